@@ -1,0 +1,111 @@
+// What events refer to: strings, frames, stacks, threads, processes, devices. Interned, append-only,
+// so an id stays valid for the life of the source that handed it out.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <absl/container/flat_hash_map.h>
+
+#include "trace/event.h"
+
+namespace gpumemprof {
+
+/// Interned strings; id 0 is the empty string. Views stay valid as long as the table.
+class StringTable {
+ public:
+  StringTable();
+  uint32_t intern(std::string_view text);
+  std::string_view get(uint32_t id) const { return id < texts_.size() ? texts_[id] : texts_[0]; }
+  uint32_t size() const { return static_cast<uint32_t>(texts_.size()); }
+
+ private:
+  std::deque<std::string> storage_;  // a deque: its strings never move
+  std::vector<std::string_view> texts_;
+  absl::flat_hash_map<std::string_view, uint32_t> ids_;
+};
+
+/// One code location. `line` is 0 where only the function is known (native code).
+struct Frame {
+  uint32_t file = 0;      ///< StringTable id
+  uint32_t function = 0;  ///< StringTable id
+  uint32_t line = 0;
+  bool operator==(const Frame&) const = default;
+};
+
+/// Stacks as a prefix tree: a stack is a node, its parent is the caller. 600 distinct stacks of a
+/// training loop share nearly all of their frames, so a node a stack is what they cost.
+/// Node 0 is the empty stack and means "unknown".
+class StackTable {
+ public:
+  struct Node {
+    uint32_t parent;
+    uint32_t frame;
+    uint32_t depth;
+  };
+  StackTable();
+  uint32_t intern_frame(Frame frame);
+  /// The stack `parent` with `frame` called on top.
+  uint32_t push(uint32_t parent, uint32_t frame);
+  const Node& node(uint32_t stack) const { return nodes_[stack < nodes_.size() ? stack : 0]; }
+  const Frame& frame(uint32_t id) const { return frames_[id < frames_.size() ? id : 0]; }
+  uint32_t stack_count() const { return static_cast<uint32_t>(nodes_.size()); }
+  uint32_t frame_count() const { return static_cast<uint32_t>(frames_.size()); }
+
+ private:
+  std::vector<Node> nodes_;
+  std::vector<Frame> frames_;
+  absl::flat_hash_map<uint64_t, uint32_t> children_;  // parent << 32 | frame
+  absl::flat_hash_map<std::pair<uint64_t, uint32_t>, uint32_t> frame_ids_;
+};
+
+/// One recorded process.
+struct Process {
+  uint32_t pid = 0;
+  uint32_t parent_pid = 0;
+  uint64_t start_ticks = 0;  ///< field 22 of /proc/PID/stat: with the pid it names a process for good
+  std::string host;
+  std::string command;         ///< argv, separated by spaces, cut at 1 KiB
+  std::string python_version;  ///< "3.11.7", empty where there was no interpreter
+  std::string stacks;          ///< "python", "native", "both", "none", or "none: why"
+  bool exited_cleanly = false; ///< false: killed, crashed, _exit, or still running
+  uint64_t first_time_ns = 0;  ///< CLOCK_MONOTONIC when its recording began
+  int64_t realtime_offset_ns = 0;  ///< add to a monotonic time for the wall clock
+};
+
+struct Thread {
+  uint32_t process = 0;  ///< index in Tables::processes
+  uint32_t tid = 0;
+  std::string name;      ///< as the kernel knew it when it first allocated
+};
+
+/// A memory that events are counted against: one per process and device.
+struct Device {
+  uint32_t process = 0;  ///< index in Tables::processes
+  int8_t type = 0;       ///< c10::DeviceType: 0 CPU, 1 CUDA, 12 XPU, 13 MPS, 20 PrivateUse1
+  int8_t index = -1;     ///< -1 where the framework has only one
+  Layer layer = Layer::kFramework;
+  /// True where size_bytes is what the program asked for (CPU), false where it was rounded (CUDA).
+  bool size_is_requested = false;
+};
+
+/// "cpu", "cuda:0", "shared memory", …
+std::string device_name(const Device& device);
+/// "CPU", "CUDA", … ; "unknown" for a number that PyTorch has not given out yet.
+const char* backend_name(const Device& device);
+
+struct Tables {
+  StringTable strings;
+  StackTable stacks;
+  std::vector<Process> processes;
+  std::vector<Thread> threads;
+  std::vector<Device> devices;
+};
+
+/// The frames of a stack as "file:line function", the allocating line first. Empty for stack 0.
+std::vector<std::string> stack_lines(const Tables& tables, uint32_t stack);
+
+}  // namespace gpumemprof
