@@ -1,0 +1,48 @@
+// Turns what the probe wrote (raw chunks and staging buffers) into sealed chunks: columns in time order,
+// compressed. The `run` parent does it while the program runs; `gpumemprof seal` and `analyze` do it
+// later where the parent is gone. The profiled process takes no part and never waits.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/error.h"
+
+namespace gpumemprof {
+
+struct SealOptions {
+  /// Keep the folder below this by dropping the oldest events (never the live set, peak or totals).
+  /// 0 = no limit.
+  uint64_t max_disk_bytes = 0;
+};
+
+struct SealTotals {
+  uint64_t files = 0;
+  uint64_t events = 0;
+  uint64_t bytes_before = 0;
+  uint64_t bytes_after = 0;
+};
+
+/// Seals one folder. Not thread-safe. The folder may gain files between calls.
+class FolderSealer {
+ public:
+  FolderSealer(std::string folder, SealOptions options);
+  ~FolderSealer();
+  /// One pass: seals what has gathered in files that still grow, and finishes the files whose
+  /// processes are gone. Cheap when there is nothing to do; call it a few times a second.
+  Status step();
+  /// Seals everything. Files of processes that still run are sealed as far as they got and go on
+  /// growing; the folder can be finished again later.
+  Status finish();
+  const SealTotals& totals() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// True where the process that writes this file still runs on this machine (same boot, PID and start).
+bool writer_is_alive(const std::string& gmp_path);
+
+}  // namespace gpumemprof
