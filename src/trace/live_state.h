@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,25 +34,32 @@ struct Site {
   uint64_t peak_epoch = 0;
 };
 
-struct DeviceState {
+/// The counters of one device.
+struct DeviceFigures {
   uint64_t live_bytes = 0;
   uint64_t live_count = 0;
   uint64_t peak_bytes = 0;
   uint64_t peak_count = 0;
   uint64_t peak_event = 0;    ///< number of the first event at which live_bytes was highest
   uint64_t peak_time_ns = 0;
-  uint64_t peak_epoch = 1;
+  uint64_t peak_epoch = 1;    ///< how often a new peak was reached, plus one
   uint64_t actions[kActionCount] = {};
   uint64_t total_bytes = 0;
   uint64_t unmatched_frees = 0;     ///< frees of blocks that were never seen allocated
   uint64_t repeated_allocs = 0;     ///< allocations at an address that was still live: a free was missed
-  bool has_totals = false;          ///< the framework's own running totals were seen
+  uint64_t has_totals = 0;          ///< 1: the framework's own running totals were seen
   uint64_t framework_allocated_bytes = 0;
   uint64_t framework_reserved_bytes = 0;
   uint64_t peak_reserved_bytes = 0;
   uint64_t peak_reserved_event = 0;
   uint64_t peak_reserved_time_ns = 0;
-  std::vector<Site> sites;          ///< indexed by stack id; shorter than the table where none allocated
+};
+
+/// Sites are a map, not a vector by stack id: most nodes of the stack tree never allocate themselves,
+/// and a damaged checkpoint that names stack 4 billion costs one entry.
+struct DeviceState : DeviceFigures {
+  absl::flat_hash_map<uint32_t, Site> sites;        ///< by stack id
+  absl::flat_hash_map<uint64_t, LiveBlock> blocks;  ///< what is live, by address
 };
 
 /// A holder at the peak: one stack.
@@ -61,6 +69,13 @@ struct Holder {
   uint64_t count;
 };
 
+/// How the ids of a part (one file's checkpoint) translate into those of the whole.
+struct IdMap {
+  std::span<const uint32_t> stacks;   ///< an id outside becomes 0, the unknown stack
+  std::span<const uint32_t> threads;  ///< an id outside becomes UINT32_MAX
+  std::span<const uint16_t> devices;  ///< an id outside is an error
+};
+
 /// One streaming pass, O(1) an event; memory O(live blocks + distinct stacks).
 ///
 /// What every stack held at the peak is known without a second pass: a stack's peak figures are only
@@ -68,7 +83,8 @@ struct Holder {
 /// whose own epoch is older has not been touched since the last peak, so what it holds now is what it
 /// held then.
 ///
-/// Not thread-safe. apply() must see events in time order.
+/// Not thread-safe. apply() must see events in time order. Sums wrap where a damaged file claims more
+/// than 2^64 bytes.
 class LiveState {
  public:
   /// Called for every free that matches: the device, the block, and when it was freed.
@@ -76,13 +92,18 @@ class LiveState {
 
   void apply(const EventBatch& batch, OnFree on_free = nullptr, void* context = nullptr);
 
+  /// The same with an observer that the compiler can see through; trace/live_state_apply.h.
+  template <class Observer>
+  void apply_observed(const EventBatch& batch, Observer& observer);
+
   uint64_t event_count() const { return event_count_; }
-  size_t live_count() const { return live_.size(); }
+  size_t live_count() const;
+  /// Indexed as Tables::devices; shorter where the last ones had no event.
   const std::vector<DeviceState>& devices() const { return devices_; }
 
-  /// Stacks that held something at the device's peak, largest first.
+  /// Stacks that held something at the device's peak, largest first (of equals, the lower id).
   std::vector<Holder> holders_at_peak(uint16_t device) const;
-  /// Stacks that hold something now, largest first.
+  /// Stacks that hold something now, largest first (of equals, the lower id).
   std::vector<Holder> holders_now(uint16_t device) const;
 
   /// A checkpoint's body; ids in it are those of the tables the events were read with.
@@ -90,21 +111,17 @@ class LiveState {
   /// Errors: kBadInput with an offset in `bytes` where it is cut short or holds an impossible count.
   static Result<LiveState> parse(std::string_view bytes);
 
+  /// Adds the state of another stream, such as another process's checkpoint, with its ids translated.
+  /// Stacks that become one (the unknown) are added up. Event numbers of its peaks stay what they were in
+  /// that stream. Errors: kBadInput for a device that the map does not know, or that is already here.
+  Status absorb(const LiveState& part, const IdMap& map);
+
  private:
-  struct Key {
-    uint64_t address;
-    uint16_t device;
-    bool operator==(const Key&) const = default;
-    template <class H>
-    friend H AbslHashValue(H h, const Key& k) {
-      return H::combine(std::move(h), k.address ^ (uint64_t{k.device} << 48));
-    }
-  };
   DeviceState& device(uint16_t index);
-  Site& touch(DeviceState& device, uint32_t stack);
+  static Site& touch(DeviceState& device, uint32_t stack);
+  static void release(DeviceState& device, const LiveBlock& block);
 
   uint64_t event_count_ = 0;
-  absl::flat_hash_map<Key, LiveBlock> live_;
   std::vector<DeviceState> devices_;
 };
 

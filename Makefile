@@ -1,0 +1,84 @@
+# The front door. `make help` lists what there is; scripts/setup says what it installs and where.
+
+BUILD := build
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+JOBS := $(shell nproc)
+CTEST := ctest --output-on-failure --no-tests=error -j$(JOBS)
+LAUNCHER := $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+CONFIGURE = cmake -S . -G Ninja $(LAUNCHER)
+
+.DEFAULT_GOAL := all
+.PHONY: all setup demo test test-all test-pythons gpu-test bench fuzz fmt lint clean distclean help
+.PHONY: unit python-tests sanitizers fuzz-smoke
+
+all: setup ## set up, build, and put the command in .venv/bin/gpumemprof
+	@test -f $(BUILD)/build.ninja || $(CONFIGURE) -B $(BUILD) >$(BUILD)/configure.log || \
+	  { cat $(BUILD)/configure.log; exit 1; }
+	@ninja -C $(BUILD)
+	@mkdir -p $(VENV)/lib
+	@install -C -m 755 $(BUILD)/gpumemprof $(VENV)/bin/gpumemprof
+	@install -C -m 755 `find $(BUILD) -name libgpumemprof_probe.so -print -quit` $(VENV)/lib/
+
+setup:
+	@mkdir -p $(BUILD)
+	@scripts/setup build venv
+
+demo: all ## record a real training run and explain it
+	@scripts/demo
+
+test: all ## build and pass the tests (the slow ones apart)
+	@scripts/setup tests
+	$(CTEST) --test-dir $(BUILD)
+	$(PYTHON) -m pytest -m "not slow and not gpu" tests
+
+test-all: all ## everything that needs no GPU: slow tests, sanitizers, fuzzing, Debian's PyTorch 1.13
+	@scripts/setup tests
+	$(CTEST) --test-dir $(BUILD)
+	$(MAKE) sanitizers fuzz-smoke
+	scripts/test-debian-torch
+	$(PYTHON) -m pytest -m "not gpu" tests
+
+sanitizers: setup ## the unit tests under address+undefined and under thread
+	@for kind in address,undefined thread; do \
+	  dir=$(BUILD)-`echo $$kind | tr , -`; echo "sanitizers: $$kind"; \
+	  $(CONFIGURE) -B $$dir -DGPUMEMPROF_SANITIZE=$$kind -DGPUMEMPROF_BENCH=OFF >/dev/null && \
+	  ninja -C $$dir --quiet unit_tests && $(CTEST) --test-dir $$dir || exit 1; \
+	done
+
+fuzz-smoke: ## every fuzz target for 20 seconds over its corpus
+	@scripts/fuzz 20
+
+fuzz: ## every fuzz target for 10 minutes
+	@scripts/fuzz 600
+
+test-pythons: all ## the recording tests on Debian 13 (Python 3.13) and sid (3.14), in roots under build/
+	scripts/test-pythons
+
+gpu-test: all ## the recording tests on this machine's GPU
+	@scripts/setup tests
+	$(PYTHON) -m pytest -m gpu tests/gpu
+
+bench: all ## measure, and write docs/benchmarks.md
+	@scripts/setup bench
+	$(PYTHON) bench/run.py
+
+SOURCES = git ls-files -co --exclude-standard 'src/*.cc' 'src/*.h' 'include/*.h' 'fuzz/*.cc' 'bench/*.cc'
+fmt: ## format the C++ sources
+	@scripts/setup clang
+	$(SOURCES) | xargs clang-format-19 -i
+
+lint: all ## clang-tidy over the sources, the layer and style tests
+	@scripts/setup clang tests
+	$(SOURCES) | grep '^src/.*\.cc$$' | xargs -P $(JOBS) -n 8 clang-tidy-19 -p $(BUILD)
+	$(PYTHON) -m pytest -q tests/layers_test.py tests/style_test.py
+
+clean: ## remove what was built (the roots of test-pythons stay)
+	@find $(BUILD) -mindepth 1 -maxdepth 1 ! -name roots -exec rm -rf {} + 2>/dev/null || true
+	@rm -rf $(BUILD)-address-undefined $(BUILD)-thread $(BUILD)-fuzz demo.gpumemprof report.html
+
+distclean: clean ## also remove .venv and the roots
+	@rm -rf $(BUILD) $(VENV)
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|'

@@ -1,0 +1,182 @@
+"""Runs a step in blocks, with a recorder switched on and off in turn, and times the blocks.
+
+Used by the programs beside it; the only output is one line of JSON on stdout.
+"""
+import argparse
+import ctypes
+import gc
+import json
+import os
+import random
+import sys
+import tempfile
+import time
+
+TOOLS = ("plain", "control", "gpumemprof", "memray", "torch_memory", "torch_memory_stacks")
+
+
+class Nothing:
+    """The control: on and off do the same, so its ratio shows the noise of the method."""
+
+    def on(self):
+        pass
+
+    def off(self):
+        pass
+
+    def events(self):
+        return None
+
+
+class Gpumemprof(Nothing):
+    """Needs the preloaded library; raises AttributeError where the program runs without it."""
+
+    def __init__(self):
+        library = ctypes.CDLL(None)
+        self._start = library.gpumemprof_start
+        self._stop = library.gpumemprof_stop
+        self._count = library.gpumemprof_event_count
+        self._count.restype = ctypes.c_uint64
+        self._stop()
+
+    def on(self):
+        self._start()
+
+    def off(self):
+        self._stop()
+
+    def events(self):
+        return self._count()
+
+
+class Memray(Nothing):
+    """A tracker and a file a block: memray has no pause. Neither start nor stop is timed."""
+
+    def __init__(self):
+        import memray
+
+        self._memray = memray
+        self._folder = tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_WORK"))
+        self._tracker = None
+
+    def on(self):
+        path = os.path.join(self._folder.name, "block.bin")
+        if os.path.exists(path):
+            os.unlink(path)
+        self._tracker = self._memray.Tracker(path)
+        self._tracker.__enter__()
+
+    def off(self):
+        if self._tracker is not None:
+            self._tracker.__exit__(None, None, None)
+            self._tracker = None
+
+
+class TorchProfiler(Nothing):
+    """A profiler session a block. Its own start and its processing at the end are not timed."""
+
+    def __init__(self, with_stack):
+        from torch.profiler import ProfilerActivity, profile
+
+        self._make = lambda: profile(
+            activities=[ProfilerActivity.CPU], profile_memory=True, with_stack=with_stack
+        )
+        self._session = None
+
+    def on(self):
+        self._session = self._make()
+        self._session.__enter__()
+
+    def off(self):
+        if self._session is not None:
+            self._session.__exit__(None, None, None)
+            self._session = None
+
+
+def make_tool(name):
+    if name == "gpumemprof":
+        return Gpumemprof()
+    if name == "memray":
+        return Memray()
+    if name == "torch_memory":
+        return TorchProfiler(with_stack=False)
+    if name == "torch_memory_stacks":
+        return TorchProfiler(with_stack=True)
+    return Nothing()
+
+
+def timed_block(step, warm_steps, steps):
+    """Wall and CPU seconds a step. The steps before warm up what a switch has made cold."""
+    gc.collect()
+    for _ in range(warm_steps):
+        step()
+    gc.disable()
+    cpu = time.process_time()
+    wall = time.perf_counter()
+    for _ in range(steps):
+        step()
+    wall = time.perf_counter() - wall
+    cpu = time.process_time() - cpu
+    gc.enable()
+    return wall / steps, cpu / steps
+
+
+def one_pair(tool, step, on_first, warm_steps, steps):
+    pair = {"on_first": on_first}
+    for is_on in (on_first, not on_first):
+        if is_on:
+            tool.on()
+            for _ in range(warm_steps):
+                step()
+            before = tool.events()
+            wall, cpu = timed_block(step, 0, steps)
+            after = tool.events()
+            tool.off()
+            pair["on_s"], pair["on_cpu_s"] = wall, cpu
+            if before is not None:
+                pair["events_per_step"] = (after - before) / steps
+        else:
+            pair["off_s"], pair["off_cpu_s"] = timed_block(step, warm_steps, steps)
+    return pair
+
+
+def toggled(tool, step, pairs, warm_steps, steps, seed):
+    """Pairs come in twos of opposite order (on off, off on or the other way, drawn by chance), so
+    that a drift of the machine's speed cancels out."""
+    chance = random.Random(seed)
+    result = []
+    while len(result) < pairs:
+        first = chance.random() < 0.5
+        result.append(one_pair(tool, step, first, warm_steps, steps))
+        result.append(one_pair(tool, step, not first, warm_steps, steps))
+    return result
+
+
+def main(program, step, defaults):
+    """`defaults`: pairs, block_steps, warm_steps, first_steps (before anything is timed)."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tool", choices=TOOLS, default="plain")
+    parser.add_argument("--pairs", type=int, default=defaults["pairs"])
+    parser.add_argument("--block-steps", type=int, default=defaults["block_steps"])
+    parser.add_argument("--warm-steps", type=int, default=defaults["warm_steps"])
+    parser.add_argument("--first-steps", type=int, default=defaults["first_steps"])
+    parser.add_argument("--blocks", type=int, default=8, help="--tool plain: how many blocks")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+
+    result = {"program": program, "tool": options.tool, "block_steps": options.block_steps}
+    for _ in range(options.first_steps):
+        step()
+    if options.tool == "plain":
+        blocks = [timed_block(step, options.warm_steps, options.block_steps)
+                  for _ in range(options.blocks)]
+        result["block_s"] = [wall for wall, _ in blocks]
+        result["block_cpu_s"] = [cpu for _, cpu in blocks]
+        result["steps"] = options.first_steps + options.blocks * (
+            options.warm_steps + options.block_steps)
+    else:
+        tool = make_tool(options.tool)
+        result["pairs"] = toggled(tool, step, options.pairs, options.warm_steps,
+                                  options.block_steps, options.seed)
+    print(json.dumps(result))
+    sys.stdout.flush()

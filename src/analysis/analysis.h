@@ -1,0 +1,88 @@
+// The first questions anyone asks of a recording: how high, when, and who held it. One pass over the
+// events; memory O(live blocks + distinct stacks), never O(events).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "analysis/timeline.h"
+#include "base/error.h"
+#include "trace/event_source.h"
+#include "trace/live_state.h"
+
+namespace gpumemprof {
+
+struct AnalysisOptions {
+  size_t timeline_buckets = 512;
+  uint64_t temporary_ns = 1'000'000;  ///< a block that lives no longer than this is a temporary
+  /// Called now and then with 0 to 1; may be empty.
+  std::function<void(double)> on_progress;
+};
+
+/// What one stack allocated and freed again at once.
+struct Temporary {
+  uint32_t stack;
+  uint64_t count;
+  uint64_t bytes;
+};
+
+struct LifetimeBin {
+  uint64_t count = 0;
+  uint64_t bytes = 0;
+};
+/// Bin b holds the freed blocks that lived for [2^(b-1), 2^b) ns; bin 0 those freed in the same ns.
+inline constexpr size_t kLifetimeBins = 65;
+
+/// One device of one process.
+struct DeviceAnalysis {
+  uint16_t device = 0;  ///< index in Tables::devices
+  DeviceFigures figures;
+  std::vector<Holder> holders_at_peak;  ///< all, largest first; they add up to figures.peak_bytes
+  std::vector<Holder> holders_at_end;   ///< all, largest first; they add up to figures.live_bytes
+  std::vector<Temporary> temporaries;   ///< all, most often first
+  uint64_t temporary_count = 0;
+  uint64_t temporary_bytes = 0;
+  std::array<LifetimeBin, kLifetimeBins> lifetimes = {};
+  Timeline timeline;
+  uint64_t first_time_ns = 0;  ///< of its first event; 0 without one
+  uint64_t last_time_ns = 0;
+};
+
+/// Sums over the devices of a process. Peaks of different devices are never added up.
+struct ProcessAnalysis {
+  uint64_t events = 0;
+  uint64_t alloc_count = 0;
+  uint64_t alloc_bytes = 0;
+  uint64_t unmatched_frees = 0;
+};
+
+struct ThreadAnalysis {
+  uint64_t alloc_count = 0;
+  uint64_t alloc_bytes = 0;
+};
+
+struct Analysis {
+  SourceInfo source;
+  uint64_t events = 0;         ///< all, the dropped ones included
+  uint64_t events_read = 0;    ///< those that this pass saw
+  bool oldest_dropped = false; ///< the pass began from a checkpoint, not from nothing
+  uint64_t temporary_ns = 0;
+  uint64_t start_time_ns = 0;  ///< when recording began (the first process), else the first event
+  uint64_t first_time_ns = 0;  ///< of the first event that was read
+  uint64_t last_time_ns = 0;
+  std::vector<DeviceAnalysis> devices;      ///< with at least one event, in the order of Tables
+  std::vector<ProcessAnalysis> processes;   ///< indexed as Tables::processes
+  std::vector<ThreadAnalysis> threads;      ///< indexed as Tables::threads
+  Loss loss;
+};
+
+/// Reads `source` to its end. Errors are those of the source.
+Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& options);
+
+/// The device whose peak is the answer: the highest accelerator where one was used, else the highest of
+/// the rest. Null where nothing was allocated. Points into `analysis`.
+const DeviceAnalysis* main_device(const Analysis& analysis, const Tables& tables);
+
+}  // namespace gpumemprof

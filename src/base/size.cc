@@ -1,0 +1,88 @@
+#include "base/size.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdio>
+
+namespace gpumemprof {
+namespace {
+
+constexpr std::string_view kPrefixes = "kmgtpe";
+constexpr size_t kFractionDigits = 9;  // 1e9 * 2^60 fits the 128-bit product below
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+std::unexpected<Error> not_a_size(std::string_view text) {
+  return fail(ErrorCode::kUsage,
+              "'" + std::string(text) + "' is not a size: write 24GiB, 24GB, 500MiB or bytes");
+}
+
+std::string_view trim(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+/// Bytes a unit stands for; 0 where there is no such unit.
+uint64_t unit_bytes(std::string_view unit) {
+  std::string lower(unit);
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (lower.empty() || lower == "b") return 1;
+  size_t power = kPrefixes.find(lower[0]);
+  if (power == std::string_view::npos) return 0;
+  std::string_view rest = std::string_view(lower).substr(1);
+  uint64_t base = rest == "b" ? 1000 : 1024;
+  if (!rest.empty() && rest != "b" && rest != "i" && rest != "ib") return 0;
+  uint64_t bytes = base;
+  for (size_t i = 0; i < power; ++i) bytes *= base;
+  return bytes;
+}
+
+}  // namespace
+
+Result<uint64_t> parse_size(std::string_view text) {
+  std::string_view rest = trim(text);
+  unsigned __int128 value = 0;
+  size_t digits = 0;
+  for (; digits < rest.size() && is_digit(rest[digits]); ++digits) {
+    value = value * 10 + (rest[digits] - '0');
+    if (value > UINT64_MAX) return fail(ErrorCode::kUsage, "'" + std::string(text) + "' is too large");
+  }
+  if (digits == 0) return not_a_size(text);
+  rest.remove_prefix(digits);
+  uint64_t numerator = 0, denominator = 1;
+  bool has_fraction = !rest.empty() && rest[0] == '.';
+  if (has_fraction) {
+    rest.remove_prefix(1);
+    size_t n = 0;
+    for (; n < rest.size() && is_digit(rest[n]); ++n) {
+      if (n >= kFractionDigits) continue;
+      numerator = numerator * 10 + static_cast<uint64_t>(rest[n] - '0');
+      denominator *= 10;
+    }
+    if (n == 0) return not_a_size(text);
+    rest.remove_prefix(n);
+  }
+  rest = trim(rest);
+  uint64_t unit = unit_bytes(rest);
+  if (unit == 0 || (has_fraction && unit == 1)) return not_a_size(text);
+  value = value * unit + static_cast<unsigned __int128>(numerator) * unit / denominator;
+  if (value > UINT64_MAX) return fail(ErrorCode::kUsage, "'" + std::string(text) + "' is too large");
+  return static_cast<uint64_t>(value);
+}
+
+std::string format_bytes(uint64_t size_bytes) {
+  static constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (size_bytes < 1024) return std::to_string(size_bytes) + " B";
+  double value = static_cast<double>(size_bytes);
+  size_t unit = 0;
+  // 999.5 and more has four digits before the point; up to 1023 they stay, "1024" never shows.
+  while (value >= 1023.5 && unit + 1 < kUnits.size()) value /= 1024, ++unit;
+  int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+  char text[32];
+  std::snprintf(text, sizeof text, "%.*f %s", decimals, value, kUnits[unit]);
+  return text;
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,56 @@
+#include "probe/code_identity.h"
+
+#include <string.h>
+
+#include "probe/python_frames.h"
+
+namespace gpumemprof::probe {
+
+CodeWatch g_code_watch;
+
+namespace {
+
+// PyTypeObject: a 24-byte PyVarObject head, then tp_name, tp_basicsize, tp_itemsize, tp_dealloc
+// (Include/cpython/object.h; the same since Python 2.2).
+constexpr uint32_t kTypeName = 24, kTypeDealloc = 48;
+
+using Dealloc = void (*)(void*);
+Dealloc g_code_dealloc;
+
+/// Runs with the GIL held, before the memory can be used again.
+void on_code_dealloc(void* code) {
+  uint32_t hash = code_hash(code);
+  uint64_t word = __atomic_load_n(&g_code_watch.known[hash >> 6 & 1023], __ATOMIC_RELAXED);
+  if (word >> (hash & 63) & 1) {
+    __atomic_fetch_add(&g_code_watch.generations[hash % kGenerationBuckets], 1, __ATOMIC_RELEASE);
+    __atomic_fetch_add(&g_code_watch.epoch, 1, __ATOMIC_RELEASE);
+  }
+  g_code_dealloc(code);
+}
+
+}  // namespace
+
+uint32_t know_code(const void* code) {
+  uint32_t hash = code_hash(code);
+  uint64_t bit = uint64_t{1} << (hash & 63);
+  uint64_t* word = &g_code_watch.known[hash >> 6 & 1023];
+  if (!(__atomic_load_n(word, __ATOMIC_RELAXED) & bit)) {
+    __atomic_fetch_or(word, bit, __ATOMIC_RELAXED);
+  }
+  return __atomic_load_n(&g_code_watch.generations[hash % kGenerationBuckets], __ATOMIC_ACQUIRE);
+}
+
+bool watch_code_objects(void* code_type) {
+  if (!code_type) return false;
+  const char* name = load<const char*>(code_type, kTypeName);
+  if (!name || strcmp(name, "code") != 0) return false;
+  auto* slot = reinterpret_cast<Dealloc*>(static_cast<char*>(code_type) + kTypeDealloc);
+  Dealloc current = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
+  if (current == on_code_dealloc) return true;  // a forked child inherits it
+  if (!current) return false;
+  g_code_dealloc = current;
+  __atomic_store_n(slot, &on_code_dealloc, __ATOMIC_RELEASE);
+  return true;
+}
+
+}  // namespace gpumemprof::probe

@@ -1,0 +1,45 @@
+// Reads what `run` asked for. The environment is read when the library is loaded, while there is one thread:
+// later the program may change it.
+#include <stdlib.h>
+#include <string.h>
+
+#include "probe/recorder.h"
+
+namespace gpumemprof::probe {
+
+Config g_config;
+
+static uint64_t number(const char* text) {
+  uint64_t value = 0;
+  for (; text && *text >= '0' && *text <= '9'; ++text) value = value * 10 + (*text - '0');
+  return value;
+}
+
+static uint32_t stack_mode(const char* text) {
+  if (!text || !strcmp(text, "python")) return format::kStacksPython;
+  if (!strcmp(text, "native")) return format::kStacksNative;
+  if (!strcmp(text, "both")) return format::kStacksBoth;
+  return format::kStacksNone;
+}
+
+__attribute__((constructor)) static void read_config() {
+  const char* folder = getenv("GPUMEMPROF_DIR");
+  if (!folder || folder[0] != '/') return;
+  size_t length = strlen(folder);
+  if (length >= sizeof(g_config.folder)) return;
+  memcpy(g_config.folder, folder, length + 1);
+  g_config.stacks = stack_mode(getenv("GPUMEMPROF_STACKS"));
+  g_config.free_stacks = getenv("GPUMEMPROF_FREE_STACKS") != nullptr;
+  g_config.no_cpu = getenv("GPUMEMPROF_NO_CPU") != nullptr;
+  g_config.max_disk_bytes = number(getenv("GPUMEMPROF_MAX_DISK"));
+}
+
+/// exit() ran: what follows is known to be complete but for what other destructors still free.
+__attribute__((destructor)) static void mark_clean_exit() {
+  uint32_t now = state();
+  if ((now == kRecording || now == kPaused) && file_state()) {
+    __atomic_store_n(&file_state()->clean_exit, 1, __ATOMIC_RELAXED);
+  }
+}
+
+}  // namespace gpumemprof::probe

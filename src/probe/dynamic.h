@@ -1,0 +1,35 @@
+// dlopen and friends by the version they had before glibc 2.34 moved them into libc, so that a library built
+// on a new system loads on an old one (2.28).
+#pragma once
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__x86_64__)
+__asm__(".symver dlsym,dlsym@GLIBC_2.2.5");
+__asm__(".symver dlopen,dlopen@GLIBC_2.2.5");
+#elif defined(__aarch64__)
+__asm__(".symver dlsym,dlsym@GLIBC_2.17");
+__asm__(".symver dlopen,dlopen@GLIBC_2.17");
+#endif
+
+namespace gpumemprof::probe {
+
+/// The definition of `name` that the program would have used without us. Looks into every loaded object, since
+/// torch._C is often opened RTLD_LOCAL, where RTLD_NEXT does not look; objects whose file name contains `hint`
+/// come first. Null where there is none. Takes the loader's lock: call it once a symbol, not once an event.
+void* find_real(const char* name, const void* ours, const char* hint);
+
+/// The address range of the object that holds `address`, or an empty one.
+struct ObjectRange {
+  uintptr_t begin = 0, end = 0;
+  bool contains(const void* p) const {
+    uintptr_t a = reinterpret_cast<uintptr_t>(p);
+    return a >= begin && a < end;
+  }
+};
+ObjectRange object_of(const void* address);
+
+}  // namespace gpumemprof::probe

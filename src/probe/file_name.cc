@@ -1,0 +1,126 @@
+#include "probe/file_name.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "format/checksum.h"
+#include "probe/sys.h"
+
+namespace gpumemprof::probe {
+namespace {
+
+/// Appends to a fixed buffer; what does not fit makes it !ok.
+class Text {
+ public:
+  Text(char* buffer, size_t size) : buffer_(buffer), left_(size) {}
+  void add(const char* text, size_t length) {
+    if (length + 1 > left_) return ok_ = false, void();
+    memcpy(buffer_, text, length);
+    buffer_ += length, left_ -= length;
+    *buffer_ = 0;
+  }
+  void add(const char* text) { add(text, strlen(text)); }
+  void add(uint64_t number) {
+    char digits[20];
+    int n = 0;
+    do digits[n++] = static_cast<char>('0' + number % 10);
+    while (number /= 10);
+    while (n--) add(&digits[n], 1);
+  }
+  bool ok() const { return ok_; }
+
+ private:
+  char* buffer_;
+  size_t left_;
+  bool ok_ = true;
+};
+
+/// Field 22 of /proc/self/stat: starttime in clock ticks since boot (man 5 proc). 0 where /proc is missing.
+uint64_t read_start_ticks() {
+  char stat[1024];
+  long n = read_file("/proc/self/stat", stat, sizeof(stat) - 1);
+  if (n <= 0) return 0;
+  stat[n] = 0;
+  const char* p = strrchr(stat, ')');  // the command may hold spaces and parentheses
+  for (int field = 2; p && field < 22; ++field) {
+    p = strchr(p + 1, ' ');
+  }
+  uint64_t value = 0;
+  for (; p && p[1] >= '0' && p[1] <= '9'; ++p) value = value * 10 + (p[1] - '0');
+  return value;
+}
+
+void read_command(char* out, size_t size) {
+  long n = read_file("/proc/self/cmdline", out, size - 1);
+  if (n < 0) n = 0;
+  while (n > 0 && out[n - 1] == 0) --n;
+  out[n] = 0;
+  for (long i = 0; i < n; ++i) {
+    if (out[i] == 0 || out[i] == '\n') out[i] = ' ';
+  }
+}
+
+void read_boot_id(char* out, size_t size) {
+  long n = read_file("/proc/sys/kernel/random/boot_id", out, size - 1);
+  if (n < 0) n = 0;
+  while (n > 0 && out[n - 1] == '\n') --n;
+  out[n] = 0;
+}
+
+/// getrandom; where it is refused, the clock and the pid, which differ between our files too.
+uint64_t make_id(uint32_t pid) {
+  uint64_t id = 0;
+  if (sys(SYS_getrandom, sys_ptr(&id), sizeof(id), 1 /* GRND_NONBLOCK */) != sizeof(id) || !id) {
+    id = (realtime_ns() ^ uint64_t{pid} << 40) * 0x9e3779b97f4a7c15u | 1;
+  }
+  return id;
+}
+
+/// Letters that are safe in a file name; a host may be called anything.
+void copy_host(char* out, size_t size) {
+  utsname names{};
+  if (sys(SYS_uname, sys_ptr(&names)) < 0 || !names.nodename[0]) strcpy(names.nodename, "unknown");
+  size_t n = 0;
+  for (; names.nodename[n] && n + 1 < size; ++n) {
+    char c = names.nodename[n];
+    out[n] = c == '/' || c <= ' ' ? '_' : c;
+  }
+  out[n] = 0;
+}
+
+}  // namespace
+
+void seal_header(format::FileHeader* header) { header->crc32c = format::header_crc(*header); }
+
+long create_recording_file(const char* folder, format::FileHeader* header, char* path,
+                           size_t path_size) {
+  memcpy(header->magic, format::kFileMagic, sizeof(header->magic));
+  header->major = format::kMajor;
+  header->minor = format::kMinor;
+  header->header_bytes = format::kPage;
+  header->pid = static_cast<uint32_t>(sys(SYS_getpid));
+  header->parent_pid = static_cast<uint32_t>(sys(SYS_getppid));
+  header->start_ticks = read_start_ticks();
+  header->recording_id = make_id(header->pid);
+  header->monotonic_ns = monotonic_ns();
+  header->realtime_ns = realtime_ns();
+  copy_host(header->host, sizeof(header->host));
+  read_boot_id(header->boot_id, sizeof(header->boot_id));
+  read_command(header->command, sizeof(header->command));
+  for (uint64_t n = 0; n < 10000; ++n) {
+    Text name(path, path_size);
+    name.add(folder), name.add("/"), name.add(header->host), name.add("."), name.add(header->pid);
+    name.add("."), name.add(header->start_ticks);
+    if (n) name.add("."), name.add(n);
+    name.add(".gmp");
+    if (!name.ok()) return -ENAMETOOLONG;
+    long fd = sys(SYS_openat, AT_FDCWD, sys_ptr(path), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+                  0600);
+    if (fd != -EEXIST) return fd;
+  }
+  return -EEXIST;
+}
+
+}  // namespace gpumemprof::probe

@@ -1,0 +1,154 @@
+// PyTorch: the functions of libc10 that every tensor's memory passes through, defined here under their mangled
+// names. A preloaded library comes first in symbol lookup and every caller goes through the PLT or GOT, so
+// they land here; we call the real one and write down what it did.
+//
+//   c10::alloc_cpu, free_cpu           every CPU tensor (all releases from 1.7 on export them)
+//   reportMemoryUsageToProfiler        device memory, shared memory; called whether anybody profiles or not.
+//                                      CUDA calls it with the device allocator's lock held: no GIL, no torch.
+//   reportOutOfMemoryToProfiler        a refused allocation
+//
+// memoryProfilingEnabled is left alone: answering true would put events into the user's own profile.
+#include <stdint.h>
+
+#include "probe/dynamic.h"
+#include "probe/recorder.h"
+#include "probe/stream.h"
+
+#define HOOK extern "C" __attribute__((visibility("default")))
+
+namespace gpumemprof::probe {
+namespace {
+
+using namespace format;
+
+// Fallbacks for a program whose c10 cannot be found: what c10 itself does (c10/core/impl/alloc_cpu.cpp: 64-byte
+// alignment).
+extern "C" int posix_memalign(void**, size_t, size_t);
+extern "C" void free(void*);
+
+void* plain_alloc(size_t size) {
+  void* p = nullptr;
+  return size && posix_memalign(&p, 64, size) == 0 ? p : nullptr;
+}
+void plain_free(void* p) { free(p); }
+
+/// A real function, looked up on its first call.
+template <class F>
+struct Real {
+  F function;
+  F get(const char* name, const void* ours, F fallback) {
+    F known = __atomic_load_n(&function, __ATOMIC_ACQUIRE);
+    if (__builtin_expect(known != nullptr, 1)) return known;
+    auto found = reinterpret_cast<F>(find_real(name, ours, "libc10"));
+    if (!found) found = fallback;
+    __atomic_store_n(&function, found, __ATOMIC_RELEASE);
+    return found;
+  }
+};
+
+ObjectRange g_libc10;
+
+/// True for a report that the CPU allocator makes while somebody profiles: alloc_cpu has told us already. Shared memory
+/// reports from libtorch_cpu, outside libc10.
+bool is_cpu_allocator(Device device, const void* caller, const void* real) {
+  if (device.type != 0) return false;
+  if (__atomic_load_n(&g_libc10.end, __ATOMIC_ACQUIRE) == 0 && real) {
+    ObjectRange range = object_of(real);
+    g_libc10.begin = range.begin;
+    __atomic_store_n(&g_libc10.end, range.end, __ATOMIC_RELEASE);
+  }
+  return g_libc10.contains(caller);
+}
+
+void on_report(void* p, int64_t size, uint64_t allocated, uint64_t reserved, Device device,
+               const void* caller, const void* real) {
+  if (state() == kOff || is_cpu_allocator(device, caller, real) || size == 0) return;
+  uint64_t address = reinterpret_cast<uintptr_t>(p);
+  bool is_alloc = size > 0;
+  uint64_t bytes = static_cast<uint64_t>(is_alloc ? size : -size);
+  if (device.type == 0) {
+    record(is_alloc ? kRawAlloc : kRawFreeCompleted, address, bytes, kClassShared);
+  } else {
+    record_device(is_alloc ? kRawAlloc : kRawFreeRequested, address, bytes, device, allocated, reserved);
+  }
+}
+
+void on_oom(int64_t size, uint64_t allocated, uint64_t reserved, Device device) {
+  if (state() == kOff || size < 0) return;
+  if (device.type == 0) {
+    record(kRawOom, 0, static_cast<uint64_t>(size), kClassCpu);
+  } else {
+    record_device(kRawOom, 0, static_cast<uint64_t>(size), device, allocated, reserved);
+  }
+}
+
+Real<void* (*)(size_t)> g_alloc_cpu;
+Real<void (*)(void*)> g_free_cpu;
+
+}  // namespace
+
+#define ALLOC_CPU "_ZN3c109alloc_cpuEm"
+HOOK void* gpumemprof_hook_alloc_cpu(size_t size) __asm__(ALLOC_CPU);
+void* gpumemprof_hook_alloc_cpu(size_t size) {
+  // It may throw: the exception passes through this frame, so nothing may be held here.
+  void* p = g_alloc_cpu.get(ALLOC_CPU, reinterpret_cast<void*>(&gpumemprof_hook_alloc_cpu),
+                            plain_alloc)(size);
+  if (p && !g_config.no_cpu && state() != kOff) {
+    record(kRawAlloc, reinterpret_cast<uintptr_t>(p), size, kClassCpu);
+  }
+  return p;
+}
+
+#define FREE_CPU "_ZN3c108free_cpuEPv"
+HOOK void gpumemprof_hook_free_cpu(void* p) __asm__(FREE_CPU);
+void gpumemprof_hook_free_cpu(void* p) {
+  // Before the real free: afterwards another thread may be given the address, and its allocation would come first.
+  if (p && !g_config.no_cpu && state() != kOff) {
+    record(kRawFreeCompleted, reinterpret_cast<uintptr_t>(p), 0, kClassCpu);
+  }
+  g_free_cpu.get(FREE_CPU, reinterpret_cast<void*>(&gpumemprof_hook_free_cpu), plain_free)(p);
+}
+
+// The report functions in all signatures that PyTorch has had. Arguments travel in the same registers whether they are
+// signed or not, so one body serves them; each calls the real function of its own name where there is one.
+#define REPORT_HOOK(id, mangled, T)                                                               \
+  static Real<void (*)(void*, int64_t, T, T, Device)> g_report_##id;                              \
+  static void no_report_##id(void*, int64_t, T, T, Device) {}                                     \
+  HOOK void gpumemprof_hook_report_##id(void*, int64_t, T, T, Device) __asm__(mangled);           \
+  void gpumemprof_hook_report_##id(void* p, int64_t size, T allocated, T reserved, Device device) { \
+    auto real = g_report_##id.get(mangled, reinterpret_cast<void*>(&gpumemprof_hook_report_##id), \
+                                  no_report_##id);                                                \
+    on_report(p, size, static_cast<uint64_t>(allocated), static_cast<uint64_t>(reserved), device, \
+              __builtin_return_address(0), reinterpret_cast<void*>(real));                        \
+    real(p, size, allocated, reserved, device);                                                   \
+  }
+
+REPORT_HOOK(mm, "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE", uint64_t)  // 2.0 on
+REPORT_HOOK(ll, "_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE", int64_t)   // 1.10 to 1.13
+
+#define REPORT_3 "_ZN3c1027reportMemoryUsageToProfilerEPvlNS_6DeviceE"  // 1.7 to 1.9: no totals
+static Real<void (*)(void*, int64_t, Device)> g_report_3;
+static void no_report_3(void*, int64_t, Device) {}
+HOOK void gpumemprof_hook_report_3(void*, int64_t, Device) __asm__(REPORT_3);
+void gpumemprof_hook_report_3(void* p, int64_t size, Device device) {
+  auto real = g_report_3.get(REPORT_3, reinterpret_cast<void*>(&gpumemprof_hook_report_3), no_report_3);
+  on_report(p, size, 0, 0, device, __builtin_return_address(0), reinterpret_cast<void*>(real));
+  real(p, size, device);
+}
+
+#define OOM_HOOK(id, mangled, S, T)                                                             \
+  static Real<void (*)(S, T, T, Device)> g_oom_##id;                                            \
+  static void no_oom_##id(S, T, T, Device) {}                                                   \
+  HOOK void gpumemprof_hook_oom_##id(S, T, T, Device) __asm__(mangled);                         \
+  void gpumemprof_hook_oom_##id(S size, T allocated, T reserved, Device device) {               \
+    on_oom(static_cast<int64_t>(size), static_cast<uint64_t>(allocated),                        \
+           static_cast<uint64_t>(reserved), device);                                            \
+    g_oom_##id.get(mangled, reinterpret_cast<void*>(&gpumemprof_hook_oom_##id),                 \
+                   no_oom_##id)(size, allocated, reserved, device);                             \
+  }
+
+OOM_HOOK(lmm, "_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE", int64_t, uint64_t)  // 2.0 on
+OOM_HOOK(lll, "_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE", int64_t, int64_t)   // 1.12, 1.13
+OOM_HOOK(mmm, "_ZN3c1027reportOutOfMemoryToProfilerEmmmNS_6DeviceE", uint64_t, uint64_t)
+
+}  // namespace gpumemprof::probe

@@ -1,0 +1,359 @@
+#include "probe/recorder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <string.h>
+
+#include "format/checksum.h"
+#include "probe/file_name.h"
+#include "probe/python_frames.h"
+#include "probe/native_stack.h"
+#include "probe/sys.h"
+
+namespace gpumemprof::probe {
+namespace {
+
+using namespace format;
+
+uint32_t g_unset = kUnset;
+
+/// Everything about the current process; begun afresh in a forked child.
+struct Recorder {
+  char path[4096];
+  uint8_t* page;  // the file's first page, shared
+  uint64_t recording_id;
+  uint32_t pid;
+  uint32_t stage_count;
+  Stage stages[4096];  // 128 KiB of address space, touched as threads come
+};
+Recorder* g_recorder;
+
+/// The page that a fork empties. Without MADV_WIPEONFORK (kernel < 4.14) a child would go on in the parent's
+/// file, so then we do not record at all.
+volatile uint32_t* make_state_page() {
+  void* page = map_private(kPage);
+  if (!page) return nullptr;
+  if (sys(SYS_madvise, sys_ptr(page), kPage, MADV_WIPEONFORK) < 0) {
+    sys(SYS_munmap, sys_ptr(page), kPage);
+    return nullptr;
+  }
+  return static_cast<volatile uint32_t*>(page);
+}
+
+/// The parent's buffers in a forked child: never written again.
+void forget_parent() {
+  Recorder* old = g_recorder;
+  if (!old) return;
+  for (uint32_t i = 0; i < old->stage_count && i < 4096; ++i) {
+    if (old->stages[i].base) sys(SYS_munmap, sys_ptr(old->stages[i].base), kStageBytes);
+  }
+  if (old->page) sys(SYS_munmap, sys_ptr(old->page), kPage);
+  memset(old, 0, sizeof(*old));
+}
+
+LossKind kind_of(long error) {
+  if (error == -ENOSPC || error == -EDQUOT || error == -EFBIG) return kLostNoSpace;
+  if (error == -ENOMEM || error == -EMFILE || error == -ENFILE) return kLostNoBuffer;
+  return kLostIo;
+}
+
+/// All of the bytes or an error.
+long write_all(long fd, const void* data, size_t size, uint64_t offset) {
+  const char* p = static_cast<const char*>(data);
+  while (size > 0) {
+    long n = sys(SYS_pwrite64, fd, sys_ptr(p), static_cast<long>(size), static_cast<long>(offset));
+    if (n == -EINTR) continue;
+    if (n < 0) return n;
+    if (n == 0) return -ENOSPC;
+    p += n, offset += static_cast<uint64_t>(n), size -= static_cast<size_t>(n);
+  }
+  return 0;
+}
+
+/// Blocks for [offset, offset + size), so that a store into the mapping can never raise SIGBUS.
+long allocate(long fd, uint64_t offset, size_t size) {
+  long error = sys(SYS_fallocate, fd, 0, static_cast<long>(offset), static_cast<long>(size));
+  if (error != -EOPNOTSUPP && error != -ENOSYS && error != -EPERM) return error;
+  static const char zeros[kPage] = {};
+  for (size_t done = 0; done < size; done += kPage) {
+    error = write_all(fd, zeros, kPage, offset + done);
+    if (error < 0) return error;
+  }
+  return 0;
+}
+
+uint8_t* map_shared(long fd, uint64_t offset, size_t size) {
+  long p = sys(SYS_mmap, 0, static_cast<long>(size), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+               static_cast<long>(offset));
+  return p < 0 && p > -4096 ? nullptr : reinterpret_cast<uint8_t*>(p);
+}
+
+long open_file() {
+  return sys(SYS_openat, AT_FDCWD, sys_ptr(g_recorder->path), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+}
+
+/// A place of `size` bytes, rounded to pages, for the caller alone. 0 where --max-disk does not allow it.
+uint64_t claim_place(size_t size) {
+  FileState* shared = file_state();
+  size = round_to_page(size);
+  uint64_t next = __atomic_load_n(&shared->next_offset, __ATOMIC_RELAXED);
+  uint64_t reclaimed = __atomic_load_n(&shared->reclaimed_bytes, __ATOMIC_RELAXED);
+  if (g_config.max_disk_bytes && next + size - reclaimed > g_config.max_disk_bytes) return 0;
+  return __atomic_fetch_add(&shared->next_offset, size, __ATOMIC_RELAXED);
+}
+
+/// Creates the file and its first page; the path is in g_recorder then.
+bool create_file() {
+  alignas(8) static uint8_t page[kPage];  // only the opening thread is here
+  memset(page, 0, sizeof(page));
+  auto* header = reinterpret_cast<FileHeader*>(page);
+  long fd = create_recording_file(g_config.folder, header, g_recorder->path, sizeof(g_recorder->path));
+  if (fd < 0) return false;
+  header->stack_mode = g_config.stacks;
+  header->free_stacks = g_config.free_stacks;
+  seal_header(header);
+  auto* shared = reinterpret_cast<FileState*>(page + kStateOffset);
+  shared->next_offset = kPage;
+  bool ok = !exceeds_file_limit(kPage) && allocate(fd, 0, kPage) == 0 &&
+            write_all(fd, page, kPage, 0) == 0 && (g_recorder->page = map_shared(fd, 0, kPage));
+  sys(SYS_close, fd);
+  if (!ok) sys(SYS_unlinkat, AT_FDCWD, sys_ptr(g_recorder->path), 0);
+  g_recorder->recording_id = header->recording_id;
+  g_recorder->pid = header->pid;
+  return ok;
+}
+
+bool open_recording_of_this_process() {
+  if (!g_config.folder[0]) return false;
+  if (!g_recorder) {
+    g_recorder = static_cast<Recorder*>(map_private(sizeof(Recorder)));
+    if (!g_recorder) return false;
+  } else {
+    forget_parent();
+  }
+  if (!create_file()) return false;
+  prepare_python();
+  prepare_native();
+  return true;
+}
+
+}  // namespace
+
+volatile uint32_t* g_state = &g_unset;
+bool g_sandboxed;
+
+bool begin_recording() {
+  if (g_sandboxed) return false;
+  if (g_state == &g_unset) {
+    volatile uint32_t* page = g_config.folder[0] ? make_state_page() : nullptr;
+    if (!page) {
+      __atomic_store_n(&g_unset, kOff, __ATOMIC_RELAXED);
+      return false;
+    }
+    volatile uint32_t* expected = &g_unset;
+    if (!__atomic_compare_exchange_n(&g_state, &expected, page, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE)) {
+      sys(SYS_munmap, sys_ptr(const_cast<uint32_t*>(page)), kPage);
+    }
+  }
+  uint32_t expected = kUnset;
+  if (__atomic_compare_exchange_n(g_state, &expected, kOpening, false, __ATOMIC_ACQ_REL,
+                                  __ATOMIC_ACQUIRE)) {
+    uint32_t next = open_recording_of_this_process() ? kRecording : kOff;
+    __atomic_store_n(g_state, next, __ATOMIC_RELEASE);
+    return next == kRecording;
+  }
+  // Another thread opens the file, which takes under a millisecond; wait at most about a second for it.
+  for (int i = 0; i < 1000 && __atomic_load_n(g_state, __ATOMIC_ACQUIRE) == kOpening; ++i) {
+    int64_t wait[2] = {0, 1000000};
+    sys(SYS_nanosleep, sys_ptr(wait));
+  }
+  return state() == kRecording;
+}
+
+FileState* file_state() {
+  return g_recorder && g_recorder->page
+             ? reinterpret_cast<FileState*>(g_recorder->page + kStateOffset)
+             : nullptr;
+}
+
+void count_loss(LossKind kind, uint64_t events) {
+  FileState* shared = file_state();
+  if (!shared) return;
+  __atomic_fetch_add(&shared->lost[kind], events, __ATOMIC_RELAXED);
+  uint64_t now = monotonic_ns();
+  if (!__atomic_load_n(&shared->first_lost_ns, __ATOMIC_RELAXED)) {
+    __atomic_store_n(&shared->first_lost_ns, now, __ATOMIC_RELAXED);
+  }
+  __atomic_store_n(&shared->last_lost_ns, now, __ATOMIC_RELAXED);
+}
+
+void mirror(const Stage* stage, const void* from, size_t size) {
+  if (g_sandboxed) return;
+  long fd = open_file();
+  if (fd < 0) return;
+  write_all(fd, from, size, stage->offset + (static_cast<const uint8_t*>(from) - stage->base));
+  sys(SYS_close, fd);
+}
+
+uint32_t write_chunk(ChunkHeader header, const void* payload) {
+  if (g_sandboxed) return kLostSandboxed + 1;
+  uint64_t size = sizeof(header) + header.length;
+  uint64_t offset = claim_place(size);
+  if (offset == 0) return kLostMaxDisk + 1;
+  if (exceeds_file_limit(offset + size)) return kLostNoSpace + 1;
+  long fd = open_file();
+  if (fd < 0) return kind_of(fd) + 1;
+  // The payload first: a chunk without its header is "never written", not damage.
+  long error = write_all(fd, payload, header.length, offset + sizeof(header));
+  if (error == 0) error = write_all(fd, &header, sizeof(header), offset);
+  sys(SYS_close, fd);
+  return error < 0 ? kind_of(error) + 1 : 0;
+}
+
+static void fill_header(ChunkHeader* header, ChunkType type, uint32_t length) {
+  memset(header, 0, sizeof(*header));
+  header->magic = kChunkMagic;
+  header->type = type;
+  header->length = length;
+  header->recording_id = g_recorder->recording_id;
+}
+
+bool flush_events(Stage* stage, LossKind* why) {
+  StageControl* control = stage->control();
+  uint32_t sequence = static_cast<uint32_t>(control->events_published >> 32);
+  uint32_t count = static_cast<uint32_t>(control->events_published);
+  if (count == 0) return true;
+  ChunkHeader header;
+  fill_header(&header, kRawEvents, count * sizeof(RawEvent));
+  header.stream = control->stream;
+  header.sequence = sequence;
+  header.count = count;
+  header.first_ordinal = control->first_ordinal[sequence & 1];
+  header.time_first_ns = time_of(stage->events()[0]);
+  header.time_last_ns = time_of(stage->events()[count - 1]);
+  header.crc32c = chunk_crc(header, stage->events());
+  if (uint32_t error = write_chunk(header, stage->events())) {
+    *why = static_cast<LossKind>(error - 1);
+    return false;
+  }
+  control->first_ordinal[(sequence + 1) & 1] = header.first_ordinal + count;
+  __atomic_store_n(&control->events_published, uint64_t{sequence + 1} << 32, __ATOMIC_RELEASE);
+  if (stage->mirrored) mirror(stage, control, sizeof(*control));
+  return true;
+}
+
+bool flush_definitions(Stage* stage, LossKind* why) {
+  StageControl* control = stage->control();
+  uint32_t sequence = static_cast<uint32_t>(control->definitions_published >> 32);
+  uint32_t bytes = static_cast<uint32_t>(control->definitions_published);
+  if (bytes == 0) return true;
+  ChunkHeader header;
+  fill_header(&header, kRawDefinitions, bytes);
+  header.stream = control->stream;
+  header.sequence = sequence;
+  header.crc32c = chunk_crc(header, stage->definitions());
+  if (uint32_t error = write_chunk(header, stage->definitions())) {
+    *why = static_cast<LossKind>(error - 1);
+    return false;
+  }
+  __atomic_store_n(&control->definitions_published, uint64_t{sequence + 1} << 32, __ATOMIC_RELEASE);
+  if (stage->mirrored) mirror(stage, control, sizeof(*control));
+  return true;
+}
+
+/// Gives a stage to a new stream. Both halves are empty, so nothing is at risk between the stores.
+static void begin_stream(Stage* stage, uint32_t tid) {
+  StageControl* control = stage->control();
+  uint32_t events = static_cast<uint32_t>(control->events_published >> 32);
+  control->first_ordinal[events & 1] = 0;
+  control->tid = tid;
+  control->stream =
+      static_cast<uint32_t>(__atomic_add_fetch(&file_state()->next_stream, 1, __ATOMIC_RELAXED));
+  if (stage->mirrored) mirror(stage, control, sizeof(*control));
+}
+
+static bool is_alive(uint32_t tid) {
+  return sys(SYS_tgkill, g_recorder->pid, tid, 0) != -ESRCH;
+}
+
+/// A stage whose owner died, with its halves written out. Its owner cannot come back: a tid that answers ESRCH
+/// has left the process. A tid of a dead owner that a new thread carries looks alive and is left alone.
+static Stage* adopt_stage(uint32_t tid) {
+  uint32_t count = __atomic_load_n(&g_recorder->stage_count, __ATOMIC_ACQUIRE);
+  for (uint32_t i = 0; i < count && i < 4096; ++i) {
+    Stage* stage = &g_recorder->stages[i];
+    uint32_t owner = __atomic_load_n(&stage->owner, __ATOMIC_ACQUIRE);
+    if (!stage->base || owner == 0 || (owner != tid && is_alive(owner))) continue;
+    if (!__atomic_compare_exchange_n(&stage->owner, &owner, tid, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_RELAXED)) {
+      continue;
+    }
+    LossKind why;
+    if (flush_definitions(stage, &why) && flush_events(stage, &why)) return stage;
+    __atomic_store_n(&stage->owner, owner, __ATOMIC_RELEASE);  // keep what it holds
+    return nullptr;
+  }
+  return nullptr;
+}
+
+static bool map_stage(Stage* stage, LossKind* why) {
+  stage->offset = claim_place(kStageBytes);
+  if (stage->offset == 0) return *why = kLostMaxDisk, false;
+  if (exceeds_file_limit(stage->offset + kStageBytes)) return *why = kLostNoSpace, false;
+  long fd = open_file();
+  if (fd < 0) return *why = kind_of(fd), false;
+  long error = allocate(fd, stage->offset, kStageBytes);
+  if (error == 0) {
+    stage->base = map_shared(fd, stage->offset, kStageBytes);
+    if (!stage->base) {
+      stage->mirrored = true;
+      stage->base = static_cast<uint8_t*>(map_private(kStageBytes));
+    }
+  }
+  sys(SYS_close, fd);
+  *why = error < 0 ? kind_of(error) : kLostNoBuffer;
+  return error == 0 && stage->base;
+}
+
+Stage* claim_stage(uint32_t tid, LossKind* why) {
+  if (g_sandboxed) return *why = kLostSandboxed, nullptr;
+  Stage* stage = adopt_stage(tid);
+  if (!stage) {
+    Stage made{};
+    if (!map_stage(&made, why)) return nullptr;
+    uint32_t index = __atomic_fetch_add(&g_recorder->stage_count, 1, __ATOMIC_ACQ_REL);
+    if (index >= 4096) {
+      sys(SYS_munmap, sys_ptr(made.base), kStageBytes);
+      return *why = kLostNoBuffer, nullptr;
+    }
+    ChunkHeader header;
+    fill_header(&header, kStage, kStageBytes - sizeof(header));
+    header.crc32c = chunk_crc(header, nullptr);
+    memcpy(made.base, &header, sizeof(header));
+    stage = &g_recorder->stages[index];
+    stage->offset = made.offset;
+    stage->mirrored = made.mirrored;
+    stage->base = made.base;
+    __atomic_store_n(&stage->owner, tid, __ATOMIC_RELEASE);
+    if (stage->mirrored) mirror(stage, stage->base, sizeof(header));
+  }
+  begin_stream(stage, tid);
+  return stage;
+}
+
+uint64_t event_count() {
+  if (!g_recorder) return 0;
+  uint64_t total = 0;
+  uint32_t count = __atomic_load_n(&g_recorder->stage_count, __ATOMIC_ACQUIRE);
+  for (uint32_t i = 0; i < count && i < 4096; ++i) {
+    if (!g_recorder->stages[i].base) continue;
+    StageControl* control = g_recorder->stages[i].control();
+    uint64_t published = __atomic_load_n(&control->events_published, __ATOMIC_ACQUIRE);
+    total += control->first_ordinal[published >> 32 & 1] + static_cast<uint32_t>(published);
+  }
+  return total;
+}
+
+}  // namespace gpumemprof::probe

@@ -1,0 +1,80 @@
+// The process's side of a recording: its file, the places in it, the buffers and who owns them, the losses.
+//
+// Life of a process:   kUnset --first event--> kOpening --> kRecording <--> kPaused
+//                         ^                        \--> kOff (no folder, no disk: for good)
+//                         └── a forked child finds itself here: the word lives in a page that the
+//                             kernel empties at fork (MADV_WIPEONFORK), however the fork was made
+//
+// Between two calls nothing of ours is open: a program may close every descriptor it finds.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "format/format.h"
+
+namespace gpumemprof::probe {
+
+enum State : uint32_t { kUnset = 0, kRecording = 1, kOff = 2, kPaused = 3, kOpening = 4 };
+
+struct Caches;  // stream.h
+
+/// What `run` asked for, read from the environment when the library is loaded.
+struct Config {
+  char folder[3072];  // empty: do nothing
+  uint32_t stacks = format::kStacksPython;
+  bool free_stacks = false;
+  bool no_cpu = false;
+  uint64_t max_disk_bytes = 0;
+};
+extern Config g_config;
+
+/// Points to a State; never null. Read for every event.
+extern volatile uint32_t* g_state;
+inline uint32_t state() { return __atomic_load_n(g_state, __ATOMIC_RELAXED); }
+
+/// One thread's buffer, mapped from the file. `owner` is the tid that writes it, 0 when nobody does.
+struct Stage {
+  uint8_t* base;     // kStageBytes; the file's pages, or private memory where `mirrored`
+  uint64_t offset;   // in the file
+  bool mirrored;     // mmap was refused: every change is also written with pwrite
+  uint32_t owner;
+  Caches* caches;  // private tables of the stream that has it; null until first used
+
+  format::StageControl* control() const {
+    return reinterpret_cast<format::StageControl*>(base + sizeof(format::ChunkHeader));
+  }
+  format::RawEvent* events() const {
+    return reinterpret_cast<format::RawEvent*>(base + format::kStageEventsOffset);
+  }
+  uint8_t* definitions() const { return base + format::kStageDefinitionsOffset; }
+};
+
+/// Makes this process record: opens the file, maps its first page. Called on the first event and in a
+/// forked child. True where the process records now. Any thread; one does the work, others wait briefly.
+bool begin_recording();
+
+/// A stage for the calling thread: one whose owner died (tgkill says so), else a new one. Null where the file
+/// system or the address space refuses; `why` tells. Its halves are empty and its stream number is new.
+Stage* claim_stage(uint32_t tid, format::LossKind* why);
+
+/// Writes a chunk of the file: header, then `payload`. 0 or a LossKind + 1.
+uint32_t write_chunk(format::ChunkHeader header, const void* payload);
+
+/// Writes out what a stage's half holds and empties it. False where the file refused: the half stays as it is.
+bool flush_events(Stage* stage, format::LossKind* why);
+bool flush_definitions(Stage* stage, format::LossKind* why);
+
+/// Of a mirrored stage, writes bytes [from, from + size) to the file.
+void mirror(const Stage* stage, const void* from, size_t size);
+
+void count_loss(format::LossKind kind, uint64_t events = 1);
+/// The mutable part of the file's first page; null before the recording began.
+format::FileState* file_state();
+/// Records of all streams so far.
+uint64_t event_count();
+
+/// True once the program has restricted its own system calls: from then on we make none.
+extern bool g_sandboxed;
+
+}  // namespace gpumemprof::probe

@@ -1,0 +1,250 @@
+// From the thread's frames to a stack id: a hash and a look into the cache; on a miss the definitions.
+#include <string.h>
+
+#include "probe/code_identity.h"
+#include "probe/native_stack.h"
+#include "probe/python_code.h"
+#include "probe/python_frames.h"
+#include "probe/stream.h"
+#include "probe/sys.h"
+
+namespace gpumemprof::probe {
+namespace {
+
+using namespace format;
+
+constexpr int kProbes = 4;
+constexpr uint32_t kUnknownFrame = 0;
+
+uint64_t mix(uint64_t x) {
+  x ^= x >> 31;
+  x *= 0x9e3779b97f4a7c15u;
+  return x ^ x >> 29;
+}
+
+uint64_t hash_bytes(const char* text, size_t length) {
+  uint64_t hash = length * 0x9e3779b97f4a7c15u + 1;
+  for (; length >= 8; length -= 8, text += 8) {
+    uint64_t word;
+    memcpy(&word, text, 8);
+    hash = mix(hash ^ word);
+  }
+  uint64_t tail = 0;
+  memcpy(&tail, text, length);
+  return mix(hash ^ tail ^ uint64_t{length} << 56);
+}
+
+/// The slot of `hash` among kProbes neighbours, or the one to overwrite. `*hit` tells which.
+template <class Slot, class Match, class Empty>
+Slot* find_slot(Slot* slots, uint32_t mask, uint64_t hash, Match match, Empty empty, bool* hit) {
+  uint32_t first = static_cast<uint32_t>(hash) & mask;
+  for (int i = 0; i < kProbes; ++i) {
+    Slot* slot = &slots[(first + i) & mask];
+    if (match(*slot)) return *hit = true, slot;
+    if (empty(*slot)) return *hit = false, slot;
+  }
+  *hit = false;
+  return &slots[(first + (hash >> 60) % kProbes) & mask];
+}
+
+/// Id 0 where the file refused.
+uint32_t define_string(Stream* s, const char* text, size_t length) {
+  Caches* c = s->caches;
+  uint64_t hash = hash_bytes(text, length) | 1;
+  bool hit;
+  CachedString* slot = find_slot(
+      c->strings, kStringSlots - 1, hash >> 8, [&](auto& e) { return e.hash == hash; },
+      [](auto& e) { return e.hash == 0; }, &hit);
+  if (hit) return static_cast<uint32_t>(slot->id);
+  char body[4 + kMaxString];
+  uint32_t id = c->next_string;
+  memcpy(body, &id, 4);
+  memcpy(body + 4, text, length);
+  if (!define(s, kDefString, body, 4 + length)) return 0;
+  c->next_string += 1;
+  *slot = {hash, id};
+  return id;
+}
+
+uint32_t define_frame(Stream* s, uint32_t file, uint32_t function, uint32_t line) {
+  const uint32_t body[4] = {s->caches->next_frame, file, function, line};
+  if (!define(s, kDefFrame, body, sizeof(body))) return kUnknownFrame;
+  return s->caches->next_frame++;
+}
+
+/// A stack that is too deep keeps both ends; this frame between them says how many are not there.
+uint32_t define_cut(Stream* s, uint32_t left_out) {
+  char text[64] = "[";
+  size_t n = 1;
+  char digits[12];
+  int d = 0;
+  do digits[d++] = static_cast<char>('0' + left_out % 10);
+  while (left_out /= 10);
+  while (d--) text[n++] = digits[d];
+  const char rest[] = " frames not recorded]";
+  memcpy(text + n, rest, sizeof(rest) - 1);
+  return define_frame(s, 0, define_string(s, text, n + sizeof(rest) - 1), 0);
+}
+
+/// The strings of a code object; read again where another one lives at its address.
+CachedCode* code_names(Stream* s, const char* code, uint32_t generation) {
+  Caches* c = s->caches;
+  uint64_t key = reinterpret_cast<uintptr_t>(code);
+  bool hit;
+  CachedCode* slot = find_slot(
+      c->codes, kCodeSlots - 1, code_hash(code),
+      [&](auto& e) { return e.code == key && e.generation == generation; },
+      [](auto& e) { return e.code == 0; }, &hit);
+  if (hit) return slot;
+  char text[kMaxString];
+  const PythonLayout& layout = g_python.layout;
+  size_t n = python_string(layout, load<const void*>(code, layout.code_filename), text, sizeof(text));
+  uint32_t file = define_string(s, text, n);
+  n = python_string(layout, load<const void*>(code, layout.code_qualname), text, sizeof(text));
+  uint32_t function = define_string(s, text, n);
+  *slot = {key, generation, file, function, 0};
+  if (!file || !function) slot->code = 0;  // not remembered: the file refused
+  return slot;
+}
+
+uint32_t python_frame(Stream* s, const char* frame) {
+  const PythonLayout& layout = g_python.layout;
+  auto code = reinterpret_cast<const char*>(load<uintptr_t>(frame, layout.frame_code) & ~uintptr_t{3});
+  if (!code) return kUnknownFrame;
+  auto* instruction = load<const char*>(frame, layout.frame_instruction);
+  uint32_t generation = know_code(code);
+  uint64_t key = reinterpret_cast<uintptr_t>(instruction);
+  bool hit;
+  CachedFrame* slot = find_slot(
+      s->caches->frames, kFrameSlots - 1, mix(key),
+      [&](auto& e) { return e.instruction == key && e.generation == generation; },
+      [](auto& e) { return e.instruction == 0; }, &hit);
+  if (hit) return slot->id;
+  CachedCode* names = code_names(s, code, generation);
+  uint32_t id = define_frame(s, names->file, names->function, python_line(layout, code, instruction));
+  if (id != kUnknownFrame) *slot = {key, generation, id};
+  return id;
+}
+
+bool is_python_frame(const char* frame) {
+  return load<uint8_t>(frame, g_python.layout.frame_owner) < g_python.layout.skip_owner;
+}
+
+/// Frame ids innermost first, both ends of a deep stack. Returns how many.
+uint32_t python_frame_ids(Stream* s, const char* top, uint32_t* out, uint32_t max) {
+  uint32_t depth = 0;
+  const uint32_t previous = g_python.layout.frame_previous;
+  for (const char* f = top; f && depth < kMaxWalk; f = load<const char*>(f, previous)) {
+    depth += is_python_frame(f);
+  }
+  uint32_t keep_top = depth <= max ? depth : max / 2;
+  uint32_t keep_root = depth <= max ? 0 : max - keep_top - 1;
+  uint32_t n = 0, index = 0;
+  for (const char* f = top; f && index < depth; f = load<const char*>(f, previous)) {
+    if (!is_python_frame(f)) continue;
+    if (index == keep_top && keep_root) out[n++] = define_cut(s, depth - keep_top - keep_root);
+    if (index < keep_top || index >= depth - keep_root) out[n++] = python_frame(s, f);
+    ++index;
+  }
+  return n;
+}
+
+void know_module(Stream* s, uintptr_t pc) {
+  Caches* c = s->caches;
+  for (uint32_t i = 0; i < c->module_count; ++i) {
+    if (pc >= c->modules[i][0] && pc < c->modules[i][1]) return;
+  }
+  Module module;
+  if (c->module_count == kModuleSlots || !find_module(pc, &module)) return;
+  char body[24 + sizeof(module.path)];
+  const uint64_t words[3] = {module.begin, module.end, module.bias};
+  memcpy(body, words, sizeof(words));
+  size_t length = strlen(module.path);
+  memcpy(body + sizeof(words), module.path, length);
+  if (!define(s, kDefModule, body, sizeof(words) + length)) return;
+  c->modules[c->module_count][0] = module.begin;
+  c->modules[c->module_count][1] = module.end;
+  c->module_count += 1;
+}
+
+uint32_t native_frame(Stream* s, void* return_address) {
+  uint64_t pc = reinterpret_cast<uintptr_t>(return_address) - 1;  // inside the call instruction
+  bool hit;
+  CachedFrame* slot = find_slot(
+      s->caches->frames, kFrameSlots - 1, mix(pc),
+      [&](auto& e) { return e.instruction == pc && e.generation == ~0u; },
+      [](auto& e) { return e.instruction == 0; }, &hit);
+  if (hit) return slot->id;
+  know_module(s, pc);
+  uint32_t body[3] = {s->caches->next_frame};
+  memcpy(body + 1, &pc, 8);
+  if (!define(s, kDefNativeFrame, body, sizeof(body))) return kUnknownFrame;
+  *slot = {pc, ~0u, s->caches->next_frame};
+  return s->caches->next_frame++;
+}
+
+/// Writes the stack as what it shares with the one before it, from the root, and the rest.
+uint32_t write_stack(Stream* s, const uint32_t* root_first, uint32_t depth) {
+  Caches* c = s->caches;
+  uint32_t keep = 0;
+  while (keep < depth && keep < c->last_stack_depth && root_first[keep] == c->last_stack[keep]) ++keep;
+  struct {
+    uint32_t id, base;
+    uint16_t keep, count;
+    uint32_t frames[kMaxFrames + 1];
+  } body{c->next_stack, c->last_stack_id, static_cast<uint16_t>(keep),
+         static_cast<uint16_t>(depth - keep), {}};
+  if (body.id > kMaxStackId) return 0;
+  memcpy(body.frames, root_first + keep, (depth - keep) * 4);
+  if (!define(s, kDefStack, &body, 12 + (depth - keep) * 4)) return 0;
+  memcpy(c->last_stack, root_first, depth * 4);
+  c->last_stack_depth = depth;
+  c->last_stack_id = body.id;
+  c->next_stack += 1;
+  return body.id;
+}
+
+constexpr int kMaxNative = 64;
+
+__attribute__((noinline)) uint32_t define_stack(Stream* s, const char* top, void* const* native,
+                                                int native_count) {
+  uint32_t innermost_first[kMaxFrames + 1];
+  uint32_t n = 0;
+  for (int i = 0; i < native_count; ++i) innermost_first[n++] = native_frame(s, native[i]);
+  if (top) n += python_frame_ids(s, top, innermost_first + n, kMaxFrames - n);
+  uint32_t root_first[kMaxFrames + 1];
+  for (uint32_t i = 0; i < n; ++i) root_first[i] = innermost_first[n - 1 - i];
+  return n ? write_stack(s, root_first, n) : 0;
+}
+
+}  // namespace
+
+uint32_t current_stack(Stream* s) {
+  bool unsafe = false;
+  const char* top = top_frame(&unsafe);
+  if (__builtin_expect(unsafe, 0)) count_loss(kLostStack);
+  void* native[kMaxNative];
+  int native_count = 0;
+  if (g_config.stacks & kStacksNative) native_count = native_backtrace(native, kMaxNative);
+  if (!top && native_count <= 0) return 0;
+  uint64_t hash = top ? hash_frames(top, code_epoch()) : 0;
+  for (int i = 0; i < native_count; ++i) {
+    hash = (hash ^ reinterpret_cast<uintptr_t>(native[i])) * 0xd6e8feb86659fd93u;
+  }
+  hash ^= hash >> 29;
+  hash |= 1;
+  bool hit;
+  CachedStack* slot = find_slot(
+      s->caches->stacks, kStackSlots - 1, hash >> 20, [&](auto& e) { return e.hash == hash; },
+      [](auto& e) { return e.hash == 0; }, &hit);
+  if (__builtin_expect(hit, 1)) return static_cast<uint32_t>(slot->id);
+  uint32_t id = define_stack(s, top, native, native_count);
+  if (id == 0) {
+    count_loss(kLostStack);
+    return 0;
+  }
+  *slot = {hash, id};
+  return id;
+}
+
+}  // namespace gpumemprof::probe

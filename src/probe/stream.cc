@@ -1,0 +1,215 @@
+#include "probe/stream.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "probe/native_stack.h"
+#include "probe/python_frames.h"
+#include "probe/sys.h"
+
+namespace gpumemprof::probe {
+namespace {
+
+using namespace format;
+
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+/// What the thread knows of itself. Zero at its birth; plain data, so it outlives every destructor.
+struct ThreadLocal {
+  Stream stream;
+  uint32_t busy;      // inside record(): a signal handler that allocates must not enter again
+  uint32_t backoff;   // events to drop before asking for a stage again
+};
+thread_local ThreadLocal t_thread __attribute__((tls_model("initial-exec")));
+
+constexpr uint32_t kRetryEvents = 4096;
+
+/// Tells the file who writes this stream. The name is the kernel's (15 bytes).
+void define_thread(Stream* stream, uint32_t tid) {
+  char body[4 + 16] = {};
+  memcpy(body, &tid, 4);
+  sys(SYS_prctl, 16 /* PR_GET_NAME */, sys_ptr(body + 4));
+  define(stream, kDefThread, body, 4 + strnlen(body + 4, 15));
+}
+
+bool begin_stream(ThreadLocal* self) {
+  uint32_t tid = static_cast<uint32_t>(sys(SYS_gettid));
+  LossKind why = kLostNoBuffer;
+  Stage* stage = claim_stage(tid, &why);
+  Caches* caches = stage ? stage->caches : nullptr;
+  if (stage && !caches) {
+    caches = stage->caches = static_cast<Caches*>(map_private(sizeof(Caches)));
+    if (!caches) {
+      __atomic_store_n(&stage->owner, 0, __ATOMIC_RELEASE);
+      stage = nullptr;
+    }
+  } else if (stage) {
+    sys(SYS_madvise, sys_ptr(caches), sizeof(Caches), MADV_DONTNEED);  // all zero again
+  }
+  if (!stage) {
+    self->backoff = kRetryEvents;
+    count_loss(why);
+    return false;
+  }
+  caches->next_string = caches->next_frame = caches->next_stack = 1;
+  StageControl* control = stage->control();
+  self->stream = Stream{stage, caches,
+                        salt(control->stream, static_cast<uint32_t>(control->events_published >> 32)),
+                        0, 0, 0};
+  define_thread(&self->stream, tid);
+  return true;
+}
+
+/// Makes room in the events half. False where the file refuses: what is there stays, new events are counted.
+bool make_room(Stream* s, uint32_t records) {
+  if (s->refused && s->refused % kRetryEvents != 0) {
+    s->refused += 1;
+    count_loss(g_sandboxed ? kLostSandboxed : kLostNoSpace);
+    return false;
+  }
+  LossKind why = kLostIo;
+  if (!flush_events(s->stage, &why)) {
+    s->refused += 1;
+    count_loss(why);
+    return false;
+  }
+  (void)records;
+  s->refused = 0;
+  s->count = 0;
+  StageControl* control = s->stage->control();
+  s->salt = salt(control->stream, static_cast<uint32_t>(control->events_published >> 32));
+  if (!g_python.ready) prepare_python();  // the program may have loaded one meanwhile
+  return true;
+}
+
+inline void publish(Stream* s, uint32_t added) {
+  StageControl* control = s->stage->control();
+  uint64_t sequence = control->events_published >> 32 << 32;
+  s->count += added;
+  __atomic_store_n(&control->events_published, sequence | s->count, __ATOMIC_RELEASE);
+  if (UNLIKELY(s->stage->mirrored)) {
+    mirror(s->stage, s->stage->events() + s->count - added, added * sizeof(RawEvent));
+    mirror(s->stage, control, sizeof(*control));
+  }
+}
+
+/// The part of record() that needs the stream.
+inline void append(Stream* s, RawAction action, uint64_t time_ns, uint64_t address, uint64_t size,
+                   uint32_t device_class, uint32_t stack, const uint64_t* totals) {
+  if (UNLIKELY(s->count + 3 > kStageEvents) && !make_room(s, 3)) return;
+  RawEvent* at = s->stage->events() + s->count;
+  uint32_t n = 0;
+  if (UNLIKELY(size > kSizeMask)) {
+    at[n++] = pack(time_ns, 0, device_class, size >> 37, kRawWide, 0, s->salt);
+  }
+  at[n++] = pack(time_ns, address, device_class, size, action, stack, s->salt);
+  if (totals) {
+    at[n++] = pack(time_ns, totals[0], device_class, totals[1] >> 9, kRawTotals,
+                   static_cast<uint32_t>(totals[1] & 511), s->salt);
+  }
+  publish(s, n);
+}
+
+/// Out of line: the first event of a process or thread, a forked child, recording switched off.
+__attribute__((noinline, cold)) Stream* slow_stream(ThreadLocal* self) {
+  uint32_t now = state();
+  if (now == kOff || now == kPaused) return nullptr;
+  if (now != kRecording) {
+    self->stream = Stream{};  // in a forked child it is the parent's
+    self->backoff = 0;
+    if (!begin_recording()) return nullptr;
+  }
+  if (self->stream.stage) return &self->stream;
+  if (self->backoff) {
+    self->backoff -= 1;
+    count_loss(g_sandboxed ? kLostSandboxed : kLostNoBuffer);
+    return nullptr;
+  }
+  return begin_stream(self) ? &self->stream : nullptr;
+}
+
+}  // namespace
+
+void record(RawAction action, uint64_t address, uint64_t size, uint32_t device_class,
+            const uint64_t* totals) {
+  ThreadLocal* self = &t_thread;
+  if (UNLIKELY(self->busy)) {
+    if (state() == kRecording) count_loss(kLostReentered);
+    return;
+  }
+  self->busy = 1;
+  __asm__ volatile("" ::: "memory");
+  Stream* s = &self->stream;
+  if (UNLIKELY(state() != kRecording || !s->stage)) s = slow_stream(self);
+  if (s) {
+    if (UNLIKELY(address > kAddressMask)) {
+      count_loss(kLostWide);
+    } else {
+      uint64_t now = monotonic_ns();
+      bool wants_stack = action == kRawAlloc || action == kRawOom || g_config.free_stacks;
+      uint32_t stack = wants_stack ? current_stack(s) : 0;
+      append(s, action, now, address, size, device_class, stack, totals);
+    }
+  }
+  __asm__ volatile("" ::: "memory");
+  self->busy = 0;
+}
+
+/// The class of a device in this stream; defined on first sight. kDeviceClasses where there are too many.
+static uint32_t class_of(Stream* s, Device device) {
+  Caches* caches = s->caches;
+  uint16_t key = static_cast<uint16_t>(static_cast<uint8_t>(device.type) << 8 |
+                                       static_cast<uint8_t>(device.index));
+  for (uint32_t i = 0; i < caches->device_count; ++i) {
+    if (caches->devices[i] == key) return i + 2;
+  }
+  if (caches->device_count + 2 >= kDeviceClasses) return kDeviceClasses;
+  uint32_t device_class = caches->device_count + 2;
+  const uint8_t body[5] = {static_cast<uint8_t>(device_class), static_cast<uint8_t>(device.type),
+                           static_cast<uint8_t>(device.index), 2 /* Layer::kAllocator */, 0};
+  if (!define(s, kDefDevice, body, sizeof(body))) return kDeviceClasses;
+  caches->devices[caches->device_count++] = key;
+  return device_class;
+}
+
+void record_device(RawAction action, uint64_t address, uint64_t size, Device device,
+                   uint64_t allocated, uint64_t reserved) {
+  ThreadLocal* self = &t_thread;
+  if (self->busy) return record(action, address, size, 0);  // counts it
+  self->busy = 1;
+  Stream* s = &self->stream;
+  if (state() != kRecording || !s->stage) s = slow_stream(self);
+  uint32_t device_class = s ? class_of(s, device) : kDeviceClasses;
+  self->busy = 0;
+  if (!s) return;
+  if (device_class == kDeviceClasses) return count_loss(kLostWide);
+  const uint64_t totals[2] = {allocated, reserved};
+  record(action, address, size, device_class, totals);
+}
+
+bool define(Stream* s, DefinitionType type, const void* body, size_t length) {
+  StageControl* control = s->stage->control();
+  size_t need = sizeof(DefinitionHeader) + length;
+  if (need > kStageDefinitionBytes) return false;
+  uint64_t published = control->definitions_published;
+  if (static_cast<uint32_t>(published) + need > kStageDefinitionBytes) {
+    LossKind why;
+    if (!flush_definitions(s->stage, &why)) return false;
+    published = control->definitions_published;
+  }
+  uint8_t* at = s->stage->definitions() + static_cast<uint32_t>(published);
+  DefinitionHeader header{type, 0, static_cast<uint16_t>(length)};
+  memcpy(at, &header, sizeof(header));
+  memcpy(at + sizeof(header), body, length);
+  uint8_t parity = salt(control->stream, static_cast<uint32_t>(published >> 32));
+  for (size_t i = 0; i < need; ++i) parity ^= at[i];
+  at[offsetof(DefinitionHeader, parity)] = parity;
+  __atomic_store_n(&control->definitions_published, published + need, __ATOMIC_RELEASE);
+  if (s->stage->mirrored) {
+    mirror(s->stage, at, need);
+    mirror(s->stage, control, sizeof(*control));
+  }
+  return true;
+}
+
+}  // namespace gpumemprof::probe

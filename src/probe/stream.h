@@ -1,0 +1,90 @@
+// One thread's turn at recording: its stage, and what it has told the file so far.
+//
+//   hook ── record() ──> stack id (cache hit: a hash and a probe)  ──> 24 bytes into the stage, publish
+//                          └─ miss: define_stack(): strings, frames, the stack, into the definitions half
+//
+// No lock, no allocation, no system call on that path; every 2,730th event the half is written out (pwrite,
+// about 15 us). All tables are caches of fixed size: what falls out is defined again under another id,
+// so nothing grows and nothing can fail. A thread costs 96 KiB of the file and 360 KiB of
+// private memory, touched as it is needed; both are taken over by a later thread.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "format/format.h"
+#include "probe/recorder.h"
+
+namespace gpumemprof::probe {
+
+struct CachedStack {
+  uint64_t hash;
+  uint64_t id;
+};
+struct CachedFrame {
+  uint64_t instruction;
+  uint32_t generation;
+  uint32_t id;
+};
+struct CachedCode {
+  uint64_t code;
+  uint32_t generation;
+  uint32_t file, function;  // string ids
+  uint32_t pad;
+};
+struct CachedString {
+  uint64_t hash;
+  uint64_t id;
+};
+
+inline constexpr uint32_t kStackSlots = 8192, kFrameSlots = 8192, kCodeSlots = 2048,
+                          kStringSlots = 2048, kModuleSlots = 256;
+
+/// The private tables of a stream; mapped once a stage, emptied when a new thread takes it over.
+struct Caches {
+  CachedStack stacks[kStackSlots];
+  CachedFrame frames[kFrameSlots];
+  CachedCode codes[kCodeSlots];
+  CachedString strings[kStringSlots];
+  uintptr_t modules[kModuleSlots][2];
+  uint32_t module_count;
+  uint32_t last_stack[format::kMaxFrames + 1];  // frame ids from the root, of the stack defined last
+  uint32_t last_stack_depth, last_stack_id;
+  uint32_t next_string, next_frame, next_stack;
+  uint16_t devices[format::kDeviceClasses];  // type << 8 | index, by class; from class 2 on
+  uint32_t device_count;
+};
+
+struct Stream {
+  Stage* stage;
+  Caches* caches;
+  uint8_t salt;             // of the current turn of the events half
+  uint32_t count;           // records in the events half
+  uint32_t refused;         // events since the file refused; tried again now and then
+  uint32_t python_retry;    // events since we last looked for an interpreter
+};
+
+/// The thread's stream, made on its first event. Null where it cannot be had.
+Stream* current_stream();
+
+struct Device {  // the ABI twin of c10::Device: two bytes in one register
+  int8_t type;
+  int8_t index;
+};
+
+/// Records one event of the calling thread. `totals` is null or {allocated, reserved}. Never fails; what cannot be
+/// recorded is counted.
+void record(format::RawAction action, uint64_t address, uint64_t size, uint32_t device_class,
+            const uint64_t* totals = nullptr);
+
+/// As above for a device that is no class of its own yet.
+void record_device(format::RawAction action, uint64_t address, uint64_t size, Device device,
+                   uint64_t allocated, uint64_t reserved);
+
+/// The id of the calling thread's stack now; 0 where there is none. `skip` native frames of ours are left out.
+uint32_t current_stack(Stream* stream);
+
+/// Appends a definition: type, then `length` bytes. False where the file refused and the half is full.
+bool define(Stream* stream, format::DefinitionType type, const void* body, size_t length);
+
+}  // namespace gpumemprof::probe

@@ -1,0 +1,78 @@
+#include "recording/modules.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+namespace gpumemprof {
+namespace {
+
+constexpr size_t kMostModules = 65536;
+
+std::string_view base_name(std::string_view path) {
+  size_t slash = path.rfind('/');
+  return slash == path.npos ? path : path.substr(slash + 1);
+}
+
+std::string hex(uint64_t value) {
+  char text[24];
+  snprintf(text, sizeof(text), "0x%llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+std::string this_host() {
+  char name[256] = {};
+  gethostname(name, sizeof(name) - 1);
+  return name;
+}
+
+}  // namespace
+
+ModuleList::ModuleList(std::string host, uint64_t recorded_ns)
+    : ask_files_(!host.empty() && this_host().starts_with(host)), recorded_ns_(recorded_ns) {}
+
+void ModuleList::add(Module module) {
+  if (modules_.size() >= kMostModules) return;
+  for (const auto& known : modules_) {
+    if (known->start == module.start && known->end == module.end && known->bias == module.bias &&
+        known->path == module.path) {
+      return;
+    }
+  }
+  modules_.push_back(std::make_unique<Module>(std::move(module)));
+  std::erase_if(places_, [](const auto& item) { return !item.second->module; });
+}
+
+const ModuleList::Place& ModuleList::place(uint64_t pc) {
+  auto& known = places_[pc];
+  if (known) return *known;
+  known = std::make_unique<Place>();
+  for (auto it = modules_.rbegin(); it != modules_.rend() && !known->module; ++it) {
+    if (pc >= (*it)->start && pc < (*it)->end) known->module = it->get();
+  }
+  if (!known->module || !ask_files_) return *known;
+  auto [table, added] = symbols_.try_emplace(known->module->path);
+  if (added) table->second = SymbolTable::open(known->module->path, recorded_ns_);
+  if (table->second) known->function = table->second->name(pc - known->module->bias);
+  return *known;
+}
+
+uint32_t ModuleList::frame(uint64_t pc, Tables* tables) {
+  const Place& where = place(pc);
+  std::string function = where.function;
+  std::string_view file = where.module ? std::string_view(where.module->path) : std::string_view{};
+  if (function.empty() && where.module) {
+    function = hex(pc - where.module->bias) + " in " + std::string(base_name(file));
+  }
+  if (function.empty()) function = hex(pc);
+  return tables->stacks.intern_frame({tables->strings.intern(file), tables->strings.intern(function), 0});
+}
+
+bool ModuleList::is_interpreter(uint64_t pc) {
+  const Place& where = place(pc);
+  if (where.function.starts_with("_PyEval_EvalFrameDefault")) return true;
+  if (!where.module) return false;
+  std::string_view name = base_name(where.module->path);
+  return name.starts_with("python3") || name.starts_with("libpython3");
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,103 @@
+// What the ids in one stream's raw events mean: its definitions, turned into entries of Tables.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <absl/container/flat_hash_map.h>
+
+#include "format/format.h"
+#include "recording/modules.h"
+#include "trace/tables.h"
+
+namespace gpumemprof {
+
+/// A map from ids that a file gave out. Dense while ids are dense; one damaged id costs one entry, not 2^24.
+template <class T>
+class IdTable {
+ public:
+  const T* find(uint32_t id) const {
+    if (id < dense_.size()) return dense_[id].second ? &dense_[id].first : nullptr;
+    auto it = sparse_.find(id);
+    return it == sparse_.end() ? nullptr : &it->second;
+  }
+  /// False where the id has a value already; the first one stays.
+  bool insert(uint32_t id, T value) {
+    if (find(id)) return false;
+    if (id >= dense_.size() && id < 2 * count_ + 64) dense_.resize(2 * count_ + 64);
+    ++count_;
+    if (id < dense_.size()) {
+      if (!sparse_.empty()) sparse_.erase(id);
+      dense_[id] = {std::move(value), true};
+    } else {
+      sparse_.emplace(id, std::move(value));
+    }
+    return true;
+  }
+
+ private:
+  std::vector<std::pair<T, bool>> dense_;
+  absl::flat_hash_map<uint32_t, T> sparse_;
+  size_t count_ = 0;
+};
+
+/// Not thread-safe. `tables` and `modules` must outlive it.
+class StreamDefinitions {
+ public:
+  StreamDefinitions(Tables* tables, ModuleList* modules, uint32_t process);
+
+  /// Takes a run of definition records that were written under `salt`. Records that are damaged are counted and
+  /// left out; a record whose length cannot be right ends the run. Taking a run twice changes nothing.
+  void take(std::string_view records, uint8_t salt);
+
+  /// The Tables' stack for a raw stack id; 0 where it was never defined.
+  uint32_t stack(uint32_t raw_id);
+  /// The Tables' device for a class; -1 where no more devices fit.
+  int32_t device(uint32_t device_class);
+
+  uint32_t tid() const { return tid_; }
+  const std::string& thread_name() const { return thread_name_; }
+  bool has_thread() const { return has_thread_; }
+  uint64_t damaged_records() const { return damaged_; }
+  /// How many look-ups met a stack, frame or string id that has no definition.
+  uint64_t unknown_stacks() const { return unknown_stacks_; }
+
+ private:
+  struct RawFrame {
+    bool native = false;
+    uint32_t file = 0, function = 0, line = 0;
+    uint64_t pc = 0;
+  };
+  /// Raw stacks are a tree too, so that `keep of base's` costs nothing.
+  struct Node {
+    uint32_t parent, frame, depth;
+  };
+  bool define(uint8_t type, std::string_view body);
+  bool define_stack(std::string_view body);
+  bool define_device(std::string_view body);
+  uint32_t resolve(uint32_t node);
+  uint32_t string_of(uint32_t id);
+  uint32_t frame_of(const RawFrame& frame);
+
+  Tables* tables_;
+  ModuleList* modules_;
+  uint32_t process_;
+  IdTable<uint32_t> strings_;  // -> StringTable id
+  IdTable<RawFrame> frames_;
+  IdTable<uint32_t> stacks_;    // -> node
+  IdTable<uint32_t> resolved_;  // -> StackTable id
+  std::vector<Node> nodes_;
+  std::array<Device, format::kDeviceClasses> device_kinds_;
+  std::array<bool, format::kDeviceClasses> device_known_{};
+  std::array<int32_t, format::kDeviceClasses> devices_;  // -> Tables::devices, -1 not yet looked up
+  uint32_t tid_ = 0;
+  std::string thread_name_;
+  bool has_thread_ = false;
+  uint64_t damaged_ = 0;
+  uint64_t unknown_stacks_ = 0;
+};
+
+}  // namespace gpumemprof

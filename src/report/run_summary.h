@@ -1,0 +1,22 @@
+// What `gpumemprof run` says when the program has ended.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analysis/analysis.h"
+
+namespace gpumemprof {
+
+struct RunSummaryContext {
+  std::string folder;  ///< the recording, as the user would type it
+  /// Processes that could not be recorded, one text each: which, and why.
+  std::vector<std::string> not_recorded;
+};
+
+/// At most ten lines, each "gpumemprof: …\n", safe for a terminal whatever the recording holds: the peak,
+/// when, its top three holders, what was lost or not seen and why, the command to type next.
+std::string run_summary(const Analysis& analysis, const Tables& tables, const Loss& loss,
+                        const RunSummaryContext& context);
+
+}  // namespace gpumemprof

@@ -1,0 +1,29 @@
+// What the header of an ELF file says about how it will be loaded. Enough to know, before a program
+// starts, whether a preloaded library can be in it; nothing of it is executed or mapped.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gpumemprof {
+
+struct ElfFacts {
+  bool is_64_bit = false;
+  uint16_t machine = 0;  ///< EM_X86_64, EM_AARCH64, …
+  bool damaged = false;  ///< a table lies outside the file; what follows is then incomplete
+  std::string interpreter;          ///< PT_INTERP; empty for static programs and libraries
+  std::string soname;               ///< DT_SONAME
+  std::vector<std::string> needed;  ///< DT_NEEDED
+  std::vector<std::string> sanitizer_symbols;  ///< of the sanitizers' entry points, those it names
+};
+
+/// Reads the facts of an open file. Nothing where it is no ELF file.
+/// The file is hostile: every offset and count is checked and bounded, at most some MiB are read.
+std::optional<ElfFacts> read_elf_facts(int fd);
+
+/// The machine that this command was compiled for.
+uint16_t own_elf_machine();
+
+}  // namespace gpumemprof

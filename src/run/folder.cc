@@ -1,0 +1,135 @@
+#include "run/folder.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cctype>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <optional>
+#include <string_view>
+
+namespace gpumemprof {
+namespace {
+
+constexpr size_t kMaxNameBytes = 64;
+
+std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+std::string_view what_runs(const std::vector<std::string>& command) {
+  if (command.empty()) return "program";
+  std::string_view program = base_name(command[0]);
+  if (!program.starts_with("python")) return program;
+  for (size_t i = 1; i < command.size(); ++i) {
+    if (command[i] == "-m" && i + 1 < command.size()) return command[i + 1];
+    if (command[i].starts_with('-')) continue;  // -u, -O, …; after -c there is no name to take
+    if (command[i - 1] == "-c" || command[i - 1] == "-W" || command[i - 1] == "-X") return program;
+    std::string_view script = base_name(command[i]);
+    if (script.ends_with(".py")) script.remove_suffix(3);
+    return script;
+  }
+  return program;
+}
+
+bool is_ours(std::string_view name) {
+  return name.ends_with(".gmp") || (name.starts_with("meta.") && name.ends_with(".json")) ||
+         name.starts_with(".meta.");  // another rank's, on its way
+}
+
+struct Contents {
+  bool empty = true;
+  bool ours = false;
+};
+
+std::optional<Contents> look_into(const std::string& folder) {
+  DIR* dir = opendir(folder.c_str());
+  if (!dir) return std::nullopt;
+  Contents contents;
+  while (dirent* entry = readdir(dir)) {
+    std::string_view name = entry->d_name;
+    if (name == "." || name == "..") continue;
+    contents.empty = false;
+    contents.ours = contents.ours || is_ours(name);
+  }
+  closedir(dir);
+  return contents;
+}
+
+Status make_parents(const std::string& path) {
+  for (size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {
+    std::string parent = path.substr(0, slash);
+    struct stat st;
+    if (stat(parent.c_str(), &st) == 0 && S_ISDIR(st.st_mode)) continue;
+    if (mkdir(parent.c_str(), 0777) != 0 && errno != EEXIST) {
+      return fail(ErrorCode::kUsage, parent + ": cannot make the folder: " + strerror(errno));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string default_folder_name(const std::vector<std::string>& command, int64_t unix_seconds, int pid) {
+  std::string name;
+  for (char c : what_runs(command).substr(0, kMaxNameBytes)) {
+    if (isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-') name += c;
+  }
+  if (name.empty()) name = "program";
+  time_t seconds = static_cast<time_t>(unix_seconds);
+  tm local = {};
+  localtime_r(&seconds, &local);
+  char stamp[32];
+  strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &local);
+  return "gpumemprof-" + name + '-' + stamp + '-' + std::to_string(pid);
+}
+
+Result<std::string> prepare_folder(const std::string& folder) {
+  std::string path = folder;
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  if (path.empty()) return fail(ErrorCode::kUsage, "-o needs the name of a folder");
+  if (auto made = make_parents(path); !made) return std::unexpected(made.error());
+  if (mkdir(path.c_str(), 0700) != 0) {
+    if (errno != EEXIST) {
+      return fail(ErrorCode::kUsage, path + ": cannot make the folder: " + strerror(errno));
+    }
+    struct stat st;
+    if (stat(path.c_str(), &st) != 0 || !S_ISDIR(st.st_mode)) {
+      return fail(ErrorCode::kUsage, path + ": is a file: -o names a folder");
+    }
+    auto contents = look_into(path);
+    if (!contents) return fail(ErrorCode::kUsage, path + ": cannot be read: " + strerror(errno));
+    if (!contents->empty && !contents->ours) {
+      return fail(ErrorCode::kUsage, path + ": holds files that are no recording: name a new folder");
+    }
+  }
+  char* real = realpath(path.c_str(), nullptr);
+  if (!real) return fail(ErrorCode::kUsage, path + ": " + strerror(errno));
+  std::string result = real;
+  free(real);
+  if (access(result.c_str(), W_OK | X_OK) != 0) {
+    return fail(ErrorCode::kUsage, path + ": cannot be written: " + strerror(errno));
+  }
+  return result;
+}
+
+Result<bool> is_recording_folder(const std::string& folder) {
+  auto contents = look_into(folder);
+  if (contents) return contents->ours;
+  return fail(ErrorCode::kNotFound, errno == ENOTDIR ? "is a file, not a recording's folder" : strerror(errno));
+}
+
+std::vector<std::string> recorded_files(const std::string& folder) {
+  std::vector<std::string> names;
+  DIR* dir = opendir(folder.c_str());
+  if (!dir) return names;
+  while (dirent* entry = readdir(dir)) {
+    if (std::string_view(entry->d_name).ends_with(".gmp")) names.emplace_back(entry->d_name);
+  }
+  closedir(dir);
+  return names;
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,26 @@
+// The folder of a recording, before the program starts.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
+namespace gpumemprof {
+
+/// "gpumemprof-train-20240131-235959-1234": after the script where the command is an interpreter with
+/// one, else after the command. Only letters, digits, '.', '_' and '-' of the name are kept.
+std::string default_folder_name(const std::vector<std::string>& command, int64_t unix_seconds, int pid);
+
+/// Makes the folder (0700, parents as mkdir -p), or accepts one that is empty or already a recording:
+/// several ranks may share one. The answer is its absolute path.
+/// Errors: kUsage with one line where it is a file, holds something else or cannot be made.
+Result<std::string> prepare_folder(const std::string& folder);
+
+/// True where the folder holds a meta.json or .gmp file. Errors: kNotFound where it is no folder.
+Result<bool> is_recording_folder(const std::string& folder);
+
+/// Names of the .gmp files in a folder; empty where it cannot be read.
+std::vector<std::string> recorded_files(const std::string& folder);
+
+}  // namespace gpumemprof

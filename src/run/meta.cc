@@ -1,0 +1,175 @@
+#include "run/meta.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+namespace gpumemprof {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kMaxNames = 100'000;
+
+constexpr std::array<std::string_view, 14> kAllowedNames = {
+    "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "PYTORCH_CUDA_ALLOC_CONF",
+    "PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING",
+    "CUBLAS_WORKSPACE_CONFIG", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "RANK", "LOCAL_RANK", "WORLD_SIZE",
+    "LOCAL_WORLD_SIZE"};
+constexpr std::array<std::string_view, 4> kAllowedPrefixes = {"NCCL_", "TF_", "XLA_", "JAX_"};
+// TF_VAR_* and TF_CLI_* belong to another tool and do carry credentials; a name that says it holds one
+// stays out of every family.
+constexpr std::array<std::string_view, 8> kRefusedWords = {
+    "KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL", "AUTH", "TF_VAR_", "TF_CLI_"};
+
+Json exit_json(int wait_status) {
+  if (WIFSIGNALED(wait_status)) {
+    int number = WTERMSIG(wait_status);
+    const char* name = sigabbrev_np(number);
+    return {{"signal", number}, {"signal_name", name ? std::string("SIG") + name : "unknown"}};
+  }
+  return {{"code", WEXITSTATUS(wait_status)}};
+}
+
+Json environment_json(const std::vector<std::string>& environment) {
+  Json result = Json::object();
+  for (const std::string& entry : environment) {
+    size_t equals = entry.find('=');
+    if (equals == std::string::npos) continue;
+    std::string name = entry.substr(0, equals);
+    if (is_allowed_environment_name(name)) result[name] = entry.substr(equals + 1);
+  }
+  return result;
+}
+
+Status write_file(const std::string& path, const std::string& text) {
+  int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd < 0) return fail(ErrorCode::kSystem, path + ": cannot be written: " + strerror(errno));
+  size_t done = 0;
+  while (done < text.size()) {
+    ssize_t n = write(fd, text.data() + done, text.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    done += static_cast<size_t>(n);
+  }
+  int error = done == text.size() ? 0 : errno;
+  if (close(fd) != 0 && error == 0) error = errno;
+  if (error == 0) return {};
+  unlink(path.c_str());
+  return fail(ErrorCode::kSystem, path + ": cannot be written: " + strerror(error));
+}
+
+std::string own_name(int attempt, int pid) {
+  if (attempt == 0) return "meta.json";
+  std::string name = "meta." + std::to_string(pid);
+  if (attempt == 1) return name + ".json";
+  // A PID that came back, or the same PID on another host.
+  return name + '.' + std::to_string(attempt - 1) + ".json";
+}
+
+}  // namespace
+
+bool is_allowed_environment_name(std::string_view name) {
+  std::string upper(name);
+  std::ranges::transform(upper, upper.begin(), [](unsigned char c) { return std::toupper(c); });
+  for (std::string_view word : kRefusedWords) {
+    if (upper.find(word) != std::string::npos) return false;
+  }
+  for (std::string_view allowed : kAllowedNames) {
+    if (name == allowed) return true;
+  }
+  for (std::string_view prefix : kAllowedPrefixes) {
+    if (name.starts_with(prefix)) return true;
+  }
+  return false;
+}
+
+std::string utc_time(int64_t unix_ns) {
+  time_t seconds = static_cast<time_t>(unix_ns / 1'000'000'000);
+  tm utc = {};
+  gmtime_r(&seconds, &utc);
+  char date[40], text[64];
+  strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &utc);
+  snprintf(text, sizeof text, "%s.%03dZ", date, static_cast<int>(unix_ns / 1'000'000 % 1000));
+  return text;
+}
+
+std::string meta_json(const RunMeta& meta) {
+  utsname system = {};
+  uname(&system);
+  Json json = {
+      {"schema", kMetaSchema},
+      {"gpumemprof_version", meta.gpumemprof_version},
+      {"command", meta.command},
+      {"program", meta.program},
+      {"working_directory", meta.working_directory},
+      {"host", system.nodename},
+      {"kernel", std::string(system.sysname) + ' ' + system.release},
+      {"machine", system.machine},
+      {"cpu_count", sysconf(_SC_NPROCESSORS_ONLN)},
+      {"run_pid", meta.run_pid},
+      {"pid", meta.pid != 0 ? Json(meta.pid) : Json()},
+      {"start_time", utc_time(meta.start_unix_ns)},
+      {"stacks", meta.stacks},
+      {"free_stacks", meta.free_stacks},
+      {"cpu", meta.record_cpu},
+      {"max_disk_bytes", meta.max_disk_bytes != 0 ? Json(meta.max_disk_bytes) : Json()},
+      {"environment", environment_json(meta.environment)},
+  };
+  if (meta.ended) {
+    json["end_time"] = utc_time(meta.end_unix_ns);
+    json["exit"] = exit_json(meta.wait_status);
+  }
+  json["not_recorded"] = Json::array();
+  for (const NotRecorded& one : meta.not_recorded) {
+    json["not_recorded"].push_back({{"pid", one.pid}, {"command", one.command}, {"reason", one.reason}});
+  }
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+Result<MetaFile> MetaFile::create(const std::string& folder, const RunMeta& meta) {
+  MetaFile file;
+  utsname system = {};
+  uname(&system);
+  file.temporary_ =
+      folder + "/.meta." + system.nodename + '.' + std::to_string(meta.run_pid) + ".tmp";
+  if (auto written = write_file(file.temporary_, meta_json(meta)); !written) {
+    return fail(ErrorCode::kUsage, written.error().message);
+  }
+  for (int attempt = 0; attempt < kMaxNames; ++attempt) {
+    file.path_ = folder + '/' + own_name(attempt, meta.run_pid);
+    // O_EXCL claims the name on every file system (RENAME_NOREPLACE and link are refused by some); the
+    // moment between claim and rename shows an empty file, which readers of meta.json must bear.
+    int fd = open(file.path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0 && errno == EEXIST) continue;
+    if (fd < 0) break;
+    close(fd);
+    if (rename(file.temporary_.c_str(), file.path_.c_str()) == 0) return file;
+    unlink(file.path_.c_str());
+    break;
+  }
+  int error = errno;
+  unlink(file.temporary_.c_str());
+  return fail(ErrorCode::kUsage, file.path_ + ": cannot be written: " + strerror(error));
+}
+
+Status MetaFile::rewrite(const RunMeta& meta) const {
+  if (auto written = write_file(temporary_, meta_json(meta)); !written) return written;
+  if (rename(temporary_.c_str(), path_.c_str()) == 0) return {};
+  int error = errno;
+  unlink(temporary_.c_str());
+  return fail(ErrorCode::kSystem, path_ + ": cannot be replaced: " + strerror(error));
+}
+
+}  // namespace gpumemprof

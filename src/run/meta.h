@@ -1,0 +1,63 @@
+// meta.json of a recording's folder: what was run, where, and how it ended.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
+namespace gpumemprof {
+
+inline constexpr const char* kMetaSchema = "gpumemprof.recording/1";
+
+/// A process of which nothing was recorded though PyTorch was in it, or that could hold no probe.
+struct NotRecorded {
+  int pid = 0;
+  std::string command;
+  std::string reason;
+};
+
+struct RunMeta {
+  std::vector<std::string> command;
+  std::string program;  ///< the file that was executed
+  std::string gpumemprof_version;
+  std::string working_directory;
+  std::string stacks;
+  bool free_stacks = false;
+  bool record_cpu = true;
+  uint64_t max_disk_bytes = 0;
+  int64_t start_unix_ns = 0;
+  int run_pid = 0;
+  int pid = 0;                           ///< of the program; 0 until it is started
+  std::vector<std::string> environment;  ///< "NAME=value"; only allowed names are written
+  bool ended = false;
+  int64_t end_unix_ns = 0;
+  int wait_status = 0;  ///< as waitpid gives it
+  std::vector<NotRecorded> not_recorded;
+};
+
+/// Names whose values explain a training run and hold no secrets; everything else stays out.
+bool is_allowed_environment_name(std::string_view name);
+
+/// Bytes that are no UTF-8 become U+FFFD.
+std::string meta_json(const RunMeta& meta);
+
+/// The file, claimed for one run: meta.json, or meta.PID.json where another run has that already.
+class MetaFile {
+ public:
+  /// Writes `meta` to a name that nobody has (0600). Errors: kUsage, one line: the folder cannot be written.
+  static Result<MetaFile> create(const std::string& folder, const RunMeta& meta);
+  /// Replaces the content in one step: a reader sees the old or the new one. Errors: kSystem.
+  Status rewrite(const RunMeta& meta) const;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string temporary_;
+  std::string path_;
+};
+
+/// "2024-01-31T23:59:59.123Z".
+std::string utc_time(int64_t unix_ns);
+
+}  // namespace gpumemprof

@@ -1,0 +1,121 @@
+#include "run/preload.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+namespace gpumemprof {
+namespace {
+
+constexpr std::array<std::string_view, 5> kSettingNames = {
+    "GPUMEMPROF_DIR", "GPUMEMPROF_STACKS", "GPUMEMPROF_FREE_STACKS", "GPUMEMPROF_NO_CPU",
+    "GPUMEMPROF_MAX_DISK"};
+
+bool is_readable_file(const std::string& path) {
+  struct stat st;
+  return stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode) && access(path.c_str(), R_OK) == 0;
+}
+
+std::string absolute(const std::string& path) {
+  char* real = realpath(path.c_str(), nullptr);
+  if (!real) return path;
+  std::string result = real;
+  free(real);
+  return result;
+}
+
+bool lists(std::string_view preload, std::string_view path) {
+  for (size_t begin = 0; begin < preload.size();) {
+    size_t end = std::min(preload.find_first_of(" :", begin), preload.size());
+    if (preload.substr(begin, end - begin) == path) return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<std::string> find_probe(const char* override_path, const std::string& executable) {
+  if (override_path && *override_path) {
+    if (is_readable_file(override_path)) return absolute(override_path);
+    return fail(ErrorCode::kSystem, std::string(override_path) +
+                                        ": no readable library, though GPUMEMPROF_PROBE names it");
+  }
+  std::string folder = executable.substr(0, executable.rfind('/'));
+  for (const char* place : {"/", "/../lib/", "/../lib/gpumemprof/"}) {
+    std::string path = folder + place + kProbeLibrary;
+    if (is_readable_file(path)) return absolute(path);
+  }
+  return fail(ErrorCode::kSystem, std::string(kProbeLibrary) + ": not found in " + folder +
+                                      ", ../lib or ../lib/gpumemprof: install it again, or name it in "
+                                      "GPUMEMPROF_PROBE");
+}
+
+bool path_needs_alias(const std::string& path) {
+  return path.find_first_of(" :$") != std::string::npos;
+}
+
+Result<ProbePath> ProbePath::make(const std::string& probe) {
+  ProbePath result;
+  result.path_ = probe;
+  if (!path_needs_alias(probe)) return result;
+  const char* tmp = getenv("TMPDIR");
+  std::string base = tmp && *tmp == '/' && !path_needs_alias(tmp) ? tmp : "/tmp";
+  std::string folder = base + "/gpumemprof-XXXXXX";
+  if (!mkdtemp(folder.data())) {
+    return fail(ErrorCode::kSystem, base + ": cannot make a folder for the probe: " + strerror(errno));
+  }
+  result.folder_ = folder;
+  result.path_ = folder + '/' + kProbeLibrary;
+  if (symlink(probe.c_str(), result.path_.c_str()) != 0) {
+    return fail(ErrorCode::kSystem, result.path_ + ": " + strerror(errno));
+  }
+  return result;
+}
+
+ProbePath::ProbePath(ProbePath&& other) noexcept
+    : path_(std::move(other.path_)), folder_(std::exchange(other.folder_, {})) {}
+
+ProbePath::~ProbePath() {
+  if (folder_.empty()) return;
+  unlink(path_.c_str());
+  rmdir(folder_.c_str());
+}
+
+std::vector<std::string> probe_environment(const std::vector<std::string>& environment,
+                                           const ProbeSettings& settings) {
+  std::vector<std::string> result;
+  std::string preload;
+  for (const std::string& entry : environment) {
+    std::string_view name = std::string_view(entry).substr(0, entry.find('='));
+    if (name == "LD_PRELOAD" && entry.size() > name.size()) {
+      preload = entry.substr(name.size() + 1);
+      continue;
+    }
+    bool ours = false;
+    for (std::string_view setting : kSettingNames) ours = ours || name == setting;
+    if (!ours) result.push_back(entry);
+  }
+  if (!lists(preload, settings.library)) {
+    if (!preload.empty()) preload += ':';
+    preload += settings.library;
+  }
+  result.push_back("LD_PRELOAD=" + preload);
+  result.push_back("GPUMEMPROF_DIR=" + settings.folder);
+  result.push_back("GPUMEMPROF_STACKS=" + settings.stacks);
+  if (settings.free_stacks) result.push_back("GPUMEMPROF_FREE_STACKS=1");
+  if (!settings.record_cpu) result.push_back("GPUMEMPROF_NO_CPU=1");
+  if (settings.max_disk_bytes > 0) {
+    result.push_back("GPUMEMPROF_MAX_DISK=" + std::to_string(settings.max_disk_bytes));
+  }
+  return result;
+}
+
+}  // namespace gpumemprof

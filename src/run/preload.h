@@ -1,0 +1,58 @@
+// Finds the probe library and makes the environment in which the program starts.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
+namespace gpumemprof {
+
+inline constexpr const char* kProbeLibrary = "libgpumemprof_probe.so";
+
+/// Where the probe is: $GPUMEMPROF_PROBE, else beside the executable, in ../lib or ../lib/gpumemprof.
+/// Errors: kSystem with one line that names what was tried.
+Result<std::string> find_probe(const char* override_path, const std::string& executable);
+
+/// True where the loader would read the path as something else: LD_PRELOAD is split at spaces and
+/// colons, and "$ORIGIN" and its like are replaced.
+bool path_needs_alias(const std::string& path);
+
+/// A path of the probe that LD_PRELOAD can hold: the path itself or, where that has a space, a colon
+/// or a dollar sign, a link in a private folder (0700) that lives as long as this object.
+class ProbePath {
+ public:
+  /// Errors: kSystem where the link cannot be made.
+  static Result<ProbePath> make(const std::string& probe);
+  ProbePath(ProbePath&& other) noexcept;
+  ProbePath& operator=(ProbePath&&) = delete;
+  ~ProbePath();
+  const std::string& path() const { return path_; }
+  /// Leaves the link behind: a process that still runs may start others with the same LD_PRELOAD, and
+  /// the loader would complain on their stderr.
+  void keep() { folder_.clear(); }
+
+ private:
+  ProbePath() = default;
+  std::string path_;
+  std::string folder_;  // empty: no link
+};
+
+/// What the probe is told through its environment.
+struct ProbeSettings {
+  std::string library;
+  std::string folder;  ///< absolute
+  std::string stacks = "python";
+  bool free_stacks = false;
+  bool record_cpu = true;
+  uint64_t max_disk_bytes = 0;  ///< 0 = no limit
+};
+
+/// `environment` as "NAME=value" lines with the probe's own added. An existing LD_PRELOAD keeps its
+/// libraries in front (jemalloc must stay first). Settings of an outer recording are replaced.
+std::vector<std::string> probe_environment(const std::vector<std::string>& environment,
+                                           const ProbeSettings& settings);
+
+}  // namespace gpumemprof

@@ -1,0 +1,144 @@
+#include "run/processes.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "run/preload.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr size_t kMaxSmallFileBytes = 16 << 10;
+constexpr size_t kMaxMapsBytes = 64u << 20;
+constexpr size_t kMaxCommandBytes = 1024;
+
+/// Hands out a file's bytes piece by piece; false where it cannot be opened.
+template <class OnPiece>
+bool read_pieces(const std::string& path, size_t limit, OnPiece on_piece) {
+  int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  char buffer[16 << 10];
+  for (size_t total = 0; total < limit;) {
+    ssize_t n = read(fd, buffer, sizeof buffer);
+    if (n <= 0) break;
+    total += static_cast<size_t>(n);
+    on_piece(std::string_view(buffer, static_cast<size_t>(n)));
+  }
+  close(fd);
+  return true;
+}
+
+std::string read_small(const std::string& path) {
+  std::string text;
+  read_pieces(path, kMaxSmallFileBytes, [&](std::string_view piece) { text += piece; });
+  return text;
+}
+
+template <class Number>
+bool number(std::string_view word, Number* out) {
+  return std::from_chars(word.data(), word.data() + word.size(), *out).ec == std::errc{};
+}
+
+std::string in_proc(const std::string& proc, int pid, const char* name) {
+  return proc + '/' + std::to_string(pid) + '/' + name;
+}
+
+bool is_torch_library(std::string_view path) {
+  std::string_view file = path.substr(path.rfind('/') + 1);
+  if (file.starts_with("libtorch") || file.starts_with("libc10")) return file.find(".so") != file.npos;
+  // A build with everything inside its Python module has no library of its own.
+  return file.starts_with("_C.") && path.ends_with(".so") && path.find("/torch/") != path.npos;
+}
+
+}  // namespace
+
+std::optional<ProcessStat> parse_stat(std::string_view text) {
+  ProcessStat stat;
+  size_t name_end = text.rfind(')');
+  if (name_end == std::string_view::npos || !number(text, &stat.id.pid)) return std::nullopt;
+  std::string_view rest = text.substr(name_end + 1);
+  // Fields are counted from 1 in proc(5); the state is field 3.
+  int field = 2;
+  while (!rest.empty() && field < 23) {
+    size_t begin = rest.find_first_not_of(' ');
+    if (begin == std::string_view::npos) break;
+    rest.remove_prefix(begin);
+    std::string_view word = rest.substr(0, rest.find(' '));
+    rest.remove_prefix(word.size());
+    ++field;
+    bool ok = true;
+    if (field == 3) stat.state = word[0];
+    if (field == 4) ok = number(word, &stat.parent);
+    if (field == 22) ok = number(word, &stat.id.start_ticks);
+    if (field == 23) ok = number(word, &stat.virtual_bytes);
+    if (!ok) return std::nullopt;
+  }
+  if (field < 23) return std::nullopt;
+  return stat;
+}
+
+std::vector<ProcessStat> list_processes(const std::string& proc) {
+  std::vector<ProcessStat> result;
+  DIR* dir = opendir(proc.c_str());
+  if (!dir) return result;
+  while (dirent* entry = readdir(dir)) {
+    int pid = 0;
+    if (!number(std::string_view(entry->d_name), &pid)) continue;
+    if (auto stat = parse_stat(read_small(in_proc(proc, pid, "stat")))) result.push_back(*stat);
+  }
+  closedir(dir);
+  return result;
+}
+
+void note_mapping(std::string_view line, Mappings* mappings) {
+  size_t slash = line.find('/');
+  if (slash == std::string_view::npos) return;
+  std::string_view path = line.substr(slash);
+  if (path.ends_with(" (deleted)")) path.remove_suffix(10);
+  if (path.ends_with(kProbeLibrary)) mappings->probe = true;
+  if (is_torch_library(path)) mappings->torch = true;
+}
+
+Mappings read_mappings(const std::string& proc, int pid) {
+  Mappings mappings;
+  std::string line;
+  bool any = false;
+  bool opened = read_pieces(in_proc(proc, pid, "maps"), kMaxMapsBytes, [&](std::string_view piece) {
+    any = true;
+    while (!piece.empty()) {
+      size_t end = piece.find('\n');
+      line += piece.substr(0, end);
+      if (end == std::string_view::npos) break;
+      note_mapping(line, &mappings);
+      line.clear();
+      piece.remove_prefix(end + 1);
+    }
+  });
+  mappings.readable = opened && any;  // a zombie's file opens and is empty
+  return mappings;
+}
+
+std::string command_line(const std::string& proc, int pid) {
+  std::string text = read_small(in_proc(proc, pid, "cmdline"));
+  while (!text.empty() && text.back() == '\0') text.pop_back();
+  std::ranges::replace(text, '\0', ' ');
+  if (text.size() > kMaxCommandBytes) text.resize(kMaxCommandBytes);
+  return text;
+}
+
+int innermost_pid(const std::string& proc, int pid) {
+  std::string text = read_small(in_proc(proc, pid, "status"));
+  size_t begin = text.find("\nNSpid:");
+  if (begin == std::string::npos) return pid;
+  std::string_view line = std::string_view(text).substr(begin + 1);
+  line = line.substr(0, line.find('\n'));
+  int inner = pid;
+  if (size_t last = line.find_last_of("\t "); last != line.npos) number(line.substr(last + 1), &inner);
+  return inner;
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,49 @@
+// What /proc says about processes. Everything here may vanish between two calls; then there is nothing
+// to answer, which is no error.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gpumemprof {
+
+/// A PID alone may come back; with its start time it names a process for good (until the next boot).
+struct ProcessId {
+  int pid = 0;
+  uint64_t start_ticks = 0;
+  bool operator==(const ProcessId&) const = default;
+};
+
+struct ProcessStat {
+  ProcessId id;
+  int parent = 0;
+  char state = '?';
+  uint64_t virtual_bytes = 0;
+};
+
+/// Parses /proc/PID/stat. The name in it may hold spaces, parentheses and line ends.
+std::optional<ProcessStat> parse_stat(std::string_view text);
+
+/// All processes that `proc` ("/proc") shows.
+std::vector<ProcessStat> list_processes(const std::string& proc);
+
+/// What of our concern a process has mapped.
+struct Mappings {
+  bool readable = false;  ///< false: another user's, or gone
+  bool torch = false;     ///< PyTorch's libraries or its Python module
+  bool probe = false;
+};
+Mappings read_mappings(const std::string& proc, int pid);
+/// Takes one line of /proc/PID/maps into account.
+void note_mapping(std::string_view line, Mappings* mappings);
+
+/// argv separated by spaces, cut at 1 KiB; empty where it cannot be read.
+std::string command_line(const std::string& proc, int pid);
+
+/// The PID that the process itself sees (it may live in its own PID namespace).
+int innermost_pid(const std::string& proc, int pid);
+
+}  // namespace gpumemprof

@@ -1,0 +1,116 @@
+#include "run/watcher.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "run/folder.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr size_t kMaxFinished = 10'000;  // a fork storm must not fill our memory
+
+}  // namespace
+
+DescendantWatcher::DescendantWatcher(int root, std::string folder, std::string proc)
+    : root_(root), folder_(std::move(folder)), proc_(std::move(proc)) {}
+
+bool DescendantWatcher::is_recorded(const ProcessId& id, const Known& known) const {
+  // HOST.PID.STARTTICKS[.N].gmp; a host's name may hold dots, so it is not taken apart.
+  std::string part = '.' + std::to_string(known.inner_pid) + '.' + std::to_string(id.start_ticks) + '.';
+  return std::ranges::any_of(files_, [&](const std::string& f) { return f.find(part) != f.npos; });
+}
+
+void DescendantWatcher::examine(const ProcessStat& stat, Known* known) {
+  if (stat.state == 'Z') return;  // what was known of it stays
+  if (is_recorded(stat.id, *known)) {
+    torch_seen_ = true;
+    return;
+  }
+  // Reading the mappings holds the process's own memory lock for a moment: only when its address space
+  // has changed since, which loading a library and exec both do.
+  if (known->virtual_bytes != stat.virtual_bytes) {
+    Mappings now = read_mappings(proc_, stat.id.pid);
+    if (!now.readable) {
+      unreadable_command_ = command_line(proc_, stat.id.pid);
+      return;
+    }
+    known->virtual_bytes = stat.virtual_bytes;
+    if (!now.torch) known->looks_with_torch = 0;  // a fork that has become another program
+    known->mappings = now;
+    known->inner_pid = innermost_pid(proc_, stat.id.pid);
+    if (std::string command = command_line(proc_, stat.id.pid); !command.empty()) {
+      known->command = std::move(command);
+    }
+  }
+  if (known->mappings.torch) ++known->looks_with_torch, torch_seen_ = true;
+}
+
+void DescendantWatcher::look() {
+  ++look_number_;
+  any_alive_ = false;
+  files_ = recorded_files(folder_);
+  std::vector<ProcessStat> all = list_processes(proc_);
+  std::unordered_map<int, const ProcessStat*> by_pid;
+  for (const ProcessStat& stat : all) by_pid.emplace(stat.id.pid, &stat);
+  auto is_known = [&](const ProcessStat& stat) {
+    auto it = known_.find(stat.id.pid);
+    return it != known_.end() && it->second.start_ticks == stat.id.start_ticks;
+  };
+  for (const ProcessStat& stat : all) {
+    // Up the chain of parents until the program, or a process known as its descendant, is met. A chain
+    // is never longer than the list, also where it changed while it was read.
+    const ProcessStat* p = &stat;
+    bool descendant = false;
+    for (size_t steps = 0; p && steps <= all.size() && !descendant; ++steps) {
+      descendant = p->id.pid == root_ || is_known(*p);
+      auto parent = by_pid.find(p->parent);
+      p = parent == by_pid.end() || p->parent == p->id.pid ? nullptr : parent->second;
+    }
+    if (!descendant) continue;
+    Known& known = known_[stat.id.pid];
+    if (known.start_ticks != stat.id.start_ticks) {
+      if (known.looks_with_torch > 0 && finished_.size() < kMaxFinished) {
+        finished_.push_back({{stat.id.pid, known.start_ticks}, std::move(known)});
+      }
+      known = Known{.start_ticks = stat.id.start_ticks, .inner_pid = stat.id.pid};
+    }
+    known.last_seen = look_number_;
+    any_alive_ = any_alive_ || stat.state != 'Z';
+    examine(stat, &known);
+  }
+  std::erase_if(known_, [&](auto& entry) {
+    Known& known = entry.second;
+    if (known.last_seen == look_number_) return false;
+    if (known.looks_with_torch > 0 && finished_.size() < kMaxFinished) {
+      finished_.push_back({{entry.first, known.start_ticks}, std::move(known)});
+    }
+    return true;
+  });
+}
+
+void DescendantWatcher::judge(const ProcessId& id, const Known& known,
+                              std::vector<NotRecorded>* out) const {
+  if (known.looks_with_torch == 0 || is_recorded(id, known)) return;
+  const char* reason = nullptr;
+  if (!known.mappings.probe) {
+    reason = "started without LD_PRELOAD (sudo, env -i, a static or setuid launcher)";
+  } else if (known.looks_with_torch > 1) {
+    reason =
+        "PyTorch was loaded and no event arrived: no tensor was allocated, or the allocator's symbols were "
+        "not bound to the probe (-Bsymbolic or static build)";
+  } else {
+    return;  // seen once: most likely the moment between fork and exec
+  }
+  out->push_back({id.pid, known.command, reason});
+}
+
+std::vector<NotRecorded> DescendantWatcher::not_recorded() const {
+  std::vector<NotRecorded> result;
+  for (const Finished& one : finished_) judge(one.id, one.known, &result);
+  for (const auto& [pid, known] : known_) judge({pid, known.start_ticks}, known, &result);
+  std::ranges::sort(result, {}, &NotRecorded::pid);
+  return result;
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,68 @@
+// Finds the processes that a program starts and that load PyTorch without being recorded, so that the
+// summary can name them: there is never a silent empty recording.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "run/meta.h"
+#include "run/processes.h"
+
+namespace gpumemprof {
+
+/// Looks at /proc from outside; the watched processes take no part. Not thread-safe.
+///
+/// A process is known by PID and start time, so a PID that comes back is another process. A process
+/// stays known as a descendant when its parent is gone (a daemon). One that lives for less than the
+/// time between two looks may be missed; where it has the probe, its own file tells of it.
+class DescendantWatcher {
+ public:
+  /// `root`: the program. `folder`: the recording, whose file names tell who was recorded.
+  DescendantWatcher(int root, std::string folder, std::string proc = "/proc");
+
+  /// One look.
+  void look();
+  /// The program was reaped: its PID may come back as somebody else's.
+  void root_ended() { root_ = 0; }
+  /// What is known after the last look.
+  std::vector<NotRecorded> not_recorded() const;
+  /// Torch was seen in some process, recorded or not.
+  bool torch_seen() const { return torch_seen_; }
+  /// A known descendant was still running at the last look.
+  bool any_alive() const { return any_alive_; }
+  /// A descendant whose mappings may not be read (sudo: another user's), if there was one.
+  const std::string& unreadable_command() const { return unreadable_command_; }
+
+ private:
+  struct Known {
+    uint64_t start_ticks = 0;
+    uint64_t virtual_bytes = 0;  // when its mappings were read last
+    uint64_t last_seen = 0;      // number of the look
+    int inner_pid = 0;
+    int looks_with_torch = 0;
+    Mappings mappings;
+    std::string command;
+  };
+  struct Finished {
+    ProcessId id;
+    Known known;
+  };
+  void examine(const ProcessStat& stat, Known* known);
+  bool is_recorded(const ProcessId& id, const Known& known) const;
+  void judge(const ProcessId& id, const Known& known, std::vector<NotRecorded>* out) const;
+
+  int root_;
+  std::string folder_;
+  std::string proc_;
+  std::unordered_map<int, Known> known_;  // by pid; the living ones
+  std::vector<Finished> finished_;        // gone, had torch
+  std::vector<std::string> files_;  // of the recording, at the last look
+  std::string unreadable_command_;
+  uint64_t look_number_ = 0;
+  bool torch_seen_ = false;
+  bool any_alive_ = false;
+};
+
+}  // namespace gpumemprof

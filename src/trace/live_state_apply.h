@@ -1,0 +1,110 @@
+// The hot loop of LiveState, as a template so that an analysis can look at every event without a call.
+#pragma once
+
+#include <algorithm>
+
+#include "trace/live_state.h"
+
+namespace gpumemprof {
+
+/// What apply_observed() calls. Derive from it and hide what you need; nothing is virtual.
+struct LiveObserver {
+  /// Before the first event of a batch: no event of it names a device beyond `device_count`.
+  void on_batch(const EventBatch&, size_t /*device_count*/) {}
+  /// After the state has changed.
+  void on_alloc(size_t /*index*/, uint16_t /*device*/, const DeviceState&) {}
+  void on_free(size_t /*index*/, uint16_t /*device*/, const DeviceState&, const LiveBlock&) {}
+  /// Frees that match nothing, out of memory, segments.
+  void on_other(size_t /*index*/, uint16_t /*device*/, const DeviceState&) {}
+};
+
+inline Site& LiveState::touch(DeviceState& device, uint32_t stack) {
+  Site& site = device.sites[stack];
+  if (site.peak_epoch != device.peak_epoch) {
+    site.peak_bytes = site.live_bytes;
+    site.peak_count = site.live_count;
+    site.peak_epoch = device.peak_epoch;
+  }
+  return site;
+}
+
+inline void LiveState::release(DeviceState& device, const LiveBlock& block) {
+  Site& site = touch(device, block.stack);
+  site.live_bytes -= block.size_bytes;
+  --site.live_count;
+  device.live_bytes -= block.size_bytes;
+  --device.live_count;
+}
+
+template <class Observer>
+void LiveState::apply_observed(const EventBatch& batch, Observer& observer) {
+  const size_t count = batch.size();
+  if (count == 0) return;
+  device(*std::max_element(batch.device.begin(), batch.device.end()));  // none moves from here on
+  observer.on_batch(batch, devices_.size());
+  // With a million live blocks nearly every look-up misses the caches: begin it some events early.
+  constexpr size_t kAhead = 12;
+  for (size_t i = 0; i < count; ++i) {
+    if (i + kAhead < count) {
+      devices_[batch.device[i + kAhead]].blocks.prefetch(batch.address[i + kAhead]);
+    }
+    const uint16_t index = batch.device[i];
+    DeviceState& device = devices_[index];
+    const Action action = batch.action[i];
+    const size_t number = static_cast<size_t>(action);
+    ++device.actions[number < kActionCount ? number : 0];
+    if (action == Action::kAlloc) {
+      const LiveBlock block{batch.size_bytes[i], batch.time_ns[i], batch.stack[i], batch.thread[i]};
+      auto [known, added] = device.blocks.try_emplace(batch.address[i], block);
+      if (!added) {
+        ++device.repeated_allocs;
+        release(device, known->second);
+        known->second = block;
+      }
+      Site& site = touch(device, block.stack);
+      site.live_bytes += block.size_bytes;
+      ++site.live_count;
+      site.total_bytes += block.size_bytes;
+      ++site.total_count;
+      device.total_bytes += block.size_bytes;
+      device.live_bytes += block.size_bytes;
+      ++device.live_count;
+      if (device.live_bytes > device.peak_bytes) {
+        device.peak_bytes = device.live_bytes;
+        device.peak_count = device.live_count;
+        device.peak_event = batch.first_event + i;
+        device.peak_time_ns = block.time_ns;
+        ++device.peak_epoch;
+      }
+      observer.on_alloc(i, index, device);
+    } else if (is_free(action)) {
+      auto known = device.blocks.find(batch.address[i]);
+      if (known == device.blocks.end()) {
+        ++device.unmatched_frees;
+        observer.on_other(i, index, device);
+        continue;
+      }
+      const LiveBlock block = known->second;
+      device.blocks.erase(known);
+      release(device, block);
+      observer.on_free(i, index, device, block);
+    } else {
+      observer.on_other(i, index, device);
+    }
+  }
+  event_count_ += count;
+  for (const DeviceTotals& totals : batch.totals) {
+    if (totals.event >= count) continue;
+    DeviceState& device = devices_[batch.device[totals.event]];
+    device.has_totals = 1;
+    device.framework_allocated_bytes = totals.allocated_bytes;
+    device.framework_reserved_bytes = totals.reserved_bytes;
+    if (totals.reserved_bytes > device.peak_reserved_bytes) {
+      device.peak_reserved_bytes = totals.reserved_bytes;
+      device.peak_reserved_event = batch.first_event + totals.event;
+      device.peak_reserved_time_ns = batch.time_ns[totals.event];
+    }
+  }
+}
+
+}  // namespace gpumemprof

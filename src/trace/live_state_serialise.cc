@@ -1,0 +1,168 @@
+// A checkpoint's body: LEB128 numbers. Ids and addresses are sorted and stored as differences, so that
+// equal states give equal bytes and a million live blocks fit into one chunk.
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "trace/live_state.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr uint8_t kVersion = 1;
+using FigureWords = std::array<uint64_t, sizeof(DeviceFigures) / sizeof(uint64_t)>;
+
+void put(std::string* out, uint64_t value) {
+  while (value >= 0x80) {
+    out->push_back(static_cast<char>(value | 0x80));
+    value >>= 7;
+  }
+  out->push_back(static_cast<char>(value));
+}
+
+/// Reads numbers until the first mistake; every later read answers 0, so that callers check once.
+class Cursor {
+ public:
+  explicit Cursor(std::string_view bytes) : bytes_(bytes) {}
+
+  uint64_t get() {
+    uint64_t value = 0;
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+      if (at_ >= bytes_.size()) return damaged("a number is cut short");
+      const uint8_t byte = static_cast<uint8_t>(bytes_[at_++]);
+      if (shift == 63 && byte > 1) break;
+      value |= uint64_t{byte & 0x7fu} << shift;
+      if (byte < 0x80) return value;
+    }
+    return damaged("a number has more than 64 bits");
+  }
+  uint64_t get_at_most(uint64_t limit, const char* mistake) {
+    const uint64_t value = get();
+    return value > limit ? damaged(mistake) : value;
+  }
+  /// How many things follow, each of which takes `least_bytes` or more.
+  uint64_t get_count(size_t least_bytes) {
+    const uint64_t count = get();
+    return count > (bytes_.size() - at_) / least_bytes ? damaged("a count is larger than what follows")
+                                                       : count;
+  }
+  uint64_t damaged(const char* mistake) {
+    if (!error_) error_ = Error{ErrorCode::kBadInput, std::string("checkpoint: ") + mistake, at_};
+    at_ = bytes_.size();
+    return 0;
+  }
+  bool at_end() const { return at_ == bytes_.size(); }
+  const std::optional<Error>& error() const { return error_; }
+
+ private:
+  std::string_view bytes_;
+  size_t at_ = 0;
+  std::optional<Error> error_;
+};
+
+template <class Map>
+auto sorted_keys(const Map& map) {
+  std::vector<typename Map::key_type> keys;
+  keys.reserve(map.size());
+  for (const auto& item : map) keys.push_back(item.first);
+  std::sort(keys.begin(), keys.end());
+  return keys;
+}
+
+void put_device(std::string* out, const DeviceState& device) {
+  for (uint64_t word : std::bit_cast<FigureWords>(static_cast<const DeviceFigures&>(device))) {
+    put(out, word);
+  }
+  put(out, device.sites.size());
+  uint64_t previous = 0;
+  for (uint32_t stack : sorted_keys(device.sites)) {
+    const Site& site = device.sites.find(stack)->second;
+    put(out, stack - previous);
+    previous = stack;
+    for (uint64_t value : std::bit_cast<std::array<uint64_t, 7>>(site)) put(out, value);
+  }
+  put(out, device.blocks.size());
+  previous = 0;
+  for (uint64_t address : sorted_keys(device.blocks)) {
+    const LiveBlock& block = device.blocks.find(address)->second;
+    put(out, address - previous);
+    previous = address;
+    put(out, block.size_bytes), put(out, block.time_ns), put(out, block.stack), put(out, block.thread);
+  }
+}
+
+void get_sites(Cursor& in, DeviceState* device) {
+  const uint64_t count = in.get_count(8);
+  device->sites.reserve(count);
+  uint64_t stack = 0, live_bytes = 0, live_count = 0;
+  for (uint64_t i = 0; i < count && !in.error(); ++i) {
+    stack += in.get_at_most(UINT32_MAX, "a stack id has more than 32 bits");
+    std::array<uint64_t, 7> words;
+    for (uint64_t& word : words) word = in.get();
+    const Site site = std::bit_cast<Site>(words);
+    if (stack > UINT32_MAX || site.peak_epoch > device->peak_epoch) in.damaged("an impossible stack");
+    if (!device->sites.emplace(static_cast<uint32_t>(stack), site).second) in.damaged("a stack comes twice");
+    live_bytes += site.live_bytes, live_count += site.live_count;
+  }
+  if (live_bytes != device->live_bytes || live_count != device->live_count) {
+    in.damaged("what the stacks hold does not add up");
+  }
+}
+
+void get_blocks(Cursor& in, DeviceState* device) {
+  const uint64_t count = in.get_count(5);
+  device->blocks.reserve(count);
+  uint64_t address = 0, live_bytes = 0;
+  for (uint64_t i = 0; i < count && !in.error(); ++i) {
+    const uint64_t step = in.get();
+    if (step > UINT64_MAX - address) in.damaged("an address has more than 64 bits");
+    address += step;
+    LiveBlock block;
+    block.size_bytes = in.get();
+    block.time_ns = in.get();
+    block.stack = static_cast<uint32_t>(in.get_at_most(UINT32_MAX, "a stack id has more than 32 bits"));
+    block.thread = static_cast<uint32_t>(in.get_at_most(UINT32_MAX, "a thread has more than 32 bits"));
+    if (!device->blocks.emplace(address, block).second) in.damaged("a block comes twice");
+    if (!device->sites.contains(block.stack)) in.damaged("a block's stack holds nothing");
+    live_bytes += block.size_bytes;
+  }
+  if (live_bytes != device->live_bytes || count != device->live_count) {
+    in.damaged("the live blocks do not add up");
+  }
+}
+
+}  // namespace
+
+void LiveState::serialise(std::string* out) const {
+  out->push_back(static_cast<char>(kVersion));
+  put(out, event_count_);
+  put(out, devices_.size());
+  for (const DeviceState& device : devices_) put_device(out, device);
+}
+
+Result<LiveState> LiveState::parse(std::string_view bytes) {
+  if (bytes.empty()) return fail_at(0, "checkpoint: empty");
+  if (static_cast<uint8_t>(bytes[0]) != kVersion) {
+    return fail_at(0, "checkpoint: version " + std::to_string(static_cast<uint8_t>(bytes[0])) +
+                          " is not known");
+  }
+  Cursor in(bytes);
+  in.get();
+  LiveState state;
+  state.event_count_ = in.get();
+  const uint64_t devices = in.get_count(std::tuple_size_v<FigureWords> + 2);
+  if (devices > UINT16_MAX + 1) in.damaged("more than 65,536 devices");
+  for (uint64_t i = 0; i < devices && !in.error(); ++i) {
+    DeviceState& device = state.devices_.emplace_back();
+    FigureWords words;
+    for (uint64_t& word : words) word = in.get();
+    static_cast<DeviceFigures&>(device) = std::bit_cast<DeviceFigures>(words);
+    get_sites(in, &device);
+    get_blocks(in, &device);
+  }
+  if (!in.at_end()) in.damaged("bytes are left over");
+  if (in.error()) return std::unexpected(*in.error());
+  return state;
+}
+
+}  // namespace gpumemprof

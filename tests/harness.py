@@ -1,0 +1,156 @@
+"""Runs programs under the recorder and reads what it recorded.
+
+Everything goes through the command, as a user would: `run`, `export --to jsonl`, `analyze --format json`.
+GPUMEMPROF_BIN names another command and GPUMEMPROF_PROBE another library than those of this tree.
+"""
+import collections
+import json
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAMS = ROOT / "tests" / "programs"
+COMMAND = os.environ.get("GPUMEMPROF_BIN", str(ROOT / ".venv" / "bin" / "gpumemprof"))
+PYTHON = sys.executable
+TORCH_LIB = Path(sysconfig.get_paths()["purelib"]) / "torch" / "lib"
+FRAME = re.compile(r"^(?P<file>.*):(?P<line>\d+) (?P<function>\S+)$", re.DOTALL)
+
+Frame = collections.namedtuple("Frame", "file line function")
+
+
+class Finished:
+    """A program that has ended: `rc` as a shell shows it (128 + signal), bytes of stdout and stderr."""
+
+    def __init__(self, rc, stdout, stderr, folder=None):
+        self.rc = rc if rc >= 0 else 128 - rc
+        self.stdout, self.stderr, self.folder = stdout, stderr, folder
+
+    def __repr__(self):
+        return f"rc={self.rc}\nstdout: {self.stdout[-2000:]!r}\nstderr: {self.stderr[-3000:]!r}"
+
+    def ok(self):
+        assert self.rc == 0, repr(self)
+        return self
+
+    def printed(self):
+        """What the program printed, one JSON value a line."""
+        return [json.loads(line) for line in self.stdout.splitlines()]
+
+
+def execute(argv, folder=None, *, timeout=180, **popen):
+    popen.setdefault("stdin", subprocess.DEVNULL)
+    popen.setdefault("stdout", subprocess.PIPE)
+    popen.setdefault("stderr", subprocess.PIPE)
+    with subprocess.Popen([str(a) for a in argv], **popen) as process:
+        try:
+            stdout, stderr = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            stdout, stderr = process.communicate()
+            raise AssertionError(f"no end after {timeout} s: {argv}\n{stderr[-2000:]!r}") from None
+    return Finished(process.returncode, stdout, stderr, folder)
+
+
+def run_argv(folder, argv, options=()):
+    return [COMMAND, "run", "-o", str(folder), *options, "--", *[str(a) for a in argv]]
+
+
+def record(folder, argv, options=(), **popen):
+    """Records argv into `folder`, which must not exist yet."""
+    return execute(run_argv(folder, argv, options), folder, **popen)
+
+
+def events(path):
+    """Every event of a recording, as `export --to jsonl` prints them."""
+    done = execute([COMMAND, "export", path, "--to", "jsonl"]).ok()
+    return [json.loads(line) for line in done.stdout.decode("utf-8", "strict").splitlines()]
+
+
+def analysis(path):
+    done = execute([COMMAND, "analyze", path, "--format", "json"]).ok()
+    return json.loads(done.stdout)
+
+
+def allocs(all_events):
+    return [e for e in all_events if e["action"] == "alloc"]
+
+
+def frames(event):
+    """The stack of an event, allocating line first; a line that is no frame is kept as text."""
+    result = []
+    for line in event.get("stack", []):
+        match = FRAME.match(line)
+        result.append(Frame(match["file"], int(match["line"]), match["function"]) if match else line)
+    return result
+
+
+def by_size(all_events):
+    """Allocations by size; tests give each of their tensors a size of its own."""
+    sizes = collections.defaultdict(list)
+    for event in allocs(all_events):
+        sizes[event["size_bytes"]].append(event)
+    return sizes
+
+
+def pid_of(event):
+    """The PID in the `process` of an event, which may name the host and the start as well."""
+    process = event["process"]
+    if isinstance(process, int):
+        return process
+    parts = str(process).split(".")
+    return int(parts[-2] if len(parts) > 2 else parts[-1])
+
+
+def files(folder):
+    return sorted(Path(folder).glob("*.gmp"))
+
+
+def without_summary(with_us, without):
+    """What the recorder added to stderr. The program's own stderr must come first, byte for byte."""
+    assert with_us.stderr.startswith(without.stderr), f"{with_us.stderr!r}\nis not\n{without.stderr!r}"
+    return with_us.stderr[len(without.stderr):].decode()
+
+
+def normal_text(data):
+    """stderr of PyTorch's own logger names a PID and a time; numbers there cannot be the same twice."""
+    return re.sub(rb"\d+", b"N", data)
+
+
+class NaivePeak:
+    """The plainest way to a peak: a dictionary of live blocks, read twice. Shares no code with the analysis."""
+
+    def __init__(self, device_events):
+        self.peak_bytes, self.peak_index = 0, -1
+        self.unmatched = self.repeated = 0
+        self.live = {}
+        live_bytes = 0
+        for index, live_bytes in self._replay(device_events):
+            if live_bytes > self.peak_bytes:
+                self.peak_bytes, self.peak_index = live_bytes, index
+        self.end_bytes, self.end_live = live_bytes, self.live
+        counts = self.unmatched, self.repeated
+        for _ in self._replay(device_events[: self.peak_index + 1]):
+            pass
+        self.peak_live = list(self.live.values())
+        self.unmatched, self.repeated = counts
+
+    def _replay(self, device_events):
+        self.live, self.unmatched, self.repeated = {}, 0, 0
+        live_bytes = 0
+        for index, event in enumerate(device_events):
+            address = event.get("address")
+            if event["action"] == "alloc":
+                if address in self.live:
+                    self.repeated += 1
+                    live_bytes -= self.live[address]["size_bytes"]
+                self.live[address] = event
+                live_bytes += event["size_bytes"]
+            elif event["action"] in ("free_completed", "free_requested"):
+                block = self.live.pop(address, None)
+                self.unmatched += block is None
+                live_bytes -= block["size_bytes"] if block else 0
+            yield index, live_bytes
