@@ -18,7 +18,7 @@ all: setup ## set up, build, and put the command in .venv/bin/gpumemprof
 	@ninja -C $(BUILD)
 	@mkdir -p $(VENV)/lib
 	@install -C -m 755 $(BUILD)/gpumemprof $(VENV)/bin/gpumemprof
-	@install -C -m 755 `find $(BUILD) -name libgpumemprof_probe.so -print -quit` $(VENV)/lib/
+	@install -C -m 755 $(BUILD)/src/probe/libgpumemprof_probe.so $(VENV)/lib/
 
 setup:
 	@mkdir -p $(BUILD)

@@ -1,3 +1,4 @@
+import os
 import shutil
 
 import pytest
@@ -21,3 +22,20 @@ def record(tmp_path):
         return harness.record(tmp_path / f"recording{count}", argv, options, **popen)
 
     return run
+
+
+class Light:
+    """PyTorch's allocator without PyTorch: `program` and, with `env`, tests/programs/light.py."""
+
+    def __init__(self, folder):
+        self.library, self.program = folder / "liballocate.so", folder / "allocate"
+        link = [f"-L{harness.TORCH_LIB}", "-l:libc10.so", f"-Wl,-rpath,{harness.TORCH_LIB}", "-Wl,--allow-shlib-undefined"]
+        source = harness.PROGRAMS / "allocate.c"
+        for argv in (["-shared", "-fPIC", "-o", self.library], ["-DPROGRAM", "-o", self.program]):
+            harness.execute(["gcc", "-O1", "-w", source, *argv, *link]).ok()
+        self.env = dict(os.environ, ALLOCATE_LIBRARY=str(self.library))
+
+
+@pytest.fixture(scope="session")
+def light(tmp_path_factory):
+    return Light(tmp_path_factory.mktemp("light"))

@@ -59,6 +59,7 @@ int match_range(dl_phdr_info* info, size_t, void* context) {
 }  // namespace
 
 void* find_real(const char* name, const void* ours, const char* hint) {
+  if (!dlopen || !dlsym) return nullptr;
   size_t bytes = sizeof(Names) + kNameBytes;
   auto* names = static_cast<Names*>(map_private(bytes));
   if (!names) return nullptr;

@@ -7,6 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// Weak: before 2.34 they are in libdl, which a program without plugins has not loaded; then there is no torch either.
+#pragma weak dlsym
+#pragma weak dlopen
 #if defined(__x86_64__)
 __asm__(".symver dlsym,dlsym@GLIBC_2.2.5");
 __asm__(".symver dlopen,dlopen@GLIBC_2.2.5");

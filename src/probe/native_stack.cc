@@ -10,6 +10,7 @@ namespace gpumemprof::probe {
 namespace {
 
 int (*g_unw_backtrace)(void**, int);
+ObjectRange g_own;  // our own frames, which no stack shows
 
 struct ModuleQuery {
   uintptr_t pc;
@@ -42,18 +43,25 @@ int match_module(dl_phdr_info* info, size_t, void* context) {
 void prepare_native() {
   auto* shared = file_state();
   if (!shared || !(g_config.stacks & format::kStacksNative)) return;
-  if (!g_unw_backtrace) {
+  if (!g_unw_backtrace && dlopen && dlsym) {
     void* library = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
     if (library) {
       g_unw_backtrace = reinterpret_cast<int (*)(void**, int)>(dlsym(library, "unw_backtrace"));
     }
   }
+  g_own = object_of(reinterpret_cast<void*>(&prepare_native));
   __atomic_store_n(&shared->native_state,
                    g_unw_backtrace ? format::kNativeOk : format::kNativeNoLibunwind,
                    __ATOMIC_RELAXED);
 }
 
-int native_backtrace(void** out, int max) { return g_unw_backtrace ? g_unw_backtrace(out, max) : 0; }
+int native_backtrace(void** out, int max) {
+  if (!g_unw_backtrace) return 0;
+  int count = g_unw_backtrace(out, max), own = 0;
+  while (own < count && g_own.contains(out[own])) ++own;
+  if (own > 0 && count > own) memmove(out, out + own, static_cast<size_t>(count - own) * sizeof(*out));
+  return count - own;
+}
 
 bool find_module(uintptr_t pc, Module* out) {
   ModuleQuery query{pc, out};

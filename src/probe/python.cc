@@ -21,7 +21,7 @@ bool parse_version(const char* text, uint32_t out[3]) {
   return true;
 }
 
-void* symbol(const char* name) { return dlsym(RTLD_DEFAULT, name); }
+void* symbol(const char* name) { return dlsym ? dlsym(RTLD_DEFAULT, name) : nullptr; }
 
 format::PythonState find_python(uint32_t version[3]) {
   auto* get_version = reinterpret_cast<const char* (*)()>(symbol("Py_GetVersion"));

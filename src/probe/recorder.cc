@@ -116,7 +116,13 @@ bool create_file() {
   auto* shared = reinterpret_cast<FileState*>(page + kStateOffset);
   shared->next_offset = kPage;
   bool ok = !exceeds_file_limit(kPage) && allocate(fd, 0, kPage) == 0 &&
-            write_all(fd, page, kPage, 0) == 0 && (g_recorder->page = map_shared(fd, 0, kPage));
+            write_all(fd, page, kPage, 0) == 0;
+  if (ok && !(g_recorder->page = map_shared(fd, 0, kPage))) {
+    shared->unshared = 1;
+    g_recorder->page = static_cast<uint8_t*>(map_private(kPage));
+    if (g_recorder->page) memcpy(g_recorder->page, page, kPage);
+    ok = g_recorder->page && write_all(fd, page, kPage, 0) == 0;
+  }
   sys(SYS_close, fd);
   if (!ok) sys(SYS_unlinkat, AT_FDCWD, sys_ptr(g_recorder->path), 0);
   g_recorder->recording_id = header->recording_id;
@@ -189,6 +195,12 @@ void count_loss(LossKind kind, uint64_t events) {
   __atomic_store_n(&shared->last_lost_ns, now, __ATOMIC_RELAXED);
 }
 
+/// Of a page that could not be mapped, the state as it is now.
+static void mirror_state(long fd) {
+  if (!file_state()->unshared || g_sandboxed) return;
+  write_all(fd, file_state(), sizeof(FileState), kStateOffset);
+}
+
 void mirror(const Stage* stage, const void* from, size_t size) {
   if (g_sandboxed) return;
   long fd = open_file();
@@ -208,6 +220,7 @@ uint32_t write_chunk(ChunkHeader header, const void* payload) {
   // The payload first: a chunk without its header is "never written", not damage.
   long error = write_all(fd, payload, header.length, offset + sizeof(header));
   if (error == 0) error = write_all(fd, &header, sizeof(header), offset);
+  mirror_state(fd);
   sys(SYS_close, fd);
   return error < 0 ? kind_of(error) + 1 : 0;
 }

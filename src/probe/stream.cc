@@ -61,19 +61,19 @@ bool begin_stream(ThreadLocal* self) {
 }
 
 /// Makes room in the events half. False where the file refuses: what is there stays, new events are counted.
-bool make_room(Stream* s, uint32_t records) {
+bool make_room(Stream* s) {
   if (s->refused && s->refused % kRetryEvents != 0) {
     s->refused += 1;
-    count_loss(g_sandboxed ? kLostSandboxed : kLostNoSpace);
+    count_loss(static_cast<LossKind>(s->refusal));
     return false;
   }
   LossKind why = kLostIo;
   if (!flush_events(s->stage, &why)) {
     s->refused += 1;
+    s->refusal = why;
     count_loss(why);
     return false;
   }
-  (void)records;
   s->refused = 0;
   s->count = 0;
   StageControl* control = s->stage->control();
@@ -96,7 +96,7 @@ inline void publish(Stream* s, uint32_t added) {
 /// The part of record() that needs the stream.
 inline void append(Stream* s, RawAction action, uint64_t time_ns, uint64_t address, uint64_t size,
                    uint32_t device_class, uint32_t stack, const uint64_t* totals) {
-  if (UNLIKELY(s->count + 3 > kStageEvents) && !make_room(s, 3)) return;
+  if (UNLIKELY(s->count + 3 > kStageEvents) && !make_room(s)) return;
   RawEvent* at = s->stage->events() + s->count;
   uint32_t n = 0;
   if (UNLIKELY(size > kSizeMask)) {

@@ -61,7 +61,7 @@ struct Stream {
   uint8_t salt;             // of the current turn of the events half
   uint32_t count;           // records in the events half
   uint32_t refused;         // events since the file refused; tried again now and then
-  uint32_t python_retry;    // events since we last looked for an interpreter
+  uint32_t refusal;         // the LossKind of that
 };
 
 /// The thread's stream, made on its first event. Null where it cannot be had.

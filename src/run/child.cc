@@ -43,8 +43,15 @@ struct ChildPlan {
   _exit(127);
 }
 
-bool is_terminal_stop(int signal) {
-  return signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
+/// True where a shell waits for us to stop as well. A SIGSTOP counts only in front of a terminal (editors
+/// answer Ctrl-Z with one): elsewhere it was sent to the program alone, as its SIGCONT will be.
+bool stops_the_job(int signal) {
+  if (signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU) return true;
+  int terminal = open(_PATH_TTY, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+  if (terminal < 0) return false;
+  bool foreground = tcgetpgrp(terminal) == getpgrp();
+  close(terminal);
+  return foreground;
 }
 
 /// Stops this process with the signal that stopped the program; comes back when it is continued.
@@ -131,8 +138,8 @@ int wait_for_program(pid_t program, const SignalScope& signals) {
     int status = 0;
     pid_t changed = waitpid(program, &status, WNOHANG | WUNTRACED);
     if (changed == program && !WIFSTOPPED(status)) return status;
-    if (changed == program && is_terminal_stop(WSTOPSIG(status))) stop_with(WSTOPSIG(status));
-    if (changed < 0 && errno == ECHILD) return 0;  // reaped by somebody else: its status is unknown
+    if (changed == program && stops_the_job(WSTOPSIG(status))) stop_with(WSTOPSIG(status));
+    if (changed < 0 && errno == ECHILD) return W_EXITCODE(1, 0);  // cannot be; better than to wait forever
     // SIGCHLD ends the wait; the time limit is only for one that got lost.
     timespec limit = {.tv_sec = 0, .tv_nsec = 250'000'000};
     siginfo_t info = {};

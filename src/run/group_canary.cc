@@ -32,7 +32,9 @@ size_t command_line_bytes() {
   prctl(PR_SET_NAME, "gmp-signals");
   // argv lies in one piece behind its first word; emptied, ps shows the name above.
   memset(program_invocation_name, 0, command_bytes);
-  syscall(SYS_close_range, 0u, ~0u, 0u);
+  if (syscall(SYS_close_range, 0u, ~0u, 0u) != 0) {
+    for (int fd = 0; fd < 1024; ++fd) close(fd);  // before Linux 5.9
+  }
   for (;;) pause();
 }
 

@@ -1,6 +1,7 @@
 #include "run/watcher.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 
 #include "run/folder.h"
@@ -46,45 +47,46 @@ void DescendantWatcher::examine(const ProcessStat& stat, Known* known) {
   if (known->mappings.torch) ++known->looks_with_torch, torch_seen_ = true;
 }
 
+/// Up the chain of parents until the program, or a process known as its descendant, is met.
+bool DescendantWatcher::is_descendant(const ProcessStat& stat, const ByPid& by_pid) const {
+  const ProcessStat* p = &stat;
+  // No chain is longer than the list, also where it changed while it was read.
+  for (size_t steps = 0; p && steps <= by_pid.size(); ++steps) {
+    if (p->id.pid == root_) return true;
+    auto known = known_.find(p->id.pid);
+    if (known != known_.end() && known->second.start_ticks == p->id.start_ticks) return true;
+    auto parent = by_pid.find(p->parent);
+    p = parent == by_pid.end() || p->parent == p->id.pid ? nullptr : parent->second;
+  }
+  return false;
+}
+
+void DescendantWatcher::retire(int pid, const Known& known) {
+  if (known.looks_with_torch == 0 || finished_.size() >= kMaxFinished) return;
+  finished_.push_back({{pid, known.start_ticks}, known});
+}
+
 void DescendantWatcher::look() {
   ++look_number_;
   any_alive_ = false;
   files_ = recorded_files(folder_);
   std::vector<ProcessStat> all = list_processes(proc_);
-  std::unordered_map<int, const ProcessStat*> by_pid;
+  ByPid by_pid;
   for (const ProcessStat& stat : all) by_pid.emplace(stat.id.pid, &stat);
-  auto is_known = [&](const ProcessStat& stat) {
-    auto it = known_.find(stat.id.pid);
-    return it != known_.end() && it->second.start_ticks == stat.id.start_ticks;
-  };
   for (const ProcessStat& stat : all) {
-    // Up the chain of parents until the program, or a process known as its descendant, is met. A chain
-    // is never longer than the list, also where it changed while it was read.
-    const ProcessStat* p = &stat;
-    bool descendant = false;
-    for (size_t steps = 0; p && steps <= all.size() && !descendant; ++steps) {
-      descendant = p->id.pid == root_ || is_known(*p);
-      auto parent = by_pid.find(p->parent);
-      p = parent == by_pid.end() || p->parent == p->id.pid ? nullptr : parent->second;
-    }
-    if (!descendant) continue;
+    if (!is_descendant(stat, by_pid)) continue;
     Known& known = known_[stat.id.pid];
-    if (known.start_ticks != stat.id.start_ticks) {
-      if (known.looks_with_torch > 0 && finished_.size() < kMaxFinished) {
-        finished_.push_back({{stat.id.pid, known.start_ticks}, std::move(known)});
-      }
+    if (known.start_ticks != stat.id.start_ticks) {  // new, or a PID that came back
+      retire(stat.id.pid, known);
       known = Known{.start_ticks = stat.id.start_ticks, .inner_pid = stat.id.pid};
     }
     known.last_seen = look_number_;
     any_alive_ = any_alive_ || stat.state != 'Z';
     examine(stat, &known);
   }
-  std::erase_if(known_, [&](auto& entry) {
-    Known& known = entry.second;
-    if (known.last_seen == look_number_) return false;
-    if (known.looks_with_torch > 0 && finished_.size() < kMaxFinished) {
-      finished_.push_back({{entry.first, known.start_ticks}, std::move(known)});
-    }
+  std::erase_if(known_, [&](const auto& entry) {
+    if (entry.second.last_seen == look_number_) return false;
+    retire(entry.first, entry.second);
     return true;
   });
 }

@@ -49,6 +49,9 @@ class DescendantWatcher {
     ProcessId id;
     Known known;
   };
+  using ByPid = std::unordered_map<int, const ProcessStat*>;
+  bool is_descendant(const ProcessStat& stat, const ByPid& by_pid) const;
+  void retire(int pid, const Known& known);
   void examine(const ProcessStat& stat, Known* known);
   bool is_recorded(const ProcessId& id, const Known& known) const;
   void judge(const ProcessId& id, const Known& known, std::vector<NotRecorded>* out) const;

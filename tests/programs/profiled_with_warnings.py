@@ -22,17 +22,25 @@ def step(number):
     print(number, loss.item().hex(), flush=True)
 
 
-for run in range(2):
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True, with_stack=True,
-                                record_shapes=True) as profiler:
+def name_of(event):
+    try:
+        return event.name()
+    except UnicodeDecodeError:  # PyTorch cuts a few names of Python functions inside a character
+        return ""
+
+
+for with_stack in (True, False):
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True,
+                                with_stack=with_stack, record_shapes=True) as profiler:
         for number in range(4):
             step(number)
         before = None
-    events = profiler.profiler.kineto_results.events()
-    memory = [e for e in events if e.name() == "[memory]"]
-    print("memory events", len(memory), "sum", sum(e.nbytes() for e in memory), "events", len(events))
-    for average in sorted(profiler.key_averages(), key=lambda a: a.key):
-        print(average.key, average.count, average.cpu_memory_usage, average.self_cpu_memory_usage)
+    names = [(name_of(e), e) for e in profiler.profiler.kineto_results.events()]
+    memory = [e.nbytes() for name, e in names if name == "[memory]"]
+    print("memory events", len(memory), "sum", sum(memory), sorted(memory))
+    print("operators", sorted(name for name, _ in names if name.startswith("aten::")))
+for average in sorted(profiler.key_averages(), key=lambda a: a.key):
+    print(average.key, average.count, average.cpu_memory_usage, average.self_cpu_memory_usage)
 
 with torch.autograd.profiler.profile(profile_memory=True) as old_style:
     step(99)

@@ -1,0 +1,91 @@
+"""Where things are, and how a program is started with and without the recorder."""
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+BENCH = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(BENCH)
+PROGRAMS = os.path.join(BENCH, "programs")
+BUILD = os.path.abspath(os.environ.get("GPUMEMPROF_BUILD", os.path.join(ROOT, "build")))
+WORK = os.path.join(BUILD, "bench", "work")
+PYTHON = sys.executable
+
+
+class Failed(Exception):
+    """A command of the benchmark did not do its work: its row says so, the others go on."""
+
+
+def gpumemprof():
+    """The command; GPUMEMPROF_BIN names another."""
+    path = os.environ.get("GPUMEMPROF_BIN", os.path.join(ROOT, ".venv", "bin", "gpumemprof"))
+    if not os.path.exists(path):
+        raise Failed(f"{os.path.relpath(path, ROOT)} is not there: run make first")
+    return path
+
+
+def helper(name):
+    path = os.path.join(BUILD, "bench", name)
+    if not os.path.exists(path):
+        raise Failed(f"{os.path.relpath(path, ROOT)} is not there: run make first")
+    return path
+
+
+def program(name, *arguments):
+    return [PYTHON, os.path.join(PROGRAMS, name), *map(str, arguments)]
+
+
+@contextlib.contextmanager
+def folder():
+    """A fresh folder on the disk of the build, removed at the end."""
+    os.makedirs(WORK, exist_ok=True)
+    path = tempfile.mkdtemp(dir=WORK)
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def recorded(command, recording, stacks="python"):
+    return [gpumemprof(), "run", "-o", recording, "--stacks", stacks, "--", *command]
+
+
+def run(command, **options):
+    """stdout of `command`; Failed with the end of its stderr where it fails."""
+    environment = {**os.environ, "BENCH_WORK": WORK, "KINETO_LOG_LEVEL": "5"}
+    result = subprocess.run(command, capture_output=True, text=True, env=environment, **options)
+    if result.returncode != 0:
+        tail = " | ".join(result.stderr.strip().splitlines()[-3:])
+        raise Failed(f"{os.path.basename(command[0])} ended with {result.returncode}: {tail}")
+    return result.stdout
+
+
+def last_json(stdout):
+    """The programs print one line of JSON, and nothing of ours may come between."""
+    lines = stdout.strip().splitlines()
+    if not lines:
+        raise Failed("the program printed nothing")
+    return json.loads(lines[-1])
+
+
+def run_json(command):
+    return last_json(run(command))
+
+
+def run_recorded(command, stacks="python"):
+    with folder() as path:
+        return run_json(recorded(command, os.path.join(path, "recording"), stacks))
+
+
+def timed(command):
+    """Seconds and peak memory of a command: {"seconds", "peak_rss_kib"}, and its stdout."""
+    result = subprocess.run([PYTHON, "-I", "-S", os.path.join(BENCH, "peak.py"), *command],
+                            capture_output=True, text=True)
+    facts = json.loads(result.stderr.strip().splitlines()[-1])
+    if result.returncode != 0 or facts["exit"] != 0:
+        raise Failed(f"{' '.join(command[:2])} ended with {facts['exit']}: "
+                     + " | ".join(result.stderr.strip().splitlines()[:-1][-3:]))
+    return facts, result.stdout

@@ -1,0 +1,59 @@
+"""How fast `analyze` reads a sealed recording, and in how much memory."""
+import json
+import os
+import statistics
+
+import launch
+from rows import Row
+
+CASES = [
+    ("10 k live blocks", ["--live", "10000", "--sizes", "classes"], 10e6, True),
+    ("1 M live blocks of random sizes", ["--live", "1000000", "--sizes", "random"], 3e6, False),
+]
+MEMORY_BOUND_MIB = 200
+
+
+def counted_events(stdout):
+    counts = json.loads(stdout)["devices"][0]["events"]
+    return counts["alloc"] + counts["free_completed"]
+
+
+def analyze(path, events, repeats):
+    """Whole commands from start to exit, on files that the page cache holds."""
+    command = [launch.gpumemprof(), "analyze", "--format", "json", path]
+    facts = []
+    for _ in range(repeats):
+        fact, stdout = launch.timed(command)
+        facts.append(fact)
+        if counted_events(stdout) != events:
+            raise launch.Failed(f"analyze counted {counted_events(stdout):,} of {events:,} events")
+    return facts
+
+
+def measure_case(name, options, bound, has_memory_bound, size):
+    events = size["analysis_events"]
+    with launch.folder() as path:
+        launch.run([launch.helper("make_recording"), path, "--events", str(events), *options])
+        sealing, _ = launch.timed([launch.gpumemprof(), "seal", path])
+        os.sync()
+        facts = analyze(path, events, size["analysis_repeats"])
+    speeds = [events / fact["seconds"] for fact in facts]
+    peak_mib = max(fact["peak_rss_kib"] for fact in facts) / 1024
+    speed = statistics.median(speeds)
+    rows = [Row(f"analysing a sealed recording, {events:,} events, {name}",
+                f"{speed / 1e6:.1f} M events/s ({min(speeds) / 1e6:.1f} to {max(speeds) / 1e6:.1f})",
+                f"≥ {bound / 1e6:.0f} M events/s", speed >= bound, raw={"runs": facts})]
+    memory = Row(f"its peak memory, {name}", f"{peak_mib:.0f} MiB",
+                 section="budget" if has_memory_bound else "more")
+    if has_memory_bound:
+        memory.bound = f"< {MEMORY_BOUND_MIB} MB"
+        memory.met = peak_mib * 1024 * 1024 < MEMORY_BOUND_MIB * 1e6
+    rows.append(memory)
+    rows.append(Row(f"sealing it first, {name}",
+                    f"{events / sealing['seconds'] / 1e6:.1f} M events/s, "
+                    f"{sealing['peak_rss_kib'] / 1024:.0f} MiB", section="more"))
+    return rows
+
+
+def measure(size):
+    return [row for case in CASES for row in measure_case(*case, size)]

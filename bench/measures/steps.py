@@ -1,0 +1,120 @@
+"""A training step with recording on and off: within one process, and between processes."""
+import random
+import statistics
+
+import launch
+import pairs
+from rows import Row, ns_row, ns_text, ratio_row, ratio_text
+
+PROGRAMS = {
+    "transformer": ("training step of a small transformer", 1.01),
+    "mlp": ("step of a tiny MLP", 1.03),
+}
+PEERS = {
+    "memray": "memray",
+    "torch_memory": "torch.profiler memory",
+    "torch_memory_stacks": "torch.profiler memory + stacks",
+}
+
+
+def ratios(result):
+    taken = result["pairs"]
+    without = [p["off_s"] for p in taken]
+    return {
+        "wall": pairs.ratio([p["on_s"] for p in taken], without),
+        "cpu": pairs.ratio([p["on_cpu_s"] for p in taken], [p["off_cpu_s"] for p in taken]),
+        "with_end": pairs.ratio([p["on_s"] + p["end_s"] for p in taken], without),
+    }
+
+
+def peer_texts(name, count, raw):
+    """Peers on the same program by the same method, with what they do at the end said apart."""
+    texts = []
+    for tool, title in PEERS.items():
+        result = launch.run_json(launch.program(f"{name}.py", "--tool", tool, "--pairs", count))
+        raw[tool] = result
+        value = ratios(result)
+        texts.append(f"{title} {ratio_text(value['wall'])}, with its work at the end "
+                     f"{value['with_end'].median:.2f}×")
+    return texts
+
+
+def measure_toggled(name, size):
+    title, bound = PROGRAMS[name]
+    raw = {}
+    command = launch.program(f"{name}.py", "--tool", "gpumemprof", "--pairs", size["pairs"])
+    raw["gpumemprof"] = result = launch.run_recorded(command)
+    raw["control"] = launch.run_json(
+        launch.program(f"{name}.py", "--tool", "control", "--pairs", size["control_pairs"]))
+    ours, control = ratios(result), ratios(raw["control"])
+    peers = peer_texts(name, size["peer_pairs"], raw)
+
+    taken = result["pairs"]
+    events = statistics.median(p["events_per_step"] for p in taken)
+    step_s = statistics.median(p["off_s"] for p in taken)
+    marginal = pairs.difference([p["on_s"] for p in taken],
+                                [p["off_s"] for p in taken]).scaled(1e9 / events)
+    about = f"{title} ({events:.0f} events in {step_s * 1e3:.3g} ms)"
+    rows = [
+        ratio_row(f"{about}, on and off within a process, {len(taken)} pairs", ours["wall"], bound,
+                  peers, raw=raw),
+        Row(f"the same: CPU time", ratio_text(ours["cpu"]), section="more"),
+        Row("the same: control, nothing switched (the noise of the method)",
+            ratio_text(control["wall"]), section="more"),
+    ]
+    where = f"one event in place: (on − off) ÷ events of the {name} step"
+    if name == "transformer":
+        rows.append(ns_row(where, marginal, 150))
+    else:
+        rows.append(Row(where, ns_text(marginal), section="more"))
+    return rows
+
+
+def block_median(result):
+    return statistics.median(result["block_s"])
+
+
+def measure_processes(name, size):
+    """Whole processes in turn, in an order drawn by chance: what the preloaded library costs even
+    while it records nothing is in here too."""
+    title, bound = PROGRAMS[name]
+    command = launch.program(f"{name}.py", "--blocks", size["blocks"])
+    chance = random.Random(2)
+    taken = {"plain": [], "control": [], "gpumemprof": [], "memray": []}
+    for index in range(size["process_pairs"]):
+        kinds = ["plain", "control", "gpumemprof"]
+        if index < size["peer_process_pairs"]:
+            kinds.append("memray")
+        chance.shuffle(kinds)
+        for kind in kinds:
+            if kind == "gpumemprof":
+                result = launch.run_recorded(command)
+            elif kind == "memray":
+                result = run_memray(command)
+            else:
+                result = launch.run_json(command)
+            taken[kind].append(block_median(result))
+    plain = taken["plain"]
+    value = pairs.ratio(taken["gpumemprof"], plain)
+    memray = pairs.ratio(taken["memray"], plain[:len(taken["memray"])])
+    control = pairs.ratio(taken["control"], plain)
+    return [
+        ratio_row(f"{title}, pairs of processes, {len(plain)} pairs", value, bound,
+                  [f"memray {ratio_text(memray)} ({memray.count} pairs)"], raw=taken),
+        Row("the same: control, plain against plain", ratio_text(control), section="more"),
+    ]
+
+
+def run_memray(command):
+    with launch.folder() as path:
+        python, *rest = command
+        return launch.run_json([python, "-m", "memray", "run", "-q", "-o", f"{path}/memray.bin",
+                                *rest])
+
+
+def measure(size):
+    rows = []
+    for name in PROGRAMS:
+        rows += measure_toggled(name, size)
+        rows += measure_processes(name, size)
+    return rows

@@ -1,0 +1,139 @@
+// gpumemprof run: records a program and says in ten lines what it found.
+#include "run/run_program.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string_view>
+
+#include "analysis/analysis.h"
+#include "base/size.h"
+#include "cli/commands.h"
+#include "recording/open.h"
+#include "report/run_summary.h"
+#include "run/child.h"
+
+namespace gpumemprof {
+namespace {
+
+#ifndef GPUMEMPROF_VERSION
+#define GPUMEMPROF_VERSION "unknown"
+#endif
+
+/// What the command line says; lives as long as the parser.
+struct RunArguments {
+  RunOptions options;
+  std::string max_disk;
+  bool no_cpu = false;
+  bool quiet = false;
+  std::vector<std::string> command;  // as the parser took it apart
+};
+
+/// The program's words exactly as they were typed: the parser splits words like "[a,b]".
+/// Without "--" only a command without options of its own can be told from ours.
+Result<std::vector<std::string>> command_words(const std::vector<std::string>& parsed) {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::vector<std::string> words;
+  for (size_t begin = 0; begin < text.size();) {
+    size_t end = std::min(text.find('\0', begin), text.size());
+    words.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  auto mark = std::find(words.begin(), words.end(), "--");
+  if (parsed.empty()) {
+    return fail(ErrorCode::kUsage, "no command: write gpumemprof run [options] -- COMMAND [arguments]");
+  }
+  bool mark_is_ours = mark != words.end() && mark + 1 != words.end() &&
+                      (mark[1] == parsed[0] || mark[1].starts_with('['));
+  if (mark_is_ours) return std::vector<std::string>(mark + 1, words.end());
+  bool comes_last = words.size() >= parsed.size() &&
+                    std::equal(parsed.begin(), parsed.end(), words.end() - std::ptrdiff_t(parsed.size()));
+  if (comes_last) return parsed;
+  return fail(ErrorCode::kUsage, "put -- before the command, so that its options are told from ours");
+}
+
+void say(std::string_view text) {
+  while (!text.empty()) {
+    ssize_t n = write(STDERR_FILENO, text.data(), text.size());
+    if (n <= 0) return;
+    text.remove_prefix(static_cast<size_t>(n));
+  }
+}
+
+/// Control characters of a foreign text would reach the terminal.
+std::string one_line(std::string text) {
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';
+  }
+  return "gpumemprof: " + text + '\n';
+}
+
+std::vector<std::string> as_text(const std::vector<NotRecorded>& processes) {
+  std::vector<std::string> result;
+  for (const NotRecorded& one : processes) {
+    result.push_back("pid " + std::to_string(one.pid) + " (" + one.command + "): " + one.reason);
+  }
+  return result;
+}
+
+void say_summary(const RunOutcome& outcome) {
+  std::string nothing = one_line("nothing recorded in " + outcome.folder + ": " +
+                                 why_nothing_was_recorded(outcome));
+  if (!outcome.has_files) return say(nothing);
+  auto source = open_recording({outcome.folder});
+  auto analysis = source ? analyze_source(**source, {}) : std::unexpected(source.error());
+  if (!analysis) {
+    report_error(outcome.folder, analysis.error());
+  } else if (analysis->events == 0) {
+    say(nothing);
+  } else {
+    say(run_summary(*analysis, (*source)->tables(), (*source)->loss(),
+                    {.folder = outcome.folder, .not_recorded = as_text(outcome.not_recorded)}));
+  }
+}
+
+/// The exit code where nothing was started; else this process ends as the program did.
+int record(RunArguments& arguments) {
+  auto words = command_words(arguments.command);
+  if (!words) return report_error("run", words.error());
+  arguments.options.command = std::move(*words);
+  arguments.options.record_cpu = !arguments.no_cpu;
+  arguments.options.version = GPUMEMPROF_VERSION;
+  if (!arguments.max_disk.empty()) {
+    auto size = parse_size(arguments.max_disk);
+    if (!size) return report_error("--max-disk", size.error());
+    arguments.options.max_disk_bytes = *size;
+  }
+  auto outcome = run_program(arguments.options);
+  if (!outcome) return report_error("", outcome.error());
+  for (const std::string& warning : outcome->warnings) say(one_line(warning));
+  if (!arguments.quiet) say_summary(*outcome);
+  end_as(outcome->wait_status);
+}
+
+}  // namespace
+
+void add_run_command(CLI::App& app, CommandContext& context) {
+  auto arguments = std::make_shared<RunArguments>();
+  CLI::App* run = app.add_subcommand("run", "record a program and the processes it starts");
+  run->footer("gpumemprof run [OPTIONS] -- COMMAND [ARGUMENTS...]: the command goes after --.");
+  run->add_option("-o,--output", arguments->options.folder,
+                  "folder of the recording (default: named after the program and the time)");
+  run->add_option("--stacks", arguments->options.stacks, "which stacks to record: python, native, both, none")
+      ->check(CLI::IsMember({"python", "native", "both", "none"}))
+      ->capture_default_str();
+  run->add_flag("--free-stacks", arguments->options.free_stacks, "record where memory is freed, too");
+  run->add_flag("--no-cpu", arguments->no_cpu, "leave CPU tensors out");
+  run->add_option("--max-disk", arguments->max_disk,
+                  "drop the oldest events above this size (24GiB, 24GB or bytes); peaks and totals stay exact");
+  run->add_flag("-q,--quiet", arguments->quiet, "no summary at the end");
+  run->add_option("command", arguments->command, "the program and its arguments")->type_name("COMMAND");
+  run->allow_extras();  // options of a command without "--": command_words() says what to do
+  run->callback([arguments, &context] { context.exit_code = record(*arguments); });
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,45 @@
+// gpumemprof seal: compresses recordings whose `run` was killed before it could.
+#include "recording/seal.h"
+
+#include <cstdio>
+#include <memory>
+
+#include "base/size.h"
+#include "cli/commands.h"
+#include "run/folder.h"
+
+namespace gpumemprof {
+namespace {
+
+Status seal_folder(const std::string& folder) {
+  auto ours = is_recording_folder(folder);
+  if (!ours) return std::unexpected(ours.error());
+  if (!*ours) return fail(ErrorCode::kBadInput, "is not a recording: name a folder that run wrote");
+  FolderSealer sealer(folder, {});
+  if (auto done = sealer.finish(); !done) return done;
+  const SealTotals& totals = sealer.totals();
+  std::printf("%s: %llu file%s, %llu events, %s before, %s after\n", folder.c_str(),
+              static_cast<unsigned long long>(totals.files), totals.files == 1 ? "" : "s",
+              static_cast<unsigned long long>(totals.events), format_bytes(totals.bytes_before).c_str(),
+              format_bytes(totals.bytes_after).c_str());
+  return {};
+}
+
+int seal(const std::vector<std::string>& folders) {
+  int exit_code = kExitOk;
+  for (const std::string& folder : folders) {
+    if (auto done = seal_folder(folder); !done) exit_code = report_error(folder, done.error());
+  }
+  return exit_code;
+}
+
+}  // namespace
+
+void add_seal_command(CLI::App& app, CommandContext& context) {
+  auto folders = std::make_shared<std::vector<std::string>>();
+  CLI::App* command = app.add_subcommand("seal", "compress what a killed run left unsealed");
+  command->add_option("folder", *folders, "folders of recordings")->required()->type_name("DIR...");
+  command->callback([folders, &context] { context.exit_code = seal(*folders); });
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,62 @@
+// All streams of one file: chunks and buffers put together, definitions taken.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "base/file.h"
+#include "recording/chunk_scan.h"
+#include "recording/modules.h"
+#include "recording/raw_stream.h"
+#include "trace/tables.h"
+
+namespace gpumemprof {
+
+/// Not thread-safe. The file and the tables must outlive it.
+class RawFile {
+ public:
+  RawFile(File* file, const format::FileHeader& header, Tables* tables, uint32_t process);
+
+  /// Reads what the file holds now. Buffers are copied before the chunks are looked for a second time, so that a
+  /// half that is written out meanwhile is found as a chunk: a stream is always read without a gap.
+  /// Cheap to repeat. Errors: kSystem.
+  Status refresh();
+
+  const FileIndex& index() const { return index_; }
+  FileIndex& index() { return index_; }
+  /// By stream number. Lanes keep pointers into it until the next refresh().
+  std::map<uint32_t, RawStream>& streams() { return streams_; }
+  RawStream& stream(uint32_t id);
+  RawLosses& losses() { return losses_; }
+  uint64_t damaged_definitions() const;
+  uint64_t unknown_stacks() const;
+
+ private:
+  struct StageCopy {
+    uint64_t offset;
+    uint32_t stream = 0, tid = 0;
+    uint32_t definitions_sequence = 0;
+    std::string definitions;
+    StageHalf half;
+  };
+  bool copy_stage(const ChunkRef& chunk, StageCopy* copy);
+  bool copy_stage_once(const ChunkRef& chunk, StageCopy* copy);
+  void take_definitions(const StageCopy& copy);
+  void take_half(StageCopy copy);
+  void name_thread(RawStream* stream, uint32_t tid);
+
+  File* file_;
+  uint64_t recording_id_;
+  Tables* tables_;
+  uint32_t process_;
+  ModuleList modules_;
+  FileIndex index_;
+  std::map<uint32_t, RawStream> streams_;
+  absl::flat_hash_map<uint64_t, bool> taken_;  // offsets of chunks that were looked at
+  RawLosses losses_;
+  uint64_t odd_stages_ = 0;
+};
+
+}  // namespace gpumemprof

@@ -1,0 +1,151 @@
+#include "recording/raw_stream.h"
+
+#include <string.h>
+
+#include <algorithm>
+
+namespace gpumemprof {
+
+using namespace format;
+
+void add_interval(std::vector<Interval>* list, Interval interval) {
+  if (interval.from >= interval.to) return;
+  auto first = std::lower_bound(list->begin(), list->end(), interval.from,
+                                [](const Interval& i, uint64_t from) { return i.to < from; });
+  auto last = first;
+  for (; last != list->end() && last->from <= interval.to; ++last) {
+    interval.from = std::min(interval.from, last->from);
+    interval.to = std::max(interval.to, last->to);
+  }
+  list->insert(list->erase(first, last), interval);
+}
+
+uint64_t covered(const std::vector<Interval>& list, uint64_t from, uint64_t to) {
+  uint64_t sum = 0;
+  for (const Interval& i : list) {
+    uint64_t begin = std::max(i.from, from), end = std::min(i.to, to);
+    if (begin < end) sum += end - begin;
+  }
+  return sum;
+}
+
+RawLane::RawLane(File* file, RawStream* stream, uint64_t time_shift_ns, RawLosses* losses)
+    : file_(file), stream_(stream), shift_(time_shift_ns), losses_(losses) {
+  half_done_ = !stream->half;
+}
+
+uint64_t RawLane::next_time() const {
+  uint64_t time = kNoTime;
+  if (next_chunk_ < stream_->chunks.size()) {
+    time = stream_->chunks[next_chunk_].header.time_first_ns;
+  } else if (!half_done_) {
+    time = stream_->half->records.empty() ? 0 : time_of(stream_->half->records[0]);
+  }
+  if (time == kNoTime) return time;
+  // A header or a record that lies about its time cannot make the lane go back.
+  return std::max(std::min(time, (uint64_t{1} << 56) - 1) + shift_, last_time_);
+}
+
+bool RawLane::load(EventBatch* block) {
+  block_ordinal_ = next_ordinal_;
+  ordinal_after_.clear();
+  if (next_chunk_ < stream_->chunks.size()) {
+    const ChunkRef& chunk = stream_->chunks[next_chunk_++];
+    uint64_t first = chunk.header.first_ordinal, count = chunk.header.count;
+    if (covered(stream_->consumed, first, first + count) == count) return skip_to(first + count), true;
+    auto payload = read_chunk(*file_, chunk);
+    if (!payload) return ++losses_->changed_chunks, true;
+    bytes_read_ += payload->size();
+    std::vector<RawEvent> records(payload->size() / sizeof(RawEvent));
+    memcpy(records.data(), payload->data(), records.size() * sizeof(RawEvent));
+    decode(records.data(), records.size(), first, static_cast<uint32_t>(chunk.header.sequence), true, block);
+    return true;
+  }
+  if (half_done_) return false;
+  half_done_ = true;
+  const StageHalf& half = *stream_->half;
+  decode(half.records.data(), half.records.size(), half.first_ordinal, half.sequence, false, block);
+  losses_->damaged_records += half.missing;
+  return true;
+}
+
+/// Moves on to a later ordinal; what no sealed chunk holds between is missing from the file.
+void RawLane::skip_to(uint64_t ordinal) {
+  if (ordinal <= next_ordinal_) return;
+  losses_->missing_records +=
+      ordinal - next_ordinal_ - covered(stream_->consumed, next_ordinal_, ordinal);
+  next_ordinal_ = ordinal;
+}
+
+void RawLane::decode(const RawEvent* records, size_t count, uint64_t first_ordinal, uint32_t sequence,
+                     bool checked, EventBatch* block) {
+  skip_to(first_ordinal);
+  const uint8_t expected = salt(stream_->id, sequence);
+  uint64_t last = 0;
+  for (size_t i = 0; i < count; ++i) {
+    uint64_t ordinal = first_ordinal + i;
+    if (ordinal < next_ordinal_) continue;  // a second copy
+    next_ordinal_ = ordinal + 1;
+    if (covered(stream_->consumed, ordinal, ordinal + 1)) {
+      totals_may_follow_ = has_wide_ = false;
+      continue;
+    }
+    const RawEvent& record = records[i];
+    // A buffer has no CRC. What an earlier turn left in it can have the right parity by chance, never a
+    // later time.
+    if (!is_intact(record, expected) || (!checked && time_of(record) < last)) {
+      ++losses_->damaged_records;
+      totals_may_follow_ = has_wide_ = false;
+      continue;
+    }
+    last = time_of(record);
+    decode_one(record, ordinal, block);
+  }
+}
+
+void RawLane::decode_one(const RawEvent& record, uint64_t ordinal, EventBatch* block) {
+  uint64_t size = size_of(record);
+  uint32_t raw_stack = stack_of(record);
+  Action action;
+  switch (action_of(record)) {
+    case kRawAlloc: action = Action::kAlloc; break;
+    case kRawFreeRequested: action = Action::kFreeRequested; break;
+    case kRawFreeCompleted: action = Action::kFreeCompleted; break;
+    case kRawOom: action = Action::kOom; break;
+    case kRawTotals:
+      if (totals_may_follow_) {
+        block->totals.push_back({static_cast<uint32_t>(block->size() - 1), address_of(record),
+                                 size * 512 + (raw_stack & 511)});
+        ordinal_after_.back() = ordinal + 1;
+      }
+      totals_may_follow_ = false;
+      return;
+    case kRawWide: wide_ = size, has_wide_ = true, totals_may_follow_ = false; return;
+    default: ++losses_->damaged_records; totals_may_follow_ = has_wide_ = false; return;
+  }
+  if (has_wide_) size |= (wide_ & ((1u << 27) - 1)) << 37;
+  has_wide_ = false;
+  totals_may_follow_ = false;
+  int32_t device = stream_->definitions->device(device_class_of(record));
+  if (device < 0) return ++losses_->no_device, void();
+  uint64_t time = time_of(record) + shift_;
+  if (time < last_time_) time = last_time_, ++losses_->clamped_times;
+  last_time_ = time;
+  block->time_ns.push_back(time);
+  block->address.push_back(address_of(record));
+  block->size_bytes.push_back(size);
+  block->stack.push_back(stream_->definitions->stack(raw_stack));
+  block->thread.push_back(stream_->thread);
+  block->device.push_back(static_cast<uint16_t>(device));
+  block->action.push_back(action);
+  ordinal_after_.push_back(ordinal + 1);
+  totals_may_follow_ = true;
+}
+
+uint64_t RawLane::ordinal_after(size_t taken) const {
+  if (taken == 0) return block_ordinal_;
+  // All of the block: what follows its last event (damaged records) goes with it.
+  return taken >= ordinal_after_.size() ? next_ordinal_ : ordinal_after_[taken - 1];
+}
+
+}  // namespace gpumemprof

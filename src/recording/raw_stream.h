@@ -1,0 +1,87 @@
+// The raw records of one stream (one thread's turn with a buffer), and the lane that reads them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "recording/chunk_scan.h"
+#include "recording/lane.h"
+#include "recording/stream_definitions.h"
+
+namespace gpumemprof {
+
+/// Ordinals [from, to) of a stream.
+struct Interval {
+  uint64_t from, to;
+  bool operator==(const Interval&) const = default;
+};
+
+/// Adds an interval to a sorted, disjoint list.
+void add_interval(std::vector<Interval>* list, Interval interval);
+/// How many of [from, to) the list covers.
+uint64_t covered(const std::vector<Interval>& list, uint64_t from, uint64_t to);
+
+/// What was published in the buffer at one moment, and is in no chunk.
+struct StageHalf {
+  uint32_t sequence = 0;
+  uint64_t first_ordinal = 0;
+  uint32_t missing = 0;  ///< published, but beyond the end of the file
+  std::vector<format::RawEvent> records;
+};
+
+struct RawStream {
+  uint32_t id = 0;
+  uint32_t thread = 0;  ///< index in Tables::threads
+  std::unique_ptr<StreamDefinitions> definitions;
+  std::vector<ChunkRef> chunks;  ///< kRawEvents, by first_ordinal
+  std::unique_ptr<StageHalf> half;
+  std::vector<Interval> consumed;  ///< what sealed chunks hold already
+};
+
+/// What a lane met that is no event. Shared by all lanes of a file.
+struct RawLosses {
+  uint64_t damaged_records = 0;
+  uint64_t missing_records = 0;  ///< gaps in a stream's ordinals
+  uint64_t no_device = 0;
+  uint64_t clamped_times = 0;    ///< times before their predecessor's, shown at the predecessor's
+  uint64_t changed_chunks = 0;   ///< given back or overwritten while we read
+};
+
+/// Reads one stream in order. `file`, `stream` and `losses` must outlive it.
+class RawLane final : public Lane {
+ public:
+  RawLane(File* file, RawStream* stream, uint64_t time_shift_ns, RawLosses* losses);
+  uint64_t next_time() const override;
+  bool load(EventBatch* block) override;
+
+  const RawStream& stream() const { return *stream_; }
+  /// The ordinal behind the first `taken` events of the current block, with what belongs to them.
+  uint64_t ordinal_after(size_t taken) const;
+  uint64_t bytes_read() const { return bytes_read_; }
+
+ private:
+  void decode(const format::RawEvent* records, size_t count, uint64_t first_ordinal, uint32_t sequence,
+              bool checked, EventBatch* block);
+  void decode_one(const format::RawEvent& record, uint64_t ordinal, EventBatch* block);
+  void skip_to(uint64_t ordinal);
+
+  File* file_;
+  RawStream* stream_;
+  uint64_t shift_;
+  RawLosses* losses_;
+  size_t next_chunk_ = 0;
+  bool half_done_ = false;
+  uint64_t next_ordinal_ = 0;   // records before it were emitted, lost, or consumed by a sealed chunk
+  uint64_t block_ordinal_ = 0;  // next_ordinal_ when the current block began
+  uint64_t last_time_ = 0;
+  uint64_t wide_ = 0;
+  bool has_wide_ = false;
+  bool totals_may_follow_ = false;
+  std::vector<uint64_t> ordinal_after_;  // by event of the block
+  uint64_t bytes_read_ = 0;
+};
+
+}  // namespace gpumemprof

@@ -1,0 +1,50 @@
+// One .gmp file as a reader sees it: the process it tells of, its lanes, what it lost.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/file.h"
+#include "recording/lane.h"
+#include "recording/raw_file.h"
+#include "recording/sealed_file.h"
+#include "trace/event_source.h"
+#include "trace/live_state.h"
+
+namespace gpumemprof {
+
+/// Not thread-safe; `tables` must outlive it, and it must outlive its lanes.
+class RecordedProcess {
+ public:
+  /// Adds the process to `tables`. A sealer is kept off the file for as long as the object lives.
+  /// Errors: those of open_recording.
+  static Result<std::unique_ptr<RecordedProcess>> open(const std::string& path, Tables* tables);
+
+  const format::FileHeader& header() const { return header_; }
+  uint64_t bytes() const { return bytes_; }
+  std::string_view boot() const;
+  /// Wall clock minus monotonic clock of the machine that wrote it.
+  int64_t realtime_offset_ns() const;
+  /// `shift_ns` is added to every time.
+  void add_lanes(Merger* merger, uint64_t shift_ns);
+  /// Where events were dropped on purpose: adds the state before the first one left to `state`. False where
+  /// nothing was dropped.
+  bool add_state_before(LiveState* state, Loss* loss);
+  /// Call after the lanes were read.
+  void add_losses(Loss* loss) const;
+
+ private:
+  RecordedProcess() = default;
+  void describe(Process* process) const;
+
+  std::unique_ptr<File> file_;
+  uint64_t bytes_ = 0;
+  format::FileHeader header_{};
+  format::FileState state_{};
+  Tables* tables_ = nullptr;
+  uint32_t process_ = 0;
+  std::unique_ptr<RawFile> raw_;
+  std::unique_ptr<SealedFile> sealed_;
+};
+
+}  // namespace gpumemprof

@@ -1,0 +1,72 @@
+// The sealed part of a file: definitions, events, checkpoints, the footer.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "recording/chunk_scan.h"
+#include "recording/lane.h"
+#include "recording/raw_stream.h"
+#include "trace/live_state.h"
+#include "trace/tables.h"
+
+namespace gpumemprof {
+
+/// What the file's own numbers (in sealed chunks) are in Tables.
+struct FileIds {
+  std::vector<uint32_t> strings{0}, frames{0}, stacks{0}, threads;
+  std::vector<uint16_t> devices;
+};
+
+struct SealedLosses {
+  uint64_t missing_events = 0;    ///< numbers between two sealed chunks
+  uint64_t dropped_events = 0;    ///< given back on purpose
+  uint64_t unreadable_chunks = 0;
+  std::vector<Damage> damage;
+};
+
+/// Not thread-safe. The file and the tables must outlive it.
+class SealedFile {
+ public:
+  SealedFile(File* file, Tables* tables, uint32_t process);
+  /// Takes the definitions and notes the events of chunks that were not seen before, in the order of their
+  /// sequence. What cannot be read is noted in losses().
+  void take(const std::vector<ChunkRef>& chunks);
+
+  const FileIds& ids() const { return ids_; }
+  FileIds& ids() { return ids_; }
+  /// Ordinals that sealed chunks hold, by stream.
+  const std::map<uint32_t, std::vector<Interval>>& consumed() const { return consumed_; }
+  /// Sealed event chunks, by number of their first event.
+  const std::vector<ChunkRef>& events() const { return events_; }
+  uint64_t event_count() const { return next_event_; }
+  uint64_t next_sequence() const { return next_sequence_; }
+  bool finished() const { return footer_.has_value(); }
+  const std::optional<ChunkRef>& footer() const { return footer_; }
+  /// The state before the first event that is left, in the file's ids; null where nothing was dropped.
+  const LiveState* state_before() const { return state_before_ ? &*state_before_ : nullptr; }
+  void add_lanes(Merger* merger, uint64_t shift_ns, SealedLosses* losses);
+  SealedLosses& losses() { return losses_; }
+
+ private:
+  File* file_;
+  Tables* tables_;
+  uint32_t process_;
+  FileIds ids_;
+  std::map<uint32_t, std::vector<Interval>> consumed_;
+  std::vector<ChunkRef> events_;
+  std::vector<ChunkRef> checkpoints_;
+  std::optional<ChunkRef> footer_;
+  std::optional<LiveState> state_before_;
+  uint64_t next_event_ = 0;
+  uint64_t next_sequence_ = 0;
+  absl::flat_hash_map<uint64_t, bool> taken_;
+  SealedLosses losses_;
+};
+
+}  // namespace gpumemprof

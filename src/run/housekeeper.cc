@@ -1,0 +1,65 @@
+#include "run/housekeeper.h"
+
+#include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace gpumemprof {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr auto kPeriod = milliseconds(500);
+constexpr auto kFirstLook = milliseconds(100);
+constexpr auto kLookPeriod = milliseconds(1000);
+// On a machine with thousands of processes a look costs more; it stays below 2 % of one CPU.
+constexpr int kLookCostShare = 50;
+
+}  // namespace
+
+Housekeeper::Housekeeper(FolderSealer* sealer, DescendantWatcher* watcher)
+    : sealer_(sealer), watcher_(watcher), thread_([this] { work(); }) {}
+
+void Housekeeper::stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+    // Where all CPUs are taken, the step it is in would end late. Refused without privileges.
+    sched_param normal = {};
+    if (thread_id_ != 0) sched_setscheduler(thread_id_, SCHED_OTHER, &normal);
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Housekeeper::work() {
+  sched_param idle = {};
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 19);
+  sched_setscheduler(0, SCHED_IDLE, &idle);
+  auto next_seal = Clock::now() + kPeriod;
+  auto next_look = Clock::now() + kFirstLook;
+  auto look_period = kFirstLook;  // doubles: what lives shortly is seen too, what lives long costs little
+  std::unique_lock lock(mutex_);
+  thread_id_ = gettid();
+  while (!wake_.wait_until(lock, std::min(next_seal, next_look), [this] { return stopping_; })) {
+    lock.unlock();
+    auto now = Clock::now();
+    if (now >= next_seal) {
+      (void)sealer_->step();  // finish() says what is wrong, if it still is
+      next_seal = Clock::now() + kPeriod;
+    }
+    if (now >= next_look) {
+      watcher_->look();
+      auto cost = std::chrono::duration_cast<milliseconds>(Clock::now() - now);
+      look_period = std::min(look_period * 2, kLookPeriod);
+      next_look = Clock::now() + std::max(look_period, cost * kLookCostShare);
+    }
+    lock.lock();
+  }
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,200 @@
+#include "run/run_program.h"
+
+#include <limits.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <ctime>
+#include <memory>
+#include <optional>
+
+#include "recording/seal.h"
+#include "run/child.h"
+#include "run/folder.h"
+#include "run/housekeeper.h"
+#include "run/preload.h"
+#include "run/program.h"
+#include "run/watcher.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr const char* kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
+
+int64_t now_unix_ns() {
+  timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+std::string link_target(const char* path) {
+  char target[PATH_MAX];
+  ssize_t n = readlink(path, target, sizeof target);
+  return n > 0 ? std::string(target, static_cast<size_t>(n)) : std::string();
+}
+
+std::string working_directory() {
+  char path[PATH_MAX];
+  return getcwd(path, sizeof path) ? path : "";
+}
+
+std::vector<std::string> own_environment() {
+  std::vector<std::string> result;
+  for (char** entry = environ; entry && *entry; ++entry) result.emplace_back(*entry);
+  return result;
+}
+
+void say_at_start(const RunOptions& options, const Program& program) {
+  std::string line = "gpumemprof: not recorded: " + options.command[0] + " is " + program.unrecordable;
+  if (program.children_recordable) line += "; what it starts is";
+  line += '\n';
+  [[maybe_unused]] ssize_t n = write(STDERR_FILENO, line.data(), line.size());
+}
+
+/// All that is settled before the program starts.
+struct Plan {
+  Program program;
+  std::string folder;  ///< absolute
+  std::string typed_folder;
+  std::optional<ProbePath> probe;  ///< none: started without
+  std::vector<std::string> environment;
+  RunMeta meta;
+  std::optional<MetaFile> meta_file;
+};
+
+Status choose_probe(Plan* plan) {
+  plan->environment = own_environment();
+  if (!plan->program.unrecordable.empty() && !plan->program.children_recordable) return {};
+  auto library = find_probe(getenv("GPUMEMPROF_PROBE"), link_target("/proc/self/exe"));
+  if (!library) return std::unexpected(library.error());
+  auto path = ProbePath::make(*library);
+  if (!path) return std::unexpected(path.error());
+  plan->probe.emplace(std::move(*path));
+  return {};
+}
+
+RunMeta describe(const RunOptions& options, const Plan& plan, int64_t start_unix_ns) {
+  RunMeta meta = {.command = options.command,
+                  .program = plan.program.path,
+                  .gpumemprof_version = options.version,
+                  .working_directory = working_directory(),
+                  .stacks = options.stacks,
+                  .free_stacks = options.free_stacks,
+                  .record_cpu = options.record_cpu,
+                  .max_disk_bytes = options.max_disk_bytes,
+                  .start_unix_ns = start_unix_ns,
+                  .run_pid = getpid(),
+                  .environment = plan.environment};
+  if (!plan.program.unrecordable.empty()) {
+    meta.not_recorded.push_back({0, options.command[0], "it is " + plan.program.unrecordable});
+  }
+  return meta;
+}
+
+/// The folder comes last: an error before it leaves nothing behind.
+Result<Plan> prepare(const RunOptions& options) {
+  if (options.command.empty()) return fail(ErrorCode::kUsage, "no command given: put it after --");
+  Plan plan;
+  const char* search_path = getenv("PATH");
+  auto program = inspect_program(options.command[0], search_path ? search_path : kDefaultPath,
+                                 current_caller());
+  if (!program) return std::unexpected(program.error());
+  plan.program = std::move(*program);
+  if (auto chosen = choose_probe(&plan); !chosen) return std::unexpected(chosen.error());
+  int64_t start_unix_ns = now_unix_ns();
+  plan.typed_folder = options.folder;
+  if (plan.typed_folder.empty()) {
+    plan.typed_folder = default_folder_name(options.command, start_unix_ns / 1'000'000'000, getpid());
+  }
+  auto folder = prepare_folder(plan.typed_folder);
+  if (!folder) return std::unexpected(folder.error());
+  plan.folder = std::move(*folder);
+  plan.meta = describe(options, plan, start_unix_ns);
+  auto meta_file = MetaFile::create(plan.folder, plan.meta);
+  if (!meta_file) {
+    rmdir(plan.folder.c_str());  // only where it is ours and empty
+    return std::unexpected(meta_file.error());
+  }
+  plan.meta_file.emplace(std::move(*meta_file));
+  if (plan.probe) {
+    plan.environment = probe_environment(
+        plan.environment, {.library = plan.probe->path(),
+                           .folder = plan.folder,
+                           .stacks = options.stacks,
+                           .free_stacks = options.free_stacks,
+                           .record_cpu = options.record_cpu,
+                           .max_disk_bytes = options.max_disk_bytes});
+  }
+  return plan;
+}
+
+void note_failure(const Status& status, RunOutcome* outcome) {
+  if (!status) outcome->warnings.push_back(status.error().message);
+}
+
+/// From the start of the program to its end.
+Status run_and_watch(Plan* plan, FolderSealer* sealer, RunOutcome* outcome) {
+  SignalScope signals;
+  auto pid = launch(plan->program.path, plan->meta.command, plan->environment, signals);
+  if (!pid) {
+    unlink(plan->meta_file->path().c_str());
+    rmdir(plan->folder.c_str());
+    return std::unexpected(pid.error());
+  }
+  release_standard_streams();
+  plan->meta.pid = *pid;
+  note_failure(plan->meta_file->rewrite(plan->meta), outcome);
+  DescendantWatcher watcher(*pid, plan->folder);
+  {
+    Housekeeper housekeeper(sealer, &watcher);
+    outcome->wait_status = wait_for_program(*pid, signals);
+  }
+  watcher.root_ended();
+  watcher.look();
+  // Before the sealing, which may take seconds: a second Ctrl-C then costs nothing that is not on disk.
+  plan->meta.ended = true;
+  plan->meta.end_unix_ns = now_unix_ns();
+  plan->meta.wait_status = outcome->wait_status;
+  outcome->not_recorded = watcher.not_recorded();
+  for (const NotRecorded& one : outcome->not_recorded) plan->meta.not_recorded.push_back(one);
+  note_failure(plan->meta_file->rewrite(plan->meta), outcome);
+  outcome->torch_seen = watcher.torch_seen();
+  outcome->unreadable_command = watcher.unreadable_command();
+  if (watcher.any_alive() && plan->probe) plan->probe->keep();
+  return {};
+}
+
+}  // namespace
+
+Result<RunOutcome> run_program(const RunOptions& options) {
+  auto plan = prepare(options);
+  if (!plan) return std::unexpected(plan.error());
+  RunOutcome outcome = {.folder = plan->typed_folder};
+  if (!plan->program.unrecordable.empty()) {
+    outcome.unrecordable = options.command[0] + " is " + plan->program.unrecordable;
+    say_at_start(options, plan->program);
+  }
+  FolderSealer sealer(plan->folder, {.max_disk_bytes = options.max_disk_bytes});
+  if (auto ran = run_and_watch(&*plan, &sealer, &outcome); !ran) return std::unexpected(ran.error());
+  note_failure(sealer.finish(), &outcome);
+  outcome.has_files = !recorded_files(plan->folder).empty();
+  return outcome;
+}
+
+std::string why_nothing_was_recorded(const RunOutcome& outcome) {
+  if (!outcome.not_recorded.empty()) {
+    const NotRecorded& first = outcome.not_recorded[0];
+    std::string text = "pid " + std::to_string(first.pid) + " (" + first.command + "): " + first.reason;
+    size_t others = outcome.not_recorded.size() - 1;
+    return others == 0 ? text : text + "; and " + std::to_string(others) + " more in meta.json";
+  }
+  if (!outcome.unrecordable.empty()) return outcome.unrecordable;
+  if (outcome.torch_seen) return "PyTorch was loaded, but no tensor was seen allocated";
+  if (!outcome.unreadable_command.empty()) {
+    return "no process was seen loading PyTorch; '" + outcome.unreadable_command +
+           "' runs as another user and could not be looked at";
+  }
+  return "no process was seen loading PyTorch";
+}
+
+}  // namespace gpumemprof

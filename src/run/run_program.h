@@ -1,0 +1,42 @@
+// One recorded run, from the command's words to its sealed recording.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "run/meta.h"
+
+namespace gpumemprof {
+
+struct RunOptions {
+  std::vector<std::string> command;
+  std::string folder;  ///< empty: named after the program and the time
+  std::string stacks = "python";
+  bool free_stacks = false;
+  bool record_cpu = true;
+  uint64_t max_disk_bytes = 0;
+  std::string version;
+};
+
+struct RunOutcome {
+  int wait_status = 0;     ///< of the program, as waitpid gives it
+  std::string folder;      ///< as the user would type it
+  std::string unrecordable;  ///< "PROGRAM is …", empty where the probe could be in it
+  bool has_files = false;    ///< at least one process wrote events
+  bool torch_seen = false;
+  std::string unreadable_command;  ///< a descendant that we may not look at
+  std::vector<NotRecorded> not_recorded;
+  std::vector<std::string> warnings;  ///< what failed on our side; never the program's concern
+};
+
+/// Runs the program and waits for it. On return the recording is sealed as far as its processes are gone.
+/// Errors: before the program starts; kUsage and kNotFound are the user's, kSystem is ours. Nothing was
+/// executed then, and a folder made for it is gone again.
+Result<RunOutcome> run_program(const RunOptions& options);
+
+/// Why nothing was recorded, as far as that is known: one sentence without a full stop.
+std::string why_nothing_was_recorded(const RunOutcome& outcome);
+
+}  // namespace gpumemprof

@@ -1,0 +1,78 @@
+"""The rooms of src/ include only what docs/architecture.md allows them."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src"
+
+# What each room may include besides itself. The probe lives in other people's processes, so it takes only
+# the two rooms that need no C++ library; everything else meets it in files alone.
+ALLOWED = {
+    "base": set(),
+    "format": {"base"},
+    "probe": {"base", "format"},
+    "trace": {"base"},
+    "recording": {"base", "format", "trace"},
+    "analysis": {"base", "trace", "recording"},
+    "run": {"base", "recording"},
+    "report": {"base", "trace", "recording", "analysis"},
+    "cli": {"base", "trace", "recording", "analysis", "run", "report"},
+}
+# A test may use what it needs as a witness, as long as no cycle of rooms comes of it.
+ALLOWED_IN_TESTS = {"recording": {"probe"}, "probe": {"recording", "trace"}, "analysis": {"format"}}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
+# What runs inside other people's processes may use the C library only: the C++ headers named here are those
+# that bring no run-time library with them.
+HEADERS_IN_PROBE = {"atomic", "type_traits", "new", "utility", "cstddef", "cstdint"}
+SYSTEM_INCLUDE = re.compile(r"^\s*#\s*include\s*<([^>]+)>", re.MULTILINE)
+
+
+def sources():
+    return sorted(p for p in SOURCE.rglob("*") if p.suffix in (".cc", ".h", ".inc"))
+
+
+def room_of(path):
+    return path.relative_to(SOURCE).parts[0]
+
+
+def test_every_room_is_known():
+    assert {p.name for p in SOURCE.iterdir() if p.is_dir()} == set(ALLOWED)
+
+
+def test_the_rule_has_no_cycles():
+    done = set()
+    while len(done) < len(ALLOWED):
+        ready = {room for room, uses in ALLOWED.items() if room not in done and uses <= done}
+        assert ready, f"a cycle among {set(ALLOWED) - done}"
+        done |= ready
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(SOURCE)))
+def test_includes_point_up(path):
+    room = room_of(path)
+    allowed = ALLOWED[room] | {room}
+    if path.stem.endswith("_test"):
+        allowed |= ALLOWED_IN_TESTS.get(room, set())
+    for include in INCLUDE.findall(path.read_text()):
+        first = include.split("/")[0]
+        if first == "gpumemprof":  # include/gpumemprof, the C API
+            assert (ROOT / "include" / include).exists(), f"{path}: no {include}"
+            continue
+        assert first in ALLOWED, f'{path}: "{include}" is not relative to src/'
+        assert first in allowed, f'{path}: {room} may not include "{include}"'
+        assert (SOURCE / include).exists(), f"{path}: no {include}"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [p for p in sources() if room_of(p) in ("probe", "format") and not p.stem.endswith("_test")],
+    ids=lambda p: str(p.relative_to(SOURCE)),
+)
+def test_the_probe_uses_the_c_library_only(path):
+    for header in SYSTEM_INCLUDE.findall(path.read_text()):
+        if not header.endswith(".h"):
+            assert header in HEADERS_IN_PROBE, f"{path}: <{header}>"

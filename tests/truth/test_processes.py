@@ -1,0 +1,104 @@
+"""Every process that allocates has a file of its own with exactly its own allocations, however it came and went."""
+import collections
+import json
+import sys
+
+import pytest
+
+import harness
+
+PROGRAM = harness.PROGRAMS / "processes.py"
+
+
+def logged(path):
+    """{pid: sizes} as the processes wrote it themselves."""
+    result = collections.defaultdict(list)
+    for line in path.read_text().splitlines():
+        entry = json.loads(line)
+        result[entry["pid"]] += entry["sizes"]
+    return dict(result)
+
+
+def check(folder, log, smallest=10_000):
+    expected, found = logged(log), collections.defaultdict(list)
+    for event in harness.allocs(harness.events(folder)):
+        if event["size_bytes"] >= smallest:
+            found[harness.pid_of(event)].append(event["size_bytes"])
+    assert {pid: sorted(s) for pid, s in found.items()} == {pid: sorted(s) for pid, s in expected.items()}
+    return expected
+
+
+def files_by_pid(folder):
+    return collections.Counter(int(f.name.split(".")[-3] if f.name.split(".")[-3].isdigit() and len(f.name.split(".")) > 3
+                                   else f.name.split(".")[-2]) for f in harness.files(folder))
+
+
+FORKS = ["fork_exit", "fork_underscore_exit", "fork_killed", "fork_before_anything", "fork_of_fork", "fork_and_both_go_on",
+         "fork_many", "fork_from_a_thread", "double_fork", "subprocesses"]
+METHODS = ["multiprocessing:fork", "multiprocessing:spawn", "multiprocessing:forkserver"]
+
+
+@pytest.mark.parametrize("mode", FORKS + METHODS)
+def test_every_process_has_its_own_file_with_its_own_allocations(record, light, tmp_path, mode):
+    log = tmp_path / "log"
+    done = record([harness.PYTHON, PROGRAM, log, mode], env=light.env).ok()
+    expected = check(done.folder, log)
+    for pid in expected:
+        assert len(list(done.folder.glob(f"*.{pid}.*.gmp"))) == 1, (pid, harness.files(done.folder))
+
+
+def test_a_program_that_execs_itself_is_recorded_before_and_after(record, light, tmp_path):
+    log = tmp_path / "log"
+    done = record([harness.PYTHON, PROGRAM, log, "execv"], env=light.env).ok()
+    ((pid, sizes),) = check(done.folder, log).items()
+    assert len(sizes) == 60
+    assert len(list(done.folder.glob(f"*.{pid}.*.gmp"))) == 2
+
+
+def test_a_pid_that_comes_again_gets_another_file(record, light, tmp_path):
+    log = tmp_path / "log"
+    done = record([harness.PYTHON, PROGRAM, log, "same_pid_again"], env=light.env).ok()
+    if done.stdout != b"same pid\n":
+        pytest.skip("the kernel does not let this user choose a PID")
+    ((pid, sizes),) = check(done.folder, log).items()
+    assert len(sizes) == 60
+    assert len(list(done.folder.glob(f"*.{pid}.*.gmp"))) == 2
+
+
+@pytest.mark.parametrize("launcher", [
+    ["sh", "-c", "{} {} {} other:0"],
+    ["sh", "-c", "cd / && {} {} {} other:0; true"],
+    ["sh", "-c", "({} {} {} other:0 &) ; sleep 0.6"],
+    ["env", "NAME=value", "{}", "{}", "{}", "other:0"],
+    ["timeout", "60", "{}", "{}", "{}", "other:0"],
+    ["nice", "-n", "1", "setsid", "-w", "{}", "{}", "{}", "other:0"],
+    ["bash", "-c", "exec sh -c 'env timeout 60 {} {} {} other:0'"],
+    ["xargs", "-n", "1", "-a", "/dev/null", "{}", "{}", "{}", "other:0"],
+])
+def test_launchers(record, light, tmp_path, launcher):
+    log = tmp_path / "log"
+    names = iter([harness.PYTHON, PROGRAM, log])
+    argv = [part if "{" not in part else part.format(*[str(next(names)) for _ in range(part.count("{}"))])
+            for part in launcher]
+    done = record(argv, env=light.env).ok()
+    assert len(check(done.folder, log)) == 1
+
+
+def test_data_loader_workers(record, tmp_path):
+    log = tmp_path / "log"
+    done = record([harness.PYTHON, harness.PROGRAMS / "loader.py", log]).ok()
+    expected, sizes = logged(log), harness.by_size(harness.events(done.folder))
+    assert len(expected) == 6, "two workers, three epochs"
+    for pid, own in expected.items():
+        for size in own:
+            assert pid in [harness.pid_of(e) for e in sizes[size] if e["device"] == "cpu"], size
+            (shared,) = {harness.pid_of(e) for e in sizes[size] if e["device"] == "shared memory"} & {pid}
+            (frame, *_) = [harness.frames(e)[0] for e in sizes[size] if e["device"] == "cpu" and harness.pid_of(e) == pid]
+            assert frame.function == "Sizes.__getitem__"
+
+
+def test_ranks_of_a_launcher(record, tmp_path):
+    log = tmp_path / "log"
+    done = record([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
+                   harness.PROGRAMS / "rank.py", log]).ok()
+    assert len(check(done.folder, log, 200_000)) == 2
