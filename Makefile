@@ -81,4 +81,4 @@ distclean: clean ## also remove .venv and the roots
 	@rm -rf $(BUILD) $(VENV)
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | column -t -s '|'
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile

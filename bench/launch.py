@@ -13,6 +13,7 @@ PROGRAMS = os.path.join(BENCH, "programs")
 BUILD = os.path.abspath(os.environ.get("GPUMEMPROF_BUILD", os.path.join(ROOT, "build")))
 WORK = os.path.join(BUILD, "bench", "work")
 PYTHON = sys.executable
+TIMEOUT_S = 300
 
 
 class Failed(Exception):
@@ -53,10 +54,14 @@ def recorded(command, recording, stacks="python"):
     return [gpumemprof(), "run", "-o", recording, "--stacks", stacks, "--", *command]
 
 
-def run(command, **options):
+def run(command):
     """stdout of `command`; Failed with the end of its stderr where it fails."""
     environment = {**os.environ, "BENCH_WORK": WORK, "KINETO_LOG_LEVEL": "5"}
-    result = subprocess.run(command, capture_output=True, text=True, env=environment, **options)
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, env=environment,
+                                timeout=TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        raise Failed(f"{os.path.basename(command[0])} did not end within {TIMEOUT_S} s") from None
     if result.returncode != 0:
         tail = " | ".join(result.stderr.strip().splitlines()[-3:])
         raise Failed(f"{os.path.basename(command[0])} ended with {result.returncode}: {tail}")

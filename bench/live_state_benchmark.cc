@@ -90,5 +90,3 @@ BENCHMARK(whole_analysis)->Arg(10'000)->Arg(1'000'000)->Unit(benchmark::kMillise
 
 }  // namespace
 }  // namespace gpumemprof
-
-BENCHMARK_MAIN();

@@ -21,8 +21,8 @@ def memory_gib():
 
 
 def file_system(path):
-    out = subprocess.run(["stat", "-f", "-c", "%T", path], capture_output=True, text=True)
-    return out.stdout.strip() or "unknown"
+    out = subprocess.run(["df", "--output=fstype", path], capture_output=True, text=True)
+    return (out.stdout.split() or ["unknown"])[-1]
 
 
 def distribution():

@@ -24,14 +24,14 @@ FULL = {
     "process_pairs": 15, "peer_process_pairs": 5, "blocks": 12,
     "hook_pairs": 60, "disk_steps": 400,
     "analysis_events": 10_000_000, "analysis_repeats": 5,
-    "throw_pairs": 15, "true_pairs": 300, "python_pairs": 60,
+    "throw_pairs": 15, "true_pairs": 300, "python_pairs": 60, "run_pairs": 30,
 }
 QUICK = {
     "pairs": 6, "control_pairs": 4, "peer_pairs": 2,
     "process_pairs": 2, "peer_process_pairs": 1, "blocks": 3,
     "hook_pairs": 6, "disk_steps": 40,
     "analysis_events": 1_000_000, "analysis_repeats": 2,
-    "throw_pairs": 2, "true_pairs": 20, "python_pairs": 6,
+    "throw_pairs": 2, "true_pairs": 20, "python_pairs": 6, "run_pairs": 3,
 }
 
 
@@ -39,14 +39,16 @@ def run_measures(names, size):
     rows, failures = [], []
     for name in names:
         begin = time.monotonic()
-        try:
-            new = importlib.import_module(f"measures.{name}").measure(size)
+        for part in importlib.import_module(f"measures.{name}").parts(size):
+            try:
+                new = part()
+            except launch.Failed as failure:
+                failures.append((name, str(failure)))
+                print(f"{name}: NOT MEASURED: {failure}", flush=True)
+                continue
             rows += new
             for row in new:
                 print(table.plain_text(row), flush=True)
-        except launch.Failed as failure:
-            failures.append((name, str(failure)))
-            print(f"{name}: NOT MEASURED: {failure}", flush=True)
         print(f"bench: {name} took {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
     return rows, failures
 

@@ -28,11 +28,12 @@ class Light:
     """PyTorch's allocator without PyTorch: `program` and, with `env`, tests/programs/light.py."""
 
     def __init__(self, folder):
-        self.library, self.program = folder / "liballocate.so", folder / "allocate"
+        self.library, self.program, self.hostile = folder / "liballocate.so", folder / "allocate", folder / "hostile"
         link = [f"-L{harness.TORCH_LIB}", "-l:libc10.so", f"-Wl,-rpath,{harness.TORCH_LIB}", "-Wl,--allow-shlib-undefined"]
-        source = harness.PROGRAMS / "allocate.c"
-        for argv in (["-shared", "-fPIC", "-o", self.library], ["-DPROGRAM", "-o", self.program]):
-            harness.execute(["gcc", "-O1", "-w", source, *argv, *link]).ok()
+        for source, argv in (("allocate.c", ["-shared", "-fPIC", "-o", self.library]),
+                             ("allocate.c", ["-DPROGRAM", "-o", self.program]),
+                             ("hostile.c", ["-o", self.hostile])):
+            harness.execute(["gcc", "-O1", "-w", harness.PROGRAMS / source, *argv, *link]).ok()
         self.env = dict(os.environ, ALLOCATE_LIBRARY=str(self.library))
 
 

@@ -1,1 +1,2 @@
-"""One module a kind of measurement; each has measure(size) and gives back a list of rows."""
+"""One module a kind of measurement. Its parts(size) are functions that each give back a list of rows; where
+one raises launch.Failed the others still count."""

@@ -1,9 +1,11 @@
 """How fast `analyze` reads a sealed recording, and in how much memory."""
+import functools
 import json
 import os
 import statistics
 
 import launch
+from measures.disk import memray_recording
 from rows import Row
 
 CASES = [
@@ -30,7 +32,18 @@ def analyze(path, events, repeats):
     return facts
 
 
-def measure_case(name, options, bound, has_memory_bound, size):
+def memray_text(steps):
+    """memray's shortest report on its own recording of the transformer."""
+    try:
+        with memray_recording(steps) as (file, records):
+            fact, _ = launch.timed([launch.PYTHON, "-m", "memray", "summary", file])
+    except (launch.Failed, ImportError) as failure:
+        return f"memray not measured: {failure}"
+    return (f"`memray summary` {records / fact['seconds'] / 1e6:.1f} M records/s, "
+            f"{fact['peak_rss_kib'] / 1024:.0f} MiB ({records:,} records of the transformer)")
+
+
+def measure_case(name, options, bound, is_main, size):
     events = size["analysis_events"]
     with launch.folder() as path:
         launch.run([launch.helper("make_recording"), path, "--events", str(events), *options])
@@ -43,9 +56,11 @@ def measure_case(name, options, bound, has_memory_bound, size):
     rows = [Row(f"analysing a sealed recording, {events:,} events, {name}",
                 f"{speed / 1e6:.1f} M events/s ({min(speeds) / 1e6:.1f} to {max(speeds) / 1e6:.1f})",
                 f"≥ {bound / 1e6:.0f} M events/s", speed >= bound, raw={"runs": facts})]
+    if is_main:
+        rows[0].peers.append(memray_text(size["disk_steps"] // 2))
     memory = Row(f"its peak memory, {name}", f"{peak_mib:.0f} MiB",
-                 section="budget" if has_memory_bound else "more")
-    if has_memory_bound:
+                 section="budget" if is_main else "more")
+    if is_main:
         memory.bound = f"< {MEMORY_BOUND_MIB} MB"
         memory.met = peak_mib * 1024 * 1024 < MEMORY_BOUND_MIB * 1e6
     rows.append(memory)
@@ -55,5 +70,5 @@ def measure_case(name, options, bound, has_memory_bound, size):
     return rows
 
 
-def measure(size):
-    return [row for case in CASES for row in measure_case(*case, size)]
+def parts(size):
+    return [functools.partial(measure_case, *case, size) for case in CASES]

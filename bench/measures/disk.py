@@ -1,4 +1,5 @@
 """Bytes a recorded event takes on the disk, whole folder, sealed and not."""
+import contextlib
 import os
 import subprocess
 
@@ -7,9 +8,12 @@ from rows import Row
 
 
 def folder_size(path):
-    """(size, allocated) of all files in a folder, bytes. A sealed file has holes where its source was,
+    """(size, allocated) of a file or of all files in a folder, bytes. A sealed file has holes where its source was,
     so the two differ; the disk has to hold the second."""
     size = allocated = 0
+    if os.path.isfile(path):
+        stat = os.lstat(path)
+        return stat.st_size, stat.st_blocks * 512
     for directory, _, names in os.walk(path):
         for name in names:
             stat = os.lstat(os.path.join(directory, name))
@@ -33,6 +37,18 @@ def record_unsealed(path, steps):
     return launch.last_json(out)["events"]
 
 
+@contextlib.contextmanager
+def memray_recording(steps):
+    """A memray file of the same program, and how many allocations and frees it holds."""
+    with launch.folder() as path:
+        file = os.path.join(path, "memray.bin")
+        launch.run([launch.PYTHON, "-m", "memray", "run", "-q", "-o", file,
+                    *launch.program("training.py", "--steps", steps)[1:]])
+        import memray
+
+        yield file, memray.FileReader(file).metadata.total_allocations
+
+
 def text(sizes, events):
     size, allocated = sizes
     return f"{allocated / events:.2f} B on disk ({size / events:.2f} B by file size)"
@@ -46,33 +62,42 @@ def row(what, sizes, events, bound, peers=()):
 
 def memray_text(steps):
     """memray's own file. Its events are other ones: every malloc, and no times or addresses of frees."""
+    with memray_recording(steps) as (file, records):
+        return f"memray {folder_size(file)[1] / records:.2f} B of each of its {records:,} records"
+
+
+def peer_texts(steps):
+    try:
+        return [memray_text(steps)]
+    except (launch.Failed, ImportError) as failure:
+        return [f"memray not measured: {failure}"]
+
+
+def measure_sealed(threads, steps, has_peers):
     with launch.folder() as path:
-        file = os.path.join(path, "memray.bin")
-        launch.run([launch.PYTHON, "-m", "memray", "run", "-q", "-o", file,
-                    *launch.program("training.py", "--steps", steps)[1:]])
-        import memray
-
-        records = memray.FileReader(file).metadata.total_allocations
-        return f"memray {folder_size(path)[1] / records:.2f} B of each of its {records:,} records"
+        recording = os.path.join(path, "recording")
+        events = record(recording, threads, steps)
+        what = f"disk per event, sealed, transformer, {threads} thread{'s' if threads > 1 else ''}"
+        return [row(what, folder_size(recording), events, 3.5,
+                    peer_texts(steps) if has_peers else [])]
 
 
-def measure(size):
-    steps = size["disk_steps"]
-    rows = []
+def measure_unsealed(steps):
     with launch.folder() as path:
-        one = os.path.join(path, "one")
-        events = record(one, 1, steps)
-        rows.append(row("disk per event, sealed, transformer, 1 thread", folder_size(one), events,
-                        3.5, [memray_text(steps)]))
-        eight = os.path.join(path, "eight")
-        events = record(eight, 8, max(1, steps // 8))
-        rows.append(row("disk per event, sealed, transformer, 8 threads", folder_size(eight),
-                        events, 3.5))
-        orphan = os.path.join(path, "orphan")
-        events = record_unsealed(orphan, steps)
-        rows.append(row("disk per event, unsealed (the recording parent killed), 1 thread",
-                        folder_size(orphan), events, 32))
-        launch.run([launch.gpumemprof(), "seal", orphan])
+        recording = os.path.join(path, "recording")
+        events = record_unsealed(recording, steps)
+        rows = [row("disk per event, unsealed (the recording parent killed), 1 thread",
+                    folder_size(recording), events, 32)]
+        launch.run([launch.gpumemprof(), "seal", recording])
         rows.append(Row("the same folder after `gpumemprof seal`",
-                        text(folder_size(orphan), events), section="more"))
-    return rows
+                        text(folder_size(recording), events), section="more"))
+        return rows
+
+
+def parts(size):
+    steps = size["disk_steps"]
+    return [
+        lambda: measure_sealed(1, steps, has_peers=True),
+        lambda: measure_sealed(8, max(1, steps // 8), has_peers=False),
+        lambda: measure_unsealed(steps),
+    ]

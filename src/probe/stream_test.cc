@@ -75,10 +75,12 @@ void record_allocs(uint64_t first, uint64_t count) {
 }
 
 TEST(Stream, EightThreadsAtOnceLoseNothing) {
-  constexpr uint64_t kEach = 20000;  // more than seven turns of the buffer
+  static constexpr uint64_t kEach = 20000;  // more than seven turns of the buffer
   std::string folder = record_in_child([] {
     std::vector<std::thread> threads;
-    for (uint64_t t = 0; t < 8; ++t) threads.emplace_back(record_allocs, 1 + t * kEach, kEach);
+    for (uint64_t t = 0; t < 8; ++t) {
+      threads.emplace_back([t] { record_allocs(1 + t * kEach, kEach); });
+    }
     for (auto& t : threads) t.join();
   });
   Read read = read_back(folder);

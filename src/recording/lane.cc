@@ -86,6 +86,12 @@ void Merger::take(Open* open, size_t n, EventBatch* batch) {
   }
 }
 
+uint64_t Merger::bytes_read() const {
+  uint64_t sum = 0;
+  for (const Open& open : lanes_) sum += open.lane->bytes_read();
+  return sum;
+}
+
 bool Merger::next(EventBatch* batch, uint64_t end_time) {
   batch->clear();
   while (!heap_.empty() && batch->size() < kBatchEvents) {

@@ -22,6 +22,8 @@ class Lane {
   virtual uint64_t next_time() const = 0;
   /// Fills `block` with the next events; false at the end. May leave it empty and answer true.
   virtual bool load(EventBatch* block) = 0;
+  /// Of the file, so far.
+  virtual uint64_t bytes_read() const = 0;
 };
 
 /// Merges lanes by time; at equal times frees before allocations (a block is freed before its address is given
@@ -32,6 +34,7 @@ class Merger {
   void add(std::unique_ptr<Lane> lane);
   /// Appends up to kBatchEvents events before `end_time` to `batch` (cleared first). False where there are none.
   bool next(EventBatch* batch, uint64_t end_time = kNoTime);
+  uint64_t bytes_read() const;
   size_t lane_count() const { return lanes_.size(); }
   Lane& lane(size_t index) { return *lanes_[index].lane; }
   /// How many events of its current block a lane has given away; for the sealer's accounts.

@@ -39,7 +39,7 @@ void ModuleList::add(Module module) {
     }
   }
   modules_.push_back(std::make_unique<Module>(std::move(module)));
-  std::erase_if(places_, [](const auto& item) { return !item.second->module; });
+  absl::erase_if(places_, [](const auto& item) { return !item.second->module; });
 }
 
 const ModuleList::Place& ModuleList::place(uint64_t pc) {

@@ -53,6 +53,7 @@ Status RawFile::refresh() {
   for (auto& [id, stream] : streams_) stream.half.reset();
   for (const ChunkRef& chunk : index_.chunks) {
     const uint16_t type = chunk.header.type;
+    if (type > kFooter && !(type & kIgnorable) && taken_.try_emplace(chunk.offset).second) ++unknown_chunks_;
     if ((type != kRawDefinitions && type != kRawEvents) || !taken_.try_emplace(chunk.offset).second) continue;
     RawStream& stream = this->stream(chunk.header.stream);
     if (type == kRawEvents) {

@@ -30,6 +30,9 @@ class RawFile {
   std::map<uint32_t, RawStream>& streams() { return streams_; }
   RawStream& stream(uint32_t id);
   RawLosses& losses() { return losses_; }
+  uint64_t unreadable_stages() const { return odd_stages_; }
+  /// Chunks of a type that must not be ignored and that this version does not know.
+  uint64_t unknown_chunks() const { return unknown_chunks_; }
   uint64_t damaged_definitions() const;
   uint64_t unknown_stacks() const;
 
@@ -57,6 +60,7 @@ class RawFile {
   absl::flat_hash_map<uint64_t, bool> taken_;  // offsets of chunks that were looked at
   RawLosses losses_;
   uint64_t odd_stages_ = 0;
+  uint64_t unknown_chunks_ = 0;
 };
 
 }  // namespace gpumemprof

@@ -60,7 +60,7 @@ class RawLane final : public Lane {
   const RawStream& stream() const { return *stream_; }
   /// The ordinal behind the first `taken` events of the current block, with what belongs to them.
   uint64_t ordinal_after(size_t taken) const;
-  uint64_t bytes_read() const { return bytes_read_; }
+  uint64_t bytes_read() const override { return bytes_read_; }
 
  private:
   void decode(const format::RawEvent* records, size_t count, uint64_t first_ordinal, uint32_t sequence,

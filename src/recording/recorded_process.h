@@ -1,6 +1,7 @@
 // One .gmp file as a reader sees it: the process it tells of, its lanes, what it lost.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -18,7 +19,10 @@ class RecordedProcess {
  public:
   /// Adds the process to `tables`. A sealer is kept off the file for as long as the object lives.
   /// Errors: those of open_recording.
-  static Result<std::unique_ptr<RecordedProcess>> open(const std::string& path, Tables* tables);
+  /// `is_new` is asked before anything is added: a copy of a file beside its original would count twice.
+  static Result<std::unique_ptr<RecordedProcess>> open(
+      const std::string& path, Tables* tables,
+      const std::function<bool(const format::FileHeader&)>& is_new);
 
   const format::FileHeader& header() const { return header_; }
   uint64_t bytes() const { return bytes_; }

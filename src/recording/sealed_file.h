@@ -12,6 +12,7 @@
 #include "recording/chunk_scan.h"
 #include "recording/lane.h"
 #include "recording/raw_stream.h"
+#include "recording/sealed_payload.h"
 #include "trace/live_state.h"
 #include "trace/tables.h"
 
@@ -46,14 +47,19 @@ class SealedFile {
   const std::vector<ChunkRef>& events() const { return events_; }
   uint64_t event_count() const { return next_event_; }
   uint64_t next_sequence() const { return next_sequence_; }
-  bool finished() const { return footer_.has_value(); }
-  const std::optional<ChunkRef>& footer() const { return footer_; }
+  /// Number of the first event that was not dropped on purpose.
+  uint64_t first_event() const { return first_event_; }
+  const std::optional<Footer>& footer() const { return footer_; }
+  const std::vector<ChunkRef>& checkpoints() const { return checkpoints_; }
   /// The state before the first event that is left, in the file's ids; null where nothing was dropped.
   const LiveState* state_before() const { return state_before_ ? &*state_before_ : nullptr; }
   void add_lanes(Merger* merger, uint64_t shift_ns, SealedLosses* losses);
   SealedLosses& losses() { return losses_; }
 
  private:
+  Status take_one(const ChunkRef& chunk, std::string_view payload);
+  void account();
+
   File* file_;
   Tables* tables_;
   uint32_t process_;
@@ -61,7 +67,9 @@ class SealedFile {
   std::map<uint32_t, std::vector<Interval>> consumed_;
   std::vector<ChunkRef> events_;
   std::vector<ChunkRef> checkpoints_;
-  std::optional<ChunkRef> footer_;
+  ChunkRef footer_chunk_{};
+  std::optional<Footer> footer_;
+  uint64_t first_event_ = 0;
   std::optional<LiveState> state_before_;
   uint64_t next_event_ = 0;
   uint64_t next_sequence_ = 0;

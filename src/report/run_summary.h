@@ -12,6 +12,8 @@ struct RunSummaryContext {
   std::string folder;  ///< the recording, as the user would type it
   /// Processes that could not be recorded, one text each: which, and why.
   std::vector<std::string> not_recorded;
+  /// Paths of code below it are shown relative to it; may be empty.
+  std::string working_folder;
 };
 
 /// At most ten lines, each "gpumemprof: …\n", safe for a terminal whatever the recording holds: the peak,

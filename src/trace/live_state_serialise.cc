@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 
+#include "base/varint.h"
 #include "trace/live_state.h"
 
 namespace gpumemprof {
@@ -12,51 +13,38 @@ namespace {
 constexpr uint8_t kVersion = 1;
 using FigureWords = std::array<uint64_t, sizeof(DeviceFigures) / sizeof(uint64_t)>;
 
-void put(std::string* out, uint64_t value) {
-  while (value >= 0x80) {
-    out->push_back(static_cast<char>(value | 0x80));
-    value >>= 7;
-  }
-  out->push_back(static_cast<char>(value));
-}
-
-/// Reads numbers until the first mistake; every later read answers 0, so that callers check once.
+/// Adds to ByteReader where the first mistake was, and what.
 class Cursor {
  public:
-  explicit Cursor(std::string_view bytes) : bytes_(bytes) {}
+  explicit Cursor(std::string_view bytes) : in_(bytes) {}
 
   uint64_t get() {
-    uint64_t value = 0;
-    for (unsigned shift = 0; shift < 64; shift += 7) {
-      if (at_ >= bytes_.size()) return damaged("a number is cut short");
-      const uint8_t byte = static_cast<uint8_t>(bytes_[at_++]);
-      if (shift == 63 && byte > 1) break;
-      value |= uint64_t{byte & 0x7fu} << shift;
-      if (byte < 0x80) return value;
-    }
-    return damaged("a number has more than 64 bits");
+    const size_t at = in_.offset();
+    const uint64_t value = in_.varint();
+    return in_.ok() ? value : damaged(at, "a number is cut short or has more than 64 bits");
   }
   uint64_t get_at_most(uint64_t limit, const char* mistake) {
+    const size_t at = in_.offset();
     const uint64_t value = get();
-    return value > limit ? damaged(mistake) : value;
+    return value > limit ? damaged(at, mistake) : value;
   }
   /// How many things follow, each of which takes `least_bytes` or more.
   uint64_t get_count(size_t least_bytes) {
-    const uint64_t count = get();
-    return count > (bytes_.size() - at_) / least_bytes ? damaged("a count is larger than what follows")
-                                                       : count;
+    const size_t at = in_.offset();
+    const uint64_t count = in_.count(least_bytes);
+    return in_.ok() ? count : damaged(at, "a count is larger than what follows");
   }
-  uint64_t damaged(const char* mistake) {
-    if (!error_) error_ = Error{ErrorCode::kBadInput, std::string("checkpoint: ") + mistake, at_};
-    at_ = bytes_.size();
-    return 0;
-  }
-  bool at_end() const { return at_ == bytes_.size(); }
+  uint64_t damaged(const char* mistake) { return damaged(in_.offset(), mistake); }
+  bool at_end() const { return in_.at_end(); }
   const std::optional<Error>& error() const { return error_; }
 
  private:
-  std::string_view bytes_;
-  size_t at_ = 0;
+  uint64_t damaged(size_t at, const char* mistake) {
+    if (!error_) error_ = Error{ErrorCode::kBadInput, std::string("checkpoint: ") + mistake, at};
+    in_.stop();
+    return 0;
+  }
+  ByteReader in_;
   std::optional<Error> error_;
 };
 
@@ -71,23 +59,23 @@ auto sorted_keys(const Map& map) {
 
 void put_device(std::string* out, const DeviceState& device) {
   for (uint64_t word : std::bit_cast<FigureWords>(static_cast<const DeviceFigures&>(device))) {
-    put(out, word);
+    put_varint(out, word);
   }
-  put(out, device.sites.size());
+  put_varint(out, device.sites.size());
   uint64_t previous = 0;
   for (uint32_t stack : sorted_keys(device.sites)) {
     const Site& site = device.sites.find(stack)->second;
-    put(out, stack - previous);
+    put_varint(out, stack - previous);
     previous = stack;
-    for (uint64_t value : std::bit_cast<std::array<uint64_t, 7>>(site)) put(out, value);
+    for (uint64_t value : std::bit_cast<std::array<uint64_t, 7>>(site)) put_varint(out, value);
   }
-  put(out, device.blocks.size());
+  put_varint(out, device.blocks.size());
   previous = 0;
   for (uint64_t address : sorted_keys(device.blocks)) {
     const LiveBlock& block = device.blocks.find(address)->second;
-    put(out, address - previous);
+    put_varint(out, address - previous);
     previous = address;
-    put(out, block.size_bytes), put(out, block.time_ns), put(out, block.stack), put(out, block.thread);
+    put_varint(out, block.size_bytes), put_varint(out, block.time_ns), put_varint(out, block.stack), put_varint(out, block.thread);
   }
 }
 
@@ -135,8 +123,8 @@ void get_blocks(Cursor& in, DeviceState* device) {
 
 void LiveState::serialise(std::string* out) const {
   out->push_back(static_cast<char>(kVersion));
-  put(out, event_count_);
-  put(out, devices_.size());
+  put_varint(out, event_count_);
+  put_varint(out, devices_.size());
   for (const DeviceState& device : devices_) put_device(out, device);
 }
 

@@ -1,6 +1,7 @@
 // An EventSource over events that are already in memory: for tests, and for readers that hold everything.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>

@@ -12,6 +12,8 @@ allocate, release = _library.allocate, _library.release
 class Block:
     """A block that is freed when it is dropped, as a tensor is."""
 
+    address = None
+
     def __init__(self, size):
         self.address = allocate(size)
 

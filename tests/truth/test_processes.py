@@ -28,11 +28,6 @@ def check(folder, log, smallest=10_000):
     return expected
 
 
-def files_by_pid(folder):
-    return collections.Counter(int(f.name.split(".")[-3] if f.name.split(".")[-3].isdigit() and len(f.name.split(".")) > 3
-                                   else f.name.split(".")[-2]) for f in harness.files(folder))
-
-
 FORKS = ["fork_exit", "fork_underscore_exit", "fork_killed", "fork_before_anything", "fork_of_fork", "fork_and_both_go_on",
          "fork_many", "fork_from_a_thread", "double_fork", "subprocesses"]
 METHODS = ["multiprocessing:fork", "multiprocessing:spawn", "multiprocessing:forkserver"]

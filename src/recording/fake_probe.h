@@ -1,0 +1,75 @@
+// For tests: writes files as the probe does, into memory, from format.h alone.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "format/format.h"
+
+namespace gpumemprof::testing {
+
+/// What the reader should answer for one event.
+struct ExpectedEvent {
+  uint64_t time_ns = 0, address = 0, size_bytes = 0;
+  uint8_t action = 0;
+  uint32_t tid = 0;
+  std::string leaf;  ///< function of the allocating frame, empty where there is no stack
+  bool operator==(const ExpectedEvent&) const = default;
+};
+
+class FakeProbe {
+ public:
+  /// A thread's turn with a buffer.
+  struct Thread {
+    uint64_t offset;  // of its stage
+    uint32_t stream, tid;
+    uint32_t events_sequence = 0, definitions_sequence = 0;
+    uint64_t first_ordinal = 0;
+    std::vector<format::RawEvent> events;
+    std::string definitions;
+    uint32_t next_id = 1;
+  };
+
+  /// `half_records`: a half is written out when it has that many, to make chunks without thousands of events.
+  explicit FakeProbe(uint64_t recording_id = 0x1234, uint32_t pid = 100, uint32_t half_records = 64);
+
+  format::FileHeader& header() { return header_; }
+  format::FileState& state() { return state_; }
+
+  Thread& start_thread(uint32_t tid, const std::string& name);
+  /// The buffer of a dead thread, for another one: a new stream.
+  void reuse(Thread* thread, uint32_t tid, const std::string& name);
+  /// Defines a stack of Python frames `function@file:line`, root first; answers its id.
+  uint32_t define_stack(Thread* thread, const std::vector<std::string>& functions, uint32_t line = 1);
+  void define_device(Thread* thread, uint8_t device_class, int8_t type, int8_t index);
+  void define(Thread* thread, format::DefinitionType type, const std::string& body);
+
+  void alloc(Thread* thread, uint64_t time_ns, uint64_t address, uint64_t size, uint32_t stack,
+             uint32_t device_class = 0);
+  void free(Thread* thread, uint64_t time_ns, uint64_t address, uint32_t device_class = 0, uint64_t size = 0);
+  void totals(Thread* thread, uint64_t time_ns, uint64_t allocated, uint64_t reserved,
+              uint32_t device_class);
+  void record(Thread* thread, format::RawEvent event);
+  /// Writes out what the halves hold, without bumping the word where `bump` is false (a death between).
+  void flush(Thread* thread, bool bump = true);
+  uint64_t add_chunk(format::ChunkHeader header, const std::string& payload);
+  uint64_t claim(uint64_t bytes);
+
+  /// The file as it is now.
+  std::string bytes();
+  /// 0 on success.
+  int save(const std::string& path);
+
+ private:
+  void put_stage(const Thread& thread);
+
+  format::FileHeader header_{};
+  format::FileState state_{};
+  uint32_t half_records_;
+  std::string file_;
+  std::deque<Thread> threads_;
+};
+
+}  // namespace gpumemprof::testing

@@ -1,0 +1,181 @@
+#include "recording/open.h"
+
+#include <dirent.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <set>
+
+#include "recording/lane.h"
+#include "recording/losses.h"
+#include "recording/recorded_process.h"
+#include "trace/live_state.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr size_t kMostFiles = 100'000;
+
+struct Paths {
+  std::vector<std::string> files;
+  std::vector<std::string> folders;
+};
+
+Status add_folder(const std::string& folder, Paths* paths) {
+  DIR* dir = opendir(folder.c_str());
+  if (!dir) return fail(ErrorCode::kSystem, folder + ": " + strerror(errno));
+  size_t before = paths->files.size();
+  while (const dirent* entry = readdir(dir)) {
+    std::string_view name = entry->d_name;
+    if (name.ends_with(".gmp")) paths->files.push_back(folder + '/' + entry->d_name);
+  }
+  closedir(dir);
+  paths->folders.push_back(folder);
+  if (paths->files.size() > kMostFiles) return fail(ErrorCode::kBadInput, folder + ": too many files");
+  if (paths->files.size() > before) return {};
+  Loss why;
+  add_unrecorded_processes(folder, &why);
+  std::string reason = why.reasons.empty() ? "" : ": " + why.reasons[0].reason;
+  return fail(ErrorCode::kNotFound, folder + ": nothing was recorded here (no .gmp file)" + reason);
+}
+
+Result<Paths> list_files(const std::vector<std::string>& given) {
+  Paths paths;
+  for (std::string path : given) {
+    while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+    struct stat st;
+    if (stat(path.c_str(), &st) != 0) {
+      return fail(errno == ENOENT || errno == ENOTDIR ? ErrorCode::kNotFound : ErrorCode::kSystem,
+                  path + ": " + strerror(errno));
+    }
+    if (S_ISDIR(st.st_mode)) {
+      if (auto done = add_folder(path, &paths); !done) return std::unexpected(done.error());
+    } else {
+      paths.files.push_back(path);
+    }
+  }
+  if (paths.files.empty()) return fail(ErrorCode::kUsage, "no recording was named");
+  std::sort(paths.files.begin(), paths.files.end());
+  paths.files.erase(std::unique(paths.files.begin(), paths.files.end()), paths.files.end());
+  return paths;
+}
+
+class Recording final : public EventSource {
+ public:
+  const SourceInfo& info() const override { return info_; }
+  const Tables& tables() const override { return tables_; }
+  const Loss& loss() const override { return loss_; }
+  const LiveState* state_before_first_event() const override { return state_before_.get(); }
+  double progress() const override {
+    return info_.bytes == 0 ? 1 : std::min(1.0, static_cast<double>(merger_.bytes_read()) / info_.bytes);
+  }
+
+  Status open(const std::vector<std::string>& given) {
+    auto paths = list_files(given);
+    if (!paths) return std::unexpected(paths.error());
+    folders_ = std::move(paths->folders);
+    info_.path = given[0];
+    info_.kind = "recording";
+    for (const std::string& path : paths->files) {
+      if (auto done = add_file(path, paths->files.size() == 1); !done) return done;
+    }
+    if (files_.empty()) return std::unexpected(*first_error_);
+    put_on_one_clock();
+    read_state_before();
+    info_.can.times = info_.can.addresses = true;
+    info_.can.complete_history = state_before_ == nullptr;
+    return {};
+  }
+
+  Result<bool> next(EventBatch* batch) override {
+    if (merger_.next(batch)) {
+      batch->first_event = next_event_;
+      next_event_ += batch->size();
+      return true;
+    }
+    if (!ended_) finish();
+    return false;
+  }
+
+ private:
+  /// Among several files one that is no recording is stated as lost; alone it is the error.
+  Status add_file(const std::string& path, bool only_one) {
+    auto file = RecordedProcess::open(path, &tables_, [&](const format::FileHeader& header) {
+      return recording_ids_.insert(header.recording_id).second;
+    });
+    if (!file) {
+      if (only_one) return std::unexpected(file.error());
+      if (!first_error_) first_error_ = file.error();
+      std::string where;
+      if (file.error().offset) where = " (at byte " + std::to_string(*file.error().offset) + ")";
+      loss_.add(0, 0, file.error().message + where);
+      return {};
+    }
+    const auto& header = (*file)->header();
+    info_.bytes += (*file)->bytes();
+    info_.can.stacks |= header.stack_mode != format::kStacksNone;
+    files_.push_back(std::move(*file));
+    return {};
+  }
+
+  /// Monotonic clocks count from a machine's boot. Files of one boot share theirs; others are moved by the
+  /// difference of the wall clocks, onto the clock of the machine that was booted first, so that no time is
+  /// negative.
+  void put_on_one_clock() {
+    std::map<std::string_view, int64_t> offsets;
+    for (const auto& file : files_) offsets.try_emplace(file->boot(), file->realtime_offset_ns());
+    int64_t base = INT64_MAX;
+    for (const auto& [boot, offset] : offsets) base = std::min(base, offset);
+    if (offsets.size() > 1) {
+      loss_.add(0, 0, std::to_string(offsets.size()) +
+                          " clocks were put on one by wall-clock time; times of different machines are "
+                          "only as exact as those clocks");
+    }
+    constexpr uint64_t kMostShift = uint64_t{1} << 61;
+    for (const auto& file : files_) {
+      uint64_t shift = static_cast<uint64_t>(offsets[file->boot()]) - static_cast<uint64_t>(base);
+      file->add_lanes(&merger_, shift < kMostShift ? shift : 0);
+    }
+  }
+
+  void read_state_before() {
+    auto state = std::make_unique<LiveState>();
+    bool any = false;
+    for (const auto& file : files_) any |= file->add_state_before(state.get(), &loss_);
+    if (!any) return;
+    next_event_ = state->event_count();
+    state_before_ = std::move(state);
+  }
+
+  void finish() {
+    ended_ = true;
+    for (const auto& file : files_) file->add_losses(&loss_);
+    for (const std::string& folder : folders_) add_unrecorded_processes(folder, &loss_);
+    if (merger_.clamped() > 0) {
+      loss_.add(0, 0, std::to_string(merger_.clamped()) + " events carry a time that their chunk denies");
+    }
+  }
+
+  SourceInfo info_;
+  Tables tables_;
+  Loss loss_;
+  std::vector<std::string> folders_;
+  std::optional<Error> first_error_;
+  std::set<uint64_t> recording_ids_;
+  std::vector<std::unique_ptr<RecordedProcess>> files_;
+  Merger merger_;  // after files_: its lanes point into them
+  std::unique_ptr<LiveState> state_before_;
+  uint64_t next_event_ = 0;
+  bool ended_ = false;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<EventSource>> open_recording(const std::vector<std::string>& paths) {
+  auto recording = std::make_unique<Recording>();
+  if (auto done = recording->open(paths); !done) return std::unexpected(done.error());
+  return recording;
+}
+
+}  // namespace gpumemprof

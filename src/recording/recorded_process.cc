@@ -1,0 +1,144 @@
+#include "recording/recorded_process.h"
+
+#include <string.h>
+
+#include "recording/losses.h"
+
+namespace gpumemprof {
+namespace {
+
+using namespace format;
+
+template <size_t N>
+std::string text(const char (&field)[N]) {
+  return std::string(field, strnlen(field, N));
+}
+
+std::string at_byte(const Damage& damage) {
+  return damage.reason + " (at byte " + std::to_string(damage.offset) + ")";
+}
+
+constexpr size_t kMostDamageReasons = 20;
+
+void add_damage(const std::vector<Damage>& list, const std::string& file, Loss* loss) {
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (i < kMostDamageReasons) {
+      loss->add(0, list[i].bytes, file + ": " + at_byte(list[i]));
+    } else {
+      bytes += list[i].bytes;
+    }
+  }
+  if (list.size() > kMostDamageReasons) {
+    loss->add(0, bytes, file + ": " + std::to_string(list.size() - kMostDamageReasons) + " more damaged places");
+  }
+}
+
+void add_counted(Loss* loss, uint64_t events, const std::string& file, const char* reason) {
+  if (events > 0) loss->add(events, 0, file + ": " + reason);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RecordedProcess>> RecordedProcess::open(
+    const std::string& path, Tables* tables,
+    const std::function<bool(const FileHeader&)>& is_new) {
+  auto file = open_file(path, FileMode::kRead);
+  if (!file) return std::unexpected(file.error());
+  std::unique_ptr<RecordedProcess> self(new RecordedProcess);
+  self->file_ = std::move(*file);
+  self->tables_ = tables;
+  (void)self->file_->lock(false);  // a busy sealer only means that chunks may move while we read
+  auto header = read_file_header(*self->file_);
+  if (!header) return std::unexpected(header.error());
+  if (!is_new(*header)) return fail(ErrorCode::kBadInput, path + ": a second copy of a file that is read already");
+  self->header_ = *header;
+  self->state_ = read_file_state(*self->file_);
+  self->process_ = static_cast<uint32_t>(tables->processes.size());
+  tables->processes.emplace_back();
+  self->raw_ = std::make_unique<RawFile>(self->file_.get(), *header, tables, self->process_);
+  self->sealed_ = std::make_unique<SealedFile>(self->file_.get(), tables, self->process_);
+  // Sealed definitions come first: with one file its own ids and ours are the same then.
+  if (auto done = scan_chunks(*self->file_, header->recording_id, &self->raw_->index()); !done) {
+    return std::unexpected(done.error());
+  }
+  self->sealed_->take(self->raw_->index().chunks);
+  if (auto done = self->raw_->refresh(); !done) return std::unexpected(done.error());
+  self->sealed_->take(self->raw_->index().chunks);
+  for (const auto& [stream, list] : self->sealed_->consumed()) {
+    auto known = self->raw_->streams().find(stream);
+    if (known != self->raw_->streams().end()) known->second.consumed = list;
+  }
+  if (self->sealed_->footer()) self->state_ = self->sealed_->footer()->state;
+  if (auto size = self->file_->size()) self->bytes_ = *size;
+  self->describe(&tables->processes[self->process_]);
+  return self;
+}
+
+void RecordedProcess::describe(Process* process) const {
+  process->pid = header_.pid;
+  process->parent_pid = header_.parent_pid;
+  process->start_ticks = header_.start_ticks;
+  process->host = text(header_.host);
+  process->command = text(header_.command);
+  process->python_version = describe_python(state_);
+  process->stacks = describe_stacks(header_, state_);
+  process->exited_cleanly = state_.clean_exit == 1;
+  process->first_time_ns = header_.monotonic_ns;
+  process->realtime_offset_ns = realtime_offset_ns();
+}
+
+std::string_view RecordedProcess::boot() const {
+  return {header_.boot_id, strnlen(header_.boot_id, sizeof(header_.boot_id))};
+}
+
+int64_t RecordedProcess::realtime_offset_ns() const {
+  return static_cast<int64_t>(header_.realtime_ns - header_.monotonic_ns);
+}
+
+void RecordedProcess::add_lanes(Merger* merger, uint64_t shift_ns) {
+  Process& process = tables_->processes[process_];
+  process.first_time_ns += shift_ns;
+  process.realtime_offset_ns -= static_cast<int64_t>(shift_ns);
+  sealed_->add_lanes(merger, shift_ns, &sealed_->losses());
+  for (auto& [id, stream] : raw_->streams()) {
+    merger->add(std::make_unique<RawLane>(file_.get(), &stream, shift_ns, &raw_->losses()));
+  }
+}
+
+bool RecordedProcess::add_state_before(LiveState* state, Loss* loss) {
+  const LiveState* before = sealed_->state_before();
+  if (!before) return false;
+  const FileIds& ids = sealed_->ids();
+  if (auto done = state->absorb(*before, {ids.stacks, ids.threads, ids.devices}); !done) {
+    loss->add(0, 0, file_->path() + ": " + done.error().message);
+    return false;
+  }
+  return true;
+}
+
+void RecordedProcess::add_losses(Loss* loss) const {
+  const std::string& path = file_->path();
+  const std::string file = path.substr(path.rfind('/') + 1);
+  add_writer_losses(state_, loss);
+  add_damage(raw_->index().damage, file, loss);
+  add_damage(sealed_->losses().damage, file, loss);
+  const RawLosses& raw = raw_->losses();
+  add_counted(loss, raw.damaged_records, file, "damaged records");
+  add_counted(loss, raw.missing_records, file, "records that are no longer in the file");
+  add_counted(loss, raw.no_device, file, "more devices than can be told apart");
+  add_counted(loss, sealed_->losses().missing_events, file, "events of sealed chunks that cannot be read");
+  auto say = [&](uint64_t count, const char* text) {
+    if (count > 0) loss->add(0, 0, file + ": " + std::to_string(count) + text);
+  };
+  say(sealed_->losses().dropped_events,
+      " events were dropped by --max-disk; live memory, peak and totals still count them");
+  say(raw.changed_chunks, " chunks changed while they were read; read again");
+  say(raw.clamped_times, " events carry a time before that of the event before them");
+  say(raw_->damaged_definitions(), " damaged definitions of names or stacks");
+  say(raw_->unknown_stacks(), " events name a stack whose definition is not in the file");
+  say(raw_->unreadable_stages(), " buffers of threads cannot be read");
+  say(raw_->unknown_chunks(), " chunks of a kind that this version does not know");
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,190 @@
+#include "recording/sealed_file.h"
+
+#include <algorithm>
+
+#include "base/varint.h"
+#include "recording/sealed_events.h"
+#include "recording/sealed_payload.h"
+
+namespace gpumemprof {
+namespace {
+
+using namespace format;
+
+constexpr size_t kMostCheckpointBytes = 1u << 30;
+
+/// Sealed chunks whose times do not overlap, one after another.
+class SealedLane final : public Lane {
+ public:
+  SealedLane(File* file, const FileIds* ids, uint64_t shift_ns, SealedLosses* losses)
+      : file_(file), ids_(ids), shift_(shift_ns), losses_(losses) {}
+
+  bool accepts(const ChunkRef& chunk) const {
+    return chunks_.empty() || chunks_.back().header.time_last_ns <= chunk.header.time_first_ns;
+  }
+  void add(const ChunkRef& chunk) { chunks_.push_back(chunk); }
+
+  uint64_t next_time() const override {
+    if (at_ >= chunks_.size()) return kNoTime;
+    return std::min(chunks_[at_].header.time_first_ns, (uint64_t{1} << 56) - 1) + shift_;
+  }
+
+  uint64_t bytes_read() const override { return bytes_read_; }
+
+  bool load(EventBatch* block) override {
+    if (at_ >= chunks_.size()) return false;
+    const ChunkRef& chunk = chunks_[at_++];
+    auto done = decode(chunk, block);
+    if (!done) {
+      ++losses_->unreadable_chunks;
+      losses_->missing_events += chunk.header.count;
+      losses_->damage.push_back({chunk.offset, chunk.header.length, done.error().message});
+      block->clear();
+    }
+    return true;
+  }
+
+ private:
+  Status decode(const ChunkRef& chunk, EventBatch* block) {
+    auto payload = read_chunk(*file_, chunk);
+    if (!payload) return std::unexpected(payload.error());
+    bytes_read_ += payload->size();
+    ConsumedTable ignored;
+    auto head = parse_consumed(*payload, &ignored);
+    if (!head) return std::unexpected(head.error());
+    std::string_view columns = std::string_view(*payload).substr(*head);
+    if (auto done = decoder_.decode(columns, chunk.header.count, block); !done) return done;
+    return translate(block);
+  }
+
+  Status translate(EventBatch* block) {
+    const auto& stacks = ids_->stacks;
+    const auto& threads = ids_->threads;
+    const auto& devices = ids_->devices;
+    uint32_t bad = 0;
+    for (uint32_t& stack : block->stack) stack = stack < stacks.size() ? stacks[stack] : 0;
+    for (uint32_t& thread : block->thread) {
+      thread = thread < threads.size() ? threads[thread] : UINT32_MAX;
+      bad |= thread == UINT32_MAX;
+    }
+    for (uint16_t& device : block->device) {
+      device = device < devices.size() ? devices[device] : UINT16_MAX;
+      bad |= device == UINT16_MAX;
+    }
+    if (bad) return fail(ErrorCode::kBadInput, "its threads or devices are not defined");
+    if (shift_ != 0) {
+      for (uint64_t& time : block->time_ns) time += shift_;
+    }
+    return {};
+  }
+
+  File* file_;
+  const FileIds* ids_;
+  uint64_t shift_;
+  SealedLosses* losses_;
+  EventDecoder decoder_;
+  std::vector<ChunkRef> chunks_;
+  size_t at_ = 0;
+  uint64_t bytes_read_ = 0;
+};
+
+}  // namespace
+
+SealedFile::SealedFile(File* file, Tables* tables, uint32_t process)
+    : file_(file), tables_(tables), process_(process) {}
+
+void SealedFile::take(const std::vector<ChunkRef>& all) {
+  std::vector<ChunkRef> chunks;
+  for (const ChunkRef& chunk : all) {
+    const uint16_t type = chunk.header.type;
+    bool sealed = type == kSealedEvents || type == kSealedDefinitions || type == kCheckpoint || type == kFooter;
+    if (sealed && taken_.try_emplace(chunk.offset).second) chunks.push_back(chunk);
+  }
+  // Places are claimed before they are filled, so offsets need not follow the order of writing.
+  std::stable_sort(chunks.begin(), chunks.end(), [](const ChunkRef& a, const ChunkRef& b) {
+    return a.header.sequence < b.header.sequence;
+  });
+  for (const ChunkRef& chunk : chunks) {
+    auto payload = read_chunk(*file_, chunk);
+    Status done{};
+    if (!payload) {
+      done = std::unexpected(payload.error());
+    } else {
+      done = take_one(chunk, *payload);
+    }
+    next_sequence_ = std::max(next_sequence_, chunk.header.sequence + 1);
+    if (!done) losses_.damage.push_back({chunk.offset, chunk.header.length, done.error().message});
+  }
+  std::stable_sort(events_.begin(), events_.end(), [](const ChunkRef& a, const ChunkRef& b) {
+    return a.header.first_ordinal < b.header.first_ordinal;
+  });
+  account();
+}
+
+Status SealedFile::take_one(const ChunkRef& chunk, std::string_view payload) {
+  switch (chunk.header.type) {
+    case kSealedDefinitions: return parse_definitions(payload, process_, tables_, &ids_);
+    case kSealedEvents: {
+      if (chunk.header.count == 0 || chunk.header.count > kMostSealedEvents) {
+        return fail(ErrorCode::kBadInput, "an impossible number of events");
+      }
+      auto head = parse_consumed(payload, &consumed_);
+      if (!head) return std::unexpected(head.error());
+      events_.push_back(chunk);
+      return {};
+    }
+    case kCheckpoint: {
+      auto head = parse_consumed(payload, &consumed_);
+      if (!head) return std::unexpected(head.error());
+      checkpoints_.push_back(chunk);
+      if (!(chunk.header.flags & kEventsBeforeDropped) || chunk.header.first_ordinal < first_event_) return {};
+      auto body = parse_compressed(payload.substr(*head), kMostCheckpointBytes);
+      if (!body) return std::unexpected(body.error());
+      auto state = LiveState::parse(*body);
+      if (!state) return std::unexpected(state.error());
+      state_before_ = std::move(*state);
+      first_event_ = chunk.header.first_ordinal;
+      return {};
+    }
+    default: {
+      auto footer = parse_footer(payload);
+      if (!footer) return std::unexpected(footer.error());
+      footer_chunk_ = chunk, footer_ = *footer;
+      return {};
+    }
+  }
+}
+
+/// Numbers of events that stand in no chunk. A later copy of the same numbers is left out.
+void SealedFile::account() {
+  std::erase_if(events_, [&](const ChunkRef& chunk) { return chunk.header.first_ordinal < first_event_; });
+  next_event_ = first_event_;
+  losses_.missing_events = 0;
+  losses_.dropped_events = first_event_;
+  std::erase_if(events_, [&](const ChunkRef& chunk) {
+    uint64_t first = chunk.header.first_ordinal;
+    if (first < next_event_ || first > UINT64_MAX / 2) return true;
+    losses_.missing_events += first - next_event_;
+    next_event_ = first + chunk.header.count;
+    return false;
+  });
+  if (footer_ && footer_->events > next_event_ && footer_->events < UINT64_MAX / 2) {
+    losses_.missing_events += footer_->events - next_event_;
+    next_event_ = footer_->events;
+  }
+}
+
+void SealedFile::add_lanes(Merger* merger, uint64_t shift_ns, SealedLosses* losses) {
+  std::vector<std::unique_ptr<SealedLane>> lanes;
+  for (const ChunkRef& chunk : events_) {
+    auto fits = std::find_if(lanes.begin(), lanes.end(), [&](const auto& l) { return l->accepts(chunk); });
+    if (fits == lanes.end()) {
+      lanes.push_back(std::make_unique<SealedLane>(file_, &ids_, shift_ns, losses));
+      fits = lanes.end() - 1;
+    }
+    (*fits)->add(chunk);
+  }
+  for (auto& lane : lanes) merger->add(std::move(lane));
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,200 @@
+#include "recording/sealed_payload.h"
+
+#include <zstd.h>
+
+#include "base/varint.h"
+#include "recording/sealed_file.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr size_t kMostDefinitionBytes = 256u << 20;
+constexpr int kLevel = 3;
+
+}  // namespace
+
+void put_compressed(std::string* out, std::string_view bytes) {
+  put_varint(out, bytes.size());
+  size_t at = out->size();
+  out->resize(at + ZSTD_compressBound(bytes.size()));
+  size_t n = ZSTD_compress(out->data() + at, out->size() - at, bytes.data(), bytes.size(), kLevel);
+  out->resize(at + (ZSTD_isError(n) ? 0 : n));
+}
+
+Result<std::string> parse_compressed(std::string_view bytes, size_t limit) {
+  ByteReader in(bytes);
+  uint64_t size = in.varint();
+  std::string_view frame = in.bytes(in.left());
+  if (!in.ok() || size > limit) return fail(ErrorCode::kBadInput, "an impossible length");
+  // A frame says how much it holds; a lie about it must not cost memory.
+  if (ZSTD_getFrameContentSize(frame.data(), frame.size()) != size) {
+    return fail(ErrorCode::kBadInput, "a length that does not fit the compressed data");
+  }
+  std::string out(size, '\0');
+  size_t n = ZSTD_decompress(out.data(), out.size(), frame.data(), frame.size());
+  if (ZSTD_isError(n) || n != size) return fail(ErrorCode::kBadInput, "damaged compressed data");
+  return out;
+}
+
+void put_consumed(std::string* out, const ConsumedTable& table) {
+  size_t count = 0;
+  for (const auto& [stream, list] : table) count += list.size();
+  put_varint(out, count);
+  uint64_t previous = 0;
+  for (const auto& [stream, list] : table) {
+    for (const Interval& i : list) {
+      put_varint(out, stream - previous), put_varint(out, i.from), put_varint(out, i.to - i.from);
+      previous = stream;
+    }
+  }
+}
+
+Result<size_t> parse_consumed(std::string_view bytes, ConsumedTable* table) {
+  ByteReader in(bytes);
+  uint64_t count = in.count(3), stream = 0;
+  for (uint64_t i = 0; i < count && in.ok(); ++i) {
+    stream += in.varint_at_most(UINT32_MAX);
+    uint64_t from = in.varint_at_most(UINT64_MAX / 2), size = in.varint_at_most(UINT64_MAX / 2);
+    if (stream > UINT32_MAX) in.stop();
+    if (in.ok()) add_interval(&(*table)[static_cast<uint32_t>(stream)], {from, from + size});
+  }
+  if (!in.ok()) return fail(ErrorCode::kBadInput, "a damaged table of streams");
+  return in.offset();
+}
+
+std::string encode_definitions(const Tables& tables, DefinedSoFar* from) {
+  DefinedSoFar to{tables.strings.size(), tables.stacks.frame_count(), tables.stacks.stack_count(),
+                  static_cast<uint32_t>(tables.threads.size()),
+                  static_cast<uint32_t>(tables.devices.size())};
+  if (to == *from) return {};
+  std::string body;
+  auto begin = [&](uint32_t first, uint32_t end) { put_varint(&body, first), put_varint(&body, end - first); };
+  begin(from->strings, to.strings);
+  for (uint32_t i = from->strings; i < to.strings; ++i) put_text(&body, tables.strings.get(i));
+  begin(from->frames, to.frames);
+  for (uint32_t i = from->frames; i < to.frames; ++i) {
+    const Frame& f = tables.stacks.frame(i);
+    put_varint(&body, f.file), put_varint(&body, f.function), put_varint(&body, f.line);
+  }
+  begin(from->stacks, to.stacks);
+  for (uint32_t i = from->stacks; i < to.stacks; ++i) {
+    put_varint(&body, tables.stacks.node(i).parent), put_varint(&body, tables.stacks.node(i).frame);
+  }
+  begin(from->threads, to.threads);
+  for (uint32_t i = from->threads; i < to.threads; ++i) {
+    put_varint(&body, tables.threads[i].tid), put_text(&body, tables.threads[i].name);
+  }
+  begin(from->devices, to.devices);
+  for (uint32_t i = from->devices; i < to.devices; ++i) {
+    const Device& d = tables.devices[i];
+    put_number(&body, d.type), put_number(&body, d.index);
+    put_number(&body, static_cast<uint8_t>(d.layer));
+    put_number(&body, static_cast<uint8_t>(d.size_is_requested));
+  }
+  *from = to;
+  std::string payload;
+  put_compressed(&payload, body);
+  return payload;
+}
+
+namespace {
+
+/// The position of an explicit id in a table of the file's ids. Ids before it that no chunk defines (theirs is
+/// damaged) become `unknown`. Each id costs at least a byte, apart from such a gap, which is bounded here.
+template <class T>
+bool grow_to(std::vector<T>* ids, uint64_t first, T unknown) {
+  constexpr uint64_t kMostGap = 16u << 20;
+  if (first > ids->size() + kMostGap || first > UINT32_MAX) return false;
+  if (first > ids->size()) ids->resize(first, unknown);
+  return true;
+}
+template <class T>
+void define(std::vector<T>* ids, uint64_t id, T value) {
+  if (id < ids->size()) {
+    (*ids)[id] = value;
+  } else {
+    ids->push_back(value);
+  }
+}
+uint32_t mapped(const std::vector<uint32_t>& ids, uint64_t id) { return id < ids.size() ? ids[id] : 0; }
+
+class DefinitionParser {
+ public:
+  DefinitionParser(std::string_view body, uint32_t process, Tables* tables, FileIds* ids)
+      : in_(body), process_(process), tables_(tables), ids_(ids) {}
+
+  bool parse() {
+    each(&ids_->strings, 1, 0u, [&] { return tables_->strings.intern(in_.text()); });
+    each(&ids_->frames, 3, 0u, [&] {
+      Frame frame;
+      frame.file = mapped(ids_->strings, in_.varint());
+      frame.function = mapped(ids_->strings, in_.varint());
+      frame.line = static_cast<uint32_t>(in_.varint_at_most(UINT32_MAX));
+      return tables_->stacks.intern_frame(frame);
+    });
+    each(&ids_->stacks, 2, 0u, [&] {
+      uint32_t parent = mapped(ids_->stacks, in_.varint());
+      return tables_->stacks.push(parent, mapped(ids_->frames, in_.varint()));
+    });
+    each(&ids_->threads, 2, UINT32_MAX, [&] {
+      uint32_t tid = static_cast<uint32_t>(in_.varint_at_most(UINT32_MAX));
+      tables_->threads.push_back({process_, tid, std::string(in_.text().substr(0, 64))});
+      return static_cast<uint32_t>(tables_->threads.size() - 1);
+    });
+    each(&ids_->devices, 4, uint16_t{UINT16_MAX}, [&] {
+      Device device{process_};
+      device.type = in_.number<int8_t>(), device.index = in_.number<int8_t>();
+      uint8_t layer = in_.number<uint8_t>();
+      device.layer = layer <= uint8_t(Layer::kDriver) ? static_cast<Layer>(layer) : Layer::kFramework;
+      device.size_is_requested = in_.number<uint8_t>() != 0;
+      if (tables_->devices.size() >= UINT16_MAX) in_.stop();
+      tables_->devices.push_back(device);
+      return static_cast<uint16_t>(tables_->devices.size() - 1);
+    });
+    return in_.ok() && in_.at_end();
+  }
+
+ private:
+  template <class T, class One>
+  void each(std::vector<T>* ids, size_t least_bytes, T unknown, One one) {
+    uint64_t first = in_.varint(), count = in_.count(least_bytes);
+    if (!in_.ok() || !grow_to(ids, first, unknown)) return in_.stop();
+    for (uint64_t i = 0; i < count && in_.ok(); ++i) {
+      T value = one();
+      if (in_.ok()) define(ids, first + i, value);
+    }
+  }
+
+  ByteReader in_;
+  uint32_t process_;
+  Tables* tables_;
+  FileIds* ids_;
+};
+
+}  // namespace
+
+Status parse_definitions(std::string_view payload, uint32_t process, Tables* tables, FileIds* ids) {
+  auto body = parse_compressed(payload, kMostDefinitionBytes);
+  if (!body) return std::unexpected(body.error());
+  if (!DefinitionParser(*body, process, tables, ids).parse()) {
+    return fail(ErrorCode::kBadInput, "damaged definitions");
+  }
+  return {};
+}
+
+std::string encode_footer(const Footer& footer) {
+  std::string payload;
+  put_number(&payload, footer.header);
+  put_number(&payload, footer.state);
+  put_number(&payload, footer.events);
+  return payload;
+}
+
+Result<Footer> parse_footer(std::string_view payload) {
+  ByteReader in(payload);
+  Footer footer{in.number<format::FileHeader>(), in.number<format::FileState>(), in.number<uint64_t>()};
+  if (!in.ok()) return fail(ErrorCode::kBadInput, "a footer that is too short");
+  return footer;
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,51 @@
+// What stands in the payloads of sealed chunks around the events: definitions, accounts, checkpoints, footer.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "format/format.h"
+#include "recording/raw_stream.h"
+#include "trace/tables.h"
+
+namespace gpumemprof {
+
+/// Header flag of a kCheckpoint: the events before it were given up on purpose (--max-disk).
+inline constexpr uint16_t kEventsBeforeDropped = 1;
+
+using ConsumedTable = std::map<uint32_t, std::vector<Interval>>;
+
+void put_consumed(std::string* out, const ConsumedTable& table);
+/// Adds to `table`. The number of bytes read, or kBadInput.
+Result<size_t> parse_consumed(std::string_view bytes, ConsumedTable* table);
+
+/// How much of a sealer's tables is in sealed chunks already.
+struct DefinedSoFar {
+  uint32_t strings = 1, frames = 1, stacks = 1, threads = 0, devices = 0;
+  bool operator==(const DefinedSoFar&) const = default;
+};
+
+/// The payload that defines what `tables` has beyond `from`; empty where that is nothing. `from` moves on.
+std::string encode_definitions(const Tables& tables, DefinedSoFar* from);
+
+struct FileIds;
+/// Adds a payload's definitions to `tables` and to `ids`. Errors: kBadInput.
+Status parse_definitions(std::string_view payload, uint32_t process, Tables* tables, FileIds* ids);
+
+struct Footer {
+  format::FileHeader header;
+  format::FileState state;
+  uint64_t events;
+};
+std::string encode_footer(const Footer& footer);
+Result<Footer> parse_footer(std::string_view payload);
+
+/// zstd with its length in front. `limit` bounds what is decompressed. Errors: kBadInput.
+void put_compressed(std::string* out, std::string_view bytes);
+Result<std::string> parse_compressed(std::string_view bytes, size_t limit);
+
+}  // namespace gpumemprof

@@ -1,0 +1,82 @@
+#include "report/facts.h"
+
+#include <fmt/format.h>
+
+#include "base/size.h"
+#include "report/words.h"
+
+namespace gpumemprof {
+
+std::string moment_text(const Analysis& analysis, uint64_t time_ns) {
+  const uint64_t start = analysis.start_time_ns;
+  return format_duration(time_ns > start ? time_ns - start : 0) + " after the start";
+}
+
+std::string peak_sentence(const Analysis& analysis, const Tables& tables, const DeviceAnalysis& device) {
+  const Device& memory = device_at(tables, device.device);
+  std::string text = fmt::format("Peak {} on {}", format_bytes(device.figures.peak_bytes), device_name(memory));
+  if (analysis.source.can.times) text += ", " + moment_text(analysis, device.figures.peak_time_ns);
+  text += fmt::format(" (event {} of {})", format_count(device.figures.peak_event + 1),
+                      format_count(analysis.events));
+  return text + ", " + process_label(process_at(tables, memory.process));
+}
+
+std::string loss_sentence(const Loss& loss) {
+  if (loss.events == 0 && loss.bytes == 0 && loss.reasons.empty()) return "Lost: nothing.";
+  std::string text = "LOST: ";
+  if (loss.events != 0) text += format_plural(loss.events, "event");
+  if (loss.events != 0 && loss.bytes != 0) text += ", ";
+  if (loss.bytes != 0) text += format_bytes(loss.bytes) + " of the file unreadable";
+  if (loss.events == 0 && loss.bytes == 0) text += "an unknown number of events";
+  const char* separator = ": ";
+  for (const LossReason& reason : loss.reasons) {
+    text += separator + printable(reason.reason);
+    if (reason.events != 0) text += fmt::format(" ({})", format_count(reason.events));
+    separator = "; ";
+  }
+  return text + '.';
+}
+
+std::vector<std::string> caveats(const Analysis& analysis, const Tables& tables) {
+  std::vector<std::string> out;
+  uint64_t unmatched = 0, repeated = 0, oom = 0;
+  for (const DeviceAnalysis& device : analysis.devices) {
+    unmatched += device.figures.unmatched_frees;
+    repeated += device.figures.repeated_allocs;
+    oom += action_count(device.figures, Action::kOom);
+  }
+  if (oom != 0) out.push_back(fmt::format("The allocator ran out of memory: {}.", format_plural(oom, "time")));
+  if (analysis.oldest_dropped) {
+    out.push_back(fmt::format(
+        "The oldest {} were dropped to save disk (--max-disk); peaks and totals still include them.",
+        format_plural(analysis.events - analysis.events_read, "event")));
+  }
+  if (unmatched != 0) {
+    out.push_back(fmt::format("{} of blocks that were never seen allocated (older than the recording, or "
+                              "inherited by fork): they are not part of any figure.",
+                              format_plural(unmatched, "free")));
+  }
+  if (repeated != 0) {
+    out.push_back(fmt::format("{} at an address that was still live: their frees were missed.",
+                              format_plural(repeated, "allocation")));
+  }
+  for (const Process& process : tables.processes) {
+    if (!process.stacks.starts_with("none")) continue;
+    out.push_back(fmt::format("{} has no stacks ({}).", process_label(process), printable(process.stacks)));
+  }
+  return out;
+}
+
+WallTime wall_time(const Process& process, uint64_t time_ns) {
+  if (process.realtime_offset_ns == 0) return {};
+  // In unsigned numbers: a damaged file may hold any offset, and signed overflow is not defined.
+  const uint64_t wall_ns = time_ns + static_cast<uint64_t>(process.realtime_offset_ns);
+  return {true, static_cast<int64_t>(wall_ns) / 1000};
+}
+
+double rate_per_second(uint64_t amount, const DeviceAnalysis& device) {
+  if (device.last_time_ns <= device.first_time_ns) return 0;
+  return static_cast<double>(amount) * 1e9 / static_cast<double>(device.last_time_ns - device.first_time_ns);
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,39 @@
+// Sentences that several reports share, so that they never contradict each other.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/analysis.h"
+
+namespace gpumemprof {
+
+/// "3.214 s after the start".
+std::string moment_text(const Analysis& analysis, uint64_t time_ns);
+
+/// "Peak 412 MiB on cpu, 3.214 s after the start (event 48,120 of 96,002), process 12 (python train.py)".
+std::string peak_sentence(const Analysis& analysis, const Tables& tables, const DeviceAnalysis& device);
+
+/// One line: "Lost: nothing." or what, how much and why.
+std::string loss_sentence(const Loss& loss);
+
+/// What a reader must know to trust the figures: missed frees, blocks from before, missing stacks, a
+/// dropped beginning. One printable sentence each; most often none.
+std::vector<std::string> caveats(const Analysis& analysis, const Tables& tables);
+
+/// Wall-clock microseconds since 1970, where the process knew the offset of its clock.
+struct WallTime {
+  bool known = false;
+  int64_t time_us = 0;
+};
+WallTime wall_time(const Process& process, uint64_t time_ns);
+
+/// Events a second over the span in which the device had events; 0 where that is a single moment.
+double rate_per_second(uint64_t amount, const DeviceAnalysis& device);
+
+inline uint64_t action_count(const DeviceFigures& figures, Action action) {
+  return figures.actions[static_cast<size_t>(action)];
+}
+
+}  // namespace gpumemprof

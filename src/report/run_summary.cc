@@ -1,0 +1,71 @@
+#include "report/run_summary.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/size.h"
+#include "report/facts.h"
+#include "report/user_code.h"
+#include "report/words.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr size_t kMaxLines = 10;
+constexpr size_t kTopHolders = 3;
+
+/// Quoted for a POSIX shell where it has to be.
+std::string shell_word(std::string_view text) {
+  const bool plain = !text.empty() && text.find_first_not_of("abcdefghijklmnopqrstuvwxyz"
+                                                             "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                                             "@%+=:,./-_") == std::string_view::npos;
+  if (plain) return std::string(text);
+  std::string quoted = "'";
+  for (char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + '\'';
+}
+
+void add_holders(const DeviceAnalysis& device, const Tables& tables, std::string_view folder,
+                 std::vector<std::string>* lines) {
+  const std::vector<HolderLine> holders = group_by_line(device.holders_at_peak, tables);
+  for (size_t i = 0; i < std::min(kTopHolders, holders.size()); ++i) {
+    lines->push_back(fmt::format("  {:>9}  {:>6}  {}", format_bytes(holders[i].bytes),
+                                 format_percent(holders[i].bytes, device.figures.peak_bytes),
+                                 headline_text(tables, holders[i].node, folder)));
+  }
+}
+
+/// What could not be seen, in no more than `room` lines; the last says how many more there are.
+void add_unseen(const std::vector<std::string>& unseen, size_t room, std::vector<std::string>* lines) {
+  const size_t shown = unseen.size() <= room ? unseen.size() : room - 1;
+  for (size_t i = 0; i < shown; ++i) lines->push_back(unseen[i]);
+  if (shown < unseen.size()) lines->push_back(fmt::format("and {} more", unseen.size() - shown));
+}
+
+}  // namespace
+
+std::string run_summary(const Analysis& analysis, const Tables& tables, const Loss& loss,
+                        const RunSummaryContext& context) {
+  std::vector<std::string> lines;
+  const DeviceAnalysis* device = main_device(analysis, tables);
+  if (device) {
+    lines.push_back(peak_sentence(analysis, tables, *device));
+    add_holders(*device, tables, context.working_folder, &lines);
+  } else {
+    lines.push_back(analysis.events == 0 ? "No allocation was recorded."
+                                         : fmt::format("{} recorded, none of which allocated memory.",
+                                                       format_plural(analysis.events, "event")));
+  }
+  lines.push_back(loss_sentence(loss));
+  std::vector<std::string> unseen;
+  for (const std::string& text : context.not_recorded) unseen.push_back("Not recorded: " + printable(text));
+  for (std::string& text : caveats(analysis, tables)) unseen.push_back(std::move(text));
+  add_unseen(unseen, kMaxLines - 1 - lines.size(), &lines);
+  lines.push_back(fmt::format("Next: gpumemprof analyze {}", printable(shell_word(context.folder))));
+  std::string out;
+  for (const std::string& line : lines) out += "gpumemprof: " + line + '\n';
+  return out;
+}
+
+}  // namespace gpumemprof

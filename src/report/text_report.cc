@@ -1,0 +1,204 @@
+#include "report/text_report.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/size.h"
+#include "report/facts.h"
+#include "report/user_code.h"
+#include "report/words.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr size_t kHeadlineHolders = 3;
+constexpr size_t kMostRows = 10;
+
+class TextReport {
+ public:
+  TextReport(const Analysis& analysis, const Tables& tables, const TextOptions& options)
+      : analysis_(analysis), tables_(tables), options_(options) {}
+
+  std::string write() {
+    const DeviceAnalysis* device = main_device(analysis_, tables_);
+    write_answer(device);
+    for (const std::string& text : caveats(analysis_, tables_)) line(yellow("Note: ") + text);
+    if (device) {
+      write_holders(*device);
+      write_temporaries(*device);
+    }
+    if (!analysis_.devices.empty()) write_devices();
+    if (tables_.processes.size() > 1) write_processes();
+    write_threads();
+    return std::move(out_);
+  }
+
+ private:
+  void line(std::string_view text = {}) { (out_ += text) += '\n'; }
+  void title(std::string_view text) {
+    line();
+    line(bold(text));
+  }
+  std::string paint(std::string_view code, std::string_view text) const {
+    return options_.color ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : std::string(text);
+  }
+  std::string bold(std::string_view text) const { return paint("1", text); }
+  std::string yellow(std::string_view text) const { return paint("33", text); }
+  std::string dim(std::string_view text) const { return paint("2", text); }
+  void more(size_t total, size_t shown, std::string_view noun) {
+    if (total > shown) line(dim(fmt::format("  and {} more", format_plural(total - shown, noun))));
+  }
+
+  void write_answer(const DeviceAnalysis* device) {
+    if (device) {
+      line(bold(peak_sentence(analysis_, tables_, *device)));
+      const std::vector<HolderLine> holders = group_by_line(device->holders_at_peak, tables_);
+      for (size_t i = 0; i < std::min(kHeadlineHolders, holders.size()); ++i) {
+        line(fmt::format("  {:>9}  {:>6}  {}", format_bytes(holders[i].bytes),
+                         format_percent(holders[i].bytes, device->figures.peak_bytes),
+                         headline_text(tables_, holders[i].node, options_.working_folder)));
+      }
+    } else {
+      line(bold(analysis_.events == 0 ? "No events: nothing was recorded."
+                                      : "Nothing was allocated in this recording."));
+    }
+    const std::string loss = loss_sentence(analysis_.loss);
+    line(loss.starts_with("LOST") ? paint("1;31", loss) : loss);
+  }
+
+  void write_stack(uint32_t stack) {
+    const uint32_t headline = headline_node(tables_, stack);
+    size_t hidden = 0;
+    const auto flush_hidden = [&] {
+      if (hidden != 0) line(dim(fmt::format("{:13}… {} of libraries", "", format_plural(hidden, "frame"))));
+      hidden = 0;
+    };
+    for (uint32_t node = stack; node != 0; node = tables_.stacks.node(node).parent) {
+      const Frame& frame = tables_.stacks.frame(tables_.stacks.node(node).frame);
+      const bool show = options_.full_stacks || node == stack || node == headline ||
+                        is_user_file(tables_.strings.get(frame.file));
+      if (!show) {
+        ++hidden;
+        continue;
+      }
+      flush_hidden();
+      line(fmt::format("{:13}{}", "", frame_text(tables_, node)));
+    }
+    flush_hidden();
+  }
+
+  void write_holders(const DeviceAnalysis& device) {
+    title("What was live at the peak, by line of your code");
+    const std::vector<HolderLine> holders = group_by_line(device.holders_at_peak, tables_);
+    const size_t shown = std::min(options_.holders, holders.size());
+    for (size_t i = 0; i < shown; ++i) {
+      const HolderLine& holder = holders[i];
+      line(fmt::format("  {:>9}  {:>6}  {}  {}", format_bytes(holder.bytes),
+                       format_percent(holder.bytes, device.figures.peak_bytes),
+                       bold(headline_text(tables_, holder.node, options_.working_folder)),
+                       dim(format_plural(holder.count, "block"))));
+      const size_t stacks = options_.full_stacks ? holder.stacks.size() : 1;
+      for (size_t s = 0; s < stacks; ++s) {
+        if (holder.stacks[s].stack == 0) continue;
+        if (holder.stacks.size() > 1) {
+          line(dim(fmt::format("{:11}{} {}", "", format_bytes(holder.stacks[s].bytes),
+                               s == 0 && stacks == 1 ? fmt::format("in the largest of its {} stacks:",
+                                                                   format_count(holder.stacks.size()))
+                                                     : std::string("in:"))));
+        }
+        write_stack(holder.stacks[s].stack);
+      }
+    }
+    more(holders.size(), shown, "line");
+  }
+
+  void write_temporaries(const DeviceAnalysis& device) {
+    if (device.temporary_count == 0) return;
+    title(fmt::format("Temporaries: freed again within {}", format_duration(analysis_.temporary_ns)));
+    std::vector<Holder> as_holders;
+    for (const Temporary& t : device.temporaries) as_holders.push_back({t.stack, t.bytes, t.count});
+    std::vector<HolderLine> lines = group_by_line(as_holders, tables_);
+    std::stable_sort(lines.begin(), lines.end(),
+                     [](const HolderLine& a, const HolderLine& b) { return a.count > b.count; });
+    line(fmt::format("  {} of {} ({}), {} in all", format_count(device.temporary_count),
+                     format_plural(action_count(device.figures, Action::kAlloc), "allocation"),
+                     format_percent(device.temporary_count, action_count(device.figures, Action::kAlloc)),
+                     format_bytes(device.temporary_bytes)));
+    const size_t shown = std::min(kMostRows / 2, lines.size());
+    for (size_t i = 0; i < shown; ++i) {
+      line(fmt::format("  {:>9} times  {:>9}  {}", format_count(lines[i].count), format_bytes(lines[i].bytes),
+                       headline_text(tables_, lines[i].node, options_.working_folder)));
+    }
+    more(lines.size(), shown, "line");
+  }
+
+  void write_devices() {
+    title("Devices");
+    line(dim(fmt::format("  {:>9}  {:>9}  {:>10}  {:>12}  {:>12}  {:>9}", "peak", "at end", "allocated",
+                         "allocations", "per second", "reserved")));
+    const size_t shown = std::min<size_t>(kMostRows * 2, analysis_.devices.size());
+    for (size_t i = 0; i < shown; ++i) {
+      const DeviceAnalysis& device = analysis_.devices[i];
+      const DeviceFigures& figures = device.figures;
+      const uint64_t allocs = action_count(figures, Action::kAlloc);
+      const Device& memory = device_at(tables_, device.device);
+      line(fmt::format("  {:>9}  {:>9}  {:>10}  {:>12}  {:>12}  {:>9}  {}, {}",
+                       format_bytes(figures.peak_bytes), format_bytes(figures.live_bytes),
+                       format_bytes(figures.total_bytes), format_count(allocs),
+                       format_count(static_cast<uint64_t>(rate_per_second(allocs, device))),
+                       figures.has_totals ? format_bytes(figures.peak_reserved_bytes) : "-",
+                       device_name(memory), process_label(process_at(tables_, memory.process), 32)));
+    }
+    more(analysis_.devices.size(), shown, "device");
+  }
+
+  void write_processes() {
+    title("Processes");
+    line(dim(fmt::format("  {:>12}  {:>12}  {:>10}", "events", "allocations", "allocated")));
+    const size_t shown = std::min<size_t>(kMostRows * 2, tables_.processes.size());
+    for (size_t i = 0; i < shown; ++i) {
+      const Process& process = tables_.processes[i];
+      const ProcessAnalysis sums = i < analysis_.processes.size() ? analysis_.processes[i] : ProcessAnalysis{};
+      line(fmt::format("  {:>12}  {:>12}  {:>10}  {}{}", format_count(sums.events),
+                       format_count(sums.alloc_count), format_bytes(sums.alloc_bytes), process_label(process),
+                       process.exited_cleanly ? "" : ", no clean exit (killed, _exit, or still running)"));
+    }
+    more(tables_.processes.size(), shown, "process");
+  }
+
+  void write_threads() {
+    std::vector<size_t> order;
+    for (size_t i = 0; i < analysis_.threads.size(); ++i) {
+      if (analysis_.threads[i].alloc_count != 0) order.push_back(i);
+    }
+    if (order.size() < 2) return;
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return analysis_.threads[a].alloc_bytes > analysis_.threads[b].alloc_bytes;
+    });
+    title("Threads that allocated");
+    line(dim(fmt::format("  {:>12}  {:>10}", "allocations", "allocated")));
+    const size_t shown = std::min(kMostRows, order.size());
+    for (size_t i = 0; i < shown; ++i) {
+      const Thread& thread = tables_.threads[order[i]];
+      const ThreadAnalysis& sums = analysis_.threads[order[i]];
+      line(fmt::format("  {:>12}  {:>10}  thread {} {} of process {}", format_count(sums.alloc_count),
+                       format_bytes(sums.alloc_bytes), thread.tid, printable(thread.name),
+                       process_at(tables_, thread.process).pid));
+    }
+    more(order.size(), shown, "thread");
+  }
+
+  const Analysis& analysis_;
+  const Tables& tables_;
+  const TextOptions& options_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string text_report(const Analysis& analysis, const Tables& tables, const TextOptions& options) {
+  return TextReport(analysis, tables, options).write();
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,20 @@
+// The analysis for people at a terminal: the answer in the first five lines, then the tables.
+#pragma once
+
+#include <string>
+
+#include "analysis/analysis.h"
+
+namespace gpumemprof {
+
+struct TextOptions {
+  bool color = false;
+  bool full_stacks = false;    ///< every frame, not the user's own and the innermost alone
+  size_t holders = 10;         ///< how many lines of code to list
+  std::string working_folder;  ///< paths of code below it are shown relative to it; may be empty
+};
+
+/// Safe for a terminal whatever the recording holds.
+std::string text_report(const Analysis& analysis, const Tables& tables, const TextOptions& options);
+
+}  // namespace gpumemprof

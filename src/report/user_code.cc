@@ -1,0 +1,81 @@
+#include "report/user_code.h"
+
+#include <algorithm>
+
+#include <absl/container/flat_hash_map.h>
+
+#include "report/words.h"
+
+namespace gpumemprof {
+namespace {
+
+const Frame& frame_of(const Tables& tables, uint32_t node) {
+  return tables.stacks.frame(tables.stacks.node(node).frame);
+}
+
+std::string describe(const Tables& tables, uint32_t node, std::string file) {
+  const Frame& frame = frame_of(tables, node);
+  if (frame.line != 0) file += ':' + std::to_string(frame.line);
+  const std::string_view function = tables.strings.get(frame.function);
+  if (!file.empty() && !function.empty()) file += ' ';
+  return printable(file.append(function));
+}
+
+/// Distinguishes lines, not calls: the same line of the same function is one key.
+uint64_t line_key(const Tables& tables, uint32_t node) { return tables.stacks.node(node).frame; }
+
+}  // namespace
+
+bool is_user_file(std::string_view file) {
+  if (file.empty()) return false;
+  for (std::string_view part : {"/site-packages/", "/dist-packages/", "/lib/python3", "/lib64/python3"}) {
+    if (file.find(part) != std::string_view::npos) return false;
+  }
+  // Code that was made on the way (dataclasses, torch.fx, dynamo), as opposed to <stdin> and notebooks.
+  for (std::string_view start : {"<frozen ", "<eval_with_key>", "<torch_", "<__array_function__"}) {
+    if (file.starts_with(start)) return false;
+  }
+  return !file.ends_with(".so") && file.find(".so.") == std::string_view::npos;
+}
+
+uint32_t headline_node(const Tables& tables, uint32_t stack) {
+  if (tables.stacks.node(stack).depth == 0) return 0;
+  for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
+    const Frame& frame = frame_of(tables, node);
+    if (frame.line != 0 && is_user_file(tables.strings.get(frame.file))) return node;
+  }
+  return stack;
+}
+
+std::vector<HolderLine> group_by_line(const std::vector<Holder>& holders, const Tables& tables) {
+  std::vector<HolderLine> lines;
+  absl::flat_hash_map<uint64_t, size_t> known;
+  for (const Holder& holder : holders) {
+    const uint32_t node = headline_node(tables, holder.stack);
+    auto [at, added] = known.try_emplace(node == 0 ? UINT64_MAX : line_key(tables, node), lines.size());
+    if (added) {
+      const Frame& frame = frame_of(tables, node);
+      lines.push_back({.node = node,
+                       .is_user = node != 0 && frame.line != 0 &&
+                                  is_user_file(tables.strings.get(frame.file))});
+    }
+    HolderLine& line = lines[at->second];
+    line.bytes += holder.bytes;
+    line.count += holder.count;
+    line.stacks.push_back(holder);
+  }
+  std::stable_sort(lines.begin(), lines.end(),
+                   [](const HolderLine& a, const HolderLine& b) { return a.bytes > b.bytes; });
+  return lines;
+}
+
+std::string headline_text(const Tables& tables, uint32_t node, std::string_view folder) {
+  if (node == 0) return "(no stack recorded)";
+  return describe(tables, node, short_path(tables.strings.get(frame_of(tables, node).file), folder));
+}
+
+std::string frame_text(const Tables& tables, uint32_t node) {
+  return describe(tables, node, std::string(tables.strings.get(frame_of(tables, node).file)));
+}
+
+}  // namespace gpumemprof

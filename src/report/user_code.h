@@ -1,0 +1,37 @@
+// Which line of a stack is the user's own: that is where he can change something.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trace/live_state.h"
+
+namespace gpumemprof {
+
+/// False for installed packages, the standard library, generated and native code.
+bool is_user_file(std::string_view file);
+
+/// The node of the frame to name in one line: the innermost in the user's own code, else the innermost.
+/// 0 where no stack is known.
+uint32_t headline_node(const Tables& tables, uint32_t stack);
+
+/// Holders whose headline frame is the same line, added up.
+struct HolderLine {
+  uint32_t node = 0;      ///< of the headline frame; 0: no stack known
+  bool is_user = false;   ///< the line is in the user's own code
+  uint64_t bytes = 0;
+  uint64_t count = 0;
+  std::vector<Holder> stacks;  ///< in the order they came
+};
+
+/// Largest first.
+std::vector<HolderLine> group_by_line(const std::vector<Holder>& holders, const Tables& tables);
+
+/// "train.py:41 forward", printable; says so where no stack is known.
+std::string headline_text(const Tables& tables, uint32_t node, std::string_view folder);
+
+/// The same without a folder to shorten by, for one frame of a stack: whole path.
+std::string frame_text(const Tables& tables, uint32_t node);
+
+}  // namespace gpumemprof

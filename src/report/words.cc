@@ -1,0 +1,168 @@
+#include "report/words.h"
+
+#include <fmt/format.h>
+
+namespace gpumemprof {
+namespace {
+
+constexpr std::string_view kReplacement = "\xef\xbf\xbd";
+
+struct Character {
+  uint32_t code;
+  size_t bytes;  // 0: not UTF-8
+};
+
+Character decode(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
+  const uint8_t first = byte(0);
+  if (first < 0x80) return {first, 1};
+  const size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || text.size() < length) return {0, 0};
+  uint32_t code = first & (0x7f >> length);
+  for (size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return {0, 0};
+    code = code << 6 | (byte(i) & 0x3f);
+  }
+  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+  if (code < kLeast[length] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return {0, 0};
+  return {code, length};
+}
+
+bool is_safe_to_show(uint32_t code) {
+  if (code < 0x20 || (code >= 0x7f && code < 0xa0)) return false;
+  if (code == 0x2028 || code == 0x2029 || code == 0xfeff) return false;
+  return !(code >= 0x202a && code <= 0x202e) && !(code >= 0x2066 && code <= 0x2069) &&
+         code != 0x200e && code != 0x200f && code != 0x61c;
+}
+
+/// Calls `each` with every character's bytes and code; what is not UTF-8 comes as U+FFFD.
+template <class Each>
+void for_each_character(std::string_view text, Each each) {
+  while (!text.empty()) {
+    const Character c = decode(text);
+    if (c.bytes == 0) {
+      each(kReplacement, 0xfffdu);
+      text.remove_prefix(1);
+    } else {
+      each(text.substr(0, c.bytes), c.code);
+      text.remove_prefix(c.bytes);
+    }
+  }
+}
+
+size_t character_count(std::string_view text) {
+  size_t count = 0;
+  for (char c : text) count += (static_cast<uint8_t>(c) & 0xc0) != 0x80;
+  return count;
+}
+
+}  // namespace
+
+std::string printable(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for_each_character(text, [&](std::string_view bytes, uint32_t code) {
+    out += is_safe_to_show(code) ? bytes : kReplacement;
+  });
+  return out;
+}
+
+std::string html_text(std::string_view text) {
+  std::string out;
+  out.reserve(text.size() + text.size() / 8);
+  for (char c : printable(text)) {
+    switch (c) {
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '"': out += "&quot;"; break;
+      case '\'': out += "&#39;"; break;
+      default: out += c;
+    }
+  }
+  return out;
+}
+
+void append_json_string(std::string* out, std::string_view text) {
+  *out += '"';
+  for_each_character(text, [&](std::string_view bytes, uint32_t code) {
+    if (code == '"' || code == '\\') {
+      *out += '\\';
+      *out += bytes;
+    } else if (code < 0x20 || code == 0x7f || code == 0x2028 || code == 0x2029) {
+      *out += fmt::format("\\u{:04x}", code);
+    } else {
+      *out += bytes;
+    }
+  });
+  *out += '"';
+}
+
+std::string format_count(uint64_t count) {
+  std::string digits = std::to_string(count);
+  for (size_t at = digits.size(); at > 3;) digits.insert(at -= 3, 1, ',');
+  return digits;
+}
+
+std::string format_duration(uint64_t duration_ns) {
+  const double seconds = static_cast<double>(duration_ns) * 1e-9;
+  const uint64_t whole = duration_ns / 1'000'000'000;
+  if (duration_ns < 1000) return fmt::format("{} ns", duration_ns);
+  if (duration_ns < 1'000'000) return fmt::format("{:.1f} µs", seconds * 1e6);
+  if (duration_ns < 1'000'000'000) return fmt::format("{:.1f} ms", seconds * 1e3);
+  if (whole < 60) return fmt::format("{:.3f} s", seconds);
+  if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
+  return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
+}
+
+std::string format_percent(uint64_t part, uint64_t whole) {
+  if (whole == 0 || part == 0) return "0 %";
+  const double percent = 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+  return percent < 0.1 ? "< 0.1 %" : fmt::format("{:.1f} %", percent);
+}
+
+std::string format_plural(uint64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", format_count(count), noun, count == 1 ? "" : "s");
+}
+
+std::string process_label(const Process& process, size_t width) {
+  std::string command = printable(process.command);
+  if (character_count(command) > width) {
+    size_t end = 0;
+    for (size_t shown = 0; end < command.size(); ++end) {
+      if ((static_cast<uint8_t>(command[end]) & 0xc0) != 0x80 && ++shown >= width) break;
+    }
+    command.resize(end);
+    command += "…";
+  }
+  return command.empty() ? fmt::format("process {}", process.pid)
+                         : fmt::format("process {} ({})", process.pid, command);
+}
+
+std::string short_path(std::string_view path, std::string_view folder) {
+  if (!folder.empty() && folder.back() == '/') folder.remove_suffix(1);
+  if (!folder.empty() && path.size() > folder.size() + 1 && path.starts_with(folder) &&
+      path[folder.size()] == '/') {
+    path.remove_prefix(folder.size() + 1);
+  }
+  constexpr size_t kLong = 48;
+  if (path.size() <= kLong) return std::string(path);
+  const size_t slash = path.find('/', path.size() - kLong + 4);
+  if (slash == std::string_view::npos) {
+    const size_t last = path.rfind('/');
+    return last == std::string_view::npos ? std::string(path) : "…" + std::string(path.substr(last));
+  }
+  return "…" + std::string(path.substr(slash));
+}
+
+const Device& device_at(const Tables& tables, size_t index) {
+  static const Device kUnknown{.process = UINT32_MAX, .type = -1};
+  return index < tables.devices.size() ? tables.devices[index] : kUnknown;
+}
+
+const Process& process_at(const Tables& tables, size_t index) {
+  static const Process kUnknown;
+  return index < tables.processes.size() ? tables.processes[index] : kUnknown;
+}
+
+}  // namespace gpumemprof

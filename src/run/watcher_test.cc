@@ -1,0 +1,181 @@
+#include "run/watcher.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+namespace gpumemprof {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const std::string kTorch = "7f0-7f1 r-xp 0 fe:00 1  /site-packages/torch/lib/libtorch_cpu.so\n";
+const std::string kProbe = "7f2-7f3 r-xp 0 fe:00 1  /opt/libgpumemprof_probe.so\n";
+
+TEST(ParseStat, NamesMayHoldAnything) {
+  std::string rest = " S 7 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 12345 987654321 100";
+  auto stat = parse_stat("42 (a) b (c\n) d)" + rest);
+  ASSERT_TRUE(stat);
+  EXPECT_EQ(stat->id, (ProcessId{42, 12345}));
+  EXPECT_EQ(stat->parent, 7);
+  EXPECT_EQ(stat->state, 'S');
+  EXPECT_EQ(stat->virtual_bytes, 987654321u);
+  EXPECT_FALSE(parse_stat(""));
+  EXPECT_FALSE(parse_stat("42 (x) S 7"));
+  EXPECT_FALSE(parse_stat("42 (x) S y 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 1 1"));
+}
+
+TEST(NoteMapping, KnowsPyTorchInAllItsShapes) {
+  auto has_torch = [](std::string_view path) {
+    Mappings mappings;
+    note_mapping("7f0-7f1 r-xp 00000000 fe:00 123   " + std::string(path), &mappings);
+    return mappings.torch;
+  };
+  EXPECT_TRUE(has_torch("/x/torch/lib/libc10.so"));
+  EXPECT_TRUE(has_torch("/x/libtorch_python.so"));
+  EXPECT_TRUE(has_torch("/usr/lib/x86_64-linux-gnu/libtorch_cpu.so.1.13 (deleted)"));
+  EXPECT_TRUE(has_torch("/x/torch/_C.cpython-311-x86_64-linux-gnu.so"));
+  EXPECT_FALSE(has_torch("/x/numpy/_C.cpython-311-x86_64-linux-gnu.so"));
+  EXPECT_FALSE(has_torch("/data/libtorch/weights.bin"));
+  EXPECT_FALSE(has_torch("/x/libtorch_notes.txt"));
+  EXPECT_FALSE(has_torch("[heap]"));
+}
+
+/// A made-up /proc and recording.
+class WatcherTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = testing::TempDir() + "watcherXXXXXX";
+    proc_ = mkdtemp(pattern.data());
+    folder_ = proc_ + "/recording";
+    fs::create_directory(folder_);
+  }
+  void TearDown() override { fs::remove_all(proc_); }
+
+  void process(int pid, int parent, uint64_t ticks, const std::string& maps, uint64_t bytes = 1) {
+    std::string base = proc_ + '/' + std::to_string(pid);
+    fs::create_directory(base);
+    std::ofstream(base + "/stat") << pid << " (python) S " << parent
+                                  << " 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 " << ticks << ' ' << bytes << " 1\n";
+    std::ofstream(base + "/maps") << "7f8-7f9 r--p 0 fe:00 1  /bin/python\n" << maps;
+    std::ofstream(base + "/cmdline") << "python" << '\0' << "train.py" << '\0';
+    std::ofstream(base + "/status") << "Name:\tpython\nNSpid:\t" << pid << "\t" << pid % 1000 << "\nX:\t1\n";
+  }
+  void gone(int pid) { fs::remove_all(proc_ + '/' + std::to_string(pid)); }
+  void recorded(const std::string& name) { std::ofstream(folder_ + '/' + name) << "x"; }
+  std::vector<int> named(const DescendantWatcher& watcher) {
+    std::vector<int> pids;
+    for (const NotRecorded& one : watcher.not_recorded()) pids.push_back(one.pid);
+    return pids;
+  }
+
+  std::string proc_, folder_;
+};
+
+TEST_F(WatcherTest, TorchWithoutTheProbeIsNamedWithItsCommand) {
+  process(100, 1, 5, "");
+  process(101, 100, 6, kTorch);
+  process(200, 1, 7, kTorch);  // not ours
+  DescendantWatcher watcher(100, folder_, proc_);
+  watcher.look();
+  auto found = watcher.not_recorded();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].pid, 101);
+  EXPECT_EQ(found[0].command, "python train.py");
+  EXPECT_THAT(found[0].reason, HasSubstr("without LD_PRELOAD"));
+  EXPECT_TRUE(watcher.torch_seen());
+}
+
+TEST_F(WatcherTest, AProcessWithAFileIsRecorded) {
+  process(1100, 1, 5, kTorch + kProbe);
+  process(1101, 1100, 6, kTorch + kProbe);
+  recorded("my.host.1100.5.gmp");
+  recorded("my.host.101.6.1.gmp");  // under the PID it has in its own namespace
+  DescendantWatcher watcher(1100, folder_, proc_);
+  watcher.look();
+  watcher.look();
+  EXPECT_THAT(named(watcher), IsEmpty());
+  EXPECT_TRUE(watcher.torch_seen());
+}
+
+TEST_F(WatcherTest, AProbeWithoutEventsIsNamedWhenItIsSeenTwice) {
+  process(100, 1, 5, "");
+  process(101, 100, 6, kTorch + kProbe);
+  DescendantWatcher watcher(100, folder_, proc_);
+  watcher.look();
+  EXPECT_THAT(named(watcher), IsEmpty());  // may be between fork and exec
+  watcher.look();
+  EXPECT_THAT(named(watcher), ElementsAre(101));
+  EXPECT_THAT(watcher.not_recorded()[0].reason, HasSubstr("-Bsymbolic"));
+}
+
+TEST_F(WatcherTest, AForkThatBecameAnotherProgramIsForgotten) {
+  process(100, 1, 5, "");
+  process(101, 100, 6, kTorch, 1000);
+  DescendantWatcher watcher(100, folder_, proc_);
+  watcher.look();
+  process(101, 100, 6, "", 2000);
+  watcher.look();
+  gone(101);
+  watcher.look();
+  EXPECT_THAT(named(watcher), IsEmpty());
+}
+
+TEST_F(WatcherTest, AProcessThatEndedIsStillNamed) {
+  process(100, 1, 5, "");
+  process(101, 100, 6, kTorch);
+  DescendantWatcher watcher(100, folder_, proc_);
+  watcher.look();
+  gone(101);
+  gone(100);
+  watcher.root_ended();
+  watcher.look();
+  EXPECT_THAT(named(watcher), ElementsAre(101));
+  EXPECT_FALSE(watcher.any_alive());
+}
+
+TEST_F(WatcherTest, ADaemonStaysOursWhenItsParentIsGone) {
+  process(100, 1, 5, "");
+  process(101, 100, 6, "");
+  DescendantWatcher watcher(100, folder_, proc_);
+  watcher.look();
+  gone(100);
+  watcher.root_ended();
+  process(101, 1, 6, kTorch, 99);
+  process(102, 101, 8, kTorch);
+  watcher.look();
+  EXPECT_THAT(named(watcher), ElementsAre(101, 102));
+  EXPECT_TRUE(watcher.any_alive());
+}
+
+TEST_F(WatcherTest, APidThatComesBackIsAnotherProcess) {
+  process(100, 1, 5, "");
+  process(101, 100, 6, kTorch);
+  DescendantWatcher watcher(100, folder_, proc_);
+  watcher.look();
+  process(101, 100, 9, kTorch + kProbe);
+  recorded("h.101.9.gmp");
+  watcher.look();
+  EXPECT_THAT(named(watcher), ElementsAre(101));  // the first one
+  process(101, 1, 12, kTorch);                    // a stranger's
+  watcher.look();
+  EXPECT_THAT(named(watcher), ElementsAre(101));
+}
+
+TEST_F(WatcherTest, ACircleOfParentsEnds) {
+  process(100, 1, 5, "");
+  process(300, 301, 5, kTorch);
+  process(301, 300, 5, kTorch);
+  DescendantWatcher watcher(100, folder_, proc_);
+  watcher.look();
+  EXPECT_THAT(named(watcher), IsEmpty());
+}
+
+}  // namespace
+}  // namespace gpumemprof

@@ -1,0 +1,53 @@
+"""The preloaded library itself: it brings nothing into a program but itself."""
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+import harness
+
+HOOKS = re.compile(r"^(_ZN3c109alloc_cpuEm|_ZN3c108free_cpuEPv|_ZN3c10\d+report(MemoryUsage|OutOfMemory)ToProfilerE\w+"
+                   r"|gpumemprof_\w+|prctl|syscall)$")
+
+
+@pytest.fixture(scope="module")
+def library():
+    named = os.environ.get("GPUMEMPROF_PROBE")
+    found = [Path(named)] if named else sorted(harness.ROOT.glob(".venv/**/libgpumemprof*.so*")) + sorted(
+        harness.ROOT.glob("build/src/probe/lib*.so"))
+    assert found and found[0].exists(), "no probe library: run `make`, or set GPUMEMPROF_PROBE"
+    return found[0]
+
+
+def test_it_needs_the_c_library_alone(library):
+    dynamic = harness.execute(["readelf", "-dW", library]).ok().stdout.decode()
+    needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic))
+    assert "libc.so.6" in needed
+    assert needed <= {"libc.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}, needed
+    assert "TEXTREL" not in dynamic and "RUNPATH" not in dynamic and "RPATH" not in dynamic
+
+
+def test_it_runs_on_a_c_library_of_2018(library):
+    versions = harness.execute(["readelf", "-VW", library]).ok().stdout.decode()
+    found = {tuple(map(int, v.split("."))) for v in re.findall(r"GLIBC_(\d+\.\d+(?:\.\d+)?)", versions)}
+    assert found and max(found) <= (2, 28), max(found)
+
+
+def test_it_shows_the_hooks_and_nothing_else(library):
+    lines = harness.execute(["nm", "-D", "--defined-only", library]).ok().stdout.decode().splitlines()
+    names = [line.split()[-1].split("@")[0] for line in lines]
+    assert [n for n in names if not HOOKS.match(n)] == []
+    for name in ("_ZN3c109alloc_cpuEm", "_ZN3c108free_cpuEPv", "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE",
+                 "_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE", "_ZN3c1027reportMemoryUsageToProfilerEPvlNS_6DeviceE",
+                 "_ZN3c1030reportOutOfMemoryToProfilerElmmNS_6DeviceE".replace("1030", "1027"),
+                 "_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE"):
+        assert name in names, name
+
+
+def test_its_thread_storage_fits_the_room_that_every_program_has(library):
+    """A preloaded library's thread-local storage is in every thread, also of programs with small stacks."""
+    headers = harness.execute(["readelf", "-lW", library]).ok().stdout.decode()
+    for line in headers.splitlines():
+        if line.split()[:1] == ["TLS"]:
+            assert int(line.split()[5], 16) <= 4096, line
