@@ -7,6 +7,7 @@ import collections
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -41,15 +42,16 @@ class Finished:
         return [json.loads(line) for line in self.stdout.splitlines()]
 
 
-def execute(argv, folder=None, *, timeout=180, **popen):
+def execute(argv, folder=None, *, timeout=60, **popen):
     popen.setdefault("stdin", subprocess.DEVNULL)
     popen.setdefault("stdout", subprocess.PIPE)
     popen.setdefault("stderr", subprocess.PIPE)
+    popen.setdefault("start_new_session", True)
     with subprocess.Popen([str(a) for a in argv], **popen) as process:
         try:
             stdout, stderr = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)
             stdout, stderr = process.communicate()
             raise AssertionError(f"no end after {timeout} s: {argv}\n{stderr[-2000:]!r}") from None
     return Finished(process.returncode, stdout, stderr, folder)

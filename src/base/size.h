@@ -9,10 +9,10 @@
 
 namespace gpumemprof {
 
-/// Reads "24GiB", "24G" and "24g" (binary), "24GB" (decimal, as SI says), "1.5 GiB", or plain bytes.
-/// Units go from B to EiB; their case does not matter. A fraction needs a unit and is rounded down to
-/// whole bytes.
-/// Errors: kUsage with one sentence where the text is no size or does not fit 64 bits.
+/// Reads "24GiB", "24G" and "24g" (binary), "24GB" (decimal, as SI says), "1.5 GiB", or plain
+/// bytes. Units go from B to EiB; their case does not matter. A fraction needs a unit and is
+/// rounded down to whole bytes. Errors: kUsage with one sentence where the text is no size or does
+/// not fit 64 bits.
 Result<uint64_t> parse_size(std::string_view text);
 
 /// "0 B", "1023 B", "1.00 KiB", "24.0 GiB": three significant digits, binary units.

@@ -40,8 +40,8 @@ TEST(ParseSize, TheLargestNumberIsTakenAndOneMoreRefused) {
 }
 
 TEST(ParseSize, EverythingElseIsAUsageError) {
-  for (const char* bad : {"", " ", "G", "-1", "+1", "1.", ".5G", "1.5", "1..2G", "12Q", "1 2", "0x10",
-                          "1e3", "24GiBs", "nan"}) {
+  for (const char* bad : {"", " ", "G", "-1", "+1", "1.", ".5G", "1.5", "1..2G", "12Q", "1 2",
+                          "0x10", "1e3", "24GiBs", "nan"}) {
     auto size = parse_size(bad);
     ASSERT_FALSE(size) << bad;
     EXPECT_EQ(size.error().code, ErrorCode::kUsage) << bad;

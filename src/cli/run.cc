@@ -1,6 +1,4 @@
 // gpumemprof run: records a program and says in ten lines what it found.
-#include "run/run_program.h"
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +13,7 @@
 #include "recording/open.h"
 #include "report/run_summary.h"
 #include "run/child.h"
+#include "run/run_program.h"
 
 namespace gpumemprof {
 namespace {
@@ -45,15 +44,18 @@ Result<std::vector<std::string>> command_words(const std::vector<std::string>& p
   }
   auto mark = std::find(words.begin(), words.end(), "--");
   if (parsed.empty()) {
-    return fail(ErrorCode::kUsage, "no command: write gpumemprof run [options] -- COMMAND [arguments]");
+    return fail(ErrorCode::kUsage,
+                "no command: write gpumemprof run [options] -- COMMAND [arguments]");
   }
   bool mark_is_ours = mark != words.end() && mark + 1 != words.end() &&
                       (mark[1] == parsed[0] || mark[1].starts_with('['));
   if (mark_is_ours) return std::vector<std::string>(mark + 1, words.end());
-  bool comes_last = words.size() >= parsed.size() &&
-                    std::equal(parsed.begin(), parsed.end(), words.end() - std::ptrdiff_t(parsed.size()));
+  bool comes_last =
+      words.size() >= parsed.size() &&
+      std::equal(parsed.begin(), parsed.end(), words.end() - std::ptrdiff_t(parsed.size()));
   if (comes_last) return parsed;
-  return fail(ErrorCode::kUsage, "put -- before the command, so that its options are told from ours");
+  return fail(ErrorCode::kUsage,
+              "put -- before the command, so that its options are told from ours");
 }
 
 void say(std::string_view text) {
@@ -81,8 +83,8 @@ std::vector<std::string> as_text(const std::vector<NotRecorded>& processes) {
 }
 
 void say_summary(const RunOutcome& outcome) {
-  std::string nothing = one_line("nothing recorded in " + outcome.folder + ": " +
-                                 why_nothing_was_recorded(outcome));
+  std::string nothing =
+      one_line("nothing recorded in " + outcome.folder + ": " + why_nothing_was_recorded(outcome));
   if (!outcome.has_files) return say(nothing);
   auto source = open_recording({outcome.folder});
   auto analysis = source ? analyze_source(**source, {}) : std::unexpected(source.error());
@@ -123,15 +125,19 @@ void add_run_command(CLI::App& app, CommandContext& context) {
   run->footer("gpumemprof run [OPTIONS] -- COMMAND [ARGUMENTS...]: the command goes after --.");
   run->add_option("-o,--output", arguments->options.folder,
                   "folder of the recording (default: named after the program and the time)");
-  run->add_option("--stacks", arguments->options.stacks, "which stacks to record: python, native, both, none")
+  run->add_option("--stacks", arguments->options.stacks,
+                  "which stacks to record: python, native, both, none")
       ->check(CLI::IsMember({"python", "native", "both", "none"}))
       ->capture_default_str();
-  run->add_flag("--free-stacks", arguments->options.free_stacks, "record where memory is freed, too");
+  run->add_flag("--free-stacks", arguments->options.free_stacks,
+                "record where memory is freed, too");
   run->add_flag("--no-cpu", arguments->no_cpu, "leave CPU tensors out");
-  run->add_option("--max-disk", arguments->max_disk,
-                  "drop the oldest events above this size (24GiB, 24GB or bytes); peaks and totals stay exact");
+  run->add_option(
+      "--max-disk", arguments->max_disk,
+      "drop the oldest events above this size (24GiB, 24GB or bytes); peaks and totals stay exact");
   run->add_flag("-q,--quiet", arguments->quiet, "no summary at the end");
-  run->add_option("command", arguments->command, "the program and its arguments")->type_name("COMMAND");
+  run->add_option("command", arguments->command, "the program and its arguments")
+      ->type_name("COMMAND");
   run->allow_extras();  // options of a command without "--": command_words() says what to do
   run->callback([arguments, &context] { context.exit_code = record(*arguments); });
 }

@@ -20,8 +20,8 @@ Status seal_folder(const std::string& folder) {
   const SealTotals& totals = sealer.totals();
   std::printf("%s: %llu file%s, %llu events, %s before, %s after\n", folder.c_str(),
               static_cast<unsigned long long>(totals.files), totals.files == 1 ? "" : "s",
-              static_cast<unsigned long long>(totals.events), format_bytes(totals.bytes_before).c_str(),
-              format_bytes(totals.bytes_after).c_str());
+              static_cast<unsigned long long>(totals.events),
+              format_bytes(totals.bytes_before).c_str(), format_bytes(totals.bytes_after).c_str());
   return {};
 }
 

@@ -9,11 +9,13 @@ namespace gpumemprof {
 
 using namespace format;
 
-RawFile::RawFile(File* file, const FileHeader& header, Tables* tables, uint32_t process)
+RawFile::RawFile(File* file, const FileHeader& header, Tables* tables, uint32_t process,
+                 StreamThreads* threads)
     : file_(file),
       recording_id_(header.recording_id),
       tables_(tables),
       process_(process),
+      threads_(threads),
       modules_(std::string(header.host, strnlen(header.host, sizeof(header.host))), header.realtime_ns) {}
 
 RawStream& RawFile::stream(uint32_t id) {
@@ -29,8 +31,10 @@ RawStream& RawFile::stream(uint32_t id) {
 /// One entry for a stream; its tid and name are filled in when they are known.
 void RawFile::name_thread(RawStream* stream, uint32_t tid) {
   if (stream->thread == UINT32_MAX) {
-    stream->thread = static_cast<uint32_t>(tables_->threads.size());
-    tables_->threads.push_back({process_, 0, {}});
+    auto [known, added] =
+        threads_->try_emplace(stream->id, static_cast<uint32_t>(tables_->threads.size()));
+    stream->thread = known->second;
+    if (added) tables_->threads.push_back({process_, 0, {}});
   }
   Thread& thread = tables_->threads[stream->thread];
   const StreamDefinitions& known = *stream->definitions;

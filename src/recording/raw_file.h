@@ -10,6 +10,7 @@
 #include "recording/chunk_scan.h"
 #include "recording/modules.h"
 #include "recording/raw_stream.h"
+#include "recording/sealed_payload.h"
 #include "trace/tables.h"
 
 namespace gpumemprof {
@@ -17,7 +18,9 @@ namespace gpumemprof {
 /// Not thread-safe. The file and the tables must outlive it.
 class RawFile {
  public:
-  RawFile(File* file, const format::FileHeader& header, Tables* tables, uint32_t process);
+  /// `threads` is read and added to: a stream that has sealed events has its thread there.
+  RawFile(File* file, const format::FileHeader& header, Tables* tables, uint32_t process,
+          StreamThreads* threads);
 
   /// Reads what the file holds now. Buffers are copied before the chunks are looked for a second time, so that a
   /// half that is written out meanwhile is found as a chunk: a stream is always read without a gap.
@@ -54,6 +57,7 @@ class RawFile {
   uint64_t recording_id_;
   Tables* tables_;
   uint32_t process_;
+  StreamThreads* threads_;
   ModuleList modules_;
   FileIndex index_;
   std::map<uint32_t, RawStream> streams_;

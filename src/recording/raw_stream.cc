@@ -29,6 +29,25 @@ uint64_t covered(const std::vector<Interval>& list, uint64_t from, uint64_t to) 
   return sum;
 }
 
+std::vector<Interval> sources_of(const RawStream& stream) {
+  std::vector<Interval> list;
+  for (const ChunkRef& chunk : stream.chunks) {
+    uint64_t first = chunk.header.first_ordinal;
+    if (first < UINT64_MAX / 2) add_interval(&list, {first, first + chunk.header.count});
+  }
+  if (const StageHalf* half = stream.half.get(); half && half->first_ordinal < UINT64_MAX / 2) {
+    uint64_t count = half->records.size() + half->missing;
+    add_interval(&list, {half->first_ordinal, half->first_ordinal + count});
+  }
+  return list;
+}
+
+uint64_t missing_records(const std::vector<Interval>& consumed, const std::vector<Interval>& sources) {
+  std::vector<Interval> all = consumed;
+  for (const Interval& i : sources) add_interval(&all, i);
+  return all.empty() ? 0 : all.back().to - covered(all, 0, all.back().to);
+}
+
 RawLane::RawLane(File* file, RawStream* stream, uint64_t time_shift_ns, RawLosses* losses)
     : file_(file), stream_(stream), shift_(time_shift_ns), losses_(losses) {
   half_done_ = !stream->half;
@@ -52,7 +71,9 @@ bool RawLane::load(EventBatch* block) {
   if (next_chunk_ < stream_->chunks.size()) {
     const ChunkRef& chunk = stream_->chunks[next_chunk_++];
     uint64_t first = chunk.header.first_ordinal, count = chunk.header.count;
-    if (covered(stream_->consumed, first, first + count) == count) return skip_to(first + count), true;
+    if (covered(stream_->consumed, first, first + count) == count) {
+      return next_ordinal_ = std::max(next_ordinal_, first + count), true;
+    }
     auto payload = read_chunk(*file_, chunk);
     if (!payload) return ++losses_->changed_chunks, true;
     bytes_read_ += payload->size();
@@ -69,17 +90,8 @@ bool RawLane::load(EventBatch* block) {
   return true;
 }
 
-/// Moves on to a later ordinal; what no sealed chunk holds between is missing from the file.
-void RawLane::skip_to(uint64_t ordinal) {
-  if (ordinal <= next_ordinal_) return;
-  losses_->missing_records +=
-      ordinal - next_ordinal_ - covered(stream_->consumed, next_ordinal_, ordinal);
-  next_ordinal_ = ordinal;
-}
-
 void RawLane::decode(const RawEvent* records, size_t count, uint64_t first_ordinal, uint32_t sequence,
                      bool checked, EventBatch* block) {
-  skip_to(first_ordinal);
   const uint8_t expected = salt(stream_->id, sequence);
   uint64_t last = 0;
   for (size_t i = 0; i < count; ++i) {

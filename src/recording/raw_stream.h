@@ -41,10 +41,14 @@ struct RawStream {
   std::vector<Interval> consumed;  ///< what sealed chunks hold already
 };
 
+/// The ordinals that the stream's chunks and buffer hold.
+std::vector<Interval> sources_of(const RawStream& stream);
+/// How many ordinals before the last known one are neither there nor consumed.
+uint64_t missing_records(const std::vector<Interval>& consumed, const std::vector<Interval>& sources);
+
 /// What a lane met that is no event. Shared by all lanes of a file.
 struct RawLosses {
   uint64_t damaged_records = 0;
-  uint64_t missing_records = 0;  ///< gaps in a stream's ordinals
   uint64_t no_device = 0;
   uint64_t clamped_times = 0;    ///< times before their predecessor's, shown at the predecessor's
   uint64_t changed_chunks = 0;   ///< given back or overwritten while we read
@@ -66,7 +70,6 @@ class RawLane final : public Lane {
   void decode(const format::RawEvent* records, size_t count, uint64_t first_ordinal, uint32_t sequence,
               bool checked, EventBatch* block);
   void decode_one(const format::RawEvent& record, uint64_t ordinal, EventBatch* block);
-  void skip_to(uint64_t ordinal);
 
   File* file_;
   RawStream* stream_;

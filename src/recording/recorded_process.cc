@@ -56,8 +56,9 @@ Result<std::unique_ptr<RecordedProcess>> RecordedProcess::open(
   self->state_ = read_file_state(*self->file_);
   self->process_ = static_cast<uint32_t>(tables->processes.size());
   tables->processes.emplace_back();
-  self->raw_ = std::make_unique<RawFile>(self->file_.get(), *header, tables, self->process_);
   self->sealed_ = std::make_unique<SealedFile>(self->file_.get(), tables, self->process_);
+  self->raw_ = std::make_unique<RawFile>(self->file_.get(), *header, tables, self->process_,
+                                          &self->sealed_->ids().thread_of_stream);
   // Sealed definitions come first: with one file its own ids and ours are the same then.
   if (auto done = scan_chunks(*self->file_, header->recording_id, &self->raw_->index()); !done) {
     return std::unexpected(done.error());
@@ -124,8 +125,20 @@ void RecordedProcess::add_losses(Loss* loss) const {
   add_damage(raw_->index().damage, file, loss);
   add_damage(sealed_->losses().damage, file, loss);
   const RawLosses& raw = raw_->losses();
-  add_counted(loss, raw.damaged_records, file, "damaged records");
-  add_counted(loss, raw.missing_records, file, "records that are no longer in the file");
+  SealedAway before = sealed_->footer() ? sealed_->footer()->lost : SealedAway{};
+  add_counted(loss, raw.damaged_records + before.damaged_records, file, "damaged records");
+  if (before.damaged_bytes > 0) {
+    loss->add(0, before.damaged_bytes, file + ": parts that could not be read when it was sealed");
+  }
+  uint64_t missing = 0;
+  ConsumedTable streams = sealed_->consumed();
+  for (const auto& [id, stream] : raw_->streams()) streams[id];
+  for (const auto& [id, consumed] : streams) {
+    auto known = raw_->streams().find(id);
+    missing += missing_records(consumed, known == raw_->streams().end() ? std::vector<Interval>{}
+                                                                       : sources_of(known->second));
+  }
+  add_counted(loss, missing, file, "records that are not in the file");
   add_counted(loss, raw.no_device, file, "more devices than can be told apart");
   add_counted(loss, sealed_->losses().missing_events, file, "events of sealed chunks that cannot be read");
   auto say = [&](uint64_t count, const char* text) {

@@ -90,6 +90,25 @@ class SealedLane final : public Lane {
 
 }  // namespace
 
+bool FileIds::are_the_same() const {
+  auto same = [](const auto& ids) {
+    for (size_t i = 0; i < ids.size(); ++i) {
+      if (ids[i] != i) return false;
+    }
+    return true;
+  };
+  return same(strings) && same(frames) && same(stacks) && same(threads) && same(devices);
+}
+
+Status SealedFile::read_events(const ChunkRef& chunk, EventBatch* batch) {
+  SealedLosses losses;
+  SealedLane lane(file_, &ids_, 0, &losses);
+  lane.add(chunk);
+  lane.load(batch);
+  if (!losses.damage.empty()) return fail_at(chunk.offset, losses.damage[0].reason);
+  return {};
+}
+
 SealedFile::SealedFile(File* file, Tables* tables, uint32_t process)
     : file_(file), tables_(tables), process_(process) {}
 

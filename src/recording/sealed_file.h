@@ -22,6 +22,9 @@ namespace gpumemprof {
 struct FileIds {
   std::vector<uint32_t> strings{0}, frames{0}, stacks{0}, threads;
   std::vector<uint16_t> devices;
+  StreamThreads thread_of_stream;  // -> Tables::threads
+  /// True where every id is the same on both sides, as it is for the only file of a Tables.
+  bool are_the_same() const;
 };
 
 struct SealedLosses {
@@ -55,6 +58,9 @@ class SealedFile {
   const LiveState* state_before() const { return state_before_ ? &*state_before_ : nullptr; }
   void add_lanes(Merger* merger, uint64_t shift_ns, SealedLosses* losses);
   SealedLosses& losses() { return losses_; }
+  const SealedLosses& losses() const { return losses_; }
+  /// One chunk's events, in Tables' ids. Errors: kBadInput.
+  Status read_events(const ChunkRef& chunk, EventBatch* batch);
 
  private:
   Status take_one(const ChunkRef& chunk, std::string_view payload);

@@ -62,7 +62,7 @@ Result<size_t> parse_consumed(std::string_view bytes, ConsumedTable* table) {
   return in.offset();
 }
 
-std::string encode_definitions(const Tables& tables, DefinedSoFar* from) {
+std::string encode_definitions(const Tables& tables, const StreamThreads& streams, DefinedSoFar* from) {
   DefinedSoFar to{tables.strings.size(), tables.stacks.frame_count(), tables.stacks.stack_count(),
                   static_cast<uint32_t>(tables.threads.size()),
                   static_cast<uint32_t>(tables.devices.size())};
@@ -80,8 +80,13 @@ std::string encode_definitions(const Tables& tables, DefinedSoFar* from) {
   for (uint32_t i = from->stacks; i < to.stacks; ++i) {
     put_varint(&body, tables.stacks.node(i).parent), put_varint(&body, tables.stacks.node(i).frame);
   }
+  std::vector<uint32_t> stream_of(tables.threads.size(), 0);
+  for (auto [stream, thread] : streams) {
+    if (thread < stream_of.size()) stream_of[thread] = stream;
+  }
   begin(from->threads, to.threads);
   for (uint32_t i = from->threads; i < to.threads; ++i) {
+    put_varint(&body, stream_of[i]);
     put_varint(&body, tables.threads[i].tid), put_text(&body, tables.threads[i].name);
   }
   begin(from->devices, to.devices);
@@ -136,10 +141,13 @@ class DefinitionParser {
       uint32_t parent = mapped(ids_->stacks, in_.varint());
       return tables_->stacks.push(parent, mapped(ids_->frames, in_.varint()));
     });
-    each(&ids_->threads, 2, UINT32_MAX, [&] {
+    each(&ids_->threads, 3, UINT32_MAX, [&] {
+      uint32_t stream = static_cast<uint32_t>(in_.varint_at_most(UINT32_MAX));
       uint32_t tid = static_cast<uint32_t>(in_.varint_at_most(UINT32_MAX));
       tables_->threads.push_back({process_, tid, std::string(in_.text().substr(0, 64))});
-      return static_cast<uint32_t>(tables_->threads.size() - 1);
+      uint32_t thread = static_cast<uint32_t>(tables_->threads.size() - 1);
+      ids_->thread_of_stream.try_emplace(stream, thread);
+      return thread;
     });
     each(&ids_->devices, 4, uint16_t{UINT16_MAX}, [&] {
       Device device{process_};
@@ -187,12 +195,14 @@ std::string encode_footer(const Footer& footer) {
   put_number(&payload, footer.header);
   put_number(&payload, footer.state);
   put_number(&payload, footer.events);
+  put_number(&payload, footer.lost);
   return payload;
 }
 
 Result<Footer> parse_footer(std::string_view payload) {
   ByteReader in(payload);
-  Footer footer{in.number<format::FileHeader>(), in.number<format::FileState>(), in.number<uint64_t>()};
+  Footer footer{in.number<format::FileHeader>(), in.number<format::FileState>(), in.number<uint64_t>(),
+                in.number<SealedAway>()};
   if (!in.ok()) return fail(ErrorCode::kBadInput, "a footer that is too short");
   return footer;
 }

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include <absl/container/flat_hash_map.h>
+
 #include "base/error.h"
 #include "format/format.h"
 #include "recording/raw_stream.h"
@@ -29,17 +31,27 @@ struct DefinedSoFar {
   bool operator==(const DefinedSoFar&) const = default;
 };
 
+/// Which stream a thread of Tables stands for, so that what is sealed and what is still raw is one thread.
+using StreamThreads = absl::flat_hash_map<uint32_t, uint32_t>;
+
 /// The payload that defines what `tables` has beyond `from`; empty where that is nothing. `from` moves on.
-std::string encode_definitions(const Tables& tables, DefinedSoFar* from);
+std::string encode_definitions(const Tables& tables, const StreamThreads& streams, DefinedSoFar* from);
 
 struct FileIds;
 /// Adds a payload's definitions to `tables` and to `ids`. Errors: kBadInput.
 Status parse_definitions(std::string_view payload, uint32_t process, Tables* tables, FileIds* ids);
 
+/// What the raw part of a file had lost when it was sealed; it can no longer be seen from the rest.
+struct SealedAway {
+  uint64_t damaged_records = 0;
+  uint64_t damaged_bytes = 0;
+};
+
 struct Footer {
   format::FileHeader header;
   format::FileState state;
   uint64_t events;
+  SealedAway lost;
 };
 std::string encode_footer(const Footer& footer);
 Result<Footer> parse_footer(std::string_view payload);

@@ -1,5 +1,7 @@
 #include "report/facts.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/size.h"
@@ -21,18 +23,26 @@ std::string peak_sentence(const Analysis& analysis, const Tables& tables, const 
   return text + ", " + process_label(process_at(tables, memory.process));
 }
 
+std::string reason_text(const LossReason& reason) {
+  std::string text = printable(reason.reason);
+  if (reason.events != 0) text += fmt::format(" ({})", format_plural(reason.events, "event"));
+  return text;
+}
+
 std::string loss_sentence(const Loss& loss) {
-  if (loss.events == 0 && loss.bytes == 0 && loss.reasons.empty()) return "Lost: nothing.";
-  std::string text = "LOST: ";
-  if (loss.events != 0) text += format_plural(loss.events, "event");
+  if (is_complete(loss)) return "Lost: nothing.";
+  std::string text;
+  if (loss.events != 0) text = format_plural(loss.events, "event");
   if (loss.events != 0 && loss.bytes != 0) text += ", ";
   if (loss.bytes != 0) text += format_bytes(loss.bytes) + " of the file unreadable";
-  if (loss.events == 0 && loss.bytes == 0) text += "an unknown number of events";
+  text = text.empty() ? "Not complete" : "LOST: " + text;
   const char* separator = ": ";
-  for (const LossReason& reason : loss.reasons) {
-    text += separator + printable(reason.reason);
-    if (reason.events != 0) text += fmt::format(" ({})", format_count(reason.events));
+  for (size_t i = 0; i < std::min(kReasonsInSentence, loss.reasons.size()); ++i) {
+    text += separator + reason_text(loss.reasons[i]);
     separator = "; ";
+  }
+  if (loss.reasons.size() > kReasonsInSentence) {
+    text += fmt::format("; and {}", format_plural(loss.reasons.size() - kReasonsInSentence, "more reason"));
   }
   return text + '.';
 }

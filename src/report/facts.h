@@ -15,8 +15,15 @@ std::string moment_text(const Analysis& analysis, uint64_t time_ns);
 /// "Peak 412 MiB on cpu, 3.214 s after the start (event 48,120 of 96,002), process 12 (python train.py)".
 std::string peak_sentence(const Analysis& analysis, const Tables& tables, const DeviceAnalysis& device);
 
-/// One line: "Lost: nothing." or what, how much and why.
+/// One line: "Lost: nothing.", "LOST: …" or, where no number is known, "Not complete: …"; with the first
+/// kReasonsInSentence reasons.
 std::string loss_sentence(const Loss& loss);
+inline constexpr size_t kReasonsInSentence = 3;
+/// A reason as loss_sentence() writes it.
+std::string reason_text(const LossReason& reason);
+inline bool is_complete(const Loss& loss) {
+  return loss.events == 0 && loss.bytes == 0 && loss.reasons.empty();
+}
 
 /// What a reader must know to trust the figures: missed frees, blocks from before, missing stacks, a
 /// dropped beginning. One printable sentence each; most often none.

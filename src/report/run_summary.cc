@@ -43,6 +43,14 @@ void add_unseen(const std::vector<std::string>& unseen, size_t room, std::vector
   if (shown < unseen.size()) lines->push_back(fmt::format("and {} more", unseen.size() - shown));
 }
 
+/// A recording's folder says of itself which processes it lacks; here they come from the context.
+Loss without_named(const Loss& loss, const RunSummaryContext& context) {
+  Loss rest = loss;
+  if (context.not_recorded.empty()) return rest;
+  std::erase_if(rest.reasons, [](const LossReason& r) { return r.reason.starts_with("not recorded"); });
+  return rest;
+}
+
 }  // namespace
 
 std::string run_summary(const Analysis& analysis, const Tables& tables, const Loss& loss,
@@ -57,7 +65,7 @@ std::string run_summary(const Analysis& analysis, const Tables& tables, const Lo
                                          : fmt::format("{} recorded, none of which allocated memory.",
                                                        format_plural(analysis.events, "event")));
   }
-  lines.push_back(loss_sentence(loss));
+  lines.push_back(loss_sentence(without_named(loss, context)));
   std::vector<std::string> unseen;
   for (const std::string& text : context.not_recorded) unseen.push_back("Not recorded: " + printable(text));
   for (std::string& text : caveats(analysis, tables)) unseen.push_back(std::move(text));

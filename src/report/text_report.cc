@@ -31,6 +31,7 @@ class TextReport {
     if (!analysis_.devices.empty()) write_devices();
     if (tables_.processes.size() > 1) write_processes();
     write_threads();
+    write_loss();
     return std::move(out_);
   }
 
@@ -64,7 +65,7 @@ class TextReport {
                                       : "Nothing was allocated in this recording."));
     }
     const std::string loss = loss_sentence(analysis_.loss);
-    line(loss.starts_with("LOST") ? paint("1;31", loss) : loss);
+    line(is_complete(analysis_.loss) ? loss : paint("1;31", loss));
   }
 
   void write_stack(uint32_t stack) {
@@ -187,6 +188,14 @@ class TextReport {
                        process_at(tables_, thread.process).pid));
     }
     more(order.size(), shown, "thread");
+  }
+
+  /// The answer names the first reasons only.
+  void write_loss() {
+    const std::vector<LossReason>& reasons = analysis_.loss.reasons;
+    if (reasons.size() <= kReasonsInSentence) return;
+    title("What was lost or not seen");
+    for (const LossReason& reason : reasons) line("  " + reason_text(reason));
   }
 
   const Analysis& analysis_;

@@ -122,7 +122,8 @@ std::string format_percent(uint64_t part, uint64_t whole) {
 }
 
 std::string format_plural(uint64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", format_count(count), noun, count == 1 ? "" : "s");
+  const char* ending = count == 1 ? "" : noun.ends_with('s') ? "es" : "s";
+  return fmt::format("{} {}{}", format_count(count), noun, ending);
 }
 
 std::string process_label(const Process& process, size_t width) {

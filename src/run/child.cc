@@ -43,8 +43,9 @@ struct ChildPlan {
   _exit(127);
 }
 
-/// True where a shell waits for us to stop as well. A SIGSTOP counts only in front of a terminal (editors
-/// answer Ctrl-Z with one): elsewhere it was sent to the program alone, as its SIGCONT will be.
+/// True where a shell waits for us to stop as well. A SIGSTOP counts only in front of a terminal
+/// (editors answer Ctrl-Z with one): elsewhere it was sent to the program alone, as its SIGCONT
+/// will be.
 bool stops_the_job(int signal) {
   if (signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU) return true;
   int terminal = open(_PATH_TTY, O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -66,7 +67,8 @@ void stop_with(int signal) {
 
 /// True where the program must get the signal from us.
 bool was_sent_to_us_alone(const siginfo_t& info, pid_t program, GroupCanary* canary) {
-  if (info.si_signo == SIGCHLD || info.si_code == SI_KERNEL) return false;  // Ctrl-C, hangup, resize
+  if (info.si_signo == SIGCHLD || info.si_code == SI_KERNEL)
+    return false;  // Ctrl-C, hangup, resize
   if (info.si_pid == getpid() || info.si_pid == program) return false;
   return getpgid(program) != getpgrp() || !canary->also_got(info.si_signo);
 }
@@ -83,7 +85,8 @@ void pass_on(const siginfo_t& info, pid_t program) {
 
 SignalScope::SignalScope() {
   sigfillset(&blocked_);
-  for (int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT}) sigdelset(&blocked_, own);
+  for (int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT})
+    sigdelset(&blocked_, own);
   pthread_sigmask(SIG_BLOCK, &blocked_, &original_);
   struct sigaction before;
   sigaction(SIGCHLD, nullptr, &before);
@@ -104,14 +107,19 @@ Result<pid_t> launch(const std::string& path, const std::vector<std::string>& wo
   // Both ends close at exec: the pipe lives no longer than the attempt to start, and an end of file
   // without an error number means that the program is running.
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return fail(ErrorCode::kSystem, std::string("pipe: ") + strerror(errno));
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    return fail(ErrorCode::kSystem, std::string("pipe: ") + strerror(errno));
   std::vector<std::string> shell = words;
   shell.insert(shell.begin(), "sh");
   shell[1] = path;
   auto word_pointers = pointers(words), shell_pointers = pointers(shell);
   auto environment_pointers = pointers(environment);
-  ChildPlan plan = {path.c_str(), word_pointers.data(), shell_pointers.data(),
-                    environment_pointers.data(), &signals, ends[1]};
+  ChildPlan plan = {path.c_str(),
+                    word_pointers.data(),
+                    shell_pointers.data(),
+                    environment_pointers.data(),
+                    &signals,
+                    ends[1]};
   pid_t pid = fork();
   if (pid == 0) become_program(plan);
   int fork_error = errno;
@@ -139,7 +147,8 @@ int wait_for_program(pid_t program, const SignalScope& signals) {
     pid_t changed = waitpid(program, &status, WNOHANG | WUNTRACED);
     if (changed == program && !WIFSTOPPED(status)) return status;
     if (changed == program && stops_the_job(WSTOPSIG(status))) stop_with(WSTOPSIG(status));
-    if (changed < 0 && errno == ECHILD) return W_EXITCODE(1, 0);  // cannot be; better than to wait forever
+    if (changed < 0 && errno == ECHILD)
+      return W_EXITCODE(1, 0);  // cannot be; better than to wait forever
     // SIGCHLD ends the wait; the time limit is only for one that got lost.
     timespec limit = {.tv_sec = 0, .tv_nsec = 250'000'000};
     siginfo_t info = {};

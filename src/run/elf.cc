@@ -85,7 +85,8 @@ bool read_segments(int fd, const Elf64_Ehdr& header, ElfFacts* facts) {
   if (header.e_phnum == 0) return true;
   if (header.e_phentsize != sizeof(Elf64_Phdr) || header.e_phnum > kMaxProgramHeaders) return false;
   std::vector<Elf64_Phdr> segments(header.e_phnum);
-  if (!read_at(fd, header.e_phoff, segments.data(), segments.size() * sizeof(Elf64_Phdr))) return false;
+  if (!read_at(fd, header.e_phoff, segments.data(), segments.size() * sizeof(Elf64_Phdr)))
+    return false;
   bool whole = true;
   for (const Elf64_Phdr& s : segments) {
     if (s.p_type == PT_INTERP) {
@@ -116,12 +117,13 @@ uint16_t own_elf_machine() {
 
 std::optional<ElfFacts> read_elf_facts(int fd) {
   unsigned char ident[EI_NIDENT] = {};
-  if (!read_at(fd, 0, ident, sizeof ident) || memcmp(ident, ELFMAG, SELFMAG) != 0) return std::nullopt;
+  if (!read_at(fd, 0, ident, sizeof ident) || memcmp(ident, ELFMAG, SELFMAG) != 0)
+    return std::nullopt;
   ElfFacts facts;
   facts.is_64_bit = ident[EI_CLASS] == ELFCLASS64;
   Elf64_Ehdr header = {};
-  // e_machine is at the same place in both classes, in the file's own byte order; a big-endian number
-  // read as little-endian is a machine that does not exist, hence foreign.
+  // e_machine is at the same place in both classes, in the file's own byte order; a big-endian
+  // number read as little-endian is a machine that does not exist, hence foreign.
   if (!read_at(fd, offsetof(Elf64_Ehdr, e_machine), &facts.machine, sizeof facts.machine)) {
     facts.damaged = true;
     return facts;

@@ -11,11 +11,11 @@ namespace gpumemprof {
 
 struct ElfFacts {
   bool is_64_bit = false;
-  uint16_t machine = 0;  ///< EM_X86_64, EM_AARCH64, …
-  bool damaged = false;  ///< a table lies outside the file; what follows is then incomplete
-  std::string interpreter;          ///< PT_INTERP; empty for static programs and libraries
-  std::string soname;               ///< DT_SONAME
-  std::vector<std::string> needed;  ///< DT_NEEDED
+  uint16_t machine = 0;     ///< EM_X86_64, EM_AARCH64, …
+  bool damaged = false;     ///< a table lies outside the file; what follows is then incomplete
+  std::string interpreter;  ///< PT_INTERP; empty for static programs and libraries
+  std::string soname;       ///< DT_SONAME
+  std::vector<std::string> needed;             ///< DT_NEEDED
   std::vector<std::string> sanitizer_symbols;  ///< of the sanitizers' entry points, those it names
 };
 

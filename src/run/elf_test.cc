@@ -79,7 +79,9 @@ TEST(Elf, ThisTestIsADynamicProgramForThisMachine) {
 TEST(Elf, OtherFilesAreNoElf) {
   EXPECT_FALSE(facts_of(""));
   EXPECT_FALSE(facts_of("#!/bin/sh\n"));
-  EXPECT_FALSE(facts_of("\x7f" "ELF"));
+  EXPECT_FALSE(
+      facts_of("\x7f"
+               "ELF"));
 }
 
 TEST(Elf, TruncatedAnywhereIsNeverTakenForWhole) {

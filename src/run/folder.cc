@@ -59,7 +59,8 @@ std::optional<Contents> look_into(const std::string& folder) {
 }
 
 Status make_parents(const std::string& path) {
-  for (size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {
+  for (size_t slash = path.find('/', 1); slash != std::string::npos;
+       slash = path.find('/', slash + 1)) {
     std::string parent = path.substr(0, slash);
     struct stat st;
     if (stat(parent.c_str(), &st) == 0 && S_ISDIR(st.st_mode)) continue;
@@ -72,7 +73,8 @@ Status make_parents(const std::string& path) {
 
 }  // namespace
 
-std::string default_folder_name(const std::vector<std::string>& command, int64_t unix_seconds, int pid) {
+std::string default_folder_name(const std::vector<std::string>& command, int64_t unix_seconds,
+                                int pid) {
   std::string name;
   for (char c : what_runs(command).substr(0, kMaxNameBytes)) {
     if (isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-') name += c;
@@ -102,7 +104,8 @@ Result<std::string> prepare_folder(const std::string& folder) {
     auto contents = look_into(path);
     if (!contents) return fail(ErrorCode::kUsage, path + ": cannot be read: " + strerror(errno));
     if (!contents->empty && !contents->ours) {
-      return fail(ErrorCode::kUsage, path + ": holds files that are no recording: name a new folder");
+      return fail(ErrorCode::kUsage,
+                  path + ": holds files that are no recording: name a new folder");
     }
   }
   char* real = realpath(path.c_str(), nullptr);
@@ -118,7 +121,8 @@ Result<std::string> prepare_folder(const std::string& folder) {
 Result<bool> is_recording_folder(const std::string& folder) {
   auto contents = look_into(folder);
   if (contents) return contents->ours;
-  return fail(ErrorCode::kNotFound, errno == ENOTDIR ? "is a file, not a recording's folder" : strerror(errno));
+  return fail(ErrorCode::kNotFound,
+              errno == ENOTDIR ? "is a file, not a recording's folder" : strerror(errno));
 }
 
 std::vector<std::string> recorded_files(const std::string& folder) {

@@ -8,13 +8,14 @@
 
 namespace gpumemprof {
 
-/// "gpumemprof-train-20240131-235959-1234": after the script where the command is an interpreter with
-/// one, else after the command. Only letters, digits, '.', '_' and '-' of the name are kept.
-std::string default_folder_name(const std::vector<std::string>& command, int64_t unix_seconds, int pid);
+/// "gpumemprof-train-20240131-235959-1234": after the script where the command is an interpreter
+/// with one, else after the command. Only letters, digits, '.', '_' and '-' of the name are kept.
+std::string default_folder_name(const std::vector<std::string>& command, int64_t unix_seconds,
+                                int pid);
 
-/// Makes the folder (0700, parents as mkdir -p), or accepts one that is empty or already a recording:
-/// several ranks may share one. The answer is its absolute path.
-/// Errors: kUsage with one line where it is a file, holds something else or cannot be made.
+/// Makes the folder (0700, parents as mkdir -p), or accepts one that is empty or already a
+/// recording: several ranks may share one. The answer is its absolute path. Errors: kUsage with one
+/// line where it is a file, holds something else or cannot be made.
 Result<std::string> prepare_folder(const std::string& folder);
 
 /// True where the folder holds a meta.json or .gmp file. Errors: kNotFound where it is no folder.

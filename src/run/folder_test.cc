@@ -43,7 +43,9 @@ class FolderTest : public testing::Test {
     folder_ = fs::canonical(mkdtemp(pattern.data()));
   }
   void TearDown() override { fs::remove_all(folder_); }
-  nlohmann::json read(const std::string& path) { return nlohmann::json::parse(std::ifstream(path)); }
+  nlohmann::json read(const std::string& path) {
+    return nlohmann::json::parse(std::ifstream(path));
+  }
   std::string folder_;
 };
 
@@ -63,7 +65,8 @@ TEST_F(FolderTest, AnEmptyFolderOrARecordingIsAccepted) {
 
 TEST_F(FolderTest, AnythingElseIsRefused) {
   std::ofstream(folder_ + "/thesis.tex") << "x";
-  for (std::string path : {folder_, folder_ + "/thesis.tex", folder_ + "/thesis.tex/a", std::string()}) {
+  for (std::string path :
+       {folder_, folder_ + "/thesis.tex", folder_ + "/thesis.tex/a", std::string()}) {
     auto made = prepare_folder(path);
     ASSERT_FALSE(made) << path;
     EXPECT_EQ(made.error().code, ErrorCode::kUsage);
@@ -83,7 +86,8 @@ TEST_F(FolderTest, EachRunHasItsOwnMetaFile) {
   EXPECT_EQ(third->path(), folder_ + "/meta.22.1.json");
   EXPECT_EQ(read(first->path())["command"][0], "one");
   EXPECT_EQ(read(third->path())["command"][0], "three");
-  EXPECT_EQ(fs::status(first->path()).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  EXPECT_EQ(fs::status(first->path()).permissions(),
+            fs::perms::owner_read | fs::perms::owner_write);
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 3);  // nothing temporary is left
 }
 
@@ -105,14 +109,16 @@ TEST_F(FolderTest, TheEndOfTheRunIsAddedInPlace) {
 }
 
 TEST(Meta, OnlyAllowedVariablesAreWritten) {
-  for (const char* name : {"CUDA_VISIBLE_DEVICES", "NCCL_DEBUG", "TF_GPU_ALLOCATOR", "LOCAL_RANK"}) {
+  for (const char* name :
+       {"CUDA_VISIBLE_DEVICES", "NCCL_DEBUG", "TF_GPU_ALLOCATOR", "LOCAL_RANK"}) {
     EXPECT_TRUE(is_allowed_environment_name(name)) << name;
   }
   for (const char* name : {"HOME", "AWS_SECRET_ACCESS_KEY", "TF_VAR_db", "NCCL_AUTH", "JAX_token",
                            "CUDA_VISIBLE_DEVICES_X", "XLA", ""}) {
     EXPECT_FALSE(is_allowed_environment_name(name)) << name;
   }
-  auto json = nlohmann::json::parse(meta_json({.environment = {"HOME=/h", "RANK=3", "XLA_FLAGS=a=b", "odd"}}));
+  auto json = nlohmann::json::parse(
+      meta_json({.environment = {"HOME=/h", "RANK=3", "XLA_FLAGS=a=b", "odd"}}));
   EXPECT_EQ(json["environment"], nlohmann::json({{"RANK", "3"}, {"XLA_FLAGS", "a=b"}}));
 }
 

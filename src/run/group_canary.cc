@@ -68,7 +68,8 @@ void GroupCanary::stop() {
 
 bool GroupCanary::also_got(int signal) {
   if (pid_ <= 0) return false;
-  // One system call sends to all of a group; on another CPU we may be awake before it has come around.
+  // One system call sends to all of a group; on another CPU we may be awake before it has come
+  // around.
   timespec moment = {.tv_sec = 0, .tv_nsec = 2'000'000};
   nanosleep(&moment, nullptr);
   if (!(pending_signals(pid_) & (uint64_t{1} << (signal - 1)))) return false;

@@ -42,7 +42,8 @@ void Housekeeper::work() {
   sched_setscheduler(0, SCHED_IDLE, &idle);
   auto next_seal = Clock::now() + kPeriod;
   auto next_look = Clock::now() + kFirstLook;
-  auto look_period = kFirstLook;  // doubles: what lives shortly is seen too, what lives long costs little
+  auto look_period =
+      kFirstLook;  // doubles: what lives shortly is seen too, what lives long costs little
   std::unique_lock lock(mutex_);
   thread_id_ = gettid();
   while (!wake_.wait_until(lock, std::min(next_seal, next_look), [this] { return stopping_; })) {

@@ -1,4 +1,5 @@
-// The work beside the running program, in a thread of the parent that only takes CPU time nobody wants.
+// The work beside the running program, in a thread of the parent that only takes CPU time nobody
+// wants.
 #pragma once
 
 #include <condition_variable>
@@ -10,10 +11,10 @@
 
 namespace gpumemprof {
 
-/// Seals about twice a second and looks for unrecorded processes about once a second. A thread, so that
-/// the main one passes signals on at once, and so that the low priority ends with the program: a process
-/// without privileges cannot raise its own again.
-/// `sealer` and `watcher` belong to the thread until stop() has returned.
+/// Seals about twice a second and looks for unrecorded processes about once a second. A thread, so
+/// that the main one passes signals on at once, and so that the low priority ends with the program:
+/// a process without privileges cannot raise its own again. `sealer` and `watcher` belong to the
+/// thread until stop() has returned.
 class Housekeeper {
  public:
   Housekeeper(FolderSealer* sealer, DescendantWatcher* watcher);

@@ -22,14 +22,23 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kMaxNames = 100'000;
 
-constexpr std::array<std::string_view, 14> kAllowedNames = {
-    "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "PYTORCH_CUDA_ALLOC_CONF",
-    "PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING",
-    "CUBLAS_WORKSPACE_CONFIG", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "RANK", "LOCAL_RANK", "WORLD_SIZE",
-    "LOCAL_WORLD_SIZE"};
+constexpr std::array<std::string_view, 14> kAllowedNames = {"CUDA_VISIBLE_DEVICES",
+                                                            "HIP_VISIBLE_DEVICES",
+                                                            "ROCR_VISIBLE_DEVICES",
+                                                            "PYTORCH_CUDA_ALLOC_CONF",
+                                                            "PYTORCH_ALLOC_CONF",
+                                                            "PYTORCH_HIP_ALLOC_CONF",
+                                                            "PYTORCH_NO_CUDA_MEMORY_CACHING",
+                                                            "CUBLAS_WORKSPACE_CONFIG",
+                                                            "OMP_NUM_THREADS",
+                                                            "MKL_NUM_THREADS",
+                                                            "RANK",
+                                                            "LOCAL_RANK",
+                                                            "WORLD_SIZE",
+                                                            "LOCAL_WORLD_SIZE"};
 constexpr std::array<std::string_view, 4> kAllowedPrefixes = {"NCCL_", "TF_", "XLA_", "JAX_"};
-// TF_VAR_* and TF_CLI_* belong to another tool and do carry credentials; a name that says it holds one
-// stays out of every family.
+// TF_VAR_* and TF_CLI_* belong to another tool and do carry credentials; a name that says it holds
+// one stays out of every family.
 constexpr std::array<std::string_view, 8> kRefusedWords = {
     "KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL", "AUTH", "TF_VAR_", "TF_CLI_"};
 
@@ -133,7 +142,8 @@ std::string meta_json(const RunMeta& meta) {
   }
   json["not_recorded"] = Json::array();
   for (const NotRecorded& one : meta.not_recorded) {
-    json["not_recorded"].push_back({{"pid", one.pid}, {"command", one.command}, {"reason", one.reason}});
+    json["not_recorded"].push_back(
+        {{"pid", one.pid}, {"command", one.command}, {"reason", one.reason}});
   }
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }
@@ -149,8 +159,9 @@ Result<MetaFile> MetaFile::create(const std::string& folder, const RunMeta& meta
   }
   for (int attempt = 0; attempt < kMaxNames; ++attempt) {
     file.path_ = folder + '/' + own_name(attempt, meta.run_pid);
-    // O_EXCL claims the name on every file system (RENAME_NOREPLACE and link are refused by some); the
-    // moment between claim and rename shows an empty file, which readers of meta.json must bear.
+    // O_EXCL claims the name on every file system (RENAME_NOREPLACE and link are refused by some);
+    // the moment between claim and rename shows an empty file, which readers of meta.json must
+    // bear.
     int fd = open(file.path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0 && errno == EEXIST) continue;
     if (fd < 0) break;

@@ -46,7 +46,8 @@ std::string meta_json(const RunMeta& meta);
 /// The file, claimed for one run: meta.json, or meta.PID.json where another run has that already.
 class MetaFile {
  public:
-  /// Writes `meta` to a name that nobody has (0600). Errors: kUsage, one line: the folder cannot be written.
+  /// Writes `meta` to a name that nobody has (0600). Errors: kUsage, one line: the folder cannot be
+  /// written.
   static Result<MetaFile> create(const std::string& folder, const RunMeta& meta);
   /// Replaces the content in one step: a reader sees the old or the new one. Errors: kSystem.
   Status rewrite(const RunMeta& meta) const;

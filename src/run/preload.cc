@@ -53,9 +53,10 @@ Result<std::string> find_probe(const char* override_path, const std::string& exe
     std::string path = folder + place + kProbeLibrary;
     if (is_readable_file(path)) return absolute(path);
   }
-  return fail(ErrorCode::kSystem, std::string(kProbeLibrary) + ": not found in " + folder +
-                                      ", ../lib or ../lib/gpumemprof: install it again, or name it in "
-                                      "GPUMEMPROF_PROBE");
+  return fail(ErrorCode::kSystem,
+              std::string(kProbeLibrary) + ": not found in " + folder +
+                  ", ../lib or ../lib/gpumemprof: install it again, or name it in "
+                  "GPUMEMPROF_PROBE");
 }
 
 bool path_needs_alias(const std::string& path) {
@@ -70,7 +71,8 @@ Result<ProbePath> ProbePath::make(const std::string& probe) {
   std::string base = tmp && *tmp == '/' && !path_needs_alias(tmp) ? tmp : "/tmp";
   std::string folder = base + "/gpumemprof-XXXXXX";
   if (!mkdtemp(folder.data())) {
-    return fail(ErrorCode::kSystem, base + ": cannot make a folder for the probe: " + strerror(errno));
+    return fail(ErrorCode::kSystem,
+                base + ": cannot make a folder for the probe: " + strerror(errno));
   }
   result.folder_ = folder;
   result.path_ = folder + '/' + kProbeLibrary;

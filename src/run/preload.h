@@ -12,16 +12,16 @@ namespace gpumemprof {
 
 inline constexpr const char* kProbeLibrary = "libgpumemprof_probe.so";
 
-/// Where the probe is: $GPUMEMPROF_PROBE, else beside the executable, in ../lib or ../lib/gpumemprof.
-/// Errors: kSystem with one line that names what was tried.
+/// Where the probe is: $GPUMEMPROF_PROBE, else beside the executable, in ../lib or
+/// ../lib/gpumemprof. Errors: kSystem with one line that names what was tried.
 Result<std::string> find_probe(const char* override_path, const std::string& executable);
 
 /// True where the loader would read the path as something else: LD_PRELOAD is split at spaces and
 /// colons, and "$ORIGIN" and its like are replaced.
 bool path_needs_alias(const std::string& path);
 
-/// A path of the probe that LD_PRELOAD can hold: the path itself or, where that has a space, a colon
-/// or a dollar sign, a link in a private folder (0700) that lives as long as this object.
+/// A path of the probe that LD_PRELOAD can hold: the path itself or, where that has a space, a
+/// colon or a dollar sign, a link in a private folder (0700) that lives as long as this object.
 class ProbePath {
  public:
   /// Errors: kSystem where the link cannot be made.
@@ -30,8 +30,8 @@ class ProbePath {
   ProbePath& operator=(ProbePath&&) = delete;
   ~ProbePath();
   const std::string& path() const { return path_; }
-  /// Leaves the link behind: a process that still runs may start others with the same LD_PRELOAD, and
-  /// the loader would complain on their stderr.
+  /// Leaves the link behind: a process that still runs may start others with the same LD_PRELOAD,
+  /// and the loader would complain on their stderr.
   void keep() { folder_.clear(); }
 
  private:

@@ -23,9 +23,10 @@ TEST(ProbeEnvironment, AddsWhatTheProbeReadsAndKeepsTheRest) {
                           "GPUMEMPROF_STACKS=python"));
   ProbeSettings all = kPlain;
   all.stacks = "both", all.free_stacks = true, all.record_cpu = false, all.max_disk_bytes = 4096;
-  EXPECT_THAT(probe_environment({}, all),
-              ElementsAre("LD_PRELOAD=/lib/probe.so", "GPUMEMPROF_DIR=/data/run", "GPUMEMPROF_STACKS=both",
-                          "GPUMEMPROF_FREE_STACKS=1", "GPUMEMPROF_NO_CPU=1", "GPUMEMPROF_MAX_DISK=4096"));
+  EXPECT_THAT(
+      probe_environment({}, all),
+      ElementsAre("LD_PRELOAD=/lib/probe.so", "GPUMEMPROF_DIR=/data/run", "GPUMEMPROF_STACKS=both",
+                  "GPUMEMPROF_FREE_STACKS=1", "GPUMEMPROF_NO_CPU=1", "GPUMEMPROF_MAX_DISK=4096"));
 }
 
 TEST(ProbeEnvironment, LibrariesThatWerePreloadedStayFirst) {
@@ -37,7 +38,8 @@ TEST(ProbeEnvironment, LibrariesThatWerePreloadedStayFirst) {
 }
 
 TEST(ProbeEnvironment, ARunInsideARunIsNotTwice) {
-  auto outer = probe_environment({}, {.library = "/lib/probe.so", .folder = "/outer", .record_cpu = false});
+  auto outer =
+      probe_environment({}, {.library = "/lib/probe.so", .folder = "/outer", .record_cpu = false});
   auto inner = probe_environment(outer, kPlain);
   EXPECT_THAT(inner, ElementsAre("LD_PRELOAD=/lib/probe.so", "GPUMEMPROF_DIR=/data/run",
                                  "GPUMEMPROF_STACKS=python"));
@@ -102,7 +104,9 @@ TEST_F(PreloadTest, AKeptLinkStays) {
   ASSERT_TRUE(path);
   std::string link = path->path();
   path->keep();
-  { ProbePath gone = std::move(*path); }
+  {
+    ProbePath gone = std::move(*path);
+  }
   EXPECT_TRUE(fs::is_symlink(link));
   fs::remove_all(fs::path(link).parent_path());
 }

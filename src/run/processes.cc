@@ -49,7 +49,8 @@ std::string in_proc(const std::string& proc, int pid, const char* name) {
 
 bool is_torch_library(std::string_view path) {
   std::string_view file = path.substr(path.rfind('/') + 1);
-  if (file.starts_with("libtorch") || file.starts_with("libc10")) return file.find(".so") != file.npos;
+  if (file.starts_with("libtorch") || file.starts_with("libc10"))
+    return file.find(".so") != file.npos;
   // A build with everything inside its Python module has no library of its own.
   return file.starts_with("_C.") && path.ends_with(".so") && path.find("/torch/") != path.npos;
 }
@@ -137,7 +138,8 @@ int innermost_pid(const std::string& proc, int pid) {
   std::string_view line = std::string_view(text).substr(begin + 1);
   line = line.substr(0, line.find('\n'));
   int inner = pid;
-  if (size_t last = line.find_last_of("\t "); last != line.npos) number(line.substr(last + 1), &inner);
+  if (size_t last = line.find_last_of("\t "); last != line.npos)
+    number(line.substr(last + 1), &inner);
   return inner;
 }
 

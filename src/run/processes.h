@@ -1,5 +1,5 @@
-// What /proc says about processes. Everything here may vanish between two calls; then there is nothing
-// to answer, which is no error.
+// What /proc says about processes. Everything here may vanish between two calls; then there is
+// nothing to answer, which is no error.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace gpumemprof {
 
-/// A PID alone may come back; with its start time it names a process for good (until the next boot).
+/// A PID alone may come back; with its start time it names a process for good (until the next
+/// boot).
 struct ProcessId {
   int pid = 0;
   uint64_t start_ticks = 0;

@@ -17,8 +17,8 @@
 namespace gpumemprof {
 namespace {
 
-constexpr int kMaxScriptLevels = 4;        // the kernel's own limit
-constexpr size_t kScriptLineBytes = 256;   // BINPRM_BUF_SIZE
+constexpr int kMaxScriptLevels = 4;       // the kernel's own limit
+constexpr size_t kScriptLineBytes = 256;  // BINPRM_BUF_SIZE
 
 bool is_executable_file(const std::string& path) {
   struct stat st;
@@ -65,9 +65,13 @@ bool starts_in_secure_mode(int fd, const std::string& path, const Caller& caller
 }
 
 std::string sanitizer_of(const ElfFacts& elf) {
-  static constexpr std::array<std::pair<const char*, const char*>, 6> kRuntimes = {{
-      {"asan", "AddressSanitizer"}, {"tsan", "ThreadSanitizer"}, {"msan", "MemorySanitizer"},
-      {"ubsan", "UndefinedBehaviorSanitizer"}, {"lsan", "LeakSanitizer"}, {"hwasan", "HWAddressSanitizer"}}};
+  static constexpr std::array<std::pair<const char*, const char*>, 6> kRuntimes = {
+      {{"asan", "AddressSanitizer"},
+       {"tsan", "ThreadSanitizer"},
+       {"msan", "MemorySanitizer"},
+       {"ubsan", "UndefinedBehaviorSanitizer"},
+       {"lsan", "LeakSanitizer"},
+       {"hwasan", "HWAddressSanitizer"}}};
   for (auto [key, name] : kRuntimes) {
     std::string gcc_library = std::string("lib") + key + ".so";
     std::string clang_library = std::string("libclang_rt.") + key;
@@ -75,7 +79,8 @@ std::string sanitizer_of(const ElfFacts& elf) {
     for (const std::string& library : elf.needed) {
       if (library.starts_with(gcc_library) || library.starts_with(clang_library)) return name;
     }
-    if (std::ranges::find(elf.sanitizer_symbols, symbol) != elf.sanitizer_symbols.end()) return name;
+    if (std::ranges::find(elf.sanitizer_symbols, symbol) != elf.sanitizer_symbols.end())
+      return name;
   }
   return {};
 }
@@ -99,8 +104,8 @@ void judge_elf(const ElfFacts& elf, Program* program) {
   }
 }
 
-Status inspect_file(const std::string& path, const std::string& search_path,
-                          const Caller& caller, int level, Program* program) {
+Status inspect_file(const std::string& path, const std::string& search_path, const Caller& caller,
+                    int level, Program* program) {
   int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return {};  // execute permission alone: nothing to see, so nothing to say
   std::string first(kScriptLineBytes, '\0');
@@ -110,7 +115,8 @@ Status inspect_file(const std::string& path, const std::string& search_path,
   if (elf) {
     judge_elf(*elf, program);
     if (program->unrecordable.empty() && starts_in_secure_mode(fd, path, caller)) {
-      program->unrecordable = "a program that runs with other rights (setuid, setgid or file capabilities)";
+      program->unrecordable =
+          "a program that runs with other rights (setuid, setgid or file capabilities)";
     }
   }
   close(fd);
@@ -122,7 +128,8 @@ Status inspect_file(const std::string& path, const std::string& search_path,
     // What follows `env` may be an option's value that looks like a program: env itself will tell.
     if (!found && i > 0) break;
     if (!found) {
-      return fail(ErrorCode::kNotFound, path + ": its interpreter cannot be run: " + found.error().message);
+      return fail(ErrorCode::kNotFound,
+                  path + ": its interpreter cannot be run: " + found.error().message);
     }
     if (auto status = inspect_file(*found, search_path, caller, level + 1, program); !status) {
       return status;
@@ -140,7 +147,8 @@ Caller current_caller() {
 
 std::vector<std::string> script_interpreters(std::string_view first_bytes) {
   if (!first_bytes.starts_with("#!")) return {};
-  std::string_view line = first_bytes.substr(2, std::min(first_bytes.find('\n'), first_bytes.size()) - 2);
+  std::string_view line =
+      first_bytes.substr(2, std::min(first_bytes.find('\n'), first_bytes.size()) - 2);
   line = line.substr(0, line.find('\0'));
   std::vector<std::string> words;
   for (size_t i = 0; i < line.size();) {

@@ -1,4 +1,5 @@
-// Looks at a program before it is started: which file will run, and can the probe be loaded into it.
+// Looks at a program before it is started: which file will run, and can the probe be loaded into
+// it.
 #pragma once
 
 #include <sys/types.h>
@@ -22,9 +23,11 @@ Caller current_caller();
 
 struct Program {
   std::string path;  ///< what is executed: PATH searched as execvp does
-  /// Why the probe cannot be in it, to be read after "NAME is " ("a 32-bit program"). Empty where it can.
+  /// Why the probe cannot be in it, to be read after "NAME is " ("a 32-bit program"). Empty where
+  /// it can.
   std::string unrecordable;
-  /// The probe cannot be in it but may be in what it starts (a static launcher), so LD_PRELOAD is set.
+  /// The probe cannot be in it but may be in what it starts (a static launcher), so LD_PRELOAD is
+  /// set.
   bool children_recordable = false;
 };
 

@@ -62,7 +62,8 @@ class ProgramTest : public testing::Test {
 TEST(ScriptInterpreters, AreTheWordsThatWillRun) {
   EXPECT_THAT(script_interpreters("#!/bin/sh\necho"), ElementsAre("/bin/sh"));
   EXPECT_THAT(script_interpreters("#! /usr/bin/python3 -u\n"), ElementsAre("/usr/bin/python3"));
-  EXPECT_THAT(script_interpreters("#!/usr/bin/env python3\n"), ElementsAre("/usr/bin/env", "python3"));
+  EXPECT_THAT(script_interpreters("#!/usr/bin/env python3\n"),
+              ElementsAre("/usr/bin/env", "python3"));
   EXPECT_THAT(script_interpreters("#!/usr/bin/env -S A=1 python3 -u\n"),
               ElementsAre("/usr/bin/env", "python3"));
   EXPECT_THAT(script_interpreters("#!"), IsEmpty());
@@ -82,8 +83,8 @@ TEST_F(ProgramTest, IsSearchedInPathInOrder) {
 
 TEST_F(ProgramTest, WhatCannotRunIsNotFound) {
   std::string plain = write("plain", "x", 0644);
-  for (const std::string& command : {std::string(), std::string("no-such-command"), folder_ + "/none",
-                                     folder_, plain}) {
+  for (const std::string& command :
+       {std::string(), std::string("no-such-command"), folder_ + "/none", folder_, plain}) {
     auto program = inspect_program(command, folder_, owner_);
     ASSERT_FALSE(program) << command;
     EXPECT_EQ(program.error().code, ErrorCode::kNotFound);
@@ -92,7 +93,8 @@ TEST_F(ProgramTest, WhatCannotRunIsNotFound) {
 
 TEST_F(ProgramTest, ForeignFilesAreNamedByTheirKind) {
   EXPECT_EQ(reason(write_elf("small", ELFCLASS32, EM_386), owner_), "a 32-bit program");
-  EXPECT_EQ(reason(write_elf("other", ELFCLASS64, EM_RISCV), owner_), "a program for another processor");
+  EXPECT_EQ(reason(write_elf("other", ELFCLASS64, EM_RISCV), owner_),
+            "a program for another processor");
 }
 
 TEST_F(ProgramTest, AScriptIsWhatItsInterpreterIs) {
@@ -119,7 +121,8 @@ TEST_F(ProgramTest, SetuidMattersOnlyWhereIdsChange) {
   restricted.no_new_privileges = true;
   EXPECT_EQ(reason(path, restricted), "");
   EXPECT_THAT(reason(copy_of_true(02755), nobody_), HasSubstr("setgid"));
-  EXPECT_EQ(reason(copy_of_true(02745), nobody_), "");  // without group execution: mandatory locking
+  EXPECT_EQ(reason(copy_of_true(02745), nobody_),
+            "");  // without group execution: mandatory locking
 }
 
 TEST_F(ProgramTest, ACallerWithTwoIdentitiesIsSecureModeForEveryProgram) {

@@ -45,7 +45,8 @@ std::vector<std::string> own_environment() {
 }
 
 void say_at_start(const RunOptions& options, const Program& program) {
-  std::string line = "gpumemprof: not recorded: " + options.command[0] + " is " + program.unrecordable;
+  std::string line =
+      "gpumemprof: not recorded: " + options.command[0] + " is " + program.unrecordable;
   if (program.children_recordable) line += "; what it starts is";
   line += '\n';
   [[maybe_unused]] ssize_t n = write(STDERR_FILENO, line.data(), line.size());
@@ -104,7 +105,8 @@ Result<Plan> prepare(const RunOptions& options) {
   int64_t start_unix_ns = now_unix_ns();
   plan.typed_folder = options.folder;
   if (plan.typed_folder.empty()) {
-    plan.typed_folder = default_folder_name(options.command, start_unix_ns / 1'000'000'000, getpid());
+    plan.typed_folder =
+        default_folder_name(options.command, start_unix_ns / 1'000'000'000, getpid());
   }
   auto folder = prepare_folder(plan.typed_folder);
   if (!folder) return std::unexpected(folder.error());
@@ -117,13 +119,13 @@ Result<Plan> prepare(const RunOptions& options) {
   }
   plan.meta_file.emplace(std::move(*meta_file));
   if (plan.probe) {
-    plan.environment = probe_environment(
-        plan.environment, {.library = plan.probe->path(),
-                           .folder = plan.folder,
-                           .stacks = options.stacks,
-                           .free_stacks = options.free_stacks,
-                           .record_cpu = options.record_cpu,
-                           .max_disk_bytes = options.max_disk_bytes});
+    plan.environment =
+        probe_environment(plan.environment, {.library = plan.probe->path(),
+                                             .folder = plan.folder,
+                                             .stacks = options.stacks,
+                                             .free_stacks = options.free_stacks,
+                                             .record_cpu = options.record_cpu,
+                                             .max_disk_bytes = options.max_disk_bytes});
   }
   return plan;
 }
@@ -151,7 +153,8 @@ Status run_and_watch(Plan* plan, FolderSealer* sealer, RunOutcome* outcome) {
   }
   watcher.root_ended();
   watcher.look();
-  // Before the sealing, which may take seconds: a second Ctrl-C then costs nothing that is not on disk.
+  // Before the sealing, which may take seconds: a second Ctrl-C then costs nothing that is not on
+  // disk.
   plan->meta.ended = true;
   plan->meta.end_unix_ns = now_unix_ns();
   plan->meta.wait_status = outcome->wait_status;
@@ -175,7 +178,8 @@ Result<RunOutcome> run_program(const RunOptions& options) {
     say_at_start(options, plan->program);
   }
   FolderSealer sealer(plan->folder, {.max_disk_bytes = options.max_disk_bytes});
-  if (auto ran = run_and_watch(&*plan, &sealer, &outcome); !ran) return std::unexpected(ran.error());
+  if (auto ran = run_and_watch(&*plan, &sealer, &outcome); !ran)
+    return std::unexpected(ran.error());
   note_failure(sealer.finish(), &outcome);
   outcome.has_files = !recorded_files(plan->folder).empty();
   return outcome;
@@ -184,7 +188,8 @@ Result<RunOutcome> run_program(const RunOptions& options) {
 std::string why_nothing_was_recorded(const RunOutcome& outcome) {
   if (!outcome.not_recorded.empty()) {
     const NotRecorded& first = outcome.not_recorded[0];
-    std::string text = "pid " + std::to_string(first.pid) + " (" + first.command + "): " + first.reason;
+    std::string text =
+        "pid " + std::to_string(first.pid) + " (" + first.command + "): " + first.reason;
     size_t others = outcome.not_recorded.size() - 1;
     return others == 0 ? text : text + "; and " + std::to_string(others) + " more in meta.json";
   }

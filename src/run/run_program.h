@@ -21,8 +21,8 @@ struct RunOptions {
 };
 
 struct RunOutcome {
-  int wait_status = 0;     ///< of the program, as waitpid gives it
-  std::string folder;      ///< as the user would type it
+  int wait_status = 0;       ///< of the program, as waitpid gives it
+  std::string folder;        ///< as the user would type it
   std::string unrecordable;  ///< "PROGRAM is …", empty where the probe could be in it
   bool has_files = false;    ///< at least one process wrote events
   bool torch_seen = false;
@@ -31,9 +31,9 @@ struct RunOutcome {
   std::vector<std::string> warnings;  ///< what failed on our side; never the program's concern
 };
 
-/// Runs the program and waits for it. On return the recording is sealed as far as its processes are gone.
-/// Errors: before the program starts; kUsage and kNotFound are the user's, kSystem is ours. Nothing was
-/// executed then, and a folder made for it is gone again.
+/// Runs the program and waits for it. On return the recording is sealed as far as its processes are
+/// gone. Errors: before the program starts; kUsage and kNotFound are the user's, kSystem is ours.
+/// Nothing was executed then, and a folder made for it is gone again.
 Result<RunOutcome> run_program(const RunOptions& options);
 
 /// Why nothing was recorded, as far as that is known: one sentence without a full stop.

@@ -18,7 +18,8 @@ DescendantWatcher::DescendantWatcher(int root, std::string folder, std::string p
 
 bool DescendantWatcher::is_recorded(const ProcessId& id, const Known& known) const {
   // HOST.PID.STARTTICKS[.N].gmp; a host's name may hold dots, so it is not taken apart.
-  std::string part = '.' + std::to_string(known.inner_pid) + '.' + std::to_string(id.start_ticks) + '.';
+  std::string part =
+      '.' + std::to_string(known.inner_pid) + '.' + std::to_string(id.start_ticks) + '.';
   return std::ranges::any_of(files_, [&](const std::string& f) { return f.find(part) != f.npos; });
 }
 
@@ -28,8 +29,8 @@ void DescendantWatcher::examine(const ProcessStat& stat, Known* known) {
     torch_seen_ = true;
     return;
   }
-  // Reading the mappings holds the process's own memory lock for a moment: only when its address space
-  // has changed since, which loading a library and exec both do.
+  // Reading the mappings holds the process's own memory lock for a moment: only when its address
+  // space has changed since, which loading a library and exec both do.
   if (known->virtual_bytes != stat.virtual_bytes) {
     Mappings now = read_mappings(proc_, stat.id.pid);
     if (!now.readable) {
@@ -99,7 +100,8 @@ void DescendantWatcher::judge(const ProcessId& id, const Known& known,
     reason = "started without LD_PRELOAD (sudo, env -i, a static or setuid launcher)";
   } else if (known.looks_with_torch > 1) {
     reason =
-        "PyTorch was loaded and no event arrived: no tensor was allocated, or the allocator's symbols were "
+        "PyTorch was loaded and no event arrived: no tensor was allocated, or the allocator's "
+        "symbols were "
         "not bound to the probe (-Bsymbolic or static build)";
   } else {
     return;  // seen once: most likely the moment between fork and exec

@@ -1,5 +1,5 @@
-// Finds the processes that a program starts and that load PyTorch without being recorded, so that the
-// summary can name them: there is never a silent empty recording.
+// Finds the processes that a program starts and that load PyTorch without being recorded, so that
+// the summary can name them: there is never a silent empty recording.
 #pragma once
 
 #include <cstdint>
@@ -61,7 +61,7 @@ class DescendantWatcher {
   std::string proc_;
   std::unordered_map<int, Known> known_;  // by pid; the living ones
   std::vector<Finished> finished_;        // gone, had torch
-  std::vector<std::string> files_;  // of the recording, at the last look
+  std::vector<std::string> files_;        // of the recording, at the last look
   std::string unreadable_command_;
   uint64_t look_number_ = 0;
   bool torch_seen_ = false;

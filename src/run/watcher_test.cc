@@ -62,10 +62,12 @@ class WatcherTest : public testing::Test {
     std::string base = proc_ + '/' + std::to_string(pid);
     fs::create_directory(base);
     std::ofstream(base + "/stat") << pid << " (python) S " << parent
-                                  << " 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 " << ticks << ' ' << bytes << " 1\n";
+                                  << " 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 " << ticks << ' '
+                                  << bytes << " 1\n";
     std::ofstream(base + "/maps") << "7f8-7f9 r--p 0 fe:00 1  /bin/python\n" << maps;
     std::ofstream(base + "/cmdline") << "python" << '\0' << "train.py" << '\0';
-    std::ofstream(base + "/status") << "Name:\tpython\nNSpid:\t" << pid << "\t" << pid % 1000 << "\nX:\t1\n";
+    std::ofstream(base + "/status")
+        << "Name:\tpython\nNSpid:\t" << pid << "\t" << pid % 1000 << "\nX:\t1\n";
   }
   void gone(int pid) { fs::remove_all(proc_ + '/' + std::to_string(pid)); }
   void recorded(const std::string& name) { std::ofstream(folder_ + '/' + name) << "x"; }

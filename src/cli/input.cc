@@ -1,0 +1,42 @@
+#include "cli/input.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "recording/open.h"
+#include "recording/seal.h"
+
+namespace gpumemprof {
+namespace {
+
+bool can_be_sealed(const std::string& folder) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(folder, error) || access(folder.c_str(), W_OK | X_OK) != 0) return false;
+  bool any = false;
+  for (auto it = std::filesystem::directory_iterator(folder, error);
+       !error && it != std::filesystem::directory_iterator(); it.increment(error)) {
+    const std::string path = it->path().string();
+    if (!path.ends_with(".gmp")) continue;
+    if (access(path.c_str(), W_OK) != 0 || writer_is_alive(path)) return false;
+    any = true;
+  }
+  return any && !error;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<EventSource>> open_input(const std::vector<std::string>& paths, bool seal) {
+  for (const std::string& path : paths) {
+    if (seal && can_be_sealed(path)) (void)FolderSealer(path, {}).finish();
+  }
+  return open_recording(paths);
+}
+
+std::string working_folder() {
+  std::error_code error;
+  std::string path = std::filesystem::current_path(error).string();
+  return error ? std::string() : path;
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,78 @@
+#include "cli/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/commands.h"
+
+namespace gpumemprof {
+namespace {
+
+bool is_same_file(const std::string& a, const std::string& b) {
+  struct stat first, second;
+  return stat(a.c_str(), &first) == 0 && stat(b.c_str(), &second) == 0 && first.st_dev == second.st_dev &&
+         first.st_ino == second.st_ino;
+}
+
+std::unexpected<Error> failed(const std::string& name) {
+  return fail(ErrorCode::kSystem, name + ": cannot write: " + strerror(errno));
+}
+
+}  // namespace
+
+Result<Output> Output::open(const std::string& path, const std::vector<std::string>& inputs) {
+  signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error to handle, as a full disk is
+  if (path.empty() || path == "-") {
+    struct stat st;
+    if (fstat(STDOUT_FILENO, &st) != 0) return failed("standard output");
+    return Output(STDOUT_FILENO, "standard output");
+  }
+  for (const std::string& input : inputs) {
+    if (is_same_file(path, input)) return fail(ErrorCode::kUsage, path + ": is the input; choose another --output");
+  }
+  if (path.ends_with(".gmp")) {
+    return fail(ErrorCode::kUsage, path + ": is the name of a recording; choose another --output");
+  }
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd < 0) return failed(path);
+  return Output(fd, path);
+}
+
+Output::Output(Output&& other) noexcept
+    : fd_(other.fd_), name_(std::move(other.name_)), reader_is_gone_(other.reader_is_gone_) {
+  other.fd_ = -1;
+}
+
+Output::~Output() { (void)close(); }
+
+Status Output::write(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t n = ::write(fd_, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) {
+      reader_is_gone_ = errno == EPIPE;
+      return failed(name_);
+    }
+    text.remove_prefix(static_cast<size_t>(n));
+  }
+  return {};
+}
+
+Status Output::close() {
+  const int fd = fd_;
+  fd_ = -1;
+  if (fd < 0 || fd == STDOUT_FILENO) return {};
+  if (::close(fd) != 0) return failed(name_);
+  return {};
+}
+
+int report_output_error(const Output& output, const Error& error) {
+  if (output.reader_is_gone()) return kExitToolFailed;
+  return report_error("", error);
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,39 @@
+// Where a command's result goes: standard output or a file, with every failure noticed.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+
+namespace gpumemprof {
+
+/// An open file, written without a buffer of its own: hand it large pieces. Not copyable.
+class Output {
+ public:
+  /// `path` empty or "-": standard output. Errors: kUsage where the path is one of `inputs` or a
+  /// recording, kSystem where it cannot be made.
+  static Result<Output> open(const std::string& path, const std::vector<std::string>& inputs);
+  Output(Output&& other) noexcept;
+  Output& operator=(Output&&) = delete;
+  ~Output();
+
+  /// Errors: kSystem; the message names the file.
+  Status write(std::string_view text);
+  /// Must be called for the last errors of the file system to be seen.
+  Status close();
+  /// True once the reader of a pipe has gone: no reason to complain, but not a success either.
+  bool reader_is_gone() const { return reader_is_gone_; }
+
+ private:
+  Output(int fd, std::string name) : fd_(fd), name_(std::move(name)) {}
+  int fd_;
+  std::string name_;
+  bool reader_is_gone_ = false;
+};
+
+/// The exit code for an error of writing to `output`; says it on stderr unless the pipe's reader left.
+int report_output_error(const Output& output, const Error& error);
+
+}  // namespace gpumemprof

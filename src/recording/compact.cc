@@ -1,0 +1,73 @@
+#include "recording/compact.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <errno.h>
+
+#include "recording/chunk_scan.h"
+
+namespace gpumemprof {
+
+using namespace format;
+
+namespace {
+
+bool is_kept(const ChunkRef& chunk) {
+  const uint16_t type = chunk.header.type;
+  return type != kRawEvents && type != kRawDefinitions && type != kStage;
+}
+
+Status copy_chunks(File& from, const FileIndex& index, File& to) {
+  uint64_t at = kPage;
+  for (const ChunkRef& chunk : index.chunks) {
+    if (!is_kept(chunk)) continue;
+    auto payload = read_chunk(from, chunk);
+    if (!payload) return std::unexpected(payload.error());
+    if (auto done = to.write_at(at, &chunk.header, sizeof(ChunkHeader)); !done) return done;
+    if (auto done = to.write_at(at + sizeof(ChunkHeader), payload->data(), payload->size()); !done) return done;
+    at += chunk.end() - chunk.offset;
+  }
+  std::string page(kPage, '\0');
+  if (auto got = from.read_at(0, page.data(), page.size()); !got) return std::unexpected(got.error());
+  memcpy(page.data() + kStateOffset + offsetof(FileState, next_offset), &at, sizeof(at));
+  const uint64_t none = 0;
+  memcpy(page.data() + kStateOffset + offsetof(FileState, reclaimed_bytes), &none, sizeof(none));
+  return to.write_at(0, page.data(), page.size());
+}
+
+}  // namespace
+
+Result<bool> compact_file(File& file) {
+  const std::string temporary = file.path() + ".tmp";
+  auto header = read_file_header(file);
+  if (!header) return std::unexpected(header.error());
+  FileIndex index;
+  if (auto done = scan_chunks(file, header->recording_id, &index); !done) return std::unexpected(done.error());
+  auto size = file.size();
+  if (!size) return std::unexpected(size.error());
+  uint64_t kept = kPage;
+  bool has_footer = false;
+  for (const ChunkRef& chunk : index.chunks) {
+    if (is_kept(chunk)) kept += chunk.end() - chunk.offset;
+    has_footer |= chunk.header.type == kFooter;
+  }
+  if (!has_footer) return fail(ErrorCode::kBadInput, file.path() + ": not finished");
+  if (kept > *size - *size / 5) return false;
+  auto to = open_file(temporary, FileMode::kCreate);
+  if (!to) return std::unexpected(to.error());
+  if (auto done = copy_chunks(file, index, **to); !done) {
+    unlink(temporary.c_str());
+    return std::unexpected(done.error());
+  }
+  if (rename(temporary.c_str(), file.path().c_str()) != 0) {
+    int error = errno;
+    unlink(temporary.c_str());
+    return fail(ErrorCode::kSystem, file.path() + ": cannot be replaced: " + strerror(error));
+  }
+  return true;
+}
+
+}  // namespace gpumemprof

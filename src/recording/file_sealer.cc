@@ -1,0 +1,242 @@
+#include "recording/file_sealer.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include <algorithm>
+
+#include "base/varint.h"
+#include "format/checksum.h"
+
+namespace gpumemprof {
+
+using namespace format;
+
+Result<std::unique_ptr<FileSealer>> FileSealer::open(File* file, FileSealOptions options) {
+  std::unique_ptr<FileSealer> self(new FileSealer(file, options));
+  if (auto done = self->load(); !done) return std::unexpected(done.error());
+  return self;
+}
+
+/// Everything is read from the file, so a sealer that begins again after its own death goes on exactly where
+/// the last whole chunk ended.
+Status FileSealer::load() {
+  auto header = read_file_header(*file_);
+  if (!header) return std::unexpected(header.error());
+  header_ = *header;
+  tables_ = std::make_unique<Tables>();
+  tables_->processes.emplace_back();
+  sealed_ = std::make_unique<SealedFile>(file_, tables_.get(), 0);
+  raw_ = std::make_unique<RawFile>(file_, header_, tables_.get(), 0, &sealed_->ids().thread_of_stream);
+  if (auto done = scan_chunks(*file_, header_.recording_id, &raw_->index()); !done) return done;
+  sealed_->take(raw_->index().chunks);
+  if (!sealed_->ids().are_the_same() || !sealed_->losses().damage.empty()) {
+    return fail(ErrorCode::kBadInput, file_->path() + ": its sealed part is damaged; left as it is");
+  }
+  for (const ChunkRef& chunk : raw_->index().chunks) own_[chunk.offset] = true;
+  const FileIds& ids = sealed_->ids();
+  defined_ = {static_cast<uint32_t>(ids.strings.size()), static_cast<uint32_t>(ids.frames.size()),
+              static_cast<uint32_t>(ids.stacks.size()), static_cast<uint32_t>(ids.threads.size()),
+              static_cast<uint32_t>(ids.devices.size())};
+  consumed_ = sealed_->consumed();
+  events_ = sealed_->events(), checkpoints_ = sealed_->checkpoints();
+  next_sequence_ = sealed_->next_sequence();
+  next_event_ = sealed_->event_count();
+  state_ = std::make_unique<LiveState>(sealed_->state_before() ? *sealed_->state_before() : LiveState{});
+  EventBatch batch;
+  for (const ChunkRef& chunk : events_) {
+    if (auto done = sealed_->read_events(chunk, &batch); !done) return done;
+    batch.first_event = chunk.header.first_ordinal;
+    state_->apply(batch);
+  }
+  return {};
+}
+
+Result<ChunkRef> FileSealer::write(ChunkHeader header, const std::string& payload) {
+  header.sequence = next_sequence_;
+  auto chunk = writer_->write(header, payload);
+  if (!chunk) return chunk;
+  ++next_sequence_;
+  own_[chunk->offset] = true;
+  return chunk;
+}
+
+Status FileSealer::write_definitions() {
+  DefinedSoFar upto = defined_;
+  std::string payload = encode_definitions(*tables_, sealed_->ids().thread_of_stream, &upto);
+  if (payload.empty()) return {};
+  ChunkHeader header{};
+  header.type = kSealedDefinitions;
+  if (auto chunk = write(header, payload); !chunk) return std::unexpected(chunk.error());
+  defined_ = upto;
+  return {};
+}
+
+Status FileSealer::write_events(EventBatch* batch, const ConsumedTable& consumed) {
+  if (auto done = write_definitions(); !done) return done;
+  std::string payload;
+  put_consumed(&payload, consumed);
+  encoder_.encode(*batch, &payload);
+  ChunkHeader header{};
+  header.type = kSealedEvents;
+  header.count = static_cast<uint32_t>(batch->size());
+  header.first_ordinal = next_event_;
+  header.time_first_ns = batch->time_ns.front(), header.time_last_ns = batch->time_ns.back();
+  auto chunk = write(header, payload);
+  if (!chunk) return std::unexpected(chunk.error());
+  events_.push_back(*chunk);
+  for (const auto& [stream, list] : consumed) {
+    for (const Interval& i : list) add_interval(&consumed_[stream], i);
+  }
+  batch->first_event = next_event_;
+  next_event_ += batch->size(), events_sealed_ += batch->size();
+  state_->apply(*batch);
+  since_checkpoint_ += batch->size() * sizeof(RawEvent);
+  if (options_.checkpoint_bytes != 0 && since_checkpoint_ >= options_.checkpoint_bytes) return write_checkpoint();
+  return {};
+}
+
+Status FileSealer::write_checkpoint() {
+  std::string payload, body;
+  put_consumed(&payload, consumed_);
+  state_->serialise(&body);
+  put_compressed(&payload, body);
+  ChunkHeader header{};
+  header.type = kCheckpoint;
+  header.first_ordinal = next_event_;
+  auto chunk = write(header, payload);
+  if (!chunk) return std::unexpected(chunk.error());
+  checkpoints_.push_back(*chunk);
+  since_checkpoint_ = 0;
+  return {};
+}
+
+/// What the last batch took from each lane. Gaps between chunks are not taken: they stay missing.
+ConsumedTable FileSealer::newly_consumed(Merger* merger) {
+  ConsumedTable table;
+  for (size_t i = 0; i < merger->lane_count(); ++i) {
+    const auto& lane = static_cast<const RawLane&>(merger->lane(i));
+    const uint64_t from = lane_position_[i], to = lane.ordinal_after(merger->taken(i));
+    if (to <= from) continue;
+    lane_position_[i] = to;
+    for (Interval source : sources_of(lane.stream())) {
+      source.from = std::max(source.from, from), source.to = std::min(source.to, to);
+      if (source.from < source.to) add_interval(&table[lane.stream().id], source);
+    }
+  }
+  return table;
+}
+
+Status FileSealer::seal_until(uint64_t end_time_ns) {
+  if (auto done = raw_->refresh(); !done) return done;
+  for (const ChunkRef& chunk : raw_->index().chunks) {
+    const uint16_t type = chunk.header.type;
+    bool sealed = type == kSealedEvents || type == kSealedDefinitions || type == kCheckpoint || type == kFooter;
+    if (!sealed || own_.contains(chunk.offset)) continue;
+    if (auto done = load(); !done) return done;  // another sealer was here: begin again from the file
+    if (auto done = raw_->refresh(); !done) return done;
+    break;
+  }
+  Merger merger;
+  lane_position_.clear();
+  for (auto& [id, stream] : raw_->streams()) {
+    stream.consumed = consumed_[id];
+    merger.add(std::make_unique<RawLane>(file_, &stream, 0, &raw_->losses()));
+    lane_position_.push_back(0);
+  }
+  EventBatch batch;
+  while (merger.next(&batch, end_time_ns)) {
+    if (auto done = write_events(&batch, newly_consumed(&merger)); !done) return done;
+  }
+  return {};
+}
+
+Status FileSealer::advance(uint64_t end_time_ns, bool all) {
+  if (finished()) return {};
+  auto size = file_->size();
+  if (!size) return std::unexpected(size.error());
+  if (!all && *size < sealed_end_ + options_.gather_bytes) return {};
+  live_ = true;
+  writer_ = std::make_unique<ChunkWriter>(file_, header_.recording_id, true);
+  if (auto done = seal_until(end_time_ns); !done) return done;
+  if (auto done = give_back(false); !done) return done;
+  size = file_->size();
+  if (size) sealed_end_ = *size;
+  return {};
+}
+
+Status FileSealer::finish() {
+  if (finished()) return {};
+  live_ = false;
+  writer_ = std::make_unique<ChunkWriter>(file_, header_.recording_id, false);
+  if (auto done = seal_until(kNoTime); !done) return done;
+  Footer footer{header_, read_file_state(*file_), next_event_, {}};
+  footer.lost.damaged_records = raw_->losses().damaged_records;
+  for (const Damage& damage : raw_->index().damage) footer.lost.damaged_bytes += damage.bytes;
+  ChunkHeader header{};
+  header.type = kFooter;
+  if (auto chunk = write(header, encode_footer(footer)); !chunk) return std::unexpected(chunk.error());
+  sealed_->take({});
+  return give_back(true);
+}
+
+Status FileSealer::punch(uint64_t offset, uint64_t end) {
+  auto given = file_->punch(offset, end - offset);
+  if (!given) return std::unexpected(given.error());
+  auto added = file_->add_at(kStateOffset + offsetof(FileState, reclaimed_bytes), *given);
+  if (!added) return std::unexpected(added.error());
+  return {};
+}
+
+/// Raw events that are wholly in sealed chunks. Definitions and buffers only when nobody writes any more.
+Status FileSealer::give_back(bool everything_raw) {
+  for (const ChunkRef& chunk : raw_->index().chunks) {
+    const uint16_t type = chunk.header.type;
+    bool gone = everything_raw && (type == kRawDefinitions || type == kStage);
+    if (type == kRawEvents) {
+      const uint64_t first = chunk.header.first_ordinal, count = chunk.header.count;
+      auto known = consumed_.find(chunk.header.stream);
+      gone = known != consumed_.end() && covered(known->second, first, first + count) == count;
+    }
+    if (!gone || !given_back_.try_emplace(chunk.offset).second) continue;
+    if (auto done = punch(chunk.offset, chunk.end()); !done) return done;
+  }
+  return {};
+}
+
+Result<uint64_t> FileSealer::drop_oldest(uint64_t bytes) {
+  uint64_t freed = 0;
+  const ChunkRef* keep = nullptr;
+  size_t next = 0;
+  for (const ChunkRef& checkpoint : checkpoints_) {
+    if (checkpoint.header.first_ordinal == 0) continue;
+    if (freed >= bytes) break;
+    while (next < events_.size() && events_[next].header.first_ordinal < checkpoint.header.first_ordinal) {
+      const ChunkRef& chunk = events_[next++];
+      freed += chunk.end() - chunk.offset;
+    }
+    keep = &checkpoint;
+  }
+  if (!keep || freed == 0) return uint64_t{0};
+  // First the checkpoint says that what is before it was dropped, then it is.
+  ChunkRef flagged = *keep;
+  auto payload = read_chunk(*file_, flagged);
+  if (!payload) return std::unexpected(payload.error());
+  flagged.header.flags |= kEventsBeforeDropped;
+  flagged.header.crc32c = chunk_crc(flagged.header, payload->data());
+  if (auto done = file_->write_at(flagged.offset, &flagged.header, sizeof(ChunkHeader)); !done) {
+    return std::unexpected(done.error());
+  }
+  const uint64_t first = flagged.header.first_ordinal;
+  auto is_before = [&](const ChunkRef& chunk) { return chunk.header.first_ordinal < first; };
+  for (auto* list : {&events_, &checkpoints_}) {
+    for (const ChunkRef& chunk : *list) {
+      if (!is_before(chunk)) continue;
+      if (auto done = punch(chunk.offset, chunk.end()); !done) return std::unexpected(done.error());
+    }
+    std::erase_if(*list, is_before);
+  }
+  return freed;
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,82 @@
+// Seals one file, in as many steps as it takes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "recording/chunk_writer.h"
+#include "recording/raw_file.h"
+#include "recording/sealed_events.h"
+#include "recording/sealed_file.h"
+#include "trace/live_state.h"
+
+namespace gpumemprof {
+
+struct FileSealOptions {
+  /// A checkpoint about every so many bytes of raw events; 0: none.
+  uint64_t checkpoint_bytes = 64u << 20;
+  /// A live file is sealed when it has gained this much.
+  uint64_t gather_bytes = 16u << 20;
+};
+
+/// The order of writing is what makes it safe to die anywhere: definitions, then the events that use them in a
+/// chunk that names the raw records it stands for, then the raw records are given back. A chunk is there or it
+/// is not, so a record is either raw or sealed, never both and never neither.
+///
+/// Not thread-safe. The file must be locked by the caller while a member runs.
+class FileSealer {
+ public:
+  /// Errors: kBadInput where it is no recording, or one whose sealed definitions are damaged, so that new ones
+  /// could not be told from them: such a file is left as it is.
+  static Result<std::unique_ptr<FileSealer>> open(File* file, FileSealOptions options);
+
+  const format::FileHeader& header() const { return header_; }
+  bool finished() const { return sealed_->footer().has_value(); }
+
+  /// Seals events before `end_time_ns` if enough has gathered, or `all` of them regardless. The writer lives.
+  Status advance(uint64_t end_time_ns, bool all);
+  /// The writer is gone: seals the rest, writes the footer, gives back all raw chunks.
+  Status finish();
+  /// Gives back sealed events, oldest first, up to a checkpoint, until `bytes` are free or there is no later
+  /// checkpoint. What was freed.
+  Result<uint64_t> drop_oldest(uint64_t bytes);
+  uint64_t events_sealed() const { return events_sealed_; }
+
+ private:
+  FileSealer(File* file, FileSealOptions options) : file_(file), options_(options) {}
+  Status load();
+  Status seal_until(uint64_t end_time_ns);
+  Status write_definitions();
+  Status write_events(EventBatch* batch, const ConsumedTable& consumed);
+  Status write_checkpoint();
+  ConsumedTable newly_consumed(Merger* merger);
+  Status give_back(bool everything_raw);
+  Status punch(uint64_t offset, uint64_t end);
+  Result<ChunkRef> write(format::ChunkHeader header, const std::string& payload);
+
+  File* file_;
+  FileSealOptions options_;
+  format::FileHeader header_{};
+  bool live_ = true;
+  std::unique_ptr<Tables> tables_;
+  std::unique_ptr<SealedFile> sealed_;
+  std::unique_ptr<RawFile> raw_;
+  std::unique_ptr<LiveState> state_;
+  std::unique_ptr<ChunkWriter> writer_;
+  EventEncoder encoder_;
+  DefinedSoFar defined_;
+  ConsumedTable consumed_;
+  std::vector<uint64_t> lane_position_;  // by lane: the ordinal up to which it is in sealed chunks
+  std::vector<ChunkRef> events_, checkpoints_;
+  absl::flat_hash_map<uint64_t, bool> given_back_, own_;  // offsets of chunks
+  uint64_t next_sequence_ = 0;
+  uint64_t next_event_ = 0;
+  uint64_t since_checkpoint_ = 0;
+  uint64_t sealed_end_ = 0;  // size of the file when it was last sealed
+  uint64_t events_sealed_ = 0;
+};
+
+}  // namespace gpumemprof

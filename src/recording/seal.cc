@@ -1,0 +1,188 @@
+#include "recording/seal.h"
+
+#include <dirent.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "recording/compact.h"
+#include "recording/file_sealer.h"
+#include "recording/writer_state.h"
+
+namespace gpumemprof {
+namespace {
+
+// A thread stores an event a little after it read the clock. What is younger than this may have an older one
+// before it that is not stored yet.
+constexpr uint64_t kSettleNs = 50'000'000;
+// Another machine's file that says it ended, or that nobody touched for this long, may be finished by hand.
+constexpr time_t kElsewhereIdleSeconds = 600;
+
+uint64_t monotonic_ns() {
+  timespec ts;
+  clock_gettime(CLOCK_MONOTONIC, &ts);
+  return static_cast<uint64_t>(ts.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(ts.tv_nsec);
+}
+
+uint64_t disk_bytes(const std::string& path) {
+  struct stat st;
+  return stat(path.c_str(), &st) == 0 ? static_cast<uint64_t>(st.st_blocks) * 512 : 0;
+}
+
+bool same_file(const std::string& path, ino_t inode) {
+  struct stat st;
+  return stat(path.c_str(), &st) == 0 && st.st_ino == inode;
+}
+
+struct OneFile {
+  std::string path;
+  ino_t inode = 0;
+  std::unique_ptr<File> file;
+  std::unique_ptr<FileSealer> sealer;
+  bool done = false;  // finished, or nothing that we can seal
+  uint64_t counted_events = 0;
+};
+
+}  // namespace
+
+struct FolderSealer::Impl {
+  std::string folder;
+  SealOptions options;
+  SealTotals totals;
+  std::map<std::string, OneFile> files;  // by name
+
+  Status list();
+  Status step_one(OneFile* one, bool all);
+  Status work(OneFile* one, bool all);
+  Status finish_one(OneFile* one);
+  bool may_finish(const OneFile& one, bool by_hand) const;
+  Status keep_below_limit();
+  Status step(bool all);
+};
+
+Status FolderSealer::Impl::list() {
+  DIR* dir = opendir(folder.c_str());
+  if (!dir) {
+    return fail(errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kSystem, folder + ": " + strerror(errno));
+  }
+  while (const dirent* entry = readdir(dir)) {
+    std::string name = entry->d_name;
+    if (name.ends_with(".gmp")) files.try_emplace(name, OneFile{folder + '/' + name});
+  }
+  closedir(dir);
+  return {};
+}
+
+bool FolderSealer::Impl::may_finish(const OneFile& one, bool by_hand) const {
+  switch (writer_state(one.sealer->header())) {
+    case WriterState::kAlive: return false;
+    case WriterState::kGone: return true;
+    case WriterState::kElsewhere: break;
+  }
+  if (!by_hand) return false;
+  struct stat st;
+  if (stat(one.path.c_str(), &st) != 0) return false;
+  return read_file_state(*one.file).clean_exit == 1 || st.st_mtime + kElsewhereIdleSeconds < time(nullptr);
+}
+
+Status FolderSealer::Impl::step_one(OneFile* one, bool all) {
+  if (one->done) return {};
+  if (!one->file) {
+    auto file = open_file(one->path, FileMode::kReadWrite);
+    if (!file) return one->done = true, std::unexpected(file.error());
+    one->file = std::move(*file);
+    struct stat st;
+    one->inode = stat(one->path.c_str(), &st) == 0 ? st.st_ino : 0;
+  }
+  if (!one->file->lock(true)) return {};  // another sealer or a reader: the next step may find it free
+  Status done{};
+  if (!same_file(one->path, one->inode)) {
+    one->sealer.reset(), one->file.reset();  // replaced by another sealer's compaction
+    return {};
+  }
+  done = work(one, all);
+  if (one->file) one->file->unlock();
+  if (one->done) one->sealer.reset(), one->file.reset();
+  return done;
+}
+
+Status FolderSealer::Impl::work(OneFile* one, bool all) {
+  if (!one->sealer) {
+    FileSealOptions options{};
+    if (this->options.max_disk_bytes != 0) {
+      // Several checkpoints must fit below the limit, so that dropping up to one leaves most of it.
+      uint64_t raw = this->options.max_disk_bytes / 8 * 7;  // a sealed event takes about a seventh
+      options.checkpoint_bytes = std::clamp<uint64_t>(raw, 1u << 20, 64u << 20);
+      options.gather_bytes = std::clamp<uint64_t>(this->options.max_disk_bytes / 8, 1u << 20, 16u << 20);
+    }
+    auto sealer = FileSealer::open(one->file.get(), options);
+    if (!sealer) {
+      // The probe writes its header in one piece; a file without it will not get one.
+      one->done = true;
+      return sealer.error().code == ErrorCode::kSystem ? std::unexpected(sealer.error()) : Status{};
+    }
+    one->sealer = std::move(*sealer);
+  }
+  if (one->sealer->finished() || may_finish(*one, all)) return finish_one(one);
+  Status done = one->sealer->advance(monotonic_ns() - kSettleNs, all);
+  totals.events += one->sealer->events_sealed() - one->counted_events;
+  one->counted_events = one->sealer->events_sealed();
+  return done;
+}
+
+Status FolderSealer::Impl::finish_one(OneFile* one) {
+  const bool was_finished = one->sealer->finished();
+  const uint64_t before = disk_bytes(one->path);
+  if (auto done = one->sealer->finish(); !done) return done;
+  totals.events += one->sealer->events_sealed() - one->counted_events;
+  one->counted_events = one->sealer->events_sealed();
+  auto compacted = compact_file(*one->file);
+  one->done = true;
+  if (!was_finished) {
+    ++totals.files;
+    totals.bytes_before += before;
+    totals.bytes_after += disk_bytes(one->path);
+  }
+  return compacted ? Status{} : std::unexpected(compacted.error());
+}
+
+Status FolderSealer::Impl::keep_below_limit() {
+  if (options.max_disk_bytes == 0) return {};
+  uint64_t used = 0;
+  for (const auto& [name, one] : files) used += disk_bytes(one.path);
+  for (auto& [name, one] : files) {
+    if (used <= options.max_disk_bytes) break;
+    if (!one.sealer || one.done || !one.file->lock(true)) continue;
+    auto freed = one.sealer->drop_oldest(used - options.max_disk_bytes);
+    one.file->unlock();
+    if (!freed) return std::unexpected(freed.error());
+    used -= std::min(used, *freed);
+  }
+  return {};
+}
+
+Status FolderSealer::Impl::step(bool all) {
+  if (auto done = list(); !done) return done;
+  Status first{};
+  for (auto& [name, one] : files) {
+    auto done = step_one(&one, all);
+    if (!done && first) first = done;  // one file's trouble does not keep the others from being sealed
+  }
+  if (auto done = keep_below_limit(); !done && first) first = done;
+  return first;
+}
+
+FolderSealer::FolderSealer(std::string folder, SealOptions options)
+    : impl_(new Impl{std::move(folder), options, {}, {}}) {}
+FolderSealer::~FolderSealer() = default;
+
+Status FolderSealer::step() { return impl_->step(false); }
+Status FolderSealer::finish() { return impl_->step(true); }
+const SealTotals& FolderSealer::totals() const { return impl_->totals; }
+
+}  // namespace gpumemprof

@@ -1,0 +1,175 @@
+#include "report/event_export.h"
+
+#include <charconv>
+
+#include "report/words.h"
+#include "trace/live_state_apply.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr size_t kFlushBytes = 256 << 10;
+constexpr std::string_view kCsvHeader =
+    "time_ns,action,address,size_bytes,requested_bytes,device,layer,stream,thread,process,category,module,"
+    "phase,step,stack\n";
+
+void append_number(std::string* out, uint64_t value) {
+  char digits[20];
+  out->append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+}
+
+void append_csv_field(std::string* out, std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) {
+    *out += text;
+    return;
+  }
+  *out += '"';
+  for (char c : text) {
+    if (c == '"') *out += '"';
+    *out += c;
+  }
+  *out += '"';
+}
+
+/// Sizes of an entire batch, those of frees taken from the block that they end.
+class Sizes : public LiveObserver {
+ public:
+  void on_batch(const EventBatch& batch, size_t) { values = batch.size_bytes; }
+  void on_free(size_t index, uint16_t, const DeviceState&, const LiveBlock& block) {
+    values[index] = block.size_bytes;
+  }
+  std::vector<uint64_t> values;
+};
+
+/// Writes events; the text of every frame and device is made once.
+class EventWriter {
+ public:
+  EventWriter(const Tables& tables, ExportFormat format) : tables_(tables), json_(format == ExportFormat::kJsonLines) {}
+
+  void write(const EventBatch& batch, size_t i, uint64_t size_bytes, std::string* out) {
+    const Action action = batch.action[i];
+    const Device& device = device_at(tables_, batch.device[i]);
+    const bool has_address = action != Action::kOom && action != Action::kSnapshot;
+    const bool has_size = size_bytes != 0 || !is_free(action);
+    std::string& line = *out;
+    number(line, "time_ns", batch.time_ns[i], true, json_ ? "{" : "");
+    text(line, "action", action_name(action));
+    number(line, "address", batch.address[i], has_address);
+    number(line, "size_bytes", size_bytes, has_size);
+    number(line, "requested_bytes", size_bytes, has_size && device.size_is_requested);
+    text(line, "device", name_of(batch.device[i]));
+    text(line, "layer", layer_name(device.layer));
+    const uint32_t thread = batch.thread[i];
+    const bool has_thread = thread < tables_.threads.size();
+    if (!json_) line += ',';  // stream
+    number(line, "thread", has_thread ? tables_.threads[thread].tid : 0, has_thread);
+    number(line, "process", process_at(tables_, device.process).pid, device.process < tables_.processes.size());
+    if (!json_) line += ",,,,";  // category, module, phase, step
+    if (json_) {
+      write_json_stack(line, batch.stack[i]);
+      line += "}\n";
+    } else {
+      write_csv_stack(line, batch.stack[i]);
+      line += '\n';
+    }
+  }
+
+ private:
+  void key(std::string& line, std::string_view name, std::string_view before) {
+    line += before;
+    if (json_) ((line += '"') += name) += "\":";
+  }
+  void number(std::string& line, std::string_view name, uint64_t value, bool known,
+              std::string_view before = ",") {
+    if (!known && json_) return;
+    key(line, name, before);
+    if (known) append_number(&line, value);
+  }
+  void text(std::string& line, std::string_view name, std::string_view value) {
+    key(line, name, ",");
+    if (json_) line += '"';
+    line += value;  // our own words: nothing to escape
+    if (json_) line += '"';
+  }
+  const std::string& name_of(uint16_t device) {
+    if (device_names_.size() <= device) device_names_.resize(size_t{device} + 1);
+    if (device_names_[device].empty()) device_names_[device] = device_name(device_at(tables_, device));
+    return device_names_[device];
+  }
+  /// The frame of `node` as "file:line function", quoted where the format is JSON.
+  const std::string& frame_of(uint32_t node) {
+    const uint32_t id = tables_.stacks.node(node).frame;
+    const uint32_t frame = id < tables_.stacks.frame_count() ? id : 0;
+    if (frames_.size() <= frame) frames_.resize(tables_.stacks.frame_count());
+    std::string& known = frames_[frame];
+    if (known.empty()) {
+      const Frame& place = tables_.stacks.frame(frame);
+      std::string raw(tables_.strings.get(place.file));
+      if (place.line != 0) raw += ':' + std::to_string(place.line);
+      if (!raw.empty()) raw += ' ';
+      raw += tables_.strings.get(place.function);
+      if (json_) {
+        append_json_string(&known, raw);
+      } else {
+        known = printable(raw);
+      }
+    }
+    return known;
+  }
+  void write_json_stack(std::string& line, uint32_t stack) {
+    if (tables_.stacks.node(stack).depth == 0) return;
+    line += ",\"stack\":";
+    char separator = '[';
+    for (uint32_t node = stack; node != 0; node = tables_.stacks.node(node).parent) {
+      line += separator;
+      line += frame_of(node);
+      separator = ',';
+    }
+    line += ']';
+  }
+  void write_csv_stack(std::string& line, uint32_t stack) {
+    line += ',';
+    csv_stack_.clear();
+    if (tables_.stacks.node(stack).depth == 0) return;
+    for (uint32_t node = stack; node != 0; node = tables_.stacks.node(node).parent) {
+      if (!csv_stack_.empty()) csv_stack_ += ';';
+      csv_stack_ += frame_of(node);
+    }
+    append_csv_field(&line, csv_stack_);
+  }
+
+  const Tables& tables_;
+  bool json_;
+  std::vector<std::string> frames_;  // by frame id
+  std::vector<std::string> device_names_;
+  std::string csv_stack_;
+};
+
+}  // namespace
+
+Status export_events(EventSource& source, ExportFormat format, const TextSink& sink,
+                     const std::function<void(double)>& on_progress) {
+  LiveState state;
+  if (const LiveState* before = source.state_before_first_event()) state = *before;
+  Sizes sizes;
+  EventWriter writer(source.tables(), format);
+  std::string text;
+  if (format == ExportFormat::kCsv) text = kCsvHeader;
+  EventBatch batch;
+  for (;;) {
+    Result<bool> more = source.next(&batch);
+    if (!more) return std::unexpected(more.error());
+    if (!*more) break;
+    state.apply_observed(batch, sizes);
+    for (size_t i = 0; i < batch.size(); ++i) {
+      writer.write(batch, i, sizes.values[i], &text);
+      if (text.size() < kFlushBytes) continue;
+      if (Status written = sink(text); !written) return written;
+      text.clear();
+    }
+    if (on_progress) on_progress(source.progress());
+  }
+  return text.empty() ? Status{} : sink(text);
+}
+
+}  // namespace gpumemprof

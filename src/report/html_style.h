@@ -1,0 +1,41 @@
+// The look of the HTML report.
+#pragma once
+
+namespace gpumemprof {
+
+inline constexpr const char* kHtmlStyle = R"css(
+:root{color-scheme:light dark;--bg:#fff;--fg:#1b1f24;--dim:#59636e;--line:#d8dee4;--band:#7aa7e8;
+--top:#1f5fbf;--peak:#c4320a;--bar:#dbe7fa;--warn:#fff3d6;--lost:#ffe1da}
+@media (prefers-color-scheme:dark){:root{--bg:#14171b;--fg:#e4e8ec;--dim:#9aa4af;--line:#333a42;--band:#2f5d9e;
+--top:#7fb0f5;--peak:#ff8a5c;--bar:#22364f;--warn:#3b3113;--lost:#48201a}}
+*{box-sizing:border-box}
+body{margin:0 auto;max-width:1100px;padding:16px;background:var(--bg);color:var(--fg);
+font:16px/1.45 system-ui,sans-serif;overflow-wrap:anywhere}
+h1{font-size:1.3rem;margin:.2em 0}h2{font-size:1.1rem;margin:1.6em 0 .4em}
+header p,.dim,figcaption,th{color:var(--dim)}
+code,pre,.n{font-family:ui-monospace,monospace;font-size:.875em}
+.answer{list-style:none;margin:.6em 0;padding:0}.answer li{padding:.25em 0}
+.box{padding:.5em .8em;border-radius:6px;margin:.5em 0}.warn{background:var(--warn)}.lost{background:var(--lost)}
+figure{margin:.8em 0}.plot{display:flex;gap:6px}.y{display:flex;flex-direction:column;justify-content:space-between;
+text-align:right;font-size:.75rem;color:var(--dim);white-space:nowrap;margin:-.55em 0}
+.area{position:relative;flex:1;min-width:0;height:240px;border:1px solid var(--line)}
+svg{display:block;width:100%;height:100%}
+.grid path{stroke:var(--line);vector-effect:non-scaling-stroke}.band{fill:var(--band)}
+.top{fill:none;stroke:var(--top);stroke-width:1.5;vector-effect:non-scaling-stroke}
+.peak{stroke:var(--peak);stroke-width:1.5;stroke-dasharray:4 3;vector-effect:non-scaling-stroke}
+.tips rect{fill:transparent}.mark{position:absolute;top:2px;font-size:.8rem;color:var(--peak);white-space:nowrap;
+padding:0 5px;background:var(--bg);border-radius:4px;opacity:.92}.mark.before{transform:translateX(-100%)}
+figcaption{display:flex;justify-content:space-between;gap:12px;font-size:.75rem;margin-top:.9em;text-align:center}
+figcaption span:first-child,figcaption span:last-child{white-space:nowrap}
+table{border-collapse:collapse;width:100%}th{font-weight:normal;text-align:left;font-size:.85rem}
+td,th{padding:.35em .5em .35em 0;border-bottom:1px solid var(--line);vertical-align:top}
+.n{text-align:right;white-space:nowrap}td.w{width:100%}
+.bar{height:4px;background:var(--bar);border-radius:2px;margin-top:3px}.bar i{display:block;height:100%;
+background:var(--top);border-radius:2px}
+summary{cursor:pointer}summary:focus-visible{outline:2px solid var(--top)}
+pre{margin:.4em 0;padding:.5em;border-left:3px solid var(--line);overflow-x:auto;white-space:pre}
+pre .u{color:var(--top);font-weight:600}.scroll{overflow-x:auto}
+@media (max-width:600px){body{padding:10px}.area{height:180px}td,th{padding-right:.4em}}
+)css";
+
+}  // namespace gpumemprof

@@ -1,0 +1,225 @@
+#include "report/json_report.h"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "report/facts.h"
+#include "report/user_code.h"
+#include "report/words.h"
+
+namespace gpumemprof {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// A wall-clock time, or null.
+Json time_us(const Tables& tables, const Device& device, uint64_t time_ns) {
+  const WallTime time = wall_time(process_at(tables, device.process), time_ns);
+  return time.known ? Json(time.time_us) : Json(nullptr);
+}
+
+Json stack_json(const Tables& tables, uint32_t stack) {
+  Json lines = Json::array();
+  for (std::string& line : stack_lines(tables, stack)) lines.push_back(std::move(line));
+  return lines;
+}
+
+Json holders_json(const std::vector<Holder>& holders, const Tables& tables) {
+  Json out = Json::array();
+  for (const Holder& holder : holders) {
+    Json item = {{"bytes", holder.bytes}, {"count", holder.count}, {"category", nullptr}};
+    const uint32_t node = headline_node(tables, holder.stack);
+    item["line"] = node == 0 ? Json(nullptr) : Json(frame_text(tables, node));
+    item["stack"] = stack_json(tables, holder.stack);
+    out.push_back(std::move(item));
+  }
+  return out;
+}
+
+Json timeline_json(const Timeline& timeline) {
+  Json low = Json::array(), high = Json::array(), last = Json::array();
+  Json count = Json::array(), bytes = Json::array();
+  for (const TimelineBucket& bucket : timeline.buckets()) {
+    low.push_back(bucket.min_bytes), high.push_back(bucket.max_bytes), last.push_back(bucket.last_bytes);
+    count.push_back(bucket.alloc_count), bytes.push_back(bucket.alloc_bytes);
+  }
+  return {{"start_ns", timeline.start_ns()}, {"bucket_ns", timeline.bucket_ns()},
+          {"min_bytes", low},    {"max_bytes", high},     {"last_bytes", last},
+          {"alloc_count", count}, {"alloc_bytes", bytes}};
+}
+
+Json lifetimes_json(const DeviceAnalysis& device) {
+  Json out = Json::array();
+  for (size_t bin = 0; bin < device.lifetimes.size(); ++bin) {
+    const LifetimeBin& freed = device.lifetimes[bin];
+    if (freed.count == 0) continue;
+    out.push_back({{"at_least_ns", bin == 0 ? 0 : uint64_t{1} << (bin - 1)},
+                   {"count", freed.count},
+                   {"bytes", freed.bytes}});
+  }
+  return out;
+}
+
+Json temporaries_json(const DeviceAnalysis& device, const Analysis& analysis, const Tables& tables) {
+  Json by_stack = Json::array();
+  for (const Temporary& temporary : device.temporaries) {
+    by_stack.push_back({{"count", temporary.count},
+                        {"bytes", temporary.bytes},
+                        {"stack", stack_json(tables, temporary.stack)}});
+  }
+  return {{"within_ns", analysis.temporary_ns},
+          {"count", device.temporary_count},
+          {"bytes", device.temporary_bytes},
+          {"by_stack", by_stack}};
+}
+
+/// The peaks: which of them are known depends on what the framework says of sizes.
+void add_peaks(Json* out, Json* unknown, const DeviceAnalysis& device, const Device& memory,
+               const Analysis& analysis, const Tables& tables) {
+  const DeviceFigures& figures = device.figures;
+  const bool requested = memory.size_is_requested, reached = figures.peak_bytes != 0;
+  const Json when = reached ? time_us(tables, memory, figures.peak_time_ns) : Json(nullptr);
+  const Json event = reached ? Json(figures.peak_event) : Json(nullptr);
+  const Json bytes = figures.peak_bytes;
+  const uint64_t start = std::min(analysis.start_time_ns, figures.peak_time_ns);
+  (*out)["peak"] = {{"basis", requested ? "requested" : "allocated"},
+                    {"requested_bytes", requested ? bytes : Json(nullptr)},
+                    {"allocated_bytes", requested ? Json(nullptr) : bytes},
+                    {"blocks", figures.peak_count},
+                    {"event_index", event},
+                    {"time_us", when},
+                    {"time_ns", reached ? Json(figures.peak_time_ns) : Json(nullptr)},
+                    {"seconds_after_start",
+                     reached ? Json(static_cast<double>(figures.peak_time_ns - start) * 1e-9) : Json(nullptr)}};
+  (*out)["peak_allocated"] = {{"allocated_bytes", requested ? Json(nullptr) : bytes},
+                              {"event_index", requested ? Json(nullptr) : event},
+                              {"time_us", requested ? Json(nullptr) : when}};
+  const bool totals = figures.has_totals != 0;
+  (*out)["peak_reserved"] = {
+      {"reserved_bytes", totals ? Json(figures.peak_reserved_bytes) : Json(nullptr)},
+      {"event_index", totals ? Json(figures.peak_reserved_event) : Json(nullptr)},
+      {"time_us", totals ? time_us(tables, memory, figures.peak_reserved_time_ns) : Json(nullptr)}};
+  (*unknown)[requested ? "allocated_bytes" : "requested_bytes"] =
+      requested ? "this framework reports what was asked for, not what its allocator handed out"
+                : "this framework reports rounded sizes, not what was asked for";
+  if (!totals) (*unknown)["reserved_bytes"] = "the framework gave no running totals for this device";
+  if (reached && when.is_null()) (*unknown)["time_us"] = "the wall clock was not recorded";
+}
+
+Json end_json(const DeviceFigures& figures, bool requested, Json* unknown) {
+  const Json bytes = figures.live_bytes;
+  (*unknown)["end.active_bytes"] = "blocks that wait for a stream are not told apart in a recording";
+  (*unknown)["end.segments"] = "segments are not recorded";
+  return {{"requested_bytes", requested ? bytes : Json(nullptr)},
+          {"allocated_bytes", requested ? Json(nullptr) : bytes},
+          {"active_bytes", nullptr},
+          {"reserved_bytes", figures.has_totals ? Json(figures.framework_reserved_bytes) : Json(nullptr)},
+          {"framework_allocated_bytes",
+           figures.has_totals ? Json(figures.framework_allocated_bytes) : Json(nullptr)},
+          {"segments", nullptr},
+          {"blocks", figures.live_count}};
+}
+
+Json device_json(const DeviceAnalysis& device, const Analysis& analysis, const Tables& tables) {
+  const Device& memory = device_at(tables, device.device);
+  const DeviceFigures& figures = device.figures;
+  Json unknown = Json::object(), events = Json::object();
+  for (size_t a = 1; a < kActionCount; ++a) {
+    events[action_name(static_cast<Action>(a))] = figures.actions[a];
+  }
+  Json out = {{"device", device_name(memory)},
+              {"backend", backend_name(memory)},
+              {"layer", layer_name(memory.layer)},
+              {"process", process_at(tables, memory.process).pid},
+              {"process_index", memory.process},
+              {"events", events}};
+  add_peaks(&out, &unknown, device, memory, analysis, tables);
+  out["end"] = end_json(figures, memory.size_is_requested, &unknown);
+  out["holders_at_peak"] = holders_json(device.holders_at_peak, tables);
+  out["holders_at_end"] = holders_json(device.holders_at_end, tables);
+  out["replay"] = nullptr;
+  unknown["replay"] = "a recording is not replayed";
+  unknown["category"] = "not computed yet";
+  const uint64_t allocs = action_count(figures, Action::kAlloc);
+  out["total"] = {{"alloc_count", allocs},
+                  {"alloc_bytes", figures.total_bytes},
+                  {"alloc_per_second", rate_per_second(allocs, device)},
+                  {"bytes_per_second", rate_per_second(figures.total_bytes, device)},
+                  {"unmatched_frees", figures.unmatched_frees},
+                  {"repeated_allocs", figures.repeated_allocs}};
+  out["temporaries"] = temporaries_json(device, analysis, tables);
+  out["lifetimes"] = lifetimes_json(device);
+  out["timeline"] = timeline_json(device.timeline);
+  out["unknown"] = unknown;
+  return out;
+}
+
+Json processes_json(const Analysis& analysis, const Tables& tables) {
+  Json out = Json::array();
+  for (size_t i = 0; i < tables.processes.size(); ++i) {
+    const Process& process = tables.processes[i];
+    const ProcessAnalysis sums = i < analysis.processes.size() ? analysis.processes[i] : ProcessAnalysis{};
+    out.push_back({{"pid", process.pid},
+                   {"parent_pid", process.parent_pid},
+                   {"start_ticks", process.start_ticks},
+                   {"host", process.host},
+                   {"command", process.command},
+                   {"python_version", process.python_version.empty() ? Json(nullptr) : Json(process.python_version)},
+                   {"stacks", process.stacks},
+                   {"exited_cleanly", process.exited_cleanly},
+                   {"events", sums.events},
+                   {"alloc_count", sums.alloc_count},
+                   {"alloc_bytes", sums.alloc_bytes},
+                   {"unmatched_frees", sums.unmatched_frees}});
+  }
+  return out;
+}
+
+Json threads_json(const Analysis& analysis, const Tables& tables) {
+  Json out = Json::array();
+  for (size_t i = 0; i < std::min(analysis.threads.size(), tables.threads.size()); ++i) {
+    const Thread& thread = tables.threads[i];
+    out.push_back({{"tid", thread.tid},
+                   {"name", thread.name},
+                   {"process", process_at(tables, thread.process).pid},
+                   {"alloc_count", analysis.threads[i].alloc_count},
+                   {"alloc_bytes", analysis.threads[i].alloc_bytes}});
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string json_report(const Analysis& analysis, const Tables& tables, int indent) {
+  Json devices = Json::array(), reasons = Json::array(), notes = Json::array();
+  for (const DeviceAnalysis& device : analysis.devices) {
+    devices.push_back(device_json(device, analysis, tables));
+  }
+  for (const LossReason& reason : analysis.loss.reasons) {
+    reasons.push_back({{"reason", reason.reason},
+                       {"events", reason.events == 0 ? Json(nullptr) : Json(reason.events)}});
+  }
+  for (const std::string& text : caveats(analysis, tables)) notes.push_back(text);
+  Json out = {
+      {"schema", "gpumemprof.analysis/1"},
+      {"source",
+       {{"path", analysis.source.path},
+        {"kind", analysis.source.kind},
+        {"bytes", analysis.source.bytes},
+        {"writer_version_hint", analysis.source.writer_version_hint},
+        {"events", analysis.events},
+        {"events_read", analysis.events_read},
+        {"start_ns", analysis.start_time_ns},
+        {"end_ns", analysis.last_time_ns}}},
+      {"devices", devices},
+      {"processes", processes_json(analysis, tables)},
+      {"threads", threads_json(analysis, tables)},
+      {"findings", Json::array()},
+      {"notes", notes},
+      {"lost", {{"events", analysis.loss.events}, {"bytes", analysis.loss.bytes}, {"reasons", reasons}}},
+      {"score", {{"value", nullptr}, {"parts", Json::object()}, {"reason", "not computed yet"}}}};
+  return out.dump(indent, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+}  // namespace gpumemprof

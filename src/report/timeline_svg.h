@@ -1,0 +1,18 @@
+// The timeline as an SVG that stretches to any width; its labels are HTML beside it, so that they stay
+// readable on a phone.
+#pragma once
+
+#include <string>
+
+#include "analysis/analysis.h"
+
+namespace gpumemprof {
+
+/// A <figure>: the band between least and most live bytes of each bucket, the peak marked, axes labelled,
+/// a title (tooltip) for every bucket.
+std::string timeline_figure(const Analysis& analysis, const DeviceAnalysis& device);
+
+/// A round number of bytes at or above `bytes`: 1, 1.5, 2, 3, 4, 5, 6 or 8 times a power of two units.
+uint64_t axis_top(uint64_t bytes);
+
+}  // namespace gpumemprof
