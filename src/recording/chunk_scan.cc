@@ -205,13 +205,19 @@ Status scan_chunks(File& file, uint64_t recording_id, FileIndex* index) {
   return {};
 }
 
-Result<std::string> read_chunk(File& file, const ChunkRef& chunk) {
-  std::string payload(chunk.header.length, '\0');
-  auto got = file.read_at(chunk.payload_offset(), payload.data(), payload.size());
+Status read_chunk_into(File& file, const ChunkRef& chunk, std::string* payload) {
+  payload->resize(chunk.header.length);
+  auto got = file.read_at(chunk.payload_offset(), payload->data(), payload->size());
   if (!got) return std::unexpected(got.error());
-  if (*got != payload.size() || chunk_crc(chunk.header, payload.data()) != chunk.header.crc32c) {
+  if (*got != payload->size() || chunk_crc(chunk.header, payload->data()) != chunk.header.crc32c) {
     return fail_at(chunk.offset, file.path() + ": a chunk changed while it was read");
   }
+  return {};
+}
+
+Result<std::string> read_chunk(File& file, const ChunkRef& chunk) {
+  std::string payload;
+  if (auto done = read_chunk_into(file, chunk, &payload); !done) return std::unexpected(done.error());
   return payload;
 }
 

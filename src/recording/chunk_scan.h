@@ -49,5 +49,7 @@ Status scan_chunks(File& file, uint64_t recording_id, FileIndex* index);
 /// The payload of a chunk, its CRC checked again: a live file is sealed and given back while we read.
 /// Errors: kBadInput with the offset.
 Result<std::string> read_chunk(File& file, const ChunkRef& chunk);
+/// The same into a buffer that is used again and again.
+Status read_chunk_into(File& file, const ChunkRef& chunk, std::string* payload);
 
 }  // namespace gpumemprof

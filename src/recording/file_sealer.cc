@@ -119,7 +119,7 @@ ConsumedTable FileSealer::newly_consumed(Merger* merger) {
     const uint64_t from = lane_position_[i], to = lane.ordinal_after(merger->taken(i));
     if (to <= from) continue;
     lane_position_[i] = to;
-    for (Interval source : sources_of(lane.stream())) {
+    for (Interval source : lane_sources_[i]) {
       source.from = std::max(source.from, from), source.to = std::min(source.to, to);
       if (source.from < source.to) add_interval(&table[lane.stream().id], source);
     }
@@ -138,9 +138,12 @@ Status FileSealer::seal_until(uint64_t end_time_ns) {
     break;
   }
   Merger merger;
-  lane_position_.clear();
+  lane_position_.clear(), lane_sources_.clear();
   for (auto& [id, stream] : raw_->streams()) {
     stream.consumed = consumed_[id];
+    std::erase_if(stream.chunks, [&](const ChunkRef& chunk) { return is_consumed(chunk); });
+    if (stream.chunks.empty() && !stream.half) continue;
+    lane_sources_.push_back(sources_of(stream));
     merger.add(std::make_unique<RawLane>(file_, &stream, 0, &raw_->losses()));
     lane_position_.push_back(0);
   }
@@ -156,7 +159,6 @@ Status FileSealer::advance(uint64_t end_time_ns, bool all) {
   auto size = file_->size();
   if (!size) return std::unexpected(size.error());
   if (!all && *size < sealed_end_ + options_.gather_bytes) return {};
-  live_ = true;
   writer_ = std::make_unique<ChunkWriter>(file_, header_.recording_id, true);
   if (auto done = seal_until(end_time_ns); !done) return done;
   if (auto done = give_back(false); !done) return done;
@@ -167,7 +169,6 @@ Status FileSealer::advance(uint64_t end_time_ns, bool all) {
 
 Status FileSealer::finish() {
   if (finished()) return {};
-  live_ = false;
   writer_ = std::make_unique<ChunkWriter>(file_, header_.recording_id, false);
   if (auto done = seal_until(kNoTime); !done) return done;
   Footer footer{header_, read_file_state(*file_), next_event_, {}};
@@ -176,7 +177,7 @@ Status FileSealer::finish() {
   ChunkHeader header{};
   header.type = kFooter;
   if (auto chunk = write(header, encode_footer(footer)); !chunk) return std::unexpected(chunk.error());
-  sealed_->take({});
+  finished_ = true;
   return give_back(true);
 }
 
@@ -188,16 +189,18 @@ Status FileSealer::punch(uint64_t offset, uint64_t end) {
   return {};
 }
 
+bool FileSealer::is_consumed(const ChunkRef& chunk) const {
+  const uint64_t first = chunk.header.first_ordinal, count = chunk.header.count;
+  auto known = consumed_.find(chunk.header.stream);
+  return known != consumed_.end() && covered(known->second, first, first + count) == count;
+}
+
 /// Raw events that are wholly in sealed chunks. Definitions and buffers only when nobody writes any more.
 Status FileSealer::give_back(bool everything_raw) {
   for (const ChunkRef& chunk : raw_->index().chunks) {
     const uint16_t type = chunk.header.type;
     bool gone = everything_raw && (type == kRawDefinitions || type == kStage);
-    if (type == kRawEvents) {
-      const uint64_t first = chunk.header.first_ordinal, count = chunk.header.count;
-      auto known = consumed_.find(chunk.header.stream);
-      gone = known != consumed_.end() && covered(known->second, first, first + count) == count;
-    }
+    if (type == kRawEvents) gone = is_consumed(chunk);
     if (!gone || !given_back_.try_emplace(chunk.offset).second) continue;
     if (auto done = punch(chunk.offset, chunk.end()); !done) return done;
   }

@@ -34,7 +34,7 @@ class FileSealer {
   static Result<std::unique_ptr<FileSealer>> open(File* file, FileSealOptions options);
 
   const format::FileHeader& header() const { return header_; }
-  bool finished() const { return sealed_->footer().has_value(); }
+  bool finished() const { return finished_ || sealed_->footer().has_value(); }
 
   /// Seals events before `end_time_ns` if enough has gathered, or `all` of them regardless. The writer lives.
   Status advance(uint64_t end_time_ns, bool all);
@@ -53,6 +53,7 @@ class FileSealer {
   Status write_events(EventBatch* batch, const ConsumedTable& consumed);
   Status write_checkpoint();
   ConsumedTable newly_consumed(Merger* merger);
+  bool is_consumed(const ChunkRef& chunk) const;
   Status give_back(bool everything_raw);
   Status punch(uint64_t offset, uint64_t end);
   Result<ChunkRef> write(format::ChunkHeader header, const std::string& payload);
@@ -60,7 +61,7 @@ class FileSealer {
   File* file_;
   FileSealOptions options_;
   format::FileHeader header_{};
-  bool live_ = true;
+  bool finished_ = false;
   std::unique_ptr<Tables> tables_;
   std::unique_ptr<SealedFile> sealed_;
   std::unique_ptr<RawFile> raw_;
@@ -69,7 +70,9 @@ class FileSealer {
   EventEncoder encoder_;
   DefinedSoFar defined_;
   ConsumedTable consumed_;
-  std::vector<uint64_t> lane_position_;  // by lane: the ordinal up to which it is in sealed chunks
+  // By lane of the merger: the ordinal up to which it is in sealed chunks, and what it can give at all.
+  std::vector<uint64_t> lane_position_;
+  std::vector<std::vector<Interval>> lane_sources_;
   std::vector<ChunkRef> events_, checkpoints_;
   absl::flat_hash_map<uint64_t, bool> given_back_, own_;  // offsets of chunks
   uint64_t next_sequence_ = 0;

@@ -46,13 +46,12 @@ class SealedLane final : public Lane {
 
  private:
   Status decode(const ChunkRef& chunk, EventBatch* block) {
-    auto payload = read_chunk(*file_, chunk);
-    if (!payload) return std::unexpected(payload.error());
-    bytes_read_ += payload->size();
+    if (auto done = read_chunk_into(*file_, chunk, &payload_); !done) return done;
+    bytes_read_ += payload_.size();
     ConsumedTable ignored;
-    auto head = parse_consumed(*payload, &ignored);
+    auto head = parse_consumed(payload_, &ignored);
     if (!head) return std::unexpected(head.error());
-    std::string_view columns = std::string_view(*payload).substr(*head);
+    std::string_view columns = std::string_view(payload_).substr(*head);
     if (auto done = decoder_.decode(columns, chunk.header.count, block); !done) return done;
     return translate(block);
   }
@@ -83,6 +82,7 @@ class SealedLane final : public Lane {
   uint64_t shift_;
   SealedLosses* losses_;
   EventDecoder decoder_;
+  std::string payload_;
   std::vector<ChunkRef> chunks_;
   size_t at_ = 0;
   uint64_t bytes_read_ = 0;

@@ -97,3 +97,13 @@ def test_ranks_of_a_launcher(record, tmp_path):
     done = record([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
                    harness.PROGRAMS / "rank.py", log]).ok()
     assert len(check(done.folder, log, 200_000)) == 2
+
+
+def test_a_process_that_lost_the_recorder_is_named(record, light, tmp_path):
+    """`env -i` takes the preloaded library away: never a silent gap."""
+    code = (f"import sys, time; sys.path.insert(0, {str(harness.PROGRAMS)!r}); from light import Block\n"
+            "kept = [Block(1000) for _ in range(100)]; time.sleep(1.5); print(len(kept))")
+    done = record(["env", "-i", f"ALLOCATE_LIBRARY={light.library}", harness.PYTHON, "-c", code]).ok()
+    assert done.stdout == b"100\n"
+    said = done.stderr.decode()
+    assert "not recorded" in said or "unrecorded" in said, said

@@ -1,0 +1,264 @@
+#include "recording/seal.h"
+
+#include <gtest/gtest.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <random>
+
+#include "recording/compact.h"
+#include "recording/fake_probe.h"
+#include "recording/file_sealer.h"
+#include "recording/test_reading.h"
+
+namespace gpumemprof {
+namespace {
+
+using testing::FakeProbe;
+using testing::read_all;
+using testing::TempFolder;
+
+/// A file whose n-th change, and every one after it, does not happen: a sealer killed at that point. The
+/// n-th write itself gets half way.
+class DyingFile final : public File {
+ public:
+  DyingFile(std::unique_ptr<File> file, int changes_left) : file_(std::move(file)), left_(changes_left) {}
+  const std::string& path() const override { return file_->path(); }
+  Result<uint64_t> size() override { return file_->size(); }
+  Result<size_t> read_at(uint64_t offset, void* data, size_t size) override {
+    return file_->read_at(offset, data, size);
+  }
+  Status write_at(uint64_t offset, const void* data, size_t size) override {
+    if (left_ == 1 && size > 64) (void)file_->write_at(offset, data, size / 2);
+    if (--left_ <= 0) return dead();
+    return file_->write_at(offset, data, size);
+  }
+  uint64_t next_data(uint64_t offset, uint64_t size) override { return file_->next_data(offset, size); }
+  Result<uint64_t> punch(uint64_t offset, uint64_t length) override {
+    if (--left_ <= 0) return dead();
+    return file_->punch(offset, length);
+  }
+  Result<uint64_t> add_at(uint64_t offset, uint64_t amount) override {
+    if (--left_ <= 0) return dead();
+    return file_->add_at(offset, amount);
+  }
+  bool lock(bool exclusive) override { return file_->lock(exclusive); }
+  void unlock() override { file_->unlock(); }
+  bool died() const { return left_ <= 0; }
+
+ private:
+  static std::unexpected<Error> dead() { return fail(ErrorCode::kSystem, "killed"); }
+  std::unique_ptr<File> file_;
+  int left_;
+};
+
+/// A training loop of three threads, with jitter, frees of other threads' blocks, a device with totals.
+void train(FakeProbe* probe, uint64_t events, uint32_t seed) {
+  gethostname(probe->header().host, sizeof(probe->header().host) - 1);  // of this machine, an earlier boot
+  std::mt19937 random(seed);
+  FakeProbe::Thread* threads[3];
+  uint32_t stacks[3][4];
+  for (int t = 0; t < 3; ++t) {
+    threads[t] = &probe->start_thread(11 + t, "t");
+    probe->define_device(threads[t], 5, 1, 0);
+    for (int s = 0; s < 4; ++s) {
+      stacks[t][s] = probe->define_stack(threads[t], {"main", "f" + std::to_string(s)}, 10 + s);
+    }
+  }
+  std::vector<std::pair<uint64_t, uint32_t>> live;
+  uint64_t time = 5000, allocated = 0;
+  for (uint64_t i = 0; i < events; ++i) {
+    time += random() % 300;
+    auto* thread = threads[random() % 3];
+    if (live.size() < 20 || random() % 2 == 0) {
+      uint32_t device = random() % 4 == 0 ? 5 : 0;
+      uint64_t size = 512 * (1 + random() % 8), address = 0x7f0000000000 + 64 * i;
+      probe->alloc(thread, time, address, size, stacks[thread->tid - 11][random() % 4], device);
+      if (device == 5) probe->totals(thread, time, allocated += size, 1 << 20, 5);
+      live.emplace_back(address, device);
+    } else {
+      size_t which = random() % live.size();
+      probe->free(thread, time, live[which].first, live[which].second, live[which].second ? 512 : 0);
+      live.erase(live.begin() + static_cast<ptrdiff_t>(which));
+    }
+  }
+}
+
+void expect_same(const testing::EverythingRead& a, const testing::EverythingRead& b) {
+  EXPECT_EQ(a.error, "");
+  EXPECT_TRUE(a.in_time_order);
+  EXPECT_EQ(a.events.size(), b.events.size());
+  EXPECT_TRUE(a.events == b.events);
+  EXPECT_TRUE(a.totals == b.totals);
+  EXPECT_EQ(a.loss.events, b.loss.events);
+  EXPECT_EQ(a.device_names, b.device_names);
+}
+
+TEST(Sealing, AFinishedFileYieldsWhatTheRawOneDid) {
+  TempFolder folder;
+  FakeProbe probe;
+  train(&probe, 5000, 1);
+  ASSERT_EQ(probe.save(folder.file("a.gmp")), 0);
+  auto before = read_all({folder.path()});
+  ASSERT_EQ(before.events.size(), 5000u);
+  FolderSealer sealer(folder.path(), {});
+  auto done = sealer.step();
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(sealer.totals().files, 1u);
+  EXPECT_EQ(sealer.totals().events, 5000u);
+  auto after = read_all({folder.path()});
+  expect_same(after, before);
+  EXPECT_EQ(after.loss.reasons.size(), 0u);
+  EXPECT_LT(testing::read_file(folder.file("a.gmp")).size(), 64u * 1024);  // the buffers are gone
+}
+
+TEST(Sealing, ASecondPassFindsNothingToDo) {
+  TempFolder folder;
+  FakeProbe probe;
+  train(&probe, 500, 1);
+  ASSERT_EQ(probe.save(folder.file("a.gmp")), 0);
+  ASSERT_TRUE(FolderSealer(folder.path(), {}).finish());
+  std::string once = testing::read_file(folder.file("a.gmp"));
+  ASSERT_TRUE(FolderSealer(folder.path(), {}).finish());
+  EXPECT_EQ(testing::read_file(folder.file("a.gmp")), once);
+}
+
+TEST(Sealing, KilledAtAnyPointAndBegunAgainLosesAndDoublesNothing) {
+  FakeProbe probe;
+  train(&probe, 800, 3);
+  const std::string original = probe.bytes();
+  TempFolder folder;
+  const std::string path = folder.file("a.gmp");
+  testing::write_file(path, original);
+  const auto expected = read_all({path});
+  ASSERT_EQ(expected.events.size(), 800u);
+  int deaths = 0;
+  for (int n = 1; n < 500; ++n) {
+    testing::write_file(path, original);
+    DyingFile file(std::move(*open_file(path, FileMode::kReadWrite)), n);
+    {
+      auto sealer = FileSealer::open(&file, {.checkpoint_bytes = 4000, .gather_bytes = 0});
+      ASSERT_TRUE(sealer);
+      (void)(*sealer)->advance(5000 + 60'000, true);  // half of the events, as of a live file
+      (void)(*sealer)->finish();
+    }
+    expect_same(read_all({path}), expected);
+    if (!file.died()) break;
+    ++deaths;
+    ASSERT_TRUE(FolderSealer(folder.path(), {}).finish());
+    expect_same(read_all({path}), expected);
+    if (HasFailure()) FAIL() << "killed at change " << n;
+  }
+  EXPECT_GT(deaths, 50);
+  EXPECT_LT(deaths, 499);
+}
+
+TEST(Sealing, AGrowingFileIsSealedInStepsAndReadsTheSameAtEachOfThem) {
+  TempFolder folder;
+  const std::string path = folder.file("a.gmp");
+  FakeProbe whole;
+  train(&whole, 3000, 9);
+  testing::write_file(path, whole.bytes());
+  const auto expected = read_all({path});
+  auto file = std::move(*open_file(path, FileMode::kReadWrite));
+  auto sealer = FileSealer::open(file.get(), {.gather_bytes = 0});
+  ASSERT_TRUE(sealer);
+  for (uint64_t end = 10'000; end < 500'000; end += 50'000) {
+    ASSERT_TRUE((*sealer)->advance(end, true));
+    expect_same(read_all({path}), expected);
+  }
+  ASSERT_TRUE((*sealer)->finish());
+  expect_same(read_all({path}), expected);
+  EXPECT_EQ((*sealer)->events_sealed(), 3000u);
+}
+
+TEST(Sealing, DroppedEventsStayCountedInStatePeakAndTotals) {
+  TempFolder folder;
+  FakeProbe probe;
+  train(&probe, 6000, 5);
+  testing::write_file(folder.file("full.gmp"), probe.bytes());
+  testing::write_file(folder.file("cut.gmp"), probe.bytes());
+  auto file = std::move(*open_file(folder.file("cut.gmp"), FileMode::kReadWrite));
+  {
+    auto sealer = FileSealer::open(file.get(), {.checkpoint_bytes = 1, .gather_bytes = 0});
+    ASSERT_TRUE(sealer);
+    for (uint64_t end = 100'000; end < 800'000; end += 100'000) ASSERT_TRUE((*sealer)->advance(end, true));
+    auto freed = (*sealer)->drop_oldest(20'000);
+    ASSERT_TRUE(freed);
+    EXPECT_GE(*freed, 20'000u);
+    ASSERT_TRUE((*sealer)->finish());
+  }
+  ASSERT_TRUE(*compact_file(*file));
+  auto full = open_recording({folder.file("full.gmp")}), cut = open_recording({folder.file("cut.gmp")});
+  ASSERT_TRUE(full && cut);
+  const LiveState* before = (*cut)->state_before_first_event();
+  ASSERT_NE(before, nullptr);
+  EXPECT_FALSE((*cut)->info().can.complete_history);
+  LiveState whole, rest = *before;
+  EventBatch batch;
+  while (*(*full)->next(&batch)) whole.apply(batch);
+  bool first = true;
+  while (*(*cut)->next(&batch)) {
+    if (first) EXPECT_EQ(batch.first_event, before->event_count());
+    first = false;
+    rest.apply(batch);
+  }
+  EXPECT_GT(before->event_count(), 500u);
+  EXPECT_EQ(rest.event_count(), 6000u);
+  ASSERT_EQ(rest.devices().size(), whole.devices().size());
+  for (size_t d = 0; d < whole.devices().size(); ++d) {
+    const DeviceState &a = rest.devices()[d], &b = whole.devices()[d];
+    EXPECT_EQ(a.live_bytes, b.live_bytes);
+    EXPECT_EQ(a.peak_bytes, b.peak_bytes);
+    EXPECT_EQ(a.peak_event, b.peak_event);
+    EXPECT_EQ(a.total_bytes, b.total_bytes);
+    EXPECT_EQ(a.blocks.size(), b.blocks.size());
+  }
+  EXPECT_EQ((*cut)->loss().events, 0u);
+  ASSERT_EQ((*cut)->loss().reasons.size(), 1u);
+  EXPECT_NE((*cut)->loss().reasons[0].reason.find("dropped by --max-disk"), std::string::npos);
+}
+
+TEST(Sealing, AFileThatIsLockedIsLeftAlone) {
+  TempFolder folder;
+  FakeProbe probe;
+  train(&probe, 100, 1);
+  ASSERT_EQ(probe.save(folder.file("a.gmp")), 0);
+  std::string before = testing::read_file(folder.file("a.gmp"));
+  auto held = std::move(*open_file(folder.file("a.gmp"), FileMode::kRead));
+  ASSERT_TRUE(held->lock(true));
+  FolderSealer sealer(folder.path(), {});
+  EXPECT_TRUE(sealer.finish());
+  EXPECT_EQ(testing::read_file(folder.file("a.gmp")), before);
+  held->unlock();
+  EXPECT_TRUE(sealer.finish());
+  EXPECT_EQ(sealer.totals().files, 1u);
+}
+
+TEST(Sealing, AFileThatIsNoRecordingIsLeftAlone) {
+  TempFolder folder;
+  testing::write_file(folder.file("a.gmp"), "hello");
+  EXPECT_TRUE(FolderSealer(folder.path(), {}).finish());
+  EXPECT_EQ(testing::read_file(folder.file("a.gmp")), "hello");
+}
+
+TEST(WriterIsAlive, KnowsThisProcessByItsPidAndStart) {
+  TempFolder folder;
+  FakeProbe probe(1, static_cast<uint32_t>(getpid()));
+  std::string boot = testing::read_file("/proc/sys/kernel/random/boot_id");
+  memcpy(probe.header().boot_id, boot.data(), std::min<size_t>(boot.size() - 1, 39));
+  probe.header().boot_id[36] = 0;
+  std::string stat = testing::read_file("/proc/self/stat");
+  std::string rest = stat.substr(stat.rfind(')') + 2);
+  for (int field = 3; field < 22; ++field) rest = rest.substr(rest.find(' ') + 1);
+  probe.header().start_ticks = std::stoull(rest);
+  ASSERT_EQ(probe.save(folder.file("a.gmp")), 0);
+  EXPECT_TRUE(writer_is_alive(folder.file("a.gmp")));
+  probe.header().start_ticks += 1;
+  ASSERT_EQ(probe.save(folder.file("a.gmp")), 0);
+  EXPECT_FALSE(writer_is_alive(folder.file("a.gmp")));
+}
+
+}  // namespace
+}  // namespace gpumemprof
