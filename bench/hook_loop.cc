@@ -11,8 +11,8 @@ using Free = void (*)(void*);
 
 constexpr size_t kSizeBytes = 256;
 
-// As the dynamic linker would bind them: a preloaded library's definition comes before libc10's. torch
-// is opened without RTLD_GLOBAL, so where nothing is preloaded libc10 must be asked by its name.
+// As the dynamic linker would bind them: a preloaded library's definition comes before libc10's.
+// torch is opened without RTLD_GLOBAL, so where nothing is preloaded libc10 is asked by its name.
 void* find(const char* symbol) {
   if (void* found = dlsym(RTLD_DEFAULT, symbol)) return found;
   void* c10 = dlopen("libc10.so", RTLD_NOLOAD | RTLD_LAZY);
@@ -27,7 +27,7 @@ uint64_t now_ns() {
 
 }  // namespace
 
-/// ns for one alloc and its free, averaged over `loops`; -1 where PyTorch's allocator is not loaded.
+/// ns for one alloc and its free, averaged over `loops`; -1 where PyTorch's allocator is absent.
 extern "C" __attribute__((visibility("default"))) double hook_loop_ns(uint64_t loops) {
   static const auto alloc = reinterpret_cast<Alloc>(find("_ZN3c109alloc_cpuEm"));
   static const auto release = reinterpret_cast<Free>(find("_ZN3c108free_cpuEPv"));

@@ -86,7 +86,7 @@ def run_recorded(command, stacks="python"):
 
 
 def timed(command):
-    """Seconds and peak memory of a command: {"seconds", "peak_rss_kib"}, and its stdout."""
+    """What peak.py says of a command, as a dictionary, and the command's stdout."""
     result = subprocess.run([PYTHON, "-I", "-S", os.path.join(BENCH, "peak.py"), *command],
                             capture_output=True, text=True)
     facts = json.loads(result.stderr.strip().splitlines()[-1])

@@ -1,8 +1,9 @@
-// Writes an unsealed recording of any length through the real format, for timing `seal` and `analyze`:
+// Writes an unsealed recording of any length in the real format, for timing `seal` and `analyze`:
 //   make_recording FOLDER --events N --live N [--sizes classes|random]
 //
-// One thread fills memory with `live` blocks; from then on it frees a block drawn by chance and allocates
-// another at its address, as a malloc would reuse it. 600 stacks of 20 frames, as in a training loop.
+// One thread fills memory with `live` blocks; from then on it frees a block drawn by chance and
+// allocates another at its address, as a malloc would reuse it. 600 stacks of 20 frames, as in a
+// training loop.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -109,7 +110,8 @@ class Definitions {
  public:
   explicit Definitions(File* file) : file_(file) {}
   ~Definitions() { flush(); }
-  void add(DefinitionType type, const std::vector<uint32_t>& numbers, const std::string& text = "") {
+  void add(DefinitionType type, const std::vector<uint32_t>& numbers,
+           const std::string& text = "") {
     std::string body(reinterpret_cast<const char*>(numbers.data()), numbers.size() * 4);
     add_body(type, body + text);
   }
@@ -154,7 +156,8 @@ class Events {
   ~Events() { flush(); }
   void add(RawAction action, uint64_t address, uint64_t size, uint32_t stack) {
     time_ns_ += 120 + random_.below(100);
-    half_.push_back(pack(time_ns_, address, kClassCpu, size, action, stack, salt(kStream, sequence_)));
+    const uint8_t event_salt = salt(kStream, sequence_);
+    half_.push_back(pack(time_ns_, address, kClassCpu, size, action, stack, event_salt));
     if (half_.size() == kStageEvents) flush();
   }
 

@@ -32,7 +32,7 @@ def estimate(values, seed=1):
 
 
 def ratio(with_it, without):
-    """Of pairs: each value over its partner, then the median. A drift that both share cancels out."""
+    """Each value over its partner, then the median. A drift that both share cancels out."""
     return estimate(numpy.asarray(with_it, dtype=float) / numpy.asarray(without, dtype=float))
 
 

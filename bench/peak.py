@@ -1,7 +1,7 @@
-"""Runs a command and prints {"seconds", "peak_rss_kib", "exit"} as JSON on stderr's last line.
+"""Runs a command; stderr's last line is JSON {"seconds", "cpu_seconds", "peak_rss_kib", "exit"}.
 
-A process of its own and as small as possible: the kernel counts what a child shares with its parent before
-it becomes the command, so ru_maxrss is never below the parent's own size (about 10 MiB here).
+A process of its own and as small as possible: the kernel counts what a child shares with its
+parent before it becomes the command, so ru_maxrss is never below the parent's size (about 10 MiB).
 """
 import os
 import sys
@@ -11,5 +11,6 @@ begin = time.perf_counter()
 child = os.posix_spawnp(sys.argv[1], sys.argv[1:], os.environ)
 _, status, usage = os.wait4(child, 0)
 seconds = time.perf_counter() - begin
-sys.stderr.write('{"seconds": %.6f, "peak_rss_kib": %d, "exit": %d}\n'
-                 % (seconds, usage.ru_maxrss, os.waitstatus_to_exitcode(status)))
+sys.stderr.write('{"seconds": %.6f, "cpu_seconds": %.6f, "peak_rss_kib": %d, "exit": %d}\n'
+                 % (seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss,
+                    os.waitstatus_to_exitcode(status)))

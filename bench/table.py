@@ -4,25 +4,28 @@ VERDICTS = {True: "met", False: "**not met**", None: ""}
 METHOD = """\
 ## How it was measured
 
-- *Within a process*: recording is switched on and off in alternating blocks of steps; pairs of blocks come
-  in twos of opposite order, which of them is first being drawn by chance. The figure is the median of the
-  pairs' ratios, with the 95 % interval of a bootstrap of 10,000 resamples in brackets. A few steps after
-  every switch are not timed, for every tool alike. Garbage is collected before a block, not during it.
-- *Pairs of processes*: whole processes with and without the recorder in turn, in an order drawn by
-  chance; the figure of a process is the median of its blocks. The cost of the preloaded library while it
-  records nothing is in this figure, not in the other.
-- A bound on a ratio counts as met when the interval's upper end is within the bound + 0.005; a bound in
-  ns when the interval's upper end is within it.
-- *Control* rows do the same with nothing switched, or plain against plain: they show what the method
-  reports where there is no difference.
-- Peers run the same programs in the same run by the same method. What they record differs: memray records
-  every malloc and free of the process and has no time of each; torch.profiler with profile_memory records
-  operators besides. "With its work at the end" adds what a tool does when it is switched off, spread over
-  the steps that it had recorded. Ours is done meanwhile by the `run` parent on another core.
-- Disk: every file of the folder, meta.json included, ÷ the events that the program's own probe had counted.
-  "On disk" is what the files occupy (blocks), which is what the bounds are held to.
-- Analysis: whole commands from start to exit, files in the page cache, one process; peak memory is the
-  process's maximum resident set, mapped pages included. The number of events in the answer is checked.
+- *Within a process*: recording is switched on and off in alternating blocks of steps; pairs of
+  blocks come in twos of opposite order, which of them is first being drawn by chance. The figure
+  is the median of the pairs' ratios, with the 95 % interval of a bootstrap of 10,000 resamples in
+  brackets. A few steps after every switch are not timed, for every tool alike. Garbage is
+  collected before a block, not during it.
+- *Pairs of processes*: whole processes with and without the recorder in turn, in an order drawn
+  by chance; the figure of a process is the median of its blocks. The cost of the preloaded
+  library while it records nothing is in this figure, not in the other.
+- A bound on a ratio counts as met when the interval's upper end is within the bound + 0.005; a
+  bound in ns when the interval's upper end is within it.
+- *Control* rows do the same with nothing switched, or plain against plain: they show what the
+  method reports where there is no difference.
+- Peers run the same programs in the same run by the same method. What they record differs: memray
+  records every malloc and free of the process and has no time of each; torch.profiler with
+  profile_memory records operators besides. "With its work at the end" adds what a tool does when
+  it is switched off, spread over the steps that it had recorded. Ours is done meanwhile by the
+  `run` parent on another core.
+- Disk: every file of the folder, meta.json included, ÷ the events that the program's own probe
+  had counted. "On disk" is what the files occupy (blocks), which is what the bounds are held to.
+- Analysis: whole commands from start to exit, files in the page cache, one process; peak memory
+  is the process's maximum resident set, mapped pages included. The number of events in the answer
+  is checked.
 """
 
 

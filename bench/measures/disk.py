@@ -8,8 +8,8 @@ from rows import Row
 
 
 def folder_size(path):
-    """(size, allocated) of a file or of all files in a folder, bytes. A sealed file has holes where its source was,
-    so the two differ; the disk has to hold the second."""
+    """(size, allocated) in bytes of a file or of all files in a folder. A sealed file may have
+    holes where its source was, so the two differ; the disk has to hold the second."""
     size = allocated = 0
     if os.path.isfile(path):
         stat = os.lstat(path)
@@ -29,7 +29,7 @@ def record(path, threads, steps):
 
 
 def record_unsealed(path, steps):
-    """The program kills the recording parent first, so nobody seals; its end is the end of stdout."""
+    """The program kills the recording parent first, so nobody seals. Its end is that of stdout."""
     command = launch.recorded(launch.program("training.py", "--steps", steps, "--orphan"), path)
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     out = child.stdout.read()
@@ -61,7 +61,7 @@ def row(what, sizes, events, bound, peers=()):
 
 
 def memray_text(steps):
-    """memray's own file. Its events are other ones: every malloc, and no times or addresses of frees."""
+    """memray's own file. It records other events: every malloc and free, without a time of each."""
     with memray_recording(steps) as (file, records):
         return f"memray {folder_size(file)[1] / records:.2f} B of each of its {records:,} records"
 

@@ -135,7 +135,7 @@ def one_pair(tool, step, on_first, warm_steps, steps):
             tool.off()
             end = time.perf_counter() - end
             pair["on_s"], pair["on_cpu_s"] = wall, cpu
-            # What the tool does when it is switched off, spread over the steps that it had recorded.
+            # What the tool does when it is switched off, spread over the steps it had recorded.
             pair["end_s"] = end / (warm_steps + steps)
             if before is not None:
                 pair["events_per_step"] = (after - before) / steps

@@ -1,5 +1,5 @@
-"""What one event costs where nothing else happens: a loop in C++ that calls alloc_cpu and free_cpu, under
-20 Python frames, with recording on and off in turn. Prints JSON: ns an event, pair by pair."""
+"""What one event costs where nothing else happens: a loop in C++ that calls alloc_cpu and free_cpu,
+under 20 Python frames, with recording on and off in turn. Prints JSON: ns an event of each pair."""
 import argparse
 import ctypes
 import json

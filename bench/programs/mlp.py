@@ -1,5 +1,5 @@
-"""The tiny MLP's training step, timed. A block holds 10,400 events, so that what a recorder does every
-few thousand events falls into each of them."""
+"""The tiny MLP's training step, timed. A block holds 10,400 events, so that what a recorder does
+every few thousand events falls into each of them."""
 import blocks
 import models
 

@@ -1,4 +1,4 @@
-"""The two training steps that everything is measured on. One thread, so that a step's time is its own."""
+"""The two training steps that everything is measured on, each in one thread."""
 import torch
 from torch import nn
 
@@ -36,8 +36,8 @@ def transformer_step(seed=0, batch=4, length=32, vocabulary=1000):
 
 
 def mlp_step(seed=0):
-    """26 allocator events in 100 to 150 µs: the worst case, where events come as thick as they do in
-    any training. SGD is written out, because torch.optim alone takes longer than the rest."""
+    """26 allocator events in 100 to 150 µs: the worst case, where events come as thick as in any
+    training. SGD is written out, because torch.optim alone takes longer than the rest."""
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     model = nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 10))

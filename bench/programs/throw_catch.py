@@ -1,5 +1,5 @@
-"""How long a C++ exception takes that is thrown through ten frames of a library opened by Python. Prints
-JSON: ns a throw, block by block, and which file's unwinder it runs in."""
+"""How long a C++ exception takes that is thrown through ten frames of a library opened by Python.
+Prints JSON: ns a throw, block by block, and which file's unwinder it runs in."""
 import argparse
 import ctypes
 import json

@@ -25,8 +25,11 @@ int run_command_line(int argc, char** argv) {
     app.parse(argc, argv);  // callbacks run in here; CLI11 speaks in exceptions, we do not
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error, std::cout, std::cerr);  // --help, --version
-    const Error usage{ErrorCode::kUsage, error.what() + std::string(" (see gpumemprof --help)"), std::nullopt};
-    return report_error("", usage);
+    std::string wrong = error.what();
+    if (app.get_subcommands().empty() && argc > 1 && argv[1][0] != '-') {
+      wrong = "'" + std::string(argv[1]) + "' is no command; there are run, analyze, export and seal";
+    }
+    return report_error("", {ErrorCode::kUsage, wrong + " (see gpumemprof --help)", std::nullopt});
   }
   return context.exit_code;
 }

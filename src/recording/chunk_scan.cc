@@ -188,6 +188,9 @@ FileState read_file_state(File& file) {
 Status scan_chunks(File& file, uint64_t recording_id, FileIndex* index) {
   auto size = file.size();
   if (!size) return std::unexpected(size.error());
+  if (*size < kPage && index->damage.empty()) {
+    index->damage.push_back({*size, 0, "the file ends within its first page"});
+  }
   auto again = std::move(index->unwritten);
   index->unwritten.clear();
   const size_t known = index->chunks.size();

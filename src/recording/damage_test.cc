@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/file.h"
 #include "recording/fake_probe.h"
 #include "recording/seal.h"
 #include "recording/test_reading.h"

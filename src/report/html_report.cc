@@ -17,6 +17,7 @@ namespace {
 constexpr size_t kTemporaryRows = 20;
 constexpr size_t kProcessRows = 200;
 constexpr size_t kStacksInLine = 8;
+constexpr size_t kInnermostRows = 6;
 
 /// Every text of the recording goes through html_text() exactly where it enters the page.
 class HtmlReport {
@@ -34,7 +35,7 @@ class HtmlReport {
         html_text(analysis_.source.path), kHtmlStyle);
     write_answer(device);
     if (device) {
-      out_ += timeline_figure(analysis_, *device);
+      out_ += timeline_figure(analysis_, *device, true);
       write_holders(*device, options_.holders);
       write_temporaries(*device);
     }
@@ -91,6 +92,20 @@ class HtmlReport {
     return out + "</pre>";
   }
 
+  /// Where a line of the user's led to: he rarely calls an allocator himself.
+  void write_innermost(const HolderLine& holder) {
+    if (holder.stacks.size() < 2) return;
+    const std::vector<HolderLine> inner = group_by_innermost(holder.stacks, tables_);
+    const size_t shown = std::min(kInnermostRows, inner.size());
+    out_ += "<p class=\"dim\">";
+    for (size_t i = 0; i < shown; ++i) {
+      out_ += fmt::format("{} in <code>{}</code><br>", format_bytes(inner[i].bytes),
+                          html_text(headline_text(tables_, inner[i].node, options_.working_folder)));
+    }
+    if (inner.size() > shown) out_ += "and " + format_plural(inner.size() - shown, "more place");
+    out_ += "</p>";
+  }
+
   void write_holder(const HolderLine& holder, uint64_t peak_bytes) {
     const double share = peak_bytes == 0 ? 0 : 100.0 * static_cast<double>(holder.bytes) / static_cast<double>(peak_bytes);
     out_ += fmt::format("<tr><td class=\"n\">{}<br><span class=\"dim\">{}</span></td><td class=\"w\">",
@@ -101,6 +116,7 @@ class HtmlReport {
       out_ += fmt::format("<code>{}</code> <span class=\"dim\">{}</span>", name, blocks);
     } else {
       out_ += fmt::format("<details><summary><code>{}</code> <span class=\"dim\">{}</span></summary>", name, blocks);
+      write_innermost(holder);
       const size_t shown = std::min(kStacksInLine, holder.stacks.size());
       for (size_t i = 0; i < shown; ++i) {
         if (holder.stacks.size() > 1) {
@@ -174,7 +190,7 @@ class HtmlReport {
     for (size_t i = 0; i < shown; ++i) {
       out_ += fmt::format("<details><summary>{}</summary>\n",
                           html_text(peak_sentence(analysis_, tables_, *others[i])));
-      out_ += timeline_figure(analysis_, *others[i]);
+      out_ += timeline_figure(analysis_, *others[i], false);
       write_holders(*others[i], 20);
       out_ += "</details>\n";
     }

@@ -20,7 +20,7 @@ figure{margin:.8em 0}.plot{display:flex;gap:6px}.y{display:flex;flex-direction:c
 text-align:right;font-size:.75rem;color:var(--dim);white-space:nowrap;margin:-.55em 0}
 .area{position:relative;flex:1;min-width:0;height:240px;border:1px solid var(--line)}
 svg{display:block;width:100%;height:100%}
-.grid path{stroke:var(--line);vector-effect:non-scaling-stroke}.band{fill:var(--band)}
+.grid path{stroke:var(--line);vector-effect:non-scaling-stroke}.base{fill:var(--bar)}.band{fill:var(--band)}
 .top{fill:none;stroke:var(--top);stroke-width:1.5;vector-effect:non-scaling-stroke}
 .peak{stroke:var(--peak);stroke-width:1.5;stroke-dasharray:4 3;vector-effect:non-scaling-stroke}
 .tips rect{fill:transparent}.mark{position:absolute;top:2px;font-size:.8rem;color:var(--peak);white-space:nowrap;

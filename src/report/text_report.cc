@@ -1,6 +1,7 @@
 #include "report/text_report.h"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -14,6 +15,7 @@ namespace {
 
 constexpr size_t kHeadlineHolders = 3;
 constexpr size_t kMostRows = 10;
+constexpr size_t kInnermostRows = 4;
 
 class TextReport {
  public:
@@ -89,6 +91,34 @@ class TextReport {
     flush_hidden();
   }
 
+  /// Where a line of the user's led to: he rarely calls an allocator himself.
+  void write_innermost(const HolderLine& holder) {
+    if (holder.stacks.size() < 2) return;
+    const std::vector<HolderLine> inner = group_by_innermost(holder.stacks, tables_);
+    const size_t shown = std::min(kInnermostRows, inner.size());
+    for (size_t i = 0; i < shown; ++i) {
+      line(fmt::format("{:11}{:>9}  in {}", "", format_bytes(inner[i].bytes),
+                       headline_text(tables_, inner[i].node, options_.working_folder)));
+    }
+    if (inner.size() > shown) {
+      line(dim(fmt::format("{:22}and {}", "", format_plural(inner.size() - shown, "more place"))));
+    }
+  }
+
+  void write_stacks(const HolderLine& holder) {
+    const size_t count = holder.stacks.size();
+    const size_t shown = options_.full_stacks ? count : 1;
+    for (size_t i = 0; i < shown; ++i) {
+      if (holder.stacks[i].stack == 0) continue;
+      if (count > 1) {
+        const std::string which = shown == 1 ? fmt::format("the largest of its {} stacks", format_count(count))
+                                             : fmt::format("stack {} of {}", i + 1, count);
+        line(dim(fmt::format("{:11}{:>9}  in {}:", "", format_bytes(holder.stacks[i].bytes), which)));
+      }
+      write_stack(holder.stacks[i].stack);
+    }
+  }
+
   void write_holders(const DeviceAnalysis& device) {
     title("What was live at the peak, by line of your code");
     const std::vector<HolderLine> holders = group_by_line(device.holders_at_peak, tables_);
@@ -99,19 +129,11 @@ class TextReport {
                        format_percent(holder.bytes, device.figures.peak_bytes),
                        bold(headline_text(tables_, holder.node, options_.working_folder)),
                        dim(format_plural(holder.count, "block"))));
-      const size_t stacks = options_.full_stacks ? holder.stacks.size() : 1;
-      for (size_t s = 0; s < stacks; ++s) {
-        if (holder.stacks[s].stack == 0) continue;
-        if (holder.stacks.size() > 1) {
-          line(dim(fmt::format("{:11}{} {}", "", format_bytes(holder.stacks[s].bytes),
-                               s == 0 && stacks == 1 ? fmt::format("in the largest of its {} stacks:",
-                                                                   format_count(holder.stacks.size()))
-                                                     : std::string("in:"))));
-        }
-        write_stack(holder.stacks[s].stack);
-      }
+      write_innermost(holder);
+      write_stacks(holder);
     }
     more(holders.size(), shown, "line");
+    if (!options_.full_stacks) line(dim("  --full-stacks shows every frame of every stack."));
   }
 
   void write_temporaries(const DeviceAnalysis& device) {
@@ -138,9 +160,14 @@ class TextReport {
     title("Devices");
     line(dim(fmt::format("  {:>9}  {:>9}  {:>10}  {:>12}  {:>12}  {:>9}", "peak", "at end", "allocated",
                          "allocations", "per second", "reserved")));
-    const size_t shown = std::min<size_t>(kMostRows * 2, analysis_.devices.size());
+    std::vector<const DeviceAnalysis*> order;
+    for (const DeviceAnalysis& device : analysis_.devices) order.push_back(&device);
+    std::stable_sort(order.begin(), order.end(), [](const DeviceAnalysis* a, const DeviceAnalysis* b) {
+      return a->figures.peak_bytes > b->figures.peak_bytes;
+    });
+    const size_t shown = std::min<size_t>(kMostRows * 2, order.size());
     for (size_t i = 0; i < shown; ++i) {
-      const DeviceAnalysis& device = analysis_.devices[i];
+      const DeviceAnalysis& device = *order[i];
       const DeviceFigures& figures = device.figures;
       const uint64_t allocs = action_count(figures, Action::kAlloc);
       const Device& memory = device_at(tables_, device.device);
@@ -170,10 +197,13 @@ class TextReport {
 
   void write_threads() {
     std::vector<size_t> order;
+    std::set<uint32_t> processes;
     for (size_t i = 0; i < analysis_.threads.size(); ++i) {
-      if (analysis_.threads[i].alloc_count != 0) order.push_back(i);
+      if (analysis_.threads[i].alloc_count == 0) continue;
+      order.push_back(i);
+      processes.insert(tables_.threads[i].process);
     }
-    if (order.size() < 2) return;
+    if (order.size() <= processes.size()) return;  // one a process: the table of processes says it all
     std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
       return analysis_.threads[a].alloc_bytes > analysis_.threads[b].alloc_bytes;
     });

@@ -19,14 +19,20 @@ double y_of(uint64_t bytes, uint64_t top) {
   return kHeight - kHeight * static_cast<double>(bytes) / static_cast<double>(top);
 }
 
-/// The outline of the band: along the maxima, back along the minima.
-std::string band_path(const std::vector<TimelineBucket>& buckets, double step, uint64_t top) {
+/// A staircase over the buckets, from left to right.
+std::string staircase(const std::vector<TimelineBucket>& buckets, uint64_t TimelineBucket::*level, double step,
+                      uint64_t top) {
   std::string path;
   for (size_t i = 0; i < buckets.size(); ++i) {
-    const double y = y_of(buckets[i].max_bytes, top);
-    path += fmt::format("{}{:.1f},{:.1f}H{:.1f}", i == 0 ? "M" : "L", static_cast<double>(i) * step, y,
-                        static_cast<double>(i + 1) * step);
+    path += fmt::format("{}{:.1f},{:.1f}H{:.1f}", i == 0 ? "M" : "L", static_cast<double>(i) * step,
+                        y_of(buckets[i].*level, top), static_cast<double>(i + 1) * step);
   }
+  return path;
+}
+
+/// The area between the maxima and the minima: back along the minima.
+std::string band_path(const std::vector<TimelineBucket>& buckets, double step, uint64_t top) {
+  std::string path = staircase(buckets, &TimelineBucket::max_bytes, step, top);
   for (size_t i = buckets.size(); i-- > 0;) {
     path += fmt::format("L{:.1f},{:.1f}H{:.1f}", static_cast<double>(i + 1) * step,
                         y_of(buckets[i].min_bytes, top), static_cast<double>(i) * step);
@@ -34,20 +40,11 @@ std::string band_path(const std::vector<TimelineBucket>& buckets, double step, u
   return path + 'Z';
 }
 
-std::string top_line(const std::vector<TimelineBucket>& buckets, double step, uint64_t top) {
-  std::string path;
-  for (size_t i = 0; i < buckets.size(); ++i) {
-    path += fmt::format("{}{:.1f},{:.1f}H{:.1f}", i == 0 ? "M" : "L", static_cast<double>(i) * step,
-                        y_of(buckets[i].max_bytes, top), static_cast<double>(i + 1) * step);
-  }
-  return path;
-}
-
 uint64_t since_start(const Analysis& analysis, uint64_t time_ns) {
   return time_ns > analysis.start_time_ns ? time_ns - analysis.start_time_ns : 0;
 }
 
-std::string tooltips(const Analysis& analysis, const Timeline& timeline, double step) {
+std::string tooltip_targets(const Analysis& analysis, const Timeline& timeline, double step) {
   std::string out;
   const auto& buckets = timeline.buckets();
   for (size_t i = 0; i < buckets.size(); ++i) {
@@ -79,7 +76,7 @@ uint64_t axis_top(uint64_t bytes) {
   return std::max<uint64_t>(bytes, 1);
 }
 
-std::string timeline_figure(const Analysis& analysis, const DeviceAnalysis& device) {
+std::string timeline_figure(const Analysis& analysis, const DeviceAnalysis& device, bool tooltips) {
   const Timeline& timeline = device.timeline;
   const auto& buckets = timeline.buckets();
   if (buckets.empty()) return "<p>No event is left to draw.</p>\n";
@@ -106,12 +103,14 @@ std::string timeline_figure(const Analysis& analysis, const DeviceAnalysis& devi
   return fmt::format(
       "<figure><div class=\"plot\"><div class=\"y\">{}</div><div class=\"area\">{}"
       "<svg viewBox=\"0 0 {:.0f} {:.0f}\" preserveAspectRatio=\"none\" role=\"img\" "
-      "aria-label=\"Live bytes over time\"><g class=\"grid\">{}</g><path class=\"band\" d=\"{}\"/>"
+      "aria-label=\"Live bytes over time\"><path class=\"base\" d=\"{}V{:.0f}H0Z\"/><g class=\"grid\">{}</g><path "
+      "class=\"band\" d=\"{}\"/>"
       "<path class=\"top\" d=\"{}\"/>{}<g class=\"tips\">{}</g></svg></div></div>"
       "<figcaption><span>{}</span><span>time after the start; each step {} wide, band from its least to its "
       "most</span><span>{}</span></figcaption></figure>\n",
-      labels, mark_label, kWidth, kHeight, grid, band_path(buckets, step, top), top_line(buckets, step, top), mark,
-      tooltips(analysis, timeline, step), format_duration(since_start(analysis, timeline.start_ns())),
+      labels, mark_label, kWidth, kHeight, staircase(buckets, &TimelineBucket::min_bytes, step, top), kHeight, grid,
+      band_path(buckets, step, top), staircase(buckets, &TimelineBucket::max_bytes, step, top), mark,
+      tooltips ? tooltip_targets(analysis, timeline, step) : std::string(), format_duration(since_start(analysis, timeline.start_ns())),
       format_duration(timeline.bucket_ns()), format_duration(since_start(analysis, end)));
 }
 

@@ -9,8 +9,8 @@
 namespace gpumemprof {
 
 /// A <figure>: the band between least and most live bytes of each bucket, the peak marked, axes labelled,
-/// a title (tooltip) for every bucket.
-std::string timeline_figure(const Analysis& analysis, const DeviceAnalysis& device);
+/// a tooltip for every bucket where `tooltips` is set (about 60 KB).
+std::string timeline_figure(const Analysis& analysis, const DeviceAnalysis& device, bool tooltips);
 
 /// A round number of bytes at or above `bytes`: 1, 1.5, 2, 3, 4, 5, 6 or 8 times a power of two units.
 uint64_t axis_top(uint64_t bytes);

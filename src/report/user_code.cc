@@ -21,8 +21,29 @@ std::string describe(const Tables& tables, uint32_t node, std::string file) {
   return printable(file.append(function));
 }
 
-/// Distinguishes lines, not calls: the same line of the same function is one key.
-uint64_t line_key(const Tables& tables, uint32_t node) { return tables.stacks.node(node).frame; }
+uint32_t innermost_node(const Tables& tables, uint32_t stack) {
+  return tables.stacks.node(stack).depth == 0 ? 0 : stack;
+}
+
+/// The same line of the same function is one group, whoever called it.
+std::vector<HolderLine> group(const std::vector<Holder>& holders, const Tables& tables,
+                              uint32_t (*node_of)(const Tables&, uint32_t)) {
+  std::vector<HolderLine> lines;
+  absl::flat_hash_map<uint64_t, size_t> known;
+  for (const Holder& holder : holders) {
+    const uint32_t node = node_of(tables, holder.stack);
+    const uint64_t key = node == 0 ? UINT64_MAX : tables.stacks.node(node).frame;
+    auto [at, added] = known.try_emplace(key, lines.size());
+    if (added) lines.push_back({.node = node});
+    HolderLine& line = lines[at->second];
+    line.bytes += holder.bytes;
+    line.count += holder.count;
+    line.stacks.push_back(holder);
+  }
+  std::stable_sort(lines.begin(), lines.end(),
+                   [](const HolderLine& a, const HolderLine& b) { return a.bytes > b.bytes; });
+  return lines;
+}
 
 }  // namespace
 
@@ -48,25 +69,11 @@ uint32_t headline_node(const Tables& tables, uint32_t stack) {
 }
 
 std::vector<HolderLine> group_by_line(const std::vector<Holder>& holders, const Tables& tables) {
-  std::vector<HolderLine> lines;
-  absl::flat_hash_map<uint64_t, size_t> known;
-  for (const Holder& holder : holders) {
-    const uint32_t node = headline_node(tables, holder.stack);
-    auto [at, added] = known.try_emplace(node == 0 ? UINT64_MAX : line_key(tables, node), lines.size());
-    if (added) {
-      const Frame& frame = frame_of(tables, node);
-      lines.push_back({.node = node,
-                       .is_user = node != 0 && frame.line != 0 &&
-                                  is_user_file(tables.strings.get(frame.file))});
-    }
-    HolderLine& line = lines[at->second];
-    line.bytes += holder.bytes;
-    line.count += holder.count;
-    line.stacks.push_back(holder);
-  }
-  std::stable_sort(lines.begin(), lines.end(),
-                   [](const HolderLine& a, const HolderLine& b) { return a.bytes > b.bytes; });
-  return lines;
+  return group(holders, tables, headline_node);
+}
+
+std::vector<HolderLine> group_by_innermost(const std::vector<Holder>& holders, const Tables& tables) {
+  return group(holders, tables, innermost_node);
 }
 
 std::string headline_text(const Tables& tables, uint32_t node, std::string_view folder) {

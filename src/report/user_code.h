@@ -19,14 +19,15 @@ uint32_t headline_node(const Tables& tables, uint32_t stack);
 /// Holders whose headline frame is the same line, added up.
 struct HolderLine {
   uint32_t node = 0;      ///< of the headline frame; 0: no stack known
-  bool is_user = false;   ///< the line is in the user's own code
   uint64_t bytes = 0;
   uint64_t count = 0;
   std::vector<Holder> stacks;  ///< in the order they came
 };
 
-/// Largest first.
+/// By headline frame, largest first.
 std::vector<HolderLine> group_by_line(const std::vector<Holder>& holders, const Tables& tables);
+/// By the innermost frame, which may well be a library's: what a line of the user's led to.
+std::vector<HolderLine> group_by_innermost(const std::vector<Holder>& holders, const Tables& tables);
 
 /// "train.py:41 forward", printable; says so where no stack is known.
 std::string headline_text(const Tables& tables, uint32_t node, std::string_view folder);

@@ -105,11 +105,16 @@ std::string format_count(uint64_t count) {
 }
 
 std::string format_duration(uint64_t duration_ns) {
+  const auto tenths = [](double value, std::string_view unit) {
+    std::string text = fmt::format("{:.1f}", value);
+    if (text.ends_with(".0")) text.resize(text.size() - 2);
+    return fmt::format("{} {}", text, unit);
+  };
   const double seconds = static_cast<double>(duration_ns) * 1e-9;
   const uint64_t whole = duration_ns / 1'000'000'000;
   if (duration_ns < 1000) return fmt::format("{} ns", duration_ns);
-  if (duration_ns < 1'000'000) return fmt::format("{:.1f} µs", seconds * 1e6);
-  if (duration_ns < 1'000'000'000) return fmt::format("{:.1f} ms", seconds * 1e3);
+  if (duration_ns < 1'000'000) return tenths(seconds * 1e6, "µs");
+  if (duration_ns < 1'000'000'000) return tenths(seconds * 1e3, "ms");
   if (whole < 60) return fmt::format("{:.3f} s", seconds);
   if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
   return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
@@ -127,7 +132,10 @@ std::string format_plural(uint64_t count, std::string_view noun) {
 }
 
 std::string process_label(const Process& process, size_t width) {
-  std::string command = printable(process.command);
+  std::string_view words = process.command;
+  const size_t slash = words.substr(0, words.find(' ')).rfind('/');
+  if (slash != std::string_view::npos) words.remove_prefix(slash + 1);
+  std::string command = printable(words);
   if (character_count(command) > width) {
     size_t end = 0;
     for (size_t shown = 0; end < command.size(); ++end) {
@@ -145,6 +153,10 @@ std::string short_path(std::string_view path, std::string_view folder) {
   if (!folder.empty() && path.size() > folder.size() + 1 && path.starts_with(folder) &&
       path[folder.size()] == '/') {
     path.remove_prefix(folder.size() + 1);
+  }
+  for (std::string_view packages : {"/site-packages/", "/dist-packages/"}) {
+    const size_t at = path.find(packages);
+    if (at != std::string_view::npos) return "…/" + std::string(path.substr(at + packages.size()));
   }
   constexpr size_t kLong = 48;
   if (path.size() <= kLong) return std::string(path);

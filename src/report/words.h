@@ -21,17 +21,18 @@ void append_json_string(std::string* out, std::string_view text);
 
 /// "48,120".
 std::string format_count(uint64_t count);
-/// "3.214 s", "12.0 ms", "2 min 05 s", "1 h 02 min".
+/// "3.214 s", "12.5 ms", "1 ms", "2 min 05 s", "1 h 02 min".
 std::string format_duration(uint64_t duration_ns);
 /// "43.7 %"; "0 %" of nothing.
 std::string format_percent(uint64_t part, uint64_t whole);
 /// "1 block", "12 blocks".
 std::string format_plural(uint64_t count, std::string_view noun);
 
-/// "process 1234 (python train.py)", the command cut at `width` characters.
+/// "process 1234 (python train.py)": the program without its folder, all cut at `width` characters.
 std::string process_label(const Process& process, size_t width = 48);
 
-/// A path relative to `folder` where it lies below it; else, where it is long, its last parts after "…/".
+/// A path relative to `folder` where it lies below it; of an installed package "…/torch/nn/functional.py";
+/// else, where it is long, its last parts after "…/".
 std::string short_path(std::string_view path, std::string_view folder);
 
 /// A stand-in for ids that a damaged file made up.

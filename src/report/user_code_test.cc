@@ -1,0 +1,53 @@
+#include "report/user_code.h"
+
+#include <gtest/gtest.h>
+
+#include "report/sample_for_tests.h"
+
+namespace gpumemprof {
+namespace {
+
+TEST(UserCode, PackagesTheStandardLibraryAndNativeCodeAreNotTheUsers) {
+  for (const char* file : {"train.py", "/home/me/torch_models/a.py", "<stdin>", "<string>", "/tmp/ipykernel_1/2.py"}) {
+    EXPECT_TRUE(is_user_file(file)) << file;
+  }
+  for (const char* file : {"/v/lib/python3.12/site-packages/torch/a.py", "/usr/lib/python3/dist-packages/x.py",
+                           "/usr/lib/python3.11/threading.py", "<frozen importlib._bootstrap>", "",
+                           "/x/libtorch_cpu.so", "/lib/libc.so.6", "<eval_with_key>.3"}) {
+    EXPECT_FALSE(is_user_file(file)) << file;
+  }
+}
+
+TEST(UserCode, TheHeadlineIsTheInnermostFrameOfTheUsersOwn) {
+  MemorySource source = sample_source();
+  EXPECT_EQ(headline_node(source.tables(), 3), 2u);
+  EXPECT_EQ(headline_node(source.tables(), 6), 2u) << "through the standard library";
+  EXPECT_EQ(headline_node(source.tables(), 4), 4u);
+  EXPECT_EQ(headline_node(source.tables(), 0), 0u);
+  EXPECT_EQ(headline_text(source.tables(), 2, "/home/me"), "train.py:41 step");
+  EXPECT_EQ(headline_text(source.tables(), 0, ""), "(no stack recorded)");
+}
+
+TEST(UserCode, WithoutAFrameOfTheUsersTheInnermostIsNamed) {
+  Tables tables;
+  const uint32_t frame = tables.stacks.intern_frame(
+      {tables.strings.intern("/l/site-packages/a.py"), tables.strings.intern("f"), 3});
+  const uint32_t stack = tables.stacks.push(tables.stacks.push(0, frame), frame);
+  EXPECT_EQ(headline_node(tables, stack), stack);
+}
+
+TEST(UserCode, StacksThroughOneLineAreAddedUp) {
+  MemorySource source = sample_source();
+  const std::vector<HolderLine> lines =
+      group_by_line({{4, 600, 1}, {3, 500, 2}, {6, 200, 3}, {0, 1, 1}}, source.tables());
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(lines[0].bytes, 700u);
+  EXPECT_EQ(lines[0].count, 5u);
+  EXPECT_EQ(lines[0].stacks.size(), 2u);
+  EXPECT_EQ(lines[1].bytes, 600u);
+  EXPECT_EQ(lines[2].node, 0u);
+  EXPECT_EQ(group_by_innermost({{3, 500, 2}, {6, 200, 3}}, source.tables()).size(), 2u);
+}
+
+}  // namespace
+}  // namespace gpumemprof

@@ -1,0 +1,75 @@
+#include "report/words.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace gpumemprof {
+namespace {
+
+TEST(Words, WhatCouldSteerATerminalIsReplaced) {
+  EXPECT_EQ(printable("a\x1b[31mb\nc\x7f"), "a\xef\xbf\xbd[31mb\xef\xbf\xbd" "c\xef\xbf\xbd");
+  EXPECT_EQ(printable("naïve/日本.py 🙂"), "naïve/日本.py 🙂");
+  EXPECT_EQ(printable("a\xe2\x80\xae" "b"), "a\xef\xbf\xbd" "b") << "right-to-left override";
+  EXPECT_EQ(printable("\xc2\x9b" "1m"), "\xef\xbf\xbd" "1m") << "the one-character CSI";
+}
+
+TEST(Words, WhatIsNotUtf8IsReplacedByteByByte) {
+  for (std::string bad : {"\xff", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82", "\x80"}) {
+    std::string expected;
+    for (size_t i = 0; i < bad.size(); ++i) expected += "\xef\xbf\xbd";
+    EXPECT_EQ(printable("x" + bad), "x" + expected);
+  }
+}
+
+TEST(Words, MarkupBecomesText) {
+  EXPECT_EQ(html_text(R"(<script>"a"&'b'</script>)"),
+            "&lt;script&gt;&quot;a&quot;&amp;&#39;b&#39;&lt;/script&gt;");
+}
+
+TEST(Words, JsonStringsAreWhatAnotherParserReadsBack) {
+  for (std::string text : {std::string("plain"), std::string("q\"b\\s/\t\n\x01\x7f\0z", 13), std::string("日本 🙂"),
+                           std::string("\xe2\x80\xa8")}) {
+    std::string json;
+    append_json_string(&json, text);
+    EXPECT_EQ(nlohmann::json::parse(json).get<std::string>(), text);
+  }
+  std::string json;
+  append_json_string(&json, "a\xff");
+  EXPECT_EQ(nlohmann::json::parse(json).get<std::string>(), "a\xef\xbf\xbd");
+}
+
+TEST(Words, NumbersReadAsPeopleWriteThem) {
+  EXPECT_EQ(format_count(0), "0");
+  EXPECT_EQ(format_count(999), "999");
+  EXPECT_EQ(format_count(1000), "1,000");
+  EXPECT_EQ(format_count(UINT64_MAX), "18,446,744,073,709,551,615");
+  EXPECT_EQ(format_duration(999), "999 ns");
+  EXPECT_EQ(format_duration(1'000'000), "1 ms");
+  EXPECT_EQ(format_duration(12'500'000), "12.5 ms");
+  EXPECT_EQ(format_duration(3'214'000'000), "3.214 s");
+  EXPECT_EQ(format_duration(125'000'000'000), "2 min 05 s");
+  EXPECT_EQ(format_duration(3'720'000'000'000), "1 h 02 min");
+  EXPECT_EQ(format_percent(1, 3), "33.3 %");
+  EXPECT_EQ(format_percent(1, 100000), "< 0.1 %");
+  EXPECT_EQ(format_percent(5, 0), "0 %");
+  EXPECT_EQ(format_plural(1, "process"), "1 process");
+  EXPECT_EQ(format_plural(2, "process"), "2 processes");
+}
+
+TEST(Words, AProcessIsNamedByItsProgramAndCutBetweenCharacters) {
+  EXPECT_EQ(process_label({.pid = 3, .command = "/usr/bin/python a.py"}), "process 3 (python a.py)");
+  EXPECT_EQ(process_label({.pid = 3, .command = "ééééé"}, 3), "process 3 (éé…)");
+  EXPECT_EQ(process_label({.pid = 3}), "process 3");
+}
+
+TEST(Words, PathsAreShortenedFromTheLeft) {
+  EXPECT_EQ(short_path("/home/me/a/b.py", "/home/me"), "a/b.py");
+  EXPECT_EQ(short_path("/home/mean/b.py", "/home/me"), "/home/mean/b.py");
+  EXPECT_EQ(short_path("/v/lib/python3.11/site-packages/torch/x.py", ""), "…/torch/x.py");
+  EXPECT_EQ(short_path("/aaaaaaaaaaaaaaaaaaaaaaaaaaaa/bbbbbbbbbbbbbbbbbbbbbbbbbb/c.py", ""),
+            "…/bbbbbbbbbbbbbbbbbbbbbbbbbb/c.py");
+}
+
+}  // namespace
+}  // namespace gpumemprof
