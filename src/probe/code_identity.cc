@@ -6,7 +6,7 @@
 
 namespace gpumemprof::probe {
 
-CodeWatch g_code_watch;
+constinit CodeWatch g_code_watch{};
 
 namespace {
 

@@ -7,7 +7,8 @@
 
 namespace gpumemprof::probe {
 
-Config g_config;
+// constinit: an initialiser that runs would run after read_config() and undo it.
+constinit Config g_config{};
 
 static uint64_t number(const char* text) {
   uint64_t value = 0;

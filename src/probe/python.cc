@@ -6,7 +6,7 @@
 
 namespace gpumemprof::probe {
 
-Python g_python;
+constinit Python g_python{};
 
 namespace {
 

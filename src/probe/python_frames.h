@@ -31,7 +31,7 @@ bool python_layout(uint32_t major, uint32_t minor, const uint64_t* debug_offsets
 
 struct Python {
   bool ready = false;
-  PythonLayout layout;
+  PythonLayout layout{};
   void* (*this_thread_state)() = nullptr;  // PyGILState_GetThisThreadState: null for a foreign thread
   int (*is_finalizing)() = nullptr;
 };

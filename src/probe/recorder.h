@@ -21,7 +21,7 @@ struct Caches;  // stream.h
 
 /// What `run` asked for, read from the environment when the library is loaded.
 struct Config {
-  char folder[3072];  // empty: do nothing
+  char folder[3072] = {};  // empty: do nothing
   uint32_t stacks = format::kStacksPython;
   bool free_stacks = false;
   bool no_cpu = false;

