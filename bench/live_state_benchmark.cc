@@ -1,5 +1,5 @@
-// Events a second of the analysis: LiveState alone, and the whole single-pass analysis, without reading
-// a file. Half the events allocate, half free a random live block.
+// Events a second of the analysis: LiveState alone, and the whole single-pass analysis, without
+// reading a file. Half the events allocate, half free a random live block.
 #include <benchmark/benchmark.h>
 
 #include <random>

@@ -1,9 +1,9 @@
 #include "analysis/analysis.h"
 
+#include <absl/container/flat_hash_map.h>
+
 #include <algorithm>
 #include <bit>
-
-#include <absl/container/flat_hash_map.h>
 
 #include "trace/live_state_apply.h"
 
@@ -21,7 +21,8 @@ struct Gathered {
 
 class Gatherer : public LiveObserver {
  public:
-  Gatherer(const AnalysisOptions& options, const LiveState& state, std::vector<ThreadAnalysis>& threads)
+  Gatherer(const AnalysisOptions& options, const LiveState& state,
+           std::vector<ThreadAnalysis>& threads)
       : options_(options), state_(state), threads_(threads) {}
 
   void on_batch(const EventBatch& batch, size_t device_count) {
@@ -100,7 +101,8 @@ bool had_events(const DeviceFigures& figures) {
                      [](uint64_t n) { return n != 0; });
 }
 
-void take_devices(const LiveState& state, Gatherer& gatherer, const Tables& tables, Analysis* analysis) {
+void take_devices(const LiveState& state, Gatherer& gatherer, const Tables& tables,
+                  Analysis* analysis) {
   analysis->processes.resize(tables.processes.size());
   gatherer.devices.resize(state.devices().size());  // a device of the checkpoint alone has no event
   for (size_t i = 0; i < state.devices().size(); ++i) {
@@ -118,7 +120,8 @@ void take_devices(const LiveState& state, Gatherer& gatherer, const Tables& tabl
     device.first_time_ns = gathered.first_time_ns;
     device.last_time_ns = gathered.last_time_ns;
     take_temporaries(gathered, &device);
-    if (i >= tables.devices.size() || tables.devices[i].process >= analysis->processes.size()) continue;
+    if (i >= tables.devices.size() || tables.devices[i].process >= analysis->processes.size())
+      continue;
     ProcessAnalysis& process = analysis->processes[tables.devices[i].process];
     for (uint64_t n : figures.actions) process.events += n;
     process.alloc_count += figures.actions[static_cast<size_t>(Action::kAlloc)];

@@ -1,5 +1,5 @@
-// The first questions anyone asks of a recording: how high, when, and who held it. One pass over the
-// events; memory O(live blocks + distinct stacks), never O(events).
+// The first questions anyone asks of a recording: how high, when, and who held it. One pass over
+// the events; memory O(live blocks + distinct stacks), never O(events).
 #pragma once
 
 #include <array>
@@ -65,24 +65,24 @@ struct ThreadAnalysis {
 
 struct Analysis {
   SourceInfo source;
-  uint64_t events = 0;         ///< all, the dropped ones included
-  uint64_t events_read = 0;    ///< those that this pass saw
-  bool oldest_dropped = false; ///< the pass began from a checkpoint, not from nothing
+  uint64_t events = 0;          ///< all, the dropped ones included
+  uint64_t events_read = 0;     ///< those that this pass saw
+  bool oldest_dropped = false;  ///< the pass began from a checkpoint, not from nothing
   uint64_t temporary_ns = 0;
   uint64_t start_time_ns = 0;  ///< when recording began (the first process), else the first event
   uint64_t first_time_ns = 0;  ///< of the first event that was read
   uint64_t last_time_ns = 0;
-  std::vector<DeviceAnalysis> devices;      ///< with at least one event, in the order of Tables
-  std::vector<ProcessAnalysis> processes;   ///< indexed as Tables::processes
-  std::vector<ThreadAnalysis> threads;      ///< indexed as Tables::threads
+  std::vector<DeviceAnalysis> devices;     ///< with at least one event, in the order of Tables
+  std::vector<ProcessAnalysis> processes;  ///< indexed as Tables::processes
+  std::vector<ThreadAnalysis> threads;     ///< indexed as Tables::threads
   Loss loss;
 };
 
 /// Reads `source` to its end. Errors are those of the source.
 Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& options);
 
-/// The device whose peak is the answer: the highest accelerator where one was used, else the highest of
-/// the rest. Null where nothing was allocated. Points into `analysis`.
+/// The device whose peak is the answer: the highest accelerator where one was used, else the
+/// highest of the rest. Null where nothing was allocated. Points into `analysis`.
 const DeviceAnalysis* main_device(const Analysis& analysis, const Tables& tables);
 
 }  // namespace gpumemprof

@@ -106,7 +106,8 @@ TEST(Analysis, AgreesWithASecondImplementationOnRandomEvents) {
       uint64_t at_peak = 0, at_end = 0, highest = 0;
       for (const Holder& holder : device.holders_at_peak) at_peak += holder.bytes;
       for (const Holder& holder : device.holders_at_end) at_end += holder.bytes;
-      for (const TimelineBucket& b : device.timeline.buckets()) highest = std::max(highest, b.max_bytes);
+      for (const TimelineBucket& b : device.timeline.buckets())
+        highest = std::max(highest, b.max_bytes);
       ASSERT_EQ(at_peak, truth.peak_bytes) << seed;
       ASSERT_EQ(at_end, truth.live_bytes()) << seed;
       ASSERT_EQ(highest, truth.peak_bytes) << seed;

@@ -24,7 +24,8 @@ void Timeline::merge_neighbours() {
     TimelineBucket merged = buckets_[2 * i];
     if (2 * i + 1 < buckets_.size() && buckets_[2 * i + 1].events != 0) {
       const TimelineBucket& next = buckets_[2 * i + 1];
-      merged.min_bytes = merged.events ? std::min(merged.min_bytes, next.min_bytes) : next.min_bytes;
+      merged.min_bytes =
+          merged.events ? std::min(merged.min_bytes, next.min_bytes) : next.min_bytes;
       merged.max_bytes = std::max(merged.max_bytes, next.max_bytes);
       merged.last_bytes = next.last_bytes;
       merged.alloc_count += next.alloc_count;

@@ -17,13 +17,14 @@ struct TimelineBucket {
   uint64_t events = 0;  ///< while the timeline is built: 0 marks a bucket that was not touched
 };
 
-/// Buckets of equal width, a power of two of nanoseconds. When an event falls beyond the last bucket,
-/// neighbours are merged and the width doubles, so that memory is bounded and every minimum and maximum
-/// stays exact.
+/// Buckets of equal width, a power of two of nanoseconds. When an event falls beyond the last
+/// bucket, neighbours are merged and the width doubles, so that memory is bounded and every minimum
+/// and maximum stays exact.
 class Timeline {
  public:
   Timeline() = default;
-  /// `capacity` is rounded up to an even number; `live_bytes` is what was live before the first event.
+  /// `capacity` is rounded up to an even number; `live_bytes` is what was live before the first
+  /// event.
   Timeline(uint64_t start_ns, size_t capacity, uint64_t live_bytes);
 
   /// A time before the start counts as the start (a clock that went backwards in a damaged file).
@@ -47,7 +48,8 @@ class Timeline {
   TimelineBucket& touch(uint64_t time_ns, uint64_t live_bytes) {
     uint64_t elapsed = time_ns > start_ns_ ? time_ns - start_ns_ : 0;
     size_t index = static_cast<size_t>(elapsed >> shift_);
-    if (index >= buckets_.size()) [[unlikely]] index = grow(elapsed);
+    if (index >= buckets_.size()) [[unlikely]]
+      index = grow(elapsed);
     TimelineBucket& bucket = buckets_[index];
     if (bucket.events++ == 0) {
       bucket.min_bytes = bucket.max_bytes = live_bytes;

@@ -39,10 +39,12 @@ bool use_color(const AnalyzeArguments& arguments) {
   if (no_color && *no_color) return false;
   const char* terminal = std::getenv("TERM");
   const bool to_stdout = arguments.output.empty() || arguments.output == "-";
-  return to_stdout && isatty(STDOUT_FILENO) == 1 && terminal && std::string_view(terminal) != "dumb";
+  return to_stdout && isatty(STDOUT_FILENO) == 1 && terminal &&
+         std::string_view(terminal) != "dumb";
 }
 
-std::string render(const Analysis& analysis, const Tables& tables, const AnalyzeArguments& arguments) {
+std::string render(const Analysis& analysis, const Tables& tables,
+                   const AnalyzeArguments& arguments) {
   const std::string format = format_of(arguments);
   if (format == "json") return json_report(analysis, tables);
   if (format == "html") return html_report(analysis, tables, {.working_folder = working_folder()});
@@ -76,20 +78,27 @@ int analyze(const AnalyzeArguments& arguments) {
 
 void add_analyze_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<AnalyzeArguments>();
-  CLI::App* command = app.add_subcommand("analyze", "say how high memory went, when, and which lines held it");
-  command->add_option("path", arguments->paths, "folders that `run` wrote, or .gmp files; several are read as one")
+  CLI::App* command =
+      app.add_subcommand("analyze", "say how high memory went, when, and which lines held it");
+  command
+      ->add_option("path", arguments->paths,
+                   "folders that `run` wrote, or .gmp files; several are read as one")
       ->required()
       ->type_name("DIR|FILE...");
-  command->add_option("--format", arguments->format,
-                      "text, json or html (default: as --output's name ends, else text)")
+  command
+      ->add_option("--format", arguments->format,
+                   "text, json or html (default: as --output's name ends, else text)")
       ->check(CLI::IsMember({"text", "json", "html"}));
-  command->add_option("-o,--output", arguments->output, "write to this file instead of standard output")
+  command
+      ->add_option("-o,--output", arguments->output,
+                   "write to this file instead of standard output")
       ->type_name("FILE");
   command->add_flag("--full-stacks", arguments->full_stacks, "text: every frame of every stack");
   command->add_option("--color", arguments->color, "auto, always or never; NO_COLOR is obeyed")
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->capture_default_str();
-  command->add_flag("--no-seal", arguments->no_seal, "leave the files of the recording as they are");
+  command->add_flag("--no-seal", arguments->no_seal,
+                    "leave the files of the recording as they are");
   command->callback([arguments, &context] { context.exit_code = analyze(*arguments); });
 }
 

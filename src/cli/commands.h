@@ -1,9 +1,8 @@
 // One file a subcommand; each adds itself to the command line and runs from its callback.
 #pragma once
 
-#include <string>
-
 #include <CLI/CLI.hpp>
+#include <string>
 
 #include "base/error.h"
 
@@ -16,8 +15,8 @@ inline constexpr int kExitBadInput = 2;  ///< a usage error, or an input that ca
 
 /// What subcommands share. Lives in main() for as long as the command runs.
 struct CommandContext {
-  int exit_code = kExitOk;    ///< a subcommand's callback stores its result here
-  std::string program_path;   ///< argv[0]; /proc/self/exe is the reliable way to find our own files
+  int exit_code = kExitOk;   ///< a subcommand's callback stores its result here
+  std::string program_path;  ///< argv[0]; /proc/self/exe is the reliable way to find our own files
 };
 
 // Each adds one subcommand to `app`. `context` must outlive the parsing of the command line.
@@ -26,8 +25,8 @@ void add_seal_command(CLI::App& app, CommandContext& context);
 void add_analyze_command(CLI::App& app, CommandContext& context);
 void add_export_command(CLI::App& app, CommandContext& context);
 
-/// Prints `gpumemprof: SUBJECT: what is wrong (at byte N)` on stderr as one line, control characters
-/// replaced, and returns the exit code that belongs to the error. SUBJECT may be empty.
+/// Prints `gpumemprof: SUBJECT: what is wrong (at byte N)` on stderr as one line, control
+/// characters replaced, and returns the exit code that belongs to the error. SUBJECT may be empty.
 int report_error(const std::string& subject, const Error& error);
 
 }  // namespace gpumemprof

@@ -32,10 +32,13 @@ int export_recording(const ExportArguments& arguments) {
   Status done;
   {
     Progress progress("exporting");
-    const ExportFormat format = arguments.to == "csv" ? ExportFormat::kCsv : ExportFormat::kJsonLines;
+    const ExportFormat format =
+        arguments.to == "csv" ? ExportFormat::kCsv : ExportFormat::kJsonLines;
     done = export_events(**source, format, sink, [&](double share) { progress.update(share); });
   }
-  if (!done) return output_failed ? report_output_error(*output, done.error()) : report_error(subject, done.error());
+  if (!done)
+    return output_failed ? report_output_error(*output, done.error())
+                         : report_error(subject, done.error());
   if (auto closed = output->close(); !closed) return report_output_error(*output, closed.error());
   return kExitOk;
 }
@@ -45,13 +48,20 @@ int export_recording(const ExportArguments& arguments) {
 void add_export_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<ExportArguments>();
   CLI::App* command = app.add_subcommand("export", "write every event, one a line");
-  command->add_option("path", arguments->paths, "folders that `run` wrote, or .gmp files; several are read as one")
+  command
+      ->add_option("path", arguments->paths,
+                   "folders that `run` wrote, or .gmp files; several are read as one")
       ->required()
       ->type_name("DIR|FILE...");
-  command->add_option("--to", arguments->to, "jsonl or csv")->required()->check(CLI::IsMember({"jsonl", "csv"}));
-  command->add_option("-o,--output", arguments->output, "write to this file instead of standard output")
+  command->add_option("--to", arguments->to, "jsonl or csv")
+      ->required()
+      ->check(CLI::IsMember({"jsonl", "csv"}));
+  command
+      ->add_option("-o,--output", arguments->output,
+                   "write to this file instead of standard output")
       ->type_name("FILE");
-  command->add_flag("--no-seal", arguments->no_seal, "leave the files of the recording as they are");
+  command->add_flag("--no-seal", arguments->no_seal,
+                    "leave the files of the recording as they are");
   command->callback([arguments, &context] { context.exit_code = export_recording(*arguments); });
 }
 

@@ -12,7 +12,8 @@ namespace {
 
 bool can_be_sealed(const std::string& folder) {
   std::error_code error;
-  if (!std::filesystem::is_directory(folder, error) || access(folder.c_str(), W_OK | X_OK) != 0) return false;
+  if (!std::filesystem::is_directory(folder, error) || access(folder.c_str(), W_OK | X_OK) != 0)
+    return false;
   bool any = false;
   for (auto it = std::filesystem::directory_iterator(folder, error);
        !error && it != std::filesystem::directory_iterator(); it.increment(error)) {

@@ -10,8 +10,9 @@
 
 namespace gpumemprof {
 
-/// Opens what the user named. Folders whose writers are gone are sealed first where `seal` is set and they
-/// can be written; that this fails is no error, since unsealed recordings read as well, only slower.
+/// Opens what the user named. Folders whose writers are gone are sealed first where `seal` is set
+/// and they can be written; that this fails is no error, since unsealed recordings read as well,
+/// only slower.
 Result<std::unique_ptr<EventSource>> open_input(const std::vector<std::string>& paths, bool seal);
 
 /// Empty where it is not known; then paths are shown whole.

@@ -9,10 +9,14 @@ namespace {
 using namespace gpumemprof;
 
 int run_command_line(int argc, char** argv) {
-  CLI::App app{"Tells where the memory of a PyTorch program goes: records every allocation, explains the peak."};
+  CLI::App app{
+      "Tells where the memory of a PyTorch program goes: records every allocation, explains the "
+      "peak."};
   app.name("gpumemprof");
-  app.footer("Start with: gpumemprof run -- python train.py\nExit codes: 0 ok, 1 the tool failed, 2 usage or bad "
-             "input. `run` ends as the program it ran.");
+  app.footer(
+      "Start with: gpumemprof run -- python train.py\nExit codes: 0 ok, 1 the tool failed, 2 usage "
+      "or bad "
+      "input. `run` ends as the program it ran.");
   app.set_version_flag("--version", "gpumemprof " GPUMEMPROF_VERSION);
   app.require_subcommand(1);
   CommandContext context;
@@ -24,10 +28,12 @@ int run_command_line(int argc, char** argv) {
   try {
     app.parse(argc, argv);  // callbacks run in here; CLI11 speaks in exceptions, we do not
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error, std::cout, std::cerr);  // --help, --version
+    if (error.get_exit_code() == 0)
+      return app.exit(error, std::cout, std::cerr);  // --help, --version
     std::string wrong = error.what();
     if (app.get_subcommands().empty() && argc > 1 && argv[1][0] != '-') {
-      wrong = "'" + std::string(argv[1]) + "' is no command; there are run, analyze, export and seal";
+      wrong =
+          "'" + std::string(argv[1]) + "' is no command; there are run, analyze, export and seal";
     }
     return report_error("", {ErrorCode::kUsage, wrong + " (see gpumemprof --help)", std::nullopt});
   }

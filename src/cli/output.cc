@@ -14,8 +14,8 @@ namespace {
 
 bool is_same_file(const std::string& a, const std::string& b) {
   struct stat first, second;
-  return stat(a.c_str(), &first) == 0 && stat(b.c_str(), &second) == 0 && first.st_dev == second.st_dev &&
-         first.st_ino == second.st_ino;
+  return stat(a.c_str(), &first) == 0 && stat(b.c_str(), &second) == 0 &&
+         first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }
 
 std::unexpected<Error> failed(const std::string& name) {
@@ -32,7 +32,8 @@ Result<Output> Output::open(const std::string& path, const std::vector<std::stri
     return Output(STDOUT_FILENO, "standard output");
   }
   for (const std::string& input : inputs) {
-    if (is_same_file(path, input)) return fail(ErrorCode::kUsage, path + ": is the input; choose another --output");
+    if (is_same_file(path, input))
+      return fail(ErrorCode::kUsage, path + ": is the input; choose another --output");
   }
   if (path.ends_with(".gmp")) {
     return fail(ErrorCode::kUsage, path + ": is the name of a recording; choose another --output");

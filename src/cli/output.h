@@ -33,7 +33,8 @@ class Output {
   bool reader_is_gone_ = false;
 };
 
-/// The exit code for an error of writing to `output`; says it on stderr unless the pipe's reader left.
+/// The exit code for an error of writing to `output`; says it on stderr unless the pipe's reader
+/// left.
 int report_output_error(const Output& output, const Error& error);
 
 }  // namespace gpumemprof

@@ -23,7 +23,8 @@ void Progress::update(double done) {
   const int filled = static_cast<int>(share * kWidth);
   const std::string bar = std::string(static_cast<size_t>(filled), '#') +
                           std::string(static_cast<size_t>(kWidth - filled), '.');
-  std::fprintf(stderr, "\r%s [%s] %3d %%\x1b[K", what_.c_str(), bar.c_str(), static_cast<int>(share * 100));
+  std::fprintf(stderr, "\r%s [%s] %3d %%\x1b[K", what_.c_str(), bar.c_str(),
+               static_cast<int>(share * 100));
   shown_ = true;
   next_ = Clock::now() + std::chrono::milliseconds(100);
 }

@@ -63,8 +63,8 @@ class Damage : public ::testing::TestWithParam<bool> {
     ASSERT_EQ(whole_.events.size(), 150u);
     ASSERT_FALSE(says_something(whole_));
   }
-  /// Every byte that is not zero, and one of 61 that are: a buffer is mostly zeros that nobody reads.
-  bool is_worth_it(size_t at) const { return bytes_[at] != 0 || at % 61 == 0; }
+  /// Every byte that is not zero, and one of 211 that are: a buffer is mostly zeros that nobody reads.
+  bool is_worth_it(size_t at) const { return bytes_[at] != 0 || at % 211 == 0; }
 
   TempFolder folder_;
   std::string path_ = folder_.file("a.gmp");
@@ -73,13 +73,13 @@ class Damage : public ::testing::TestWithParam<bool> {
 };
 
 TEST_P(Damage, CutAtEveryLengthItYieldsWhatIsBeforeTheCut) {
-  size_t most = 0;
-  for (size_t length = 0; length <= bytes_.size(); ++length) {
-    if (length < bytes_.size() && !is_worth_it(length)) continue;
-    write_file(path_, bytes_.substr(0, length));
+  size_t most = 150;
+  for (size_t length = bytes_.size(); length-- > 0;) {
+    if (!is_worth_it(length)) continue;
+    ASSERT_EQ(truncate(path_.c_str(), static_cast<off_t>(length)), 0);
     auto read = read_all({path_});
     ASSERT_TRUE(is_part_of(read.events, whole_.events)) << "cut at " << length;
-    ASSERT_GE(read.events.size(), most) << "cut at " << length;
+    ASSERT_LE(read.events.size(), most) << "cut at " << length;
     most = read.events.size();
     // A file that ends between two chunks looks like one that is still being written.
     size_t rest = std::min(bytes_.size(), (length + 4095) / 4096 * 4096) - length;
@@ -88,7 +88,7 @@ TEST_P(Damage, CutAtEveryLengthItYieldsWhatIsBeforeTheCut) {
       ASSERT_TRUE(says_something(read)) << "cut at " << length;
     }
   }
-  EXPECT_EQ(most, 150u);
+  EXPECT_EQ(most, 0u);
 }
 
 TEST_P(Damage, WithAnyByteFlippedNothingIsInventedAndLossesAreSaid) {
@@ -100,7 +100,6 @@ TEST_P(Damage, WithAnyByteFlippedNothingIsInventedAndLossesAreSaid) {
       char damaged = static_cast<char>(bytes_[at] ^ flip);
       ASSERT_TRUE(file->write_at(at, &damaged, 1));
       auto read = read_all({path_});
-      if (!is_part_of(read.events, whole_.events)) for (auto& e : read.events) printf("%lu %lx %lu %d %u %s\n", e.time_ns, e.address, e.size_bytes, e.action, e.tid, e.leaf.c_str());
       ASSERT_TRUE(is_part_of(read.events, whole_.events)) << "byte " << at << " ^ " << int(flip);
       ASSERT_TRUE(read.in_time_order);
       // The word that says how much of a buffer is published has no copy: less of it is not seen as damage.

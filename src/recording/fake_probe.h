@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct ExpectedEvent {
   std::string leaf;  ///< function of the allocating frame, empty where there is no stack
   bool operator==(const ExpectedEvent&) const = default;
 };
+void PrintTo(const ExpectedEvent& event, std::ostream* out);
 
 class FakeProbe {
  public:

@@ -122,6 +122,7 @@ void FakeProbe::alloc(Thread* thread, uint64_t time_ns, uint64_t address, uint64
 
 void FakeProbe::free(Thread* thread, uint64_t time_ns, uint64_t address, uint32_t device_class, uint64_t size) {
   if (thread->events.size() + 3 > half_records_) flush(thread);
+  if (size > kSizeMask) record(thread, pack(time_ns, 0, device_class, size >> 37, kRawWide, 0, salt_of(thread)));
   RawAction action = device_class > 1 ? kRawFreeRequested : kRawFreeCompleted;
   record(thread, pack(time_ns, address, device_class, size, action, 0, salt_of(thread)));
 }

@@ -51,6 +51,14 @@ uint64_t missing_records(const std::vector<Interval>& consumed, const std::vecto
 RawLane::RawLane(File* file, RawStream* stream, uint64_t time_shift_ns, RawLosses* losses)
     : file_(file), stream_(stream), shift_(time_shift_ns), losses_(losses) {
   half_done_ = !stream->half;
+  if (half_done_) return;
+  // A damaged record must not say when the half begins: the lane would come too late for its events.
+  const uint8_t expected = salt(stream->id, stream->half->sequence);
+  for (const RawEvent& record : stream->half->records) {
+    if (!is_intact(record, expected)) continue;
+    half_time_ = time_of(record);
+    break;
+  }
 }
 
 uint64_t RawLane::next_time() const {
@@ -58,7 +66,7 @@ uint64_t RawLane::next_time() const {
   if (next_chunk_ < stream_->chunks.size()) {
     time = stream_->chunks[next_chunk_].header.time_first_ns;
   } else if (!half_done_) {
-    time = stream_->half->records.empty() ? 0 : time_of(stream_->half->records[0]);
+    time = half_time_;
   }
   if (time == kNoTime) return time;
   // A header or a record that lies about its time cannot make the lane go back.

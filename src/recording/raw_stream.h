@@ -77,6 +77,7 @@ class RawLane final : public Lane {
   RawLosses* losses_;
   size_t next_chunk_ = 0;
   bool half_done_ = false;
+  uint64_t half_time_ = 0;
   uint64_t next_ordinal_ = 0;   // records before it were emitted, lost, or consumed by a sealed chunk
   uint64_t block_ordinal_ = 0;  // next_ordinal_ when the current block began
   uint64_t last_time_ = 0;

@@ -16,8 +16,34 @@ constexpr uint64_t kMostColumnBytes = uint64_t{kMostSealedEvents} * 40;
 
 }  // namespace
 
+/// A column of varints taken apart beforehand, so that the next ones can be looked at. Past the end: zeros, !ok.
+class Numbers {
+ public:
+  void take(std::string_view bytes) {
+    values_.clear();
+    at_ = 0, ok_ = true;
+    ByteReader in(bytes);
+    while (in.left() > 0 && in.ok()) values_.push_back(in.varint());
+    if (!in.ok()) values_.clear();
+    values_.resize(values_.size() + kAhead);  // so that peek() needs no bound of its own
+  }
+  uint64_t next() {
+    if (at_ + kAhead >= values_.size()) return ok_ = false, 0;
+    return values_[at_++];
+  }
+  uint64_t peek() const { return values_[at_ + kAhead - 1]; }
+  bool ok() const { return ok_; }
+
+ private:
+  static constexpr size_t kAhead = 6;
+  std::vector<uint64_t> values_;
+  size_t at_ = 0;
+  bool ok_ = true;
+};
+
 struct EventDecoder::Impl {
   Model model;
+  Numbers ages;
   std::string columns[kColumns];
   std::vector<uint32_t> thread_list;
   uint64_t last_explicit = 0;
@@ -35,7 +61,9 @@ namespace {
 /// Readers over the columns of varints, and the small steps of decoding. Fails by answering false.
 struct Walk {
   Model& model;
-  ByteReader tokens, addresses, ages, totals, numbers;
+  ByteReader tokens, addresses;
+  Numbers& ages;
+  ByteReader totals, numbers;
   uint32_t shift;
   uint64_t last_explicit = 0;
 
@@ -72,6 +100,11 @@ struct Walk {
     remember_alloc(&model, t, token, key, *address);
     return true;
   }
+  /// With thousands of live blocks nearly every age leads to a line that no cache holds (42 % of the time was spent
+  /// there): ask for the one that a coming free will want, give or take the allocations until then.
+  static void prefetch(const std::vector<Block>& blocks, uint64_t age) {
+    if (age < blocks.size()) __builtin_prefetch(&blocks[blocks.size() - 1 - age]);
+  }
   bool free(uint8_t flag, uint32_t thread, uint32_t token, const Situation& s, uint64_t* address,
             uint64_t* block_size) {
     ThreadModel& t = model.threads[thread];
@@ -80,8 +113,8 @@ struct Walk {
     uint32_t block_token = 0;
     switch (flag >> 2 & 7) {
       case kBlockExpected: age = model.age[key]; break;
-      case kBlockByAge: age = ages.varint(); break;
-      case kBlockOfThread: owner = ages.varint(), age = ages.varint(); break;
+      case kBlockByAge: age = ages.next(), prefetch(t.blocks, ages.peek()); break;
+      case kBlockOfThread: owner = ages.next(), age = ages.next(); break;
       case kBlockSameAddress: *address = model.freed_address[key]; break;
       case kExplicit: *address = explicit_address(); break;
       default: return false;
@@ -156,10 +189,11 @@ bool EventDecoder::Impl::events(uint32_t count, uint64_t time, EventBatch* batch
   const uint8_t *threads = bytes(kThreads), *flags = bytes(kFlags);
   const uint8_t *low = bytes(kStepLow), *high = bytes(kStepHigh);
   Walk walk{model, ByteReader(columns[kTokens]), ByteReader(columns[kAddresses]),
-            ByteReader(columns[kAges]), ByteReader(columns[kTotalsColumn]), ByteReader(columns[kNumbers]), shift};
+            ages, ByteReader(columns[kTotalsColumn]), ByteReader(columns[kNumbers]), shift};
   batch->time_ns.resize(count), batch->address.resize(count), batch->size_bytes.resize(count);
   batch->stack.resize(count), batch->thread.resize(count), batch->device.resize(count);
   batch->action.resize(count);
+  ages.take(columns[kAges]);
   uint64_t thread = 0;
   for (uint32_t i = 0; i < count; ++i) {
     if (threads[i] != 0) thread = threads[i] == 255 ? walk.numbers.varint() : threads[i] - 1u;

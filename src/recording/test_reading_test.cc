@@ -8,6 +8,11 @@
 
 namespace gpumemprof::testing {
 
+void PrintTo(const ExpectedEvent& event, std::ostream* out) {
+  *out << "{time " << event.time_ns << ", action " << int(event.action) << ", address " << event.address
+       << ", size " << event.size_bytes << ", tid " << event.tid << ", " << event.leaf << '}';
+}
+
 TempFolder::TempFolder() {
   const char* base = getenv("TMPDIR");
   std::string name = std::string(base ? base : "/tmp") + "/gmp-test-XXXXXX";

@@ -10,7 +10,8 @@ namespace {
 
 constexpr size_t kFlushBytes = 256 << 10;
 constexpr std::string_view kCsvHeader =
-    "time_ns,action,address,size_bytes,requested_bytes,device,layer,stream,thread,process,category,module,"
+    "time_ns,action,address,size_bytes,requested_bytes,device,layer,stream,thread,process,category,"
+    "module,"
     "phase,step,stack\n";
 
 void append_number(std::string* out, uint64_t value) {
@@ -44,7 +45,8 @@ class Sizes : public LiveObserver {
 /// Writes events; the text of every frame and device is made once.
 class EventWriter {
  public:
-  EventWriter(const Tables& tables, ExportFormat format) : tables_(tables), json_(format == ExportFormat::kJsonLines) {}
+  EventWriter(const Tables& tables, ExportFormat format)
+      : tables_(tables), json_(format == ExportFormat::kJsonLines) {}
 
   void write(const EventBatch& batch, size_t i, uint64_t size_bytes, std::string* out) {
     const Action action = batch.action[i];
@@ -63,7 +65,8 @@ class EventWriter {
     const bool has_thread = thread < tables_.threads.size();
     if (!json_) line += ',';  // stream
     number(line, "thread", has_thread ? tables_.threads[thread].tid : 0, has_thread);
-    number(line, "process", process_at(tables_, device.process).pid, device.process < tables_.processes.size());
+    number(line, "process", process_at(tables_, device.process).pid,
+           device.process < tables_.processes.size());
     if (!json_) line += ",,,,";  // category, module, phase, step
     if (json_) {
       write_json_stack(line, batch.stack[i]);
@@ -93,7 +96,8 @@ class EventWriter {
   }
   const std::string& name_of(uint16_t device) {
     if (device_names_.size() <= device) device_names_.resize(size_t{device} + 1);
-    if (device_names_[device].empty()) device_names_[device] = device_name(device_at(tables_, device));
+    if (device_names_[device].empty())
+      device_names_[device] = device_name(device_at(tables_, device));
     return device_names_[device];
   }
   /// The frame of `node` as "file:line function", quoted where the format is JSON.

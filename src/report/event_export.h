@@ -15,9 +15,9 @@ enum class ExportFormat { kJsonLines, kCsv };
 /// Takes the text that is ready; an error ends the export.
 using TextSink = std::function<Status(std::string_view)>;
 
-/// Reads `source` to its end and writes every event, in time order. What is unknown is left out (JSON
-/// lines) or empty (CSV). A free carries the size of the block that it ends, where that is known.
-/// Memory O(live blocks + frames). Errors are those of the source and of the sink.
+/// Reads `source` to its end and writes every event, in time order. What is unknown is left out
+/// (JSON lines) or empty (CSV). A free carries the size of the block that it ends, where that is
+/// known. Memory O(live blocks + frames). Errors are those of the source and of the sink.
 Status export_events(EventSource& source, ExportFormat format, const TextSink& sink,
                      const std::function<void(double)>& on_progress = {});
 

@@ -29,9 +29,10 @@ TEST(EventExport, EveryEventIsALineWithWhatIsKnown) {
   MemorySource source = sample_source();
   const std::vector<std::string> lines = export_of(source, ExportFormat::kJsonLines);
   ASSERT_EQ(lines.size(), 6u);
-  EXPECT_EQ(json::parse(lines[1]), json::parse(R"({"time_ns": 1500000000, "action": "alloc", "address": 32,
+  EXPECT_EQ(json::parse(lines[1]),
+            json::parse(R"({"time_ns": 1500000000, "action": "alloc", "address": 32,
     "size_bytes": 300, "requested_bytes": 300, "device": "cpu", "layer": "framework", "thread": 11, "process": 11,
-    "stack": ["/home/me/model.py:7 Model.__init__", "/home/me/train.py:90 <module>"]})"));
+    "stack": ["/opt/job/model.py:7 Model.__init__", "/opt/job/train.py:90 <module>"]})"));
   EXPECT_EQ(json::parse(lines[3])["size_bytes"], 200) << "a free carries the size of its block";
   EXPECT_FALSE(json::parse(lines[5]).contains("size_bytes")) << "a block that was never seen";
   EXPECT_FALSE(json::parse(lines[4]).contains("stack"));
@@ -42,10 +43,12 @@ TEST(EventExport, CsvHasTheSameColumnsInOrder) {
   const std::vector<std::string> lines = export_of(source, ExportFormat::kCsv);
   ASSERT_EQ(lines.size(), 7u);
   EXPECT_EQ(lines[0],
-            "time_ns,action,address,size_bytes,requested_bytes,device,layer,stream,thread,process,category,module,"
+            "time_ns,action,address,size_bytes,requested_bytes,device,layer,stream,thread,process,"
+            "category,module,"
             "phase,step,stack");
-  EXPECT_EQ(lines[2], "1500000000,alloc,32,300,300,cpu,framework,,11,11,,,,,"
-                      "/home/me/model.py:7 Model.__init__;/home/me/train.py:90 <module>");
+  EXPECT_EQ(lines[2],
+            "1500000000,alloc,32,300,300,cpu,framework,,11,11,,,,,"
+            "/opt/job/model.py:7 Model.__init__;/opt/job/train.py:90 <module>");
   EXPECT_EQ(lines[6], "5000000000,free_completed,153,,,cpu,framework,,11,11,,,,,");
 }
 
@@ -53,22 +56,27 @@ TEST(EventExport, HostileNamesStayInTheirField) {
   MemorySource source = sample_source();
   Tables& tables = source.mutable_tables();
   const std::string name = "a,\"b\"\n\xff";
-  const uint32_t frame = tables.stacks.intern_frame({tables.strings.intern(name), tables.strings.intern("f"), 1});
+  const uint32_t frame =
+      tables.stacks.intern_frame({tables.strings.intern(name), tables.strings.intern("f"), 1});
   EventBatch events;
-  append(&events, {1, Action::kAlloc, 0x1, 5, tables.stacks.push(0, frame), 9, 7});  // no such thread, device
+  append(&events, {1, Action::kAlloc, 0x1, 5, tables.stacks.push(0, frame), 9,
+                   7});  // no such thread, device
   MemorySource hostile(events);
   hostile.mutable_tables() = std::move(tables);
-  EXPECT_EQ(json::parse(export_of(hostile, ExportFormat::kJsonLines)[0])["stack"][0], "a,\"b\"\n\xef\xbf\xbd:1 f");
+  EXPECT_EQ(json::parse(export_of(hostile, ExportFormat::kJsonLines)[0])["stack"][0],
+            "a,\"b\"\n\xef\xbf\xbd:1 f");
   MemorySource again(events);
   again.mutable_tables() = std::move(hostile.mutable_tables());
-  EXPECT_EQ(export_of(again, ExportFormat::kCsv)[1],
-            "1,alloc,1,5,,device type -1,framework,,,,,,,,\"a,\"\"b\"\"\xef\xbf\xbd\xef\xbf\xbd:1 f\"");
+  EXPECT_EQ(
+      export_of(again, ExportFormat::kCsv)[1],
+      "1,alloc,1,5,,device type -1,framework,,,,,,,,\"a,\"\"b\"\"\xef\xbf\xbd\xef\xbf\xbd:1 f\"");
 }
 
 TEST(EventExport, AnErrorOfTheSinkEndsTheExport) {
   MemorySource source = sample_source();
-  const Status done = export_events(source, ExportFormat::kCsv,
-                                    [](std::string_view) { return fail(ErrorCode::kSystem, "disk full"); });
+  const Status done = export_events(source, ExportFormat::kCsv, [](std::string_view) {
+    return fail(ErrorCode::kSystem, "disk full");
+  });
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().message, "disk full");
 }

@@ -1,8 +1,8 @@
 #include "report/facts.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "base/size.h"
 #include "report/words.h"
@@ -14,9 +14,11 @@ std::string moment_text(const Analysis& analysis, uint64_t time_ns) {
   return format_duration(time_ns > start ? time_ns - start : 0) + " after the start";
 }
 
-std::string peak_sentence(const Analysis& analysis, const Tables& tables, const DeviceAnalysis& device) {
+std::string peak_sentence(const Analysis& analysis, const Tables& tables,
+                          const DeviceAnalysis& device) {
   const Device& memory = device_at(tables, device.device);
-  std::string text = fmt::format("Peak {} on {}", format_bytes(device.figures.peak_bytes), device_name(memory));
+  std::string text =
+      fmt::format("Peak {} on {}", format_bytes(device.figures.peak_bytes), device_name(memory));
   if (analysis.source.can.times) text += ", " + moment_text(analysis, device.figures.peak_time_ns);
   text += fmt::format(" (event {} of {})", format_count(device.figures.peak_event + 1),
                       format_count(analysis.events));
@@ -42,7 +44,8 @@ std::string loss_sentence(const Loss& loss) {
     separator = "; ";
   }
   if (loss.reasons.size() > kReasonsInSentence) {
-    text += fmt::format("; and {}", format_plural(loss.reasons.size() - kReasonsInSentence, "more reason"));
+    text += fmt::format("; and {}",
+                        format_plural(loss.reasons.size() - kReasonsInSentence, "more reason"));
   }
   return text + '.';
 }
@@ -55,16 +58,19 @@ std::vector<std::string> caveats(const Analysis& analysis, const Tables& tables)
     repeated += device.figures.repeated_allocs;
     oom += action_count(device.figures, Action::kOom);
   }
-  if (oom != 0) out.push_back(fmt::format("The allocator ran out of memory: {}.", format_plural(oom, "time")));
+  if (oom != 0)
+    out.push_back(fmt::format("The allocator ran out of memory: {}.", format_plural(oom, "time")));
   if (analysis.oldest_dropped) {
-    out.push_back(fmt::format(
-        "The oldest {} were dropped to save disk (--max-disk); peaks and totals still include them.",
-        format_plural(analysis.events - analysis.events_read, "event")));
+    out.push_back(
+        fmt::format("The oldest {} were dropped to save disk (--max-disk); peaks and totals still "
+                    "include them.",
+                    format_plural(analysis.events - analysis.events_read, "event")));
   }
   if (unmatched != 0) {
-    out.push_back(fmt::format("{} of blocks that were never seen allocated (older than the recording, or "
-                              "inherited by fork): they are not part of any figure.",
-                              format_plural(unmatched, "free")));
+    out.push_back(
+        fmt::format("{} of blocks that were never seen allocated (older than the recording, or "
+                    "inherited by fork): they are not part of any figure.",
+                    format_plural(unmatched, "free")));
   }
   if (repeated != 0) {
     out.push_back(fmt::format("{} at an address that was still live: their frees were missed.",
@@ -72,7 +78,8 @@ std::vector<std::string> caveats(const Analysis& analysis, const Tables& tables)
   }
   for (const Process& process : tables.processes) {
     if (!process.stacks.starts_with("none")) continue;
-    out.push_back(fmt::format("{} has no stacks ({}).", process_label(process), printable(process.stacks)));
+    out.push_back(
+        fmt::format("{} has no stacks ({}).", process_label(process), printable(process.stacks)));
   }
   return out;
 }
@@ -86,7 +93,8 @@ WallTime wall_time(const Process& process, uint64_t time_ns) {
 
 double rate_per_second(uint64_t amount, const DeviceAnalysis& device) {
   if (device.last_time_ns <= device.first_time_ns) return 0;
-  return static_cast<double>(amount) * 1e9 / static_cast<double>(device.last_time_ns - device.first_time_ns);
+  return static_cast<double>(amount) * 1e9 /
+         static_cast<double>(device.last_time_ns - device.first_time_ns);
 }
 
 }  // namespace gpumemprof

@@ -12,11 +12,13 @@ namespace gpumemprof {
 /// "3.214 s after the start".
 std::string moment_text(const Analysis& analysis, uint64_t time_ns);
 
-/// "Peak 412 MiB on cpu, 3.214 s after the start (event 48,120 of 96,002), process 12 (python train.py)".
-std::string peak_sentence(const Analysis& analysis, const Tables& tables, const DeviceAnalysis& device);
+/// "Peak 412 MiB on cpu, 3.214 s after the start (event 48,120 of 96,002), process 12 (python
+/// train.py)".
+std::string peak_sentence(const Analysis& analysis, const Tables& tables,
+                          const DeviceAnalysis& device);
 
-/// One line: "Lost: nothing.", "LOST: …" or, where no number is known, "Not complete: …"; with the first
-/// kReasonsInSentence reasons.
+/// One line: "Lost: nothing.", "LOST: …" or, where no number is known, "Not complete: …"; with the
+/// first kReasonsInSentence reasons.
 std::string loss_sentence(const Loss& loss);
 inline constexpr size_t kReasonsInSentence = 3;
 /// A reason as loss_sentence() writes it.
@@ -25,8 +27,8 @@ inline bool is_complete(const Loss& loss) {
   return loss.events == 0 && loss.bytes == 0 && loss.reasons.empty();
 }
 
-/// What a reader must know to trust the figures: missed frees, blocks from before, missing stacks, a
-/// dropped beginning. One printable sentence each; most often none.
+/// What a reader must know to trust the figures: missed frees, blocks from before, missing stacks,
+/// a dropped beginning. One printable sentence each; most often none.
 std::vector<std::string> caveats(const Analysis& analysis, const Tables& tables);
 
 /// Wall-clock microseconds since 1970, where the process knew the offset of its clock.

@@ -1,8 +1,8 @@
 #include "report/html_report.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "base/size.h"
 #include "report/facts.h"
@@ -44,8 +44,8 @@ class HtmlReport {
     write_processes();
     out_ += fmt::format("<p class=\"dim\">{}, {}. {} in <code>{}</code>.</p>\n</body></html>\n",
                         format_plural(analysis_.events, "event"),
-                        format_duration(analysis_.last_time_ns - std::min(analysis_.start_time_ns,
-                                                                          analysis_.last_time_ns)),
+                        format_duration(analysis_.last_time_ns -
+                                        std::min(analysis_.start_time_ns, analysis_.last_time_ns)),
                         format_bytes(analysis_.source.bytes), html_text(analysis_.source.path));
     return std::move(out_);
   }
@@ -58,16 +58,18 @@ class HtmlReport {
                           html_text(peak_sentence(analysis_, tables_, *device)));
       const std::vector<HolderLine> holders = group_by_line(device->holders_at_peak, tables_);
       for (size_t i = 0; i < std::min<size_t>(3, holders.size()); ++i) {
-        out_ += fmt::format("<li><b>{}</b> ({}) <code>{}</code></li>", format_bytes(holders[i].bytes),
-                            format_percent(holders[i].bytes, device->figures.peak_bytes),
-                            html_text(headline_text(tables_, holders[i].node, options_.working_folder)));
+        out_ += fmt::format(
+            "<li><b>{}</b> ({}) <code>{}</code></li>", format_bytes(holders[i].bytes),
+            format_percent(holders[i].bytes, device->figures.peak_bytes),
+            html_text(headline_text(tables_, holders[i].node, options_.working_folder)));
       }
       out_ += "</ol>";
     } else {
       out_ += "<h1>Nothing was allocated in this recording.</h1>";
     }
     const std::string loss = loss_sentence(analysis_.loss);
-    out_ += fmt::format("<p{}>{}</p>", is_complete(analysis_.loss) ? "" : " class=\"box lost\"", html_text(loss));
+    out_ += fmt::format("<p{}>{}</p>", is_complete(analysis_.loss) ? "" : " class=\"box lost\"",
+                        html_text(loss));
     if (analysis_.loss.reasons.size() > kReasonsInSentence) {
       out_ += "<details><summary>What was lost or not seen</summary><ul>";
       for (const LossReason& reason : analysis_.loss.reasons) {
@@ -86,8 +88,8 @@ class HtmlReport {
     for (uint32_t node = stack; node != 0; node = tables_.stacks.node(node).parent) {
       const Frame& frame = tables_.stacks.frame(tables_.stacks.node(node).frame);
       const bool user = is_user_file(tables_.strings.get(frame.file));
-      out += fmt::format("{}{}{}\n", user ? "<span class=\"u\">" : "", html_text(frame_text(tables_, node)),
-                         user ? "</span>" : "");
+      out += fmt::format("{}{}{}\n", user ? "<span class=\"u\">" : "",
+                         html_text(frame_text(tables_, node)), user ? "</span>" : "");
     }
     return out + "</pre>";
   }
@@ -99,29 +101,37 @@ class HtmlReport {
     const size_t shown = std::min(kInnermostRows, inner.size());
     out_ += "<p class=\"dim\">";
     for (size_t i = 0; i < shown; ++i) {
-      out_ += fmt::format("{} in <code>{}</code><br>", format_bytes(inner[i].bytes),
-                          html_text(headline_text(tables_, inner[i].node, options_.working_folder)));
+      out_ +=
+          fmt::format("{} in <code>{}</code><br>", format_bytes(inner[i].bytes),
+                      html_text(headline_text(tables_, inner[i].node, options_.working_folder)));
     }
     if (inner.size() > shown) out_ += "and " + format_plural(inner.size() - shown, "more place");
     out_ += "</p>";
   }
 
   void write_holder(const HolderLine& holder, uint64_t peak_bytes) {
-    const double share = peak_bytes == 0 ? 0 : 100.0 * static_cast<double>(holder.bytes) / static_cast<double>(peak_bytes);
-    out_ += fmt::format("<tr><td class=\"n\">{}<br><span class=\"dim\">{}</span></td><td class=\"w\">",
-                        format_bytes(holder.bytes), format_percent(holder.bytes, peak_bytes));
-    const std::string name = html_text(headline_text(tables_, holder.node, options_.working_folder));
+    const double share = peak_bytes == 0 ? 0
+                                         : 100.0 * static_cast<double>(holder.bytes) /
+                                               static_cast<double>(peak_bytes);
+    out_ +=
+        fmt::format("<tr><td class=\"n\">{}<br><span class=\"dim\">{}</span></td><td class=\"w\">",
+                    format_bytes(holder.bytes), format_percent(holder.bytes, peak_bytes));
+    const std::string name =
+        html_text(headline_text(tables_, holder.node, options_.working_folder));
     const std::string blocks = format_plural(holder.count, "block");
     if (holder.node == 0) {
       out_ += fmt::format("<code>{}</code> <span class=\"dim\">{}</span>", name, blocks);
     } else {
-      out_ += fmt::format("<details><summary><code>{}</code> <span class=\"dim\">{}</span></summary>", name, blocks);
+      out_ +=
+          fmt::format("<details><summary><code>{}</code> <span class=\"dim\">{}</span></summary>",
+                      name, blocks);
       write_innermost(holder);
       const size_t shown = std::min(kStacksInLine, holder.stacks.size());
       for (size_t i = 0; i < shown; ++i) {
         if (holder.stacks.size() > 1) {
-          out_ += fmt::format("<p class=\"dim\">{} in {}:</p>", format_bytes(holder.stacks[i].bytes),
-                              format_plural(holder.stacks[i].count, "block"));
+          out_ +=
+              fmt::format("<p class=\"dim\">{} in {}:</p>", format_bytes(holder.stacks[i].bytes),
+                          format_plural(holder.stacks[i].count, "block"));
         }
         out_ += stack_text(holder.stacks[i].stack);
       }
@@ -131,7 +141,8 @@ class HtmlReport {
       }
       out_ += "</details>";
     }
-    out_ += fmt::format("<div class=\"bar\"><i style=\"width:{:.1f}%\"></i></div></td></tr>\n", std::min(share, 100.0));
+    out_ += fmt::format("<div class=\"bar\"><i style=\"width:{:.1f}%\"></i></div></td></tr>\n",
+                        std::min(share, 100.0));
   }
 
   void write_holders(const DeviceAnalysis& device, size_t limit) {
@@ -145,7 +156,8 @@ class HtmlReport {
     }
     out_ += "</tbody></table>\n";
     if (holders.size() > shown) {
-      out_ += fmt::format("<p class=\"dim\">and {} with {}</p>\n", format_plural(holders.size() - shown, "line"),
+      out_ += fmt::format("<p class=\"dim\">and {} with {}</p>\n",
+                          format_plural(holders.size() - shown, "line"),
                           format_bytes(device.figures.peak_bytes - shown_bytes));
     }
   }
@@ -158,21 +170,25 @@ class HtmlReport {
     std::stable_sort(lines.begin(), lines.end(),
                      [](const HolderLine& a, const HolderLine& b) { return a.count > b.count; });
     const uint64_t allocs = action_count(device.figures, Action::kAlloc);
-    out_ += fmt::format("<h2>Temporaries: freed again within {}</h2>\n<p>{} of {} ({}), {} in all.</p>\n"
-                        "<table><thead><tr><th class=\"n\">times</th><th class=\"n\">bytes</th><th>line</th></tr>"
-                        "</thead><tbody>\n",
-                        format_duration(analysis_.temporary_ns), format_count(device.temporary_count),
-                        format_plural(allocs, "allocation"), format_percent(device.temporary_count, allocs),
-                        format_bytes(device.temporary_bytes));
+    out_ += fmt::format(
+        "<h2>Temporaries: freed again within {}</h2>\n<p>{} of {} ({}), {} in all.</p>\n"
+        "<table><thead><tr><th class=\"n\">times</th><th class=\"n\">bytes</th><th>line</th></tr>"
+        "</thead><tbody>\n",
+        format_duration(analysis_.temporary_ns), format_count(device.temporary_count),
+        format_plural(allocs, "allocation"), format_percent(device.temporary_count, allocs),
+        format_bytes(device.temporary_bytes));
     const size_t shown = std::min(kTemporaryRows, lines.size());
     for (size_t i = 0; i < shown; ++i) {
-      out_ += fmt::format("<tr><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"w\"><code>{}</code></td></tr>\n",
-                          format_count(lines[i].count), format_bytes(lines[i].bytes),
-                          html_text(headline_text(tables_, lines[i].node, options_.working_folder)));
+      out_ += fmt::format(
+          "<tr><td class=\"n\">{}</td><td class=\"n\">{}</td><td "
+          "class=\"w\"><code>{}</code></td></tr>\n",
+          format_count(lines[i].count), format_bytes(lines[i].bytes),
+          html_text(headline_text(tables_, lines[i].node, options_.working_folder)));
     }
     out_ += "</tbody></table>\n";
     if (lines.size() > shown) {
-      out_ += fmt::format("<p class=\"dim\">and {}</p>\n", format_plural(lines.size() - shown, "more line"));
+      out_ += fmt::format("<p class=\"dim\">and {}</p>\n",
+                          format_plural(lines.size() - shown, "more line"));
     }
   }
 
@@ -182,9 +198,10 @@ class HtmlReport {
       if (&device != main && device.figures.peak_bytes != 0) others.push_back(&device);
     }
     if (others.empty()) return;
-    std::stable_sort(others.begin(), others.end(), [](const DeviceAnalysis* a, const DeviceAnalysis* b) {
-      return a->figures.peak_bytes > b->figures.peak_bytes;
-    });
+    std::stable_sort(others.begin(), others.end(),
+                     [](const DeviceAnalysis* a, const DeviceAnalysis* b) {
+                       return a->figures.peak_bytes > b->figures.peak_bytes;
+                     });
     out_ += "<h2>Other devices and processes</h2>\n";
     const size_t shown = std::min(options_.other_devices, others.size());
     for (size_t i = 0; i < shown; ++i) {
@@ -195,22 +212,26 @@ class HtmlReport {
       out_ += "</details>\n";
     }
     if (others.size() > shown) {
-      out_ += fmt::format("<p class=\"dim\">and {}, each with a smaller peak (all are in the table below)</p>\n",
-                          format_count(others.size() - shown));
+      out_ += fmt::format(
+          "<p class=\"dim\">and {}, each with a smaller peak (all are in the table below)</p>\n",
+          format_count(others.size() - shown));
     }
   }
 
   void write_devices() {
-    out_ += "<h2>Devices</h2>\n<div class=\"scroll\"><table><thead><tr><th>device</th><th class=\"n\">peak</th>"
-            "<th class=\"n\">at end</th><th class=\"n\">allocated</th><th class=\"n\">allocations</th>"
-            "<th class=\"n\">per second</th><th class=\"n\">peak reserved</th></tr></thead><tbody>\n";
+    out_ +=
+        "<h2>Devices</h2>\n<div class=\"scroll\"><table><thead><tr><th>device</th><th "
+        "class=\"n\">peak</th>"
+        "<th class=\"n\">at end</th><th class=\"n\">allocated</th><th class=\"n\">allocations</th>"
+        "<th class=\"n\">per second</th><th class=\"n\">peak reserved</th></tr></thead><tbody>\n";
     for (const DeviceAnalysis& device : analysis_.devices) {
       const Device& memory = device_at(tables_, device.device);
       const uint64_t allocs = action_count(device.figures, Action::kAlloc);
       out_ += fmt::format(
           "<tr><td>{}, {}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>"
           "<td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
-          html_text(device_name(memory)), html_text(process_label(process_at(tables_, memory.process), 24)),
+          html_text(device_name(memory)),
+          html_text(process_label(process_at(tables_, memory.process), 24)),
           format_bytes(device.figures.peak_bytes), format_bytes(device.figures.live_bytes),
           format_bytes(device.figures.total_bytes), format_count(allocs),
           format_count(static_cast<uint64_t>(rate_per_second(allocs, device))),
@@ -221,23 +242,30 @@ class HtmlReport {
 
   void write_processes() {
     if (tables_.processes.empty()) return;
-    out_ += "<h2>Processes</h2>\n<div class=\"scroll\"><table><thead><tr><th>process</th><th class=\"n\">events</th>"
-            "<th class=\"n\">allocated</th><th>Python</th><th>stacks</th><th>end</th></tr></thead><tbody>\n";
+    out_ +=
+        "<h2>Processes</h2>\n<div class=\"scroll\"><table><thead><tr><th>process</th><th "
+        "class=\"n\">events</th>"
+        "<th "
+        "class=\"n\">allocated</th><th>Python</th><th>stacks</th><th>end</th></tr></"
+        "thead><tbody>\n";
     const size_t shown = std::min(kProcessRows, tables_.processes.size());
     for (size_t i = 0; i < shown; ++i) {
       const Process& process = tables_.processes[i];
-      const ProcessAnalysis sums = i < analysis_.processes.size() ? analysis_.processes[i] : ProcessAnalysis{};
-      out_ += fmt::format("<tr><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td><td>{}</td>"
-                          "<td>{}</td></tr>\n",
-                          html_text(process_label(process, 64)), format_count(sums.events),
-                          format_bytes(sums.alloc_bytes),
-                          process.python_version.empty() ? "none" : html_text(process.python_version),
-                          html_text(process.stacks),
-                          process.exited_cleanly ? "exit" : "killed, _exit, or still running");
+      const ProcessAnalysis sums =
+          i < analysis_.processes.size() ? analysis_.processes[i] : ProcessAnalysis{};
+      out_ += fmt::format(
+          "<tr><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td><td>{}</td>"
+          "<td>{}</td></tr>\n",
+          html_text(process_label(process, 64)), format_count(sums.events),
+          format_bytes(sums.alloc_bytes),
+          process.python_version.empty() ? "none" : html_text(process.python_version),
+          html_text(process.stacks),
+          process.exited_cleanly ? "exit" : "killed, _exit, or still running");
     }
     out_ += "</tbody></table></div>\n";
     if (tables_.processes.size() > shown) {
-      out_ += fmt::format("<p class=\"dim\">and {}</p>\n", format_plural(tables_.processes.size() - shown, "more process"));
+      out_ += fmt::format("<p class=\"dim\">and {}</p>\n",
+                          format_plural(tables_.processes.size() - shown, "more process"));
     }
   }
 
@@ -249,7 +277,8 @@ class HtmlReport {
 
 }  // namespace
 
-std::string html_report(const Analysis& analysis, const Tables& tables, const HtmlOptions& options) {
+std::string html_report(const Analysis& analysis, const Tables& tables,
+                        const HtmlOptions& options) {
   return HtmlReport(analysis, tables, options).write();
 }
 

@@ -13,8 +13,8 @@ struct HtmlOptions {
   std::string working_folder;  ///< paths of code below it are shown relative to it; may be empty
 };
 
-/// Nothing that a recording holds can become markup, and a content security policy forbids the page to load
-/// or run anything at all.
+/// Nothing that a recording holds can become markup, and a content security policy forbids the page
+/// to load or run anything at all.
 std::string html_report(const Analysis& analysis, const Tables& tables, const HtmlOptions& options);
 
 }  // namespace gpumemprof

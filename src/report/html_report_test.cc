@@ -16,7 +16,7 @@ using testing::Not;
 
 std::string report_of(MemorySource& source) {
   const Analysis analysis = analyze_all(source);
-  return html_report(analysis, source.tables(), {.working_folder = "/home/me"});
+  return html_report(analysis, source.tables(), {.working_folder = "/opt/job"});
 }
 
 /// The names of all tags of a page.

@@ -1,7 +1,6 @@
 #include "report/json_report.h"
 
 #include <algorithm>
-
 #include <nlohmann/json.hpp>
 
 #include "report/facts.h"
@@ -41,12 +40,17 @@ Json timeline_json(const Timeline& timeline) {
   Json low = Json::array(), high = Json::array(), last = Json::array();
   Json count = Json::array(), bytes = Json::array();
   for (const TimelineBucket& bucket : timeline.buckets()) {
-    low.push_back(bucket.min_bytes), high.push_back(bucket.max_bytes), last.push_back(bucket.last_bytes);
+    low.push_back(bucket.min_bytes), high.push_back(bucket.max_bytes),
+        last.push_back(bucket.last_bytes);
     count.push_back(bucket.alloc_count), bytes.push_back(bucket.alloc_bytes);
   }
-  return {{"start_ns", timeline.start_ns()}, {"bucket_ns", timeline.bucket_ns()},
-          {"min_bytes", low},    {"max_bytes", high},     {"last_bytes", last},
-          {"alloc_count", count}, {"alloc_bytes", bytes}};
+  return {{"start_ns", timeline.start_ns()},
+          {"bucket_ns", timeline.bucket_ns()},
+          {"min_bytes", low},
+          {"max_bytes", high},
+          {"last_bytes", last},
+          {"alloc_count", count},
+          {"alloc_bytes", bytes}};
 }
 
 Json lifetimes_json(const DeviceAnalysis& device) {
@@ -61,7 +65,8 @@ Json lifetimes_json(const DeviceAnalysis& device) {
   return out;
 }
 
-Json temporaries_json(const DeviceAnalysis& device, const Analysis& analysis, const Tables& tables) {
+Json temporaries_json(const DeviceAnalysis& device, const Analysis& analysis,
+                      const Tables& tables) {
   Json by_stack = Json::array();
   for (const Temporary& temporary : device.temporaries) {
     by_stack.push_back({{"count", temporary.count},
@@ -83,15 +88,16 @@ void add_peaks(Json* out, Json* unknown, const DeviceAnalysis& device, const Dev
   const Json event = reached ? Json(figures.peak_event) : Json(nullptr);
   const Json bytes = figures.peak_bytes;
   const uint64_t start = std::min(analysis.start_time_ns, figures.peak_time_ns);
-  (*out)["peak"] = {{"basis", requested ? "requested" : "allocated"},
-                    {"requested_bytes", requested ? bytes : Json(nullptr)},
-                    {"allocated_bytes", requested ? Json(nullptr) : bytes},
-                    {"blocks", figures.peak_count},
-                    {"event_index", event},
-                    {"time_us", when},
-                    {"time_ns", reached ? Json(figures.peak_time_ns) : Json(nullptr)},
-                    {"seconds_after_start",
-                     reached ? Json(static_cast<double>(figures.peak_time_ns - start) * 1e-9) : Json(nullptr)}};
+  (*out)["peak"] = {
+      {"basis", requested ? "requested" : "allocated"},
+      {"requested_bytes", requested ? bytes : Json(nullptr)},
+      {"allocated_bytes", requested ? Json(nullptr) : bytes},
+      {"blocks", figures.peak_count},
+      {"event_index", event},
+      {"time_us", when},
+      {"time_ns", reached ? Json(figures.peak_time_ns) : Json(nullptr)},
+      {"seconds_after_start",
+       reached ? Json(static_cast<double>(figures.peak_time_ns - start) * 1e-9) : Json(nullptr)}};
   (*out)["peak_allocated"] = {{"allocated_bytes", requested ? Json(nullptr) : bytes},
                               {"event_index", requested ? Json(nullptr) : event},
                               {"time_us", requested ? Json(nullptr) : when}};
@@ -103,18 +109,23 @@ void add_peaks(Json* out, Json* unknown, const DeviceAnalysis& device, const Dev
   (*unknown)[requested ? "allocated_bytes" : "requested_bytes"] =
       requested ? "this framework reports what was asked for, not what its allocator handed out"
                 : "this framework reports rounded sizes, not what was asked for";
-  if (!totals) (*unknown)["reserved_bytes"] = "the framework gave no running totals for this device";
+  if (!totals) {
+    const char* why = "the framework gave no running totals for this device";
+    (*unknown)["reserved_bytes"] = (*unknown)["end.framework_allocated_bytes"] = why;
+  }
   if (reached && when.is_null()) (*unknown)["time_us"] = "the wall clock was not recorded";
 }
 
 Json end_json(const DeviceFigures& figures, bool requested, Json* unknown) {
   const Json bytes = figures.live_bytes;
-  (*unknown)["end.active_bytes"] = "blocks that wait for a stream are not told apart in a recording";
+  (*unknown)["end.active_bytes"] =
+      "blocks that wait for a stream are not told apart in a recording";
   (*unknown)["end.segments"] = "segments are not recorded";
   return {{"requested_bytes", requested ? bytes : Json(nullptr)},
           {"allocated_bytes", requested ? Json(nullptr) : bytes},
           {"active_bytes", nullptr},
-          {"reserved_bytes", figures.has_totals ? Json(figures.framework_reserved_bytes) : Json(nullptr)},
+          {"reserved_bytes",
+           figures.has_totals ? Json(figures.framework_reserved_bytes) : Json(nullptr)},
           {"framework_allocated_bytes",
            figures.has_totals ? Json(figures.framework_allocated_bytes) : Json(nullptr)},
           {"segments", nullptr},
@@ -128,12 +139,10 @@ Json device_json(const DeviceAnalysis& device, const Analysis& analysis, const T
   for (size_t a = 1; a < kActionCount; ++a) {
     events[action_name(static_cast<Action>(a))] = figures.actions[a];
   }
-  Json out = {{"device", device_name(memory)},
-              {"backend", backend_name(memory)},
-              {"layer", layer_name(memory.layer)},
-              {"process", process_at(tables, memory.process).pid},
-              {"process_index", memory.process},
-              {"events", events}};
+  Json out = {
+      {"device", device_name(memory)},     {"backend", backend_name(memory)},
+      {"layer", layer_name(memory.layer)}, {"process", process_at(tables, memory.process).pid},
+      {"process_index", memory.process},   {"events", events}};
   add_peaks(&out, &unknown, device, memory, analysis, tables);
   out["end"] = end_json(figures, memory.size_is_requested, &unknown);
   out["holders_at_peak"] = holders_json(device.holders_at_peak, tables);
@@ -159,13 +168,15 @@ Json processes_json(const Analysis& analysis, const Tables& tables) {
   Json out = Json::array();
   for (size_t i = 0; i < tables.processes.size(); ++i) {
     const Process& process = tables.processes[i];
-    const ProcessAnalysis sums = i < analysis.processes.size() ? analysis.processes[i] : ProcessAnalysis{};
+    const ProcessAnalysis sums =
+        i < analysis.processes.size() ? analysis.processes[i] : ProcessAnalysis{};
     out.push_back({{"pid", process.pid},
                    {"parent_pid", process.parent_pid},
                    {"start_ticks", process.start_ticks},
                    {"host", process.host},
                    {"command", process.command},
-                   {"python_version", process.python_version.empty() ? Json(nullptr) : Json(process.python_version)},
+                   {"python_version",
+                    process.python_version.empty() ? Json(nullptr) : Json(process.python_version)},
                    {"stacks", process.stacks},
                    {"exited_cleanly", process.exited_cleanly},
                    {"events", sums.events},
@@ -217,7 +228,8 @@ std::string json_report(const Analysis& analysis, const Tables& tables, int inde
       {"threads", threads_json(analysis, tables)},
       {"findings", Json::array()},
       {"notes", notes},
-      {"lost", {{"events", analysis.loss.events}, {"bytes", analysis.loss.bytes}, {"reasons", reasons}}},
+      {"lost",
+       {{"events", analysis.loss.events}, {"bytes", analysis.loss.bytes}, {"reasons", reasons}}},
       {"score", {{"value", nullptr}, {"parts", Json::object()}, {"reason", "not computed yet"}}}};
   return out.dump(indent, ' ', false, Json::error_handler_t::replace) + '\n';
 }

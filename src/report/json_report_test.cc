@@ -38,9 +38,10 @@ TEST(JsonReport, HoldsTheFiguresOfTheContract) {
   EXPECT_EQ(cpu["total"]["alloc_per_second"], 0.75) << "3 in 4 s";
   ASSERT_EQ(cpu["holders_at_peak"].size(), 3u);
   EXPECT_EQ(cpu["holders_at_peak"][0],
-            json::parse(R"({"bytes": 500, "count": 1, "category": null, "line": "/home/me/train.py:41 step",
-              "stack": ["/venv/lib/python3.11/site-packages/torch/nn/f.py:5 relu", "/home/me/train.py:41 step",
-                        "/home/me/train.py:90 <module>"]})"));
+            json::parse(
+                R"({"bytes": 500, "count": 1, "category": null, "line": "/opt/job/train.py:41 step",
+              "stack": ["/venv/lib/python3.11/site-packages/torch/nn/f.py:5 relu", "/opt/job/train.py:41 step",
+                        "/opt/job/train.py:90 <module>"]})"));
   EXPECT_EQ(cpu["temporaries"]["count"], 1);
   EXPECT_EQ(cpu["temporaries"]["bytes"], 200);
   EXPECT_EQ(report["devices"][1]["holders_at_peak"][0]["stack"], json::array());
@@ -57,10 +58,12 @@ TEST(JsonReport, ANullHasAReason) {
   EXPECT_EQ(device["peak"]["allocated_bytes"], 1000);
   EXPECT_EQ(device["peak_allocated"]["allocated_bytes"], 1000);
   EXPECT_TRUE(device["peak"]["requested_bytes"].is_null());
-  for (const char* key : {"requested_bytes", "reserved_bytes", "end.active_bytes", "end.segments", "replay"}) {
+  for (const char* key :
+       {"requested_bytes", "reserved_bytes", "end.active_bytes", "end.segments", "replay"}) {
     EXPECT_TRUE(device["unknown"].contains(key)) << key;
   }
-  EXPECT_TRUE(report["devices"][1]["unknown"].contains("time_us")) << "process 12 knows no wall clock";
+  EXPECT_TRUE(report["devices"][1]["unknown"].contains("time_us"))
+      << "process 12 knows no wall clock";
 }
 
 TEST(JsonReport, NamesThatAreNotUtf8StillGiveJson) {

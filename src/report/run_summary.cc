@@ -1,8 +1,8 @@
 #include "report/run_summary.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "base/size.h"
 #include "report/facts.h"
@@ -17,9 +17,10 @@ constexpr size_t kTopHolders = 3;
 
 /// Quoted for a POSIX shell where it has to be.
 std::string shell_word(std::string_view text) {
-  const bool plain = !text.empty() && text.find_first_not_of("abcdefghijklmnopqrstuvwxyz"
-                                                             "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                                             "@%+=:,./-_") == std::string_view::npos;
+  const bool plain = !text.empty() && text.find_first_not_of(
+                                          "abcdefghijklmnopqrstuvwxyz"
+                                          "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                          "@%+=:,./-_") == std::string_view::npos;
   if (plain) return std::string(text);
   std::string quoted = "'";
   for (char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -37,7 +38,8 @@ void add_holders(const DeviceAnalysis& device, const Tables& tables, std::string
 }
 
 /// What could not be seen, in no more than `room` lines; the last says how many more there are.
-void add_unseen(const std::vector<std::string>& unseen, size_t room, std::vector<std::string>* lines) {
+void add_unseen(const std::vector<std::string>& unseen, size_t room,
+                std::vector<std::string>* lines) {
   const size_t shown = unseen.size() <= room ? unseen.size() : room - 1;
   for (size_t i = 0; i < shown; ++i) lines->push_back(unseen[i]);
   if (shown < unseen.size()) lines->push_back(fmt::format("and {} more", unseen.size() - shown));
@@ -47,7 +49,8 @@ void add_unseen(const std::vector<std::string>& unseen, size_t room, std::vector
 Loss without_named(const Loss& loss, const RunSummaryContext& context) {
   Loss rest = loss;
   if (context.not_recorded.empty()) return rest;
-  std::erase_if(rest.reasons, [](const LossReason& r) { return r.reason.starts_with("not recorded"); });
+  std::erase_if(rest.reasons,
+                [](const LossReason& r) { return r.reason.starts_with("not recorded"); });
   return rest;
 }
 
@@ -61,16 +64,19 @@ std::string run_summary(const Analysis& analysis, const Tables& tables, const Lo
     lines.push_back(peak_sentence(analysis, tables, *device));
     add_holders(*device, tables, context.working_folder, &lines);
   } else {
-    lines.push_back(analysis.events == 0 ? "No allocation was recorded."
-                                         : fmt::format("{} recorded, none of which allocated memory.",
-                                                       format_plural(analysis.events, "event")));
+    lines.push_back(analysis.events == 0
+                        ? "No allocation was recorded."
+                        : fmt::format("{} recorded, none of which allocated memory.",
+                                      format_plural(analysis.events, "event")));
   }
   lines.push_back(loss_sentence(without_named(loss, context)));
   std::vector<std::string> unseen;
-  for (const std::string& text : context.not_recorded) unseen.push_back("Not recorded: " + printable(text));
+  for (const std::string& text : context.not_recorded)
+    unseen.push_back("Not recorded: " + printable(text));
   for (std::string& text : caveats(analysis, tables)) unseen.push_back(std::move(text));
   add_unseen(unseen, kMaxLines - 1 - lines.size(), &lines);
-  lines.push_back(fmt::format("Next: gpumemprof analyze {}", printable(shell_word(context.folder))));
+  lines.push_back(
+      fmt::format("Next: gpumemprof analyze {}", printable(shell_word(context.folder))));
   std::string out;
   for (const std::string& line : lines) out += "gpumemprof: " + line + '\n';
   return out;

@@ -1,9 +1,9 @@
 #include "report/text_report.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
-
-#include <fmt/format.h>
 
 #include "base/size.h"
 #include "report/facts.h"
@@ -74,7 +74,8 @@ class TextReport {
     const uint32_t headline = headline_node(tables_, stack);
     size_t hidden = 0;
     const auto flush_hidden = [&] {
-      if (hidden != 0) line(dim(fmt::format("{:13}… {} of libraries", "", format_plural(hidden, "frame"))));
+      if (hidden != 0)
+        line(dim(fmt::format("{:13}… {} of libraries", "", format_plural(hidden, "frame"))));
       hidden = 0;
     };
     for (uint32_t node = stack; node != 0; node = tables_.stacks.node(node).parent) {
@@ -111,9 +112,11 @@ class TextReport {
     for (size_t i = 0; i < shown; ++i) {
       if (holder.stacks[i].stack == 0) continue;
       if (count > 1) {
-        const std::string which = shown == 1 ? fmt::format("the largest of its {} stacks", format_count(count))
-                                             : fmt::format("stack {} of {}", i + 1, count);
-        line(dim(fmt::format("{:11}{:>9}  in {}:", "", format_bytes(holder.stacks[i].bytes), which)));
+        const std::string which =
+            shown == 1 ? fmt::format("the largest of its {} stacks", format_count(count))
+                       : fmt::format("stack {} of {}", i + 1, count);
+        line(dim(
+            fmt::format("{:11}{:>9}  in {}:", "", format_bytes(holder.stacks[i].bytes), which)));
       }
       write_stack(holder.stacks[i].stack);
     }
@@ -138,19 +141,22 @@ class TextReport {
 
   void write_temporaries(const DeviceAnalysis& device) {
     if (device.temporary_count == 0) return;
-    title(fmt::format("Temporaries: freed again within {}", format_duration(analysis_.temporary_ns)));
+    title(
+        fmt::format("Temporaries: freed again within {}", format_duration(analysis_.temporary_ns)));
     std::vector<Holder> as_holders;
     for (const Temporary& t : device.temporaries) as_holders.push_back({t.stack, t.bytes, t.count});
     std::vector<HolderLine> lines = group_by_line(as_holders, tables_);
     std::stable_sort(lines.begin(), lines.end(),
                      [](const HolderLine& a, const HolderLine& b) { return a.count > b.count; });
-    line(fmt::format("  {} of {} ({}), {} in all", format_count(device.temporary_count),
-                     format_plural(action_count(device.figures, Action::kAlloc), "allocation"),
-                     format_percent(device.temporary_count, action_count(device.figures, Action::kAlloc)),
-                     format_bytes(device.temporary_bytes)));
+    line(fmt::format(
+        "  {} of {} ({}), {} in all", format_count(device.temporary_count),
+        format_plural(action_count(device.figures, Action::kAlloc), "allocation"),
+        format_percent(device.temporary_count, action_count(device.figures, Action::kAlloc)),
+        format_bytes(device.temporary_bytes)));
     const size_t shown = std::min(kMostRows / 2, lines.size());
     for (size_t i = 0; i < shown; ++i) {
-      line(fmt::format("  {:>9} times  {:>9}  {}", format_count(lines[i].count), format_bytes(lines[i].bytes),
+      line(fmt::format("  {:>9} times  {:>9}  {}", format_count(lines[i].count),
+                       format_bytes(lines[i].bytes),
                        headline_text(tables_, lines[i].node, options_.working_folder)));
     }
     more(lines.size(), shown, "line");
@@ -158,25 +164,26 @@ class TextReport {
 
   void write_devices() {
     title("Devices");
-    line(dim(fmt::format("  {:>9}  {:>9}  {:>10}  {:>12}  {:>12}  {:>9}", "peak", "at end", "allocated",
-                         "allocations", "per second", "reserved")));
+    line(dim(fmt::format("  {:>9}  {:>9}  {:>10}  {:>12}  {:>12}  {:>9}", "peak", "at end",
+                         "allocated", "allocations", "per second", "reserved")));
     std::vector<const DeviceAnalysis*> order;
     for (const DeviceAnalysis& device : analysis_.devices) order.push_back(&device);
-    std::stable_sort(order.begin(), order.end(), [](const DeviceAnalysis* a, const DeviceAnalysis* b) {
-      return a->figures.peak_bytes > b->figures.peak_bytes;
-    });
+    std::stable_sort(order.begin(), order.end(),
+                     [](const DeviceAnalysis* a, const DeviceAnalysis* b) {
+                       return a->figures.peak_bytes > b->figures.peak_bytes;
+                     });
     const size_t shown = std::min<size_t>(kMostRows * 2, order.size());
     for (size_t i = 0; i < shown; ++i) {
       const DeviceAnalysis& device = *order[i];
       const DeviceFigures& figures = device.figures;
       const uint64_t allocs = action_count(figures, Action::kAlloc);
       const Device& memory = device_at(tables_, device.device);
-      line(fmt::format("  {:>9}  {:>9}  {:>10}  {:>12}  {:>12}  {:>9}  {}, {}",
-                       format_bytes(figures.peak_bytes), format_bytes(figures.live_bytes),
-                       format_bytes(figures.total_bytes), format_count(allocs),
-                       format_count(static_cast<uint64_t>(rate_per_second(allocs, device))),
-                       figures.has_totals ? format_bytes(figures.peak_reserved_bytes) : "-",
-                       device_name(memory), process_label(process_at(tables_, memory.process), 32)));
+      line(fmt::format(
+          "  {:>9}  {:>9}  {:>10}  {:>12}  {:>12}  {:>9}  {}, {}", format_bytes(figures.peak_bytes),
+          format_bytes(figures.live_bytes), format_bytes(figures.total_bytes), format_count(allocs),
+          format_count(static_cast<uint64_t>(rate_per_second(allocs, device))),
+          figures.has_totals ? format_bytes(figures.peak_reserved_bytes) : "-", device_name(memory),
+          process_label(process_at(tables_, memory.process), 32)));
     }
     more(analysis_.devices.size(), shown, "device");
   }
@@ -187,10 +194,12 @@ class TextReport {
     const size_t shown = std::min<size_t>(kMostRows * 2, tables_.processes.size());
     for (size_t i = 0; i < shown; ++i) {
       const Process& process = tables_.processes[i];
-      const ProcessAnalysis sums = i < analysis_.processes.size() ? analysis_.processes[i] : ProcessAnalysis{};
-      line(fmt::format("  {:>12}  {:>12}  {:>10}  {}{}", format_count(sums.events),
-                       format_count(sums.alloc_count), format_bytes(sums.alloc_bytes), process_label(process),
-                       process.exited_cleanly ? "" : ", no clean exit (killed, _exit, or still running)"));
+      const ProcessAnalysis sums =
+          i < analysis_.processes.size() ? analysis_.processes[i] : ProcessAnalysis{};
+      line(fmt::format(
+          "  {:>12}  {:>12}  {:>10}  {}{}", format_count(sums.events),
+          format_count(sums.alloc_count), format_bytes(sums.alloc_bytes), process_label(process),
+          process.exited_cleanly ? "" : ", no clean exit (killed, _exit, or still running)"));
     }
     more(tables_.processes.size(), shown, "process");
   }
@@ -203,7 +212,8 @@ class TextReport {
       order.push_back(i);
       processes.insert(tables_.threads[i].process);
     }
-    if (order.size() <= processes.size()) return;  // one a process: the table of processes says it all
+    if (order.size() <= processes.size())
+      return;  // one a process: the table of processes says it all
     std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
       return analysis_.threads[a].alloc_bytes > analysis_.threads[b].alloc_bytes;
     });
@@ -213,9 +223,9 @@ class TextReport {
     for (size_t i = 0; i < shown; ++i) {
       const Thread& thread = tables_.threads[order[i]];
       const ThreadAnalysis& sums = analysis_.threads[order[i]];
-      line(fmt::format("  {:>12}  {:>10}  thread {} {} of process {}", format_count(sums.alloc_count),
-                       format_bytes(sums.alloc_bytes), thread.tid, printable(thread.name),
-                       process_at(tables_, thread.process).pid));
+      line(fmt::format("  {:>12}  {:>10}  thread {} {} of process {}",
+                       format_count(sums.alloc_count), format_bytes(sums.alloc_bytes), thread.tid,
+                       printable(thread.name), process_at(tables_, thread.process).pid));
     }
     more(order.size(), shown, "thread");
   }
@@ -236,7 +246,8 @@ class TextReport {
 
 }  // namespace
 
-std::string text_report(const Analysis& analysis, const Tables& tables, const TextOptions& options) {
+std::string text_report(const Analysis& analysis, const Tables& tables,
+                        const TextOptions& options) {
   return TextReport(analysis, tables, options).write();
 }
 

@@ -1,8 +1,8 @@
 #include "report/timeline_svg.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "base/size.h"
 #include "report/facts.h"
@@ -20,8 +20,8 @@ double y_of(uint64_t bytes, uint64_t top) {
 }
 
 /// A staircase over the buckets, from left to right.
-std::string staircase(const std::vector<TimelineBucket>& buckets, uint64_t TimelineBucket::*level, double step,
-                      uint64_t top) {
+std::string staircase(const std::vector<TimelineBucket>& buckets, uint64_t TimelineBucket::* level,
+                      double step, uint64_t top) {
   std::string path;
   for (size_t i = 0; i < buckets.size(); ++i) {
     path += fmt::format("{}{:.1f},{:.1f}H{:.1f}", i == 0 ? "M" : "L", static_cast<double>(i) * step,
@@ -49,10 +49,11 @@ std::string tooltip_targets(const Analysis& analysis, const Timeline& timeline, 
   const auto& buckets = timeline.buckets();
   for (size_t i = 0; i < buckets.size(); ++i) {
     const uint64_t from = since_start(analysis, timeline.start_ns() + i * timeline.bucket_ns());
-    out += fmt::format(R"(<rect x="{:.1f}" width="{:.1f}" height="{}"><title>{}: {} to {}, {}</title></rect>)",
-                       static_cast<double>(i) * step, step, kHeight, format_duration(from),
-                       format_bytes(buckets[i].min_bytes), format_bytes(buckets[i].max_bytes),
-                       format_plural(buckets[i].alloc_count, "allocation"));
+    out += fmt::format(
+        R"(<rect x="{:.1f}" width="{:.1f}" height="{}"><title>{}: {} to {}, {}</title></rect>)",
+        static_cast<double>(i) * step, step, kHeight, format_duration(from),
+        format_bytes(buckets[i].min_bytes), format_bytes(buckets[i].max_bytes),
+        format_plural(buckets[i].alloc_count, "allocation"));
   }
   return out;
 }
@@ -61,8 +62,10 @@ std::string tooltip_targets(const Analysis& analysis, const Timeline& timeline, 
 double peak_position(const DeviceAnalysis& device) {
   const Timeline& timeline = device.timeline;
   if (device.figures.peak_time_ns < timeline.start_ns()) return -1;
-  const double span = static_cast<double>(timeline.bucket_ns()) * static_cast<double>(timeline.buckets().size());
-  return std::min(1.0, static_cast<double>(device.figures.peak_time_ns - timeline.start_ns()) / span);
+  const double span =
+      static_cast<double>(timeline.bucket_ns()) * static_cast<double>(timeline.buckets().size());
+  return std::min(1.0,
+                  static_cast<double>(device.figures.peak_time_ns - timeline.start_ns()) / span);
 }
 
 }  // namespace
@@ -88,7 +91,8 @@ std::string timeline_figure(const Analysis& analysis, const DeviceAnalysis& devi
   std::string labels, grid;
   for (int i = 0; i <= kGridLines; ++i) {
     const double y = kHeight * i / kGridLines;
-    const auto bytes = static_cast<uint64_t>(static_cast<double>(top) * (kGridLines - i) / kGridLines);
+    const auto bytes =
+        static_cast<uint64_t>(static_cast<double>(top) * (kGridLines - i) / kGridLines);
     grid += fmt::format(R"(<path d="M0,{0:.0f}H{1:.0f}"/>)", y, kWidth);
     labels += fmt::format("<span>{}</span>", format_bytes(bytes));
   }
@@ -97,20 +101,25 @@ std::string timeline_figure(const Analysis& analysis, const DeviceAnalysis& devi
   if (peak >= 0) {
     mark = fmt::format(R"(<path class="peak" d="M{0:.1f},0V{1:.0f}"/>)", peak * kWidth, kHeight);
     mark_label = fmt::format(R"(<span class="mark {}" style="left:{:.1f}%">peak {}</span>)",
-                             peak > 0.5 ? "before" : "after", peak * 100, format_bytes(device.figures.peak_bytes));
+                             peak > 0.5 ? "before" : "after", peak * 100,
+                             format_bytes(device.figures.peak_bytes));
   }
   const uint64_t end = timeline.start_ns() + buckets.size() * timeline.bucket_ns();
   return fmt::format(
       "<figure><div class=\"plot\"><div class=\"y\">{}</div><div class=\"area\">{}"
       "<svg viewBox=\"0 0 {:.0f} {:.0f}\" preserveAspectRatio=\"none\" role=\"img\" "
-      "aria-label=\"Live bytes over time\"><path class=\"base\" d=\"{}V{:.0f}H0Z\"/><g class=\"grid\">{}</g><path "
+      "aria-label=\"Live bytes over time\"><path class=\"base\" d=\"{}V{:.0f}H0Z\"/><g "
+      "class=\"grid\">{}</g><path "
       "class=\"band\" d=\"{}\"/>"
       "<path class=\"top\" d=\"{}\"/>{}<g class=\"tips\">{}</g></svg></div></div>"
-      "<figcaption><span>{}</span><span>time after the start; each step {} wide, band from its least to its "
+      "<figcaption><span>{}</span><span>time after the start; each step {} wide, band from its "
+      "least to its "
       "most</span><span>{}</span></figcaption></figure>\n",
-      labels, mark_label, kWidth, kHeight, staircase(buckets, &TimelineBucket::min_bytes, step, top), kHeight, grid,
-      band_path(buckets, step, top), staircase(buckets, &TimelineBucket::max_bytes, step, top), mark,
-      tooltips ? tooltip_targets(analysis, timeline, step) : std::string(), format_duration(since_start(analysis, timeline.start_ns())),
+      labels, mark_label, kWidth, kHeight,
+      staircase(buckets, &TimelineBucket::min_bytes, step, top), kHeight, grid,
+      band_path(buckets, step, top), staircase(buckets, &TimelineBucket::max_bytes, step, top),
+      mark, tooltips ? tooltip_targets(analysis, timeline, step) : std::string(),
+      format_duration(since_start(analysis, timeline.start_ns())),
       format_duration(timeline.bucket_ns()), format_duration(since_start(analysis, end)));
 }
 

@@ -1,5 +1,5 @@
-// The timeline as an SVG that stretches to any width; its labels are HTML beside it, so that they stay
-// readable on a phone.
+// The timeline as an SVG that stretches to any width; its labels are HTML beside it, so that they
+// stay readable on a phone.
 #pragma once
 
 #include <string>
@@ -8,11 +8,12 @@
 
 namespace gpumemprof {
 
-/// A <figure>: the band between least and most live bytes of each bucket, the peak marked, axes labelled,
-/// a tooltip for every bucket where `tooltips` is set (about 60 KB).
+/// A <figure>: the band between least and most live bytes of each bucket, the peak marked, axes
+/// labelled, a tooltip for every bucket where `tooltips` is set (about 60 KB).
 std::string timeline_figure(const Analysis& analysis, const DeviceAnalysis& device, bool tooltips);
 
-/// A round number of bytes at or above `bytes`: 1, 1.5, 2, 3, 4, 5, 6 or 8 times a power of two units.
+/// A round number of bytes at or above `bytes`: 1, 1.5, 2, 3, 4, 5, 6 or 8 times a power of two
+/// units.
 uint64_t axis_top(uint64_t bytes);
 
 }  // namespace gpumemprof

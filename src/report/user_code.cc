@@ -1,8 +1,8 @@
 #include "report/user_code.h"
 
-#include <algorithm>
-
 #include <absl/container/flat_hash_map.h>
+
+#include <algorithm>
 
 #include "report/words.h"
 
@@ -49,10 +49,12 @@ std::vector<HolderLine> group(const std::vector<Holder>& holders, const Tables& 
 
 bool is_user_file(std::string_view file) {
   if (file.empty()) return false;
-  for (std::string_view part : {"/site-packages/", "/dist-packages/", "/lib/python3", "/lib64/python3"}) {
+  for (std::string_view part :
+       {"/site-packages/", "/dist-packages/", "/lib/python3", "/lib64/python3"}) {
     if (file.find(part) != std::string_view::npos) return false;
   }
-  // Code that was made on the way (dataclasses, torch.fx, dynamo), as opposed to <stdin> and notebooks.
+  // Code that was made on the way (dataclasses, torch.fx, dynamo), as opposed to <stdin> and
+  // notebooks.
   for (std::string_view start : {"<frozen ", "<eval_with_key>", "<torch_", "<__array_function__"}) {
     if (file.starts_with(start)) return false;
   }
@@ -72,13 +74,15 @@ std::vector<HolderLine> group_by_line(const std::vector<Holder>& holders, const 
   return group(holders, tables, headline_node);
 }
 
-std::vector<HolderLine> group_by_innermost(const std::vector<Holder>& holders, const Tables& tables) {
+std::vector<HolderLine> group_by_innermost(const std::vector<Holder>& holders,
+                                           const Tables& tables) {
   return group(holders, tables, innermost_node);
 }
 
 std::string headline_text(const Tables& tables, uint32_t node, std::string_view folder) {
   if (node == 0) return "(no stack recorded)";
-  return describe(tables, node, short_path(tables.strings.get(frame_of(tables, node).file), folder));
+  return describe(tables, node,
+                  short_path(tables.strings.get(frame_of(tables, node).file), folder));
 }
 
 std::string frame_text(const Tables& tables, uint32_t node) {

@@ -12,13 +12,13 @@ namespace gpumemprof {
 /// False for installed packages, the standard library, generated and native code.
 bool is_user_file(std::string_view file);
 
-/// The node of the frame to name in one line: the innermost in the user's own code, else the innermost.
-/// 0 where no stack is known.
+/// The node of the frame to name in one line: the innermost in the user's own code, else the
+/// innermost. 0 where no stack is known.
 uint32_t headline_node(const Tables& tables, uint32_t stack);
 
 /// Holders whose headline frame is the same line, added up.
 struct HolderLine {
-  uint32_t node = 0;      ///< of the headline frame; 0: no stack known
+  uint32_t node = 0;  ///< of the headline frame; 0: no stack known
   uint64_t bytes = 0;
   uint64_t count = 0;
   std::vector<Holder> stacks;  ///< in the order they came
@@ -27,7 +27,8 @@ struct HolderLine {
 /// By headline frame, largest first.
 std::vector<HolderLine> group_by_line(const std::vector<Holder>& holders, const Tables& tables);
 /// By the innermost frame, which may well be a library's: what a line of the user's led to.
-std::vector<HolderLine> group_by_innermost(const std::vector<Holder>& holders, const Tables& tables);
+std::vector<HolderLine> group_by_innermost(const std::vector<Holder>& holders,
+                                           const Tables& tables);
 
 /// "train.py:41 forward", printable; says so where no stack is known.
 std::string headline_text(const Tables& tables, uint32_t node, std::string_view folder);

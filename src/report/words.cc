@@ -72,12 +72,23 @@ std::string html_text(std::string_view text) {
   out.reserve(text.size() + text.size() / 8);
   for (char c : printable(text)) {
     switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      case '\'': out += "&#39;"; break;
-      default: out += c;
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      default:
+        out += c;
     }
   }
   return out;
@@ -163,7 +174,8 @@ std::string short_path(std::string_view path, std::string_view folder) {
   const size_t slash = path.find('/', path.size() - kLong + 4);
   if (slash == std::string_view::npos) {
     const size_t last = path.rfind('/');
-    return last == std::string_view::npos ? std::string(path) : "…" + std::string(path.substr(last));
+    return last == std::string_view::npos ? std::string(path)
+                                          : "…" + std::string(path.substr(last));
   }
   return "…" + std::string(path.substr(slash));
 }

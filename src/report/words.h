@@ -9,8 +9,8 @@
 
 namespace gpumemprof {
 
-/// Safe to print on a terminal: control characters, escape sequences, characters that turn the direction
-/// of writing, and bytes that are not UTF-8 become U+FFFD. A file may be called anything.
+/// Safe to print on a terminal: control characters, escape sequences, characters that turn the
+/// direction of writing, and bytes that are not UTF-8 become U+FFFD. A file may be called anything.
 std::string printable(std::string_view text);
 
 /// printable(), and nothing in it is markup, in element content and in quoted attributes alike.
@@ -31,8 +31,8 @@ std::string format_plural(uint64_t count, std::string_view noun);
 /// "process 1234 (python train.py)": the program without its folder, all cut at `width` characters.
 std::string process_label(const Process& process, size_t width = 48);
 
-/// A path relative to `folder` where it lies below it; of an installed package "…/torch/nn/functional.py";
-/// else, where it is long, its last parts after "…/".
+/// A path relative to `folder` where it lies below it; of an installed package
+/// "…/torch/nn/functional.py"; else, where it is long, its last parts after "…/".
 std::string short_path(std::string_view path, std::string_view folder);
 
 /// A stand-in for ids that a damaged file made up.

@@ -75,10 +75,12 @@ Status LiveState::absorb(const LiveState& part, const IdMap& map) {
   for (size_t i = 0; i < part.devices_.size(); ++i) {
     const DeviceState& from = part.devices_[i];
     if (from.sites.empty() && from.blocks.empty() &&
-        std::all_of(std::begin(from.actions), std::end(from.actions), [](uint64_t n) { return n == 0; })) {
+        std::all_of(std::begin(from.actions), std::end(from.actions),
+                    [](uint64_t n) { return n == 0; })) {
       continue;
     }
-    if (i >= map.devices.size()) return fail(ErrorCode::kBadInput, "a checkpoint names an unknown device");
+    if (i >= map.devices.size())
+      return fail(ErrorCode::kBadInput, "a checkpoint names an unknown device");
     DeviceState& to = device(map.devices[i]);
     if (!to.sites.empty() || !to.blocks.empty()) {
       return fail(ErrorCode::kBadInput, "two checkpoints describe the same device");

@@ -1,13 +1,13 @@
 // The exact state of memory at one moment of a stream of events, and the exact peak so far.
 #pragma once
 
+#include <absl/container/flat_hash_map.h>
+
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <absl/container/flat_hash_map.h>
 
 #include "base/error.h"
 #include "trace/event.h"
@@ -29,7 +29,8 @@ struct Site {
   uint64_t live_count = 0;
   uint64_t total_bytes = 0;  ///< allocated over the whole stream
   uint64_t total_count = 0;
-  uint64_t peak_bytes = 0;   ///< what it held at the device's peak; read it through holders_at_peak()
+  uint64_t peak_bytes =
+      0;  ///< what it held at the device's peak; read it through holders_at_peak()
   uint64_t peak_count = 0;
   uint64_t peak_epoch = 0;
 };
@@ -40,14 +41,15 @@ struct DeviceFigures {
   uint64_t live_count = 0;
   uint64_t peak_bytes = 0;
   uint64_t peak_count = 0;
-  uint64_t peak_event = 0;    ///< number of the first event at which live_bytes was highest
+  uint64_t peak_event = 0;  ///< number of the first event at which live_bytes was highest
   uint64_t peak_time_ns = 0;
-  uint64_t peak_epoch = 1;    ///< how often a new peak was reached, plus one
+  uint64_t peak_epoch = 1;  ///< how often a new peak was reached, plus one
   uint64_t actions[kActionCount] = {};
   uint64_t total_bytes = 0;
-  uint64_t unmatched_frees = 0;     ///< frees of blocks that were never seen allocated
-  uint64_t repeated_allocs = 0;     ///< allocations at an address that was still live: a free was missed
-  uint64_t has_totals = 0;          ///< 1: the framework's own running totals were seen
+  uint64_t unmatched_frees = 0;  ///< frees of blocks that were never seen allocated
+  uint64_t repeated_allocs =
+      0;                    ///< allocations at an address that was still live: a free was missed
+  uint64_t has_totals = 0;  ///< 1: the framework's own running totals were seen
   uint64_t framework_allocated_bytes = 0;
   uint64_t framework_reserved_bytes = 0;
   uint64_t peak_reserved_bytes = 0;
@@ -55,8 +57,8 @@ struct DeviceFigures {
   uint64_t peak_reserved_time_ns = 0;
 };
 
-/// Sites are a map, not a vector by stack id: most nodes of the stack tree never allocate themselves,
-/// and a damaged checkpoint that names stack 4 billion costs one entry.
+/// Sites are a map, not a vector by stack id: most nodes of the stack tree never allocate
+/// themselves, and a damaged checkpoint that names stack 4 billion costs one entry.
 struct DeviceState : DeviceFigures {
   absl::flat_hash_map<uint32_t, Site> sites;        ///< by stack id
   absl::flat_hash_map<uint64_t, LiveBlock> blocks;  ///< what is live, by address
@@ -78,13 +80,13 @@ struct IdMap {
 
 /// One streaming pass, O(1) an event; memory O(live blocks + distinct stacks).
 ///
-/// What every stack held at the peak is known without a second pass: a stack's peak figures are only
-/// brought up to date when the stack is touched next. `peak_epoch` of the device counts peaks; a stack
-/// whose own epoch is older has not been touched since the last peak, so what it holds now is what it
-/// held then.
+/// What every stack held at the peak is known without a second pass: a stack's peak figures are
+/// only brought up to date when the stack is touched next. `peak_epoch` of the device counts peaks;
+/// a stack whose own epoch is older has not been touched since the last peak, so what it holds now
+/// is what it held then.
 ///
-/// Not thread-safe. apply() must see events in time order. Sums wrap where a damaged file claims more
-/// than 2^64 bytes.
+/// Not thread-safe. apply() must see events in time order. Sums wrap where a damaged file claims
+/// more than 2^64 bytes.
 class LiveState {
  public:
   /// Called for every free that matches: the device, the block, and when it was freed.
@@ -108,12 +110,14 @@ class LiveState {
 
   /// A checkpoint's body; ids in it are those of the tables the events were read with.
   void serialise(std::string* out) const;
-  /// Errors: kBadInput with an offset in `bytes` where it is cut short or holds an impossible count.
+  /// Errors: kBadInput with an offset in `bytes` where it is cut short or holds an impossible
+  /// count.
   static Result<LiveState> parse(std::string_view bytes);
 
-  /// Adds the state of another stream, such as another process's checkpoint, with its ids translated.
-  /// Stacks that become one (the unknown) are added up. Event numbers of its peaks stay what they were in
-  /// that stream. Errors: kBadInput for a device that the map does not know, or that is already here.
+  /// Adds the state of another stream, such as another process's checkpoint, with its ids
+  /// translated. Stacks that become one (the unknown) are added up. Event numbers of its peaks stay
+  /// what they were in that stream. Errors: kBadInput for a device that the map does not know, or
+  /// that is already here.
   Status absorb(const LiveState& part, const IdMap& map);
 
  private:

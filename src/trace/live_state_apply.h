@@ -1,4 +1,5 @@
-// The hot loop of LiveState, as a template so that an analysis can look at every event without a call.
+// The hot loop of LiveState, as a template so that an analysis can look at every event without a
+// call.
 #pragma once
 
 #include <algorithm>

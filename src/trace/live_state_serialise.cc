@@ -1,5 +1,5 @@
-// A checkpoint's body: LEB128 numbers. Ids and addresses are sorted and stored as differences, so that
-// equal states give equal bytes and a million live blocks fit into one chunk.
+// A checkpoint's body: LEB128 numbers. Ids and addresses are sorted and stored as differences, so
+// that equal states give equal bytes and a million live blocks fit into one chunk.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -75,7 +75,8 @@ void put_device(std::string* out, const DeviceState& device) {
     const LiveBlock& block = device.blocks.find(address)->second;
     put_varint(out, address - previous);
     previous = address;
-    put_varint(out, block.size_bytes), put_varint(out, block.time_ns), put_varint(out, block.stack), put_varint(out, block.thread);
+    put_varint(out, block.size_bytes), put_varint(out, block.time_ns), put_varint(out, block.stack),
+        put_varint(out, block.thread);
   }
 }
 
@@ -88,8 +89,10 @@ void get_sites(Cursor& in, DeviceState* device) {
     std::array<uint64_t, 7> words;
     for (uint64_t& word : words) word = in.get();
     const Site site = std::bit_cast<Site>(words);
-    if (stack > UINT32_MAX || site.peak_epoch > device->peak_epoch) in.damaged("an impossible stack");
-    if (!device->sites.emplace(static_cast<uint32_t>(stack), site).second) in.damaged("a stack comes twice");
+    if (stack > UINT32_MAX || site.peak_epoch > device->peak_epoch)
+      in.damaged("an impossible stack");
+    if (!device->sites.emplace(static_cast<uint32_t>(stack), site).second)
+      in.damaged("a stack comes twice");
     live_bytes += site.live_bytes, live_count += site.live_count;
   }
   if (live_bytes != device->live_bytes || live_count != device->live_count) {
@@ -108,8 +111,10 @@ void get_blocks(Cursor& in, DeviceState* device) {
     LiveBlock block;
     block.size_bytes = in.get();
     block.time_ns = in.get();
-    block.stack = static_cast<uint32_t>(in.get_at_most(UINT32_MAX, "a stack id has more than 32 bits"));
-    block.thread = static_cast<uint32_t>(in.get_at_most(UINT32_MAX, "a thread has more than 32 bits"));
+    block.stack =
+        static_cast<uint32_t>(in.get_at_most(UINT32_MAX, "a stack id has more than 32 bits"));
+    block.thread =
+        static_cast<uint32_t>(in.get_at_most(UINT32_MAX, "a thread has more than 32 bits"));
     if (!device->blocks.emplace(address, block).second) in.damaged("a block comes twice");
     if (!device->sites.contains(block.stack)) in.damaged("a block's stack holds nothing");
     live_bytes += block.size_bytes;

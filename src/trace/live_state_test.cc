@@ -63,7 +63,8 @@ TEST(LiveState, AFreeOfAnUnknownBlockIsCountedAndChangesNothing) {
 }
 
 TEST(LiveState, OutOfMemoryAndSegmentsDoNotChangeWhatIsLive) {
-  LiveState state = state_of({{1, Action::kOom, 0, 1 << 30}, {2, Action::kSegmentAlloc, 0x1000, 2 << 20}});
+  LiveState state =
+      state_of({{1, Action::kOom, 0, 1 << 30}, {2, Action::kSegmentAlloc, 0x1000, 2 << 20}});
   EXPECT_EQ(state.devices()[0].actions[size_t(Action::kOom)], 1u);
   EXPECT_EQ(state.devices()[0].actions[size_t(Action::kSegmentAlloc)], 1u);
   EXPECT_EQ(state.devices()[0].peak_bytes, 0u);
@@ -80,7 +81,8 @@ TEST(LiveState, TheSameAddressOnAnotherDeviceIsAnotherBlock) {
 }
 
 TEST(LiveState, FrameworkTotalsGiveThePeakOfReservedMemory) {
-  EventBatch batch = batch_of({{1, Action::kAlloc, 0x1, 10}, {2, Action::kAlloc, 0x2, 10},
+  EventBatch batch = batch_of({{1, Action::kAlloc, 0x1, 10},
+                               {2, Action::kAlloc, 0x2, 10},
                                {3, Action::kFreeCompleted, 0x1}});
   batch.first_event = 1000;
   batch.totals = {{0, 512, 2 << 20}, {1, 1024, 4 << 20}, {2, 512, 4 << 20}};
@@ -101,11 +103,12 @@ TEST(LiveState, AFreeTellsWhichBlockEnded) {
     uint32_t stack = 0;
   } seen;
   LiveState state;
-  state.apply(batch_of({{5, Action::kAlloc, 0x1, 64, 9}, {25, Action::kFreeCompleted, 0x1}}),
-              [](void* context, uint16_t, const LiveBlock& block, uint64_t time) {
-                *static_cast<Seen*>(context) = {block.size_bytes, time - block.time_ns, block.stack};
-              },
-              &seen);
+  state.apply(
+      batch_of({{5, Action::kAlloc, 0x1, 64, 9}, {25, Action::kFreeCompleted, 0x1}}),
+      [](void* context, uint16_t, const LiveBlock& block, uint64_t time) {
+        *static_cast<Seen*>(context) = {block.size_bytes, time - block.time_ns, block.stack};
+      },
+      &seen);
   EXPECT_EQ(seen.bytes, 64u);
   EXPECT_EQ(seen.age, 20u);
   EXPECT_EQ(seen.stack, 9u);

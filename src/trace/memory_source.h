@@ -1,4 +1,5 @@
-// An EventSource over events that are already in memory: for tests, and for readers that hold everything.
+// An EventSource over events that are already in memory: for tests, and for readers that hold
+// everything.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +25,9 @@ class MemorySource : public EventSource {
   Tables& mutable_tables() { return tables_; }
   Loss& mutable_loss() { return loss_; }
   SourceInfo& mutable_info() { return info_; }
-  void set_state_before(LiveState state) { before_ = std::make_unique<LiveState>(std::move(state)); }
+  void set_state_before(LiveState state) {
+    before_ = std::make_unique<LiveState>(std::move(state));
+  }
 
   const SourceInfo& info() const override { return info_; }
   const Tables& tables() const override { return tables_; }

@@ -39,6 +39,11 @@ def work(count=1_000):
     return kept
 
 
+def work_until(stop):
+    while not stop:
+        work(10)
+
+
 def say(text):
     os.write(1, text.encode() + b"\n")
 
@@ -159,7 +164,7 @@ def daemon():
 
 def forks_in_a_storm():
     stop = []
-    threads = [threading.Thread(target=lambda: [work(10) for _ in iter(lambda: bool(stop), True)]) for _ in range(3)]
+    threads = [threading.Thread(target=work_until, args=(stop,)) for _ in range(3)]
     for thread in threads:
         thread.start()
     codes = []
@@ -331,7 +336,7 @@ def daemon_threads():
 
 def threads_die_while_others_allocate():
     stop = []
-    busy = [threading.Thread(target=lambda: [work(10) for _ in iter(lambda: bool(stop), True)]) for _ in range(3)]
+    busy = [threading.Thread(target=work_until, args=(stop,)) for _ in range(3)]
     for thread in busy:
         thread.start()
     for _ in range(300):
