@@ -10,12 +10,12 @@ CONFIGURE = cmake -S . -G Ninja $(LAUNCHER)
 
 .DEFAULT_GOAL := all
 .PHONY: all setup demo test test-all test-pythons gpu-test bench fuzz fmt lint clean distclean help
-.PHONY: unit python-tests sanitizers fuzz-smoke
+.PHONY: sanitizers fuzz-smoke
 
 all: setup ## set up, build, and put the command in .venv/bin/gpumemprof
 	@test -f $(BUILD)/build.ninja || $(CONFIGURE) -B $(BUILD) >$(BUILD)/configure.log || \
 	  { cat $(BUILD)/configure.log; exit 1; }
-	@ninja -C $(BUILD)
+	@ninja -C $(BUILD) gpumemprof gpumemprof_probe
 	@mkdir -p $(VENV)/lib
 	@install -C -m 755 $(BUILD)/gpumemprof $(VENV)/bin/gpumemprof
 	@install -C -m 755 $(BUILD)/src/probe/libgpumemprof_probe.so $(VENV)/lib/
@@ -29,11 +29,13 @@ demo: all ## record a real training run and explain it
 
 test: all ## build and pass the tests (the slow ones apart)
 	@scripts/setup tests
+	@ninja -C $(BUILD)
 	$(CTEST) --test-dir $(BUILD)
 	$(PYTHON) -m pytest -m "not slow and not gpu" tests
 
 test-all: all ## everything that needs no GPU: slow tests, sanitizers, fuzzing, Debian's PyTorch 1.13
 	@scripts/setup tests
+	@ninja -C $(BUILD)
 	$(CTEST) --test-dir $(BUILD)
 	$(MAKE) sanitizers fuzz-smoke
 	scripts/test-debian-torch
@@ -61,6 +63,7 @@ gpu-test: all ## the recording tests on this machine's GPU
 
 bench: all ## measure, and write docs/benchmarks.md
 	@scripts/setup bench
+	@ninja -C $(BUILD)
 	$(PYTHON) bench/run.py
 
 SOURCES = git ls-files -co --exclude-standard 'src/*.cc' 'src/*.h' 'include/*.h' 'fuzz/*.cc' 'bench/*.cc'

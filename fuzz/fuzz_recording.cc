@@ -1,4 +1,5 @@
-// The whole reader on any bytes. The mutator puts the CRCs right again, else nothing would get past them.
+// The whole reader on any bytes. The mutator puts the CRCs right again, else nothing would get past
+// them.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,8 @@ using namespace gpumemprof;
 
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
 
-extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned seed) {
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size,
+                                          unsigned seed) {
   size = LLVMFuzzerMutate(data, size, max_size);
   if (seed % 8 == 0 || size < format::kPage) return size;  // now and then a file with wrong CRCs
   auto* header = reinterpret_cast<format::FileHeader*>(data);
@@ -54,7 +56,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const Tables& tables = (*source)->tables();
     for (size_t i = 0; i < batch.size(); ++i) {
       if (batch.time_ns[i] < last || batch.thread[i] >= tables.threads.size() ||
-          batch.device[i] >= tables.devices.size() || batch.stack[i] >= tables.stacks.stack_count()) {
+          batch.device[i] >= tables.devices.size() ||
+          batch.stack[i] >= tables.stacks.stack_count()) {
         abort();
       }
       last = batch.time_ns[i];

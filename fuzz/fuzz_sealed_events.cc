@@ -19,8 +19,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!decoder.decode({reinterpret_cast<const char*>(data) + 2, size - 2}, count, &batch)) return 0;
   std::string bytes;
   encoder.encode(batch, &bytes);
-  if (!decoder.decode(bytes, count, &again) || again.address != batch.address || again.time_ns != batch.time_ns ||
-      again.size_bytes != batch.size_bytes) {
+  if (!decoder.decode(bytes, count, &again) || again.address != batch.address ||
+      again.time_ns != batch.time_ns || again.size_bytes != batch.size_bytes) {
     abort();
   }
   return 0;

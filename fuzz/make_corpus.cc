@@ -16,10 +16,12 @@ void program(testing::FakeProbe* probe, uint64_t events) {
   gethostname(probe->header().host, sizeof(probe->header().host) - 1);
   auto& thread = probe->start_thread(11, "main");
   probe->define_device(&thread, 5, 1, 0);
-  uint32_t stacks[2] = {probe->define_stack(&thread, {"main", "a"}), probe->define_stack(&thread, {"main", "b"})};
+  uint32_t stacks[2] = {probe->define_stack(&thread, {"main", "a"}),
+                        probe->define_stack(&thread, {"main", "b"})};
   for (uint64_t i = 0; i < events; ++i) {
     uint32_t device = i % 7 == 0 ? 5 : 0;
-    probe->alloc(&thread, 5000 + 10 * i, 0x1000 + 64 * (i % 9), 100 * (i % 4), stacks[i % 2], device);
+    probe->alloc(&thread, 5000 + 10 * i, 0x1000 + 64 * (i % 9), 100 * (i % 4), stacks[i % 2],
+                 device);
     if (device == 5) probe->totals(&thread, 5000 + 10 * i, 100 * i, 1024 * i, 5);
     probe->free(&thread, 5005 + 10 * i, 0x1000 + 64 * (i % 9), device, device ? 100 * (i % 4) : 0);
   }

@@ -79,11 +79,13 @@ class PosixFile final : public File {
       if (p == MAP_FAILED) return refused("cannot be mapped");
       page_ = static_cast<char*>(p);
     }
-    return __atomic_fetch_add(reinterpret_cast<uint64_t*>(page_ + offset), amount, __ATOMIC_RELAXED);
+    return __atomic_fetch_add(reinterpret_cast<uint64_t*>(page_ + offset), amount,
+                              __ATOMIC_RELAXED);
   }
 
   bool lock(bool exclusive) override {
-    // A file system without locks (some network mounts) has no second sealer that could be seen either.
+    // A file system without locks (some network mounts) has no second sealer that could be seen
+    // either.
     return flock(fd_, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0 || errno != EWOULDBLOCK;
   }
   void unlock() override { flock(fd_, LOCK_UN); }
@@ -107,7 +109,8 @@ Result<std::unique_ptr<File>> open_file(const std::string& path, FileMode mode) 
   if (mode == FileMode::kCreate) flags |= O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW;
   int fd = open(path.c_str(), flags, 0600);
   if (fd < 0) {
-    ErrorCode code = errno == ENOENT || errno == ENOTDIR ? ErrorCode::kNotFound : ErrorCode::kSystem;
+    ErrorCode code =
+        errno == ENOENT || errno == ENOTDIR ? ErrorCode::kNotFound : ErrorCode::kSystem;
     return fail(code, path + ": " + strerror(errno));
   }
   struct stat st;

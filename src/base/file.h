@@ -20,12 +20,14 @@ class File {
   /// Fewer bytes than asked for only at the end of the file.
   virtual Result<size_t> read_at(uint64_t offset, void* data, size_t size) = 0;
   virtual Status write_at(uint64_t offset, const void* data, size_t size) = 0;
-  /// The first offset at or after `offset` that may hold other than zeros; the file's size where there is none.
+  /// The first offset at or after `offset` that may hold other than zeros; the file's size where
+  /// there is none.
   virtual uint64_t next_data(uint64_t offset, uint64_t file_size) = 0;
-  /// Gives the blocks of a range back; it reads as zeros then. Bytes given back, 0 where the file system cannot.
+  /// Gives the blocks of a range back; it reads as zeros then. Bytes given back, 0 where the file
+  /// system cannot.
   virtual Result<uint64_t> punch(uint64_t offset, uint64_t length) = 0;
-  /// Adds to the 8 aligned bytes at `offset` of the first page, atomically with every process that maps
-  /// the file. The value before.
+  /// Adds to the 8 aligned bytes at `offset` of the first page, atomically with every process that
+  /// maps the file. The value before.
   virtual Result<uint64_t> add_at(uint64_t offset, uint64_t amount) = 0;
   /// Without waiting. True where the lock is held now; it ends with the object or unlock().
   virtual bool lock(bool exclusive) = 0;

@@ -1,5 +1,5 @@
-// Numbers and bytes in and out of buffers. Reading is for hostile input: it stops at the first mistake
-// and answers zeros from then on, so that a parser checks ok() once, where it matters.
+// Numbers and bytes in and out of buffers. Reading is for hostile input: it stops at the first
+// mistake and answers zeros from then on, so that a parser checks ok() once, where it matters.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,8 @@ class ByteReader {
     }
     return stop(), 0;
   }
-  /// A count of things that take at least `least_bytes` each: never larger than what follows can hold.
+  /// A count of things that take at least `least_bytes` each: never larger than what follows can
+  /// hold.
   uint64_t count(size_t least_bytes) {
     uint64_t n = varint();
     if (n > left() / least_bytes) return stop(), 0;

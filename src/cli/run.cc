@@ -29,11 +29,13 @@ struct RunArguments {
   bool no_cpu = false;
   bool quiet = false;
   std::vector<std::string> command;  // as the parser took it apart
+  std::vector<std::string> unknown;  // options that nobody defined
 };
 
 /// The program's words exactly as they were typed: the parser splits words like "[a,b]".
 /// Without "--" only a command without options of its own can be told from ours.
-Result<std::vector<std::string>> command_words(const std::vector<std::string>& parsed) {
+Result<std::vector<std::string>> command_words(const std::vector<std::string>& parsed,
+                                               const std::vector<std::string>& unknown) {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   std::vector<std::string> words;
@@ -49,6 +51,9 @@ Result<std::vector<std::string>> command_words(const std::vector<std::string>& p
   }
   bool mark_is_ours = mark != words.end() && mark + 1 != words.end() &&
                       (mark[1] == parsed[0] || mark[1].starts_with('['));
+  if (mark_is_ours && !unknown.empty()) {
+    return fail(ErrorCode::kUsage, "there is no option " + unknown[0] + ": see gpumemprof run --help");
+  }
   if (mark_is_ours) return std::vector<std::string>(mark + 1, words.end());
   bool comes_last =
       words.size() >= parsed.size() &&
@@ -100,7 +105,7 @@ void say_summary(const RunOutcome& outcome) {
 
 /// The exit code where nothing was started; else this process ends as the program did.
 int record(RunArguments& arguments) {
-  auto words = command_words(arguments.command);
+  auto words = command_words(arguments.command, arguments.unknown);
   if (!words) return report_error("run", words.error());
   arguments.options.command = std::move(*words);
   arguments.options.record_cpu = !arguments.no_cpu;
@@ -139,7 +144,10 @@ void add_run_command(CLI::App& app, CommandContext& context) {
   run->add_option("command", arguments->command, "the program and its arguments")
       ->type_name("COMMAND");
   run->allow_extras();  // options of a command without "--": command_words() says what to do
-  run->callback([arguments, &context] { context.exit_code = record(*arguments); });
+  run->callback([arguments, run, &context] {
+    arguments->unknown = run->remaining();
+    context.exit_code = record(*arguments);
+  });
 }
 
 }  // namespace gpumemprof

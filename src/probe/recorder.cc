@@ -178,6 +178,8 @@ bool begin_recording() {
   return state() == kRecording;
 }
 
+void freeze() { __atomic_store_n(g_state, kFrozen, __ATOMIC_SEQ_CST); }
+
 FileState* file_state() {
   return g_recorder && g_recorder->page
              ? reinterpret_cast<FileState*>(g_recorder->page + kStateOffset)
@@ -188,6 +190,7 @@ void count_loss(LossKind kind, uint64_t events) {
   FileState* shared = file_state();
   if (!shared) return;
   __atomic_fetch_add(&shared->lost[kind], events, __ATOMIC_RELAXED);
+  if (state() == kFrozen) return;
   uint64_t now = monotonic_ns();
   if (!__atomic_load_n(&shared->first_lost_ns, __ATOMIC_RELAXED)) {
     __atomic_store_n(&shared->first_lost_ns, now, __ATOMIC_RELAXED);

@@ -4,6 +4,7 @@
 //                         ^                        \--> kOff (no folder, no disk: for good)
 //                         └── a forked child finds itself here: the word lives in a page that the
 //                             kernel empties at fork (MADV_WIPEONFORK), however the fork was made
+//   any --strict seccomp--> kFrozen: not even the clock may be read (it faults there); events are counted as lost
 //
 // Between two calls nothing of ours is open: a program may close every descriptor it finds.
 #pragma once
@@ -15,7 +16,7 @@
 
 namespace gpumemprof::probe {
 
-enum State : uint32_t { kUnset = 0, kRecording = 1, kOff = 2, kPaused = 3, kOpening = 4 };
+enum State : uint32_t { kUnset = 0, kRecording = 1, kOff = 2, kPaused = 3, kOpening = 4, kFrozen = 5 };
 
 struct Caches;  // stream.h
 
@@ -76,5 +77,7 @@ uint64_t event_count();
 
 /// True once the program has restricted its own system calls: from then on we make none.
 extern bool g_sandboxed;
+/// The same, and the clock is forbidden too (SECCOMP_MODE_STRICT turns rdtsc off).
+void freeze();
 
 }  // namespace gpumemprof::probe

@@ -113,7 +113,8 @@ inline void append(Stream* s, RawAction action, uint64_t time_ns, uint64_t addre
 /// Out of line: the first event of a process or thread, a forked child, recording switched off.
 __attribute__((noinline, cold)) Stream* slow_stream(ThreadLocal* self) {
   uint32_t now = state();
-  if (now == kOff || now == kPaused) return nullptr;
+  if (now == kFrozen) count_loss(kLostSandboxed);
+  if (now == kOff || now == kPaused || now == kFrozen) return nullptr;
   if (now != kRecording) {
     self->stream = Stream{};  // in a forked child it is the parent's
     self->backoff = 0;

@@ -22,7 +22,8 @@ bool all_zero(const uint8_t* p, size_t n) {
 class Window {
  public:
   explicit Window(File& file) : file_(file), buffer_(kWindow) {}
-  /// `size` (at most a page) bytes at `offset`, less at the end of the file; null where reading fails.
+  /// `size` (at most a page) bytes at `offset`, less at the end of the file; null where reading
+  /// fails.
   const uint8_t* at(uint64_t offset, size_t size, size_t* got) {
     if (offset < begin_ || offset + size > begin_ + filled_) {
       auto n = file_.read_at(offset, buffer_.data(), buffer_.size());
@@ -88,10 +89,13 @@ class Scanner {
     }
     in_unfinished_ = false;
     if (header.recording_id != id_) return damaged(at, got, "a chunk of another recording");
-    if (header.length > kMaxChunkBytes) return damaged(at, got, "a chunk with an impossible length");
+    if (header.length > kMaxChunkBytes)
+      return damaged(at, got, "a chunk with an impossible length");
     ChunkRef chunk{at, header};
-    if (header.type == kZero || header.type == kStage) {  // reserved by the sealer, or a thread's buffer
-      if (chunk_crc(header, nullptr) != header.crc32c) return damaged(at, got, "a damaged chunk header");
+    if (header.type == kZero ||
+        header.type == kStage) {  // reserved by the sealer, or a thread's buffer
+      if (chunk_crc(header, nullptr) != header.crc32c)
+        return damaged(at, got, "a damaged chunk header");
       if (header.type == kZero) leave_unwritten(at, std::min(chunk.end(), file_size_));
       if (header.type == kStage && chunk.end() != at + kStageBytes) {
         return damaged(at, got, "a buffer of a wrong length");
@@ -162,13 +166,14 @@ Result<FileHeader> read_file_header(File& file) {
   if (!got) return std::unexpected(got.error());
   if (*got == 0) return fail_at(0, path + ": empty file, not a recording");
   size_t compared = std::min(*got, sizeof(kFileMagic));
-  if (memcmp(header.magic, kFileMagic, compared) != 0) return fail_at(0, path + ": not a gpumemprof recording");
+  if (memcmp(header.magic, kFileMagic, compared) != 0)
+    return fail_at(0, path + ": not a gpumemprof recording");
   if (*got < sizeof(header)) return fail_at(*got, path + ": the file ends within its header");
   if (header.major > kMajor) {
     return std::unexpected(Error{ErrorCode::kUnsupported,
-                                 path + ": written in format " + std::to_string(header.major) + '.' +
-                                     std::to_string(header.minor) + ", this reader knows up to " +
-                                     std::to_string(kMajor) + ".x",
+                                 path + ": written in format " + std::to_string(header.major) +
+                                     '.' + std::to_string(header.minor) +
+                                     ", this reader knows up to " + std::to_string(kMajor) + ".x",
                                  8});
   }
   if (header_crc(header) != header.crc32c) {
@@ -220,7 +225,8 @@ Status read_chunk_into(File& file, const ChunkRef& chunk, std::string* payload) 
 
 Result<std::string> read_chunk(File& file, const ChunkRef& chunk) {
   std::string payload;
-  if (auto done = read_chunk_into(file, chunk, &payload); !done) return std::unexpected(done.error());
+  if (auto done = read_chunk_into(file, chunk, &payload); !done)
+    return std::unexpected(done.error());
   return payload;
 }
 

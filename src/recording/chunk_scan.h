@@ -1,4 +1,5 @@
-// Which chunks a file holds, and which of its bytes cannot be read. Knows nothing of what is in a chunk.
+// Which chunks a file holds, and which of its bytes cannot be read. Knows nothing of what is in a
+// chunk.
 #pragma once
 
 #include <cstdint>
@@ -36,18 +37,19 @@ struct FileIndex {
   uint64_t scanned_end = format::kPage;
 };
 
-/// The header of the file: magic, version, CRC. Errors: kBadInput, kUnsupported; they name the file.
+/// The header of the file: magic, version, CRC. Errors: kBadInput, kUnsupported; they name the
+/// file.
 Result<format::FileHeader> read_file_header(File& file);
 
 /// The part of the first page that changes; zeros where it cannot be read. Hints, never facts.
 format::FileState read_file_state(File& file);
 
-/// Looks at what was unwritten before and at what the file has gained, up to its size now. Offsets below
-/// kPage are never touched. Errors: kSystem where the file cannot be read at all.
+/// Looks at what was unwritten before and at what the file has gained, up to its size now. Offsets
+/// below kPage are never touched. Errors: kSystem where the file cannot be read at all.
 Status scan_chunks(File& file, uint64_t recording_id, FileIndex* index);
 
-/// The payload of a chunk, its CRC checked again: a live file is sealed and given back while we read.
-/// Errors: kBadInput with the offset.
+/// The payload of a chunk, its CRC checked again: a live file is sealed and given back while we
+/// read. Errors: kBadInput with the offset.
 Result<std::string> read_chunk(File& file, const ChunkRef& chunk);
 /// The same into a buffer that is used again and again.
 Status read_chunk_into(File& file, const ChunkRef& chunk, std::string* payload);

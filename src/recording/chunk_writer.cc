@@ -13,7 +13,8 @@ using namespace format;
 namespace {
 
 constexpr uint64_t kNextOffset = kStateOffset + offsetof(FileState, next_offset);
-// Places that a live probe has claimed and not written lie between the end of the file and the next place.
+// Places that a live probe has claimed and not written lie between the end of the file and the next
+// place.
 constexpr uint64_t kMostInFlight = uint64_t{4} << 30;
 
 }  // namespace
@@ -40,7 +41,8 @@ Result<uint64_t> ChunkWriter::claim(uint64_t bytes) {
 
 Result<ChunkRef> ChunkWriter::write(ChunkHeader header, std::string_view payload) {
   if (payload.size() > kMaxChunkBytes) {
-    return fail(ErrorCode::kSystem, file_->path() + ": a chunk would be larger than the format allows");
+    return fail(ErrorCode::kSystem,
+                file_->path() + ": a chunk would be larger than the format allows");
   }
   header.magic = kChunkMagic;
   header.length = static_cast<uint32_t>(payload.size());

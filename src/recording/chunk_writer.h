@@ -9,16 +9,17 @@
 
 namespace gpumemprof {
 
-/// Not thread-safe. A place is claimed as the probe does it; then a header of type kZero reserves it, then
-/// comes the payload, and the header that makes it a chunk last: whoever dies between leaves "never written".
+/// Not thread-safe. A place is claimed as the probe does it; then a header of type kZero reserves
+/// it, then comes the payload, and the header that makes it a chunk last: whoever dies between
+/// leaves "never written".
 class ChunkWriter {
  public:
-  /// `live`: a probe may claim places at the same time, so the first page decides. Otherwise the end of the file
-  /// does, since what a dead or damaged first page says is only a hint.
+  /// `live`: a probe may claim places at the same time, so the first page decides. Otherwise the
+  /// end of the file does, since what a dead or damaged first page says is only a hint.
   ChunkWriter(File* file, uint64_t recording_id, bool live);
 
-  /// `header` brings type, flags, times, numbers; the rest is filled in. Errors: kSystem; nothing is written
-  /// then that a reader would take for a chunk.
+  /// `header` brings type, flags, times, numbers; the rest is filled in. Errors: kSystem; nothing
+  /// is written then that a reader would take for a chunk.
   Result<ChunkRef> write(format::ChunkHeader header, std::string_view payload);
 
  private:

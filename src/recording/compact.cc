@@ -1,11 +1,10 @@
 #include "recording/compact.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <errno.h>
 
 #include "recording/chunk_scan.h"
 
@@ -27,11 +26,13 @@ Status copy_chunks(File& from, const FileIndex& index, File& to) {
     auto payload = read_chunk(from, chunk);
     if (!payload) return std::unexpected(payload.error());
     if (auto done = to.write_at(at, &chunk.header, sizeof(ChunkHeader)); !done) return done;
-    if (auto done = to.write_at(at + sizeof(ChunkHeader), payload->data(), payload->size()); !done) return done;
+    if (auto done = to.write_at(at + sizeof(ChunkHeader), payload->data(), payload->size()); !done)
+      return done;
     at += chunk.end() - chunk.offset;
   }
   std::string page(kPage, '\0');
-  if (auto got = from.read_at(0, page.data(), page.size()); !got) return std::unexpected(got.error());
+  if (auto got = from.read_at(0, page.data(), page.size()); !got)
+    return std::unexpected(got.error());
   memcpy(page.data() + kStateOffset + offsetof(FileState, next_offset), &at, sizeof(at));
   const uint64_t none = 0;
   memcpy(page.data() + kStateOffset + offsetof(FileState, reclaimed_bytes), &none, sizeof(none));
@@ -45,7 +46,8 @@ Result<bool> compact_file(File& file) {
   auto header = read_file_header(file);
   if (!header) return std::unexpected(header.error());
   FileIndex index;
-  if (auto done = scan_chunks(file, header->recording_id, &index); !done) return std::unexpected(done.error());
+  if (auto done = scan_chunks(file, header->recording_id, &index); !done)
+    return std::unexpected(done.error());
   auto size = file.size();
   if (!size) return std::unexpected(size.error());
   uint64_t kept = kPage;

@@ -13,12 +13,13 @@ using namespace testing;
 
 const std::string kFolder = std::string(GPUMEMPROF_SOURCE_DIR) + "/tests/compat/";
 
-/// What the files of 1.0 hold: 60 allocations by two functions, each freed two events later, a second thread
-/// with a GPU, one size over 2^37, totals.
+/// What the files of 1.0 hold: 60 allocations by two functions, each freed two events later, a
+/// second thread with a GPU, one size over 2^37, totals.
 std::vector<ExpectedEvent> expected_events() {
   std::vector<ExpectedEvent> events;
   for (uint64_t i = 0; i < 60; ++i) {
-    events.push_back({10'000 + 100 * i, 0x7f0000000000 + 64 * i, 1000 + i, 1, 501, i % 2 ? "backward" : "forward"});
+    events.push_back({10'000 + 100 * i, 0x7f0000000000 + 64 * i, 1000 + i, 1, 501,
+                      i % 2 ? "backward" : "forward"});
     if (i >= 2) events.push_back({10'050 + 100 * i, 0x7f0000000000 + 64 * (i - 2), 0, 3, 501, ""});
   }
   events.push_back({20'000, 0x100000, (uint64_t{1} << 38) + 512, 1, 502, "load"});
@@ -60,7 +61,8 @@ TEST(Compat, FilesOfVersion1_0ReadTheSameRawAndSealed) {
     EXPECT_EQ(read.loss.reasons.size(), 0u) << name;
     ASSERT_EQ(read.processes.size(), 1u);
     EXPECT_EQ(read.processes[0].pid, 500u);
-    EXPECT_EQ(read.stack_of_first, (std::vector<std::string>{"forward.py:12 forward", "train.py:12 train"}));
+    EXPECT_EQ(read.stack_of_first,
+              (std::vector<std::string>{"forward.py:12 forward", "train.py:12 train"}));
   }
 }
 

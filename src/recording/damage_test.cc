@@ -1,4 +1,5 @@
-// Whatever is done to a file: no crash, no hang, no event that was not written, and what is missing is said.
+// Whatever is done to a file: no crash, no hang, no event that was not written, and what is missing
+// is said.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -14,12 +15,14 @@ namespace {
 
 using namespace testing;
 
-/// Two threads, one of them in the second turn of a buffer; chunks of events and definitions, and halves.
+/// Two threads, one of them in the second turn of a buffer; chunks of events and definitions, and
+/// halves.
 void small_program(FakeProbe* probe) {
   gethostname(probe->header().host, sizeof(probe->header().host) - 1);
   auto& a = probe->start_thread(11, "main");
   auto& b = probe->start_thread(12, "worker");
-  uint32_t in_a[2] = {probe->define_stack(&a, {"main", "step"}, 3), probe->define_stack(&a, {"main", "loss"}, 4)};
+  uint32_t in_a[2] = {probe->define_stack(&a, {"main", "step"}, 3),
+                      probe->define_stack(&a, {"main", "loss"}, 4)};
   uint32_t in_b = probe->define_stack(&b, {"load"}, 5);
   for (uint64_t i = 0; i < 150; ++i) {
     auto& thread = i % 4 == 3 ? b : a;
@@ -32,15 +35,15 @@ void small_program(FakeProbe* probe) {
   }
 }
 
-/// Every event read is the next one written, possibly after some that are missing. Names may be unknown, never
-/// others.
+/// Every event read is the next one written, possibly after some that are missing. Names may be
+/// unknown, never others.
 bool is_part_of(const std::vector<ExpectedEvent>& part, const std::vector<ExpectedEvent>& whole) {
   size_t at = 0;
   for (const ExpectedEvent& event : part) {
     auto same = [&](const ExpectedEvent& w) {
-      return w.time_ns == event.time_ns && w.address == event.address && w.size_bytes == event.size_bytes &&
-             w.action == event.action && (event.tid == w.tid || event.tid == 0) &&
-             (event.leaf == w.leaf || event.leaf.empty());
+      return w.time_ns == event.time_ns && w.address == event.address &&
+             w.size_bytes == event.size_bytes && w.action == event.action &&
+             (event.tid == w.tid || event.tid == 0) && (event.leaf == w.leaf || event.leaf.empty());
     };
     while (at < whole.size() && !same(whole[at])) ++at;
     if (at == whole.size()) return false;
@@ -49,7 +52,9 @@ bool is_part_of(const std::vector<ExpectedEvent>& part, const std::vector<Expect
   return true;
 }
 
-bool says_something(const EverythingRead& read) { return !read.error.empty() || !read.loss.reasons.empty(); }
+bool says_something(const EverythingRead& read) {
+  return !read.error.empty() || !read.loss.reasons.empty();
+}
 
 class Damage : public ::testing::TestWithParam<bool> {
  protected:
@@ -63,7 +68,8 @@ class Damage : public ::testing::TestWithParam<bool> {
     ASSERT_EQ(whole_.events.size(), 150u);
     ASSERT_FALSE(says_something(whole_));
   }
-  /// Every byte that is not zero, and one of 211 that are: a buffer is mostly zeros that nobody reads.
+  /// Every byte that is not zero, and one of 211 that are: a buffer is mostly zeros that nobody
+  /// reads.
   bool is_worth_it(size_t at) const { return bytes_[at] != 0 || at % 211 == 0; }
 
   TempFolder folder_;
@@ -102,7 +108,8 @@ TEST_P(Damage, WithAnyByteFlippedNothingIsInventedAndLossesAreSaid) {
       auto read = read_all({path_});
       ASSERT_TRUE(is_part_of(read.events, whole_.events)) << "byte " << at << " ^ " << int(flip);
       ASSERT_TRUE(read.in_time_order);
-      // The word that says how much of a buffer is published has no copy: less of it is not seen as damage.
+      // The word that says how much of a buffer is published has no copy: less of it is not seen as
+      // damage.
       if (read.events.size() < 150 && !says_something(read)) ++silent;
     }
     ASSERT_TRUE(file->write_at(at, &bytes_[at], 1));

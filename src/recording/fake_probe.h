@@ -34,8 +34,10 @@ class FakeProbe {
     uint32_t next_id = 1;
   };
 
-  /// `half_records`: a half is written out when it has that many, to make chunks without thousands of events.
-  explicit FakeProbe(uint64_t recording_id = 0x1234, uint32_t pid = 100, uint32_t half_records = 64);
+  /// `half_records`: a half is written out when it has that many, to make chunks without thousands
+  /// of events.
+  explicit FakeProbe(uint64_t recording_id = 0x1234, uint32_t pid = 100,
+                     uint32_t half_records = 64);
 
   format::FileHeader& header() { return header_; }
   format::FileState& state() { return state_; }
@@ -44,17 +46,20 @@ class FakeProbe {
   /// The buffer of a dead thread, for another one: a new stream.
   void reuse(Thread* thread, uint32_t tid, const std::string& name);
   /// Defines a stack of Python frames `function@file:line`, root first; answers its id.
-  uint32_t define_stack(Thread* thread, const std::vector<std::string>& functions, uint32_t line = 1);
+  uint32_t define_stack(Thread* thread, const std::vector<std::string>& functions,
+                        uint32_t line = 1);
   void define_device(Thread* thread, uint8_t device_class, int8_t type, int8_t index);
   void define(Thread* thread, format::DefinitionType type, const std::string& body);
 
   void alloc(Thread* thread, uint64_t time_ns, uint64_t address, uint64_t size, uint32_t stack,
              uint32_t device_class = 0);
-  void free(Thread* thread, uint64_t time_ns, uint64_t address, uint32_t device_class = 0, uint64_t size = 0);
+  void free(Thread* thread, uint64_t time_ns, uint64_t address, uint32_t device_class = 0,
+            uint64_t size = 0);
   void totals(Thread* thread, uint64_t time_ns, uint64_t allocated, uint64_t reserved,
               uint32_t device_class);
   void record(Thread* thread, format::RawEvent event);
-  /// Writes out what the halves hold, without bumping the word where `bump` is false (a death between).
+  /// Writes out what the halves hold, without bumping the word where `bump` is false (a death
+  /// between).
   void flush(Thread* thread, bool bump = true);
   uint64_t add_chunk(format::ChunkHeader header, const std::string& payload);
   uint64_t claim(uint64_t bytes);

@@ -74,10 +74,12 @@ void FakeProbe::define(Thread* thread, DefinitionType type, const std::string& b
   thread->definitions += record;
 }
 
-uint32_t FakeProbe::define_stack(Thread* thread, const std::vector<std::string>& functions, uint32_t line) {
+uint32_t FakeProbe::define_stack(Thread* thread, const std::vector<std::string>& functions,
+                                 uint32_t line) {
   std::vector<uint32_t> frames;
   for (const std::string& function : functions) {
-    uint32_t file_id = thread->next_id++, function_id = thread->next_id++, frame_id = thread->next_id++;
+    uint32_t file_id = thread->next_id++, function_id = thread->next_id++,
+             frame_id = thread->next_id++;
     std::string body;
     put_number(&body, file_id);
     define(thread, kDefString, body + function + ".py");
@@ -105,24 +107,25 @@ void FakeProbe::define_device(Thread* thread, uint8_t device_class, int8_t type,
   define(thread, kDefDevice, body);
 }
 
-void FakeProbe::record(Thread* thread, RawEvent event) {
-  thread->events.push_back(event);
-}
+void FakeProbe::record(Thread* thread, RawEvent event) { thread->events.push_back(event); }
 
 static uint8_t salt_of(const FakeProbe::Thread* thread) {
   return salt(thread->stream, thread->events_sequence);
 }
 
-void FakeProbe::alloc(Thread* thread, uint64_t time_ns, uint64_t address, uint64_t size, uint32_t stack,
-                      uint32_t device_class) {
+void FakeProbe::alloc(Thread* thread, uint64_t time_ns, uint64_t address, uint64_t size,
+                      uint32_t stack, uint32_t device_class) {
   if (thread->events.size() + 3 > half_records_) flush(thread);
-  if (size > kSizeMask) record(thread, pack(time_ns, 0, device_class, size >> 37, kRawWide, 0, salt_of(thread)));
+  if (size > kSizeMask)
+    record(thread, pack(time_ns, 0, device_class, size >> 37, kRawWide, 0, salt_of(thread)));
   record(thread, pack(time_ns, address, device_class, size, kRawAlloc, stack, salt_of(thread)));
 }
 
-void FakeProbe::free(Thread* thread, uint64_t time_ns, uint64_t address, uint32_t device_class, uint64_t size) {
+void FakeProbe::free(Thread* thread, uint64_t time_ns, uint64_t address, uint32_t device_class,
+                     uint64_t size) {
   if (thread->events.size() + 3 > half_records_) flush(thread);
-  if (size > kSizeMask) record(thread, pack(time_ns, 0, device_class, size >> 37, kRawWide, 0, salt_of(thread)));
+  if (size > kSizeMask)
+    record(thread, pack(time_ns, 0, device_class, size >> 37, kRawWide, 0, salt_of(thread)));
   RawAction action = device_class > 1 ? kRawFreeRequested : kRawFreeCompleted;
   record(thread, pack(time_ns, address, device_class, size, action, 0, salt_of(thread)));
 }
@@ -162,7 +165,8 @@ void FakeProbe::put_stage(const Thread& thread) {
   char* base = file_.data() + thread.offset;
   StageControl control{};
   control.events_published = uint64_t{thread.events_sequence} << 32 | thread.events.size();
-  control.definitions_published = uint64_t{thread.definitions_sequence} << 32 | thread.definitions.size();
+  control.definitions_published =
+      uint64_t{thread.definitions_sequence} << 32 | thread.definitions.size();
   control.first_ordinal[thread.events_sequence & 1] = thread.first_ordinal;
   control.stream = thread.stream, control.tid = thread.tid;
   memcpy(base + sizeof(ChunkHeader), &control, sizeof(control));

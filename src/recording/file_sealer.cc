@@ -18,8 +18,8 @@ Result<std::unique_ptr<FileSealer>> FileSealer::open(File* file, FileSealOptions
   return self;
 }
 
-/// Everything is read from the file, so a sealer that begins again after its own death goes on exactly where
-/// the last whole chunk ended.
+/// Everything is read from the file, so a sealer that begins again after its own death goes on
+/// exactly where the last whole chunk ended.
 Status FileSealer::load() {
   auto header = read_file_header(*file_);
   if (!header) return std::unexpected(header.error());
@@ -27,11 +27,13 @@ Status FileSealer::load() {
   tables_ = std::make_unique<Tables>();
   tables_->processes.emplace_back();
   sealed_ = std::make_unique<SealedFile>(file_, tables_.get(), 0);
-  raw_ = std::make_unique<RawFile>(file_, header_, tables_.get(), 0, &sealed_->ids().thread_of_stream);
+  raw_ =
+      std::make_unique<RawFile>(file_, header_, tables_.get(), 0, &sealed_->ids().thread_of_stream);
   if (auto done = scan_chunks(*file_, header_.recording_id, &raw_->index()); !done) return done;
   sealed_->take(raw_->index().chunks);
   if (!sealed_->ids().are_the_same() || !sealed_->losses().damage.empty()) {
-    return fail(ErrorCode::kBadInput, file_->path() + ": its sealed part is damaged; left as it is");
+    return fail(ErrorCode::kBadInput,
+                file_->path() + ": its sealed part is damaged; left as it is");
   }
   for (const ChunkRef& chunk : raw_->index().chunks) own_[chunk.offset] = true;
   const FileIds& ids = sealed_->ids();
@@ -42,7 +44,8 @@ Status FileSealer::load() {
   events_ = sealed_->events(), checkpoints_ = sealed_->checkpoints();
   next_sequence_ = sealed_->next_sequence();
   next_event_ = sealed_->event_count();
-  state_ = std::make_unique<LiveState>(sealed_->state_before() ? *sealed_->state_before() : LiveState{});
+  state_ =
+      std::make_unique<LiveState>(sealed_->state_before() ? *sealed_->state_before() : LiveState{});
   EventBatch batch;
   for (const ChunkRef& chunk : events_) {
     if (auto done = sealed_->read_events(chunk, &batch); !done) return done;
@@ -92,7 +95,8 @@ Status FileSealer::write_events(EventBatch* batch, const ConsumedTable& consumed
   next_event_ += batch->size(), events_sealed_ += batch->size();
   state_->apply(*batch);
   since_checkpoint_ += batch->size() * sizeof(RawEvent);
-  if (options_.checkpoint_bytes != 0 && since_checkpoint_ >= options_.checkpoint_bytes) return write_checkpoint();
+  if (options_.checkpoint_bytes != 0 && since_checkpoint_ >= options_.checkpoint_bytes)
+    return write_checkpoint();
   return {};
 }
 
@@ -131,9 +135,11 @@ Status FileSealer::seal_until(uint64_t end_time_ns) {
   if (auto done = raw_->refresh(); !done) return done;
   for (const ChunkRef& chunk : raw_->index().chunks) {
     const uint16_t type = chunk.header.type;
-    bool sealed = type == kSealedEvents || type == kSealedDefinitions || type == kCheckpoint || type == kFooter;
+    bool sealed = type == kSealedEvents || type == kSealedDefinitions || type == kCheckpoint ||
+                  type == kFooter;
     if (!sealed || own_.contains(chunk.offset)) continue;
-    if (auto done = load(); !done) return done;  // another sealer was here: begin again from the file
+    if (auto done = load(); !done)
+      return done;  // another sealer was here: begin again from the file
     if (auto done = raw_->refresh(); !done) return done;
     break;
   }
@@ -176,7 +182,8 @@ Status FileSealer::finish() {
   for (const Damage& damage : raw_->index().damage) footer.lost.damaged_bytes += damage.bytes;
   ChunkHeader header{};
   header.type = kFooter;
-  if (auto chunk = write(header, encode_footer(footer)); !chunk) return std::unexpected(chunk.error());
+  if (auto chunk = write(header, encode_footer(footer)); !chunk)
+    return std::unexpected(chunk.error());
   finished_ = true;
   return give_back(true);
 }
@@ -195,7 +202,8 @@ bool FileSealer::is_consumed(const ChunkRef& chunk) const {
   return known != consumed_.end() && covered(known->second, first, first + count) == count;
 }
 
-/// Raw events that are wholly in sealed chunks. Definitions and buffers only when nobody writes any more.
+/// Raw events that are wholly in sealed chunks. Definitions and buffers only when nobody writes any
+/// more.
 Status FileSealer::give_back(bool everything_raw) {
   for (const ChunkRef& chunk : raw_->index().chunks) {
     const uint16_t type = chunk.header.type;
@@ -214,7 +222,8 @@ Result<uint64_t> FileSealer::drop_oldest(uint64_t bytes) {
   for (const ChunkRef& checkpoint : checkpoints_) {
     if (checkpoint.header.first_ordinal == 0) continue;
     if (freed >= bytes) break;
-    while (next < events_.size() && events_[next].header.first_ordinal < checkpoint.header.first_ordinal) {
+    while (next < events_.size() &&
+           events_[next].header.first_ordinal < checkpoint.header.first_ordinal) {
       const ChunkRef& chunk = events_[next++];
       freed += chunk.end() - chunk.offset;
     }

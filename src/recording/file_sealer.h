@@ -22,26 +22,28 @@ struct FileSealOptions {
   uint64_t gather_bytes = 16u << 20;
 };
 
-/// The order of writing is what makes it safe to die anywhere: definitions, then the events that use them in a
-/// chunk that names the raw records it stands for, then the raw records are given back. A chunk is there or it
-/// is not, so a record is either raw or sealed, never both and never neither.
+/// The order of writing is what makes it safe to die anywhere: definitions, then the events that
+/// use them in a chunk that names the raw records it stands for, then the raw records are given
+/// back. A chunk is there or it is not, so a record is either raw or sealed, never both and never
+/// neither.
 ///
 /// Not thread-safe. The file must be locked by the caller while a member runs.
 class FileSealer {
  public:
-  /// Errors: kBadInput where it is no recording, or one whose sealed definitions are damaged, so that new ones
-  /// could not be told from them: such a file is left as it is.
+  /// Errors: kBadInput where it is no recording, or one whose sealed definitions are damaged, so
+  /// that new ones could not be told from them: such a file is left as it is.
   static Result<std::unique_ptr<FileSealer>> open(File* file, FileSealOptions options);
 
   const format::FileHeader& header() const { return header_; }
   bool finished() const { return finished_ || sealed_->footer().has_value(); }
 
-  /// Seals events before `end_time_ns` if enough has gathered, or `all` of them regardless. The writer lives.
+  /// Seals events before `end_time_ns` if enough has gathered, or `all` of them regardless. The
+  /// writer lives.
   Status advance(uint64_t end_time_ns, bool all);
   /// The writer is gone: seals the rest, writes the footer, gives back all raw chunks.
   Status finish();
-  /// Gives back sealed events, oldest first, up to a checkpoint, until `bytes` are free or there is no later
-  /// checkpoint. What was freed.
+  /// Gives back sealed events, oldest first, up to a checkpoint, until `bytes` are free or there is
+  /// no later checkpoint. What was freed.
   Result<uint64_t> drop_oldest(uint64_t bytes);
   uint64_t events_sealed() const { return events_sealed_; }
 
@@ -70,7 +72,8 @@ class FileSealer {
   EventEncoder encoder_;
   DefinedSoFar defined_;
   ConsumedTable consumed_;
-  // By lane of the merger: the ordinal up to which it is in sealed chunks, and what it can give at all.
+  // By lane of the merger: the ordinal up to which it is in sealed chunks, and what it can give at
+  // all.
   std::vector<uint64_t> lane_position_;
   std::vector<std::vector<Interval>> lane_sources_;
   std::vector<ChunkRef> events_, checkpoints_;

@@ -37,12 +37,14 @@ void Merger::push(uint32_t index) {
   std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
 }
 
-size_t Merger::run_length(const Open& open, const Head& self, size_t most, uint64_t end_time) const {
+size_t Merger::run_length(const Open& open, const Head& self, size_t most,
+                          uint64_t end_time) const {
   size_t end = std::min(open.block.size(), open.at + most);
   const auto& times = open.block.time_ns;
   if (end_time != kNoTime && times[end - 1] >= end_time) {
     end = static_cast<size_t>(std::lower_bound(times.begin() + static_cast<ptrdiff_t>(open.at),
-                                               times.begin() + static_cast<ptrdiff_t>(end), end_time) -
+                                               times.begin() + static_cast<ptrdiff_t>(end),
+                                               end_time) -
                               times.begin());
   }
   if (heap_.empty()) return end - open.at;

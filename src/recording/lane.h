@@ -26,21 +26,23 @@ class Lane {
   virtual uint64_t bytes_read() const = 0;
 };
 
-/// Merges lanes by time; at equal times frees before allocations (a block is freed before its address is given
-/// out again), then by the order in which the lanes were added. Within a lane order is kept as it is.
-/// Memory: one block for every lane that has begun and not ended. Not thread-safe.
+/// Merges lanes by time; at equal times frees before allocations (a block is freed before its
+/// address is given out again), then by the order in which the lanes were added. Within a lane
+/// order is kept as it is. Memory: one block for every lane that has begun and not ended. Not
+/// thread-safe.
 class Merger {
  public:
   void add(std::unique_ptr<Lane> lane);
-  /// Appends up to kBatchEvents events before `end_time` to `batch` (cleared first). False where there are none.
+  /// Appends up to kBatchEvents events before `end_time` to `batch` (cleared first). False where
+  /// there are none.
   bool next(EventBatch* batch, uint64_t end_time = kNoTime);
   uint64_t bytes_read() const;
   size_t lane_count() const { return lanes_.size(); }
   Lane& lane(size_t index) { return *lanes_[index].lane; }
   /// How many events of its current block a lane has given away; for the sealer's accounts.
   size_t taken(size_t index) const { return lanes_[index].taken; }
-  /// Events that came too late for their place, because a chunk's header lied about its times; they are
-  /// shown at the time of the event before them.
+  /// Events that came too late for their place, because a chunk's header lied about its times; they
+  /// are shown at the time of the event before them.
   uint64_t clamped() const { return clamped_; }
 
  private:

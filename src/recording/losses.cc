@@ -19,20 +19,29 @@ constexpr size_t kMostReasons = 1000;
 
 const char* loss_text(uint32_t kind) {
   switch (kind) {
-    case kLostNoSpace: return "the disk was full, or a quota or file size limit was reached";
-    case kLostNoBuffer: return "no buffer could be had for a thread";
-    case kLostReentered: return "it happened inside the recording of another event (a signal handler)";
-    case kLostSandboxed: return "the program forbade itself system calls (seccomp) and the buffer was full";
-    case kLostMaxDisk: return "--max-disk was reached and nothing sealed the recording";
-    case kLostIo: return "the file system refused a write";
-    case kLostWide: return "a value does not fit into the format";
-    default: return "a reason that this version does not know";
+    case kLostNoSpace:
+      return "the disk was full, or a quota or file size limit was reached";
+    case kLostNoBuffer:
+      return "no buffer could be had for a thread";
+    case kLostReentered:
+      return "it happened inside the recording of another event (a signal handler)";
+    case kLostSandboxed:
+      return "the program forbade itself system calls (seccomp) and the buffer was full";
+    case kLostMaxDisk:
+      return "--max-disk was reached and nothing sealed the recording";
+    case kLostIo:
+      return "the file system refused a write";
+    case kLostWide:
+      return "a value does not fit into the format";
+    default:
+      return "a reason that this version does not know";
   }
 }
 
 std::string text_of(const Json& object, const char* key) {
   auto it = object.find(key);
-  return it != object.end() && it->is_string() ? it->get<std::string>().substr(0, 1024) : std::string{};
+  return it != object.end() && it->is_string() ? it->get<std::string>().substr(0, 1024)
+                                               : std::string{};
 }
 
 void add_one(const Json& one, Loss* loss) {
@@ -58,7 +67,9 @@ void add_writer_losses(const FileState& state, Loss* loss) {
     uint64_t count = state.lost[kind];
     if (count == 0) continue;
     if (kind == kLostStack) {
-      loss->add(0, 0, std::to_string(count) + " events have no stack: the interpreter was starting or ending");
+      loss->add(
+          0, 0,
+          std::to_string(count) + " events have no stack: the interpreter was starting or ending");
     } else {
       loss->add(count, 0, loss_text(kind));
     }
@@ -66,27 +77,32 @@ void add_writer_losses(const FileState& state, Loss* loss) {
 }
 
 std::string describe_stacks(const FileHeader& header, const FileState& state) {
-  const char* python = state.python_state == kPythonUnknownVersion ? "this Python version is not known"
-                       : state.python_state == kPythonAbsent       ? "no Python in the process"
-                                                                   : nullptr;
+  const char* python = state.python_state == kPythonUnknownVersion
+                           ? "this Python version is not known"
+                       : state.python_state == kPythonAbsent ? "no Python in the process"
+                                                             : nullptr;
   const char* native =
       state.native_state == kNativeNoLibunwind ? "libunwind is not installed" : nullptr;
   auto none = [](const char* why) { return std::string("none: ") + why; };
   switch (header.stack_mode) {
-    case kStacksPython: return python ? none(python) : "python";
-    case kStacksNative: return native ? none(native) : "native";
+    case kStacksPython:
+      return python ? none(python) : "python";
+    case kStacksNative:
+      return native ? none(native) : "native";
     case kStacksBoth:
       if (python && native) return none(python) + ", " + native;
       if (python) return std::string("native (") + python + ')';
       return native ? std::string("python (") + native + ')' : "both";
-    default: return "none";
+    default:
+      return "none";
   }
 }
 
 std::string describe_python(const FileState& state) {
   uint64_t v = state.python_version;
   if (v == 0 || v > 0xffffff) return {};
-  return std::to_string(v >> 16) + '.' + std::to_string(v >> 8 & 255) + '.' + std::to_string(v & 255);
+  return std::to_string(v >> 16) + '.' + std::to_string(v >> 8 & 255) + '.' +
+         std::to_string(v & 255);
 }
 
 void add_unrecorded_processes(const std::string& folder, Loss* loss) {
@@ -104,7 +120,8 @@ void add_unrecorded_processes(const std::string& folder, Loss* loss) {
     if (text && text->empty()) continue;  // claimed by a `run` that has not written it yet
     Json meta = text ? Json::parse(*text, nullptr, false) : Json(Json::value_t::discarded);
     if (!meta.is_object()) {
-      loss->add(0, 0, name + " cannot be read: what `run` saw beside the recorded processes is unknown");
+      loss->add(0, 0,
+                name + " cannot be read: what `run` saw beside the recorded processes is unknown");
       continue;
     }
     auto list = meta.find("not_recorded");

@@ -64,7 +64,8 @@ uint32_t ModuleList::frame(uint64_t pc, Tables* tables) {
     function = hex(pc - where.module->bias) + " in " + std::string(base_name(file));
   }
   if (function.empty()) function = hex(pc);
-  return tables->stacks.intern_frame({tables->strings.intern(file), tables->strings.intern(function), 0});
+  return tables->stacks.intern_frame(
+      {tables->strings.intern(file), tables->strings.intern(function), 0});
 }
 
 bool ModuleList::is_interpreter(uint64_t pc) {

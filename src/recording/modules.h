@@ -1,12 +1,12 @@
 // Which file a native address belongs to, and what function it is in.
 #pragma once
 
+#include <absl/container/flat_hash_map.h>
+
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
-
-#include <absl/container/flat_hash_map.h>
 
 #include "recording/symbols.h"
 #include "trace/tables.h"
@@ -22,12 +22,12 @@ struct Module {
 /// The modules of one process, over its whole life. Not thread-safe.
 class ModuleList {
  public:
-  /// `recorded_ns`: wall clock when the recording began; a file that changed after it is not asked for names.
-  /// `host`: where it was recorded; on another machine no file is asked.
+  /// `recorded_ns`: wall clock when the recording began; a file that changed after it is not asked
+  /// for names. `host`: where it was recorded; on another machine no file is asked.
   ModuleList(std::string host, uint64_t recorded_ns);
   void add(Module module);
-  /// The frame of an address: function name and module path; "0x1f2e in libc.so.6" where the name is unknown,
-  /// the bare address where the module is. Remembered by address.
+  /// The frame of an address: function name and module path; "0x1f2e in libc.so.6" where the name
+  /// is unknown, the bare address where the module is. Remembered by address.
   uint32_t frame(uint64_t pc, Tables* tables);
   /// True in libpython3* or python3*, or in the interpreter's loop.
   bool is_interpreter(uint64_t pc);
@@ -42,7 +42,8 @@ class ModuleList {
   bool ask_files_ = false;
   uint64_t recorded_ns_;
   std::vector<std::unique_ptr<Module>> modules_;  // the latest last: an address range can be reused
-  absl::flat_hash_map<std::string, std::unique_ptr<SymbolTable>> symbols_;  // null: not to be trusted
+  absl::flat_hash_map<std::string, std::unique_ptr<SymbolTable>>
+      symbols_;  // null: not to be trusted
   absl::flat_hash_map<uint64_t, std::unique_ptr<Place>> places_;
 };
 

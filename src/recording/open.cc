@@ -32,7 +32,8 @@ Status add_folder(const std::string& folder, Paths* paths) {
   }
   closedir(dir);
   paths->folders.push_back(folder);
-  if (paths->files.size() > kMostFiles) return fail(ErrorCode::kBadInput, folder + ": too many files");
+  if (paths->files.size() > kMostFiles)
+    return fail(ErrorCode::kBadInput, folder + ": too many files");
   if (paths->files.size() > before) return {};
   Loss why;
   add_unrecorded_processes(folder, &why);
@@ -68,7 +69,9 @@ class Recording final : public EventSource {
   const Loss& loss() const override { return loss_; }
   const LiveState* state_before_first_event() const override { return state_before_.get(); }
   double progress() const override {
-    return info_.bytes == 0 ? 1 : std::min(1.0, static_cast<double>(merger_.bytes_read()) / info_.bytes);
+    return info_.bytes == 0
+               ? 1
+               : std::min(1.0, static_cast<double>(merger_.bytes_read()) / info_.bytes);
   }
 
   Status open(const std::vector<std::string>& given) {
@@ -119,18 +122,19 @@ class Recording final : public EventSource {
     return {};
   }
 
-  /// Monotonic clocks count from a machine's boot. Files of one boot share theirs; others are moved by the
-  /// difference of the wall clocks, onto the clock of the machine that was booted first, so that no time is
-  /// negative.
+  /// Monotonic clocks count from a machine's boot. Files of one boot share theirs; others are moved
+  /// by the difference of the wall clocks, onto the clock of the machine that was booted first, so
+  /// that no time is negative.
   void put_on_one_clock() {
     std::map<std::string_view, int64_t> offsets;
     for (const auto& file : files_) offsets.try_emplace(file->boot(), file->realtime_offset_ns());
     int64_t base = INT64_MAX;
     for (const auto& [boot, offset] : offsets) base = std::min(base, offset);
     if (offsets.size() > 1) {
-      loss_.add(0, 0, std::to_string(offsets.size()) +
-                          " clocks were put on one by wall-clock time; times of different machines are "
-                          "only as exact as those clocks");
+      loss_.add(0, 0,
+                std::to_string(offsets.size()) +
+                    " clocks were put on one by wall-clock time; times of different machines are "
+                    "only as exact as those clocks");
     }
     constexpr uint64_t kMostShift = uint64_t{1} << 61;
     for (const auto& file : files_) {
@@ -153,7 +157,8 @@ class Recording final : public EventSource {
     for (const auto& file : files_) file->add_losses(&loss_);
     for (const std::string& folder : folders_) add_unrecorded_processes(folder, &loss_);
     if (merger_.clamped() > 0) {
-      loss_.add(0, 0, std::to_string(merger_.clamped()) + " events carry a time that their chunk denies");
+      loss_.add(0, 0,
+                std::to_string(merger_.clamped()) + " events carry a time that their chunk denies");
     }
   }
 

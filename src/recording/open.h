@@ -10,11 +10,11 @@
 
 namespace gpumemprof {
 
-/// Opens recordings: each path is a folder that `run` wrote, or one .gmp file. Several are read as one
-/// stream on one clock. Sealed and unsealed files alike, also while they still grow (what is
+/// Opens recordings: each path is a folder that `run` wrote, or one .gmp file. Several are read as
+/// one stream on one clock. Sealed and unsealed files alike, also while they still grow (what is
 /// published at this moment is read).
-/// Errors: kNotFound, kBadInput (not a recording; the offset says where), kUnsupported (newer major).
-/// Damage after a readable header is not an error: it is stated in loss().
+/// Errors: kNotFound, kBadInput (not a recording; the offset says where), kUnsupported (newer
+/// major). Damage after a readable header is not an error: it is stated in loss().
 Result<std::unique_ptr<EventSource>> open_recording(const std::vector<std::string>& paths);
 
 }  // namespace gpumemprof

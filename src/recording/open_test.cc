@@ -30,7 +30,8 @@ TEST(OpenRecording, YieldsWhatIsInBuffersAndChunksInTimeOrder) {
     bool second = i % 3 == 1;
     if (i % 2 == 0) {
       probe.alloc(second ? &b : &a, time, 0x1000 + i, 64 + i, second ? stack_b : stack_a);
-      expected.push_back({time, 0x1000 + i, 64 + i, 1, second ? 12u : 11u, second ? "load" : "forward"});
+      expected.push_back(
+          {time, 0x1000 + i, 64 + i, 1, second ? 12u : 11u, second ? "load" : "forward"});
     } else {
       probe.free(second ? &b : &a, time, 0x1000 + i - 1);
       expected.push_back({time, 0x1000 + i - 1, 0, 3, second ? 12u : 11u, ""});
@@ -47,8 +48,8 @@ TEST(OpenRecording, YieldsWhatIsInBuffersAndChunksInTimeOrder) {
   EXPECT_EQ(read.processes[0].stacks, "python");
   EXPECT_EQ(read.processes[0].python_version, "3.11.2");
   EXPECT_EQ(read.processes[0].command, "python train.py");
-  EXPECT_EQ(read.stack_of_first, (std::vector<std::string>{"forward.py:7 forward", "train.py:7 train",
-                                                           "main.py:7 main"}));
+  EXPECT_EQ(read.stack_of_first, (std::vector<std::string>{"forward.py:7 forward",
+                                                           "train.py:7 train", "main.py:7 main"}));
 }
 
 TEST(OpenRecording, ACopyInTheBufferOfWhatWasWrittenOutIsReadOnce) {
@@ -186,7 +187,8 @@ TEST(OpenRecording, OneForeignFileAmongSeveralIsStatedAsLost) {
   auto read = read_all({folder.path()});
   EXPECT_EQ(read.events.size(), 1u);
   ASSERT_EQ(read.loss.reasons.size(), 1u);
-  EXPECT_NE(read.loss.reasons[0].reason.find("not a gpumemprof recording (at byte 0)"), std::string::npos);
+  EXPECT_NE(read.loss.reasons[0].reason.find("not a gpumemprof recording (at byte 0)"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -16,7 +16,8 @@ RawFile::RawFile(File* file, const FileHeader& header, Tables* tables, uint32_t 
       tables_(tables),
       process_(process),
       threads_(threads),
-      modules_(std::string(header.host, strnlen(header.host, sizeof(header.host))), header.realtime_ns) {}
+      modules_(std::string(header.host, strnlen(header.host, sizeof(header.host))),
+               header.realtime_ns) {}
 
 RawStream& RawFile::stream(uint32_t id) {
   RawStream& stream = streams_[id];
@@ -57,17 +58,21 @@ Status RawFile::refresh() {
   for (auto& [id, stream] : streams_) stream.half.reset();
   for (const ChunkRef& chunk : index_.chunks) {
     const uint16_t type = chunk.header.type;
-    if (type > kFooter && !(type & kIgnorable) && taken_.try_emplace(chunk.offset).second) ++unknown_chunks_;
-    if ((type != kRawDefinitions && type != kRawEvents) || !taken_.try_emplace(chunk.offset).second) continue;
+    if (type > kFooter && !(type & kIgnorable) && taken_.try_emplace(chunk.offset).second)
+      ++unknown_chunks_;
+    if ((type != kRawDefinitions && type != kRawEvents) || !taken_.try_emplace(chunk.offset).second)
+      continue;
     RawStream& stream = this->stream(chunk.header.stream);
     if (type == kRawEvents) {
       if (chunk.header.length != uint64_t{chunk.header.count} * sizeof(RawEvent)) {
-        index_.damage.push_back({chunk.offset, chunk.header.length, "a chunk whose count is wrong"});
+        index_.damage.push_back(
+            {chunk.offset, chunk.header.length, "a chunk whose count is wrong"});
         continue;
       }
       stream.chunks.push_back(chunk);
     } else if (auto payload = read_chunk(*file_, chunk)) {
-      stream.definitions->take(*payload, salt(stream.id, static_cast<uint32_t>(chunk.header.sequence)));
+      stream.definitions->take(*payload,
+                               salt(stream.id, static_cast<uint32_t>(chunk.header.sequence)));
     } else {
       ++losses_.changed_chunks;
     }
@@ -76,9 +81,10 @@ Status RawFile::refresh() {
   for (StageCopy& copy : copies) take_half(std::move(copy));
   for (auto& [id, stream] : streams_) {
     name_thread(&stream, 0);
-    std::stable_sort(stream.chunks.begin(), stream.chunks.end(), [](const ChunkRef& a, const ChunkRef& b) {
-      return a.header.first_ordinal < b.header.first_ordinal;
-    });
+    std::stable_sort(stream.chunks.begin(), stream.chunks.end(),
+                     [](const ChunkRef& a, const ChunkRef& b) {
+                       return a.header.first_ordinal < b.header.first_ordinal;
+                     });
   }
   return {};
 }
@@ -102,7 +108,8 @@ bool RawFile::copy_stage_once(const ChunkRef& chunk, StageCopy* copy) {
       std::min(static_cast<uint32_t>(before.definitions_published), kStageDefinitionBytes);
   StageHalf& half = copy->half;
   half.records.resize(count);
-  got = file_->read_at(chunk.offset + kStageEventsOffset, half.records.data(), count * sizeof(RawEvent));
+  got = file_->read_at(chunk.offset + kStageEventsOffset, half.records.data(),
+                       count * sizeof(RawEvent));
   if (!got) return false;
   half.records.resize(*got / sizeof(RawEvent));
   half.missing = static_cast<uint32_t>(count - half.records.size());
@@ -125,7 +132,8 @@ bool RawFile::copy_stage_once(const ChunkRef& chunk, StageCopy* copy) {
 
 void RawFile::take_definitions(const StageCopy& copy) {
   if (copy.definitions.empty()) return;
-  stream(copy.stream).definitions->take(copy.definitions, salt(copy.stream, copy.definitions_sequence));
+  stream(copy.stream)
+      .definitions->take(copy.definitions, salt(copy.stream, copy.definitions_sequence));
 }
 
 void RawFile::take_half(StageCopy copy) {

@@ -22,9 +22,9 @@ class RawFile {
   RawFile(File* file, const format::FileHeader& header, Tables* tables, uint32_t process,
           StreamThreads* threads);
 
-  /// Reads what the file holds now. Buffers are copied before the chunks are looked for a second time, so that a
-  /// half that is written out meanwhile is found as a chunk: a stream is always read without a gap.
-  /// Cheap to repeat. Errors: kSystem.
+  /// Reads what the file holds now. Buffers are copied before the chunks are looked for a second
+  /// time, so that a half that is written out meanwhile is found as a chunk: a stream is always
+  /// read without a gap. Cheap to repeat. Errors: kSystem.
   Status refresh();
 
   const FileIndex& index() const { return index_; }

@@ -42,7 +42,8 @@ std::vector<Interval> sources_of(const RawStream& stream) {
   return list;
 }
 
-uint64_t missing_records(const std::vector<Interval>& consumed, const std::vector<Interval>& sources) {
+uint64_t missing_records(const std::vector<Interval>& consumed,
+                         const std::vector<Interval>& sources) {
   std::vector<Interval> all = consumed;
   for (const Interval& i : sources) add_interval(&all, i);
   return all.empty() ? 0 : all.back().to - covered(all, 0, all.back().to);
@@ -52,7 +53,8 @@ RawLane::RawLane(File* file, RawStream* stream, uint64_t time_shift_ns, RawLosse
     : file_(file), stream_(stream), shift_(time_shift_ns), losses_(losses) {
   half_done_ = !stream->half;
   if (half_done_) return;
-  // A damaged record must not say when the half begins: the lane would come too late for its events.
+  // A damaged record must not say when the half begins: the lane would come too late for its
+  // events.
   const uint8_t expected = salt(stream->id, stream->half->sequence);
   for (const RawEvent& record : stream->half->records) {
     if (!is_intact(record, expected)) continue;
@@ -87,7 +89,8 @@ bool RawLane::load(EventBatch* block) {
     bytes_read_ += payload->size();
     std::vector<RawEvent> records(payload->size() / sizeof(RawEvent));
     memcpy(records.data(), payload->data(), records.size() * sizeof(RawEvent));
-    decode(records.data(), records.size(), first, static_cast<uint32_t>(chunk.header.sequence), true, block);
+    decode(records.data(), records.size(), first, static_cast<uint32_t>(chunk.header.sequence),
+           true, block);
     return true;
   }
   if (half_done_) return false;
@@ -98,8 +101,8 @@ bool RawLane::load(EventBatch* block) {
   return true;
 }
 
-void RawLane::decode(const RawEvent* records, size_t count, uint64_t first_ordinal, uint32_t sequence,
-                     bool checked, EventBatch* block) {
+void RawLane::decode(const RawEvent* records, size_t count, uint64_t first_ordinal,
+                     uint32_t sequence, bool checked, EventBatch* block) {
   const uint8_t expected = salt(stream_->id, sequence);
   uint64_t last = 0;
   for (size_t i = 0; i < count; ++i) {
@@ -111,8 +114,8 @@ void RawLane::decode(const RawEvent* records, size_t count, uint64_t first_ordin
       continue;
     }
     const RawEvent& record = records[i];
-    // A buffer has no CRC. What an earlier turn left in it can have the right parity by chance, never a
-    // later time.
+    // A buffer has no CRC. What an earlier turn left in it can have the right parity by chance,
+    // never a later time.
     if (!is_intact(record, expected) || (!checked && time_of(record) < last)) {
       ++losses_->damaged_records;
       totals_may_follow_ = has_wide_ = false;
@@ -128,10 +131,18 @@ void RawLane::decode_one(const RawEvent& record, uint64_t ordinal, EventBatch* b
   uint32_t raw_stack = stack_of(record);
   Action action;
   switch (action_of(record)) {
-    case kRawAlloc: action = Action::kAlloc; break;
-    case kRawFreeRequested: action = Action::kFreeRequested; break;
-    case kRawFreeCompleted: action = Action::kFreeCompleted; break;
-    case kRawOom: action = Action::kOom; break;
+    case kRawAlloc:
+      action = Action::kAlloc;
+      break;
+    case kRawFreeRequested:
+      action = Action::kFreeRequested;
+      break;
+    case kRawFreeCompleted:
+      action = Action::kFreeCompleted;
+      break;
+    case kRawOom:
+      action = Action::kOom;
+      break;
     case kRawTotals:
       if (totals_may_follow_) {
         block->totals.push_back({static_cast<uint32_t>(block->size() - 1), address_of(record),
@@ -140,8 +151,13 @@ void RawLane::decode_one(const RawEvent& record, uint64_t ordinal, EventBatch* b
       }
       totals_may_follow_ = false;
       return;
-    case kRawWide: wide_ = size, has_wide_ = true, totals_may_follow_ = false; return;
-    default: ++losses_->damaged_records; totals_may_follow_ = has_wide_ = false; return;
+    case kRawWide:
+      wide_ = size, has_wide_ = true, totals_may_follow_ = false;
+      return;
+    default:
+      ++losses_->damaged_records;
+      totals_may_follow_ = has_wide_ = false;
+      return;
   }
   if (has_wide_) size |= (wide_ & ((1u << 27) - 1)) << 37;
   has_wide_ = false;

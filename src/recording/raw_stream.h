@@ -44,14 +44,15 @@ struct RawStream {
 /// The ordinals that the stream's chunks and buffer hold.
 std::vector<Interval> sources_of(const RawStream& stream);
 /// How many ordinals before the last known one are neither there nor consumed.
-uint64_t missing_records(const std::vector<Interval>& consumed, const std::vector<Interval>& sources);
+uint64_t missing_records(const std::vector<Interval>& consumed,
+                         const std::vector<Interval>& sources);
 
 /// What a lane met that is no event. Shared by all lanes of a file.
 struct RawLosses {
   uint64_t damaged_records = 0;
   uint64_t no_device = 0;
-  uint64_t clamped_times = 0;    ///< times before their predecessor's, shown at the predecessor's
-  uint64_t changed_chunks = 0;   ///< given back or overwritten while we read
+  uint64_t clamped_times = 0;   ///< times before their predecessor's, shown at the predecessor's
+  uint64_t changed_chunks = 0;  ///< given back or overwritten while we read
 };
 
 /// Reads one stream in order. `file`, `stream` and `losses` must outlive it.
@@ -67,8 +68,8 @@ class RawLane final : public Lane {
   uint64_t bytes_read() const override { return bytes_read_; }
 
  private:
-  void decode(const format::RawEvent* records, size_t count, uint64_t first_ordinal, uint32_t sequence,
-              bool checked, EventBatch* block);
+  void decode(const format::RawEvent* records, size_t count, uint64_t first_ordinal,
+              uint32_t sequence, bool checked, EventBatch* block);
   void decode_one(const format::RawEvent& record, uint64_t ordinal, EventBatch* block);
 
   File* file_;
@@ -78,7 +79,8 @@ class RawLane final : public Lane {
   size_t next_chunk_ = 0;
   bool half_done_ = false;
   uint64_t half_time_ = 0;
-  uint64_t next_ordinal_ = 0;   // records before it were emitted, lost, or consumed by a sealed chunk
+  uint64_t next_ordinal_ =
+      0;  // records before it were emitted, lost, or consumed by a sealed chunk
   uint64_t block_ordinal_ = 0;  // next_ordinal_ when the current block began
   uint64_t last_time_ = 0;
   uint64_t wide_ = 0;

@@ -30,7 +30,9 @@ void add_damage(const std::vector<Damage>& list, const std::string& file, Loss* 
     }
   }
   if (list.size() > kMostDamageReasons) {
-    loss->add(0, bytes, file + ": " + std::to_string(list.size() - kMostDamageReasons) + " more damaged places");
+    loss->add(
+        0, bytes,
+        file + ": " + std::to_string(list.size() - kMostDamageReasons) + " more damaged places");
   }
 }
 
@@ -41,8 +43,7 @@ void add_counted(Loss* loss, uint64_t events, const std::string& file, const cha
 }  // namespace
 
 Result<std::unique_ptr<RecordedProcess>> RecordedProcess::open(
-    const std::string& path, Tables* tables,
-    const std::function<bool(const FileHeader&)>& is_new) {
+    const std::string& path, Tables* tables, const std::function<bool(const FileHeader&)>& is_new) {
   auto file = open_file(path, FileMode::kRead);
   if (!file) return std::unexpected(file.error());
   std::unique_ptr<RecordedProcess> self(new RecordedProcess);
@@ -51,14 +52,15 @@ Result<std::unique_ptr<RecordedProcess>> RecordedProcess::open(
   (void)self->file_->lock(false);  // a busy sealer only means that chunks may move while we read
   auto header = read_file_header(*self->file_);
   if (!header) return std::unexpected(header.error());
-  if (!is_new(*header)) return fail(ErrorCode::kBadInput, path + ": a second copy of a file that is read already");
+  if (!is_new(*header))
+    return fail(ErrorCode::kBadInput, path + ": a second copy of a file that is read already");
   self->header_ = *header;
   self->state_ = read_file_state(*self->file_);
   self->process_ = static_cast<uint32_t>(tables->processes.size());
   tables->processes.emplace_back();
   self->sealed_ = std::make_unique<SealedFile>(self->file_.get(), tables, self->process_);
   self->raw_ = std::make_unique<RawFile>(self->file_.get(), *header, tables, self->process_,
-                                          &self->sealed_->ids().thread_of_stream);
+                                         &self->sealed_->ids().thread_of_stream);
   // Sealed definitions come first: with one file its own ids and ours are the same then.
   if (auto done = scan_chunks(*self->file_, header->recording_id, &self->raw_->index()); !done) {
     return std::unexpected(done.error());
@@ -135,12 +137,14 @@ void RecordedProcess::add_losses(Loss* loss) const {
   for (const auto& [id, stream] : raw_->streams()) streams[id];
   for (const auto& [id, consumed] : streams) {
     auto known = raw_->streams().find(id);
-    missing += missing_records(consumed, known == raw_->streams().end() ? std::vector<Interval>{}
-                                                                       : sources_of(known->second));
+    missing +=
+        missing_records(consumed, known == raw_->streams().end() ? std::vector<Interval>{}
+                                                                 : sources_of(known->second));
   }
   add_counted(loss, missing, file, "records that are not in the file");
   add_counted(loss, raw.no_device, file, "more devices than can be told apart");
-  add_counted(loss, sealed_->losses().missing_events, file, "events of sealed chunks that cannot be read");
+  add_counted(loss, sealed_->losses().missing_events, file,
+              "events of sealed chunks that cannot be read");
   auto say = [&](uint64_t count, const char* text) {
     if (count > 0) loss->add(0, 0, file + ": " + std::to_string(count) + text);
   };

@@ -19,7 +19,8 @@ class RecordedProcess {
  public:
   /// Adds the process to `tables`. A sealer is kept off the file for as long as the object lives.
   /// Errors: those of open_recording.
-  /// `is_new` is asked before anything is added: a copy of a file beside its original would count twice.
+  /// `is_new` is asked before anything is added: a copy of a file beside its original would count
+  /// twice.
   static Result<std::unique_ptr<RecordedProcess>> open(
       const std::string& path, Tables* tables,
       const std::function<bool(const format::FileHeader&)>& is_new);
@@ -31,8 +32,8 @@ class RecordedProcess {
   int64_t realtime_offset_ns() const;
   /// `shift_ns` is added to every time.
   void add_lanes(Merger* merger, uint64_t shift_ns);
-  /// Where events were dropped on purpose: adds the state before the first one left to `state`. False where
-  /// nothing was dropped.
+  /// Where events were dropped on purpose: adds the state before the first one left to `state`.
+  /// False where nothing was dropped.
   bool add_state_before(LiveState* state, Loss* loss);
   /// Call after the lanes were read.
   void add_losses(Loss* loss) const;

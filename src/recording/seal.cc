@@ -17,10 +17,11 @@
 namespace gpumemprof {
 namespace {
 
-// A thread stores an event a little after it read the clock. What is younger than this may have an older one
-// before it that is not stored yet.
+// A thread stores an event a little after it read the clock. What is younger than this may have an
+// older one before it that is not stored yet.
 constexpr uint64_t kSettleNs = 50'000'000;
-// Another machine's file that says it ended, or that nobody touched for this long, may be finished by hand.
+// Another machine's file that says it ended, or that nobody touched for this long, may be finished
+// by hand.
 constexpr time_t kElsewhereIdleSeconds = 600;
 
 uint64_t monotonic_ns() {
@@ -68,7 +69,8 @@ struct FolderSealer::Impl {
 Status FolderSealer::Impl::list() {
   DIR* dir = opendir(folder.c_str());
   if (!dir) {
-    return fail(errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kSystem, folder + ": " + strerror(errno));
+    return fail(errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kSystem,
+                folder + ": " + strerror(errno));
   }
   while (const dirent* entry = readdir(dir)) {
     std::string name = entry->d_name;
@@ -80,14 +82,18 @@ Status FolderSealer::Impl::list() {
 
 bool FolderSealer::Impl::may_finish(const OneFile& one, bool by_hand) const {
   switch (writer_state(one.sealer->header())) {
-    case WriterState::kAlive: return false;
-    case WriterState::kGone: return true;
-    case WriterState::kElsewhere: break;
+    case WriterState::kAlive:
+      return false;
+    case WriterState::kGone:
+      return true;
+    case WriterState::kElsewhere:
+      break;
   }
   if (!by_hand) return false;
   struct stat st;
   if (stat(one.path.c_str(), &st) != 0) return false;
-  return read_file_state(*one.file).clean_exit == 1 || st.st_mtime + kElsewhereIdleSeconds < time(nullptr);
+  return read_file_state(*one.file).clean_exit == 1 ||
+         st.st_mtime + kElsewhereIdleSeconds < time(nullptr);
 }
 
 Status FolderSealer::Impl::step_one(OneFile* one, bool all) {
@@ -99,7 +105,8 @@ Status FolderSealer::Impl::step_one(OneFile* one, bool all) {
     struct stat st;
     one->inode = stat(one->path.c_str(), &st) == 0 ? st.st_ino : 0;
   }
-  if (!one->file->lock(true)) return {};  // another sealer or a reader: the next step may find it free
+  if (!one->file->lock(true))
+    return {};  // another sealer or a reader: the next step may find it free
   Status done{};
   if (!same_file(one->path, one->inode)) {
     one->sealer.reset(), one->file.reset();  // replaced by another sealer's compaction
@@ -118,7 +125,8 @@ Status FolderSealer::Impl::work(OneFile* one, bool all) {
       // Several checkpoints must fit below the limit, so that dropping up to one leaves most of it.
       uint64_t raw = this->options.max_disk_bytes / 8 * 7;  // a sealed event takes about a seventh
       options.checkpoint_bytes = std::clamp<uint64_t>(raw, 1u << 20, 64u << 20);
-      options.gather_bytes = std::clamp<uint64_t>(this->options.max_disk_bytes / 8, 1u << 20, 16u << 20);
+      options.gather_bytes =
+          std::clamp<uint64_t>(this->options.max_disk_bytes / 8, 1u << 20, 16u << 20);
     }
     auto sealer = FileSealer::open(one->file.get(), options);
     if (!sealer) {
@@ -171,7 +179,8 @@ Status FolderSealer::Impl::step(bool all) {
   Status first{};
   for (auto& [name, one] : files) {
     auto done = step_one(&one, all);
-    if (!done && first) first = done;  // one file's trouble does not keep the others from being sealed
+    if (!done && first)
+      first = done;  // one file's trouble does not keep the others from being sealed
   }
   if (auto done = keep_below_limit(); !done && first) first = done;
   return first;

@@ -1,6 +1,7 @@
-// Turns what the probe wrote (raw chunks and staging buffers) into sealed chunks: columns in time order,
-// compressed. The `run` parent does it while the program runs; `gpumemprof seal` and `analyze` do it
-// later where the parent is gone. The profiled process takes no part and never waits.
+// Turns what the probe wrote (raw chunks and staging buffers) into sealed chunks: columns in time
+// order, compressed. The `run` parent does it while the program runs; `gpumemprof seal` and
+// `analyze` do it later where the parent is gone. The profiled process takes no part and never
+// waits.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +43,8 @@ class FolderSealer {
   std::unique_ptr<Impl> impl_;
 };
 
-/// True where the process that writes this file still runs on this machine (same boot, PID and start).
+/// True where the process that writes this file still runs on this machine (same boot, PID and
+/// start).
 bool writer_is_alive(const std::string& gmp_path);
 
 }  // namespace gpumemprof

@@ -19,11 +19,12 @@ using testing::FakeProbe;
 using testing::read_all;
 using testing::TempFolder;
 
-/// A file whose n-th change, and every one after it, does not happen: a sealer killed at that point. The
-/// n-th write itself gets half way.
+/// A file whose n-th change, and every one after it, does not happen: a sealer killed at that
+/// point. The n-th write itself gets half way.
 class DyingFile final : public File {
  public:
-  DyingFile(std::unique_ptr<File> file, int changes_left) : file_(std::move(file)), left_(changes_left) {}
+  DyingFile(std::unique_ptr<File> file, int changes_left)
+      : file_(std::move(file)), left_(changes_left) {}
   const std::string& path() const override { return file_->path(); }
   Result<uint64_t> size() override { return file_->size(); }
   Result<size_t> read_at(uint64_t offset, void* data, size_t size) override {
@@ -34,7 +35,9 @@ class DyingFile final : public File {
     if (--left_ <= 0) return dead();
     return file_->write_at(offset, data, size);
   }
-  uint64_t next_data(uint64_t offset, uint64_t size) override { return file_->next_data(offset, size); }
+  uint64_t next_data(uint64_t offset, uint64_t size) override {
+    return file_->next_data(offset, size);
+  }
   Result<uint64_t> punch(uint64_t offset, uint64_t length) override {
     if (--left_ <= 0) return dead();
     return file_->punch(offset, length);
@@ -53,9 +56,11 @@ class DyingFile final : public File {
   int left_;
 };
 
-/// A training loop of three threads, with jitter, frees of other threads' blocks, a device with totals.
+/// A training loop of three threads, with jitter, frees of other threads' blocks, a device with
+/// totals.
 void train(FakeProbe* probe, uint64_t events, uint32_t seed) {
-  gethostname(probe->header().host, sizeof(probe->header().host) - 1);  // of this machine, an earlier boot
+  gethostname(probe->header().host,
+              sizeof(probe->header().host) - 1);  // of this machine, an earlier boot
   std::mt19937 random(seed);
   FakeProbe::Thread* threads[3];
   uint32_t stacks[3][4];
@@ -79,7 +84,8 @@ void train(FakeProbe* probe, uint64_t events, uint32_t seed) {
       live.emplace_back(address, device);
     } else {
       size_t which = random() % live.size();
-      probe->free(thread, time, live[which].first, live[which].second, live[which].second ? 512 : 0);
+      probe->free(thread, time, live[which].first, live[which].second,
+                  live[which].second ? 512 : 0);
       live.erase(live.begin() + static_cast<ptrdiff_t>(which));
     }
   }
@@ -183,14 +189,16 @@ TEST(Sealing, DroppedEventsStayCountedInStatePeakAndTotals) {
   {
     auto sealer = FileSealer::open(file.get(), {.checkpoint_bytes = 1, .gather_bytes = 0});
     ASSERT_TRUE(sealer);
-    for (uint64_t end = 100'000; end < 800'000; end += 100'000) ASSERT_TRUE((*sealer)->advance(end, true));
+    for (uint64_t end = 100'000; end < 800'000; end += 100'000)
+      ASSERT_TRUE((*sealer)->advance(end, true));
     auto freed = (*sealer)->drop_oldest(20'000);
     ASSERT_TRUE(freed);
     EXPECT_GE(*freed, 20'000u);
     ASSERT_TRUE((*sealer)->finish());
   }
   ASSERT_TRUE(*compact_file(*file));
-  auto full = open_recording({folder.file("full.gmp")}), cut = open_recording({folder.file("cut.gmp")});
+  auto full = open_recording({folder.file("full.gmp")}),
+       cut = open_recording({folder.file("cut.gmp")});
   ASSERT_TRUE(full && cut);
   const LiveState* before = (*cut)->state_before_first_event();
   ASSERT_NE(before, nullptr);

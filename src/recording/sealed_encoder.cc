@@ -1,9 +1,8 @@
+#include <absl/container/flat_hash_map.h>
 #include <zstd.h>
 
 #include <algorithm>
 #include <bit>
-
-#include <absl/container/flat_hash_map.h>
 
 #include "base/varint.h"
 #include "recording/sealed_events.h"
@@ -56,7 +55,8 @@ struct EventEncoder::Impl {
   uint32_t token_of(const EventBatch& batch, size_t i, const Situation& s, uint8_t* flag);
   void put_address(uint64_t address);
   void alloc(uint32_t thread, uint32_t token, uint64_t address, uint8_t* flag);
-  uint64_t free(uint32_t thread, uint32_t token, const Situation& s, uint64_t address, uint8_t* flag);
+  uint64_t free(uint32_t thread, uint32_t token, const Situation& s, uint64_t address,
+                uint8_t* flag);
   void free_size(uint64_t size, uint64_t block_size, OpModel* op, uint8_t* flag);
   void step(uint32_t key, uint64_t step);
   void totals(const DeviceTotals& totals, TotalsModel* known, Action action, uint64_t size);
@@ -64,7 +64,8 @@ struct EventEncoder::Impl {
 };
 
 uint32_t EventEncoder::Impl::thread_of(const EventBatch& batch, size_t i, uint32_t previous) {
-  auto [known, added] = thread_ids.try_emplace(batch.thread[i], static_cast<uint32_t>(thread_list.size()));
+  auto [known, added] =
+      thread_ids.try_emplace(batch.thread[i], static_cast<uint32_t>(thread_list.size()));
   if (added) thread_list.push_back(batch.thread[i]), model.threads.emplace_back();
   uint32_t thread = known->second;
   if (thread == previous) {
@@ -78,7 +79,8 @@ uint32_t EventEncoder::Impl::thread_of(const EventBatch& batch, size_t i, uint32
   return thread;
 }
 
-uint32_t EventEncoder::Impl::token_of(const EventBatch& batch, size_t i, const Situation& s, uint8_t* flag) {
+uint32_t EventEncoder::Impl::token_of(const EventBatch& batch, size_t i, const Situation& s,
+                                      uint8_t* flag) {
   const Action action = batch.action[i];
   TokenKey key{is_free(action) ? 0 : batch.size_bytes[i], batch.stack[i],
                static_cast<uint32_t>(action) << 16 | batch.device[i]};
@@ -128,8 +130,8 @@ void EventEncoder::Impl::alloc(uint32_t thread, uint32_t token, uint64_t address
 }
 
 /// Answers the size of the block, 0 where it is not of this chunk.
-uint64_t EventEncoder::Impl::free(uint32_t thread, uint32_t token, const Situation& s, uint64_t address,
-                                  uint8_t* flag) {
+uint64_t EventEncoder::Impl::free(uint32_t thread, uint32_t token, const Situation& s,
+                                  uint64_t address, uint8_t* flag) {
   ThreadModel& t = model.threads[thread];
   const uint32_t key = mix(s.three, token);
   uint32_t age = 0, block_token = 0, owner = 0;
@@ -166,8 +168,8 @@ void EventEncoder::Impl::free_size(uint64_t size, uint64_t block_size, OpModel* 
   auto says = [&](SizeCode code) {
     return code == kSizeZero ? size == 0 : code == kSizeOfBlock && size == block_size;
   };
-  SizeCode code = says(op->free_size) ? kSizeAsBefore
-                  : size == 0         ? kSizeZero
+  SizeCode code = says(op->free_size)  ? kSizeAsBefore
+                  : size == 0          ? kSizeZero
                   : size == block_size ? kSizeOfBlock
                                        : kSizeExplicit;
   if (code == kSizeExplicit) put_varint(&columns[kNumbers], size);
@@ -176,7 +178,8 @@ void EventEncoder::Impl::free_size(uint64_t size, uint64_t block_size, OpModel* 
 }
 
 void EventEncoder::Impl::step(uint32_t key, uint64_t step) {
-  uint64_t off = zigzag(static_cast<int64_t>(step) - static_cast<int64_t>(expected_step(model, key)));
+  uint64_t off =
+      zigzag(static_cast<int64_t>(step) - static_cast<int64_t>(expected_step(model, key)));
   remember_step(&model, key, step);
   columns[kStepLow].push_back(static_cast<char>(off & 255));
   off >>= 8;
@@ -184,12 +187,15 @@ void EventEncoder::Impl::step(uint32_t key, uint64_t step) {
   if (off >= 255) put_varint(&columns[kNumbers], off - 255);
 }
 
-void EventEncoder::Impl::totals(const DeviceTotals& totals, TotalsModel* known, Action action, uint64_t size) {
+void EventEncoder::Impl::totals(const DeviceTotals& totals, TotalsModel* known, Action action,
+                                uint64_t size) {
   const uint64_t expected = expected_allocated(*known, action, size);
   std::string* out = &columns[kTotalsColumn];
   out->push_back(static_cast<char>((totals.allocated_bytes != expected) |
                                    (totals.reserved_bytes != known->reserved) << 1));
-  auto put = [&](uint64_t is, uint64_t was) { put_varint(out, zigzag(static_cast<int64_t>(is - was))); };
+  auto put = [&](uint64_t is, uint64_t was) {
+    put_varint(out, zigzag(static_cast<int64_t>(is - was)));
+  };
   if (totals.allocated_bytes != expected) put(totals.allocated_bytes, expected);
   if (totals.reserved_bytes != known->reserved) put(totals.reserved_bytes, known->reserved);
   *known = {totals.allocated_bytes, totals.reserved_bytes};
@@ -221,8 +227,10 @@ void EventEncoder::Impl::events(const EventBatch& batch) {
     const bool has = next_totals < batch.totals.size() && batch.totals[next_totals].event == i;
     if (has != op.has_totals) flag |= kTotalsFlipped, op.has_totals = has;
     if (has) {
-      totals(batch.totals[next_totals++], &totals_model(&model, batch.device[i]), action, batch.size_bytes[i]);
-      while (next_totals < batch.totals.size() && batch.totals[next_totals].event == i) ++next_totals;
+      totals(batch.totals[next_totals++], &totals_model(&model, batch.device[i]), action,
+             batch.size_bytes[i]);
+      while (next_totals < batch.totals.size() && batch.totals[next_totals].event == i)
+        ++next_totals;
     }
     columns[kFlags].push_back(static_cast<char>(flag));
   }
@@ -246,7 +254,8 @@ void EventEncoder::encode(const EventBatch& batch, std::string* out) {
     put_varint(out, column.size());
     if (column.empty()) continue;
     std::string packed(ZSTD_compressBound(column.size()), '\0');
-    size_t n = ZSTD_compressCCtx(self.zstd, packed.data(), packed.size(), column.data(), column.size(), kLevel);
+    size_t n = ZSTD_compressCCtx(self.zstd, packed.data(), packed.size(), column.data(),
+                                 column.size(), kLevel);
     bool smaller = !ZSTD_isError(n) && n < column.size();
     packed.resize(smaller ? n : 0);
     put_varint(out, packed.size());  // 0: as it is

@@ -16,7 +16,8 @@ constexpr uint64_t kMostColumnBytes = uint64_t{kMostSealedEvents} * 40;
 
 }  // namespace
 
-/// A column of varints taken apart beforehand, so that the next ones can be looked at. Past the end: zeros, !ok.
+/// A column of varints taken apart beforehand, so that the next ones can be looked at. Past the
+/// end: zeros, !ok.
 class Numbers {
  public:
   void take(std::string_view bytes) {
@@ -69,9 +70,15 @@ struct Walk {
 
   bool token(uint8_t flag, const Situation& s, uint32_t* token) {
     switch (flag & 3) {
-      case kTokenByThree: *token = model.by_three[s.three]; break;
-      case kTokenByOne: *token = model.by_one[s.one]; break;
-      case kTokenById: *token = static_cast<uint32_t>(tokens.varint_at_most(UINT32_MAX)); break;
+      case kTokenByThree:
+        *token = model.by_three[s.three];
+        break;
+      case kTokenByOne:
+        *token = model.by_one[s.one];
+        break;
+      case kTokenById:
+        *token = static_cast<uint32_t>(tokens.varint_at_most(UINT32_MAX));
+        break;
       default: {
         uint64_t kind = tokens.varint_at_most((uint64_t{UINT16_MAX} << 4) + 15);
         Token made{static_cast<uint16_t>(kind >> 4), static_cast<Action>(kind & 15), 0, 0, 0};
@@ -91,17 +98,27 @@ struct Walk {
   bool alloc(uint8_t flag, ThreadModel* t, uint32_t token, uint64_t* address) {
     const uint32_t key = mix(token, t->last_address);
     switch (flag >> 2 & 7) {
-      case kPlaceAgain: *address = model.again[key]; break;
-      case kPlaceJustFreed: *address = model.just_freed[mix(model.tokens[token].size_bytes, 3)]; break;
-      case kPlaceOfToken: *address = model.tokens[token].last_address; break;
-      case kExplicit: *address = explicit_address(); break;
-      default: return false;
+      case kPlaceAgain:
+        *address = model.again[key];
+        break;
+      case kPlaceJustFreed:
+        *address = model.just_freed[mix(model.tokens[token].size_bytes, 3)];
+        break;
+      case kPlaceOfToken:
+        *address = model.tokens[token].last_address;
+        break;
+      case kExplicit:
+        *address = explicit_address();
+        break;
+      default:
+        return false;
     }
     remember_alloc(&model, t, token, key, *address);
     return true;
   }
-  /// With thousands of live blocks nearly every age leads to a line that no cache holds (42 % of the time was spent
-  /// there): ask for the one that a coming free will want, give or take the allocations until then.
+  /// With thousands of live blocks nearly every age leads to a line that no cache holds (42 % of
+  /// the time was spent there): ask for the one that a coming free will want, give or take the
+  /// allocations until then.
   static void prefetch(const std::vector<Block>& blocks, uint64_t age) {
     if (age < blocks.size()) __builtin_prefetch(&blocks[blocks.size() - 1 - age]);
   }
@@ -112,12 +129,23 @@ struct Walk {
     uint64_t owner = thread, age = 0;
     uint32_t block_token = 0;
     switch (flag >> 2 & 7) {
-      case kBlockExpected: age = model.age[key]; break;
-      case kBlockByAge: age = ages.next(), prefetch(t.blocks, ages.peek()); break;
-      case kBlockOfThread: owner = ages.next(), age = ages.next(); break;
-      case kBlockSameAddress: *address = model.freed_address[key]; break;
-      case kExplicit: *address = explicit_address(); break;
-      default: return false;
+      case kBlockExpected:
+        age = model.age[key];
+        break;
+      case kBlockByAge:
+        age = ages.next(), prefetch(t.blocks, ages.peek());
+        break;
+      case kBlockOfThread:
+        owner = ages.next(), age = ages.next();
+        break;
+      case kBlockSameAddress:
+        *address = model.freed_address[key];
+        break;
+      case kExplicit:
+        *address = explicit_address();
+        break;
+      default:
+        return false;
     }
     const uint8_t code = flag >> 2 & 7;
     if (code != kBlockSameAddress && code != kExplicit) {
@@ -128,8 +156,8 @@ struct Walk {
       *address = block.address, block_token = block.token;
     }
     *block_size = block_token != 0 ? model.tokens[block_token].size_bytes : 0;
-    remember_free(&model, &t, token, key, *address, owner == thread ? static_cast<uint32_t>(age) : 0,
-                  block_token);
+    remember_free(&model, &t, token, key, *address,
+                  owner == thread ? static_cast<uint32_t>(age) : 0, block_token);
     return true;
   }
   uint64_t free_size(uint8_t flag, uint64_t block_size, OpModel* op) {
@@ -139,7 +167,8 @@ struct Walk {
     op->free_size = code;
     return code == kSizeOfBlock ? block_size : 0;
   }
-  void read_totals(uint32_t event, TotalsModel* known, Action action, uint64_t size, EventBatch* batch) {
+  void read_totals(uint32_t event, TotalsModel* known, Action action, uint64_t size,
+                   EventBatch* batch) {
     uint8_t code = totals.number<uint8_t>();
     known->allocated = expected_allocated(*known, action, size);
     if (code & 1) known->allocated += static_cast<uint64_t>(unzigzag(totals.varint()));
@@ -172,7 +201,8 @@ bool EventDecoder::Impl::head(ByteReader* in, uint32_t count, uint64_t* time) {
   uint64_t threads = in->count(1);
   if (!in->ok() || threads == 0 || threads > count) return false;
   thread_list.resize(threads);
-  for (uint32_t& thread : thread_list) thread = static_cast<uint32_t>(in->varint_at_most(UINT32_MAX));
+  for (uint32_t& thread : thread_list)
+    thread = static_cast<uint32_t>(in->varint_at_most(UINT32_MAX));
   for (std::string& column : columns) {
     if (!unpack(in, &column)) return false;
   }
@@ -188,8 +218,9 @@ bool EventDecoder::Impl::events(uint32_t count, uint64_t time, EventBatch* batch
   auto bytes = [&](Column c) { return reinterpret_cast<const uint8_t*>(columns[c].data()); };
   const uint8_t *threads = bytes(kThreads), *flags = bytes(kFlags);
   const uint8_t *low = bytes(kStepLow), *high = bytes(kStepHigh);
-  Walk walk{model, ByteReader(columns[kTokens]), ByteReader(columns[kAddresses]),
-            ages, ByteReader(columns[kTotalsColumn]), ByteReader(columns[kNumbers]), shift};
+  Walk walk{model, ByteReader(columns[kTokens]),       ByteReader(columns[kAddresses]),
+            ages,  ByteReader(columns[kTotalsColumn]), ByteReader(columns[kNumbers]),
+            shift};
   batch->time_ns.resize(count), batch->address.resize(count), batch->size_bytes.resize(count);
   batch->stack.resize(count), batch->thread.resize(count), batch->device.resize(count);
   batch->action.resize(count);
@@ -210,7 +241,8 @@ bool EventDecoder::Impl::events(uint32_t count, uint64_t time, EventBatch* batch
     const uint32_t step_key = mix(situation.three, token + 11);
     uint64_t off = high[i];
     if (off == 255) off += walk.numbers.varint_at_most(UINT64_MAX >> 9);
-    const uint64_t step = expected_step(model, step_key) + static_cast<uint64_t>(unzigzag(off << 8 | low[i]));
+    const uint64_t step =
+        expected_step(model, step_key) + static_cast<uint64_t>(unzigzag(off << 8 | low[i]));
     if (step > UINT64_MAX / 4 || time + step > UINT64_MAX / 4) return false;
     remember_step(&model, step_key, step);
     batch->time_ns[i] = time += step;
@@ -223,7 +255,8 @@ bool EventDecoder::Impl::events(uint32_t count, uint64_t time, EventBatch* batch
       if (!walk.alloc(flag, &t, token, &address)) return false;
     } else if (is_free(action)) {
       uint64_t block_size = 0;
-      if (!walk.free(flag, static_cast<uint32_t>(thread), token, situation, &address, &block_size)) return false;
+      if (!walk.free(flag, static_cast<uint32_t>(thread), token, situation, &address, &block_size))
+        return false;
       size = walk.free_size(flag, block_size, &op);
     } else {
       if ((flag >> 2 & 7) == kExplicit) address = walk.explicit_address();
@@ -242,7 +275,8 @@ EventDecoder::~EventDecoder() = default;
 
 Status EventDecoder::decode(std::string_view bytes, uint32_t count, EventBatch* batch) {
   batch->clear();
-  if (count == 0 || count > kMostSealedEvents) return fail(ErrorCode::kBadInput, "an impossible number of events");
+  if (count == 0 || count > kMostSealedEvents)
+    return fail(ErrorCode::kBadInput, "an impossible number of events");
   ByteReader in(bytes);
   uint64_t time = 0;
   if (impl_->head(&in, count, &time) && impl_->events(count, time, batch)) return {};

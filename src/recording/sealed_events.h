@@ -1,4 +1,5 @@
-// The codec of a sealed chunk's events: columns, predicted from what came before, compressed by zstd.
+// The codec of a sealed chunk's events: columns, predicted from what came before, compressed by
+// zstd.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,8 @@ namespace gpumemprof {
 
 inline constexpr uint32_t kMostSealedEvents = 65536;
 
-/// Not thread-safe; keeps its tables and zstd context between chunks, never what it learnt from one.
+/// Not thread-safe; keeps its tables and zstd context between chunks, never what it learnt from
+/// one.
 class EventEncoder {
  public:
   EventEncoder();

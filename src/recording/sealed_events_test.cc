@@ -7,8 +7,8 @@
 namespace gpumemprof {
 namespace {
 
-void add(EventBatch* batch, uint64_t time, Action action, uint64_t address, uint64_t size, uint32_t stack = 0,
-         uint32_t thread = 0, uint16_t device = 0) {
+void add(EventBatch* batch, uint64_t time, Action action, uint64_t address, uint64_t size,
+         uint32_t stack = 0, uint32_t thread = 0, uint16_t device = 0) {
   batch->time_ns.push_back(time), batch->action.push_back(action);
   batch->address.push_back(address), batch->size_bytes.push_back(size);
   batch->stack.push_back(stack), batch->thread.push_back(thread), batch->device.push_back(device);
@@ -44,17 +44,21 @@ void expect_round_trip(const EventBatch& batch) {
 /// Anything that the columns can hold, without sense.
 EventBatch nonsense(uint32_t seed, size_t events) {
   std::mt19937_64 random(seed);
-  auto some = [&](std::initializer_list<uint64_t> list) { return list.begin()[random() % list.size()]; };
+  auto some = [&](std::initializer_list<uint64_t> list) {
+    return list.begin()[random() % list.size()];
+  };
   EventBatch batch;
   uint64_t time = random() >> 20;
   for (size_t i = 0; i < events; ++i) {
     time += some({0, 1, 200, 70'000, random() >> 30, random() >> 12});
     Action action = static_cast<Action>(1 + random() % (kActionCount - 1));
     add(&batch, time, action, some({0, 64 * (random() % 50), random() >> 7, 1}),
-        some({0, 512 * (random() % 10), random()}), static_cast<uint32_t>(some({0, random() % 9, random() >> 32})),
+        some({0, 512 * (random() % 10), random()}),
+        static_cast<uint32_t>(some({0, random() % 9, random() >> 32})),
         static_cast<uint32_t>(some({0, 7, random() % 400, random() >> 32})),
         static_cast<uint16_t>(some({0, 1, random() % 65536})));
-    if (random() % 3 == 0) batch.totals.push_back({static_cast<uint32_t>(i), random(), some({0, 512, random()})});
+    if (random() % 3 == 0)
+      batch.totals.push_back({static_cast<uint32_t>(i), random(), some({0, 512, random()})});
   }
   return batch;
 }
@@ -73,7 +77,8 @@ TEST(SealedEvents, FreesOfOtherThreadsAndOfBlocksFromBeforeComeBack) {
   EventBatch batch;
   for (uint64_t i = 0; i < 3000; ++i) {
     add(&batch, 1000 * i, Action::kAlloc, 0x1000 + 64 * (i % 100), 256 + i % 5, 1 + i % 7, i % 3);
-    add(&batch, 1000 * i + 5, Action::kFreeRequested, 0x1000 + 64 * (i % 100), 256 + i % 5, 0, (i + 1) % 3);
+    add(&batch, 1000 * i + 5, Action::kFreeRequested, 0x1000 + 64 * (i % 100), 256 + i % 5, 0,
+        (i + 1) % 3);
     add(&batch, 1000 * i + 9, Action::kFreeCompleted, 0x1000 + 64 * (i % 100), 0, 0, (i + 2) % 3);
     if (i % 10 == 0) add(&batch, 1000 * i + 9, Action::kFreeCompleted, 0x900000 + i, 77);
   }
@@ -82,9 +87,11 @@ TEST(SealedEvents, FreesOfOtherThreadsAndOfBlocksFromBeforeComeBack) {
 
 TEST(SealedEvents, ARegularLoopTakesLessThanTwoBytesAnEvent) {
   EventBatch batch;
-  for (uint64_t i = 0; i < 32'000; ++i) {  // 320 steps of 50 blocks, 1 us apart, with 100 ns of jitter
+  for (uint64_t i = 0; i < 32'000;
+       ++i) {  // 320 steps of 50 blocks, 1 us apart, with 100 ns of jitter
     uint64_t which = i % 50;
-    add(&batch, 2000 * i + i * 2654435761u % 100, Action::kAlloc, 0x1000 + 4096 * which, 512 * which, 1 + which);
+    add(&batch, 2000 * i + i * 2654435761u % 100, Action::kAlloc, 0x1000 + 4096 * which,
+        512 * which, 1 + which);
     add(&batch, 2000 * i + 1000, Action::kFreeCompleted, 0x1000 + 4096 * which, 0);
   }
   EventEncoder encoder;

@@ -116,7 +116,8 @@ void SealedFile::take(const std::vector<ChunkRef>& all) {
   std::vector<ChunkRef> chunks;
   for (const ChunkRef& chunk : all) {
     const uint16_t type = chunk.header.type;
-    bool sealed = type == kSealedEvents || type == kSealedDefinitions || type == kCheckpoint || type == kFooter;
+    bool sealed = type == kSealedEvents || type == kSealedDefinitions || type == kCheckpoint ||
+                  type == kFooter;
     if (sealed && taken_.try_emplace(chunk.offset).second) chunks.push_back(chunk);
   }
   // Places are claimed before they are filled, so offsets need not follow the order of writing.
@@ -142,7 +143,8 @@ void SealedFile::take(const std::vector<ChunkRef>& all) {
 
 Status SealedFile::take_one(const ChunkRef& chunk, std::string_view payload) {
   switch (chunk.header.type) {
-    case kSealedDefinitions: return parse_definitions(payload, process_, tables_, &ids_);
+    case kSealedDefinitions:
+      return parse_definitions(payload, process_, tables_, &ids_);
     case kSealedEvents: {
       if (chunk.header.count == 0 || chunk.header.count > kMostSealedEvents) {
         return fail(ErrorCode::kBadInput, "an impossible number of events");
@@ -156,7 +158,8 @@ Status SealedFile::take_one(const ChunkRef& chunk, std::string_view payload) {
       auto head = parse_consumed(payload, &consumed_);
       if (!head) return std::unexpected(head.error());
       checkpoints_.push_back(chunk);
-      if (!(chunk.header.flags & kEventsBeforeDropped) || chunk.header.first_ordinal < first_event_) return {};
+      if (!(chunk.header.flags & kEventsBeforeDropped) || chunk.header.first_ordinal < first_event_)
+        return {};
       auto body = parse_compressed(payload.substr(*head), kMostCheckpointBytes);
       if (!body) return std::unexpected(body.error());
       auto state = LiveState::parse(*body);
@@ -176,7 +179,8 @@ Status SealedFile::take_one(const ChunkRef& chunk, std::string_view payload) {
 
 /// Numbers of events that stand in no chunk. A later copy of the same numbers is left out.
 void SealedFile::account() {
-  std::erase_if(events_, [&](const ChunkRef& chunk) { return chunk.header.first_ordinal < first_event_; });
+  std::erase_if(events_,
+                [&](const ChunkRef& chunk) { return chunk.header.first_ordinal < first_event_; });
   next_event_ = first_event_;
   losses_.missing_events = 0;
   losses_.dropped_events = first_event_;
@@ -196,7 +200,8 @@ void SealedFile::account() {
 void SealedFile::add_lanes(Merger* merger, uint64_t shift_ns, SealedLosses* losses) {
   std::vector<std::unique_ptr<SealedLane>> lanes;
   for (const ChunkRef& chunk : events_) {
-    auto fits = std::find_if(lanes.begin(), lanes.end(), [&](const auto& l) { return l->accepts(chunk); });
+    auto fits =
+        std::find_if(lanes.begin(), lanes.end(), [&](const auto& l) { return l->accepts(chunk); });
     if (fits == lanes.end()) {
       lanes.push_back(std::make_unique<SealedLane>(file_, &ids_, shift_ns, losses));
       fits = lanes.end() - 1;

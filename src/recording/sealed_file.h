@@ -28,8 +28,8 @@ struct FileIds {
 };
 
 struct SealedLosses {
-  uint64_t missing_events = 0;    ///< numbers between two sealed chunks
-  uint64_t dropped_events = 0;    ///< given back on purpose
+  uint64_t missing_events = 0;  ///< numbers between two sealed chunks
+  uint64_t dropped_events = 0;  ///< given back on purpose
   uint64_t unreadable_chunks = 0;
   std::vector<Damage> damage;
 };
@@ -38,8 +38,8 @@ struct SealedLosses {
 class SealedFile {
  public:
   SealedFile(File* file, Tables* tables, uint32_t process);
-  /// Takes the definitions and notes the events of chunks that were not seen before, in the order of their
-  /// sequence. What cannot be read is noted in losses().
+  /// Takes the definitions and notes the events of chunks that were not seen before, in the order
+  /// of their sequence. What cannot be read is noted in losses().
   void take(const std::vector<ChunkRef>& chunks);
 
   const FileIds& ids() const { return ids_; }
@@ -54,7 +54,8 @@ class SealedFile {
   uint64_t first_event() const { return first_event_; }
   const std::optional<Footer>& footer() const { return footer_; }
   const std::vector<ChunkRef>& checkpoints() const { return checkpoints_; }
-  /// The state before the first event that is left, in the file's ids; null where nothing was dropped.
+  /// The state before the first event that is left, in the file's ids; null where nothing was
+  /// dropped.
   const LiveState* state_before() const { return state_before_ ? &*state_before_ : nullptr; }
   void add_lanes(Merger* merger, uint64_t shift_ns, SealedLosses* losses);
   SealedLosses& losses() { return losses_; }

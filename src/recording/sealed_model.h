@@ -1,13 +1,15 @@
-// What encoder and decoder of a sealed chunk expect next. Both walk the same events and keep the same tables,
-// so an event that comes as expected costs a zero byte, and zstd makes next to nothing of zeros.
+// What encoder and decoder of a sealed chunk expect next. Both walk the same events and keep the
+// same tables, so an event that comes as expected costs a zero byte, and zstd makes next to nothing
+// of zeros.
 //
-// A training step allocates and frees in the same order every time, so the last three things that a thread did
-// tell the next one. What happened is a token: {action, device, stack, size}. After a token of an
-// allocation its address is expected where it was after the same token and the same address before it; a free is
-// expected to take the block that is as many allocations old as the one freed in the same situation before.
+// A training step allocates and frees in the same order every time, so the last three things that a
+// thread did tell the next one. What happened is a token: {action, device, stack, size}. After a
+// token of an allocation its address is expected where it was after the same token and the same
+// address before it; a free is expected to take the block that is as many allocations old as the
+// one freed in the same situation before.
 //
-// Nothing here may depend on anything but the events so far: a difference between the two sides would be an
-// invented event. Every table is bounded; a chunk has at most kMostSealedEvents events.
+// Nothing here may depend on anything but the events so far: a difference between the two sides
+// would be an invented event. Every table is bounded; a chunk has at most kMostSealedEvents events.
 #pragma once
 
 #include <cstdint>
@@ -31,10 +33,10 @@ enum PlaceCode : uint8_t {
   kPlaceJustFreed = 1,  ///< the block of this size that was freed last
   kPlaceOfToken = 2,    ///< where this token's last allocation was
   // of a free
-  kBlockExpected = 0,   ///< as old as the block freed in this situation before
+  kBlockExpected = 0,     ///< as old as the block freed in this situation before
   kBlockSameAddress = 1,  ///< at the same address as in this situation before
-  kBlockByAge = 2,      ///< a block of this thread, by how many allocations ago
-  kBlockOfThread = 3,   ///< the same of another thread
+  kBlockByAge = 2,        ///< a block of this thread, by how many allocations ago
+  kBlockOfThread = 3,     ///< the same of another thread
   // of any other event
   kNoAddress = 0,
   // of any
@@ -86,7 +88,7 @@ struct Model {
   uint32_t by_three[kTableSize];
   uint32_t by_one[kTableSize];
   uint32_t age[kTableSize];
-  uint32_t step[kTableSize];           ///< time since the event before, in this situation
+  uint32_t step[kTableSize];  ///< time since the event before, in this situation
   uint64_t again[kTableSize];
   uint64_t freed_address[kTableSize];  ///< in this situation
   uint64_t just_freed[kTableSize];     ///< by size
@@ -118,14 +120,16 @@ inline void remember_token(Model* m, const Situation& s, uint32_t token) {
 inline void push_history(ThreadModel* t, uint32_t what) {
   t->history[2] = t->history[1], t->history[1] = t->history[0], t->history[0] = what;
 }
-inline void remember_alloc(Model* m, ThreadModel* t, uint32_t token, uint32_t key, uint64_t address) {
+inline void remember_alloc(Model* m, ThreadModel* t, uint32_t token, uint32_t key,
+                           uint64_t address) {
   m->again[key] = address;
   m->tokens[token].last_address = address;
   t->last_address = address;
   t->blocks.push_back({address, token});
   push_history(t, token << 1);
 }
-/// `age` 0 where the block is not one of this thread's in this chunk; `block_token` 0 where it is in no chunk.
+/// `age` 0 where the block is not one of this thread's in this chunk; `block_token` 0 where it is
+/// in no chunk.
 inline void remember_free(Model* m, ThreadModel* t, uint32_t token, uint32_t key, uint64_t address,
                           uint32_t age, uint32_t block_token) {
   if (age != 0) m->age[key] = age;
@@ -158,15 +162,16 @@ inline uint64_t expected_allocated(const TotalsModel& t, Action action, uint64_t
 
 /// The columns of a chunk, in the order in which they are stored.
 enum Column : uint32_t {
-  kThreads = 0,   // byte an event: 0 the same as before, else 1 + index of a thread; 255: number in kNumbers
+  kThreads = 0,   // byte an event: 0 the same as before, else 1 + index of a thread; 255: number in
+                  // kNumbers
   kFlags = 1,     // byte an event
   kStepLow = 2,   // byte an event: lowest byte of the zigzag of step - expected step
   kStepHigh = 3,  // byte an event: the next; 255: the rest in kNumbers
   kTokens = 4,    // varints: known tokens and the fields of new ones
-  kAddresses = 5, // varints
-  kAges = 6,      // varints
+  kAddresses = 5,     // varints
+  kAges = 6,          // varints
   kTotalsColumn = 7,  // a code byte, then varints
-  kNumbers = 8,   // varints that do not fit elsewhere
+  kNumbers = 8,       // varints that do not fit elsewhere
   kColumns = 9
 };
 

@@ -62,13 +62,16 @@ Result<size_t> parse_consumed(std::string_view bytes, ConsumedTable* table) {
   return in.offset();
 }
 
-std::string encode_definitions(const Tables& tables, const StreamThreads& streams, DefinedSoFar* from) {
+std::string encode_definitions(const Tables& tables, const StreamThreads& streams,
+                               DefinedSoFar* from) {
   DefinedSoFar to{tables.strings.size(), tables.stacks.frame_count(), tables.stacks.stack_count(),
                   static_cast<uint32_t>(tables.threads.size()),
                   static_cast<uint32_t>(tables.devices.size())};
   if (to == *from) return {};
   std::string body;
-  auto begin = [&](uint32_t first, uint32_t end) { put_varint(&body, first), put_varint(&body, end - first); };
+  auto begin = [&](uint32_t first, uint32_t end) {
+    put_varint(&body, first), put_varint(&body, end - first);
+  };
   begin(from->strings, to.strings);
   for (uint32_t i = from->strings; i < to.strings; ++i) put_text(&body, tables.strings.get(i));
   begin(from->frames, to.frames);
@@ -104,8 +107,9 @@ std::string encode_definitions(const Tables& tables, const StreamThreads& stream
 
 namespace {
 
-/// The position of an explicit id in a table of the file's ids. Ids before it that no chunk defines (theirs is
-/// damaged) become `unknown`. Each id costs at least a byte, apart from such a gap, which is bounded here.
+/// The position of an explicit id in a table of the file's ids. Ids before it that no chunk defines
+/// (theirs is damaged) become `unknown`. Each id costs at least a byte, apart from such a gap,
+/// which is bounded here.
 template <class T>
 bool grow_to(std::vector<T>* ids, uint64_t first, T unknown) {
   constexpr uint64_t kMostGap = 16u << 20;
@@ -121,7 +125,9 @@ void define(std::vector<T>* ids, uint64_t id, T value) {
     ids->push_back(value);
   }
 }
-uint32_t mapped(const std::vector<uint32_t>& ids, uint64_t id) { return id < ids.size() ? ids[id] : 0; }
+uint32_t mapped(const std::vector<uint32_t>& ids, uint64_t id) {
+  return id < ids.size() ? ids[id] : 0;
+}
 
 class DefinitionParser {
  public:
@@ -153,7 +159,8 @@ class DefinitionParser {
       Device device{process_};
       device.type = in_.number<int8_t>(), device.index = in_.number<int8_t>();
       uint8_t layer = in_.number<uint8_t>();
-      device.layer = layer <= uint8_t(Layer::kDriver) ? static_cast<Layer>(layer) : Layer::kFramework;
+      device.layer =
+          layer <= uint8_t(Layer::kDriver) ? static_cast<Layer>(layer) : Layer::kFramework;
       device.size_is_requested = in_.number<uint8_t>() != 0;
       if (tables_->devices.size() >= UINT16_MAX) in_.stop();
       tables_->devices.push_back(device);
@@ -201,8 +208,8 @@ std::string encode_footer(const Footer& footer) {
 
 Result<Footer> parse_footer(std::string_view payload) {
   ByteReader in(payload);
-  Footer footer{in.number<format::FileHeader>(), in.number<format::FileState>(), in.number<uint64_t>(),
-                in.number<SealedAway>()};
+  Footer footer{in.number<format::FileHeader>(), in.number<format::FileState>(),
+                in.number<uint64_t>(), in.number<SealedAway>()};
   if (!in.ok()) return fail(ErrorCode::kBadInput, "a footer that is too short");
   return footer;
 }

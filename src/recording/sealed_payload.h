@@ -1,13 +1,14 @@
-// What stands in the payloads of sealed chunks around the events: definitions, accounts, checkpoints, footer.
+// What stands in the payloads of sealed chunks around the events: definitions, accounts,
+// checkpoints, footer.
 #pragma once
+
+#include <absl/container/flat_hash_map.h>
 
 #include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <absl/container/flat_hash_map.h>
 
 #include "base/error.h"
 #include "format/format.h"
@@ -31,11 +32,14 @@ struct DefinedSoFar {
   bool operator==(const DefinedSoFar&) const = default;
 };
 
-/// Which stream a thread of Tables stands for, so that what is sealed and what is still raw is one thread.
+/// Which stream a thread of Tables stands for, so that what is sealed and what is still raw is one
+/// thread.
 using StreamThreads = absl::flat_hash_map<uint32_t, uint32_t>;
 
-/// The payload that defines what `tables` has beyond `from`; empty where that is nothing. `from` moves on.
-std::string encode_definitions(const Tables& tables, const StreamThreads& streams, DefinedSoFar* from);
+/// The payload that defines what `tables` has beyond `from`; empty where that is nothing. `from`
+/// moves on.
+std::string encode_definitions(const Tables& tables, const StreamThreads& streams,
+                               DefinedSoFar* from);
 
 struct FileIds;
 /// Adds a payload's definitions to `tables` and to `ids`. Errors: kBadInput.

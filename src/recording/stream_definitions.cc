@@ -9,8 +9,8 @@ namespace {
 
 using namespace format;
 
-// Python frames and native frames of one stack have a limit of kMaxFrames each, and a mark where some
-// were left out.
+// Python frames and native frames of one stack have a limit of kMaxFrames each, and a mark where
+// some were left out.
 constexpr uint32_t kMostFrames = 2 * kMaxFrames + 8;
 
 uint8_t fold_bytes(std::string_view bytes) {
@@ -85,8 +85,10 @@ bool StreamDefinitions::define(uint8_t type, std::string_view body) {
       frames_.insert(id, frame);
       return true;
     }
-    case kDefStack: return define_stack(body);
-    case kDefDevice: return define_device(body);
+    case kDefStack:
+      return define_stack(body);
+    case kDefDevice:
+      return define_device(body);
     case kDefModule: {
       Module module;
       module.start = in.number<uint64_t>();
@@ -97,7 +99,8 @@ bool StreamDefinitions::define(uint8_t type, std::string_view body) {
       modules_->add(std::move(module));
       return true;
     }
-    default: return true;  // a newer minor's
+    default:
+      return true;  // a newer minor's
   }
 }
 
@@ -143,7 +146,8 @@ bool StreamDefinitions::define_device(std::string_view body) {
 int32_t StreamDefinitions::device(uint32_t device_class) {
   int32_t& index = devices_[device_class & (kDeviceClasses - 1)];
   if (index >= 0) return index;
-  Device wanted{process_, -1, static_cast<int8_t>(device_class & 127)};  // unknown: its definition is lost
+  Device wanted{process_, -1,
+                static_cast<int8_t>(device_class & 127)};  // unknown: its definition is lost
   if (device_known_[device_class]) wanted = device_kinds_[device_class];
   auto& devices = tables_->devices;
   auto same = [&](const Device& d) {
@@ -175,11 +179,13 @@ uint32_t StreamDefinitions::string_of(uint32_t id) {
 
 uint32_t StreamDefinitions::frame_of(const RawFrame& frame) {
   if (frame.native) return modules_->frame(frame.pc, tables_);
-  return tables_->stacks.intern_frame({string_of(frame.file), string_of(frame.function), frame.line});
+  return tables_->stacks.intern_frame(
+      {string_of(frame.file), string_of(frame.function), frame.line});
 }
 
-/// Root to leaf come the Python frames, then the native ones. Where there are both, the native frames up to
-/// and including the innermost one of the interpreter only say how Python was run, so they are left out.
+/// Root to leaf come the Python frames, then the native ones. Where there are both, the native
+/// frames up to and including the innermost one of the interpreter only say how Python was run, so
+/// they are left out.
 uint32_t StreamDefinitions::resolve(uint32_t node) {
   std::vector<const RawFrame*> frames(nodes_[node].depth);
   static const RawFrame kUnknown;

@@ -1,13 +1,13 @@
 // What the ids in one stream's raw events mean: its definitions, turned into entries of Tables.
 #pragma once
 
+#include <absl/container/flat_hash_map.h>
+
 #include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <absl/container/flat_hash_map.h>
 
 #include "format/format.h"
 #include "recording/modules.h"
@@ -15,7 +15,8 @@
 
 namespace gpumemprof {
 
-/// A map from ids that a file gave out. Dense while ids are dense; one damaged id costs one entry, not 2^24.
+/// A map from ids that a file gave out. Dense while ids are dense; one damaged id costs one entry,
+/// not 2^24.
 template <class T>
 class IdTable {
  public:
@@ -49,8 +50,9 @@ class StreamDefinitions {
  public:
   StreamDefinitions(Tables* tables, ModuleList* modules, uint32_t process);
 
-  /// Takes a run of definition records that were written under `salt`. Records that are damaged are counted and
-  /// left out; a record whose length cannot be right ends the run. Taking a run twice changes nothing.
+  /// Takes a run of definition records that were written under `salt`. Records that are damaged are
+  /// counted and left out; a record whose length cannot be right ends the run. Taking a run twice
+  /// changes nothing.
   void take(std::string_view records, uint8_t salt);
 
   /// The Tables' stack for a raw stack id; 0 where it was never defined.

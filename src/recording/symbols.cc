@@ -18,7 +18,8 @@ constexpr size_t kLongestName = 4096;
 bool changed_since(const std::string& path, uint64_t since_ns) {
   struct stat st;
   if (stat(path.c_str(), &st) != 0) return true;
-  // The change time, not the modification time: package managers set the latter to the build's date.
+  // The change time, not the modification time: package managers set the latter to the build's
+  // date.
   return uint64_t(st.st_ctim.tv_sec) * 1'000'000'000 + uint64_t(st.st_ctim.tv_nsec) > since_ns;
 }
 
@@ -39,7 +40,8 @@ bool read_array(File& file, uint64_t offset, size_t count, std::vector<T>* out) 
 
 }  // namespace
 
-std::unique_ptr<SymbolTable> SymbolTable::open(const std::string& path, uint64_t unchanged_since_ns) {
+std::unique_ptr<SymbolTable> SymbolTable::open(const std::string& path,
+                                               uint64_t unchanged_since_ns) {
   if (!path.starts_with('/') || changed_since(path, unchanged_since_ns)) return nullptr;
   auto file = open_file(path, FileMode::kRead);
   if (!file) return nullptr;
@@ -66,18 +68,21 @@ bool SymbolTable::read_sections() {
   return false;
 }
 
-bool SymbolTable::read_symbols(uint64_t offset, uint64_t size, uint64_t names, uint64_t names_size) {
+bool SymbolTable::read_symbols(uint64_t offset, uint64_t size, uint64_t names,
+                               uint64_t names_size) {
   uint64_t count = size / sizeof(Elf64_Sym);
   auto bytes = file_->size();
   if (!bytes || count > kMostSymbols || offset > *bytes || size > *bytes - offset) return false;
   std::vector<Elf64_Sym> block;
   for (uint64_t at = 0; at < count; at += block.size()) {
-    if (!read_array(*file_, offset + at * sizeof(Elf64_Sym), std::min<uint64_t>(count - at, 8192), &block)) {
+    if (!read_array(*file_, offset + at * sizeof(Elf64_Sym), std::min<uint64_t>(count - at, 8192),
+                    &block)) {
       return false;
     }
     for (const Elf64_Sym& s : block) {
       int type = ELF64_ST_TYPE(s.st_info);
-      if ((type != STT_FUNC && type != STT_GNU_IFUNC) || s.st_shndx == SHN_UNDEF || s.st_size == 0) continue;
+      if ((type != STT_FUNC && type != STT_GNU_IFUNC) || s.st_shndx == SHN_UNDEF || s.st_size == 0)
+        continue;
       functions_.push_back({s.st_value, s.st_size, s.st_name});
     }
   }

@@ -10,12 +10,12 @@
 
 namespace gpumemprof {
 
-/// The functions of one 64-bit ELF file, from .symtab, or .dynsym where it is stripped. The file may be
-/// anything; every offset is checked. Not thread-safe.
+/// The functions of one 64-bit ELF file, from .symtab, or .dynsym where it is stripped. The file
+/// may be anything; every offset is checked. Not thread-safe.
 class SymbolTable {
  public:
-  /// Null where the file is missing, is no ELF, has no symbols, or changed after `unchanged_since_ns` (wall
-  /// clock): names of another build would be inventions.
+  /// Null where the file is missing, is no ELF, has no symbols, or changed after
+  /// `unchanged_since_ns` (wall clock): names of another build would be inventions.
   static std::unique_ptr<SymbolTable> open(const std::string& path, uint64_t unchanged_since_ns);
 
   /// The demangled name of the function that covers `address`; empty where none does.

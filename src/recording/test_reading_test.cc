@@ -9,8 +9,9 @@
 namespace gpumemprof::testing {
 
 void PrintTo(const ExpectedEvent& event, std::ostream* out) {
-  *out << "{time " << event.time_ns << ", action " << int(event.action) << ", address " << event.address
-       << ", size " << event.size_bytes << ", tid " << event.tid << ", " << event.leaf << '}';
+  *out << "{time " << event.time_ns << ", action " << int(event.action) << ", address "
+       << event.address << ", size " << event.size_bytes << ", tid " << event.tid << ", "
+       << event.leaf << '}';
 }
 
 TempFolder::TempFolder() {
@@ -45,7 +46,8 @@ EverythingRead read_all(const std::vector<std::string>& paths) {
       all.in_time_order &= batch.time_ns[i] >= last;
       last = batch.time_ns[i];
       all.events.push_back({batch.time_ns[i], batch.address[i], batch.size_bytes[i],
-                            static_cast<uint8_t>(batch.action[i]), tables.threads[batch.thread[i]].tid, leaf});
+                            static_cast<uint8_t>(batch.action[i]),
+                            tables.threads[batch.thread[i]].tid, leaf});
     }
     for (const DeviceTotals& t : batch.totals) {
       all.totals.push_back({base + t.event, t.allocated_bytes, t.reserved_bytes});
@@ -53,7 +55,8 @@ EverythingRead read_all(const std::vector<std::string>& paths) {
   }
   all.loss = (*source)->loss();
   all.processes = (*source)->tables().processes;
-  for (const Device& device : (*source)->tables().devices) all.device_names.push_back(device_name(device));
+  for (const Device& device : (*source)->tables().devices)
+    all.device_names.push_back(device_name(device));
   return all;
 }
 

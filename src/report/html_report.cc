@@ -83,15 +83,17 @@ class HtmlReport {
     out_ += "</header>\n";
   }
 
+  /// Short paths to read, the whole ones as tooltips.
   std::string stack_text(uint32_t stack) const {
-    std::string out = "<pre>";
+    std::string out = "<div class=\"stack\">";
     for (uint32_t node = stack; node != 0; node = tables_.stacks.node(node).parent) {
       const Frame& frame = tables_.stacks.frame(tables_.stacks.node(node).frame);
       const bool user = is_user_file(tables_.strings.get(frame.file));
-      out += fmt::format("{}{}{}\n", user ? "<span class=\"u\">" : "",
-                         html_text(frame_text(tables_, node)), user ? "</span>" : "");
+      out += fmt::format("<p{} title=\"{}\">{}</p>\n", user ? " class=\"u\"" : "",
+                         html_text(frame_text(tables_, node)),
+                         html_text(headline_text(tables_, node, options_.working_folder)));
     }
-    return out + "</pre>";
+    return out + "</div>";
   }
 
   /// Where a line of the user's led to: he rarely calls an allocator himself.

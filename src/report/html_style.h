@@ -13,7 +13,7 @@ body{margin:0 auto;max-width:1100px;padding:16px;background:var(--bg);color:var(
 font:16px/1.45 system-ui,sans-serif;overflow-wrap:anywhere}
 h1{font-size:1.3rem;margin:.2em 0}h2{font-size:1.1rem;margin:1.6em 0 .4em}
 header p,.dim,figcaption,th{color:var(--dim)}
-code,pre,.n{font-family:ui-monospace,monospace;font-size:.875em}
+code,.n{font-family:ui-monospace,monospace;font-size:.875em}
 .answer{list-style:none;margin:.6em 0;padding:0}.answer li{padding:.25em 0}
 .box{padding:.5em .8em;border-radius:6px;margin:.5em 0}.warn{background:var(--warn)}.lost{background:var(--lost)}
 figure{margin:.8em 0}.plot{display:flex;gap:6px}.y{display:flex;flex-direction:column;justify-content:space-between;
@@ -33,8 +33,9 @@ td,th{padding:.35em .5em .35em 0;border-bottom:1px solid var(--line);vertical-al
 .bar{height:4px;background:var(--bar);border-radius:2px;margin-top:3px}.bar i{display:block;height:100%;
 background:var(--top);border-radius:2px}
 summary{cursor:pointer}summary:focus-visible{outline:2px solid var(--top)}
-pre{margin:.4em 0;padding:.5em;border-left:3px solid var(--line);overflow-x:auto;white-space:pre}
-pre .u{color:var(--top);font-weight:600}.scroll{overflow-x:auto}
+.stack{margin:.4em 0;padding:.3em 0 .3em .5em;border-left:3px solid var(--line);
+font:.8125rem/1.5 ui-monospace,monospace}.stack p{margin:0;padding-left:1.5em;text-indent:-1.5em}
+.stack .u{color:var(--top);font-weight:600}.scroll{overflow-x:auto}
 @media (max-width:600px){body{padding:10px}.area{height:180px}td,th{padding-right:.4em}}
 )css";
 

@@ -14,6 +14,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr auto kPeriod = milliseconds(500);
+constexpr auto kKeepUpPeriod = milliseconds(100);
 constexpr auto kFirstLook = milliseconds(100);
 constexpr auto kLookPeriod = milliseconds(1000);
 // On a machine with thousands of processes a look costs more; it stays below 2 % of one CPU.
@@ -21,8 +22,8 @@ constexpr int kLookCostShare = 50;
 
 }  // namespace
 
-Housekeeper::Housekeeper(FolderSealer* sealer, DescendantWatcher* watcher)
-    : sealer_(sealer), watcher_(watcher), thread_([this] { work(); }) {}
+Housekeeper::Housekeeper(FolderSealer* sealer, DescendantWatcher* watcher, bool keep_up)
+    : sealer_(sealer), watcher_(watcher), keep_up_(keep_up), thread_([this] { work(); }) {}
 
 void Housekeeper::stop() {
   {
@@ -37,10 +38,13 @@ void Housekeeper::stop() {
 }
 
 void Housekeeper::work() {
-  sched_param idle = {};
-  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 19);
-  sched_setscheduler(0, SCHED_IDLE, &idle);
-  auto next_seal = Clock::now() + kPeriod;
+  if (!keep_up_) {
+    sched_param idle = {};
+    setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 19);
+    sched_setscheduler(0, SCHED_IDLE, &idle);
+  }
+  const auto period = keep_up_ ? kKeepUpPeriod : kPeriod;
+  auto next_seal = Clock::now() + period;
   auto next_look = Clock::now() + kFirstLook;
   auto look_period =
       kFirstLook;  // doubles: what lives shortly is seen too, what lives long costs little
@@ -51,7 +55,7 @@ void Housekeeper::work() {
     auto now = Clock::now();
     if (now >= next_seal) {
       (void)sealer_->step();  // finish() says what is wrong, if it still is
-      next_seal = Clock::now() + kPeriod;
+      next_seal = Clock::now() + period;
     }
     if (now >= next_look) {
       watcher_->look();

@@ -15,9 +15,12 @@ namespace gpumemprof {
 /// that the main one passes signals on at once, and so that the low priority ends with the program:
 /// a process without privileges cannot raise its own again. `sealer` and `watcher` belong to the
 /// thread until stop() has returned.
+///
+/// `keep_up` where a limit on the disk depends on the sealing (--max-disk): a thread that only takes idle time gets
+/// none from a training run that uses every core, and then the limit is reached with everything still raw.
 class Housekeeper {
  public:
-  Housekeeper(FolderSealer* sealer, DescendantWatcher* watcher);
+  Housekeeper(FolderSealer* sealer, DescendantWatcher* watcher, bool keep_up);
   ~Housekeeper() { stop(); }
   void stop();
 
@@ -26,6 +29,7 @@ class Housekeeper {
 
   FolderSealer* sealer_;
   DescendantWatcher* watcher_;
+  const bool keep_up_;
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stopping_ = false;

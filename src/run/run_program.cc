@@ -148,7 +148,7 @@ Status run_and_watch(Plan* plan, FolderSealer* sealer, RunOutcome* outcome) {
   note_failure(plan->meta_file->rewrite(plan->meta), outcome);
   DescendantWatcher watcher(*pid, plan->folder);
   {
-    Housekeeper housekeeper(sealer, &watcher);
+    Housekeeper housekeeper(sealer, &watcher, plan->meta.max_disk_bytes != 0);
     outcome->wait_status = wait_for_program(*pid, signals);
   }
   watcher.root_ended();

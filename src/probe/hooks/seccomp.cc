@@ -7,8 +7,12 @@
 
 namespace gpumemprof::probe {
 
-/// Called before the sandbox stands, so the file can still be told.
-extern "C" __attribute__((visibility("hidden"), used)) void gpumemprof_on_seccomp() {
+constexpr int kPrctlSetSeccomp = 22, kModeStrict = 1, kOperationStrict = 0;
+
+/// Called before the sandbox stands, so the file can still be told. The arguments are those of prctl or syscall. Whether
+/// the kernel then agrees is not waited for: when in doubt, less is recorded.
+extern "C" __attribute__((visibility("hidden"), used)) void gpumemprof_on_seccomp(int call, int mode) {
+  if (mode == (call == kPrctlSetSeccomp ? kModeStrict : kOperationStrict)) freeze();
   __atomic_store_n(&g_sandboxed, true, __ATOMIC_SEQ_CST);
   if (format::FileState* shared = file_state()) __atomic_store_n(&shared->sandboxed, 1, __ATOMIC_RELAXED);
 }
