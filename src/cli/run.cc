@@ -10,6 +10,7 @@
 #include "analysis/analysis.h"
 #include "base/size.h"
 #include "cli/commands.h"
+#include "cli/input.h"
 #include "recording/open.h"
 #include "report/run_summary.h"
 #include "run/child.h"
@@ -52,7 +53,8 @@ Result<std::vector<std::string>> command_words(const std::vector<std::string>& p
   bool mark_is_ours = mark != words.end() && mark + 1 != words.end() &&
                       (mark[1] == parsed[0] || mark[1].starts_with('['));
   if (mark_is_ours && !unknown.empty()) {
-    return fail(ErrorCode::kUsage, "there is no option " + unknown[0] + ": see gpumemprof run --help");
+    return fail(ErrorCode::kUsage,
+                "there is no option " + unknown[0] + ": see gpumemprof run --help");
   }
   if (mark_is_ours) return std::vector<std::string>(mark + 1, words.end());
   bool comes_last =
@@ -99,7 +101,9 @@ void say_summary(const RunOutcome& outcome) {
     say(nothing);
   } else {
     say(run_summary(*analysis, (*source)->tables(), (*source)->loss(),
-                    {.folder = outcome.folder, .not_recorded = as_text(outcome.not_recorded)}));
+                    {.folder = outcome.folder,
+                     .not_recorded = as_text(outcome.not_recorded),
+                     .working_folder = working_folder()}));
   }
 }
 
@@ -146,6 +150,7 @@ void add_run_command(CLI::App& app, CommandContext& context) {
   run->allow_extras();  // options of a command without "--": command_words() says what to do
   run->callback([arguments, run, &context] {
     arguments->unknown = run->remaining();
+    std::erase(arguments->unknown, "--");  // the parser counts it in
     context.exit_code = record(*arguments);
   });
 }

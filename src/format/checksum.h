@@ -8,8 +8,8 @@
 
 namespace gpumemprof::format {
 
-/// Of a chunk: the header with crc32c = 0, then `length` bytes of payload. `payload` is null for kStage, whose
-/// payload changes all the time.
+/// Of a chunk: the header with crc32c = 0, then `length` bytes of payload. `payload` is null for
+/// kStage, whose payload changes all the time.
 inline uint32_t chunk_crc(ChunkHeader header, const void* payload) {
   header.crc32c = 0;
   uint32_t crc = crc32c(0, &header, sizeof(header));

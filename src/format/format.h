@@ -1,5 +1,6 @@
-// The bytes of a .gmp file: what writer and reader share. Prose and pictures: docs/recording-format.md.
-// Little-endian, 64-bit. C library only: this is compiled into other people's processes.
+// The bytes of a .gmp file: what writer and reader share. Prose and pictures:
+// docs/recording-format.md. Little-endian, 64-bit. C library only: this is compiled into other
+// people's processes.
 #pragma once
 
 #include <stdint.h>
@@ -7,8 +8,8 @@
 namespace gpumemprof::format {
 
 inline constexpr uint8_t kFileMagic[8] = {0x89, 'G', 'M', 'P', '\r', '\n', 0x1a, '\n'};
-inline constexpr uint16_t kMajor = 1;  // a reader refuses a newer major
-inline constexpr uint16_t kMinor = 0;  // a newer minor only adds ignorable things
+inline constexpr uint16_t kMajor = 1;    // a reader refuses a newer major
+inline constexpr uint16_t kMinor = 0;    // a newer minor only adds ignorable things
 inline constexpr uint32_t kPage = 4096;  // everything in the file starts at a multiple of this
 inline constexpr uint32_t kChunkMagic = 0x4b434d47;  // "GMCK"
 inline constexpr uint32_t kMaxChunkBytes = 64u << 20;
@@ -17,15 +18,15 @@ inline constexpr uint32_t kMaxChunkBytes = 64u << 20;
 inline constexpr uint16_t kIgnorable = 0x8000;
 
 enum ChunkType : uint16_t {
-  kZero = 0,  // never written: preallocated, or a hole where a sealed chunk's source was
+  kZero = 0,            // never written: preallocated, or a hole where a sealed chunk's source was
   kRawEvents = 1,       // RawEvent records of one stream
   kRawDefinitions = 2,  // definition records of one stream
   kStage = 3,           // a thread's buffer: StageControl, events, definitions (see below)
   kSealedEvents = 4,
   kSealedDefinitions = 5,
-  kCheckpoint = 6,  // live set, totals per stack, peak so far
-  kFooter = 7,      // the file is complete: header fields and losses once more, under a CRC
-  kMarks = 8 | kIgnorable,          // reserved: steps, phases
+  kCheckpoint = 6,          // live set, totals per stack, peak so far
+  kFooter = 7,              // the file is complete: header fields and losses once more, under a CRC
+  kMarks = 8 | kIgnorable,  // reserved: steps, phases
   kStorageFacts = 9 | kIgnorable,   // reserved: roles of addresses
   kDeviceSamples = 10 | kIgnorable  // reserved: what the driver said
 };
@@ -43,30 +44,42 @@ struct ChunkHeader {
   uint64_t time_first_ns, time_last_ns;
   uint32_t stream;         // which thread's turn with a buffer; 0 for sealed chunks
   uint32_t count;          // records in a kRawEvents, events in a kSealedEvents chunk
-  uint64_t first_ordinal;  // number of the first record within the stream, or of the first event in the file
+  uint64_t first_ordinal;  // number of the first record within the stream, or of the first event in
+                           // the file
 };
 static_assert(sizeof(ChunkHeader) == 64);
 
 /// Why an event or a stack is not there. Counted in the file header, shown in every report.
 enum LossKind : uint32_t {
-  kLostNoSpace = 0,     // the disk, a quota or RLIMIT_FSIZE refused
-  kLostNoBuffer = 1,    // no buffer for a thread: mmap or the limit of threads
-  kLostReentered = 2,   // an event inside the recording of another (a signal handler)
-  kLostSandboxed = 3,   // seccomp: no system call may be made any more and the buffer was full
-  kLostMaxDisk = 4,     // --max-disk reached and nobody seals
-  kLostStack = 5,       // the event is there, its stack is not (interpreter shutting down)
-  kLostIo = 6,          // any other refusal of the file system
-  kLostWide = 7,        // a value that the format cannot hold
+  kLostNoSpace = 0,    // the disk, a quota or RLIMIT_FSIZE refused
+  kLostNoBuffer = 1,   // no buffer for a thread: mmap or the limit of threads
+  kLostReentered = 2,  // an event inside the recording of another (a signal handler)
+  kLostSandboxed = 3,  // seccomp: no system call may be made any more and the buffer was full
+  kLostMaxDisk = 4,    // --max-disk reached and nobody seals
+  kLostStack = 5,      // the event is there, its stack is not (interpreter shutting down)
+  kLostIo = 6,         // any other refusal of the file system
+  kLostWide = 7,       // a value that the format cannot hold
   kLossKinds = 16
 };
 
-enum StackMode : uint32_t { kStacksNone = 0, kStacksPython = 1, kStacksNative = 2, kStacksBoth = 3 };
+enum StackMode : uint32_t {
+  kStacksNone = 0,
+  kStacksPython = 1,
+  kStacksNative = 2,
+  kStacksBoth = 3
+};
 
 /// How far the Python side got; said in the summary where it is not kPythonOk.
-enum PythonState : uint32_t { kPythonAbsent = 0, kPythonOk = 1, kPythonUnknownVersion = 2, kPythonNotAsked = 3 };
+enum PythonState : uint32_t {
+  kPythonAbsent = 0,
+  kPythonOk = 1,
+  kPythonUnknownVersion = 2,
+  kPythonNotAsked = 3
+};
 enum NativeState : uint32_t { kNativeNotAsked = 0, kNativeOk = 1, kNativeNoLibunwind = 2 };
 
-/// The first page. The first part is written once and has a CRC; the second changes while recording.
+/// The first page. The first part is written once and has a CRC; the second changes while
+/// recording.
 struct FileHeader {
   uint8_t magic[8];
   uint16_t major, minor;
@@ -88,20 +101,23 @@ inline constexpr uint32_t kStateOffset = 2048;
 
 /// At kStateOffset of the first page; every field is stored and added to atomically.
 struct FileState {
-  uint64_t next_offset;  // where the next chunk goes: fetch_add claims a place (probe and sealer alike)
+  uint64_t
+      next_offset;  // where the next chunk goes: fetch_add claims a place (probe and sealer alike)
   uint64_t next_stream;
-  uint64_t clean_exit;  // 1 when exit() ran
+  uint64_t clean_exit;       // 1 when exit() ran
   uint64_t reclaimed_bytes;  // given back by the sealer
   uint64_t python_state, native_state;
   uint64_t python_version;  // major << 16 | minor << 8 | micro
   uint64_t sandboxed;
   uint64_t lost[kLossKinds];
   uint64_t first_lost_ns, last_lost_ns;
-  uint64_t unshared;  // 1: mmap was refused, so this page is the process's own copy; nobody else may claim places
+  uint64_t unshared;  // 1: mmap was refused, so this page is the process's own copy; nobody else
+                      // may claim places
 };
 
-// A stage: one thread's buffer, a piece of the file mapped shared, so that what is published survives
-// the death of the process. A full half is written out as a chunk of its own and begins again.
+// A stage: one thread's buffer, a piece of the file mapped shared, so that what is published
+// survives the death of the process. A full half is written out as a chunk of its own and begins
+// again.
 //
 //   +0     ChunkHeader (kStage)      +64  StageControl
 //   +4096  events, kStageEvents records of 24 bytes
@@ -113,22 +129,24 @@ inline constexpr uint32_t kStageDefinitionBytes = 28672;
 inline constexpr uint32_t kStageBytes = kStageDefinitionsOffset + kStageDefinitionBytes;
 static_assert(kStageBytes == 98304);
 
-/// `published` words hold sequence << 32 | amount and are the only thing that publishes: what they do not
-/// cover does not exist. Bumping the sequence empties the half; a reader that finds a raw chunk of the
-/// same (stream, sequence) takes the chunk and ignores the half.
+/// `published` words hold sequence << 32 | amount and are the only thing that publishes: what they
+/// do not cover does not exist. Bumping the sequence empties the half; a reader that finds a raw
+/// chunk of the same (stream, sequence) takes the chunk and ignores the half.
 struct StageControl {
   uint64_t events_published;       // sequence << 32 | records
   uint64_t definitions_published;  // sequence << 32 | bytes
-  uint64_t first_ordinal[2];       // of the half's first record, indexed by the lowest bit of the sequence
-  uint32_t stream;                 // changes only while both halves are empty
+  uint64_t
+      first_ordinal[2];  // of the half's first record, indexed by the lowest bit of the sequence
+  uint32_t stream;       // changes only while both halves are empty
   uint32_t tid;
 };
 
-/// One event, 24 bytes. The parity byte makes the XOR of all 24 bytes equal to salt(stream, sequence), so a
-/// flipped byte or a record of an earlier turn of the buffer is seen although a stage has no CRC.
+/// One event, 24 bytes. The parity byte makes the XOR of all 24 bytes equal to salt(stream,
+/// sequence), so a flipped byte or a record of an earlier turn of the buffer is seen although a
+/// stage has no CRC.
 struct RawEvent {
-  uint64_t time_parity;   // time_ns << 8 | parity
-  uint64_t address_device;  // address (57 bits) | device class << 57
+  uint64_t time_parity;        // time_ns << 8 | parity
+  uint64_t address_device;     // address (57 bits) | device class << 57
   uint64_t size_action_stack;  // size (37 bits) | RawAction << 37 | stack << 40
 };
 static_assert(sizeof(RawEvent) == 24);
@@ -142,7 +160,8 @@ enum RawAction : uint8_t {
   kRawFreeRequested = 2,
   kRawFreeCompleted = 3,
   kRawOom = 4,
-  kRawTotals = 5,  // right after its event: address = allocated, size = reserved / 512, stack = reserved % 512
+  kRawTotals = 5,  // right after its event: address = allocated, size = reserved / 512, stack =
+                   // reserved % 512
   kRawWide = 6,    // before an event: third word's size field = its size >> 37
 };
 
@@ -166,14 +185,20 @@ inline bool is_intact(const RawEvent& e, uint8_t event_salt) {
 }
 inline uint64_t time_of(const RawEvent& e) { return e.time_parity >> 8; }
 inline uint64_t address_of(const RawEvent& e) { return e.address_device & kAddressMask; }
-inline uint32_t device_class_of(const RawEvent& e) { return static_cast<uint32_t>(e.address_device >> 57); }
+inline uint32_t device_class_of(const RawEvent& e) {
+  return static_cast<uint32_t>(e.address_device >> 57);
+}
 inline uint64_t size_of(const RawEvent& e) { return e.size_action_stack & kSizeMask; }
-inline RawAction action_of(const RawEvent& e) { return static_cast<RawAction>(e.size_action_stack >> 37 & 7); }
-inline uint32_t stack_of(const RawEvent& e) { return static_cast<uint32_t>(e.size_action_stack >> 40); }
+inline RawAction action_of(const RawEvent& e) {
+  return static_cast<RawAction>(e.size_action_stack >> 37 & 7);
+}
+inline uint32_t stack_of(const RawEvent& e) {
+  return static_cast<uint32_t>(e.size_action_stack >> 40);
+}
 
-/// A definition: this header, then `length` bytes. The parity byte makes the XOR of all bytes equal to
-/// salt(stream, sequence). Ids are explicit, so a lost chunk makes names unknown, never wrong. A stream
-/// may define the same thing twice under two ids: the writer's tables are caches.
+/// A definition: this header, then `length` bytes. The parity byte makes the XOR of all bytes equal
+/// to salt(stream, sequence). Ids are explicit, so a lost chunk makes names unknown, never wrong. A
+/// stream may define the same thing twice under two ids: the writer's tables are caches.
 struct DefinitionHeader {
   uint8_t type;
   uint8_t parity;
@@ -185,9 +210,10 @@ enum DefinitionType : uint8_t {
   kDefString = 2,       // u32 id, bytes (UTF-8, cut at kMaxString)
   kDefFrame = 3,        // u32 id, u32 file string, u32 function string, u32 line
   kDefNativeFrame = 4,  // u32 id, u64 pc (of the call, so the return address - 1)
-  kDefStack = 5,        // u32 id, u32 base, u16 keep, u16 n, n x u32 frame: from the root, keep of base's, then n
-  kDefDevice = 6,       // u8 class, i8 type, i8 index, u8 layer, u8 size_is_requested
-  kDefModule = 7,       // u64 start, u64 end, u64 bias, path
+  kDefStack =
+      5,  // u32 id, u32 base, u16 keep, u16 n, n x u32 frame: from the root, keep of base's, then n
+  kDefDevice = 6,  // u8 class, i8 type, i8 index, u8 layer, u8 size_is_requested
+  kDefModule = 7,  // u64 start, u64 end, u64 bias, path
 };
 inline constexpr uint32_t kMaxString = 4096;
 inline constexpr uint32_t kMaxFrames = 128;

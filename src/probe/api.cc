@@ -1,5 +1,4 @@
 #include "gpumemprof/gpumemprof.h"
-
 #include "probe/recorder.h"
 
 namespace gpumemprof::probe {

@@ -1,5 +1,5 @@
-// Reads what `run` asked for. The environment is read when the library is loaded, while there is one thread:
-// later the program may change it.
+// Reads what `run` asked for. The environment is read when the library is loaded, while there is
+// one thread: later the program may change it.
 #include <stdlib.h>
 #include <string.h>
 

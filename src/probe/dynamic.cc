@@ -10,7 +10,8 @@ namespace {
 constexpr size_t kMaxObjects = 2048;
 constexpr size_t kNameBytes = 1 << 20;
 
-/// Names of the loaded objects. dlopen() must not be called inside dl_iterate_phdr, so they are copied.
+/// Names of the loaded objects. dlopen() must not be called inside dl_iterate_phdr, so they are
+/// copied.
 struct Names {
   char* bytes;
   size_t used;
@@ -30,7 +31,8 @@ int collect(dl_phdr_info* info, size_t, void* context) {
 }
 
 void* look(const char* path, const char* name, const void* ours) {
-  void* handle = dlopen(path, RTLD_NOLOAD | RTLD_LAZY);  // the reference pins it, as we call into it
+  void* handle =
+      dlopen(path, RTLD_NOLOAD | RTLD_LAZY);  // the reference pins it, as we call into it
   if (!handle) return nullptr;
   void* found = dlsym(handle, name);
   return found == ours ? nullptr : found;

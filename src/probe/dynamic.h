@@ -1,5 +1,5 @@
-// dlopen and friends by the version they had before glibc 2.34 moved them into libc, so that a library built
-// on a new system loads on an old one (2.28).
+// dlopen and friends by the version they had before glibc 2.34 moved them into libc, so that a
+// library built on a new system loads on an old one (2.28).
 #pragma once
 
 #include <dlfcn.h>
@@ -7,7 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Weak: before 2.34 they are in libdl, which a program without plugins has not loaded; then there is no torch either.
+// Weak: before 2.34 they are in libdl, which a program without plugins has not loaded; then there
+// is no torch either.
 #pragma weak dlsym
 #pragma weak dlopen
 #if defined(__x86_64__)
@@ -20,9 +21,10 @@ __asm__(".symver dlopen,dlopen@GLIBC_2.17");
 
 namespace gpumemprof::probe {
 
-/// The definition of `name` that the program would have used without us. Looks into every loaded object, since
-/// torch._C is often opened RTLD_LOCAL, where RTLD_NEXT does not look; objects whose file name contains `hint`
-/// come first. Null where there is none. Takes the loader's lock: call it once a symbol, not once an event.
+/// The definition of `name` that the program would have used without us. Looks into every loaded
+/// object, since torch._C is often opened RTLD_LOCAL, where RTLD_NEXT does not look; objects whose
+/// file name contains `hint` come first. Null where there is none. Takes the loader's lock: call it
+/// once a symbol, not once an event.
 void* find_real(const char* name, const void* ours, const char* hint);
 
 /// The address range of the object that holds `address`, or an empty one.

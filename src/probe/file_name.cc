@@ -37,7 +37,8 @@ class Text {
   bool ok_ = true;
 };
 
-/// Field 22 of /proc/self/stat: starttime in clock ticks since boot (man 5 proc). 0 where /proc is missing.
+/// Field 22 of /proc/self/stat: starttime in clock ticks since boot (man 5 proc). 0 where /proc is
+/// missing.
 uint64_t read_start_ticks() {
   char stat[1024];
   long n = read_file("/proc/self/stat", stat, sizeof(stat) - 1);
@@ -116,8 +117,8 @@ long create_recording_file(const char* folder, format::FileHeader* header, char*
     if (n) name.add("."), name.add(n);
     name.add(".gmp");
     if (!name.ok()) return -ENAMETOOLONG;
-    long fd = sys(SYS_openat, AT_FDCWD, sys_ptr(path), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
-                  0600);
+    long fd = sys(SYS_openat, AT_FDCWD, sys_ptr(path),
+                  O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd != -EEXIST) return fd;
   }
   return -EEXIST;

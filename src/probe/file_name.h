@@ -7,9 +7,9 @@
 
 namespace gpumemprof::probe {
 
-/// Creates FOLDER/HOST.PID.STARTTICKS[.N].gmp with O_EXCL, mode 0600 (N counts the programs that the process
-/// became by exec), and fills `header` with the identity of the process. The open descriptor, its path in
-/// `path`; or negative errno.
+/// Creates FOLDER/HOST.PID.STARTTICKS[.N].gmp with O_EXCL, mode 0600 (N counts the programs that
+/// the process became by exec), and fills `header` with the identity of the process. The open
+/// descriptor, its path in `path`; or negative errno.
 long create_recording_file(const char* folder, format::FileHeader* header, char* path,
                            size_t path_size);
 

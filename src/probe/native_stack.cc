@@ -59,7 +59,8 @@ int native_backtrace(void** out, int max) {
   if (!g_unw_backtrace) return 0;
   int count = g_unw_backtrace(out, max), own = 0;
   while (own < count && g_own.contains(out[own])) ++own;
-  if (own > 0 && count > own) memmove(out, out + own, static_cast<size_t>(count - own) * sizeof(*out));
+  if (own > 0 && count > own)
+    memmove(out, out + own, static_cast<size_t>(count - own) * sizeof(*out));
   return count - own;
 }
 

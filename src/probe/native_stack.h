@@ -1,8 +1,8 @@
 // Native frames, on request, through libunwind.
 //
-// libunwind is opened with RTLD_LOCAL and never linked: its library exports _Unwind_* as well, and a preloaded
-// library that needs it takes them over for the whole program, which makes C++ exceptions 28 times as slow
-// (91 us instead of 3.3 us a throw through ten frames).
+// libunwind is opened with RTLD_LOCAL and never linked: its library exports _Unwind_* as well, and
+// a preloaded library that needs it takes them over for the whole program, which makes C++
+// exceptions 28 times as slow (91 us instead of 3.3 us a throw through ten frames).
 #pragma once
 
 #include <stddef.h>
@@ -13,8 +13,8 @@ namespace gpumemprof::probe {
 /// Opens libunwind where native stacks were asked for, and notes in the file whether that worked.
 void prepare_native();
 
-/// Fills `out` with return addresses, innermost first; the number of them. 0 where native stacks are off.
-/// About 10 ns a frame once libunwind's per-thread cache knows them.
+/// Fills `out` with return addresses, innermost first; the number of them. 0 where native stacks
+/// are off. About 10 ns a frame once libunwind's per-thread cache knows them.
 int native_backtrace(void** out, int max);
 
 struct Module {

@@ -15,7 +15,8 @@ bool parse_version(const char* text, uint32_t out[3]) {
   for (int i = 0; i < 3; ++i) {
     if (*text < '0' || *text > '9') return false;
     out[i] = 0;
-    while (*text >= '0' && *text <= '9') out[i] = out[i] * 10 + static_cast<uint32_t>(*text++ - '0');
+    while (*text >= '0' && *text <= '9')
+      out[i] = out[i] * 10 + static_cast<uint32_t>(*text++ - '0');
     if (*text == '.') ++text;
   }
   return true;
@@ -28,8 +29,8 @@ format::PythonState find_python(uint32_t version[3]) {
   if (!get_version) return format::kPythonAbsent;
   if (!parse_version(get_version(), version)) return format::kPythonUnknownVersion;
   PythonLayout layout{};
-  if (!python_layout(version[0], version[1],
-                     static_cast<const uint64_t*>(symbol("_PyRuntime")), &layout)) {
+  if (!python_layout(version[0], version[1], static_cast<const uint64_t*>(symbol("_PyRuntime")),
+                     &layout)) {
     return format::kPythonUnknownVersion;
   }
   void* finalizing = symbol("Py_IsFinalizing");

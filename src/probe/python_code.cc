@@ -102,7 +102,8 @@ uint32_t python_line(const PythonLayout& layout, const char* code, const char* i
   const char* table = load<const char*>(code, layout.code_line_table);
   if (!table) return 0;
   int64_t unit = (instruction - (code + layout.code_bytes)) / 2;
-  // Before a function's first instruction (a generator that has not started) its line is the first one.
+  // Before a function's first instruction (a generator that has not started) its line is the first
+  // one.
   if (unit < 0) unit = 0;
   return line_of_unit(reinterpret_cast<const uint8_t*>(table) + layout.bytes_data,
                       load<uint64_t>(table, layout.bytes_size),

@@ -8,12 +8,13 @@
 
 namespace gpumemprof::probe {
 
-/// A str object as UTF-8 in `out`; the number of bytes. Cut at a character where it does not fit; a lone surrogate
-/// (a file name that is no UTF-8) becomes U+FFFD.
+/// A str object as UTF-8 in `out`; the number of bytes. Cut at a character where it does not fit; a
+/// lone surrogate (a file name that is no UTF-8) becomes U+FFFD.
 size_t python_string(const PythonLayout& layout, const void* str, char* out, size_t size);
 
-/// The line of an instruction by the location table of PEP 626 (Objects/locations.md): 0 where the table has none.
-/// Reads at most `size` bytes of `table`. `unit` counts 2-byte code units from the start of the code.
+/// The line of an instruction by the location table of PEP 626 (Objects/locations.md): 0 where the
+/// table has none. Reads at most `size` bytes of `table`. `unit` counts 2-byte code units from the
+/// start of the code.
 uint32_t line_of_unit(const uint8_t* table, size_t size, int32_t first_line, int64_t unit);
 
 /// The line that `instruction` of `code` belongs to.

@@ -1,11 +1,12 @@
 // The calling thread's Python frames, read without the GIL and without Python.h.
 //
-// Why this is sound: only the thread itself changes its chain of frames, and it is inside a C call of ours; every
-// frame on the chain holds a reference to its code object, so code, names and line tables are alive and
-// do not change. 1.3 to 1.8 ns a frame; taking the GIL here could deadlock PyTorch, whose allocators run
-// with their own lock held.
+// Why this is sound: only the thread itself changes its chain of frames, and it is inside a C call
+// of ours; every frame on the chain holds a reference to its code object, so code, names and line
+// tables are alive and do not change. 1.3 to 1.8 ns a frame; taking the GIL here could deadlock
+// PyTorch, whose allocators run with their own lock held.
 //
-// Known: CPython 3.11 to 3.14 with a GIL. Any other interpreter: no stacks, and the summary says so.
+// Known: CPython 3.11 to 3.14 with a GIL. Any other interpreter: no stacks, and the summary says
+// so.
 #pragma once
 
 #include <stdint.h>
@@ -15,29 +16,32 @@ namespace gpumemprof::probe {
 
 /// Where things are in this interpreter's structures: byte offsets.
 struct PythonLayout {
-  uint32_t tstate_frame;   // in PyThreadState: the frame, or the _PyCFrame (3.11, 3.12)
-  uint32_t cframe_frame;   // in _PyCFrame
+  uint32_t tstate_frame;  // in PyThreadState: the frame, or the _PyCFrame (3.11, 3.12)
+  uint32_t cframe_frame;  // in _PyCFrame
   bool through_cframe;
   uint32_t frame_previous, frame_code, frame_instruction, frame_owner;
-  uint32_t skip_owner;     // frames with owner >= this belong to the interpreter itself
+  uint32_t skip_owner;  // frames with owner >= this belong to the interpreter itself
   uint32_t code_first_line, code_filename, code_qualname, code_line_table, code_bytes;
   uint32_t str_length, str_state, str_ascii_data, str_compact_data;
   uint32_t bytes_size, bytes_data;
 };
 
-/// The layout of a version, for `debug_offsets` = _PyRuntime where the interpreter describes itself (3.13 on; null
-/// before). False: unknown.
-bool python_layout(uint32_t major, uint32_t minor, const uint64_t* debug_offsets, PythonLayout* out);
+/// The layout of a version, for `debug_offsets` = _PyRuntime where the interpreter describes itself
+/// (3.13 on; null before). False: unknown.
+bool python_layout(uint32_t major, uint32_t minor, const uint64_t* debug_offsets,
+                   PythonLayout* out);
 
 struct Python {
   bool ready = false;
   PythonLayout layout{};
-  void* (*this_thread_state)() = nullptr;  // PyGILState_GetThisThreadState: null for a foreign thread
+  void* (*this_thread_state)() =
+      nullptr;  // PyGILState_GetThisThreadState: null for a foreign thread
   int (*is_finalizing)() = nullptr;
 };
 extern Python g_python;
 
-/// Looks for an interpreter in this process; sets g_python and the state in the file. Again and again is fine.
+/// Looks for an interpreter in this process; sets g_python and the state in the file. Again and
+/// again is fine.
 void prepare_python();
 
 template <class T>
@@ -47,8 +51,8 @@ inline T load(const void* base, uint32_t offset) {
   return value;
 }
 
-/// The innermost frame, or null: no interpreter, not a Python thread, nothing running. `*unsafe` is set where the
-/// interpreter shuts down and other threads' frames may be freed under us.
+/// The innermost frame, or null: no interpreter, not a Python thread, nothing running. `*unsafe` is
+/// set where the interpreter shuts down and other threads' frames may be freed under us.
 inline const char* top_frame(bool* unsafe) {
   const Python& py = g_python;
   if (!py.ready) return nullptr;
@@ -62,8 +66,9 @@ inline const char* top_frame(bool* unsafe) {
 
 inline constexpr uint32_t kMaxWalk = 1 << 16;  // deeper than any recursion limit in use
 
-/// A hash of the whole chain. An instruction's address is inside its code object, so (code, instruction) is told by
-/// it alone; that a code object's address is used again is `epoch`'s matter (code_identity.h).
+/// A hash of the whole chain. An instruction's address is inside its code object, so (code,
+/// instruction) is told by it alone; that a code object's address is used again is `epoch`'s matter
+/// (code_identity.h).
 inline uint64_t hash_frames(const char* frame, uint64_t epoch) {
   const uint32_t previous = g_python.layout.frame_previous;
   const uint32_t instruction = g_python.layout.frame_instruction;

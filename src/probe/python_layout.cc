@@ -1,6 +1,6 @@
 // Offsets in CPython's structures. 3.11 and 3.12 from the headers (Include/internal/pycore_frame.h,
-// Include/cpython/{code,unicodeobject}.h); from 3.13 on the interpreter publishes most of them itself in
-// _Py_DebugOffsets, at the beginning of _PyRuntime.
+// Include/cpython/{code,unicodeobject}.h); from 3.13 on the interpreter publishes most of them
+// itself in _Py_DebugOffsets, at the beginning of _PyRuntime.
 #include <string.h>
 
 #include "probe/python_frames.h"
@@ -8,33 +8,57 @@
 namespace gpumemprof::probe {
 namespace {
 
-constexpr PythonLayout kPython311 = {
-    .tstate_frame = 56, .cframe_frame = 8, .through_cframe = true,
-    .frame_previous = 48, .frame_code = 32, .frame_instruction = 56, .frame_owner = 69,
-    .skip_owner = 255,
-    .code_first_line = 72, .code_filename = 112, .code_qualname = 128, .code_line_table = 136,
-    .code_bytes = 184,
-    .str_length = 16, .str_state = 32, .str_ascii_data = 48, .str_compact_data = 72,
-    .bytes_size = 16, .bytes_data = 32};
+constexpr PythonLayout kPython311 = {.tstate_frame = 56,
+                                     .cframe_frame = 8,
+                                     .through_cframe = true,
+                                     .frame_previous = 48,
+                                     .frame_code = 32,
+                                     .frame_instruction = 56,
+                                     .frame_owner = 69,
+                                     .skip_owner = 255,
+                                     .code_first_line = 72,
+                                     .code_filename = 112,
+                                     .code_qualname = 128,
+                                     .code_line_table = 136,
+                                     .code_bytes = 184,
+                                     .str_length = 16,
+                                     .str_state = 32,
+                                     .str_ascii_data = 48,
+                                     .str_compact_data = 72,
+                                     .bytes_size = 16,
+                                     .bytes_data = 32};
 
-constexpr PythonLayout kPython312 = {
-    .tstate_frame = 56, .cframe_frame = 0, .through_cframe = true,
-    .frame_previous = 8, .frame_code = 0, .frame_instruction = 56, .frame_owner = 70,
-    .skip_owner = 3,
-    .code_first_line = 68, .code_filename = 112, .code_qualname = 128, .code_line_table = 136,
-    .code_bytes = 192,
-    .str_length = 16, .str_state = 32, .str_ascii_data = 40, .str_compact_data = 56,
-    .bytes_size = 16, .bytes_data = 32};
+constexpr PythonLayout kPython312 = {.tstate_frame = 56,
+                                     .cframe_frame = 0,
+                                     .through_cframe = true,
+                                     .frame_previous = 8,
+                                     .frame_code = 0,
+                                     .frame_instruction = 56,
+                                     .frame_owner = 70,
+                                     .skip_owner = 3,
+                                     .code_first_line = 68,
+                                     .code_filename = 112,
+                                     .code_qualname = 128,
+                                     .code_line_table = 136,
+                                     .code_bytes = 192,
+                                     .str_length = 16,
+                                     .str_state = 32,
+                                     .str_ascii_data = 40,
+                                     .str_compact_data = 56,
+                                     .bytes_size = 16,
+                                     .bytes_data = 32};
 
-/// The words of _Py_DebugOffsets: cookie, version, free_threaded, then a group a structure whose first word is its
-/// size. The groups before ours grew between the versions, so their lengths are data.
+/// The words of _Py_DebugOffsets: cookie, version, free_threaded, then a group a structure whose
+/// first word is its size. The groups before ours grew between the versions, so their lengths are
+/// data.
 struct DebugGroups {
   uint32_t interpreter_words, frame_words;
 };
 
 bool self_described(const uint64_t* words, DebugGroups groups, PythonLayout* out) {
   if (!words || memcmp(words, "xdebugpy", 8) != 0) return false;
-  if (words[2] != 0) return false;  // free-threaded: other object headers, frames change under other rules
+  if (words[2] != 0)
+    return false;  // free-threaded: other object headers, frames change under other rules
   const uint64_t* thread = words + 3 + 3 + groups.interpreter_words;
   const uint64_t* frame = thread + 9;
   const uint64_t* code = frame + groups.frame_words;

@@ -2,13 +2,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "format/checksum.h"
 #include "probe/file_name.h"
-#include "probe/python_frames.h"
 #include "probe/native_stack.h"
+#include "probe/python_frames.h"
 #include "probe/sys.h"
 
 namespace gpumemprof::probe {
@@ -29,8 +29,8 @@ struct Recorder {
 };
 Recorder* g_recorder;
 
-/// The page that a fork empties. Without MADV_WIPEONFORK (kernel < 4.14) a child would go on in the parent's
-/// file, so then we do not record at all.
+/// The page that a fork empties. Without MADV_WIPEONFORK (kernel < 4.14) a child would go on in the
+/// parent's file, so then we do not record at all.
 volatile uint32_t* make_state_page() {
   void* page = map_private(kPage);
   if (!page) return nullptr;
@@ -93,7 +93,8 @@ long open_file() {
   return sys(SYS_openat, AT_FDCWD, sys_ptr(g_recorder->path), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 }
 
-/// A place of `size` bytes, rounded to pages, for the caller alone. 0 where --max-disk does not allow it.
+/// A place of `size` bytes, rounded to pages, for the caller alone. 0 where --max-disk does not
+/// allow it.
 uint64_t claim_place(size_t size) {
   FileState* shared = file_state();
   size = round_to_page(size);
@@ -108,7 +109,8 @@ bool create_file() {
   alignas(8) static uint8_t page[kPage];  // only the opening thread is here
   memset(page, 0, sizeof(page));
   auto* header = reinterpret_cast<FileHeader*>(page);
-  long fd = create_recording_file(g_config.folder, header, g_recorder->path, sizeof(g_recorder->path));
+  long fd =
+      create_recording_file(g_config.folder, header, g_recorder->path, sizeof(g_recorder->path));
   if (fd < 0) return false;
   header->stack_mode = g_config.stacks;
   header->free_stacks = g_config.free_stacks;
@@ -170,7 +172,8 @@ bool begin_recording() {
     __atomic_store_n(g_state, next, __ATOMIC_RELEASE);
     return next == kRecording;
   }
-  // Another thread opens the file, which takes under a millisecond; wait at most about a second for it.
+  // Another thread opens the file, which takes under a millisecond; wait at most about a second for
+  // it.
   for (int i = 0; i < 1000 && __atomic_load_n(g_state, __ATOMIC_ACQUIRE) == kOpening; ++i) {
     int64_t wait[2] = {0, 1000000};
     sys(SYS_nanosleep, sys_ptr(wait));
@@ -290,12 +293,11 @@ static void begin_stream(Stage* stage, uint32_t tid) {
   if (stage->mirrored) mirror(stage, control, sizeof(*control));
 }
 
-static bool is_alive(uint32_t tid) {
-  return sys(SYS_tgkill, g_recorder->pid, tid, 0) != -ESRCH;
-}
+static bool is_alive(uint32_t tid) { return sys(SYS_tgkill, g_recorder->pid, tid, 0) != -ESRCH; }
 
-/// A stage whose owner died, with its halves written out. Its owner cannot come back: a tid that answers ESRCH
-/// has left the process. A tid of a dead owner that a new thread carries looks alive and is left alone.
+/// A stage whose owner died, with its halves written out. Its owner cannot come back: a tid that
+/// answers ESRCH has left the process. A tid of a dead owner that a new thread carries looks alive
+/// and is left alone.
 static Stage* adopt_stage(uint32_t tid) {
   uint32_t count = __atomic_load_n(&g_recorder->stage_count, __ATOMIC_ACQUIRE);
   for (uint32_t i = 0; i < count && i < 4096; ++i) {

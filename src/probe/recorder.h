@@ -1,10 +1,12 @@
-// The process's side of a recording: its file, the places in it, the buffers and who owns them, the losses.
+// The process's side of a recording: its file, the places in it, the buffers and who owns them, the
+// losses.
 //
 // Life of a process:   kUnset --first event--> kOpening --> kRecording <--> kPaused
 //                         ^                        \--> kOff (no folder, no disk: for good)
 //                         └── a forked child finds itself here: the word lives in a page that the
 //                             kernel empties at fork (MADV_WIPEONFORK), however the fork was made
-//   any --strict seccomp--> kFrozen: not even the clock may be read (it faults there); events are counted as lost
+//   any --strict seccomp--> kFrozen: not even the clock may be read (it faults there); events are
+//   counted as lost
 //
 // Between two calls nothing of ours is open: a program may close every descriptor it finds.
 #pragma once
@@ -16,7 +18,14 @@
 
 namespace gpumemprof::probe {
 
-enum State : uint32_t { kUnset = 0, kRecording = 1, kOff = 2, kPaused = 3, kOpening = 4, kFrozen = 5 };
+enum State : uint32_t {
+  kUnset = 0,
+  kRecording = 1,
+  kOff = 2,
+  kPaused = 3,
+  kOpening = 4,
+  kFrozen = 5
+};
 
 struct Caches;  // stream.h
 
@@ -34,11 +43,12 @@ extern Config g_config;
 extern volatile uint32_t* g_state;
 inline uint32_t state() { return __atomic_load_n(g_state, __ATOMIC_RELAXED); }
 
-/// One thread's buffer, mapped from the file. `owner` is the tid that writes it, 0 when nobody does.
+/// One thread's buffer, mapped from the file. `owner` is the tid that writes it, 0 when nobody
+/// does.
 struct Stage {
-  uint8_t* base;     // kStageBytes; the file's pages, or private memory where `mirrored`
-  uint64_t offset;   // in the file
-  bool mirrored;     // mmap was refused: every change is also written with pwrite
+  uint8_t* base;    // kStageBytes; the file's pages, or private memory where `mirrored`
+  uint64_t offset;  // in the file
+  bool mirrored;    // mmap was refused: every change is also written with pwrite
   uint32_t owner;
   Caches* caches;  // private tables of the stream that has it; null until first used
 
@@ -51,18 +61,21 @@ struct Stage {
   uint8_t* definitions() const { return base + format::kStageDefinitionsOffset; }
 };
 
-/// Makes this process record: opens the file, maps its first page. Called on the first event and in a
-/// forked child. True where the process records now. Any thread; one does the work, others wait briefly.
+/// Makes this process record: opens the file, maps its first page. Called on the first event and in
+/// a forked child. True where the process records now. Any thread; one does the work, others wait
+/// briefly.
 bool begin_recording();
 
-/// A stage for the calling thread: one whose owner died (tgkill says so), else a new one. Null where the file
-/// system or the address space refuses; `why` tells. Its halves are empty and its stream number is new.
+/// A stage for the calling thread: one whose owner died (tgkill says so), else a new one. Null
+/// where the file system or the address space refuses; `why` tells. Its halves are empty and its
+/// stream number is new.
 Stage* claim_stage(uint32_t tid, format::LossKind* why);
 
 /// Writes a chunk of the file: header, then `payload`. 0 or a LossKind + 1.
 uint32_t write_chunk(format::ChunkHeader header, const void* payload);
 
-/// Writes out what a stage's half holds and empties it. False where the file refused: the half stays as it is.
+/// Writes out what a stage's half holds and empties it. False where the file refused: the half
+/// stays as it is.
 bool flush_events(Stage* stage, format::LossKind* why);
 bool flush_definitions(Stage* stage, format::LossKind* why);
 

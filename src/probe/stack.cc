@@ -1,4 +1,5 @@
-// From the thread's frames to a stack id: a hash and a look into the cache; on a miss the definitions.
+// From the thread's frames to a stack id: a hash and a look into the cache; on a miss the
+// definitions.
 #include <string.h>
 
 #include "probe/code_identity.h"
@@ -98,7 +99,8 @@ CachedCode* code_names(Stream* s, const char* code, uint32_t generation) {
   if (hit) return slot;
   char text[kMaxString];
   const PythonLayout& layout = g_python.layout;
-  size_t n = python_string(layout, load<const void*>(code, layout.code_filename), text, sizeof(text));
+  size_t n =
+      python_string(layout, load<const void*>(code, layout.code_filename), text, sizeof(text));
   uint32_t file = define_string(s, text, n);
   n = python_string(layout, load<const void*>(code, layout.code_qualname), text, sizeof(text));
   uint32_t function = define_string(s, text, n);
@@ -109,7 +111,8 @@ CachedCode* code_names(Stream* s, const char* code, uint32_t generation) {
 
 uint32_t python_frame(Stream* s, const char* frame) {
   const PythonLayout& layout = g_python.layout;
-  auto code = reinterpret_cast<const char*>(load<uintptr_t>(frame, layout.frame_code) & ~uintptr_t{3});
+  auto code =
+      reinterpret_cast<const char*>(load<uintptr_t>(frame, layout.frame_code) & ~uintptr_t{3});
   if (!code) return kUnknownFrame;
   auto* instruction = load<const char*>(frame, layout.frame_instruction);
   uint32_t generation = know_code(code);
@@ -121,7 +124,8 @@ uint32_t python_frame(Stream* s, const char* frame) {
       [](auto& e) { return e.instruction == 0; }, &hit);
   if (hit) return slot->id;
   CachedCode* names = code_names(s, code, generation);
-  uint32_t id = define_frame(s, names->file, names->function, python_line(layout, code, instruction));
+  uint32_t id =
+      define_frame(s, names->file, names->function, python_line(layout, code, instruction));
   if (id != kUnknownFrame) *slot = {key, generation, id};
   return id;
 }
@@ -187,13 +191,17 @@ uint32_t native_frame(Stream* s, void* return_address) {
 uint32_t write_stack(Stream* s, const uint32_t* root_first, uint32_t depth) {
   Caches* c = s->caches;
   uint32_t keep = 0;
-  while (keep < depth && keep < c->last_stack_depth && root_first[keep] == c->last_stack[keep]) ++keep;
+  while (keep < depth && keep < c->last_stack_depth && root_first[keep] == c->last_stack[keep])
+    ++keep;
   struct {
     uint32_t id, base;
     uint16_t keep, count;
     uint32_t frames[kMaxFrames + 1];
-  } body{c->next_stack, c->last_stack_id, static_cast<uint16_t>(keep),
-         static_cast<uint16_t>(depth - keep), {}};
+  } body{c->next_stack,
+         c->last_stack_id,
+         static_cast<uint16_t>(keep),
+         static_cast<uint16_t>(depth - keep),
+         {}};
   if (body.id > kMaxStackId) return 0;
   memcpy(body.frames, root_first + keep, (depth - keep) * 4);
   if (!define(s, kDefStack, &body, 12 + (depth - keep) * 4)) return 0;

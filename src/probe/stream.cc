@@ -17,8 +17,8 @@ using namespace format;
 /// What the thread knows of itself. Zero at its birth; plain data, so it outlives every destructor.
 struct ThreadLocal {
   Stream stream;
-  uint32_t busy;      // inside record(): a signal handler that allocates must not enter again
-  uint32_t backoff;   // events to drop before asking for a stage again
+  uint32_t busy;     // inside record(): a signal handler that allocates must not enter again
+  uint32_t backoff;  // events to drop before asking for a stage again
 };
 thread_local ThreadLocal t_thread __attribute__((tls_model("initial-exec")));
 
@@ -53,14 +53,15 @@ bool begin_stream(ThreadLocal* self) {
   }
   caches->next_string = caches->next_frame = caches->next_stack = 1;
   StageControl* control = stage->control();
-  self->stream = Stream{stage, caches,
-                        salt(control->stream, static_cast<uint32_t>(control->events_published >> 32)),
-                        0, 0, 0};
+  self->stream = Stream{
+      stage, caches, salt(control->stream, static_cast<uint32_t>(control->events_published >> 32)),
+      0,     0,      0};
   define_thread(&self->stream, tid);
   return true;
 }
 
-/// Makes room in the events half. False where the file refuses: what is there stays, new events are counted.
+/// Makes room in the events half. False where the file refuses: what is there stays, new events are
+/// counted.
 bool make_room(Stream* s) {
   if (s->refused && s->refused % kRetryEvents != 0) {
     s->refused += 1;
@@ -156,7 +157,8 @@ void record(RawAction action, uint64_t address, uint64_t size, uint32_t device_c
   self->busy = 0;
 }
 
-/// The class of a device in this stream; defined on first sight. kDeviceClasses where there are too many.
+/// The class of a device in this stream; defined on first sight. kDeviceClasses where there are too
+/// many.
 static uint32_t class_of(Stream* s, Device device) {
   Caches* caches = s->caches;
   uint16_t key = static_cast<uint16_t>(static_cast<uint8_t>(device.type) << 8 |

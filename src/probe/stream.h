@@ -1,12 +1,14 @@
 // One thread's turn at recording: its stage, and what it has told the file so far.
 //
-//   hook ── record() ──> stack id (cache hit: a hash and a probe)  ──> 24 bytes into the stage, publish
-//                          └─ miss: define_stack(): strings, frames, the stack, into the definitions half
+//   hook ── record() ──> stack id (cache hit: a hash and a probe)  ──> 24 bytes into the stage,
+//   publish
+//                          └─ miss: define_stack(): strings, frames, the stack, into the
+//                          definitions half
 //
-// No lock, no allocation, no system call on that path; every 2,730th event the half is written out (pwrite,
-// about 15 us). All tables are caches of fixed size: what falls out is defined again under another id,
-// so nothing grows and nothing can fail. A thread costs 96 KiB of the file and 360 KiB of
-// private memory, touched as it is needed; both are taken over by a later thread.
+// No lock, no allocation, no system call on that path; every 2,730th event the half is written out
+// (pwrite, about 15 us). All tables are caches of fixed size: what falls out is defined again under
+// another id, so nothing grows and nothing can fail. A thread costs 96 KiB of the file and 360 KiB
+// of private memory, touched as it is needed; both are taken over by a later thread.
 #pragma once
 
 #include <stddef.h>
@@ -48,7 +50,8 @@ struct Caches {
   CachedString strings[kStringSlots];
   uintptr_t modules[kModuleSlots][2];
   uint32_t module_count;
-  uint32_t last_stack[format::kMaxFrames + 1];  // frame ids from the root, of the stack defined last
+  uint32_t
+      last_stack[format::kMaxFrames + 1];  // frame ids from the root, of the stack defined last
   uint32_t last_stack_depth, last_stack_id;
   uint32_t next_string, next_frame, next_stack;
   uint16_t devices[format::kDeviceClasses];  // type << 8 | index, by class; from class 2 on
@@ -58,10 +61,10 @@ struct Caches {
 struct Stream {
   Stage* stage;
   Caches* caches;
-  uint8_t salt;             // of the current turn of the events half
-  uint32_t count;           // records in the events half
-  uint32_t refused;         // events since the file refused; tried again now and then
-  uint32_t refusal;         // the LossKind of that
+  uint8_t salt;      // of the current turn of the events half
+  uint32_t count;    // records in the events half
+  uint32_t refused;  // events since the file refused; tried again now and then
+  uint32_t refusal;  // the LossKind of that
 };
 
 /// The thread's stream, made on its first event. Null where it cannot be had.
@@ -72,8 +75,8 @@ struct Device {  // the ABI twin of c10::Device: two bytes in one register
   int8_t index;
 };
 
-/// Records one event of the calling thread. `totals` is null or {allocated, reserved}. Never fails; what cannot be
-/// recorded is counted.
+/// Records one event of the calling thread. `totals` is null or {allocated, reserved}. Never fails;
+/// what cannot be recorded is counted.
 void record(format::RawAction action, uint64_t address, uint64_t size, uint32_t device_class,
             const uint64_t* totals = nullptr);
 
@@ -81,10 +84,12 @@ void record(format::RawAction action, uint64_t address, uint64_t size, uint32_t 
 void record_device(format::RawAction action, uint64_t address, uint64_t size, Device device,
                    uint64_t allocated, uint64_t reserved);
 
-/// The id of the calling thread's stack now; 0 where there is none. `skip` native frames of ours are left out.
+/// The id of the calling thread's stack now; 0 where there is none. `skip` native frames of ours
+/// are left out.
 uint32_t current_stack(Stream* stream);
 
-/// Appends a definition: type, then `length` bytes. False where the file refused and the half is full.
+/// Appends a definition: type, then `length` bytes. False where the file refused and the half is
+/// full.
 bool define(Stream* stream, format::DefinitionType type, const void* body, size_t length);
 
 }  // namespace gpumemprof::probe

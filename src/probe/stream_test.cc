@@ -102,7 +102,8 @@ TEST(Stream, BuffersOfDeadThreadsAreHandedOnWithWhatTheyHold) {
   Read read = read_back(folder);
   EXPECT_EQ(read.size_of.size(), kThreads * 10);
   EXPECT_EQ(read.threads.size(), kThreads);
-  // A page for each of the two halves that a thread leaves behind, and a few stages: not 300 of them.
+  // A page for each of the two halves that a thread leaves behind, and a few stages: not 300 of
+  // them.
   EXPECT_LT(bytes, kThreads * 2 * format::kPage + 8 * format::kStageBytes);
   fs::remove_all(folder);
 }

@@ -22,7 +22,10 @@ std::string peak_sentence(const Analysis& analysis, const Tables& tables,
   if (analysis.source.can.times) text += ", " + moment_text(analysis, device.figures.peak_time_ns);
   text += fmt::format(" (event {} of {})", format_count(device.figures.peak_event + 1),
                       format_count(analysis.events));
-  return text + ", " + process_label(process_at(tables, memory.process));
+  text += ", " + process_label(process_at(tables, memory.process));
+  // A lost allocation makes the peak too low, a lost free too high.
+  if (analysis.loss.events != 0) text += "; NOT EXACT, as events were lost";
+  return text;
 }
 
 std::string reason_text(const LossReason& reason) {

@@ -91,24 +91,25 @@ void add_peaks(Json* out, Json* unknown, const DeviceAnalysis& device, const Dev
   (*out)["peak"] = {
       {"basis", requested ? "requested" : "allocated"},
       {"requested_bytes", requested ? bytes : Json(nullptr)},
-      {"allocated_bytes", requested ? Json(nullptr) : bytes},
+      {"allocated_bytes", bytes},
+      {"exact", analysis.loss.events == 0 && figures.repeated_allocs == 0},
       {"blocks", figures.peak_count},
       {"event_index", event},
       {"time_us", when},
       {"time_ns", reached ? Json(figures.peak_time_ns) : Json(nullptr)},
       {"seconds_after_start",
        reached ? Json(static_cast<double>(figures.peak_time_ns - start) * 1e-9) : Json(nullptr)}};
-  (*out)["peak_allocated"] = {{"allocated_bytes", requested ? Json(nullptr) : bytes},
-                              {"event_index", requested ? Json(nullptr) : event},
-                              {"time_us", requested ? Json(nullptr) : when}};
+  (*out)["peak_allocated"] = {
+      {"allocated_bytes", bytes}, {"event_index", event}, {"time_us", when}};
   const bool totals = figures.has_totals != 0;
   (*out)["peak_reserved"] = {
       {"reserved_bytes", totals ? Json(figures.peak_reserved_bytes) : Json(nullptr)},
       {"event_index", totals ? Json(figures.peak_reserved_event) : Json(nullptr)},
       {"time_us", totals ? time_us(tables, memory, figures.peak_reserved_time_ns) : Json(nullptr)}};
-  (*unknown)[requested ? "allocated_bytes" : "requested_bytes"] =
-      requested ? "this framework reports what was asked for, not what its allocator handed out"
-                : "this framework reports rounded sizes, not what was asked for";
+  // The CPU allocator hands out what is asked for (c10/core/CPUAllocator.cpp reports nbytes), so there both are known.
+  if (!requested) {
+    (*unknown)["requested_bytes"] = "this framework reports rounded sizes, not what was asked for";
+  }
   if (!totals) {
     const char* why = "the framework gave no running totals for this device";
     (*unknown)["reserved_bytes"] = (*unknown)["end.framework_allocated_bytes"] = why;
@@ -122,7 +123,7 @@ Json end_json(const DeviceFigures& figures, bool requested, Json* unknown) {
       "blocks that wait for a stream are not told apart in a recording";
   (*unknown)["end.segments"] = "segments are not recorded";
   return {{"requested_bytes", requested ? bytes : Json(nullptr)},
-          {"allocated_bytes", requested ? Json(nullptr) : bytes},
+          {"allocated_bytes", bytes},
           {"active_bytes", nullptr},
           {"reserved_bytes",
            figures.has_totals ? Json(figures.framework_reserved_bytes) : Json(nullptr)},

@@ -28,7 +28,9 @@ TEST(JsonReport, HoldsTheFiguresOfTheContract) {
   EXPECT_EQ(cpu["events"]["free_completed"], 2);
   EXPECT_EQ(cpu["peak"]["basis"], "requested");
   EXPECT_EQ(cpu["peak"]["requested_bytes"], 1000);
-  EXPECT_TRUE(cpu["peak"]["allocated_bytes"].is_null());
+  EXPECT_EQ(cpu["peak"]["allocated_bytes"], 1000) << "on the CPU nothing is rounded";
+  EXPECT_EQ(cpu["peak"]["exact"], true);
+  EXPECT_EQ(cpu["peak_allocated"]["allocated_bytes"], 1000);
   EXPECT_EQ(cpu["peak"]["event_index"], 2);
   EXPECT_EQ(cpu["peak"]["time_us"], 3'000'007) << "3 s on the monotonic clock, 7 us of offset";
   EXPECT_EQ(cpu["peak"]["seconds_after_start"], 2.5);

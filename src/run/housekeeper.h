@@ -16,8 +16,9 @@ namespace gpumemprof {
 /// a process without privileges cannot raise its own again. `sealer` and `watcher` belong to the
 /// thread until stop() has returned.
 ///
-/// `keep_up` where a limit on the disk depends on the sealing (--max-disk): a thread that only takes idle time gets
-/// none from a training run that uses every core, and then the limit is reached with everything still raw.
+/// `keep_up` where a limit on the disk depends on the sealing (--max-disk): a thread that only
+/// takes idle time gets none from a training run that uses every core, and then the limit is
+/// reached with everything still raw.
 class Housekeeper {
  public:
   Housekeeper(FolderSealer* sealer, DescendantWatcher* watcher, bool keep_up);

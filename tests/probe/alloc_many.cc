@@ -1,4 +1,5 @@
-// Allocates blocks of 1000, 1001, … bytes through c10::alloc_cpu and keeps them. Arguments: how many.
+// Allocates blocks of 1000, 1001, … bytes through c10::alloc_cpu and keeps them. Arguments: how
+// many.
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>

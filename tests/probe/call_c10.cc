@@ -26,14 +26,19 @@ static void* at(T address) {
 int main() {
   using c10::Device;
   const Device cuda0{1, 0}, cuda1{1, 1}, npu{20, 0}, cpu{0, -1};
-  c10::reportMemoryUsageToProfiler(at(0x7f0000000000), int64_t{512}, size_t{512}, size_t{2097152}, cuda0);
-  c10::reportMemoryUsageToProfiler(at(0x7f0000100000), int64_t{1024}, int64_t{1024}, int64_t{2097152}, cuda1);
+  c10::reportMemoryUsageToProfiler(at(0x7f0000000000), int64_t{512}, size_t{512}, size_t{2097152},
+                                   cuda0);
+  c10::reportMemoryUsageToProfiler(at(0x7f0000100000), int64_t{1024}, int64_t{1024},
+                                   int64_t{2097152}, cuda1);
   c10::reportMemoryUsageToProfiler(at(0x7f0000200000), int64_t{1536}, npu);
-  // 200 GiB in one block, 300 GiB and a bit reserved: more than the short record's size field holds.
+  // 200 GiB in one block, 300 GiB and a bit reserved: more than the short record's size field
+  // holds.
   c10::reportMemoryUsageToProfiler(at(0x7e0000000000), int64_t{214748364800}, size_t{214748365312},
                                    size_t{322122547712}, cuda0);
-  c10::reportMemoryUsageToProfiler(at(0x7e0000000000), int64_t{-214748364800}, size_t{512}, size_t{322122547712}, cuda0);
-  c10::reportMemoryUsageToProfiler(at(0x7d0000000000), int64_t{777}, size_t{0}, size_t{0}, cpu);  // shared memory
+  c10::reportMemoryUsageToProfiler(at(0x7e0000000000), int64_t{-214748364800}, size_t{512},
+                                   size_t{322122547712}, cuda0);
+  c10::reportMemoryUsageToProfiler(at(0x7d0000000000), int64_t{777}, size_t{0}, size_t{0},
+                                   cpu);  // shared memory
   c10::reportMemoryUsageToProfiler(at(0x7d0000000000), int64_t{-777}, size_t{0}, size_t{0}, cpu);
   c10::reportOutOfMemoryToProfiler(int64_t{5000000000}, size_t{1}, size_t{2}, cuda0);
   c10::reportOutOfMemoryToProfiler(int64_t{5000000001}, int64_t{1}, int64_t{2}, cuda1);

@@ -1,8 +1,9 @@
-// Stands in for libc10: the functions that the probe interposes, in every signature that PyTorch has had. Each counts its
-// calls, so that a test sees that the probe passes every call on, once, unchanged.
+// Stands in for libc10: the functions that the probe interposes, in every signature that PyTorch
+// has had. Each counts its calls, so that a test sees that the probe passes every call on, once,
+// unchanged.
 #include <cstdint>
-#include <cstdlib>
 #include <cstdio>
+#include <cstdlib>
 
 namespace c10 {
 struct Device {
@@ -18,11 +19,13 @@ static void see(int which, long a, long b, long c, Device d) {
   g_seen[which].sum += a + 3 * b + 7 * c + 1000003 * d.type + 10000019 * d.index;
 }
 
-__attribute__((noinline)) void reportMemoryUsageToProfiler(void* p, int64_t n, size_t a, size_t r, Device d) {
+__attribute__((noinline)) void reportMemoryUsageToProfiler(void* p, int64_t n, size_t a, size_t r,
+                                                           Device d) {
   see(0, n, a, r, d);
   (void)p;
 }
-__attribute__((noinline)) void reportMemoryUsageToProfiler(void* p, int64_t n, int64_t a, int64_t r, Device d) {
+__attribute__((noinline)) void reportMemoryUsageToProfiler(void* p, int64_t n, int64_t a, int64_t r,
+                                                           Device d) {
   see(1, n, a, r, d);
   (void)p;
 }
@@ -30,9 +33,17 @@ __attribute__((noinline)) void reportMemoryUsageToProfiler(void* p, int64_t n, D
   see(2, n, 0, 0, d);
   (void)p;
 }
-__attribute__((noinline)) void reportOutOfMemoryToProfiler(int64_t n, size_t a, size_t r, Device d) { see(3, n, a, r, d); }
-__attribute__((noinline)) void reportOutOfMemoryToProfiler(int64_t n, int64_t a, int64_t r, Device d) { see(4, n, a, r, d); }
-__attribute__((noinline)) void reportOutOfMemoryToProfiler(size_t n, size_t a, size_t r, Device d) { see(5, n, a, r, d); }
+__attribute__((noinline)) void reportOutOfMemoryToProfiler(int64_t n, size_t a, size_t r,
+                                                           Device d) {
+  see(3, n, a, r, d);
+}
+__attribute__((noinline)) void reportOutOfMemoryToProfiler(int64_t n, int64_t a, int64_t r,
+                                                           Device d) {
+  see(4, n, a, r, d);
+}
+__attribute__((noinline)) void reportOutOfMemoryToProfiler(size_t n, size_t a, size_t r, Device d) {
+  see(5, n, a, r, d);
+}
 
 __attribute__((noinline)) void* alloc_cpu(size_t n) {
   void* p = nullptr;
@@ -43,7 +54,8 @@ __attribute__((noinline)) void free_cpu(void* p) {
   free(p);
 }
 
-// What the CPU allocator does while a profiler runs: allocate, and report what alloc_cpu has told already.
+// What the CPU allocator does while a profiler runs: allocate, and report what alloc_cpu has told
+// already.
 void* allocate_while_profiling(size_t n) {
   void* p = alloc_cpu(n);
   reportMemoryUsageToProfiler(p, static_cast<int64_t>(n), size_t{n}, size_t{0}, Device{0, -1});

@@ -3,6 +3,7 @@
 
 #include "probe/python_code.h"
 
-extern "C" unsigned line_of_unit(const unsigned char* table, unsigned long size, int first_line, long unit) {
+extern "C" unsigned line_of_unit(const unsigned char* table, unsigned long size, int first_line,
+                                 long unit) {
   return gpumemprof::probe::line_of_unit(table, size, first_line, unit);
 }

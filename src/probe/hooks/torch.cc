@@ -1,13 +1,16 @@
-// PyTorch: the functions of libc10 that every tensor's memory passes through, defined here under their mangled
-// names. A preloaded library comes first in symbol lookup and every caller goes through the PLT or GOT, so
-// they land here; we call the real one and write down what it did.
+// PyTorch: the functions of libc10 that every tensor's memory passes through, defined here under
+// their mangled names. A preloaded library comes first in symbol lookup and every caller goes
+// through the PLT or GOT, so they land here; we call the real one and write down what it did.
 //
 //   c10::alloc_cpu, free_cpu           every CPU tensor (all releases from 1.7 on export them)
-//   reportMemoryUsageToProfiler        device memory, shared memory; called whether anybody profiles or not.
-//                                      CUDA calls it with the device allocator's lock held: no GIL, no torch.
+//   reportMemoryUsageToProfiler        device memory, shared memory; called whether anybody
+//   profiles or not.
+//                                      CUDA calls it with the device allocator's lock held: no GIL,
+//                                      no torch.
 //   reportOutOfMemoryToProfiler        a refused allocation
 //
-// memoryProfilingEnabled is left alone: answering true would put events into the user's own profile.
+// memoryProfilingEnabled is left alone: answering true would put events into the user's own
+// profile.
 #include <stdint.h>
 
 #include "probe/dynamic.h"
@@ -21,8 +24,8 @@ namespace {
 
 using namespace format;
 
-// Fallbacks for a program whose c10 cannot be found: what c10 itself does (c10/core/impl/alloc_cpu.cpp: 64-byte
-// alignment).
+// Fallbacks for a program whose c10 cannot be found: what c10 itself does
+// (c10/core/impl/alloc_cpu.cpp: 64-byte alignment).
 extern "C" int posix_memalign(void**, size_t, size_t);
 extern "C" void free(void*);
 
@@ -48,8 +51,8 @@ struct Real {
 
 ObjectRange g_libc10;
 
-/// True for a report that the CPU allocator makes while somebody profiles: alloc_cpu has told us already. Shared memory
-/// reports from libtorch_cpu, outside libc10.
+/// True for a report that the CPU allocator makes while somebody profiles: alloc_cpu has told us
+/// already. Shared memory reports from libtorch_cpu, outside libc10.
 bool is_cpu_allocator(Device device, const void* caller, const void* real) {
   if (device.type != 0) return false;
   if (__atomic_load_n(&g_libc10.end, __ATOMIC_ACQUIRE) == 0 && real) {
@@ -69,7 +72,8 @@ void on_report(void* p, int64_t size, uint64_t allocated, uint64_t reserved, Dev
   if (device.type == 0) {
     record(is_alloc ? kRawAlloc : kRawFreeCompleted, address, bytes, kClassShared);
   } else {
-    record_device(is_alloc ? kRawAlloc : kRawFreeRequested, address, bytes, device, allocated, reserved);
+    record_device(is_alloc ? kRawAlloc : kRawFreeRequested, address, bytes, device, allocated,
+                  reserved);
   }
 }
 
@@ -102,20 +106,23 @@ void* gpumemprof_hook_alloc_cpu(size_t size) {
 #define FREE_CPU "_ZN3c108free_cpuEPv"
 HOOK void gpumemprof_hook_free_cpu(void* p) __asm__(FREE_CPU);
 void gpumemprof_hook_free_cpu(void* p) {
-  // Before the real free: afterwards another thread may be given the address, and its allocation would come first.
+  // Before the real free: afterwards another thread may be given the address, and its allocation
+  // would come first.
   if (p && !g_config.no_cpu && state() != kOff) {
     record(kRawFreeCompleted, reinterpret_cast<uintptr_t>(p), 0, kClassCpu);
   }
   g_free_cpu.get(FREE_CPU, reinterpret_cast<void*>(&gpumemprof_hook_free_cpu), plain_free)(p);
 }
 
-// The report functions in all signatures that PyTorch has had. Arguments travel in the same registers whether they are
-// signed or not, so one body serves them; each calls the real function of its own name where there is one.
+// The report functions in all signatures that PyTorch has had. Arguments travel in the same
+// registers whether they are signed or not, so one body serves them; each calls the real function
+// of its own name where there is one.
 #define REPORT_HOOK(id, mangled, T)                                                               \
   static Real<void (*)(void*, int64_t, T, T, Device)> g_report_##id;                              \
   static void no_report_##id(void*, int64_t, T, T, Device) {}                                     \
   HOOK void gpumemprof_hook_report_##id(void*, int64_t, T, T, Device) __asm__(mangled);           \
-  void gpumemprof_hook_report_##id(void* p, int64_t size, T allocated, T reserved, Device device) { \
+  void gpumemprof_hook_report_##id(void* p, int64_t size, T allocated, T reserved,                \
+                                   Device device) {                                               \
     auto real = g_report_##id.get(mangled, reinterpret_cast<void*>(&gpumemprof_hook_report_##id), \
                                   no_report_##id);                                                \
     on_report(p, size, static_cast<uint64_t>(allocated), static_cast<uint64_t>(reserved), device, \
@@ -131,24 +138,26 @@ static Real<void (*)(void*, int64_t, Device)> g_report_3;
 static void no_report_3(void*, int64_t, Device) {}
 HOOK void gpumemprof_hook_report_3(void*, int64_t, Device) __asm__(REPORT_3);
 void gpumemprof_hook_report_3(void* p, int64_t size, Device device) {
-  auto real = g_report_3.get(REPORT_3, reinterpret_cast<void*>(&gpumemprof_hook_report_3), no_report_3);
+  auto real =
+      g_report_3.get(REPORT_3, reinterpret_cast<void*>(&gpumemprof_hook_report_3), no_report_3);
   on_report(p, size, 0, 0, device, __builtin_return_address(0), reinterpret_cast<void*>(real));
   real(p, size, device);
 }
 
-#define OOM_HOOK(id, mangled, S, T)                                                             \
-  static Real<void (*)(S, T, T, Device)> g_oom_##id;                                            \
-  static void no_oom_##id(S, T, T, Device) {}                                                   \
-  HOOK void gpumemprof_hook_oom_##id(S, T, T, Device) __asm__(mangled);                         \
-  void gpumemprof_hook_oom_##id(S size, T allocated, T reserved, Device device) {               \
-    on_oom(static_cast<int64_t>(size), static_cast<uint64_t>(allocated),                        \
-           static_cast<uint64_t>(reserved), device);                                            \
-    g_oom_##id.get(mangled, reinterpret_cast<void*>(&gpumemprof_hook_oom_##id),                 \
-                   no_oom_##id)(size, allocated, reserved, device);                             \
+#define OOM_HOOK(id, mangled, S, T)                                                           \
+  static Real<void (*)(S, T, T, Device)> g_oom_##id;                                          \
+  static void no_oom_##id(S, T, T, Device) {}                                                 \
+  HOOK void gpumemprof_hook_oom_##id(S, T, T, Device) __asm__(mangled);                       \
+  void gpumemprof_hook_oom_##id(S size, T allocated, T reserved, Device device) {             \
+    on_oom(static_cast<int64_t>(size), static_cast<uint64_t>(allocated),                      \
+           static_cast<uint64_t>(reserved), device);                                          \
+    g_oom_##id.get(mangled, reinterpret_cast<void*>(&gpumemprof_hook_oom_##id), no_oom_##id)( \
+        size, allocated, reserved, device);                                                   \
   }
 
 OOM_HOOK(lmm, "_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE", int64_t, uint64_t)  // 2.0 on
-OOM_HOOK(lll, "_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE", int64_t, int64_t)   // 1.12, 1.13
+OOM_HOOK(lll, "_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE", int64_t,
+         int64_t)  // 1.12, 1.13
 OOM_HOOK(mmm, "_ZN3c1027reportOutOfMemoryToProfilerEmmmNS_6DeviceE", uint64_t, uint64_t)
 
 }  // namespace gpumemprof::probe
