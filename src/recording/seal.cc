@@ -62,9 +62,24 @@ struct FolderSealer::Impl {
   Status work(OneFile* one, bool all);
   Status finish_one(OneFile* one);
   bool may_finish(const OneFile& one, bool by_hand) const;
+  uint64_t used_bytes() const;
+  uint64_t low_water() const;
+  bool is_short() const { return options.max_disk_bytes != 0 && used_bytes() > low_water(); }
   Status keep_below_limit();
   Status step(bool all);
 };
+
+uint64_t FolderSealer::Impl::used_bytes() const {
+  uint64_t used = 0;
+  for (const auto& [name, one] : files) used += disk_bytes(one.path);
+  return used;
+}
+
+/// What sealing tries to stay below: the rest is room for what the program writes until the next step, for the probe
+/// stops at the limit itself.
+uint64_t FolderSealer::Impl::low_water() const {
+  return options.max_disk_bytes - std::min<uint64_t>(options.max_disk_bytes / 2, 512u << 20);
+}
 
 Status FolderSealer::Impl::list() {
   DIR* dir = opendir(folder.c_str());
@@ -123,10 +138,10 @@ Status FolderSealer::Impl::work(OneFile* one, bool all) {
     FileSealOptions options{};
     if (this->options.max_disk_bytes != 0) {
       // Several checkpoints must fit below the limit, so that dropping up to one leaves most of it.
-      uint64_t raw = this->options.max_disk_bytes / 8 * 7;  // a sealed event takes about a seventh
-      options.checkpoint_bytes = std::clamp<uint64_t>(raw, 1u << 20, 64u << 20);
+      uint64_t raw = low_water() / 4;  // sealed it takes a quarter to an eighth of that
+      options.checkpoint_bytes = std::clamp<uint64_t>(raw, 1u << 18, 64u << 20);
       options.gather_bytes =
-          std::clamp<uint64_t>(this->options.max_disk_bytes / 8, 1u << 20, 16u << 20);
+          std::clamp<uint64_t>(this->options.max_disk_bytes / 16, 1u << 18, 16u << 20);
     }
     auto sealer = FileSealer::open(one->file.get(), options);
     if (!sealer) {
@@ -137,7 +152,8 @@ Status FolderSealer::Impl::work(OneFile* one, bool all) {
     one->sealer = std::move(*sealer);
   }
   if (one->sealer->finished() || may_finish(*one, all)) return finish_one(one);
-  Status done = one->sealer->advance(monotonic_ns() - kSettleNs, all);
+  // Where the probe has stopped at the limit its file does not grow any more, so growth is not waited for.
+  Status done = one->sealer->advance(monotonic_ns() - kSettleNs, all || is_short());
   totals.events += one->sealer->events_sealed() - one->counted_events;
   one->counted_events = one->sealer->events_sealed();
   return done;
@@ -161,12 +177,11 @@ Status FolderSealer::Impl::finish_one(OneFile* one) {
 
 Status FolderSealer::Impl::keep_below_limit() {
   if (options.max_disk_bytes == 0) return {};
-  uint64_t used = 0;
-  for (const auto& [name, one] : files) used += disk_bytes(one.path);
+  uint64_t used = used_bytes();
   for (auto& [name, one] : files) {
-    if (used <= options.max_disk_bytes) break;
+    if (used <= low_water()) break;
     if (!one.sealer || one.done || !one.file->lock(true)) continue;
-    auto freed = one.sealer->drop_oldest(used - options.max_disk_bytes);
+    auto freed = one.sealer->drop_oldest(used - low_water());
     one.file->unlock();
     if (!freed) return std::unexpected(freed.error());
     used -= std::min(used, *freed);
