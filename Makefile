@@ -44,7 +44,8 @@ test-all: all ## everything that needs no GPU: slow tests, sanitizers, fuzzing, 
 sanitizers: setup ## the unit tests under address+undefined and under thread
 	@for kind in address,undefined thread; do \
 	  dir=$(BUILD)-`echo $$kind | tr , -`; echo "sanitizers: $$kind"; \
-	  $(CONFIGURE) -B $$dir -DGPUMEMPROF_SANITIZE=$$kind -DGPUMEMPROF_BENCH=OFF >/dev/null && \
+	  $(CONFIGURE) -B $$dir -DGPUMEMPROF_SANITIZE=$$kind -DGPUMEMPROF_BENCH=OFF \
+	    -DCMAKE_BUILD_TYPE=Sanitizers -DCMAKE_CXX_FLAGS_SANITIZERS='-O1 -g1' >/dev/null && \
 	  ninja -C $$dir --quiet unit_tests && $(CTEST) --test-dir $$dir || exit 1; \
 	done
 

@@ -89,6 +89,11 @@ class PosixFile final : public File {
     return flock(fd_, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0 || errno != EWOULDBLOCK;
   }
   void unlock() override { flock(fd_, LOCK_UN); }
+  Status sync() override {
+    // Some file systems have no such thing; then nothing more can be done.
+    if (fdatasync(fd_) == 0 || errno == EINVAL || errno == ENOSYS) return {};
+    return refused("what was written cannot be synced");
+  }
 
  private:
   std::unexpected<Error> refused(const char* what) const {
@@ -134,6 +139,15 @@ Result<std::string> read_small_file(const std::string& path, size_t limit) {
   if (!got) return std::unexpected(got.error());
   text.resize(*got);
   return text;
+}
+
+void sync_folder_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == path.npos ? "." : path.substr(0, slash + 1);
+  int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return;
+  fsync(fd);
+  close(fd);
 }
 
 }  // namespace gpumemprof

@@ -29,6 +29,8 @@ class File {
   /// Adds to the 8 aligned bytes at `offset` of the first page, atomically with every process that
   /// maps the file. The value before.
   virtual Result<uint64_t> add_at(uint64_t offset, uint64_t amount) = 0;
+  /// Everything written so far is on the disk when it returns (fdatasync).
+  virtual Status sync() { return {}; }
   /// Without waiting. True where the lock is held now; it ends with the object or unlock().
   virtual bool lock(bool exclusive) = 0;
   virtual void unlock() = 0;
@@ -38,6 +40,9 @@ enum class FileMode { kRead, kReadWrite, kCreate };
 
 /// Never a FIFO, a device or a socket: those would block. kCreate makes a new file of mode 0600.
 Result<std::unique_ptr<File>> open_file(const std::string& path, FileMode mode);
+
+/// Makes a rename in `folder` last over a loss of power; failure is of no consequence but then.
+void sync_folder_of(const std::string& path);
 
 /// The whole of a small file; kBadInput where it is larger than `limit`.
 Result<std::string> read_small_file(const std::string& path, size_t limit);

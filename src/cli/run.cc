@@ -81,6 +81,14 @@ std::string one_line(std::string text) {
   return "gpumemprof: " + text + '\n';
 }
 
+/// The first word of our own command line.
+std::string typed_name() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::string name;
+  std::getline(file, name, '\0');
+  return name.empty() ? "gpumemprof" : name;
+}
+
 std::vector<std::string> as_text(const std::vector<NotRecorded>& processes) {
   std::vector<std::string> result;
   for (const NotRecorded& one : processes) {
@@ -103,6 +111,7 @@ void say_summary(const RunOutcome& outcome) {
     say(run_summary(*analysis, (*source)->tables(), (*source)->loss(),
                     {.folder = outcome.folder,
                      .not_recorded = as_text(outcome.not_recorded),
+                     .tool = typed_name(),
                      .working_folder = working_folder()}));
   }
 }

@@ -111,6 +111,7 @@ struct FileState {
   uint64_t sandboxed;
   uint64_t lost[kLossKinds];
   uint64_t first_lost_ns, last_lost_ns;
+  uint64_t pid_namespace;  // inode of /proc/self/ns/pid: what `pid` means; 0 unknown
   uint64_t unshared;  // 1: mmap was refused, so this page is the process's own copy; nobody else
                       // may claim places
 };

@@ -62,10 +62,17 @@ int match_range(dl_phdr_info* info, size_t, void* context) {
 
 void* find_real(const char* name, const void* ours, const char* hint) {
   if (!dlopen || !dlsym) return nullptr;
-  size_t bytes = sizeof(Names) + kNameBytes;
-  auto* names = static_cast<Names*>(map_private(bytes));
-  if (!names) return nullptr;
-  names->bytes = reinterpret_cast<char*>(names + 1);
+  // No mmap here: the program may have forbidden it. Pages of this that are not used cost nothing.
+  static struct {
+    Names names;
+    char bytes[kNameBytes];
+  } buffer;
+  static uint32_t in_use;
+  while (__atomic_exchange_n(&in_use, 1, __ATOMIC_ACQUIRE)) {  // a look-up each symbol, 1 ms
+  }
+  Names* names = &buffer.names;
+  names->bytes = buffer.bytes;
+  names->used = names->count = 0;
   dl_iterate_phdr(collect, names);
   void* found = nullptr;
   for (int pass = 0; pass < 2 && !found; ++pass) {
@@ -75,7 +82,7 @@ void* find_real(const char* name, const void* ours, const char* hint) {
       if ((strstr(base, hint) != nullptr) == (pass == 0)) found = look(path, name, ours);
     }
   }
-  sys(SYS_munmap, sys_ptr(names), static_cast<long>(bytes));
+  __atomic_store_n(&in_use, 0, __ATOMIC_RELEASE);
   return found;
 }
 

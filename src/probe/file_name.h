@@ -13,6 +13,9 @@ namespace gpumemprof::probe {
 long create_recording_file(const char* folder, format::FileHeader* header, char* path,
                            size_t path_size);
 
+/// The inode of this process's PID namespace, 0 where /proc does not tell.
+uint64_t pid_namespace();
+
 /// Puts the CRC in, after the last change.
 void seal_header(format::FileHeader* header);
 

@@ -1,6 +1,7 @@
 #include "probe/native_stack.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 #include "probe/dynamic.h"
 #include "probe/recorder.h"
@@ -10,6 +11,45 @@ namespace gpumemprof::probe {
 namespace {
 
 int (*g_unw_backtrace)(void**, int);
+
+// libunwind keeps a pipe, through which it tests whether memory can be read. A program that closes all
+// descriptors may then open its own under these numbers, and libunwind would write into them: so they are
+// looked at before every walk (two fstat), and native stacks end when they are not what they were.
+struct Descriptor {
+  int fd;
+  uint64_t inode;
+};
+Descriptor g_pipe[2];
+bool g_ended;
+constexpr int kMostDescriptors = 256;
+
+/// The inode behind a pipe's descriptor; 0 for anything else.
+uint64_t pipe_inode(int fd) {
+  struct stat st;
+  if (sys(SYS_fstat, fd, sys_ptr(&st)) < 0 || !S_ISFIFO(st.st_mode)) return 0;
+  return st.st_ino;
+}
+
+/// Walks once, and notes which pipe came to be meanwhile.
+void find_pipe() {
+  uint64_t before[kMostDescriptors];
+  for (int fd = 0; fd < kMostDescriptors; ++fd) before[fd] = pipe_inode(fd);
+  void* frames[4];
+  g_unw_backtrace(frames, 4);
+  int found = 0;
+  for (int fd = 0; fd < kMostDescriptors && found < 2; ++fd) {
+    uint64_t inode = pipe_inode(fd);
+    if (inode != 0 && inode != before[fd]) g_pipe[found++] = {fd, inode};
+  }
+}
+
+bool pipe_is_there() {
+  for (const Descriptor& end : g_pipe) {
+    if (end.inode != 0 && pipe_inode(end.fd) != end.inode) return false;
+  }
+  return true;
+}
+
 ObjectRange g_own;  // our own frames, which no stack shows
 
 struct ModuleQuery {
@@ -49,6 +89,7 @@ void prepare_native() {
       g_unw_backtrace = reinterpret_cast<int (*)(void**, int)>(dlsym(library, "unw_backtrace"));
     }
   }
+  if (g_unw_backtrace && g_pipe[0].inode == 0) find_pipe();
   g_own = object_of(reinterpret_cast<void*>(&prepare_native));
   __atomic_store_n(&shared->native_state,
                    g_unw_backtrace ? format::kNativeOk : format::kNativeNoLibunwind,
@@ -56,7 +97,12 @@ void prepare_native() {
 }
 
 int native_backtrace(void** out, int max) {
-  if (!g_unw_backtrace) return 0;
+  if (!g_unw_backtrace || g_sandboxed) return 0;
+  if (!pipe_is_there()) {
+    g_unw_backtrace = nullptr;
+    g_ended = true;
+    return 0;
+  }
   int count = g_unw_backtrace(out, max), own = 0;
   while (own < count && g_own.contains(out[own])) ++own;
   if (own > 0 && count > own)
@@ -64,10 +110,12 @@ int native_backtrace(void** out, int max) {
   return count - own;
 }
 
+bool native_has_ended() { return g_ended; }
+
 bool find_module(uintptr_t pc, Module* out) {
   ModuleQuery query{pc, out};
   if (!dl_iterate_phdr(match_module, &query)) return false;
-  if (!out->path[0]) {  // the program itself has no name there
+  if (!out->path[0] && !g_sandboxed) {  // the program itself has no name there
     long n = sys(SYS_readlinkat, -100 /* AT_FDCWD */, sys_ptr("/proc/self/exe"), sys_ptr(out->path),
                  sizeof(out->path) - 1);
     out->path[n > 0 ? n : 0] = 0;

@@ -17,6 +17,9 @@ void prepare_native();
 /// are off. About 10 ns a frame once libunwind's per-thread cache knows them.
 int native_backtrace(void** out, int max);
 
+/// True once the program has closed what libunwind needs.
+bool native_has_ended();
+
 struct Module {
   uintptr_t begin, end;  // its loaded segments
   uintptr_t bias;        // add to an address of the file

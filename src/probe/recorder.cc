@@ -16,7 +16,7 @@ namespace {
 
 using namespace format;
 
-uint32_t g_unset = kUnset;
+uint32_t g_unset[2] = {kUnset, 0};
 
 /// Everything about the current process; begun afresh in a forked child.
 struct Recorder {
@@ -71,9 +71,20 @@ long write_all(long fd, const void* data, size_t size, uint64_t offset) {
   return 0;
 }
 
+/// A filter that was there before us may punish what is unusual, so then we keep to calls that every program makes. (In a
+/// container there nearly always is one, which refuses with an error.)
+bool is_filtered() {
+  constexpr int kGetSeccomp = 21;
+  static int known = -1;  // a race writes the same value twice
+  if (known < 0) known = sys(SYS_prctl, kGetSeccomp) > 0;
+  return known;
+}
+
 /// Blocks for [offset, offset + size), so that a store into the mapping can never raise SIGBUS.
 long allocate(long fd, uint64_t offset, size_t size) {
-  long error = sys(SYS_fallocate, fd, 0, static_cast<long>(offset), static_cast<long>(size));
+  long error = is_filtered() ? -EPERM
+                             : sys(SYS_fallocate, fd, 0, static_cast<long>(offset),
+                                   static_cast<long>(size));
   if (error != -EOPNOTSUPP && error != -ENOSYS && error != -EPERM) return error;
   static const char zeros[kPage] = {};
   for (size_t done = 0; done < size; done += kPage) {
@@ -104,6 +115,14 @@ uint64_t claim_place(size_t size) {
   return __atomic_fetch_add(&shared->next_offset, size, __ATOMIC_RELAXED);
 }
 
+/// Gives a place back that the file system then refused, where nobody claimed one after it: a refusal must not use up
+/// --max-disk, nor leave blocks that nothing refers to.
+void unclaim_place(uint64_t offset, size_t size) {
+  uint64_t end = offset + round_to_page(size);
+  __atomic_compare_exchange_n(&file_state()->next_offset, &end, offset, false, __ATOMIC_RELAXED,
+                              __ATOMIC_RELAXED);
+}
+
 /// Creates the file and its first page; the path is in g_recorder then.
 bool create_file() {
   alignas(8) static uint8_t page[kPage];  // only the opening thread is here
@@ -117,6 +136,7 @@ bool create_file() {
   seal_header(header);
   auto* shared = reinterpret_cast<FileState*>(page + kStateOffset);
   shared->next_offset = kPage;
+  shared->pid_namespace = pid_namespace();
   bool ok = !exceeds_file_limit(kPage) && allocate(fd, 0, kPage) == 0 &&
             write_all(fd, page, kPage, 0) == 0;
   if (ok && !(g_recorder->page = map_shared(fd, 0, kPage))) {
@@ -148,18 +168,18 @@ bool open_recording_of_this_process() {
 
 }  // namespace
 
-volatile uint32_t* g_state = &g_unset;
+volatile uint32_t* g_state = g_unset;
 bool g_sandboxed;
 
 bool begin_recording() {
   if (g_sandboxed) return false;
-  if (g_state == &g_unset) {
+  if (g_state == g_unset) {
     volatile uint32_t* page = g_config.folder[0] ? make_state_page() : nullptr;
     if (!page) {
-      __atomic_store_n(&g_unset, kOff, __ATOMIC_RELAXED);
+      __atomic_store_n(&g_unset[0], kOff, __ATOMIC_RELAXED);
       return false;
     }
-    volatile uint32_t* expected = &g_unset;
+    volatile uint32_t* expected = g_unset;
     if (!__atomic_compare_exchange_n(&g_state, &expected, page, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_ACQUIRE)) {
       sys(SYS_munmap, sys_ptr(const_cast<uint32_t*>(page)), kPage);
@@ -169,6 +189,10 @@ bool begin_recording() {
   if (__atomic_compare_exchange_n(g_state, &expected, kOpening, false, __ATOMIC_ACQ_REL,
                                   __ATOMIC_ACQUIRE)) {
     uint32_t next = open_recording_of_this_process() ? kRecording : kOff;
+    // Never 0, which is what a new thread carries, and random, as a PID may come again in a grandchild.
+    if (next == kRecording) {
+      __atomic_store_n(g_state + 1, static_cast<uint32_t>(g_recorder->recording_id) | 1, __ATOMIC_RELAXED);
+    }
     __atomic_store_n(g_state, next, __ATOMIC_RELEASE);
     return next == kRecording;
   }
@@ -181,10 +205,15 @@ bool begin_recording() {
   return state() == kRecording;
 }
 
-void freeze() { __atomic_store_n(g_state, kFrozen, __ATOMIC_SEQ_CST); }
+void freeze() {
+  uint32_t now = state();
+  bool has_file = now == kRecording || now == kPaused;  // else there is nothing of ours to count in
+  __atomic_store_n(g_state, has_file ? kFrozen : kOff, __ATOMIC_SEQ_CST);
+}
 
 FileState* file_state() {
-  return g_recorder && g_recorder->page
+  // In a forked child that has not begun, g_recorder is still the parent's.
+  return g_recorder && g_recorder->page && state() != kUnset && state() != kOff
              ? reinterpret_cast<FileState*>(g_recorder->page + kStateOffset)
              : nullptr;
 }
@@ -218,14 +247,18 @@ void mirror(const Stage* stage, const void* from, size_t size) {
 uint32_t write_chunk(ChunkHeader header, const void* payload) {
   if (g_sandboxed) return kLostSandboxed + 1;
   uint64_t size = sizeof(header) + header.length;
-  uint64_t offset = claim_place(size);
-  if (offset == 0) return kLostMaxDisk + 1;
-  if (exceeds_file_limit(offset + size)) return kLostNoSpace + 1;
   long fd = open_file();
   if (fd < 0) return kind_of(fd) + 1;
+  uint64_t offset = claim_place(size);
+  if (offset == 0 || exceeds_file_limit(offset + size)) {
+    if (offset != 0) unclaim_place(offset, size);
+    sys(SYS_close, fd);
+    return (offset == 0 ? kLostMaxDisk : kLostNoSpace) + 1;
+  }
   // The payload first: a chunk without its header is "never written", not damage.
   long error = write_all(fd, payload, header.length, offset + sizeof(header));
   if (error == 0) error = write_all(fd, &header, sizeof(header), offset);
+  if (error < 0) unclaim_place(offset, size);
   mirror_state(fd);
   sys(SYS_close, fd);
   return error < 0 ? kind_of(error) + 1 : 0;
@@ -317,12 +350,13 @@ static Stage* adopt_stage(uint32_t tid) {
 }
 
 static bool map_stage(Stage* stage, LossKind* why) {
-  stage->offset = claim_place(kStageBytes);
-  if (stage->offset == 0) return *why = kLostMaxDisk, false;
-  if (exceeds_file_limit(stage->offset + kStageBytes)) return *why = kLostNoSpace, false;
   long fd = open_file();
   if (fd < 0) return *why = kind_of(fd), false;
-  long error = allocate(fd, stage->offset, kStageBytes);
+  stage->offset = claim_place(kStageBytes);
+  if (stage->offset == 0) return sys(SYS_close, fd), *why = kLostMaxDisk, false;
+  long error = exceeds_file_limit(stage->offset + kStageBytes)
+                   ? -EFBIG
+                   : allocate(fd, stage->offset, kStageBytes);
   if (error == 0) {
     stage->base = map_shared(fd, stage->offset, kStageBytes);
     if (!stage->base) {
@@ -331,8 +365,10 @@ static bool map_stage(Stage* stage, LossKind* why) {
     }
   }
   sys(SYS_close, fd);
+  if (stage->base) return true;
+  unclaim_place(stage->offset, kStageBytes);
   *why = error < 0 ? kind_of(error) : kLostNoBuffer;
-  return error == 0 && stage->base;
+  return false;
 }
 
 Stage* claim_stage(uint32_t tid, LossKind* why) {
@@ -340,9 +376,12 @@ Stage* claim_stage(uint32_t tid, LossKind* why) {
   Stage* stage = adopt_stage(tid);
   if (!stage) {
     Stage made{};
+    if (__atomic_load_n(&g_recorder->stage_count, __ATOMIC_RELAXED) >= 4096) {
+      return *why = kLostNoBuffer, nullptr;
+    }
     if (!map_stage(&made, why)) return nullptr;
     uint32_t index = __atomic_fetch_add(&g_recorder->stage_count, 1, __ATOMIC_ACQ_REL);
-    if (index >= 4096) {
+    if (index >= 4096) {  // several threads at once
       sys(SYS_munmap, sys_ptr(made.base), kStageBytes);
       return *why = kLostNoBuffer, nullptr;
     }
@@ -362,7 +401,7 @@ Stage* claim_stage(uint32_t tid, LossKind* why) {
 }
 
 uint64_t event_count() {
-  if (!g_recorder) return 0;
+  if (!file_state()) return 0;
   uint64_t total = 0;
   uint32_t count = __atomic_load_n(&g_recorder->stage_count, __ATOMIC_ACQUIRE);
   for (uint32_t i = 0; i < count && i < 4096; ++i) {

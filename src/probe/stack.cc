@@ -117,16 +117,19 @@ uint32_t python_frame(Stream* s, const char* frame) {
   auto* instruction = load<const char*>(frame, layout.frame_instruction);
   uint32_t generation = know_code(code);
   uint64_t key = reinterpret_cast<uintptr_t>(instruction);
+  uint64_t owner = reinterpret_cast<uintptr_t>(code);
   bool hit;
   CachedFrame* slot = find_slot(
       s->caches->frames, kFrameSlots - 1, mix(key),
-      [&](auto& e) { return e.instruction == key && e.generation == generation; },
+      [&](auto& e) {
+        return e.instruction == key && e.code == owner && e.generation == generation;
+      },
       [](auto& e) { return e.instruction == 0; }, &hit);
   if (hit) return slot->id;
   CachedCode* names = code_names(s, code, generation);
   uint32_t id =
       define_frame(s, names->file, names->function, python_line(layout, code, instruction));
-  if (id != kUnknownFrame) *slot = {key, generation, id};
+  if (id != kUnknownFrame) *slot = {key, owner, generation, id};
   return id;
 }
 
@@ -176,14 +179,14 @@ uint32_t native_frame(Stream* s, void* return_address) {
   bool hit;
   CachedFrame* slot = find_slot(
       s->caches->frames, kFrameSlots - 1, mix(pc),
-      [&](auto& e) { return e.instruction == pc && e.generation == ~0u; },
+      [&](auto& e) { return e.instruction == pc && e.code == 0; },
       [](auto& e) { return e.instruction == 0; }, &hit);
   if (hit) return slot->id;
   know_module(s, pc);
   uint32_t body[3] = {s->caches->next_frame};
   memcpy(body + 1, &pc, 8);
   if (!define(s, kDefNativeFrame, body, sizeof(body))) return kUnknownFrame;
-  *slot = {pc, ~0u, s->caches->next_frame};
+  *slot = {pc, 0, 0, s->caches->next_frame};
   return s->caches->next_frame++;
 }
 
@@ -234,7 +237,10 @@ uint32_t current_stack(Stream* s) {
   void* native[kMaxNative];
   int native_count = 0;
   if (g_config.stacks & kStacksNative) native_count = native_backtrace(native, kMaxNative);
-  if (!top && native_count <= 0) return 0;
+  if (!top && native_count <= 0) {
+    if (native_has_ended()) count_loss(kLostStack);
+    return 0;
+  }
   uint64_t hash = top ? hash_frames(top, code_epoch()) : 0;
   for (int i = 0; i < native_count; ++i) {
     hash = (hash ^ reinterpret_cast<uintptr_t>(native[i])) * 0xd6e8feb86659fd93u;

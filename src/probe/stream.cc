@@ -17,6 +17,7 @@ using namespace format;
 /// What the thread knows of itself. Zero at its birth; plain data, so it outlives every destructor.
 struct ThreadLocal {
   Stream stream;
+  uint32_t incarnation;  // of the recording that `stream` belongs to; 0: none
   uint32_t busy;     // inside record(): a signal handler that allocates must not enter again
   uint32_t backoff;  // events to drop before asking for a stage again
 };
@@ -32,30 +33,33 @@ void define_thread(Stream* stream, uint32_t tid) {
   define(stream, kDefThread, body, 4 + strnlen(body + 4, 15));
 }
 
+/// The private tables for a stage: those of the thread before, emptied, or new ones.
+Caches* prepare_caches(Stage* stage, Caches* fresh) {
+  if (!stage->caches) return stage->caches = fresh;
+  sys(SYS_munmap, sys_ptr(fresh), sizeof(Caches));
+  sys(SYS_madvise, sys_ptr(stage->caches), sizeof(Caches), MADV_DONTNEED);  // all zero again
+  return stage->caches;
+}
+
 bool begin_stream(ThreadLocal* self) {
-  uint32_t tid = static_cast<uint32_t>(sys(SYS_gettid));
-  LossKind why = kLostNoBuffer;
-  Stage* stage = claim_stage(tid, &why);
-  Caches* caches = stage ? stage->caches : nullptr;
-  if (stage && !caches) {
-    caches = stage->caches = static_cast<Caches*>(map_private(sizeof(Caches)));
-    if (!caches) {
-      __atomic_store_n(&stage->owner, 0, __ATOMIC_RELEASE);
-      stage = nullptr;
-    }
-  } else if (stage) {
-    sys(SYS_madvise, sys_ptr(caches), sizeof(Caches), MADV_DONTNEED);  // all zero again
-  }
+  LossKind why = g_sandboxed ? kLostSandboxed : kLostNoBuffer;
+  // The tables come first: a stage in the file that could then not be used would stay there.
+  auto* fresh = g_sandboxed ? nullptr : static_cast<Caches*>(map_private(sizeof(Caches)));
+  uint32_t tid = fresh ? static_cast<uint32_t>(sys(SYS_gettid)) : 0;
+  Stage* stage = fresh ? claim_stage(tid, &why) : nullptr;
   if (!stage) {
+    if (fresh) sys(SYS_munmap, sys_ptr(fresh), sizeof(Caches));
     self->backoff = kRetryEvents;
     count_loss(why);
     return false;
   }
+  Caches* caches = prepare_caches(stage, fresh);
   caches->next_string = caches->next_frame = caches->next_stack = 1;
   StageControl* control = stage->control();
-  self->stream = Stream{
-      stage, caches, salt(control->stream, static_cast<uint32_t>(control->events_published >> 32)),
-      0,     0,      0};
+  self->stream =
+      Stream{stage, caches,
+             salt(control->stream, static_cast<uint32_t>(control->events_published >> 32)), 0, 0, 0};
+  self->incarnation = incarnation();
   define_thread(&self->stream, tid);
   return true;
 }
@@ -79,7 +83,12 @@ bool make_room(Stream* s) {
   s->count = 0;
   StageControl* control = s->stage->control();
   s->salt = salt(control->stream, static_cast<uint32_t>(control->events_published >> 32));
-  if (!g_python.ready) prepare_python();  // the program may have loaded one meanwhile
+  // The program may have loaded an interpreter meanwhile. A few times only: looking takes the loader's lock.
+  static uint32_t looks;
+  if (!g_python.ready && __atomic_load_n(&looks, __ATOMIC_RELAXED) < 20) {
+    __atomic_fetch_add(&looks, 1, __ATOMIC_RELAXED);
+    prepare_python();
+  }
   return true;
 }
 
@@ -116,12 +125,12 @@ __attribute__((noinline, cold)) Stream* slow_stream(ThreadLocal* self) {
   uint32_t now = state();
   if (now == kFrozen) count_loss(kLostSandboxed);
   if (now == kOff || now == kPaused || now == kFrozen) return nullptr;
-  if (now != kRecording) {
-    self->stream = Stream{};  // in a forked child it is the parent's
+  if (now != kRecording && !begin_recording()) return nullptr;
+  if (self->incarnation == incarnation()) return &self->stream;
+  if (self->incarnation != 0) {  // in a forked child: what is here is the parent's
+    self->incarnation = 0;
     self->backoff = 0;
-    if (!begin_recording()) return nullptr;
   }
-  if (self->stream.stage) return &self->stream;
   if (self->backoff) {
     self->backoff -= 1;
     count_loss(g_sandboxed ? kLostSandboxed : kLostNoBuffer);
@@ -142,7 +151,7 @@ void record(RawAction action, uint64_t address, uint64_t size, uint32_t device_c
   self->busy = 1;
   __asm__ volatile("" ::: "memory");
   Stream* s = &self->stream;
-  if (UNLIKELY(state() != kRecording || !s->stage)) s = slow_stream(self);
+  if (UNLIKELY(state() != kRecording || self->incarnation != incarnation())) s = slow_stream(self);
   if (s) {
     if (UNLIKELY(address > kAddressMask)) {
       count_loss(kLostWide);
@@ -181,7 +190,7 @@ void record_device(RawAction action, uint64_t address, uint64_t size, Device dev
   if (self->busy) return record(action, address, size, 0);  // counts it
   self->busy = 1;
   Stream* s = &self->stream;
-  if (state() != kRecording || !s->stage) s = slow_stream(self);
+  if (state() != kRecording || self->incarnation != incarnation()) s = slow_stream(self);
   uint32_t device_class = s ? class_of(s, device) : kDeviceClasses;
   self->busy = 0;
   if (!s) return;

@@ -60,7 +60,9 @@ Result<bool> compact_file(File& file) {
   if (kept > *size - *size / 5) return false;
   auto to = open_file(temporary, FileMode::kCreate);
   if (!to) return std::unexpected(to.error());
-  if (auto done = copy_chunks(file, index, **to); !done) {
+  Status done = copy_chunks(file, index, **to);
+  if (done) done = (*to)->sync();  // the old file must not go before the new one is there
+  if (!done) {
     unlink(temporary.c_str());
     return std::unexpected(done.error());
   }
@@ -69,6 +71,7 @@ Result<bool> compact_file(File& file) {
     unlink(temporary.c_str());
     return fail(ErrorCode::kSystem, file.path() + ": cannot be replaced: " + strerror(error));
   }
+  sync_folder_of(file.path());
   return true;
 }
 

@@ -18,7 +18,7 @@ using namespace testing;
 /// Two threads, one of them in the second turn of a buffer; chunks of events and definitions, and
 /// halves.
 void small_program(FakeProbe* probe) {
-  gethostname(probe->header().host, sizeof(probe->header().host) - 1);
+  probe->write_as_dead_process();
   auto& a = probe->start_thread(11, "main");
   auto& b = probe->start_thread(12, "worker");
   uint32_t in_a[2] = {probe->define_stack(&a, {"main", "step"}, 3),

@@ -40,6 +40,8 @@ class FakeProbe {
                      uint32_t half_records = 64);
 
   format::FileHeader& header() { return header_; }
+  /// As if a process of this machine and boot had written it, which is gone: PIDs end at 4194304.
+  void write_as_dead_process();
   format::FileState& state() { return state_; }
 
   Thread& start_thread(uint32_t tid, const std::string& name);

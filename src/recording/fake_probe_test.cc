@@ -1,7 +1,10 @@
 #include "recording/fake_probe.h"
+#include "recording/test_reading.h"
 
 #include <stdio.h>
 #include <string.h>
+
+#include <algorithm>
 
 #include "base/varint.h"
 #include "format/checksum.h"
@@ -9,6 +12,13 @@
 namespace gpumemprof::testing {
 
 using namespace format;
+
+void FakeProbe::write_as_dead_process() {
+  std::string boot = read_file("/proc/sys/kernel/random/boot_id");
+  memcpy(header_.boot_id, boot.data(), std::min<size_t>(boot.size() - 1, 39));
+  header_.boot_id[36] = 0;
+  header_.pid = 4194304 + 99;
+}
 
 FakeProbe::FakeProbe(uint64_t recording_id, uint32_t pid, uint32_t half_records)
     : half_records_(half_records), file_(kPage, '\0') {

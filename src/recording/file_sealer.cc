@@ -31,7 +31,9 @@ Status FileSealer::load() {
       std::make_unique<RawFile>(file_, header_, tables_.get(), 0, &sealed_->ids().thread_of_stream);
   if (auto done = scan_chunks(*file_, header_.recording_id, &raw_->index()); !done) return done;
   sealed_->take(raw_->index().chunks);
-  if (!sealed_->ids().are_the_same() || !sealed_->losses().damage.empty()) {
+  // Damage may have been a sealed chunk: going on would give its ids to other things.
+  const bool may_lack_sealed = !sealed_->events().empty() && !raw_->index().damage.empty();
+  if (!sealed_->ids().are_the_same() || !sealed_->losses().damage.empty() || may_lack_sealed) {
     return fail(ErrorCode::kBadInput,
                 file_->path() + ": its sealed part is damaged; left as it is");
   }
@@ -205,6 +207,7 @@ bool FileSealer::is_consumed(const ChunkRef& chunk) const {
 /// Raw events that are wholly in sealed chunks. Definitions and buffers only when nobody writes any
 /// more.
 Status FileSealer::give_back(bool everything_raw) {
+  if (auto done = file_->sync(); !done) return done;  // the sealed copy first
   for (const ChunkRef& chunk : raw_->index().chunks) {
     const uint16_t type = chunk.header.type;
     bool gone = everything_raw && (type == kRawDefinitions || type == kStage);
@@ -239,6 +242,7 @@ Result<uint64_t> FileSealer::drop_oldest(uint64_t bytes) {
   if (auto done = file_->write_at(flagged.offset, &flagged.header, sizeof(ChunkHeader)); !done) {
     return std::unexpected(done.error());
   }
+  if (auto done = file_->sync(); !done) return std::unexpected(done.error());
   const uint64_t first = flagged.header.first_ordinal;
   auto is_before = [&](const ChunkRef& chunk) { return chunk.header.first_ordinal < first; };
   for (auto* list : {&events_, &checkpoints_}) {

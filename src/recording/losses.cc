@@ -69,7 +69,8 @@ void add_writer_losses(const FileState& state, Loss* loss) {
     if (kind == kLostStack) {
       loss->add(
           0, 0,
-          std::to_string(count) + " events have no stack: the interpreter was starting or ending");
+          std::to_string(count) + " events have no stack: the interpreter was ending, or the program closed "
+                      "descriptors that libunwind needs");
     } else {
       loss->add(count, 0, loss_text(kind));
     }

@@ -96,7 +96,7 @@ Status FolderSealer::Impl::list() {
 }
 
 bool FolderSealer::Impl::may_finish(const OneFile& one, bool by_hand) const {
-  switch (writer_state(one.sealer->header())) {
+  switch (writer_state(one.sealer->header(), read_file_state(*one.file))) {
     case WriterState::kAlive:
       return false;
     case WriterState::kGone:

@@ -59,8 +59,7 @@ class DyingFile final : public File {
 /// A training loop of three threads, with jitter, frees of other threads' blocks, a device with
 /// totals.
 void train(FakeProbe* probe, uint64_t events, uint32_t seed) {
-  gethostname(probe->header().host,
-              sizeof(probe->header().host) - 1);  // of this machine, an earlier boot
+  probe->write_as_dead_process();
   std::mt19937 random(seed);
   FakeProbe::Thread* threads[3];
   uint32_t stacks[3][4];

@@ -25,6 +25,8 @@ Result<std::string> parse_compressed(std::string_view bytes, size_t limit) {
   ByteReader in(bytes);
   uint64_t size = in.varint();
   std::string_view frame = in.bytes(in.left());
+  // What we write shrinks to a tenth at the most extreme; a page of zeros would shrink to a thousandth and more.
+  limit = std::min<size_t>(limit, (1u << 20) + 512 * frame.size());
   if (!in.ok() || size > limit) return fail(ErrorCode::kBadInput, "an impossible length");
   // A frame says how much it holds; a lie about it must not cost memory.
   if (ZSTD_getFrameContentSize(frame.data(), frame.size()) != size) {
@@ -112,8 +114,8 @@ namespace {
 /// which is bounded here.
 template <class T>
 bool grow_to(std::vector<T>* ids, uint64_t first, T unknown) {
-  constexpr uint64_t kMostGap = 16u << 20;
-  if (first > ids->size() + kMostGap || first > UINT32_MAX) return false;
+  constexpr uint64_t kMostGap = 1u << 18, kMostIds = 1u << 26;
+  if (first > ids->size() + kMostGap || first > kMostIds) return false;
   if (first > ids->size()) ids->resize(first, unknown);
   return true;
 }

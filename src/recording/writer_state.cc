@@ -1,7 +1,9 @@
 #include "recording/writer_state.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -43,8 +45,11 @@ size_t thread_count(uint32_t pid) {
   return n;
 }
 
+/// Whether the process of that number and start still runs; only where /proc says that there is none is it gone.
 bool is_running(uint32_t pid, uint64_t start_ticks) {
-  std::string stat = read_proc("/proc/" + std::to_string(pid) + "/stat");
+  const std::string folder = "/proc/" + std::to_string(pid);
+  std::string stat = read_proc(folder + "/stat");
+  if (stat.empty()) return access(folder.c_str(), F_OK) == 0 || errno != ENOENT;
   // "pid (name) state ppid …": the name may hold anything, so fields are counted from the last ')'.
   size_t at = stat.rfind(')');
   if (at == stat.npos || at + 2 >= stat.size()) return false;
@@ -66,24 +71,29 @@ bool is_running(uint32_t pid, uint64_t start_ticks) {
   return !(state == 'Z' || state == 'X') || thread_count(pid) > 1;
 }
 
+uint64_t pid_namespace() {
+  struct stat st;
+  return stat("/proc/self/ns/pid", &st) == 0 ? st.st_ino : 0;
+}
+
 }  // namespace
 
-WriterState writer_state(const format::FileHeader& header) {
+WriterState writer_state(const format::FileHeader& header, const format::FileState& state) {
+  // Another boot may be an earlier one of this machine or another machine with the same name: not told apart.
   const std::string boot = read_proc("/proc/sys/kernel/random/boot_id");
-  if (trimmed(boot) == text_of(header.boot_id)) {
-    return is_running(header.pid, header.start_ticks) ? WriterState::kAlive : WriterState::kGone;
+  if (boot.empty() || trimmed(boot) != text_of(header.boot_id)) return WriterState::kElsewhere;
+  // Containers share the kernel and so the boot, but a PID of theirs means another process here.
+  if (state.pid_namespace != 0 && state.pid_namespace != pid_namespace()) {
+    return WriterState::kElsewhere;
   }
-  char name[256] = {};
-  gethostname(name, sizeof(name) - 1);
-  return std::string_view(name).starts_with(text_of(header.host)) ? WriterState::kGone
-                                                                  : WriterState::kElsewhere;
+  return is_running(header.pid, header.start_ticks) ? WriterState::kAlive : WriterState::kGone;
 }
 
 bool writer_is_alive(const std::string& gmp_path) {
   auto file = open_file(gmp_path, FileMode::kRead);
   if (!file) return false;
   auto header = read_file_header(**file);
-  return header && writer_state(*header) == WriterState::kAlive;
+  return header && writer_state(*header, read_file_state(**file)) == WriterState::kAlive;
 }
 
 }  // namespace gpumemprof

@@ -11,6 +11,6 @@ enum class WriterState {
   kElsewhere,  ///< another machine's: only its own `run` can know
 };
 
-WriterState writer_state(const format::FileHeader& header);
+WriterState writer_state(const format::FileHeader& header, const format::FileState& state);
 
 }  // namespace gpumemprof

@@ -12,6 +12,8 @@ struct RunSummaryContext {
   std::string folder;  ///< the recording, as the user would type it
   /// Processes that could not be recorded, one text each: which, and why.
   std::vector<std::string> not_recorded;
+  /// How this command was called, so that the next one can be typed as it is shown.
+  std::string tool = "gpumemprof";
   /// Paths of code below it are shown relative to it; may be empty.
   std::string working_folder;
 };

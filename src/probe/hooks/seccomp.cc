@@ -5,33 +5,58 @@
 
 #include "probe/dynamic.h"
 #include "probe/recorder.h"
+#include "probe/sys.h"
 
 namespace gpumemprof::probe {
 
-constexpr int kPrctlSetSeccomp = 22, kModeStrict = 1, kOperationStrict = 0;
+namespace {
 
-/// Called before the sandbox stands, so the file can still be told. The arguments are those of
-/// prctl or syscall. Whether the kernel then agrees is not waited for: when in doubt, less is
-/// recorded.
-extern "C" __attribute__((visibility("hidden"), used)) void gpumemprof_on_seccomp(int call,
-                                                                                  int mode) {
-  if (mode == (call == kPrctlSetSeccomp ? kModeStrict : kOperationStrict)) freeze();
+constexpr int kPrctlSetSeccomp = 22;  // PR_SET_SECCOMP: mode 1 is strict, 2 a filter
+constexpr int kStrict = 0, kFilter = 1;  // operations of SYS_seccomp; the others only ask
+
+}  // namespace
+
+/// Called before the sandbox stands, so the file can still be told. The arguments are the first three of
+/// prctl or syscall. Whether the kernel then agrees is not waited for: when in doubt, less is recorded.
+extern "C" __attribute__((visibility("hidden"), used)) void gpumemprof_on_seccomp(
+    int call, int mode, const void* filter) {
+  int operation = call == kPrctlSetSeccomp ? mode - 1 : mode;
+  if (operation != kStrict && operation != kFilter) return;
+  if (call == kPrctlSetSeccomp && operation == kFilter && !filter) return;  // asks whether it could
   __atomic_store_n(&g_sandboxed, true, __ATOMIC_SEQ_CST);
-  if (format::FileState* shared = file_state())
-    __atomic_store_n(&shared->sandboxed, 1, __ATOMIC_RELAXED);
+  format::FileState* shared = state() == kRecording || state() == kPaused ? file_state() : nullptr;
+  if (shared) __atomic_store_n(&shared->sandboxed, 1, __ATOMIC_RELAXED);
+  if (operation == kStrict) freeze();
 }
 
 extern "C" {
+
+// What libc does, for a system on which its own cannot be found (dlsym is weak, see dynamic.h).
+extern int* __errno_location(void) __attribute__((const));
+static long finish_call(long result) {
+  if (result >= 0 || result < -4095) return result;
+  *__errno_location() = static_cast<int>(-result);
+  return -1;
+}
+static long plain_prctl(int option, long a, long b, long c, long d) {
+  return finish_call(sys(SYS_prctl, option, a, b, c, d));
+}
+static long plain_syscall(long number, long a, long b, long c, long d, long e, long f) {
+  return finish_call(sys(number, a, b, c, d, e, f));
+}
+
 __attribute__((visibility("hidden"))) void* gpumemprof_real_prctl;
 __attribute__((visibility("hidden"))) void* gpumemprof_real_syscall;
 
-__attribute__((visibility("hidden"), used)) void gpumemprof_find_real_syscalls() {
-  __atomic_store_n(&gpumemprof_real_prctl, dlsym(RTLD_NEXT, "prctl"), __ATOMIC_RELEASE);
-  __atomic_store_n(&gpumemprof_real_syscall, dlsym(RTLD_NEXT, "syscall"), __ATOMIC_RELEASE);
+__attribute__((visibility("hidden"), used)) void gpumemprof_find_real_calls() {
+  void* found = dlsym ? dlsym(RTLD_NEXT, "prctl") : nullptr;
+  gpumemprof_real_prctl = found ? found : reinterpret_cast<void*>(&plain_prctl);
+  found = dlsym ? dlsym(RTLD_NEXT, "syscall") : nullptr;
+  gpumemprof_real_syscall = found ? found : reinterpret_cast<void*>(&plain_syscall);
 }
 }
 
-__attribute__((constructor)) static void find_real_syscalls() { gpumemprof_find_real_syscalls(); }
+__attribute__((constructor)) static void find_real_calls() { gpumemprof_find_real_calls(); }
 
 }  // namespace gpumemprof::probe
 
@@ -62,7 +87,7 @@ __attribute__((constructor)) static void find_real_syscalls() { gpumemprof_find_
           "3:\n"                                                                  \
           "  pushq %rdi\n  pushq %rsi\n  pushq %rdx\n  pushq %rcx\n  pushq %r8\n" \
           "  pushq %r9\n  pushq %rax\n"                                           \
-          "  call gpumemprof_find_real_syscalls\n"                                \
+          "  call gpumemprof_find_real_calls\n"                                \
           "  popq %rax\n  popq %r9\n  popq %r8\n  popq %rcx\n  popq %rdx\n"       \
           "  popq %rsi\n  popq %rdi\n"                                            \
           "  jmp 2b\n"                                                            \
