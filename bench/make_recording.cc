@@ -235,10 +235,14 @@ Options parse(int argc, char** argv) {
   options.folder = argv[1];
   for (int i = 2; i + 1 < argc; i += 2) {
     const std::string name = argv[i];
-    if (name == "--events") options.events = std::strtoull(argv[i + 1], nullptr, 10);
-    else if (name == "--live") options.live = std::strtoull(argv[i + 1], nullptr, 10);
-    else if (name == "--sizes") options.random_sizes = std::string(argv[i + 1]) == "random";
-    else stop("unknown option " + name);
+    if (name == "--events")
+      options.events = std::strtoull(argv[i + 1], nullptr, 10);
+    else if (name == "--live")
+      options.live = std::strtoull(argv[i + 1], nullptr, 10);
+    else if (name == "--sizes")
+      options.random_sizes = std::string(argv[i + 1]) == "random";
+    else
+      stop("unknown option " + name);
   }
   if (options.live == 0 || options.events == 0) stop("--events and --live must be above 0");
   return options;

@@ -48,7 +48,8 @@ extern "C" __attribute__((visibility("default"))) double throw_catch_ns(uint64_t
 }
 
 /// The file whose _Unwind_RaiseException this library was bound to; valid until it is closed.
-/// Anything but libgcc_s means that a profiler has put itself between the program and its exceptions.
+/// Anything but libgcc_s means that a profiler has put itself between the program and its
+/// exceptions.
 extern "C" __attribute__((visibility("default"))) const char* unwinder_path() {
   Dl_info info;
   if (!dladdr(reinterpret_cast<void*>(&_Unwind_RaiseException), &info)) return "";

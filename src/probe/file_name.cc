@@ -95,7 +95,9 @@ void copy_host(char* out, size_t size) {
 
 uint64_t pid_namespace() {
   char link[64] = {};  // "pid:[4026531836]"
-  if (sys(SYS_readlinkat, AT_FDCWD, sys_ptr("/proc/self/ns/pid"), sys_ptr(link), sizeof(link) - 1) < 0) return 0;
+  if (sys(SYS_readlinkat, AT_FDCWD, sys_ptr("/proc/self/ns/pid"), sys_ptr(link), sizeof(link) - 1) <
+      0)
+    return 0;
   uint64_t inode = 0;
   for (const char* p = link; *p; ++p) {
     if (*p >= '0' && *p <= '9') inode = inode * 10 + static_cast<uint64_t>(*p - '0');

@@ -12,9 +12,10 @@ namespace {
 
 int (*g_unw_backtrace)(void**, int);
 
-// libunwind keeps a pipe, through which it tests whether memory can be read. A program that closes all
-// descriptors may then open its own under these numbers, and libunwind would write into them: so they are
-// looked at before every walk (two fstat), and native stacks end when they are not what they were.
+// libunwind keeps a pipe, through which it tests whether memory can be read. A program that closes
+// all descriptors may then open its own under these numbers, and libunwind would write into them:
+// so they are looked at before every walk (two fstat), and native stacks end when they are not what
+// they were.
 struct Descriptor {
   int fd;
   uint64_t inode;

@@ -71,8 +71,8 @@ long write_all(long fd, const void* data, size_t size, uint64_t offset) {
   return 0;
 }
 
-/// A filter that was there before us may punish what is unusual, so then we keep to calls that every program makes. (In a
-/// container there nearly always is one, which refuses with an error.)
+/// A filter that was there before us may punish what is unusual, so then we keep to calls that
+/// every program makes. (In a container there nearly always is one, which refuses with an error.)
 bool is_filtered() {
   constexpr int kGetSeccomp = 21;
   static int known = -1;  // a race writes the same value twice
@@ -82,9 +82,9 @@ bool is_filtered() {
 
 /// Blocks for [offset, offset + size), so that a store into the mapping can never raise SIGBUS.
 long allocate(long fd, uint64_t offset, size_t size) {
-  long error = is_filtered() ? -EPERM
-                             : sys(SYS_fallocate, fd, 0, static_cast<long>(offset),
-                                   static_cast<long>(size));
+  long error = is_filtered()
+                   ? -EPERM
+                   : sys(SYS_fallocate, fd, 0, static_cast<long>(offset), static_cast<long>(size));
   if (error != -EOPNOTSUPP && error != -ENOSYS && error != -EPERM) return error;
   static const char zeros[kPage] = {};
   for (size_t done = 0; done < size; done += kPage) {
@@ -115,7 +115,8 @@ uint64_t claim_place(size_t size) {
   return __atomic_fetch_add(&shared->next_offset, size, __ATOMIC_RELAXED);
 }
 
-/// Gives a place back that the file system then refused, where nobody claimed one after it: a refusal must not use up
+/// Gives a place back that the file system then refused, where nobody claimed one after it: a
+/// refusal must not use up
 /// --max-disk, nor leave blocks that nothing refers to.
 void unclaim_place(uint64_t offset, size_t size) {
   uint64_t end = offset + round_to_page(size);
@@ -189,9 +190,11 @@ bool begin_recording() {
   if (__atomic_compare_exchange_n(g_state, &expected, kOpening, false, __ATOMIC_ACQ_REL,
                                   __ATOMIC_ACQUIRE)) {
     uint32_t next = open_recording_of_this_process() ? kRecording : kOff;
-    // Never 0, which is what a new thread carries, and random, as a PID may come again in a grandchild.
+    // Never 0, which is what a new thread carries, and random, as a PID may come again in a
+    // grandchild.
     if (next == kRecording) {
-      __atomic_store_n(g_state + 1, static_cast<uint32_t>(g_recorder->recording_id) | 1, __ATOMIC_RELAXED);
+      __atomic_store_n(g_state + 1, static_cast<uint32_t>(g_recorder->recording_id) | 1,
+                       __ATOMIC_RELAXED);
     }
     __atomic_store_n(g_state, next, __ATOMIC_RELEASE);
     return next == kRecording;

@@ -39,8 +39,9 @@ struct Config {
 };
 extern Config g_config;
 
-/// Points to two words: a State, and the incarnation, a number of this recording's own. Never null. Read for every
-/// event: a thread whose stream is of another incarnation carries what its parent process had.
+/// Points to two words: a State, and the incarnation, a number of this recording's own. Never null.
+/// Read for every event: a thread whose stream is of another incarnation carries what its parent
+/// process had.
 extern volatile uint32_t* g_state;
 inline uint32_t state() { return __atomic_load_n(g_state, __ATOMIC_RELAXED); }
 inline uint32_t incarnation() { return __atomic_load_n(g_state + 1, __ATOMIC_RELAXED); }

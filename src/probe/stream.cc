@@ -18,8 +18,8 @@ using namespace format;
 struct ThreadLocal {
   Stream stream;
   uint32_t incarnation;  // of the recording that `stream` belongs to; 0: none
-  uint32_t busy;     // inside record(): a signal handler that allocates must not enter again
-  uint32_t backoff;  // events to drop before asking for a stage again
+  uint32_t busy;         // inside record(): a signal handler that allocates must not enter again
+  uint32_t backoff;      // events to drop before asking for a stage again
 };
 thread_local ThreadLocal t_thread __attribute__((tls_model("initial-exec")));
 
@@ -56,9 +56,9 @@ bool begin_stream(ThreadLocal* self) {
   Caches* caches = prepare_caches(stage, fresh);
   caches->next_string = caches->next_frame = caches->next_stack = 1;
   StageControl* control = stage->control();
-  self->stream =
-      Stream{stage, caches,
-             salt(control->stream, static_cast<uint32_t>(control->events_published >> 32)), 0, 0, 0};
+  self->stream = Stream{
+      stage, caches, salt(control->stream, static_cast<uint32_t>(control->events_published >> 32)),
+      0,     0,      0};
   self->incarnation = incarnation();
   define_thread(&self->stream, tid);
   return true;
@@ -83,7 +83,8 @@ bool make_room(Stream* s) {
   s->count = 0;
   StageControl* control = s->stage->control();
   s->salt = salt(control->stream, static_cast<uint32_t>(control->events_published >> 32));
-  // The program may have loaded an interpreter meanwhile. A few times only: looking takes the loader's lock.
+  // The program may have loaded an interpreter meanwhile. A few times only: looking takes the
+  // loader's lock.
   static uint32_t looks;
   if (!g_python.ready && __atomic_load_n(&looks, __ATOMIC_RELAXED) < 20) {
     __atomic_fetch_add(&looks, 1, __ATOMIC_RELAXED);

@@ -25,7 +25,8 @@ struct CachedStack {
 };
 struct CachedFrame {
   uint64_t instruction;
-  uint64_t code;  // the same instruction address may come to lie in another code object that begins elsewhere
+  uint64_t code;  // the same instruction address may come to lie in another code object that begins
+                  // elsewhere
   uint32_t generation;
   uint32_t id;
 };

@@ -107,8 +107,8 @@ class Scanner {
       return damaged(at, got, "the file ends within a chunk");
     }
     if (!crc_is_right(chunk)) {
-      // Every page may claim to be a long chunk; when that has made us read the file a few times over, its lengths are
-      // believed, so that the time stays linear.
+      // Every page may claim to be a long chunk; when that has made us read the file a few times
+      // over, its lengths are believed, so that the time stays linear.
       wasted_bytes_ += header.length;
       const uint64_t next = damaged(at, got, "a chunk with a wrong CRC");
       return wasted_bytes_ > 4 * file_size_ ? chunk.end() : next;

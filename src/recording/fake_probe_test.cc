@@ -1,5 +1,4 @@
 #include "recording/fake_probe.h"
-#include "recording/test_reading.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -8,6 +7,7 @@
 
 #include "base/varint.h"
 #include "format/checksum.h"
+#include "recording/test_reading.h"
 
 namespace gpumemprof::testing {
 

@@ -67,10 +67,10 @@ void add_writer_losses(const FileState& state, Loss* loss) {
     uint64_t count = state.lost[kind];
     if (count == 0) continue;
     if (kind == kLostStack) {
-      loss->add(
-          0, 0,
-          std::to_string(count) + " events have no stack: the interpreter was ending, or the program closed "
-                      "descriptors that libunwind needs");
+      loss->add(0, 0,
+                std::to_string(count) +
+                    " events have no stack: the interpreter was ending, or the program closed "
+                    "descriptors that libunwind needs");
     } else {
       loss->add(count, 0, loss_text(kind));
     }

@@ -75,8 +75,8 @@ uint64_t FolderSealer::Impl::used_bytes() const {
   return used;
 }
 
-/// What sealing tries to stay below: the rest is room for what the program writes until the next step, for the probe
-/// stops at the limit itself.
+/// What sealing tries to stay below: the rest is room for what the program writes until the next
+/// step, for the probe stops at the limit itself.
 uint64_t FolderSealer::Impl::low_water() const {
   return options.max_disk_bytes - std::min<uint64_t>(options.max_disk_bytes / 2, 512u << 20);
 }
@@ -152,7 +152,8 @@ Status FolderSealer::Impl::work(OneFile* one, bool all) {
     one->sealer = std::move(*sealer);
   }
   if (one->sealer->finished() || may_finish(*one, all)) return finish_one(one);
-  // Where the probe has stopped at the limit its file does not grow any more, so growth is not waited for.
+  // Where the probe has stopped at the limit its file does not grow any more, so growth is not
+  // waited for.
   Status done = one->sealer->advance(monotonic_ns() - kSettleNs, all || is_short());
   totals.events += one->sealer->events_sealed() - one->counted_events;
   one->counted_events = one->sealer->events_sealed();

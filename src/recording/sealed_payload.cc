@@ -25,7 +25,8 @@ Result<std::string> parse_compressed(std::string_view bytes, size_t limit) {
   ByteReader in(bytes);
   uint64_t size = in.varint();
   std::string_view frame = in.bytes(in.left());
-  // What we write shrinks to a tenth at the most extreme; a page of zeros would shrink to a thousandth and more.
+  // What we write shrinks to a tenth at the most extreme; a page of zeros would shrink to a
+  // thousandth and more.
   limit = std::min<size_t>(limit, (1u << 20) + 512 * frame.size());
   if (!in.ok() || size > limit) return fail(ErrorCode::kBadInput, "an impossible length");
   // A frame says how much it holds; a lie about it must not cost memory.

@@ -45,7 +45,8 @@ size_t thread_count(uint32_t pid) {
   return n;
 }
 
-/// Whether the process of that number and start still runs; only where /proc says that there is none is it gone.
+/// Whether the process of that number and start still runs; only where /proc says that there is
+/// none is it gone.
 bool is_running(uint32_t pid, uint64_t start_ticks) {
   const std::string folder = "/proc/" + std::to_string(pid);
   std::string stat = read_proc(folder + "/stat");
@@ -79,7 +80,8 @@ uint64_t pid_namespace() {
 }  // namespace
 
 WriterState writer_state(const format::FileHeader& header, const format::FileState& state) {
-  // Another boot may be an earlier one of this machine or another machine with the same name: not told apart.
+  // Another boot may be an earlier one of this machine or another machine with the same name: not
+  // told apart.
   const std::string boot = read_proc("/proc/sys/kernel/random/boot_id");
   if (boot.empty() || trimmed(boot) != text_of(header.boot_id)) return WriterState::kElsewhere;
   // Containers share the kernel and so the boot, but a PID of theirs means another process here.

@@ -106,7 +106,8 @@ void add_peaks(Json* out, Json* unknown, const DeviceAnalysis& device, const Dev
       {"reserved_bytes", totals ? Json(figures.peak_reserved_bytes) : Json(nullptr)},
       {"event_index", totals ? Json(figures.peak_reserved_event) : Json(nullptr)},
       {"time_us", totals ? time_us(tables, memory, figures.peak_reserved_time_ns) : Json(nullptr)}};
-  // The CPU allocator hands out what is asked for (c10/core/CPUAllocator.cpp reports nbytes), so there both are known.
+  // The CPU allocator hands out what is asked for (c10/core/CPUAllocator.cpp reports nbytes), so
+  // there both are known.
   if (!requested) {
     (*unknown)["requested_bytes"] = "this framework reports rounded sizes, not what was asked for";
   }

@@ -75,8 +75,7 @@ std::string run_summary(const Analysis& analysis, const Tables& tables, const Lo
     unseen.push_back("Not recorded: " + printable(text));
   for (std::string& text : caveats(analysis, tables)) unseen.push_back(std::move(text));
   add_unseen(unseen, kMaxLines - 1 - lines.size(), &lines);
-  lines.push_back(
-      fmt::format("Next: {} analyze {}", printable(shell_word(context.tool)),
+  lines.push_back(fmt::format("Next: {} analyze {}", printable(shell_word(context.tool)),
                               printable(shell_word(context.folder))));
   std::string out;
   for (const std::string& line : lines) out += "gpumemprof: " + line + '\n';

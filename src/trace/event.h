@@ -1,8 +1,8 @@
 // The vocabulary of the whole project: what an event is, and the columns in which events travel.
 #pragma once
 
-#include <cstdint>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace gpumemprof {
@@ -40,7 +40,7 @@ struct DeviceTotals {
 /// A run of events in time order, one vector a column, all of the same length (totals apart).
 /// The producer clears and refills it; consumers keep no pointers into it between calls.
 struct EventBatch {
-  uint64_t first_event = 0;  ///< number of the first event, counted over the whole source
+  uint64_t first_event = 0;          ///< number of the first event, counted over the whole source
   std::vector<uint64_t> time_ns;     ///< CLOCK_MONOTONIC of the recorded machine
   std::vector<uint64_t> address;     ///< 0 for events without one (oom)
   std::vector<uint64_t> size_bytes;  ///< as the allocator rounded it; 0 where a free does not say

@@ -5,25 +5,38 @@ namespace gpumemprof {
 
 const char* action_name(Action action) {
   switch (action) {
-    case Action::kAlloc: return "alloc";
-    case Action::kFreeRequested: return "free_requested";
-    case Action::kFreeCompleted: return "free_completed";
-    case Action::kOom: return "oom";
-    case Action::kSegmentAlloc: return "segment_alloc";
-    case Action::kSegmentFree: return "segment_free";
-    case Action::kSegmentMap: return "segment_map";
-    case Action::kSegmentUnmap: return "segment_unmap";
-    case Action::kSnapshot: return "snapshot";
+    case Action::kAlloc:
+      return "alloc";
+    case Action::kFreeRequested:
+      return "free_requested";
+    case Action::kFreeCompleted:
+      return "free_completed";
+    case Action::kOom:
+      return "oom";
+    case Action::kSegmentAlloc:
+      return "segment_alloc";
+    case Action::kSegmentFree:
+      return "segment_free";
+    case Action::kSegmentMap:
+      return "segment_map";
+    case Action::kSegmentUnmap:
+      return "segment_unmap";
+    case Action::kSnapshot:
+      return "snapshot";
   }
   return "unknown";
 }
 
 const char* layer_name(Layer layer) {
   switch (layer) {
-    case Layer::kHost: return "host";
-    case Layer::kFramework: return "framework";
-    case Layer::kAllocator: return "allocator";
-    case Layer::kDriver: return "driver";
+    case Layer::kHost:
+      return "host";
+    case Layer::kFramework:
+      return "framework";
+    case Layer::kAllocator:
+      return "allocator";
+    case Layer::kDriver:
+      return "driver";
   }
   return "unknown";
 }
@@ -31,17 +44,28 @@ const char* layer_name(Layer layer) {
 // c10::DeviceType, frozen numbers (c10/core/DeviceType.h).
 const char* backend_name(const Device& device) {
   switch (device.type) {
-    case 0: return "CPU";
-    case 1: return "CUDA";
-    case 6: return "HIP";
-    case 9: return "XLA";
-    case 12: return "XPU";
-    case 13: return "MPS";
-    case 14: return "Meta";
-    case 15: return "HPU";
-    case 19: return "MTIA";
-    case 20: return "PrivateUse1";
-    default: return "unknown";
+    case 0:
+      return "CPU";
+    case 1:
+      return "CUDA";
+    case 6:
+      return "HIP";
+    case 9:
+      return "XLA";
+    case 12:
+      return "XPU";
+    case 13:
+      return "MPS";
+    case 14:
+      return "Meta";
+    case 15:
+      return "HPU";
+    case 19:
+      return "MTIA";
+    case 20:
+      return "PrivateUse1";
+    default:
+      return "unknown";
   }
 }
 

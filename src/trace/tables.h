@@ -1,14 +1,14 @@
-// What events refer to: strings, frames, stacks, threads, processes, devices. Interned, append-only,
-// so an id stays valid for the life of the source that handed it out.
+// What events refer to: strings, frames, stacks, threads, processes, devices. Interned,
+// append-only, so an id stays valid for the life of the source that handed it out.
 #pragma once
+
+#include <absl/container/flat_hash_map.h>
 
 #include <cstdint>
 #include <deque>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <absl/container/flat_hash_map.h>
 
 #include "trace/event.h"
 
@@ -66,20 +66,21 @@ class StackTable {
 struct Process {
   uint32_t pid = 0;
   uint32_t parent_pid = 0;
-  uint64_t start_ticks = 0;  ///< field 22 of /proc/PID/stat: with the pid it names a process for good
+  uint64_t start_ticks =
+      0;  ///< field 22 of /proc/PID/stat: with the pid it names a process for good
   std::string host;
-  std::string command;         ///< argv, separated by spaces, cut at 1 KiB
-  std::string python_version;  ///< "3.11.7", empty where there was no interpreter
-  std::string stacks;          ///< "python", "native", "both", "none", or "none: why"
-  bool exited_cleanly = false; ///< false: killed, crashed, _exit, or still running
-  uint64_t first_time_ns = 0;  ///< CLOCK_MONOTONIC when its recording began
+  std::string command;             ///< argv, separated by spaces, cut at 1 KiB
+  std::string python_version;      ///< "3.11.7", empty where there was no interpreter
+  std::string stacks;              ///< "python", "native", "both", "none", or "none: why"
+  bool exited_cleanly = false;     ///< false: killed, crashed, _exit, or still running
+  uint64_t first_time_ns = 0;      ///< CLOCK_MONOTONIC when its recording began
   int64_t realtime_offset_ns = 0;  ///< add to a monotonic time for the wall clock
 };
 
 struct Thread {
   uint32_t process = 0;  ///< index in Tables::processes
   uint32_t tid = 0;
-  std::string name;      ///< as the kernel knew it when it first allocated
+  std::string name;  ///< as the kernel knew it when it first allocated
 };
 
 /// A memory that events are counted against: one per process and device.

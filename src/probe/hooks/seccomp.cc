@@ -11,13 +11,14 @@ namespace gpumemprof::probe {
 
 namespace {
 
-constexpr int kPrctlSetSeccomp = 22;  // PR_SET_SECCOMP: mode 1 is strict, 2 a filter
+constexpr int kPrctlSetSeccomp = 22;     // PR_SET_SECCOMP: mode 1 is strict, 2 a filter
 constexpr int kStrict = 0, kFilter = 1;  // operations of SYS_seccomp; the others only ask
 
 }  // namespace
 
-/// Called before the sandbox stands, so the file can still be told. The arguments are the first three of
-/// prctl or syscall. Whether the kernel then agrees is not waited for: when in doubt, less is recorded.
+/// Called before the sandbox stands, so the file can still be told. The arguments are the first
+/// three of prctl or syscall. Whether the kernel then agrees is not waited for: when in doubt, less
+/// is recorded.
 extern "C" __attribute__((visibility("hidden"), used)) void gpumemprof_on_seccomp(
     int call, int mode, const void* filter) {
   int operation = call == kPrctlSetSeccomp ? mode - 1 : mode;
@@ -87,7 +88,7 @@ __attribute__((constructor)) static void find_real_calls() { gpumemprof_find_rea
           "3:\n"                                                                  \
           "  pushq %rdi\n  pushq %rsi\n  pushq %rdx\n  pushq %rcx\n  pushq %r8\n" \
           "  pushq %r9\n  pushq %rax\n"                                           \
-          "  call gpumemprof_find_real_calls\n"                                \
+          "  call gpumemprof_find_real_calls\n"                                   \
           "  popq %rax\n  popq %r9\n  popq %r8\n  popq %rcx\n  popq %rdx\n"       \
           "  popq %rsi\n  popq %rdi\n"                                            \
           "  jmp 2b\n"                                                            \
