@@ -74,7 +74,7 @@ Status FileSealer::write_definitions() {
   header.type = kSealedDefinitions;
   if (auto chunk = write(header, payload); !chunk) return std::unexpected(chunk.error());
   defined_ = upto;
-  return {};
+  return file_->sync();  // power may be lost: no events without their names
 }
 
 Status FileSealer::write_events(EventBatch* batch, const ConsumedTable& consumed) {
@@ -103,6 +103,8 @@ Status FileSealer::write_events(EventBatch* batch, const ConsumedTable& consumed
 }
 
 Status FileSealer::write_checkpoint() {
+  // It says that all before it is sealed, so that must be on the disk first.
+  if (auto done = file_->sync(); !done) return done;
   std::string payload, body;
   put_consumed(&payload, consumed_);
   state_->serialise(&body);
@@ -179,6 +181,7 @@ Status FileSealer::finish() {
   if (finished()) return {};
   writer_ = std::make_unique<ChunkWriter>(file_, header_.recording_id, false);
   if (auto done = seal_until(kNoTime); !done) return done;
+  if (auto done = file_->sync(); !done) return done;  // as before a checkpoint
   Footer footer{header_, read_file_state(*file_), next_event_, {}};
   footer.lost.damaged_records = raw_->losses().damaged_records;
   for (const Damage& damage : raw_->index().damage) footer.lost.damaged_bytes += damage.bytes;
