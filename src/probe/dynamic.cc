@@ -45,15 +45,8 @@ struct RangeQuery {
 
 int match_range(dl_phdr_info* info, size_t, void* context) {
   auto* query = static_cast<RangeQuery*>(context);
-  ObjectRange range{~uintptr_t{0}, 0};
-  for (int i = 0; i < info->dlpi_phnum; ++i) {
-    const auto& segment = info->dlpi_phdr[i];
-    if (segment.p_type != PT_LOAD) continue;
-    uintptr_t begin = info->dlpi_addr + segment.p_vaddr;
-    if (begin < range.begin) range.begin = begin;
-    if (begin + segment.p_memsz > range.end) range.end = begin + segment.p_memsz;
-  }
-  if (query->address < range.begin || query->address >= range.end) return 0;
+  ObjectRange range = loaded_range(*info);
+  if (!range.contains(reinterpret_cast<const void*>(query->address))) return 0;
   query->range = range;
   return 1;
 }
@@ -84,6 +77,18 @@ void* find_real(const char* name, const void* ours, const char* hint) {
   }
   __atomic_store_n(&in_use, 0, __ATOMIC_RELEASE);
   return found;
+}
+
+ObjectRange loaded_range(const dl_phdr_info& info) {
+  ObjectRange range{~uintptr_t{0}, 0};
+  for (int i = 0; i < info.dlpi_phnum; ++i) {
+    const auto& segment = info.dlpi_phdr[i];
+    if (segment.p_type != PT_LOAD) continue;
+    uintptr_t begin = info.dlpi_addr + segment.p_vaddr;
+    if (begin < range.begin) range.begin = begin;
+    if (begin + segment.p_memsz > range.end) range.end = begin + segment.p_memsz;
+  }
+  return range;
 }
 
 ObjectRange object_of(const void* address) {

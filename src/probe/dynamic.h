@@ -36,5 +36,7 @@ struct ObjectRange {
   }
 };
 ObjectRange object_of(const void* address);
+/// From its first loaded segment to its last.
+ObjectRange loaded_range(const dl_phdr_info& info);
 
 }  // namespace gpumemprof::probe

@@ -60,17 +60,10 @@ struct ModuleQuery {
 
 int match_module(dl_phdr_info* info, size_t, void* context) {
   auto* query = static_cast<ModuleQuery*>(context);
-  uintptr_t begin = ~uintptr_t{0}, end = 0;
-  for (int i = 0; i < info->dlpi_phnum; ++i) {
-    const auto& segment = info->dlpi_phdr[i];
-    if (segment.p_type != PT_LOAD) continue;
-    uintptr_t at = info->dlpi_addr + segment.p_vaddr;
-    if (at < begin) begin = at;
-    if (at + segment.p_memsz > end) end = at + segment.p_memsz;
-  }
-  if (query->pc < begin || query->pc >= end) return 0;
-  query->out->begin = begin;
-  query->out->end = end;
+  ObjectRange range = loaded_range(*info);
+  if (!range.contains(reinterpret_cast<const void*>(query->pc))) return 0;
+  query->out->begin = range.begin;
+  query->out->end = range.end;
   query->out->bias = info->dlpi_addr;
   const char* name = info->dlpi_name ? info->dlpi_name : "";
   size_t length = strnlen(name, sizeof(query->out->path) - 1);
