@@ -105,11 +105,16 @@ def make_tool(name):
     return Nothing()
 
 
-def timed_block(step, warm_steps, steps):
-    """Wall and CPU seconds a step. The steps before warm up what a switch has made cold."""
+def warm_up(step, warm_steps):
+    """What comes between a switch and a timed block, the same for on and off: a collection, then steps that
+    warm up what the switch and the collection have made cold."""
     gc.collect()
     for _ in range(warm_steps):
         step()
+
+
+def timed_block(step, steps):
+    """Wall and CPU seconds a step."""
     gc.disable()
     cpu = time.process_time()
     wall = time.perf_counter()
@@ -126,10 +131,9 @@ def one_pair(tool, step, on_first, warm_steps, steps):
     for is_on in (on_first, not on_first):
         if is_on:
             tool.on()
-            for _ in range(warm_steps):
-                step()
+            warm_up(step, warm_steps)
             before = tool.events()
-            wall, cpu = timed_block(step, 0, steps)
+            wall, cpu = timed_block(step, steps)
             after = tool.events()
             end = time.perf_counter()
             tool.off()
@@ -140,7 +144,8 @@ def one_pair(tool, step, on_first, warm_steps, steps):
             if before is not None:
                 pair["events_per_step"] = (after - before) / steps
         else:
-            pair["off_s"], pair["off_cpu_s"] = timed_block(step, warm_steps, steps)
+            warm_up(step, warm_steps)
+            pair["off_s"], pair["off_cpu_s"] = timed_block(step, steps)
     return pair
 
 
@@ -172,8 +177,10 @@ def main(program, step, defaults):
     for _ in range(options.first_steps):
         step()
     if options.tool == "plain":
-        blocks = [timed_block(step, options.warm_steps, options.block_steps)
-                  for _ in range(options.blocks)]
+        blocks = []
+        for _ in range(options.blocks):
+            warm_up(step, options.warm_steps)
+            blocks.append(timed_block(step, options.block_steps))
         result["block_s"] = [wall for wall, _ in blocks]
         result["block_cpu_s"] = [cpu for _, cpu in blocks]
         result["steps"] = options.first_steps + options.blocks * (

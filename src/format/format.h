@@ -115,20 +115,38 @@ struct FileState {
   uint64_t unshared;  // 1: mmap was refused, so this page is the process's own copy; nobody else
                       // may claim places
 };
+static_assert(sizeof(FileState) <= 512);
+
+/// A full half with its header, exactly: 32 pages.
+inline constexpr uint32_t kEventsPlaceBytes = 128 * 1024;
+
+/// At kPoolOffset of the first page: places whose events are in sealed chunks by now, for the
+/// program to write over. Writing over pages that are there costs a fraction of appending
+/// them. The sealer alone turns 0 into an offset, the program alone an offset into 0, both
+/// atomically; what lies at the offset begins with 64 zeros ("never written") before it is here.
+struct PlacePool {
+  uint64_t raw_bytes;  // of event chunks written so far, in new places and in used ones
+  uint64_t offsets[128];
+};
+inline constexpr uint32_t kPoolOffset = kStateOffset + 512;
+static_assert(kPoolOffset + sizeof(PlacePool) <= kPage);
 
 // A stage: one thread's buffer, a piece of the file mapped shared, so that what is published
 // survives the death of the process. A full half is written out as a chunk of its own and begins
 // again.
 //
 //   +0     ChunkHeader (kStage)      +64  StageControl
-//   +4096  events, kStageEvents records of 24 bytes
-//   +4096 + 64 KiB  definitions, kStageDefinitionBytes
+//   +4096  events, as many records of 24 bytes as a place takes with its header
+//   the last 28 KiB: definitions
+//
+// A reader takes the size of the events half from the chunk's length; writers agree on kStageBytes.
 inline constexpr uint32_t kStageEventsOffset = kPage;
-inline constexpr uint32_t kStageEvents = 65536 / 24;  // 2,730
-inline constexpr uint32_t kStageDefinitionsOffset = kPage + 65536;
+inline constexpr uint32_t kStageEvents = (kEventsPlaceBytes - sizeof(ChunkHeader)) / 24;  // 5,458
 inline constexpr uint32_t kStageDefinitionBytes = 28672;
-inline constexpr uint32_t kStageBytes = kStageDefinitionsOffset + kStageDefinitionBytes;
-static_assert(kStageBytes == 98304);
+inline constexpr uint32_t kStageBytes = kPage + kEventsPlaceBytes + kStageDefinitionBytes;
+inline constexpr uint32_t kStageDefinitionsOffset = kStageBytes - kStageDefinitionBytes;
+inline constexpr uint32_t kMaxStageBytes = 4u << 20;
+static_assert(kStageBytes == 160 * 1024);
 
 /// `published` words hold sequence << 32 | amount and are the only thing that publishes: what they
 /// do not cover does not exist. Bumping the sequence empties the half; a reader that finds a raw

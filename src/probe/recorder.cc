@@ -115,6 +115,20 @@ uint64_t claim_place(size_t size) {
   return __atomic_fetch_add(&shared->next_offset, size, __ATOMIC_RELAXED);
 }
 
+PlacePool* pool() { return reinterpret_cast<PlacePool*>(g_recorder->page + kPoolOffset); }
+
+/// A place whose events are sealed, to be written over; 0 where there is none. What a damaged page
+/// says is not believed.
+uint64_t claim_used_place() {
+  for (uint64_t& offset : pool()->offsets) {
+    if (!__atomic_load_n(&offset, __ATOMIC_RELAXED)) continue;
+    uint64_t place = __atomic_exchange_n(&offset, 0, __ATOMIC_ACQUIRE);
+    uint64_t end = __atomic_load_n(&file_state()->next_offset, __ATOMIC_RELAXED);
+    if (place >= kPage && place % kPage == 0 && place + kEventsPlaceBytes <= end) return place;
+  }
+  return 0;
+}
+
 /// Gives a place back that the file system then refused, where nobody claimed one after it: a
 /// refusal must not use up
 /// --max-disk, nor leave blocks that nothing refers to.
@@ -252,16 +266,21 @@ uint32_t write_chunk(ChunkHeader header, const void* payload) {
   uint64_t size = sizeof(header) + header.length;
   long fd = open_file();
   if (fd < 0) return kind_of(fd) + 1;
-  uint64_t offset = claim_place(size);
+  bool fills_place = header.type == kRawEvents && round_to_page(size) == kEventsPlaceBytes;
+  uint64_t used = fills_place ? claim_used_place() : 0;
+  uint64_t offset = used ? used : claim_place(size);
   if (offset == 0 || exceeds_file_limit(offset + size)) {
-    if (offset != 0) unclaim_place(offset, size);
+    if (offset != 0 && !used) unclaim_place(offset, size);
     sys(SYS_close, fd);
     return (offset == 0 ? kLostMaxDisk : kLostNoSpace) + 1;
   }
   // The payload first: a chunk without its header is "never written", not damage.
   long error = write_all(fd, payload, header.length, offset + sizeof(header));
   if (error == 0) error = write_all(fd, &header, sizeof(header), offset);
-  if (error < 0) unclaim_place(offset, size);
+  if (error < 0 && !used) unclaim_place(offset, size);
+  if (error == 0 && header.type == kRawEvents) {
+    __atomic_fetch_add(&pool()->raw_bytes, round_to_page(size), __ATOMIC_RELAXED);
+  }
   mirror_state(fd);
   sys(SYS_close, fd);
   return error < 0 ? kind_of(error) + 1 : 0;

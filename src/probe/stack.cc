@@ -241,7 +241,7 @@ uint32_t current_stack(Stream* s) {
     if (native_has_ended()) count_loss(kLostStack);
     return 0;
   }
-  uint64_t hash = top ? hash_frames(top, code_epoch()) : 0;
+  uint64_t hash = top ? hash_frames(top, code_epoch(), &s->caches->walked) : 0;
   for (int i = 0; i < native_count; ++i) {
     hash = (hash ^ reinterpret_cast<uintptr_t>(native[i])) * 0xd6e8feb86659fd93u;
   }

@@ -157,8 +157,9 @@ void record(RawAction action, uint64_t address, uint64_t size, uint32_t device_c
     if (UNLIKELY(address > kAddressMask)) {
       count_loss(kLostWide);
     } else {
-      uint64_t now = monotonic_ns();
       bool wants_stack = action == kRawAlloc || action == kRawOom || g_config.free_stacks;
+      if (wants_stack) prefetch_frames(s->caches->walked);
+      uint64_t now = monotonic_ns();
       uint32_t stack = wants_stack ? current_stack(s) : 0;
       append(s, action, now, address, size, device_class, stack, totals);
     }

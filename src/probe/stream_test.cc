@@ -13,6 +13,8 @@
 #include <thread>
 #include <vector>
 
+#include "probe/sys.h"
+#include "recording/file_sealer.h"
 #include "recording/open.h"
 
 namespace gpumemprof::probe {
@@ -75,7 +77,7 @@ void record_allocs(uint64_t first, uint64_t count) {
 }
 
 TEST(Stream, EightThreadsAtOnceLoseNothing) {
-  static constexpr uint64_t kEach = 20000;  // more than seven turns of the buffer
+  static constexpr uint64_t kEach = 40000;  // more than seven turns of the buffer
   std::string folder = record_in_child([] {
     std::vector<std::thread> threads;
     for (uint64_t t = 0; t < 8; ++t) {
@@ -105,6 +107,49 @@ TEST(Stream, BuffersOfDeadThreadsAreHandedOnWithWhatTheyHold) {
   // A page for each of the two halves that a thread leaves behind, and a few stages: not 300 of
   // them.
   EXPECT_LT(bytes, kThreads * 2 * format::kPage + 8 * format::kStageBytes);
+  fs::remove_all(folder);
+}
+
+TEST(Stream, PlacesOfSealedEventsAreWrittenAgainAndNothingIsLost) {
+  char folder[] = "/tmp/gpumemprof-stream-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  constexpr uint64_t kTurns = 30, kEach = 4 * format::kStageEvents;
+  int to_child[2], to_parent[2];
+  ASSERT_EQ(pipe(to_child) | pipe(to_parent), 0);
+  char token = 0;
+  pid_t child = fork();
+  if (child == 0) {
+    strcpy(g_config.folder, folder);
+    g_config.stacks = format::kStacksNone;
+    for (uint64_t turn = 0; turn < kTurns; ++turn) {
+      record_allocs(1 + turn * kEach, kEach);
+      if (write(to_parent[1], &token, 1) != 1 || read(to_child[0], &token, 1) != 1) _exit(1);
+    }
+    _exit(0);
+  }
+  std::unique_ptr<File> file;
+  std::unique_ptr<FileSealer> sealer;
+  for (uint64_t turn = 0; turn < kTurns; ++turn) {
+    ASSERT_EQ(read(to_parent[0], &token, 1), 1);
+    if (!sealer) {
+      file = *open_file(fs::directory_iterator(folder)->path().string(), FileMode::kReadWrite);
+      sealer = *FileSealer::open(file.get(), {.gather_bytes = 0});
+    }
+    ASSERT_TRUE(sealer->advance(monotonic_ns() + 1, true));
+    ASSERT_EQ(write(to_child[1], &token, 1), 1);
+  }
+  int status = 1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  // 30 turns of 512 KiB, of which at most two turns' places were ever needed at once.
+  EXPECT_LT(*file->size(), kTurns * 4 * format::kEventsPlaceBytes / 3);
+  ASSERT_TRUE(sealer->finish());
+  Read read = read_back(folder);
+  EXPECT_EQ(read.addresses.size(), kTurns * kEach);
+  EXPECT_EQ(read.size_of.size(), kTurns * kEach);
+  for (auto [address, size] : read.size_of) EXPECT_EQ(size, 1000 + address / 64);
+  EXPECT_EQ(read.lost, 0u);
+  for (int fd : {to_child[0], to_child[1], to_parent[0], to_parent[1]}) close(fd);
   fs::remove_all(folder);
 }
 

@@ -18,6 +18,12 @@ bool all_zero(const uint8_t* p, size_t n) {
   return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0);
 }
 
+/// Control page, at least one page of events, definitions.
+bool has_stage_size(const ChunkRef& chunk) {
+  const uint64_t bytes = chunk.end() - chunk.offset;
+  return bytes >= kStageEventsOffset + kPage + kStageDefinitionBytes && bytes <= kMaxStageBytes;
+}
+
 /// Reads a file through one buffer; chunks are long, so a window is read once for many small looks.
 class Window {
  public:
@@ -97,7 +103,7 @@ class Scanner {
       if (chunk_crc(header, nullptr) != header.crc32c)
         return damaged(at, got, "a damaged chunk header");
       if (header.type == kZero) leave_unwritten(at, std::min(chunk.end(), file_size_));
-      if (header.type == kStage && chunk.end() != at + kStageBytes) {
+      if (header.type == kStage && !has_stage_size(chunk)) {
         return damaged(at, got, "a buffer of a wrong length");
       }
       if (header.type == kStage) index_->chunks.push_back(chunk);

@@ -1,6 +1,7 @@
 // Puts sealed chunks into a file that a live probe may be writing to as well.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 
@@ -20,6 +21,9 @@ class ChunkWriter {
 
   /// `header` brings type, flags, times, numbers; the rest is filled in. Errors: kSystem; nothing
   /// is written then that a reader would take for a chunk.
+  /// No place below `offset`: a place that a killed sealer reserved may reach beyond the file's
+  /// end.
+  void begin_at(uint64_t offset) { end_ = std::max(end_, offset); }
   Result<ChunkRef> write(format::ChunkHeader header, std::string_view payload);
 
  private:

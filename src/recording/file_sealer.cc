@@ -147,6 +147,7 @@ Status FileSealer::seal_until(uint64_t end_time_ns) {
     if (auto done = raw_->refresh(); !done) return done;
     break;
   }
+  writer_->begin_at(round_to_page(raw_->index().scanned_end));
   Merger merger;
   lane_position_.clear(), lane_sources_.clear();
   for (auto& [id, stream] : raw_->streams()) {
@@ -168,12 +169,17 @@ Status FileSealer::advance(uint64_t end_time_ns, bool all) {
   if (finished()) return {};
   auto size = file_->size();
   if (!size) return std::unexpected(size.error());
-  if (!all && *size < sealed_end_ + options_.gather_bytes) return {};
+  const uint64_t written = raw_bytes_written();
+  if (!all && *size < sealed_end_ + options_.gather_bytes &&
+      written < sealed_raw_ + options_.gather_bytes) {
+    return {};
+  }
   writer_ = std::make_unique<ChunkWriter>(file_, header_.recording_id, true);
   if (auto done = seal_until(end_time_ns); !done) return done;
   if (auto done = give_back(false); !done) return done;
   size = file_->size();
   if (size) sealed_end_ = *size;
+  sealed_raw_ = written;
   return {};
 }
 
@@ -190,7 +196,8 @@ Status FileSealer::finish() {
   if (auto chunk = write(header, encode_footer(footer)); !chunk)
     return std::unexpected(chunk.error());
   finished_ = true;
-  return give_back(true);
+  if (auto done = give_back(true); !done) return done;
+  return empty_pool();
 }
 
 Status FileSealer::punch(uint64_t offset, uint64_t end) {
@@ -211,14 +218,72 @@ bool FileSealer::is_consumed(const ChunkRef& chunk) const {
 /// more.
 Status FileSealer::give_back(bool everything_raw) {
   if (auto done = file_->sync(); !done) return done;  // the sealed copy first
+  const bool reuse = options_.reuse_places && !everything_raw && !read_file_state(*file_).unshared;
+  std::vector<ChunkRef> again;
   for (const ChunkRef& chunk : raw_->index().chunks) {
     const uint16_t type = chunk.header.type;
     bool gone = everything_raw && (type == kRawDefinitions || type == kStage);
     if (type == kRawEvents) gone = is_consumed(chunk);
     if (!gone || !given_back_.try_emplace(chunk.offset).second) continue;
-    if (auto done = punch(chunk.offset, chunk.end()); !done) return done;
+    const bool fits = type == kRawEvents && chunk.end() - chunk.offset == kEventsPlaceBytes;
+    if (reuse && fits && again.size() < std::size(PlacePool{}.offsets)) {
+      again.push_back(chunk);
+    } else if (auto done = punch(chunk.offset, chunk.end()); !done) {
+      return done;
+    }
+  }
+  return again.empty() ? Status{} : offer_again(std::move(again));
+}
+
+/// First "never written", on the disk too, so that no old header comes back over new events; then
+/// the writer may have it.
+Status FileSealer::offer_again(std::vector<ChunkRef> places) {
+  const ChunkHeader none{};
+  for (const ChunkRef& chunk : places) {
+    own_.erase(chunk.offset), given_back_.erase(chunk.offset);
+    raw_->forget(chunk);
+    if (auto done = file_->write_at(chunk.offset, &none, sizeof(none)); !done) return done;
+  }
+  if (auto done = file_->sync(); !done) return done;
+  PlacePool pool{};
+  auto got = file_->read_at(kPoolOffset, &pool, sizeof(pool));
+  if (!got || *got != sizeof(pool)) pool = {};
+  size_t slot = 0;
+  for (const ChunkRef& chunk : places) {
+    while (slot < std::size(pool.offsets) && pool.offsets[slot] != 0) ++slot;
+    if (slot == std::size(pool.offsets)) {
+      if (auto done = punch(chunk.offset, chunk.end()); !done) return done;
+      continue;
+    }
+    const uint64_t at = kPoolOffset + offsetof(PlacePool, offsets) + 8 * slot++;
+    if (auto added = file_->add_at(at, chunk.offset); !added) return std::unexpected(added.error());
   }
   return {};
+}
+
+/// Of a writer that is gone. An offset that lies in a chunk is not believed.
+Status FileSealer::empty_pool() {
+  PlacePool pool{};
+  auto got = file_->read_at(kPoolOffset, &pool, sizeof(pool));
+  if (!got || *got != sizeof(pool)) return {};
+  FileIndex index;
+  if (auto done = scan_chunks(*file_, header_.recording_id, &index); !done) return done;
+  for (uint64_t offset : pool.offsets) {
+    const uint64_t end = offset + kEventsPlaceBytes;
+    auto overlaps = [&](const ChunkRef& chunk) {
+      return chunk.offset < end && offset < chunk.end();
+    };
+    if (offset < kPage || offset % kPage != 0 || end < offset) continue;
+    if (std::any_of(index.chunks.begin(), index.chunks.end(), overlaps)) continue;
+    if (auto done = punch(offset, end); !done) return done;
+  }
+  return {};
+}
+
+uint64_t FileSealer::raw_bytes_written() {
+  uint64_t bytes = 0;
+  auto got = file_->read_at(kPoolOffset + offsetof(PlacePool, raw_bytes), &bytes, sizeof(bytes));
+  return got && *got == sizeof(bytes) ? bytes : 0;
 }
 
 Result<uint64_t> FileSealer::drop_oldest(uint64_t bytes) {

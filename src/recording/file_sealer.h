@@ -20,6 +20,8 @@ struct FileSealOptions {
   uint64_t checkpoint_bytes = 64u << 20;
   /// A live file is sealed when it has gained this much.
   uint64_t gather_bytes = 16u << 20;
+  /// Sealed places of a live writer go to its pool (format.h), not back to the file system.
+  bool reuse_places = true;
 };
 
 /// The order of writing is what makes it safe to die anywhere: definitions, then the events that
@@ -57,6 +59,9 @@ class FileSealer {
   ConsumedTable newly_consumed(Merger* merger);
   bool is_consumed(const ChunkRef& chunk) const;
   Status give_back(bool everything_raw);
+  Status offer_again(std::vector<ChunkRef> places);
+  Status empty_pool();
+  uint64_t raw_bytes_written();
   Status punch(uint64_t offset, uint64_t end);
   Result<ChunkRef> write(format::ChunkHeader header, const std::string& payload);
 
@@ -82,6 +87,7 @@ class FileSealer {
   uint64_t next_event_ = 0;
   uint64_t since_checkpoint_ = 0;
   uint64_t sealed_end_ = 0;  // size of the file when it was last sealed
+  uint64_t sealed_raw_ = 0;  // raw_bytes_written() then
   uint64_t events_sealed_ = 0;
 };
 

@@ -89,6 +89,13 @@ Status RawFile::refresh() {
   return {};
 }
 
+void RawFile::forget(const ChunkRef& chunk) {
+  const uint64_t offset = chunk.offset, end = chunk.end();
+  std::erase_if(index_.chunks, [&](const ChunkRef& known) { return known.offset == offset; });
+  taken_.erase(offset);
+  index_.unwritten.emplace_back(offset, end);
+}
+
 bool RawFile::copy_stage(const ChunkRef& chunk, StageCopy* copy) {
   // A live writer may empty a half while we copy it: then what we have is older than the words say.
   for (int attempt = 0; attempt < 16; ++attempt) {
@@ -103,7 +110,10 @@ bool RawFile::copy_stage_once(const ChunkRef& chunk, StageCopy* copy) {
   const uint64_t control = chunk.payload_offset();
   auto got = file_->read_at(control, &before, sizeof(before));
   if (!got || *got != sizeof(before)) return false;
-  const uint32_t count = std::min(static_cast<uint32_t>(before.events_published), kStageEvents);
+  const uint64_t definitions = chunk.end() - kStageDefinitionBytes;
+  const uint64_t room = (definitions - chunk.offset - kStageEventsOffset) / sizeof(RawEvent);
+  const uint32_t count = static_cast<uint32_t>(
+      std::min<uint64_t>(static_cast<uint32_t>(before.events_published), room));
   const uint32_t bytes =
       std::min(static_cast<uint32_t>(before.definitions_published), kStageDefinitionBytes);
   StageHalf& half = copy->half;
@@ -114,7 +124,7 @@ bool RawFile::copy_stage_once(const ChunkRef& chunk, StageCopy* copy) {
   half.records.resize(*got / sizeof(RawEvent));
   half.missing = static_cast<uint32_t>(count - half.records.size());
   copy->definitions.resize(bytes);
-  got = file_->read_at(chunk.offset + kStageDefinitionsOffset, copy->definitions.data(), bytes);
+  got = file_->read_at(definitions, copy->definitions.data(), bytes);
   if (!got) return false;
   copy->definitions.resize(*got);
   got = file_->read_at(control, &after, sizeof(after));

@@ -27,6 +27,10 @@ class RawFile {
   /// read without a gap. Cheap to repeat. Errors: kSystem.
   Status refresh();
 
+  /// The place of this chunk may be written again: the next refresh() looks there anew. The streams
+  /// keep it until they drop it.
+  void forget(const ChunkRef& chunk);
+
   const FileIndex& index() const { return index_; }
   FileIndex& index() { return index_; }
   /// By stream number. Lanes keep pointers into it until the next refresh().

@@ -159,6 +159,7 @@ Status FolderSealer::Impl::work(OneFile* one, bool all) {
       // Several checkpoints must fit below the limit, so that dropping up to one leaves most of it.
       uint64_t raw = low_water() / 4;  // sealed it takes a quarter to an eighth of that
       options.checkpoint_bytes = std::clamp<uint64_t>(raw, 1u << 18, 64u << 20);
+      options.reuse_places = false;  // every place counts against the limit until it is given back
       options.gather_bytes =
           std::clamp<uint64_t>(this->options.max_disk_bytes / 16, 1u << 18, 16u << 20);
     }

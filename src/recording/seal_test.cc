@@ -23,8 +23,9 @@ using testing::TempFolder;
 /// point. The n-th write itself gets half way.
 class DyingFile final : public File {
  public:
-  DyingFile(std::unique_ptr<File> file, int changes_left)
-      : file_(std::move(file)), left_(changes_left) {}
+  /// `recovers`: only the n-th change fails, as with a disk that was full for a moment.
+  DyingFile(std::unique_ptr<File> file, int changes_left, bool recovers = false)
+      : file_(std::move(file)), left_(changes_left), recovers_(recovers) {}
   const std::string& path() const override { return file_->path(); }
   Result<uint64_t> size() override { return file_->size(); }
   Result<size_t> read_at(uint64_t offset, void* data, size_t size) override {
@@ -32,18 +33,18 @@ class DyingFile final : public File {
   }
   Status write_at(uint64_t offset, const void* data, size_t size) override {
     if (left_ == 1 && size > 64) (void)file_->write_at(offset, data, size / 2);
-    if (--left_ <= 0) return dead();
+    if (is_refused()) return dead();
     return file_->write_at(offset, data, size);
   }
   uint64_t next_data(uint64_t offset, uint64_t size) override {
     return file_->next_data(offset, size);
   }
   Result<uint64_t> punch(uint64_t offset, uint64_t length) override {
-    if (--left_ <= 0) return dead();
+    if (is_refused()) return dead();
     return file_->punch(offset, length);
   }
   Result<uint64_t> add_at(uint64_t offset, uint64_t amount) override {
-    if (--left_ <= 0) return dead();
+    if (is_refused()) return dead();
     return file_->add_at(offset, amount);
   }
   bool lock(bool exclusive) override { return file_->lock(exclusive); }
@@ -51,9 +52,11 @@ class DyingFile final : public File {
   bool died() const { return left_ <= 0; }
 
  private:
+  bool is_refused() { return --left_ == 0 || (left_ < 0 && !recovers_); }
   static std::unexpected<Error> dead() { return fail(ErrorCode::kSystem, "killed"); }
   std::unique_ptr<File> file_;
   int left_;
+  bool recovers_;
 };
 
 /// A training loop of three threads, with jitter, frees of other threads' blocks, a device with
@@ -157,6 +160,92 @@ TEST(Sealing, KilledAtAnyPointAndBegunAgainLosesAndDoublesNothing) {
   }
   EXPECT_GT(deaths, 50);
   EXPECT_LT(deaths, 499);
+}
+
+TEST(Sealing, AnyOneChangeThatIsRefusedLosesAndDoublesNothing) {
+  FakeProbe probe;
+  train(&probe, 800, 4);
+  const std::string original = probe.bytes();
+  TempFolder folder;
+  const std::string path = folder.file("a.gmp");
+  testing::write_file(path, original);
+  const auto expected = read_all({path});
+  bool refused = true;
+  for (int n = 1; refused; ++n) {
+    testing::write_file(path, original);
+    DyingFile file(std::move(*open_file(path, FileMode::kReadWrite)), n, true);
+    auto sealer = FileSealer::open(&file, {.checkpoint_bytes = 4000, .gather_bytes = 0});
+    ASSERT_TRUE(sealer);
+    for (uint64_t end : {20'000, 40'000, 60'000, 80'000}) (void)(*sealer)->advance(end, true);
+    if (!(*sealer)->finish()) (void)(*sealer)->finish();
+    refused = file.died();
+    expect_same(read_all({path}), expected);
+    ASSERT_TRUE(FolderSealer(folder.path(), {}).finish());
+    expect_same(read_all({path}), expected);
+    ASSERT_FALSE(HasFailure()) << "refused at change " << n;
+  }
+}
+
+/// Full halves, so that their places are offered to the writer again.
+void fill_halves(FakeProbe* probe, uint64_t events) {
+  probe->write_as_dead_process();
+  auto* thread = &probe->start_thread(11, "t");
+  const uint32_t stack = probe->define_stack(thread, {"main", "f"});
+  for (uint64_t i = 0; i < events; ++i) {
+    probe->alloc(thread, 5000 + i, 0x7f0000000000 + 64 * i, 512 + i, stack);
+  }
+}
+
+format::PlacePool pool_of(const std::string& path) {
+  format::PlacePool pool;
+  memcpy(&pool, testing::read_file(path).data() + format::kPoolOffset, sizeof(pool));
+  return pool;
+}
+
+TEST(Sealing, KilledWhileItOffersPlacesAgainLosesAndDoublesNothing) {
+  FakeProbe probe(0x1234, 100, format::kStageEvents + 2);
+  fill_halves(&probe, 4 * format::kStageEvents);
+  const std::string original = probe.bytes();
+  TempFolder folder;
+  const std::string path = folder.file("a.gmp");
+  testing::write_file(path, original);
+  const auto expected = read_all({path});
+  ASSERT_EQ(expected.events.size(), 4u * format::kStageEvents);
+  bool died = true;
+  for (int n = 1; died; ++n) {
+    testing::write_file(path, original);
+    DyingFile file(std::move(*open_file(path, FileMode::kReadWrite)), n);
+    auto sealer = FileSealer::open(&file, {.gather_bytes = 0});
+    ASSERT_TRUE(sealer);
+    (void)(*sealer)->advance(kNoTime, true);
+    died = file.died();
+    const std::string bytes = testing::read_file(path);
+    for (uint64_t place : pool_of(path).offsets) {
+      if (place == 0) continue;
+      ASSERT_LE(place + format::kEventsPlaceBytes, bytes.size());
+      EXPECT_EQ(bytes.substr(place, 64), std::string(64, '\0')) << "killed at change " << n;
+    }
+    expect_same(read_all({path}), expected);
+    ASSERT_TRUE(FolderSealer(folder.path(), {}).finish());
+    expect_same(read_all({path}), expected);
+    ASSERT_FALSE(HasFailure()) << "killed at change " << n;
+  }
+}
+
+TEST(Sealing, APoolThatPointsIntoChunksIsNotBelieved) {
+  FakeProbe probe(0x1234, 100, format::kStageEvents + 2);
+  fill_halves(&probe, 2 * format::kStageEvents);
+  std::string bytes = probe.bytes();
+  for (uint64_t i = 0; i < 128; ++i) {
+    const uint64_t odd[] = {i * format::kPage, ~uint64_t{0} - i, i, bytes.size() + i * 4096};
+    memcpy(bytes.data() + format::kPoolOffset + 8 + 8 * i, &odd[i % 4], 8);
+  }
+  TempFolder folder;
+  testing::write_file(folder.file("a.gmp"), bytes);
+  const auto expected = read_all({folder.path()});
+  ASSERT_TRUE(FolderSealer(folder.path(), {}).finish());
+  expect_same(read_all({folder.path()}), expected);
+  EXPECT_EQ(expected.events.size(), 2u * format::kStageEvents);
 }
 
 TEST(Sealing, AGrowingFileIsSealedInStepsAndReadsTheSameAtEachOfThem) {
