@@ -1,0 +1,87 @@
+"""The folder of a recording, and words that are wrong."""
+
+import json
+import os
+import subprocess
+
+import pytest
+from launching import BIN, meta_of
+
+
+def test_folder_and_meta_are_private_and_complete(run, tmp_path):
+    run("true", more_env={"CUDA_VISIBLE_DEVICES": "1", "NCCL_DEBUG": "WARN", "HF_TOKEN": "secret"})
+    assert os.stat(tmp_path / "rec").st_mode & 0o777 == 0o700
+    assert os.stat(tmp_path / "rec/meta.json").st_mode & 0o777 == 0o600
+    meta = meta_of(tmp_path)
+    assert meta["schema"] == "gpumemprof.recording/1"
+    assert meta["command"] == ["true"]
+    assert meta["working_directory"] == os.getcwd()
+    assert meta["environment"] | {"CUDA_VISIBLE_DEVICES": "1", "NCCL_DEBUG": "WARN"} == meta["environment"]
+    assert "secret" not in (tmp_path / "rec/meta.json").read_text()
+    assert meta["start_time"] <= meta["end_time"]
+
+
+def test_the_default_folder_is_named_after_the_program(env, tmp_path):
+    subprocess.run([BIN, "run", "--", "true"], env=env, cwd=tmp_path, timeout=60, capture_output=True)
+    folders = list(tmp_path.glob("gpumemprof-true-*"))
+    assert len(folders) == 1 and (folders[0] / "meta.json").exists()
+
+
+def test_two_runs_may_share_a_folder(run, tmp_path):
+    run("sh", "-c", "exit 1")
+    run("sh", "-c", "exit 2")
+    others = list((tmp_path / "rec").glob("meta.*.json"))
+    assert len(others) == 1
+    assert meta_of(tmp_path)["exit"] == {"code": 1}
+    assert json.loads(others[0].read_text())["exit"] == {"code": 2}
+
+
+@pytest.mark.parametrize("folder", ["file", "file/below", "other", "\0proc"])
+def test_a_folder_that_cannot_be_used_is_exit_2_before_the_start(env, tmp_path, folder):
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/notes.txt").write_text("x")
+    path = "/proc/gpumemprof" if folder == "\0proc" else str(tmp_path / folder)
+    result = subprocess.run([BIN, "run", "-o", path, "--", "touch", str(tmp_path / "started")],
+                            env=env, capture_output=True, timeout=60)
+    assert result.returncode == 2
+    assert result.stderr.startswith(b"gpumemprof: ") and result.stderr.count(b"\n") == 1
+    assert not (tmp_path / "started").exists()
+
+
+@pytest.mark.parametrize("command", ["no-such-program", "/no/such/program", "/etc", "/etc/passwd"])
+def test_a_command_that_cannot_run_is_exit_2_and_leaves_nothing(run, tmp_path, command):
+    result = run(command)
+    assert result.returncode == 2
+    assert result.stderr.startswith(b"gpumemprof: ") and result.stderr.count(b"\n") == 1
+    assert not (tmp_path / "rec").exists()
+
+
+def test_a_file_that_exec_refuses_is_exit_2_and_leaves_nothing(run, tmp_path):
+    program = tmp_path / "damaged"
+    program.write_bytes(b"\x7fELF\x02\x01\x01" + bytes(100))
+    program.chmod(0o755)
+    result = run(str(program))
+    # The kernel refuses the format, so the shell gets it, as execvp does; its answer is 126, 127 or 2.
+    assert result.returncode in (2, 126, 127)
+
+
+@pytest.mark.parametrize("words", [["run"], ["run", "--"], ["run", "--stacks", "some", "--", "true"],
+                                   ["run", "--max-disk", "12Q", "--", "true"], ["run", "ls", "-l"]])
+def test_wrong_words_are_usage_errors(env, tmp_path, words):
+    result = subprocess.run([BIN, *words], env=env, cwd=tmp_path, capture_output=True, timeout=60)
+    assert result.returncode == 2 and result.stderr
+    assert list(tmp_path.glob("gpumemprof-*")) == []
+
+
+def test_seal_refuses_what_is_no_recording(env, tmp_path):
+    (tmp_path / "file").write_text("x")
+    for folder in ("none", "file", "."):
+        result = subprocess.run([BIN, "seal", folder], env=env, cwd=tmp_path, capture_output=True, timeout=60)
+        assert result.returncode == 2 and result.stderr.startswith(b"gpumemprof: "), folder
+
+
+def test_seal_takes_a_recording_without_files(run, env, tmp_path):
+    run("true")
+    result = subprocess.run([BIN, "seal", "rec"], env=env, cwd=tmp_path, capture_output=True, timeout=60)
+    assert (result.returncode, result.stdout) == (0, b"rec: 0 files, 0 events, 0 B before, 0 B after\n")
