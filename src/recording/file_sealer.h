@@ -19,7 +19,7 @@ struct FileSealOptions {
   /// A checkpoint about every so many bytes of raw events; 0: none.
   uint64_t checkpoint_bytes = 64u << 20;
   /// A live file is sealed when it has gained this much.
-  uint64_t gather_bytes = 16u << 20;
+  uint64_t gather_bytes = 8u << 20;
   /// Sealed places of a live writer go to its pool (format.h), not back to the file system.
   bool reuse_places = true;
 };
