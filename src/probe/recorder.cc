@@ -363,6 +363,10 @@ static Stage* adopt_stage(uint32_t tid) {
                                      __ATOMIC_RELAXED)) {
       continue;
     }
+    // All that the dead owner stored, it stored before it published its last record.
+    StageControl* control = stage->control();
+    (void)__atomic_load_n(&control->definitions_published, __ATOMIC_ACQUIRE);
+    (void)__atomic_load_n(&control->events_published, __ATOMIC_ACQUIRE);
     LossKind why;
     if (flush_definitions(stage, &why) && flush_events(stage, &why)) return stage;
     __atomic_store_n(&stage->owner, owner, __ATOMIC_RELEASE);  // keep what it holds

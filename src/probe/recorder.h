@@ -43,8 +43,9 @@ extern Config g_config;
 /// Read for every event: a thread whose stream is of another incarnation carries what its parent
 /// process had.
 extern volatile uint32_t* g_state;
-inline uint32_t state() { return __atomic_load_n(g_state, __ATOMIC_RELAXED); }
-inline uint32_t incarnation() { return __atomic_load_n(g_state + 1, __ATOMIC_RELAXED); }
+inline volatile uint32_t* state_page() { return __atomic_load_n(&g_state, __ATOMIC_RELAXED); }
+inline uint32_t state() { return __atomic_load_n(state_page(), __ATOMIC_RELAXED); }
+inline uint32_t incarnation() { return __atomic_load_n(state_page() + 1, __ATOMIC_RELAXED); }
 
 /// One thread's buffer, mapped from the file. `owner` is the tid that writes it, 0 when nobody
 /// does.

@@ -123,7 +123,8 @@ inline void append(Stream* s, RawAction action, uint64_t time_ns, uint64_t addre
 
 /// Out of line: the first event of a process or thread, a forked child, recording switched off.
 __attribute__((noinline, cold)) Stream* slow_stream(ThreadLocal* self) {
-  uint32_t now = state();
+  // Here a thread may learn that another one has opened the recording: all of that is to be seen.
+  uint32_t now = __atomic_load_n(state_page(), __ATOMIC_ACQUIRE);
   if (now == kFrozen) count_loss(kLostSandboxed);
   if (now == kOff || now == kPaused || now == kFrozen) return nullptr;
   if (now != kRecording && !begin_recording()) return nullptr;
