@@ -12,17 +12,19 @@ CONFIGURE = cmake -S . -G Ninja $(LAUNCHER)
 .PHONY: all setup demo test test-all test-pythons gpu-test bench fuzz fmt lint clean distclean help
 .PHONY: sanitizers fuzz-smoke
 
-all: setup ## set up, build, and put the command in .venv/bin/gpumemprof
+all: setup ## set up, build, and put the command and the package in .venv
 	@test -f $(BUILD)/build.ninja || $(CONFIGURE) -B $(BUILD) >$(BUILD)/configure.log || \
 	  { cat $(BUILD)/configure.log; exit 1; }
-	@ninja -C $(BUILD) gpumemprof gpumemprof_probe
+	@ninja -C $(BUILD) gpumemprof gpumemprof_probe _native
 	@mkdir -p $(VENV)/lib
 	@install -C -m 755 $(BUILD)/gpumemprof $(VENV)/bin/gpumemprof
 	@install -C -m 755 $(BUILD)/src/probe/libgpumemprof_probe.so $(VENV)/lib/
+	@install -C -m 755 $(BUILD)/python/_native*.so python/gpumemprof/
+	@$(PYTHON) scripts/link_package.py python
 
 setup:
 	@mkdir -p $(BUILD)
-	@scripts/setup build venv
+	@scripts/setup build venv python
 
 demo: all ## record a real training run and explain it
 	@scripts/demo
@@ -79,6 +81,7 @@ lint: all ## clang-tidy over the sources, the layer and style tests
 
 clean: ## remove what was built (the roots of test-pythons stay)
 	@find $(BUILD) -mindepth 1 -maxdepth 1 ! -name roots -exec rm -rf {} + 2>/dev/null || true
+	@rm -f python/gpumemprof/_native*.so
 	@rm -rf $(BUILD)-address-undefined $(BUILD)-thread $(BUILD)-fuzz demo.gpumemprof report.html
 
 distclean: clean ## also remove .venv and the roots

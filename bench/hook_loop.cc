@@ -8,6 +8,8 @@ namespace {
 
 using Alloc = void* (*)(size_t);
 using Free = void (*)(void*);
+using ScopeBegin = uint64_t (*)(int, int, const void*);
+using ScopeEnd = int (*)(uint64_t, void*);
 
 constexpr size_t kSizeBytes = 256;
 
@@ -34,5 +36,20 @@ extern "C" __attribute__((visibility("default"))) double hook_loop_ns(uint64_t l
   if (!alloc || !release || loops == 0) return -1;
   const uint64_t begin_ns = now_ns();
   for (uint64_t i = 0; i < loops; ++i) release(alloc(kSizeBytes));
+  return static_cast<double>(now_ns() - begin_ns) / static_cast<double>(loops);
+}
+
+/// ns for beginning and ending one scope of the CPU, averaged over `loops`; -1 where the probe is
+/// absent or refuses. `context` as gpumemprof_scope_begin() takes it.
+extern "C" __attribute__((visibility("default"))) double scope_loop_ns(uint64_t loops,
+                                                                       const void* context) {
+  static const auto begin = reinterpret_cast<ScopeBegin>(find("gpumemprof_scope_begin"));
+  static const auto end = reinterpret_cast<ScopeEnd>(find("gpumemprof_scope_end"));
+  if (!begin || !end || loops == 0) return -1;
+  uint64_t result[16];  // larger than struct gpumemprof_scope_result
+  const uint64_t begin_ns = now_ns();
+  for (uint64_t i = 0; i < loops; ++i) {
+    if (!end(begin(0, -1, context), result)) return -1;
+  }
   return static_cast<double>(now_ns() - begin_ns) / static_cast<double>(loops);
 }

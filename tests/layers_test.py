@@ -16,10 +16,12 @@ ALLOWED = {
     "probe": {"base", "format"},
     "trace": {"base"},
     "recording": {"base", "format", "trace"},
-    "analysis": {"base", "trace", "recording"},
+    "telemetry": {"base"},
+    "analysis": {"base", "trace", "recording", "telemetry"},
     "run": {"base", "recording"},
-    "report": {"base", "trace", "recording", "analysis"},
-    "cli": {"base", "trace", "recording", "analysis", "run", "report"},
+    "devices": {"base", "trace", "recording", "telemetry", "run"},
+    "report": {"base", "trace", "recording", "telemetry", "analysis"},
+    "cli": {"base", "trace", "recording", "telemetry", "analysis", "run", "devices", "report"},
 }
 # A test may use what it needs as a witness, as long as no cycle of rooms comes of it.
 ALLOWED_IN_TESTS = {"recording": {"probe"}, "probe": {"recording", "trace"}, "analysis": {"format"}}

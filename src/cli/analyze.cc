@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "analysis/analysis.h"
+#include "cli/analyze_telemetry.h"
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/output.h"
@@ -17,16 +18,8 @@
 namespace gpumemprof {
 namespace {
 
-struct AnalyzeArguments {
-  std::vector<std::string> paths;
-  std::string format;
-  std::string output;
-  std::string color = "auto";
-  bool full_stacks = false;
-  bool no_seal = false;
-};
-
 std::string format_of(const AnalyzeArguments& arguments) {
+  if (arguments.format == "txt") return "text";
   if (!arguments.format.empty()) return arguments.format;
   const std::string_view name = arguments.output;
   if (name.ends_with(".json")) return "json";
@@ -56,11 +49,14 @@ std::string render(const Analysis& analysis, const Tables& tables,
 
 int analyze(const AnalyzeArguments& arguments) {
   const std::string subject = arguments.paths.size() == 1 ? arguments.paths[0] : "";
+  if (is_telemetry_input(arguments.paths)) return analyze_telemetry_file(arguments);
+  if (!(arguments.sensitivity > 0 && arguments.sensitivity <= 1)) return wrong_sensitivity();
   auto source = open_input(arguments.paths, !arguments.no_seal);
   if (!source) return report_error(subject, source.error());
   auto output = Output::open(arguments.output, arguments.paths);
   if (!output) return report_error("", output.error());
   std::string text;
+  std::vector<Picture> pictures;
   {
     Progress progress("analyzing");
     AnalysisOptions options;
@@ -68,10 +64,11 @@ int analyze(const AnalyzeArguments& arguments) {
     auto analysis = analyze_source(**source, options);
     if (!analysis) return report_error(subject, analysis.error());
     text = render(*analysis, (*source)->tables(), arguments);
+    if (arguments.visualization) pictures = recording_pictures(*analysis, (*source)->tables());
   }
   if (auto done = output->write(text); !done) return report_output_error(*output, done.error());
   if (auto done = output->close(); !done) return report_output_error(*output, done.error());
-  return kExitOk;
+  return pictures.empty() ? kExitOk : say_and_write_pictures(pictures, arguments);
 }
 
 }  // namespace
@@ -82,13 +79,14 @@ void add_analyze_command(CLI::App& app, CommandContext& context) {
       app.add_subcommand("analyze", "say how high memory went, when, and which lines held it");
   command
       ->add_option("path", arguments->paths,
-                   "folders that `run` wrote, or .gmp files; several are read as one")
+                   "folders that `run` wrote, or .gmp files, several are read as one; or one file "
+                   "that track, monitor, diagnose or a tracker in Python wrote")
       ->required()
       ->type_name("DIR|FILE...");
   command
       ->add_option("--format", arguments->format,
                    "text, json or html (default: as --output's name ends, else text)")
-      ->check(CLI::IsMember({"text", "json", "html"}));
+      ->check(CLI::IsMember({"text", "txt", "json", "html"}));
   command
       ->add_option("-o,--output", arguments->output,
                    "write to this file instead of standard output")
@@ -99,6 +97,17 @@ void add_analyze_command(CLI::App& app, CommandContext& context) {
       ->capture_default_str();
   command->add_flag("--no-seal", arguments->no_seal,
                     "leave the files of the recording as they are");
+  command->add_flag("--visualization", arguments->visualization,
+                    "also draw memory over time, as SVG files in --plot-dir");
+  command->add_option("--plot-dir", arguments->plot_folder, "made where it is missing")
+      ->type_name("DIR")
+      ->capture_default_str();
+  command
+      ->add_option("--sensitivity", arguments->sensitivity,
+                   "samples: the least growth that counts, as a share of the level; smaller finds "
+                   "more")
+      ->type_name("X")
+      ->capture_default_str();
   command->callback([arguments, &context] { context.exit_code = analyze(*arguments); });
 }
 

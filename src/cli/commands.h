@@ -24,6 +24,11 @@ void add_run_command(CLI::App& app, CommandContext& context);
 void add_seal_command(CLI::App& app, CommandContext& context);
 void add_analyze_command(CLI::App& app, CommandContext& context);
 void add_export_command(CLI::App& app, CommandContext& context);
+void add_info_command(CLI::App& app, CommandContext& context);
+void add_monitor_command(CLI::App& app, CommandContext& context);
+void add_track_command(CLI::App& app, CommandContext& context);
+void add_diagnose_command(CLI::App& app, CommandContext& context);
+void add_lines_command(CLI::App& app, CommandContext& context);
 
 /// Prints `gpumemprof: SUBJECT: what is wrong (at byte N)` on stderr as one line, control
 /// characters replaced, and returns the exit code that belongs to the error. SUBJECT may be empty.

@@ -1,8 +1,10 @@
 // The gpumemprof command: every subcommand is a file of its own.
 #include <cstdio>
 #include <iostream>
+#include <string_view>
 
 #include "cli/commands.h"
+#include "cli/watch.h"
 
 namespace {
 
@@ -22,7 +24,12 @@ int run_command_line(int argc, char** argv) {
   CommandContext context;
   context.program_path = argv[0];
   add_run_command(app, context);
+  add_info_command(app, context);
+  add_monitor_command(app, context);
+  add_track_command(app, context);
   add_analyze_command(app, context);
+  add_diagnose_command(app, context);
+  add_lines_command(app, context);
   add_export_command(app, context);
   add_seal_command(app, context);
   try {
@@ -32,8 +39,9 @@ int run_command_line(int argc, char** argv) {
       return app.exit(error, std::cout, std::cerr);  // --help, --version
     std::string wrong = error.what();
     if (app.get_subcommands().empty() && argc > 1 && argv[1][0] != '-') {
-      wrong =
-          "'" + std::string(argv[1]) + "' is no command; there are run, analyze, export and seal";
+      std::string names;
+      for (const CLI::App* command : app.get_subcommands({})) names += ' ' + command->get_name();
+      wrong = "'" + std::string(argv[1]) + "' is no command; there are" + names;
     }
     return report_error("", {ErrorCode::kUsage, wrong + " (see gpumemprof --help)", std::nullopt});
   }
@@ -43,6 +51,9 @@ int run_command_line(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // Before anything else: a tracker that is told to stop while it starts still leaves a whole file.
+  const std::string_view command = argc > 1 ? argv[1] : "";
+  if (command == "track" || command == "monitor") gpumemprof::hold_stop_signals();
   const int exit_code = run_command_line(argc, argv);
   // Help and tables that did not reach a full disk or a closed pipe are a failure, not a success.
   std::cout.flush();

@@ -13,6 +13,8 @@
 // profile.
 #include <stdint.h>
 
+#include "probe/attach.h"
+#include "probe/counters.h"
 #include "probe/dynamic.h"
 #include "probe/recorder.h"
 #include "probe/stream.h"
@@ -47,6 +49,15 @@ struct Real {
     __atomic_store_n(&function, found, __ATOMIC_RELEASE);
     return found;
   }
+  /// The same without a fallback: null where no loaded library defines it.
+  void* find(const char* name, const void* ours) {
+    if (F known = __atomic_load_n(&function, __ATOMIC_ACQUIRE)) {
+      return reinterpret_cast<void*>(known);
+    }
+    void* found = find_real(name, ours, "libc10");
+    if (found) __atomic_store_n(&function, reinterpret_cast<F>(found), __ATOMIC_RELEASE);
+    return found;
+  }
 };
 
 ObjectRange g_libc10;
@@ -65,10 +76,15 @@ bool is_cpu_allocator(Device device, const void* caller, const void* real) {
 
 void on_report(void* p, int64_t size, uint64_t allocated, uint64_t reserved, Device device,
                const void* caller, const void* real) {
-  if (state() == kOff || is_cpu_allocator(device, caller, real) || size == 0) return;
+  bool is_recording = state() != kOff;
+  if ((!is_recording && !is_counting()) || size == 0) return;
+  if (is_cpu_allocator(device, caller, real)) return;
   uint64_t address = reinterpret_cast<uintptr_t>(p);
   bool is_alloc = size > 0;
   uint64_t bytes = static_cast<uint64_t>(is_alloc ? size : -size);
+  if (is_counting() && is_alloc) count_alloc(address, bytes, device);
+  if (is_counting() && !is_alloc) count_free(address, device);
+  if (!is_recording) return;
   if (device.type == 0) {
     record(is_alloc ? kRawAlloc : kRawFreeCompleted, address, bytes, kClassShared);
   } else {
@@ -86,6 +102,8 @@ void on_oom(int64_t size, uint64_t allocated, uint64_t reserved, Device device) 
   }
 }
 
+constexpr Device kCpu{0, -1};
+
 Real<void* (*)(size_t)> g_alloc_cpu;
 Real<void (*)(void*)> g_free_cpu;
 
@@ -97,6 +115,7 @@ void* gpumemprof_hook_alloc_cpu(size_t size) {
   // It may throw: the exception passes through this frame, so nothing may be held here.
   void* p = g_alloc_cpu.get(ALLOC_CPU, reinterpret_cast<void*>(&gpumemprof_hook_alloc_cpu),
                             plain_alloc)(size);
+  if (p && is_counting()) count_alloc(reinterpret_cast<uintptr_t>(p), size, kCpu);
   if (p && !g_config.no_cpu && state() != kOff) {
     record(kRawAlloc, reinterpret_cast<uintptr_t>(p), size, kClassCpu);
   }
@@ -108,6 +127,7 @@ HOOK void gpumemprof_hook_free_cpu(void* p) __asm__(FREE_CPU);
 void gpumemprof_hook_free_cpu(void* p) {
   // Before the real free: afterwards another thread may be given the address, and its allocation
   // would come first.
+  if (p && is_counting()) count_free(reinterpret_cast<uintptr_t>(p), kCpu);
   if (p && !g_config.no_cpu && state() != kOff) {
     record(kRawFreeCompleted, reinterpret_cast<uintptr_t>(p), 0, kClassCpu);
   }
@@ -159,5 +179,25 @@ OOM_HOOK(lmm, "_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE", int64_t, ui
 OOM_HOOK(lll, "_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE", int64_t,
          int64_t)  // 1.12, 1.13
 OOM_HOOK(mmm, "_ZN3c1027reportOutOfMemoryToProfilerEmmmNS_6DeviceE", uint64_t, uint64_t)
+
+#define TORCH_HOOK(real, hook, mangled)     \
+  {mangled, reinterpret_cast<void*>(&hook), \
+   [] { return real.find(mangled, reinterpret_cast<void*>(&hook)); }}
+
+const TorchHook kTorchHooks[kTorchHookCount] = {
+    TORCH_HOOK(g_alloc_cpu, gpumemprof_hook_alloc_cpu, ALLOC_CPU),
+    TORCH_HOOK(g_free_cpu, gpumemprof_hook_free_cpu, FREE_CPU),
+    TORCH_HOOK(g_report_mm, gpumemprof_hook_report_mm,
+               "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE"),
+    TORCH_HOOK(g_report_ll, gpumemprof_hook_report_ll,
+               "_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE"),
+    TORCH_HOOK(g_report_3, gpumemprof_hook_report_3, REPORT_3),
+    TORCH_HOOK(g_oom_lmm, gpumemprof_hook_oom_lmm,
+               "_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE"),
+    TORCH_HOOK(g_oom_lll, gpumemprof_hook_oom_lll,
+               "_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE"),
+    TORCH_HOOK(g_oom_mmm, gpumemprof_hook_oom_mmm,
+               "_ZN3c1027reportOutOfMemoryToProfilerEmmmNS_6DeviceE"),
+};
 
 }  // namespace gpumemprof::probe

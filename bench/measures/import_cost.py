@@ -1,0 +1,26 @@
+"""What `import gpumemprof` adds to a Python that does nothing."""
+import os
+
+import launch
+import pairs
+from measures.idle import in_turn, wall_ms
+from rows import Row
+
+
+def measure(size):
+    plain, importing = [launch.PYTHON, "-c", "pass"], [launch.PYTHON, "-c", "import gpumemprof"]
+    environment = dict(os.environ)
+    with open(os.devnull, "wb") as file:
+        null = file.fileno()
+        for command in (plain, importing):  # the first run compiles the package's files
+            wall_ms(command, environment, null)
+        with_it, without = in_turn(size["python_pairs"], lambda: wall_ms(importing, environment, null),
+                                   lambda: wall_ms(plain, environment, null))
+    added = pairs.difference(with_it, without)
+    return [Row("`import gpumemprof` over `python -c pass`",
+                f"{added.median:.1f} ms [{added.low:.1f}, {added.high:.1f}]", "≤ 25 ms", added.high <= 25,
+                raw={"with_ms": with_it, "without_ms": without})]
+
+
+def parts(size):
+    return [lambda: measure(size)]

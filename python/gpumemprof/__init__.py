@@ -1,0 +1,138 @@
+"""gpumemprof: where the memory of a PyTorch program goes.
+
+Importing this package imports nothing else: every public name is found in the table below and its module is
+loaded when the name is first touched. So a program that only wants `format_bytes` never pays for PyTorch, and
+`import gpumemprof` in a library costs next to nothing. What an optional library is needed for says so when it is used,
+with the extra that installs it (`pip install 'gpumemprof[torch]'`).
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+# As typing.TYPE_CHECKING, which would cost half of the time that importing this package takes.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+# Module -> the public names that live in it. `__all__` is made from it, in this order.
+_HOMES: dict[str, tuple[str, ...]] = {
+    "snapshot": ("MemorySnapshot", "ProfileResult"),
+    "profiler": ("GPUMemoryProfiler",),
+    "context_profiler": (
+        "profile_function", "profile_context", "ProfiledModule", "profile_model", "MemoryProfiler",
+        "profile_model_training", "get_global_profiler", "set_global_profiler", "start_monitoring",
+        "stop_monitoring", "get_summary", "clear_results", "get_profile_results",
+    ),
+    "tensor_tracker": ("TensorTracker",),
+    "attachment": ("attach",),
+    "lines": ("profile_lines",),
+    "cpu_profiler": ("CPUMemoryProfiler", "CPUMemoryTracker", "CPUMemorySnapshot", "CPUProfileResult"),
+    "utils": (
+        "get_gpu_info", "get_system_info", "format_bytes", "convert_bytes", "memory_summary",
+        "check_memory_fragmentation", "suggest_memory_optimization", "MemoryContext",
+    ),
+    "visualizer": ("MemoryVisualizer",),
+    "analyzer": ("MemoryAnalyzer", "MemoryPattern", "PerformanceInsight"),
+    "gap_analysis": ("GapFinding",),
+    "tracker": ("MemoryTracker", "TrackingEvent"),
+    "watchdog": ("MemoryWatchdog",),
+    "oom_flight_recorder": (
+        "OOMFlightRecorder", "OOMFlightRecorderConfig", "OOMExceptionClassification", "classify_oom_exception",
+    ),
+    "telemetry": (
+        "TelemetryEventV2", "telemetry_event_from_record", "telemetry_event_to_dict", "validate_telemetry_record",
+        "load_telemetry_events",
+    ),
+    "distributed": ("resolve_distributed_identity",),
+    "device_collectors": (
+        "DeviceMemoryCollector", "DeviceMemorySample", "build_device_memory_collector", "detect_torch_runtime_backend",
+    ),
+}  # fmt: skip
+# Reached as `gpumemprof.NAME` too, without an import of their own.
+_MODULES = frozenset(_HOMES) | {"counters", "dashboard", "devices", "distributed_analysis", "forecast", "integrations", "notebook"}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = ["__version__", *_HOME_OF]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        value: Any = _version()
+    elif name in _HOME_OF:
+        value = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    elif name in _MODULES:
+        value = import_module(f"{__name__}.{name}")
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value  # the next touch is a plain lookup
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_MODULES})
+
+
+def _version() -> str:
+    """The version of the build: what CMakeLists.txt says, compiled into the native module."""
+    from ._core import native
+
+    return str(native().version)
+
+
+if TYPE_CHECKING:
+    from .analyzer import MemoryAnalyzer as MemoryAnalyzer
+    from .analyzer import MemoryPattern as MemoryPattern
+    from .analyzer import PerformanceInsight as PerformanceInsight
+    from .attachment import attach as attach
+    from .context_profiler import MemoryProfiler as MemoryProfiler
+    from .context_profiler import ProfiledModule as ProfiledModule
+    from .context_profiler import clear_results as clear_results
+    from .context_profiler import get_global_profiler as get_global_profiler
+    from .context_profiler import get_profile_results as get_profile_results
+    from .context_profiler import get_summary as get_summary
+    from .context_profiler import profile_context as profile_context
+    from .context_profiler import profile_function as profile_function
+    from .context_profiler import profile_model as profile_model
+    from .context_profiler import profile_model_training as profile_model_training
+    from .context_profiler import set_global_profiler as set_global_profiler
+    from .context_profiler import start_monitoring as start_monitoring
+    from .context_profiler import stop_monitoring as stop_monitoring
+    from .cpu_profiler import CPUMemoryProfiler as CPUMemoryProfiler
+    from .cpu_profiler import CPUMemorySnapshot as CPUMemorySnapshot
+    from .cpu_profiler import CPUMemoryTracker as CPUMemoryTracker
+    from .cpu_profiler import CPUProfileResult as CPUProfileResult
+    from .device_collectors import DeviceMemoryCollector as DeviceMemoryCollector
+    from .device_collectors import DeviceMemorySample as DeviceMemorySample
+    from .device_collectors import build_device_memory_collector as build_device_memory_collector
+    from .device_collectors import detect_torch_runtime_backend as detect_torch_runtime_backend
+    from .distributed import resolve_distributed_identity as resolve_distributed_identity
+    from .gap_analysis import GapFinding as GapFinding
+    from .lines import profile_lines as profile_lines
+    from .oom_flight_recorder import OOMExceptionClassification as OOMExceptionClassification
+    from .oom_flight_recorder import OOMFlightRecorder as OOMFlightRecorder
+    from .oom_flight_recorder import OOMFlightRecorderConfig as OOMFlightRecorderConfig
+    from .oom_flight_recorder import classify_oom_exception as classify_oom_exception
+    from .profiler import GPUMemoryProfiler as GPUMemoryProfiler
+    from .snapshot import MemorySnapshot as MemorySnapshot
+    from .snapshot import ProfileResult as ProfileResult
+    from .telemetry import TelemetryEventV2 as TelemetryEventV2
+    from .telemetry import load_telemetry_events as load_telemetry_events
+    from .telemetry import telemetry_event_from_record as telemetry_event_from_record
+    from .telemetry import telemetry_event_to_dict as telemetry_event_to_dict
+    from .telemetry import validate_telemetry_record as validate_telemetry_record
+    from .tensor_tracker import TensorTracker as TensorTracker
+    from .tracker import MemoryTracker as MemoryTracker
+    from .tracker import TrackingEvent as TrackingEvent
+    from .utils import MemoryContext as MemoryContext
+    from .utils import check_memory_fragmentation as check_memory_fragmentation
+    from .utils import convert_bytes as convert_bytes
+    from .utils import format_bytes as format_bytes
+    from .utils import get_gpu_info as get_gpu_info
+    from .utils import get_system_info as get_system_info
+    from .utils import memory_summary as memory_summary
+    from .utils import suggest_memory_optimization as suggest_memory_optimization
+    from .visualizer import MemoryVisualizer as MemoryVisualizer
+    from .watchdog import MemoryWatchdog as MemoryWatchdog
+
+    __version__: str

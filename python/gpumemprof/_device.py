@@ -1,0 +1,87 @@
+"""Devices as people write them, and calls into CUDA that must not disturb the program."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+_RELAXED = ctypes.c_int(2)  # cudaStreamCaptureModeRelaxed
+_exchange_lock = threading.Lock()
+_exchange: Any = None
+_searched = False
+
+
+def kind_of(device: Any) -> str | None:
+    """"cuda", "cpu", …; None for None. An integer is a CUDA device, as in PyTorch. ValueError for no device."""
+    if device is None:
+        return None
+    if isinstance(device, int) and not isinstance(device, bool) and device >= 0:
+        return "cuda"
+    kind = device.split(":")[0].strip().lower() if isinstance(device, str) else getattr(device, "type", None)
+    if not isinstance(kind, str) or not kind.isalpha():
+        raise ValueError(f'{device!r} is no device: use None, "cpu", "cuda", "cuda:0", 0 or a torch.device')
+    return "cuda" if kind in ("cuda", "gpu", "rocm", "hip") else kind
+
+
+def index_of(device: Any) -> int | None:
+    """The number in "cuda:1", 1 or torch.device("cuda:1"); None where it has none."""
+    if isinstance(device, int):
+        return int(device)
+    if isinstance(device, str):
+        _, colon, number = device.partition(":")
+        if colon and not (number.isascii() and number.isdigit()):
+            raise ValueError(f"{device!r} is no device: what follows the colon must be a number")
+        return int(number) if colon else None
+    index = getattr(device, "index", None)
+    return index if isinstance(index, int) else None
+
+
+def cuda_index(torch: Any, device: Any) -> int:
+    """The index to ask for. Before CUDA is up the current device can only be 0, so nothing is brought up to ask."""
+    index = index_of(device)
+    if index is None:
+        return int(torch.cuda.current_device()) if torch.cuda.is_initialized() else 0
+    count = int(torch.cuda.device_count())
+    if index >= count:
+        raise ValueError(f"Device cuda:{index} is not available: there are {count}")
+    return index
+
+
+@contextmanager
+def relaxed_capture() -> Iterator[None]:
+    """A call of this thread inside must not break a CUDA graph that another thread is capturing right now.
+
+    A call that the driver thinks unsafe ends a global-mode capture, whoever makes it, unless its thread is in relaxed
+    mode. Where the runtime library cannot be found the call is made as it is.
+    """
+    exchange = _find_exchange()
+    if exchange is None:
+        yield
+        return
+    mode = ctypes.c_int(_RELAXED.value)
+    changed = exchange(ctypes.byref(mode)) == 0
+    try:
+        yield
+    finally:
+        if changed:
+            exchange(ctypes.byref(mode))  # it holds what was there before
+
+
+def _find_exchange() -> Any:
+    global _exchange, _searched
+    with _exchange_lock:
+        if not _searched:
+            _searched = True
+            for name in ("libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0"):
+                try:
+                    # Only a library that the process has loaded already: RTLD_NOLOAD.
+                    library = ctypes.CDLL(name, mode=getattr(os, "RTLD_NOLOAD", 4) | os.RTLD_LAZY)
+                    _exchange = library.cudaThreadExchangeStreamCaptureMode
+                    break
+                except (OSError, AttributeError):
+                    continue
+        return _exchange

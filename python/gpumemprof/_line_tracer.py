@@ -1,0 +1,144 @@
+"""Tells when a line of certain functions begins and ends: by sys.monitoring from Python 3.12 on, else by
+sys.settrace.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from types import CodeType, FrameType
+from typing import Any, Protocol
+
+
+class Listener(Protocol):
+    """Gets the spans of every line that ended."""
+
+    def sources(self) -> list[Any]: ...
+    def record(self, code: CodeType, line: int, sources: list[Any], spans: list[Any]) -> None: ...
+
+
+class _Run:
+    """One run of a function: the line that it is at."""
+
+    __slots__ = ("code", "line", "sources", "spans")
+
+    def __init__(self, code: CodeType, sources: list[Any]) -> None:
+        self.code, self.sources = code, sources
+        self.line = 0
+        self.spans: list[Any] = []
+
+    def begin(self, line: int) -> None:
+        self.line = line
+        self.spans = [source.begin() for source in self.sources]
+
+    def end(self, listener: Listener) -> None:
+        if self.spans:
+            spans, self.spans = self.spans, []
+            listener.record(self.code, self.line, self.sources, spans)
+
+
+class LineTracer:
+    """Follows the functions that were added, on every thread.
+
+    With sys.settrace only threads that were started later, or that call `add`, are followed; a debugger or a coverage
+    tool that uses it too goes on, since what was there before is called as well.
+    """
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self._codes: set[CodeType] = set()
+        self._local = threading.local()
+        self._tool: int | None = None
+        self._before: Any = None
+
+    def add(self, code: CodeType) -> None:
+        self._codes.add(code)
+        if sys.version_info >= (3, 12):
+            self._add_monitoring(code)
+        elif sys.gettrace() != self._trace:
+            self._before = sys.gettrace()
+            sys.settrace(self._trace)
+            threading.settrace(self._trace)
+
+    def remove(self) -> None:
+        self._codes.clear()
+        if sys.version_info >= (3, 12):
+            if self._tool is not None:
+                sys.monitoring.free_tool_id(self._tool)
+                self._tool = None
+        elif sys.gettrace() == self._trace:
+            sys.settrace(self._before)
+            threading.settrace(self._before)
+
+    def _runs(self) -> list[_Run]:
+        """The runs of this thread, outermost first."""
+        runs: list[_Run] | None = getattr(self._local, "runs", None)
+        if runs is None:
+            runs = self._local.runs = []
+        return runs
+
+    def _enter(self, code: CodeType) -> None:
+        self._runs().append(_Run(code, self._listener.sources()))
+
+    def _line(self, code: CodeType, line: int) -> None:
+        runs = self._runs()
+        if runs and runs[-1].code is code:
+            runs[-1].end(self._listener)
+            runs[-1].begin(line)
+
+    def _leave(self, code: CodeType) -> None:
+        runs = self._runs()
+        if runs and runs[-1].code is code:
+            runs.pop().end(self._listener)
+
+    # -- sys.settrace --------------------------------------------------------------------------------------------------
+
+    def _trace(self, frame: FrameType, event: str, argument: Any) -> Any:
+        # Called for each new frame; what it gives is called for that frame's lines.
+        other = self._before(frame, event, argument) if self._before is not None else None
+        if frame.f_code not in self._codes:
+            return other
+        self._enter(frame.f_code)
+
+        def local(frame: FrameType, event: str, argument: Any) -> Any:
+            nonlocal other
+            if event == "line":
+                self._line(frame.f_code, frame.f_lineno)
+            elif event == "return":
+                self._leave(frame.f_code)
+            if other is not None:
+                other = other(frame, event, argument)
+            return local
+
+        return local
+
+    # -- sys.monitoring ------------------------------------------------------------------------------------------------
+
+    if sys.version_info >= (3, 12):
+
+        def _add_monitoring(self, code: CodeType) -> None:
+            monitoring, events = sys.monitoring, sys.monitoring.events
+            if self._tool is None:
+                self._tool = next((t for t in (4, 3, 5, 2) if monitoring.get_tool(t) is None), None)
+                if self._tool is None:
+                    raise RuntimeError("every tool number of sys.monitoring is taken by other tools")
+                monitoring.use_tool_id(self._tool, "gpumemprof.lines")
+                register = monitoring.register_callback
+                register(self._tool, events.LINE, lambda code, line: self._line(code, line))
+                for event in (events.PY_START, events.PY_RESUME):
+                    register(self._tool, event, lambda code, *_: self._enter(code))
+                for event in (events.PY_RETURN, events.PY_YIELD):
+                    register(self._tool, event, lambda code, *_: self._leave(code))
+                # These two are of all code or none.
+                for event in (events.PY_UNWIND, events.PY_THROW):
+                    register(self._tool, event, self._thrown(event == events.PY_THROW))
+                monitoring.set_events(self._tool, events.PY_UNWIND | events.PY_THROW)
+            local = events.LINE | events.PY_START | events.PY_RESUME | events.PY_RETURN | events.PY_YIELD
+            monitoring.set_local_events(self._tool, code, local)
+
+        def _thrown(self, into: bool) -> Any:
+            def called(code: CodeType, *_: Any) -> None:
+                if code in self._codes:
+                    self._enter(code) if into else self._leave(code)
+
+            return called

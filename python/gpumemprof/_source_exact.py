@@ -1,0 +1,136 @@
+"""Figures of the allocator's events, counted by the probe in this process."""
+
+from __future__ import annotations
+
+from ._core import native
+from ._source_framework import FrameworkSource, Stats
+from ._spans import Figures, Own, Raw, Reading
+from .devices import Device
+
+Counters = tuple[int, ...]
+_NOTHING: Counters = (0,) * 7  # of a device on which nothing was allocated yet
+_LIVE, _ALLOCS, _FREES, _ALLOC_BYTES, _FREE_BYTES, _UNKNOWN_FREES, _UNTRACKED = range(7)
+# In what ends a scope: start, end and peak of the device, then the own figures in Own's order.
+_OWN, _MISSED, _FLAGS = slice(3, 8), 8, 9
+_THREAD_ONLY = 2  # GPUMEMPROF_SCOPE_THREAD_ONLY
+
+
+class ExactSource:
+    """The probe's counters of one device: include/gpumemprof/gpumemprof.h says what each of them is."""
+
+    basis = "exact"
+    basis_reason = "every allocation and free of the framework is counted"
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self.code, self.index = device.code, max(device.index, 0)
+        self.native = native()
+        self.highest = 0
+        # The CPU has no pool: what is allocated is all that there is to know of it.
+        self.framework = None if device.is_cpu else FrameworkSource(device, "")
+        self._stats = Stats()
+        self._stats_of: tuple[int, int] | None = None
+
+    def counters(self) -> Counters:
+        return self.native.counters(self.code, self.index) or _NOTHING
+
+    def stats(self, counters: Counters) -> Stats:
+        """The framework's counters, read again only after an event: that costs more than all the rest together."""
+        event = counters[_ALLOCS], counters[_FREES] + counters[_UNKNOWN_FREES]
+        if event != self._stats_of and self.framework is not None:
+            self._stats, self._stats_of = self.framework.stats(), event
+        return self._stats
+
+    def read(self) -> Reading:
+        if self.framework is not None:
+            return self.framework.read()
+        live_bytes = self.counters()[_LIVE]
+        self.highest = max(self.highest, live_bytes)
+        return _reading(live_bytes, self.highest)
+
+    def begin(self, in_context: bool = False) -> ExactSpan:
+        return ExactSpan(self, in_context)
+
+    def figures(self, raw: Raw) -> Figures:
+        allocated, freed, peak, first, last, result, stats, end_stats, highest, end_highest = raw
+        unknown_frees = max(last[_UNKNOWN_FREES] - first[_UNKNOWN_FREES], 0)
+        notes = _notes(result, unknown_frees)
+        if stats is None:
+            start, end = (first[_LIVE], last[_LIVE]) if result is None else result[:2]
+            before, after = _reading(start, highest), _reading(end, end_highest)
+        else:
+            before, after = Stats(*stats).reading(), Stats(*end_stats).reading()
+        return Figures(
+            before=before,
+            after=after,
+            peak_bytes=peak,
+            peak_is_exact=not notes,
+            allocated_bytes=max(allocated, 0),
+            freed_bytes=max(freed, 0),
+            basis_reason="; ".join([self.basis_reason, *notes]),
+            created=max(last[_ALLOCS] - first[_ALLOCS], 0),
+            deleted=max(last[_FREES] - first[_FREES], 0) + unknown_frees,
+            own=None if result is None else Own(*result[_OWN]),
+        )
+
+    # A scope of its own figures alone, which begins suspended.
+    def own_begin(self) -> int:
+        scope: int = self.native.scope_begin(self.code, self.index, False)
+        self.native.scope_switch_out(scope)
+        return scope
+
+    def own_switch(self, scope: int, running: bool) -> None:
+        (self.native.scope_switch_in if running else self.native.scope_switch_out)(scope)
+
+    def own_end(self, scope: int) -> Own | None:
+        result = self.native.scope_end(scope)
+        return None if result is None else Own(*result[_OWN])
+
+
+class ExactSpan:
+    """A scope of the probe, and the counters around it. Kept as they came; reading them out comes later, if ever."""
+
+    __slots__ = ("_source", "_scope", "_first", "_stats", "_highest")
+
+    def __init__(self, source: ExactSource, in_context: bool) -> None:
+        self._source = source
+        self._first = first = source.counters()
+        self._stats = None if source.framework is None else source.stats(first)
+        self._highest = source.highest
+        self._scope = source.native.scope_begin(source.code, source.index, in_context)
+
+    def end(self) -> Raw:
+        source, first, stats = self._source, self._first, self._stats
+        result = source.native.scope_end(self._scope)
+        last = source.counters()
+        peak = max(first[_LIVE], last[_LIVE]) if result is None else result[2]
+        if peak > source.highest:
+            source.highest = peak
+        end_stats = None
+        if stats is not None:
+            # As torch.cuda counts it: with the blocks that are older than counting.
+            after = source.stats(last)
+            rise = 0 if result is None else result[2] - result[0]
+            peak = max(after.allocated, stats.allocated + rise)
+            stats, end_stats = tuple(stats), tuple(after)  # type: ignore[assignment]
+        allocated, freed = last[_ALLOC_BYTES] - first[_ALLOC_BYTES], last[_FREE_BYTES] - first[_FREE_BYTES]
+        return allocated, freed, peak, first, last, result, stats, end_stats, self._highest, source.highest
+
+
+def _reading(live_bytes: int, highest: int) -> Reading:
+    highest = max(highest, live_bytes)
+    return Reading(live_bytes, live_bytes, highest, highest, live_bytes, 0)
+
+
+def _notes(result: tuple[int, ...] | None, unknown_frees: int) -> list[str]:
+    """What makes a span's figures less than exact, in words."""
+    notes = []
+    if result is None:
+        notes.append("the peak is the higher of before and after: the probe refused the scope, or the process forked")
+    elif result[_MISSED]:
+        notes.append(f"{result[_MISSED]} blocks could not be followed, so these are lower bounds")
+    if unknown_frees:
+        notes.append(f"{unknown_frees} blocks older than counting were freed, and their bytes are in no figure")
+    if result is not None and result[_FLAGS] & _THREAD_ONLY:
+        notes.append("own figures are of the thread: this Python's contexts are unknown to the probe")
+    return notes

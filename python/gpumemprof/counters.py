@@ -1,0 +1,90 @@
+"""Where numbers come from, decided in one place.
+
+Three sources, best first. *exact*: the probe is in this process (it runs under `gpumemprof run`, or called
+`gpumemprof.attach()`) and counts every allocation and free. *framework*: PyTorch's own counters of a GPU. *host*: the
+resident memory of the process, for the CPU without a probe. Every result says which it was, and why.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._core import native
+from .devices import CPU, Device, resolve_device
+from ._source_exact import ExactSource
+from ._source_framework import FrameworkSource
+from ._source_host import HostSource, read_rss_bytes, rss_bytes, status_bytes
+from ._spans import Figures, Own, Reading, SegmentedSpan, Source, Span, figures_of
+
+__all__ = [
+    "CPU", "Device", "Figures", "Own", "Reading", "SegmentedSpan", "Source", "Span", "Watch", "exact_available",
+    "figures_of", "generation", "read_rss_bytes", "resolve_device", "rss_bytes", "source_for", "source_changed",
+    "status_bytes",
+]  # fmt: skip
+
+# Counts up when a better source has come into the process; who keeps a source then asks for it again.
+generation = 0
+
+_RUN_IT = "run the program under `gpumemprof run` or call gpumemprof.attach() for exact figures"
+
+
+def source_changed() -> None:
+    """To be called after something was attached."""
+    global generation
+    generation += 1
+
+
+def exact_available() -> tuple[bool, str]:
+    """Whether the probe counts in this process, from now on at the latest; and if not, why."""
+    try:
+        module = native()
+    except ImportError as error:
+        return False, str(error)
+    if module.probe_library() is None:
+        return False, f"no probe is in this process: {_RUN_IT}"
+    if not module.can_count():
+        return False, f"the probe in this process ({module.probe_library()}) is too old to count"
+    if not module.counting_begin():
+        return False, "the probe in this process cannot count (old kernel, processor or memory limit)"
+    return True, ""
+
+
+def source_for(device: Any = None) -> Source:
+    """The best source of figures for a device, as resolve_device takes it. Begins exact counting where that can be."""
+    where = resolve_device(device)
+    exact, why_not = exact_available()
+    if exact:
+        return ExactSource(where)
+    return HostSource(where, why_not) if where.is_cpu else FrameworkSource(where, why_not)
+
+
+class Watch:
+    """The highest a device was since `begin`, whoever allocated. One span that is never long open: it is renewed at
+    each look.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._highest = 0
+        self._exact = True
+        self._span: Span = source.begin()
+
+    def look(self) -> tuple[int, bool]:
+        """(highest bytes, whether that is exact or a lower bound)."""
+        # The next span begins before this one ends, so that no moment lies between them.
+        old, self._span = self._span, self._source.begin()
+        figures = figures_of(self._source, old.end())
+        if figures.peak_bytes > self._highest:
+            self._highest, self._exact = figures.peak_bytes, figures.peak_is_exact
+        elif not figures.peak_is_exact:
+            self._exact = False
+        return self._highest, self._exact
+
+    def close(self) -> None:
+        self._span.end()
+
+    def __del__(self) -> None:
+        try:
+            self._span.end()
+        except Exception:  # at interpreter exit parts of the module are gone; the scope dies with the process
+            pass

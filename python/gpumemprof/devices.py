@@ -1,0 +1,90 @@
+"""Devices as people write them, as one value."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+# c10::DeviceType, which is what the probe counts by. ROCm's devices call themselves CUDA.
+_TYPE_CODES = {"cpu": 0, "cuda": 1}
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device of this process: `type` as PyTorch names it, `index` -1 for the CPU."""
+
+    type: str
+    index: int
+
+    @property
+    def code(self) -> int:
+        """Its c10::DeviceType."""
+        return _TYPE_CODES[self.type]
+
+    @property
+    def is_cpu(self) -> bool:
+        return self.type == "cpu"
+
+    def __str__(self) -> str:
+        return self.type if self.is_cpu else f"{self.type}:{self.index}"
+
+
+CPU = Device("cpu", -1)
+
+
+def resolve_device(device: Any = None) -> Device:
+    """The device that None (the current GPU, else the CPU), an index, a string or a torch.device names.
+
+    RuntimeError where a GPU is named and there is none that PyTorch can use, ValueError for one that does not exist or
+    of another kind, TypeError for anything else. PyTorch is imported only where a GPU is asked for or may be there.
+    """
+    if isinstance(device, Device):
+        return device
+    if device is None:
+        return _default_device()
+    if isinstance(device, bool) or not (isinstance(device, (int, str)) or type(device).__name__ == "device"):
+        raise TypeError(f"device must be None, an index, a name or a torch.device, not {type(device).__name__}")
+    if isinstance(device, int):
+        return _cuda_device(device)
+    kind, _, number = str(device).partition(":")
+    if number and not number.isdecimal():
+        raise ValueError(f"{str(device)!r} is no device: write 'cuda:0', 0 or 'cpu'")
+    if kind == "cpu" and number in ("", "0"):
+        return CPU
+    if kind not in ("cuda", "gpu"):
+        raise ValueError(f"Only CUDA and CPU devices can be profiled, not {str(device)!r}: use 'cuda:0' or 'cpu'")
+    return _cuda_device(int(number) if number else None)
+
+
+def _default_device() -> Device:
+    # Without PyTorch there is no GPU memory of ours to measure, but host memory there is.
+    try:
+        import torch
+    except ImportError:
+        return CPU
+    if not torch.cuda.is_available():
+        return CPU
+    return Device("cuda", int(torch.cuda.current_device()))
+
+
+def _cuda_device(index: int | None) -> Device:
+    from ._torch import require_torch
+
+    torch = require_torch("profiling GPU memory")
+    if not torch.cuda.is_available():
+        raise RuntimeError(
+            'CUDA is not available, cannot profile GPU memory: use device="cpu" to profile the memory of CPU tensors'
+        )
+    if index is None:
+        return Device("cuda", int(torch.cuda.current_device()))
+    count = int(torch.cuda.device_count())
+    if not 0 <= index < count:
+        raise ValueError(f"Device cuda:{index} is not available: there are {count} (0 to {count - 1})")
+    return Device("cuda", index)
+
+
+def torch_device(device: Device) -> Any:
+    """A torch.device where the program uses PyTorch, else its name."""
+    torch = sys.modules.get("torch")
+    return str(device) if torch is None else torch.device(str(device))

@@ -1,0 +1,105 @@
+// gpumemprof._native: the C++ core for Python. Bindings only; what a value means is said where it
+// is made.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+
+#include "analysis/analysis.h"
+#include "native/probe.h"
+#include "native/resident.h"
+#include "native/series.h"
+#include "recording/open.h"
+#include "report/json_report.h"
+
+namespace nb = nanobind;
+using namespace gpumemprof;
+using namespace gpumemprof::python;
+
+namespace {
+
+[[noreturn]] void raise(const Error& error) {
+  std::string text = error.message;
+  if (error.offset) text += " (at byte " + std::to_string(*error.offset) + ")";
+  PyObject* type = PyExc_ValueError;
+  if (error.code == ErrorCode::kNotFound) type = PyExc_FileNotFoundError;
+  if (error.code == ErrorCode::kSystem) type = PyExc_OSError;
+  PyErr_SetString(type, text.c_str());
+  throw nb::python_error();
+}
+
+std::string analyze_recording(const std::string& path) {
+  nb::gil_scoped_release release;  // minutes for a large recording
+  auto analyze = [&]() -> Result<std::string> {
+    auto source = open_recording({path});
+    if (!source) return std::unexpected(source.error());
+    auto analysis = analyze_source(**source, {});
+    if (!analysis) return std::unexpected(analysis.error());
+    return json_report(*analysis, (*source)->tables(), -1);
+  };
+  auto text = analyze();
+  if (text) return *std::move(text);
+  nb::gil_scoped_acquire acquire;
+  raise(text.error());
+}
+
+void attach(const std::string& library, const std::optional<std::string>& folder, int flags) {
+  auto done = attach_probe(library.c_str(), folder ? folder->c_str() : nullptr, flags);
+  if (!done) raise(done.error());
+}
+
+nb::object counters(int device_type, int device_index) {
+  const Probe& p = probe();
+  gpumemprof_counters c = {};
+  if (!p.counts() || p.read_counters(device_type, device_index, &c) == 0) return nb::none();
+  return nb::make_tuple(c.live_bytes, c.alloc_count, c.free_count, c.alloc_bytes, c.free_bytes,
+                        c.unknown_free_count, c.untracked_count);
+}
+
+uint64_t scope_begin(int device_type, int device_index, bool in_context) {
+  const Probe& p = probe();
+  if (!p.counts()) return 0;
+  return p.scope_begin(device_type, device_index,
+                       in_context ? GPUMEMPROF_CURRENT_CONTEXT : nullptr);
+}
+
+nb::object scope_end(uint64_t scope) {
+  const Probe& p = probe();
+  gpumemprof_scope_result r = {};
+  const int flags = p.counts() ? p.scope_end(scope, &r) : 0;
+  if (flags == 0) return nb::none();
+  return nb::make_tuple(r.start_live_bytes, r.end_live_bytes, r.peak_live_bytes, r.own_alloc_count,
+                        r.own_free_count, r.own_alloc_bytes, r.own_free_bytes, r.own_peak_bytes,
+                        r.untracked_count, flags);
+}
+
+void scope_switch_out(uint64_t scope) {
+  if (const Probe& p = probe(); p.scope_switch_out) p.scope_switch_out(scope);
+}
+
+void scope_switch_in(uint64_t scope) {
+  if (const Probe& p = probe(); p.scope_switch_in) p.scope_switch_in(scope);
+}
+
+}  // namespace
+
+NB_MODULE(_native, module) {
+  module.attr("version") = GPUMEMPROF_VERSION;
+  module.def("probe_library", []() -> std::optional<std::string> {
+    const Probe& p = probe();
+    return p.library.empty() ? std::nullopt : std::optional(p.library);
+  });
+  module.def("can_count", [] { return probe().counts(); });
+  module.def("counting_begin", [] { return probe().counts() && probe().counting_begin() == 1; });
+  module.def("counters", &counters);
+  module.def("scope_begin", &scope_begin);
+  module.def("scope_end", &scope_end);
+  module.def("scope_switch_out", &scope_switch_out);
+  module.def("scope_switch_in", &scope_switch_in);
+  module.def("resident_bytes", &resident_bytes);
+  module.def("attach", &attach, nb::arg("library"), nb::arg("folder").none(), nb::arg("flags"));
+  module.def("analyze_recording", &analyze_recording);
+  module.def("analyze_series", &series_report, nb::arg("times_s"), nb::arg("values_bytes"),
+             nb::arg("sensitivity") = 0.05, nb::kw_only(), nb::arg("limit_bytes") = nb::none(),
+             nb::arg("free_bytes") = nb::none(), nb::arg("largest_free_block_bytes") = nb::none());
+}

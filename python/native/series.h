@@ -1,0 +1,16 @@
+// The analysis of a series of samples, as Python's dicts and lists.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <optional>
+
+namespace gpumemprof::python {
+
+/// analyze_series of analysis/series.h: keys are the members' names; an absent value is None.
+nanobind::dict series_report(const nanobind::sequence& times_s, const nanobind::sequence& bytes,
+                             double sensitivity, std::optional<double> limit_bytes,
+                             std::optional<double> free_bytes,
+                             std::optional<double> largest_free_block_bytes);
+
+}  // namespace gpumemprof::python

@@ -1,0 +1,44 @@
+// The half of `analyze` that reads samples, and the pictures that both halves draw.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analysis/analysis.h"
+
+namespace gpumemprof {
+
+struct AnalyzeArguments {
+  std::vector<std::string> paths;
+  std::string format;
+  std::string output;
+  std::string color = "auto";
+  std::string plot_folder = "plots";
+  double sensitivity = 0.05;
+  bool full_stacks = false;
+  bool no_seal = false;
+  bool visualization = false;
+};
+
+/// An SVG file to be written.
+struct Picture {
+  std::string name;
+  std::string svg;
+};
+
+/// True for a single file that is no recording, and for a folder of diagnose or of a flight
+/// recorder.
+bool is_telemetry_input(const std::vector<std::string>& paths);
+
+/// The exit code.
+int analyze_telemetry_file(const AnalyzeArguments& arguments);
+int wrong_sensitivity();
+
+/// Live bytes of each device over time.
+std::vector<Picture> recording_pictures(const Analysis& analysis, const Tables& tables);
+
+/// Writes them into --plot-dir and names each on stdout (stderr where the report goes to stdout as
+/// JSON). The exit code.
+int say_and_write_pictures(const std::vector<Picture>& pictures, const AnalyzeArguments& arguments);
+
+}  // namespace gpumemprof

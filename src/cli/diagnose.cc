@@ -1,0 +1,256 @@
+// gpumemprof diagnose: a folder that tells somebody else how memory stands here, without secrets.
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "cli/commands.h"
+#include "cli/watch.h"
+#include "devices/alerts.h"
+#include "devices/host_memory.h"
+#include "devices/oom_kills.h"
+#include "report/words.h"
+
+namespace gpumemprof {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr double kHighUtilization = 0.85;
+constexpr int kExitRisk = 2;  // documented; for this command alone
+
+struct DiagnoseArguments {
+  SamplerOptions sampler;
+  Pace pace{.interval_s = 0.5, .duration_s = 5};
+  std::string output;
+  int device = -1;
+};
+
+std::string local_time(const char* format) {
+  const time_t now = time(nullptr);
+  tm parts{};
+  char text[64];
+  localtime_r(&now, &parts);
+  return {text, strftime(text, sizeof text, format, &parts)};
+}
+
+/// Inside --output where that exists; else --output itself; else a new folder here.
+Result<fs::path> make_folder(const std::string& output) {
+  std::error_code error;
+  fs::path folder = output;
+  if (output.empty() || fs::is_directory(output, error)) {
+    const std::string name = "gpumemprof-diagnose-" + local_time("%Y%m%d-%H%M%S");
+    folder = fs::path(output) / name;
+    for (int n = 1; fs::exists(folder, error); ++n)
+      folder = fs::path(output) / (name + '-' + std::to_string(n));
+  }
+  fs::create_directories(folder, error);
+  if (error || !fs::is_directory(folder, error)) {
+    return fail(ErrorCode::kSystem,
+                folder.string() + ": cannot make the folder: " + error.message());
+  }
+  return folder;
+}
+
+std::string pretty(const Json& json) {
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+Status write_file(const fs::path& path, const Json& json) {
+  std::ofstream file(path, std::ios::binary);
+  file << pretty(json);
+  file.close();
+  if (file.fail()) return fail(ErrorCode::kSystem, path.string() + ": cannot write");
+  return {};
+}
+
+Json maybe(const std::optional<uint64_t>& value) { return value ? Json(*value) : Json(nullptr); }
+
+Json environment_json() {
+  utsname system{};
+  uname(&system);
+  const HostMemory host = read_host_memory();
+  return {{"system",
+           {{"gpumemprof", GPUMEMPROF_VERSION},
+            {"platform", system.sysname},
+            {"release", system.release},
+            {"machine", system.machine},
+            {"cpus", std::max(1u, std::thread::hardware_concurrency())},
+            {"memory_total_bytes", maybe(host.total.bytes)},
+            {"memory_available_bytes", maybe(host.available.bytes)},
+            {"cgroup_limit_bytes", maybe(host.limit.bytes)}}},
+          {"gpu", {{"error", kNoDeviceCollectors}}},
+          {"fragmentation", {{"error", "no sizes of free blocks are known from outside"}}}};
+}
+
+/// Everything that was seen, added up over the processes at each moment.
+struct Diagnosis {
+  Json timestamps = Json::array(), allocated = Json::array(), reserved = Json::array();
+  std::optional<uint64_t> last_allocated, last_reserved, peak, total;
+  double peak_share = 0;
+  uint64_t ooms = 0, kernel_kills = 0;
+  std::string basis, subject;
+  bool accelerator = false;
+
+  void take(const std::vector<TelemetryEvent>& events) {
+    if (events.empty()) return;
+    uint64_t sum = 0, sum_reserved = 0;
+    const bool on_device =
+        std::ranges::any_of(events, [](const auto& e) { return e.device_id >= 0; });
+    for (const TelemetryEvent& event : events) {
+      const Json metadata = Json::parse(event.metadata, nullptr, false);
+      if (metadata.contains("oom_count"))
+        ooms = std::max(ooms, metadata["oom_count"].get<uint64_t>());
+      if (const auto percent = used_percent(event))
+        peak_share = std::max(peak_share, *percent / 100);
+      if (event.total_bytes && event.device_id < 0) total = event.total_bytes;
+      // Bytes of a device and bytes of the host are never added up: the device's are the question.
+      if (on_device != (event.device_id >= 0)) continue;
+      sum += event.allocated_bytes.value_or(0), sum_reserved += event.reserved_bytes.value_or(0);
+      basis = metadata.value("basis", "");
+    }
+    accelerator = on_device;
+    timestamps.push_back(static_cast<double>(events[0].timestamp_ns) * 1e-9);
+    allocated.push_back(sum), reserved.push_back(sum_reserved);
+    last_allocated = sum, last_reserved = sum_reserved;
+    peak = std::max(peak.value_or(0), sum);
+  }
+  bool at_risk() const { return ooms > 0 || kernel_kills > 0 || peak_share >= kHighUtilization; }
+};
+
+Json summary_json(const Diagnosis& d) {
+  Json suggestions = Json::array();
+  if (d.ooms + d.kernel_kills > 0)
+    suggestions.push_back(
+        "Memory ran out: record the program with gpumemprof run and look at the holders of its "
+        "peak.");
+  if (d.peak_share >= kHighUtilization)
+    suggestions.push_back(
+        "Nearly all memory is in use: a smaller batch, mixed precision or gradient checkpointing "
+        "need less.");
+  const bool measured = d.last_allocated.has_value();
+  Json unknown = {{"fragmentation_ratio", "no sizes of free blocks are known from outside"}};
+  if (!measured) unknown["allocated_bytes"] = "no sample was taken (--duration 0)";
+  if (!d.total) unknown["total_bytes"] = "the total is not known";
+  return {{"backend", d.accelerator ? "cuda" : "cpu"},
+          {"subject", d.subject},
+          {"basis", d.basis},
+          {"allocated_bytes", maybe(d.last_allocated)},
+          {"reserved_bytes", maybe(d.last_reserved)},
+          {"peak_bytes", maybe(d.peak)},
+          {"total_bytes", maybe(d.total)},
+          {"utilization_ratio", measured && d.total ? Json(d.peak_share) : Json(nullptr)},
+          {"fragmentation_ratio", nullptr},
+          {"num_ooms", d.ooms + d.kernel_kills},
+          {"risk_flags",
+           {{"oom_occurred", d.ooms + d.kernel_kills > 0},
+            {"high_utilization", d.peak_share >= kHighUtilization},
+            {"fragmentation_warning", nullptr}}},
+          {"suggestions", suggestions},
+          {"unknown", unknown}};
+}
+
+/// Our own command line, as it was typed.
+std::string typed_command() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  while (!text.empty() && text.back() == '\0') text.pop_back();
+  std::ranges::replace(text, '\0', ' ');
+  return text;
+}
+
+Status write_bundle(const fs::path& folder, const Diagnosis& diagnosis, int exit_code) {
+  const std::pair<const char*, Json> files[] = {
+      {"environment.json", environment_json()},
+      {"telemetry_timeline.json",
+       {{"timestamps", diagnosis.timestamps},
+        {"allocated", diagnosis.allocated},
+        {"reserved", diagnosis.reserved}}},
+      {"diagnostic_summary.json", summary_json(diagnosis)}};
+  Json names = Json::array();
+  for (const auto& [name, json] : files) {
+    if (auto done = write_file(folder / name, json); !done) return done;
+    names.push_back(name);
+  }
+  names.push_back("manifest.json");
+  // Last, so that a bundle with a manifest is a whole one.
+  return write_file(folder / "manifest.json", {{"version", 1},
+                                               {"created_iso", local_time("%Y-%m-%dT%H:%M:%S%z")},
+                                               {"command_line", typed_command()},
+                                               {"files", names},
+                                               {"exit_code", exit_code},
+                                               {"risk_detected", exit_code == kExitRisk}});
+}
+
+int failed(const Error& error) {
+  report_error("", error);
+  std::printf("Status: FAILED (exit_code=%d)\n", kExitToolFailed);
+  return kExitToolFailed;
+}
+
+int diagnose(DiagnoseArguments& arguments) {
+  if (auto wrong = wrong_pace(arguments.pace); !wrong.empty())
+    return report_error("", {ErrorCode::kUsage, wrong, std::nullopt});
+  if (arguments.device >= 0) arguments.sampler.device = arguments.device;
+  auto folder = make_folder(arguments.output);
+  if (!folder) return failed(folder.error());
+  auto sampler = Sampler::open(arguments.sampler);
+  if (!sampler) return failed(sampler.error());
+  Diagnosis diagnosis;
+  diagnosis.subject = sampler->subject();
+  OomKills kills;
+  if (*arguments.pace.duration_s > 0) {
+    auto end = watch(*sampler, arguments.pace, [&](const std::vector<TelemetryEvent>& events) {
+      diagnosis.take(events);
+      return Status{};
+    });
+    if (!end) return failed(end.error());
+  }
+  diagnosis.kernel_kills = kills.new_kills();
+  const int exit_code = diagnosis.at_risk() ? kExitRisk : kExitOk;
+  if (auto done = write_bundle(*folder, diagnosis, exit_code); !done) return failed(done.error());
+  std::printf("Artifact: %s\n", printable(folder->string()).c_str());
+  std::printf("Status: %s (exit_code=%d)\n", exit_code == kExitOk ? "OK" : "MEMORY_RISK",
+              exit_code);
+  std::string findings;
+  if (diagnosis.ooms + diagnosis.kernel_kills > 0) findings = "memory ran out";
+  if (diagnosis.peak_share >= kHighUtilization)
+    findings += (findings.empty() ? "" : ", ") + std::string("high utilization");
+  std::printf("Findings: %s\n", findings.empty() ? "none" : findings.c_str());
+  return exit_code;
+}
+
+}  // namespace
+
+void add_diagnose_command(CLI::App& app, CommandContext& context) {
+  auto arguments = std::make_shared<DiagnoseArguments>();
+  CLI::App* command =
+      app.add_subcommand("diagnose", "write a folder that tells how memory stands here");
+  command
+      ->add_option("-o,--output", arguments->output,
+                   "where: inside this folder if there is one, else this folder itself")
+      ->type_name("DIR");
+  command->add_option("--device", arguments->device, "only this accelerator of recorded processes")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--duration", arguments->pace.duration_s,
+                   "seconds of samples (default: 5); 0 takes none")
+      ->type_name("S");
+  command->add_option("--interval", arguments->pace.interval_s, "seconds between samples")
+      ->type_name("S")
+      ->capture_default_str();
+  command->footer("Exit codes: 0 no risk, 1 failed, 2 a risk was found.");
+  command->callback([arguments, &context] { context.exit_code = diagnose(*arguments); });
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,173 @@
+// gpumemprof info: what this machine offers and what is recorded on it now. Reads a few files of
+// /proc and starts nothing: no Python, no framework.
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/size.h"
+#include "cli/commands.h"
+#include "devices/host_memory.h"
+#include "devices/live_recordings.h"
+#include "devices/oom_kills.h"
+#include "devices/process_memory.h"
+#include "devices/recording_follower.h"
+#include "report/words.h"
+#include "run/preload.h"
+
+namespace gpumemprof {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct InfoArguments {
+  int device = -1;
+  bool detailed = false;
+  std::string format = "text";
+};
+
+/// A value, or null and an entry of "unknown" that says why.
+void put(Json* object, Json* unknown, const char* key, const Quantity& quantity) {
+  (*object)[key] = quantity ? Json(*quantity.bytes) : Json(nullptr);
+  if (!quantity) (*unknown)[key] = quantity.absent_because;
+}
+
+Json recording_json(const LiveRecording& recording, bool detailed) {
+  Json out = {{"pid", recording.id.pid},
+              {"command", recording.command},
+              {"folder", recording.folder},
+              {"devices", Json::array()}};
+  if (!detailed) return out;
+  auto follower = RecordingFollower::open(recording.file);
+  if (!follower) return out;
+  auto state = follower->look();
+  if (!state) return out;
+  out["events"] = state->events;
+  out["exact"] = state->exact;
+  for (const FollowedDevice& device : state->devices) {
+    out["devices"].push_back({{"device", device.name},
+                              {"live_bytes", device.live_bytes},
+                              {"live_blocks", device.live_count},
+                              {"peak_bytes", device.peak_bytes},
+                              {"alloc_count", device.alloc_count},
+                              {"free_count", device.free_count}});
+  }
+  return out;
+}
+
+Json system_json() {
+  utsname system{};
+  uname(&system);
+  Json out = {{"platform", system.sysname},
+              {"release", system.release},
+              {"machine", system.machine},
+              {"cpus", std::max(1u, std::thread::hardware_concurrency())}};
+  return out;
+}
+
+Json info_json(const InfoArguments& arguments) {
+  Json memory = Json::object(), unknown = Json::object();
+  const HostMemory host = read_host_memory();
+  put(&memory, &unknown, "total_bytes", host.total);
+  put(&memory, &unknown, "available_bytes", host.available);
+  put(&memory, &unknown, "used_bytes", host.used);
+  put(&memory, &unknown, "cgroup_limit_bytes", host.limit);
+  put(&memory, &unknown, "cgroup_used_bytes", host.limit_used);
+  memory["unknown"] = unknown;
+  Json recordings = Json::array();
+  for (const LiveRecording& recording : list_live_recordings())
+    recordings.push_back(recording_json(recording, arguments.detailed));
+  Json gpu = {{"device", arguments.device >= 0 ? Json(arguments.device) : Json(nullptr)},
+              {"devices", nullptr},
+              {"unknown", {{"devices", kNoDeviceCollectors}}}};
+  Json out = {{"schema", "gpumemprof.info/1"},
+              {"version", GPUMEMPROF_VERSION},
+              {"system", system_json()},
+              {"memory", memory},
+              {"gpu", gpu},
+              {"recordings", recordings}};
+  if (arguments.detailed) {
+    char self[4096];
+    const ssize_t length = readlink("/proc/self/exe", self, sizeof self);
+    auto probe = find_probe(std::getenv("GPUMEMPROF_PROBE"),
+                            {self, static_cast<size_t>(std::max<ssize_t>(length, 0))});
+    out["probe"] = {{"path", probe ? Json(*probe) : Json(nullptr)},
+                    {"reason", probe ? "" : probe.error().message}};
+    const auto kills = OomKills().all();
+    out["oom_kills"] = kills ? Json(*kills) : Json(nullptr);
+  }
+  return out;
+}
+
+std::string bytes_text(const Json& object, const char* key) {
+  if (object[key].is_null()) return "unknown (" + object["unknown"][key].get<std::string>() + ')';
+  return format_bytes(object[key].get<uint64_t>());
+}
+
+void print_text(const Json& info, bool detailed) {
+  const Json &system = info["system"], &memory = info["memory"];
+  const auto text = [](const Json& value) { return printable(value.get<std::string>()); };
+  std::printf("gpumemprof %s\n", GPUMEMPROF_VERSION);
+  std::printf("System: %s %s, %s, %u CPUs\n", text(system["platform"]).c_str(),
+              text(system["release"]).c_str(), text(system["machine"]).c_str(),
+              system["cpus"].get<unsigned>());
+  std::printf("Memory: %s, available %s\n", bytes_text(memory, "total_bytes").c_str(),
+              bytes_text(memory, "available_bytes").c_str());
+  if (!memory["cgroup_limit_bytes"].is_null()) {
+    std::printf("This container may use: %s, used %s\n",
+                bytes_text(memory, "cgroup_limit_bytes").c_str(),
+                bytes_text(memory, "cgroup_used_bytes").c_str());
+  }
+  std::printf("GPUs: unknown (%s)\n", kNoDeviceCollectors);
+  const Json& recordings = info["recordings"];
+  std::printf("Recordings of yours that run now: %zu\n", recordings.size());
+  for (const Json& recording : recordings) {
+    std::printf("  pid %d: %s, into %s\n", recording["pid"].get<int>(),
+                text(recording["command"]).c_str(), text(recording["folder"]).c_str());
+    for (const Json& device : recording["devices"]) {
+      std::printf("    %s: %s live in %s, peak %s\n", text(device["device"]).c_str(),
+                  format_bytes(device["live_bytes"].get<uint64_t>()).c_str(),
+                  format_plural(device["live_blocks"].get<uint64_t>(), "block").c_str(),
+                  format_bytes(device["peak_bytes"].get<uint64_t>()).c_str());
+    }
+  }
+  if (!detailed) return;
+  const Json& probe = info["probe"];
+  std::printf("Probe: %s\n", probe["path"].is_null() ? text(probe["reason"]).c_str()
+                                                     : text(probe["path"]).c_str());
+  std::printf(
+      "Processes that the kernel killed for want of memory: %s\n",
+      info["oom_kills"].is_null() ? "unknown (nobody counts)" : info["oom_kills"].dump().c_str());
+}
+
+int info(const InfoArguments& arguments) {
+  const Json out = info_json(arguments);
+  if (arguments.format == "json") {
+    std::printf("%s\n", out.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
+  } else {
+    print_text(out, arguments.detailed);
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_info_command(CLI::App& app, CommandContext& context) {
+  auto arguments = std::make_shared<InfoArguments>();
+  CLI::App* command = app.add_subcommand("info", "this machine, and what is recorded on it now");
+  command->add_option("--device", arguments->device, "only this accelerator")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
+  command->add_flag("--detailed", arguments->detailed,
+                    "also: exact counters of the recordings, the probe, out-of-memory kills");
+  command->add_option("--format", arguments->format, "text or json")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+  command->callback([arguments, &context] { context.exit_code = info(*arguments); });
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,129 @@
+// gpumemprof monitor: memory as it is now, a line at a time, for a while.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <memory>
+
+#include "base/size.h"
+#include "cli/commands.h"
+#include "cli/watch.h"
+#include "report/words.h"
+
+namespace gpumemprof {
+namespace {
+
+struct MonitorArguments {
+  SamplerOptions sampler;
+  Pace pace{.interval_s = 0.1, .duration_s = 10};
+  std::string output, format;
+  int pid = 0, device = -1;
+};
+
+/// Peak and mean of what was seen, by series.
+struct Seen {
+  uint64_t samples = 0, peak_bytes = 0, last_bytes = 0;
+  double sum = 0;
+};
+
+class Screen {
+ public:
+  /// `to_stdout`: the samples themselves go there, so lines for people go to stderr.
+  explicit Screen(bool samples_on_stdout) : out_(samples_on_stdout ? stderr : stdout) {}
+
+  void say(const std::string& line) { std::fprintf(out_, "%s\n", printable(line).c_str()); }
+  void show(const std::vector<TelemetryEvent>& events) {
+    for (const TelemetryEvent& event : events) {
+      Seen& seen = seen_[{event.pid, event.device_id}];
+      ++seen.samples;
+      if (!event.allocated_bytes) continue;
+      seen.last_bytes = *event.allocated_bytes;
+      seen.peak_bytes = std::max(seen.peak_bytes, seen.last_bytes);
+      seen.sum += static_cast<double>(seen.last_bytes);
+    }
+    // A line a second is enough for eyes, however often samples are taken.
+    if (events.empty() || events[0].timestamp_ns < next_line_ns_) return;
+    next_line_ns_ = events[0].timestamp_ns + 1'000'000'000;
+    for (const TelemetryEvent& event : events) say(sample_text(event));
+    std::fflush(out_);
+  }
+  void sum_up() {
+    for (const auto& [key, seen] : seen_) {
+      const auto mean = static_cast<uint64_t>(seen.sum / static_cast<double>(seen.samples));
+      say((key.first > 0 ? "pid " + std::to_string(key.first) + ' ' : std::string()) +
+          (key.second >= 0 ? "device " + std::to_string(key.second) : "cpu") + ": highest sample " +
+          format_bytes(seen.peak_bytes) + ", mean " + format_bytes(mean) + ", last " +
+          format_bytes(seen.last_bytes) + " in " + format_plural(seen.samples, "sample"));
+    }
+  }
+
+ private:
+  FILE* out_;
+  int64_t next_line_ns_ = 0;
+  std::map<std::pair<int64_t, int64_t>, Seen> seen_;
+};
+
+int monitor(MonitorArguments& arguments) {
+  if (auto wrong = wrong_pace(arguments.pace); !wrong.empty())
+    return report_error("", {ErrorCode::kUsage, wrong, std::nullopt});
+  if (arguments.output.empty() && !arguments.format.empty()) arguments.output = "-";
+  if (arguments.pid > 0) arguments.sampler.pid = arguments.pid;
+  if (arguments.device >= 0) arguments.sampler.device = arguments.device;
+  arguments.sampler.identity.sampling_interval_ms =
+      static_cast<int64_t>(arguments.pace.interval_s * 1000);
+  auto sampler = Sampler::open(arguments.sampler);
+  if (!sampler) return report_error("", sampler.error());
+  std::optional<TelemetryWriter> writer;
+  if (!arguments.output.empty()) {
+    auto made = TelemetryWriter::create(arguments.output,
+                                        chosen_format(arguments.format, arguments.output));
+    if (!made) return report_error("", made.error());
+    writer.emplace(std::move(*made));
+  }
+  Screen screen(arguments.output == "-");
+  screen.say("Monitoring " + sampler->subject());
+  for (const std::string& note : sampler->notes()) screen.say("Note: " + note);
+  auto end = watch(*sampler, arguments.pace, [&](std::vector<TelemetryEvent> events) -> Status {
+    for (const std::string& news : sampler->take_news()) screen.say("Monitoring also " + news);
+    screen.show(events);
+    return writer ? writer->append(events) : Status{};
+  });
+  if (!end) return report_error("", end.error());
+  if (writer) {
+    if (auto done = writer->close(); !done) return report_error("", done.error());
+  }
+  if (end->process_ended) screen.say("The process has ended.");
+  screen.sum_up();
+  if (writer && arguments.output != "-") screen.say("Saved: " + arguments.output);
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_monitor_command(CLI::App& app, CommandContext& context) {
+  auto arguments = std::make_shared<MonitorArguments>();
+  CLI::App* command = app.add_subcommand("monitor", "show memory as it is now, for a while");
+  command->add_option("--device", arguments->device, "only this accelerator of recorded processes")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--duration", arguments->pace.duration_s,
+                   "seconds (default: 10); 0 takes one sample")
+      ->type_name("S");
+  command->add_option("--interval", arguments->pace.interval_s, "seconds between samples")
+      ->type_name("S")
+      ->capture_default_str();
+  command->add_option("-o,--output", arguments->output, "also write every sample to this file")
+      ->type_name("FILE");
+  command
+      ->add_option("--format", arguments->format,
+                   "csv, json or jsonl (default: as --output's name ends, else csv)")
+      ->check(CLI::IsMember({"csv", "json", "jsonl"}));
+  command->add_option("--pid", arguments->pid, "watch this process")
+      ->type_name("PID")
+      ->check(CLI::PositiveNumber);
+  command->callback([arguments, &context] { context.exit_code = monitor(*arguments); });
+}
+
+}  // namespace gpumemprof

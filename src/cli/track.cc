@@ -1,0 +1,279 @@
+// gpumemprof track: samples into a file in the background, with alerts, until it is stopped.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/size.h"
+#include "cli/commands.h"
+#include "cli/watch.h"
+#include "devices/alerts.h"
+#include "devices/oom_kills.h"
+#include "report/words.h"
+#include "telemetry/flight_bundle.h"
+
+namespace gpumemprof {
+namespace {
+
+struct TrackArguments {
+  SamplerOptions sampler;
+  Pace pace;
+  AlertOptions alerts;
+  FlightBundleOptions flight;
+  std::string output, format, job_id;
+  std::optional<int64_t> rank, local_rank, world_size;
+  int pid = 0, device = -1;
+  bool watchdog = false, flight_recorder = false;
+};
+
+/// An integer of the environment; empty where the variable is none.
+std::optional<int64_t> variable(const char* name) {
+  const char* text = std::getenv(name);
+  if (!text || !*text) return std::nullopt;
+  char* end = nullptr;
+  const long long value = std::strtoll(text, &end, 10);
+  return *end ? std::nullopt : std::optional<int64_t>(value);
+}
+
+/// What the options say, else what the launcher says: torchrun, then Open MPI, then Slurm. All of
+/// one launcher, never a mixture.
+void resolve_identity(const TrackArguments& arguments, TelemetryEvent* identity) {
+  static constexpr const char* kLaunchers[][3] = {
+      {"RANK", "LOCAL_RANK", "WORLD_SIZE"},
+      {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"},
+      {"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS"}};
+  for (const auto& [rank, local_rank, world_size] : kLaunchers) {
+    if (!variable(rank) || !variable(world_size)) continue;
+    identity->rank = *variable(rank), identity->world_size = *variable(world_size);
+    identity->local_rank = variable(local_rank).value_or(identity->rank);
+    break;
+  }
+  if (arguments.rank) identity->rank = *arguments.rank;
+  if (arguments.world_size) identity->world_size = *arguments.world_size;
+  identity->local_rank = arguments.local_rank.value_or(
+      arguments.rank ? std::min(identity->rank, identity->world_size - 1) : identity->local_rank);
+  const char* job = std::getenv("TORCHELASTIC_RUN_ID");
+  if (!job || !*job) job = std::getenv("SLURM_JOB_ID");
+  if (!arguments.job_id.empty())
+    identity->job_id = arguments.job_id;
+  else if (job && *job)
+    identity->job_id = job;
+}
+
+std::string wrong_arguments(const TrackArguments& a, const TelemetryEvent& identity) {
+  if (auto wrong = wrong_pace(a.pace); !wrong.empty()) return wrong;
+  if (!(a.alerts.warning_percent > 0 && a.alerts.critical_percent <= 100))
+    return "thresholds are percents above 0 and at most 100";
+  if (a.alerts.warning_percent > a.alerts.critical_percent)
+    return "--warning-threshold is above --critical-threshold";
+  const bool ranks_fit = identity.world_size >= 1 && identity.rank >= 0 &&
+                         identity.rank < identity.world_size && identity.local_rank >= 0 &&
+                         identity.local_rank < identity.world_size;
+  return ranks_fit ? "" : "--rank and --local-rank must be 0 or more and below --world-size";
+}
+
+class Tracker {
+ public:
+  Tracker(const TrackArguments& arguments, Sampler* sampler, TelemetryWriter* writer)
+      : arguments_(arguments),
+        sampler_(sampler),
+        writer_(writer),
+        flight_(arguments.flight),
+        kills_(arguments.sampler.root) {}
+
+  Status take(std::vector<TelemetryEvent> events) {
+    for (const std::string& news : sampler_->take_news()) say("Tracking also " + news);
+    if (!events.empty()) last_ = events;
+    if (rounds_++ == 0) add_mark("start", events, &events);
+    std::vector<TelemetryEvent> alerts;
+    for (const TelemetryEvent& event : events) {
+      if (event.event_type != "sample") continue;
+      ++samples_;
+      peak_ = std::max(peak_, event.allocated_bytes.value_or(0));
+      // Every process shares the CPU's memory, so it has one alert; devices have one each.
+      const auto [memory, is_new] = alerts_.try_emplace(event.device_id, arguments_.alerts);
+      if (auto alert = memory->second.look(event)) alerts.push_back(std::move(*alert));
+    }
+    for (TelemetryEvent& alert : alerts) {
+      say(alert.event_type + ": " + *alert.context);
+      ++alert_count_;
+      events.push_back(std::move(alert));
+    }
+    if (arguments_.flight_recorder) {
+      for (const TelemetryEvent& event : events) flight_.record(event);
+      if (const uint64_t killed = kills_.new_kills(); killed > 0) dump(killed);
+    }
+    return put(events);
+  }
+
+  Status finish(const WatchEnd& end) {
+    // A signal comes between two samples: the figures at the very end are worth one more.
+    std::vector<TelemetryEvent> events, final = last_;
+    if (end.signal != 0) {
+      events = sampler_->sample();
+      if (!events.empty()) final = events;
+    }
+    add_mark("stop", final, &events);
+    if (auto done = put(events); !done) return done;
+    if (arguments_.flight_recorder) {
+      if (const uint64_t killed = kills_.new_kills(); killed > 0) dump(killed);
+    }
+    return writer_ ? writer_->close() : Status{};
+  }
+
+  void sum_up(const WatchEnd& end) const {
+    std::string text = end.process_ended ? "The process has ended; " : "";
+    text += format_plural(samples_, "sample") + ", highest " + format_bytes(peak_) + ", " +
+            format_plural(alert_count_, "alert");
+    if (end.late_samples > 0)
+      text +=
+          ", " + format_plural(end.late_samples, "moment") + " missed because a sample took long";
+    say(text);
+    if (writer_ && arguments_.output != "-") say("Saved: " + arguments_.output);
+  }
+
+  void say(const std::string& line) const {
+    FILE* out = arguments_.output == "-" ? stderr : stdout;
+    std::fprintf(out, "%s\n", printable(line).c_str());
+    std::fflush(out);
+  }
+
+ private:
+  /// Marks the beginning or the end of each series.
+  static void add_mark(const char* type, std::vector<TelemetryEvent> of,
+                       std::vector<TelemetryEvent>* to) {
+    std::vector<TelemetryEvent> marks;
+    for (TelemetryEvent& event : of) {
+      if (event.event_type != "sample") continue;
+      event.event_type = type, event.change_bytes = 0;
+      if (std::string_view(type) == "stop") event.timestamp_ns = wall_clock_ns();
+      marks.push_back(std::move(event));
+    }
+    const bool before = std::string_view(type) == "start";
+    to->insert(before ? to->begin() : to->end(), marks.begin(), marks.end());
+  }
+
+  Status put(const std::vector<TelemetryEvent>& events) {
+    return writer_ && !events.empty() ? writer_->append(events) : Status{};
+  }
+
+  void dump(uint64_t killed) {
+    const std::string why = "the kernel killed " + format_plural(killed, "process") +
+                            " of this cgroup for want of memory";
+    auto bundle = flight_.dump("kernel.oom_kill", why);
+    say(bundle ? "critical: " + why + "; written: " + *bundle
+               : "critical: " + why + "; " + bundle.error().message);
+  }
+
+  const TrackArguments& arguments_;
+  Sampler* sampler_;
+  TelemetryWriter* writer_;
+  FlightBundles flight_;
+  OomKills kills_;
+  std::map<int64_t, Alerts> alerts_;
+  std::vector<TelemetryEvent> last_;
+  uint64_t rounds_ = 0, samples_ = 0, peak_ = 0, alert_count_ = 0;
+};
+
+int track(TrackArguments& arguments) {
+  TelemetryEvent& identity = arguments.sampler.identity;
+  resolve_identity(arguments, &identity);
+  identity.sampling_interval_ms = static_cast<int64_t>(arguments.pace.interval_s * 1000);
+  if (auto wrong = wrong_arguments(arguments, identity); !wrong.empty())
+    return report_error("", {ErrorCode::kUsage, wrong, std::nullopt});
+  if (arguments.output.empty() && !arguments.format.empty()) arguments.output = "-";
+  if (arguments.pid > 0) arguments.sampler.pid = arguments.pid;
+  if (arguments.device >= 0) arguments.sampler.device = arguments.device;
+  auto sampler = Sampler::open(arguments.sampler);
+  if (!sampler) return report_error("", sampler.error());
+  std::optional<TelemetryWriter> writer;
+  if (!arguments.output.empty()) {
+    auto made = TelemetryWriter::create(arguments.output,
+                                        chosen_format(arguments.format, arguments.output));
+    if (!made) return report_error("", made.error());
+    writer.emplace(std::move(*made));
+  }
+  Tracker tracker(arguments, &*sampler, writer ? &*writer : nullptr);
+  tracker.say("Tracking " + sampler->subject() + "; stop with Ctrl-C or kill");
+  for (const std::string& note : sampler->notes()) tracker.say("Note: " + note);
+  if (arguments.watchdog) {
+    tracker.say(
+        "Note: --watchdog: only the program itself can free its memory (MemoryWatchdog in it); "
+        "from "
+        "outside it is watched and alerts are raised");
+  }
+  auto end = watch(*sampler, arguments.pace, [&](std::vector<TelemetryEvent> events) {
+    return tracker.take(std::move(events));
+  });
+  if (!end) return report_error("", end.error());
+  if (auto done = tracker.finish(*end); !done) return report_error("", done.error());
+  tracker.sum_up(*end);
+  return kExitOk;
+}
+
+void add_flight_options(CLI::App* command, TrackArguments* arguments) {
+  command->add_flag("--oom-flight-recorder", arguments->flight_recorder,
+                    "write the last samples to a folder where the kernel kills for want of memory");
+  command->add_option("--oom-dump-dir", arguments->flight.folder, "folder of those folders")
+      ->type_name("DIR")
+      ->capture_default_str();
+  command
+      ->add_option("--oom-buffer-size", arguments->flight.buffer_size, "how many events are kept")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--oom-max-dumps", arguments->flight.max_dumps, "the oldest go beyond it")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--oom-max-total-mb", arguments->flight.max_total_mb, "likewise, in MiB")
+      ->type_name("MB")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+}
+
+}  // namespace
+
+void add_track_command(CLI::App& app, CommandContext& context) {
+  auto arguments = std::make_shared<TrackArguments>();
+  CLI::App* command =
+      app.add_subcommand("track", "write samples to a file until stopped, with alerts");
+  command->add_option("--device", arguments->device, "only this accelerator of recorded processes")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--duration", arguments->pace.duration_s,
+                   "seconds (default: until stopped); 0 takes one sample")
+      ->type_name("S");
+  command->add_option("--interval", arguments->pace.interval_s, "seconds between samples")
+      ->type_name("S")
+      ->capture_default_str();
+  command->add_option("-o,--output", arguments->output, "the file; whole at every moment")
+      ->type_name("FILE");
+  command
+      ->add_option("--format", arguments->format,
+                   "csv, json or jsonl (default: as --output's name ends, else csv)")
+      ->check(CLI::IsMember({"csv", "json", "jsonl"}));
+  command->add_option("--pid", arguments->pid, "track this process")
+      ->type_name("PID")
+      ->check(CLI::PositiveNumber);
+  command->add_flag("--watchdog", arguments->watchdog, "see docs/commands/track.md");
+  command->add_option("--warning-threshold", arguments->alerts.warning_percent, "percent in use")
+      ->type_name("%")
+      ->capture_default_str();
+  command->add_option("--critical-threshold", arguments->alerts.critical_percent, "percent in use")
+      ->type_name("%")
+      ->capture_default_str();
+  command->add_option("--job-id", arguments->job_id, "written into every event")->type_name("ID");
+  command->add_option("--rank", arguments->rank, "likewise")->type_name("N");
+  command->add_option("--local-rank", arguments->local_rank, "likewise")->type_name("N");
+  command->add_option("--world-size", arguments->world_size, "likewise")->type_name("N");
+  add_flight_options(command, arguments.get());
+  command->callback([arguments, &context] { context.exit_code = track(*arguments); });
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,50 @@
+// What monitor, track and diagnose share: samples at a steady pace until time is up or a signal
+// says so.
+#pragma once
+
+#include <signal.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "devices/sampler.h"
+#include "telemetry/writer.h"
+
+namespace gpumemprof {
+
+/// Blocks SIGINT, SIGTERM and SIGHUP, so that they are waited for and never interrupt a write.
+/// Called at the very beginning of the command: a signal that comes before there is a file is kept
+/// until there is one.
+void hold_stop_signals();
+
+struct Pace {
+  double interval_s = 0.1;
+  /// Empty: until a signal, or until the watched process ends. 0: one sample.
+  std::optional<double> duration_s;
+};
+
+struct WatchEnd {
+  int signal = 0;  ///< 0: time is up, or the process ended
+  bool process_ended = false;
+  uint64_t late_samples = 0;  ///< moments that passed without a sample because one took too long
+};
+
+/// Calls `take` with each round of samples, on a schedule that does not drift; moments that were
+/// missed are counted and not made up for. One round at once, then one each interval.
+/// Errors: those of `take`, which end it.
+Result<WatchEnd> watch(Sampler& sampler, const Pace& pace,
+                       const std::function<Status(std::vector<TelemetryEvent>)>& take);
+
+/// --format where it is given, else as the name ends, else CSV.
+TelemetryFormat chosen_format(const std::string& format, const std::string& output);
+
+/// Why a pace cannot be kept; empty where it can.
+std::string wrong_pace(const Pace& pace);
+
+/// "12.3 GiB allocated of 31.2 GiB (41.0 % used)" for one event.
+std::string sample_text(const TelemetryEvent& event);
+
+}  // namespace gpumemprof

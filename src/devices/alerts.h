@@ -1,0 +1,42 @@
+// When to say that memory is short: once, not with every sample.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "telemetry/event.h"
+
+namespace gpumemprof {
+
+struct AlertOptions {
+  double warning_percent = 80, critical_percent = 95;
+  double rearm_percent = 5;                 ///< below the threshold, before it can be crossed again
+  int64_t least_pause_ns = 60'000'000'000;  ///< between two alerts of one level
+};
+
+/// One memory's alerts. The measure is the most of allocated, reserved and device used against the
+/// total. Not thread-safe.
+class Alerts {
+ public:
+  explicit Alerts(const AlertOptions& options) : options_(options) {}
+
+  /// The alert that this sample raises, as an event of type "warning" or "critical" with the
+  /// sample's own figures. Empty where the total is unknown.
+  std::optional<TelemetryEvent> look(const TelemetryEvent& sample);
+
+ private:
+  struct Level {
+    bool raised = false;
+    std::optional<int64_t> last_ns;
+  };
+  bool rises(Level* level, double percent, double threshold, int64_t now_ns);
+
+  AlertOptions options_;
+  Level warning_, critical_;
+};
+
+/// Used percent of the total; empty where there is none.
+std::optional<double> used_percent(const TelemetryEvent& sample);
+
+}  // namespace gpumemprof

@@ -1,0 +1,100 @@
+#include "devices/host_memory.h"
+
+#include <algorithm>
+
+#include "devices/proc_text.h"
+
+namespace gpumemprof {
+namespace {
+
+/// Version 1 writes "no limit" as a number near 2^63.
+constexpr uint64_t kNoLimit = uint64_t{1} << 60;
+
+Quantity field(const std::string& meminfo, const char* key) {
+  const auto bytes = field_bytes(meminfo, key);
+  return bytes ? Quantity::of(*bytes)
+               : Quantity::absent(std::string("/proc/meminfo does not say ") + key);
+}
+
+/// "inactive_file 4096" of memory.stat: page cache that the kernel drops when memory is wanted.
+uint64_t droppable_cache(const std::string& stat, const std::string& key) {
+  const size_t at = stat.find(key + ' ');
+  if (at == stat.npos || (at != 0 && stat[at - 1] != '\n')) return 0;
+  const std::string_view rest = std::string_view(stat).substr(at + key.size() + 1);
+  return whole_number(rest.substr(0, rest.find('\n'))).value_or(0);
+}
+
+struct Names {
+  const char *limit, *usage, *cache;
+};
+
+/// Walks from our cgroup up to the root: the lowest limit on the way is the one that counts.
+void read_limit(const std::string& mount, std::string path, const Names& names, HostMemory* out) {
+  for (;;) {
+    const std::string folder = mount + path;
+    const auto limit = whole_number(read_proc_text(folder + '/' + names.limit));
+    if (limit && *limit < kNoLimit && (!out->limit || *limit < *out->limit.bytes)) {
+      out->limit = Quantity::of(*limit);
+      const auto usage = whole_number(read_proc_text(folder + '/' + names.usage));
+      const uint64_t cache = droppable_cache(read_proc_text(folder + "/memory.stat"), names.cache);
+      out->limit_used = usage ? Quantity::of(*usage - std::min(*usage, cache))
+                              : Quantity::absent("the cgroup does not say what it uses");
+    }
+    if (path.empty()) return;
+    path.resize(path.rfind('/'));
+  }
+}
+
+/// The path of our cgroup in one hierarchy: the line "ID:CONTROLLERS:PATH" that names `controller`
+/// (empty: version 2's).
+std::string own_cgroup(const std::string& text, const std::string& controller) {
+  for (size_t at = 0; at < text.size();) {
+    const std::string line = text.substr(at, text.find('\n', at) - at);
+    at += line.size() + 1;
+    const size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (first == line.npos || second == line.npos) continue;
+    const std::string list = ',' + line.substr(first + 1, second - first - 1) + ',';
+    if (list.find(',' + controller + ',') == list.npos) continue;
+    const std::string path = line.substr(second + 1);
+    // ".." is what the kernel says of a cgroup outside our namespace.
+    return path == "/" || path.find("..") != path.npos ? "" : path;
+  }
+  return "";
+}
+
+}  // namespace
+
+HostMemory read_host_memory(const std::string& root) {
+  HostMemory host;
+  const std::string meminfo = read_proc_text(root + "/proc/meminfo");
+  host.total = field(meminfo, "MemTotal");
+  host.available = field(meminfo, "MemAvailable");
+  host.used =
+      host.total && host.available
+          ? Quantity::of(*host.total.bytes - std::min(*host.total.bytes, *host.available.bytes))
+          : Quantity::absent("/proc/meminfo does not say what is available");
+  const std::string cgroups = read_proc_text(root + "/proc/self/cgroup");
+  const std::string mount = root + "/sys/fs/cgroup";
+  read_limit(mount, own_cgroup(cgroups, ""), {"memory.max", "memory.current", "inactive_file"},
+             &host);
+  read_limit(mount + "/memory", own_cgroup(cgroups, "memory"),
+             {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}, &host);
+  if (!host.limit) {
+    host.limit = Quantity::absent("no cgroup limits this process");
+    host.limit_used = host.limit;
+  }
+  return host;
+}
+
+UsableMemory usable_memory(const HostMemory& host) {
+  const bool by_cgroup =
+      host.limit && host.limit_used && (!host.total || *host.limit.bytes < *host.total.bytes);
+  UsableMemory out{by_cgroup ? host.limit : host.total, by_cgroup ? host.limit_used : host.used,
+                   Quantity::absent("what is used is not known"), by_cgroup ? "cgroup" : "machine"};
+  if (out.total && out.used) {
+    out.free = Quantity::of(*out.total.bytes - std::min(*out.total.bytes, *out.used.bytes));
+  }
+  return out;
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,56 @@
+#include "devices/process_memory.h"
+
+#include <unistd.h>
+
+#include "devices/proc_text.h"
+
+namespace gpumemprof {
+namespace {
+
+Quantity field(const std::string& text, const char* key, const char* why) {
+  const auto bytes = field_bytes(text, key);
+  return bytes ? Quantity::of(*bytes) : Quantity::absent(why);
+}
+
+/// Pages in memory now, from statm: status lags behind by what each thread has not accounted yet.
+Quantity resident_now(const std::string& folder, const std::string& status) {
+  const std::string text = read_proc_text(folder + "/statm");
+  const size_t begin = text.find(' ') + 1;
+  if (begin != 0) {
+    const auto pages = whole_number(text.substr(begin, text.find(' ', begin) - begin));
+    const long page = sysconf(_SC_PAGESIZE);
+    if (pages && page > 0) return Quantity::of(*pages * static_cast<uint64_t>(page));
+  }
+  return field(status, "VmRSS", "the kernel does not say");
+}
+
+}  // namespace
+
+ProcessMemory read_process_memory(const std::string& proc, int pid, bool with_pss) {
+  const std::string folder = proc + '/' + std::to_string(pid);
+  const std::string status = read_proc_text(folder + "/status");
+  ProcessMemory out;
+  // A zombie, and a thread of the kernel, have no line about memory at all.
+  out.exists = status.find("\nVmSize:") != status.npos;
+  if (!out.exists) {
+    const char* why = status.empty() ? "there is no such process" : "the process has no memory";
+    for (Quantity* q : {&out.resident, &out.peak_resident, &out.anonymous, &out.file, &out.shared,
+                        &out.swapped, &out.proportional}) {
+      *q = Quantity::absent(why);
+    }
+    return out;
+  }
+  const char* why = "the kernel does not say";
+  out.resident = resident_now(folder, status);
+  out.peak_resident = field(status, "VmHWM", why);
+  out.anonymous = field(status, "RssAnon", why);
+  out.file = field(status, "RssFile", why);
+  out.shared = field(status, "RssShmem", why);
+  out.swapped = field(status, "VmSwap", why);
+  out.proportional = with_pss ? field(read_proc_text(folder + "/smaps_rollup"), "Pss",
+                                      "smaps_rollup of this process may not be read")
+                              : Quantity::absent("not asked for");
+  return out;
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,204 @@
+#include "devices/recording_follower.h"
+
+#include <unistd.h>
+
+#include <optional>
+
+#include "base/file.h"
+#include "recording/raw_file.h"
+#include "recording/sealed_file.h"
+#include "trace/tables.h"
+
+namespace gpumemprof {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kLockTries = 20;
+constexpr int kTries = 8;
+constexpr useconds_t kLockWaitUs = 2'000;
+
+FollowedDevice describe(const Device& device, const DeviceState& state) {
+  FollowedDevice out;
+  out.name = device_name(device);
+  out.is_cpu = device.type == 0, out.index = device.index;
+  out.live_bytes = state.live_bytes, out.live_count = state.live_count;
+  out.peak_bytes = state.peak_bytes;
+  out.alloc_count = state.actions[static_cast<size_t>(Action::kAlloc)];
+  out.free_count = state.actions[static_cast<size_t>(Action::kFreeCompleted)];
+  out.alloc_bytes = state.total_bytes;
+  out.unmatched_frees = state.unmatched_frees;
+  out.oom_count = state.actions[static_cast<size_t>(Action::kOom)];
+  if (state.has_totals) {
+    out.framework_allocated_bytes = state.framework_allocated_bytes;
+    out.framework_reserved_bytes = state.framework_reserved_bytes;
+  }
+  return out;
+}
+
+}  // namespace
+
+struct RecordingFollower::Impl {
+  std::unique_ptr<File> file;
+  format::FileHeader header{};
+  Tables tables;
+  std::unique_ptr<SealedFile> sealed;
+  std::unique_ptr<RawFile> raw;
+  LiveState settled;  // after all sealed events that were read
+  bool began = false;
+  uint64_t next_sealed = 0;  // number of the first sealed event that was not read
+  uint64_t missing_events = 0;
+  uint64_t known_missing = 0;  // records that stayed away when we looked again and again
+  bool last_try = false;
+  std::vector<uint16_t> same_device;  // by index in tables
+  FollowedState last;
+  Clock::time_point next_look{};
+
+  /// Raw and sealed definitions may each have made an entry for the same device: the first one
+  /// stands for all, so that a block freed after a sealing is found.
+  void unite_devices(EventBatch* batch) {
+    for (size_t i = same_device.size(); i < tables.devices.size(); ++i) {
+      const Device& device = tables.devices[i];
+      size_t first = 0;
+      while (first < i && (tables.devices[first].type != device.type ||
+                           tables.devices[first].index != device.index ||
+                           tables.devices[first].layer != device.layer)) {
+        ++first;
+      }
+      same_device.push_back(static_cast<uint16_t>(first));
+    }
+    for (uint16_t& device : batch->device) {
+      if (device < same_device.size()) device = same_device[device];
+    }
+  }
+
+  Status take_sealed() {
+    if (!began) {
+      began = true;
+      if (const LiveState* before = sealed->state_before()) {
+        const FileIds& ids = sealed->ids();
+        if (auto done = settled.absorb(*before, {ids.stacks, ids.threads, ids.devices}); !done)
+          return done;
+        next_sealed = sealed->first_event();
+      }
+    }
+    EventBatch batch;
+    for (const ChunkRef& chunk : sealed->events()) {
+      const uint64_t first = chunk.header.first_ordinal;
+      if (first < next_sealed) continue;
+      missing_events += first - next_sealed;
+      next_sealed = first + chunk.header.count;
+      if (sealed->read_events(chunk, &batch)) {
+        unite_devices(&batch);
+        settled.apply(batch);
+      } else {
+        missing_events += chunk.header.count;
+      }
+    }
+    return {};
+  }
+
+  /// Records that are neither in the file nor sealed: gone, or moved while we looked.
+  uint64_t missing() {
+    uint64_t count = raw->losses().changed_chunks;
+    ConsumedTable streams = sealed->consumed();
+    for (const auto& [id, stream] : raw->streams()) streams[id];
+    for (const auto& [id, consumed] : streams) {
+      const auto known = raw->streams().find(id);
+      count += missing_records(consumed, known == raw->streams().end() ? std::vector<Interval>{}
+                                                                       : sources_of(known->second));
+    }
+    return count;
+  }
+
+  /// Everything that is in the file now. False where it changed so that a part was missed: the
+  /// place of a sealed chunk can be written again between our two looks at the file.
+  Result<bool> read() {
+    // Anew each time: the places of sealed chunks are written again, so what was at an offset
+    // before says nothing of what is there now. Only what is sealed stays.
+    raw =
+        std::make_unique<RawFile>(file.get(), header, &tables, 0, &sealed->ids().thread_of_stream);
+    if (auto done = scan_chunks(*file, header.recording_id, &raw->index()); !done)
+      return std::unexpected(done.error());
+    sealed->take(raw->index().chunks);
+    if (auto done = raw->refresh(); !done) return std::unexpected(done.error());
+    sealed->take(raw->index().chunks);
+    if (auto done = take_sealed(); !done) return std::unexpected(done.error());
+    LiveState now = settled;
+    Merger merger;
+    const auto& consumed = sealed->consumed();
+    for (auto& [id, stream] : raw->streams()) {
+      if (auto known = consumed.find(id); known != consumed.end()) stream.consumed = known->second;
+      merger.add(std::make_unique<RawLane>(file.get(), &stream, 0, &raw->losses()));
+    }
+    EventBatch batch;
+    while (merger.next(&batch)) {
+      unite_devices(&batch);
+      now.apply(batch);
+    }
+    const uint64_t gone = missing();
+    const bool whole = gone <= known_missing && now.event_count() >= last.events;
+    if (whole || last_try) publish(now, gone);
+    return whole;
+  }
+
+  void publish(const LiveState& now, uint64_t gone) {
+    known_missing = gone;
+    last = {};
+    last.events = now.event_count();
+    for (size_t i = 0; i < now.devices().size() && i < tables.devices.size(); ++i) {
+      const DeviceState& state = now.devices()[i];
+      uint64_t any = 0;
+      for (uint64_t count : state.actions) any += count;
+      if (any != 0) last.devices.push_back(describe(tables.devices[i], state));
+    }
+    uint64_t lost = missing_events + gone;
+    const format::FileState file_state = read_file_state(*file);
+    for (uint32_t kind = 0; kind < format::kLossKinds; ++kind) {
+      if (kind != format::kLostStack) lost += file_state.lost[kind];
+    }
+    last.exact = lost == 0 && raw->losses().damaged_records == 0;
+    if (last.exact) return;
+    last.why_inexact = lost == 0 ? "records of the recording are damaged"
+                                 : std::to_string(lost) + " events are not in the recording";
+  }
+};
+
+RecordingFollower::RecordingFollower(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+RecordingFollower::RecordingFollower(RecordingFollower&&) noexcept = default;
+RecordingFollower& RecordingFollower::operator=(RecordingFollower&&) noexcept = default;
+RecordingFollower::~RecordingFollower() = default;
+
+Result<RecordingFollower> RecordingFollower::open(const std::string& gmp_path) {
+  auto impl = std::make_unique<Impl>();
+  auto file = open_file(gmp_path, FileMode::kRead);
+  if (!file) return std::unexpected(file.error());
+  impl->file = std::move(*file);
+  auto header = read_file_header(*impl->file);
+  if (!header) return std::unexpected(header.error());
+  impl->header = *header;
+  impl->tables.processes.emplace_back();
+  impl->sealed = std::make_unique<SealedFile>(impl->file.get(), &impl->tables, 0);
+  return RecordingFollower(std::move(impl));
+}
+
+Result<FollowedState> RecordingFollower::look() {
+  const Clock::time_point begin = Clock::now();
+  if (begin < impl_->next_look) return impl_->last;
+  // While a sealer is at work chunks move; with its lock they stay where they are. It comes again.
+  bool locked = false;
+  for (int i = 0; i < kLockTries && !(locked = impl_->file->lock(false)); ++i) usleep(kLockWaitUs);
+  Result<bool> done = false;
+  for (int i = 1; done && !*done && i <= kTries; ++i) {
+    if (i > 1) usleep(kLockWaitUs);
+    impl_->last_try = i == kTries;
+    done = impl_->read();
+  }
+  if (locked) impl_->file->unlock();
+  if (!done) return std::unexpected(done.error());
+  const Clock::time_point end = Clock::now();
+  impl_->next_look = end + 9 * (end - begin);
+  return impl_->last;
+}
+
+}  // namespace gpumemprof

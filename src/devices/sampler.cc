@@ -1,0 +1,237 @@
+#include "devices/sampler.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "devices/proc_text.h"
+#include "devices/process_memory.h"
+
+namespace gpumemprof {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int64_t kSecond = 1'000'000'000;
+
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+/// A value, or an entry in "unknown" that says why there is none.
+void put(Json* metadata, const char* key, const Quantity& quantity) {
+  if (quantity)
+    (*metadata)[key] = *quantity.bytes;
+  else
+    (*metadata)["unknown"][key] = quantity.absent_because;
+}
+
+void put_process(Json* metadata, const ProcessMemory& memory, const std::string& command) {
+  (*metadata)["command"] = command;
+  put(metadata, "rss_bytes", memory.resident);
+  put(metadata, "peak_rss_bytes", memory.peak_resident);
+  put(metadata, "anonymous_bytes", memory.anonymous);
+  put(metadata, "file_bytes", memory.file);
+  put(metadata, "shared_bytes", memory.shared);
+  put(metadata, "swapped_bytes", memory.swapped);
+  // PSS is read once a second; in between it is left out rather than repeated.
+  if (memory.proportional || memory.proportional.absent_because != "not asked for")
+    put(metadata, "pss_bytes", memory.proportional);
+}
+
+void put_followed(Json* metadata, const FollowedDevice& device, const FollowedState& state) {
+  (*metadata)["basis"] = state.exact ? "exact" : "recording";
+  (*metadata)["device"] = device.name;
+  (*metadata)["live_blocks"] = device.live_count;
+  (*metadata)["peak_bytes"] = device.peak_bytes;
+  (*metadata)["alloc_count"] = device.alloc_count;
+  (*metadata)["free_count"] = device.free_count;
+  (*metadata)["oom_count"] = device.oom_count;
+  if (!state.exact) (*metadata)["unknown"]["exact"] = state.why_inexact;
+}
+
+}  // namespace
+
+int64_t wall_clock_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return int64_t{now.tv_sec} * kSecond + now.tv_nsec;
+}
+
+std::string host_name() {
+  char name[256] = {};
+  return gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
+}
+
+Sampler::Sampler(SamplerOptions options)
+    : options_(std::move(options)), proc_(options_.root + "/proc") {
+  options_.identity.host = host_name();
+}
+
+Result<Sampler> Sampler::open(const SamplerOptions& options) {
+  Sampler sampler(options);
+  if (options.pid) {
+    const auto all = list_processes(sampler.proc_);
+    const auto found = std::ranges::find(all, *options.pid, [](const auto& s) { return s.id.pid; });
+    if (found == all.end() || found->state == 'Z' || found->state == 'X')
+      return fail(ErrorCode::kNotFound, "there is no process " + std::to_string(*options.pid));
+    sampler.targets_.push_back({find_live_recording(sampler.proc_, found->id), std::nullopt});
+    sampler.follow(&sampler.targets_.back());
+  } else {
+    sampler.look_for_recordings();
+    sampler.whole_machine_ = sampler.targets_.empty();
+  }
+  return sampler;
+}
+
+void Sampler::follow(Target* target) {
+  if (target->follower || target->recording.file.empty()) return;
+  if (auto follower = RecordingFollower::open(options_.root + target->recording.file))
+    target->follower = std::move(*follower);
+}
+
+/// Processes of a run come and go; those that were seen once stay until they end.
+void Sampler::look_for_recordings() {
+  for (LiveRecording& found : list_live_recordings(proc_)) {
+    const auto is_known = [&](const Target& t) { return t.recording.id == found.id; };
+    if (std::ranges::any_of(targets_, is_known)) continue;
+    targets_.push_back({std::move(found), std::nullopt});
+    follow(&targets_.back());
+    if (began_) news_.push_back(describe(targets_.back()));
+  }
+}
+
+TelemetryEvent Sampler::blank() const {
+  TelemetryEvent event = options_.identity;
+  event.timestamp_ns = wall_clock_ns();
+  event.event_type = "sample";
+  event.collector = "gpumemprof.cpu_tracker";
+  event.used_bytes = usable_.used.bytes;
+  event.free_bytes = usable_.free.bytes;
+  event.total_bytes = usable_.total.bytes;
+  return event;
+}
+
+void Sampler::finish(TelemetryEvent event, Json metadata, std::vector<TelemetryEvent>* out) {
+  if (!event.used_bytes && !metadata["unknown"].contains("device_used_bytes"))
+    metadata["unknown"]["device_used_bytes"] = usable_.used.absent_because;
+  if (metadata["unknown"].empty()) metadata.erase("unknown");
+  event.metadata = dump(metadata);
+  const std::string key = std::to_string(event.pid) + ' ' + std::to_string(event.device_id);
+  const auto before = last_allocated_.find(key);
+  // The first sample is where counting begins: nothing changed yet.
+  if (before != last_allocated_.end() && event.allocated_bytes)
+    event.change_bytes = static_cast<int64_t>(*event.allocated_bytes - before->second);
+  if (event.allocated_bytes) last_allocated_[key] = *event.allocated_bytes;
+  out->push_back(std::move(event));
+}
+
+void Sampler::add_machine(std::vector<TelemetryEvent>* out) {
+  TelemetryEvent event = blank();
+  Json metadata = {{"basis", usable_.basis}, {"device", "cpu"}};
+  metadata["note"] =
+      "allocated, reserved and used are what is used of this memory, by every process";
+  event.allocated_bytes = event.reserved_bytes = usable_.used.bytes;
+  if (!usable_.used) {
+    for (const char* name : {"allocator_allocated_bytes", "allocator_reserved_bytes"})
+      metadata["unknown"][name] = usable_.used.absent_because;
+  }
+  finish(std::move(event), std::move(metadata), out);
+}
+
+void Sampler::add_process(Target* target, std::vector<TelemetryEvent>* out) {
+  const int pid = target->recording.id.pid;
+  const ProcessMemory memory = read_process_memory(proc_, pid, with_pss_);
+  if (!memory.exists) return;
+  Json process = Json::object();
+  put_process(&process, memory, target->recording.command);
+  process["total_basis"] = usable_.basis;
+  FollowedState state;
+  if (target->follower) {
+    if (auto looked = target->follower->look()) state = std::move(*looked);
+  }
+  bool any = false;
+  for (const FollowedDevice& device : state.devices) {
+    if (options_.device && (device.is_cpu || device.index != *options_.device)) continue;
+    any = true;
+    TelemetryEvent event = blank();
+    Json metadata = process;
+    put_followed(&metadata, device, state);
+    event.pid = pid;
+    event.allocated_bytes = device.framework_allocated_bytes.value_or(device.live_bytes);
+    event.reserved_bytes = device.framework_reserved_bytes.value_or(device.live_bytes);
+    if (!device.is_cpu) {
+      event.collector = "gpumemprof.cuda_tracker";
+      event.device_id = std::max(device.index, 0);
+      event.used_bytes = event.free_bytes = event.total_bytes = std::nullopt;
+      for (const char* name : {"device_used_bytes", "device_free_bytes", "device_total_bytes"})
+        metadata["unknown"][name] = kNoDeviceCollectors;
+    }
+    finish(std::move(event), std::move(metadata), out);
+  }
+  if (any || options_.device) return;
+  TelemetryEvent event = blank();
+  event.pid = pid;
+  event.allocated_bytes = event.reserved_bytes = memory.resident.bytes;
+  process["basis"] = "process_rss";
+  process["device"] = "cpu";
+  process["note"] = "allocated and reserved are the process's RSS: it has no recorded allocations";
+  finish(std::move(event), std::move(process), out);
+}
+
+std::vector<TelemetryEvent> Sampler::sample() {
+  std::vector<TelemetryEvent> out;
+  usable_ = usable_memory(read_host_memory(options_.root));
+  began_ = true;
+  const int64_t now = wall_clock_ns();
+  with_pss_ = now >= next_pss_ns_;
+  if (with_pss_) next_pss_ns_ = now + kSecond;
+  if (now >= next_search_ns_) {
+    next_search_ns_ = now + kSecond;
+    if (!options_.pid) look_for_recordings();
+    // A process may have its first event, and so its file, only after we came.
+    for (Target& target : targets_) {
+      if (target.follower) continue;
+      if (options_.pid) target.recording = find_live_recording(proc_, target.recording.id);
+      follow(&target);
+    }
+  }
+  if (whole_machine_) add_machine(&out);
+  for (Target& target : targets_) add_process(&target, &out);
+  // A PID that comes back is another process.
+  std::erase_if(targets_, [&](const Target& target) {
+    const std::string folder = proc_ + '/' + std::to_string(target.recording.id.pid);
+    const auto stat = parse_stat(read_proc_text(folder + "/stat"));
+    return !stat || stat->id != target.recording.id || stat->state == 'Z' || stat->state == 'X';
+  });
+  if (targets_.empty() && !whole_machine_) state_ = WatchState::kEnded;
+  return out;
+}
+
+std::vector<std::string> Sampler::take_news() { return std::exchange(news_, {}); }
+
+std::string Sampler::describe(const Target& target) {
+  return "process " + std::to_string(target.recording.id.pid) + " (" +
+         target.recording.command.substr(0, 60) + ")" +
+         (target.follower ? ", recorded: exact counters" : ", not recorded: its RSS");
+}
+
+std::string Sampler::subject() const {
+  if (whole_machine_) return "this machine's memory (no recorded process of yours is running)";
+  std::string text;
+  for (const Target& target : targets_) {
+    text += (text.empty() ? "" : "; ") + describe(target);
+  }
+  return text;
+}
+
+std::vector<std::string> Sampler::notes() const {
+  if (!options_.device) return {};
+  return {"--device " + std::to_string(*options_.device) + ": the device's own total, use and " +
+          "other processes are absent: " + kNoDeviceCollectors};
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,86 @@
+// Takes samples of what is to be watched, as telemetry events.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "devices/host_memory.h"
+#include "devices/live_recordings.h"
+#include "devices/recording_follower.h"
+#include "telemetry/event.h"
+
+namespace gpumemprof {
+
+struct SamplerOptions {
+  /// One process; else this user's recorded ones; where there are none at the beginning, the
+  /// machine, and the recorded ones that come later beside it.
+  std::optional<int> pid;
+  std::optional<int> device;  ///< only this accelerator of recorded processes
+  TelemetryEvent identity;    ///< job, ranks and interval are copied into every event
+  std::string root;           ///< stands for "/" in tests
+};
+
+/// What is watched, in words, and whether the kernel ended it.
+enum class WatchState { kRunning, kEnded };
+
+/// Not thread-safe. Watched processes take no part.
+class Sampler {
+ public:
+  /// Errors: kNotFound where there is no process `pid`.
+  static Result<Sampler> open(const SamplerOptions& options);
+
+  /// One event a memory that is watched: every device of every recorded process, the RSS of a
+  /// process that is not recorded, or the machine. What an event's figures stand for is in its
+  /// metadata ("basis"), and why a figure is not there ("unknown"). Empty once the process has
+  /// ended.
+  std::vector<TelemetryEvent> sample();
+  /// kEnded once the process given by `pid` is gone.
+  WatchState state() const { return state_; }
+
+  /// "process 12 (python train.py), recorded: exact counters", …
+  std::string subject() const;
+  /// Processes that began to be recorded since the last call, in the words of subject().
+  std::vector<std::string> take_news();
+  /// One sentence for each wish that cannot be fulfilled here; may be empty.
+  std::vector<std::string> notes() const;
+  /// What may be used at most, at the last sample.
+  const UsableMemory& usable() const { return usable_; }
+
+ private:
+  struct Target {
+    LiveRecording recording;
+    std::optional<RecordingFollower> follower;
+  };
+  explicit Sampler(SamplerOptions options);
+  static std::string describe(const Target& target);
+  void look_for_recordings();
+  void follow(Target* target);
+  void add_process(Target* target, std::vector<TelemetryEvent>* out);
+  void add_machine(std::vector<TelemetryEvent>* out);
+  TelemetryEvent blank() const;
+  void finish(TelemetryEvent event, nlohmann::ordered_json metadata,
+              std::vector<TelemetryEvent>* out);
+
+  SamplerOptions options_;
+  std::string proc_;
+  std::vector<Target> targets_;
+  bool whole_machine_ = false;
+  bool began_ = false;
+  std::vector<std::string> news_;
+  WatchState state_ = WatchState::kRunning;
+  UsableMemory usable_{};
+  std::map<std::string, uint64_t> last_allocated_;  // by what the series is of
+  int64_t next_search_ns_ = 0, next_pss_ns_ = 0;
+  bool with_pss_ = false;
+};
+
+/// Nanoseconds since 1970.
+int64_t wall_clock_ns();
+std::string host_name();
+
+}  // namespace gpumemprof

@@ -1,0 +1,224 @@
+#include "probe/attach.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "gpumemprof/gpumemprof.h"
+#include "probe/counters.h"
+#include "probe/dynamic.h"
+#include "probe/got.h"
+#include "probe/recorder.h"
+#include "probe/scopes.h"
+#include "probe/sys.h"
+
+// Ours (hooks/seccomp.cc), which come before libc's only where we are preloaded.
+extern "C" int prctl(int, ...);
+extern "C" long syscall(long, ...);
+
+namespace gpumemprof::probe {
+namespace {
+
+const char* g_error = "";
+uint32_t g_attached;
+
+bool fail(const char* why) {
+  __atomic_store_n(&g_error, why, __ATOMIC_RELEASE);
+  return false;
+}
+
+// ---- Where we are ------------------------------------------------------------------------------
+
+struct Place {
+  char path[4096];  // of this library
+  bool is_found, is_before_libc;
+};
+
+/// Objects are listed in the order in which they were loaded, preloaded ones before what the
+/// program itself needs.
+int find_place(dl_phdr_info* info, size_t, void* context) {
+  auto* place = static_cast<Place*>(context);
+  const char* name = info->dlpi_name ? info->dlpi_name : "";
+  const char* slash = strrchr(name, '/');
+  if (strncmp(slash ? slash + 1 : name, "libc.so", 7) == 0) return 1;
+  if (!loaded_range(*info).contains(reinterpret_cast<const void*>(&find_place))) return 0;
+  place->is_before_libc = true;
+  return 1;
+}
+
+int find_path(dl_phdr_info* info, size_t, void* context) {
+  auto* place = static_cast<Place*>(context);
+  if (!loaded_range(*info).contains(reinterpret_cast<const void*>(&find_path))) return 0;
+  size_t length = info->dlpi_name ? strlen(info->dlpi_name) : 0;
+  if (length == 0 || length >= sizeof(place->path)) return 1;
+  memcpy(place->path, info->dlpi_name, length + 1);
+  place->is_found = true;
+  return 1;
+}
+
+bool is_preloaded() {
+  static int known = -1;  // a race writes the same value twice
+  if (known < 0) {
+    static Place place;
+    dl_iterate_phdr(find_place, &place);
+    known = place.is_before_libc;
+  }
+  return known;
+}
+
+/// Libraries that are loaded from now on look for symbols among those that are visible to all
+/// before they look into their own needs: so they find ours.
+bool become_visible_to_all() {
+  static Place place;
+  dl_iterate_phdr(find_path, &place);
+  if (!place.is_found || !dlopen || !dlsym) return false;
+  if (!dlopen(place.path, RTLD_NOLOAD | RTLD_LAZY | RTLD_GLOBAL)) return false;
+  void* program = dlopen(nullptr, RTLD_LAZY);
+  return program && dlsym(program, kTorchHooks[0].name) == kTorchHooks[0].hook;
+}
+
+// ---- Recording ---------------------------------------------------------------------------------
+
+/// Makes the process record into `folder`. What stays off without a folder is switched on again.
+bool begin_folder(const char* folder, int flags) {
+  if (state() == kRecording || state() == kPaused) return true;
+  size_t length = strlen(folder);
+  if (folder[0] != '/') return fail("the folder's name must be absolute");
+  if (length >= sizeof(g_config.folder)) return fail("the folder's name is too long");
+  if (g_config.folder[0]) return fail("this process has already tried to record and could not");
+  if (g_sandboxed) return fail("the program has restricted its own system calls");
+  long error = sys(SYS_mkdirat, AT_FDCWD, sys_ptr(folder), 0700);
+  if (error < 0 && error != -EEXIST) return fail("the folder cannot be made");
+  static constexpr uint32_t kModes[] = {format::kStacksPython, format::kStacksNative,
+                                        format::kStacksBoth, format::kStacksNone};
+  g_config.stacks = kModes[flags & 3];
+  g_config.no_cpu = flags & GPUMEMPROF_ATTACH_NO_CPU;
+  g_config.free_stacks = flags & GPUMEMPROF_ATTACH_FREE_STACKS;
+  // The first letter last: another thread's event looks at it.
+  memcpy(g_config.folder + 1, folder + 1, length);
+  __atomic_store_n(&g_config.folder[0], folder[0], __ATOMIC_RELEASE);
+  uint32_t off = kOff;
+  __atomic_compare_exchange_n(g_state, &off, kUnset, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+  return begin_recording() || fail("no recording can be made in the folder");
+}
+
+// ---- The test ----------------------------------------------------------------------------------
+
+template <class F>
+F python(const char* name) {
+  return dlsym ? reinterpret_cast<F>(dlsym(RTLD_DEFAULT, name)) : nullptr;
+}
+
+/// Whether a block that PyTorch makes from Python arrives. 1: yes, 0: no, -1: there is no PyTorch
+/// to ask (no interpreter, not imported yet). A storage, as no dispatch mode of the program's
+/// stands between that and the allocator.
+int ask_torch() {
+  auto is_initialized = python<int (*)()>("Py_IsInitialized");
+  auto ensure = python<int (*)()>("PyGILState_Ensure");
+  auto release = python<void (*)(int)>("PyGILState_Release");
+  auto modules = python<void* (*)()>("PyImport_GetModuleDict");
+  auto item = python<void* (*)(void*, const char*)>("PyDict_GetItemString");
+  auto call = python<void* (*)(void*, const char*, const char*, ...)>("PyObject_CallMethod");
+  auto number = python<unsigned long long (*)(void*)>("PyLong_AsUnsignedLongLong");
+  auto fetch = python<void (*)(void**, void**, void**)>("PyErr_Fetch");
+  auto restore = python<void (*)(void*, void*, void*)>("PyErr_Restore");
+  auto drop = python<void (*)(void*)>("Py_DecRef");
+  if (!is_initialized || !ensure || !release || !modules || !item || !call || !number || !fetch ||
+      !restore || !drop || !is_initialized()) {
+    return -1;
+  }
+  int gil = ensure();
+  void *type, *value, *trace;
+  fetch(&type, &value, &trace);  // the caller's own exception, if there is one
+  int answer = -1;
+  void* torch = modules() ? item(modules(), "torch") : nullptr;  // borrowed
+  t_scopes.test_address = 0;
+  t_scopes.is_test = 1;
+  void* storage = torch ? call(torch, "UntypedStorage", "i", 64) : nullptr;
+  void* address = storage ? call(storage, "data_ptr", nullptr) : nullptr;
+  if (address) answer = number(address) == t_scopes.test_address;
+  if (address) drop(address);
+  if (storage) drop(storage);
+  t_scopes.is_test = 0;
+  restore(type, value, trace);  // and away with what the calls above may have raised
+  release(gil);
+  return answer;
+}
+
+// ---- All of it ---------------------------------------------------------------------------------
+
+/// Changes the tables of what is loaded. False: see g_error.
+bool replace_all() {
+  Replacement table[kTorchHookCount + 2];
+  uint32_t count = 0;
+  // The real functions first: a hook may be called at the moment at which an entry leads to it.
+  for (const TorchHook& hook : kTorchHooks) {
+    if (hook.find_real()) table[count++] = {hook.name, hook.hook, 0};
+  }
+#if defined(__x86_64__)
+  if (state() == kRecording) {  // so that we make no system call that the program forbids itself
+    table[count++] = {"prctl", reinterpret_cast<void*>(&prctl), 0};
+    table[count++] = {"syscall", reinterpret_cast<void*>(&syscall), 0};
+  }
+#endif
+  // Frees before allocations, which come first in the table: else a block that another thread makes
+  // and drops just now would be counted and its free not seen. Then all once more: a first call
+  // through an entry may have filled it meanwhile.
+  const Replaced results[] = {replace_in_loaded_objects(table + 1, count - 1),
+                              replace_in_loaded_objects(table, count),
+                              replace_in_loaded_objects(table, count)};
+  for (const Replaced& result : results) {
+    if (result.refused) return fail("the kernel refuses to make a library's table writable");
+    if (result.is_protection_lost) {
+      return fail("the kernel refuses to make a library's table read-only again");
+    }
+  }
+  if (table[0].count == 0) {
+    return fail("no library calls c10::alloc_cpu through a table (libc10 linked with -Bsymbolic)");
+  }
+  return true;
+}
+
+bool attach_once(const char* folder, int flags) {
+  if (is_preloaded()) return !folder || begin_folder(folder, flags);
+  if (g_sandboxed) return fail("the program has restricted its own system calls");
+  if (!begin_counting())
+    return fail("exact counting is not possible: kernel before 4.14, or no memory");
+  bool is_visible = become_visible_to_all();
+  if (folder && !begin_folder(folder, flags)) return false;
+  if (!kTorchHooks[0].find_real()) {
+    if (!is_visible) return fail("PyTorch is not loaded: import torch first");
+  } else if (!replace_all()) {
+    return false;
+  } else if (ask_torch() == 0) {
+    return fail("a tensor's memory did not come from c10::alloc_cpu: another allocator is in use");
+  }
+  __atomic_store_n(&g_attached, 1, __ATOMIC_RELEASE);
+  return true;
+}
+
+}  // namespace
+
+bool hooks_are_in_place() {
+  return __atomic_load_n(&g_attached, __ATOMIC_ACQUIRE) || is_preloaded();
+}
+
+bool attach(const char* folder, int flags) {
+  // The PID of who attaches, so that a child forked meanwhile does not wait for its parent's
+  // thread.
+  static uint32_t attaching;
+  uint32_t mine = static_cast<uint32_t>(sys(SYS_getpid));
+  uint32_t who = 0;
+  while (!__atomic_compare_exchange_n(&attaching, &who, mine, false, __ATOMIC_ACQ_REL,
+                                      __ATOMIC_ACQUIRE)) {
+    if (who == mine) return fail("another thread is attaching");
+  }
+  bool done = attach_once(folder, flags);
+  if (done) g_error = "";
+  __atomic_store_n(&attaching, 0, __ATOMIC_RELEASE);
+  return done;
+}
+
+const char* attach_error() { return __atomic_load_n(&g_error, __ATOMIC_ACQUIRE); }
+
+}  // namespace gpumemprof::probe

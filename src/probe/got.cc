@@ -1,0 +1,182 @@
+#include "probe/got.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+
+#include "probe/dynamic.h"
+#include "probe/sys.h"
+
+namespace gpumemprof::probe {
+namespace {
+
+// The two kinds of relocation that fill an entry with a symbol's address: for calls through the
+// PLT, and for calls and addresses through the GOT.
+#if defined(__x86_64__)
+constexpr uint32_t kJumpSlot = R_X86_64_JUMP_SLOT, kGlobDat = R_X86_64_GLOB_DAT;
+#elif defined(__aarch64__)
+constexpr uint32_t kJumpSlot = R_AARCH64_JUMP_SLOT, kGlobDat = R_AARCH64_GLOB_DAT;
+#endif
+
+/// What of an object's dynamic section is needed here.
+struct Tables {
+  uintptr_t base;
+  ObjectRange range, relro;
+  const Elf64_Sym* symbols;
+  const char* names;
+  size_t names_size;
+  const Elf64_Rela* calls;
+  size_t calls_size;
+  const Elf64_Rela* others;
+  size_t others_size;
+};
+
+struct Job {
+  Replacement* table;
+  uint32_t count;
+  Replaced result;
+};
+
+bool read_tables(const dl_phdr_info& info, Tables* out) {
+  *out = {};
+  out->base = info.dlpi_addr;
+  out->range = loaded_range(info);
+  const Elf64_Dyn* entry = nullptr;
+  for (int i = 0; i < info.dlpi_phnum; ++i) {
+    const auto& segment = info.dlpi_phdr[i];
+    uintptr_t begin = info.dlpi_addr + segment.p_vaddr;
+    if (segment.p_type == PT_DYNAMIC) entry = reinterpret_cast<const Elf64_Dyn*>(begin);
+    if (segment.p_type == PT_GNU_RELRO) out->relro = {begin, begin + segment.p_memsz};
+  }
+  if (!entry) return false;
+  // The linker has made most of these absolute; where it has not (the kernel's own object, other
+  // linkers) they are offsets.
+  auto absolute = [&](Elf64_Addr p) { return p < out->base ? p + out->base : p; };
+  for (; entry->d_tag != DT_NULL; ++entry) {
+    uintptr_t p = absolute(entry->d_un.d_ptr);
+    switch (entry->d_tag) {
+      case DT_SYMTAB:
+        out->symbols = reinterpret_cast<const Elf64_Sym*>(p);
+        break;
+      case DT_STRTAB:
+        out->names = reinterpret_cast<const char*>(p);
+        break;
+      case DT_STRSZ:
+        out->names_size = entry->d_un.d_val;
+        break;
+      case DT_JMPREL:
+        out->calls = reinterpret_cast<const Elf64_Rela*>(p);
+        break;
+      case DT_PLTRELSZ:
+        out->calls_size = entry->d_un.d_val;
+        break;
+      case DT_RELA:
+        out->others = reinterpret_cast<const Elf64_Rela*>(p);
+        break;
+      case DT_RELASZ:
+        out->others_size = entry->d_un.d_val;
+        break;
+      case DT_PLTREL:
+        if (entry->d_un.d_val != DT_RELA) return false;
+        break;
+    }
+  }
+  return out->symbols && out->names && out->range.contains(out->symbols) &&
+         out->range.contains(out->names);
+}
+
+bool store(const Tables& object, void** entry, void* hook, Replaced* result) {
+  long size = static_cast<long>(getauxval(AT_PAGESZ));  // 64 KiB on some arm64 systems
+  uintptr_t page = reinterpret_cast<uintptr_t>(entry) & ~static_cast<uintptr_t>(size - 1);
+  int had = protection_of(page);
+  if (had < 0) had = object.relro.contains(entry) ? PROT_READ : PROT_READ | PROT_WRITE;
+  bool is_writable = had & PROT_WRITE;
+  if (!is_writable && sys(SYS_mprotect, static_cast<long>(page), size, had | PROT_WRITE) < 0) {
+    result->refused += 1;
+    return false;
+  }
+  __atomic_store_n(entry, hook, __ATOMIC_RELEASE);
+  if (!is_writable && sys(SYS_mprotect, static_cast<long>(page), size, had) < 0) {
+    result->is_protection_lost = true;
+  }
+  result->changed += 1;
+  return true;
+}
+
+void replace_in(const Tables& object, const Elf64_Rela* first, size_t bytes, Job* job) {
+  if (!first || !object.range.contains(first)) return;
+  for (size_t i = 0; i < bytes / sizeof(Elf64_Rela); ++i) {
+    const Elf64_Rela& relocation = first[i];
+    uint32_t type = ELF64_R_TYPE(relocation.r_info);
+    if (type != kJumpSlot && type != kGlobDat) continue;
+    const Elf64_Sym& symbol = object.symbols[ELF64_R_SYM(relocation.r_info)];
+    if (symbol.st_name >= object.names_size) continue;
+    const char* name = object.names + symbol.st_name;
+    for (uint32_t k = 0; k < job->count; ++k) {
+      Replacement* wanted = &job->table[k];
+      if (name[0] != wanted->name[0] || strcmp(name, wanted->name) != 0) continue;
+      auto** entry = reinterpret_cast<void**>(object.base + relocation.r_offset);
+      if (!object.range.contains(entry)) break;
+      void* leads_to = __atomic_load_n(entry, __ATOMIC_RELAXED);
+      // Null: a weak symbol that nobody defines; the library asks for it and lives without.
+      if (leads_to == nullptr) break;
+      if (leads_to == wanted->hook || store(object, entry, wanted->hook, &job->result)) {
+        wanted->count += 1;
+      }
+      break;
+    }
+  }
+}
+
+int visit(dl_phdr_info* info, size_t, void* context) {
+  auto* job = static_cast<Job*>(context);
+  Tables object;
+  if (!read_tables(*info, &object)) return 0;
+  if (object.range.contains(reinterpret_cast<const void*>(&visit))) return 0;
+  replace_in(object, object.calls, object.calls_size, job);
+  replace_in(object, object.others, object.others_size, job);
+  return 0;
+}
+
+}  // namespace
+
+Replaced replace_in_loaded_objects(Replacement* table, uint32_t count) {
+  Job job{table, count, {}};
+  for (uint32_t i = 0; i < count; ++i) table[i].count = 0;
+  dl_iterate_phdr(visit, &job);
+  return job.result;
+}
+
+int protection_of(uintptr_t address) {
+  long fd = sys(SYS_openat, AT_FDCWD, sys_ptr("/proc/self/maps"), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return -1;
+  // A line is "begin-end rwxp …"; what follows the letters is skipped.
+  char text[4096];
+  uint64_t bounds[2] = {};
+  int field = 0, letters = 0, protection = 0, found = -1;
+  for (long n; found < 0 && (n = sys(SYS_read, fd, sys_ptr(text), sizeof(text))) > 0;) {
+    for (long i = 0; i < n && found < 0; ++i) {
+      char c = text[i];
+      if (c == '\n') {
+        bounds[0] = bounds[1] = 0;
+        field = letters = protection = 0;
+      } else if (field < 2 && (c == '-' || c == ' ')) {
+        field += 1;
+      } else if (field < 2) {
+        bounds[field] =
+            bounds[field] << 4 | static_cast<uint64_t>(c <= '9' ? c - '0' : c - 'a' + 10);
+      } else if (field == 2 && letters < 3) {
+        if (c == 'r') protection |= PROT_READ;
+        if (c == 'w') protection |= PROT_WRITE;
+        if (c == 'x') protection |= PROT_EXEC;
+        if (++letters == 3 && address >= bounds[0] && address < bounds[1]) found = protection;
+      }
+    }
+  }
+  sys(SYS_close, fd);
+  return found;
+}
+
+}  // namespace gpumemprof::probe

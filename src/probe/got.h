@@ -1,0 +1,35 @@
+// The tables through which loaded libraries call functions of each other (the PLT's part of the
+// GOT), changed so that the calls come to us.
+//
+// A library's relocations name each entry and the symbol that it is for; both are in memory that
+// the dynamic linker keeps. An entry is one word and is changed with one store, so a call that is
+// made at the same moment goes to one function or the other. Tables that the linker has made
+// read-only (RELRO) are writable for the moment of the store and get the protection back that they
+// had.
+#pragma once
+
+#include <stdint.h>
+
+namespace gpumemprof::probe {
+
+struct Replacement {
+  const char* name;
+  void* hook;
+  uint32_t count;  // out: entries that lead to the hook now
+};
+
+struct Replaced {
+  uint32_t changed = 0;             // entries
+  uint32_t refused = 0;             // entries whose memory could not be made writable
+  bool is_protection_lost = false;  // it could not be given back: a table stays writable
+};
+
+/// Changes the entries of all loaded objects but our own. Again and again is fine: new objects are
+/// changed, the others stay. Holds the loader's lock on the list of objects for some 10 ms.
+Replaced replace_in_loaded_objects(Replacement* table, uint32_t count);
+
+/// The protection (PROT_READ…) of the page at `address` as the kernel has it; -1 where it does not
+/// say (no /proc).
+int protection_of(uintptr_t address);
+
+}  // namespace gpumemprof::probe

@@ -1,0 +1,20 @@
+// What `analyze` says of telemetry: for people, for programs, as a page.
+#pragma once
+
+#include <string>
+
+#include "analysis/telemetry_series.h"
+
+namespace gpumemprof {
+
+/// Safe for a terminal whatever the file holds.
+std::string telemetry_text(const TelemetryAnalysis& analysis);
+
+/// Schema "gpumemprof.analysis/1" with source.kind "telemetry": `devices` has no entry, since there
+/// are no events; `series` has what samples tell. A finding's `kind` is its type.
+std::string telemetry_json_report(const TelemetryAnalysis& analysis);
+
+/// One HTML file without script or network.
+std::string telemetry_html(const TelemetryAnalysis& analysis);
+
+}  // namespace gpumemprof

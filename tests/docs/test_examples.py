@@ -1,0 +1,30 @@
+"""The examples of the Python package do what they say. That of the recorder is in tests/examples_test.py."""
+
+import re
+import sys
+
+import harness
+import pytest
+
+pytest.importorskip("torch")
+EXAMPLES = harness.ROOT / "examples"
+
+
+def test_checkpointing_saves_what_the_layers_would_keep(tmp_path):
+    """Each of 6 layers keeps a batch of 4 x width numbers twice, before and after its GELU; with checkpointing one does."""
+    sizes = ["--width", "64", "--layers", "6", "--batch", "512", "--device", "cpu"]
+    done = harness.record(tmp_path / "recording", [sys.executable, EXAMPLES / "compare_checkpointing.py", *sizes]).ok()
+    shown = done.stdout.decode()
+    assert shown.startswith("Figures: exact")
+    without, with_it = (float(number) for number in re.findall(r"([\d.]+) MB over the start", shown))
+    kept_mib = 512 * 4 * 64 * 4 * 2 / 2**20
+    assert without - with_it > 0.9 * 5 * kept_mib
+
+
+@pytest.mark.parametrize("leak", [True, False])
+def test_kept_graphs_are_found_and_kept_numbers_are_none(tmp_path, leak):
+    argv = [sys.executable, EXAMPLES / "find_a_leak.py", *(["--leak"] if leak else [])]
+    done = harness.record(tmp_path / "recording", argv).ok()
+    shown = done.stdout.decode()
+    assert ("monotonic_increase" in shown) == leak
+    assert ("no leak found" in shown) == (not leak)

@@ -1,0 +1,40 @@
+"""Runs a piece of Python under `gpumemprof run` or after attach(), and gives what it printed as JSON."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+
+import harness
+
+PREAMBLE = """
+import json, sys
+import torch
+import gpumemprof
+from gpumemprof import GPUMemoryProfiler
+MIB = 2**20
+
+def tensor(size_bytes):
+    return torch.empty(size_bytes, dtype=torch.uint8)
+
+def rise(result):
+    return result.memory_peak.allocated_memory - result.memory_before.allocated_memory
+
+def show(**values):
+    print(json.dumps(values))
+"""
+
+
+def run(code, tmp_path, how="attach"):
+    """The values that the code gave to show(), under `how`: "attach", "run" or "plain"."""
+    start = "gpumemprof.attach()\n" if how == "attach" else ""
+    script = tmp_path / "program.py"
+    script.write_text(PREAMBLE + start + textwrap.dedent(code))
+    argv = [sys.executable, str(script)]
+    if how == "run":
+        argv = harness.run_argv(tmp_path / "recording", argv)
+    env = dict(os.environ, OMP_NUM_THREADS="1")
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=120, env=env, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])

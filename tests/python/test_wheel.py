@@ -1,0 +1,86 @@
+"""The wheel, in a fresh environment: everything that a user gets from `pip install`."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run(argv, **options):
+    done = subprocess.run([str(a) for a in argv], capture_output=True, text=True, timeout=1800, check=False, **options)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return done
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """The wheel of the working tree. Its objects are kept in build/wheel, so that a second build takes seconds."""
+    pytest.importorskip("scikit_build_core")
+    folder = tmp_path_factory.mktemp("wheel")
+    env = {k: v for k, v in os.environ.items() if not k.startswith("GPUMEMPROF_")}
+    if shutil.which("ccache"):
+        env["CMAKE_CXX_COMPILER_LAUNCHER"] = "ccache"
+    run([sys.executable, "-m", "pip", "wheel", ROOT, "--no-build-isolation", "--no-deps", "-q", "-w", folder,
+         "-C", f"build-dir={ROOT / 'build' / 'wheel'}"], env=env, cwd=folder)  # fmt: skip
+    (path,) = folder.glob("gpumemprof-*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def fresh(wheel, tmp_path_factory):
+    """The bin folder of a new virtual environment with nothing but the wheel in it."""
+    folder = tmp_path_factory.mktemp("fresh") / "with space"
+    run([sys.executable, "-m", "venv", folder])
+    run([folder / "bin" / "python", "-m", "pip", "install", "-q", "--no-index", "--no-deps", wheel])
+    return folder / "bin"
+
+
+@pytest.fixture
+def clean_env(tmp_path):
+    """Nothing of this working tree: no PYTHONPATH, no GPUMEMPROF_*."""
+    return {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+
+
+def test_the_wheel_holds_package_command_and_probe(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    version = wheel.name.split("-")[1]
+    assert "gpumemprof/py.typed" in names and "gpumemprof/_native.pyi" in names
+    assert sum(name.startswith("gpumemprof/_native.") and name.endswith(".so") for name in names) == 1
+    assert f"gpumemprof-{version}.data/scripts/gpumemprof" in names
+    assert f"gpumemprof-{version}.data/data/lib/gpumemprof/libgpumemprof_probe.so" in names
+    assert [name for name in names if name.endswith((".cc", ".h", ".a", ".pyc"))] == []
+
+
+def test_the_package_imports_and_knows_its_version(fresh, clean_env, wheel):
+    code = "import gpumemprof; print(gpumemprof.__version__, gpumemprof.__file__)"
+    version, path = run([fresh / "python", "-c", code], env=clean_env, cwd="/").stdout.strip().split(" ", 1)
+    assert version == wheel.name.split("-")[1] and path.startswith(str(fresh.parent))
+
+
+def test_the_command_runs_and_finds_its_probe(fresh, clean_env, tmp_path):
+    run([fresh / "gpumemprof", "info"], env=clean_env, cwd=tmp_path)
+    folder = tmp_path / "recording"
+    # PyTorch is not in this environment: a program without it is recorded as a program that allocates nothing.
+    run([fresh / "gpumemprof", "run", "-o", folder, "--", fresh / "python", "-c", "print(1)"], env=clean_env)
+    assert (folder / "meta.json").exists()
+
+
+def test_a_program_with_pytorch_is_recorded_and_analysed(fresh, clean_env, tmp_path):
+    folder = tmp_path / "recording"
+    code = "import torch; x = torch.empty(3 << 20, dtype=torch.uint8)"
+    run([fresh / "gpumemprof", "run", "-o", folder, "--", sys.executable, "-c", code], env=clean_env)
+    report = json.loads(run([fresh / "gpumemprof", "analyze", folder, "--format", "json"], env=clean_env).stdout)
+    assert report["devices"][0]["peak"]["requested_bytes"] == 3 << 20
+
+
+def test_attach_finds_the_probe_of_the_wheel(fresh, clean_env):
+    code = "from gpumemprof.attachment import find_probe; print(find_probe())"
+    path = run([fresh / "python", "-c", code], env=clean_env, cwd="/").stdout.strip()
+    assert path == str((fresh.parent / "lib" / "gpumemprof" / "libgpumemprof_probe.so"))

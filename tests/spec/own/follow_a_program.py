@@ -1,0 +1,36 @@
+"""A tracker beside a program: alerts, statistics, files, and the leak that it saw."""
+
+import time
+from pathlib import Path
+
+from expect import MIB, basis, exactly, touched
+
+from gpumemprof import MemoryAnalyzer, MemoryTracker, load_telemetry_events
+
+tracker = MemoryTracker(sampling_interval=0.01, enable_alerts=True)
+alerts = []
+tracker.add_alert_callback(alerts.append)
+tracker.start_tracking()
+kept = []
+for _ in range(50):
+    kept.append(touched(1))
+    time.sleep(0.02)
+tracker.stop_tracking()
+
+statistics = tracker.get_statistics()
+assert statistics["basis"] == basis
+exactly(statistics["peak_memory"], 50 * MIB)
+assert statistics["peak_memory"] >= 50 * MIB
+assert tracker.get_events("sample") and tracker.get_memory_timeline(interval=0.1)["allocated"]
+
+leaks = MemoryAnalyzer(sensitivity=0.01).detect_memory_leaks(tracker.get_events())
+for leak in leaks:
+    print(f"{leak['type']}: {leak['description']}")
+assert "monotonic_increase" in {leak["type"] for leak in leaks}
+assert not MemoryAnalyzer().detect_memory_leaks([50.0 * MIB] * 100), "flat memory is no leak"
+
+for name in ("events.json", "events.jsonl", "events.csv"):
+    tracker.export_events(name, format=Path(name).suffix[1:])
+    events = load_telemetry_events(name)
+    assert len(events) == len(tracker.get_events())
+    assert max(event.allocator_allocated_bytes for event in events) >= 50 * MIB
