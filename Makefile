@@ -41,6 +41,8 @@ test-all: all ## everything that needs no GPU: slow tests, sanitizers, fuzzing, 
 	$(CTEST) --test-dir $(BUILD)
 	$(MAKE) sanitizers fuzz-smoke
 	scripts/test-debian-torch
+	@scripts/setup browser
+	scripts/test-integrations
 	$(PYTHON) -m pytest -m "not gpu" tests
 
 sanitizers: setup ## the unit tests under address+undefined and under thread

@@ -1,8 +1,8 @@
 """Measures speed and size against the budgets, prints the table and writes docs/benchmarks.md.
 
-  bench/run.py            everything (about 12 minutes); writes docs/benchmarks.md
+  bench/run.py            everything (about 20 minutes); writes docs/benchmarks.md
   bench/run.py --quick    a smoke test of the harness (about 2 minutes); its figures mean nothing
-  bench/run.py --only steps,hook,disk,analysis,exceptions,idle
+  bench/run.py --only steps,hook,disk,analysis,exceptions,idle,scope,scope_python,import_cost
 
 GPUMEMPROF_BIN names another command, GPUMEMPROF_BUILD another build folder.
 """
@@ -18,7 +18,7 @@ import launch
 import machine
 import table
 
-MEASURES = ("steps", "hook", "disk", "analysis", "exceptions", "idle")
+MEASURES = ("steps", "hook", "disk", "analysis", "exceptions", "idle", "scope", "scope_python", "import_cost")
 FULL = {
     "pairs": 240, "control_pairs": 120, "peer_pairs": 16,
     "process_pairs": 15, "peer_process_pairs": 5, "blocks": 12,

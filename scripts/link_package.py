@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Lets the Python that runs this import the packages in a folder of the working tree: link_package.py FOLDER.
 
-One line in a .pth file of its site-packages: edits are seen at once, and nothing is copied. An editable install would
-do the same through hooks that run at every start of that Python.
+A .pth file of its site-packages names the folder: edits are seen at once, and nothing is copied. Its other line is the
+one that an installed package has too (python/gpumemprof.pth).
 """
 
 import sys
@@ -11,6 +11,6 @@ from pathlib import Path
 
 folder = Path(sys.argv[1]).resolve()
 link = Path(sysconfig.get_paths()["purelib"]) / "gpumemprof.pth"
-line = f"{folder}\n"
-if not link.exists() or link.read_text() != line:
-    link.write_text(line)
+text = f"{folder}\n" + (folder / "gpumemprof.pth").read_text()
+if not link.exists() or link.read_text() != text:
+    link.write_text(text)

@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from . import counters
+from . import _autostart, counters
 from ._core import native
 
 PROBE_NAME = "libgpumemprof_probe.so"
@@ -43,7 +43,8 @@ def attach(output: str | os.PathLike[str] | None = None, *, flags: int = 0) -> N
     Call it after `import torch`, and again after loading libraries that call the allocator themselves. With `output`, a
     folder, the process records into it as under `gpumemprof run`; `flags` are GPUMEMPROF_ATTACH_* of the C API.
     Profilers that exist already use the exact figures too. Blocks that are older are not in any figure; that they
-    were freed is counted. Under `gpumemprof run` it only begins counting.
+    were freed is counted. Under `gpumemprof run` it only begins counting. From now on an out-of-memory exception that
+    nobody catches leaves a bundle (OOMFlightRecorder says what is in it).
 
     RuntimeError that says why where it cannot be done, FileNotFoundError where the probe library is not installed.
     """
@@ -55,3 +56,4 @@ def attach(output: str | os.PathLike[str] | None = None, *, flags: int = 0) -> N
     except (OSError, ValueError) as error:
         raise RuntimeError(f"cannot attach: {error}") from error
     counters.source_changed()
+    _autostart.arm(folder)

@@ -11,7 +11,7 @@ EXAMPLES = harness.ROOT / "examples"
 
 
 def test_checkpointing_saves_what_the_layers_would_keep(tmp_path):
-    """Each of 6 layers keeps a batch of 4 x width numbers twice, before and after its GELU; with checkpointing one does."""
+    """Each of 6 layers keeps 4 x width numbers a row twice, before and after its GELU; with checkpointing one does."""
     sizes = ["--width", "64", "--layers", "6", "--batch", "512", "--device", "cpu"]
     done = harness.record(tmp_path / "recording", [sys.executable, EXAMPLES / "compare_checkpointing.py", *sizes]).ok()
     shown = done.stdout.decode()

@@ -29,8 +29,8 @@ def test_the_examples_touch_every_name_that_the_documents_use():
     text = "\n".join((OWN / f"{name}.py").read_text() for name in EXAMPLES)
     used = set(re.findall(r"\w+", text))
     promised = """GPUMemoryProfiler MemoryTracker MemoryWatchdog MemoryAnalyzer MemoryVisualizer ProfiledModule
-        profile_model profile_function profile_context start_monitoring stop_monitoring get_summary clear_results capture_snapshot
-        track_tensor detect_memory_leaks generate_optimization_report generate_performance_insights
+        profile_model profile_function profile_context start_monitoring stop_monitoring get_summary clear_results
+        capture_snapshot track_tensor detect_memory_leaks generate_optimization_report generate_performance_insights
         analyze_memory_patterns plot_memory_timeline plot_function_comparison
         create_memory_heatmap create_interactive_dashboard start_tracking stop_tracking get_statistics
         add_cleanup_callback peak_memory_usage memory_diff memory_allocated memory_freed tensors_created tensors_deleted
