@@ -10,7 +10,7 @@ CONFIGURE = cmake -S . -G Ninja $(LAUNCHER)
 
 .DEFAULT_GOAL := all
 .PHONY: all setup demo test test-all test-pythons gpu-test bench fuzz fmt lint clean distclean help
-.PHONY: sanitizers fuzz-smoke
+.PHONY: sanitizers fuzz-smoke docs
 
 all: setup ## set up, build, and put the command and the package in .venv
 	@test -f $(BUILD)/build.ninja || $(CONFIGURE) -B $(BUILD) >$(BUILD)/configure.log || \
@@ -70,6 +70,9 @@ bench: all ## measure, and write docs/benchmarks.md
 	@scripts/setup bench
 	@ninja -C $(BUILD)
 	$(PYTHON) bench/run.py
+
+docs: setup ## build the documentation's site in build/site
+	@scripts/docs
 
 SOURCES = git ls-files -co --exclude-standard 'src/*.cc' 'src/*.h' 'include/*.h' 'fuzz/*.cc' 'bench/*.cc'
 fmt: ## format the C++ sources

@@ -247,8 +247,17 @@ def _of_mapping(source: Mapping[str, Any]) -> Measured:
         return of_results([source])
     if source and all(get(row, "call_count") is not None for row in source.values()):
         return of_results((), (), {"function_summaries": source})
+    if results := _results_by_name(source):
+        return of_results(results)
     why = "these statistics hold totals but no samples over time: give the tracker, its events or its file"
     return Measured(unknown=why, basis=_text(source, "basis"), limit_bytes=number(source, "total_memory"))
+
+
+def _results_by_name(source: Mapping[str, Any]) -> list[Any]:
+    """What `function_stats` holds, name -> its results, or name -> one result; empty where it is something else."""
+    lists = [value if isinstance(value, (list, tuple)) else [value] for value in source.values()]
+    results = [result for each in lists for result in each]
+    return results if all(get(result, "function_name") is not None for result in results) else []
 
 
 def _of_items(items: list[Any]) -> Measured:

@@ -171,6 +171,13 @@ TEST(Series, TheEndOfTheProgramHidesNoLeak) {
   EXPECT_THAT(finding_types(ask(series)), ElementsAre("monotonic_increase"));
 }
 
+TEST(Series, AnEndInSeveralStepsHidesNoLeakEither) {
+  auto bytes = made(50, [](double i) { return 40 * kMiB + 4 * kMiB * i; });
+  for (double left : {231.0, 167.0, 87.0, 0.0}) bytes.push_back(left * kMiB);
+  const SeriesReport report = ask(bytes);
+  EXPECT_THAT(finding_types(report), Contains("monotonic_increase"));
+}
+
 TEST(Series, ASmallerSensitivityFindsLess) {
   const auto series = made(50, [](double i) { return 100 * kMiB + 0.04 * kMiB * i; });
   EXPECT_THAT(ask(series).findings, IsEmpty()) << "2 % of growth";

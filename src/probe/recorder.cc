@@ -25,6 +25,7 @@ struct Recorder {
   uint64_t recording_id;
   uint32_t pid;
   uint32_t stage_count;
+  bool is_unmappable;  // see keeps_places()
   Stage stages[4096];  // 128 KiB of address space, touched as threads come
 };
 Recorder* g_recorder;
@@ -94,7 +95,25 @@ long allocate(long fd, uint64_t offset, size_t size) {
   return 0;
 }
 
+/// False on file systems that write a changed page to a new place: there a store into a page that
+/// was reserved can still find the disk full, which is a SIGBUS. btrfs can be told not to.
+bool keeps_places(long fd) {
+  constexpr long kBtrfs = 0x9123683e, kZfs = 0x2fc12fc1, kBcachefs = static_cast<long>(0xca451a4e);
+  constexpr long kGetFlags = 0x80086601, kSetFlags = 0x40086602, kNoCow = 0x00800000;
+  if (is_filtered())
+    return true;  // both calls are unusual; a container's file system is seldom one
+  alignas(8) long facts[16] = {};
+  if (sys(SYS_fstatfs, fd, sys_ptr(facts)) < 0) return true;
+  if (facts[0] == kZfs || facts[0] == kBcachefs) return false;
+  if (facts[0] != kBtrfs) return true;
+  long flags = 0;
+  if (sys(SYS_ioctl, fd, kGetFlags, sys_ptr(&flags)) < 0) return false;
+  flags |= kNoCow;
+  return sys(SYS_ioctl, fd, kSetFlags, sys_ptr(&flags)) == 0;
+}
+
 uint8_t* map_shared(long fd, uint64_t offset, size_t size) {
+  if (g_recorder->is_unmappable) return nullptr;
   long p = sys(SYS_mmap, 0, static_cast<long>(size), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
                static_cast<long>(offset));
   return p < 0 && p > -4096 ? nullptr : reinterpret_cast<uint8_t*>(p);
@@ -146,6 +165,7 @@ bool create_file() {
   long fd =
       create_recording_file(g_config.folder, header, g_recorder->path, sizeof(g_recorder->path));
   if (fd < 0) return false;
+  g_recorder->is_unmappable = !keeps_places(fd);  // the file is still empty, as btrfs wants it
   header->stack_mode = g_config.stacks;
   header->free_stacks = g_config.free_stacks;
   seal_header(header);

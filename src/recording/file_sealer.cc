@@ -109,13 +109,16 @@ Status FileSealer::write_checkpoint() {
   put_consumed(&payload, consumed_);
   state_->serialise(&body);
   put_compressed(&payload, body);
+  // With many millions of live blocks it does not fit; then this one is left out. Only --max-disk
+  // needs it, to drop what lies before.
+  since_checkpoint_ = 0;
+  if (payload.size() > kMaxChunkBytes) return {};
   ChunkHeader header{};
   header.type = kCheckpoint;
   header.first_ordinal = next_event_;
   auto chunk = write(header, payload);
   if (!chunk) return std::unexpected(chunk.error());
   checkpoints_.push_back(*chunk);
-  since_checkpoint_ = 0;
   return {};
 }
 
