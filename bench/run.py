@@ -20,7 +20,7 @@ import table
 
 MEASURES = ("steps", "hook", "disk", "analysis", "exceptions", "idle", "scope", "scope_python", "import_cost")
 FULL = {
-    "pairs": 240, "control_pairs": 120, "peer_pairs": 16,
+    "pairs": 600, "control_pairs": 300, "peer_pairs": 16,
     "process_pairs": 15, "peer_process_pairs": 5, "blocks": 12,
     "hook_pairs": 60, "disk_steps": 400,
     "analysis_events": 10_000_000, "analysis_repeats": 5,

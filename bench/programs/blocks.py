@@ -176,6 +176,8 @@ def main(program, step, defaults):
     result = {"program": program, "tool": options.tool, "block_steps": options.block_steps}
     for _ in range(options.first_steps):
         step()
+    gc.collect()
+    gc.freeze()  # so that the collection before each block is short, and the two blocks of a pair are close in time
     if options.tool == "plain":
         blocks = []
         for _ in range(options.blocks):

@@ -4,4 +4,4 @@ import models
 
 if __name__ == "__main__":
     blocks.main("transformer", models.transformer_step(),
-                {"pairs": 120, "block_steps": 4, "warm_steps": 1, "first_steps": 10})
+                {"pairs": 600, "block_steps": 3, "warm_steps": 1, "first_steps": 10})

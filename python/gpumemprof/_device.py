@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from .devices import CurrentGpu, Device
+
 _RELAXED = ctypes.c_int(2)  # cudaStreamCaptureModeRelaxed
 _exchange_lock = threading.Lock()
 _exchange: Any = None
@@ -40,15 +42,23 @@ def index_of(device: Any) -> int | None:
     return index if isinstance(index, int) else None
 
 
-def cuda_index(torch: Any, device: Any) -> int:
-    """The index to ask for. Before CUDA is up the current device can only be 0, so nothing is brought up to ask."""
+def cuda_device(torch: Any, device: Any) -> Device:
+    """The device to ask. Without an index the one that the program uses, once it has brought CUDA up."""
     index = index_of(device)
     if index is None:
-        return int(torch.cuda.current_device()) if torch.cuda.is_initialized() else 0
+        return CurrentGpu()
     count = int(torch.cuda.device_count())
     if index >= count:
         raise ValueError(f"Device cuda:{index} is not available: there are {count}")
-    return index
+    return Device("cuda", index)
+
+
+def has_context(torch: Any, index: int, reserved_bytes: int) -> bool:
+    """Whether this process has a context on an initialised CUDA's device already, so that asking makes none."""
+    if reserved_bytes:
+        return True
+    ask = getattr(getattr(torch, "_C", None), "_cuda_hasPrimaryContext", None)
+    return bool(ask(index)) if ask is not None else index == int(torch.cuda.current_device())
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import Any
 
@@ -11,6 +12,14 @@ from .profiler import GPUMemoryProfiler
 _lock = threading.Lock()
 _global: GPUMemoryProfiler | None = None
 _of_device: dict[str, GPUMemoryProfiler] = {}
+
+
+def _after_fork() -> None:
+    global _lock
+    _lock = threading.Lock()  # another thread may have held it
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def get_global_profiler(device: Any = None) -> GPUMemoryProfiler:
@@ -27,7 +36,10 @@ def get_global_profiler(device: Any = None) -> GPUMemoryProfiler:
             _global = GPUMemoryProfiler(where)
         if device is None or _global._device == where:
             return _global
-        return _of_device.setdefault(str(where), GPUMemoryProfiler(where))
+        shared = _of_device.get(str(where))
+        if shared is None:
+            shared = _of_device[str(where)] = GPUMemoryProfiler(where)
+        return shared
 
 
 def set_global_profiler(profiler: GPUMemoryProfiler | None) -> None:

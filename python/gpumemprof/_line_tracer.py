@@ -1,5 +1,7 @@
 """Tells when a line of certain functions begins and ends: by sys.monitoring from Python 3.12 on, else by
 sys.settrace.
+
+A line that suspends its function, `data = await load()`, has a span for each piece of it that runs.
 """
 
 from __future__ import annotations
@@ -11,37 +13,40 @@ from typing import Any, Protocol
 
 
 class Listener(Protocol):
-    """Gets the spans of every line that ended."""
+    """Gets the spans of every line that ended, or was suspended; `hits` is 0 for the rest of one that was resumed."""
 
     def sources(self) -> list[Any]: ...
-    def record(self, code: CodeType, line: int, sources: list[Any], spans: list[Any]) -> None: ...
+    def record(self, code: CodeType, line: int, sources: list[Any], spans: list[Any], hits: int) -> None: ...
 
 
 class _Run:
     """One run of a function: the line that it is at."""
 
-    __slots__ = ("code", "line", "sources", "spans")
+    __slots__ = ("code", "line", "hits", "thrown", "sources", "spans")
 
     def __init__(self, code: CodeType, sources: list[Any]) -> None:
         self.code, self.sources = code, sources
-        self.line = 0
+        self.line = self.hits = 0
+        self.thrown = False
         self.spans: list[Any] = []
 
-    def begin(self, line: int) -> None:
-        self.line = line
+    def begin(self, line: int, hits: int) -> None:
+        self.line, self.hits = line, hits
         self.spans = [source.begin() for source in self.sources]
 
     def end(self, listener: Listener) -> None:
         if self.spans:
             spans, self.spans = self.spans, []
-            listener.record(self.code, self.line, self.sources, spans)
+            listener.record(self.code, self.line, self.sources, spans, self.hits)
 
 
 class LineTracer:
     """Follows the functions that were added, on every thread.
 
-    With sys.settrace only threads that were started later, or that call `add`, are followed; a debugger or a coverage
-    tool that uses it too goes on, since what was there before is called as well.
+    With sys.settrace only threads that were started later, or that call `add`, are followed, and every call of any
+    function in them is looked at, from `add` to `remove`: whether a call is one of ours can only be seen there, since
+    the functions stay the ones they are. A debugger or a coverage tool that uses it too goes on, since what was there
+    before is called as well.
     """
 
     def __init__(self, listener: Listener) -> None:
@@ -80,11 +85,21 @@ class LineTracer:
     def _enter(self, code: CodeType) -> None:
         self._runs().append(_Run(code, self._listener.sources()))
 
+    def _reenter(self, frame: FrameType) -> None:
+        """A generator or coroutine runs on, in the middle of a line that has been counted."""
+        self._enter(frame.f_code)
+        line: int | None = frame.f_lineno  # none in code that has no line
+        if line is not None:
+            self._runs()[-1].begin(line, 0)
+
     def _line(self, code: CodeType, line: int) -> None:
         runs = self._runs()
         if runs and runs[-1].code is code:
-            runs[-1].end(self._listener)
-            runs[-1].begin(line)
+            run = runs[-1]
+            # From Python 3.13 on, a line that an exception was thrown into is announced again.
+            again, run.thrown = run.thrown and run.line == line, False
+            run.end(self._listener)
+            run.begin(line, 0 if again else 1)
 
     def _leave(self, code: CodeType) -> None:
         runs = self._runs()
@@ -98,7 +113,10 @@ class LineTracer:
         other = self._before(frame, event, argument) if self._before is not None else None
         if frame.f_code not in self._codes:
             return other
-        self._enter(frame.f_code)
+        if frame.f_trace is None:
+            self._enter(frame.f_code)
+        else:  # set at the first call; what was there before may have set it, too, but then the frame has run as well
+            self._reenter(frame)
 
         def local(frame: FrameType, event: str, argument: Any) -> Any:
             nonlocal other
@@ -125,8 +143,8 @@ class LineTracer:
                 monitoring.use_tool_id(self._tool, "gpumemprof.lines")
                 register = monitoring.register_callback
                 register(self._tool, events.LINE, lambda code, line: self._line(code, line))
-                for event in (events.PY_START, events.PY_RESUME):
-                    register(self._tool, event, lambda code, *_: self._enter(code))
+                register(self._tool, events.PY_START, lambda code, *_: self._enter(code))
+                register(self._tool, events.PY_RESUME, lambda *_: self._reenter(sys._getframe(1)))
                 for event in (events.PY_RETURN, events.PY_YIELD):
                     register(self._tool, event, lambda code, *_: self._leave(code))
                 # These two are of all code or none.
@@ -138,7 +156,10 @@ class LineTracer:
 
         def _thrown(self, into: bool) -> Any:
             def called(code: CodeType, *_: Any) -> None:
-                if code in self._codes:
-                    self._enter(code) if into else self._leave(code)
+                if code in self._codes and into:
+                    self._reenter(sys._getframe(1))
+                    self._runs()[-1].thrown = True
+                elif code in self._codes:
+                    self._leave(code)
 
             return called

@@ -21,21 +21,33 @@ class Results(list[ProfileResult]):
 
     def __init__(self, results: Iterable[ProfileResult] = ()) -> None:
         super().__init__(results)
-        # A tuple that held the source would be walked over; a number in its place is not.
-        self._sources: list[Source] = []
+        # A tuple that held the source would be walked over; a number in its place is not. No number is used twice, so
+        # that who reads while another thread clears never takes one source for another.
+        self._sources: dict[int, Source] = {}
+        self._number = 0
+        self._latest: Source | None = None
 
     def add(self, ended: Raw, source: Source) -> None:
         """Appends a measurement that ended."""
-        sources = self._sources
-        if not sources or sources[-1] is not source:
-            sources.append(source)
-        self.append((ended, len(sources) - 1))  # type: ignore[arg-type]
+        if self._latest is not source:
+            self._number += 1
+            self._sources[self._number] = self._latest = source
+        self.append((ended, self._number))  # type: ignore[arg-type]
+
+    def clear(self) -> None:
+        # Whoever clears begins a new source: these would pile up.
+        super().clear()
+        self._sources.clear()
+        self._latest = None
 
     def _made(self, index: int) -> ProfileResult:
         item: Any = list.__getitem__(self, index)
         if type(item) is not tuple:
             return item  # type: ignore[no-any-return]
-        result = ProfileResult.of(item[0], self._sources[item[1]])
+        source = self._sources.get(item[1])
+        if source is None:
+            raise IndexError("list index out of range")  # cleared meanwhile
+        result = ProfileResult.of(item[0], source)
         if index < list.__len__(self) and list.__getitem__(self, index) is item:  # not trimmed meanwhile
             list.__setitem__(self, index, result)
         return result

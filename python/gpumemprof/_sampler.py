@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from ._fork_safe import renews_after_fork
+
 T = TypeVar("T")
 
 
@@ -30,6 +32,10 @@ class Sampler(Generic[T]):
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._pid = 0
+        renews_after_fork(self)
+
+    def _after_fork(self) -> None:
+        self._lock, self._stop, self._thread = threading.Lock(), threading.Event(), None
 
     def keep(self, sample: T) -> None:
         with self._lock:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
 from ._core import native
+from ._exact import TRIES, UNSETTLED
 from ._source_framework import FrameworkSource, Stats
 from ._spans import Figures, Own, Raw, Reading
 from .devices import Device
@@ -13,33 +16,61 @@ _LIVE, _ALLOCS, _FREES, _ALLOC_BYTES, _FREE_BYTES, _UNKNOWN_FREES, _UNTRACKED = 
 # In what ends a scope: start, end and peak of the device, then the own figures in Own's order.
 _OWN, _MISSED, _FLAGS = slice(3, 8), 8, 9
 _THREAD_ONLY = 2  # GPUMEMPROF_SCOPE_THREAD_ONLY
+_NO_DEVICE = "the device was first used within: the peak is the allocator's highest mark since"
+_began = "counting began"
+
+
+def _after_fork() -> None:
+    global _began
+    _began = "counting began anew in this forked child"
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 class ExactSource:
     """The probe's counters of one device: include/gpumemprof/gpumemprof.h says what each of them is."""
 
     basis = "exact"
-    basis_reason = "every allocation and free of the framework is counted"
 
     def __init__(self, device: Device) -> None:
         self.device = device
-        self.code, self.index = device.code, max(device.index, 0)
+        self.code = device.code
+        self.basis_reason = f"every allocation and free of the framework is counted, of blocks allocated since {_began}"
+        if device.is_cpu:
+            self.basis_reason += ": older ones are in no figure, and exact is the rise over the start"
+        else:
+            self.basis_reason += ": older ones are in what the allocator says, and exact is the rise over the start"
         self.native = native()
         self.highest = 0
         # The CPU has no pool: what is allocated is all that there is to know of it.
         self.framework = None if device.is_cpu else FrameworkSource(device, "")
-        self._stats = Stats()
-        self._stats_of: tuple[int, int] | None = None
 
     def counters(self) -> Counters:
-        return self.native.counters(self.code, self.index) or _NOTHING
+        index = 0 if self.device.is_cpu else self.device.index
+        return (self.native.counters(self.code, index) if index >= 0 else None) or _NOTHING
 
-    def stats(self, counters: Counters) -> Stats:
-        """The framework's counters, read again only after an event: that costs more than all the rest together."""
-        event = counters[_ALLOCS], counters[_FREES] + counters[_UNKNOWN_FREES]
-        if event != self._stats_of and self.framework is not None:
-            self._stats, self._stats_of = self.framework.stats(), event
-        return self._stats
+    def both(self) -> tuple[Counters, Stats | None, bool]:
+        """The probe's counters, the framework's, and whether the two are of one moment.
+
+        They are where nothing was counted between two looks around. The framework's cannot be kept from one event to
+        the next: empty_cache, a reset and record_stream change them without any.
+        """
+        first = self.counters()
+        if self.framework is None:
+            return first, None, True
+        for _ in range(TRIES):
+            stats = self.framework.stats()
+            last, first = first, self.counters()
+            if first == last:
+                return first, stats, True
+        return first, stats, False
+
+    def scope_begin(self, in_context: bool) -> int:
+        """0 also for a GPU that the program has not used yet, and whose index is not known so."""
+        index = 0 if self.device.is_cpu else self.device.index
+        scope: int = self.native.scope_begin(self.code, index, in_context) if index >= 0 else 0
+        return scope
 
     def read(self) -> Reading:
         if self.framework is not None:
@@ -52,9 +83,9 @@ class ExactSource:
         return ExactSpan(self, in_context)
 
     def figures(self, raw: Raw) -> Figures:
-        allocated, freed, peak, first, last, result, stats, end_stats, highest, end_highest = raw
+        allocated, freed, peak, first, last, result, stats, end_stats, highest, end_highest, why_not = raw
         unknown_frees = max(last[_UNKNOWN_FREES] - first[_UNKNOWN_FREES], 0)
-        notes = _notes(result, unknown_frees)
+        notes = _notes(result, unknown_frees) if why_not is None else [why_not]
         if stats is None:
             start, end = (first[_LIVE], last[_LIVE]) if result is None else result[:2]
             before, after = _reading(start, highest), _reading(end, end_highest)
@@ -75,7 +106,7 @@ class ExactSource:
 
     # A scope of its own figures alone, which begins suspended.
     def own_begin(self) -> int:
-        scope: int = self.native.scope_begin(self.code, self.index, False)
+        scope = self.scope_begin(False)
         self.native.scope_switch_out(scope)
         return scope
 
@@ -90,14 +121,13 @@ class ExactSource:
 class ExactSpan:
     """A scope of the probe, and the counters around it. Kept as they came; reading them out comes later, if ever."""
 
-    __slots__ = ("_source", "_scope", "_first", "_stats", "_highest")
+    __slots__ = ("_source", "_scope", "_first", "_stats", "_settled", "_highest")
 
     def __init__(self, source: ExactSource, in_context: bool) -> None:
         self._source = source
-        self._first = first = source.counters()
-        self._stats = None if source.framework is None else source.stats(first)
+        self._first, self._stats, self._settled = source.both()
         self._highest = source.highest
-        self._scope = source.native.scope_begin(source.code, source.index, in_context)
+        self._scope = source.scope_begin(in_context)
 
     def end(self) -> Raw:
         source, first, stats = self._source, self._first, self._stats
@@ -106,15 +136,21 @@ class ExactSpan:
         peak = max(first[_LIVE], last[_LIVE]) if result is None else result[2]
         if peak > source.highest:
             source.highest = peak
-        end_stats = None
+        end_stats = why_not = None
         if stats is not None:
             # As torch.cuda counts it: with the blocks that are older than counting.
-            after = source.stats(last)
+            last, after, settled = source.both()
+            assert after is not None
             rise = 0 if result is None else result[2] - result[0]
             peak = max(after.allocated, stats.allocated + rise)
+            if result is None and not stats.max_allocated and after.max_allocated:
+                peak, why_not = after.max_allocated, _NO_DEVICE
+            elif result is not None and not (self._settled and settled and result[:2] == (first[_LIVE], last[_LIVE])):
+                why_not = f"the peak is approximate: {UNSETTLED}"
             stats, end_stats = tuple(stats), tuple(after)  # type: ignore[assignment]
         allocated, freed = last[_ALLOC_BYTES] - first[_ALLOC_BYTES], last[_FREE_BYTES] - first[_FREE_BYTES]
-        return allocated, freed, peak, first, last, result, stats, end_stats, self._highest, source.highest
+        highest = self._highest, source.highest
+        return allocated, freed, peak, first, last, result, stats, end_stats, *highest, why_not
 
 
 def _reading(live_bytes: int, highest: int) -> Reading:

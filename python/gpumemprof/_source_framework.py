@@ -21,6 +21,7 @@ class Stats(NamedTuple):
     sum_freed: int = 0
     alloc_count: int = 0
     free_count: int = 0
+    marks: tuple[int, ...] = ()  # highest values of several counters, which only a reset can lower
 
     def reading(self) -> Reading:
         """Inactive is what is cached and unused: reserved less active."""
@@ -29,13 +30,21 @@ class Stats(NamedTuple):
 
 
 _bytes_of = itemgetter("current", "peak", "allocated", "freed")
+_MARKS = (
+    ("allocated_bytes", "all"), ("reserved_bytes", "all"), ("active_bytes", "all"), ("requested_bytes", "all"),
+    ("allocation", "all"), ("segment", "all"), ("inactive_split_bytes", "all"), ("allocated_bytes", "small_pool"),
+    ("allocated_bytes", "large_pool"),
+)  # fmt: skip
+_RESET = "the program reset the allocator's counters meanwhile, so these are lower bounds"
 
 
 class FrameworkSource(NoOwn):
     """torch.cuda's counters of one device.
 
     Nothing is ever reset: the program's own max_memory_allocated() stays what it was. So a scope's peak is known where
-    the device's highest mark rose during the scope, and else only that it was not above that mark.
+    the device's highest mark rose during the scope, and else only that it was not above that mark. A reset by the
+    program inside the scope hides what was before it: it is seen by any mark that fell, or by sums that no longer add
+    up; where all marks have risen again nothing tells of it, and `basis_reason` says so.
     """
 
     basis = "framework"
@@ -49,7 +58,8 @@ class FrameworkSource(NoOwn):
 
     def stats(self) -> Stats:
         """The allocator's counters now; zeros before the program first used the device."""
-        nested = self._cuda.memory_stats_as_nested_dict(self.device.index)
+        index = self.device.index
+        nested = self._cuda.memory_stats_as_nested_dict(index) if index >= 0 else None
         if not nested:
             return Stats()
         allocated, highest, sum_allocated, sum_freed = _bytes_of(nested["allocated_bytes"]["all"])
@@ -58,6 +68,7 @@ class FrameworkSource(NoOwn):
         return Stats(
             allocated, reserved["current"], highest, reserved["peak"], active, sum_allocated, sum_freed,
             blocks["allocated"], blocks["freed"],
+            tuple(nested[name][pool]["peak"] if name in nested else 0 for name, pool in _MARKS),
         )  # fmt: skip
 
     def read(self) -> Reading:
@@ -71,7 +82,11 @@ class FrameworkSource(NoOwn):
         before, after = Stats(*first), Stats(*last)
         exact = _peak(before, after)[1]
         reason = self.basis_reason
-        if not exact:
+        if _was_reset(before, after):
+            reason += f"; {_RESET}"
+        elif exact:
+            reason += "; the peak is exact unless the program reset the allocator's peaks meanwhile"
+        else:
             reason += "; the peak is at least this: the device was once higher, and its highest mark did not rise"
         return Figures(
             before=before.reading(),
@@ -109,9 +124,18 @@ def _grown(before: int, after: int) -> int:
 
 def _peak(before: Stats, after: Stats) -> tuple[int, bool]:
     """(the highest that is known to have been reached in between, whether it is the peak)."""
-    if after.max_allocated > before.max_allocated:
-        return after.max_allocated, True
-    seen = max(before.allocated, after.allocated)
-    if after.max_allocated < before.max_allocated:  # reset in between: the new mark was reached since
-        return max(seen, after.max_allocated), False
-    return seen, seen == after.max_allocated
+    seen, reset = max(before.allocated, after.allocated), _was_reset(before, after)
+    if after.max_allocated != before.max_allocated:  # after a reset the new mark was reached since, too
+        return max(seen, after.max_allocated), not reset
+    return seen, seen == after.max_allocated and not reset
+
+
+def _was_reset(before: Stats, after: Stats) -> bool:
+    """Whether peaks or sums are known to have been reset in between."""
+    if any(new < old for old, new in zip((before.max_allocated, before.max_reserved, *before.marks),
+                                         (after.max_allocated, after.max_reserved, *after.marks))):  # fmt: skip
+        return True
+    # What is allocated less all that was ever allocated and not freed is a constant, until the sums are set to 0.
+    rest = [s.allocated - s.sum_allocated + s.sum_freed for s in (before, after)]
+    sums = [(s.sum_allocated, s.sum_freed, s.alloc_count, s.free_count) for s in (before, after)]
+    return rest[0] != rest[1] or any(new < old for old, new in zip(*sums))

@@ -73,7 +73,10 @@ class HostSource(NoOwn):
 
     def __init__(self, device: Device, why: str) -> None:
         self.device = device
-        self.basis_reason = f"resident memory of the whole process, since {why}"
+        self.basis_reason = (
+            "resident memory of the whole process, allocated and freed are its net growth and so lower bounds, since "
+            + why
+        )
 
     def read(self) -> Reading:
         return _reading(*resident_bytes())

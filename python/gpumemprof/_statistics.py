@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from ._fork_safe import renews_after_fork
 from ._results import Results
 from ._spans import Raw, Source
 from .snapshot import ProfileResult
@@ -52,6 +53,10 @@ class Statistics:
         self.results_dropped = 0
         self.by_name: dict[str, FunctionSums] = {}
         # Reentrant: a profiled function may run in a destructor, which may run at any allocation in here.
+        self._lock = threading.RLock()
+        renews_after_fork(self)
+
+    def _after_fork(self) -> None:
         self._lock = threading.RLock()
 
     def add(self, ended: Raw, source: Source) -> None:

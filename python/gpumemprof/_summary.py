@@ -21,7 +21,10 @@ def summary(
     """The dict of GPUMemoryProfiler.get_summary. `watch`: the highest since the baseline, and whether it is exact."""
     _, sums = statistics.copy()
     sampler = profiler._sampler
-    peak = max([watch[0], now.allocated_memory, sampler.highest_bytes, *(s.peak_bytes for s in sums.values())])
+    peaks = [watch[0], now.allocated_memory]
+    changed = profiler._basis_changed
+    if not changed:  # else results and snapshots are partly of another kind of memory
+        peaks += [sampler.highest_bytes, *(s.peak_bytes for s in sums.values())]
     allocated = sum(s.allocated_bytes for s in sums.values())
     freed = sum(s.freed_bytes for s in sums.values())
     result: dict[str, Any] = {
@@ -32,8 +35,8 @@ def summary(
         "total_memory_allocated": allocated,
         "total_memory_freed": freed,
         "net_memory_change": allocated - freed,
-        "peak_memory_usage": peak,
-        "peak_is_exact": watch[1],
+        "peak_memory_usage": max(peaks),
+        "peak_is_exact": watch[1] and not changed,
         "current_memory_usage": now.allocated_memory,
         "baseline_memory_usage": baseline.allocated_memory,
         "memory_change_from_baseline": now.allocated_memory - baseline.allocated_memory,
@@ -43,7 +46,7 @@ def summary(
         "results_kept": len(statistics.results),
         "results_dropped": statistics.results_dropped,
         "basis": profiler.basis,
-        "basis_reason": profiler.basis_reason,
+        "basis_reason": profiler.basis_reason + changed,
     }
     if sampler.failure is not None:
         result["monitoring_failure"] = sampler.failure

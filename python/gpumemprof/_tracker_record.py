@@ -20,6 +20,20 @@ _FORECAST_SAMPLES = 2048
 _TIMELINE_ROWS = 2000
 
 
+class Events(deque[TrackingEvent]):
+    """The events kept, oldest first. Iterating goes over a copy, so it is safe while the sampler adds more."""
+
+    def __iter__(self) -> Iterator[TrackingEvent]:
+        while True:
+            try:
+                return iter(list(super().__iter__()))
+            except RuntimeError:  # one was added while the copy was made: it has to be made again
+                continue
+
+    def __reversed__(self) -> Iterator[TrackingEvent]:
+        return reversed(list(self))
+
+
 class TrackerRecord:
     """Events, figures and phases of one tracker. All of it may be asked for from any thread at any time."""
 
@@ -33,15 +47,13 @@ class TrackerRecord:
     ) -> None:
         self.collector = collector
         self.backend = collector.name()
-        kind = "cuda" if self.backend == "rocm" else self.backend
-        self.device = "cpu" if self.backend == "cpu" else f"{kind}:{collector.device_id}"
         self.collector_capabilities = collector.capabilities()
         self.sampling_interval = sampling_interval
         self.max_events = max_events
         self.distributed_identity = identity
         self.session_id = uuid.uuid4().hex
         self.thresholds = dict(DEFAULT_THRESHOLDS)
-        self.events: deque[TrackingEvent] = deque(maxlen=max_events)
+        self.events = Events(maxlen=max_events)
         self.last_oom_dump_path: str | None = None
         self._alarm_options = alarm_options
         self._lock = threading.RLock()  # all fields; never held while the device or a callback is called
@@ -54,6 +66,12 @@ class TrackerRecord:
         self._sample_errors = self._callback_errors = self._alert_count = 0
         self._degraded = False
         self._reset_figures()
+
+    @property
+    def device(self) -> str:
+        """"cpu", "cuda:0", …; "cuda" where none was named and the program has not used any yet."""
+        kind, index = "cuda" if self.backend == "rocm" else self.backend, self.collector.device_id
+        return kind if kind == "cpu" or index < 0 else f"{kind}:{index}"
 
     def get_events(
         self, event_type: str | None = None, last_n: int | None = None, since: float | None = None
@@ -108,7 +126,8 @@ class TrackerRecord:
         `timeline` has the samples kept, thinned to at most some 2000: what an analysis of leaks wants.
 
         `basis` and `basis_reason` say where allocated memory comes from, `counts_basis` and `peak_basis` whether counts
-        and the peak are exact or those of the samples (then a peak between two samples was not seen).
+        and the peak are exact or those of the samples (then a peak between two samples was not seen), and
+        `peak_basis_reason` why the peak is not exact though allocator events are counted (else None).
         """
         current = self.collector.sample_with_diagnostics().sample
         forecast = self.forecast().to_dict()

@@ -18,6 +18,7 @@ class Tally:
 
     counts_basis: str = "samples"
     peak_basis: str = "samples"
+    peak_basis_reason: str | None = None  # set for good by the first interval of which the peak was not told
     peak_bytes: int = 0
     samples: int = 0
     _start: AllocatorTotals | None = None
@@ -25,6 +26,7 @@ class Tally:
     _polled: list[int] = field(default_factory=lambda: [0, 0, 0, 0])
     _last_bytes: int | None = None
     _last_high_water: int | None = None
+    _mark_was_reset: bool = False
 
     def add(
         self,
@@ -32,13 +34,14 @@ class Tally:
         totals: AllocatorTotals | None,
         exact_peak_bytes: int | None,
         high_water_bytes: int | None,
+        why_not_exact: str | None = None,
     ) -> tuple[int, int | None]:
         """Takes a sample in; (change since the one before, 0 for the first; peak in between where it is known)."""
         allocated = sample.allocated_bytes or 0
         change = 0 if self._last_bytes is None else allocated - self._last_bytes
         self._last_bytes = allocated
         self._count(change, totals)
-        peak = self._interval_peak(exact_peak_bytes, high_water_bytes)
+        peak = self._interval_peak(exact_peak_bytes, high_water_bytes, why_not_exact)
         self.samples += 1
         self.peak_bytes = max(self.peak_bytes, allocated, peak or 0)
         return change, peak
@@ -62,16 +65,21 @@ class Tally:
             self._polled[0 if change > 0 else 1] += 1
             self._polled[2 if change > 0 else 3] += abs(change)
 
-    def _interval_peak(self, exact: int | None, high_water: int | None) -> int | None:
-        if exact is not None:
-            if not self.samples:
-                return None  # before the first sample nothing was tracked
-            self.peak_basis = "exact"
-            return exact
+    def _interval_peak(self, exact: int | None, high_water: int | None, why_not: str | None) -> int | None:
         before, self._last_high_water = self._last_high_water, high_water
+        if not self.samples:
+            return None  # before the first sample nothing was tracked
+        if exact is not None:
+            if self.peak_basis_reason is None:
+                self.peak_basis = "exact"
+            return exact
+        if before is not None and high_water is not None and high_water < before:
+            why_not, self._mark_was_reset = "the program reset the allocator's high-water mark", True
+        if why_not is not None:
+            self.peak_basis, self.peak_basis_reason = "samples", self.peak_basis_reason or why_not
         # A mark that rose was set in between, by exactly this peak; one that stayed tells nothing about the interval.
         if before is not None and high_water is not None and high_water > before:
-            if high_water >= self.peak_bytes:
+            if high_water >= self.peak_bytes and not self._mark_was_reset:
                 self.peak_basis = "high-water mark"
             return high_water
         return None
@@ -83,6 +91,7 @@ def statistics_of(tally: Tally, duration_s: float) -> dict[str, Any]:
     return {
         "peak_memory": tally.peak_bytes,
         "peak_basis": tally.peak_basis,
+        "peak_basis_reason": tally.peak_basis_reason,
         "total_allocations": allocations,
         "total_deallocations": deallocations,
         "total_allocation_bytes": allocated,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Generator
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator
 from contextvars import ContextVar
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from ._driving import Driven, drive, drive_async
@@ -15,9 +16,12 @@ from .snapshot import ProfileResult
 if TYPE_CHECKING:
     from .profiler import GPUMemoryProfiler
 
-# The profiled functions that this context is inside of: a call of one of them again is recursion, and part of the
-# first.
-_inside: ContextVar[tuple[Any, ...]] = ContextVar("gpumemprof_inside", default=())
+# The profiled calls that this context is inside of, each as [key of the function, thread that runs it now]: the same
+# function again is recursion, and part of the first. Contexts are copied, into tasks, timers and threads, and a copy
+# outlives the call: so an entry counts only while its call runs, and below us on this very thread.
+_Call = list[Any]
+_inside: ContextVar[tuple[_Call, ...]] = ContextVar("gpumemprof_inside", default=())
+_SUSPENDED = 0  # in the thread's place; no thread's number
 
 Profilers = Callable[[], "GPUMemoryProfiler"]
 
@@ -57,23 +61,41 @@ def profiled(function: Callable[..., Any], name: str, profiler: Profilers) -> Ca
     return wrapper
 
 
+def _running() -> tuple[_Call, ...]:
+    """The calls below us on this thread; leaves out what a copied context brought along."""
+    inside = _inside.get()
+    if not inside:
+        return inside
+    me = get_ident()
+    return tuple([call for call in inside if call[1] == me])
+
+
+def _is_recursion(key: object) -> bool:
+    return any(call[0] is key for call in _running())
+
+
 def _plain(function: Callable[..., Any], name: str, profiler: Profilers, key: object) -> Callable[..., Any]:
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         inside = _inside.get()
-        if key in inside:
-            return function(*args, **kwargs)
-        token = _inside.set((*inside, key))
+        if inside:
+            inside = _running()
+            for call in inside:
+                if call[0] is key:
+                    return function(*args, **kwargs)
         who = profiler()
-        measurement = who.begin(name)
+        call = [key, get_ident()]
+        token = _inside.set((*inside, call))
         try:
-            value = function(*args, **kwargs)
-        except BaseException as error:
-            who.finish(measurement, error)
-            raise
-        else:
+            measurement = who.begin(name)
+            try:
+                value = function(*args, **kwargs)
+            except BaseException as error:
+                who.finish(measurement, error)
+                raise
             who.finish(measurement, None)
         finally:
+            call[1] = _SUSPENDED
             _inside.reset(token)
         return value
 
@@ -83,21 +105,23 @@ def _plain(function: Callable[..., Any], name: str, profiler: Profilers, key: ob
 class Run:
     """One run of a generator or coroutine: told of its steps, records it when it is over."""
 
-    __slots__ = ("_profiler", "_measurement", "_key", "_token", "_ended")
+    __slots__ = ("_profiler", "_measurement", "_call", "_token", "_ended")
 
     def __init__(self, profiler: GPUMemoryProfiler, name: str, key: object) -> None:
         self._profiler = profiler
         self._measurement: SegmentedMeasurement = profiler.begin_segmented(name)
-        self._key = key
+        self._call: _Call = [key, _SUSPENDED]
 
     def resume(self) -> None:
-        # Set for the step only: a generator runs in its caller's context, and must leave nothing in it.
-        self._token = _inside.set((*_inside.get(), self._key))
         self._measurement.resume()
+        # Set for the step only: a generator runs in its caller's context, and must leave nothing in it.
+        self._token = _inside.set((*_running(), self._call))
+        self._call[1] = get_ident()
 
     def suspend(self) -> None:
-        self._measurement.suspend()
+        self._call[1] = _SUSPENDED
         _inside.reset(self._token)
+        self._measurement.suspend()
 
     def result(self) -> ProfileResult:
         """Of a run that is over."""
@@ -115,7 +139,7 @@ def _generator(function: Callable[..., Any], name: str, profiler: Profilers, key
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
         inner = function(*args, **kwargs)
-        if key in _inside.get():
+        if _is_recursion(key):
             return (yield from inner)
         with Run(profiler(), name, key) as run:
             return (yield from drive(inner, run))
@@ -127,7 +151,7 @@ def _coroutine(function: Callable[..., Any], name: str, profiler: Profilers, key
     @functools.wraps(function)
     async def wrapper(*args: Any, **kwargs: Any) -> Any:
         inner = function(*args, **kwargs)
-        if key in _inside.get():
+        if _is_recursion(key):
             return await inner
         with Run(profiler(), name, key) as run:
             return await Driven(inner, run)
@@ -139,7 +163,7 @@ def _async_generator(function: Callable[..., Any], name: str, profiler: Profiler
     @functools.wraps(function)
     async def wrapper(*args: Any, **kwargs: Any) -> Any:
         inner = function(*args, **kwargs)
-        if key in _inside.get():
+        if _is_recursion(key):
             run: Any = _NoRun()
         else:
             run = Run(profiler(), name, key)
@@ -173,3 +197,44 @@ class _NoRun:
         return self
 
     def __exit__(self, *_: Any) -> None: ...
+
+
+class AwaitedResult(Coroutine[Any, Any, ProfileResult]):
+    """Of profile_function(main) with an `async def` function: awaited, it runs the function once and gives the
+    ProfileResult; called, it is the profiled function, so that a decorated `main` can be called as it always was.
+
+    Nothing runs before that. asyncio.run() and create_task() take it as the coroutine that it stands for.
+    """
+
+    def __init__(self, begin: Callable[[], Coroutine[Any, Any, ProfileResult]], again: Callable[..., Any]) -> None:
+        self._begin, self._again = begin, again
+        self._begun: Coroutine[Any, Any, ProfileResult] | None = None
+        functools.update_wrapper(self, again)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._again(*args, **kwargs)
+
+    def _coroutine(self) -> Coroutine[Any, Any, ProfileResult]:
+        # Made late: one that is only ever called would warn that nobody awaited it.
+        if self._begun is None:
+            self._begun = self._begin()
+        return self._begun
+
+    def __await__(self) -> Generator[Any, Any, ProfileResult]:
+        return self._coroutine().__await__()
+
+    def send(self, value: Any) -> Any:
+        return self._coroutine().send(value)
+
+    def throw(self, *error: Any) -> Any:
+        return self._coroutine().throw(*error)
+
+    def close(self) -> None:
+        if self._begun is not None:
+            self._begun.close()
+
+
+async def run_to_its_end(items: AsyncIterator[Any]) -> None:
+    """Runs an asynchronous generator; what it yields is dropped."""
+    async for _ in items:
+        pass

@@ -7,6 +7,7 @@ resident memory of the process, for the CPU without a probe. Every result says w
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from ._core import native
@@ -22,16 +23,32 @@ __all__ = [
     "status_bytes",
 ]  # fmt: skip
 
-# Counts up when a better source has come into the process; who keeps a source then asks for it again.
+# Counts up when the kind of source of this process has changed; who keeps a source then asks for it again.
 generation = 0
+_exact: bool | None = None  # the kind when it was last asked for
 
 _RUN_IT = "run the program under `gpumemprof run` or call gpumemprof.attach() for exact figures"
 
 
 def source_changed() -> None:
-    """To be called after something was attached."""
+    """To be called after something was attached. Attaching once more changes nothing, and is not counted."""
+    _note_kind(exact_available()[0])
+
+
+def _note_kind(exact: bool) -> None:
+    global generation, _exact
+    if _exact is not None and _exact != exact:
+        generation += 1
+    _exact = exact
+
+
+def _after_fork() -> None:
     global generation
-    generation += 1
+    if _exact:  # a child counts from zero, so what is kept of its parent's figures is of another kind
+        generation += 1
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def exact_available() -> tuple[bool, str]:
@@ -53,6 +70,7 @@ def source_for(device: Any = None) -> Source:
     """The best source of figures for a device, as resolve_device takes it. Begins exact counting where that can be."""
     where = resolve_device(device)
     exact, why_not = exact_available()
+    _note_kind(exact)
     if exact:
         return ExactSource(where)
     return HostSource(where, why_not) if where.is_cpu else FrameworkSource(where, why_not)
@@ -70,14 +88,13 @@ class Watch:
         self._span: Span = source.begin()
 
     def look(self) -> tuple[int, bool]:
-        """(highest bytes, whether that is exact or a lower bound)."""
+        """(highest bytes, whether that is exact or a lower bound). Once a bound, always a bound."""
         # The next span begins before this one ends, so that no moment lies between them.
         old, self._span = self._span, self._source.begin()
         figures = figures_of(self._source, old.end())
-        if figures.peak_bytes > self._highest:
-            self._highest, self._exact = figures.peak_bytes, figures.peak_is_exact
-        elif not figures.peak_is_exact:
-            self._exact = False
+        self._highest = max(self._highest, figures.peak_bytes)
+        # The true peak of a span of which only a bound is known may have been above all that was seen since.
+        self._exact = self._exact and figures.peak_is_exact
         return self._highest, self._exact
 
     def close(self) -> None:

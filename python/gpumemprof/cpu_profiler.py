@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from ._fork_safe import renews_after_fork
 from ._sampler import Sampler
 from ._source_host import resident_bytes, status_bytes
 
@@ -69,9 +70,13 @@ class CPUMemoryProfiler:
         self.results: list[CPUProfileResult] = []
         self.results_dropped = 0
         self._lock = threading.RLock()
+        renews_after_fork(self)
         self._last_times: tuple[float, float] | None = None
         self._sampler: Sampler[CPUMemorySnapshot] = Sampler(self._snapshot, max_results, lambda s: s.rss)
         self._set_baseline()
+
+    def _after_fork(self) -> None:
+        self._lock = threading.RLock()
 
     def _set_baseline(self) -> None:
         self._baseline = self._snapshot()

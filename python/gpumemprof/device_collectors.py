@@ -103,6 +103,10 @@ class DeviceMemoryCollector(ABC):
         """A high-water mark of allocated_bytes that only a true peak can raise; None where there is none."""
         return None
 
+    def allocated_now(self) -> int | None:
+        """allocated_bytes alone, as quickly as can be."""
+        return self.sample().allocated_bytes
+
     def capabilities(self) -> dict[str, Any]:
         """What a sample of this collector has. The first five keys are those of the documented interface."""
         present = self.sample_with_diagnostics()
@@ -131,8 +135,13 @@ class CudaDeviceCollector(DeviceMemoryCollector):
 
     def __init__(self, device: Any = None) -> None:
         self._torch = require_torch("the memory of a GPU")
-        self.device_id = _device.cuda_index(self._torch, device)
+        self._device = _device.cuda_device(self._torch, device)
         self.basis, self.basis_reason = "framework", "counters of PyTorch's caching allocator"
+
+    @property
+    def device_id(self) -> int:  # type: ignore[override]
+        """-1 where no device was named and the program has not brought CUDA up yet."""
+        return self._device.index
 
     def name(self) -> str:
         return "cuda"
@@ -141,21 +150,23 @@ class CudaDeviceCollector(DeviceMemoryCollector):
         return bool(self._torch.cuda.is_available())
 
     def _read(self, missing: dict[str, str]) -> DeviceMemorySample:
-        cuda = self._torch.cuda
-        if not cuda.is_initialized():
+        cuda, index, of_device = self._torch.cuda, self.device_id, ("used_bytes", "free_bytes", "total_bytes")
+        if index < 0 or not cuda.is_initialized():
             # Asking would bring up a context: hundreds of MB, and no fork after it.
-            why = "CUDA is not initialised in this process yet"
-            missing.update(dict.fromkeys(("used_bytes", "free_bytes", "total_bytes"), why))
-            return DeviceMemorySample(0, 0, None, None, None, 0, 0, self.device_id)
+            missing.update(dict.fromkeys(of_device, "CUDA is not initialised in this process yet"))
+            return DeviceMemorySample(0, 0, None, None, None, 0, 0, index)
         stats = self._stats()
         free: int | None = None
         total: int | None = None
         try:
-            with _device.relaxed_capture():
-                free, total = (int(v) for v in cuda.mem_get_info(self.device_id))
+            if _device.has_context(self._torch, index, stats.get("reserved_bytes.all.current", 0)):
+                with _device.relaxed_capture():
+                    free, total = (int(v) for v in cuda.mem_get_info(index))
+            else:
+                why = "this process has not used the device yet, and asking would create a context on it"
+                missing.update(dict.fromkeys(of_device, why))
         except Exception as error:  # an error of the driver must not end the sampling
-            why = f"cudaMemGetInfo: {type(error).__name__}"
-            missing.update(dict.fromkeys(("used_bytes", "free_bytes", "total_bytes"), why))
+            missing.update(dict.fromkeys(of_device, f"cudaMemGetInfo: {type(error).__name__}"))
         return DeviceMemorySample(
             allocated_bytes=stats.get("allocated_bytes.all.current", 0),
             reserved_bytes=stats.get("reserved_bytes.all.current", 0),
@@ -164,8 +175,11 @@ class CudaDeviceCollector(DeviceMemoryCollector):
             total_bytes=total,
             active_bytes=stats.get("active_bytes.all.current"),
             inactive_bytes=stats.get("inactive_split_bytes.all.current"),
-            device_id=self.device_id,
+            device_id=index,
         )
+
+    def allocated_now(self) -> int | None:
+        return int(self._stats().get("allocated_bytes.all.current", 0))
 
     def totals(self) -> AllocatorTotals | None:
         stats = self._stats()
@@ -179,11 +193,11 @@ class CudaDeviceCollector(DeviceMemoryCollector):
         return AllocatorTotals(*(int(value or 0) for value in values))
 
     def peak_so_far_bytes(self) -> int | None:
-        return self._stats().get("allocated_bytes.all.peak")
+        return int(self._stats().get("allocated_bytes.all.peak", 0))  # 0: CUDA is not up, so nothing was allocated
 
     def _stats(self) -> dict[str, Any]:
-        cuda = self._torch.cuda
-        return dict(cuda.memory_stats(self.device_id)) if cuda.is_initialized() else {}
+        cuda, index = self._torch.cuda, self.device_id
+        return dict(cuda.memory_stats(index)) if index >= 0 and cuda.is_initialized() else {}
 
     def _source(self) -> str:
         return "torch.cuda.memory_stats, cudaMemGetInfo"
@@ -236,7 +250,8 @@ class CPUDeviceCollector(DeviceMemoryCollector):
     def refresh(self) -> None:
         self._counted, why_not = _exact.begin_counting()
         if self._counted:
-            self.basis, self.basis_reason = "exact", "allocator events of CPU tensors made since counting began"
+            self.basis = "exact"
+            self.basis_reason = "allocator events of CPU tensors made since counting began; older ones are in no figure"
         else:
             self.basis, self.basis_reason = "host", f"resident memory of the process: {why_not}"
 

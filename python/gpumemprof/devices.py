@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ from typing import Any
 _TYPE_CODES = {"cpu": 0, "cuda": 1}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Device:
     """A device of this process: `type` as PyTorch names it, `index` -1 for the CPU."""
 
@@ -27,14 +28,58 @@ class Device:
         return self.type == "cpu"
 
     def __str__(self) -> str:
-        return self.type if self.is_cpu else f"{self.type}:{self.index}"
+        return self.type if self.index < 0 else f"{self.type}:{self.index}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Device) and (self.type, self.index) == (other.type, other.index)
+
+    def __hash__(self) -> int:
+        return hash(self.type)  # not the index, which CurrentGpu learns later
 
 
 CPU = Device("cpu", -1)
 
 
+class CurrentGpu(Device):
+    """The GPU that the program uses, where none was named. Its `index` is -1 until the program has brought CUDA up.
+
+    Asking PyTorch for the current device would bring CUDA up: hundreds of MB, no fork after it, and too early for a
+    rank that has not chosen its device. So it is asked at the first look after that, and kept.
+    """
+
+    def __init__(self) -> None:
+        object.__setattr__(self, "type", "cuda")
+        object.__setattr__(self, "_found", -1)
+
+    @property
+    def index(self) -> int:
+        found: int = self.__dict__["_found"]
+        if found < 0:
+            found = _used_gpu()
+            object.__setattr__(self, "_found", found)
+        return found
+
+    def __repr__(self) -> str:
+        return f"CurrentGpu({self})"
+
+
+def _used_gpu() -> int:
+    """The index of the current device, -1 where that is not known yet. Brings nothing up."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():
+        return -1
+    count = int(torch.cuda.device_count())
+    if count == 1 or threading.current_thread() is threading.main_thread():
+        return int(torch.cuda.current_device())
+    # Every thread has a current device of its own, and that of a thread of ours says nothing of the program's.
+    reserved = [int(torch.cuda.memory_reserved(index)) for index in range(count)]
+    return reserved.index(max(reserved)) if any(reserved) else -1
+
+
 def resolve_device(device: Any = None) -> Device:
     """The device that None (the current GPU, else the CPU), an index, a string or a torch.device names.
+
+    Where no index is named and CUDA is not up yet, that is a CurrentGpu: CUDA is never brought up here.
 
     RuntimeError where a GPU is named and there is none that PyTorch can use, ValueError for one that does not exist or
     of another kind, TypeError for anything else. PyTorch is imported only where a GPU is asked for or may be there.
@@ -65,7 +110,12 @@ def _default_device() -> Device:
         return CPU
     if not torch.cuda.is_available():
         return CPU
-    return Device("cuda", int(torch.cuda.current_device()))
+    return _current_gpu()
+
+
+def _current_gpu() -> Device:
+    gpu = CurrentGpu()
+    return gpu if gpu.index < 0 else Device("cuda", gpu.index)
 
 
 def _cuda_device(index: int | None) -> Device:
@@ -77,7 +127,7 @@ def _cuda_device(index: int | None) -> Device:
             'CUDA is not available, cannot profile GPU memory: use device="cpu" to profile the memory of CPU tensors'
         )
     if index is None:
-        return Device("cuda", int(torch.cuda.current_device()))
+        return _current_gpu()
     count = int(torch.cuda.device_count())
     if not 0 <= index < count:
         raise ValueError(f"Device cuda:{index} is not available: there are {count} (0 to {count - 1})")

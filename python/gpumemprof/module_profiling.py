@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import copy
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ._global import get_global_profiler
@@ -12,11 +13,15 @@ from .profiler import GPUMemoryProfiler
 torch: Any = require_torch("profiling modules")
 
 
+_LEVEL = "module."  # what the wrapper would add to the name of all that is below it
+
+
 class ProfiledModule(torch.nn.Module):  # type: ignore[misc]
     """A module whose forward passes are profiled, as `NAME_forward`; else it behaves as the module itself.
 
     Attributes, parameters and the keys of its state_dict are the module's own, so a checkpoint made with either loads
-    into either. Results are in `profiler`, or in the shared one.
+    into either, also where it is a part of a larger model. Results are in `profiler`, or in the shared one. A copy has
+    the same profiler; what is pickled has none, and takes the shared one where it is loaded.
     """
 
     def __init__(
@@ -24,8 +29,17 @@ class ProfiledModule(torch.nn.Module):  # type: ignore[misc]
     ) -> None:
         super().__init__()
         self.profile_name = name or type(module).__name__
-        self.profiler = profiler or get_global_profiler(device)
+        self._profiler: GPUMemoryProfiler | None = profiler or get_global_profiler(device)
         self.module = module
+        self.register_load_state_dict_post_hook(_name_as_the_model_does)
+
+    @property
+    def profiler(self) -> GPUMemoryProfiler:
+        """What has the results."""
+        profiler = self._profiler
+        if profiler is None:  # it was pickled; asked only now, as loading may not want a device yet
+            profiler = self._profiler = get_global_profiler()
+        return profiler
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """The module's forward pass, measured."""
@@ -40,12 +54,48 @@ class ProfiledModule(torch.nn.Module):  # type: ignore[misc]
                 raise
             return getattr(super().__getattr__("module"), name)
 
+    # A profiler is of this process: threads, locks, figures.
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_profiler": None}
+
+    def __copy__(self) -> ProfiledModule:
+        copied = type(self).__new__(type(self))
+        copied.__dict__.update(self.__dict__)
+        return copied
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ProfiledModule:
+        copied = type(self).__new__(type(self))
+        memo[id(self)] = copied
+        copied.__dict__.update(copy.deepcopy(self.__getstate__(), memo), _profiler=self._profiler)
+        return copied
+
     # The wrapper is no level of the model: what is asked of it is asked of the module.
     def state_dict(self, *args: Any, **kwargs: Any) -> Any:
         return self.module.state_dict(*args, **kwargs)
 
     def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
         return self.module.load_state_dict(*args, **kwargs)
+
+    def _load_from_state_dict(
+        self, state_dict: dict[str, Any], prefix: str, metadata: Any, strict: bool, missing: Any, unexpected: Any,
+        errors: list[str],
+    ) -> None:  # fmt: skip
+        # A model that we are a part of loads by walking over its parts, and comes to ours as "module."
+        renamed = {prefix + _LEVEL + key[len(prefix) :]: key for key in list(state_dict) if key.startswith(prefix)}
+        state_dict.update({new: state_dict.pop(key) for new, key in renamed.items()})
+        self.__dict__["_loading"] = prefix, errors
+        super()._load_from_state_dict(state_dict, prefix, metadata, strict, missing, unexpected, errors)
+
+    def named_modules(
+        self, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Any]]:
+        # Both under one name, which makes the names of all that is below those of the model.
+        memo = set() if memo is None else memo
+        if self not in memo:
+            if remove_duplicate:
+                memo.add(self)
+            yield prefix, self
+            yield from self.module.named_modules(memo, prefix, remove_duplicate)
 
     def named_parameters(self, *args: Any, **kwargs: Any) -> Any:
         return self.module.named_parameters(*args, **kwargs)
@@ -61,6 +111,15 @@ class ProfiledModule(torch.nn.Module):  # type: ignore[misc]
 
     def __iter__(self) -> Any:
         return iter(self.module)
+
+
+def _name_as_the_model_does(wrapper: Any, incompatible: Any) -> None:
+    """After loading: what is said of missing and unexpected keys and of shapes names the keys of the checkpoint."""
+    prefix, errors = wrapper.__dict__.pop("_loading", ("", []))
+    ours = prefix + _LEVEL
+    for names in (incompatible.missing_keys, incompatible.unexpected_keys):
+        names[:] = [prefix + key[len(ours) :] if key.startswith(ours) else key for key in names]
+    errors[:] = [error.replace(ours, prefix) for error in errors]
 
 
 def profile_model(

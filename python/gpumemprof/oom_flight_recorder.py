@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import _oom_hook
+from ._fork_safe import renews_after_fork
 from ._torch import loaded_torch
 
 _PATTERNS = (
@@ -90,8 +91,12 @@ class OOMFlightRecorder:
         self.last_error: str | None = None
         self._events: deque[dict[str, Any]] = deque(maxlen=self.config.buffer_size)
         self._lock = threading.RLock()
+        renews_after_fork(self)
         self._metadata: Callable[[], Callable[[], Mapping[str, Any]] | None] = lambda: None
         self._backend: str | None = None
+
+    def _after_fork(self) -> None:
+        self._lock = threading.RLock()
 
     def record_event(self, event: Mapping[str, Any]) -> None:
         """Does nothing where the recorder is not enabled."""

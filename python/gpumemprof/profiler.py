@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from time import perf_counter_ns, time
@@ -26,9 +27,11 @@ class GPUMemoryProfiler:
     """Profiles the memory of one device: a GPU, or the CPU's tensors.
 
     `device`: None (the current GPU, else the CPU), 0, "cuda:0", "cpu" or a torch.device. `track_tensors`, also spelled
-    `enable_tensor_tracking`, counts tensors created and deleted; `track_cpu_memory` adds the process's resident memory
-    to snapshots; `collect_stack_traces` keeps the Python stack of each call, which costs. At most `max_results`
-    results and `max_snapshots` snapshots are kept, the latest; sums in get_summary() are exact whatever was dropped.
+    `enable_tensor_tracking`, counts tensors created and deleted; where the latter is given as True and messages of
+    level INFO are shown, it logs them too, which slows every operation: see TensorTracker.start_live.
+    `track_cpu_memory` adds the process's resident memory to snapshots; `collect_stack_traces` keeps the Python stack of
+    each call, which costs. At most `max_results` results and `max_snapshots` snapshots are kept, the latest; sums in
+    get_summary() are exact whatever was dropped.
 
     Where the figures come from is in `basis` and `basis_reason`. Nothing here synchronises the device, collects garbage
     or resets a counter of PyTorch. Every method may be called from any thread.
@@ -52,21 +55,27 @@ class GPUMemoryProfiler:
         self._options = Options(tracks, bool(track_cpu_memory), bool(collect_stack_traces))
         self._statistics = Statistics(max_results)
         self._sampler = Sampler(self._take_snapshot, max_snapshots, lambda snapshot: snapshot.allocated_memory)
-        self.tensor_tracker = TensorTracker(live=self.track_tensors)
+        self.tensor_tracker = TensorTracker(live=enable_tensor_tracking is True)  # not by default: it costs
         self._new_source()
-        self._baseline = self._snapshot("baseline")
 
     # -- where figures come from ---------------------------------------------------------------------------------------
 
-    def _new_source(self) -> None:
-        self._generation = counters.generation
-        self._source = counters.source_for(self._device)
+    def _new_source(self, source: counters.Source | None = None, changed: str = "") -> None:
+        self._generation, self._pid = counters.generation, os.getpid()
+        self._source = counters.source_for(self._device) if source is None else source
         self._watch = counters.Watch(self._source)
+        self._basis_changed = changed
+        self._baseline = self._snapshot("baseline")
 
     def _current_source(self) -> counters.Source:
-        # Something was attached since: from now on there is a better source.
         if self._generation != counters.generation:
-            self._new_source()
+            generation, old = counters.generation, self._source.basis
+            source = counters.source_for(self._device)
+            if source.basis == old and self._pid == os.getpid():
+                self._generation = generation  # the same kind: source, baseline and highest mark go on
+            else:
+                # Bytes of two kinds, or counted from two zeros, have no difference and no common peak.
+                self._new_source(source, _basis_changed(old, source.basis))
         return self._source
 
     @property
@@ -125,7 +134,7 @@ class GPUMemoryProfiler:
         """Calls `func(*args, **kwargs)` once and returns its ProfileResult; the function's own value is dropped.
 
         What it raises is raised again, with the result kept as `results[-1]`. An `async def` function gives an
-        awaitable of the result; a generator function is run to its end.
+        awaitable of the result; a generator function is run to its end, an asynchronous one when it is awaited.
 
         It is a decorator too, `@profiler.profile_function`: a function with required parameters, given alone, cannot
         be meant to be called, so its profiled version comes back. One without parameters is called, as documented,
@@ -136,13 +145,13 @@ class GPUMemoryProfiler:
         if not args and not kwargs and _wrapping.needs_arguments(func):
             return self.wrap(func)
         name = _wrapping.name_of(func)
-        if inspect.iscoroutinefunction(func):
-            return self._profile_coroutine(func, name, args, kwargs)
-        if inspect.isgeneratorfunction(func):
-            func = _run_to_its_end(func)
+        if inspect.iscoroutinefunction(func) or inspect.isasyncgenfunction(func):
+            begin = functools.partial(self._profile_coroutine, func, name, args, kwargs)
+            return begin() if args or kwargs else _wrapping.AwaitedResult(begin, self.wrap(func))
+        run = _run_to_its_end(func) if inspect.isgeneratorfunction(func) else func
         measurement = self.begin(name)
         try:
-            value = func(*args, **kwargs)
+            value = run(*args, **kwargs)
         except BaseException as error:
             self.finish(measurement, error)
             raise
@@ -160,7 +169,8 @@ class GPUMemoryProfiler:
     ) -> ProfileResult:
         run = _wrapping.Run(self, name, object())
         with run:
-            value = await Driven(func(*args, **kwargs), run)
+            work = func(*args, **kwargs)
+            value = await Driven(_wrapping.run_to_its_end(work) if inspect.isasyncgen(work) else work, run)
         del value
         return run.result()
 
@@ -232,6 +242,7 @@ class GPUMemoryProfiler:
         """
         from ._summary import summary
 
+        self._current_source()  # a change of the basis takes a new baseline and a new watch
         watch = self._watch.look()
         return summary(self, self._statistics, self._baseline, self._snapshot(None), watch)
 
@@ -240,7 +251,6 @@ class GPUMemoryProfiler:
         self._statistics.clear()
         self._sampler.clear()
         self._new_source()
-        self._baseline = self._snapshot("baseline")
 
     @property
     def is_monitoring(self) -> bool:
@@ -295,6 +305,11 @@ class ProfiledBlock:
     def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
         """As a decorator: every call of the function is profiled under the block's name."""
         return self._profiler.wrap(func, self._name)
+
+
+def _basis_changed(old: str, new: str) -> str:
+    changed = f"the basis changed from {old} to {new}" if old != new else "the basis changed: the process forked"
+    return f"; {changed}, so baseline and peak are of the time since then, and sums of both times"
 
 
 def _run_to_its_end(func: Callable[..., Any]) -> Callable[..., None]:

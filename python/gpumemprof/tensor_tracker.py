@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ._fork_safe import renews_after_fork
+
 # Messages go here at level INFO: `logging.basicConfig(level=logging.INFO)` shows them.
 LOGGER = logging.getLogger("gpumemprof.tensors")
 MAX_TRACKED = 100_000
@@ -61,10 +63,14 @@ class TensorTracker:
     def __init__(self, live: bool = False) -> None:
         self.tracked: list[TrackedTensor] = []
         self._lock = threading.RLock()  # a tensor may die while another is added
+        renews_after_fork(self)
         self._live: Any = None
-        # Watching every tensor slows each operation down, so it begins by itself only where its messages are wanted.
+        # Watching every tensor slows each operation down: even where asked for it waits until somebody would see it.
         if live and LOGGER.isEnabledFor(logging.INFO) and "torch" in sys.modules:
             self.start_live()
+
+    def _after_fork(self) -> None:
+        self._lock = threading.RLock()
 
     def track_tensor(self, tensor: Any, name: str = "tensor") -> TrackedTensor:
         """Follows one tensor (PyTorch's, TensorFlow's, NumPy's) until its memory is given back; says so when it is.

@@ -107,10 +107,10 @@ class MemoryTracker(TrackerRecord):
             self._open_output()
             self.collector.refresh()
             if self.collector.basis == "exact":
-                self._peaks = _exact.PeakWatch(0, 0, counts_all=True)
+                self._peaks = _exact.PeakWatch(0, lambda: 0)
             elif self.backend in ("cuda", "rocm") and _exact.begin_counting()[0]:
-                # The allocator's figure has the blocks in it that are older than counting; the probe's has not.
-                self._peaks = _exact.PeakWatch(1, self.collector.device_id, counts_all=False)
+                collector = self.collector
+                self._peaks = _exact.PeakWatch(1, lambda: collector.device_id, collector.allocated_now)
             result = self.collector.sample_with_diagnostics()
             self._last, self._missing = result.sample, result.errors or {}
             self._missed_before = self._thread.missed_ticks
@@ -169,13 +169,11 @@ class MemoryTracker(TrackerRecord):
             self._note("collector_recovered", None)
         now, clock = time.time(), time.monotonic()
         totals, high_water = self._counters()
-        before_bytes = self._last.allocated_bytes if self._last else None
-        peaks = self._peaks
-        exact_peak = peaks.take(before_bytes or 0) if peaks is not None else None
+        exact_peak, why_not = self._exact_peak()
         events: list[TrackingEvent] = []
         with self._lock:
             self._last, self._missing = result.sample, result.errors or {}
-            change, interval_peak = self._tally.add(result.sample, totals, exact_peak, high_water)
+            change, interval_peak = self._tally.add(result.sample, totals, exact_peak, high_water, why_not)
             metadata = {} if interval_peak is None else {"interval_peak_bytes": interval_peak}
             events.append(self._event(now, "sample", change, metadata))
             if change:
@@ -202,6 +200,12 @@ class MemoryTracker(TrackerRecord):
             return self.collector.totals(), self.collector.peak_so_far_bytes()
         except Exception:  # a driver's error, once the sample itself was well
             return None, None
+
+    def _exact_peak(self) -> tuple[int | None, str | None]:
+        try:
+            return self._peaks.take() if self._peaks is not None else (None, None)
+        except Exception as error:  # a driver's
+            return None, f"{type(error).__name__} where the allocator's counters were read"
 
     def _note(self, event_type: str, metadata: Mapping[str, Any] | None, context: str | None = None) -> TrackingEvent:
         """An event between two samples, with the figures of the last one."""

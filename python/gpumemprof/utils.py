@@ -55,7 +55,7 @@ def get_gpu_info(device: Any = None) -> dict[str, Any]:
     where = resolve_device(device)
     if where.is_cpu:
         return {"error": f"{where} is no GPU"}
-    index = where.index
+    index = where.index if where.index >= 0 else int(torch.cuda.current_device())
     properties = torch.cuda.get_device_properties(index)
     stats = torch.cuda.memory_stats(index)
     return {

@@ -15,6 +15,8 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ._fork_safe import renews_after_fork
+from ._source_host import resident_bytes
 from ._steady import SteadyThread
 from ._torch import loaded_torch
 from ._tracker_alerts import utilization
@@ -78,6 +80,7 @@ class MemoryWatchdog:
         self._thread = SteadyThread("gpumemprof-watchdog", interval, self._check)
         self._callbacks: list[Callable[[], Any]] = []
         self._lock = threading.RLock()
+        renews_after_fork(self)
         self._last_start: dict[bool, float] = {}
         self._figures: dict[str, Any] = {
             "cleanup_count": 0, "aggressive_cleanup_count": 0, "last_cleanup_time": None, "last_freed_bytes": None,
@@ -85,6 +88,9 @@ class MemoryWatchdog:
         }  # fmt: skip
         if tracker is not None and auto_cleanup:
             self.start()
+
+    def _after_fork(self) -> None:
+        self._lock = threading.RLock()
 
     @property
     def is_running(self) -> bool:
@@ -123,7 +129,8 @@ class MemoryWatchdog:
         """Counts, times (s since 1970) and bytes.
 
         Freed bytes are what the process held before less what it held after each cleanup, never below 0; what other
-        threads allocate meanwhile is in it.
+        threads allocate meanwhile is in it. On the CPU where tensors are counted it is the larger of their bytes and of
+        resident memory, which is what malloc_trim gives back.
         """
         with self._lock:
             return {
@@ -171,7 +178,10 @@ class MemoryWatchdog:
             except Exception as error:  # somebody's callback, or a driver
                 errors.append(f"{type(error).__name__}: {error}")
         after = self._held_now()
-        freed = max(0, before - after) if before is not None and after is not None else None
+        # Of the bytes held and, where that is something else, resident memory: the one of which more went.
+        pairs = list(zip(before, after))
+        before_bytes, after_bytes = max(pairs, key=lambda pair: pair[0] - pair[1], default=(None, None))
+        freed = max(0, before_bytes - after_bytes) if before_bytes is not None and after_bytes is not None else None
         with self._lock:
             figures = self._figures
             figures["cleanup_count"] += 1
@@ -184,13 +194,19 @@ class MemoryWatchdog:
         tracker = self._tracker() if self._tracker is not None else None
         if tracker is not None:
             tracker.record_cleanup({
-                "aggressive": aggressive, "before_bytes": before, "after_bytes": after, "freed_bytes": freed,
+                "aggressive": aggressive, "before_bytes": before_bytes, "after_bytes": after_bytes,
+                "freed_bytes": freed,
             })  # fmt: skip
         return freed
 
-    def _held_now(self) -> int | None:
+    def _held_now(self) -> list[int]:
         sample = self._collector.sample_with_diagnostics().sample
-        return _held_bytes(sample) if sample is not None else None
+        held = _held_bytes(sample) if sample is not None else None
+        if held is None:
+            return []
+        # The bytes of tensors stay as they are when free pages go.
+        counted = self._collector.name() == "cpu" and self._collector.basis == "exact"
+        return [held, resident_bytes()[0]] if counted else [held]
 
 
 def _held_bytes(sample: DeviceMemorySample) -> int | None:

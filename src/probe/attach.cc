@@ -85,8 +85,10 @@ bool begin_folder(const char* folder, int flags) {
   size_t length = strlen(folder);
   if (folder[0] != '/') return fail("the folder's name must be absolute");
   if (length >= sizeof(g_config.folder)) return fail("the folder's name is too long");
+  if (g_config.folder[0] && (state() == kUnset || state() == kOpening)) {
+    return begin_recording() || fail("no recording can be made in the folder");
+  }
   if (g_config.folder[0]) return fail("this process has already tried to record and could not");
-  if (g_sandboxed) return fail("the program has restricted its own system calls");
   long error = sys(SYS_mkdirat, AT_FDCWD, sys_ptr(folder), 0700);
   if (error < 0 && error != -EEXIST) return fail("the folder cannot be made");
   static constexpr uint32_t kModes[] = {format::kStacksPython, format::kStacksNative,
@@ -133,13 +135,14 @@ int ask_torch() {
   int answer = -1;
   void* torch = modules() ? item(modules(), "torch") : nullptr;  // borrowed
   t_scopes.test_address = 0;
-  t_scopes.is_test = 1;
-  void* storage = torch ? call(torch, "UntypedStorage", "i", 64) : nullptr;
+  t_scopes.test = kTestAwaited;
+  void* storage =
+      torch ? call(torch, "UntypedStorage", "i", static_cast<int>(kTestBytes)) : nullptr;
   void* address = storage ? call(storage, "data_ptr", nullptr) : nullptr;
   if (address) answer = number(address) == t_scopes.test_address;
   if (address) drop(address);
   if (storage) drop(storage);
-  t_scopes.is_test = 0;
+  t_scopes.test = kNoTest;
   restore(type, value, trace);  // and away with what the calls above may have raised
   release(gil);
   return answer;
@@ -156,10 +159,9 @@ bool replace_all() {
     if (hook.find_real()) table[count++] = {hook.name, hook.hook, 0};
   }
 #if defined(__x86_64__)
-  if (state() == kRecording) {  // so that we make no system call that the program forbids itself
-    table[count++] = {"prctl", reinterpret_cast<void*>(&prctl), 0};
-    table[count++] = {"syscall", reinterpret_cast<void*>(&syscall), 0};
-  }
+  // So that we make no system call that the program forbids itself: counting makes some too.
+  table[count++] = {"prctl", reinterpret_cast<void*>(&prctl), 0};
+  table[count++] = {"syscall", reinterpret_cast<void*>(&syscall), 0};
 #endif
   // Frees before allocations, which come first in the table: else a block that another thread makes
   // and drops just now would be counted and its free not seen. Then all once more: a first call
@@ -181,7 +183,6 @@ bool replace_all() {
 
 bool attach_once(const char* folder, int flags) {
   if (is_preloaded()) return !folder || begin_folder(folder, flags);
-  if (g_sandboxed) return fail("the program has restricted its own system calls");
   if (!begin_counting())
     return fail("exact counting is not possible: kernel before 4.14, or no memory");
   bool is_visible = become_visible_to_all();
@@ -204,6 +205,10 @@ bool hooks_are_in_place() {
 }
 
 bool attach(const char* folder, int flags) {
+  if (g_sandboxed) {  // not one system call; what is in place stays
+    return (!folder && hooks_are_in_place()) ||
+           fail("the program has restricted its own system calls");
+  }
   // The PID of who attaches, so that a child forked meanwhile does not wait for its parent's
   // thread.
   static uint32_t attaching;

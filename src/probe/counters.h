@@ -52,11 +52,13 @@ struct Control {
   DeviceCounters devices[kDevices];
 };
 
-extern uint32_t g_counting;  // 0 or 1; read for every event
+extern uint32_t g_counting;  // 0 or 1; read for every event, before g_control
 extern Control* g_control;   // never null once g_counting is 1
 extern LiveTable g_live_table;
 
-inline bool is_counting() { return __builtin_expect(g_counting, 0); }
+inline bool is_counting() {
+  return __builtin_expect(__atomic_load_n(&g_counting, __ATOMIC_ACQUIRE), 0);
+}
 
 /// True where counting is on from now. Any thread, again and again.
 bool begin_counting();
@@ -69,6 +71,8 @@ uint32_t counting_incarnation();
 /// many.
 uint32_t device_slot(Device device, bool make);
 
+/// A block without an address cannot be told from another: it is counted as untracked, and the free
+/// of one as unknown.
 void count_alloc(uint64_t address, uint64_t size_bytes, Device device);
 /// False where the block is unknown.
 bool count_free(uint64_t address, Device device);

@@ -54,6 +54,17 @@ TEST(Counters, AFreeOfAnUnknownBlockIsCountedApart) {
   EXPECT_EQ(of(device).live.low, 0u);
 }
 
+TEST(Counters, ABlockWithoutAnAddressIsUntrackedAndItsFreeUnknown) {
+  Device device = fresh_device();
+  count_alloc(0, 100, device);
+  EXPECT_FALSE(count_free(0, device));
+  EXPECT_EQ(of(device).untracked_count, 1u);
+  EXPECT_EQ(of(device).unknown_free_count, 1u);
+  EXPECT_EQ(of(device).alloc_count, 0u);
+  EXPECT_EQ(of(device).free_count, 0u);
+  EXPECT_EQ(of(device).live.low, 0u);
+}
+
 TEST(Counters, AnAddressHandedOutTwiceEndsTheFirstBlockAndSaysSo) {
   Device device = fresh_device();
   uint64_t at = fresh_addresses(1);

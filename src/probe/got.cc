@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 
 #include "probe/dynamic.h"
 #include "probe/sys.h"
@@ -87,11 +88,28 @@ bool read_tables(const dl_phdr_info& info, Tables* out) {
          out->range.contains(out->names);
 }
 
+/// Whether the linker makes the page read-only when it has filled the tables; it rounds down.
+bool becomes_read_only(const Tables& object, uintptr_t page, long size) {
+  uintptr_t mask = ~static_cast<uintptr_t>(size - 1);
+  return page >= (object.relro.begin & mask) && page < (object.relro.end & mask);
+}
+
+/// A page that is to become read-only and still is writable belongs to a library that another
+/// thread is loading, which may change the protection before any store of ours. Nobody calls
+/// through it yet, so there the kernel stores: that need not be one store, but cannot be a signal.
+/// A page that is read-only stays so, and the functions that are called through it at this moment
+/// need one store.
 bool store(const Tables& object, void** entry, void* hook, Replaced* result) {
   long size = static_cast<long>(getauxval(AT_PAGESZ));  // 64 KiB on some arm64 systems
   uintptr_t page = reinterpret_cast<uintptr_t>(entry) & ~static_cast<uintptr_t>(size - 1);
+  bool is_sealed_in_the_end = becomes_read_only(object, page, size);
   int had = protection_of(page);
-  if (had < 0) had = object.relro.contains(entry) ? PROT_READ : PROT_READ | PROT_WRITE;
+  if (is_sealed_in_the_end && (had < 0 || had & PROT_WRITE)) {
+    if (store_through_kernel(entry, hook)) return result->changed += 1, true;
+    had = protection_of(page);  // refused, perhaps as it has become read-only just now
+    if (had >= 0 && had & PROT_WRITE) return result->refused += 1, false;
+  }
+  if (had < 0) had = is_sealed_in_the_end ? PROT_READ : PROT_READ | PROT_WRITE;
   bool is_writable = had & PROT_WRITE;
   if (!is_writable && sys(SYS_mprotect, static_cast<long>(page), size, had | PROT_WRITE) < 0) {
     result->refused += 1;
@@ -147,6 +165,20 @@ Replaced replace_in_loaded_objects(Replacement* table, uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) table[i].count = 0;
   dl_iterate_phdr(visit, &job);
   return job.result;
+}
+
+bool store_through_kernel(void** entry, void* value) {
+  long fd = sys(SYS_openat, AT_FDCWD, sys_ptr("/proc/self/mem"), O_RDWR | O_CLOEXEC);
+  if (fd >= 0) {
+    long done = sys(SYS_pwrite64, fd, sys_ptr(&value), sizeof(value), sys_ptr(entry));
+    sys(SYS_close, fd);
+    if (done == sizeof(value)) return true;
+  }
+  constexpr int kGetSeccomp = 21;
+  if (sys(SYS_prctl, kGetSeccomp) != 0) return false;  // a filter may punish the next one
+  iovec from{&value, sizeof(value)}, to{entry, sizeof(value)};
+  return sys(SYS_process_vm_writev, sys(SYS_getpid), sys_ptr(&from), 1, sys_ptr(&to), 1) ==
+         sizeof(value);
 }
 
 int protection_of(uintptr_t address) {

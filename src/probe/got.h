@@ -5,7 +5,7 @@
 // the dynamic linker keeps. An entry is one word and is changed with one store, so a call that is
 // made at the same moment goes to one function or the other. Tables that the linker has made
 // read-only (RELRO) are writable for the moment of the store and get the protection back that they
-// had.
+// had; into those that it is just about to make so, the kernel stores.
 #pragma once
 
 #include <stdint.h>
@@ -27,6 +27,10 @@ struct Replaced {
 /// Changes the entries of all loaded objects but our own. Again and again is fine: new objects are
 /// changed, the others stay. Holds the loader's lock on the list of objects for some 10 ms.
 Replaced replace_in_loaded_objects(Replacement* table, uint32_t count);
+
+/// One word, where the kernel would refuse to store without a signal: false instead. The memory's
+/// protection does not count where /proc/self/mem can be written.
+bool store_through_kernel(void** entry, void* value);
 
 /// The protection (PROT_READ…) of the page at `address` as the kernel has it; -1 where it does not
 /// say (no /proc).

@@ -68,6 +68,22 @@ TEST(Got, ANameThatNobodyCallsChangesNothing) {
   EXPECT_EQ(result.changed, 0u);
 }
 
+TEST(Got, TheKernelStoresAWordWhateverTheProtectionAndRefusesWithoutASignal) {
+  auto* page = static_cast<void**>(
+      mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  int a = 0, b = 0;
+  page[2] = page[4] = &a;
+  EXPECT_TRUE(store_through_kernel(page + 3, &b));
+  mprotect(page, 4096, PROT_READ);
+  EXPECT_TRUE(store_through_kernel(page + 3, &a));
+  EXPECT_EQ(page[3], &a);
+  EXPECT_EQ(page[2], &a);
+  EXPECT_EQ(page[4], &a);
+  EXPECT_EQ(protection_of(reinterpret_cast<uintptr_t>(page)), PROT_READ);
+  munmap(page, 4096);
+  EXPECT_FALSE(store_through_kernel(page + 3, &b));
+}
+
 TEST(Got, ProtectionIsTheKernels) {
   char* pages =
       static_cast<char*>(mmap(nullptr, 4 * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));

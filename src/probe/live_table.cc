@@ -58,6 +58,7 @@ bool LiveTable::grow(uint32_t level) {
 }
 
 LiveTable::Outcome LiveTable::put(uint64_t address, const Block& block, Block* old) {
+  if (address == 0) return kNoMemory;
   while (true) {
     Bucket* all[kTableLevels];
     uint32_t levels = buckets(address, all), free_index = 0;
@@ -89,6 +90,7 @@ LiveTable::Outcome LiveTable::put(uint64_t address, const Block& block, Block* o
 }
 
 bool LiveTable::take(uint64_t address, Block* out) {
+  if (address == 0) return false;
   Bucket* all[kTableLevels];
   for (uint32_t level = buckets(address, all); level-- > 0;) {  // most are in the largest
     Bucket* b = all[level];

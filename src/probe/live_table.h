@@ -48,8 +48,8 @@ class LiveTable {
  public:
   enum Outcome { kPut, kReplaced, kNoMemory };
 
-  /// Address 0 is not allowed. kReplaced: the address was there, so its free was not seen; `*old`
-  /// is what it was.
+  /// Address 0 means an empty place and is refused as kNoMemory. kReplaced: the address was there,
+  /// so its free was not seen; `*old` is what it was.
   Outcome put(uint64_t address, const Block& block, Block* old);
 
   /// False: not there.

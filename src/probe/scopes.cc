@@ -105,32 +105,36 @@ bool end_generation(Scope* scope, uint32_t generation, Pair* last) {
   return true;
 }
 
+/// From what the caller has seen; false: `*seen` is what is there instead.
+bool change_state(Scope* scope, uint32_t* seen, ScopeState to) {
+  return __atomic_compare_exchange_n(&scope->state, seen, to, false, __ATOMIC_SEQ_CST,
+                                     __ATOMIC_SEQ_CST);
+}
+
 bool is_dead(uint32_t tid) {
   return !g_sandboxed && sys(SYS_tgkill, sys(SYS_getpid), tid, 0) == -3 /* ESRCH */;
 }
 
-/// Frees the record of an ended scope, or leaves that to the thread in whose list it is.
+/// Frees the record of an ended scope, or leaves that to the thread that has it. Every change is
+/// from the state that was seen, so exactly one of the two gives the record back. Sequentially
+/// consistent with switch_scope_in: after the generation's end no other thread can begin to move
+/// the scope.
 void leave_thread(uint32_t number) {
   Scope* scope = g_scopes.at(number);
-  uint32_t now = __atomic_load_n(&scope->state, __ATOMIC_ACQUIRE);
-  for (uint32_t i = 0; now == kMoving && i < 1000000; ++i) {
-    pause();
-    now = __atomic_load_n(&scope->state, __ATOMIC_ACQUIRE);
-  }
-  if (now == kRunning && scope->home == &t_scopes) {
-    if (ThreadScopes* thread = this_thread()) {
-      pull(thread, number);
-      return recycle(number);
+  uint32_t now = __atomic_load_n(&scope->state, __ATOMIC_SEQ_CST);
+  while (now != kFree && now != kClosed) {
+    if (now == kRunning && scope->home == &t_scopes) {
+      if (ThreadScopes* thread = this_thread()) {
+        pull(thread, number);
+        return recycle(number);
+      }
     }
-  }
-  if (now == kRunning) {
-    if (!is_dead(scope->tid) && __atomic_compare_exchange_n(&scope->state, &now, kClosed, false,
-                                                            __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+    bool is_nobodys = now == kSuspended || (now == kRunning && is_dead(scope->tid));
+    if (change_state(scope, &now, is_nobodys ? kFree : kClosed)) {
+      if (is_nobodys) recycle(number);
       return;
     }
-    return recycle(number);  // its thread is gone, or has suspended it just now
   }
-  if (now == kSuspended) recycle(number);
 }
 
 }  // namespace
@@ -169,10 +173,7 @@ void switch_scope_out(uint64_t id) {
   uint32_t running = kRunning;
   if (scope->home != thread || __atomic_load_n(&scope->state, __ATOMIC_ACQUIRE) != running) return;
   pull(thread, number);
-  if (!__atomic_compare_exchange_n(&scope->state, &running, kSuspended, false, __ATOMIC_ACQ_REL,
-                                   __ATOMIC_RELAXED)) {
-    recycle(number);  // another thread has ended it meanwhile
-  }
+  if (!change_state(scope, &running, kSuspended) && running == kClosed) recycle(number);
 }
 
 void switch_scope_in(uint64_t id) {
@@ -180,13 +181,15 @@ void switch_scope_in(uint64_t id) {
   ThreadScopes* thread = number ? this_thread() : nullptr;
   if (!thread) return;
   Scope* scope = g_scopes.at(number);
-  uint32_t suspended = kSuspended;
-  if (!__atomic_compare_exchange_n(&scope->state, &suspended, kMoving, false, __ATOMIC_ACQ_REL,
-                                   __ATOMIC_RELAXED)) {
-    return;
-  }
-  push(thread, number);
-  __atomic_store_n(&scope->state, kRunning, __ATOMIC_RELEASE);
+  uint32_t suspended = kSuspended, moving = kMoving;
+  if (!change_state(scope, &suspended, kMoving)) return;
+  // Ended since find(), and perhaps another scope's record by now.
+  bool is_gone =
+      generation_of(__atomic_load_n(&scope->own.high, __ATOMIC_SEQ_CST)) != generation_of(id);
+  if (!is_gone) push(thread, number);
+  if (change_state(scope, &moving, is_gone ? kSuspended : kRunning)) return;
+  if (!is_gone) pull(thread, number);  // closed while it moved
+  recycle(number);
 }
 
 int end_scope(uint64_t id, gpumemprof_scope_result* out) {

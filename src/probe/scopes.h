@@ -38,6 +38,10 @@ void switch_scope_out(uint64_t id);
 void switch_scope_in(uint64_t id);
 int end_scope(uint64_t id, gpumemprof_scope_result* out);
 
+/// attach.cc asks for a block of kTestBytes, which is noted and not counted, nor is its free.
+enum Test : uint32_t { kNoTest, kTestAwaited, kTestMade, kTestOver };
+inline constexpr uint64_t kTestBytes = 127;
+
 /// Of the calling thread; plain data, so it outlives every destructor.
 struct ThreadScopes {
   uint32_t running;         // the top of its list
@@ -46,8 +50,10 @@ struct ThreadScopes {
   uint32_t with_context;    // how many of `running` have a context
   uint64_t holder_context;
   uint32_t incarnation, tid;
-  uint32_t busy;     // the list is being changed: a signal handler's allocation must not look
-  uint32_t is_test;  // attach.cc asks for a block: it is noted here and not counted
+  uint32_t busy;      // the list is being changed: a signal handler's allocation must not look
+  uint32_t length;    // of the list, with what other threads have closed
+  uint32_t sweep_at;  // the length at which the closed ones are looked for
+  uint32_t test;      // Test, of attach.cc
   uint64_t test_address;
 };
 extern thread_local ThreadScopes t_scopes __attribute__((tls_model("initial-exec")));

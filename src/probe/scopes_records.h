@@ -13,8 +13,8 @@ enum ScopeState : uint32_t {
   kFree,
   kRunning,    // in the list of the thread `home`
   kSuspended,  // in no thread's list
-  kMoving,     // on its way into one
-  kClosed,     // ended by another thread than `home`, which takes it out of its list
+  kMoving,     // on its way into one: the thread that moves it looks whether it was closed
+  kClosed,     // ended by another thread than the one that has it, which gives the record back
 };
 
 struct alignas(64) Scope {

@@ -1,7 +1,11 @@
 #include "probe/scopes.h"
 
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,6 +14,8 @@
 #include <random>
 #include <thread>
 #include <vector>
+
+#include "probe/recorder.h"
 
 namespace gpumemprof::probe {
 namespace {
@@ -259,6 +265,77 @@ TEST_F(Scopes, AScopeThatAnotherThreadEndsIsRightAndItsRecordIsUsedAgain) {
     EXPECT_EQ(end(outer).own_alloc_bytes, 15u);
     EXPECT_EQ(end_scope(inner, &r), 0);
   }
+}
+
+TEST_F(Scopes, AHundredThousandThatAnotherThreadEndsLeaveAShortList) {
+  make(1);
+  uint32_t others = t_scopes.length;  // open ones of other tests
+  std::vector<uint64_t> ids{begin()};
+  uint32_t before = g_control->scope_pool.fresh;
+  for (int round = 0; round < 100; ++round) {
+    for (int i = 0; i < 1000; ++i) ids.push_back(begin());
+    std::thread([&] {
+      for (int i = 0; i < 1000; ++i) end(ids[i]);
+    }).join();
+    ids.erase(ids.begin(), ids.begin() + 1000);  // the newest, on top of the list, stays open
+  }
+  EXPECT_LE(t_scopes.length, 2 * (others + 1001) + 16);
+  EXPECT_LE(g_control->scope_pool.fresh - before, 4000u);
+  make(10);
+  make(10);
+  EXPECT_EQ(t_scopes.length, others + 1);  // an allocation finds what is closed
+  EXPECT_EQ(end(ids[0]).own_alloc_bytes, 20u);
+}
+
+TEST_F(Scopes, OneThatIsEndedWhileAnotherThreadResumesItIsGivenBackOnce) {
+  std::atomic<uint64_t> offered{0};
+  std::atomic<bool> is_over{false};
+  std::thread mover([&] {
+    while (!is_over) {
+      uint64_t id = offered;
+      switch_scope_in(id);
+      switch_scope_out(id);
+    }
+  });
+  for (int i = 0; i < 100000; ++i) {
+    uint64_t id = begin();
+    switch_scope_out(id);
+    offered = id;
+    if (i % 3) switch_scope_in(id);
+    ASSERT_EQ(end(id).own_alloc_count, 0u);
+  }
+  is_over = true;
+  mover.join();
+  // Records that were given back twice would be two scopes at once.
+  std::vector<uint64_t> ids, numbers;
+  for (int i = 0; i < 5000; ++i) ids.push_back(begin());
+  for (uint64_t id : ids) numbers.push_back(id & 0xffffffff);
+  std::sort(numbers.begin(), numbers.end());
+  EXPECT_EQ(std::adjacent_find(numbers.begin(), numbers.end()), numbers.end());
+  for (uint64_t id : ids) end(id);
+}
+
+TEST_F(Scopes, AThreadThatBeginsInASandboxAsksTheKernelForNothing) {
+  pid_t child = fork();
+  if (child == 0) {
+    begin();  // what is needed is mapped
+    sock_filter lines[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                           BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_gettid, 0, 1),
+                           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+                           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    sock_fprog program{4, lines};
+    bool is_good = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
+    g_sandboxed = true;
+    is_good &= prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+    std::thread([&] {
+      Result r;
+      is_good &= end_scope(begin(), &r) == GPUMEMPROF_SCOPE_OK;
+    }).join();
+    _exit(is_good ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(Scopes, AScopeWhoseThreadDiedCanBeEnded) {

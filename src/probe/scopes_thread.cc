@@ -1,6 +1,7 @@
 // What a thread runs, and whose the blocks are that it makes.
 #include <string.h>
 
+#include "probe/recorder.h"
 #include "probe/scopes_context.h"
 #include "probe/scopes_records.h"
 
@@ -42,6 +43,7 @@ void forget_holder(ThreadScopes* thread) {
 void unlink(ThreadScopes* thread, uint32_t* link) {
   Scope* scope = g_scopes.at(*link);
   thread->with_context -= scope->context != kNoContext;
+  thread->length -= 1;
   *link = scope->outer;
 }
 
@@ -77,6 +79,16 @@ bool remake_holder(ThreadScopes* thread, uint64_t context) {
   return true;
 }
 
+/// Other threads may end scopes of a thread that never allocates, and in any order. Whatever they
+/// do, less than half of the list is closed, and a push costs a constant on average: between two
+/// sweeps the list has doubled.
+void sweep(ThreadScopes* thread) {
+  constexpr uint32_t kShort = 16;
+  if (thread->length < kShort || thread->length < thread->sweep_at) return;
+  remake_holder(thread, thread->holder_context);
+  thread->sweep_at = 2 * thread->length;
+}
+
 }  // namespace
 
 ThreadScopes* this_thread() {
@@ -86,7 +98,7 @@ ThreadScopes* this_thread() {
   if (thread->incarnation != now) {
     memset(thread, 0, sizeof(*thread));
     thread->incarnation = now;
-    thread->tid = static_cast<uint32_t>(sys(SYS_gettid));
+    thread->tid = g_sandboxed ? 0 : static_cast<uint32_t>(sys(SYS_gettid));
   }
   return thread;
 }
@@ -98,6 +110,7 @@ void recycle(uint32_t number) {
 }
 
 void push(ThreadScopes* thread, uint32_t number) {
+  sweep(thread);
   Busy busy(thread);
   Scope* scope = g_scopes.at(number);
   scope->home = thread;
@@ -118,6 +131,7 @@ void push(ThreadScopes* thread, uint32_t number) {
     thread->is_holder_good = made != 0;
   }
   thread->running = number;
+  thread->length += 1;
 }
 
 void pull(ThreadScopes* thread, uint32_t number) {
@@ -174,7 +188,10 @@ void count_own_alloc(const Block& block) {
     do {
       next = {seen.low + block.size_bytes, seen.high + 1};
     } while (is_of(holder, seen) && !exchange_pair(&scope->own, &seen, next));
-    if (!is_of(holder, seen)) continue;  // ended by another thread
+    if (!is_of(holder, seen)) {  // ended by another thread
+      t_scopes.is_holder_good = 0;
+      continue;
+    }
     // The record is not used again before this thread has taken it out of its list.
     __atomic_fetch_add(&scope->own_alloc_count, 1, __ATOMIC_RELAXED);
     __atomic_fetch_add(&scope->own_alloc_bytes, block.size_bytes, __ATOMIC_RELAXED);

@@ -234,6 +234,48 @@ say(error=api.attach(), counting=api.counting_begin())
     assert said["counting"] == 0
 
 
+def test_what_the_program_frees_and_makes_while_attaching_looks_is_its_own():
+    said = run('''
+import torch
+held = [torch.empty(100, dtype=torch.uint8) for _ in range(3)]
+kept, real = [], torch.UntypedStorage
+def storage(size):
+    held.clear()
+    kept.append(torch.empty(1000, dtype=torch.uint8))
+    return real(size)
+torch.UntypedStorage = storage
+api = open_library()
+say(error=api.attach(), counters=api.read())
+''')
+    assert said["error"] == ""
+    assert said["counters"] == dict.fromkeys(said["counters"], 0) | {
+        "live_bytes": 1000, "alloc_count": 1, "alloc_bytes": 1000, "unknown_free_count": 3}
+
+
+def test_with_the_folder_of_run_attaching_before_the_first_event_says_yes(tmp_path):
+    said = run('''
+import torch
+api = exact.Api()
+error = api.attach(sys.argv[1])
+kept = torch.empty(1000, dtype=torch.uint8)
+say(error=error, events=api.lib.gpumemprof_event_count() > 0)
+''', tmp_path, env={"LD_PRELOAD": exact.library(), "GPUMEMPROF_DIR": str(tmp_path)})
+    assert said == {"error": "", "events": True}
+
+
+def test_a_forked_child_of_a_process_that_records_can_attach_too(tmp_path):
+    said = run('''
+import torch
+api = open_library()
+assert api.attach(sys.argv[1]) == ""
+child = os.fork()
+if child == 0:
+    os._exit(0 if api.attach(sys.argv[1]) == "" else 1)
+say(status=os.waitpid(child, 0)[1])
+''', tmp_path / "recording")
+    assert said == {"status": 0}
+
+
 SANDBOX = r'''
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -241,11 +283,15 @@ SANDBOX = r'''
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <stdint.h>
-// Death for whoever writes to a file at a place, which is what recording does.
+// Death for whoever writes to a file at a place, which is what recording does, or asks for memory
+// that a fork empties (MADV_WIPEONFORK: 18), which is what counting does.
 int forbid(void) {
   struct sock_filter lines[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pwrite64, 0, 1),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pwrite64, 3, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 18, 0, 1),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
   struct sock_fprog program = {sizeof(lines) / sizeof(lines[0]), lines};
@@ -272,3 +318,21 @@ say(live=api.read()["live_bytes"], recorded=before)
 ''', tmp_path / "recording", tmp_path / "sandbox.so")
     assert said["live"] == 500
     assert said["recorded"] >= 1
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="seccomp is watched on x86-64")
+def test_a_program_that_restricts_itself_lives_where_only_counting_is_attached(tmp_path):
+    (tmp_path / "sandbox.c").write_text(SANDBOX)
+    harness.execute(["gcc", "-shared", "-fPIC", tmp_path / "sandbox.c", "-o", tmp_path / "sandbox.so"]).ok()
+    said = run('''
+import torch
+sandbox = ctypes.CDLL(sys.argv[1])
+api = open_library()
+assert api.attach() == ""
+assert sandbox.forbid() == 0
+begin = api.lib.gpumemprof_scope_begin
+begin.restype, begin.argtypes = ctypes.c_uint64, [ctypes.c_int, ctypes.c_int, ctypes.c_void_p]
+scopes = [begin(0, -1, None) for _ in range(2000)]  # more records than are mapped
+say(last=scopes[-1], errors=[api.attach(), api.attach("/tmp/never-made")])
+''', tmp_path / "sandbox.so")
+    assert said == {"last": 0, "errors": ["", "the program has restricted its own system calls"]}

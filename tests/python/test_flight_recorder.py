@@ -298,6 +298,76 @@ print(sorted(name for name in sys.modules if name.startswith("gpumemprof.")))
     assert only_bundle(tmp_path / "recording" / "oom_dumps")["live_memory"]["devices"][0]["live_bytes"] == 12 * MIB
 
 
+PROCESSES = RUN_OUT + """
+import site
+site.addsitedir(os.path.dirname(os.path.abspath(sys.argv[0])))
+class Worker:
+    def __call__(self):
+        mine = hold()
+        limit()
+        want_too_much()
+def fine():
+    pass
+def leaves():
+    try:
+        Worker()()
+    except RuntimeError:
+        sys.exit(1)
+if __name__ == "__main__":
+    import multiprocessing
+    process = multiprocessing.get_context(sys.argv[1]).Process(target={target}, name="loader")
+    {start}
+    process.join()
+    print(process.exitcode)
+"""
+
+
+def run_processes(tmp_path, target, method, start="process.start()"):
+    (tmp_path / "arm.pth").write_text(
+        'import os; os.environ.get("GPUMEMPROF_DIR") and __import__("gpumemprof._autostart")\n'
+    )
+    program = tmp_path / "program.py"
+    program.write_text(PROCESSES.format(target=target, start=start))
+    return record(tmp_path / "recording", [PYTHON, program, method], ["--quiet"]).ok()
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_a_process_of_multiprocessing_that_runs_out_leaves_a_bundle(tmp_path, method):
+    done = run_processes(tmp_path, "Worker()", method)
+    assert done.printed() == [1] and b"Process loader:" in done.stderr
+    # The traceback has the lines that it has without us.
+    files = [line.split(b'"')[1] for line in done.stderr.splitlines() if line.startswith(b'  File "')]
+    assert [os.path.basename(name) for name in files] == [b"process.py"] * 2 + [b"program.py"] * 2
+    bundle = only_bundle(tmp_path / "recording" / "oom_dumps")
+    assert bundle["metadata"]["context"] == "uncaught in process loader"
+    assert bundle["metadata"]["exception_type"] == "RuntimeError"
+    assert "8589934592" in bundle["metadata"]["exception_message"]
+    # 12 MiB of the function's, and as much of the module's, unless that was allocated before the fork, in the parent.
+    (device,) = bundle["live_memory"]["devices"]
+    assert device["live_bytes"] == (12 if method == "fork" else 24) * MIB
+
+
+def test_a_process_that_ends_with_an_error_after_running_out_leaves_a_bundle(tmp_path):
+    assert run_processes(tmp_path, "leaves", "fork").printed() == [1]
+    assert only_bundle(tmp_path / "recording" / "oom_dumps")["metadata"]["context"] == "ended process loader"
+
+
+def test_a_process_started_where_an_error_is_handled_leaves_no_bundle_of_that(tmp_path):
+    start = "try: raise MemoryError\n    except MemoryError: process.start()"
+    done = run_processes(tmp_path, "fine", "fork", start)
+    assert done.printed() == [0] and not (tmp_path / "recording" / "oom_dumps").exists()
+
+
+def test_arming_imports_nothing_of_multiprocessing(tmp_path):
+    program = """
+import sys
+from gpumemprof.oom_flight_recorder import watch_uncaught_oom
+watch_uncaught_oom(sys.argv[1])
+print(*("true" if name in sys.modules else "false" for name in ["multiprocessing"]))
+"""
+    assert execute([sys.executable, "-c", program, tmp_path]).ok().printed() == [False]
+
+
 def test_other_exceptions_and_hooks_of_others_are_left_alone(tmp_path):
     program = """
 import sys, json

@@ -78,6 +78,73 @@ def test_recursion_generators_and_exceptions_keep_lines_apart(tmp_path):
     assert seen["fails"] == {"2": [1, 3], "3": [1, 0]}
 
 
+def test_a_line_that_awaits_has_what_came_after_the_suspension(tmp_path):
+    seen = run(
+        """
+        import asyncio
+        async def load():
+            await asyncio.sleep(0)
+            first = tensor(64 * MIB)
+            await asyncio.sleep(0)
+            return first, tensor(MIB)
+        @gpumemprof.profile_lines(report=False)
+        async def step():
+            data = await load()
+            return data
+        async def other():
+            kept.append(tensor(5 * MIB))
+        kept = []
+        async def main():
+            await asyncio.gather(step(), other())
+        asyncio.run(main())
+        @gpumemprof.profile_lines(report=False)
+        def batches():
+            try:
+                kept.append((yield tensor(2 * MIB)) or tensor(3 * MIB))
+            except KeyError:
+                kept.append(tensor(7 * MIB))
+        for number in range(2):
+            made = batches()
+            next(made)
+            kept.append(tensor(50 * MIB))
+            try:
+                made.throw(KeyError) if number else made.send(None)
+            except StopIteration:
+                pass
+        def rows(f):
+            function = next(iter(f.lines.functions.values()))
+            return {n - function.first_line:
+                    (r.hits, r.devices["cpu"].allocated_bytes // MIB, r.devices["cpu"].peak_rise_bytes // MIB)
+                    for n, r in function.lines.items()}
+        show(step=rows(step), batches=rows(batches))
+        """,
+        tmp_path,
+    )
+    assert seen["step"] == {"2": [1, 65, 64], "3": [1, 0, 0]}
+    assert seen["batches"] == {"2": [2, 0, 0], "3": [2, 7, 3], "4": [1, 0, 0], "5": [1, 7, 7]}
+
+
+def test_a_line_that_is_cancelled_in_its_await_is_one_hit(tmp_path):
+    seen = run(
+        """
+        import asyncio
+        @gpumemprof.profile_lines(report=False)
+        async def waits():
+            await asyncio.sleep(100)
+        async def main():
+            task = asyncio.ensure_future(waits())
+            await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait([task])
+        asyncio.run(main())
+        function = next(iter(waits.lines.functions.values()))
+        show(hits={n - function.first_line: r.hits for n, r in function.lines.items()})
+        """,
+        tmp_path,
+    )
+    assert seen["hits"] == {"2": 1}
+
+
 def test_the_report_shows_the_source(capsys):
     @profile_lines(report=False, device="cpu")
     def work():

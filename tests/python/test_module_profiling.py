@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from exactly import run
-from gpumemprof import GPUMemoryProfiler, ProfiledModule, profile_model, profile_model_training
+from gpumemprof import GPUMemoryProfiler, ProfiledModule, get_global_profiler, profile_model, profile_model_training
 
 
 @pytest.fixture
@@ -95,7 +95,78 @@ def test_the_peak_of_a_forward_is_the_sum_of_its_activations(tmp_path):
     assert seen == {"kept": 2**20, "rise": 2 * 2**20, "created": 2}
 
 
-def test_a_wrapped_module_can_be_copied(profiler):
-    wrapped = ProfiledModule(torch.nn.Linear(2, 2), profiler=profiler)
-    assert torch.equal(copy.copy(wrapped).weight, wrapped.weight)
-    assert pickle.loads(pickle.dumps(wrapped.module.state_dict()))["weight"].shape == (2, 2)
+def network():
+    torch.manual_seed(0)
+    return torch.nn.ModuleDict({
+        "enc": torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3)), "head": torch.nn.Linear(3, 2),
+    })  # fmt: skip
+
+
+def test_a_part_of_a_model_keeps_the_models_names(profiler):
+    plain, model = network(), network()
+    model["enc"] = ProfiledModule(model["enc"], profiler=profiler)
+    assert list(model.state_dict()) == list(plain.state_dict())
+    assert [n for n, _ in model.named_parameters()] == [n for n, _ in plain.named_parameters()]
+    assert [n for n, _ in model.named_buffers()] == [n for n, _ in plain.named_buffers()]
+    assert dict(model.named_modules()).keys() == dict(plain.named_modules()).keys()
+    assert model.state_dict()._metadata == plain.state_dict()._metadata
+    assert sum(p.numel() for p in model.parameters()) == 4 * 3 + 3 + 2 * 3 + 3 * 2 + 2
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_checkpoints_go_between_a_model_and_one_with_a_wrapped_part(profiler, times):
+    plain, model = network(), network()
+    for _ in range(times):
+        model["enc"] = ProfiledModule(model["enc"], profiler=profiler)
+    with torch.no_grad():
+        plain["enc"][0].weight.fill_(7)
+    assert str(model.load_state_dict(plain.state_dict())) == "<All keys matched successfully>"
+    assert torch.equal(model["enc"][0].weight, torch.full((3, 4), 7.0))
+    with torch.no_grad():
+        model["enc"][0].weight.fill_(9)
+    assert str(plain.load_state_dict(model.state_dict())) == "<All keys matched successfully>"
+    assert torch.equal(plain["enc"][0].weight, torch.full((3, 4), 9.0))
+
+
+def test_a_part_that_calls_something_module_itself_loads_what_it_saved(profiler):
+    inner = torch.nn.ModuleDict({"module": torch.nn.Linear(2, 2)})
+    inner.weight = torch.nn.Parameter(torch.ones(1))
+    model = torch.nn.ModuleDict({"enc": ProfiledModule(inner, profiler=profiler)})
+    assert list(model.state_dict()) == ["enc.weight", "enc.module.weight", "enc.module.bias"]
+    assert model.load_state_dict(copy.deepcopy(model.state_dict())).missing_keys == []
+
+
+def test_keys_that_do_not_fit_are_named_as_the_checkpoint_has_them(profiler):
+    plain, model = network(), network()
+    model["enc"] = ProfiledModule(model["enc"], profiler=profiler)
+    state = plain.state_dict()
+    state["enc.other"] = state.pop("enc.0.weight")
+    assert tuple(model.load_state_dict(state, strict=False)) == tuple(plain.load_state_dict(state, strict=False))
+    assert model.load_state_dict(state, strict=False).missing_keys == ["enc.0.weight"]
+    state["enc.0.weight"] = torch.ones(1)
+    with pytest.raises(RuntimeError) as ours:
+        model.load_state_dict(state)
+    with pytest.raises(RuntimeError) as theirs:
+        plain.load_state_dict(state)
+    assert str(ours.value) == str(theirs.value)
+
+
+def test_a_copy_has_the_same_profiler_and_weights_of_its_own(profiler):
+    model = torch.nn.ModuleDict({"enc": ProfiledModule(torch.nn.Linear(2, 2), name="enc", profiler=profiler)})
+    deep, shallow = copy.deepcopy(model), copy.copy(model["enc"])
+    assert deep["enc"].profiler is shallow.profiler is profiler
+    assert shallow.weight is model["enc"].weight and deep["enc"].weight is not model["enc"].weight
+    deep["enc"](torch.ones(1, 2))
+    assert [r.function_name for r in profiler.results] == ["enc_forward"]
+
+
+def test_a_pickled_module_takes_the_shared_profiler_where_it_is_loaded(profiler, tmp_path):
+    model = ProfiledModule(torch.nn.Linear(2, 2), name="enc", profiler=profiler)
+    torch.save(model, tmp_path / "model.pt")
+    for loaded in (pickle.loads(pickle.dumps(model)), torch.load(tmp_path / "model.pt", weights_only=False)):
+        assert loaded.profiler is get_global_profiler()
+        assert torch.equal(loaded.weight, model.weight)
+        x = torch.ones(1, 2)
+        assert torch.equal(loaded(x), model(x)) and get_global_profiler().results[-1].function_name == "enc_forward"
+        assert loaded.load_state_dict(model.state_dict()).missing_keys == []
+    assert model.profiler is profiler

@@ -2,12 +2,13 @@
 
 import gc
 import logging
+import types
 
 import numpy
 import pytest
 import torch
 
-from gpumemprof import GPUMemoryProfiler
+from gpumemprof import GPUMemoryProfiler, _global
 from gpumemprof.tensor_tracker import TensorTracker
 
 
@@ -74,13 +75,38 @@ def test_live_messages_say_what_comes_and_goes(tracker, caplog):
     ]  # fmt: skip
 
 
-def test_a_profiler_tells_by_itself_only_where_its_messages_are_wanted(caplog):
-    quiet = GPUMemoryProfiler("cpu")
+def test_a_profiler_tells_only_where_it_was_asked_to_and_messages_are_shown(caplog):
+    unseen = GPUMemoryProfiler("cpu", enable_tensor_tracking=True)
     torch.zeros(1000, 1000)
     assert caplog.records == []
-    caplog.set_level(logging.INFO, "gpumemprof.tensors")
-    profiler = GPUMemoryProfiler("cpu")
+    caplog.set_level(logging.INFO)
+    profiler = GPUMemoryProfiler("cpu", enable_tensor_tracking=True)
     torch.zeros(1000, 1000)
     profiler.tensor_tracker.stop_live()
     assert [r.getMessage()[:24] for r in caplog.records] == ["Tensor created: 3.81 MiB", "Tensor freed: 3.81 MiB ("]
-    assert quiet.tensor_tracker.tracked == []
+    assert unseen.tensor_tracker.tracked == []
+
+
+def test_a_program_that_shows_messages_has_no_operation_slowed_down_unasked(caplog):
+    caplog.set_level(logging.INFO)  # of the root logger, as basicConfig does
+    modes = torch._C._len_torch_dispatch_stack()
+    profilers = [GPUMemoryProfiler("cpu"), GPUMemoryProfiler("cpu", track_tensors=True)]
+    torch.zeros(1000, 1000)
+    assert torch._C._len_torch_dispatch_stack() == modes and caplog.records == []
+    assert all(profiler.track_tensors for profiler in profilers)
+
+
+def test_the_shared_profiler_of_another_device_is_made_once(monkeypatch):
+    made = []
+
+    class Counted(GPUMemoryProfiler):
+        def __init__(self, *args, **kwargs):
+            made.append(args)
+            super().__init__(*args, **kwargs)
+
+    monkeypatch.setattr(_global, "GPUMemoryProfiler", Counted)
+    monkeypatch.setattr(_global, "_of_device", {})
+    # A shared one that is of no device that is asked for below.
+    monkeypatch.setattr(_global, "_global", types.SimpleNamespace(_device=None))
+    first = _global.get_global_profiler("cpu")
+    assert _global.get_global_profiler("cpu") is first and len(made) == 1

@@ -151,7 +151,7 @@ def talking_profiler(ns):
             print(record.getMessage())
 
     logging.basicConfig(level=logging.INFO, handlers=[Printing()])
-    return GPUMemoryProfiler()
+    return GPUMemoryProfiler(enable_tensor_tracking=True)
 
 
 def result_of_my_function(ns):
