@@ -1,6 +1,6 @@
 """Measures speed and size against the budgets, prints the table and writes docs/benchmarks.md.
 
-  bench/run.py            everything (about 20 minutes); writes docs/benchmarks.md
+  bench/run.py            everything (about half an hour); writes docs/benchmarks.md
   bench/run.py --quick    a smoke test of the harness (about 2 minutes); its figures mean nothing
   bench/run.py --only steps,hook,disk,analysis,exceptions,idle,scope,scope_python,import_cost
 
@@ -21,7 +21,7 @@ import table
 MEASURES = ("steps", "hook", "disk", "analysis", "exceptions", "idle", "scope", "scope_python", "import_cost")
 FULL = {
     "pairs": 600, "control_pairs": 300, "peer_pairs": 16,
-    "process_pairs": 15, "peer_process_pairs": 5, "blocks": 12,
+    "process_pairs": 30, "peer_process_pairs": 5, "blocks": 12,
     "hook_pairs": 60, "disk_steps": 400,
     "analysis_events": 10_000_000, "analysis_repeats": 5,
     "throw_pairs": 15, "true_pairs": 300, "python_pairs": 60, "run_pairs": 30,

@@ -14,6 +14,8 @@ METHOD = """\
   library while it records nothing is in this figure, not in the other.
 - A bound on a ratio counts as met when the interval's upper end is within the bound + 0.005; a
   bound in ns when the interval's upper end is within it.
+- "Not met" where the interval holds the bound means that this run could not tell: the row of the
+  control below says how far the method itself is off.
 - *Control* rows do the same with nothing switched, or plain against plain: they show what the
   method reports where there is no difference.
 - Peers run the same programs in the same run by the same method. What they record differs: memray
@@ -55,7 +57,7 @@ def markdown(rows, facts, quiet, failures):
     if failures:
         lines += ["", "## Not measured", ""] + [f"- {name}: {why}" for name, why in failures]
     lines += ["", METHOD.rstrip(), "", "## To reproduce", "", "```", "make",
-              "make bench          # about 12 minutes; the machine should do nothing else",
+              "make bench          # about half an hour; the machine should do nothing else",
               ".venv/bin/python bench/run.py --only steps,hook   # a part, printed but not written",
               "```", ""]
     return "\n".join(lines)

@@ -40,7 +40,7 @@ AllocatorEvent AllocatorEvents::operator[](size_t index) const {
           .size_bytes = packed.size,
           .time_us = static_cast<int64_t>(static_cast<uint64_t>(chunk.base_time_us) + packed.time),
           .stack = packed.stack,
-          .stream = packed.stream,
+          .stream = static_cast<uint16_t>(packed.stream),
           .pool = static_cast<uint16_t>(packed.pool),
           .action = static_cast<Action>(packed.action)};
 }
