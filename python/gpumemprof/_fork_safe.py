@@ -7,14 +7,14 @@ import weakref
 from typing import Any, Protocol
 
 
-class _Owner(Protocol):
+class RenewedAfterFork(Protocol):
     def _after_fork(self) -> None: ...
 
 
 _owners: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
-def renews_after_fork(owner: _Owner) -> None:
+def renews_after_fork(owner: RenewedAfterFork) -> None:
     """Has the owner's `_after_fork` called in every forked child, before its own code. `owner` is not kept alive.
 
     What the lock protects is as the other thread left it: a step that it was in the middle of is half done.

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import atexit
-import os
 import threading
 import time
 import weakref
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from ._fork_safe import RenewedAfterFork, renews_after_fork
 
-class _Endable(Protocol):
+
+class _Endable(RenewedAfterFork, Protocol):
     def _end_with_program(self) -> None: ...
-    def _after_fork(self) -> None: ...
 
 
 _live: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -22,6 +22,7 @@ _live: weakref.WeakSet[Any] = weakref.WeakSet()
 def ends_with_program(item: _Endable) -> None:
     """Has the item's `_end_with_program` called before the interpreter is taken down, and `_after_fork` in children."""
     _live.add(item)
+    renews_after_fork(item)
 
 
 def _end_all() -> None:
@@ -29,13 +30,7 @@ def _end_all() -> None:
         item._end_with_program()
 
 
-def _after_fork() -> None:
-    for item in list(_live):
-        item._after_fork()
-
-
 atexit.register(_end_all)
-os.register_at_fork(after_in_child=_after_fork)
 
 
 class SteadyThread:

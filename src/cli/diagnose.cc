@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "cli/commands.h"
-#include "cli/watch.h"
+#include "cli/watch_arguments.h"
 #include "devices/alerts.h"
 #include "devices/host_memory.h"
 #include "devices/oom_kills.h"
@@ -32,7 +32,6 @@ struct DiagnoseArguments {
   SamplerOptions sampler;
   Pace pace{.interval_s = 0.5, .duration_s = 5};
   std::string output;
-  int device = -1;
 };
 
 std::string local_time(const char* format) {
@@ -200,7 +199,6 @@ int failed(const Error& error) {
 int diagnose(DiagnoseArguments& arguments) {
   if (auto wrong = wrong_pace(arguments.pace); !wrong.empty())
     return report_error("", {ErrorCode::kUsage, wrong, std::nullopt});
-  if (arguments.device >= 0) arguments.sampler.device = arguments.device;
   auto folder = make_folder(arguments.output);
   if (!folder) return failed(folder.error());
   auto sampler = Sampler::open(arguments.sampler);
@@ -239,9 +237,7 @@ void add_diagnose_command(CLI::App& app, CommandContext& context) {
       ->add_option("-o,--output", arguments->output,
                    "where: inside this folder if there is one, else this folder itself")
       ->type_name("DIR");
-  command->add_option("--device", arguments->device, "only this accelerator of recorded processes")
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
+  add_device_option(command, &arguments->sampler);
   command
       ->add_option("--duration", arguments->pace.duration_s,
                    "seconds of samples (default: 5); 0 takes none")

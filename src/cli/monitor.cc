@@ -8,18 +8,11 @@
 
 #include "base/size.h"
 #include "cli/commands.h"
-#include "cli/watch.h"
+#include "cli/watch_arguments.h"
 #include "report/words.h"
 
 namespace gpumemprof {
 namespace {
-
-struct MonitorArguments {
-  SamplerOptions sampler;
-  Pace pace{.interval_s = 0.1, .duration_s = 10};
-  std::string output, format;
-  int pid = 0, device = -1;
-};
 
 /// Peak and mean of what was seen, by series.
 struct Seen {
@@ -64,28 +57,17 @@ class Screen {
   std::map<std::pair<int64_t, int64_t>, Seen> seen_;
 };
 
-int monitor(MonitorArguments& arguments) {
+int monitor(WatchArguments& arguments) {
   if (auto wrong = wrong_pace(arguments.pace); !wrong.empty())
     return report_error("", {ErrorCode::kUsage, wrong, std::nullopt});
-  if (arguments.output.empty() && !arguments.format.empty()) arguments.output = "-";
-  if (arguments.pid > 0) arguments.sampler.pid = arguments.pid;
-  if (arguments.device >= 0) arguments.sampler.device = arguments.device;
-  arguments.sampler.identity.sampling_interval_ms =
-      static_cast<int64_t>(arguments.pace.interval_s * 1000);
-  auto sampler = Sampler::open(arguments.sampler);
-  if (!sampler) return report_error("", sampler.error());
-  std::optional<TelemetryWriter> writer;
-  if (!arguments.output.empty()) {
-    auto made = TelemetryWriter::create(arguments.output,
-                                        chosen_format(arguments.format, arguments.output));
-    if (!made) return report_error("", made.error());
-    writer.emplace(std::move(*made));
-  }
+  auto watched = open_watched(&arguments);
+  if (!watched) return report_error("", watched.error());
+  auto& [sampler, writer] = *watched;
   Screen screen(arguments.output == "-");
-  screen.say("Monitoring " + sampler->subject());
-  for (const std::string& note : sampler->notes()) screen.say("Note: " + note);
-  auto end = watch(*sampler, arguments.pace, [&](std::vector<TelemetryEvent> events) -> Status {
-    for (const std::string& news : sampler->take_news()) screen.say("Monitoring also " + news);
+  screen.say("Monitoring " + sampler.subject());
+  for (const std::string& note : sampler.notes()) screen.say("Note: " + note);
+  auto end = watch(sampler, arguments.pace, [&](std::vector<TelemetryEvent> events) -> Status {
+    for (const std::string& news : sampler.take_news()) screen.say("Monitoring also " + news);
     screen.show(events);
     return writer ? writer->append(events) : Status{};
   });
@@ -102,27 +84,13 @@ int monitor(MonitorArguments& arguments) {
 }  // namespace
 
 void add_monitor_command(CLI::App& app, CommandContext& context) {
-  auto arguments = std::make_shared<MonitorArguments>();
+  auto arguments = std::make_shared<WatchArguments>();
+  arguments->pace.duration_s = 10;
   CLI::App* command = app.add_subcommand("monitor", "show memory as it is now, for a while");
-  command->add_option("--device", arguments->device, "only this accelerator of recorded processes")
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
-  command
-      ->add_option("--duration", arguments->pace.duration_s,
-                   "seconds (default: 10); 0 takes one sample")
-      ->type_name("S");
-  command->add_option("--interval", arguments->pace.interval_s, "seconds between samples")
-      ->type_name("S")
-      ->capture_default_str();
-  command->add_option("-o,--output", arguments->output, "also write every sample to this file")
-      ->type_name("FILE");
-  command
-      ->add_option("--format", arguments->format,
-                   "csv, json or jsonl (default: as --output's name ends, else csv)")
-      ->check(CLI::IsMember({"csv", "json", "jsonl"}));
-  command->add_option("--pid", arguments->pid, "watch this process")
-      ->type_name("PID")
-      ->check(CLI::PositiveNumber);
+  add_watch_options(command, arguments.get(),
+                    {.duration = "seconds (default: 10); 0 takes one sample",
+                     .output = "also write every sample to this file",
+                     .pid = "watch this process"});
   command->callback([arguments, &context] { context.exit_code = monitor(*arguments); });
 }
 

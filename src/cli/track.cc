@@ -10,7 +10,7 @@
 
 #include "base/size.h"
 #include "cli/commands.h"
-#include "cli/watch.h"
+#include "cli/watch_arguments.h"
 #include "devices/alerts.h"
 #include "devices/oom_kills.h"
 #include "report/words.h"
@@ -19,14 +19,11 @@
 namespace gpumemprof {
 namespace {
 
-struct TrackArguments {
-  SamplerOptions sampler;
-  Pace pace;
+struct TrackArguments : WatchArguments {
   AlertOptions alerts;
   FlightBundleOptions flight;
-  std::string output, format, job_id;
+  std::string job_id;
   std::optional<int64_t> rank, local_rank, world_size;
-  int pid = 0, device = -1;
   bool watchdog = false, flight_recorder = false;
 };
 
@@ -182,31 +179,21 @@ class Tracker {
 int track(TrackArguments& arguments) {
   TelemetryEvent& identity = arguments.sampler.identity;
   resolve_identity(arguments, &identity);
-  identity.sampling_interval_ms = static_cast<int64_t>(arguments.pace.interval_s * 1000);
   if (auto wrong = wrong_arguments(arguments, identity); !wrong.empty())
     return report_error("", {ErrorCode::kUsage, wrong, std::nullopt});
-  if (arguments.output.empty() && !arguments.format.empty()) arguments.output = "-";
-  if (arguments.pid > 0) arguments.sampler.pid = arguments.pid;
-  if (arguments.device >= 0) arguments.sampler.device = arguments.device;
-  auto sampler = Sampler::open(arguments.sampler);
-  if (!sampler) return report_error("", sampler.error());
-  std::optional<TelemetryWriter> writer;
-  if (!arguments.output.empty()) {
-    auto made = TelemetryWriter::create(arguments.output,
-                                        chosen_format(arguments.format, arguments.output));
-    if (!made) return report_error("", made.error());
-    writer.emplace(std::move(*made));
-  }
-  Tracker tracker(arguments, &*sampler, writer ? &*writer : nullptr);
-  tracker.say("Tracking " + sampler->subject() + "; stop with Ctrl-C or kill");
-  for (const std::string& note : sampler->notes()) tracker.say("Note: " + note);
+  auto watched = open_watched(&arguments);
+  if (!watched) return report_error("", watched.error());
+  auto& [sampler, writer] = *watched;
+  Tracker tracker(arguments, &sampler, writer ? &*writer : nullptr);
+  tracker.say("Tracking " + sampler.subject() + "; stop with Ctrl-C or kill");
+  for (const std::string& note : sampler.notes()) tracker.say("Note: " + note);
   if (arguments.watchdog) {
     tracker.say(
         "Note: --watchdog: only the program itself can free its memory (MemoryWatchdog in it); "
         "from "
         "outside it is watched and alerts are raised");
   }
-  auto end = watch(*sampler, arguments.pace, [&](std::vector<TelemetryEvent> events) {
+  auto end = watch(sampler, arguments.pace, [&](std::vector<TelemetryEvent> events) {
     return tracker.take(std::move(events));
   });
   if (!end) return report_error("", end.error());
@@ -242,25 +229,10 @@ void add_track_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<TrackArguments>();
   CLI::App* command =
       app.add_subcommand("track", "write samples to a file until stopped, with alerts");
-  command->add_option("--device", arguments->device, "only this accelerator of recorded processes")
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
-  command
-      ->add_option("--duration", arguments->pace.duration_s,
-                   "seconds (default: until stopped); 0 takes one sample")
-      ->type_name("S");
-  command->add_option("--interval", arguments->pace.interval_s, "seconds between samples")
-      ->type_name("S")
-      ->capture_default_str();
-  command->add_option("-o,--output", arguments->output, "the file; whole at every moment")
-      ->type_name("FILE");
-  command
-      ->add_option("--format", arguments->format,
-                   "csv, json or jsonl (default: as --output's name ends, else csv)")
-      ->check(CLI::IsMember({"csv", "json", "jsonl"}));
-  command->add_option("--pid", arguments->pid, "track this process")
-      ->type_name("PID")
-      ->check(CLI::PositiveNumber);
+  add_watch_options(command, arguments.get(),
+                    {.duration = "seconds (default: until stopped); 0 takes one sample",
+                     .output = "the file; whole at every moment",
+                     .pid = "track this process"});
   command->add_flag("--watchdog", arguments->watchdog, "see docs/commands/track.md");
   command->add_option("--warning-threshold", arguments->alerts.warning_percent, "percent in use")
       ->type_name("%")

@@ -269,6 +269,8 @@ Status FileSealer::empty_pool() {
   PlacePool pool{};
   auto got = file_->read_at(kPoolOffset, &pool, sizeof(pool));
   if (!got || *got != sizeof(pool)) return {};
+  // Nothing is offered in most files, and the scan reads all of it.
+  if (std::ranges::all_of(pool.offsets, [](uint64_t offset) { return offset == 0; })) return {};
   FileIndex index;
   if (auto done = scan_chunks(*file_, header_.recording_id, &index); !done) return done;
   for (uint64_t offset : pool.offsets) {

@@ -26,7 +26,7 @@ def show(**values):
 """
 
 
-def run(code, tmp_path, how="attach"):
+def run(code, tmp_path, how="attach", timeout_s=120):
     """The values that the code gave to show(), under `how`: "attach", "run" or "plain"."""
     start = "gpumemprof.attach()\n" if how == "attach" else ""
     script = tmp_path / "program.py"
@@ -35,6 +35,6 @@ def run(code, tmp_path, how="attach"):
     if how == "run":
         argv = harness.run_argv(tmp_path / "recording", argv)
     env = dict(os.environ, OMP_NUM_THREADS="1")
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=120, env=env, check=False)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=timeout_s, env=env, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.splitlines()[-1])

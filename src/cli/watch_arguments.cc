@@ -1,0 +1,42 @@
+#include "cli/watch_arguments.h"
+
+namespace gpumemprof {
+
+void add_device_option(CLI::App* command, SamplerOptions* options) {
+  command->add_option("--device", options->device, "only this accelerator of recorded processes")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
+}
+
+void add_watch_options(CLI::App* command, WatchArguments* arguments, const WatchHelp& help) {
+  add_device_option(command, &arguments->sampler);
+  command->add_option("--duration", arguments->pace.duration_s, help.duration)->type_name("S");
+  command->add_option("--interval", arguments->pace.interval_s, "seconds between samples")
+      ->type_name("S")
+      ->capture_default_str();
+  command->add_option("-o,--output", arguments->output, help.output)->type_name("FILE");
+  command
+      ->add_option("--format", arguments->format,
+                   "csv, json or jsonl (default: as --output's name ends, else csv)")
+      ->check(CLI::IsMember({"csv", "json", "jsonl"}));
+  command->add_option("--pid", arguments->sampler.pid, help.pid)
+      ->type_name("PID")
+      ->check(CLI::PositiveNumber);
+}
+
+Result<Watched> open_watched(WatchArguments* arguments) {
+  if (arguments->output.empty() && !arguments->format.empty()) arguments->output = "-";
+  arguments->sampler.identity.sampling_interval_ms =
+      static_cast<int64_t>(arguments->pace.interval_s * 1000);
+  auto sampler = Sampler::open(arguments->sampler);
+  if (!sampler) return std::unexpected(sampler.error());
+  Watched watched{std::move(*sampler), std::nullopt};
+  if (arguments->output.empty()) return watched;
+  auto writer = TelemetryWriter::create(arguments->output,
+                                        chosen_format(arguments->format, arguments->output));
+  if (!writer) return std::unexpected(writer.error());
+  watched.writer.emplace(std::move(*writer));
+  return watched;
+}
+
+}  // namespace gpumemprof
