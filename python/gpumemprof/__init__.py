@@ -35,6 +35,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "visualizer": ("MemoryVisualizer",),
     "analyzer": ("MemoryAnalyzer", "MemoryPattern", "PerformanceInsight"),
     "gap_analysis": ("GapFinding",),
+    "collective_attribution": ("CollectiveAttributionResult",),
     "tracker": ("MemoryTracker", "TrackingEvent"),
     "watchdog": ("MemoryWatchdog",),
     "oom_flight_recorder": (
@@ -107,6 +108,7 @@ if TYPE_CHECKING:
     from .device_collectors import build_device_memory_collector as build_device_memory_collector
     from .device_collectors import detect_torch_runtime_backend as detect_torch_runtime_backend
     from .distributed import resolve_distributed_identity as resolve_distributed_identity
+    from .collective_attribution import CollectiveAttributionResult as CollectiveAttributionResult
     from .gap_analysis import GapFinding as GapFinding
     from .lines import profile_lines as profile_lines
     from .oom_flight_recorder import OOMExceptionClassification as OOMExceptionClassification

@@ -174,7 +174,7 @@ def of_events(events: Iterable[Any]) -> Measured:
 
 def event_record(event: Any) -> dict[str, Any]:
     """One event of any version as {time_s, event_type, rank, device_id, allocated, reserved, inactive, device_used,
-    device_total, context, basis, interval_peak}; bytes, and None where the event says that it does not know a field."""
+    device_total, context, collective, phase, basis, interval_peak}; bytes, and None where the event says that it does not know a field."""
     if isinstance(event, dict) and "time_s" in event:
         return event  # is one already
     metadata = get(event, "metadata")
@@ -197,6 +197,8 @@ def event_record(event: Any) -> dict[str, Any]:
         "device_used": cell("device_used_bytes", "device_used"),
         "device_total": cell("device_total_bytes", "device_total"),
         "context": _text(event, "context"),
+        "collective": _text(metadata, "collective"),
+        "phase": _text(metadata, "phase"),
         "basis": _text(metadata, "basis"),
         "interval_peak": number(metadata, "interval_peak_bytes"),
     }

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ._findings import Findings
 from ._free_blocks import FreeBlocks, free_blocks_now, free_blocks_of
-from ._inputs import collect
+from ._inputs import collect, event_record
 from ._insights import PerformanceInsight as PerformanceInsight
 from ._insights import insights_of, why_no_correlation
 from ._measured import Measured, Series
@@ -21,6 +22,11 @@ from ._recommendations import recommendations_of, suggestions_for
 from ._report import OptimizationReport
 from ._score import functions_to_judge, highest_bytes, peak_part, score_of
 from ._series_analysis import analyze_series
+from .collective_attribution import (
+    CollectiveAttributionResult,
+    attribute_collective_memory,
+    resolve_collective_attribution_config,
+)
 from .distributed_analysis import analyze_cross_rank_events, summarize_cross_rank_analysis
 from .gap_analysis import GapFinding as GapFinding
 from .gap_analysis import analyze_gaps
@@ -46,16 +52,27 @@ class MemoryAnalyzer:
     telemetry file, a recording (path), or samples in bytes; without one, the profiler that the constructor was given.
 
     `sensitivity` is the least growth that counts, as a share of the memory's level: 0.05 unless told, smaller finds
-    more. Errors: ValueError for a sensitivity that is not above 0 and at most 1; TypeError for a source that is none.
+    more. `collective_sensitivity` (low, medium or high) and `collective_threshold_overrides` are those of
+    collective_attribution. Errors: ValueError for a sensitivity that is not above 0 and at most 1, or a preset or a
+    threshold that there is not; TypeError for a source that is none.
     """
 
-    def __init__(self, profiler: Any = None, sensitivity: float = 0.05) -> None:
+    def __init__(
+        self,
+        profiler: Any = None,
+        sensitivity: float = 0.05,
+        collective_sensitivity: str = "medium",
+        collective_threshold_overrides: Mapping[str, Any] | None = None,
+    ) -> None:
         if isinstance(profiler, float):  # MemoryAnalyzer(0.01)
             profiler, sensitivity = None, profiler
         if not 0 < sensitivity <= 1:
             raise ValueError(f"sensitivity must be above 0 and at most 1, not {sensitivity!r:.40}")
         self.profiler = profiler
         self.sensitivity = float(sensitivity)
+        self.collective_config = resolve_collective_attribution_config(
+            collective_sensitivity, collective_threshold_overrides
+        )
 
     def detect_memory_leaks(self, tracking_results: Any = None) -> Findings[dict[str, Any]]:
         """Findings as dicts with type (monotonic_increase, spikes, insufficient_cleanup), severity, description,
@@ -91,17 +108,18 @@ class MemoryAnalyzer:
     def analyze_cross_rank_timeline(self, events: Any) -> dict[str, Any]:
         """Which rank's memory rose first: see distributed_analysis. `events` are telemetry of several ranks, or a
         file of them; the keys are those of summarize_cross_rank_analysis."""
-        if isinstance(events, (str, os.PathLike)):
-            from .telemetry import load_telemetry_events
+        return summarize_cross_rank_analysis(analyze_cross_rank_events(_telemetry(events)))
 
-            events = load_telemetry_events(events)
-        return summarize_cross_rank_analysis(analyze_cross_rank_events(events))
+    def analyze_collective_attribution(self, events: Any) -> Findings[CollectiveAttributionResult]:
+        """Memory outside of the allocator that came and went with collectives: see collective_attribution. `events`
+        are telemetry of one or more ranks, or a file of them."""
+        return attribute_collective_memory(_telemetry(events), config=self.collective_config)
 
     def generate_optimization_report(
         self, results: Any = None, events: Any = None, memory_segments: Any = None
     ) -> OptimizationReport:
         """A dict: summary, critical_issues, high_impact_insights, all_patterns, all_insights, leaks, gap_analysis,
-        recommendations (sentences, each names its finding or says that it is general), optimization_score (0 to 10,
+        collective_attribution, cross_rank_analysis (with telemetry of more than one rank), recommendations (sentences, each names its finding or says that it is general), optimization_score (0 to 10,
         None where nothing was measured), optimization_score_parts and optimization_score_reason.
 
         `events` is telemetry for the gap analysis, where `results` are not telemetry themselves."""
@@ -123,12 +141,20 @@ class MemoryAnalyzer:
             leaks=leaks,
             recording_findings=list(measured.findings),
             gap_analysis=[gap.to_dict() for gap in gaps or ()],
+            **self._of_ranks(events if isinstance(events, (list, tuple)) else telemetry),
             recommendations=recommendations_of(leaks, patterns, gaps or (), peak_part(measured)),
             optimization_score=score,
             optimization_score_parts=parts,
             optimization_score_reason=reason,
             unknown=_unknown(measured, report, gaps),
         )
+
+    def _of_ranks(self, telemetry: Any) -> dict[str, Any]:
+        results = attribute_collective_memory(telemetry, config=self.collective_config) if telemetry else ()
+        parts: dict[str, Any] = {"collective_attribution": [result.to_dict() for result in results]}
+        if len({event_record(event)["rank"] for event in telemetry or ()}) > 1:
+            parts["cross_rank_analysis"] = self.analyze_cross_rank_timeline(telemetry)
+        return parts
 
     def _collect(self, source: Any) -> Measured:
         return collect(self.profiler if source is None else source)
@@ -167,6 +193,15 @@ class MemoryAnalyzer:
 
     def _free_blocks(self, measured: Measured, memory_segments: Any) -> FreeBlocks | None:
         return free_blocks_of(memory_segments) if memory_segments is not None else free_blocks_now(measured.device_id)
+
+
+def _telemetry(events: Any) -> Any:
+    """The events of a file, or what was given."""
+    if isinstance(events, (str, os.PathLike)):
+        from .telemetry import load_telemetry_events
+
+        return load_telemetry_events(events)
+    return events
 
 
 def _judged_column(series: Series) -> tuple[list[float], list[float]]:
