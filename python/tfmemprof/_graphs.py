@@ -132,7 +132,8 @@ def _identity() -> tuple[str, int, int]:
     """Host, PID and start in clock ticks: what names a process in a recording."""
     with open("/proc/self/stat", "rb") as file:
         fields = file.read().rpartition(b")")[2].split()
-    return os.uname().nodename, os.getpid(), int(fields[19])
+    host = "".join("_" if c == "/" or c <= " " else c for c in os.uname().nodename or "unknown")  # as the probe has it
+    return host, os.getpid(), int(fields[19])
 
 
 def write(folder: str) -> str | None:

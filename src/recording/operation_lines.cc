@@ -167,7 +167,9 @@ void OperationLines::load_folder(const std::string& folder, Loss* loss) {
 
 OperationLines::Known* OperationLines::find(const Process& process) {
   for (Known& known : files_) {
-    if (known.file.pid == process.pid && known.file.start_ticks == process.start_ticks) {
+    const OperationFile& file = known.file;
+    if (file.pid == process.pid && file.start_ticks == process.start_ticks &&
+        file.host == process.host) {
       return &known;
     }
   }
