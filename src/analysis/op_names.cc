@@ -49,20 +49,23 @@ bool is_input(std::string_view part) {
 }
 
 /// Scopes that one operation makes around those which it consists of, in Keras and TensorFlow
-/// itself; a layer is what stands before them. An operation's type begins with a capital letter.
+/// itself; a layer is what stands before them.
 bool is_inside_operation(std::string_view part) {
   const std::string_view type = without_number(part);
-  if (is_one_of(type, std::to_array<std::string_view>(
-                          {"ReadVariableOp", "Cast",       "MatMul",      "BiasAdd", "Add",
-                           "Relu",           "Conv2D",     "Softmax",     "Mul",     "Sum",
-                           "Mean",           "Reshape",    "Transpose",   "Sigmoid", "Tanh",
-                           "Square",         "Sqrt",       "Exp",         "Maximum", "GatherV2",
-                           "Tensordot",      "ExpandDims", "StridedSlice"}))) {
-    return true;
-  }
-  return is_one_of(type, std::to_array<std::string_view>(
-                             {"add", "batchnorm", "convolution", "div_no_nan", "einsum", "matmul",
-                              "moments", "mul", "strided_slice", "sub", "transpose", "truediv"}));
+  if (type.ends_with("Op") || type.ends_with("WithLogits")) return true;  // ReadVariableOp, …
+  return is_one_of(
+             type,
+             std::to_array<std::string_view>(
+                 {"Add",       "BiasAdd",    "BroadcastTo",      "Cast",     "ConcatV2", "Conv2D",
+                  "Exp",       "ExpandDims", "FusedBatchNormV3", "GatherV2", "MatMul",   "MaxPool",
+                  "Maximum",   "Mean",       "Minimum",          "Mul",      "Pad",      "Pow",
+                  "Relu",      "Reshape",    "Sigmoid",          "Slice",    "Softmax",  "Sqrt",
+                  "Square",    "Squeeze",    "StridedSlice",     "Sub",      "Sum",      "Tanh",
+                  "Tensordot", "Tile",       "Transpose"})) ||
+         is_one_of(type, std::to_array<std::string_view>(
+                             {"add", "batchnorm", "concat", "convolution", "div_no_nan", "einsum",
+                              "matmul", "moments", "mul", "range", "split", "strided_slice", "sub",
+                              "transpose", "truediv"}));
 }
 
 struct Parts {
@@ -94,48 +97,45 @@ std::string_view layer_of(std::string_view scope_and_operation) {
   return layer;
 }
 
-std::string_view xla_cluster_of(std::string_view name) {
-  const std::string_view first = name.substr(0, name.find('/'));
-  if (first.starts_with("__inference_") || first.starts_with("cluster_")) return first;
-  return {};
+/// "__inference_train_step_123" -> "train_step"; empty for another name.
+std::string_view function_of(std::string_view name) {
+  constexpr std::string_view kCall = "__inference_";
+  return name.starts_with(kCall) ? without_number(name.substr(kCall.size())) : std::string_view{};
 }
-
-bool ends_with_file(std::string_view file, std::string_view end) { return file.ends_with(end); }
 
 /// What the Python frames of a stack say; the innermost that says something counts.
 struct FrameFacts {
   Phase phase = Phase::kUnknown;
-  bool has_python = false;
+  bool has_python = false;     // frames of the thread itself, not those that made the operation
   bool runs_function = false;  // the program called a graph
 };
 
+/// The part of the work that code of TensorFlow or Keras is, by its file.
+Phase phase_of_file(std::string_view file) {
+  const auto is_in = [&](std::string_view part) { return file.find(part) != file.npos; };
+  if (file.ends_with("/framework/func_graph.py")) return Phase::kCompilation;
+  if (is_in("/tensorflow/python/data/")) return Phase::kInput;
+  if (is_in("/keras/src/optimizers/") || is_in("/keras/optimizers/")) return Phase::kOptimizer;
+  if (file.ends_with("/eager/backprop.py")) return Phase::kGradient;
+  return Phase::kUnknown;
+}
+
 FrameFacts look_at_frames(const Tables& tables, uint32_t stack) {
   FrameFacts facts;
+  bool is_making = false;  // frames of the code that made the operation, which ran earlier
   for (; stack != 0; stack = tables.stacks.node(stack).parent) {
     const Frame& frame = tables.stacks.frame(tables.stacks.node(stack).frame);
     const std::string_view file = tables.strings.get(frame.file);
+    is_making |= file == kOperationFile && tables.strings.get(frame.function) == kMadeBy;
     if (frame.line == 0 || file.empty()) continue;
-    facts.has_python = true;
-    const auto is_in = [&](std::string_view part) { return file.find(part) != file.npos; };
-    Phase phase = Phase::kUnknown;
-    if (is_in("/polymorphic_function/")) {
-      // A call of a traced function, unless it is just being traced.
-      facts.runs_function |= phase == Phase::kUnknown && facts.phase != Phase::kCompilation &&
-                             ends_with_file(file, "/atomic_function.py");
-      if (is_in("/tracing_compilation.py")) phase = Phase::kCompilation;
-    } else if (ends_with_file(file, "/framework/func_graph.py")) {
-      phase = Phase::kCompilation;
-    } else if (is_in("/tensorflow/python/data/")) {
-      phase = Phase::kInput;
-    } else if (is_in("/keras/src/optimizers/") || is_in("/keras/optimizers/")) {
-      phase = Phase::kOptimizer;
-    } else if (ends_with_file(file, "/eager/backprop.py")) {
-      phase = Phase::kGradient;
-    }
-    if (facts.phase == Phase::kUnknown) facts.phase = phase;
+    facts.has_python |= !is_making;
+    // What called a graph says nothing of what is in it.
+    if (facts.runs_function) continue;
+    facts.runs_function = !is_making && file.ends_with("/polymorphic_function/atomic_function.py");
+    const Phase phase = phase_of_file(file);
+    if (is_making && phase == Phase::kCompilation) continue;
+    if (facts.phase == Phase::kUnknown && !facts.runs_function) facts.phase = phase;
   }
-  // Tracing is around a call only where the call is made while a graph is built.
-  if (facts.runs_function && facts.phase == Phase::kCompilation) facts.phase = Phase::kUnknown;
   return facts;
 }
 
@@ -173,7 +173,8 @@ const char* mode_name(ExecutionMode mode) {
 
 OperationName parse_operation_name(std::string_view name) {
   OperationName out;
-  out.xla_cluster = xla_cluster_of(name);
+  if (name.starts_with("cluster_")) out.xla_cluster = name.substr(0, name.find('/'));
+  out.function = function_of(name);
   out.has_scope = name.find('/') != name.npos;
   Parts parts{name};
   while (is_call(parts.peek()) && parts.rest.find('/') != parts.rest.npos) parts.next();
@@ -209,6 +210,7 @@ Work work_of(const Tables& tables, uint32_t stack) {
     if (name.phase != Phase::kUnknown) work.phase = name.phase;
     work.layer = name.layer;
     work.xla_cluster = name.xla_cluster;
+    work.function = name.function;
     // Without Python frames it is a thread of an executor, which eager execution does not use.
     const bool is_graph = name.has_scope || facts.runs_function || !facts.has_python;
     work.mode = is_graph ? ExecutionMode::kGraph : ExecutionMode::kEager;
@@ -217,15 +219,14 @@ Work work_of(const Tables& tables, uint32_t stack) {
 }
 
 std::vector<WorkHolder> group_by_work(const std::vector<Holder>& holders, const Tables& tables) {
-  using Key = std::tuple<Phase, ExecutionMode, std::string_view, bool>;
+  using Key = std::tuple<Phase, ExecutionMode, std::string_view, std::string_view>;
   std::map<Key, WorkHolder> groups;
   for (const Holder& holder : holders) {
     const Work work = work_of(tables, holder.stack);
-    const bool is_cluster = !work.xla_cluster.empty();
-    const std::string_view layer = is_cluster ? work.xla_cluster : work.layer;
-    WorkHolder& group = groups[{work.phase, work.mode, layer, is_cluster}];
+    const std::string_view function = work.function.empty() ? work.xla_cluster : work.function;
+    WorkHolder& group = groups[{work.phase, work.mode, work.layer, function}];
     group.phase = work.phase, group.mode = work.mode;
-    group.layer = layer, group.is_xla_cluster = is_cluster;
+    group.layer = work.layer, group.function = function;
     group.bytes += holder.bytes, group.count += holder.count;
   }
   std::vector<WorkHolder> out;

@@ -13,9 +13,6 @@
 
 namespace gpumemprof {
 
-/// The file of a frame that is an operation's name, not a place in code.
-inline constexpr std::string_view kOperationFile = "<tensorflow>";
-
 enum class Phase : uint8_t { kUnknown, kForward, kGradient, kOptimizer, kInput, kCompilation };
 /// "forward", "gradient", "optimizer", "input pipeline", "graph compilation"; "unknown".
 const char* phase_name(Phase phase);
@@ -30,8 +27,11 @@ const char* mode_name(ExecutionMode mode);
 struct OperationName {
   Phase phase = Phase::kUnknown;
   std::string_view layer;
-  std::string_view xla_cluster;  ///< of a compiled cluster or function, else empty
-  bool has_scope = false;        ///< so it ran in a graph: eager names are types alone
+  std::string_view xla_cluster;  ///< "cluster_0_1": operations that XLA compiled together
+  /// Of "__inference_train_step_7" the "train_step": the call of a graph, with what it copies; all
+  /// of the graph where jit_compile gave it to XLA.
+  std::string_view function;
+  bool has_scope = false;  ///< so it ran in a graph: eager names are types alone
 };
 OperationName parse_operation_name(std::string_view name);
 
@@ -42,6 +42,7 @@ struct Work {
   std::string_view operation;  ///< the name; empty where the stack has none
   std::string_view layer;
   std::string_view xla_cluster;
+  std::string_view function;
 };
 /// Views point into `tables`.
 Work work_of(const Tables& tables, uint32_t stack);
@@ -50,8 +51,8 @@ Work work_of(const Tables& tables, uint32_t stack);
 struct WorkHolder {
   Phase phase;
   ExecutionMode mode;
-  std::string layer;  ///< or the XLA cluster; empty where neither is known
-  bool is_xla_cluster;
+  std::string layer;     ///< empty where the name has none
+  std::string function;  ///< or the XLA cluster; empty where the name is not of a call
   uint64_t bytes;
   uint64_t count;
 };

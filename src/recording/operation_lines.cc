@@ -17,9 +17,6 @@ constexpr size_t kMostBytes = 256u << 20;
 constexpr size_t kMostText = 4096, kMostDepth = 1024;
 constexpr size_t kMostFiles = 10'000;
 constexpr std::string_view kSchema = "gpumemprof.operations/1";
-constexpr std::string_view kOperationFile = "<tensorflow>";
-/// Stands between an operation and the code that made it: the code did not run at the allocation.
-constexpr std::string_view kMadeBy = "operation made by";
 
 /// Reads a document without keeping it: where it is no JSON, or deeper than ours ever are, `error`
 /// says at which byte.
