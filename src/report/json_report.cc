@@ -42,19 +42,19 @@ void add_work(Json* item, const Tables& tables, uint32_t stack) {
   (*item)["phase"] = phase_json(work.phase);
   (*item)["mode"] = mode_json(work.mode);
   (*item)["module"] = text_or_null(work.layer);
+  (*item)["function"] = text_or_null(work.function);
   (*item)["xla_cluster"] = text_or_null(work.xla_cluster);
 }
 
 Json work_json(const std::vector<Holder>& holders, const Tables& tables) {
   Json out = Json::array();
   for (const WorkHolder& group : group_by_work(holders, tables)) {
-    out.push_back(
-        {{"bytes", group.bytes},
-         {"count", group.count},
-         {"phase", phase_json(group.phase)},
-         {"mode", mode_json(group.mode)},
-         {"module", group.is_xla_cluster ? Json(nullptr) : text_or_null(group.layer)},
-         {"xla_cluster", group.is_xla_cluster ? text_or_null(group.layer) : Json(nullptr)}});
+    out.push_back({{"bytes", group.bytes},
+                   {"count", group.count},
+                   {"phase", phase_json(group.phase)},
+                   {"mode", mode_json(group.mode)},
+                   {"module", text_or_null(group.layer)},
+                   {"function", text_or_null(group.function)}});
   }
   return out;
 }

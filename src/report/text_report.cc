@@ -150,8 +150,8 @@ class TextReport {
     for (size_t i = 0; i < shown; ++i) {
       const WorkHolder& group = groups[i];
       std::string layer = printable(group.layer);
+      if (layer.empty() && !group.function.empty()) layer = "call of " + printable(group.function);
       if (layer.empty()) layer = "(no layer in the operation's name)";
-      if (group.is_xla_cluster) layer = "XLA cluster " + layer;
       line(fmt::format("  {:>9}  {:>6}  {:17}  {:7}  {}  {}", format_bytes(group.bytes),
                        format_percent(group.bytes, device.figures.peak_bytes),
                        phase_name(group.phase), mode_name(group.mode), layer,
