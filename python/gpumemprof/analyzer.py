@@ -17,7 +17,7 @@ from ._inputs import collect
 from ._insights import PerformanceInsight as PerformanceInsight
 from ._insights import insights_of, why_no_correlation
 from ._measured import Measured, Series
-from ._recommendations import recommendations_of, suggestions_for
+from ._recommendations import TORCH, recommendations_of, suggestions_for
 from ._report import OptimizationReport
 from ._score import functions_to_judge, highest_bytes, peak_part, score_of
 from ._series_analysis import analyze_series
@@ -48,6 +48,8 @@ class MemoryAnalyzer:
     `sensitivity` is the least growth that counts, as a share of the memory's level: 0.05 unless told, smaller finds
     more. Errors: ValueError for a sensitivity that is not above 0 and at most 1; TypeError for a source that is none.
     """
+
+    _advice = TORCH
 
     def __init__(self, profiler: Any = None, sensitivity: float = 0.05) -> None:
         if isinstance(profiler, float):  # MemoryAnalyzer(0.01)
@@ -123,7 +125,7 @@ class MemoryAnalyzer:
             leaks=leaks,
             recording_findings=list(measured.findings),
             gap_analysis=[gap.to_dict() for gap in gaps or ()],
-            recommendations=recommendations_of(leaks, patterns, gaps or (), peak_part(measured)),
+            recommendations=self._recommendations(measured, leaks, patterns, gaps or ()),
             optimization_score=score,
             optimization_score_parts=parts,
             optimization_score_reason=reason,
@@ -132,6 +134,9 @@ class MemoryAnalyzer:
 
     def _collect(self, source: Any) -> Measured:
         return collect(self.profiler if source is None else source)
+
+    def _recommendations(self, measured: Measured, leaks: Any, patterns: Any, gaps: Any) -> list[str]:
+        return recommendations_of(leaks, patterns, gaps, peak_part(measured), self._advice)
 
     def _series_report(self, measured: Measured, free_blocks: FreeBlocks | None = None) -> dict[str, Any]:
         times, values = _judged_column(measured.series)
@@ -159,7 +164,7 @@ class MemoryAnalyzer:
             MemoryPattern(
                 pattern["pattern_type"], pattern["description"], pattern["severity"],
                 growing if pattern["pattern_type"] == "steady_growth" else [],
-                dict(pattern["evidence"]), suggestions_for(pattern["pattern_type"]),
+                dict(pattern["evidence"]), suggestions_for(pattern["pattern_type"], self._advice),
             )
             for pattern in report["patterns"]
         ]  # fmt: skip

@@ -1,0 +1,234 @@
+"""Figures of one of TensorFlow's devices, from the best source that turns out to work.
+
+Best first: the probe's events of TensorFlow's allocators, TensorFlow's own counters, the process's resident memory.
+Which of them works can be known only once TensorFlow has made its devices, and making them is the program's to do.
+Until then nothing was allocated, all sources are begun, and the one that is chosen later is read out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpumemprof._core import native
+from gpumemprof._source_exact import ExactSource
+from gpumemprof._source_framework import Stats
+from gpumemprof._source_host import HostSource
+from gpumemprof._spans import Figures, NoOwn, Own, Raw, Reading, Source
+from gpumemprof.devices import Device
+
+from ._tensorflow import is_initialized, loaded_tensorflow
+
+_PROBE_BYTES = 1031  # a size that programs do not have; the self-test's tensor
+_REFUSED = (ValueError, RuntimeError, LookupError)  # what get_memory_info raises where it knows nothing of a device
+_flows: dict[str, bool] = {}  # by device: whether the probe saw the self-test's tensor
+
+
+class TensorFlowCounters:
+    """TensorFlow's own figures of one device: bytes in use and their highest mark. Nothing is ever reset."""
+
+    def __init__(self, device: Device) -> None:
+        self._name = str(device).lstrip("/")
+
+    def stats(self) -> Stats:
+        """Zeros before TensorFlow has made its devices, and where `why_not` has a reason. What is reserved TensorFlow
+        does not say: it is what is in use.
+        """
+        try:
+            info = self._info()
+        except _REFUSED:
+            info = None
+        if info is None:
+            return Stats()
+        current, peak = int(info["current"]), int(info["peak"])
+        return Stats(allocated=current, reserved=current, max_allocated=peak, max_reserved=peak, active=current)
+
+    def read(self) -> Reading:
+        return self.stats().reading()
+
+    def why_not(self) -> str:
+        """Why TensorFlow does not tell, once it has made its devices; empty where it does."""
+        try:
+            self._info()
+        except _REFUSED as error:
+            return str(error).splitlines()[0][:200]
+        return ""
+
+    def _info(self) -> Any:
+        tensorflow = loaded_tensorflow()
+        if tensorflow is None or not is_initialized():
+            return None
+        return tensorflow.config.experimental.get_memory_info(self._name)
+
+
+class FrameworkSource(NoOwn):
+    """get_memory_info before and after. The peak is known where the highest mark rose in between; else the higher of
+    before and after is a lower bound.
+    """
+
+    basis = "framework"
+
+    def __init__(self, device: Device, why: str) -> None:
+        self.device = device
+        self.counters = TensorFlowCounters(device)
+        self.basis_reason = (
+            "tf.config.experimental.get_memory_info, which has no sums, so allocated and freed are net and lower bounds; "
+            f"since {why}"
+        )
+
+    def read(self) -> Reading:
+        return self.counters.read()
+
+    def begin(self, in_context: bool = False) -> _FrameworkSpan:
+        return _FrameworkSpan(self.counters)
+
+    def figures(self, raw: Raw) -> Figures:
+        allocated, freed, peak, first, last = raw
+        before, after = Stats(*first), Stats(*last)
+        exact, reason = self._judge(before, after)
+        return Figures(
+            before=before.reading(),
+            after=after.reading(),
+            peak_bytes=peak,
+            peak_is_exact=exact,
+            allocated_bytes=allocated,
+            freed_bytes=freed,
+            basis_reason=f"{self.basis_reason}; {reason}",
+        )
+
+    def _judge(self, before: Stats, after: Stats) -> tuple[bool, str]:
+        if after.max_allocated < before.max_allocated:
+            return False, "the program reset TensorFlow's peak meanwhile, so the peak is a lower bound"
+        if after.max_allocated == before.max_allocated:
+            exact = max(before.allocated, after.allocated) == after.max_allocated
+            why = "the peak is at least this: the device was once higher, and its highest mark did not rise"
+            return exact, "the peak is exact" if exact else why
+        if self.device.is_cpu:
+            # oneDNN's CPU allocator is two, for small and for large blocks, and their peaks are added up.
+            return False, "the peak is at most this: of two allocators of the CPU TensorFlow adds up the peaks"
+        return True, "the peak is exact unless the program reset TensorFlow's peak meanwhile"
+
+
+class _FrameworkSpan:
+    __slots__ = ("_counters", "_before")
+
+    def __init__(self, counters: TensorFlowCounters) -> None:
+        self._counters = counters
+        self._before = counters.stats()
+
+    def end(self) -> Raw:
+        before, after = self._before, self._counters.stats()
+        growth = after.allocated - before.allocated
+        peak = max(before.allocated, after.allocated)
+        if after.max_allocated != before.max_allocated:  # after a reset the new mark was reached since, too
+            peak = max(peak, after.max_allocated)
+        return max(growth, 0), max(-growth, 0), peak, tuple(before), tuple(after)
+
+
+class TensorFlowSource:
+    """The sources of one device behind one face. `probe` False: no probe counts, `why_not` says why."""
+
+    def __init__(self, device: Device, probe: bool, why_not: str) -> None:
+        self.device = device
+        self._why_not = why_not
+        self._kinds: dict[str, Source] = {}
+        if probe:
+            self._kinds["exact"] = ExactSource(device, framework=TensorFlowCounters(device))
+        self._kinds["framework"] = FrameworkSource(device, why_not or "the probe sees no event of TensorFlow's")
+        self._kinds["host"] = HostSource(device, "TensorFlow tells nothing of this device")
+        self._in_question = tuple(self._kinds)
+        self._decided: str | None = None
+
+    @property
+    def kind(self) -> str:
+        """"exact", "framework" or "host": what is read out now. Final once TensorFlow has made its devices."""
+        if self._decided is not None:
+            return self._decided
+        first = next(iter(self._kinds))
+        if not is_initialized() or loaded_tensorflow() is None:
+            return first
+        if first == "exact" and events_flow(self.device):
+            self._decided = "exact"
+        else:
+            why_not = self._kinds["framework"].counters.why_not()  # type: ignore[attr-defined]
+            if why_not:
+                self._kinds["host"].basis_reason += f" ({why_not})"
+            self._decided = "host" if why_not else "framework"
+        self._in_question = (self._decided,)
+        return self._decided
+
+    @property
+    def basis(self) -> str:
+        return self.kind
+
+    @property
+    def basis_reason(self) -> str:
+        why_cpu = getattr(self.device, "why_cpu", "")
+        return self._kinds[self.kind].basis_reason + (f"; {why_cpu}" if why_cpu else "")
+
+    def read(self) -> Reading:
+        return self._kinds[self.kind].read()
+
+    def begin(self, in_context: bool = False) -> _Span:
+        return _Span(self, in_context)
+
+    def figures(self, raw: Raw) -> Figures:
+        figures = self._kinds[raw[4]].figures(raw[5])
+        why_cpu = getattr(self.device, "why_cpu", "")
+        if why_cpu:
+            figures.basis_reason += f"; {why_cpu}"
+        return figures
+
+    def own_begin(self) -> int:
+        return self._kinds[self.kind].own_begin()
+
+    def own_switch(self, scope: int, running: bool) -> None:
+        self._kinds[self.kind].own_switch(scope, running)
+
+    def own_end(self, scope: int) -> Own | None:
+        return self._kinds[self.kind].own_end(scope)
+
+
+class _Span:
+    """Of every source that may yet be the one."""
+
+    __slots__ = ("_source", "_spans")
+
+    def __init__(self, source: TensorFlowSource, in_context: bool) -> None:
+        self._source = source
+        source.kind  # noqa: B018  # decides, where it can be decided
+        self._spans = {kind: source._kinds[kind].begin(in_context) for kind in source._in_question}
+
+    def end(self) -> Raw:
+        ended = {name: span.end() for name, span in self._spans.items()}
+        kind = self._source.kind
+        raw = ended[kind]
+        return (*raw[:3], "one of", kind, raw)
+
+
+def events_flow(device: Device) -> bool:
+    """Whether the probe counts TensorFlow's allocations on a device that it has made: one tensor is made to see.
+
+    Asked once a device and process. False where TensorFlow was built so that its calls cannot be seen.
+    """
+    name = str(device)
+    if name not in _flows:
+        _flows[name] = _self_test(device)
+    return _flows[name]
+
+
+def _self_test(device: Device) -> bool:
+    tensorflow = loaded_tensorflow()
+    if tensorflow is None:
+        return False
+    before = _alloc_count(device)
+    try:
+        with tensorflow.init_scope(), tensorflow.device(str(device)):
+            tensorflow.zeros([_PROBE_BYTES], tensorflow.uint8).device  # noqa: B018
+    except Exception:  # a device that refuses: nothing is known of its events
+        return False
+    return _alloc_count(device) > before
+
+
+def _alloc_count(device: Device) -> int:
+    counters = native().counters(device.code, max(device.index, 0))
+    return int(counters[1]) if counters else 0
