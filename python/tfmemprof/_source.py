@@ -71,8 +71,8 @@ class FrameworkSource(NoOwn):
         self.device = device
         self.counters = TensorFlowCounters(device)
         self.basis_reason = (
-            "tf.config.experimental.get_memory_info, which has no sums, so allocated and freed are net and lower bounds; "
-            f"since {why}"
+            "tf.config.experimental.get_memory_info, which has no sums, so allocated and freed are net and lower "
+            f"bounds; since {why}"
         )
 
     def read(self) -> Reading:
