@@ -39,7 +39,14 @@ GPUMEMPROF_API uint64_t gpumemprof_event_count(void);
  *
  * A forked child counts too, from zero. A device is c10::DeviceType (0 CPU, 1 CUDA, …) and its index; the CPU has
  * one index, so -1 and 0 are the same. The CPU's numbers include tensors in shared and in mapped memory. Sizes are
- * those of the allocator: of a GPU as its caching allocator rounds them. */
+ * those of the allocator: of a GPU as its caching allocator rounds them.
+ *
+ * What TensorFlow allocates is counted apart, as devices of the types below: the host's memory has index 0, a GPU
+ * that of its allocator's name (GPU_0_bfc: 0). Sizes are what the pool made of them; where there is no pool, on the
+ * CPU, what was asked for. */
+#define GPUMEMPROF_TENSORFLOW_CPU 64
+#define GPUMEMPROF_TENSORFLOW_GPU 65
+#define GPUMEMPROF_TENSORFLOW_OTHER 66 /* an allocator whose name says neither; index -1 */
 struct gpumemprof_counters {
   uint64_t live_bytes;  /* allocated and not freed, among blocks allocated since counting began */
   uint64_t alloc_count, free_count;  /* of those blocks */

@@ -176,8 +176,10 @@ const DeviceAnalysis* main_device(const Analysis& analysis, const Tables& tables
   bool best_is_accelerator = false;
   for (const DeviceAnalysis& device : analysis.devices) {
     if (device.figures.peak_bytes == 0) continue;
-    const bool accelerator =
-        device.device < tables.devices.size() && tables.devices[device.device].type != 0;
+    const bool is_known = device.device < tables.devices.size();
+    // The regions that a pool is made of hold its blocks, which are what was asked for.
+    if (is_known && tables.devices[device.device].layer == Layer::kDriver) continue;
+    const bool accelerator = is_known && !is_host_memory(tables.devices[device.device]);
     const bool better = best == nullptr || accelerator > best_is_accelerator ||
                         (accelerator == best_is_accelerator &&
                          device.figures.peak_bytes > best->figures.peak_bytes);

@@ -27,8 +27,9 @@ enum ChunkType : uint16_t {
   kCheckpoint = 6,          // live set, totals per stack, peak so far
   kFooter = 7,              // the file is complete: header fields and losses once more, under a CRC
   kMarks = 8 | kIgnorable,  // reserved: steps, phases
-  kStorageFacts = 9 | kIgnorable,   // reserved: roles of addresses
-  kDeviceSamples = 10 | kIgnorable  // reserved: what the driver said
+  kStorageFacts = 9 | kIgnorable,       // reserved: roles of addresses
+  kDeviceSamples = 10 | kIgnorable,     // reserved: what the driver said
+  kSealedDeviceNames = 11 | kIgnorable  // names of devices that kSealedDefinitions defines later
 };
 
 /// 64 bytes before every chunk. The CRC covers the header (with crc32c = 0) and the payload; of a
@@ -231,11 +232,13 @@ enum DefinitionType : uint8_t {
   kDefNativeFrame = 4,  // u32 id, u64 pc (of the call, so the return address - 1)
   kDefStack =
       5,  // u32 id, u32 base, u16 keep, u16 n, n x u32 frame: from the root, keep of base's, then n
-  kDefDevice = 6,  // u8 class, i8 type, i8 index, u8 layer, u8 size_is_requested
+  kDefDevice =
+      6,  // u8 class, i8 type, i8 index, u8 layer, u8 size_is_requested, name (may be empty)
   kDefModule = 7,  // u64 start, u64 end, u64 bias, path
 };
 inline constexpr uint32_t kMaxString = 4096;
 inline constexpr uint32_t kMaxFrames = 128;
+inline constexpr uint32_t kMaxDeviceName = 64;
 
 // Device classes that need no definition.
 inline constexpr uint32_t kClassCpu = 0;

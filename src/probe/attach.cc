@@ -7,9 +7,9 @@
 #include "gpumemprof/gpumemprof.h"
 #include "probe/counters.h"
 #include "probe/dynamic.h"
+#include "probe/framework.h"
 #include "probe/got.h"
 #include "probe/recorder.h"
-#include "probe/scopes.h"
 #include "probe/sys.h"
 
 // Ours (hooks/seccomp.cc), which come before libc's only where we are preloaded.
@@ -17,6 +17,9 @@ extern "C" int prctl(int, ...);
 extern "C" long syscall(long, ...);
 
 namespace gpumemprof::probe {
+
+constinit Framework* g_frameworks = nullptr;
+
 namespace {
 
 const char* g_error = "";
@@ -74,7 +77,8 @@ bool become_visible_to_all() {
   if (!place.is_found || !dlopen || !dlsym) return false;
   if (!dlopen(place.path, RTLD_NOLOAD | RTLD_LAZY | RTLD_GLOBAL)) return false;
   void* program = dlopen(nullptr, RTLD_LAZY);
-  return program && dlsym(program, kTorchHooks[0].name) == kTorchHooks[0].hook;
+  const Hook& ours = g_frameworks->hooks[0];
+  return program && dlsym(program, ours.name) == ours.hook;
 }
 
 // ---- Recording ---------------------------------------------------------------------------------
@@ -104,60 +108,35 @@ bool begin_folder(const char* folder, int flags) {
   return begin_recording() || fail("no recording can be made in the folder");
 }
 
-// ---- The test ----------------------------------------------------------------------------------
-
-template <class F>
-F python(const char* name) {
-  return dlsym ? reinterpret_cast<F>(dlsym(RTLD_DEFAULT, name)) : nullptr;
-}
-
-/// Whether a block that PyTorch makes from Python arrives. 1: yes, 0: no, -1: there is no PyTorch
-/// to ask (no interpreter, not imported yet). A storage, as no dispatch mode of the program's
-/// stands between that and the allocator.
-int ask_torch() {
-  auto is_initialized = python<int (*)()>("Py_IsInitialized");
-  auto ensure = python<int (*)()>("PyGILState_Ensure");
-  auto release = python<void (*)(int)>("PyGILState_Release");
-  auto modules = python<void* (*)()>("PyImport_GetModuleDict");
-  auto item = python<void* (*)(void*, const char*)>("PyDict_GetItemString");
-  auto call = python<void* (*)(void*, const char*, const char*, ...)>("PyObject_CallMethod");
-  auto number = python<unsigned long long (*)(void*)>("PyLong_AsUnsignedLongLong");
-  auto fetch = python<void (*)(void**, void**, void**)>("PyErr_Fetch");
-  auto restore = python<void (*)(void*, void*, void*)>("PyErr_Restore");
-  auto drop = python<void (*)(void*)>("Py_DecRef");
-  if (!is_initialized || !ensure || !release || !modules || !item || !call || !number || !fetch ||
-      !restore || !drop || !is_initialized()) {
-    return -1;
-  }
-  int gil = ensure();
-  void *type, *value, *trace;
-  fetch(&type, &value, &trace);  // the caller's own exception, if there is one
-  int answer = -1;
-  void* torch = modules() ? item(modules(), "torch") : nullptr;  // borrowed
-  t_scopes.test_address = 0;
-  t_scopes.test = kTestAwaited;
-  void* storage =
-      torch ? call(torch, "UntypedStorage", "i", static_cast<int>(kTestBytes)) : nullptr;
-  void* address = storage ? call(storage, "data_ptr", nullptr) : nullptr;
-  if (address) answer = number(address) == t_scopes.test_address;
-  if (address) drop(address);
-  if (storage) drop(storage);
-  t_scopes.test = kNoTest;
-  restore(type, value, trace);  // and away with what the calls above may have raised
-  release(gil);
-  return answer;
-}
-
 // ---- All of it ---------------------------------------------------------------------------------
+
+constexpr uint32_t kMostHooks = 64;
+
+/// The hooks of the loaded frameworks whose real functions are there, `is_alloc` or the others.
+uint32_t take_hooks(Replacement* table, uint32_t count, bool is_alloc) {
+  for (const Framework* f = g_frameworks; f; f = f->next) {
+    for (uint32_t i = 0; i < f->hook_count && count < kMostHooks; ++i) {
+      const Hook& hook = f->hooks[i];
+      // The real functions first: a hook may be called at the moment at which an entry leads to it.
+      if (hook.is_alloc == is_alloc && hook.find_real()) table[count++] = {hook.name, hook.hook, 0};
+    }
+  }
+  return count;
+}
+
+/// Whether any entry leads to `framework`'s first function, where that is loaded.
+bool is_called(const Framework& framework, const Replacement* table, uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) {
+    if (table[i].hook == framework.hooks[0].hook) return table[i].count != 0;
+  }
+  return true;
+}
 
 /// Changes the tables of what is loaded. False: see g_error.
 bool replace_all() {
-  Replacement table[kTorchHookCount + 2];
-  uint32_t count = 0;
-  // The real functions first: a hook may be called at the moment at which an entry leads to it.
-  for (const TorchHook& hook : kTorchHooks) {
-    if (hook.find_real()) table[count++] = {hook.name, hook.hook, 0};
-  }
+  Replacement table[kMostHooks + 2];
+  uint32_t allocs = take_hooks(table, 0, true);
+  uint32_t count = take_hooks(table, allocs, false);
 #if defined(__x86_64__)
   // So that we make no system call that the program forbids itself: counting makes some too.
   table[count++] = {"prctl", reinterpret_cast<void*>(&prctl), 0};
@@ -166,7 +145,7 @@ bool replace_all() {
   // Frees before allocations, which come first in the table: else a block that another thread makes
   // and drops just now would be counted and its free not seen. Then all once more: a first call
   // through an entry may have filled it meanwhile.
-  const Replaced results[] = {replace_in_loaded_objects(table + 1, count - 1),
+  const Replaced results[] = {replace_in_loaded_objects(table + allocs, count - allocs),
                               replace_in_loaded_objects(table, count),
                               replace_in_loaded_objects(table, count)};
   for (const Replaced& result : results) {
@@ -175,11 +154,13 @@ bool replace_all() {
       return fail("the kernel refuses to make a library's table read-only again");
     }
   }
-  if (table[0].count == 0) {
-    return fail("no library calls c10::alloc_cpu through a table (libc10 linked with -Bsymbolic)");
+  for (const Framework* f = g_frameworks; f; f = f->next) {
+    if (!is_called(*f, table, count)) return fail(f->not_called);
   }
   return true;
 }
+
+bool is_loaded(const Framework& framework) { return framework.hooks[0].find_real() != nullptr; }
 
 bool attach_once(const char* folder, int flags) {
   if (is_preloaded()) return !folder || begin_folder(folder, flags);
@@ -187,12 +168,14 @@ bool attach_once(const char* folder, int flags) {
     return fail("exact counting is not possible: kernel before 4.14, or no memory");
   bool is_visible = become_visible_to_all();
   if (folder && !begin_folder(folder, flags)) return false;
-  if (!kTorchHooks[0].find_real()) {
-    if (!is_visible) return fail("PyTorch is not loaded: import torch first");
-  } else if (!replace_all()) {
-    return false;
-  } else if (ask_torch() == 0) {
-    return fail("a tensor's memory did not come from c10::alloc_cpu: another allocator is in use");
+  bool any = false;
+  for (const Framework* f = g_frameworks; f; f = f->next) any |= is_loaded(*f);
+  if (!any && !is_visible) {
+    return fail("neither PyTorch nor TensorFlow is loaded: import one of them first");
+  }
+  if (any && !replace_all()) return false;
+  for (const Framework* f = g_frameworks; f; f = f->next) {
+    if (is_loaded(*f) && f->ask() == 0) return fail(f->not_arrived);
   }
   __atomic_store_n(&g_attached, 1, __ATOMIC_RELEASE);
   return true;

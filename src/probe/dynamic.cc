@@ -36,6 +36,21 @@ void* look(const char* path, const char* name, const void* ours) {
   return found == ours ? nullptr : found;
 }
 
+/// The path of the object that holds `address`; empty for the program itself.
+struct PathQuery {
+  const void* address;
+  char path[4096];
+};
+
+int match_path(dl_phdr_info* info, size_t, void* context) {
+  auto* query = static_cast<PathQuery*>(context);
+  if (!loaded_range(*info).contains(query->address)) return 0;
+  const char* path = info->dlpi_name ? info->dlpi_name : "";
+  size_t length = strlen(path) + 1;
+  if (length <= sizeof(query->path)) memcpy(query->path, path, length);
+  return 1;
+}
+
 struct RangeQuery {
   uintptr_t address;
   ObjectRange range;
@@ -65,6 +80,22 @@ void* find_real(const char* name, const void* ours, const char* hint) {
     }
   }
   return nullptr;
+}
+
+void* find_real_of(const void* address, const char* name, const void* ours) {
+  if (!dlopen || !dlsym) return nullptr;
+  PathQuery query;
+  query.address = address, query.path[0] = 0;
+  dl_iterate_phdr(match_path, &query);
+  return query.path[0] ? look(query.path, name, ours) : nullptr;
+}
+
+bool object_is_named(const void* address, const char* part) {
+  PathQuery query;
+  query.address = address, query.path[0] = 0;
+  dl_iterate_phdr(match_path, &query);
+  const char* slash = strrchr(query.path, '/');
+  return strstr(slash ? slash + 1 : query.path, part) != nullptr;
 }
 
 ObjectRange loaded_range(const dl_phdr_info& info) {

@@ -27,6 +27,13 @@ namespace gpumemprof::probe {
 /// once a symbol, not once an event.
 void* find_real(const char* name, const void* ours, const char* hint);
 
+/// The definition of `name` that the object which holds `address` has itself, else one of those
+/// that it needs. Null where there is none, or only `ours`. As find_real, not for every event.
+void* find_real_of(const void* address, const char* name, const void* ours);
+
+/// Whether the file name of the object that holds `address` contains `part`.
+bool object_is_named(const void* address, const char* part);
+
 /// The address range of the object that holds `address`, or an empty one.
 struct ObjectRange {
   uintptr_t begin = 0, end = 0;

@@ -13,12 +13,15 @@
 namespace gpumemprof::probe {
 namespace {
 
-// The two kinds of relocation that fill an entry with a symbol's address: for calls through the
-// PLT, and for calls and addresses through the GOT.
+// The kinds of relocation that fill an entry with a symbol's address: for calls through the PLT,
+// for calls and addresses through the GOT, and for words in data, such as the virtual functions in
+// a class's table.
 #if defined(__x86_64__)
 constexpr uint32_t kJumpSlot = R_X86_64_JUMP_SLOT, kGlobDat = R_X86_64_GLOB_DAT;
+constexpr uint32_t kWord = R_X86_64_64;
 #elif defined(__aarch64__)
 constexpr uint32_t kJumpSlot = R_AARCH64_JUMP_SLOT, kGlobDat = R_AARCH64_GLOB_DAT;
+constexpr uint32_t kWord = R_AARCH64_ABS64;
 #endif
 
 /// What of an object's dynamic section is needed here.
@@ -128,7 +131,8 @@ void replace_in(const Tables& object, const Elf64_Rela* first, size_t bytes, Job
   for (size_t i = 0; i < bytes / sizeof(Elf64_Rela); ++i) {
     const Elf64_Rela& relocation = first[i];
     uint32_t type = ELF64_R_TYPE(relocation.r_info);
-    if (type != kJumpSlot && type != kGlobDat) continue;
+    bool is_word = type == kWord && relocation.r_addend == 0;
+    if (type != kJumpSlot && type != kGlobDat && !is_word) continue;
     const Elf64_Sym& symbol = object.symbols[ELF64_R_SYM(relocation.r_info)];
     if (symbol.st_name >= object.names_size) continue;
     const char* name = object.names + symbol.st_name;

@@ -1,5 +1,5 @@
 // The tables through which loaded libraries call functions of each other (the PLT's part of the
-// GOT), changed so that the calls come to us.
+// GOT, and the tables of virtual functions), changed so that the calls come to us.
 //
 // A library's relocations name each entry and the symbol that it is for; both are in memory that
 // the dynamic linker keeps. An entry is one word and is changed with one store, so a call that is

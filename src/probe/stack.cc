@@ -217,10 +217,29 @@ uint32_t write_stack(Stream* s, const uint32_t* root_first, uint32_t depth) {
 
 constexpr int kMaxNative = 64;
 
+constexpr uint64_t kLabelOwner = 1;  // no code object lies there
+
+uint32_t label_frame(Stream* s, const Label& label, uint64_t hash) {
+  bool hit;
+  CachedFrame* slot = find_slot(
+      s->caches->frames, kFrameSlots - 1, hash,
+      [&](auto& e) { return e.instruction == hash && e.code == kLabelOwner; },
+      [](auto& e) { return e.instruction == 0; }, &hit);
+  if (hit) return slot->id;
+  uint32_t file = define_string(s, label.place, strlen(label.place));
+  uint32_t name = define_string(s, label.text, label.length);
+  uint32_t id = file && name ? define_frame(s, file, name, 0) : kUnknownFrame;
+  if (id != kUnknownFrame) *slot = {hash, kLabelOwner, 0, id};
+  return id;
+}
+
+uint64_t hash_label(const Label& label) { return hash_bytes(label.text, label.length) | 1; }
+
 __attribute__((noinline)) uint32_t define_stack(Stream* s, const char* top, void* const* native,
-                                                int native_count) {
+                                                int native_count, const Label* label) {
   uint32_t innermost_first[kMaxFrames + 1];
   uint32_t n = 0;
+  if (label) innermost_first[n++] = label_frame(s, *label, hash_label(*label));
   for (int i = 0; i < native_count; ++i) innermost_first[n++] = native_frame(s, native[i]);
   if (top) n += python_frame_ids(s, top, innermost_first + n, kMaxFrames - n);
   uint32_t root_first[kMaxFrames + 1];
@@ -230,7 +249,7 @@ __attribute__((noinline)) uint32_t define_stack(Stream* s, const char* top, void
 
 }  // namespace
 
-uint32_t current_stack(Stream* s) {
+uint32_t current_stack(Stream* s, const Label* label) {
   bool unsafe = false;
   const char* top = top_frame(&unsafe);
   if (__builtin_expect(unsafe, 0)) count_loss(kLostStack);
@@ -239,12 +258,13 @@ uint32_t current_stack(Stream* s) {
   if (g_config.stacks & kStacksNative) native_count = native_backtrace(native, kMaxNative);
   if (!top && native_count <= 0) {
     if (native_has_ended()) count_loss(kLostStack);
-    return 0;
+    if (!label) return 0;
   }
   uint64_t hash = top ? hash_frames(top, code_epoch(), &s->caches->walked) : 0;
   for (int i = 0; i < native_count; ++i) {
     hash = (hash ^ reinterpret_cast<uintptr_t>(native[i])) * 0xd6e8feb86659fd93u;
   }
+  if (label) hash = mix(hash ^ hash_label(*label));
   hash ^= hash >> 29;
   hash |= 1;
   bool hit;
@@ -252,7 +272,7 @@ uint32_t current_stack(Stream* s) {
       s->caches->stacks, kStackSlots - 1, hash >> 20, [&](auto& e) { return e.hash == hash; },
       [](auto& e) { return e.hash == 0; }, &hit);
   if (__builtin_expect(hit, 1)) return static_cast<uint32_t>(slot->id);
-  uint32_t id = define_stack(s, top, native, native_count);
+  uint32_t id = define_stack(s, top, native, native_count, label);
   if (id == 0) {
     count_loss(kLostStack);
     return 0;

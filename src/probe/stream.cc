@@ -143,8 +143,12 @@ __attribute__((noinline, cold)) Stream* slow_stream(ThreadLocal* self) {
 
 }  // namespace
 
-void record(RawAction action, uint64_t address, uint64_t size, uint32_t device_class,
-            const uint64_t* totals) {
+namespace {
+
+/// One event. `class_of(stream)` answers its device class; kDeviceClasses where there are too many.
+template <class ClassOf>
+inline void record_one(RawAction action, uint64_t address, uint64_t size, const uint64_t* totals,
+                       const Label* label, ClassOf class_of) {
   ThreadLocal* self = &t_thread;
   if (UNLIKELY(self->busy)) {
     if (state() == kRecording) count_loss(kLostReentered);
@@ -155,13 +159,14 @@ void record(RawAction action, uint64_t address, uint64_t size, uint32_t device_c
   Stream* s = &self->stream;
   if (UNLIKELY(state() != kRecording || self->incarnation != incarnation())) s = slow_stream(self);
   if (s) {
-    if (UNLIKELY(address > kAddressMask)) {
+    uint32_t device_class = class_of(s);
+    if (UNLIKELY(address > kAddressMask || device_class == kDeviceClasses)) {
       count_loss(kLostWide);
     } else {
       bool wants_stack = action == kRawAlloc || action == kRawOom || g_config.free_stacks;
       if (wants_stack) prefetch_frames(s->caches->walked);
       uint64_t now = monotonic_ns();
-      uint32_t stack = wants_stack ? current_stack(s) : 0;
+      uint32_t stack = wants_stack ? current_stack(s, label) : 0;
       append(s, action, now, address, size, device_class, stack, totals);
     }
   }
@@ -169,37 +174,48 @@ void record(RawAction action, uint64_t address, uint64_t size, uint32_t device_c
   self->busy = 0;
 }
 
-/// The class of a device in this stream; defined on first sight. kDeviceClasses where there are too
-/// many.
-static uint32_t class_of(Stream* s, Device device) {
+/// The class in this stream of the device that `key` stands for; defined with `body` on first
+/// sight, whose first byte becomes the class.
+uint32_t class_of(Stream* s, uint16_t key, uint8_t* body, size_t length) {
   Caches* caches = s->caches;
-  uint16_t key = static_cast<uint16_t>(static_cast<uint8_t>(device.type) << 8 |
-                                       static_cast<uint8_t>(device.index));
   for (uint32_t i = 0; i < caches->device_count; ++i) {
     if (caches->devices[i] == key) return i + 2;
   }
   if (caches->device_count + 2 >= kDeviceClasses) return kDeviceClasses;
   uint32_t device_class = caches->device_count + 2;
-  const uint8_t body[5] = {static_cast<uint8_t>(device_class), static_cast<uint8_t>(device.type),
-                           static_cast<uint8_t>(device.index), 2 /* Layer::kAllocator */, 0};
-  if (!define(s, kDefDevice, body, sizeof(body))) return kDeviceClasses;
+  body[0] = static_cast<uint8_t>(device_class);
+  if (!define(s, kDefDevice, body, length)) return kDeviceClasses;
   caches->devices[caches->device_count++] = key;
   return device_class;
 }
 
+}  // namespace
+
+void record(RawAction action, uint64_t address, uint64_t size, uint32_t device_class,
+            const uint64_t* totals) {
+  record_one(action, address, size, totals, nullptr, [=](Stream*) { return device_class; });
+}
+
 void record_device(RawAction action, uint64_t address, uint64_t size, Device device,
                    uint64_t allocated, uint64_t reserved) {
-  ThreadLocal* self = &t_thread;
-  if (self->busy) return record(action, address, size, 0);  // counts it
-  self->busy = 1;
-  Stream* s = &self->stream;
-  if (state() != kRecording || self->incarnation != incarnation()) s = slow_stream(self);
-  uint32_t device_class = s ? class_of(s, device) : kDeviceClasses;
-  self->busy = 0;
-  if (!s) return;
-  if (device_class == kDeviceClasses) return count_loss(kLostWide);
   const uint64_t totals[2] = {allocated, reserved};
-  record(action, address, size, device_class, totals);
+  record_one(action, address, size, totals, nullptr, [=](Stream* s) {
+    uint8_t type = static_cast<uint8_t>(device.type), index = static_cast<uint8_t>(device.index);
+    uint8_t body[5] = {0, type, index, 2 /* Layer::kAllocator */, 0};
+    return class_of(s, static_cast<uint16_t>(type << 8 | index), body, sizeof(body));
+  });
+}
+
+void record_in(RawAction action, uint64_t address, uint64_t size, const Memory& memory,
+               const Label& label) {
+  record_one(action, address, size, nullptr, label.length ? &label : nullptr, [&](Stream* s) {
+    uint8_t body[5 + sizeof(memory.name)] = {0, static_cast<uint8_t>(memory.device.type),
+                                             static_cast<uint8_t>(memory.device.index),
+                                             memory.layer, memory.size_is_requested};
+    size_t length = strnlen(memory.name, sizeof(memory.name));
+    memcpy(body + 5, memory.name, length);
+    return class_of(s, static_cast<uint16_t>(0x8000 | memory.id), body, 5 + length);
+  });
 }
 
 bool define(Stream* s, DefinitionType type, const void* body, size_t length) {

@@ -59,7 +59,8 @@ struct Caches {
       last_stack[format::kMaxFrames + 1];  // frame ids from the root, of the stack defined last
   uint32_t last_stack_depth, last_stack_id;
   uint32_t next_string, next_frame, next_stack;
-  uint16_t devices[format::kDeviceClasses];  // type << 8 | index, by class; from class 2 on
+  uint16_t devices[format::kDeviceClasses];  // type << 8 | index, or 0x8000 | a Memory's id; by
+                                             // class, from class 2 on
   uint32_t device_count;
 };
 
@@ -80,6 +81,25 @@ struct Device {  // the ABI twin of c10::Device: two bytes in one register
   int8_t index;
 };
 
+/// What an allocator hands out: a device with a name of its own, where two of them would otherwise
+/// be one. Never changed once an event was recorded in it.
+struct Memory {
+  uint16_t id;  // differs between all of a process's, below 0x8000
+  Device device;
+  uint8_t layer;  // Layer of the event's address: who owns the bytes
+  bool size_is_requested;
+  char name[59];  // ends with a zero
+};
+
+/// What a framework calls the work that it allocates for. Becomes the innermost frame of the stack,
+/// with `place` as its file ("<tensorflow>") and no line: a name costs nothing after its first
+/// event.
+struct Label {
+  const char* place;
+  const char* text;
+  uint32_t length;  // at most kMaxString; 0: no label
+};
+
 /// Records one event of the calling thread. `totals` is null or {allocated, reserved}. Never fails;
 /// what cannot be recorded is counted.
 void record(format::RawAction action, uint64_t address, uint64_t size, uint32_t device_class,
@@ -89,9 +109,13 @@ void record(format::RawAction action, uint64_t address, uint64_t size, uint32_t 
 void record_device(format::RawAction action, uint64_t address, uint64_t size, Device device,
                    uint64_t allocated, uint64_t reserved);
 
-/// The id of the calling thread's stack now; 0 where there is none. `skip` native frames of ours
-/// are left out.
-uint32_t current_stack(Stream* stream);
+/// As above in a named memory. `label` counts where stacks are taken, so not for frees.
+void record_in(format::RawAction action, uint64_t address, uint64_t size, const Memory& memory,
+               const Label& label);
+
+/// The id of the calling thread's stack now, with `label` (or null) as its innermost frame; 0 where
+/// there is nothing.
+uint32_t current_stack(Stream* stream, const Label* label);
 
 /// Appends a definition: type, then `length` bytes. False where the file refused and the half is
 /// full.

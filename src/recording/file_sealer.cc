@@ -71,6 +71,10 @@ Status FileSealer::write_definitions() {
   std::string payload = encode_definitions(*tables_, sealed_->ids().thread_of_stream, &upto);
   if (payload.empty()) return {};
   ChunkHeader header{};
+  if (std::string names = encode_device_names(*tables_, defined_.devices); !names.empty()) {
+    header.type = kSealedDeviceNames;
+    if (auto chunk = write(header, names); !chunk) return std::unexpected(chunk.error());
+  }
   header.type = kSealedDefinitions;
   if (auto chunk = write(header, payload); !chunk) return std::unexpected(chunk.error());
   defined_ = upto;
@@ -142,9 +146,7 @@ Status FileSealer::seal_until(uint64_t end_time_ns) {
   if (auto done = raw_->refresh(); !done) return done;
   for (const ChunkRef& chunk : raw_->index().chunks) {
     const uint16_t type = chunk.header.type;
-    bool sealed = type == kSealedEvents || type == kSealedDefinitions || type == kCheckpoint ||
-                  type == kFooter;
-    if (!sealed || own_.contains(chunk.offset)) continue;
+    if (!is_sealed(type) || own_.contains(chunk.offset)) continue;
     if (auto done = load(); !done)
       return done;  // another sealer was here: begin again from the file
     if (auto done = raw_->refresh(); !done) return done;

@@ -116,9 +116,7 @@ void SealedFile::take(const std::vector<ChunkRef>& all) {
   std::vector<ChunkRef> chunks;
   for (const ChunkRef& chunk : all) {
     const uint16_t type = chunk.header.type;
-    bool sealed = type == kSealedEvents || type == kSealedDefinitions || type == kCheckpoint ||
-                  type == kFooter;
-    if (sealed && taken_.try_emplace(chunk.offset).second) chunks.push_back(chunk);
+    if (is_sealed(type) && taken_.try_emplace(chunk.offset).second) chunks.push_back(chunk);
   }
   // Places are claimed before they are filled, so offsets need not follow the order of writing.
   std::stable_sort(chunks.begin(), chunks.end(), [](const ChunkRef& a, const ChunkRef& b) {
@@ -145,6 +143,8 @@ Status SealedFile::take_one(const ChunkRef& chunk, std::string_view payload) {
   switch (chunk.header.type) {
     case kSealedDefinitions:
       return parse_definitions(payload, process_, tables_, &ids_);
+    case kSealedDeviceNames:
+      return parse_device_names(payload, &ids_);
     case kSealedEvents: {
       if (chunk.header.count == 0 || chunk.header.count > kMostSealedEvents) {
         return fail(ErrorCode::kBadInput, "an impossible number of events");

@@ -22,7 +22,8 @@ namespace gpumemprof {
 struct FileIds {
   std::vector<uint32_t> strings{0}, frames{0}, stacks{0}, threads;
   std::vector<uint16_t> devices;
-  StreamThreads thread_of_stream;  // -> Tables::threads
+  StreamThreads thread_of_stream;                // -> Tables::threads
+  std::map<uint64_t, std::string> device_names;  // by the file's number; also of devices to come
   /// True where every id is the same on both sides, as it is for the only file of a Tables.
   bool are_the_same() const;
 };

@@ -108,6 +108,27 @@ std::string encode_definitions(const Tables& tables, const StreamThreads& stream
   return payload;
 }
 
+std::string encode_device_names(const Tables& tables, uint32_t first) {
+  std::string payload;
+  for (uint32_t i = first; i < tables.devices.size(); ++i) {
+    const std::string& name = tables.devices[i].name;
+    if (!name.empty()) put_varint(&payload, i), put_text(&payload, name);
+  }
+  return payload;
+}
+
+Status parse_device_names(std::string_view payload, FileIds* ids) {
+  ByteReader in(payload);
+  while (in.ok() && !in.at_end()) {
+    uint64_t id = in.varint_at_most(UINT16_MAX);
+    std::string name = plain_device_name(in.text());
+    if (name.size() > format::kMaxDeviceName) in.stop();
+    if (in.ok()) ids->device_names[id] = std::move(name);
+  }
+  if (!in.ok()) return fail(ErrorCode::kBadInput, "damaged names of devices");
+  return {};
+}
+
 namespace {
 
 /// The position of an explicit id in a table of the file's ids. Ids before it that no chunk defines
@@ -165,6 +186,9 @@ class DefinitionParser {
       device.layer =
           layer <= uint8_t(Layer::kDriver) ? static_cast<Layer>(layer) : Layer::kFramework;
       device.size_is_requested = in_.number<uint8_t>() != 0;
+      if (auto name = ids_->device_names.find(id_); name != ids_->device_names.end()) {
+        device.name = name->second;
+      }
       if (tables_->devices.size() >= UINT16_MAX) in_.stop();
       tables_->devices.push_back(device);
       return static_cast<uint16_t>(tables_->devices.size() - 1);
@@ -177,13 +201,14 @@ class DefinitionParser {
   void each(std::vector<T>* ids, size_t least_bytes, T unknown, One one) {
     uint64_t first = in_.varint(), count = in_.count(least_bytes);
     if (!in_.ok() || !grow_to(ids, first, unknown)) return in_.stop();
-    for (uint64_t i = 0; i < count && in_.ok(); ++i) {
+    for (id_ = first; id_ < first + count && in_.ok(); ++id_) {
       T value = one();
-      if (in_.ok()) define(ids, first + i, value);
+      if (in_.ok()) define(ids, id_, value);
     }
   }
 
   ByteReader in_;
+  uint64_t id_ = 0;  // the file's, of what is read now
   uint32_t process_;
   Tables* tables_;
   FileIds* ids_;

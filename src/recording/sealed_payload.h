@@ -20,6 +20,13 @@ namespace gpumemprof {
 /// Header flag of a kCheckpoint: the events before it were given up on purpose (--max-disk).
 inline constexpr uint16_t kEventsBeforeDropped = 1;
 
+/// Whether chunks of this type are a sealer's.
+inline bool is_sealed(uint16_t type) {
+  return type == format::kSealedEvents || type == format::kSealedDefinitions ||
+         type == format::kSealedDeviceNames || type == format::kCheckpoint ||
+         type == format::kFooter;
+}
+
 using ConsumedTable = std::map<uint32_t, std::vector<Interval>>;
 
 void put_consumed(std::string* out, const ConsumedTable& table);
@@ -41,7 +48,14 @@ using StreamThreads = absl::flat_hash_map<uint32_t, uint32_t>;
 std::string encode_definitions(const Tables& tables, const StreamThreads& streams,
                                DefinedSoFar* from);
 
+/// The payload that names the devices of `tables` from number `first` on; empty where none has a
+/// name. It is written before the definitions, so that a sealer that dies between the two leaves no
+/// device without its name.
+std::string encode_device_names(const Tables& tables, uint32_t first);
+
 struct FileIds;
+/// Keeps the names until their devices are defined. Errors: kBadInput.
+Status parse_device_names(std::string_view payload, FileIds* ids);
 /// Adds a payload's definitions to `tables` and to `ids`. Errors: kBadInput.
 Status parse_definitions(std::string_view payload, uint32_t process, Tables* tables, FileIds* ids);
 

@@ -137,6 +137,7 @@ bool StreamDefinitions::define_device(std::string_view body) {
   device.size_is_requested = in.number<uint8_t>() != 0;
   if (!in.ok() || device_class >= kDeviceClasses || layer > uint8_t(Layer::kDriver)) return false;
   device.layer = static_cast<Layer>(layer);
+  device.name = plain_device_name(in.bytes(std::min<size_t>(in.left(), kMaxDeviceName)));
   if (device_known_[device_class]) return true;
   device_kinds_[device_class] = device;
   device_known_[device_class] = true;
@@ -150,11 +151,7 @@ int32_t StreamDefinitions::device(uint32_t device_class) {
                 static_cast<int8_t>(device_class & 127)};  // unknown: its definition is lost
   if (device_known_[device_class]) wanted = device_kinds_[device_class];
   auto& devices = tables_->devices;
-  auto same = [&](const Device& d) {
-    return d.process == wanted.process && d.type == wanted.type && d.index == wanted.index &&
-           d.layer == wanted.layer && d.size_is_requested == wanted.size_is_requested;
-  };
-  auto it = std::find_if(devices.begin(), devices.end(), same);
+  auto it = std::find(devices.begin(), devices.end(), wanted);
   if (it == devices.end()) {
     if (devices.size() > UINT16_MAX) return -1;
     it = devices.insert(devices.end(), wanted);

@@ -64,12 +64,33 @@ const char* backend_name(const Device& device) {
       return "MTIA";
     case 20:
       return "PrivateUse1";
+    case kTensorflowCpu:
+      return "CPU";
+    case kTensorflowGpu:
+      return "GPU";
     default:
       return "unknown";
   }
 }
 
+std::string plain_device_name(std::string_view name) {
+  constexpr std::string_view kMarks = " _-.:/+";
+  std::string plain(name);
+  for (char& c : plain) {
+    const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    if (!is_letter && !(c >= '0' && c <= '9') && kMarks.find(c) == kMarks.npos) c = '?';
+  }
+  return plain;
+}
+
+const char* framework_name(const Device& device) {
+  return is_tensorflow(device) ? "tensorflow" : "pytorch";
+}
+
 std::string device_name(const Device& device) {
+  if (is_tensorflow(device)) {
+    return "tensorflow:" + (device.name.empty() ? "unnamed allocator" : device.name);
+  }
   if (device.type == 0) return device.layer == Layer::kHost ? "shared memory" : "cpu";
   std::string name;
   for (const char* c = backend_name(device); *c; ++c) name += static_cast<char>(*c | 0x20);

@@ -86,17 +86,36 @@ struct Thread {
 /// A memory that events are counted against: one per process and device.
 struct Device {
   uint32_t process = 0;  ///< index in Tables::processes
-  int8_t type = 0;       ///< c10::DeviceType: 0 CPU, 1 CUDA, 12 XPU, 13 MPS, 20 PrivateUse1
-  int8_t index = -1;     ///< -1 where the framework has only one
+  /// c10::DeviceType: 0 CPU, 1 CUDA, 12 XPU, 13 MPS, 20 PrivateUse1; or one of kTensorflow…
+  int8_t type = 0;
+  int8_t index = -1;  ///< -1 where the framework has only one
   Layer layer = Layer::kFramework;
   /// True where size_bytes is what the program asked for (CPU), false where it was rounded (CUDA).
   bool size_is_requested = false;
+  /// The allocator's own, where several share a device; else empty.
+  std::string name;
+  bool operator==(const Device&) const = default;
 };
 
-/// "cpu", "cuda:0", "shared memory", …
+/// Types that no c10::DeviceType is: GPUMEMPROF_TENSORFLOW_… of the C API.
+inline constexpr int8_t kTensorflowCpu = 64, kTensorflowGpu = 65, kTensorflowOther = 66;
+inline bool is_tensorflow(const Device& device) {
+  return device.type >= kTensorflowCpu && device.type <= kTensorflowOther;
+}
+/// True for the memory of a machine's processors, as opposed to that of an accelerator.
+inline bool is_host_memory(const Device& device) {
+  return device.type == 0 || device.type == kTensorflowCpu;
+}
+
+/// An allocator's name as a file has it, with what is no letter, digit, blank or one of "_-.:/+"
+/// replaced by "?": names are printed everywhere.
+std::string plain_device_name(std::string_view name);
+/// "cpu", "cuda:0", "shared memory", "tensorflow:mklcpu", …
 std::string device_name(const Device& device);
 /// "CPU", "CUDA", … ; "unknown" for a number that PyTorch has not given out yet.
 const char* backend_name(const Device& device);
+/// "pytorch", "tensorflow".
+const char* framework_name(const Device& device);
 
 struct Tables {
   StringTable strings;

@@ -13,10 +13,11 @@
 // profile.
 #include <stdint.h>
 
-#include "probe/attach.h"
 #include "probe/counters.h"
 #include "probe/dynamic.h"
+#include "probe/framework.h"
 #include "probe/recorder.h"
+#include "probe/scopes.h"
 #include "probe/stream.h"
 
 #define HOOK extern "C" __attribute__((visibility("default")))
@@ -180,24 +181,78 @@ OOM_HOOK(lll, "_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE", int64_t,
          int64_t)  // 1.12, 1.13
 OOM_HOOK(mmm, "_ZN3c1027reportOutOfMemoryToProfilerEmmmNS_6DeviceE", uint64_t, uint64_t)
 
-#define TORCH_HOOK(real, hook, mangled)     \
-  {mangled, reinterpret_cast<void*>(&hook), \
-   [] { return real.find(mangled, reinterpret_cast<void*>(&hook)); }}
+namespace {
 
-const TorchHook kTorchHooks[kTorchHookCount] = {
-    TORCH_HOOK(g_alloc_cpu, gpumemprof_hook_alloc_cpu, ALLOC_CPU),
-    TORCH_HOOK(g_free_cpu, gpumemprof_hook_free_cpu, FREE_CPU),
+template <class F>
+F python(const char* name) {
+  return dlsym ? reinterpret_cast<F>(dlsym(RTLD_DEFAULT, name)) : nullptr;
+}
+
+/// Whether a block that PyTorch makes from Python arrives. 1: yes, 0: no, -1: there is no PyTorch
+/// to ask (no interpreter, not imported yet). A storage, as no dispatch mode of the program's
+/// stands between that and the allocator.
+int ask_torch() {
+  auto is_initialized = python<int (*)()>("Py_IsInitialized");
+  auto ensure = python<int (*)()>("PyGILState_Ensure");
+  auto release = python<void (*)(int)>("PyGILState_Release");
+  auto modules = python<void* (*)()>("PyImport_GetModuleDict");
+  auto item = python<void* (*)(void*, const char*)>("PyDict_GetItemString");
+  auto call = python<void* (*)(void*, const char*, const char*, ...)>("PyObject_CallMethod");
+  auto number = python<unsigned long long (*)(void*)>("PyLong_AsUnsignedLongLong");
+  auto fetch = python<void (*)(void**, void**, void**)>("PyErr_Fetch");
+  auto restore = python<void (*)(void*, void*, void*)>("PyErr_Restore");
+  auto drop = python<void (*)(void*)>("Py_DecRef");
+  if (!is_initialized || !ensure || !release || !modules || !item || !call || !number || !fetch ||
+      !restore || !drop || !is_initialized()) {
+    return -1;
+  }
+  int gil = ensure();
+  void *type, *value, *trace;
+  fetch(&type, &value, &trace);  // the caller's own exception, if there is one
+  int answer = -1;
+  void* torch = modules() ? item(modules(), "torch") : nullptr;  // borrowed
+  t_scopes.test_address = 0;
+  t_scopes.test = kTestAwaited;
+  void* storage =
+      torch ? call(torch, "UntypedStorage", "i", static_cast<int>(kTestBytes)) : nullptr;
+  void* address = storage ? call(storage, "data_ptr", nullptr) : nullptr;
+  if (address) answer = number(address) == t_scopes.test_address;
+  if (address) drop(address);
+  if (storage) drop(storage);
+  t_scopes.test = kNoTest;
+  restore(type, value, trace);  // and away with what the calls above may have raised
+  release(gil);
+  return answer;
+}
+
+#define TORCH_HOOK(real, hook, mangled, is_alloc) \
+  {mangled, reinterpret_cast<void*>(&hook),       \
+   [] { return real.find(mangled, reinterpret_cast<void*>(&hook)); }, is_alloc}
+
+const Hook kHooks[] = {
+    TORCH_HOOK(g_alloc_cpu, gpumemprof_hook_alloc_cpu, ALLOC_CPU, true),
+    TORCH_HOOK(g_free_cpu, gpumemprof_hook_free_cpu, FREE_CPU, false),
     TORCH_HOOK(g_report_mm, gpumemprof_hook_report_mm,
-               "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE"),
+               "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE", false),
     TORCH_HOOK(g_report_ll, gpumemprof_hook_report_ll,
-               "_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE"),
-    TORCH_HOOK(g_report_3, gpumemprof_hook_report_3, REPORT_3),
+               "_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE", false),
+    TORCH_HOOK(g_report_3, gpumemprof_hook_report_3, REPORT_3, false),
     TORCH_HOOK(g_oom_lmm, gpumemprof_hook_oom_lmm,
-               "_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE"),
+               "_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE", false),
     TORCH_HOOK(g_oom_lll, gpumemprof_hook_oom_lll,
-               "_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE"),
+               "_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE", false),
     TORCH_HOOK(g_oom_mmm, gpumemprof_hook_oom_mmm,
-               "_ZN3c1027reportOutOfMemoryToProfilerEmmmNS_6DeviceE"),
+               "_ZN3c1027reportOutOfMemoryToProfilerEmmmNS_6DeviceE", false),
 };
 
+Framework g_torch{kHooks,
+                  sizeof(kHooks) / sizeof(kHooks[0]),
+                  "no library calls c10::alloc_cpu through a table (libc10 linked with -Bsymbolic)",
+                  ask_torch,
+                  "a tensor's memory did not come from c10::alloc_cpu: another allocator is in use",
+                  nullptr};
+
+__attribute__((constructor)) void enter() { enter_framework(&g_torch); }
+
+}  // namespace
 }  // namespace gpumemprof::probe
