@@ -1,14 +1,16 @@
 """Figures of one of TensorFlow's devices, from the best source that turns out to work.
 
-Best first: the probe's events of TensorFlow's allocators, TensorFlow's own counters, the process's resident memory.
-Which of them works can be known only once TensorFlow has made its devices, and making them is the program's to do.
-Until then nothing was allocated, all sources are begun, and the one that is chosen later is read out.
+Best first: the probe's events of TensorFlow's allocators; TensorFlow's own counters of a GPU (of the CPU they leave
+small blocks out: oneDNN has a second allocator for those, which counts nothing); the process's resident memory. Which of
+them works can be known only once TensorFlow has made its devices, and making them is the program's to do. Until then
+nothing was allocated, all sources are begun, and the one that is chosen later is read out.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from gpumemprof import counters
 from gpumemprof._core import native
 from gpumemprof._source_exact import ExactSource
 from gpumemprof._source_framework import Stats
@@ -20,7 +22,12 @@ from ._tensorflow import is_initialized, loaded_tensorflow
 
 _PROBE_BYTES = 1031  # a size that programs do not have; the self-test's tensor
 _REFUSED = (ValueError, RuntimeError, LookupError)  # what get_memory_info raises where it knows nothing of a device
-_flows: dict[str, bool] = {}  # by device: whether the probe saw the self-test's tensor
+_WHY_NO_COUNTERS = {
+    True: "TensorFlow's own counters leave small blocks of the CPU out",
+    False: "TensorFlow does not count the memory of this device",
+}
+# By device: (whether the probe saw the self-test's tensor, whether TensorFlow's own counters did).
+_seen_by: dict[str, tuple[bool, bool]] = {}
 
 
 class TensorFlowCounters:
@@ -69,17 +76,17 @@ class FrameworkSource(NoOwn):
 
     def __init__(self, device: Device, why: str) -> None:
         self.device = device
-        self.counters = TensorFlowCounters(device)
+        self._counters = TensorFlowCounters(device)
         self.basis_reason = (
             "tf.config.experimental.get_memory_info, which has no sums, so allocated and freed are net and lower "
             f"bounds; since {why}"
         )
 
     def read(self) -> Reading:
-        return self.counters.read()
+        return self._counters.read()
 
     def begin(self, in_context: bool = False) -> _FrameworkSpan:
-        return _FrameworkSpan(self.counters)
+        return _FrameworkSpan(self._counters)
 
     def figures(self, raw: Raw) -> Figures:
         allocated, freed, peak, first, last = raw
@@ -102,9 +109,6 @@ class FrameworkSource(NoOwn):
             exact = max(before.allocated, after.allocated) == after.max_allocated
             why = "the peak is at least this: the device was once higher, and its highest mark did not rise"
             return exact, "the peak is exact" if exact else why
-        if self.device.is_cpu:
-            # oneDNN's CPU allocator is two, for small and for large blocks, and their peaks are added up.
-            return False, "the peak is at most this: of two allocators of the CPU TensorFlow adds up the peaks"
         return True, "the peak is exact unless the program reset TensorFlow's peak meanwhile"
 
 
@@ -129,14 +133,15 @@ class TensorFlowSource:
 
     def __init__(self, device: Device, probe: bool, why_not: str) -> None:
         self.device = device
-        self._why_not = why_not
         self._kinds: dict[str, Source] = {}
+        why_not = why_not or "the probe sees no event of TensorFlow's"
         if probe:
-            self._kinds["exact"] = ExactSource(device, framework=TensorFlowCounters(device))
-        self._kinds["framework"] = FrameworkSource(device, why_not or "the probe sees no event of TensorFlow's")
-        self._kinds["host"] = HostSource(device, "TensorFlow tells nothing of this device")
+            self._kinds["exact"] = ExactSource(device, None if device.is_cpu else TensorFlowCounters(device))
+        if not device.is_cpu:
+            self._kinds["framework"] = FrameworkSource(device, why_not)
+        self._kinds["host"] = HostSource(device, f"{why_not}, and {_WHY_NO_COUNTERS[device.is_cpu]}")
         self._in_question = tuple(self._kinds)
-        self._decided: str | None = None
+        self._decided: str | None = None if len(self._kinds) > 1 else "host"
 
     @property
     def kind(self) -> str:
@@ -146,13 +151,11 @@ class TensorFlowSource:
         first = next(iter(self._kinds))
         if not is_initialized() or loaded_tensorflow() is None:
             return first
-        if first == "exact" and events_flow(self.device):
+        flows, told = seen_by(self.device)
+        if first == "exact" and flows:
             self._decided = "exact"
         else:
-            why_not = self._kinds["framework"].counters.why_not()  # type: ignore[attr-defined]
-            if why_not:
-                self._kinds["host"].basis_reason += f" ({why_not})"
-            self._decided = "host" if why_not else "framework"
+            self._decided = "framework" if told and "framework" in self._kinds else "host"
         self._in_question = (self._decided,)
         return self._decided
 
@@ -205,30 +208,34 @@ class _Span:
         return (*raw[:3], "one of", kind, raw)
 
 
-def events_flow(device: Device) -> bool:
-    """Whether the probe counts TensorFlow's allocations on a device that it has made: one tensor is made to see.
+def seen_by(device: Device) -> tuple[bool, bool]:
+    """Whether the probe sees what TensorFlow allocates on a device that it has made, and whether TensorFlow's own
+    counters do: one small tensor is made to see.
 
-    Asked once a device and process. False where TensorFlow was built so that its calls cannot be seen.
+    Asked once a device and process, and again after something was attached.
     """
-    name = str(device)
-    if name not in _flows:
-        _flows[name] = _self_test(device)
-    return _flows[name]
+    name = f"{device} {counters.generation}"
+    if name not in _seen_by:
+        _seen_by[name] = _self_test(device)
+    return _seen_by[name]
 
 
-def _self_test(device: Device) -> bool:
+def _self_test(device: Device) -> tuple[bool, bool]:
     tensorflow = loaded_tensorflow()
     if tensorflow is None:
-        return False
-    before = _alloc_count(device)
+        return False, False
+    own = TensorFlowCounters(device)
+    count, in_use = _alloc_count(device), own.stats().allocated
     try:
         with tensorflow.init_scope(), tensorflow.device(str(device)):
-            tensorflow.zeros([_PROBE_BYTES], tensorflow.uint8).device  # noqa: B018
+            tensor = tensorflow.zeros([_PROBE_BYTES], tensorflow.uint8)
     except Exception:  # a device that refuses: nothing is known of its events
-        return False
-    return _alloc_count(device) > before
+        return False, False
+    seen = _alloc_count(device) > count, not own.why_not() and own.stats().allocated >= in_use + _PROBE_BYTES
+    del tensor
+    return seen
 
 
 def _alloc_count(device: Device) -> int:
-    counters = native().counters(device.code, max(device.index, 0))
-    return int(counters[1]) if counters else 0
+    counted = native().counters(device.code, max(device.index, 0))
+    return int(counted[1]) if counted else 0

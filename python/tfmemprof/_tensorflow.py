@@ -12,7 +12,7 @@ def require_tensorflow(feature: str = "this feature") -> Any:
         import tensorflow
     except ImportError as error:
         raise ImportError(
-            f"TensorFlow is required for {feature}. Install it with `pip install tensorflow`."
+            f"TensorFlow is required for {feature}. Install it with `pip install 'gpumemprof[tensorflow]'`."
         ) from error
     return tensorflow
 

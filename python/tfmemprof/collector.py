@@ -85,8 +85,7 @@ class TensorFlowCollector(DeviceMemoryCollector):
         kind = self._source_of_figures.kind
         if kind == "host":
             return resident_bytes()[1] or None
-        # On the CPU the mark is the sum of two allocators' peaks, which the true peak may not have reached.
-        return None if self.tf_device.is_cpu else self._counters.stats().max_allocated
+        return self._counters.stats().max_allocated if kind == "framework" else None
 
     def _source(self) -> str:
         return {"exact": "gpumemprof probe", "framework": "tf.config.experimental.get_memory_info", "host": "/proc"}[

@@ -7,10 +7,10 @@ from typing import Any
 from gpumemprof import counters
 from gpumemprof._spans import Source
 
-from ._source import TensorFlowSource, events_flow
+from ._source import TensorFlowSource
 from .devices import resolve_device
 
-__all__ = ["events_flow", "source_for"]
+__all__ = ["source_for"]
 
 
 def source_for(device: Any = None) -> Source:

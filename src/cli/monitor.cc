@@ -8,6 +8,7 @@
 
 #include "base/size.h"
 #include "cli/commands.h"
+#include "cli/tensorflow.h"
 #include "cli/watch.h"
 #include "report/words.h"
 
@@ -18,7 +19,9 @@ struct MonitorArguments {
   SamplerOptions sampler;
   Pace pace{.interval_s = 0.1, .duration_s = 10};
   std::string output, format;
-  int pid = 0, device = -1;
+  std::optional<double> threshold_mib;
+  DeviceOption device;
+  int pid = 0;
 };
 
 /// Peak and mean of what was seen, by series.
@@ -69,7 +72,8 @@ int monitor(MonitorArguments& arguments) {
     return report_error("", {ErrorCode::kUsage, wrong, std::nullopt});
   if (arguments.output.empty() && !arguments.format.empty()) arguments.output = "-";
   if (arguments.pid > 0) arguments.sampler.pid = arguments.pid;
-  if (arguments.device >= 0) arguments.sampler.device = arguments.device;
+  if (auto known = arguments.device.resolve(); !known) return report_error("", known.error());
+  if (arguments.device.number >= 0) arguments.sampler.device = arguments.device.number;
   arguments.sampler.identity.sampling_interval_ms =
       static_cast<int64_t>(arguments.pace.interval_s * 1000);
   auto sampler = Sampler::open(arguments.sampler);
@@ -84,9 +88,20 @@ int monitor(MonitorArguments& arguments) {
   Screen screen(arguments.output == "-");
   screen.say("Monitoring " + sampler->subject());
   for (const std::string& note : sampler->notes()) screen.say("Note: " + note);
+  if (!arguments.device.notes.empty()) screen.say("Note: " + arguments.device.notes);
+  std::map<std::pair<int64_t, int64_t>, Threshold> thresholds;
   auto end = watch(*sampler, arguments.pace, [&](std::vector<TelemetryEvent> events) -> Status {
     for (const std::string& news : sampler->take_news()) screen.say("Monitoring also " + news);
     screen.show(events);
+    const size_t samples = events.size();
+    for (size_t i = 0; i < samples; ++i) {
+      const std::pair series{events[i].pid, events[i].device_id};
+      const auto [one, is_new] = thresholds.try_emplace(series, arguments.threshold_mib);
+      auto alert = one->second.look(events[i]);
+      if (!alert) continue;
+      screen.say("warning: " + *alert->context);
+      events.push_back(std::move(*alert));
+    }
     return writer ? writer->append(events) : Status{};
   });
   if (!end) return report_error("", end.error());
@@ -104,12 +119,12 @@ int monitor(MonitorArguments& arguments) {
 void add_monitor_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<MonitorArguments>();
   CLI::App* command = app.add_subcommand("monitor", "show memory as it is now, for a while");
-  command->add_option("--device", arguments->device, "only this accelerator of recorded processes")
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
+  add_device_option(command, context, &arguments->device);
+  if (context.tensorflow) arguments->pace = {.interval_s = 1, .duration_s = std::nullopt};
   command
       ->add_option("--duration", arguments->pace.duration_s,
-                   "seconds (default: 10); 0 takes one sample")
+                   context.tensorflow ? "seconds (default: until stopped); 0 takes one sample"
+                                      : "seconds (default: 10); 0 takes one sample")
       ->type_name("S");
   command->add_option("--interval", arguments->pace.interval_s, "seconds between samples")
       ->type_name("S")
@@ -120,6 +135,13 @@ void add_monitor_command(CLI::App& app, CommandContext& context) {
       ->add_option("--format", arguments->format,
                    "csv, json or jsonl (default: as --output's name ends, else csv)")
       ->check(CLI::IsMember({"csv", "json", "jsonl"}));
+  if (context.tensorflow) {
+    command
+        ->add_option("--threshold", arguments->threshold_mib,
+                     "say it where allocated memory rises above this many MiB")
+        ->type_name("MB")
+        ->check(CLI::PositiveNumber);
+  }
   command->add_option("--pid", arguments->pid, "watch this process")
       ->type_name("PID")
       ->check(CLI::PositiveNumber);

@@ -10,6 +10,7 @@
 
 #include "base/size.h"
 #include "cli/commands.h"
+#include "cli/tensorflow.h"
 #include "cli/watch.h"
 #include "devices/alerts.h"
 #include "devices/oom_kills.h"
@@ -25,8 +26,10 @@ struct TrackArguments {
   AlertOptions alerts;
   FlightBundleOptions flight;
   std::string output, format, job_id;
+  std::optional<double> threshold_mib;
   std::optional<int64_t> rank, local_rank, world_size;
-  int pid = 0, device = -1;
+  DeviceOption device;
+  int pid = 0;
   bool watchdog = false, flight_recorder = false;
 };
 
@@ -97,6 +100,9 @@ class Tracker {
       // Every process shares the CPU's memory, so it has one alert; devices have one each.
       const auto [memory, is_new] = alerts_.try_emplace(event.device_id, arguments_.alerts);
       if (auto alert = memory->second.look(event)) alerts.push_back(std::move(*alert));
+      const std::pair series{event.pid, event.device_id};
+      const auto [fixed, _] = thresholds_.try_emplace(series, arguments_.threshold_mib);
+      if (auto alert = fixed->second.look(event)) alerts.push_back(std::move(*alert));
     }
     for (TelemetryEvent& alert : alerts) {
       say(alert.event_type + ": " + *alert.context);
@@ -175,6 +181,7 @@ class Tracker {
   FlightBundles flight_;
   OomKills kills_;
   std::map<int64_t, Alerts> alerts_;
+  std::map<std::pair<int64_t, int64_t>, Threshold> thresholds_;  // by process and device
   std::vector<TelemetryEvent> last_;
   uint64_t rounds_ = 0, samples_ = 0, peak_ = 0, alert_count_ = 0;
 };
@@ -187,7 +194,8 @@ int track(TrackArguments& arguments) {
     return report_error("", {ErrorCode::kUsage, wrong, std::nullopt});
   if (arguments.output.empty() && !arguments.format.empty()) arguments.output = "-";
   if (arguments.pid > 0) arguments.sampler.pid = arguments.pid;
-  if (arguments.device >= 0) arguments.sampler.device = arguments.device;
+  if (auto known = arguments.device.resolve(); !known) return report_error("", known.error());
+  if (arguments.device.number >= 0) arguments.sampler.device = arguments.device.number;
   auto sampler = Sampler::open(arguments.sampler);
   if (!sampler) return report_error("", sampler.error());
   std::optional<TelemetryWriter> writer;
@@ -200,6 +208,7 @@ int track(TrackArguments& arguments) {
   Tracker tracker(arguments, &*sampler, writer ? &*writer : nullptr);
   tracker.say("Tracking " + sampler->subject() + "; stop with Ctrl-C or kill");
   for (const std::string& note : sampler->notes()) tracker.say("Note: " + note);
+  if (!arguments.device.notes.empty()) tracker.say("Note: " + arguments.device.notes);
   if (arguments.watchdog) {
     tracker.say(
         "Note: --watchdog: only the program itself can free its memory (MemoryWatchdog in it); "
@@ -242,13 +251,19 @@ void add_track_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<TrackArguments>();
   CLI::App* command =
       app.add_subcommand("track", "write samples to a file until stopped, with alerts");
-  command->add_option("--device", arguments->device, "only this accelerator of recorded processes")
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
+  add_device_option(command, context, &arguments->device);
   command
       ->add_option("--duration", arguments->pace.duration_s,
                    "seconds (default: until stopped); 0 takes one sample")
       ->type_name("S");
+  if (context.tensorflow) {
+    arguments->pace.interval_s = 1;
+    command
+        ->add_option("--threshold", arguments->threshold_mib,
+                     "an alert where allocated memory rises above this many MiB")
+        ->type_name("MB")
+        ->check(CLI::PositiveNumber);
+  }
   command->add_option("--interval", arguments->pace.interval_s, "seconds between samples")
       ->type_name("S")
       ->capture_default_str();
