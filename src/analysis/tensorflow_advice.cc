@@ -1,42 +1,35 @@
 #include "analysis/tensorflow_advice.h"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 
+#include "analysis/op_names.h"
 #include "base/size.h"
 
 namespace gpumemprof {
 namespace {
 
 constexpr uint64_t kLeastBytes = 1 << 20;
-constexpr uint64_t kLeastShare = 10;               // one part in so many of the peak
-constexpr std::string_view kOps = "<tensorflow>";  // the file of the frames that are ops' names
+constexpr uint64_t kLeastShare = 10;  // one part in so many of the peak
 
 bool has(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-template <size_t N>
-bool has_any(std::string_view text, const std::array<std::string_view, N>& parts) {
-  return std::ranges::any_of(parts, [&](std::string_view part) { return has(text, part); });
+/// True for the scopes in which Keras computes losses and metrics: no layers.
+bool is_of_loss(std::string_view layer) {
+  return has(layer, "loss") || has(layer, "metric") || has(layer, "accuracy") ||
+         has(layer, "crossentropy");
 }
 
-/// The last part of an op's name without the number that makes it unique: "dense/Cast_1": "Cast".
-std::string_view base_name(std::string_view op) {
-  op.remove_prefix(std::min(op.size(), op.rfind('/') + 1));  // npos + 1 is 0
-  const size_t last = op.find_last_not_of("0123456789");
-  if (last != std::string_view::npos && op[last] == '_' && last + 1 < op.size())
-    op = op.substr(0, last);
-  return op;
-}
-
-/// The op's name, where the innermost frame is one.
-std::string_view op_of(const Tables& tables, uint32_t stack) {
-  if (stack == 0) return {};
-  const Frame& frame = tables.stacks.frame(tables.stacks.node(stack).frame);
-  return tables.strings.get(frame.file) == kOps ? tables.strings.get(frame.function)
-                                                : std::string_view();
+/// Whether the ops of the stack make a variable, which is eager by nature.
+bool makes_variable(const Tables& tables, uint32_t stack) {
+  for (; stack != 0; stack = tables.stacks.node(stack).parent) {
+    const Frame& frame = tables.stacks.frame(tables.stacks.node(stack).frame);
+    const std::string_view file = tables.strings.get(frame.file);
+    if (has(file, "/initializers/") || has(file, "/ops/resource_variable_ops.py")) return true;
+  }
+  return false;
 }
 
 struct Share {
@@ -46,18 +39,15 @@ struct Share {
 Share share_of(const DeviceAnalysis& device, const Tables& tables) {
   Share share{.peak = device.figures.peak_bytes};
   for (const Holder& holder : device.holders_at_peak) {
-    switch (op_origin(tables, holder.stack)) {
-      case OpOrigin::kEager:
-        share.eager += holder.bytes;
-        break;
-      case OpOrigin::kInput:
+    const Work work = work_of(tables, holder.stack);
+    if (work.mode == ExecutionMode::kGraph) {
+      const bool is_layer = work.phase == Phase::kForward || work.phase == Phase::kGradient;
+      if (is_layer && !work.layer.empty() && !is_of_loss(work.layer)) share.layers += holder.bytes;
+    } else if (work.mode == ExecutionMode::kEager && work.phase != Phase::kOptimizer) {
+      if (work.operation == "_EagerConst" || work.operation == "Const")
         share.input += holder.bytes;
-        break;
-      case OpOrigin::kGraph:
-        if (is_layer_op(op_of(tables, holder.stack))) share.layers += holder.bytes;
-        break;
-      default:
-        break;
+      else if (work.phase != Phase::kInput && !makes_variable(tables, holder.stack))
+        share.eager += holder.bytes;
     }
   }
   return share;
@@ -76,12 +66,13 @@ Seen seen_ops(const Tables& tables) {
   Seen seen;
   for (uint32_t i = 0; i < tables.stacks.frame_count(); ++i) {
     const Frame& frame = tables.stacks.frame(i);
-    if (tables.strings.get(frame.file) != kOps) continue;
     const std::string_view op = tables.strings.get(frame.function);
+    if (tables.strings.get(frame.file) != kOperationFile || op == kMadeBy) continue;
+    const OperationName name = parse_operation_name(op);
     seen.names = true;
-    seen.layers |= is_layer_op(op);
+    seen.layers |= name.phase == Phase::kForward && !is_of_loss(name.layer);
     seen.layer_casts |= is_layer_cast(op);
-    seen.datasets |= has(op, "Iterator") || has(op, "Dataset");
+    seen.datasets |= name.phase == Phase::kInput;
   }
   return seen;
 }
@@ -162,39 +153,12 @@ void add_allocator(const Analysis& analysis, const Tables& tables, AdviceReport*
 
 }  // namespace
 
-OpOrigin op_origin(const Tables& tables, uint32_t stack) {
-  static constexpr std::array<std::string_view, 2> kGraphFiles{"/eager/polymorphic_function/",
-                                                               "/eager/function.py"};
-  static constexpr std::array<std::string_view, 3> kVariableFiles{
-      "/initializers/", "/ops/resource_variable_ops.py", "/optimizers/"};
-  const std::string_view op = op_of(tables, stack);
-  if (op.empty()) return OpOrigin::kUnknown;
-  bool python = false, variable = false;
-  for (uint32_t at = tables.stacks.node(stack).parent; at != 0;
-       at = tables.stacks.node(at).parent) {
-    const std::string_view file =
-        tables.strings.get(tables.stacks.frame(tables.stacks.node(at).frame).file);
-    python |= file.ends_with(".py");
-    if (has_any(file, kGraphFiles)) return OpOrigin::kGraph;
-    variable |= has_any(file, kVariableFiles);
-  }
-  // The threads of an executor run graphs, and have no Python.
-  if (!python || op.starts_with("__inference_") || has(op, "/")) return OpOrigin::kGraph;
-  if (op == "_EagerConst" || op == "Const") return OpOrigin::kInput;
-  return variable ? OpOrigin::kVariable : OpOrigin::kEager;
+bool is_layer_cast(std::string_view op) {
+  const OperationName name = parse_operation_name(op);
+  if (name.phase != Phase::kForward || is_of_loss(name.layer)) return false;
+  const std::string_view last = op.substr(op.rfind('/') + 1);
+  return last == "Cast" || last.starts_with("Cast_");
 }
-
-bool is_layer_op(std::string_view op) {
-  static constexpr std::array<std::string_view, 12> kOthers{
-      "loss", "metric",  "accuracy",   "Iterator",  "Dataset",          "adam",
-      "sgd",  "rmsprop", "Optimizer/", "optimizer", "AssignVariableOp", "ReadVariableOp"};
-  // A layer's op has a scope of its own below that of the call of the whole graph.
-  constexpr std::string_view kCall = "StatefulPartitionedCall";
-  while (op.starts_with(kCall)) op.remove_prefix(std::min(op.size(), op.find('/', 0) + 1));
-  return has(op, "/") && !has_any(op, kOthers);
-}
-
-bool is_layer_cast(std::string_view op) { return is_layer_op(op) && base_name(op) == "Cast"; }
 
 AdviceReport advise_tensorflow(const Analysis& analysis, const Tables& tables) {
   AdviceReport report;

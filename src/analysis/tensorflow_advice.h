@@ -31,19 +31,8 @@ struct AdviceReport {
 /// all ops that allocated. Holders below a tenth of the peak, or below 1 MiB, are no evidence.
 AdviceReport advise_tensorflow(const Analysis& analysis, const Tables& tables);
 
-/// What the name of an op and the Python frames above it say of who ran it.
-enum class OpOrigin : uint8_t {
-  kUnknown,   ///< no op name
-  kGraph,     ///< a tf.function's or Keras's graph
-  kEager,     ///< an op by itself, called from Python
-  kVariable,  ///< a variable being made: eager by nature
-  kInput,     ///< data of the program's being made a tensor
-};
-OpOrigin op_origin(const Tables& tables, uint32_t stack);
-
 /// True for the cast at the beginning of a layer: what a policy of mixed precision adds to a graph.
+/// Losses and metrics cast labels in any case.
 bool is_layer_cast(std::string_view op);
-/// True for a layer's own ops, forward or gradient; not for optimizers, losses, metrics and inputs.
-bool is_layer_op(std::string_view op);
 
 }  // namespace gpumemprof

@@ -49,7 +49,8 @@ class Recording {
 const std::vector<std::string> kEagerCall{
     "train.py", std::string(kSite) + "tensorflow/python/ops/gen_math_ops.py"};
 const std::vector<std::string> kGraphCall{
-    "train.py", std::string(kSite) + "tensorflow/python/eager/polymorphic_function/function.py"};
+    "train.py",
+    std::string(kSite) + "tensorflow/python/eager/polymorphic_function/atomic_function.py"};
 const std::vector<std::string> kNewVariable{
     "train.py", std::string(kSite) + "keras/src/initializers/random_initializers.py"};
 const std::vector<std::string> kExecutor;

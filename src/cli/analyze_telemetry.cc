@@ -113,7 +113,7 @@ std::vector<Picture> recording_pictures(const Analysis& analysis, const Tables& 
     const Process& process = process_at(tables, memory.process);
     TelemetrySeries series;
     series.pid = process.pid, series.basis = "exact; " + device_name(memory);
-    series.device_id = memory.type == 0 ? -1 : memory.index;
+    series.device_id = is_host_memory(memory) ? -1 : memory.index;
     const Timeline& timeline = device.timeline;
     const auto& buckets = timeline.buckets();
     for (size_t i = 0; i < buckets.size(); ++i) {

@@ -21,7 +21,7 @@ constexpr useconds_t kLockWaitUs = 2'000;
 FollowedDevice describe(const Device& device, const DeviceState& state) {
   FollowedDevice out;
   out.name = device_name(device);
-  out.is_cpu = device.type == 0, out.index = device.index;
+  out.is_cpu = is_host_memory(device), out.index = device.index;
   out.live_bytes = state.live_bytes, out.live_count = state.live_count;
   out.peak_bytes = state.peak_bytes;
   out.alloc_count = state.actions[static_cast<size_t>(Action::kAlloc)];
@@ -60,11 +60,7 @@ struct RecordingFollower::Impl {
     for (size_t i = same_device.size(); i < tables.devices.size(); ++i) {
       const Device& device = tables.devices[i];
       size_t first = 0;
-      while (first < i && (tables.devices[first].type != device.type ||
-                           tables.devices[first].index != device.index ||
-                           tables.devices[first].layer != device.layer)) {
-        ++first;
-      }
+      while (first < i && tables.devices[first] != device) ++first;
       same_device.push_back(static_cast<uint16_t>(first));
     }
     for (uint16_t& device : batch->device) {
@@ -150,7 +146,8 @@ struct RecordingFollower::Impl {
       const DeviceState& state = now.devices()[i];
       uint64_t any = 0;
       for (uint64_t count : state.actions) any += count;
-      if (any != 0) last.devices.push_back(describe(tables.devices[i], state));
+      if (any != 0 && tables.devices[i].layer != Layer::kDriver)
+        last.devices.push_back(describe(tables.devices[i], state));
     }
     uint64_t lost = missing_events + gone;
     const format::FileState file_state = read_file_state(*file);

@@ -9,6 +9,7 @@
 
 #include "recording/lane.h"
 #include "recording/losses.h"
+#include "recording/operation_lines.h"
 #include "recording/recorded_process.h"
 #include "trace/live_state.h"
 
@@ -84,6 +85,12 @@ class Recording final : public EventSource {
       if (auto done = add_file(path, paths->files.size() == 1); !done) return done;
     }
     if (files_.empty()) return std::unexpected(*first_error_);
+    std::set<std::string> places;
+    for (const std::string& path : paths->files) {
+      const size_t slash = path.rfind('/');
+      places.insert(slash == path.npos ? "." : path.substr(0, slash));
+    }
+    for (const std::string& folder : places) operation_lines_.load_folder(folder, &loss_);
     put_on_one_clock();
     read_state_before();
     info_.can.times = info_.can.addresses = true;
@@ -95,6 +102,7 @@ class Recording final : public EventSource {
     if (merger_.next(batch)) {
       batch->first_event = next_event_;
       next_event_ += batch->size();
+      if (!operation_lines_.empty()) operation_lines_.apply(batch, &tables_);
       return true;
     }
     if (!ended_) finish();
@@ -170,6 +178,7 @@ class Recording final : public EventSource {
   std::set<uint64_t> recording_ids_;
   std::vector<std::unique_ptr<RecordedProcess>> files_;
   Merger merger_;  // after files_: its lanes point into them
+  OperationLines operation_lines_;
   std::unique_ptr<LiveState> state_before_;
   uint64_t next_event_ = 0;
   bool ended_ = false;

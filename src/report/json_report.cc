@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "analysis/op_names.h"
 #include "analysis/tensorflow_advice.h"
 #include "report/facts.h"
 #include "report/user_code.h"
@@ -25,13 +26,48 @@ Json stack_json(const Tables& tables, uint32_t stack) {
   return lines;
 }
 
-Json holders_json(const std::vector<Holder>& holders, const Tables& tables) {
+Json text_or_null(std::string_view text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+Json phase_json(Phase phase) {
+  return phase == Phase::kUnknown ? Json(nullptr) : Json(phase_name(phase));
+}
+
+Json mode_json(ExecutionMode mode) {
+  return mode == ExecutionMode::kUnknown ? Json(nullptr) : Json(mode_name(mode));
+}
+
+/// Of a framework that names the operation an allocation is for.
+void add_work(Json* item, const Tables& tables, uint32_t stack) {
+  const Work work = work_of(tables, stack);
+  (*item)["operation"] = text_or_null(work.operation);
+  (*item)["phase"] = phase_json(work.phase);
+  (*item)["mode"] = mode_json(work.mode);
+  (*item)["module"] = text_or_null(work.layer);
+  (*item)["function"] = text_or_null(work.function);
+  (*item)["xla_cluster"] = text_or_null(work.xla_cluster);
+}
+
+Json work_json(const std::vector<Holder>& holders, const Tables& tables) {
+  Json out = Json::array();
+  for (const WorkHolder& group : group_by_work(holders, tables)) {
+    out.push_back({{"bytes", group.bytes},
+                   {"count", group.count},
+                   {"phase", phase_json(group.phase)},
+                   {"mode", mode_json(group.mode)},
+                   {"module", text_or_null(group.layer)},
+                   {"function", text_or_null(group.function)}});
+  }
+  return out;
+}
+
+Json holders_json(const std::vector<Holder>& holders, const Tables& tables, bool has_work) {
   Json out = Json::array();
   for (const Holder& holder : holders) {
     Json item = {{"bytes", holder.bytes}, {"count", holder.count}, {"category", nullptr}};
     const uint32_t node = headline_node(tables, holder.stack);
     item["line"] = node == 0 ? Json(nullptr) : Json(frame_text(tables, node));
     item["stack"] = stack_json(tables, holder.stack);
+    if (has_work) add_work(&item, tables, holder.stack);
     out.push_back(std::move(item));
   }
   return out;
@@ -148,8 +184,15 @@ Json device_json(const DeviceAnalysis& device, const Analysis& analysis, const T
       {"process_index", memory.process},   {"events", events}};
   add_peaks(&out, &unknown, device, memory, analysis, tables);
   out["end"] = end_json(figures, memory.size_is_requested, &unknown);
-  out["holders_at_peak"] = holders_json(device.holders_at_peak, tables);
-  out["holders_at_end"] = holders_json(device.holders_at_end, tables);
+  const bool has_work = is_tensorflow(memory);
+  out["framework"] = framework_name(memory);
+  out["allocator"] = text_or_null(memory.name);
+  out["holders_at_peak"] = holders_json(device.holders_at_peak, tables, has_work);
+  out["holders_at_end"] = holders_json(device.holders_at_end, tables, has_work);
+  if (has_work) {
+    out["work_at_peak"] = work_json(device.holders_at_peak, tables);
+    out["work_at_end"] = work_json(device.holders_at_end, tables);
+  }
   out["replay"] = nullptr;
   unknown["replay"] = "a recording is not replayed";
   unknown["category"] = "not computed yet";

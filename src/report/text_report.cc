@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "analysis/op_names.h"
 #include "base/size.h"
 #include "report/facts.h"
 #include "report/user_code.h"
@@ -28,6 +29,7 @@ class TextReport {
     for (const std::string& text : caveats(analysis_, tables_)) line(yellow("Note: ") + text);
     if (device) {
       write_holders(*device);
+      write_work(*device);
       write_temporaries(*device);
     }
     if (!analysis_.devices.empty()) write_devices();
@@ -137,6 +139,25 @@ class TextReport {
     }
     more(holders.size(), shown, "line");
     if (!options_.full_stacks) line(dim("  --full-stacks shows every frame of every stack."));
+  }
+
+  /// Of a framework that names the operation an allocation is for.
+  void write_work(const DeviceAnalysis& device) {
+    if (!is_tensorflow(device_at(tables_, device.device))) return;
+    title("What was live at the peak, by phase and layer of TensorFlow");
+    const std::vector<WorkHolder> groups = group_by_work(device.holders_at_peak, tables_);
+    const size_t shown = std::min(kMostRows, groups.size());
+    for (size_t i = 0; i < shown; ++i) {
+      const WorkHolder& group = groups[i];
+      std::string layer = printable(group.layer);
+      if (layer.empty() && !group.function.empty()) layer = "call of " + printable(group.function);
+      if (layer.empty()) layer = "(no layer in the operation's name)";
+      line(fmt::format("  {:>9}  {:>6}  {:17}  {:7}  {}  {}", format_bytes(group.bytes),
+                       format_percent(group.bytes, device.figures.peak_bytes),
+                       phase_name(group.phase), mode_name(group.mode), layer,
+                       dim(format_plural(group.count, "block"))));
+    }
+    more(groups.size(), shown, "layer");
   }
 
   void write_temporaries(const DeviceAnalysis& device) {

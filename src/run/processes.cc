@@ -47,10 +47,11 @@ std::string in_proc(const std::string& proc, int pid, const char* name) {
   return proc + '/' + std::to_string(pid) + '/' + name;
 }
 
-bool is_torch_library(std::string_view path) {
+bool is_framework_library(std::string_view path) {
   std::string_view file = path.substr(path.rfind('/') + 1);
   if (file.starts_with("libtorch") || file.starts_with("libc10"))
     return file.find(".so") != file.npos;
+  if (file.starts_with("libtensorflow_")) return file.find(".so") != file.npos;
   // A build with everything inside its Python module has no library of its own.
   return file.starts_with("_C.") && path.ends_with(".so") && path.find("/torch/") != path.npos;
 }
@@ -101,7 +102,7 @@ void note_mapping(std::string_view line, Mappings* mappings) {
   std::string_view path = line.substr(slash);
   if (path.ends_with(" (deleted)")) path.remove_suffix(10);
   if (path.ends_with(kProbeLibrary)) mappings->probe = true;
-  if (is_torch_library(path)) mappings->torch = true;
+  if (is_framework_library(path)) mappings->torch = true;
 }
 
 Mappings read_mappings(const std::string& proc, int pid) {

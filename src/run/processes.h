@@ -34,7 +34,7 @@ std::vector<ProcessStat> list_processes(const std::string& proc);
 /// What of our concern a process has mapped.
 struct Mappings {
   bool readable = false;  ///< false: another user's, or gone
-  bool torch = false;     ///< PyTorch's libraries or its Python module
+  bool torch = false;     ///< PyTorch's libraries or its Python module, or TensorFlow's
   bool probe = false;
 };
 Mappings read_mappings(const std::string& proc, int pid);

@@ -194,7 +194,8 @@ std::string why_nothing_was_recorded(const RunOutcome& outcome) {
     return others == 0 ? text : text + "; and " + std::to_string(others) + " more in meta.json";
   }
   if (!outcome.unrecordable.empty()) return outcome.unrecordable;
-  if (outcome.torch_seen) return "PyTorch was loaded, but no tensor was seen allocated";
+  if (outcome.torch_seen)
+    return "PyTorch or TensorFlow was loaded, but no tensor was seen allocated";
   if (!outcome.unreadable_command.empty()) {
     return "no process was seen loading PyTorch; '" + outcome.unreadable_command +
            "' runs as another user and could not be looked at";

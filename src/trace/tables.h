@@ -125,6 +125,12 @@ struct Tables {
   std::vector<Device> devices;
 };
 
+/// The file of a frame that is the name of a framework's operation, not a place in code.
+inline constexpr std::string_view kOperationFile = "<tensorflow>";
+/// The frame of that file under which come not callers but the code that made the operation, which
+/// ran earlier (recording/operation_lines.h).
+inline constexpr std::string_view kMadeBy = "operation made by";
+
 /// The frames of a stack as "file:line function", the allocating line first. Empty for stack 0.
 std::vector<std::string> stack_lines(const Tables& tables, uint32_t stack);
 

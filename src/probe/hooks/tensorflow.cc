@@ -216,6 +216,17 @@ constexpr Memory kNoPool = {1, {kOtherType, -1}, kAllocatorLayer, false, "other 
 constexpr Memory kNoPoolRegions = {2, {kOtherType, -1}, kDriverLayer, true, "other pools regions"};
 constexpr uint16_t kFirstPoolId = 3;
 
+// In the table of tsl::Allocator, in all releases: two destructors, Name(), AllocateRaw(alignment,
+// bytes), the same with attributes, DeallocateRaw(p).
+constexpr int kSlotName = 2, kSlotAllocate = 3, kSlotDeallocate = 5;
+
+inline const void* table_of(const void* object) { return *static_cast<const void* const*>(object); }
+
+template <class F>
+F virtual_function(void* object, int slot) {
+  return reinterpret_cast<F>((*static_cast<void***>(object))[slot]);
+}
+
 /// std::string as libstdc++ has it since 2015, which all wheels are built with. The destructor
 /// makes it a class that is returned in memory, as the real one is.
 struct String {
@@ -224,15 +235,8 @@ struct String {
   uint64_t local[2];
   ~String() {}
 };
-/// The beginning of tsl::Allocator: the name comes after the two destructors, in all releases.
-struct Named {
-  virtual void destructor() = 0;
-  virtual void deleting_destructor() = 0;
-  virtual String name() = 0;
-};
-
 size_t read_name(void* allocator, char* out, size_t size) {
-  String name = static_cast<Named*>(allocator)->name();
+  String name = virtual_function<String (*)(void*)>(allocator, kSlotName)(allocator);
   const void* local = name.local;
   bool is_short = name.text == local;
   // Anything else than the two forms of that class is not believed.
@@ -294,6 +298,7 @@ struct ThreadState {
   // region. An address, not a counter: an exception that passes must leave nothing behind.
   const char* pool_frame;
   const Pool* pool;
+  const char* malloc_frame;     // in which an AlignedMalloc runs: one form of it may call another
   void *region, *freed_region;  // told by one function already, when another one of it comes
   const void* freeing;          // AlignedSizedFree may call AlignedFree
   const uint64_t* annotation;   // TensorFlow's of this thread
@@ -301,11 +306,10 @@ struct ThreadState {
 };
 thread_local ThreadState t_state __attribute__((tls_model("initial-exec")));
 
-inline bool is_inside_pool(const ThreadState& t) {
-  return t.pool_frame && static_cast<const char*>(__builtin_frame_address(0)) < t.pool_frame;
+/// Whether `frame` is one further up the stack than where this is inlined.
+inline bool is_inside(const char* frame) {
+  return frame && static_cast<const char*>(__builtin_frame_address(0)) < frame;
 }
-
-inline const void* table_of(const void* object) { return *static_cast<const void* const*>(object); }
 
 /// Null where there are too many.
 const Pool* pool_of(ThreadState* t, void* self, bool size_is_requested) {
@@ -508,19 +512,16 @@ void pool_deallocate(FunctionIndex which, bool has_sizes, void* self, void* p) {
   deallocate(self, p);
 }
 
-/// Of a block that was just made; in all forms of the function.
-inline void* after_malloc(Client* client, void* p, size_t size) {
-  if (!is_ours(client)) return p;
-  ThreadState* t = &t_state;
+/// Of a block that was just made.
+void after_malloc(ThreadState* t, void* p, size_t size) {
   if (p == t->freed_region) t->freed_region = nullptr;
-  if (is_inside_pool(*t)) {
+  if (is_inside(t->pool_frame)) {
     on_region(t, p, size);
   } else if (p) {
     on_alloc(t, kAligned, p, size);
   } else {
     on_refused(t, kAligned, size);
   }
-  return p;
 }
 
 /// True where this call is the one to be told of.
@@ -535,8 +536,14 @@ inline bool before_free(Client* client, void* p) {
 #define CALLER client_of(__builtin_return_address(0))
 
 void* aligned_malloc(Client* client, FunctionIndex which, size_t size, size_t alignment) {
-  return after_malloc(client, real<void* (*)(size_t, size_t)>(client, which)(size, alignment),
-                      size);
+  auto allocate = real<void* (*)(size_t, size_t)>(client, which);
+  ThreadState* t = &t_state;
+  if (!is_ours(client) || is_inside(t->malloc_frame)) return allocate(size, alignment);
+  t->malloc_frame = static_cast<const char*>(__builtin_frame_address(0));
+  void* p = allocate(size, alignment);
+  t->malloc_frame = nullptr;
+  after_malloc(t, p, size);
+  return p;
 }
 
 void aligned_free(Client* client, FunctionIndex which, void* p, size_t a, size_t b) {
@@ -590,7 +597,7 @@ void gpumemprof_tf_int_sized_free(void* p, size_t alignment, size_t size) {
 void gpumemprof_tf_visit_alloc(void* self, void* p, int index, size_t bytes) {
   Client* client = client_of(table_of(self));
   real<void (*)(void*, void*, int, size_t)>(client, kVisitAlloc)(self, p, index, bytes);
-  if (is_ours(client) && is_inside_pool(t_state)) on_region(&t_state, p, bytes);
+  if (is_ours(client) && is_inside(t_state.pool_frame)) on_region(&t_state, p, bytes);
 }
 void gpumemprof_tf_visit_free(void* self, void* p, int index, size_t bytes) {
   Client* client = client_of(table_of(self));
@@ -614,24 +621,18 @@ const Hook kHookList[] = {TF_HOOK(kBfcAllocate),    TF_HOOK(kBfcDeallocate),
                           TF_HOOK(kIntSizedFree),   TF_HOOK(kVisitAlloc),
                           TF_HOOK(kVisitFree)};
 
-/// The beginning of tsl::Allocator, in all releases.
-struct TslAllocator : Named {
-  virtual void* allocate(size_t alignment, size_t bytes) = 0;
-  virtual void* allocate_with(size_t alignment, size_t bytes, const void* attributes) = 0;
-  virtual void deallocate(void* p) = 0;
-};
-
 /// Asks the CPU's allocator, which needs neither Python nor a device that is set up.
 int ask_tensorflow() {
   void* found = find_real("_ZN3tsl18cpu_allocator_baseEv", nullptr, kLibrary);
   if (!found) found = find_real("_ZN10tensorflow18cpu_allocator_baseEv", nullptr, kLibrary);
-  auto* allocator = found ? reinterpret_cast<TslAllocator* (*)()>(found)() : nullptr;
+  void* allocator = found ? reinterpret_cast<void* (*)()>(found)() : nullptr;
   if (!allocator) return -1;
   t_scopes.test_address = 0;
   t_scopes.test = kTestAwaited;
-  void* p = allocator->allocate(64, kTestBytes);
+  using AllocateOnly = void* (*)(void*, size_t, size_t);
+  void* p = virtual_function<AllocateOnly>(allocator, kSlotAllocate)(allocator, 64, kTestBytes);
   int answer = p && reinterpret_cast<uintptr_t>(p) == t_scopes.test_address;
-  if (p) allocator->deallocate(p);
+  if (p) virtual_function<Deallocate>(allocator, kSlotDeallocate)(allocator, p);
   t_scopes.test = kNoTest;
   return answer;
 }

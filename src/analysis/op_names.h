@@ -1,0 +1,62 @@
+// What TensorFlow's name of an operation says of the work that memory was allocated for: the phase
+// of a training step, the layer, eager or graph. The name is the innermost frame of a stack
+// (docs/recording-format.md); where it does not say enough, the Python frames around it do.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trace/live_state.h"
+#include "trace/tables.h"
+
+namespace gpumemprof {
+
+enum class Phase : uint8_t { kUnknown, kForward, kGradient, kOptimizer, kInput, kCompilation };
+/// "forward", "gradient", "optimizer", "input pipeline", "graph compilation"; "unknown".
+const char* phase_name(Phase phase);
+
+enum class ExecutionMode : uint8_t { kUnknown, kEager, kGraph };
+/// "eager", "graph"; "unknown".
+const char* mode_name(ExecutionMode mode);
+
+/// What a name alone says; views point into the name. `layer` is the scope as TensorFlow wrote it
+/// ("sequential_1/dense_1"): a second trace of one layer carries another number. Empty where the
+/// name has no scope.
+struct OperationName {
+  Phase phase = Phase::kUnknown;
+  std::string_view layer;
+  std::string_view xla_cluster;  ///< "cluster_0_1": operations that XLA compiled together
+  /// Of "__inference_train_step_7" the "train_step": the call of a graph, with what it copies; all
+  /// of the graph where jit_compile gave it to XLA.
+  std::string_view function;
+  bool has_scope = false;  ///< so it ran in a graph: eager names are types alone
+};
+OperationName parse_operation_name(std::string_view name);
+
+/// The work that a stack was allocated for.
+struct Work {
+  Phase phase = Phase::kUnknown;
+  ExecutionMode mode = ExecutionMode::kUnknown;
+  std::string_view operation;  ///< the name; empty where the stack has none
+  std::string_view layer;
+  std::string_view xla_cluster;
+  std::string_view function;
+};
+/// Views point into `tables`.
+Work work_of(const Tables& tables, uint32_t stack);
+
+/// Bytes of one layer in one phase.
+struct WorkHolder {
+  Phase phase;
+  ExecutionMode mode;
+  std::string layer;     ///< empty where the name has none
+  std::string function;  ///< or the XLA cluster; empty where the name is not of a call
+  uint64_t bytes;
+  uint64_t count;
+};
+/// Adds up `holders`, largest first. The sums are those of `holders`: nothing is left out.
+std::vector<WorkHolder> group_by_work(const std::vector<Holder>& holders, const Tables& tables);
+
+}  // namespace gpumemprof

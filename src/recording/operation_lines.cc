@@ -1,0 +1,225 @@
+#include "recording/operation_lines.h"
+
+#include <dirent.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/file.h"
+
+namespace gpumemprof {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr size_t kMostBytes = 256u << 20;
+constexpr size_t kMostText = 4096, kMostDepth = 1024;
+constexpr size_t kMostFiles = 10'000;
+constexpr std::string_view kSchema = "gpumemprof.operations/1";
+
+/// Reads a document without keeping it: where it is no JSON, or deeper than ours ever are, `error`
+/// says at which byte.
+class Checker final : public Json::json_sax_t {
+ public:
+  static constexpr int kMostNesting = 4;
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(int64_t) override { return true; }
+  bool number_unsigned(uint64_t) override { return true; }
+  bool number_float(double, const std::string&) override { return true; }
+  bool string(std::string&) override { return true; }
+  bool binary(Json::binary_t&) override { return true; }
+  bool key(std::string&) override { return true; }
+  bool start_object(size_t) override { return ++depth_ <= kMostNesting; }
+  bool end_object() override { return --depth_, true; }
+  bool start_array(size_t) override { return ++depth_ <= kMostNesting; }
+  bool end_array() override { return --depth_, true; }
+  bool parse_error(size_t position, const std::string&,
+                   const nlohmann::detail::exception&) override {
+    return error_at = position, false;
+  }
+  size_t error_at = 0;
+
+ private:
+  int depth_ = 0;
+};
+
+/// What is checked while a document is taken apart; the first failure stays.
+class Taker {
+ public:
+  uint64_t number(const Json& object, const char* key, uint64_t most) {
+    auto it = object.find(key);
+    if (it != object.end() && it->is_number_unsigned() && it->get<uint64_t>() <= most) {
+      return it->get<uint64_t>();
+    }
+    return fail(std::string(key) + " is not a number that it can be"), 0;
+  }
+  std::string text(const Json& value) {
+    if (value.is_string() && value.get_ref<const std::string&>().size() <= kMostText) {
+      return value.get<std::string>();
+    }
+    return fail("a name is no text, or too long"), std::string();
+  }
+  const Json& member(const Json& object, const char* key, Json::value_t type) {
+    static const Json kNothing;
+    auto it = object.find(key);
+    if (it != object.end() && it->type() == type) return *it;
+    return fail(std::string(key) + " is missing or of the wrong kind"), kNothing;
+  }
+  uint32_t index(const Json& value, size_t size) {
+    if (value.is_number_unsigned() && value.get<uint64_t>() < size) return value.get<uint32_t>();
+    return fail("an index that leads nowhere"), 0;
+  }
+  void fail(std::string why) {
+    if (error.empty()) error = std::move(why);
+  }
+  std::string error;
+};
+
+void take_frames(const Json& list, Taker* take, OperationFile* out) {
+  for (const Json& item : list) {
+    if (!item.is_array() || item.size() != 3 || !item[1].is_number_unsigned()) {
+      return take->fail("a frame is not [file, line, function]");
+    }
+    const uint64_t line = std::min<uint64_t>(item[1].get<uint64_t>(), UINT32_MAX);
+    out->frames.push_back({take->text(item[0]), take->text(item[2]), static_cast<uint32_t>(line)});
+  }
+}
+
+void take_stacks(const Json& list, Taker* take, OperationFile* out) {
+  for (const Json& item : list) {
+    if (!item.is_array() || item.size() > kMostDepth) return take->fail("a stack is too deep");
+    std::vector<uint32_t>& stack = out->stacks.emplace_back();
+    for (const Json& frame : item) stack.push_back(take->index(frame, out->frames.size()));
+  }
+}
+
+void take_operations(const Json& object, Taker* take, OperationFile* out) {
+  for (const auto& [name, stack] : object.items()) {
+    out->operations[name] = stack.is_null() ? UINT32_MAX : take->index(stack, out->stacks.size());
+  }
+}
+
+}  // namespace
+
+Result<OperationFile> parse_operation_file(std::string_view text) {
+  Checker checker;
+  if (!Json::sax_parse(text, &checker)) {
+    return fail_at(checker.error_at, "not a list of operations");
+  }
+  const Json document = Json::parse(text, nullptr, false);
+  if (!document.is_object()) return fail_at(0, "not a list of operations");
+  OperationFile out;
+  Taker take;
+  if (take.text(take.member(document, "schema", Json::value_t::string)) != kSchema) {
+    return fail_at(0, "not a list of operations that this version knows");
+  }
+  out.host = take.text(take.member(document, "host", Json::value_t::string));
+  out.pid = static_cast<uint32_t>(take.number(document, "pid", UINT32_MAX));
+  out.start_ticks = take.number(document, "start_ticks", UINT64_MAX);
+  take_frames(take.member(document, "frames", Json::value_t::array), &take, &out);
+  take_stacks(take.member(document, "stacks", Json::value_t::array), &take, &out);
+  take_operations(take.member(document, "operations", Json::value_t::object), &take, &out);
+  if (auto left = document.find("left_out"); left != document.end() && left->is_object()) {
+    out.left_out_operations = take.number(*left, "operations", UINT64_MAX);
+    out.left_out_graphs = take.number(*left, "graphs", UINT64_MAX);
+  }
+  if (!take.error.empty()) return fail_at(0, take.error);
+  return out;
+}
+
+void OperationLines::load_folder(const std::string& folder, Loss* loss) {
+  DIR* dir = opendir(folder.c_str());
+  if (!dir) return;
+  std::vector<std::string> names;
+  while (const dirent* entry = readdir(dir)) {
+    const std::string_view name = entry->d_name;
+    if (name.starts_with("operations.") && name.ends_with(".json") && names.size() < kMostFiles) {
+      names.emplace_back(name);
+    }
+  }
+  closedir(dir);
+  std::sort(names.begin(), names.end());
+  for (const std::string& name : names) {
+    auto text = read_small_file(folder + '/' + name, kMostBytes);
+    auto file =
+        text ? parse_operation_file(*text) : Result<OperationFile>(std::unexpected(text.error()));
+    if (!file) {
+      std::string where;
+      if (file.error().offset) where = " (at byte " + std::to_string(*file.error().offset) + ")";
+      loss->add(0, 0, name + ": " + file.error().message + where + ": operations have no lines");
+      continue;
+    }
+    if (file->left_out_operations > 0 || file->left_out_graphs > 0) {
+      loss->add(0, 0,
+                name + ": " + std::to_string(file->left_out_operations) + " operations and " +
+                    std::to_string(file->left_out_graphs) +
+                    " graphs were gone, or there was no time to ask for their lines");
+    }
+    std::vector<uint32_t> none(file->stacks.size(), UINT32_MAX);
+    files_.push_back({std::move(*file), std::move(none)});
+  }
+}
+
+OperationLines::Known* OperationLines::find(const Process& process) {
+  for (Known& known : files_) {
+    const OperationFile& file = known.file;
+    if (file.pid == process.pid && file.start_ticks == process.start_ticks &&
+        file.host == process.host) {
+      return &known;
+    }
+  }
+  return nullptr;
+}
+
+uint32_t OperationLines::made_by(Known* known, uint32_t index, Tables* tables) {
+  uint32_t& id = known->stacks[index];
+  if (id != UINT32_MAX) return id;
+  id = 0;
+  for (uint32_t frame : known->file.stacks[index]) {
+    const OperationFile::Place& place = known->file.frames[frame];
+    id = tables->stacks.push(
+        id, tables->stacks.intern_frame({tables->strings.intern(place.file),
+                                         tables->strings.intern(place.function), place.line}));
+  }
+  if (id != 0) {
+    const Frame between{tables->strings.intern(kOperationFile), tables->strings.intern(kMadeBy), 0};
+    id = tables->stacks.push(id, tables->stacks.intern_frame(between));
+  }
+  return id;
+}
+
+uint32_t OperationLines::with_lines(uint32_t process, uint32_t stack, Tables* tables) {
+  const StackTable::Node node = tables->stacks.node(stack);
+  if (node.depth != 1 || process >= tables->processes.size()) return stack;
+  const Frame frame = tables->stacks.frame(node.frame);
+  if (tables->strings.get(frame.file) != kOperationFile) return stack;
+  Known* known = find(tables->processes[process]);
+  if (!known) return stack;
+  // Calls of functions put their own names in front, and so do the optimizers of graphs.
+  std::string_view name = tables->strings.get(frame.function);
+  auto found = known->file.operations.find(name);
+  while (found == known->file.operations.end()) {
+    const size_t slash = name.find('/');
+    if (slash == name.npos) return stack;
+    name.remove_prefix(slash + 1);
+    found = known->file.operations.find(name);
+  }
+  if (found->second == UINT32_MAX) return stack;  // which of them it was is not known
+  const uint32_t below = made_by(known, found->second, tables);
+  return below == 0 ? stack : tables->stacks.push(below, node.frame);
+}
+
+void OperationLines::apply(EventBatch* batch, Tables* tables) {
+  for (size_t i = 0; i < batch->size(); ++i) {
+    const uint32_t stack = batch->stack[i];
+    if (stack == 0 || batch->device[i] >= tables->devices.size()) continue;
+    const uint32_t process = tables->devices[batch->device[i]].process;
+    auto [known, is_new] = stacks_.try_emplace(uint64_t{process} << 32 | stack, stack);
+    if (is_new) known->second = with_lines(process, stack, tables);
+    batch->stack[i] = known->second;
+  }
+}
+
+}  // namespace gpumemprof
