@@ -18,6 +18,7 @@ all: setup ## set up, build, and put the command and the package in .venv
 	@ninja -C $(BUILD) gpumemprof gpumemprof_probe _native
 	@mkdir -p $(VENV)/lib
 	@install -C -m 755 $(BUILD)/gpumemprof $(VENV)/bin/gpumemprof
+	@ln -sf gpumemprof $(VENV)/bin/tfmemprof
 	@install -C -m 755 $(BUILD)/src/probe/libgpumemprof_probe.so $(VENV)/lib/
 	@install -C -m 755 $(BUILD)/python/_native*.so python/gpumemprof/
 	@$(PYTHON) scripts/link_package.py python

@@ -12,7 +12,8 @@ from ._source_host import rss_bytes
 from ._spans import Raw, SegmentedSpan, Source, figures_of
 from .snapshot import snapshot_of
 
-_PACKAGE = str(Path(__file__).parent) + "/"
+# This package and its sister, which has the words of TensorFlow for the same things.
+_PACKAGES = tuple(f"{Path(__file__).parent.parent / name}/" for name in ("gpumemprof", "tfmemprof"))
 _MAX_FRAMES = 64
 
 
@@ -25,12 +26,12 @@ class Options(NamedTuple):
 
 
 def user_stack(frame: FrameType | None = None) -> str:
-    """The calling frames that are not this package's, innermost first, one `file:line function` a line."""
+    """The calling frames that are not of these packages, innermost first, one `file:line function` a line."""
     frame = frame or sys._getframe(1)
     lines: list[str] = []
     while frame is not None and len(lines) < _MAX_FRAMES:
         code = frame.f_code
-        if not code.co_filename.startswith(_PACKAGE):
+        if not code.co_filename.startswith(_PACKAGES):
             lines.append(f"{code.co_filename}:{frame.f_lineno} {code.co_name}")
         frame = frame.f_back
     return "\n".join(lines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from ._core import native
 from ._exact import TRIES, UNSETTLED
@@ -33,18 +34,19 @@ class ExactSource:
 
     basis = "exact"
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Device, framework: Any = None) -> None:
+        """`framework` has the same device's counters of another framework than PyTorch: stats() and read()."""
         self.device = device
         self.code = device.code
         self.basis_reason = f"every allocation and free of the framework is counted, of blocks allocated since {_began}"
-        if device.is_cpu:
+        if device.is_cpu and framework is None:
             self.basis_reason += ": older ones are in no figure, and exact is the rise over the start"
         else:
             self.basis_reason += ": older ones are in what the allocator says, and exact is the rise over the start"
         self.native = native()
         self.highest = 0
-        # The CPU has no pool: what is allocated is all that there is to know of it.
-        self.framework = None if device.is_cpu else FrameworkSource(device, "")
+        # PyTorch's CPU has no pool: what is allocated is all that there is to know of it.
+        self.framework = framework or (None if device.is_cpu else FrameworkSource(device, ""))
 
     def counters(self) -> Counters:
         index = 0 if self.device.is_cpu else self.device.index
@@ -74,7 +76,8 @@ class ExactSource:
 
     def read(self) -> Reading:
         if self.framework is not None:
-            return self.framework.read()
+            reading: Reading = self.framework.read()
+            return reading
         live_bytes = self.counters()[_LIVE]
         self.highest = max(self.highest, live_bytes)
         return _reading(live_bytes, self.highest)

@@ -214,7 +214,7 @@ class TrackerRecord:
         self._degraded = False
 
     def _as_telemetry(self, events: Iterable[TrackingEvent]) -> Iterator[Any]:
-        collector = f"gpumemprof.{self.backend}_tracker"
+        collector = self.collector.telemetry_name()
         interval, missing, basis = self.sampling_interval, self._missing, self.collector.basis
         return (to_telemetry(event, collector, interval, missing, basis) for event in events)
 

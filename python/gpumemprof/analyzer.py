@@ -18,7 +18,7 @@ from ._inputs import collect, event_record
 from ._insights import PerformanceInsight as PerformanceInsight
 from ._insights import insights_of, why_no_correlation
 from ._measured import Measured, Series
-from ._recommendations import recommendations_of, suggestions_for
+from ._recommendations import TORCH, recommendations_of, suggestions_for
 from ._report import OptimizationReport
 from ._score import functions_to_judge, highest_bytes, peak_part, score_of
 from ._series_analysis import analyze_series
@@ -56,6 +56,8 @@ class MemoryAnalyzer:
     collective_attribution. Errors: ValueError for a sensitivity that is not above 0 and at most 1, or a preset or a
     threshold that there is not; TypeError for a source that is none.
     """
+
+    _advice = TORCH
 
     def __init__(
         self,
@@ -142,7 +144,7 @@ class MemoryAnalyzer:
             recording_findings=list(measured.findings),
             gap_analysis=[gap.to_dict() for gap in gaps or ()],
             **self._of_ranks(events if isinstance(events, (list, tuple)) else telemetry),
-            recommendations=recommendations_of(leaks, patterns, gaps or (), peak_part(measured)),
+            recommendations=self._recommendations(measured, leaks, patterns, gaps or ()),
             optimization_score=score,
             optimization_score_parts=parts,
             optimization_score_reason=reason,
@@ -158,6 +160,9 @@ class MemoryAnalyzer:
 
     def _collect(self, source: Any) -> Measured:
         return collect(self.profiler if source is None else source)
+
+    def _recommendations(self, measured: Measured, leaks: Any, patterns: Any, gaps: Any) -> list[str]:
+        return recommendations_of(leaks, patterns, gaps, peak_part(measured), self._advice)
 
     def _series_report(self, measured: Measured, free_blocks: FreeBlocks | None = None) -> dict[str, Any]:
         times, values = _judged_column(measured.series)
@@ -185,7 +190,7 @@ class MemoryAnalyzer:
             MemoryPattern(
                 pattern["pattern_type"], pattern["description"], pattern["severity"],
                 growing if pattern["pattern_type"] == "steady_growth" else [],
-                dict(pattern["evidence"]), suggestions_for(pattern["pattern_type"]),
+                dict(pattern["evidence"]), suggestions_for(pattern["pattern_type"], self._advice),
             )
             for pattern in report["patterns"]
         ]  # fmt: skip

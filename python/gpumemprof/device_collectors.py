@@ -107,6 +107,14 @@ class DeviceMemoryCollector(ABC):
         """allocated_bytes alone, as quickly as can be."""
         return self.sample().allocated_bytes
 
+    def peak_watch(self) -> _exact.PeakWatch | None:
+        """What tells the peak between two samples from allocator events; None where they are not counted."""
+        return None
+
+    def telemetry_name(self) -> str:
+        """`collector` in telemetry: who took the samples."""
+        return f"gpumemprof.{self.name()}_tracker"
+
     def capabilities(self) -> dict[str, Any]:
         """What a sample of this collector has. The first five keys are those of the documented interface."""
         present = self.sample_with_diagnostics()
@@ -116,7 +124,7 @@ class DeviceMemoryCollector(ABC):
             "supports_device_total": sample is not None and sample.total_bytes is not None,
             "supports_device_free": sample is not None and sample.free_bytes is not None,
             "sampling_source": self._source(),
-            "telemetry_collector": f"gpumemprof.{self.name()}_tracker",
+            "telemetry_collector": self.telemetry_name(),
             "supports_device_used": sample is not None and sample.used_bytes is not None,
             "supports_reserved": sample is not None and sample.reserved_bytes is not None,
             "supports_active": sample is not None and sample.active_bytes is not None,
@@ -191,6 +199,9 @@ class CudaDeviceCollector(DeviceMemoryCollector):
         if not all(isinstance(value, int) for value in values):
             return None
         return AllocatorTotals(*(int(value or 0) for value in values))
+
+    def peak_watch(self) -> _exact.PeakWatch | None:
+        return _exact.PeakWatch(1, lambda: self.device_id, self.allocated_now) if _exact.begin_counting()[0] else None
 
     def peak_so_far_bytes(self) -> int | None:
         return int(self._stats().get("allocated_bytes.all.peak", 0))  # 0: CUDA is not up, so nothing was allocated
@@ -279,6 +290,9 @@ class CPUDeviceCollector(DeviceMemoryCollector):
         if counts is None:
             return AllocatorTotals(0, 0, 0, 0) if self._counted else None
         return AllocatorTotals(counts.alloc_count, counts.free_count, counts.alloc_bytes, counts.free_bytes)
+
+    def peak_watch(self) -> _exact.PeakWatch | None:
+        return _exact.PeakWatch(0, lambda: 0) if self._counted else None
 
     def peak_so_far_bytes(self) -> int | None:
         return None if self._counted else resident_bytes()[1] or None

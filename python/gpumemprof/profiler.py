@@ -16,7 +16,7 @@ from ._measurement import Measurement, Options, SegmentedMeasurement, user_stack
 from ._sampler import Sampler
 from ._spans import Raw
 from ._statistics import Statistics
-from .devices import resolve_device, torch_device
+from .devices import Device, resolve_device, torch_device
 from .snapshot import MemorySnapshot, ProfileResult, snapshot_of
 from .tensor_tracker import TensorTracker
 
@@ -50,7 +50,7 @@ class GPUMemoryProfiler:
         max_results: int = 10_000,
         max_snapshots: int = 10_000,
     ) -> None:
-        self._device = resolve_device(device)
+        self._device = self._resolve(device)
         tracks = bool(track_tensors if enable_tensor_tracking is None else enable_tensor_tracking)
         self._options = Options(tracks, bool(track_cpu_memory), bool(collect_stack_traces))
         self._statistics = Statistics(max_results)
@@ -62,15 +62,23 @@ class GPUMemoryProfiler:
 
     def _new_source(self, source: counters.Source | None = None, changed: str = "") -> None:
         self._generation, self._pid = counters.generation, os.getpid()
-        self._source = counters.source_for(self._device) if source is None else source
+        self._source = self._find_source() if source is None else source
         self._watch = counters.Watch(self._source)
         self._basis_changed = changed
         self._baseline = self._snapshot("baseline")
 
+    # What another framework's profiler has its own way of: which device is meant, and who knows its figures.
+    @staticmethod
+    def _resolve(device: Any) -> Device:
+        return resolve_device(device)
+
+    def _find_source(self) -> counters.Source:
+        return counters.source_for(self._device)
+
     def _current_source(self) -> counters.Source:
         if self._generation != counters.generation:
             generation, old = counters.generation, self._source.basis
-            source = counters.source_for(self._device)
+            source = self._find_source()
             if source.basis == old and self._pid == os.getpid():
                 self._generation = generation  # the same kind: source, baseline and highest mark go on
             else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import sys
 import threading
 import time
@@ -53,8 +54,19 @@ def _storage_of(tensor: Any) -> tuple[Any, int]:
         return storage, int(storage.nbytes())
     nbytes = getattr(tensor, "nbytes", None)
     if nbytes is None:
+        nbytes = _bytes_of_shape(tensor)
+    if nbytes is None:
         raise TypeError(f"cannot track a {type(tensor).__name__}: it has no size in bytes")
     return tensor, int(nbytes)
+
+
+def _bytes_of_shape(tensor: Any) -> int | None:
+    """Of TensorFlow's tensors and variables, which do not all say their bytes; None where the shape is not known."""
+    element_bytes, shape = getattr(getattr(tensor, "dtype", None), "size", None), getattr(tensor, "shape", None)
+    try:
+        return None if element_bytes is None or shape is None else int(element_bytes) * math.prod(map(int, shape))
+    except (TypeError, ValueError):  # a dimension or the rank is unknown
+        return None
 
 
 class TensorTracker:

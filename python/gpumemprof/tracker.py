@@ -106,11 +106,7 @@ class MemoryTracker(TrackerRecord):
                 self._start_time, self._started, self._stopped = time.time(), time.monotonic(), 0.0
             self._open_output()
             self.collector.refresh()
-            if self.collector.basis == "exact":
-                self._peaks = _exact.PeakWatch(0, lambda: 0)
-            elif self.backend in ("cuda", "rocm") and _exact.begin_counting()[0]:
-                collector = self.collector
-                self._peaks = _exact.PeakWatch(1, lambda: collector.device_id, collector.allocated_now)
+            self._peaks = self.collector.peak_watch()
             result = self.collector.sample_with_diagnostics()
             self._last, self._missing = result.sample, result.errors or {}
             self._missed_before = self._thread.missed_ticks

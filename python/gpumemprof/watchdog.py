@@ -51,6 +51,7 @@ class MemoryWatchdog:
         check_interval: float | None = None,
         min_cleanup_interval: float = 30.0,
         device: Any = None,
+        collector: DeviceMemoryCollector | None = None,
     ) -> None:
         if (max_memory_mb is None) != (cleanup_threshold_mb is None):
             # One of the two is enough: the other follows as the share that the ratios say.
@@ -74,7 +75,7 @@ class MemoryWatchdog:
         self.min_cleanup_interval = min_cleanup_interval
         self._tracker = weakref.ref(tracker) if tracker is not None else None
         self._collector: DeviceMemoryCollector = (
-            tracker.collector if tracker is not None else build_device_memory_collector(device)
+            tracker.collector if tracker is not None else collector or build_device_memory_collector(device)
         )
         interval = check_interval or (tracker.sampling_interval if tracker is not None else 0.5)
         self._thread = SteadyThread("gpumemprof-watchdog", interval, self._check)

@@ -55,7 +55,8 @@ int analyze(const AnalyzeArguments& arguments) {
   if (!source) return report_error(subject, source.error());
   auto output = Output::open(arguments.output, arguments.paths);
   if (!output) return report_error("", output.error());
-  std::string text;
+  std::string text, plain;
+  AdviceReport advice;
   std::vector<Picture> pictures;
   {
     Progress progress("analyzing");
@@ -64,11 +65,35 @@ int analyze(const AnalyzeArguments& arguments) {
     auto analysis = analyze_source(**source, options);
     if (!analysis) return report_error(subject, analysis.error());
     text = render(*analysis, (*source)->tables(), arguments);
+    if (arguments.optimize || !arguments.report_path.empty()) {
+      advice = advise_tensorflow(*analysis, (*source)->tables());
+      plain = text_report(*analysis, (*source)->tables(), {.working_folder = working_folder()});
+    }
     if (arguments.visualization) pictures = recording_pictures(*analysis, (*source)->tables());
   }
   if (auto done = output->write(text); !done) return report_output_error(*output, done.error());
   if (auto done = output->close(); !done) return report_output_error(*output, done.error());
+  const int advised = add_advice(arguments, arguments.paths[0], plain, advice);
+  if (advised != kExitOk) return advised;
   return pictures.empty() ? kExitOk : say_and_write_pictures(pictures, arguments);
+}
+
+/// The options of the documented `tfmemprof analyze`.
+void add_advice_options(CLI::App* command, CLI::Option* path, AnalyzeArguments* arguments) {
+  command->add_option("--input", arguments->paths, "the same as a path")
+      ->type_name("DIR|FILE...")
+      ->excludes(path);
+  command->add_flag("--optimize", arguments->optimize,
+                    "also say what to change, by the evidence in the recording, with the bytes at "
+                    "stake");
+  command
+      ->add_option("--report", arguments->report_path,
+                   "also write the analysis and the advice to this file: Markdown where its name "
+                   "ends in .md, else text")
+      ->type_name("FILE");
+  command->add_flag("--detect-leaks", arguments->detect_leaks,
+                    "accepted, and changes nothing: findings are always told");
+  command->add_flag("--visualize", arguments->visualization, "the same as --visualization");
 }
 
 }  // namespace
@@ -77,12 +102,15 @@ void add_analyze_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<AnalyzeArguments>();
   CLI::App* command =
       app.add_subcommand("analyze", "say how high memory went, when, and which lines held it");
-  command
-      ->add_option("path", arguments->paths,
-                   "folders that `run` wrote, or .gmp files, several are read as one; or one file "
-                   "that track, monitor, diagnose or a tracker in Python wrote")
-      ->required()
-      ->type_name("DIR|FILE...");
+  CLI::Option* path = command->add_option(
+      "path", arguments->paths,
+      "folders that `run` wrote, or .gmp files, several are read as one; or one file "
+      "that track, monitor, diagnose or a tracker in Python wrote");
+  path->type_name("DIR|FILE...");
+  if (context.tensorflow)
+    add_advice_options(command, path, arguments.get());
+  else
+    path->required();
   command
       ->add_option("--format", arguments->format,
                    "text, json or html (default: as --output's name ends, else text)")
@@ -108,7 +136,12 @@ void add_analyze_command(CLI::App& app, CommandContext& context) {
                    "more")
       ->type_name("X")
       ->capture_default_str();
-  command->callback([arguments, &context] { context.exit_code = analyze(*arguments); });
+  command->callback([arguments, &context] {
+    context.exit_code =
+        arguments->paths.empty()
+            ? report_error("", {ErrorCode::kUsage, "--input or a path is required", std::nullopt})
+            : analyze(*arguments);
+  });
 }
 
 }  // namespace gpumemprof

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "report/advice_text.h"
 #include "report/series_svg.h"
 #include "report/telemetry_report.h"
 #include "report/words.h"
@@ -93,10 +94,12 @@ int analyze_telemetry_file(const AnalyzeArguments& arguments) {
   if (auto done = output->write(render(analysis, arguments)); !done)
     return report_output_error(*output, done.error());
   if (auto done = output->close(); !done) return report_output_error(*output, done.error());
-  if (!arguments.visualization) return kExitOk;
+  const int advised =
+      add_advice(arguments, path, telemetry_text(analysis), advise_of_samples(analysis));
+  if (advised != kExitOk || !arguments.visualization) return advised;
   const auto pictures = telemetry_pictures(analysis);
   if (pictures.empty()) {
-    std::fprintf(stderr, "gpumemprof: %s: no picture: there is no sample to draw\n",
+    std::fprintf(stderr, "%s: %s: no picture: there is no sample to draw\n", tool_name(),
                  printable(path).c_str());
     return kExitOk;
   }

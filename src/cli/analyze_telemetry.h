@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "analysis/analysis.h"
+#include "analysis/tensorflow_advice.h"
 
 namespace gpumemprof {
 
@@ -18,6 +19,9 @@ struct AnalyzeArguments {
   bool full_stacks = false;
   bool no_seal = false;
   bool visualization = false;
+  std::string report_path;    ///< also write the analysis and the advice there; tfmemprof's
+  bool detect_leaks = false;  ///< tfmemprof's; they always are
+  bool optimize = false;      ///< also say TensorFlow's advice; tfmemprof's
 };
 
 /// An SVG file to be written.
@@ -25,6 +29,12 @@ struct Picture {
   std::string name;
   std::string svg;
 };
+
+/// What --optimize and --report add to a finished analysis: prints the advice where the output is
+/// text on standard output, and writes the report. `text` is the analysis as text without colour.
+/// The exit code.
+int add_advice(const AnalyzeArguments& arguments, const std::string& path, const std::string& text,
+               const AdviceReport& advice);
 
 /// True for a single file that is no recording, and for a folder of diagnose or of a flight
 /// recorder.

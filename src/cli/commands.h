@@ -17,6 +17,7 @@ inline constexpr int kExitBadInput = 2;  ///< a usage error, or an input that ca
 struct CommandContext {
   int exit_code = kExitOk;   ///< a subcommand's callback stores its result here
   std::string program_path;  ///< argv[0]; /proc/self/exe is the reliable way to find our own files
+  bool tensorflow = false;   ///< called as `tfmemprof`: the same commands in TensorFlow's words
 };
 
 // Each adds one subcommand to `app`. `context` must outlive the parsing of the command line.
@@ -29,6 +30,11 @@ void add_monitor_command(CLI::App& app, CommandContext& context);
 void add_track_command(CLI::App& app, CommandContext& context);
 void add_diagnose_command(CLI::App& app, CommandContext& context);
 void add_lines_command(CLI::App& app, CommandContext& context);
+
+/// The name that messages begin with: "gpumemprof", or "tfmemprof" where the command was called so.
+const char* tool_name();
+bool is_tfmemprof();
+void set_tool_name(const char* name);  ///< a literal; before anything is printed
 
 /// Prints `gpumemprof: SUBJECT: what is wrong (at byte N)` on stderr as one line, control
 /// characters replaced, and returns the exit code that belongs to the error. SUBJECT may be empty.

@@ -13,7 +13,8 @@
 #include <thread>
 
 #include "cli/commands.h"
-#include "cli/watch_arguments.h"
+#include "cli/tensorflow.h"
+#include "cli/watch.h"
 #include "devices/alerts.h"
 #include "devices/host_memory.h"
 #include "devices/oom_kills.h"
@@ -32,6 +33,7 @@ struct DiagnoseArguments {
   SamplerOptions sampler;
   Pace pace{.interval_s = 0.5, .duration_s = 5};
   std::string output;
+  DeviceOption device;
 };
 
 std::string local_time(const char* format) {
@@ -47,7 +49,7 @@ Result<fs::path> make_folder(const std::string& output) {
   std::error_code error;
   fs::path folder = output;
   if (output.empty() || fs::is_directory(output, error)) {
-    const std::string name = "gpumemprof-diagnose-" + local_time("%Y%m%d-%H%M%S");
+    const std::string name = std::string(tool_name()) + "-diagnose-" + local_time("%Y%m%d-%H%M%S");
     folder = fs::path(output) / name;
     for (int n = 1; fs::exists(folder, error); ++n)
       folder = fs::path(output) / (name + '-' + std::to_string(n));
@@ -199,6 +201,8 @@ int failed(const Error& error) {
 int diagnose(DiagnoseArguments& arguments) {
   if (auto wrong = wrong_pace(arguments.pace); !wrong.empty())
     return report_error("", {ErrorCode::kUsage, wrong, std::nullopt});
+  if (auto known = arguments.device.resolve(); !known) return report_error("", known.error());
+  if (arguments.device.number >= 0) arguments.sampler.device = arguments.device.number;
   auto folder = make_folder(arguments.output);
   if (!folder) return failed(folder.error());
   auto sampler = Sampler::open(arguments.sampler);
@@ -215,6 +219,7 @@ int diagnose(DiagnoseArguments& arguments) {
   }
   diagnosis.kernel_kills = kills.new_kills();
   const int exit_code = diagnosis.at_risk() ? kExitRisk : kExitOk;
+  if (!arguments.device.notes.empty()) std::printf("Note: %s\n", arguments.device.notes.c_str());
   if (auto done = write_bundle(*folder, diagnosis, exit_code); !done) return failed(done.error());
   std::printf("Artifact: %s\n", printable(folder->string()).c_str());
   std::printf("Status: %s (exit_code=%d)\n", exit_code == kExitOk ? "OK" : "MEMORY_RISK",
@@ -237,7 +242,7 @@ void add_diagnose_command(CLI::App& app, CommandContext& context) {
       ->add_option("-o,--output", arguments->output,
                    "where: inside this folder if there is one, else this folder itself")
       ->type_name("DIR");
-  add_device_option(command, &arguments->sampler);
+  add_device_option(command, context, &arguments->device);
   command
       ->add_option("--duration", arguments->pace.duration_s,
                    "seconds of samples (default: 5); 0 takes none")

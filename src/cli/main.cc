@@ -10,26 +10,34 @@ namespace {
 
 using namespace gpumemprof;
 
+/// One file has two names: what it is called as says whose words it speaks.
+bool is_called_tfmemprof(const char* program_path) {
+  const std::string_view path = program_path ? program_path : "";
+  return path.substr(path.rfind('/') + 1) == "tfmemprof";  // npos + 1 is 0
+}
+
 int run_command_line(int argc, char** argv) {
-  CLI::App app{
-      "Tells where the memory of a PyTorch program goes: records every allocation, explains the "
-      "peak."};
-  app.name("gpumemprof");
-  app.footer(
-      "Start with: gpumemprof run -- python train.py\nExit codes: 0 ok, 1 the tool failed, 2 usage "
-      "or bad "
-      "input. `run` ends as the program it ran.");
-  app.set_version_flag("--version", "gpumemprof " GPUMEMPROF_VERSION);
-  app.require_subcommand(1);
   CommandContext context;
-  context.program_path = argv[0];
+  context.program_path = argc > 0 ? argv[0] : "";
+  context.tensorflow = is_called_tfmemprof(argv[0]);
+  if (context.tensorflow) set_tool_name("tfmemprof");
+  const std::string tool = tool_name();
+  CLI::App app{"Tells where the memory of a " +
+               std::string(context.tensorflow ? "TensorFlow" : "PyTorch") +
+               " program goes: records every allocation, explains the peak."};
+  app.name(tool);
+  app.footer("Start with: " + tool +
+             " run -- python train.py\nExit codes: 0 ok, 1 the tool failed, 2 usage or bad "
+             "input. `run` ends as the program it ran.");
+  app.set_version_flag("--version", tool + " " GPUMEMPROF_VERSION);
+  app.require_subcommand(1);
   add_run_command(app, context);
   add_info_command(app, context);
   add_monitor_command(app, context);
   add_track_command(app, context);
   add_analyze_command(app, context);
   add_diagnose_command(app, context);
-  add_lines_command(app, context);
+  if (!context.tensorflow) add_lines_command(app, context);
   add_export_command(app, context);
   add_seal_command(app, context);
   try {
@@ -43,7 +51,8 @@ int run_command_line(int argc, char** argv) {
       for (const CLI::App* command : app.get_subcommands({})) names += ' ' + command->get_name();
       wrong = "'" + std::string(argv[1]) + "' is no command; there are" + names;
     }
-    return report_error("", {ErrorCode::kUsage, wrong + " (see gpumemprof --help)", std::nullopt});
+    return report_error("",
+                        {ErrorCode::kUsage, wrong + " (see " + tool + " --help)", std::nullopt});
   }
   return context.exit_code;
 }

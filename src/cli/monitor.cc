@@ -66,9 +66,20 @@ int monitor(WatchArguments& arguments) {
   Screen screen(arguments.output == "-");
   screen.say("Monitoring " + sampler.subject());
   for (const std::string& note : sampler.notes()) screen.say("Note: " + note);
+  if (!arguments.device.notes.empty()) screen.say("Note: " + arguments.device.notes);
+  std::map<std::pair<int64_t, int64_t>, Threshold> thresholds;
   auto end = watch(sampler, arguments.pace, [&](std::vector<TelemetryEvent> events) -> Status {
     for (const std::string& news : sampler.take_news()) screen.say("Monitoring also " + news);
     screen.show(events);
+    const size_t samples = events.size();
+    for (size_t i = 0; i < samples; ++i) {
+      const std::pair series{events[i].pid, events[i].device_id};
+      const auto [one, is_new] = thresholds.try_emplace(series, arguments.threshold_mib);
+      auto alert = one->second.look(events[i]);
+      if (!alert) continue;
+      screen.say("warning: " + *alert->context);
+      events.push_back(std::move(*alert));
+    }
     return writer ? writer->append(events) : Status{};
   });
   if (!end) return report_error("", end.error());
@@ -86,11 +97,15 @@ int monitor(WatchArguments& arguments) {
 void add_monitor_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<WatchArguments>();
   arguments->pace.duration_s = 10;
+  if (context.tensorflow) arguments->pace = {.interval_s = 1, .duration_s = std::nullopt};
   CLI::App* command = app.add_subcommand("monitor", "show memory as it is now, for a while");
-  add_watch_options(command, arguments.get(),
-                    {.duration = "seconds (default: 10); 0 takes one sample",
-                     .output = "also write every sample to this file",
-                     .pid = "watch this process"});
+  add_watch_options(
+      command, context, arguments.get(),
+      {.duration = context.tensorflow ? "seconds (default: until stopped); 0 takes one sample"
+                                      : "seconds (default: 10); 0 takes one sample",
+       .output = "also write every sample to this file",
+       .pid = "watch this process",
+       .threshold = "say it where allocated memory rises above this many MiB"});
   command->callback([arguments, &context] { context.exit_code = monitor(*arguments); });
 }
 

@@ -94,6 +94,9 @@ class Tracker {
       // Every process shares the CPU's memory, so it has one alert; devices have one each.
       const auto [memory, is_new] = alerts_.try_emplace(event.device_id, arguments_.alerts);
       if (auto alert = memory->second.look(event)) alerts.push_back(std::move(*alert));
+      const std::pair series{event.pid, event.device_id};
+      const auto [fixed, _] = thresholds_.try_emplace(series, arguments_.threshold_mib);
+      if (auto alert = fixed->second.look(event)) alerts.push_back(std::move(*alert));
     }
     for (TelemetryEvent& alert : alerts) {
       say(alert.event_type + ": " + *alert.context);
@@ -172,6 +175,7 @@ class Tracker {
   FlightBundles flight_;
   OomKills kills_;
   std::map<int64_t, Alerts> alerts_;
+  std::map<std::pair<int64_t, int64_t>, Threshold> thresholds_;  // by process and device
   std::vector<TelemetryEvent> last_;
   uint64_t rounds_ = 0, samples_ = 0, peak_ = 0, alert_count_ = 0;
 };
@@ -187,6 +191,7 @@ int track(TrackArguments& arguments) {
   Tracker tracker(arguments, &sampler, writer ? &*writer : nullptr);
   tracker.say("Tracking " + sampler.subject() + "; stop with Ctrl-C or kill");
   for (const std::string& note : sampler.notes()) tracker.say("Note: " + note);
+  if (!arguments.device.notes.empty()) tracker.say("Note: " + arguments.device.notes);
   if (arguments.watchdog) {
     tracker.say(
         "Note: --watchdog: only the program itself can free its memory (MemoryWatchdog in it); "
@@ -229,10 +234,12 @@ void add_track_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<TrackArguments>();
   CLI::App* command =
       app.add_subcommand("track", "write samples to a file until stopped, with alerts");
-  add_watch_options(command, arguments.get(),
+  if (context.tensorflow) arguments->pace.interval_s = 1;
+  add_watch_options(command, context, arguments.get(),
                     {.duration = "seconds (default: until stopped); 0 takes one sample",
                      .output = "the file; whole at every moment",
-                     .pid = "track this process"});
+                     .pid = "track this process",
+                     .threshold = "an alert where allocated memory rises above this many MiB"});
   command->add_flag("--watchdog", arguments->watchdog, "see docs/commands/track.md");
   command->add_option("--warning-threshold", arguments->alerts.warning_percent, "percent in use")
       ->type_name("%")

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "base/size.h"
+#include "cli/commands.h"
 #include "devices/alerts.h"
 
 namespace gpumemprof {
@@ -71,7 +72,8 @@ TelemetryFormat chosen_format(const std::string& format, const std::string& outp
   if (format == "json") return TelemetryFormat::kJson;
   if (format == "jsonl") return TelemetryFormat::kJsonLines;
   if (format == "csv") return TelemetryFormat::kCsv;
-  return telemetry_format_of(output).value_or(TelemetryFormat::kCsv);
+  return telemetry_format_of(output).value_or(is_tfmemprof() ? TelemetryFormat::kJson
+                                                             : TelemetryFormat::kCsv);
 }
 
 std::string wrong_pace(const Pace& pace) {

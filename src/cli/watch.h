@@ -38,7 +38,7 @@ struct WatchEnd {
 Result<WatchEnd> watch(Sampler& sampler, const Pace& pace,
                        const std::function<Status(std::vector<TelemetryEvent>)>& take);
 
-/// --format where it is given, else as the name ends, else CSV.
+/// --format where it is given, else as the name ends, else CSV, or for tfmemprof JSON.
 TelemetryFormat chosen_format(const std::string& format, const std::string& output);
 
 /// Why a pace cannot be kept; empty where it can.

@@ -2,14 +2,9 @@
 
 namespace gpumemprof {
 
-void add_device_option(CLI::App* command, SamplerOptions* options) {
-  command->add_option("--device", options->device, "only this accelerator of recorded processes")
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
-}
-
-void add_watch_options(CLI::App* command, WatchArguments* arguments, const WatchHelp& help) {
-  add_device_option(command, &arguments->sampler);
+void add_watch_options(CLI::App* command, const CommandContext& context, WatchArguments* arguments,
+                       const WatchHelp& help) {
+  add_device_option(command, context, &arguments->device);
   command->add_option("--duration", arguments->pace.duration_s, help.duration)->type_name("S");
   command->add_option("--interval", arguments->pace.interval_s, "seconds between samples")
       ->type_name("S")
@@ -19,6 +14,11 @@ void add_watch_options(CLI::App* command, WatchArguments* arguments, const Watch
       ->add_option("--format", arguments->format,
                    "csv, json or jsonl (default: as --output's name ends, else csv)")
       ->check(CLI::IsMember({"csv", "json", "jsonl"}));
+  if (context.tensorflow) {
+    command->add_option("--threshold", arguments->threshold_mib, help.threshold)
+        ->type_name("MB")
+        ->check(CLI::PositiveNumber);
+  }
   command->add_option("--pid", arguments->sampler.pid, help.pid)
       ->type_name("PID")
       ->check(CLI::PositiveNumber);
@@ -26,6 +26,8 @@ void add_watch_options(CLI::App* command, WatchArguments* arguments, const Watch
 
 Result<Watched> open_watched(WatchArguments* arguments) {
   if (arguments->output.empty() && !arguments->format.empty()) arguments->output = "-";
+  if (auto known = arguments->device.resolve(); !known) return std::unexpected(known.error());
+  if (arguments->device.number >= 0) arguments->sampler.device = arguments->device.number;
   arguments->sampler.identity.sampling_interval_ms =
       static_cast<int64_t>(arguments->pace.interval_s * 1000);
   auto sampler = Sampler::open(arguments->sampler);

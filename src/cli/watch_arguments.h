@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/commands.h"
+#include "cli/tensorflow.h"
 #include "cli/watch.h"
 
 namespace gpumemprof {
@@ -13,6 +14,8 @@ struct WatchArguments {
   SamplerOptions sampler;
   Pace pace;
   std::string output, format;  ///< no output: nothing is written; "-": standard output
+  DeviceOption device;
+  std::optional<double> threshold_mib;  ///< of tfmemprof
 };
 
 /// What the help says of the options whose meaning differs between the commands.
@@ -20,12 +23,13 @@ struct WatchHelp {
   const char* duration;
   const char* output;
   const char* pid;
+  const char* threshold;
 };
 
-/// --device, which diagnose has as well.
-void add_device_option(CLI::App* command, SamplerOptions* options);
-/// --device, --duration, --interval, --output, --format and --pid, in this order.
-void add_watch_options(CLI::App* command, WatchArguments* arguments, const WatchHelp& help);
+/// --device, --duration, --interval, --output, --format and --pid, in this order; tfmemprof has
+/// --threshold besides.
+void add_watch_options(CLI::App* command, const CommandContext& context, WatchArguments* arguments,
+                       const WatchHelp& help);
 
 struct Watched {
   Sampler sampler;
@@ -33,7 +37,8 @@ struct Watched {
 };
 
 /// Opens what is sampled and what is written to; --format alone means standard output.
-/// Errors: those of Sampler::open() and TelemetryWriter::create(); nothing was written then.
+/// Errors: those of DeviceOption::resolve(), Sampler::open() and TelemetryWriter::create(); nothing
+/// was written then.
 Result<Watched> open_watched(WatchArguments* arguments);
 
 }  // namespace gpumemprof

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/op_names.h"
+#include "analysis/tensorflow_advice.h"
 #include "report/facts.h"
 #include "report/user_code.h"
 #include "report/words.h"
@@ -245,6 +246,21 @@ Json threads_json(const Analysis& analysis, const Tables& tables) {
   return out;
 }
 
+Json findings_json(const AdviceReport& report) {
+  Json out = Json::array();
+  for (const Advice& one : report.advice) {
+    Json evidence = Json::object();
+    for (const auto& [name, bytes] : one.evidence) evidence[name] = bytes;
+    out.push_back({{"kind", "tensorflow_" + one.kind},
+                   {"severity", "info"},
+                   {"title", one.title},
+                   {"bytes", one.bytes},
+                   {"evidence", evidence},
+                   {"fix", one.fix}});
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string json_report(const Analysis& analysis, const Tables& tables, int indent) {
@@ -271,7 +287,7 @@ std::string json_report(const Analysis& analysis, const Tables& tables, int inde
       {"devices", devices},
       {"processes", processes_json(analysis, tables)},
       {"threads", threads_json(analysis, tables)},
-      {"findings", Json::array()},
+      {"findings", findings_json(advise_tensorflow(analysis, tables))},
       {"notes", notes},
       {"lost",
        {{"events", analysis.loss.events}, {"bytes", analysis.loss.bytes}, {"reasons", reasons}}},

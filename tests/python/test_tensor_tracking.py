@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from gpumemprof import GPUMemoryProfiler, _global
+from gpumemprof.devices import resolve_device
 from gpumemprof.tensor_tracker import TensorTracker
 
 
@@ -104,9 +105,9 @@ def test_the_shared_profiler_of_another_device_is_made_once(monkeypatch):
             made.append(args)
             super().__init__(*args, **kwargs)
 
-    monkeypatch.setattr(_global, "GPUMemoryProfiler", Counted)
-    monkeypatch.setattr(_global, "_of_device", {})
+    shared = _global.SharedProfilers(Counted, resolve_device)
+    monkeypatch.setattr(_global, "_profilers", shared)
     # A shared one that is of no device that is asked for below.
-    monkeypatch.setattr(_global, "_global", types.SimpleNamespace(_device=None))
+    shared.set(types.SimpleNamespace(_device=None))
     first = _global.get_global_profiler("cpu")
     assert _global.get_global_profiler("cpu") is first and len(made) == 1

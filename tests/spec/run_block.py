@@ -4,7 +4,6 @@ BASIS is where figures have to come from: "exact" under `gpumemprof run`, else "
 standard output is what the block printed and then a line of JSON: facts for the test to compare with the recording.
 """
 
-import ast
 import contextlib
 import io
 import json
@@ -14,17 +13,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 import given  # noqa: E402
+from execute import execute  # noqa: E402
 from ran import Ran  # noqa: E402
 from table import CASES  # noqa: E402
-
-
-def execute(text, filename, ns):
-    """Runs the text as it is. What its last expression gives is kept as `_`, as at a prompt."""
-    module = ast.parse(text, filename)
-    tail = module.body.pop() if isinstance(module.body[-1], ast.Expr) else None
-    exec(compile(module, filename, "exec"), ns)
-    if tail is not None:
-        ns["_"] = eval(compile(ast.Expression(tail.value), filename, "eval"), ns)
 
 
 def main(name, basis):

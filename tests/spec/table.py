@@ -81,5 +81,5 @@ _CLASS_PAGE = [
 CASES = {f"guide-{case.key}": case for case in _GUIDE} | {f"class-page-{case.key}": case for case in _CLASS_PAGE}
 
 # Blocks of the guide that do not run here, and why.
-TENSORFLOW = {247, 279, 308, 759}  # the other framework's half: `tfmemprof`
+TENSORFLOW = {247, 279, 308, 759}  # the other framework's half: tensorflow_blocks.py
 NO_CODE = {542}  # what a program printed, fenced as Python

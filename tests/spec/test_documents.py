@@ -105,8 +105,3 @@ def test_every_python_block_of_the_guide_is_in_the_table():
 
 def test_every_block_of_the_class_page_is_in_the_table():
     assert set(documents.class_page_blocks()) == {c.key for c in table.CASES.values() if isinstance(c.key, str)}
-
-
-@pytest.mark.parametrize("line", sorted(table.TENSORFLOW))
-def test_runs_as_written_for_tensorflow(line):
-    pytest.skip(f"the guide's line {line} is for TensorFlow, which tfmemprof does")

@@ -1,0 +1,34 @@
+"""Memory growth, as the guide documents it: on for every GPU, and only while that can still be said."""
+
+from __future__ import annotations
+
+from ._tensorflow import is_initialized, loaded_tensorflow
+from .devices import visible_gpus
+
+
+def set_memory_growth() -> dict[str, str]:
+    """Asks TensorFlow to take GPU memory as it is needed. By GPU what came of it: "on", or why it stayed as it was.
+
+    Once TensorFlow uses its devices it refuses; then it is not even asked, so that nothing is printed or raised.
+    """
+    outcome: dict[str, str] = {}
+    tensorflow = loaded_tensorflow()
+    for index, gpu in enumerate(visible_gpus() if tensorflow is not None else ()):
+        name = f"/GPU:{index}"
+        if is_initialized():
+            on = _growth_is_on(tensorflow, gpu)
+            outcome[name] = "on" if on else "unchanged: TensorFlow uses its devices already"
+            continue
+        try:
+            tensorflow.config.experimental.set_memory_growth(gpu, True)  # type: ignore[union-attr]
+            outcome[name] = "on"
+        except (ValueError, RuntimeError) as error:  # logical devices with limits of their own, for one
+            outcome[name] = f"unchanged: {error}"
+    return outcome
+
+
+def _growth_is_on(tensorflow: object, gpu: object) -> bool:
+    try:
+        return bool(tensorflow.config.experimental.get_memory_growth(gpu))  # type: ignore[attr-defined]
+    except (ValueError, RuntimeError):
+        return False

@@ -1,0 +1,241 @@
+"""Figures of one of TensorFlow's devices, from the best source that turns out to work.
+
+Best first: the probe's events of TensorFlow's allocators; TensorFlow's own counters of a GPU (of the CPU they leave
+small blocks out: oneDNN has a second allocator for those, which counts nothing); the process's resident memory. Which of
+them works can be known only once TensorFlow has made its devices, and making them is the program's to do. Until then
+nothing was allocated, all sources are begun, and the one that is chosen later is read out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpumemprof import counters
+from gpumemprof._core import native
+from gpumemprof._source_exact import ExactSource
+from gpumemprof._source_framework import Stats
+from gpumemprof._source_host import HostSource
+from gpumemprof._spans import Figures, NoOwn, Own, Raw, Reading, Source
+from gpumemprof.devices import Device
+
+from ._tensorflow import is_initialized, loaded_tensorflow
+
+_PROBE_BYTES = 1031  # a size that programs do not have; the self-test's tensor
+_REFUSED = (ValueError, RuntimeError, LookupError)  # what get_memory_info raises where it knows nothing of a device
+_WHY_NO_COUNTERS = {
+    True: "TensorFlow's own counters leave small blocks of the CPU out",
+    False: "TensorFlow does not count the memory of this device",
+}
+# By device: (whether the probe saw the self-test's tensor, whether TensorFlow's own counters did).
+_seen_by: dict[str, tuple[bool, bool]] = {}
+
+
+class TensorFlowCounters:
+    """TensorFlow's own figures of one device: bytes in use and their highest mark. Nothing is ever reset."""
+
+    def __init__(self, device: Device) -> None:
+        self._name = str(device).lstrip("/")
+
+    def stats(self) -> Stats:
+        """Zeros before TensorFlow has made its devices, and where `why_not` has a reason. What is reserved TensorFlow
+        does not say: it is what is in use.
+        """
+        try:
+            info = self._info()
+        except _REFUSED:
+            info = None
+        if info is None:
+            return Stats()
+        current, peak = int(info["current"]), int(info["peak"])
+        return Stats(allocated=current, reserved=current, max_allocated=peak, max_reserved=peak, active=current)
+
+    def read(self) -> Reading:
+        return self.stats().reading()
+
+    def why_not(self) -> str:
+        """Why TensorFlow does not tell, once it has made its devices; empty where it does."""
+        try:
+            self._info()
+        except _REFUSED as error:
+            return str(error).splitlines()[0][:200]
+        return ""
+
+    def _info(self) -> Any:
+        tensorflow = loaded_tensorflow()
+        if tensorflow is None or not is_initialized():
+            return None
+        return tensorflow.config.experimental.get_memory_info(self._name)
+
+
+class FrameworkSource(NoOwn):
+    """get_memory_info before and after. The peak is known where the highest mark rose in between; else the higher of
+    before and after is a lower bound.
+    """
+
+    basis = "framework"
+
+    def __init__(self, device: Device, why: str) -> None:
+        self.device = device
+        self._counters = TensorFlowCounters(device)
+        self.basis_reason = (
+            "tf.config.experimental.get_memory_info, which has no sums, so allocated and freed are net and lower "
+            f"bounds; since {why}"
+        )
+
+    def read(self) -> Reading:
+        return self._counters.read()
+
+    def begin(self, in_context: bool = False) -> _FrameworkSpan:
+        return _FrameworkSpan(self._counters)
+
+    def figures(self, raw: Raw) -> Figures:
+        allocated, freed, peak, first, last = raw
+        before, after = Stats(*first), Stats(*last)
+        exact, reason = self._judge(before, after)
+        return Figures(
+            before=before.reading(),
+            after=after.reading(),
+            peak_bytes=peak,
+            peak_is_exact=exact,
+            allocated_bytes=allocated,
+            freed_bytes=freed,
+            basis_reason=f"{self.basis_reason}; {reason}",
+        )
+
+    def _judge(self, before: Stats, after: Stats) -> tuple[bool, str]:
+        if after.max_allocated < before.max_allocated:
+            return False, "the program reset TensorFlow's peak meanwhile, so the peak is a lower bound"
+        if after.max_allocated == before.max_allocated:
+            exact = max(before.allocated, after.allocated) == after.max_allocated
+            why = "the peak is at least this: the device was once higher, and its highest mark did not rise"
+            return exact, "the peak is exact" if exact else why
+        return True, "the peak is exact unless the program reset TensorFlow's peak meanwhile"
+
+
+class _FrameworkSpan:
+    __slots__ = ("_counters", "_before")
+
+    def __init__(self, counters: TensorFlowCounters) -> None:
+        self._counters = counters
+        self._before = counters.stats()
+
+    def end(self) -> Raw:
+        before, after = self._before, self._counters.stats()
+        growth = after.allocated - before.allocated
+        peak = max(before.allocated, after.allocated)
+        if after.max_allocated != before.max_allocated:  # after a reset the new mark was reached since, too
+            peak = max(peak, after.max_allocated)
+        return max(growth, 0), max(-growth, 0), peak, tuple(before), tuple(after)
+
+
+class TensorFlowSource:
+    """The sources of one device behind one face. `probe` False: no probe counts, `why_not` says why."""
+
+    def __init__(self, device: Device, probe: bool, why_not: str) -> None:
+        self.device = device
+        self._kinds: dict[str, Source] = {}
+        why_not = why_not or "the probe sees no event of TensorFlow's"
+        if probe:
+            self._kinds["exact"] = ExactSource(device, None if device.is_cpu else TensorFlowCounters(device))
+        if not device.is_cpu:
+            self._kinds["framework"] = FrameworkSource(device, why_not)
+        self._kinds["host"] = HostSource(device, f"{why_not}, and {_WHY_NO_COUNTERS[device.is_cpu]}")
+        self._in_question = tuple(self._kinds)
+        self._decided: str | None = None if len(self._kinds) > 1 else "host"
+
+    @property
+    def kind(self) -> str:
+        """"exact", "framework" or "host": what is read out now. Final once TensorFlow has made its devices."""
+        if self._decided is not None:
+            return self._decided
+        first = next(iter(self._kinds))
+        if not is_initialized() or loaded_tensorflow() is None:
+            return first
+        flows, told = seen_by(self.device)
+        if first == "exact" and flows:
+            self._decided = "exact"
+        else:
+            self._decided = "framework" if told and "framework" in self._kinds else "host"
+        self._in_question = (self._decided,)
+        return self._decided
+
+    @property
+    def basis(self) -> str:
+        return self.kind
+
+    @property
+    def basis_reason(self) -> str:
+        why_cpu = getattr(self.device, "why_cpu", "")
+        return self._kinds[self.kind].basis_reason + (f"; {why_cpu}" if why_cpu else "")
+
+    def read(self) -> Reading:
+        return self._kinds[self.kind].read()
+
+    def begin(self, in_context: bool = False) -> _Span:
+        return _Span(self, in_context)
+
+    def figures(self, raw: Raw) -> Figures:
+        figures = self._kinds[raw[4]].figures(raw[5])
+        why_cpu = getattr(self.device, "why_cpu", "")
+        if why_cpu:
+            figures.basis_reason += f"; {why_cpu}"
+        return figures
+
+    def own_begin(self) -> int:
+        return self._kinds[self.kind].own_begin()
+
+    def own_switch(self, scope: int, running: bool) -> None:
+        self._kinds[self.kind].own_switch(scope, running)
+
+    def own_end(self, scope: int) -> Own | None:
+        return self._kinds[self.kind].own_end(scope)
+
+
+class _Span:
+    """Of every source that may yet be the one."""
+
+    __slots__ = ("_source", "_spans")
+
+    def __init__(self, source: TensorFlowSource, in_context: bool) -> None:
+        self._source = source
+        source.kind  # noqa: B018  # decides, where it can be decided
+        self._spans = {kind: source._kinds[kind].begin(in_context) for kind in source._in_question}
+
+    def end(self) -> Raw:
+        ended = {name: span.end() for name, span in self._spans.items()}
+        kind = self._source.kind
+        raw = ended[kind]
+        return (*raw[:3], "one of", kind, raw)
+
+
+def seen_by(device: Device) -> tuple[bool, bool]:
+    """Whether the probe sees what TensorFlow allocates on a device that it has made, and whether TensorFlow's own
+    counters do: one small tensor is made to see.
+
+    Asked once a device and process, and again after something was attached.
+    """
+    name = f"{device} {counters.generation}"
+    if name not in _seen_by:
+        _seen_by[name] = _self_test(device)
+    return _seen_by[name]
+
+
+def _self_test(device: Device) -> tuple[bool, bool]:
+    tensorflow = loaded_tensorflow()
+    if tensorflow is None:
+        return False, False
+    own = TensorFlowCounters(device)
+    count, in_use = _alloc_count(device), own.stats().allocated
+    try:
+        with tensorflow.init_scope(), tensorflow.device(str(device)):
+            tensor = tensorflow.zeros([_PROBE_BYTES], tensorflow.uint8)
+    except Exception:  # a device that refuses: nothing is known of its events
+        return False, False
+    seen = _alloc_count(device) > count, not own.why_not() and own.stats().allocated >= in_use + _PROBE_BYTES
+    del tensor
+    return seen
+
+
+def _alloc_count(device: Device) -> int:
+    counted = native().counters(device.code, max(device.index, 0))
+    return int(counted[1]) if counted else 0

@@ -1,0 +1,43 @@
+"""The one place that imports TensorFlow, and that asks what it has done already without making it do more."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+
+def require_tensorflow(feature: str = "this feature") -> Any:
+    """The module tensorflow, imported now. ImportError that says what to install where it is missing."""
+    try:
+        import tensorflow
+    except ImportError as error:
+        raise ImportError(
+            f"TensorFlow is required for {feature}. Install it with `pip install 'gpumemprof[tensorflow]'`."
+        ) from error
+    return tensorflow
+
+
+def loaded_tensorflow() -> Any | None:
+    """The module where the program has imported it already, whole; else None: never imports it."""
+    module = sys.modules.get("tensorflow")
+    # While it is being imported by another thread it is there, with half of its names.
+    return module if module is not None and hasattr(module, "config") and hasattr(module, "function") else None
+
+
+def is_initialized() -> bool:
+    """Whether TensorFlow has made its devices. Before that it has allocated nothing, and a question about memory would
+    make them: after which a program cannot set memory growth, logical devices or numbers of threads any more.
+    """
+    context = sys.modules.get("tensorflow.python.eager.context")
+    if context is None:
+        return False
+    made = getattr(context, "_context", None)
+    if made is None:
+        return False
+    return bool(getattr(made, "_initialized", True))  # unknown layout: the context is there, so take it for in use
+
+
+def is_tracing() -> bool:
+    """Whether the calling thread builds a graph now: inside a tf.function, a Keras graph, a tf.data function."""
+    tensorflow = loaded_tensorflow()
+    return tensorflow is not None and not tensorflow.executing_eagerly()

@@ -1,0 +1,107 @@
+"""Where a tracker's samples of TensorFlow's devices come from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpumemprof import _exact, counters
+from gpumemprof._host_memory import HostMemory
+from gpumemprof._source_host import resident_bytes
+from gpumemprof.device_collectors import AllocatorTotals, DeviceMemoryCollector, DeviceMemorySample
+
+from ._source import TensorFlowCounters, TensorFlowSource
+from .devices import resolve_device
+
+_NO_TOTAL = "TensorFlow does not tell a device's total, use or free memory"
+
+
+class TensorFlowCollector(DeviceMemoryCollector):
+    """One of TensorFlow's devices: the probe's counters, get_memory_info, or for want of both resident memory.
+
+    Of the CPU the totals are the machine's, or those of the control group. Of a GPU TensorFlow does not tell them: they
+    are None with that reason. Makes no device and synchronises none.
+    """
+
+    def __init__(self, device: Any = None) -> None:
+        self.tf_device = resolve_device(device)
+        self.device_id = self.tf_device.index
+        self._host = HostMemory()
+        self._counters = TensorFlowCounters(self.tf_device)
+        self.refresh()
+
+    def refresh(self) -> None:
+        exact, why_not = counters.exact_available()
+        self._source_of_figures = TensorFlowSource(self.tf_device, exact, why_not)
+
+    @property
+    def basis(self) -> str:  # type: ignore[override]
+        return self._source_of_figures.basis
+
+    @property
+    def basis_reason(self) -> str:  # type: ignore[override]
+        return self._source_of_figures.basis_reason
+
+    def name(self) -> str:
+        return "cpu" if self.tf_device.is_cpu else "gpu"
+
+    def telemetry_name(self) -> str:
+        return "tfmemprof.memory_tracker"
+
+    def is_available(self) -> bool:
+        return True
+
+    def _read(self, missing: dict[str, str]) -> DeviceMemorySample:
+        allocated = self.allocated_now()
+        missing["reserved_bytes"] = "TensorFlow does not tell what it has reserved of a device"
+        missing.update(dict.fromkeys(("active_bytes", "inactive_bytes"), "TensorFlow does not tell free blocks"))
+        host = self._host.read() if self.tf_device.is_cpu else None
+        if host is None:
+            why = "/proc/meminfo is not there" if self.tf_device.is_cpu else _NO_TOTAL
+            missing.update(dict.fromkeys(("used_bytes", "free_bytes", "total_bytes"), why))
+            return DeviceMemorySample(allocated, None, None, None, None, None, None, self.device_id)
+        return DeviceMemorySample(
+            allocated, None, host.used_bytes, host.free_bytes, host.total_bytes, None, None, self.device_id
+        )
+
+    def allocated_now(self) -> int | None:
+        if self._source_of_figures.kind == "host":
+            return resident_bytes()[0]
+        return self._source_of_figures.read().allocated_bytes
+
+    def totals(self) -> AllocatorTotals | None:
+        if self._source_of_figures.kind != "exact":
+            return None
+        counts = _exact.read_counters(self.tf_device.code, max(self.device_id, 0))
+        if counts is None:
+            return AllocatorTotals(0, 0, 0, 0)
+        return AllocatorTotals(counts.alloc_count, counts.free_count, counts.alloc_bytes, counts.free_bytes)
+
+    def peak_watch(self) -> _exact.PeakWatch | None:
+        if self._source_of_figures.kind != "exact":
+            return None
+        return _PeakWatch(self)
+
+    def peak_so_far_bytes(self) -> int | None:
+        kind = self._source_of_figures.kind
+        if kind == "host":
+            return resident_bytes()[1] or None
+        return self._counters.stats().max_allocated if kind == "framework" else None
+
+    def _source(self) -> str:
+        return {"exact": "gpumemprof probe", "framework": "tf.config.experimental.get_memory_info", "host": "/proc"}[
+            self._source_of_figures.kind
+        ]
+
+
+class _PeakWatch(_exact.PeakWatch):
+    """Begun while it is not known yet whether the probe sees TensorFlow's events; tells nothing where it does not."""
+
+    def __init__(self, collector: TensorFlowCollector) -> None:
+        self._collector = collector
+        super().__init__(collector.tf_device.code, lambda: max(collector.device_id, 0), collector.allocated_now)
+
+    def take(self) -> tuple[int | None, str | None]:
+        taken = super().take()
+        if self._collector.basis == "exact":
+            return taken
+        return None, f"the probe sees no event of TensorFlow's: {self._collector.basis_reason}"

@@ -1,0 +1,20 @@
+"""Where numbers come from: see gpumemprof.counters, whose sources these are, with TensorFlow in PyTorch's place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpumemprof import counters
+from gpumemprof._spans import Source
+
+from ._source import TensorFlowSource
+from .devices import resolve_device
+
+__all__ = ["source_for"]
+
+
+def source_for(device: Any = None) -> Source:
+    """The best source of figures for a device, as resolve_device takes it. Begins exact counting where that can be."""
+    exact, why_not = counters.exact_available()
+    counters._note_kind(exact)
+    return TensorFlowSource(resolve_device(device), exact, why_not)

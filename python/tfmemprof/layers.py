@@ -1,0 +1,123 @@
+"""Keras layers and models under the profiler. What is changed on a layer is changed back by `undo()`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from .context_profiler import get_global_profiler
+from .profiler import TFMemoryProfiler
+
+_MEASURED = ("fit", "evaluate", "predict", "train_on_batch", "test_on_batch", "predict_on_batch")
+
+
+class ProfiledLayer:
+    """Measures the calls of a Keras layer as `NAME_forward`, until `undo()` or the end of a `with` block.
+
+    The layer stays the one that it is, in its model, with its weights; its `call` is replaced and put back. This object
+    can be called and asked for attributes in its place. In a graph (fit, predict, tf.function) a layer's Python runs
+    while the graph is built, and is measured as such; what it takes at each step is in a recording, by its ops' names.
+    """
+
+    def __init__(self, layer: Any, profiler: TFMemoryProfiler | None = None, name: str | None = None) -> None:
+        self.layer = layer
+        self.profiler = profiler or get_global_profiler()
+        self.profile_name = name or getattr(layer, "name", None) or type(layer).__name__
+        self._wrapper = self.profiler.wrap(layer.call, f"{self.profile_name}_forward")
+        self._before = layer.__dict__.get("call")  # somebody else's replacement is put back, too
+        _set(layer, "call", self._wrapper)
+
+    def undo(self) -> None:
+        """Puts the layer's own `call` back. Nothing where that was done, or where others have replaced ours since."""
+        if self.layer.__dict__.get("call") is not self._wrapper:
+            return
+        if self._before is not None:
+            _set(self.layer, "call", self._before)
+        else:
+            self.layer.__dict__.pop("call", None)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.layer(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "layer":  # not there yet: asking it would ask us again
+            raise AttributeError(name)
+        return getattr(self.layer, name)
+
+    def __enter__(self) -> ProfiledLayer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.undo()
+
+
+class ProfiledModel:
+    """A Keras model whose layers are ProfiledLayers and whose fit(), evaluate(), predict() and calls are measured.
+
+    Everything else is the model's own: attributes are read from it and set on it. `undo()`, or the end of a `with`
+    block, leaves the model as it was.
+    """
+
+    def __init__(self, model: Any, profiler: TFMemoryProfiler | None = None, name: str | None = None) -> None:
+        profiler = profiler or get_global_profiler()
+        label = name or getattr(model, "name", None) or type(model).__name__
+        parts = [ProfiledLayer(layer, profiler) for layer in _leaves(model)]
+        self.__dict__.update(model=model, profiler=profiler, profile_name=label, layers_profiled=parts)
+
+    def undo(self) -> None:
+        """Puts the layers' own calls back. This object goes on working, unmeasured layers in it."""
+        for part in self.layers_profiled:
+            part.undo()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        with self.profiler.profile_context(f"{self.profile_name}_forward"):
+            return self.model(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "model":  # not there yet: asking it would ask us again
+            raise AttributeError(name)
+        value = getattr(self.model, name)
+        return self._measured(name, value) if name in _MEASURED else value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self.model, name, value)
+
+    def _measured(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(method)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with self.profiler.profile_context(f"{self.profile_name}.{name}"):
+                return method(*args, **kwargs)
+
+        return call
+
+    def __enter__(self) -> ProfiledModel:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.undo()
+
+
+def profile_model(model: Any, profiler: TFMemoryProfiler | None = None, name: str | None = None) -> ProfiledModel:
+    """The model as a ProfiledModel of `profiler`, or of the shared one."""
+    return ProfiledModel(model, profiler, name)
+
+
+def _leaves(model: Any) -> list[Any]:
+    """The layers that have no layers in them, each once; of a model that is not built, those it has so far."""
+    found: dict[int, Any] = {}
+
+    def walk(layer: Any) -> None:
+        inner = [each for each in getattr(layer, "layers", None) or ()]
+        for each in inner:
+            walk(each)
+        if not inner and layer is not model:
+            found.setdefault(id(layer), layer)
+
+    walk(model)
+    return list(found.values())
+
+
+def _set(layer: Any, name: str, value: Any) -> None:
+    # Past Keras's own __setattr__, which looks for weights and layers in all that it is given.
+    layer.__dict__[name] = value

@@ -1,0 +1,35 @@
+"""MemoryVisualizer: gpumemprof's pictures of what was measured with TensorFlow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpumemprof.visualizer import MemoryVisualizer as _Visualizer
+
+
+class MemoryVisualizer(_Visualizer):
+    """Pictures of results, profilers, trackers, files and recordings. Each method takes its source first.
+
+    A timeline is matplotlib's unless `interactive=True` asks for plotly's; everything else is as in
+    gpumemprof.MemoryVisualizer. `style` is a style sheet of matplotlib's: the pictures have colours of their own, so
+    "default" is the only one, and ValueError says so of another.
+    """
+
+    def __init__(self, style: Any = "default", figure_size: tuple[float, float] = (12.0, 8.0)) -> None:
+        profiler = None if isinstance(style, str) else style  # MemoryVisualizer(profiler), as with gpumemprof
+        if isinstance(style, str) and style != "default":
+            raise ValueError(f"style {style!r:.40} is not known: pictures have one, 'default'")
+        super().__init__(profiler, figure_size)
+
+    def plot_memory_timeline(
+        self, results: Any = None, interactive: bool = False, save_path: Any = None, snapshots: Any = None
+    ) -> Any:
+        """Memory over time, the peak marked, calls below: matplotlib's figure, or with interactive=True plotly's."""
+        return super().plot_memory_timeline(results, snapshots, save_path, interactive)
+
+    def plot_function_comparison(  # type: ignore[override]
+        self, function_profiles: Any = None, save_path: Any = None, metric: str = "peak_memory",
+        interactive: bool = False,
+    ) -> Any:  # fmt: skip
+        """Functions beside each other, the highest first: of results, or of their `function_profiles`."""
+        return super().plot_function_comparison(function_profiles, metric, save_path, interactive)

@@ -1,0 +1,36 @@
+"""MemoryWatchdog: gpumemprof's watchdog for TensorFlow's devices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpumemprof.watchdog import MemoryWatchdog as _Watchdog
+
+from .collector import TensorFlowCollector
+
+
+class MemoryWatchdog(_Watchdog):
+    """Cleans up from `cleanup_threshold_mb` on, and aggressively from `max_memory_mb` on: MiB of this process on the
+    device.
+
+    A cleanup runs the program's callbacks; on the CPU it also gives free pages of the heap back, and an aggressive one
+    collects Python's garbage. It never clears Keras's session: a training that runs needs it. Memory that TensorFlow
+    has taken of a GPU it keeps for the life of the process, so there only what the callbacks drop becomes usable again,
+    for TensorFlow. Cleanups of one kind are at least `min_cleanup_interval` seconds apart.
+    """
+
+    def __init__(
+        self,
+        max_memory_mb: float = 8000,
+        cleanup_threshold_mb: float = 6000,
+        check_interval: float = 5.0,
+        device: Any = None,
+        *,
+        min_cleanup_interval: float = 30.0,
+    ) -> None:
+        if not check_interval > 0:
+            raise ValueError("check_interval must be > 0")
+        super().__init__(
+            max_memory_mb=max_memory_mb, cleanup_threshold_mb=cleanup_threshold_mb, check_interval=check_interval,
+            min_cleanup_interval=min_cleanup_interval, collector=TensorFlowCollector(device),
+        )  # fmt: skip

@@ -1,0 +1,88 @@
+#include "report/advice_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/size.h"
+#include "report/words.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr std::string_view kNotTensorflow = "nothing of TensorFlow's was recorded";
+
+std::string what_to_do(std::string_view type) {
+  if (type == "monotonic_increase")
+    return "Find what keeps tensors from step to step: a list of losses, a metric that is never "
+           "reset, a tf.function that is traced anew for every new Python argument";
+  if (type == "spikes")
+    return "Split what runs at that moment: smaller batches, or tf.recompute_grad around the "
+           "largest layers";
+  return "Drop what is no longer needed before the next phase: del the model and its datasets, "
+         "then tf.keras.backend.clear_session()";
+}
+
+}  // namespace
+
+std::string advice_text(const AdviceReport& report) {
+  if (!report.applies) return fmt::format("Advice: none, because {}.\n", kNotTensorflow);
+  std::string out =
+      report.advice.empty() ? "Advice: none.\n" : fmt::format("Advice: {}\n", report.advice.size());
+  for (const Advice& one : report.advice) {
+    out += fmt::format("  {:<16} {:>9}  {}\n{:29}{}.\n", one.kind, format_bytes(one.bytes),
+                       printable(one.title), "", printable(one.fix));
+  }
+  for (const auto& [kind, why] : report.unknown)
+    out += fmt::format("  {:<16} unknown, because {}\n", kind, printable(why));
+  return out;
+}
+
+AdviceReport advise_of_samples(const TelemetryAnalysis& analysis) {
+  AdviceReport report;
+  report.applies = true;
+  for (const TelemetrySeries& series : analysis.series) {
+    for (const SeriesFinding& finding : series.report.findings) {
+      const auto bytes = static_cast<uint64_t>(std::max(finding.bytes, 0.0));
+      report.advice.push_back({finding.type,
+                               finding.description,
+                               what_to_do(finding.type),
+                               bytes,
+                               {{finding.type + "_bytes", bytes}}});
+    }
+  }
+  for (const char* kind : {"tf_function", "mixed_precision", "tf_data", "distribution",
+                           "memory_growth", "allocator"}) {
+    report.unknown.emplace_back(
+        kind, "samples do not show what a program does: record it with tfmemprof run");
+  }
+  return report;
+}
+
+std::string advice_markdown(const std::string& path, const std::string& text,
+                            const AdviceReport* advice) {
+  std::string out = fmt::format("# Memory of {}\n\n", printable(path));
+  if (advice) {
+    out += "## What to change\n\n";
+    if (!advice->applies)
+      out += fmt::format("Nothing: {}.\n", kNotTensorflow);
+    else if (advice->advice.empty())
+      out += "Nothing that there is evidence for.\n";
+    for (const Advice& one : advice->advice) {
+      out += fmt::format("- **{}**, {}: {}. {}.\n", one.kind, format_bytes(one.bytes),
+                         printable(one.title), printable(one.fix));
+    }
+    if (!advice->unknown.empty()) out += "\nNot known:\n\n";
+    for (const auto& [kind, why] : advice->unknown)
+      out += fmt::format("- {}: {}\n", kind, printable(why));
+    out += '\n';
+  }
+  // Four backticks: what a recording holds may have three.
+  std::string safe = text;
+  for (size_t at = 0; (at = safe.find("````", at)) != std::string::npos;)
+    safe.replace(at, 4, "''''");
+  return out + "## The analysis\n\n````text\n" + safe + "````\n";
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,23 @@
+// Recommendations for people: lines for a terminal, and a report in Markdown.
+#pragma once
+
+#include <string>
+
+#include "analysis/telemetry_series.h"
+#include "analysis/tensorflow_advice.h"
+
+namespace gpumemprof {
+
+/// "Advice: 2" and a line or two each, with the bytes at stake; then what could not be told, and
+/// why. Safe for a terminal whatever the recording holds.
+std::string advice_text(const AdviceReport& report);
+
+/// The findings of samples as advice of TensorFlow's. Samples do not show ops, so the rest is
+/// unknown.
+AdviceReport advise_of_samples(const TelemetryAnalysis& analysis);
+
+/// A report for a colleague: `text` is the whole analysis as text, which goes in as it is.
+std::string advice_markdown(const std::string& path, const std::string& text,
+                            const AdviceReport* advice);
+
+}  // namespace gpumemprof
