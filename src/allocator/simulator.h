@@ -34,12 +34,14 @@ struct Gauge {
 
 /// Bytes, as torch.cuda.memory_stats() counts them.
 struct AllocatorStatistics {
-  Gauge allocated;   ///< rounded sizes of the blocks that the program holds
-  Gauge active;      ///< the same and those whose free waits for a stream
-  Gauge requested;   ///< what the program asked for, of the active ones
-  Gauge reserved;    ///< segments and mapped ranges
-  Gauge segments;    ///< number of cudaMalloc'ed segments
-  Gauge releasable;  ///< of reserved: whole free segments and pages, what empty_cache gives back
+  Gauge allocated;  ///< rounded sizes of the blocks that the program holds
+  Gauge active;     ///< the same and those whose free waits for a stream
+  Gauge requested;  ///< what the program asked for, of the active ones
+  Gauge reserved;   ///< segments and mapped ranges
+  Gauge segments;   ///< number of cudaMalloc'ed segments
+  /// Of reserved: whole free segments and pages. empty_cache gives them back, those of a private
+  /// pool once it has lost its last user.
+  Gauge releasable;
   uint64_t num_alloc_retries = 0;
   uint64_t num_ooms = 0;
   /// Free bytes in segments that live blocks pin: they can serve small requests only.
@@ -81,6 +83,7 @@ struct SimulatedSegment {
   uint16_t pool = 0;
   bool is_large = false;
   bool is_expandable = false;
+  uint32_t list = 0;  ///< the simulator's own
 };
 
 /// What the simulator asked of the driver.
@@ -100,12 +103,10 @@ class AddressSource {
   virtual uint64_t place_range(uint64_t size_bytes) = 0;
 };
 
-/// The allocator itself. Not thread-safe; copyable where the addresses are the default ones, so a
-/// state can be kept. Never fails but by kNoBlock: calls that make no sense (a double free) are
-/// answered with false and change nothing.
+/// The allocator itself. Not thread-safe. Never fails but by kNoBlock: calls that make no sense (a
+/// double free) are answered with false and change nothing.
 class Simulator {
  public:
-  /// `streams`: their numbers, which order free blocks of different streams (AllocatorTrace).
   /// `addresses` must outlive the simulator; null: the default ones.
   Simulator(const AllocatorConfig& config, const Release& release,
             AddressSource* addresses = nullptr);
