@@ -45,7 +45,7 @@ void remove_range(MappedRanges* ranges, uint64_t begin, uint64_t end) {
       ranges->insert({old_begin, left});
     }
     if (old.end > end) ranges->insert({end, old});
-    at = ranges->lower_bound(end);
+    at = ranges->lower_bound(std::max(begin, std::min(old.end, end)));
   }
 }
 
