@@ -47,12 +47,14 @@ char call_kind = ' ';
 std::shared_ptr<c10::GatheredContext> gather() { return std::make_shared<CallNumber>(call_number, call_kind); }
 
 void record_history() {
-#if TORCH_MINOR >= 8
-  allocator::recordHistory(true, gather, SIZE_MAX / 2, allocator::RecordContext::ALL, true, {}
+  constexpr size_t kAll = SIZE_MAX / 2;
+#if TORCH_MINOR >= 11
+  allocator::recordHistory(true, gather, kAll, allocator::RecordContext::ALL, true, {});
+#elif TORCH_MINOR >= 8
+  allocator::recordHistory(true, gather, kAll, allocator::RecordContext::ALL, true);
 #else
-  allocator::recordHistory(true, gather, SIZE_MAX / 2, allocator::RecordContext::ALL
+  allocator::recordHistory(true, gather, kAll, allocator::RecordContext::ALL);
 #endif
-  );
 }
 
 void write_frames(FILE* out, const std::shared_ptr<c10::GatheredContext>& context) {
@@ -126,6 +128,9 @@ void write_snapshot(const char* path) {
   fclose(out);
 }
 
+// Streams are numbered from 0; a stream of somebody else's is an aligned pointer.
+cudaStream_t stream_of(uint64_t number) { return reinterpret_cast<cudaStream_t>(number << 12); }
+
 class Calls {
  public:
   void run(const char* line) {
@@ -150,7 +155,7 @@ class Calls {
  private:
   void allocate(uint64_t id, uint64_t bytes, uint64_t stream) {
     try {
-      live_[id] = allocator::raw_alloc_with_stream(bytes, reinterpret_cast<cudaStream_t>(stream));
+      live_[id] = allocator::raw_alloc_with_stream(bytes, stream_of(stream));
       printf("A %" PRIu64 " %" PRIx64 "\n", id, reinterpret_cast<uint64_t>(live_[id]));
     } catch (const std::exception&) {
       printf("O %" PRIu64 "\n", id);
@@ -169,7 +174,7 @@ class Calls {
     c10::DataPtr pointer(found->second, found->second, allocator::get()->raw_deleter(),
                          c10::Device(c10::DeviceType::CUDA, 0));
     allocator::get()->recordStream(pointer,
-                                   c10::cuda::getStreamFromExternal(reinterpret_cast<cudaStream_t>(stream), 0));
+                                   c10::cuda::getStreamFromExternal(stream_of(stream), 0));
     pointer.release_context();
   }
   std::unordered_map<uint64_t, void*> live_;
