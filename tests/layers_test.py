@@ -17,6 +17,7 @@ ALLOWED = {
     "trace": {"base"},
     "recording": {"base", "format", "trace"},
     "telemetry": {"base"},
+    "allocator": {"base", "trace"},
     "analysis": {"base", "trace", "recording", "telemetry"},
     "run": {"base", "recording"},
     "devices": {"base", "trace", "recording", "telemetry", "run"},
