@@ -117,24 +117,28 @@ class Machine {
       return complain("a container that others refer to is changed, or holds itself");
     return true;
   }
-  void note_change(const Value& container) {
-    if (container.memo != 0) memo_.set(container.memo - 1, builder_.pack(container));
+  /// After a change: the builder may have made another value of it.
+  void note_change(Value* container, uint32_t memo) {
+    container->memo = memo;
+    if (memo != 0) memo_.set(memo - 1, builder_.pack(*container));
   }
   bool append(Value* items, size_t count, uint64_t at) {
     if (depth() < 1) return complain("items without a list");
     Value& list = top_[-1];
+    const uint32_t memo = list.memo;
     if (!may_change(list)) return false;
     if (!builder_.append(&list, items, count, at)) return builder_failed();
-    note_change(list);
+    note_change(&list, memo);
     return true;
   }
   bool set_items(Value* items, size_t count, uint64_t at) {
     if (depth() < 1) return complain("items without a dictionary");
     if (count % 2 != 0) return complain("a key without a value");
     Value& dict = top_[-1];
+    const uint32_t memo = dict.memo;
     if (!may_change(dict)) return false;
     if (!builder_.set_items(&dict, items, count, at)) return builder_failed();
-    note_change(dict);
+    note_change(&dict, memo);
     return true;
   }
   /// PyTorch's own pickler ends a list of millions of events with a single opcode: they are handed
@@ -145,9 +149,10 @@ class Machine {
     Value* const items = floor_;
     const size_t count = static_cast<size_t>(top_ - floor_);
     Value& list = floor_[-1];
+    const uint32_t memo = list.memo;
     if (!may_change(list)) return false;
     if (!builder_.append(&list, items, count, at)) return builder_failed();
-    note_change(list);
+    note_change(&list, memo);
     marks_.back().taken_from = true;
     top_ = floor_;
     return true;
