@@ -38,6 +38,20 @@ void LiveState::apply(const EventBatch& batch, OnFree on_free, void* context) {
   apply_observed(batch, caller);
 }
 
+void LiveState::assume_live(uint16_t index, uint64_t address, const LiveBlock& block) {
+  DeviceState& state = device(index);
+  if (!state.blocks.try_emplace(address, block).second) return;
+  Site& site = touch(state, block.stack);
+  site.live_bytes += block.size_bytes;
+  ++site.live_count;
+  state.live_bytes += block.size_bytes;
+  ++state.live_count;
+  if (state.live_bytes <= state.peak_bytes) return;
+  state.peak_bytes = state.live_bytes;
+  state.peak_count = state.live_count;
+  ++state.peak_epoch;
+}
+
 size_t LiveState::live_count() const {
   size_t count = 0;
   for (const DeviceState& device : devices_) count += device.blocks.size();
