@@ -61,7 +61,7 @@ std::optional<uint64_t> peak_event_of(const DeviceAnalysis& device, uint64_t liv
 }  // namespace
 
 Result<Analysis> analyze_snapshot(const AllocatorSnapshot& snapshot,
-                                  const SnapshotOptions& options) {
+                                  const SnapshotAnalysisOptions& options) {
   Analysis all;
   all.processes.resize(snapshot.tables.processes.size());
   const double share = snapshot.traces.empty() ? 1 : 1.0 / double(snapshot.traces.size());
@@ -84,7 +84,7 @@ Result<Analysis> analyze_snapshot(const AllocatorSnapshot& snapshot,
     if (part->devices.empty()) part->devices.push_back(without_events(source, i));
     DeviceAnalysis& device = part->devices.front();
     drop_unknown_ages(snapshot.traces[i].has_times, &device);
-    SnapshotOptions replaying = options;
+    SnapshotAnalysisOptions replaying = options;
     replaying.on_progress = [&](double done) { report(1, done); };
     auto replayed = std::make_shared<SnapshotDevice>(
         replay_device(snapshot, i, peak_event_of(device, live_before), replaying));

@@ -11,7 +11,7 @@ namespace gpumemprof {
 /// the result has its `snapshot` part, those without events too. `snapshot` must outlive the call
 /// only. Memory O(live blocks + distinct stacks) beside the snapshot's own.
 Result<Analysis> analyze_snapshot(const AllocatorSnapshot& snapshot,
-                                  const SnapshotOptions& options);
+                                  const SnapshotAnalysisOptions& options);
 
 /// The index in `snapshot.traces` of the device to answer for: the first that ran out of memory,
 /// else the one that has reserved most in the end. Absent where there is none.

@@ -12,7 +12,8 @@ namespace {
 class Watcher {
  public:
   Watcher(const AllocatorTrace& trace, std::optional<uint64_t> peak_event,
-          const std::vector<uint64_t>& ooms, const SnapshotOptions& options, SnapshotDevice* device)
+          const std::vector<uint64_t>& ooms, const SnapshotAnalysisOptions& options,
+          SnapshotDevice* device)
       : trace_(trace),
         peak_event_(peak_event.value_or(kBeforeFirstEvent)),
         ooms_(ooms),
@@ -67,7 +68,7 @@ class Watcher {
   const AllocatorTrace& trace_;
   uint64_t peak_event_;
   const std::vector<uint64_t>& ooms_;
-  const SnapshotOptions& options_;
+  const SnapshotAnalysisOptions& options_;
   SnapshotDevice* device_;
   size_t next_oom_ = 0;
 };
@@ -117,7 +118,8 @@ SegmentSums sum_segments(const AllocatorTrace& trace) {
 }
 
 SnapshotDevice replay_device(const AllocatorSnapshot& snapshot, size_t index,
-                             std::optional<uint64_t> peak_event, const SnapshotOptions& options) {
+                             std::optional<uint64_t> peak_event,
+                             const SnapshotAnalysisOptions& options) {
   const AllocatorTrace& trace = snapshot.traces[index];
   SnapshotDevice device;
   device.end = sum_segments(trace);

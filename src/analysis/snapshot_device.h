@@ -54,7 +54,7 @@ struct SnapshotDevice {
   uint64_t oom_count = 0;
 };
 
-struct SnapshotOptions {
+struct SnapshotAnalysisOptions {
   size_t timeline_buckets = 512;
   unsigned threads = 2;                     ///< for the what-ifs of an out-of-memory
   std::function<void(double)> on_progress;  ///< 0 to 1; may be empty
@@ -64,6 +64,7 @@ struct SnapshotOptions {
 /// the first event) and at every kOom. The release is that of the reader's hint whose rules match
 /// most.
 SnapshotDevice replay_device(const AllocatorSnapshot& snapshot, size_t index,
-                             std::optional<uint64_t> peak_event, const SnapshotOptions& options);
+                             std::optional<uint64_t> peak_event,
+                             const SnapshotAnalysisOptions& options);
 
 }  // namespace gpumemprof
