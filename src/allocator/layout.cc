@@ -8,7 +8,7 @@
 namespace gpumemprof {
 namespace {
 
-using BlockState = SimulatedBlock::State;
+using Piece = SimulatedBlock::State;
 
 SegmentView view_of(const SimulatedSegment& segment, uint64_t address) {
   return {.address = address,
@@ -16,7 +16,8 @@ SegmentView view_of(const SimulatedSegment& segment, uint64_t address) {
           .pool = segment.pool,
           .is_large = segment.is_large,
           .is_expandable = segment.is_expandable,
-          .stack = segment.stack};
+          .stack = segment.stack,
+          .blocks = {}};
 }
 
 }  // namespace
@@ -51,7 +52,7 @@ std::vector<SegmentView> segments(const Simulator& simulator) {
     bool in_range = false;  // a hole of unmapped pages ends a range
     for (BlockId id = segment.first; id != kNoBlock; id = simulator.block(id).next) {
       const SimulatedBlock& block = simulator.block(id);
-      if (block.state == BlockState::kUnmapped) {
+      if (block.state == Piece::kUnmapped) {
         in_range = false;
         continue;
       }
@@ -60,7 +61,7 @@ std::vector<SegmentView> segments(const Simulator& simulator) {
       SegmentView& view = out.back();
       view.size_bytes += block.size_bytes;
       view.blocks.push_back(id);
-      if (block.state == BlockState::kFree) {
+      if (block.state == Piece::kFree) {
         view.largest_free_bytes = std::max(view.largest_free_bytes, block.size_bytes);
       } else {
         view.active_bytes += block.size_bytes;

@@ -7,8 +7,6 @@
 namespace gpumemprof {
 namespace {
 
-using BlockState = SimulatedBlock::State;
-
 /// Everything above what came before, with a hole between, so that neighbours never touch.
 class RisingAddresses : public AddressSource {
  public:

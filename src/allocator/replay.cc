@@ -1,0 +1,406 @@
+#include "allocator/replay.h"
+
+#include <absl/container/flat_hash_map.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "allocator/initial_state.h"
+#include "allocator/simulator_state.h"
+
+namespace gpumemprof {
+namespace {
+
+using Call = DriverCall::Kind;
+
+/// A segment_alloc or segment_map that was recorded since the last allocation.
+struct RecordedCall {
+  uint64_t event;
+  uint64_t address;
+  uint64_t size_bytes;
+  bool is_map;
+  bool taken = false;
+};
+
+/// The driver of the recorded run: new segments lie where it put them then.
+class RecordedAddresses : public AddressSource {
+ public:
+  explicit RecordedAddresses(std::vector<RecordedCall>* calls) : calls_(calls) {}
+  uint64_t place_segment(uint64_t size_bytes) override {
+    for (RecordedCall& call : *calls_) {
+      if (call.is_map || call.taken || call.size_bytes != size_bytes) continue;
+      call.taken = true;
+      return call.address;
+    }
+    return nowhere(size_bytes);
+  }
+  uint64_t place_range(uint64_t size_bytes) override {
+    for (RecordedCall& call : *calls_) {
+      if (!call.is_map || call.taken) continue;
+      call.taken = true;
+      return call.address;
+    }
+    return nowhere(size_bytes);
+  }
+
+ private:
+  /// Above everything that a record can name.
+  uint64_t nowhere(uint64_t size_bytes) {
+    const uint64_t address = nowhere_;
+    nowhere_ += round_up_to(size_bytes, kDriverPageBytes) + kDriverPageBytes;
+    return address;
+  }
+  std::vector<RecordedCall>* calls_;
+  uint64_t nowhere_ = 1ull << 62;
+};
+
+class Replay {
+ public:
+  Replay(const AllocatorTrace& trace, const TraceFacts& facts, const AllocatorConfig& config,
+         const Release& release, const InitialState& initial)
+      : trace_(trace),
+        facts_(facts),
+        addresses_(&recorded_),
+        simulator_(config, release, &addresses_) {
+    result_.release = release;
+    result_.impossible_events = initial.impossible_blocks;
+    for (const EarlierSegment& earlier : initial.segments) {
+      state().seed(earlier.segment, earlier.pieces);
+    }
+    for (BlockId id = 1; id < state().blocks.size(); ++id) {
+      const SimulatedBlock& block = state().blocks[id];
+      const bool is_live = block.state == SimulatedBlock::State::kAllocated ||
+                           block.state == SimulatedBlock::State::kPendingFree;
+      if (is_live) live_[block.address] = id;
+    }
+    simulator_.keep_driver_calls(true);
+  }
+
+  ReplayResult run(const ReplayObserver* observer) {
+    result_.start = figures();
+    note_peaks(std::nullopt);
+    if (observer != nullptr && !(*observer)(kBeforeFirstEvent, simulator_)) {
+      result_.stopped = true;
+    }
+    for (uint64_t i = 0; i < trace_.events.size() && !result_.stopped; ++i) {
+      step(i, trace_.events[i]);
+      if (observer != nullptr && !(*observer)(i, simulator_)) result_.stopped = true;
+    }
+    result_.end = figures();
+    if (!result_.stopped) compare_end();
+    return std::move(result_);
+  }
+
+ private:
+  Simulator::State& state() { return simulator_.state(); }
+
+  MemoryFigures figures() const {
+    const AllocatorStatistics& now = simulator_.statistics();
+    return {now.allocated.current, now.active.current, now.requested.current, now.reserved.current,
+            now.releasable.current};
+  }
+
+  static void note_peak(EventPeak* peak, uint64_t bytes, std::optional<uint64_t> event) {
+    if (bytes <= peak->bytes) return;
+    *peak = {bytes, event};
+  }
+  void note_peaks(std::optional<uint64_t> event) {
+    const AllocatorStatistics& now = simulator_.statistics();
+    note_peak(&result_.peak_allocated, now.allocated.current, event);
+    note_peak(&result_.peak_active, now.active.current, event);
+    note_peak(&result_.peak_requested, now.requested.current, event);
+    if (now.reserved.current > result_.peak_reserved.bytes) {
+      // The record has the driver's call before the allocation that needed it.
+      const bool grew = event.has_value() && !recorded_.empty();
+      note_peak(&result_.peak_reserved, now.reserved.current,
+                grew ? recorded_.back().event : event);
+    }
+  }
+
+  void step(uint64_t index, const AllocatorEvent& event) {
+    switch (event.action) {
+      case Action::kAlloc:
+        allocate(index, event);
+        break;
+      case Action::kFreeRequested:
+        free_requested(event);
+        break;
+      case Action::kFreeCompleted:
+        free_completed(event);
+        break;
+      case Action::kSegmentAlloc:
+      case Action::kSegmentMap:
+        ++result_.segment_events;
+        recorded_.push_back(
+            {index, event.address, event.size_bytes, event.action == Action::kSegmentMap});
+        break;
+      case Action::kSegmentFree:
+        if (!state().release_recorded(event.address, event.size_bytes)) {
+          mismatch(index, "the record gives back a segment that is not wholly free in the replay");
+        }
+        break;
+      case Action::kSegmentUnmap:
+        if (!state().unmap_recorded(event.address, event.size_bytes)) {
+          mismatch(index, "the record unmaps pages that are not free in the replay");
+        }
+        break;
+      case Action::kOom:
+        refused(index);
+        break;
+      case Action::kSnapshot:
+        break;
+    }
+    state().calls.clear();
+  }
+
+  void mismatch(uint64_t index, std::string reason) {
+    if (result_.first_mismatch_event) return;
+    result_.first_mismatch_event = index;
+    result_.mismatch_reason = std::move(reason);
+  }
+
+  void allocate(uint64_t index, const AllocatorEvent& event) {
+    ++result_.alloc_addresses;
+    last_address_ = ~0ull;  // the table may grow
+    const auto [entry, is_new] = live_.try_emplace(event.address, kNoBlock);
+    if (!is_new) {  // its free was not recorded
+      ++result_.impossible_events;
+      simulator_.free_completed(entry->second);
+    }
+    const Simulator::Request request{event.size_bytes, event.stream, facts_.pool_of(trace_, event),
+                                     event.stack};
+    const BlockId id = simulator_.malloc(request);
+    const uint64_t address = simulator_.block(id).address;
+    if (id != kNoBlock && address == event.address) [[likely]] {
+      entry->second = id;
+      ++result_.matched;
+      if (!recorded_.empty() || !state().calls.empty()) compare_calls(index);
+    } else {
+      mismatch(index, reason(id, event));
+      entry->second = move_to_record(id, event, request);
+      if (entry->second == kNoBlock) live_.erase(entry);
+    }
+    note_peaks(index);
+    recorded_.clear();
+  }
+
+  std::string reason(BlockId id, const AllocatorEvent& event) {
+    if (id == kNoBlock) return "the replay has no memory left where the record has";
+    const bool new_here = !state().calls.empty();
+    if (new_here && recorded_.empty()) {
+      return "the replay needs a new segment where the record reuses a free block";
+    }
+    if (!new_here && !recorded_.empty()) {
+      return "the replay reuses a free block where the record needs a new segment";
+    }
+    const uint64_t chosen = simulator_.block(id).address;
+    return "the replay puts " + std::to_string(event.size_bytes) + " bytes at " + hex(chosen) +
+           ", the record has them at " + hex(event.address);
+  }
+  static std::string hex(uint64_t value) {
+    char text[20];
+    snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+    return text;
+  }
+
+  void compare_calls(uint64_t index) {
+    const auto& calls = state().calls;
+    for (size_t i = 0; i < std::min(calls.size(), recorded_.size()); ++i) {
+      const Call kind = recorded_[i].is_map ? Call::kMap : Call::kSegmentAlloc;
+      result_.segment_events_matched += calls[i].kind == kind &&
+                                        calls[i].address == recorded_[i].address &&
+                                        calls[i].size_bytes == recorded_[i].size_bytes;
+    }
+    if (calls.size() != recorded_.size()) {
+      mismatch(index, "the replay makes " + std::to_string(calls.size()) +
+                          " calls of the driver where the record has " +
+                          std::to_string(recorded_.size()));
+    }
+  }
+
+  /// After a wrong guess: the block goes where the record has it, so that the next guess starts
+  /// from the truth. Where that place is not free the guess stays.
+  BlockId move_to_record(BlockId id, const AllocatorEvent& event,
+                         const Simulator::Request& request) {
+    if (id != kNoBlock) {
+      simulator_.free_completed(id);
+      for (const DriverCall& call : std::vector(state().calls)) {
+        if (call.kind == Call::kSegmentAlloc)
+          state().release_recorded(call.address, call.size_bytes);
+      }
+    }
+    for (const RecordedCall& call : recorded_) {
+      if (call.is_map) {
+        state().map_recorded(call.address, call.size_bytes);
+      } else if (!state().segment_at(call.address)) {
+        const SeedBlock whole{call.address, call.size_bytes, 0, 0, SimulatedBlock::State::kFree};
+        state().seed({.address = call.address,
+                      .size_bytes = call.size_bytes,
+                      .stack = request.stack,
+                      .stream = request.stream,
+                      .pool = request.pool,
+                      .is_large = call.size_bytes != kDriverPageBytes},
+                     {&whole, 1});
+      }
+    }
+    const BlockId there = state().malloc_at(event.address, request);
+    return there != kNoBlock || id == kNoBlock ? there : simulator_.malloc(request);
+  }
+
+  void free_requested(const AllocatorEvent& event) {
+    if (!facts_.records_completions) return free_completed(event);
+    last_ = live_.find(event.address);
+    last_address_ = event.address;
+    if (last_ == live_.end()) {
+      ++result_.impossible_events;
+    } else {
+      simulator_.free_requested(last_->second);
+    }
+  }
+
+  void free_completed(const AllocatorEvent& event) {
+    // Nearly always right after its request; nothing was put into the table since.
+    auto found = last_address_ == event.address ? last_ : live_.find(event.address);
+    last_address_ = ~0ull;
+    if (found == live_.end()) {
+      // Its request was counted already.
+      if (!facts_.records_requests) ++result_.impossible_events;
+      return;
+    }
+    simulator_.free_completed(found->second);
+    live_.erase(found);
+  }
+
+  /// An allocation that failed: what was mapped for it stays.
+  void refused(uint64_t index) {
+    for (const RecordedCall& call : recorded_) {
+      const bool done = call.is_map && state().map_recorded(call.address, call.size_bytes);
+      result_.segment_events_matched += done;
+      if (!done)
+        mismatch(index,
+                 "the record maps pages for a refused request that are not free in the replay");
+    }
+    note_peaks(index);
+    recorded_.clear();
+  }
+
+  void compare_end() {
+    const std::vector<SegmentView> views = segments(simulator_);
+    result_.end_segments = views.size();
+    for (const AllocatorSegment& end : trace_.segments) {
+      result_.end_blocks += end.blocks.size();
+      const auto view = std::ranges::lower_bound(views, end.address, {}, &SegmentView::address);
+      if (view == views.end() || view->address != end.address) continue;
+      size_t at = 0;
+      for (const AllocatorBlock& block : end.blocks) {
+        while (at < view->blocks.size() &&
+               simulator_.block(view->blocks[at]).address < block.address)
+          ++at;
+        if (at == view->blocks.size()) break;
+        const SimulatedBlock& mine = simulator_.block(view->blocks[at]);
+        result_.end_blocks_matched += mine.address == block.address &&
+                                      mine.size_bytes == block.size_bytes &&
+                                      same_state(mine.state, block.state);
+      }
+    }
+  }
+  static bool same_state(SimulatedBlock::State mine, BlockState recorded) {
+    switch (recorded) {
+      case BlockState::kAllocated:
+        return mine == SimulatedBlock::State::kAllocated;
+      case BlockState::kPendingFree:
+        return mine == SimulatedBlock::State::kPendingFree;
+      case BlockState::kFree:
+        return mine == SimulatedBlock::State::kFree;
+    }
+    return false;
+  }
+
+  using LiveBlocks = absl::flat_hash_map<uint64_t, BlockId>;
+  const AllocatorTrace& trace_;
+  const TraceFacts& facts_;
+  std::vector<RecordedCall> recorded_;
+  RecordedAddresses addresses_;
+  Simulator simulator_;
+  LiveBlocks live_;  // by recorded address
+  LiveBlocks::iterator last_;
+  uint64_t last_address_ = ~0ull;
+  ReplayResult result_;
+};
+
+bool is_better(const ReplayResult& a, const ReplayResult& b) {
+  const uint64_t at_a = a.first_mismatch_event.value_or(~0ull);
+  const uint64_t at_b = b.first_mismatch_event.value_or(~0ull);
+  return std::pair(at_a, a.matched) > std::pair(at_b, b.matched);
+}
+
+ReplayResult replay(const AllocatorTrace& trace, const RecordedSettings& settings,
+                    const Release& release, const ReplayObserver* observer) {
+  const AllocatorConfig config = recorded_config(settings, release);
+  const TraceFacts facts = trace_facts(trace);
+  InitialState initial = initial_state(trace, facts, config, release);
+  if (!initial.doubtful.empty()) {
+    // The trace contradicts itself at some addresses. Of the two beginnings, with the blocks that
+    // were never seen to be made there and without, the one that explains more is taken.
+    InitialState without = initial_state(trace, facts, config, release, initial.doubtful);
+    const ReplayResult with = Replay(trace, facts, config, release, initial).run(nullptr);
+    if (is_better(Replay(trace, facts, config, release, without).run(nullptr), with)) {
+      initial = std::move(without);
+    } else if (observer == nullptr) {
+      return with;
+    }
+  }
+  return Replay(trace, facts, config, release, initial).run(observer);
+}
+
+/// Releases whose placements are the same, but for the settings that they accept.
+bool same_rules(Release a, Release b) {
+  a.minor = b.minor;
+  a.names_pools = b.names_pools;
+  return a == b;
+}
+
+}  // namespace
+
+ReplayResult replay_recorded(const AllocatorTrace& trace, const RecordedSettings& settings,
+                             const Release& release) {
+  return replay(trace, settings, release, nullptr);
+}
+
+ReplayResult replay_recorded(const AllocatorTrace& trace, const RecordedSettings& settings,
+                             const Release& release, ReplayObserver observer) {
+  return replay(trace, settings, release, &observer);
+}
+
+ReplayResult replay_unknown_release(const AllocatorTrace& trace, const RecordedSettings& settings,
+                                    const std::string& writer_version_hint) {
+  const std::vector<Release> possible = releases_for_hint(writer_version_hint);
+  std::optional<ReplayResult> best;
+  for (size_t i = 0; i < possible.size(); ++i) {
+    // The newest of those with the same rules stands for all of them.
+    if (i + 1 < possible.size() && same_rules(possible[i], possible[i + 1])) continue;
+    ReplayResult result = replay(trace, settings, possible[i], nullptr);
+    if (!best || is_better(result, *best)) best = std::move(result);
+    if (!best->first_mismatch_event) break;
+  }
+  best->release_was_searched = possible.size() > 1;
+  return *std::move(best);
+}
+
+std::optional<uint64_t> device_bytes_at_oom(const AllocatorTrace& trace,
+                                            const RecordedSettings& settings,
+                                            const Release& release) {
+  std::optional<uint64_t> bytes;
+  bool any = false;
+  for (size_t i = 0; i < trace.events.size() && !any; ++i)
+    any = trace.events[i].action == Action::kOom;
+  if (!any) return std::nullopt;
+  replay_recorded(trace, settings, release, [&](uint64_t event, const Simulator& simulator) {
+    if (event == kBeforeFirstEvent || trace.events[event].action != Action::kOom) return true;
+    bytes = simulator.statistics().reserved.current + trace.events[event].address;
+    return false;
+  });
+  return bytes;
+}
+
+}  // namespace gpumemprof

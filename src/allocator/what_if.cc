@@ -1,0 +1,164 @@
+// The requests of a trace under other settings.
+#include <absl/container/flat_hash_map.h>
+
+#include <utility>
+
+#include "allocator/initial_state.h"
+#include "allocator/replay.h"
+
+namespace gpumemprof {
+namespace {
+
+bool gives_back(Action action) {
+  return action == Action::kSegmentFree || action == Action::kSegmentUnmap;
+}
+
+/// Why the recorded allocator gave memory back.
+enum class Cause : uint8_t { kCacheEmptied, kRetry, kUnclear };
+
+class WhatIf {
+ public:
+  WhatIf(const AllocatorTrace& trace, const AllocatorConfig& config, const Release& release)
+      : trace_(trace), facts_(trace_facts(trace)), simulator_(config, release) {}
+
+  WhatIfResult run(const ReplayObserver* observer) {
+    make_earlier_blocks();
+    bool go_on = observer == nullptr || (*observer)(kBeforeFirstEvent, simulator_);
+    for (uint64_t i = 0; i < trace_.events.size() && go_on; ++i) {
+      step(i, trace_.events[i]);
+      note_peak(i);
+      go_on = observer == nullptr || (*observer)(i, simulator_);
+    }
+    const AllocatorStatistics& end = simulator_.statistics();
+    result_.peak_reserved_bytes = end.reserved.peak;
+    result_.peak_allocated_bytes = end.allocated.peak;
+    result_.end_reserved_bytes = end.reserved.current;
+    result_.segments = segments(simulator_).size();
+    result_.peak_segments = end.segments.peak;
+    result_.num_alloc_retries = end.num_alloc_retries;
+    result_.num_ooms = end.num_ooms;
+    return result_;
+  }
+
+ private:
+  void make_earlier_blocks() {
+    for (const EarlierBlock& block : earlier_blocks(trace_, facts_).blocks) {
+      const BlockId id =
+          simulator_.malloc({block.requested_bytes, block.stream, block.pool, block.stack});
+      if (id == kNoBlock) {
+        result_.oom_before_first_event = true;
+      } else {
+        live_[block.address] = id;
+      }
+    }
+    note_peak(std::nullopt);
+  }
+
+  void note_peak(std::optional<uint64_t> event) {
+    const AllocatorStatistics& now = simulator_.statistics();
+    if (now.reserved.peak <= peak_) return;
+    peak_ = now.reserved.peak;
+    result_.peak_reserved_event = event;
+    result_.at_peak_reserved = {now.allocated.current, now.active.current, now.requested.current,
+                                now.reserved.current, now.releasable.current};
+  }
+
+  void step(uint64_t index, const AllocatorEvent& event) {
+    switch (event.action) {
+      case Action::kAlloc:
+        allocate(index, event);
+        break;
+      case Action::kFreeRequested:
+        if (facts_.records_completions) {
+          const auto found = live_.find(event.address);
+          if (found != live_.end()) simulator_.free_requested(found->second);
+          break;
+        }
+        [[fallthrough]];
+      case Action::kFreeCompleted: {
+        const auto found = live_.find(event.address);
+        in_release_ = false;
+        if (found == live_.end()) break;
+        simulator_.free_completed(found->second);
+        live_.erase(found);
+        break;
+      }
+      case Action::kSegmentFree:
+      case Action::kSegmentUnmap:
+        if (event.pool != 0) simulator_.release_pool(event.pool);
+        if (!in_release_) give_back(index);
+        in_release_ = true;
+        break;
+      case Action::kOom:
+        allocate(index, event);
+        break;
+      case Action::kSegmentAlloc:
+      case Action::kSegmentMap:
+        in_release_ = false;
+        break;
+      case Action::kSnapshot:
+        break;
+    }
+  }
+
+  void allocate(uint64_t index, const AllocatorEvent& event) {
+    in_release_ = false;
+    const BlockId id = simulator_.malloc(
+        {event.size_bytes, event.stream, facts_.pool_of(trace_, event), event.stack});
+    if (id == kNoBlock) {
+      if (!result_.first_oom_event_index) result_.first_oom_event_index = index;
+    } else if (event.action == Action::kAlloc) {
+      // A block that is live here already was freed without an event.
+      const auto [entry, is_new] = live_.try_emplace(event.address, id);
+      if (!is_new) simulator_.free_completed(std::exchange(entry->second, id));
+    }
+  }
+
+  void give_back(uint64_t index) {
+    const Cause why = reason(index);
+    if (why == Cause::kUnclear) ++result_.releases_unclear;
+    if (why == Cause::kRetry && simulator_.config().capacity_bytes) {
+      ++result_.retries_dropped;
+      return;
+    }
+    ++result_.cache_empties;
+    simulator_.empty_cache();
+  }
+
+  /// A retry gives back and then tries again, within one allocation and so with one stack;
+  /// empty_cache() has a stack of its own.
+  Cause reason(uint64_t index) const {
+    uint64_t after = index;
+    while (after < trace_.events.size() && gives_back(trace_.events[after].action)) ++after;
+    if (after == trace_.events.size()) return Cause::kCacheEmptied;
+    const AllocatorEvent next = trace_.events[after];
+    const bool tries_again = next.action == Action::kSegmentAlloc ||
+                             next.action == Action::kSegmentMap || next.action == Action::kOom;
+    if (!tries_again) return Cause::kCacheEmptied;
+    const uint32_t stack = trace_.events[index].stack;
+    if (stack == 0 || next.stack == 0) return Cause::kUnclear;
+    return stack == next.stack ? Cause::kRetry : Cause::kCacheEmptied;
+  }
+
+  const AllocatorTrace& trace_;
+  TraceFacts facts_;
+  Simulator simulator_;
+  absl::flat_hash_map<uint64_t, BlockId> live_;  // by recorded address
+  bool in_release_ = false;
+  uint64_t peak_ = 0;
+  WhatIfResult result_;
+};
+
+}  // namespace
+
+WhatIfResult what_if(const AllocatorTrace& trace, const AllocatorConfig& config,
+                     const Release& release) {
+  return WhatIf(trace, config, release).run(nullptr);
+}
+
+WhatIfResult what_if(const AllocatorTrace& trace, const AllocatorConfig& config,
+                     const Release& release, ReplayObserver observer) {
+  return WhatIf(trace, config, release).run(&observer);
+}
+
+}  // namespace gpumemprof
