@@ -19,14 +19,9 @@ DeviceAnalysis without_events(const TraceSource& source, size_t index) {
   return device;
 }
 
-/// Takes away what rests on ages that are not known: of blocks from before the first event, and of
-/// all blocks where events have no times.
-void drop_unknown_ages(bool has_times, DeviceAnalysis* device) {
-  // Ages since 1970: only blocks that were born earlier have them.
-  constexpr size_t kFirstImpossibleBin = 60;
-  const size_t first = has_times ? kFirstImpossibleBin : 0;
-  std::fill(device->lifetimes.begin() + first, device->lifetimes.end(), LifetimeBin{});
-  if (has_times) return;
+/// Without times no age is known.
+void drop_unknown_ages(DeviceAnalysis* device) {
+  device->lifetimes = {};
   device->temporaries.clear();
   device->temporary_count = device->temporary_bytes = 0;
 }
@@ -83,7 +78,7 @@ Result<Analysis> analyze_snapshot(const AllocatorSnapshot& snapshot,
     if (!part) return std::unexpected(part.error());
     if (part->devices.empty()) part->devices.push_back(without_events(source, i));
     DeviceAnalysis& device = part->devices.front();
-    drop_unknown_ages(snapshot.traces[i].has_times, &device);
+    if (!snapshot.traces[i].has_times) drop_unknown_ages(&device);
     SnapshotAnalysisOptions replaying = options;
     replaying.on_progress = [&](double done) { report(1, done); };
     auto replayed = std::make_shared<SnapshotDevice>(

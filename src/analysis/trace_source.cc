@@ -13,10 +13,11 @@ TraceSource::TraceSource(const AllocatorSnapshot& snapshot, size_t index)
       info_(snapshot.info) {
   info_.can.times = trace_.has_times;
   const TraceFacts facts = trace_facts(trace_);
-  if (facts.records_completions) before_.end_blocks_at_completion();
+  frees_in_two_steps_ = facts.records_completions;
   for (const EarlierBlock& block : earlier_blocks(trace_, facts).blocks) {
-    before_.assume_live(device_, block.address,
-                        {block.requested_bytes, kBornEarlier, block.stack, UINT32_MAX});
+    constexpr uint64_t kUnknownTime = 0;
+    before_.adopt(device_, block.address,
+                  {block.requested_bytes, kUnknownTime, block.stack, UINT32_MAX});
   }
 }
 
@@ -32,6 +33,7 @@ Result<bool> TraceSource::next(EventBatch* batch) {
   batch->clear();
   batch->reserve(kBatchEvents);
   batch->first_event = at_;
+  batch->frees_in_two_steps = frees_in_two_steps_;
   const size_t end = std::min(at_ + kBatchEvents, trace_.events.size());
   for (; at_ < end; ++at_) {
     const AllocatorEvent event = trace_.events[at_];

@@ -14,10 +14,8 @@ namespace gpumemprof {
 /// then one event wide.
 inline constexpr uint64_t kTicksPerEvent = 1024;
 
-/// LiveBlock::time_ns of what was live before the first event: its age is not known.
-inline constexpr uint64_t kBornEarlier = 0;
-
-/// Yields the events of `snapshot.traces[index]`, numbered from 0, as those of device `index`.
+/// Yields the events of `snapshot.traces[index]`, numbered from 0, as those of device `index`:
+/// SnapshotSource merges the devices by time, so there an event's number is no index in a trace.
 /// size_bytes is what the program asked for; a block ends when its free is completed, or requested
 /// where the trace has no completions. What was live before the first event is in the state before
 /// it. `snapshot` must outlive the source.
@@ -41,6 +39,7 @@ class TraceSource : public EventSource {
   uint16_t device_;
   SourceInfo info_;
   LiveState before_;
+  bool frees_in_two_steps_ = false;
   size_t at_ = 0;
 };
 

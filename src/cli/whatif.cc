@@ -1,4 +1,5 @@
 // gpumemprof whatif: what other allocator settings would have done with the same requests.
+#include <filesystem>
 #include <memory>
 
 #include "analysis/settings_study.h"
@@ -50,8 +51,9 @@ Result<StudyOptions> study_options(const WhatIfArguments& arguments) {
 Result<AllocatorSnapshot> read(const WhatIfArguments& arguments) {
   if (!is_torch_snapshot(arguments.path)) {
     // Says what is wrong with a path that cannot be read at all.
-    auto file = File::open(arguments.path);
-    if (!file && file.error().code == ErrorCode::kNotFound) return std::unexpected(file.error());
+    if (std::error_code error; !std::filesystem::exists(arguments.path, error)) {
+      return fail(ErrorCode::kNotFound, "no such file or folder");
+    }
     return fail(ErrorCode::kUnsupported,
                 "no snapshot of PyTorch's allocator: recordings and samples hold no segments, "
                 "streams and requested sizes, so another setting cannot be simulated; "

@@ -49,6 +49,9 @@ struct EventBatch {
   std::vector<uint16_t> device;      ///< index in Tables::devices
   std::vector<Action> action;
   std::vector<DeviceTotals> totals;  ///< sparse, ordered by event
+  /// The source tells both halves of a free: a block is live until its kFreeCompleted, and
+  /// kFreeRequested changes nothing. Else either of them ends it. Not touched by clear().
+  bool frees_in_two_steps = false;
 
   size_t size() const { return time_ns.size(); }
   void clear() {

@@ -38,18 +38,17 @@ void LiveState::apply(const EventBatch& batch, OnFree on_free, void* context) {
   apply_observed(batch, caller);
 }
 
-void LiveState::assume_live(uint16_t index, uint64_t address, const LiveBlock& block) {
-  DeviceState& state = device(index);
-  if (!state.blocks.try_emplace(address, block).second) return;
-  Site& site = touch(state, block.stack);
+void LiveState::adopt(uint16_t index, uint64_t address, const LiveBlock& block) {
+  DeviceState& device = this->device(index);
+  if (!device.blocks.try_emplace(address, block).second) return;
+  Site& site = touch(device, block.stack);
   site.live_bytes += block.size_bytes;
   ++site.live_count;
-  state.live_bytes += block.size_bytes;
-  ++state.live_count;
-  if (state.live_bytes <= state.peak_bytes) return;
-  state.peak_bytes = state.live_bytes;
-  state.peak_count = state.live_count;
-  ++state.peak_epoch;
+  device.live_bytes += block.size_bytes;
+  ++device.live_count;
+  device.peak_bytes = device.live_bytes;  // nothing has been freed yet
+  device.peak_count = device.live_count;
+  ++device.peak_epoch;
 }
 
 size_t LiveState::live_count() const {

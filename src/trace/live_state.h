@@ -98,12 +98,9 @@ class LiveState {
   template <class Observer>
   void apply_observed(const EventBatch& batch, Observer& observer);
 
-  /// A block that was live before the first event and that no event tells of: it counts in what is
-  /// live and in peaks, in no total. A second one at the same address is ignored.
-  void assume_live(uint16_t device, uint64_t address, const LiveBlock& block);
-  /// Blocks end with kFreeCompleted alone from now on: kFreeRequested is counted and changes
-  /// nothing. For streams that have both, as between the two the memory cannot be used again.
-  void end_blocks_at_completion() { ends_at_request_ = false; }
+  /// A block that was live before the first event: it holds memory, but is no event. Ignored where
+  /// the address is taken already. Only before the first apply().
+  void adopt(uint16_t device, uint64_t address, const LiveBlock& block);
 
   uint64_t event_count() const { return event_count_; }
   size_t live_count() const;
@@ -133,7 +130,6 @@ class LiveState {
   static void release(DeviceState& device, const LiveBlock& block);
 
   uint64_t event_count_ = 0;
-  bool ends_at_request_ = true;
   std::vector<DeviceState> devices_;
 };
 

@@ -79,7 +79,7 @@ void LiveState::apply_observed(const EventBatch& batch, Observer& observer) {
       }
       observer.on_alloc(i, index, device);
     } else if (action == Action::kFreeCompleted ||
-               (action == Action::kFreeRequested && ends_at_request_)) {
+               (action == Action::kFreeRequested && !batch.frees_in_two_steps)) {
       auto known = device.blocks.find(batch.address[i]);
       if (known == device.blocks.end()) {
         ++device.unmatched_frees;
