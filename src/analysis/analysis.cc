@@ -146,7 +146,7 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
   LiveState state;
   if (const LiveState* before = source.state_before_first_event()) {
     state = *before;
-    analysis.oldest_dropped = true;
+    analysis.oldest_dropped = before->event_count() != 0;
   }
   Gatherer gatherer(options, state, analysis.threads);
   EventBatch batch;

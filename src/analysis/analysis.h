@@ -5,14 +5,18 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
+#include "analysis/finding.h"
 #include "analysis/timeline.h"
 #include "base/error.h"
 #include "trace/event_source.h"
 #include "trace/live_state.h"
 
 namespace gpumemprof {
+
+struct SnapshotDevice;  // analysis/snapshot_device.h
 
 struct AnalysisOptions {
   size_t timeline_buckets = 512;
@@ -48,6 +52,8 @@ struct DeviceAnalysis {
   Timeline timeline;
   uint64_t first_time_ns = 0;  ///< of its first event; 0 without one
   uint64_t last_time_ns = 0;
+  /// What an allocator's own history tells beyond the events; null for recordings.
+  std::shared_ptr<const SnapshotDevice> snapshot;
 };
 
 /// Sums over the devices of a process. Peaks of different devices are never added up.
@@ -75,6 +81,7 @@ struct Analysis {
   std::vector<DeviceAnalysis> devices;     ///< with at least one event, in the order of Tables
   std::vector<ProcessAnalysis> processes;  ///< indexed as Tables::processes
   std::vector<ThreadAnalysis> threads;     ///< indexed as Tables::threads
+  std::vector<Finding> findings;           ///< the most severe first
   Loss loss;
 };
 

@@ -1,0 +1,59 @@
+// What other allocator settings, another device size or another release would have done with the
+// requests of a trace, beside what the recorded settings do with them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "allocator/replay.h"
+#include "base/error.h"
+#include "trace/allocator_trace.h"
+
+namespace gpumemprof {
+
+/// Below this share of recorded addresses a replay does not follow the recorded allocator well
+/// enough to say what another setting would do.
+inline constexpr double kLeastFidelity = 0.99;
+
+struct StudyOptions {
+  std::vector<std::string> settings;  ///< each the whole text of PYTORCH_CUDA_ALLOC_CONF
+  std::optional<uint64_t> capacity_bytes;
+  std::optional<Release> release;  ///< of the settings; absent: the one that the replay found
+  bool sweep = false;              ///< also candidate_settings()
+  bool force = false;              ///< predict below kLeastFidelity too
+  unsigned threads = 2;
+  std::function<void(double)> on_progress;  ///< from the calling thread; may be empty
+};
+
+struct StudyRow {
+  std::string settings;  ///< as given; empty: PyTorch's defaults
+  Release release;
+  std::optional<uint64_t> capacity_bytes;
+  bool from_sweep = false;
+  WhatIfResult result;
+  std::vector<std::string> keys_without_effect;
+};
+
+struct SettingsStudy {
+  ReplayResult replay;          ///< of the recorded settings, from the recorded state
+  bool settings_known = false;  ///< the file has them; else PyTorch's defaults are assumed
+  std::optional<uint64_t> recorded_peak_reserved_bytes;  ///< absent where the replay contradicts it
+  uint64_t live_before_bytes = 0;  ///< rounded, of blocks that were live before the first event
+  std::optional<uint64_t> device_bytes_at_oom;  ///< what an oom event gives away of the device
+  std::vector<StudyRow> rows;                   ///< [0] is the recorded settings
+};
+
+/// Errors: kUsage where a setting is refused by the release; kUnsupported where it cannot be
+/// simulated, where the trace has no allocation, or where the replay is below kLeastFidelity and
+/// `force` is not set.
+Result<SettingsStudy> study_settings(const AllocatorSnapshot& snapshot, size_t trace,
+                                     const StudyOptions& options);
+
+/// The row to recommend: the fewest failures, then the lowest reserved peak, where that is better
+/// than the recorded settings. Null where none is.
+const StudyRow* best_row(const SettingsStudy& study);
+
+}  // namespace gpumemprof

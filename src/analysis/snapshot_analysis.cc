@@ -1,0 +1,114 @@
+#include "analysis/snapshot_analysis.h"
+
+#include <algorithm>
+
+#include "analysis/snapshot_findings.h"
+#include "analysis/trace_source.h"
+
+namespace gpumemprof {
+namespace {
+
+/// A device without events: what its segments say is all there is.
+DeviceAnalysis without_events(const TraceSource& source, size_t index) {
+  DeviceAnalysis device;
+  device.device = static_cast<uint16_t>(index);
+  const LiveState& state = *source.state_before_first_event();
+  if (index < state.devices().size()) device.figures = state.devices()[index];
+  device.holders_at_peak = state.holders_at_peak(device.device);
+  device.holders_at_end = state.holders_now(device.device);
+  return device;
+}
+
+/// Without times no age is known.
+void drop_unknown_ages(DeviceAnalysis* device) {
+  device->lifetimes = {};
+  device->temporaries.clear();
+  device->temporary_count = device->temporary_bytes = 0;
+}
+
+void add_device(Analysis&& part, Analysis* all) {
+  const bool is_first = all->events_read == 0;
+  all->events += part.events;
+  all->events_read += part.events_read;
+  all->temporary_ns = part.temporary_ns;
+  if (part.events_read != 0 && part.source.can.times) {
+    all->start_time_ns =
+        is_first ? part.start_time_ns : std::min(all->start_time_ns, part.start_time_ns);
+    all->last_time_ns = std::max(all->last_time_ns, part.last_time_ns);
+    all->first_time_ns = all->start_time_ns;
+  }
+  all->processes.resize(std::max(all->processes.size(), part.processes.size()));
+  for (size_t i = 0; i < part.processes.size(); ++i) {
+    all->processes[i].events += part.processes[i].events;
+    all->processes[i].alloc_count += part.processes[i].alloc_count;
+    all->processes[i].alloc_bytes += part.processes[i].alloc_bytes;
+    all->processes[i].unmatched_frees += part.processes[i].unmatched_frees;
+  }
+  for (DeviceAnalysis& device : part.devices) all->devices.push_back(std::move(device));
+}
+
+/// The first event with the highest requested bytes; none where it was so before the first one.
+std::optional<uint64_t> peak_event_of(const DeviceAnalysis& device, uint64_t live_before) {
+  if (device.figures.peak_bytes <= live_before) return std::nullopt;
+  return device.figures.peak_event;
+}
+
+}  // namespace
+
+Result<Analysis> analyze_snapshot(const AllocatorSnapshot& snapshot,
+                                  const SnapshotAnalysisOptions& options) {
+  Analysis all;
+  all.processes.resize(snapshot.tables.processes.size());
+  const double share = snapshot.traces.empty() ? 1 : 1.0 / double(snapshot.traces.size());
+  for (size_t i = 0; i < snapshot.traces.size(); ++i) {
+    // Half of a device's time goes into its events, half into their replay.
+    const auto report = [&](double half, double done) {
+      if (options.on_progress) options.on_progress((double(i) + (half + done) / 2) * share);
+    };
+    TraceSource source(snapshot, i);
+    uint64_t live_before = 0, count_before = 0;
+    const LiveState& before = *source.state_before_first_event();
+    if (i < before.devices().size()) {
+      live_before = before.devices()[i].live_bytes;
+      count_before = before.devices()[i].live_count;
+    }
+    Result<Analysis> part =
+        analyze_source(source, {.timeline_buckets = options.timeline_buckets,
+                                .on_progress = [&](double done) { report(0, done); }});
+    if (!part) return std::unexpected(part.error());
+    if (part->devices.empty()) part->devices.push_back(without_events(source, i));
+    DeviceAnalysis& device = part->devices.front();
+    if (!snapshot.traces[i].has_times) drop_unknown_ages(&device);
+    SnapshotAnalysisOptions replaying = options;
+    replaying.on_progress = [&](double done) { report(1, done); };
+    auto replayed = std::make_shared<SnapshotDevice>(
+        replay_device(snapshot, i, peak_event_of(device, live_before), replaying));
+    replayed->live_before_bytes = live_before;
+    replayed->live_before_count = count_before;
+    add_snapshot_findings(*replayed, device.device, &all.findings);
+    device.snapshot = std::move(replayed);
+    add_device(*std::move(part), &all);
+  }
+  std::ranges::stable_sort(all.findings, std::greater<>(), &Finding::severity);
+  all.source = snapshot.info;
+  all.loss = snapshot.loss;
+  return all;
+}
+
+std::optional<size_t> main_trace(const AllocatorSnapshot& snapshot) {
+  std::optional<size_t> best;
+  uint64_t most = 0;
+  for (size_t i = 0; i < snapshot.traces.size(); ++i) {
+    const AllocatorTrace& trace = snapshot.traces[i];
+    for (size_t event = 0; event < trace.events.size(); ++event) {
+      if (trace.events[event].action == Action::kOom) return i;
+    }
+    const uint64_t reserved = sum_segments(trace).reserved_bytes;
+    if (best && reserved <= most) continue;
+    best = i;
+    most = reserved;
+  }
+  return best;
+}
+
+}  // namespace gpumemprof

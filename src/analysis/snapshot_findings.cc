@@ -1,0 +1,141 @@
+#include "analysis/snapshot_findings.h"
+
+#include <algorithm>
+
+#include "base/size.h"
+
+namespace gpumemprof {
+namespace {
+
+// What is worth a finding: shares of what was reserved at the peak, and a least size, below which
+// nobody gains by a change.
+constexpr uint64_t kLeastBytes = 32 * kMiB;
+constexpr uint64_t kFragmentedShare = 20;  // one 20th: 5 %
+constexpr uint64_t kSlackShare = 10;
+constexpr uint64_t kRoundingShare = 20;
+
+bool is_worth(uint64_t bytes, uint64_t of, uint64_t share) {
+  return bytes >= kLeastBytes && bytes >= of / share;
+}
+
+std::string oom_fix(const OomExplanation& oom) {
+  if (const OomTrial* trial = best_trial(oom)) {
+    return "set " + trial->settings + ": in the simulation it then fits, with " +
+           format_bytes(trial->peak_reserved_bytes) + " reserved at most";
+  }
+  if (!oom.is_reproduced || !oom.more_bytes_needed) return "";
+  return "none of " + std::to_string(oom.trials.size()) +
+         " settings that were tried would have fitted; " + format_bytes(*oom.more_bytes_needed) +
+         " more of device memory would";
+}
+
+Finding oom_finding(const OomExplanation& oom, bool is_consistent) {
+  Finding finding{.kind = "out_of_memory",
+                  .severity = Severity::kCritical,
+                  .bytes = oom.asked_bytes,
+                  .stack = oom.stack};
+  finding.title = format_bytes(oom.asked_bytes) + " were asked with " +
+                  format_bytes(oom.device_free_bytes) + " free on the device";
+  finding.evidence = {{"event_index", oom.event},
+                      {"asked_bytes", oom.asked_bytes},
+                      {"device_free_bytes", oom.device_free_bytes}};
+  if (!is_consistent) return finding;
+  finding.title += oom.cause == OomCause::kFragmentation ? ": enough was free in all, but in pieces"
+                                                         : ": more than everything that was free";
+  finding.evidence.insert(finding.evidence.end(),
+                          {{"reserved_bytes", oom.moment.figures.reserved_bytes},
+                           {"active_bytes", oom.moment.figures.active_bytes},
+                           {"free_inside_bytes", oom.free_inside_bytes},
+                           {"largest_free_block_bytes", oom.obstacle.largest_usable_bytes}});
+  finding.fix = oom_fix(oom);
+  return finding;
+}
+
+std::string percent_of_addresses(const ReplayResult& replay) {
+  return std::to_string(replay.matched) + " of " + std::to_string(replay.alloc_addresses);
+}
+
+void add_replay(const SnapshotDevice& device, std::vector<Finding>* findings) {
+  const ReplayResult& replay = device.replay;
+  if (!device.is_consistent) {
+    findings->push_back(
+        {.kind = "inconsistent_trace",
+         .severity = Severity::kCritical,
+         .title = "The events and the segments contradict each other: " + device.contradiction,
+         .evidence = {{"impossible_events", replay.impossible_events},
+                      {"matched", replay.matched},
+                      {"alloc_addresses", replay.alloc_addresses}}});
+  } else if (replay.first_mismatch_event) {
+    findings->push_back({.kind = "replay_mismatch",
+                         .severity = Severity::kWarning,
+                         .title = "PyTorch's rules give " + percent_of_addresses(replay) +
+                                  " allocations their recorded address; the first that differs is "
+                                  "event " +
+                                  std::to_string(*replay.first_mismatch_event),
+                         .evidence = {{"first_mismatch_event", *replay.first_mismatch_event},
+                                      {"matched", replay.matched},
+                                      {"alloc_addresses", replay.alloc_addresses}}});
+  }
+}
+
+void add_peak(const SnapshotDevice& device, std::vector<Finding>* findings) {
+  const AllocatorMoment& peak = *device.at_peak;
+  const MemoryFigures& figures = peak.figures;
+  if (is_worth(peak.pinned_bytes, figures.reserved_bytes, kFragmentedShare)) {
+    Finding finding{.kind = "fragmentation",
+                    .severity = Severity::kWarning,
+                    .title = format_bytes(peak.pinned_bytes) + " of " +
+                             format_bytes(figures.reserved_bytes) +
+                             " reserved at the peak are free pieces of segments that live blocks "
+                             "keep from going back",
+                    .bytes = peak.pinned_bytes,
+                    .evidence = {{"pinned_bytes", peak.pinned_bytes},
+                                 {"pinned_segments", peak.pinned_segments},
+                                 {"largest_free_block_bytes", peak.free.largest_bytes},
+                                 {"reserved_bytes", figures.reserved_bytes}}};
+    if (!peak.pinning.empty()) {
+      finding.stack = peak.pinning.front().stack;
+      finding.evidence.push_back(
+          {"pinned_by_this_stack_alone_bytes", peak.pinning.front().alone_bytes});
+    }
+    findings->push_back(std::move(finding));
+  }
+  if (is_worth(figures.releasable_bytes, figures.reserved_bytes, kSlackShare)) {
+    findings->push_back({.kind = "cache_slack",
+                         .severity = Severity::kInfo,
+                         .title = format_bytes(figures.releasable_bytes) + " of " +
+                                  format_bytes(figures.reserved_bytes) +
+                                  " reserved at the peak are whole free segments: "
+                                  "torch.cuda.empty_cache() would give them back",
+                         .bytes = figures.releasable_bytes,
+                         .evidence = {{"releasable_bytes", figures.releasable_bytes},
+                                      {"reserved_bytes", figures.reserved_bytes}}});
+  }
+  const uint64_t rounding =
+      figures.active_bytes - std::min(figures.requested_bytes, figures.active_bytes);
+  if (is_worth(rounding, figures.active_bytes, kRoundingShare)) {
+    findings->push_back({.kind = "rounding",
+                         .severity = Severity::kInfo,
+                         .title = format_bytes(rounding) +
+                                  " of the blocks that were live at the peak are rounding: more "
+                                  "was handed out than asked for",
+                         .bytes = rounding,
+                         .evidence = {{"requested_bytes", figures.requested_bytes},
+                                      {"active_bytes", figures.active_bytes}}});
+  }
+}
+
+}  // namespace
+
+void add_snapshot_findings(const SnapshotDevice& device, uint16_t index,
+                           std::vector<Finding>* findings) {
+  const size_t first = findings->size();
+  for (const OomExplanation& oom : device.ooms) {
+    findings->push_back(oom_finding(oom, device.is_consistent));
+  }
+  add_replay(device, findings);
+  if (device.is_consistent && device.at_peak) add_peak(device, findings);
+  for (size_t i = first; i < findings->size(); ++i) (*findings)[i].device = index;
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,46 @@
+// One device of a snapshot as a stream of events, so that the questions to recordings answer for
+// snapshots too.
+#pragma once
+
+#include <cstdint>
+
+#include "trace/allocator_trace.h"
+#include "trace/event_source.h"
+#include "trace/live_state.h"
+
+namespace gpumemprof {
+
+/// In traces without times an event's "time" is its index times this: a timeline's first bucket is
+/// then one event wide.
+inline constexpr uint64_t kTicksPerEvent = 1024;
+
+/// Yields the events of `snapshot.traces[index]`, numbered from 0, as those of device `index`:
+/// SnapshotSource merges the devices by time, so there an event's number is no index in a trace.
+/// size_bytes is what the program asked for; a block ends when its free is completed, or requested
+/// where the trace has no completions. What was live before the first event is in the state before
+/// it. `snapshot` must outlive the source.
+class TraceSource : public EventSource {
+ public:
+  TraceSource(const AllocatorSnapshot& snapshot, size_t index);
+
+  const SourceInfo& info() const override { return info_; }
+  const Tables& tables() const override { return snapshot_.tables; }
+  Result<bool> next(EventBatch* batch) override;
+  const Loss& loss() const override { return snapshot_.loss; }
+  const LiveState* state_before_first_event() const override { return &before_; }
+  double progress() const override;
+
+  /// The time that events of the trace have in batches: nanoseconds since 1970, or ticks.
+  static uint64_t time_of(const AllocatorTrace& trace, uint64_t index, int64_t time_us);
+
+ private:
+  const AllocatorSnapshot& snapshot_;
+  const AllocatorTrace& trace_;
+  uint16_t device_;
+  SourceInfo info_;
+  LiveState before_;
+  bool frees_in_two_steps_ = false;
+  size_t at_ = 0;
+};
+
+}  // namespace gpumemprof

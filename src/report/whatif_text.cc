@@ -1,0 +1,190 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analysis/settings_text.h"
+#include "base/size.h"
+#include "report/whatif_report.h"
+#include "report/words.h"
+
+namespace gpumemprof {
+namespace {
+
+std::string settings_name(const StudyRow& row) {
+  return row.settings.empty() ? "PyTorch's defaults" : printable(row.settings);
+}
+
+/// "+1.2 GiB", "-300 MiB", "same".
+std::string change(uint64_t bytes, uint64_t from) {
+  if (bytes == from) return "same";
+  return bytes > from ? "+" + format_bytes(bytes - from) : "-" + format_bytes(from - bytes);
+}
+
+std::string failure(const WhatIfResult& result) {
+  if (result.oom_before_first_event) return "at start";
+  if (!result.first_oom_event_index) return "-";
+  return fmt::format("event {}", *result.first_oom_event_index);
+}
+
+class Text {
+ public:
+  Text(const SettingsStudy& study, const WhatIfSubject& subject)
+      : study_(study), subject_(subject) {}
+
+  std::string write() {
+    write_fidelity();
+    write_gap();
+    write_table();
+    for (const std::string& limit : whatif_limits(study_)) line("Note: " + limit);
+    write_end();
+    return std::move(out_);
+  }
+
+ private:
+  void line(std::string_view text) { (out_ += text) += '\n'; }
+
+  void write_fidelity() {
+    const ReplayResult& replay = study_.replay;
+    line(fmt::format(
+        "{}: the replay of the recorded settings gives {} of {} their recorded address "
+        "({}), under the rules of PyTorch {}{}.",
+        subject_.device, format_count(replay.matched),
+        format_plural(replay.alloc_addresses, "allocation"),
+        replay.matched == replay.alloc_addresses
+            ? "all"
+            : format_percent(replay.matched, replay.alloc_addresses),
+        release_name(replay.release), replay.release_was_searched ? " (found by trying)" : ""));
+    if (!study_.settings_known) {
+      line(
+          "The file does not say under which settings it was recorded: PyTorch's defaults are "
+          "assumed.");
+    }
+  }
+
+  /// Earlier history is missing, so even the recorded settings give another peak.
+  void write_gap() {
+    const WhatIfResult& again = study_.rows.front().result;
+    if (!study_.recorded_peak_reserved_bytes) {
+      line("The recorded peak is not known: the trace and the segments contradict each other.");
+      return;
+    }
+    const uint64_t recorded = *study_.recorded_peak_reserved_bytes;
+    std::string text =
+        fmt::format("Reserved at most: {} in the recorded run", format_bytes(recorded));
+    if (again.peak_reserved_bytes == recorded) {
+      line(text + "; the same when only what was live before it is known.");
+    } else {
+      line(text + fmt::format(", {} ({}) when replayed from what was live before it alone: compare "
+                              "with that.",
+                              format_bytes(again.peak_reserved_bytes),
+                              change(again.peak_reserved_bytes, recorded)));
+    }
+  }
+
+  void write_table() {
+    line("");
+    line(fmt::format("  {:>9}  {:>9}  {:>10}  {:>8}  {:>7}  {:>5}  {:>12}  settings", "reserved",
+                     "change", "fragmented", "segments", "retries", "OOMs", "first OOM"));
+    const StudyRow& first = study_.rows.front();
+    for (const StudyRow& row : study_.rows) {
+      const WhatIfResult& result = row.result;
+      std::string name = settings_name(row);
+      if (&row == &first) name += " (recorded)";
+      if (row.release != first.release) name += ", PyTorch " + release_name(row.release);
+      line(fmt::format("  {:>9}  {:>9}  {:>10}  {:>8}  {:>7}  {:>5}  {:>12}  {}",
+                       format_bytes(result.peak_reserved_bytes),
+                       &row == &first
+                           ? ""
+                           : change(result.peak_reserved_bytes, first.result.peak_reserved_bytes),
+                       format_bytes(result.fragmented_bytes_at_peak()),
+                       format_count(result.segments), format_count(result.num_alloc_retries),
+                       format_count(result.num_ooms), failure(result), name));
+    }
+    if (first.capacity_bytes) {
+      line(fmt::format("  on a device of which this process can have {}",
+                       format_bytes(*first.capacity_bytes)));
+    } else {
+      line("  on a device that never runs out (--capacity sets its size)");
+    }
+    line("");
+  }
+
+  void write_end() {
+    const StudyRow* best = best_row(study_);
+    const std::string environment = environment_line(study_);
+    if (study_.rows.size() == 1) {
+      line("Name settings with --set, or let --sweep try those that are worth it.");
+    } else if (!best) {
+      line("None of these is better than the recorded settings.");
+    } else {
+      const StudyRow& first = study_.rows.front();
+      line(fmt::format("Best: {} reserved at most ({} against the recorded settings), {}.",
+                       format_bytes(best->result.peak_reserved_bytes),
+                       change(best->result.peak_reserved_bytes, first.result.peak_reserved_bytes),
+                       format_plural(best->result.num_ooms, "failed allocation")));
+    }
+    if (!environment.empty()) line(environment);
+  }
+
+  const SettingsStudy& study_;
+  const WhatIfSubject& subject_;
+  std::string out_;
+};
+
+/// For a POSIX shell; settings that were parsed hold no quote, but the file's own text may.
+std::string shell_quoted(std::string_view text) {
+  const bool plain = text.find_first_not_of(
+                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                         "0123456789_:,.-") == std::string_view::npos;
+  if (plain) return std::string(text);
+  std::string out = "'";
+  for (char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+}  // namespace
+
+std::vector<std::string> whatif_limits(const SettingsStudy& study) {
+  std::vector<std::string> limits;
+  if (study.live_before_bytes != 0) {
+    limits.push_back(
+        "the trace begins in the middle: " + format_bytes(study.live_before_bytes) +
+        " were live before it and are placed anew, what was cached then is not in the file.");
+  }
+  for (const StudyRow& row : study.rows) {
+    if (row.keys_without_effect.empty()) continue;
+    std::string names;
+    for (const std::string& key : row.keys_without_effect)
+      names += (names.empty() ? "" : ", ") + key;
+    limits.push_back(printable(names) + ": accepted, no effect on where blocks go.");
+    break;
+  }
+  if (study.device_bytes_at_oom && !study.rows.front().capacity_bytes) {
+    limits.push_back("the recorded run ran out of memory when it could have " +
+                     format_bytes(*study.device_bytes_at_oom) + ": --capacity " +
+                     std::to_string(*study.device_bytes_at_oom) + " simulates that device.");
+  }
+  const WhatIfResult& first = study.rows.front().result;
+  if (first.releases_unclear != 0) {
+    limits.push_back(format_plural(first.releases_unclear, "recorded release") +
+                     " of cached segments may have been empty_cache() or a retry; taken for "
+                     "empty_cache().");
+  }
+  limits.push_back(
+      "the program is taken to ask for the same whatever happens; when frees on other streams "
+      "complete is as recorded; cudaMallocAsync cannot be simulated.");
+  return limits;
+}
+
+std::string environment_line(const SettingsStudy& study) {
+  const StudyRow* best = best_row(study);
+  if (!best || best->settings == study.rows.front().settings) return "";
+  return fmt::format("export {}={}", settings_variable(best->release),
+                     shell_quoted(printable(best->settings)));
+}
+
+std::string whatif_text(const SettingsStudy& study, const WhatIfSubject& subject) {
+  return Text(study, subject).write();
+}
+
+}  // namespace gpumemprof
