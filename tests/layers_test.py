@@ -17,11 +17,12 @@ ALLOWED = {
     "trace": {"base"},
     "recording": {"base", "format", "trace"},
     "telemetry": {"base"},
-    "analysis": {"base", "trace", "recording", "telemetry"},
+    "readers": {"base", "trace"},
+    "analysis": {"base", "trace", "recording", "readers", "telemetry"},
     "run": {"base", "recording"},
     "devices": {"base", "trace", "recording", "telemetry", "run"},
-    "report": {"base", "trace", "recording", "telemetry", "analysis"},
-    "cli": {"base", "trace", "recording", "telemetry", "analysis", "run", "devices", "report"},
+    "report": {"base", "trace", "recording", "readers", "telemetry", "analysis"},
+    "cli": {"base", "trace", "recording", "readers", "telemetry", "analysis", "run", "devices", "report"},
 }
 # A test may use what it needs as a witness, as long as no cycle of rooms comes of it.
 ALLOWED_IN_TESTS = {"recording": {"probe"}, "probe": {"recording", "trace"}, "analysis": {"format"}}
