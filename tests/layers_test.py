@@ -19,10 +19,10 @@ ALLOWED = {
     "readers": {"base", "trace"},
     "telemetry": {"base"},
     "allocator": {"base", "trace"},
-    "analysis": {"base", "trace", "recording", "telemetry", "allocator"},
+    "analysis": {"base", "trace", "recording", "readers", "telemetry", "allocator"},
     "run": {"base", "recording"},
     "devices": {"base", "trace", "recording", "telemetry", "run"},
-    "report": {"base", "trace", "recording", "telemetry", "allocator", "analysis"},
+    "report": {"base", "trace", "recording", "readers", "telemetry", "allocator", "analysis"},
     "cli": {"base", "trace", "recording", "readers", "telemetry", "allocator", "analysis", "run", "devices", "report"},
 }
 # A test may use what it needs as a witness, as long as no cycle of rooms comes of it.

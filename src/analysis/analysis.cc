@@ -97,6 +97,17 @@ void take_temporaries(Gathered& gathered, DeviceAnalysis* device) {
             });
 }
 
+std::vector<Holder> totals_of(const DeviceState& state) {
+  std::vector<Holder> totals;
+  for (const auto& [stack, site] : state.sites) {
+    if (site.total_count != 0) totals.push_back({stack, site.total_bytes, site.total_count});
+  }
+  std::sort(totals.begin(), totals.end(), [](const Holder& a, const Holder& b) {
+    return a.bytes != b.bytes ? a.bytes > b.bytes : a.stack < b.stack;
+  });
+  return totals;
+}
+
 bool had_events(const DeviceFigures& figures) {
   return std::any_of(std::begin(figures.actions), std::end(figures.actions),
                      [](uint64_t n) { return n != 0; });
@@ -115,6 +126,7 @@ void take_devices(const LiveState& state, Gatherer& gatherer, const Tables& tabl
     device.figures = figures;
     device.holders_at_peak = state.holders_at_peak(device.device);
     device.holders_at_end = state.holders_now(device.device);
+    device.totals = totals_of(figures);
     device.lifetimes = gathered.lifetimes;
     device.timeline = std::move(gathered.timeline);
     device.timeline.finish(analysis->last_time_ns);

@@ -45,7 +45,8 @@ struct DeviceAnalysis {
   DeviceFigures figures;
   std::vector<Holder> holders_at_peak;  ///< all, largest first; they add up to figures.peak_bytes
   std::vector<Holder> holders_at_end;   ///< all, largest first; they add up to figures.live_bytes
-  std::vector<Temporary> temporaries;   ///< all, most often first
+  std::vector<Holder> totals;  ///< allocated over the whole source; as holders, largest first
+  std::vector<Temporary> temporaries;  ///< all, most often first
   uint64_t temporary_count = 0;
   uint64_t temporary_bytes = 0;
   std::array<LifetimeBin, kLifetimeBins> lifetimes = {};

@@ -1,9 +1,5 @@
 // gpumemprof analyze: how high, when, and which lines held it.
-#include <unistd.h>
-
-#include <cstdlib>
 #include <memory>
-#include <string_view>
 
 #include "analysis/analysis.h"
 #include "cli/analyze_telemetry.h"
@@ -11,6 +7,7 @@
 #include "cli/input.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/render.h"
 #include "report/html_report.h"
 #include "report/json_report.h"
 #include "report/text_report.h"
@@ -18,31 +15,13 @@
 namespace gpumemprof {
 namespace {
 
-std::string format_of(const AnalyzeArguments& arguments) {
-  if (arguments.format == "txt") return "text";
-  if (!arguments.format.empty()) return arguments.format;
-  const std::string_view name = arguments.output;
-  if (name.ends_with(".json")) return "json";
-  return name.ends_with(".html") || name.ends_with(".htm") ? "html" : "text";
-}
-
-bool use_color(const AnalyzeArguments& arguments) {
-  if (arguments.color != "auto") return arguments.color == "always";
-  const char* no_color = std::getenv("NO_COLOR");
-  if (no_color && *no_color) return false;
-  const char* terminal = std::getenv("TERM");
-  const bool to_stdout = arguments.output.empty() || arguments.output == "-";
-  return to_stdout && isatty(STDOUT_FILENO) == 1 && terminal &&
-         std::string_view(terminal) != "dumb";
-}
-
 std::string render(const Analysis& analysis, const Tables& tables,
                    const AnalyzeArguments& arguments) {
-  const std::string format = format_of(arguments);
+  const std::string format = report_format(arguments.format, arguments.output);
   if (format == "json") return json_report(analysis, tables);
   if (format == "html") return html_report(analysis, tables, {.working_folder = working_folder()});
   return text_report(analysis, tables,
-                     {.color = use_color(arguments),
+                     {.color = report_color(arguments.color, arguments.output),
                       .full_stacks = arguments.full_stacks,
                       .working_folder = working_folder()});
 }

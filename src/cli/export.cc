@@ -1,11 +1,15 @@
-// gpumemprof export: the events themselves, for other people's scripts.
+// gpumemprof export: the events, or the stacks, for other people's viewers and scripts.
 #include <memory>
 
+#include "analysis/pick_device.h"
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "report/event_export.h"
+#include "report/perfetto_export.h"
+#include "report/stack_exports.h"
+#include "trace/anonymous_source.h"
 
 namespace gpumemprof {
 namespace {
@@ -13,14 +17,73 @@ namespace {
 struct ExportArguments {
   std::vector<std::string> paths;
   std::string to;
+  std::string at;
+  std::string device;
   std::string output;
+  bool anonymize = false;
   bool no_seal = false;
 };
 
-int export_recording(const ExportArguments& arguments) {
+using OnProgress = std::function<void(double)>;
+
+bool is_stack_format(const std::string& to) {
+  return to == "folded" || to == "speedscope" || to == "pprof";
+}
+
+/// One device's stacks, after the whole source has been read.
+Status export_stacks(EventSource& source, const ExportArguments& arguments, const TextSink& sink,
+                     const OnProgress& on_progress) {
+  AnalysisOptions options;
+  options.on_progress = on_progress;
+  auto analysis = analyze_source(source, options);
+  if (!analysis) return std::unexpected(analysis.error());
+  const Tables& tables = source.tables();
+  auto device = pick_device(*analysis, tables, arguments.device);
+  if (!device) return std::unexpected(device.error());
+  if (*device == nullptr)
+    return fail(ErrorCode::kUsage, "nothing was allocated: no stack to export");
+  if (arguments.to == "speedscope") {
+    return export_speedscope(*analysis, **device, tables, GPUMEMPROF_VERSION, sink);
+  }
+  if (arguments.to == "pprof") {
+    return export_pprof(*analysis, **device, tables, GPUMEMPROF_VERSION, sink);
+  }
+  const StackMoment at = arguments.at == "end"     ? StackMoment::kEnd
+                         : arguments.at == "total" ? StackMoment::kTotal
+                                                   : StackMoment::kPeak;
+  return export_folded(**device, tables, at, sink);
+}
+
+Status export_as(EventSource& source, const ExportArguments& arguments, const TextSink& sink) {
+  Progress progress("exporting");
+  const OnProgress on_progress = [&](double share) { progress.update(share); };
+  if (arguments.to == "csv") return export_events(source, ExportFormat::kCsv, sink, on_progress);
+  if (arguments.to == "jsonl") {
+    return export_events(source, ExportFormat::kJsonLines, sink, on_progress);
+  }
+  if (arguments.to == "perfetto") return export_perfetto(source, sink, on_progress);
+  return export_stacks(source, arguments, sink, on_progress);
+}
+
+/// What the chosen format cannot do, or nothing.
+std::string wrong_use(const ExportArguments& arguments) {
+  if (!arguments.at.empty() && arguments.to != "folded") return "--at is for --to folded";
+  if (!arguments.device.empty() && !is_stack_format(arguments.to)) {
+    return "--device is for folded, speedscope and pprof: the others hold every device";
+  }
+  return "";
+}
+
+int export_source(const ExportArguments& arguments) {
   const std::string subject = arguments.paths.size() == 1 ? arguments.paths[0] : "";
+  if (const std::string wrong = wrong_use(arguments); !wrong.empty()) {
+    return report_error("", {ErrorCode::kUsage, wrong, std::nullopt});
+  }
   auto source = open_input(arguments.paths, !arguments.no_seal);
   if (!source) return report_error(subject, source.error());
+  if (arguments.anonymize) {
+    *source = std::make_unique<AnonymousSource>(std::move(*source), std::make_shared<Anonymizer>());
+  }
   auto output = Output::open(arguments.output, arguments.paths);
   if (!output) return report_error("", output.error());
   bool output_failed = false;
@@ -29,13 +92,7 @@ int export_recording(const ExportArguments& arguments) {
     output_failed = !written;
     return written;
   };
-  Status done;
-  {
-    Progress progress("exporting");
-    const ExportFormat format =
-        arguments.to == "csv" ? ExportFormat::kCsv : ExportFormat::kJsonLines;
-    done = export_events(**source, format, sink, [&](double share) { progress.update(share); });
-  }
+  const Status done = export_as(**source, arguments, sink);
   if (!done)
     return output_failed ? report_output_error(*output, done.error())
                          : report_error(subject, done.error());
@@ -47,22 +104,39 @@ int export_recording(const ExportArguments& arguments) {
 
 void add_export_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<ExportArguments>();
-  CLI::App* command = app.add_subcommand("export", "write every event, one a line");
+  CLI::App* command = app.add_subcommand(
+      "export", "write the events, or the stacks that hold the memory, for other tools");
   command
       ->add_option("path", arguments->paths,
                    "folders that `run` wrote, or .gmp files; several are read as one")
       ->required()
       ->type_name("DIR|FILE...");
-  command->add_option("--to", arguments->to, "jsonl or csv")
+  command
+      ->add_option(
+          "--to", arguments->to,
+          "every event: jsonl, csv, perfetto; one device's stacks: pprof, speedscope, folded")
       ->required()
-      ->check(CLI::IsMember({"jsonl", "csv"}));
+      ->check(CLI::IsMember({"jsonl", "csv", "perfetto", "pprof", "speedscope", "folded"}));
+  command
+      ->add_option("--at", arguments->at,
+                   "folded: bytes live at the peak, live at the end, or allocated in total "
+                   "(default: peak)")
+      ->check(CLI::IsMember({"peak", "end", "total"}));
+  command
+      ->add_option(
+          "--device", arguments->device,
+          "stacks of cpu, cuda:1, …; PID/cuda:1 for one process (default: the main device)")
+      ->type_name("NAME");
   command
       ->add_option("-o,--output", arguments->output,
                    "write to this file instead of standard output")
       ->type_name("FILE");
+  command->add_flag("--anonymize", arguments->anonymize,
+                    "replace the names of files, functions, hosts and commands that are not "
+                    "public packages'");
   command->add_flag("--no-seal", arguments->no_seal,
                     "leave the files of the recording as they are");
-  command->callback([arguments, &context] { context.exit_code = export_recording(*arguments); });
+  command->callback([arguments, &context] { context.exit_code = export_source(*arguments); });
 }
 
 }  // namespace gpumemprof

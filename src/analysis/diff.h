@@ -1,0 +1,75 @@
+// What changed between two runs: every stack of one beside the same stack of the other.
+//
+// Two stacks are the same where all their frames have the same file, function and line. Of a file
+// only the part counts that does not depend on the machine: below site-packages, below the standard
+// library's folder, else its name. So one program in two checkouts, environments or users' homes
+// aligns. Where lines have moved, the alignment by function still holds.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "analysis/analysis.h"
+
+namespace gpumemprof {
+
+/// One run, read to its end. All three outlive the Diff; `device` is null where nothing was
+/// allocated.
+struct DiffSide {
+  const Analysis* analysis = nullptr;
+  const Tables* tables = nullptr;
+  const DeviceAnalysis* device = nullptr;
+};
+
+/// What one row held in one run.
+struct DiffFigures {
+  uint64_t peak_bytes = 0;  ///< at the device's peak
+  uint64_t peak_count = 0;  ///< blocks
+  uint64_t end_bytes = 0;
+  uint64_t end_count = 0;
+  uint64_t total_bytes = 0;  ///< allocated over the whole run
+  uint64_t total_count = 0;
+};
+
+/// At the peak. kAppeared: this stack allocated nothing at all in A; kVanished: nothing in B.
+enum class Change : uint8_t { kSame, kGrew, kShrank, kAppeared, kVanished };
+const char* change_name(Change change);  ///< "same", "grew", …
+
+struct DiffRow {
+  DiffFigures a, b;
+  bool from_b = false;  ///< whose tables `node` belongs to: B's where B has it
+  uint32_t node = 0;    ///< a stack, or the frame that the row is grouped by; 0: no stack known
+  Change change() const;
+  /// B - A, in wrapping arithmetic: right for all that fits 63 bits.
+  int64_t peak_delta() const { return static_cast<int64_t>(b.peak_bytes - a.peak_bytes); }
+  int64_t end_delta() const { return static_cast<int64_t>(b.end_bytes - a.end_bytes); }
+};
+
+/// Without its sign, for every value.
+inline uint64_t magnitude(int64_t delta) {
+  const uint64_t bits = static_cast<uint64_t>(delta);
+  return delta < 0 ? uint64_t{0} - bits : bits;
+}
+
+/// Rows of each list are disjoint and complete: they add up to both devices' peaks and ends.
+/// Largest change at the peak first, then at the end, then the larger row.
+struct Diff {
+  DiffSide a, b;
+  std::vector<DiffRow> by_stack;
+  std::vector<DiffRow> by_line;      ///< file, function and line of the frame that line_of() names
+  std::vector<DiffRow> by_function;  ///< the same frame without its line: survives edits above it
+};
+
+/// Names the frame of a stack that stands for it, as a node; 0 where no stack is known.
+using LineOf = uint32_t (*)(const Tables& tables, uint32_t stack);
+
+/// O(frames of all stacks); memory the same.
+Diff diff_runs(const DiffSide& a, const DiffSide& b, LineOf line_of);
+
+/// The part of a path by which files are aligned. "/venv/lib/python3.11/site-packages/torch/a.py"
+/// gives "torch/a.py", "/usr/lib/python3.11/json/x.py" "json/x.py", "/any/where/train.py"
+/// "train.py".
+std::string_view aligned_file(std::string_view path);
+
+}  // namespace gpumemprof

@@ -1,0 +1,87 @@
+#include "analysis/oom_verdict.h"
+#include "base/size.h"
+
+namespace gpumemprof {
+namespace {
+
+// c10/core/AllocatorConfig.h: kSmallBuffer and kLargeBuffer.
+constexpr uint64_t kSmallSegment = 2 << 20;
+constexpr uint64_t kLargeSegment = 20 << 20;
+
+bool is_cuda_like(const OomMessage& message) {
+  return message.wording == OomWording::kPyTorch1 || message.wording == OomWording::kPyTorch2;
+}
+
+std::string requested_meaning(const OomMessage& message) {
+  const uint64_t bytes = message.requested->bytes;
+  if (is_cuda_like(message) && bytes == kSmallSegment) {
+    return "what the allocator asked the driver for: 2 MiB is a whole segment for tensors of up to "
+           "1 MiB, so the tensor itself may be far smaller";
+  }
+  if (is_cuda_like(message) && bytes == kLargeSegment) {
+    return "what the allocator asked the driver for: 20 MiB is a whole segment for tensors of 1 to "
+           "10 MiB, so the tensor itself may be smaller";
+  }
+  return is_cuda_like(message) ? "what the allocator asked the driver for; the tensor's size, "
+                                 "rounded up by at most 2 MiB"
+                               : "the size that was refused";
+}
+
+}  // namespace
+
+ByteRange range_of(const PrintedSize& size) { return {size.least_bytes, size.most_bytes}; }
+
+std::string range_text(const ByteRange& range) {
+  const std::string least = format_bytes(range.least), most = format_bytes(range.most);
+  return least == most ? least : least + " to " + most;
+}
+
+const char* cause_name(OomCause cause) {
+  switch (cause) {
+    case OomCause::kWantOfMemory:
+      return "want_of_memory";
+    case OomCause::kFragmentation:
+      return "fragmentation";
+    case OomCause::kOwnLimit:
+      return "own_limit";
+    case OomCause::kCannotTell:
+      return "cannot_tell";
+  }
+  return "unknown";
+}
+
+std::vector<OomFigure> oom_figures(const OomMessage& message) {
+  std::vector<OomFigure> out;
+  const auto add = [&](const char* key, const std::optional<PrintedSize>& size,
+                       std::string meaning) {
+    if (size) out.push_back({key, *size, std::move(meaning)});
+  };
+  const bool is_two = message.wording == OomWording::kPyTorch2;
+  if (message.requested) add("requested", message.requested, requested_meaning(message));
+  add("capacity", message.capacity, "the device's memory, all of it");
+  add("free", message.free,
+      "what the driver had left for anybody, after the allocator had given back the segments that "
+      "were wholly unused");
+  add("allowed", message.allowed,
+      message.wording == OomWording::kPyTorchMps
+          ? "the most that the backend lets itself use (PYTORCH_MPS_HIGH_WATERMARK_RATIO)"
+          : "the most that this process lets itself use (set_per_process_memory_fraction)");
+  add("process_in_use", message.process_in_use,
+      "what the driver counts for this process: PyTorch's segments, the context, and memory of "
+      "libraries such as NCCL");
+  add("allocated", message.allocated,
+      message.private_pools ? "in live tensors, and what private pools hold in reserve"
+      : is_two              ? "in live tensors"
+                            : "in live tensors, as the allocator rounded them");
+  add("private_pools", message.private_pools,
+      "of that, free blocks in private pools (CUDA graphs, MemPool), which other tensors cannot "
+      "use");
+  add("unallocated", message.unallocated,
+      "in segments that PyTorch holds, between or behind live tensors: free, but in pieces");
+  add("reserved", message.reserved,
+      "all segments that PyTorch holds, live tensors and free pieces");
+  add("other_in_use", message.other_in_use, "what Metal counts for this process beside PyTorch");
+  return out;
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,101 @@
+// gpumemprof explain-oom: what the text of an out-of-memory error says.
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/render.h"
+#include "report/oom_report.h"
+
+namespace gpumemprof {
+namespace {
+
+struct ExplainArguments {
+  std::string path = "-";
+  std::string format;
+  std::string output;
+  std::string color = "auto";
+};
+
+constexpr size_t kPieceBytes = 256 << 10;
+
+Result<OomLog> scan(int fd) {
+  OomScanner scanner;
+  std::string piece(kPieceBytes, '\0');
+  for (;;) {
+    const ssize_t count = read(fd, piece.data(), piece.size());
+    if (count == 0) return scanner.finish();
+    if (count > 0) {
+      scanner.feed(std::string_view(piece).substr(0, static_cast<size_t>(count)));
+    } else if (errno != EINTR) {
+      return fail(ErrorCode::kSystem, std::string("cannot be read: ") + strerror(errno));
+    }
+  }
+}
+
+Result<OomLog> scan_file(const std::string& path) {
+  if (path == "-") return scan(STDIN_FILENO);
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) {
+    return fail(errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kSystem, strerror(errno));
+  }
+  struct stat status = {};
+  Result<OomLog> log = fstat(fd, &status) == 0 && S_ISDIR(status.st_mode)
+                           ? fail(ErrorCode::kUsage, "is a folder, not a text")
+                           : scan(fd);
+  close(fd);
+  return log;
+}
+
+int explain(const ExplainArguments& arguments) {
+  const std::string name = arguments.path == "-" ? "standard input" : arguments.path;
+  Result<OomLog> log = scan_file(arguments.path);
+  if (!log) return report_error(name, log.error());
+  if (log->messages.empty()) {
+    return report_error(name, {ErrorCode::kBadInput,
+                               "no out-of-memory message that is known: give it the text that "
+                               "PyTorch printed, from \"out of memory\" on",
+                               log->bytes_read});
+  }
+  auto output = Output::open(arguments.output, {arguments.path});
+  if (!output) return report_error("", output.error());
+  const std::string format = report_format(arguments.format, arguments.output);
+  const std::string text =
+      format == "json" ? oom_json(*log, name)
+                       : oom_text(*log, name, report_color(arguments.color, arguments.output));
+  if (auto done = output->write(text); !done) return report_output_error(*output, done.error());
+  if (auto done = output->close(); !done) return report_output_error(*output, done.error());
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_explain_oom_command(CLI::App& app, CommandContext& context) {
+  auto arguments = std::make_shared<ExplainArguments>();
+  CLI::App* command = app.add_subcommand(
+      "explain-oom", "say what the numbers of an out-of-memory message mean, and what to do");
+  command
+      ->add_option("path", arguments->path,
+                   "a text that holds the message, such as a log; - is standard input")
+      ->type_name("FILE|-")
+      ->capture_default_str();
+  command
+      ->add_option("--format", arguments->format,
+                   "text or json (default: as --output's name ends, else text)")
+      ->check(CLI::IsMember({"text", "txt", "json"}));
+  command
+      ->add_option("-o,--output", arguments->output,
+                   "write to this file instead of standard output")
+      ->type_name("FILE");
+  command->add_option("--color", arguments->color, "auto, always or never; NO_COLOR is obeyed")
+      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->capture_default_str();
+  command->callback([arguments, &context] { context.exit_code = explain(*arguments); });
+}
+
+}  // namespace gpumemprof

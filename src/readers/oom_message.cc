@@ -1,0 +1,198 @@
+#include "readers/oom_message.h"
+
+#include <algorithm>
+
+namespace gpumemprof {
+namespace {
+
+constexpr size_t kBefore = 96;    // in front of the key words: the backend, a rank
+constexpr size_t kWindow = 8192;  // from the key words on: the longest message has 40 processes
+constexpr size_t kKeep = 4 * kWindow;
+constexpr std::string_view kExpandableOn = "expandable_segments:True";
+
+std::vector<OomDialect> dialects() { return {pytorch_oom_dialect()}; }
+
+bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
+
+/// Bytes of what is no word at `at`: a colour, a border of a box, an escaped line break.
+size_t decoration(std::string_view text, size_t at, bool at_line_start) {
+  const std::string_view rest = text.substr(at);
+  if (rest.starts_with("\x1b[")) {
+    const size_t end = rest.find_first_not_of("0123456789;", 2);
+    return end == std::string_view::npos ? rest.size() : end + 1;
+  }
+  for (std::string_view border : {"\xe2\x94\x82", "\xe2\x94\x83", "\xe2\x95\x91"}) {  // │ ┃ ║
+    if (rest.starts_with(border)) return border.size();
+  }
+  if (rest.starts_with("\\n")) return 2;
+  if (at_line_start && (rest[0] == '#' || rest[0] == '>' || rest[0] == '|' || rest[0] == '*')) {
+    return 1;
+  }
+  if (at_line_start && rest.starts_with("[rank")) {
+    const size_t end = rest.find("]:");
+    if (end != std::string_view::npos && end < 16) return end + 2;
+  }
+  return 0;
+}
+
+/// One line of words with single spaces, so that a message reads the same however it was wrapped.
+std::string unwrapped(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  bool at_line_start = false, pending_space = false;
+  for (size_t i = 0; i < text.size();) {
+    if (is_space(text[i])) {
+      at_line_start = at_line_start || text[i] == '\n';
+      pending_space = true;
+      ++i;
+      continue;
+    }
+    if (const size_t skipped = decoration(text, i, at_line_start); skipped != 0) {
+      pending_space = pending_space || text[i] != '\x1b';
+      at_line_start = at_line_start || text[i] == '\\';
+      i += skipped;
+      continue;
+    }
+    if (pending_space && !out.empty()) out += ' ';
+    pending_space = at_line_start = false;
+    out += text[i++];
+  }
+  return out;
+}
+
+/// A rank that the line of the message begins with: "[rank3]:", "[3]:", "rank 3:", "(… rank=3 …".
+std::optional<uint64_t> rank_of_line(std::string_view line) {
+  for (std::string_view key : {"[rank", "rank=", "rank ", "Rank ", "["}) {
+    const size_t at = line.find(key);
+    if (at == std::string_view::npos) continue;
+    size_t end = at + key.size();
+    uint64_t rank = 0;
+    const size_t first = end;
+    while (end < line.size() && line[end] >= '0' && line[end] <= '9' && end - first < 6) {
+      rank = rank * 10 + static_cast<uint64_t>(line[end++] - '0');
+    }
+    if (end == first || end == line.size()) continue;
+    const bool closed = line[end] == ']' && end + 1 < line.size() && line[end + 1] == ':';
+    if (key.starts_with('[') ? closed : (line[end] == ' ' || line[end] == ':' || line[end] == ')'))
+      return rank;
+  }
+  return std::nullopt;
+}
+
+/// Whether it is said from `begin` on that they are on; the message's own advice is no such word.
+bool says_expandable_is_on(std::string_view text, size_t begin) {
+  for (size_t at = begin; (at = text.find(kExpandableOn, at)) != std::string_view::npos; ++at) {
+    const size_t from = at < kBefore ? 0 : at - kBefore;
+    const std::string before = unwrapped(text.substr(from, at - from));
+    const size_t space = before.rfind(' ');
+    if (!before.ends_with("_ALLOC_CONF=") || space == std::string::npos) return true;
+    if (!std::string_view(before).substr(0, space).ends_with("try setting")) return true;
+  }
+  return false;
+}
+
+bool same_message(const OomMessage& a, const OomMessage& b) {
+  const auto same = [](const std::optional<PrintedSize>& x, const std::optional<PrintedSize>& y) {
+    return x.has_value() == y.has_value() && (!x || x->text == y->text);
+  };
+  return a.wording == b.wording && a.backend == b.backend && a.rank == b.rank &&
+         a.device == b.device && same(a.requested, b.requested) && same(a.capacity, b.capacity) &&
+         same(a.free, b.free) && same(a.allocated, b.allocated) &&
+         same(a.unallocated, b.unallocated) && same(a.reserved, b.reserved) &&
+         same(a.allowed, b.allowed) && same(a.process_in_use, b.process_in_use) &&
+         a.processes.size() == b.processes.size();
+}
+
+}  // namespace
+
+const char* wording_name(OomWording wording) {
+  switch (wording) {
+    case OomWording::kPyTorch1:
+      return "pytorch 1";
+    case OomWording::kPyTorch2:
+      return "pytorch 2";
+    case OomWording::kPyTorchAsync:
+      return "pytorch cudaMallocAsync";
+    case OomWording::kPyTorchMps:
+      return "pytorch mps";
+    case OomWording::kPyTorchCpu:
+      return "pytorch cpu";
+    case OomWording::kWithoutNumbers:
+      return "without numbers";
+  }
+  return "unknown";
+}
+
+void OomScanner::feed(std::string_view piece) {
+  log_.bytes_read += piece.size();
+  while (!piece.empty()) {
+    const size_t taken = std::min(piece.size(), kKeep);
+    buffer_ += piece.substr(0, taken);
+    piece.remove_prefix(taken);
+    scan(false);
+  }
+}
+
+OomLog OomScanner::finish() {
+  scan(true);
+  return std::move(log_);
+}
+
+void OomScanner::take(OomMessage message) {
+  for (OomMessage& known : log_.messages) {
+    if (!same_message(known, message)) continue;
+    ++known.times;
+    return;
+  }
+  if (log_.messages.size() < kMaxOomMessages) {
+    log_.messages.push_back(std::move(message));
+  } else {
+    ++log_.more_messages;
+  }
+}
+
+/// Looks at every place whose window is complete, then lets go of what is behind it.
+void OomScanner::scan(bool is_end) {
+  static const std::vector<OomDialect> kDialects = dialects();
+  const std::string_view all = buffer_;
+  const size_t ready = is_end ? all.size() : all.size() > kWindow ? all.size() - kWindow : 0;
+  while (done_ < ready) {
+    size_t next = ready;
+    const OomDialect* dialect = nullptr;
+    for (const OomDialect& candidate : kDialects) {
+      for (std::string_view key : candidate.keys) {
+        const size_t at = all.substr(0, std::min(all.size(), next + key.size())).find(key, done_);
+        if (at < next) next = at, dialect = &candidate;
+      }
+    }
+    done_ = next + (dialect != nullptr);
+    if (dialect == nullptr) break;
+    const size_t from = next < kBefore ? 0 : next - kBefore;
+    auto message = dialect->parse(unwrapped(all.substr(from, next - from)),
+                                  unwrapped(all.substr(next, kWindow)));
+    if (!message) continue;
+    message->offset = buffer_offset_ + next;
+    message->line = 1 + lines_before_ +
+                    static_cast<uint64_t>(
+                        std::count(all.begin(), all.begin() + static_cast<ptrdiff_t>(next), '\n'));
+    const size_t line_start = all.rfind('\n', next);
+    const size_t line_from = line_start == std::string_view::npos ? 0 : line_start + 1;
+    if (!message->rank && line_from <= next)
+      message->rank = rank_of_line(all.substr(line_from, next - line_from));
+    take(std::move(*message));
+  }
+  // What begins in front of that was whole, with its context, in the buffer before.
+  const size_t unseen = buffer_offset_ == 0 ? 0 : kBefore;
+  if (!log_.expandable_segments_on) {
+    log_.expandable_segments_on = says_expandable_is_on(all, unseen);
+  }
+  const size_t keep_from = done_ < kBefore ? 0 : done_ - kBefore;
+  if (keep_from < kWindow && !is_end) return;  // not worth a move yet
+  lines_before_ += static_cast<uint64_t>(
+      std::count(buffer_.begin(), buffer_.begin() + static_cast<ptrdiff_t>(keep_from), '\n'));
+  buffer_.erase(0, keep_from);
+  buffer_offset_ += keep_from;
+  done_ -= keep_from;
+}
+
+}  // namespace gpumemprof

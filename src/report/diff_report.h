@@ -1,0 +1,48 @@
+// Two runs side by side: for people at a terminal, for programs, and as one HTML file.
+#pragma once
+
+#include <string>
+
+#include "analysis/diff.h"
+
+namespace gpumemprof {
+
+struct DiffOptions {
+  bool color = false;
+  size_t rows = 10;            ///< of each table; the JSON always has all
+  std::string working_folder;  ///< paths of code below it are shown relative to it; may be empty
+};
+
+/// The answer in the first five lines. Safe for a terminal whatever the inputs hold.
+std::string diff_text(const Diff& diff, const DiffOptions& options);
+
+/// Schema "gpumemprof.diff/1", docs/schemas/diff.schema.json: one object and a newline.
+std::string diff_json(const Diff& diff, int indent = 1);
+
+/// No network, no script, readable on a phone and in the dark; as html_report().
+std::string diff_html(const Diff& diff, const DiffOptions& options);
+
+/// Both timelines on one axis, each from its own start: a <figure> for diff_html().
+std::string diff_figure(const Diff& diff);
+
+// What the three share.
+
+/// "+1.20 GiB", "-300 B", "0 B".
+std::string change_text(uint64_t a_bytes, uint64_t b_bytes);
+/// "+39.7 %"; "new" where there was nothing before.
+std::string change_percent(uint64_t a_bytes, uint64_t b_bytes);
+/// "B needs +1.23 GiB (+39.7 %) at its peak: 3.10 GiB -> 4.33 GiB on cuda:0".
+std::string diff_sentence(const Diff& diff);
+/// "At the end …", one sentence.
+std::string diff_end_sentence(const Diff& diff);
+/// What a reader must know before he trusts the comparison; most often nothing.
+std::vector<std::string> diff_caveats(const Diff& diff);
+/// The line of code or the frame that a row stands for, printable.
+std::string row_text(const Diff& diff, const DiffRow& row, std::string_view folder);
+
+struct DiffCounts {
+  size_t grew = 0, shrank = 0, appeared = 0, vanished = 0, same = 0;
+};
+DiffCounts count_changes(const std::vector<DiffRow>& rows);
+
+}  // namespace gpumemprof

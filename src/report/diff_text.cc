@@ -1,0 +1,147 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/size.h"
+#include "report/diff_report.h"
+#include "report/user_code.h"
+#include "report/words.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr size_t kHeadlineRows = 3;
+constexpr size_t kFramesOfStack = 6;
+
+class DiffText {
+ public:
+  DiffText(const Diff& diff, const DiffOptions& options) : diff_(diff), options_(options) {}
+
+  std::string write() {
+    line(paint("1", diff_sentence(diff_)));
+    for (size_t i = 0; i < std::min(kHeadlineRows, diff_.by_line.size()); ++i) {
+      if (diff_.by_line[i].peak_delta() != 0) write_row(diff_.by_line[i]);
+    }
+    line(diff_end_sentence(diff_));
+    write_sides();
+    for (const std::string& text : diff_caveats(diff_)) line(paint("33", "Note: ") + text);
+    write_table("By line of your code, at the peak", diff_.by_line);
+    write_ended();
+    write_stacks();
+    return std::move(out_);
+  }
+
+ private:
+  void line(std::string_view text = {}) { (out_ += text) += '\n'; }
+  std::string paint(std::string_view code, std::string_view text) const {
+    return options_.color ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : std::string(text);
+  }
+  void title(std::string_view text) {
+    line();
+    line(paint("1", text));
+  }
+  void more(size_t total, size_t shown, std::string_view noun) {
+    if (total > shown) {
+      line(paint("2", fmt::format("  and {} more", format_plural(total - shown, noun))));
+    }
+  }
+
+  void write_row(const DiffRow& row) {
+    const Change change = row.change();
+    const bool is_news = change == Change::kAppeared || change == Change::kVanished;
+    line(fmt::format("  {:>9}  {:>9} -> {:>9}  {}{}",
+                     change_text(row.a.peak_bytes, row.b.peak_bytes),
+                     format_bytes(row.a.peak_bytes), format_bytes(row.b.peak_bytes),
+                     row_text(diff_, row, options_.working_folder),
+                     is_news ? fmt::format("  ({})", change_name(change)) : ""));
+  }
+
+  void write_sides() {
+    for (const DiffSide* side : {&diff_.a, &diff_.b}) {
+      std::string text = fmt::format("  {}: {}", side == &diff_.a ? "A" : "B",
+                                     printable(side->analysis->source.path));
+      if (side->device != nullptr) {
+        const Device& memory = device_at(*side->tables, side->device->device);
+        text += ", " + device_name(memory);
+        if (memory.process < side->tables->processes.size()) {
+          text += ", " + process_label(side->tables->processes[memory.process]);
+        }
+      }
+      line(paint("2", text + fmt::format(", {}", format_plural(side->analysis->events, "event"))));
+    }
+  }
+
+  void write_table(std::string_view name, const std::vector<DiffRow>& rows) {
+    title(name);
+    line(paint("2", fmt::format("  {:>9}  {:>9}    {:>9}", "change", "A", "B")));
+    size_t shown = 0, changed = 0;
+    for (const DiffRow& row : rows) {
+      if (row.peak_delta() == 0) continue;
+      if (++changed > options_.rows) continue;
+      write_row(row);
+      ++shown;
+    }
+    if (changed == 0) line("  no difference");
+    more(changed, shown, "line");
+  }
+
+  /// What is not given back is a question of its own: the peaks may be equal.
+  void write_ended() {
+    std::vector<const DiffRow*> rows;
+    for (const DiffRow& row : diff_.by_line) {
+      if (row.end_delta() != 0) rows.push_back(&row);
+    }
+    if (rows.empty()) return;
+    std::stable_sort(rows.begin(), rows.end(), [](const DiffRow* x, const DiffRow* y) {
+      return magnitude(x->end_delta()) > magnitude(y->end_delta());
+    });
+    title("By line of your code, at the end");
+    const size_t shown = std::min(options_.rows, rows.size());
+    for (size_t i = 0; i < shown; ++i) {
+      const DiffRow& row = *rows[i];
+      line(fmt::format("  {:>9}  {:>9} -> {:>9}  {}", change_text(row.a.end_bytes, row.b.end_bytes),
+                       format_bytes(row.a.end_bytes), format_bytes(row.b.end_bytes),
+                       row_text(diff_, row, options_.working_folder)));
+    }
+    more(rows.size(), shown, "line");
+  }
+
+  void write_stacks() {
+    title("The stacks that changed most");
+    size_t shown = 0;
+    for (const DiffRow& row : diff_.by_stack) {
+      if (row.peak_delta() == 0 || shown == options_.rows / 2) break;
+      write_row(row);
+      write_frames(row);
+      ++shown;
+    }
+    if (shown == 0) line("  no difference");
+    line(paint("2", "  --format json has every stack."));
+  }
+
+  /// The callers of the row's frame that are the user's own.
+  void write_frames(const DiffRow& row) {
+    const Tables& tables = *(row.from_b ? diff_.b : diff_.a).tables;
+    size_t shown = 0;
+    for (uint32_t node = tables.stacks.node(row.node).parent; node != 0;
+         node = tables.stacks.node(node).parent) {
+      const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
+      if (frame.line == 0 || !is_user_file(tables.strings.get(frame.file))) continue;
+      if (++shown > kFramesOfStack) return;
+      line(paint("2",
+                 fmt::format("{:39}{}", "", headline_text(tables, node, options_.working_folder))));
+    }
+  }
+
+  const Diff& diff_;
+  const DiffOptions& options_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string diff_text(const Diff& diff, const DiffOptions& options) {
+  return DiffText(diff, options).write();
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,127 @@
+#include <fmt/format.h>
+
+#include "base/size.h"
+#include "report/diff_report.h"
+#include "report/facts.h"
+#include "report/user_code.h"
+#include "report/words.h"
+
+namespace gpumemprof {
+namespace {
+
+const Device& memory_of(const DiffSide& side) {
+  return device_at(*side.tables, side.device == nullptr ? SIZE_MAX : side.device->device);
+}
+
+std::string device_text(const Diff& diff) {
+  const auto name = [](const DiffSide& side) {
+    return side.device == nullptr ? std::string("nothing") : device_name(memory_of(side));
+  };
+  const std::string a = name(diff.a), b = name(diff.b);
+  return a == b ? a : fmt::format("{} (A) and {} (B)", a, b);
+}
+
+uint64_t peak_of(const DiffSide& side) {
+  return side.device == nullptr ? 0 : side.device->figures.peak_bytes;
+}
+uint64_t end_of(const DiffSide& side) {
+  return side.device == nullptr ? 0 : side.device->figures.live_bytes;
+}
+
+}  // namespace
+
+std::string change_text(uint64_t a_bytes, uint64_t b_bytes) {
+  if (a_bytes == b_bytes) return "0 B";
+  return b_bytes > a_bytes ? fmt::format("+{}", format_bytes(b_bytes - a_bytes))
+                           : fmt::format("-{}", format_bytes(a_bytes - b_bytes));
+}
+
+std::string change_percent(uint64_t a_bytes, uint64_t b_bytes) {
+  if (a_bytes == b_bytes) return "0 %";
+  if (a_bytes == 0) return "new";
+  const double share =
+      (static_cast<double>(b_bytes) - static_cast<double>(a_bytes)) / static_cast<double>(a_bytes);
+  return fmt::format("{:+.1f} %", 100 * share);
+}
+
+std::string diff_sentence(const Diff& diff) {
+  const uint64_t a = peak_of(diff.a), b = peak_of(diff.b);
+  if (diff.a.device == nullptr && diff.b.device == nullptr) {
+    return "Nothing was allocated in either run.";
+  }
+  if (a == b) {
+    return fmt::format("Both need the same at the peak: {} on {}", format_bytes(a),
+                       device_text(diff));
+  }
+  return fmt::format("B needs {} ({}) at its peak: {} -> {} on {}", change_text(a, b),
+                     change_percent(a, b), format_bytes(a), format_bytes(b), device_text(diff));
+}
+
+std::string diff_end_sentence(const Diff& diff) {
+  const uint64_t a = end_of(diff.a), b = end_of(diff.b);
+  const DiffCounts n = count_changes(diff.by_line);
+  return fmt::format(
+      "At the end {}: {} -> {}. Of the lines {} grew, {} shrank, {} appeared, {} vanished.",
+      change_text(a, b), format_bytes(a), format_bytes(b), format_count(n.grew),
+      format_count(n.shrank), format_count(n.appeared), format_count(n.vanished));
+}
+
+std::vector<std::string> diff_caveats(const Diff& diff) {
+  std::vector<std::string> out;
+  if (diff.a.device != nullptr && diff.b.device != nullptr) {
+    const Device &a = memory_of(diff.a), &b = memory_of(diff.b);
+    if (a.size_is_requested != b.size_is_requested) {
+      out.push_back(fmt::format(
+          "{} counts the bytes that were asked for, {} those that the allocator rounded them to: a "
+          "part of the difference is rounding.",
+          a.size_is_requested ? "A" : "B", a.size_is_requested ? "B" : "A"));
+    }
+    if (a.type != b.type) out.push_back("The devices are of different kinds.");
+  }
+  for (const DiffSide* side : {&diff.a, &diff.b}) {
+    const char* name = side == &diff.a ? "A" : "B";
+    if (!is_complete(side->analysis->loss)) {
+      out.push_back(fmt::format("{}: {}", name, loss_sentence(side->analysis->loss)));
+    }
+    if (!side->analysis->source.can.stacks) out.push_back(fmt::format("{} has no stacks.", name));
+    if (!side->analysis->source.can.complete_history) {
+      out.push_back(fmt::format(
+          "{} begins in the middle of a run: its peak is that of the part which was recorded.",
+          name));
+    }
+    for (const std::string& text : caveats(*side->analysis, *side->tables)) {
+      out.push_back(fmt::format("{}: {}", name, text));
+    }
+  }
+  return out;
+}
+
+std::string row_text(const Diff& diff, const DiffRow& row, std::string_view folder) {
+  return headline_text(*(row.from_b ? diff.b : diff.a).tables, row.node, folder);
+}
+
+DiffCounts count_changes(const std::vector<DiffRow>& rows) {
+  DiffCounts n;
+  for (const DiffRow& row : rows) {
+    switch (row.change()) {
+      case Change::kSame:
+        ++n.same;
+        break;
+      case Change::kGrew:
+        ++n.grew;
+        break;
+      case Change::kShrank:
+        ++n.shrank;
+        break;
+      case Change::kAppeared:
+        ++n.appeared;
+        break;
+      case Change::kVanished:
+        ++n.vanished;
+        break;
+    }
+  }
+  return n;
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,134 @@
+#include <absl/container/flat_hash_map.h>
+
+#include "report/facts.h"
+#include "report/stack_exports.h"
+#include "report/words.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr size_t kFlushBytes = 256 << 10;
+
+/// Writes the file front to back; the first error of the sink ends it.
+class SpeedscopeWriter {
+ public:
+  SpeedscopeWriter(const DeviceAnalysis& device, const Tables& tables, const TextSink& sink)
+      : device_(device), tables_(tables), sink_(sink) {}
+
+  Status write(std::string_view name, std::string_view version) {
+    text_ = "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"exporter\":";
+    append_json_string(&text_, "gpumemprof " + std::string(version));
+    text_ += ",\"name\":";
+    append_json_string(&text_, name);
+    text_ += ",\"activeProfileIndex\":0,\"shared\":{\"frames\":[";
+    write_frames();
+    text_ += "]},\"profiles\":[";
+    write_profile("live at the peak", StackMoment::kPeak);
+    text_ += ',';
+    write_profile("live at the end", StackMoment::kEnd);
+    text_ += ',';
+    write_profile("allocated over the whole run", StackMoment::kTotal);
+    text_ += "]}\n";
+    flush(0);
+    return status_;
+  }
+
+ private:
+  static constexpr uint32_t kUnset = UINT32_MAX;
+
+  void flush(size_t least) {
+    if (text_.size() < least || !status_) return;
+    status_ = sink_(text_);
+    text_.clear();
+  }
+
+  /// Only the frames that are in a profile, numbered as they come; number 0 is the unknown.
+  void write_frames() {
+    text_ += "{\"name\":";
+    append_json_string(&text_, kNoStack);
+    text_ += '}';
+    uint32_t next = 1;
+    numbers_.assign(tables_.stacks.frame_count(), kUnset);
+    std::vector<bool> seen(tables_.stacks.stack_count(), false);
+    for (StackMoment at : {StackMoment::kPeak, StackMoment::kEnd, StackMoment::kTotal}) {
+      for (const Holder& holder : holders_of(device_, at)) {
+        for (uint32_t node = holder.stack; node != 0 && node < seen.size() && !seen[node];
+             node = tables_.stacks.node(node).parent) {
+          seen[node] = true;
+          uint32_t& number = numbers_[tables_.stacks.node(node).frame];
+          if (number != kUnset) continue;
+          number = next++;
+          write_frame(tables_.stacks.frame(tables_.stacks.node(node).frame));
+          flush(kFlushBytes);
+        }
+      }
+    }
+  }
+
+  void write_frame(const Frame& frame) {
+    text_ += ",{\"name\":";
+    append_json_string(&text_, tables_.strings.get(frame.function));
+    if (frame.file != 0) {
+      text_ += ",\"file\":";
+      append_json_string(&text_, tables_.strings.get(frame.file));
+    }
+    if (frame.line != 0) text_ += ",\"line\":" + std::to_string(frame.line);
+    text_ += '}';
+  }
+
+  void write_profile(std::string_view name, StackMoment at) {
+    const std::vector<Holder>& holders = holders_of(device_, at);
+    uint64_t sum = 0;
+    for (const Holder& holder : holders) sum += holder.bytes;
+    text_ += "{\"type\":\"sampled\",\"name\":";
+    append_json_string(&text_, name);
+    text_ += ",\"unit\":\"bytes\",\"startValue\":0,\"endValue\":" + std::to_string(sum);
+    text_ += ",\"samples\":[";
+    for (size_t i = 0; i < holders.size(); ++i) {
+      if (i != 0) text_ += ',';
+      write_sample(holders[i].stack);
+      flush(kFlushBytes);
+    }
+    text_ += "],\"weights\":[";
+    for (size_t i = 0; i < holders.size(); ++i) {
+      if (i != 0) text_ += ',';
+      text_ += std::to_string(holders[i].bytes);
+    }
+    text_ += "]}";
+    flush(kFlushBytes);
+  }
+
+  /// The outermost frame first.
+  void write_sample(uint32_t stack) {
+    path_.clear();
+    for (uint32_t node = stack; node != 0; node = tables_.stacks.node(node).parent) {
+      const uint32_t frame = tables_.stacks.node(node).frame;
+      path_.push_back(frame < numbers_.size() && numbers_[frame] != kUnset ? numbers_[frame] : 0);
+    }
+    if (path_.empty()) path_.push_back(0);
+    text_ += '[';
+    for (size_t i = path_.size(); i-- > 0;) {
+      text_ += std::to_string(path_[i]);
+      if (i != 0) text_ += ',';
+    }
+    text_ += ']';
+  }
+
+  const DeviceAnalysis& device_;
+  const Tables& tables_;
+  const TextSink& sink_;
+  std::string text_;
+  Status status_;
+  std::vector<uint32_t> numbers_;  // by frame id
+  std::vector<uint32_t> path_;
+};
+
+}  // namespace
+
+Status export_speedscope(const Analysis& analysis, const DeviceAnalysis& device,
+                         const Tables& tables, std::string_view version, const TextSink& sink) {
+  return SpeedscopeWriter(device, tables, sink)
+      .write(peak_sentence(analysis, tables, device), version);
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,128 @@
+#include "trace/anonymizer.h"
+
+#include <algorithm>
+#include <array>
+
+namespace gpumemprof {
+namespace {
+
+bool is_word(char c) {
+  if (static_cast<unsigned char>(c) >= 0x80) return true;  // identifiers may be in any script
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/// What may stand at the beginning of a qualified name, or alone in a signature.
+constexpr std::array<std::string_view, 37> kPublicWords = {
+    "at",        "auto",        "bool",     "c10",      "c10d",   "caffe2",   "char",
+    "clone",     "clone3",      "class",    "const",    "cuda",   "decltype", "double",
+    "float",     "int",         "int64_t",  "long",     "lambda", "main",     "noexcept",
+    "operator",  "pybind11",    "short",    "signed",   "size_t", "std",      "struct",
+    "torch",     "typename",    "uint64_t", "unsigned", "void",   "_start",   "anonymous",
+    "namespace", "start_thread"};
+
+bool is_public_word(std::string_view word) {
+  if (word[0] >= '0' && word[0] <= '9') return true;  // a template's number
+  for (std::string_view prefix : {"Py", "_Py", "THP", "__libc_"}) {
+    if (word.starts_with(prefix)) return true;
+  }
+  return std::find(kPublicWords.begin(), kPublicWords.end(), word) != kPublicWords.end();
+}
+
+/// Python's own names for code without a name: "<module>", "<lambda>", "<listcomp>".
+bool is_python_word(std::string_view name) {
+  for (std::string_view word :
+       {"<module>", "<lambda>", "<listcomp>", "<dictcomp>", "<setcomp>", "<genexpr>"}) {
+    if (name == word) return true;
+  }
+  return false;
+}
+
+/// Code that has no file of its own. What a notebook or a user called his is not among it.
+bool is_generated_file(std::string_view path) {
+  for (std::string_view start :
+       {"<frozen ", "<eval_with_key>", "<torch_", "<__array_function__", "<string>", "<stdin>"}) {
+    if (path.starts_with(start)) return true;
+  }
+  return false;
+}
+
+bool is_library_of_system(std::string_view path) {
+  const bool is_object = path.ends_with(".so") || path.find(".so.") != std::string_view::npos;
+  return is_object && (path.starts_with("/usr/lib") || path.starts_with("/lib"));
+}
+
+/// ".py" of "a.py"; nothing where it could itself be a name.
+std::string_view ending_of(std::string_view path) {
+  for (std::string_view ending : {".py", ".pyx", ".so", ".cpp", ".cc", ".cu", ".h", ".ipynb"}) {
+    if (path.ends_with(ending)) return ending;
+  }
+  return {};
+}
+
+/// From "/lib/python3.11/" on; a folder that is only called alike does not count.
+std::string_view standard_library_part(std::string_view path) {
+  for (std::string_view library : {"/lib/python3.", "/lib64/python3."}) {
+    const size_t at = path.rfind(library);
+    if (at == std::string_view::npos) continue;
+    size_t end = at + library.size();
+    while (end < path.size() && path[end] >= '0' && path[end] <= '9') ++end;
+    if (end > at + library.size() && end < path.size() && path[end] == '/') return path.substr(at);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string_view installed_part(std::string_view path) {
+  for (std::string_view packages : {"/site-packages/", "/dist-packages/"}) {
+    const size_t at = path.rfind(packages);
+    if (at != std::string_view::npos) return path.substr(at);
+  }
+  if (const std::string_view part = standard_library_part(path); !part.empty()) return part;
+  if (is_library_of_system(path)) return path.substr(path.rfind('/'));
+  return is_generated_file(path) && path.find('/') == std::string_view::npos ? path
+                                                                             : std::string_view();
+}
+
+bool is_public_native_name(std::string_view name) {
+  bool any = false;
+  for (size_t i = 0; i < name.size();) {
+    if (!is_word(name[i])) {
+      ++i;
+      continue;
+    }
+    size_t end = i;
+    while (end < name.size() && is_word(name[end])) ++end;
+    // Behind "::" the word belongs to what stands before it, and that has been judged.
+    const bool is_qualified = i >= 2 && name[i - 1] == ':' && name[i - 2] == ':';
+    if (!is_qualified && !is_public_word(name.substr(i, end - i))) return false;
+    any = true;
+    i = end;
+  }
+  return any;
+}
+
+std::string Anonymizer::numbered(Names& names, std::string_view name, std::string_view kind,
+                                 std::string_view ending) {
+  if (name.empty()) return "";
+  auto [at, added] = names.try_emplace(std::string(name));
+  if (added) at->second = std::string(kind) + std::to_string(names.size()) + std::string(ending);
+  return at->second;
+}
+
+std::string Anonymizer::file(std::string_view path) {
+  if (path.empty() || path == "??") return std::string(path);
+  const std::string_view part = installed_part(path);
+  if (!part.empty()) return std::string(part);
+  return numbered(files_, path, "file", ending_of(path));
+}
+
+std::string Anonymizer::function(std::string_view name, std::string_view path) {
+  if (is_python_word(name) || name == "??") return std::string(name);
+  const bool is_own_code = path == "<string>" || path == "<stdin>";
+  if (!is_own_code && !installed_part(path).empty()) return std::string(name);
+  if ((path.empty() || path == "??") && is_public_native_name(name)) return std::string(name);
+  return numbered(functions_, name, "function");
+}
+
+}  // namespace gpumemprof
