@@ -1,5 +1,6 @@
 """Recorded TensorFlow programs: every allocation with its operation and line, equal to what TensorFlow itself says."""
 import collections
+import importlib.util
 import os
 from pathlib import Path
 
@@ -131,3 +132,17 @@ def test_live_and_peak_bytes_are_those_of_get_memory_info(profiled):
             if after_last and live_bytes == said["info"]["current"]:
                 break
     assert {"current": live_bytes, "peak": peak_bytes} == said["info"]
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed beside TensorFlow")
+def test_a_process_with_both_frameworks_shows_both(tmp_path):
+    program = [harness.PYTHON, harness.PROGRAMS / "tf_and_torch.py"]
+    done = harness.record(tmp_path / "recording", program, env=environment(tmp_path), timeout=300).ok()
+    of_torch, of_tf = map(int, done.stdout.split())
+    events = harness.events(tmp_path / "recording")
+    sizes = {e["size_bytes"]: e["device"] for e in harness.allocs(events) if e["layer"] != "driver"}
+    assert sizes[of_torch] == "cpu"
+    assert sizes[of_tf].startswith("tensorflow:")
+    frameworks = {d["device"]: d["framework"] for d in harness.analysis(tmp_path / "recording")["devices"]}
+    assert frameworks["cpu"] == "pytorch" and frameworks[sizes[of_tf]] == "tensorflow"
+    assert unmatched_frees(events) == 0
