@@ -1,14 +1,13 @@
 """Recorded TensorFlow programs: every allocation with its operation and line, equal to what TensorFlow itself says."""
 import collections
-import importlib.util
 import os
 from pathlib import Path
 
 import pytest
 
 import harness
-from tensorflow_helpers import (MADE_BY, environment, last_json, needs_tensorflow, of_tensorflow, operation,
-                                unmatched_frees)
+from tensorflow_helpers import (MADE_BY, environment, is_installed, last_json, needs_tensorflow, of_tensorflow,
+                                operation, unmatched_frees)
 
 pytestmark = needs_tensorflow
 FILLS = harness.PROGRAMS / "tf_fills.py"
@@ -134,7 +133,7 @@ def test_live_and_peak_bytes_are_those_of_get_memory_info(profiled):
     assert {"current": live_bytes, "peak": peak_bytes} == said["info"]
 
 
-@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed beside TensorFlow")
+@pytest.mark.skipif(not is_installed("torch"), reason="PyTorch is not installed beside TensorFlow")
 def test_a_process_with_both_frameworks_shows_both(tmp_path):
     program = [harness.PYTHON, harness.PROGRAMS / "tf_and_torch.py"]
     done = harness.record(tmp_path / "recording", program, env=environment(tmp_path), timeout=300).ok()
