@@ -35,13 +35,27 @@ struct Tables {
   size_t calls_size;
   const Elf64_Rela* others;
   size_t others_size;
+  size_t relative_count;  // of `others`, the first: without a symbol. Millions in a large library.
 };
 
+/// The first bytes of a name as one word: half a million names are compared with each of ours.
+struct Beginning {
+  uint64_t word = 0, mask = 0;
+};
+
+constexpr uint32_t kMostNames = 96;
 struct Job {
   Replacement* table;
   uint32_t count;
   Replaced result;
+  Beginning beginnings[kMostNames];
 };
+
+uint64_t first_bytes(const char* name, size_t size) {
+  uint64_t word = 0;
+  memcpy(&word, name, size < sizeof(word) ? size : sizeof(word));
+  return word;
+}
 
 bool read_tables(const dl_phdr_info& info, Tables* out) {
   *out = {};
@@ -81,6 +95,9 @@ bool read_tables(const dl_phdr_info& info, Tables* out) {
         break;
       case DT_RELASZ:
         out->others_size = entry->d_un.d_val;
+        break;
+      case DT_RELACOUNT:
+        out->relative_count = entry->d_un.d_val;
         break;
       case DT_PLTREL:
         if (entry->d_un.d_val != DT_RELA) return false;
@@ -136,9 +153,11 @@ void replace_in(const Tables& object, const Elf64_Rela* first, size_t bytes, Job
     const Elf64_Sym& symbol = object.symbols[ELF64_R_SYM(relocation.r_info)];
     if (symbol.st_name >= object.names_size) continue;
     const char* name = object.names + symbol.st_name;
+    const uint64_t word = first_bytes(name, object.names_size - symbol.st_name);
     for (uint32_t k = 0; k < job->count; ++k) {
       Replacement* wanted = &job->table[k];
-      if (name[0] != wanted->name[0] || strcmp(name, wanted->name) != 0) continue;
+      const Beginning& beginning = job->beginnings[k];
+      if ((word & beginning.mask) != beginning.word || strcmp(name, wanted->name) != 0) continue;
       auto** entry = reinterpret_cast<void**>(object.base + relocation.r_offset);
       if (!object.range.contains(entry)) break;
       void* leads_to = __atomic_load_n(entry, __ATOMIC_RELAXED);
@@ -158,15 +177,22 @@ int visit(dl_phdr_info* info, size_t, void* context) {
   if (!read_tables(*info, &object)) return 0;
   if (object.range.contains(reinterpret_cast<const void*>(&visit))) return 0;
   replace_in(object, object.calls, object.calls_size, job);
-  replace_in(object, object.others, object.others_size, job);
+  size_t skipped = object.relative_count * sizeof(Elf64_Rela);
+  if (!object.others || skipped > object.others_size) return 0;
+  replace_in(object, object.others + object.relative_count, object.others_size - skipped, job);
   return 0;
 }
 
 }  // namespace
 
 Replaced replace_in_loaded_objects(Replacement* table, uint32_t count) {
-  Job job{table, count, {}};
-  for (uint32_t i = 0; i < count; ++i) table[i].count = 0;
+  Job job{table, count < kMostNames ? count : kMostNames, {}, {}};
+  for (uint32_t i = 0; i < job.count; ++i) {
+    table[i].count = 0;
+    const size_t size = strlen(table[i].name) + 1;
+    job.beginnings[i].word = first_bytes(table[i].name, size);
+    job.beginnings[i].mask = size < sizeof(uint64_t) ? (uint64_t{1} << 8 * size) - 1 : ~uint64_t{0};
+  }
   dl_iterate_phdr(visit, &job);
   return job.result;
 }

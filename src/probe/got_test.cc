@@ -1,6 +1,7 @@
 // libstdc++ reads the clock through its table; here another function takes the clock's place.
 #include "probe/got.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -8,6 +9,7 @@
 
 #include <chrono>
 #include <fstream>
+#include <locale>
 #include <string>
 
 namespace gpumemprof::probe {
@@ -59,6 +61,27 @@ TEST(Got, EveryPageHasItsProtectionBack) {
   replace_in_loaded_objects(&ours, 1);
   replace_in_loaded_objects(&back, 1);
   EXPECT_EQ(maps_of_libstdcxx(), before);
+}
+
+char other_letter(const void*, char) { return '!'; }
+
+/// Through the table of virtual functions, which is libstdc++'s own: a program has copies of those
+/// that it names itself.
+char lower_letter() {
+  return std::use_facet<std::ctype<char>>(std::locale::classic()).tolower('A');
+}
+
+TEST(Got, VirtualFunctionsGoToTheReplacementAndBackAgain) {
+  constexpr char kName[] = "_ZNKSt5ctypeIcE10do_tolowerEc";
+  ASSERT_EQ(lower_letter(), 'a');
+  Replacement ours{kName, reinterpret_cast<void*>(&other_letter), 0};
+  Replaced result = replace_in_loaded_objects(&ours, 1);
+  EXPECT_GE(ours.count, 1u);
+  EXPECT_EQ(result.refused, 0u);
+  EXPECT_EQ(lower_letter(), '!');
+  Replacement back{kName, dlsym(RTLD_DEFAULT, kName), 0};
+  replace_in_loaded_objects(&back, 1);
+  EXPECT_EQ(lower_letter(), 'a');
 }
 
 TEST(Got, ANameThatNobodyCallsChangesNothing) {
