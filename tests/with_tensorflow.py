@@ -5,6 +5,8 @@ import importlib.util
 import os
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import harness
 import pytest
@@ -48,6 +50,9 @@ def environment(**more):
 
 def run(program, folder=None, *arguments, **popen):
     """Runs Python text, under the recorder where `folder` is given; what it printed, once it has ended well."""
-    argv = [python(), "-c", program, *arguments]
     popen = {"timeout": 120, "env": environment(), **popen}
-    return (harness.record(folder, argv, **popen) if folder else harness.execute(argv, **popen)).ok()
+    with tempfile.TemporaryDirectory() as place:
+        file = Path(place) / "program.py"  # AutoGraph wants to read the source
+        file.write_text(program)
+        argv = [python(), file, *arguments]
+        return (harness.record(folder, argv, **popen) if folder else harness.execute(argv, **popen)).ok()
