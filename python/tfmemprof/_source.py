@@ -1,8 +1,8 @@
 """Figures of one of TensorFlow's devices, from the best source that turns out to work.
 
 Best first: the probe's events of TensorFlow's allocators; TensorFlow's own counters of a GPU (of the CPU they leave
-small blocks out: oneDNN has a second allocator for those, which counts nothing); the process's resident memory. Which of
-them works can be known only once TensorFlow has made its devices, and making them is the program's to do. Until then
+small blocks out: oneDNN has a second allocator for those, which counts nothing); the process's resident memory. Which
+of them works can be known only once TensorFlow has made its devices, and making them is the program's to do. Until then
 nothing was allocated, all sources are begun, and the one that is chosen later is read out.
 """
 
@@ -208,7 +208,7 @@ class _Span:
 
 
 def events_flow(device: Device) -> bool:
-    """Whether the probe sees what TensorFlow allocates on a device that it has made: a small tensor is made to find out.
+    """Whether the probe sees what TensorFlow allocates on a device that it has made: a small tensor is made to see.
 
     Asked once a device and process, and again after something was attached. False where TensorFlow is built so that
     its calls cannot be seen.

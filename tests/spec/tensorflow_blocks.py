@@ -70,7 +70,8 @@ def real_example(ns, printed, basis):
     results = ns["results"]
     assert results.basis == basis
     calls = {name: sums["call_count"] for name, sums in results.function_profiles.items()}
-    assert calls == {"model_creation": 1, "train_step": 5 * STEPS, "train_epoch": 5, **{f"epoch_{i}": 1 for i in range(5)}}
+    epochs = {f"epoch_{i}": 1 for i in range(5)}
+    assert calls == {"model_creation": 1, "train_step": 5 * STEPS, "train_epoch": 5, **epochs}
     parameters = (FEATURES * 512 + 512 + 512 * CLASSES + CLASSES) * FLOAT
     # Weights, their gradients, and Adam's two moments of each are there at once.
     assert results.peak_memory_mb * MIB >= 4 * parameters

@@ -27,7 +27,8 @@ def tfmemprof(tmp_path_factory):
 
 def stopped(argv, folder, after_s=1.5):
     """Runs until SIGTERM; (exit code, stdout, stderr)."""
-    with subprocess.Popen([str(a) for a in argv], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    pipe = subprocess.PIPE
+    with subprocess.Popen([str(a) for a in argv], cwd=folder, stdout=pipe, stderr=pipe) as process:
         time.sleep(after_s)
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=20)

@@ -76,7 +76,8 @@ def test_what_begins_before_the_devices_are_made_is_measured_to_its_end(tensorfl
 
 def test_device_names_mean_the_gpu_that_they_name(monkeypatch):
     install(monkeypatch, gpus=2)
-    names = [None, "/GPU:0", "GPU:1", "/device:GPU:1", "/job:localhost/replica:0/task:0/device:GPU:1", 1, "cpu", "/CPU:0"]
+    full = "/job:localhost/replica:0/task:0/device:GPU:1"
+    names = [None, "/GPU:0", "GPU:1", "/device:GPU:1", full, 1, "cpu", "/CPU:0"]
     assert [str(resolve_device(name)) for name in names] == ["/GPU:0", "/GPU:0"] + ["/GPU:1"] * 4 + ["/CPU:0"] * 2
     assert [resolve_device(name).index for name in ("GPU:1", "CPU:0")] == [1, -1]
 
