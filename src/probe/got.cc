@@ -35,6 +35,7 @@ struct Tables {
   size_t calls_size;
   const Elf64_Rela* others;
   size_t others_size;
+  size_t relative_count;  // of `others`, the first: without a symbol. Millions in a large library.
 };
 
 struct Job {
@@ -81,6 +82,9 @@ bool read_tables(const dl_phdr_info& info, Tables* out) {
         break;
       case DT_RELASZ:
         out->others_size = entry->d_un.d_val;
+        break;
+      case DT_RELACOUNT:
+        out->relative_count = entry->d_un.d_val;
         break;
       case DT_PLTREL:
         if (entry->d_un.d_val != DT_RELA) return false;
@@ -158,7 +162,9 @@ int visit(dl_phdr_info* info, size_t, void* context) {
   if (!read_tables(*info, &object)) return 0;
   if (object.range.contains(reinterpret_cast<const void*>(&visit))) return 0;
   replace_in(object, object.calls, object.calls_size, job);
-  replace_in(object, object.others, object.others_size, job);
+  size_t skipped = object.relative_count * sizeof(Elf64_Rela);
+  if (!object.others || skipped > object.others_size) return 0;
+  replace_in(object, object.others + object.relative_count, object.others_size - skipped, job);
   return 0;
 }
 

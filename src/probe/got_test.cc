@@ -1,6 +1,7 @@
 // libstdc++ reads the clock through its table; here another function takes the clock's place.
 #include "probe/got.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -8,6 +9,7 @@
 
 #include <chrono>
 #include <fstream>
+#include <new>
 #include <string>
 
 namespace gpumemprof::probe {
@@ -59,6 +61,25 @@ TEST(Got, EveryPageHasItsProtectionBack) {
   replace_in_loaded_objects(&ours, 1);
   replace_in_loaded_objects(&back, 1);
   EXPECT_EQ(maps_of_libstdcxx(), before);
+}
+
+const char* other_text(const void*) { return "other"; }
+
+/// Through the table of virtual functions, whatever the compiler knows of the object.
+__attribute__((noipa)) const char* text_of(const std::exception& error) { return error.what(); }
+
+TEST(Got, VirtualFunctionsGoToTheReplacementAndBackAgain) {
+  constexpr char kName[] = "_ZNKSt9bad_alloc4whatEv";
+  const std::bad_alloc error;
+  ASSERT_STREQ(text_of(error), "std::bad_alloc");
+  Replacement ours{kName, reinterpret_cast<void*>(&other_text), 0};
+  Replaced result = replace_in_loaded_objects(&ours, 1);
+  EXPECT_GE(ours.count, 1u);
+  EXPECT_EQ(result.refused, 0u);
+  EXPECT_STREQ(text_of(error), "other");
+  Replacement back{kName, dlsym(RTLD_DEFAULT, kName), 0};
+  replace_in_loaded_objects(&back, 1);
+  EXPECT_STREQ(text_of(error), "std::bad_alloc");
 }
 
 TEST(Got, ANameThatNobodyCallsChangesNothing) {

@@ -50,7 +50,8 @@ class FakeProbe {
   /// Defines a stack of Python frames `function@file:line`, root first; answers its id.
   uint32_t define_stack(Thread* thread, const std::vector<std::string>& functions,
                         uint32_t line = 1);
-  void define_device(Thread* thread, uint8_t device_class, int8_t type, int8_t index);
+  void define_device(Thread* thread, uint8_t device_class, int8_t type, int8_t index,
+                     const std::string& name = "");
   void define(Thread* thread, format::DefinitionType type, const std::string& body);
 
   void alloc(Thread* thread, uint64_t time_ns, uint64_t address, uint64_t size, uint32_t stack,

@@ -110,10 +110,12 @@ uint32_t FakeProbe::define_stack(Thread* thread, const std::vector<std::string>&
   return id;
 }
 
-void FakeProbe::define_device(Thread* thread, uint8_t device_class, int8_t type, int8_t index) {
+void FakeProbe::define_device(Thread* thread, uint8_t device_class, int8_t type, int8_t index,
+                              const std::string& name) {
   std::string body;
   put_number(&body, device_class), put_number(&body, type), put_number(&body, index);
   put_number(&body, uint8_t{1}), put_number(&body, uint8_t{0});
+  body += name;
   define(thread, kDefDevice, body);
 }
 

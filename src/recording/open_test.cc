@@ -102,6 +102,19 @@ TEST(OpenRecording, WideSizesAndFrameworkTotalsBelongToTheirEvents) {
   EXPECT_EQ(read.device_names, (std::vector<std::string>{"cuda:3"}));
 }
 
+TEST(OpenRecording, TwoAllocatorsOfOneDeviceAreToldApartByTheirNames) {
+  TempFolder folder;
+  FakeProbe probe;
+  auto& a = probe.start_thread(11, "main");
+  probe.define_device(&a, 5, kTensorflowCpu, 0, "mklcpu");
+  probe.define_device(&a, 6, kTensorflowCpu, 0, "cpu\"\x1b");
+  probe.define_device(&a, 7, kTensorflowCpu, 0, "mklcpu");
+  for (uint32_t device : {5, 6, 7}) probe.alloc(&a, 5000 + device, 0x10 * device, 64, 0, device);
+  ASSERT_EQ(probe.save(folder.file("x.gmp")), 0);
+  auto read = read_all({folder.path()});
+  EXPECT_EQ(read.device_names, (std::vector<std::string>{"tensorflow:mklcpu", "tensorflow:cpu??"}));
+}
+
 TEST(OpenRecording, AtEqualTimesABlockIsFreedBeforeItsAddressIsGivenOutAgain) {
   TempFolder folder;
   FakeProbe probe;

@@ -68,7 +68,7 @@ void train(FakeProbe* probe, uint64_t events, uint32_t seed) {
   uint32_t stacks[3][4];
   for (int t = 0; t < 3; ++t) {
     threads[t] = &probe->start_thread(11 + t, "t");
-    probe->define_device(threads[t], 5, 1, 0);
+    probe->define_device(threads[t], 5, kTensorflowGpu, 0, "GPU_0_bfc");
     for (int s = 0; s < 4; ++s) {
       stacks[t][s] = probe->define_stack(threads[t], {"main", "f" + std::to_string(s)}, 10 + s);
     }
@@ -117,6 +117,7 @@ TEST(Sealing, AFinishedFileYieldsWhatTheRawOneDid) {
   EXPECT_EQ(sealer.totals().events, 5000u);
   auto after = read_all({folder.path()});
   expect_same(after, before);
+  EXPECT_EQ(after.device_names, (std::vector<std::string>{"cpu", "tensorflow:GPU_0_bfc"}));
   EXPECT_EQ(after.loss.reasons.size(), 0u);
   EXPECT_LT(testing::read_file(folder.file("a.gmp")).size(), 64u * 1024);  // the buffers are gone
 }

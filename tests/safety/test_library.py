@@ -7,7 +7,10 @@ import pytest
 
 import harness
 
-HOOKS = re.compile(r"^(_ZN3c109alloc_cpuEm|_ZN3c108free_cpuEPv|_ZN3c10\d+report(MemoryUsage|OutOfMemory)ToProfilerE\w+"
+TENSORFLOW = (r"_ZN(3tsl|10tensorflow)(12BFCAllocator1[13](Allocate|Deallocate)RawE\w+|4port\d+Aligned(Malloc|Free|SizedFree)E\w+)"
+              r"|_ZN3tsl12SubAllocator\d+Visit(Alloc|Free)EPvim"
+              r"|_ZN15stream_executor27GpuCudaMallocAsyncAllocator1[13](Allocate|Deallocate)RawE\w+")
+HOOKS = re.compile(rf"^({TENSORFLOW}|_ZN3c109alloc_cpuEm|_ZN3c108free_cpuEPv|_ZN3c10\d+report(MemoryUsage|OutOfMemory)ToProfilerE\w+"
                    r"|gpumemprof_\w+|prctl|syscall)$")
 
 

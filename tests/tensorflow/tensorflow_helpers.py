@@ -1,0 +1,53 @@
+"""What the tests of recorded TensorFlow programs share."""
+import importlib.util
+import json
+import os
+
+import pytest
+
+import harness
+
+OPERATION = "<tensorflow> "
+MADE_BY = "<tensorflow> operation made by"
+
+needs_tensorflow = pytest.mark.skipif(
+    importlib.util.find_spec("tensorflow") is None,
+    reason="TensorFlow is not installed in this Python: pip install tensorflow-cpu")
+
+
+def environment(folder, **more):
+    """That of a program which has our packages: `folder` stands in for the .pth file of an environment."""
+    site = folder / "site"
+    site.mkdir(exist_ok=True)
+    (site / "sitecustomize.py").write_text((harness.ROOT / "python" / "gpumemprof.pth").read_text())
+    path = os.pathsep.join([str(site), str(harness.ROOT / "python")])
+    return dict(os.environ, PYTHONPATH=path, TF_CPP_MIN_LOG_LEVEL="3", **more)
+
+
+def last_json(done):
+    return json.loads(done.ok().stdout.splitlines()[-1])
+
+
+def operation(event):
+    """The name of the operation that an event is for; empty where it has none."""
+    stack = event.get("stack", [])
+    return stack[0].removeprefix(OPERATION) if stack and stack[0].startswith(OPERATION) else ""
+
+
+def of_tensorflow(events, regions=False):
+    """Events of TensorFlow's allocators: blocks, or the regions that pools are made of."""
+    return [e for e in events if e["device"].startswith("tensorflow:") and (e["layer"] == "driver") == regions]
+
+
+def unmatched_frees(events):
+    live, count = set(), 0
+    for event in events:
+        key = event["device"], event["address"]
+        if event["action"] == "alloc":
+            assert key not in live, event
+            live.add(key)
+        elif key in live:
+            live.remove(key)
+        else:
+            count += 1
+    return count

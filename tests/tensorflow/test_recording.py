@@ -1,0 +1,133 @@
+"""Recorded TensorFlow programs: every allocation with its operation and line, equal to what TensorFlow itself says."""
+import collections
+import os
+from pathlib import Path
+
+import pytest
+
+import harness
+from tensorflow_helpers import (MADE_BY, environment, last_json, needs_tensorflow, of_tensorflow, operation,
+                                unmatched_frees)
+
+pytestmark = needs_tensorflow
+FILLS = harness.PROGRAMS / "tf_fills.py"
+
+
+def probe():
+    named = os.environ.get("GPUMEMPROF_PROBE")
+    return Path(named) if named else harness.ROOT / ".venv" / "lib" / "libgpumemprof_probe.so"
+
+
+@pytest.fixture(scope="module", params=["preloaded", "attached"])
+def fills(request, tmp_path_factory):
+    """What the program said, the events, the folder, and whether it was attached."""
+    where = tmp_path_factory.mktemp("fills")
+    folder = where / "recording"
+    env = environment(where, GPUMEMPROF_PROBE=str(probe()))
+    if request.param == "preloaded":
+        done = harness.record(folder, [harness.PYTHON, FILLS], env=env, timeout=300)
+    else:
+        done = harness.execute([harness.PYTHON, FILLS, folder], env=env, timeout=300)
+    return last_json(done), harness.events(folder), folder, request.param == "attached"
+
+
+def rounded(size, to=256):
+    return -(-size // to) * to
+
+
+def blocks_of_fills(said, events):
+    """By number of the tensor: TensorFlow numbers operations in the order in which the function makes them."""
+    found = collections.defaultdict(list)
+    for event in of_tensorflow(events):
+        name = operation(event).rpartition("/")[2]
+        is_fill = name == "Fill" or name.startswith("Fill_")
+        if event["action"] == "alloc" and is_fill and event["size_bytes"] >= min(said["bytes"]):
+            found[int(name[5:] or 0)].append(event)
+    return found
+
+
+def test_a_hundred_tensors_are_a_hundred_allocations(fills):
+    said, events, _, _ = fills
+    found = blocks_of_fills(said, events)
+    assert {number: len(blocks) for number, blocks in found.items()} == dict.fromkeys(range(100), 1)
+    for number, (block,) in found.items():
+        # A pool gives a whole chunk where the rest would be too small for another.
+        assert rounded(said["bytes"][number]) <= block["size_bytes"] < 2 * said["bytes"][number]
+        assert block["size_bytes"] % 256 == 0
+
+
+def test_each_of_them_has_the_line_inside_the_function(fills):
+    said, events, _, _ = fills
+    for blocks in blocks_of_fills(said, events).values():
+        for event in blocks:
+            frames = [f for f in harness.frames(event) if isinstance(f, harness.Frame)]
+            assert any((f.file, f.line) == (str(FILLS), said["line"]) for f in frames), event["stack"]
+            assert MADE_BY in event["stack"] or "fills" in {f.function for f in frames}, event["stack"]
+
+
+def test_every_free_has_its_allocation_unless_it_is_older_than_the_recording(fills):
+    _, events, folder, attached = fills
+    assert unmatched_frees(of_tensorflow(events)) >= (5 if attached else 0)
+    if attached:
+        notes = harness.analysis(folder)["notes"]
+        assert any("never seen allocated" in note for note in notes), notes
+    else:
+        assert unmatched_frees(of_tensorflow(events)) == 0
+        assert unmatched_frees(of_tensorflow(events, regions=True)) == 0
+
+
+def test_nothing_is_lost(fills):
+    assert harness.analysis(fills[2])["lost"] == {"events": 0, "bytes": 0, "reasons": []}
+
+
+def test_a_recorded_program_prints_what_it_prints_alone(tmp_path):
+    env = environment(tmp_path)
+    alone = harness.execute([harness.PYTHON, FILLS], env=env, timeout=300).ok()
+    recorded = harness.record(tmp_path / "recording", [harness.PYTHON, FILLS], env=env, timeout=300).ok()
+    assert recorded.stdout == alone.stdout
+
+
+@pytest.fixture(scope="module")
+def profiled(tmp_path_factory):
+    where = tmp_path_factory.mktemp("profiled")
+    program = [harness.PYTHON, harness.PROGRAMS / "tf_profiled.py"]
+    done = harness.record(where / "recording", program, env=environment(where), timeout=300)
+    events = of_tensorflow(harness.events(where / "recording"))
+    pool = [e for e in events if e["layer"] == "allocator"]
+    assert len({e["device"] for e in pool}) == 1
+    return last_json(done), pool
+
+
+def window(said, pool):
+    """Of TensorFlow's own list and of ours, what lies between the two tensors that mark it."""
+    theirs = [(address, size, op) for address, size, _, op in said["xplane"]]
+    requested = [row[2] for row in said["xplane"]]
+    theirs = theirs[requested.index(said["first"]):requested.index(said["last"]) + 1]
+    ours = [(e["address"], e["size_bytes"], operation(e)) for e in pool if e["action"] == "alloc"]
+    end = len(ours) - ours[::-1].index(theirs[-1])
+    return theirs, ours[ours.index(theirs[0]):end]
+
+
+def test_addresses_rounded_sizes_and_operations_are_those_of_tensorflows_own_profiler(profiled):
+    theirs, ours = window(*profiled)
+    assert len(theirs) > 10
+    assert collections.Counter(ours) == collections.Counter(theirs)
+
+
+def test_live_and_peak_bytes_are_those_of_get_memory_info(profiled):
+    said, pool = profiled
+    theirs, _ = window(said, pool)
+    live, live_bytes, peak_bytes, after_last = {}, 0, 0, False
+    for event in pool:
+        if event["action"] == "alloc":
+            if after_last:
+                break
+            live[event["address"]] = event["size_bytes"]
+            live_bytes += event["size_bytes"]
+            peak_bytes = max(peak_bytes, live_bytes)
+            after_last = (event["address"], event["size_bytes"], operation(event)) == theirs[-1]
+        else:
+            live_bytes -= live.pop(event["address"])
+            if after_last and live_bytes == said["info"]["current"]:
+                break
+    assert {"current": live_bytes, "peak": peak_bytes} == said["info"]
