@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import harness
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -68,6 +69,23 @@ def test_every_public_class_and_function_has_a_page():
     others = {"__version__", "MemoryCallback", *tfmemprof._OTHER_NAMES}
     assert not set(tfmemprof.__all__) - shown - others
     assert "tfmemprof.callback._Hooks" in pages
+
+
+def test_the_module_becomes_the_command_under_its_second_name(tmp_path):
+    (tmp_path / "gpumemprof").symlink_to(harness.COMMAND)
+    program = f"import sys; sys.argv[0] = {str(tmp_path / 'tfmemprof')!r}; from tfmemprof.__main__ import main; main()"
+    done = harness.execute([sys.executable, "-c", program, "--version"]).ok()
+    assert done.stdout.startswith(b"tfmemprof ")
+
+
+def test_without_the_command_the_module_says_so_in_one_line(tmp_path):
+    program = (
+        "import sys, sysconfig; sys.argv[0] = '/nowhere/tfmemprof'; sysconfig.get_path = lambda _: '/nowhere'; "
+        "from tfmemprof.__main__ import main; main()"
+    )
+    env = {"PATH": str(tmp_path), "PYTHONPATH": str(ROOT / "python")}
+    done = harness.execute([sys.executable, "-c", program], env=env)
+    assert done.rc == 1 and done.stderr.decode().count("\n") == 1 and b"install gpumemprof again" in done.stderr
 
 
 def test_mypy_has_nothing_to_say_about_the_package():
