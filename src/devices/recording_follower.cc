@@ -32,7 +32,8 @@ Device as_memory(Device device) {
 FollowedDevice describe(const Device& device, const DeviceState& state) {
   FollowedDevice out;
   out.name = device_name(device);
-  if (is_tensorflow(device) && device.type != kTensorflowOther) {
+  out.is_tensorflow = is_tensorflow(device);
+  if (out.is_tensorflow && device.type != kTensorflowOther) {
     out.name = device.type == kTensorflowCpu ? "tensorflow:cpu"
                                              : "tensorflow:gpu:" + std::to_string(device.index);
   }
