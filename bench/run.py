@@ -2,7 +2,7 @@
 
   bench/run.py            everything (about half an hour); writes docs/benchmarks.md
   bench/run.py --quick    a smoke test of the harness (about 2 minutes); its figures mean nothing
-  bench/run.py --only steps,hook,disk,analysis,exceptions,idle,scope,scope_python,import_cost
+  bench/run.py --only steps,hook,disk,analysis,exceptions,idle,scope,scope_python,import_cost,tensorflow
 
 GPUMEMPROF_BIN names another command, GPUMEMPROF_BUILD another build folder.
 """
@@ -18,12 +18,14 @@ import launch
 import machine
 import table
 
-MEASURES = ("steps", "hook", "disk", "analysis", "exceptions", "idle", "scope", "scope_python", "import_cost")
+MEASURES = ("steps", "hook", "disk", "analysis", "exceptions", "idle", "scope", "scope_python", "import_cost",
+            "tensorflow")
 FULL = {
     "pairs": 600, "control_pairs": 300, "peer_pairs": 16,
     "process_pairs": 30, "peer_process_pairs": 5, "blocks": 12,
     "hook_pairs": 60, "disk_steps": 400,
     "analysis_events": 10_000_000, "analysis_repeats": 5,
+    "tensorflow_pairs": 60,
     "throw_pairs": 15, "true_pairs": 300, "python_pairs": 60, "run_pairs": 30,
 }
 QUICK = {
@@ -31,6 +33,7 @@ QUICK = {
     "process_pairs": 2, "peer_process_pairs": 1, "blocks": 3,
     "hook_pairs": 6, "disk_steps": 40,
     "analysis_events": 1_000_000, "analysis_repeats": 2,
+    "tensorflow_pairs": 4,
     "throw_pairs": 2, "true_pairs": 20, "python_pairs": 6, "run_pairs": 3,
 }
 

@@ -12,7 +12,8 @@ import sys
 import tempfile
 import time
 
-TOOLS = ("plain", "control", "gpumemprof", "memray", "torch_memory", "torch_memory_stacks")
+TOOLS = ("plain", "control", "gpumemprof", "memray", "torch_memory", "torch_memory_stacks",
+         "tf_profiler")
 
 
 class Nothing:
@@ -93,11 +94,35 @@ class TorchProfiler(Nothing):
             self._session = None
 
 
+class TensorflowProfiler(Nothing):
+    """A session a block, with the events of memory (host tracer 2). Its end is not timed."""
+
+    def __init__(self):
+        import tensorflow as tf
+
+        self._profiler = tf.profiler.experimental
+        self._options = self._profiler.ProfilerOptions(host_tracer_level=2, python_tracer_level=0,
+                                                       device_tracer_level=0)
+        self._folder = tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_WORK"))
+        self._is_on = False
+
+    def on(self):
+        self._profiler.start(self._folder.name, options=self._options)
+        self._is_on = True
+
+    def off(self):
+        if self._is_on:
+            self._profiler.stop()
+            self._is_on = False
+
+
 def make_tool(name):
     if name == "gpumemprof":
         return Gpumemprof()
     if name == "memray":
         return Memray()
+    if name == "tf_profiler":
+        return TensorflowProfiler()
     if name == "torch_memory":
         return TorchProfiler(with_stack=False)
     if name == "torch_memory_stacks":

@@ -45,7 +45,8 @@ bool is_optimizer(std::string_view part) {
 bool is_input(std::string_view part) {
   const std::string_view type = without_number(part);
   return type.find("Dataset") != type.npos || type.starts_with("Iterator") ||
-         type.ends_with("Iterator") || type.ends_with("IteratorV2") || type.ends_with("IteratorV3");
+         type.starts_with("Optional") || type == "optional" || type.ends_with("Iterator") ||
+         type.ends_with("IteratorV2") || type.ends_with("IteratorV3");
 }
 
 /// Scopes that one operation makes around those which it consists of, in Keras and TensorFlow

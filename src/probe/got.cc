@@ -38,11 +38,24 @@ struct Tables {
   size_t relative_count;  // of `others`, the first: without a symbol. Millions in a large library.
 };
 
+/// The first bytes of a name as one word: half a million names are compared with each of ours.
+struct Beginning {
+  uint64_t word = 0, mask = 0;
+};
+
+constexpr uint32_t kMostNames = 96;
 struct Job {
   Replacement* table;
   uint32_t count;
   Replaced result;
+  Beginning beginnings[kMostNames];
 };
+
+uint64_t first_bytes(const char* name, size_t size) {
+  uint64_t word = 0;
+  memcpy(&word, name, size < sizeof(word) ? size : sizeof(word));
+  return word;
+}
 
 bool read_tables(const dl_phdr_info& info, Tables* out) {
   *out = {};
@@ -140,9 +153,11 @@ void replace_in(const Tables& object, const Elf64_Rela* first, size_t bytes, Job
     const Elf64_Sym& symbol = object.symbols[ELF64_R_SYM(relocation.r_info)];
     if (symbol.st_name >= object.names_size) continue;
     const char* name = object.names + symbol.st_name;
+    const uint64_t word = first_bytes(name, object.names_size - symbol.st_name);
     for (uint32_t k = 0; k < job->count; ++k) {
       Replacement* wanted = &job->table[k];
-      if (name[0] != wanted->name[0] || strcmp(name, wanted->name) != 0) continue;
+      const Beginning& beginning = job->beginnings[k];
+      if ((word & beginning.mask) != beginning.word || strcmp(name, wanted->name) != 0) continue;
       auto** entry = reinterpret_cast<void**>(object.base + relocation.r_offset);
       if (!object.range.contains(entry)) break;
       void* leads_to = __atomic_load_n(entry, __ATOMIC_RELAXED);
@@ -171,8 +186,13 @@ int visit(dl_phdr_info* info, size_t, void* context) {
 }  // namespace
 
 Replaced replace_in_loaded_objects(Replacement* table, uint32_t count) {
-  Job job{table, count, {}};
-  for (uint32_t i = 0; i < count; ++i) table[i].count = 0;
+  Job job{table, count < kMostNames ? count : kMostNames, {}, {}};
+  for (uint32_t i = 0; i < job.count; ++i) {
+    table[i].count = 0;
+    const size_t size = strlen(table[i].name) + 1;
+    job.beginnings[i].word = first_bytes(table[i].name, size);
+    job.beginnings[i].mask = size < sizeof(uint64_t) ? (uint64_t{1} << 8 * size) - 1 : ~uint64_t{0};
+  }
   dl_iterate_phdr(visit, &job);
   return job.result;
 }

@@ -117,7 +117,7 @@ TEST(Sealing, AFinishedFileYieldsWhatTheRawOneDid) {
   EXPECT_EQ(sealer.totals().events, 5000u);
   auto after = read_all({folder.path()});
   expect_same(after, before);
-  EXPECT_EQ(after.device_names, (std::vector<std::string>{"cpu", "tensorflow:GPU_0_bfc"}));
+  EXPECT_EQ(after.device_names, (std::vector<std::string>{"tensorflow:GPU_0_bfc", "cpu"}));
   EXPECT_EQ(after.loss.reasons.size(), 0u);
   EXPECT_LT(testing::read_file(folder.file("a.gmp")).size(), 64u * 1024);  // the buffers are gone
 }

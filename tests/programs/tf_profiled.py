@@ -42,7 +42,8 @@ def allocations(folder):
                 stats = {plane.stat_metadata[s.metadata_id].name: value(s) for s in event.stats}
                 when = line.timestamp_ns * 1000 + event.offset_ps
                 sizes = [int(stats[name]) for name in ("addr", "allocation_bytes", "requested_bytes")]
-                found.append((when, *sizes, stats.get("tf_op", "")))
+                op = stats.get("tf_op", "")
+                found.append((when, *sizes, "" if op == "(null)" else op))  # 2.16 prints a null pointer
     return [one[1:] for one in sorted(found)]
 
 

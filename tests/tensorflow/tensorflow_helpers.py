@@ -10,8 +10,16 @@ import harness
 OPERATION = "<tensorflow> "
 MADE_BY = "<tensorflow> operation made by"
 
+
+
+def is_installed(package):
+    """A folder of that name on the path, such as the one of these tests, is none."""
+    spec = importlib.util.find_spec(package)
+    return spec is not None and spec.origin is not None
+
+
 needs_tensorflow = pytest.mark.skipif(
-    importlib.util.find_spec("tensorflow") is None,
+    not is_installed("tensorflow"),
     reason="TensorFlow is not installed in this Python: pip install tensorflow-cpu")
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import harness
-from tensorflow_helpers import (MADE_BY, environment, last_json, needs_tensorflow, of_tensorflow, operation,
-                                unmatched_frees)
+from tensorflow_helpers import (MADE_BY, environment, is_installed, last_json, needs_tensorflow, of_tensorflow,
+                                operation, unmatched_frees)
 
 pytestmark = needs_tensorflow
 FILLS = harness.PROGRAMS / "tf_fills.py"
@@ -131,3 +131,17 @@ def test_live_and_peak_bytes_are_those_of_get_memory_info(profiled):
             if after_last and live_bytes == said["info"]["current"]:
                 break
     assert {"current": live_bytes, "peak": peak_bytes} == said["info"]
+
+
+@pytest.mark.skipif(not is_installed("torch"), reason="PyTorch is not installed beside TensorFlow")
+def test_a_process_with_both_frameworks_shows_both(tmp_path):
+    program = [harness.PYTHON, harness.PROGRAMS / "tf_and_torch.py"]
+    done = harness.record(tmp_path / "recording", program, env=environment(tmp_path), timeout=300).ok()
+    of_torch, of_tf = map(int, done.stdout.split())
+    events = harness.events(tmp_path / "recording")
+    sizes = {e["size_bytes"]: e["device"] for e in harness.allocs(events) if e["layer"] != "driver"}
+    assert sizes[of_torch] == "cpu"
+    assert sizes[of_tf].startswith("tensorflow:")
+    frameworks = {d["device"]: d["framework"] for d in harness.analysis(tmp_path / "recording")["devices"]}
+    assert frameworks["cpu"] == "pytorch" and frameworks[sizes[of_tf]] == "tensorflow"
+    assert unmatched_frees(events) == 0

@@ -1,0 +1,57 @@
+"""Steps of TensorFlow with recording on and off within one process, and its own profiler by the same method."""
+import functools
+import importlib.util
+import statistics
+
+import launch
+import pairs
+from measures.steps import ratios
+from rows import Row, ratio_row, ratio_text
+
+PROGRAMS = {
+    "fit": ("Keras fit, 20 batches", 1.01),
+    "function": ("step of a tf.function", 1.01),
+    "eager": ("eager step", 1.03),
+}
+PEER = "TensorFlow's profiler (host tracer)"
+
+
+def command(name, *arguments):
+    return launch.program("tf_steps.py", name, *arguments)
+
+
+def peer_text(name, count, raw):
+    try:
+        raw["tf_profiler"] = launch.run_json(command(name, "--tool", "tf_profiler", "--pairs", count))
+    except launch.Failed as failure:
+        return f"{PEER} not measured: {failure}"
+    value = ratios(raw["tf_profiler"])
+    return (f"{PEER} {ratio_text(value['wall'])}, with its work at the end "
+            f"{value['with_end'].median:.2f}×")
+
+
+def measure(name, size):
+    if importlib.util.find_spec("tensorflow") is None:
+        raise launch.Failed("TensorFlow is not installed in this Python")
+    title, bound = PROGRAMS[name]
+    raw = {}
+    count = size["tensorflow_pairs"]
+    raw["gpumemprof"] = result = launch.run_recorded(command(name, "--tool", "gpumemprof", "--pairs", count))
+    raw["control"] = launch.run_json(command(name, "--tool", "control", "--pairs", count))
+    ours, control = ratios(result), ratios(raw["control"])
+    peer = peer_text(name, size["peer_pairs"], raw)
+    taken = result["pairs"]
+    events = statistics.median(p["events_per_step"] for p in taken)
+    step_s = statistics.median(p["off_s"] for p in taken)
+    marginal = pairs.difference([p["on_s"] for p in taken], [p["off_s"] for p in taken]).scaled(1e9 / events)
+    return [
+        ratio_row(f"{title} ({events:.0f} events in {step_s * 1e3:.3g} ms), on and off within a process, "
+                  f"{len(taken)} pairs", ours["wall"], bound, [peer], raw=raw),
+        Row("the same: control, nothing switched (the noise of the method)", ratio_text(control["wall"]),
+            section="more"),
+        Row(f"one event in place: (on − off) ÷ events of the {title}", f"{marginal.median:.0f} ns", section="more"),
+    ]
+
+
+def parts(size):
+    return [functools.partial(measure, name, size) for name in PROGRAMS]

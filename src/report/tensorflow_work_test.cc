@@ -1,0 +1,68 @@
+// Reports of a recording in which a framework names its operations.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "report/json_report.h"
+#include "report/text_report.h"
+#include "trace/memory_source.h"
+
+namespace gpumemprof {
+namespace {
+
+using testing::HasSubstr;
+
+/// A pool with 800 bytes of a layer and 200 of the optimizer, in a region of 4096.
+MemorySource sample() {
+  EventBatch events;
+  append(&events, {100, Action::kAlloc, 0x1000, 4096, 0, 0, 1});
+  append(&events, {200, Action::kAlloc, 0x1000, 800, 1, 0, 0});
+  append(&events, {300, Action::kAlloc, 0x1400, 200, 2, 0, 0});
+  MemorySource source(std::move(events));
+  Tables& tables = source.mutable_tables();
+  for (const char* name : {"StatefulPartitionedCall/net/dense_1/Relu", "adam/Sub_3"}) {
+    tables.stacks.push(0, tables.stacks.intern_frame({tables.strings.intern(kOperationFile),
+                                                      tables.strings.intern(name), 0}));
+  }
+  tables.processes = {{.pid = 11, .command = "python", .stacks = "python"}};
+  tables.devices = {{.type = kTensorflowGpu, .index = 0, .layer = Layer::kAllocator},
+                    {.type = kTensorflowGpu, .index = 0, .layer = Layer::kDriver}};
+  tables.devices[0].name = "GPU_0_bfc", tables.devices[1].name = "GPU_0_bfc regions";
+  tables.threads = {{.process = 0, .tid = 11, .name = "tf"}};
+  return source;
+}
+
+TEST(TensorflowWork, TheTextSaysWhatEachPhaseAndLayerHeld) {
+  MemorySource source = sample();
+  const Analysis analysis = *analyze_source(source, {});
+  const std::string text = text_report(analysis, source.tables(), {});
+  EXPECT_THAT(text, HasSubstr("Peak 1000 B on tensorflow:GPU_0_bfc")) << "not the region it is in";
+  EXPECT_THAT(text, HasSubstr("What was live at the peak, by phase and layer of TensorFlow\n"
+                              "      800 B  80.0 %  forward            graph    net/dense_1  1 "
+                              "block\n"
+                              "      200 B  20.0 %  optimizer          graph    (no layer in the "
+                              "operation's name)  1 block\n"));
+}
+
+TEST(TensorflowWork, TheJsonHasTheSameNumbersAndTheNames) {
+  MemorySource source = sample();
+  const Analysis analysis = *analyze_source(source, {});
+  const auto json = nlohmann::json::parse(json_report(analysis, source.tables(), 0));
+  const auto& device = json["devices"][0];
+  EXPECT_EQ(device["framework"], "tensorflow");
+  EXPECT_EQ(device["allocator"], "GPU_0_bfc");
+  EXPECT_EQ(device["backend"], "GPU");
+  const auto& work = device["work_at_peak"];
+  ASSERT_EQ(work.size(), 2u);
+  EXPECT_EQ(work[0]["bytes"], 800);
+  EXPECT_EQ(work[0]["phase"], "forward");
+  EXPECT_EQ(work[0]["module"], "net/dense_1");
+  EXPECT_EQ(work[1]["phase"], "optimizer");
+  EXPECT_TRUE(work[1]["module"].is_null());
+  EXPECT_EQ(device["holders_at_peak"][1]["operation"], "adam/Sub_3");
+  EXPECT_EQ(device["holders_at_peak"][1]["mode"], "graph");
+}
+
+}  // namespace
+}  // namespace gpumemprof

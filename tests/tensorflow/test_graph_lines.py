@@ -1,0 +1,86 @@
+"""What the Python half notes of graphs, and that the program does not notice."""
+import json
+import subprocess
+
+import harness
+from tensorflow_helpers import environment, needs_tensorflow
+
+pytestmark = needs_tensorflow
+
+BEGIN = """
+import os, sys, json, gc, weakref
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+from tfmemprof import _graphs
+"""
+
+
+def run(folder, code, *arguments):
+    argv = [harness.PYTHON, "-c", BEGIN + code, *map(str, arguments)]
+    env = environment(folder)
+    env.pop("GPUMEMPROF_DIR", None)
+    done = subprocess.run(argv, capture_output=True, text=True, env=env, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_arming_imports_nothing_and_the_import_hook_takes_itself_away(tmp_path):
+    said = run(tmp_path, """
+before = list(sys.meta_path)
+_graphs.arm(sys.argv[1])
+armed = [m for m in ("tensorflow", "numpy") if m in sys.modules]
+import tensorflow as tf
+ours = [f for f in sys.meta_path if type(f).__module__.startswith("tfmemprof")]
+print(json.dumps([armed, len(ours), [f in sys.meta_path for f in before]]))
+""", tmp_path)
+    assert said == [[], 0, [True] * len(said[2])]
+
+
+def test_graphs_are_not_kept_alive_and_those_that_are_gone_are_counted(tmp_path):
+    said = run(tmp_path, """
+_graphs.arm(sys.argv[1])
+import tensorflow as tf
+def make():
+    f = tf.function(lambda x: x * 2)
+    f(tf.constant(1.0))
+    return weakref.ref(f.get_concrete_function(tf.constant(1.0)).graph)
+graph = make()
+gc.collect()
+kept = tf.function(lambda x: tf.add(x, 3, name="by_three"))
+kept(tf.constant(1.0))
+print(json.dumps([graph() is None, _graphs.collect().as_json()]))
+""", tmp_path)
+    is_gone, document = said
+    assert is_gone and document["left_out"]["graphs"] >= 1
+    assert document["operations"]["by_three"] is not None
+    assert "Mul" not in document["operations"] and "mul" not in document["operations"]
+
+
+def test_one_name_in_two_places_is_said_to_be_unknown(tmp_path):
+    said = run(tmp_path, """
+_graphs.arm(sys.argv[1])
+import tensorflow as tf
+first = tf.function(lambda x: tf.add(x, 3, name="same"))
+second = tf.function(lambda x: tf.add(x, 4, name="same"))
+first(tf.constant(1.0)), second(tf.constant(1.0))
+print(json.dumps(_graphs.collect().as_json()["operations"]["same"]))
+""", tmp_path)
+    assert said is None
+
+
+def test_no_time_leaves_operations_out_and_counts_them(tmp_path):
+    said = run(tmp_path, """
+_graphs.arm(sys.argv[1])
+import tensorflow as tf
+f = tf.function(lambda x: x * 2)
+f(tf.constant(1.0))
+nothing = _graphs.collect(max_seconds=-1).as_json()
+print(json.dumps([nothing["operations"], nothing["left_out"]["operations"]]))
+""", tmp_path)
+    assert said[0] == {} and said[1] >= 3
+
+
+def test_without_a_graph_no_file_is_written(tmp_path):
+    folder = tmp_path / "recording"
+    folder.mkdir()
+    run(tmp_path, "_graphs.arm(sys.argv[1]); print(0)", folder)
+    assert list(folder.iterdir()) == []
