@@ -23,7 +23,8 @@ def find():
         return named
     if VENV.exists():
         return str(VENV)
-    return sys.executable if importlib.util.find_spec("tensorflow") is not None else None
+    spec = importlib.util.find_spec("tensorflow")  # the folder of that name beside this file is none
+    return sys.executable if spec is not None and spec.origin is not None else None
 
 
 def python(*modules):
