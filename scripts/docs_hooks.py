@@ -4,7 +4,7 @@ import re
 from pathlib import Path, PurePosixPath
 
 # Entries of the navigation that list a folder, below the page that stands there already.
-FOLDERS = {"Commands": "commands", "Reference": "reference"}
+FOLDERS = {"Commands": "commands", "Reference": "reference", "TensorFlow": "tensorflow"}
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 
 

@@ -5,6 +5,8 @@ import importlib.util
 import os
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import harness
 import pytest
@@ -21,7 +23,8 @@ def find():
         return named
     if VENV.exists():
         return str(VENV)
-    return sys.executable if importlib.util.find_spec("tensorflow") is not None else None
+    spec = importlib.util.find_spec("tensorflow")  # the folder of that name beside this file is none
+    return sys.executable if spec is not None and spec.origin is not None else None
 
 
 def python(*modules):
@@ -48,6 +51,9 @@ def environment(**more):
 
 def run(program, folder=None, *arguments, **popen):
     """Runs Python text, under the recorder where `folder` is given; what it printed, once it has ended well."""
-    argv = [python(), "-c", program, *arguments]
     popen = {"timeout": 120, "env": environment(), **popen}
-    return (harness.record(folder, argv, **popen) if folder else harness.execute(argv, **popen)).ok()
+    with tempfile.TemporaryDirectory() as place:
+        file = Path(place) / "program.py"  # AutoGraph wants to read the source
+        file.write_text(program)
+        argv = [python(), file, *arguments]
+        return (harness.record(folder, argv, **popen) if folder else harness.execute(argv, **popen)).ok()

@@ -16,8 +16,7 @@ def main() -> None:
     """Becomes the command. Exit code 1, with one line, where it is not there."""
     name = "gpumemprof"
     beside = [Path(sys.argv[0]).parent / name, Path(sysconfig.get_path("scripts")) / name]
-    found = os.environ.get("GPUMEMPROF_BIN") or next((str(path) for path in beside if os.access(path, os.X_OK)), None)
-    found = found or shutil.which(name)
+    found = next((str(path) for path in beside if os.access(path, os.X_OK)), None) or shutil.which(name)
     if found is None:
         print(f"tfmemprof: {name} is not beside this Python nor in PATH: install gpumemprof again", file=sys.stderr)
         sys.exit(1)

@@ -1,8 +1,8 @@
 """Figures of one of TensorFlow's devices, from the best source that turns out to work.
 
 Best first: the probe's events of TensorFlow's allocators; TensorFlow's own counters of a GPU (of the CPU they leave
-small blocks out: oneDNN has a second allocator for those, which counts nothing); the process's resident memory. Which of
-them works can be known only once TensorFlow has made its devices, and making them is the program's to do. Until then
+small blocks out: oneDNN has a second allocator for those, which counts nothing); the process's resident memory. Which
+of them works can be known only once TensorFlow has made its devices, and making them is the program's to do. Until then
 nothing was allocated, all sources are begun, and the one that is chosen later is read out.
 """
 
@@ -26,8 +26,7 @@ _WHY_NO_COUNTERS = {
     True: "TensorFlow's own counters leave small blocks of the CPU out",
     False: "TensorFlow does not count the memory of this device",
 }
-# By device: (whether the probe saw the self-test's tensor, whether TensorFlow's own counters did).
-_seen_by: dict[str, tuple[bool, bool]] = {}
+_flows: dict[str, bool] = {}  # by device and generation: whether the probe saw the self-test's tensor
 
 
 class TensorFlowCounters:
@@ -151,11 +150,11 @@ class TensorFlowSource:
         first = next(iter(self._kinds))
         if not is_initialized() or loaded_tensorflow() is None:
             return first
-        flows, told = seen_by(self.device)
-        if first == "exact" and flows:
+        if first == "exact" and events_flow(self.device):
             self._decided = "exact"
         else:
-            self._decided = "framework" if told and "framework" in self._kinds else "host"
+            tells = "framework" in self._kinds and not TensorFlowCounters(self.device).why_not()
+            self._decided = "framework" if tells else "host"
         self._in_question = (self._decided,)
         return self._decided
 
@@ -208,32 +207,30 @@ class _Span:
         return (*raw[:3], "one of", kind, raw)
 
 
-def seen_by(device: Device) -> tuple[bool, bool]:
-    """Whether the probe sees what TensorFlow allocates on a device that it has made, and whether TensorFlow's own
-    counters do: one small tensor is made to see.
+def events_flow(device: Device) -> bool:
+    """Whether the probe sees what TensorFlow allocates on a device that it has made: a small tensor is made to see.
 
-    Asked once a device and process, and again after something was attached.
+    Asked once a device and process, and again after something was attached. False where TensorFlow is built so that
+    its calls cannot be seen.
     """
     name = f"{device} {counters.generation}"
-    if name not in _seen_by:
-        _seen_by[name] = _self_test(device)
-    return _seen_by[name]
+    if name not in _flows:
+        _flows[name] = _self_test(device)
+    return _flows[name]
 
 
-def _self_test(device: Device) -> tuple[bool, bool]:
+def _self_test(device: Device) -> bool:
     tensorflow = loaded_tensorflow()
     if tensorflow is None:
-        return False, False
-    own = TensorFlowCounters(device)
-    count, in_use = _alloc_count(device), own.stats().allocated
+        return False
+    before = _alloc_count(device)
     try:
         with tensorflow.init_scope(), tensorflow.device(str(device)):
             tensor = tensorflow.zeros([_PROBE_BYTES], tensorflow.uint8)
     except Exception:  # a device that refuses: nothing is known of its events
-        return False, False
-    seen = _alloc_count(device) > count, not own.why_not() and own.stats().allocated >= in_use + _PROBE_BYTES
+        return False
     del tensor
-    return seen
+    return _alloc_count(device) > before
 
 
 def _alloc_count(device: Device) -> int:

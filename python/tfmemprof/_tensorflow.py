@@ -8,12 +8,13 @@ from typing import Any
 
 def require_tensorflow(feature: str = "this feature") -> Any:
     """The module tensorflow, imported now. ImportError that says what to install where it is missing."""
+    missing = f"TensorFlow is required for {feature}. Install it with `pip install 'gpumemprof[tensorflow]'`."
     try:
         import tensorflow
     except ImportError as error:
-        raise ImportError(
-            f"TensorFlow is required for {feature}. Install it with `pip install 'gpumemprof[tensorflow]'`."
-        ) from error
+        raise ImportError(missing) from error
+    if not hasattr(tensorflow, "config"):  # a folder of that name is a package, too
+        raise ImportError(f"{missing} What is found by that name is {list(tensorflow.__path__)[:1]}.")
     return tensorflow
 
 

@@ -29,8 +29,8 @@ class TFMemoryProfiler(GPUMemoryProfiler):
 
     Figures are exact under `tfmemprof run` or after `tfmemprof.attach()`; else they are TensorFlow's own counters, with
     which a call's peak is known where it is the highest so far. `basis`, `basis_reason` and each result's
-    `peak_is_exact` say which. Nothing here resets a counter or makes TensorFlow's devices. What is called while a graph
-    is built is measured under its name and "(graph tracing)": what its steps take is measured where the graph is called.
+    `peak_is_exact` say which. Nothing here resets a counter or makes TensorFlow's devices. What is called while a
+    graph is built is measured under its name and "(graph tracing)": what its steps take is measured where the graph is called.
 
     Methods are gpumemprof's but for those below. Raises ValueError for what names no device.
     """

@@ -110,7 +110,7 @@ class MemoryTracker(_Tracker):
 
     def remove_alert_callback(self, callback: Callable[[dict[str, Any]], Any]) -> None:  # type: ignore[override]
         with self._lock:
-            self.alert_callbacks[:] = [each for each in self.alert_callbacks if each != callback]
+            self.alert_callbacks[:] = [each for each in self.alert_callbacks if not _is_of(each, callback)]
 
     def get_current_memory(self) -> float | None:
         """MiB now; None where the device does not tell."""
@@ -163,6 +163,10 @@ class MemoryTracker(_Tracker):
             self._note("warning", {"threshold_mb": threshold}, text)
             if self.enable_logging:
                 LOGGER.warning("tfmemprof: %s", text)
+
+
+def _is_of(known: object, callback: object) -> bool:
+    return known == callback  # a _Told says whose it is
 
 
 class _Told:

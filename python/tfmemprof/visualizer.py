@@ -21,7 +21,7 @@ class MemoryVisualizer(_Visualizer):
             raise ValueError(f"style {style!r:.40} is not known: pictures have one, 'default'")
         super().__init__(profiler, figure_size)
 
-    def plot_memory_timeline(
+    def plot_memory_timeline(  # type: ignore[override]
         self, results: Any = None, interactive: bool = False, save_path: Any = None, snapshots: Any = None
     ) -> Any:
         """Memory over time, the peak marked, calls below: matplotlib's figure, or with interactive=True plotly's."""

@@ -24,7 +24,7 @@ class Recording {
     for (const std::string& file : files) stack = push(stack, file, "f", 1);
     if (*op) stack = push(stack, "<tensorflow>", op, 0);
     append(&events_,
-           {1000 + 10 * next_, Action::kAlloc, 0x1000 * ++next_, bytes, stack, device, 0});
+           {1000 + 10 * next_, Action::kAlloc, 0x1000 * ++next_, bytes, stack, 0, device});
     return *this;
   }
   void add_device(const Device& device) { tables_.devices.push_back(device); }

@@ -11,6 +11,8 @@
 
 #include "base/size.h"
 #include "cli/commands.h"
+#include "cli/tensorflow.h"
+#include "cli/tensorflow_info.h"
 #include "devices/host_memory.h"
 #include "devices/live_recordings.h"
 #include "devices/oom_kills.h"
@@ -25,7 +27,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct InfoArguments {
-  int device = -1;
+  DeviceOption device;
+  std::string program_path;
   bool detailed = false;
   std::string format = "text";
 };
@@ -81,15 +84,17 @@ Json info_json(const InfoArguments& arguments) {
   Json recordings = Json::array();
   for (const LiveRecording& recording : list_live_recordings())
     recordings.push_back(recording_json(recording, arguments.detailed));
-  Json gpu = {{"device", arguments.device >= 0 ? Json(arguments.device) : Json(nullptr)},
-              {"devices", nullptr},
-              {"unknown", {{"devices", kNoDeviceCollectors}}}};
+  Json gpu = {
+      {"device", arguments.device.number >= 0 ? Json(arguments.device.number) : Json(nullptr)},
+      {"devices", nullptr},
+      {"unknown", {{"devices", kNoDeviceCollectors}}}};
   Json out = {{"schema", "gpumemprof.info/1"},
               {"version", GPUMEMPROF_VERSION},
               {"system", system_json()},
               {"memory", memory},
               {"gpu", gpu},
               {"recordings", recordings}};
+  if (is_tfmemprof()) out["tensorflow"] = tensorflow_json(package_folders(arguments.program_path));
   if (arguments.detailed) {
     char self[4096];
     const ssize_t length = readlink("/proc/self/exe", self, sizeof self);
@@ -111,7 +116,8 @@ std::string bytes_text(const Json& object, const char* key) {
 void print_text(const Json& info, bool detailed) {
   const Json &system = info["system"], &memory = info["memory"];
   const auto text = [](const Json& value) { return printable(value.get<std::string>()); };
-  std::printf("gpumemprof %s\n", GPUMEMPROF_VERSION);
+  std::printf("%s %s\n", tool_name(), GPUMEMPROF_VERSION);
+  if (info.contains("tensorflow")) std::fputs(tensorflow_text(info["tensorflow"]).c_str(), stdout);
   std::printf("System: %s %s, %s, %u CPUs\n", text(system["platform"]).c_str(),
               text(system["release"]).c_str(), text(system["machine"]).c_str(),
               system["cpus"].get<unsigned>());
@@ -144,7 +150,9 @@ void print_text(const Json& info, bool detailed) {
       info["oom_kills"].is_null() ? "unknown (nobody counts)" : info["oom_kills"].dump().c_str());
 }
 
-int info(const InfoArguments& arguments) {
+int info(InfoArguments& arguments) {
+  if (auto known = arguments.device.resolve(); !known) return report_error("", known.error());
+  if (!arguments.device.notes.empty()) std::fprintf(stderr, "%s\n", arguments.device.notes.c_str());
   const Json out = info_json(arguments);
   if (arguments.format == "json") {
     std::printf("%s\n", out.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
@@ -159,9 +167,8 @@ int info(const InfoArguments& arguments) {
 void add_info_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<InfoArguments>();
   CLI::App* command = app.add_subcommand("info", "this machine, and what is recorded on it now");
-  command->add_option("--device", arguments->device, "only this accelerator")
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
+  arguments->program_path = context.program_path;
+  add_device_option(command, context, &arguments->device, "only this accelerator");
   command->add_flag("--detailed", arguments->detailed,
                     "also: exact counters of the recordings, the probe, out-of-memory kills");
   command->add_option("--format", arguments->format, "text or json")

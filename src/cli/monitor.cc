@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <tuple>
 
 #include "base/size.h"
 #include "cli/commands.h"
@@ -67,13 +68,13 @@ int monitor(WatchArguments& arguments) {
   screen.say("Monitoring " + sampler.subject());
   for (const std::string& note : sampler.notes()) screen.say("Note: " + note);
   if (!arguments.device.notes.empty()) screen.say("Note: " + arguments.device.notes);
-  std::map<std::pair<int64_t, int64_t>, Threshold> thresholds;
+  std::map<std::tuple<std::string, int64_t, int64_t>, Threshold> thresholds;
   auto end = watch(sampler, arguments.pace, [&](std::vector<TelemetryEvent> events) -> Status {
     for (const std::string& news : sampler.take_news()) screen.say("Monitoring also " + news);
     screen.show(events);
     const size_t samples = events.size();
     for (size_t i = 0; i < samples; ++i) {
-      const std::pair series{events[i].pid, events[i].device_id};
+      const std::tuple series{events[i].collector, events[i].pid, events[i].device_id};
       const auto [one, is_new] = thresholds.try_emplace(series, arguments.threshold_mib);
       auto alert = one->second.look(events[i]);
       if (!alert) continue;

@@ -50,7 +50,8 @@ Status DeviceOption::resolve() {
   return {};
 }
 
-void add_device_option(CLI::App* command, const CommandContext& context, DeviceOption* device) {
+void add_device_option(CLI::App* command, const CommandContext& context, DeviceOption* device,
+                       const char* meaning) {
   if (context.tensorflow) {
     command
         ->add_option(
@@ -60,7 +61,7 @@ void add_device_option(CLI::App* command, const CommandContext& context, DeviceO
         ->type_name("NAME");
     return;
   }
-  command->add_option("--device", device->number, "only this accelerator of recorded processes")
+  command->add_option("--device", device->number, meaning)
       ->type_name("N")
       ->check(CLI::NonNegativeNumber);
 }

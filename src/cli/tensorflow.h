@@ -25,7 +25,9 @@ struct DeviceOption {
   /// measured. Errors: kUsage.
   Status resolve();
 };
-void add_device_option(CLI::App* command, const CommandContext& context, DeviceOption* device);
+/// `meaning`: of the number.
+void add_device_option(CLI::App* command, const CommandContext& context, DeviceOption* device,
+                       const char* meaning = "only this accelerator of recorded processes");
 
 /// `root` stands for "/": whether a driver of accelerators shows number `index`.
 bool has_accelerator(int index, const std::string& root = "");

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "base/size.h"
 #include "cli/commands.h"
@@ -94,7 +95,7 @@ class Tracker {
       // Every process shares the CPU's memory, so it has one alert; devices have one each.
       const auto [memory, is_new] = alerts_.try_emplace(event.device_id, arguments_.alerts);
       if (auto alert = memory->second.look(event)) alerts.push_back(std::move(*alert));
-      const std::pair series{event.pid, event.device_id};
+      const std::tuple series{event.collector, event.pid, event.device_id};
       const auto [fixed, _] = thresholds_.try_emplace(series, arguments_.threshold_mib);
       if (auto alert = fixed->second.look(event)) alerts.push_back(std::move(*alert));
     }
@@ -175,7 +176,8 @@ class Tracker {
   FlightBundles flight_;
   OomKills kills_;
   std::map<int64_t, Alerts> alerts_;
-  std::map<std::pair<int64_t, int64_t>, Threshold> thresholds_;  // by process and device
+  std::map<std::tuple<std::string, int64_t, int64_t>, Threshold>
+      thresholds_;  // by process and device
   std::vector<TelemetryEvent> last_;
   uint64_t rounds_ = 0, samples_ = 0, peak_ = 0, alert_count_ = 0;
 };

@@ -18,9 +18,25 @@ constexpr int kLockTries = 20;
 constexpr int kTries = 8;
 constexpr useconds_t kLockWaitUs = 2'000;
 
+/// The memory that a device is counted as: TensorFlow has several allocators on one device, and
+/// what is asked here is what the device holds. Regions, of which a pool is made, stay apart.
+Device as_memory(Device device) {
+  if (is_tensorflow(device) && device.layer != Layer::kDriver) {
+    device.name.clear();
+    device.layer = Layer::kAllocator;
+    device.size_is_requested = false;
+  }
+  return device;
+}
+
 FollowedDevice describe(const Device& device, const DeviceState& state) {
   FollowedDevice out;
   out.name = device_name(device);
+  out.is_tensorflow = is_tensorflow(device);
+  if (out.is_tensorflow && device.type != kTensorflowOther) {
+    out.name = device.type == kTensorflowCpu ? "tensorflow:cpu"
+                                             : "tensorflow:gpu:" + std::to_string(device.index);
+  }
   out.is_cpu = is_host_memory(device), out.index = device.index;
   out.live_bytes = state.live_bytes, out.live_count = state.live_count;
   out.peak_bytes = state.peak_bytes;
@@ -54,13 +70,14 @@ struct RecordingFollower::Impl {
   FollowedState last;
   Clock::time_point next_look{};
 
-  /// Raw and sealed definitions may each have made an entry for the same device: the first one
-  /// stands for all, so that a block freed after a sealing is found.
+  /// Raw and sealed definitions may each have made an entry for the same device, and several
+  /// allocators share one: the first one stands for all, so that a block freed after a sealing is
+  /// found, and the peak is that of the whole.
   void unite_devices(EventBatch* batch) {
     for (size_t i = same_device.size(); i < tables.devices.size(); ++i) {
-      const Device& device = tables.devices[i];
+      const Device device = as_memory(tables.devices[i]);
       size_t first = 0;
-      while (first < i && tables.devices[first] != device) ++first;
+      while (first < i && as_memory(tables.devices[first]) != device) ++first;
       same_device.push_back(static_cast<uint16_t>(first));
     }
     for (uint16_t& device : batch->device) {

@@ -15,7 +15,7 @@ namespace gpumemprof {
 /// One device of the process, at the last event that was read.
 struct FollowedDevice {
   std::string name;  ///< "cpu", "cuda:0", …
-  bool is_cpu = false;
+  bool is_cpu = false, is_tensorflow = false;
   int index = -1;
   uint64_t live_bytes = 0, live_count = 0;
   uint64_t peak_bytes = 0;

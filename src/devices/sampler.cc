@@ -120,7 +120,8 @@ void Sampler::finish(TelemetryEvent event, Json metadata, std::vector<TelemetryE
     metadata["unknown"]["device_used_bytes"] = usable_.used.absent_because;
   if (metadata["unknown"].empty()) metadata.erase("unknown");
   event.metadata = dump(metadata);
-  const std::string key = std::to_string(event.pid) + ' ' + std::to_string(event.device_id);
+  const std::string key =
+      event.collector + ' ' + std::to_string(event.pid) + ' ' + std::to_string(event.device_id);
   const auto before = last_allocated_.find(key);
   // The first sample is where counting begins: nothing changed yet.
   if (before != last_allocated_.end() && event.allocated_bytes)
@@ -170,6 +171,8 @@ void Sampler::add_process(Target* target, std::vector<TelemetryEvent>* out) {
       for (const char* name : {"device_used_bytes", "device_free_bytes", "device_total_bytes"})
         metadata["unknown"][name] = kNoDeviceCollectors;
     }
+    // A process may use both frameworks, and each has a memory of its own on the same device.
+    if (device.is_tensorflow) event.collector = "tfmemprof.memory_tracker";
     finish(std::move(event), std::move(metadata), out);
   }
   if (any || options_.device) return;

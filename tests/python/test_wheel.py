@@ -55,6 +55,7 @@ def test_the_wheel_holds_package_command_and_probe(wheel):
     assert sum(name.startswith("gpumemprof/_native.") and name.endswith(".so") for name in names) == 1
     assert f"gpumemprof-{version}.data/scripts/gpumemprof" in names
     assert f"gpumemprof-{version}.data/data/lib/gpumemprof/libgpumemprof_probe.so" in names
+    assert {"tfmemprof/py.typed", "tfmemprof/__main__.py", "tfmemprof/profiler.py"} <= set(names)
     assert [name for name in names if name.endswith((".cc", ".h", ".a", ".pyc"))] == []
 
 
@@ -70,6 +71,12 @@ def test_the_command_runs_and_finds_its_probe(fresh, clean_env, tmp_path):
     # PyTorch is not in this environment: a program without it is recorded as a program that allocates nothing.
     run([fresh / "gpumemprof", "run", "-o", folder, "--", fresh / "python", "-c", "print(1)"], env=clean_env)
     assert (folder / "meta.json").exists()
+
+
+def test_the_command_has_its_second_name_in_which_it_speaks_of_tensorflow(fresh, clean_env, tmp_path):
+    assert run([fresh / "tfmemprof", "--version"], env=clean_env, cwd=tmp_path).stdout.startswith("tfmemprof ")
+    shown = json.loads(run([fresh / "tfmemprof", "info", "--format", "json"], env=clean_env, cwd=tmp_path).stdout)
+    assert shown["tensorflow"]["packages"] == {} and "beside this command" in shown["tensorflow"]["unknown"]["packages"]
 
 
 def test_a_program_with_pytorch_is_recorded_and_analysed(fresh, clean_env, tmp_path):

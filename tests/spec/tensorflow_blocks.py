@@ -42,17 +42,16 @@ def basic_usage(ns, printed, basis):
     # The decorated function is what it was, and measured.
     profiler, model, (x, y) = ns["profiler"], classifier(), samples(BATCH)
     before = [weight.numpy().copy() for weight in model.trainable_variables]
-    loss = ns["train_step"](model, x, y)
+    loss = [ns["train_step"](model, x, y) for _ in range(2)][1]
     assert float(loss) > 0 and any((b != w.numpy()).any() for b, w in zip(before, model.trainable_variables))
     step = profiler.results[-1]
     assert (step.function_name, step.basis, step.error) == ("train_step", basis, None)
     if basis == "exact":
-        # Alive at once: the gradients of both layers' parameters.
+        # Alive at once: the gradients of both layers' parameters. What is left is the loss, one number.
         gradients = (FEATURES * 512 + 512 + 512 * CLASSES + CLASSES) * FLOAT
         rise = step.memory_peak.allocated_memory - step.memory_before.allocated_memory
         assert rise >= gradients and step.peak_is_exact
-        # What it returned has been dropped; SGD's counters are variables of a few bytes.
-        assert step.memory_diff() < 100_000
+        assert step.memory_diff() == FLOAT
     assert profiler.get_results().peak_memory_mb >= results.peak_memory_mb
 
 
@@ -71,7 +70,8 @@ def real_example(ns, printed, basis):
     results = ns["results"]
     assert results.basis == basis
     calls = {name: sums["call_count"] for name, sums in results.function_profiles.items()}
-    assert calls == {"model_creation": 1, "train_step": 5 * STEPS, "train_epoch": 5, **{f"epoch_{i}": 1 for i in range(5)}}
+    epochs = {f"epoch_{i}": 1 for i in range(5)}
+    assert calls == {"model_creation": 1, "train_step": 5 * STEPS, "train_epoch": 5, **epochs}
     parameters = (FEATURES * 512 + 512 + 512 * CLASSES + CLASSES) * FLOAT
     # Weights, their gradients, and Adam's two moments of each are there at once.
     assert results.peak_memory_mb * MIB >= 4 * parameters
@@ -100,7 +100,7 @@ def quick_start(ns, printed, basis):
     assert results.peak_memory_mb * MIB >= 3 * parameters
     training = ns["profiler"].results[-1]
     if basis == "exact":
-        assert training.peak_is_exact and training.memory_diff() >= 2 * parameters
+        assert training.memory_diff() >= 2 * parameters, training.basis_reason
 
 
 def given_small_model():

@@ -14,8 +14,8 @@ if reason := documents.missing():
 
 SCRIPT = 600  # the guide's line
 COMMANDS = 571
-# What the other blocks do, none of which this repository can or should run: installing from elsewhere, the other
-# framework's command.
+# What the other blocks do: the other framework's command, which tests/tensorflow runs, and installing from elsewhere,
+# which this repository cannot or should not run.
 NOT_RUN = {587: "tfmemprof", 715: "git clone", 722: "pip install", 728: "pip install", 981: "pip install"}
 
 TRAIN = """
