@@ -1,9 +1,9 @@
-// Reads a snapshot in the JSON form of PyTorch's dictionary, without its stacks: for tests of this
-// room alone, whose fixtures our own programs wrote. Anything wrong with a file ends the test.
+// Reads a snapshot in the JSON form of PyTorch's dictionary; of its stacks only which are equal.
+// For tests of this room alone, on files of our own programs: anything wrong with one ends the
+// test.
 #pragma once
 
-#include <absl/container/flat_hash_map.h>
-
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -50,6 +50,11 @@ class JsonSnapshotForTests {
     }
   }
 
+  uint32_t stack_of(const Json& from) {
+    if (!from.contains("frames") || from["frames"].empty()) return 0;
+    const auto next = static_cast<uint32_t>(stacks_.size()) + 1;
+    return stacks_.try_emplace(from["frames"].dump(), next).first->second;
+  }
   static uint16_t stream_index(AllocatorTrace* trace, int64_t stream) {
     if (trace->streams.empty()) trace->streams.push_back(0);
     const auto found = std::ranges::find(trace->streams, stream);
@@ -88,12 +93,12 @@ class JsonSnapshotForTests {
       out.stream = stream_index(trace, event["stream"].get<int64_t>());
       out.pool = pool_index(trace, event, "pool_id");
       trace->has_pools = trace->has_pools || event.contains("pool_id");
-      if (event.contains("stack")) out.stack = event["stack"].get<uint32_t>();
+      out.stack = stack_of(event);
       trace->events.append(out);
     }
   }
 
-  static void read_segment(AllocatorTrace* trace, const Json& segment) {
+  void read_segment(AllocatorTrace* trace, const Json& segment) {
     AllocatorSegment out;
     out.address = segment["address"];
     out.size_bytes = segment["total_size"];
@@ -108,13 +113,14 @@ class JsonSnapshotForTests {
       out.blocks.push_back({.address = block["address"],
                             .size_bytes = block["size"],
                             .requested_bytes = block["requested_size"],
-                            .stack = 0,
+                            .stack = stack_of(block),
                             .state = state == "inactive"           ? BlockState::kFree
                                      : state == "active_allocated" ? BlockState::kAllocated
                                                                    : BlockState::kPendingFree});
     }
     trace->segments.push_back(std::move(out));
   }
+  std::map<std::string, uint32_t> stacks_;
 };
 
 }  // namespace gpumemprof

@@ -141,13 +141,25 @@ def live_before(snapshot: dict[str, Any], device: int) -> dict[int, tuple[int, i
     return live
 
 
+def is_retry(events: list[dict[str, Any]], index: int) -> bool:
+    """Whether memory went back at `index` because an allocation did not fit: that tries again with its own stack."""
+    after = index
+    while after < len(events) and events[after]["action"] in ("segment_free", "segment_unmap"):
+        after += 1
+    if after == len(events) or events[after]["action"] not in ("segment_alloc", "segment_map", "oom"):
+        return False
+    return bool(events[index].get("frames")) and events[index]["frames"] == events[after].get("frames")
+
+
 def calls_of_trace(snapshot: dict[str, Any], device: int) -> list[str]:
-    """The program's requests: blocks from before the trace first, then what the trace has. Memory that the
-    recorded allocator gave back becomes one empty_cache(); a refused request is asked for again and kept."""
+    """The program's requests: blocks from before the trace first, then what the trace has. Memory that went back
+    other than in a retry becomes one empty_cache(); a refused request is asked for again and kept."""
     streams: dict[int, int] = {}
     calls: list[str] = []
     ids: dict[int, int] = {}
+    requested: dict[int, int] = {}
     made = 0
+    events = snapshot["device_traces"][device]
 
     def allocate(size: int, stream: int) -> int:
         nonlocal made
@@ -159,22 +171,26 @@ def calls_of_trace(snapshot: dict[str, Any], device: int) -> list[str]:
         ids[address] = allocate(size, stream)
     calls.append("r")
     gave_back = False
-    for event in snapshot["device_traces"][device]:
+    for index, event in enumerate(events):
         action = event["action"]
         if action in ("segment_free", "segment_unmap"):
-            if not gave_back:
+            if not gave_back and not is_retry(events, index):
                 calls.append("e")
             gave_back = True
-        elif action == "alloc":
-            gave_back = False
+            continue
+        gave_back = gave_back and action in ("free_requested", "snapshot")
+        if action == "alloc":
             ids[event["addr"]] = allocate(event["size"], event["stream"])
         elif action == "oom":
-            gave_back = False
             allocate(event["size"], event["stream"])
-        elif action == "free_completed":
-            gave_back = False
-            if event["addr"] in ids:
-                calls.append(f"f {ids.pop(event['addr'])}")
-        elif action in ("segment_alloc", "segment_map"):
-            gave_back = False
+        elif action == "free_requested" and event["addr"] in ids:
+            following = events[index + 1] if index + 1 < len(events) else event
+            if following["action"] != "free_completed" or following["addr"] != event["addr"]:
+                # Another stream uses the block: which one does not matter, only when it is done.
+                requested[event["addr"]] = ids.pop(event["addr"])
+                calls += [f"u {requested[event['addr']]} 99", f"f {requested[event['addr']]}"]
+        elif action == "free_completed" and event["addr"] in requested:
+            calls.append(f"c {requested.pop(event['addr'])}")
+        elif action == "free_completed" and event["addr"] in ids:
+            calls.append(f"f {ids.pop(event['addr'])}")
     return calls
