@@ -16,13 +16,14 @@ ALLOWED = {
     "probe": {"base", "format"},
     "trace": {"base"},
     "recording": {"base", "format", "trace"},
+    "readers": {"base", "trace"},
     "telemetry": {"base"},
     "allocator": {"base", "trace"},
     "analysis": {"base", "trace", "recording", "telemetry"},
     "run": {"base", "recording"},
     "devices": {"base", "trace", "recording", "telemetry", "run"},
     "report": {"base", "trace", "recording", "telemetry", "analysis"},
-    "cli": {"base", "trace", "recording", "telemetry", "analysis", "run", "devices", "report"},
+    "cli": {"base", "trace", "recording", "readers", "telemetry", "analysis", "run", "devices", "report"},
 }
 # A test may use what it needs as a witness, as long as no cycle of rooms comes of it.
 ALLOWED_IN_TESTS = {"recording": {"probe"}, "probe": {"recording", "trace"}, "analysis": {"format"}}
