@@ -22,7 +22,6 @@ import compare
 
 MIB, GIB = 1 << 20, 1 << 30
 RELEASES = "2.5.1,2.6.0,2.10.0,2.11.0,2.12.0,2.13.0,2.15.0"
-KEPT = ("action", "addr", "device_free", "size", "stream", "pool_id", "address", "requested_size", "state")
 HERE = Path(__file__).resolve().parent
 
 
@@ -32,42 +31,11 @@ class DataOnly(pickle.Unpickler):
 
 
 def load(path: Path) -> dict[str, Any] | None:
-    """A snapshot with a history, its block addresses filled in; None for anything else."""
-    if path.suffix == ".json":
-        snapshot = json.loads(path.read_text())
-    else:
-        with path.open("rb") as file:
-            snapshot = DataOnly(file).load()
-    if not isinstance(snapshot, dict) or sum(map(len, snapshot.get("device_traces", []))) < 100:
-        return None
-    for segment in snapshot["segments"]:
-        address = segment["address"]
-        for block in segment["blocks"]:
-            block.setdefault("address", address)
-            block.setdefault("requested_size", block["size"])
-            address += block["size"]
-    return snapshot
-
-
-def as_json(snapshot: dict[str, Any], device: int, path: Path) -> Path:
-    """One device of it, as the simulator's program reads it: a number for each stack is enough."""
-    numbers: dict[str, int] = {}
-
-    def short(entry: dict[str, Any]) -> dict[str, Any]:
-        kept = {key: entry[key] for key in KEPT if key in entry}
-        if entry.get("frames"):
-            kept["frames"] = [numbers.setdefault(repr(entry["frames"]), len(numbers))]
-        return kept
-
-    traces = [[short(e) for e in t] if i == device else [] for i, t in enumerate(snapshot["device_traces"])]
-    segments = [
-        {key: value for key, value in s.items() if key not in ("frames", "blocks")} | {"blocks": [short(b) for b in s["blocks"]]}
-        for s in snapshot["segments"]
-        if s["device"] == device
-    ]
-    settings = {"allocator_settings": snapshot["allocator_settings"]} if "allocator_settings" in snapshot else {}
-    path.write_text(json.dumps({"segments": segments, "device_traces": traces} | settings))
-    return path
+    """A snapshot with a history; None for anything else."""
+    with path.open("rb") as file:
+        snapshot = DataOnly(file).load()
+    has_history = isinstance(snapshot, dict) and sum(map(len, snapshot.get("device_traces", []))) >= 100
+    return snapshot if has_history else None
 
 
 def questions(minor: int, peak: int, allocated: int) -> Iterator[tuple[str, list[str], int, float | None]]:
@@ -128,10 +96,10 @@ class Comparison:
             self.check(call_lists.random_run(seed, self.minor))
         return self.summary("random lists of calls")
 
-    def trace(self, name: str, snapshot: dict[str, Any], device: int) -> None:
+    def trace(self, path: Path, snapshot: dict[str, Any], device: int) -> None:
         """The calls line by line, and what_if() by its results."""
         calls = call_lists.calls_of_trace(snapshot, device)
-        path = as_json(snapshot, device, self.folder / "trace.json")
+        name = f"{path.stem}/{device}"
         base = compare.real(self.program, call_lists.Run(name, calls))
         assert not isinstance(base, str), base
         peak, allocated = base.statistics["peak_reserved"], base.statistics["peak_allocated"]
@@ -141,7 +109,7 @@ class Comparison:
             if isinstance(expected, str):
                 continue
             command = [str(self.simulator), "whatif", str(path), self.version, run.conf, str(capacity)]
-            answer = json.loads(subprocess.check_output(command + ([repr(fraction)] if fraction else [])))
+            answer = answers(command + ([repr(fraction)] if fraction else []))[device]
             wrong = {
                 key: (expected.statistics[key], answer[key])
                 for key in ("peak_reserved", "peak_allocated", "segments", "num_alloc_retries", "num_ooms")
@@ -150,28 +118,34 @@ class Comparison:
             self.note(f"{run.name}, what_if", str(wrong) if wrong else "")
 
 
-def traces(folder: Path) -> Iterator[tuple[str, dict[str, Any], int]]:
+def answers(command: list[str]) -> dict[int, dict[str, Any]]:
+    """What the simulator's program prints, by device."""
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    return {answer["device"]: answer for answer in map(json.loads, lines)}
+
+
+def traces(folder: Path) -> Iterator[tuple[Path, dict[str, Any], int]]:
     for path in sorted(folder.iterdir()):
-        if path.suffix not in (".pickle", ".pkl", ".json") or "synthetic" in path.name:
+        if path.suffix not in (".pickle", ".pkl") or "synthetic" in path.name:
             continue
         snapshot = load(path)
         if snapshot is None:
             continue
         for device, events in enumerate(snapshot["device_traces"]):
             if any(event["action"] == "alloc" for event in events):
-                yield f"{path.stem}/{device}", snapshot, device
+                yield path, snapshot, device
 
 
-def replays(simulator: Path, folder: Path, named: list[tuple[str, dict[str, Any], int]]) -> bool:
+def replays(simulator: Path, named: list[tuple[Path, dict[str, Any], int]]) -> bool:
     """Every address under the recorded settings."""
     good = 0
-    for name, snapshot, device in named:
-        path = as_json(snapshot, device, folder / "trace.json")
-        result = json.loads(subprocess.check_output([str(simulator), "replay", str(path)]))
+    for path, _, device in named:
+        result = answers([str(simulator), "replay", str(path)])[device]
         whole = all(result[key] == result[f"{key}_matched"] for key in ("segment_events", "end_blocks"))
         exact = whole and result["matched"] == result["alloc_addresses"]
         good += exact
-        print(f"replay {name}: {result['matched']} of {result['alloc_addresses']} addresses {result['reason']}", flush=True)
+        count = f"{result['matched']} of {result['alloc_addresses']} addresses"
+        print(f"replay {path.stem}/{device}, {result['release']}: {count} {result['reason']}", flush=True)
     print(f"replay: {good} of {len(named)} device traces exact", flush=True)
     return good == len(named)
 
@@ -190,11 +164,11 @@ def main() -> int:
     named = list(traces(given.traces)) if given.traces.is_dir() else []
     if not named:
         print(f"no recorded traces in {given.traces}: random lists of calls alone", flush=True)
-    good = replays(given.simulator, folder, named)
+    good = replays(given.simulator.resolve(), named)
     for version in given.releases.split(","):
         comparison = Comparison(given.simulator.resolve(), folder, version)
-        for name, snapshot, device in named:
-            comparison.trace(name, snapshot, device)
+        for path, snapshot, device in named:
+            comparison.trace(path, snapshot, device)
         good = comparison.summary("traces and settings, and what_if() on them") and good
         good = comparison.seeds(given.first_seed, given.seeds) and good
     return 0 if good else 1
