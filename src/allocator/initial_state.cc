@@ -79,6 +79,7 @@ class Driver {
     for (const auto& [address, segment] : segments_) out.push_back({segment, {}});
     add_expandable(&out);
     std::ranges::sort(out, {}, [](const EarlierSegment& s) { return s.segment.address; });
+    for (size_t i = 0; i + 1 < out.size(); ++i) end_before(&out[i], out[i + 1].segment.address);
     return out;
   }
 
@@ -110,6 +111,16 @@ class Driver {
       default:
         break;
     }
+  }
+
+  /// A reserved range whose end nobody knows ends where the next segment begins, at the latest.
+  static void end_before(EarlierSegment* range, uint64_t address) {
+    if (!range->segment.is_expandable || range->pieces.back().state != Piece::kUnmapped) return;
+    SeedBlock& tail = range->pieces.back();
+    if (address >= tail.address + tail.size_bytes) return;
+    tail.size_bytes = address > tail.address ? address - tail.address : 0;
+    range->segment.size_bytes = std::max(address, tail.address) - range->segment.address;
+    if (tail.size_bytes == 0) range->pieces.pop_back();
   }
 
   /// What a range without a word on it serves: the nearest one that is known decides, unless its
@@ -295,10 +306,8 @@ class Carver {
 }  // namespace
 
 InitialState initial_state(const AllocatorTrace& trace, const TraceFacts& facts,
-                           const AllocatorConfig& config, const Release& release,
-                           const absl::flat_hash_set<uint64_t>& without) {
+                           const AllocatorConfig& config, const Release& release) {
   InitialState out = earlier_blocks(trace, facts);
-  std::erase_if(out.blocks, [&](const EarlierBlock& b) { return without.contains(b.address); });
   out.segments = Driver(trace, config).segments();
   Carver carver(config, release);
   std::span<const EarlierBlock> rest = out.blocks;

@@ -338,18 +338,7 @@ ReplayResult replay(const AllocatorTrace& trace, const RecordedSettings& setting
                     const Release& release, const ReplayObserver* observer) {
   const AllocatorConfig config = recorded_config(settings, release);
   const TraceFacts facts = trace_facts(trace);
-  InitialState initial = initial_state(trace, facts, config, release);
-  if (!initial.doubtful.empty()) {
-    // The trace contradicts itself at some addresses. Of the two beginnings, with the blocks that
-    // were never seen to be made there and without, the one that explains more is taken.
-    InitialState without = initial_state(trace, facts, config, release, initial.doubtful);
-    const ReplayResult with = Replay(trace, facts, config, release, initial).run(nullptr);
-    if (is_better(Replay(trace, facts, config, release, without).run(nullptr), with)) {
-      initial = std::move(without);
-    } else if (observer == nullptr) {
-      return with;
-    }
-  }
+  const InitialState initial = initial_state(trace, facts, config, release);
   return Replay(trace, facts, config, release, initial).run(observer);
 }
 
