@@ -71,7 +71,9 @@ class Driver {
                                   .is_large = end.is_large};
       }
     }
-    for (size_t i = trace.events.size(); i-- > 0;) step_back(trace.events[i]);
+    for (size_t i = trace.events.size(); i-- > 0;) {
+      if (trace.events[i].action >= Action::kSegmentAlloc) step_back(trace.events[i]);
+    }
   }
 
   std::vector<EarlierSegment> segments() {
@@ -85,7 +87,7 @@ class Driver {
 
  private:
   void step_back(const AllocatorEvent& event) {
-    if (event.action < Action::kSegmentAlloc || !is_sane(event.address, event.size_bytes)) return;
+    if (!is_sane(event.address, event.size_bytes)) return;
     const uint64_t end = event.address + event.size_bytes;
     switch (event.action) {
       case Action::kSegmentAlloc:
