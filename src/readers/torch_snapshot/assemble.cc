@@ -85,7 +85,7 @@ class Assembler {
   void finish_traces() {
     uint64_t uneven = 0, wrong_sums = 0;
     for (auto& [device, trace] : by_device_) {
-      std::ranges::stable_sort(trace.segments, {}, &AllocatorSegment::address);
+      std::ranges::sort(trace.segments, {}, &AllocatorSegment::address);
       for (AllocatorSegment& segment : trace.segments) check(&segment, &uneven, &wrong_sums);
       trace.overflowed = parts_.ring_overflowed;
     }
@@ -117,7 +117,7 @@ class Assembler {
     std::vector<AllocatorBlock>& blocks = segment->blocks;
     const bool has_addresses =
         std::ranges::any_of(blocks, [](const AllocatorBlock& block) { return block.address != 0; });
-    if (has_addresses) std::ranges::stable_sort(blocks, {}, &AllocatorBlock::address);
+    if (has_addresses) std::ranges::sort(blocks, {}, &AllocatorBlock::address);
     uint64_t at = segment->address, allocated = 0, active = 0, requested = 0;
     bool even = true;
     for (AllocatorBlock& block : blocks) {
