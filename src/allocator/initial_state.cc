@@ -53,10 +53,11 @@ void remove_range(MappedRanges* ranges, uint64_t begin, uint64_t end) {
 class Driver {
  public:
   Driver(const AllocatorTrace& trace, const AllocatorConfig& config)
-      : trace_(trace), page_bytes_(config.large_segment_bytes) {
+      : page_bytes_(config.large_segment_bytes) {
     for (const AllocatorSegment& end : trace.segments) {
       if (!is_sane(end.address, end.size_bytes)) continue;
       if (end.is_expandable) {
+        known_[{end.pool, end.stream}][end.address] = end.is_large;
         ranges_[end.address] = {.end = end.address + end.size_bytes,
                                 .stream = end.stream,
                                 .pool = end.pool,
@@ -102,7 +103,7 @@ class Driver {
                                     .is_large = event.size_bytes != kDriverPageBytes};
         break;
       case Action::kSegmentMap:
-        maps_.push_back(event);
+        maps_[{event.pool, event.stream}].push_back(event);
         remove_range(&ranges_, event.address, end);
         break;
       case Action::kSegmentUnmap:
@@ -130,16 +131,13 @@ class Driver {
   bool is_large(uint64_t begin, const MappedRange& range) const {
     if (range.is_large) return *range.is_large;
     if ((range.end - begin) % page_bytes_ != 0) return false;
-    std::optional<bool> nearest;
-    uint64_t distance = kUnlimited;
-    for (const AllocatorSegment& end : trace_.segments) {
-      if (!end.is_expandable || end.stream != range.stream || end.pool != range.pool) continue;
-      const uint64_t away = end.address > begin ? end.address - begin : begin - end.address;
-      if (away >= distance) continue;
-      distance = away;
-      nearest = end.is_large;
-    }
-    return nearest.value_or(true);
+    const auto known = known_.find({range.pool, range.stream});
+    if (known == known_.end()) return true;
+    const auto above = known->second.lower_bound(begin);
+    if (above == known->second.begin()) return above->second;
+    const auto below = std::prev(above);
+    if (above == known->second.end()) return below->second;
+    return begin - below->first < above->first - begin ? below->second : above->second;
   }
 
   /// All mapped ranges of one stream and class lie in one reserved range.
@@ -152,11 +150,11 @@ class Driver {
       const auto [pool, stream, large] = key;
       uint64_t base = begins.front();
       const uint64_t page = large ? page_bytes_ : kDriverPageBytes;
-      for (const AllocatorEvent& map : maps_) {
+      for (const AllocatorEvent& map : maps_[{pool, stream}]) {
         const bool below = map.address < base && base - map.address < kSameRangeBytes &&
                            (base - map.address) % page == 0 &&
                            (map.size_bytes % page_bytes_ == 0) == large;
-        if (below && map.stream == stream && map.pool == pool) base = map.address;
+        if (below) base = map.address;
       }
       const uint64_t end = std::max(ranges_[begins.back()].end, base + kAmpleRangeBytes);
       EarlierSegment made{.segment = {.address = base,
@@ -185,11 +183,12 @@ class Driver {
     }
   }
 
-  const AllocatorTrace& trace_;
   uint64_t page_bytes_;
   absl::flat_hash_map<uint64_t, SimulatedSegment> segments_;
   MappedRanges ranges_;
-  std::vector<AllocatorEvent> maps_;
+  using PoolAndStream = std::pair<uint16_t, uint16_t>;
+  absl::flat_hash_map<PoolAndStream, std::vector<AllocatorEvent>> maps_;
+  absl::flat_hash_map<PoolAndStream, absl::btree_map<uint64_t, bool>> known_;  // large, by address
 };
 
 /// A live block of unknown size before a gap: its end may lie up to 1 MiB into the gap.
