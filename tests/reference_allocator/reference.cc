@@ -4,6 +4,7 @@
 //   u ID STREAM         record_stream: a later free waits until …
 //   c ID                … the streams that use ID are done with it
 //   e                   empty_cache        r           reset the peaks
+//   h                   forget the history recorded so far
 //   p K | q K | x K     allocations go to private pool K | no longer | its last user is gone
 //
 // Prints "A ID ADDRESS" or "O ID" for each allocation, "M|F|P|U|X ADDRESS BYTES" for each call of the driver,
@@ -145,6 +146,7 @@ class Calls {
       case 'c': fake_ready(id); break;
       case 'e': allocator::emptyCache(); break;
       case 'r': allocator::resetPeakStats(0); break;
+      case 'h': record_history(); break;
       case 'p': allocator::get()->beginAllocateToPool(0, {0, id}, [](cudaStream_t) { return true; }); break;
       case 'q': allocator::get()->endAllocateToPool(0, {0, id}); break;
       case 'x': allocator::get()->releasePool(0, {0, id}); break;

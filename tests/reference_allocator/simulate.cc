@@ -12,9 +12,9 @@
 #include <set>
 #include <string>
 
-#include "allocator/json_snapshot_for_tests.h"
 #include "allocator/layout.h"
 #include "allocator/replay.h"
+#include "readers/torch_snapshot/read.h"
 
 using namespace gpumemprof;
 
@@ -33,6 +33,12 @@ AllocatorConfig config_of(const char* settings, const Release& release, const ch
     config->capacity_bytes = strtoull(capacity, nullptr, 0);
   if (fraction != nullptr) config->memory_fraction = atof(fraction);
   return *config;
+}
+
+AllocatorSnapshot open(const char* path) {
+  auto snapshot = read_torch_snapshot(path);
+  if (!snapshot) die(snapshot.error().message);
+  return *std::move(snapshot);
 }
 
 /// The list of calls. record_stream is PyTorch's part outside the simulator: each stream that used
@@ -173,11 +179,12 @@ int calls(char** argv) {
 }
 
 int replay(const char* path, const char* release) {
-  const JsonSnapshotForTests file(path);
-  for (const AllocatorTrace& trace : file.snapshot.traces) {
+  const AllocatorSnapshot file = open(path);
+  for (const AllocatorTrace& trace : file.traces) {
     const ReplayResult r =
-        release == nullptr ? replay_unknown_release(trace, file.snapshot.settings, "")
-                           : replay_recorded(trace, file.snapshot.settings, *find_release(release));
+        release == nullptr
+            ? replay_unknown_release(trace, file.settings, file.info.writer_version_hint)
+            : replay_recorded(trace, file.settings, *find_release(release));
     printf("{\"device\": %d, \"release\": \"%s\", \"alloc_addresses\": %" PRIu64
            ", \"matched\": %" PRIu64 ", \"segment_events\": %" PRIu64
            ", \"segment_events_matched\": %" PRIu64 ", \"end_blocks\": %" PRIu64
@@ -195,10 +202,10 @@ int replay(const char* path, const char* release) {
 }
 
 int whatif(char** argv) {
-  const JsonSnapshotForTests file(argv[0]);
+  const AllocatorSnapshot file = open(argv[0]);
   const auto release = find_release(argv[1]);
   if (!release) die(release.error().message);
-  for (const AllocatorTrace& trace : file.snapshot.traces) {
+  for (const AllocatorTrace& trace : file.traces) {
     const WhatIfResult r = what_if(trace, config_of(argv[2], *release, argv[3], argv[4]), *release);
     printf("{\"device\": %d, \"peak_reserved\": %" PRIu64 ", \"end_reserved\": %" PRIu64
            ", \"peak_allocated\": %" PRIu64 ", \"segments\": %" PRIu64
