@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "report/facts.h"
+#include "report/findings_json.h"
+#include "report/snapshot_json.h"
 #include "report/user_code.h"
 #include "report/words.h"
 
@@ -162,6 +164,7 @@ Json device_json(const DeviceAnalysis& device, const Analysis& analysis, const T
   out["temporaries"] = temporaries_json(device, analysis, tables);
   out["lifetimes"] = lifetimes_json(device);
   out["timeline"] = timeline_json(device.timeline);
+  if (device.snapshot) add_snapshot_json(device, analysis, tables, &out, &unknown);
   out["unknown"] = unknown;
   return out;
 }
@@ -228,7 +231,7 @@ std::string json_report(const Analysis& analysis, const Tables& tables, int inde
       {"devices", devices},
       {"processes", processes_json(analysis, tables)},
       {"threads", threads_json(analysis, tables)},
-      {"findings", Json::array()},
+      {"findings", findings_json(analysis, tables)},
       {"notes", notes},
       {"lost",
        {{"events", analysis.loss.events}, {"bytes", analysis.loss.bytes}, {"reasons", reasons}}},
