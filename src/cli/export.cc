@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "cli/commands.h"
+#include "cli/export_snapshot.h"
 #include "cli/input.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -18,6 +19,7 @@ struct ExportArguments {
 };
 
 int export_recording(const ExportArguments& arguments) {
+  if (arguments.to == "snapshot") return export_as_snapshot(arguments.paths, arguments.output);
   const std::string subject = arguments.paths.size() == 1 ? arguments.paths[0] : "";
   auto source = open_input(arguments.paths, !arguments.no_seal);
   if (!source) return report_error(subject, source.error());
@@ -53,9 +55,9 @@ void add_export_command(CLI::App& app, CommandContext& context) {
                    "folders that `run` wrote, or .gmp files; several are read as one")
       ->required()
       ->type_name("DIR|FILE...");
-  command->add_option("--to", arguments->to, "jsonl or csv")
+  command->add_option("--to", arguments->to, "jsonl, csv, or snapshot (from a snapshot)")
       ->required()
-      ->check(CLI::IsMember({"jsonl", "csv"}));
+      ->check(CLI::IsMember({"jsonl", "csv", "snapshot"}));
   command
       ->add_option("-o,--output", arguments->output,
                    "write to this file instead of standard output")
