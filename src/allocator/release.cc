@@ -14,6 +14,7 @@ constexpr Release make(uint16_t minor) {
           .one_division_is_unrounded = minor <= 3,
           .rest_fills_last_bucket = minor <= 9,
           .twenty_mb_is_refused = minor <= 9,
+          .retries_in_pools = minor >= 13,
           .names_pools = minor >= 12};
 }
 

@@ -27,7 +27,9 @@ struct Release {
   bool one_division_is_unrounded = false;  ///< roundup_power2_divisions:1 keeps odd sizes
   bool rest_fills_last_bucket = false;     ///< in [256:1,>:2], `>` overwrites the bucket of 256
   bool twenty_mb_is_refused = false;       ///< max_split_size_mb:20 is an error
-  bool names_pools = false;                ///< trace entries carry pool_id
+  /// A request in a private pool that does not fit gives cached memory back and tries again.
+  bool retries_in_pools = false;
+  bool names_pools = false;  ///< trace entries carry pool_id
   bool operator==(const Release&) const = default;
 };
 

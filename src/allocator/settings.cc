@@ -275,7 +275,7 @@ class Parser {
       return refuse_value("divisions that are powers of two");
     }
     if (rest) {
-      const size_t from = release_.rest_fills_last_bucket || *first ? *last : *last + 1;
+      const size_t from = release_.rest_fills_last_bucket ? *last : *last + 1;
       std::fill(buckets.begin() + static_cast<ptrdiff_t>(std::min(from, buckets.size())),
                 buckets.end(), *divisions);
     } else {

@@ -82,8 +82,8 @@ BlockId Simulator::State::malloc(const Request& request) {
     if (id == kNoBlock && release_available(list, size)) {
       id = new_segment(list, index, size, request.stack);
     }
-    // While a pool captures a graph nothing can be waited for, so nothing goes back.
-    if (id == kNoBlock && request.pool == 0) {
+    // Where a pool may be capturing a graph nothing can be waited for, so nothing goes back.
+    if (id == kNoBlock && (request.pool == 0 || release.retries_in_pools)) {
       release_all();
       ++statistics.num_alloc_retries;
       id = new_segment(list, index, size, request.stack);

@@ -129,6 +129,7 @@ Result<bool> SnapshotSource::next(EventBatch* batch) {
       batch->thread.push_back(UINT32_MAX);
       batch->device.push_back(static_cast<uint16_t>(device));
       batch->action.push_back(event.action);
+      batch->stream.push_back(trace.streams[event.stream]);
       ++at_[device];
     }
   }

@@ -27,7 +27,8 @@ std::string version_hint(const SeenKeys& seen, uint64_t top, bool has_annotate_a
     if (has_events) return "torch 2.1";
     return top == 0 ? "torch 2.1 or later" : "torch 2.1 to 2.4";
   }
-  return seen.segment != 0 ? "torch 2.0 or earlier" : "";
+  if (seen.segment != 0) return "torch 2.0 or earlier";
+  return has_events ? "torch 2.1 or earlier" : "";
 }
 
 }  // namespace gpumemprof::torch_snapshot

@@ -1,0 +1,196 @@
+"""Lists of calls for both allocators: drawn at random, or the requests of a recorded trace."""
+
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+MIB = 1 << 20
+
+
+@dataclass
+class Run:
+    """One list of calls and the settings under which both allocators carry it out."""
+
+    name: str
+    calls: list[str]
+    settings: list[str] = field(default_factory=list)
+    capacity_bytes: int = 160 << 30
+    fraction: float | None = None
+
+    @property
+    def conf(self) -> str:
+        return ",".join(self.settings)
+
+
+def random_settings(draw: random.Random, minor: int) -> list[str]:
+    """Any that the release accepts, together as they come."""
+    settings = []
+    large = draw.choice([20, 21, 22, 32, 64]) if minor >= 11 and draw.random() < 0.3 else 20
+    if large != 20:
+        settings.append(f"large_segment_size_mb:{large}")
+    if draw.random() < 0.4:
+        settings.append("expandable_segments:True")
+    if draw.random() < 0.4:
+        settings.append(f"max_split_size_mb:{max(large, draw.choice([21, 32, 64, 100, 200]))}")
+    if minor >= 6 and draw.random() < 0.3:
+        settings.append(f"max_non_split_rounding_mb:{max(large, draw.choice([21, 40, 100]))}")
+    if draw.random() < 0.3:
+        lists = ["[1:4,16:2,>:8]", "[4:2,32:1]", "[>:4]", "[256:8,2:1]"]
+        settings.append("roundup_power2_divisions:" + draw.choice(["1", "2", "4", "8", "16", *lists]))
+    if draw.random() < 0.4:
+        settings.append(f"garbage_collection_threshold:{draw.choice([0.1, 0.3, 0.5, 0.7, 0.95])}")
+    return settings
+
+
+def random_size(draw: random.Random, kind: str, recurring: list[int]) -> int:
+    small = [draw.randrange(1, 4096), draw.randrange(1, MIB + 1), 512 * draw.randrange(1, 8)]
+    middle = draw.randrange(MIB, 12 * MIB)
+    large = [draw.randrange(10 * MIB, 120 * MIB), draw.randrange(MIB, 30 * MIB), draw.choice(recurring)]
+    if kind == "small":
+        return draw.choice(small)
+    if kind == "middle":
+        return middle
+    if kind == "large":
+        return draw.choice(large)
+    return draw.choice([*small, middle, *large])
+
+
+def random_calls(draw: random.Random, streams: int, with_record_stream: bool, with_pools: bool) -> list[str]:
+    """Allocations and frees with everything that may come between them; sizes recur as they do in training."""
+    calls: list[str] = []
+    live: list[int] = []
+    waiting: list[int] = []
+    used: set[int] = set()
+    recurring = [draw.randrange(1, 40 * MIB) for _ in range(12)]
+    kind = draw.choice(["mixed", "small", "middle", "large"])
+    frees = draw.choice([0.4, 0.47, 0.5, 0.55])
+    pool = last_pool = made = 0
+    in_pool: list[int] = []
+    for _ in range(draw.choice([200, 1000, 3000])):
+        if live and draw.random() < frees:
+            block = live.pop(draw.randrange(len(live)))
+            # While a pool captures, frees of blocks that other streams use wait for its end: not part of this list.
+            if block in used and pool:
+                live.append(block)
+                continue
+            calls.append(f"f {block}")
+            if block in used:
+                waiting.append(block)
+        else:
+            made += 1
+            calls.append(f"a {made} {random_size(draw, kind, recurring)} {draw.randrange(streams)}")
+            live.append(made)
+            if pool:
+                in_pool.append(made)
+        chance = draw.random()
+        if chance < 0.002 and not pool:
+            calls.append("e")
+        elif with_record_stream and live and not pool and chance < 0.1:
+            block = draw.choice(live)
+            calls.append(f"u {block} {draw.randrange(streams)}")
+            used.add(block)
+        elif waiting and chance < 0.2:
+            calls.append(f"c {waiting.pop(draw.randrange(len(waiting)))}")
+        elif with_pools and chance > 0.99:
+            if pool:
+                calls.append(f"q {pool}")
+                pool = 0
+            elif draw.random() < 0.3 and last_pool:
+                # A graph is reset when nothing of it is left; PyTorch crashes on what would be.
+                calls += [f"f {block}" for block in in_pool if block in live]
+                calls.append(f"x {last_pool}")
+                waiting += [block for block in in_pool if block in live and block in used]
+                live = [block for block in live if block not in in_pool]
+                in_pool.clear()
+                last_pool = 0
+            elif not last_pool:
+                pool = last_pool = len(calls) + 1
+                calls.append(f"p {pool}")
+    if pool:
+        calls.append(f"q {pool}")
+    return calls
+
+
+def random_run(seed: int, minor: int) -> Run:
+    draw = random.Random(seed)
+    return Run(
+        name=f"seed {seed}",
+        settings=random_settings(draw, minor),
+        capacity_bytes=draw.choice([256, 512, 1024, 3000, 20000]) * MIB,
+        fraction=draw.choice([0.3, 0.5, 0.7, 0.9, 0.99]) if draw.random() < 0.4 else None,
+        calls=random_calls(draw, draw.choice([1, 1, 2, 4]), draw.random() < 0.3, draw.random() < 0.2),
+    )
+
+
+def live_before(snapshot: dict[str, Any], device: int) -> dict[int, tuple[int, int]]:
+    """Requested size and stream by address of what was live before the first event."""
+    live: dict[int, tuple[int, int]] = {}
+    for segment in snapshot["segments"]:
+        if segment["device"] != device:
+            continue
+        address = segment["address"]
+        for block in segment["blocks"]:
+            if block["state"] != "inactive":
+                live[address] = (block.get("requested_size", block["size"]), segment["stream"])
+            address += block["size"]
+    for event in reversed(snapshot["device_traces"][device]):
+        if event["action"] == "alloc":
+            live.pop(event["addr"], None)
+        elif event["action"] == "free_completed":
+            live[event["addr"]] = (event["size"], event["stream"])
+    return live
+
+
+def is_retry(events: list[dict[str, Any]], index: int) -> bool:
+    """Whether memory went back at `index` because an allocation did not fit: that tries again with its own stack."""
+    after = index
+    while after < len(events) and events[after]["action"] in ("segment_free", "segment_unmap"):
+        after += 1
+    if after == len(events) or events[after]["action"] not in ("segment_alloc", "segment_map", "oom"):
+        return False
+    return bool(events[index].get("frames")) and events[index]["frames"] == events[after].get("frames")
+
+
+def calls_of_trace(snapshot: dict[str, Any], device: int) -> list[str]:
+    """The program's requests: blocks from before the trace first, then what the trace has. Memory that went back
+    other than in a retry becomes one empty_cache(); a refused request is asked for again and kept."""
+    streams: dict[int, int] = {}
+    calls: list[str] = []
+    ids: dict[int, int] = {}
+    requested: dict[int, int] = {}
+    made = 0
+    events = snapshot["device_traces"][device]
+
+    def allocate(size: int, stream: int) -> int:
+        nonlocal made
+        made += 1
+        calls.append(f"a {made} {size} {streams.setdefault(stream, len(streams))}")
+        return made
+
+    for address, (size, stream) in sorted(live_before(snapshot, device).items()):
+        ids[address] = allocate(size, stream)
+    calls.append("r")
+    gave_back = False
+    for index, event in enumerate(events):
+        action = event["action"]
+        if action in ("segment_free", "segment_unmap"):
+            if not gave_back and not is_retry(events, index):
+                calls.append("e")
+            gave_back = True
+            continue
+        gave_back = gave_back and action in ("free_requested", "snapshot")
+        if action == "alloc":
+            ids[event["addr"]] = allocate(event["size"], event["stream"])
+        elif action == "oom":
+            allocate(event["size"], event["stream"])
+        elif action == "free_requested" and event["addr"] in ids:
+            following = events[index + 1] if index + 1 < len(events) else event
+            if following["action"] != "free_completed" or following["addr"] != event["addr"]:
+                # Another stream uses the block: which one does not matter, only when it is done.
+                requested[event["addr"]] = ids.pop(event["addr"])
+                calls += [f"u {requested[event['addr']]} 99", f"f {requested[event['addr']]}"]
+        elif action == "free_completed" and event["addr"] in requested:
+            calls.append(f"c {requested.pop(event['addr'])}")
+        elif action == "free_completed" and event["addr"] in ids:
+            calls.append(f"f {ids.pop(event['addr'])}")
+    return calls
