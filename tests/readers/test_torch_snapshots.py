@@ -28,7 +28,7 @@ def load(path):
 
 def frame_line(frame):
     place = frame["filename"] + (f":{frame['line']}" if frame["line"] else "")
-    return f"{place} {frame['name']}"
+    return f"{place} {frame['name']}".removeprefix(" ")  # some native frames have no file
 
 
 def expected_event(event):

@@ -2,6 +2,7 @@
 // any opcode that could import or call something. What values are, the builder decides.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -12,6 +13,7 @@
 
 #include "base/error.h"
 #include "readers/pickle/integer.h"
+#include "readers/pickle/known_lists.h"
 #include "readers/pickle/memo.h"
 #include "readers/pickle/opcodes.h"
 #include "readers/pickle/window.h"
@@ -33,6 +35,7 @@ struct Limits {
 ///   their
 ///                 first argument; false is a failure, which builder.failure() explains
 ///   memo entries: pack(value) to 32 bits, not 0; recall(entry) back
+///   is_settled(value): a list that the same references always give, as they never change
 ///   is_referable(entry): a container, which must not change once somebody refers to it
 ///   grow(bytes):  accounts for memory; false is a failure
 /// Lists are handed over in pieces, in order, so a list is never held as a whole.
@@ -73,10 +76,14 @@ class Machine {
     floor_ = stack_.get() + floor;
     end_ = stack_.get() + capacity;
   }
-  bool push(const Value& value) {
+  // By value and inlined: a value that is stored in pieces and loaded as a whole is waited for.
+  [[gnu::always_inline]] bool push(Value value) {
     if (top_ == end_ && !grow_stack()) [[unlikely]]
       return false;
-    *top_++ = value;
+    top_->kind = value.kind;
+    top_->memo = value.memo;
+    top_->bits = value.bits;
+    ++top_;
     return true;
   }
   bool grow_stack() {
@@ -171,16 +178,47 @@ class Machine {
     if (index != memo_.size()) return complain("memo entries are not numbered one by one");
     return remember();
   }
-  bool recall(uint64_t index) {
-    const uint32_t entry = index < memo_.size() ? memo_.get(static_cast<uint32_t>(index)) : 0;
-    if (entry == 0) [[unlikely]]
+  [[gnu::always_inline]] bool recall(uint32_t index) {
+    const uint32_t entry = memo_.get(index);
+    if (entry == 0 || Builder::is_referable(entry)) [[unlikely]]
+      return recall_container(index, entry);
+    return push(builder_.recall(entry));
+  }
+  [[gnu::noinline]] bool recall_container(uint32_t index, uint32_t entry) {
+    if (entry == 0)
       return complain("refers to entry " + std::to_string(index) + ", which is not there yet");
     Value value = builder_.recall(entry);
-    if (Builder::is_referable(entry)) {
-      value.memo = kRecalled;
-      memo_.set(static_cast<uint32_t>(index), entry | Builder::kReferred);
-    }
+    value.memo = kRecalled;
+    memo_.set(index, entry | Builder::kReferred);
     return push(value);
+  }
+  /// Behind an EMPTY_LIST: takes the whole list where it is the one that was to be expected.
+  [[gnu::always_inline]] bool take_known_list(const uint8_t** at, bool* ok) {
+    if ((*at)[0] != kMemoize || (*at)[1] != kMark) return false;
+    const auto* known = known_lists_.guess();
+    const uint8_t* const items = *at + 2;
+    if (!known ||
+        static_cast<size_t>(std::max<ptrdiff_t>(0, window_.end() - items)) < known->bytes.size() ||
+        std::memcmp(items, known->bytes.data(), known->bytes.size()) != 0) {
+      list_begins_ = window_.offset_of(items);
+      return false;
+    }
+    known_lists_.confirm();
+    *ok = push(known->value) && remember();
+    *at = items + known->bytes.size();
+    return true;
+  }
+  /// At the end of a list: keeps it in mind if it holds nothing but references.
+  void learn_list(const uint8_t* appends) {
+    const uint64_t end = window_.offset_of(appends);
+    const uint64_t base = window_.offset_of(window_.begin());
+    if (list_begins_ < base || list_begins_ >= end) return;
+    const uint8_t* const items = window_.begin() + (list_begins_ - base);
+    if (!builder_.is_settled(top_[-1]) || !known_lists_.only_references(items, appends)) return;
+    Value value = top_[-1];
+    value.memo = 0;
+    known_lists_.learn(
+        {reinterpret_cast<const char*>(items), static_cast<size_t>(appends - items) + 1}, value);
   }
   bool tuple_of(size_t count, uint64_t at) {
     if (depth() < static_cast<ptrdiff_t>(count)) return complain("too few values for a tuple");
@@ -206,6 +244,8 @@ class Machine {
   Value* floor_ = nullptr;  // the first value above the topmost mark
   Value* end_ = nullptr;
   std::vector<Mark> marks_;
+  KnownLists<Value> known_lists_;
+  uint64_t list_begins_ = UINT64_MAX;  // offset of the first item of the latest unknown list
   std::string error_;
 };
 

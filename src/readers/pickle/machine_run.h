@@ -122,13 +122,14 @@ Result<typename Builder::Value> Machine<Builder>::run(const Progress& on_progres
         ok = (depth() < kEagerItems || take_early(offset())) && push(builder_.empty_dict());
         break;
       case kEmptyList:
-        ok = push(builder_.empty_list());
+        if (!take_known_list(&at, &ok)) ok = push(builder_.empty_list());
         break;
       case kSetItems:
         ok = close_mark(&items, &count) && set_items(items, count, offset());
         break;
       case kAppends:
         ok = close_mark(&items, &count, true) && append(items, count, offset());
+        if (ok) learn_list(opcode);
         break;
       case kAppend:
         ok = depth() >= 2 || complain("an item without a list");

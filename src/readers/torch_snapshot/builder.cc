@@ -169,9 +169,7 @@ uint32_t Builder::string_of(uint64_t text) {
   return known - 1;
 }
 
-void Builder::unread_key(const Value& key) {
-  if (key.kind != Kind::kText || key.bits < kKeyCount) return;
-  const uint32_t id = static_cast<uint32_t>(key.bits);
+void Builder::note_unread_key(uint32_t id) {
   if (parts_.unread_keys.size() >= kMostUnreadKeys ||
       std::ranges::find(parts_.unread_keys, id) != parts_.unread_keys.end())
     return;

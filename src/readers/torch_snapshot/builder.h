@@ -52,6 +52,7 @@ class Builder {
     const Kind kind = packed_kind(entry);
     return kind == Kind::kEmptyList || kind == Kind::kEmptyDict || kind == Kind::kStack;
   }
+  static bool is_settled(const Value& value) { return value.kind == Kind::kStack; }
   static bool is_list(const Value& value) {
     return value.kind == Kind::kEmptyList || value.kind == Kind::kTrace ||
            value.kind == Kind::kSegments || value.kind == Kind::kBlocks ||
@@ -95,7 +96,11 @@ class Builder {
 
   uint32_t string_of(uint64_t text);
   /// Notes a key that nobody knows, so that the reader can say what it passed over.
-  void unread_key(const Value& key);
+  void unread_key(const Value& key) {
+    if (key.bits >= kKeyCount) [[unlikely]]
+      note_unread_key(static_cast<uint32_t>(key.bits));
+  }
+  void note_unread_key(uint32_t text);
   // One field each: nothing on success, else what was expected.
   const char* to_size(const Value& value, uint64_t* out) const;
   const char* to_address(const Value& value, uint64_t* out) const;
