@@ -29,7 +29,7 @@ void PickleWriter::text(std::string_view text) {
 void PickleWriter::key(std::string_view text) {
   if (const auto known = keys_.find(text); known != keys_.end()) return recall(known->second);
   this->text(text);
-  keys_.emplace(text, remember());
+  keys_.emplace(key_texts_.emplace_back(text), remember());
 }
 
 void PickleWriter::integer(int64_t value) {

@@ -5,6 +5,7 @@
 #include <absl/container/flat_hash_map.h>
 
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <string_view>
 
@@ -44,7 +45,8 @@ class PickleWriter {
 
   std::string out_;
   uint32_t remembered_ = 0;
-  absl::flat_hash_map<std::string, uint32_t> keys_;
+  std::deque<std::string> key_texts_;  // a deque: its strings never move
+  absl::flat_hash_map<std::string_view, uint32_t> keys_;
 };
 
 }  // namespace gpumemprof
