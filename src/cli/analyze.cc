@@ -1,13 +1,14 @@
 // gpumemprof analyze: how high, when, and which lines held it.
 #include <memory>
 
-#include "analysis/analysis.h"
+#include "analysis/snapshot_analysis.h"
 #include "cli/analyze_telemetry.h"
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/render.h"
+#include "readers/torch_snapshot/read.h"
 #include "report/html_report.h"
 #include "report/json_report.h"
 #include "report/text_report.h"
@@ -26,35 +27,65 @@ std::string render(const Analysis& analysis, const Tables& tables,
                       .working_folder = working_folder()});
 }
 
+/// What there is to show of one input.
+struct Shown {
+  std::string text;
+  std::string plain;  // the same as text, where --report or --optimize asks for it
+  AdviceReport advice;
+  std::vector<Picture> pictures;
+};
+
+Shown show(const Analysis& analysis, const Tables& tables, const AnalyzeArguments& arguments) {
+  Shown shown{.text = render(analysis, tables, arguments)};
+  if (arguments.optimize || !arguments.report_path.empty()) {
+    shown.advice = advise_tensorflow(analysis, tables);
+    shown.plain = text_report(analysis, tables, {.working_folder = working_folder()});
+  }
+  if (arguments.visualization) shown.pictures = recording_pictures(analysis, tables);
+  return shown;
+}
+
+Result<Shown> show_recording(const AnalyzeArguments& arguments) {
+  auto source = open_input(arguments.paths, !arguments.no_seal);
+  if (!source) return std::unexpected(source.error());
+  Progress progress("analyzing");
+  AnalysisOptions options;
+  options.on_progress = [&](double done) { progress.update(done); };
+  auto analysis = analyze_source(**source, options);
+  if (!analysis) return std::unexpected(analysis.error());
+  return show(*analysis, (*source)->tables(), arguments);
+}
+
+/// A snapshot tells more than its events: they are replayed.
+Result<Shown> show_snapshot(const AnalyzeArguments& arguments) {
+  Progress progress("analyzing");
+  constexpr double kReading = 0.7;  // of the time
+  auto snapshot = read_torch_snapshot(
+      arguments.paths[0], {.on_progress = [&](double done) { progress.update(done * kReading); }});
+  if (!snapshot) return std::unexpected(snapshot.error());
+  auto analysis = analyze_snapshot(*snapshot, {.on_progress = [&](double done) {
+    progress.update(kReading + done * (1 - kReading));
+  }});
+  if (!analysis) return std::unexpected(analysis.error());
+  return show(*analysis, snapshot->tables, arguments);
+}
+
 int analyze(const AnalyzeArguments& arguments) {
   const std::string subject = arguments.paths.size() == 1 ? arguments.paths[0] : "";
   if (is_telemetry_input(arguments.paths)) return analyze_telemetry_file(arguments);
   if (!(arguments.sensitivity > 0 && arguments.sensitivity <= 1)) return wrong_sensitivity();
-  auto source = open_input(arguments.paths, !arguments.no_seal);
-  if (!source) return report_error(subject, source.error());
+  const bool is_snapshot = arguments.paths.size() == 1 && is_torch_snapshot(arguments.paths[0]);
+  const Result<Shown> shown = is_snapshot ? show_snapshot(arguments) : show_recording(arguments);
+  if (!shown) return report_error(subject, shown.error());
+  // Only now: an input that cannot be read must not cost an older result.
   auto output = Output::open(arguments.output, arguments.paths);
   if (!output) return report_error("", output.error());
-  std::string text, plain;
-  AdviceReport advice;
-  std::vector<Picture> pictures;
-  {
-    Progress progress("analyzing");
-    AnalysisOptions options;
-    options.on_progress = [&](double done) { progress.update(done); };
-    auto analysis = analyze_source(**source, options);
-    if (!analysis) return report_error(subject, analysis.error());
-    text = render(*analysis, (*source)->tables(), arguments);
-    if (arguments.optimize || !arguments.report_path.empty()) {
-      advice = advise_tensorflow(*analysis, (*source)->tables());
-      plain = text_report(*analysis, (*source)->tables(), {.working_folder = working_folder()});
-    }
-    if (arguments.visualization) pictures = recording_pictures(*analysis, (*source)->tables());
-  }
-  if (auto done = output->write(text); !done) return report_output_error(*output, done.error());
+  if (auto done = output->write(shown->text); !done)
+    return report_output_error(*output, done.error());
   if (auto done = output->close(); !done) return report_output_error(*output, done.error());
-  const int advised = add_advice(arguments, arguments.paths[0], plain, advice);
+  const int advised = add_advice(arguments, arguments.paths[0], shown->plain, shown->advice);
   if (advised != kExitOk) return advised;
-  return pictures.empty() ? kExitOk : say_and_write_pictures(pictures, arguments);
+  return shown->pictures.empty() ? kExitOk : say_and_write_pictures(shown->pictures, arguments);
 }
 
 /// The options of the documented `tfmemprof analyze`.

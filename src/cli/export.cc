@@ -3,6 +3,7 @@
 
 #include "analysis/pick_device.h"
 #include "cli/commands.h"
+#include "cli/export_snapshot.h"
 #include "cli/input.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -67,6 +68,9 @@ Status export_as(EventSource& source, const ExportArguments& arguments, const Te
 
 /// What the chosen format cannot do, or nothing.
 std::string wrong_use(const ExportArguments& arguments) {
+  if (arguments.anonymize && arguments.to == "snapshot") {
+    return "--anonymize is not for --to snapshot, which writes the file again as it is";
+  }
   if (!arguments.at.empty() && arguments.to != "folded") return "--at is for --to folded";
   if (!arguments.device.empty() && !is_stack_format(arguments.to)) {
     return "--device is for folded, speedscope and pprof: the others hold every device";
@@ -79,6 +83,7 @@ int export_source(const ExportArguments& arguments) {
   if (const std::string wrong = wrong_use(arguments); !wrong.empty()) {
     return report_error("", {ErrorCode::kUsage, wrong, std::nullopt});
   }
+  if (arguments.to == "snapshot") return export_as_snapshot(arguments.paths, arguments.output);
   auto source = open_input(arguments.paths, !arguments.no_seal);
   if (!source) return report_error(subject, source.error());
   if (arguments.anonymize) {
@@ -114,9 +119,11 @@ void add_export_command(CLI::App& app, CommandContext& context) {
   command
       ->add_option(
           "--to", arguments->to,
-          "every event: jsonl, csv, perfetto; one device's stacks: pprof, speedscope, folded")
+          "every event: jsonl, csv, perfetto; one device's stacks: pprof, speedscope, folded; a "
+          "snapshot again: snapshot")
       ->required()
-      ->check(CLI::IsMember({"jsonl", "csv", "perfetto", "pprof", "speedscope", "folded"}));
+      ->check(
+          CLI::IsMember({"jsonl", "csv", "perfetto", "pprof", "speedscope", "folded", "snapshot"}));
   command
       ->add_option("--at", arguments->at,
                    "folded: bytes live at the peak, live at the end, or allocated in total "

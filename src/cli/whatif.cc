@@ -86,8 +86,6 @@ int what_if_command(const WhatIfArguments& arguments) {
   if (!snapshot) return report_error(arguments.path, snapshot.error());
   Result<size_t> trace = choose_trace(*snapshot, arguments.device);
   if (!trace) return report_error(arguments.path, trace.error());
-  auto output = Output::open(arguments.output, {arguments.path});
-  if (!output) return report_error("", output.error());
   std::string text;
   {
     Progress progress("simulating");
@@ -100,6 +98,8 @@ int what_if_command(const WhatIfArguments& arguments) {
                                 .other_devices = snapshot->traces.size() > 1};
     text = arguments.format == "json" ? whatif_json(*study, subject) : whatif_text(*study, subject);
   }
+  auto output = Output::open(arguments.output, {arguments.path});
+  if (!output) return report_error("", output.error());
   if (auto done = output->write(text); !done) return report_output_error(*output, done.error());
   if (auto done = output->close(); !done) return report_output_error(*output, done.error());
   return kExitOk;

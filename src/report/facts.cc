@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/size.h"
+#include "report/snapshot_words.h"
 #include "report/words.h"
 
 namespace gpumemprof {
@@ -14,9 +15,29 @@ std::string moment_text(const Analysis& analysis, uint64_t time_ns) {
   return format_duration(time_ns > start ? time_ns - start : 0) + " after the start";
 }
 
+namespace {
+
+/// A snapshot names no process, counts events by device, and knows what was asked for.
+std::string snapshot_peak_sentence(const Analysis& analysis, const DeviceAnalysis& device,
+                                   const std::string& name) {
+  const SnapshotDevice& snapshot = *device.snapshot;
+  std::string text =
+      fmt::format("Peak {} requested on {}", format_bytes(device.figures.peak_bytes), name);
+  if (!snapshot.has_history) return text + ", at the moment of the snapshot";
+  if (!snapshot.peak_event) return text + ", before the first event";
+  if (snapshot.has_times) text += ", " + moment_text(analysis, device.figures.peak_time_ns);
+  uint64_t events = 0;
+  for (uint64_t count : device.figures.actions) events += count;
+  return text + fmt::format(" (event {} of {})", format_count(*snapshot.peak_event + 1),
+                            format_count(events));
+}
+
+}  // namespace
+
 std::string peak_sentence(const Analysis& analysis, const Tables& tables,
                           const DeviceAnalysis& device) {
   const Device& memory = device_at(tables, device.device);
+  if (device.snapshot) return snapshot_peak_sentence(analysis, device, device_name(memory));
   std::string text =
       fmt::format("Peak {} on {}", format_bytes(device.figures.peak_bytes), device_name(memory));
   if (analysis.source.can.times) text += ", " + moment_text(analysis, device.figures.peak_time_ns);
@@ -60,6 +81,10 @@ std::vector<std::string> caveats(const Analysis& analysis, const Tables& tables)
     unmatched += device.figures.unmatched_frees;
     repeated += device.figures.repeated_allocs;
     oom += action_count(device.figures, Action::kOom);
+    if (!device.snapshot) continue;
+    const std::string name = device_name(device_at(tables, device.device));
+    for (std::string& text : snapshot_caveats(*device.snapshot, name))
+      out.push_back(std::move(text));
   }
   if (oom != 0)
     out.push_back(fmt::format("The allocator ran out of memory: {}.", format_plural(oom, "time")));
@@ -92,6 +117,15 @@ WallTime wall_time(const Process& process, uint64_t time_ns) {
   // In unsigned numbers: a damaged file may hold any offset, and signed overflow is not defined.
   const uint64_t wall_ns = time_ns + static_cast<uint64_t>(process.realtime_offset_ns);
   return {true, static_cast<int64_t>(wall_ns) / 1000};
+}
+
+std::optional<std::string> peak_reserved_text(const DeviceAnalysis& device) {
+  if (const SnapshotDevice* snapshot = device.snapshot.get()) {
+    if (!snapshot->is_consistent) return std::nullopt;
+    return format_bytes(snapshot->replay.peak_reserved.bytes);
+  }
+  if (device.figures.has_totals == 0) return std::nullopt;
+  return format_bytes(device.figures.peak_reserved_bytes);
 }
 
 double rate_per_second(uint64_t amount, const DeviceAnalysis& device) {

@@ -1,6 +1,7 @@
 // Sentences that several reports share, so that they never contradict each other.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,9 @@ struct WallTime {
   int64_t time_us = 0;
 };
 WallTime wall_time(const Process& process, uint64_t time_ns);
+
+/// The most that the allocator had of the device, where the framework or a replay tells.
+std::optional<std::string> peak_reserved_text(const DeviceAnalysis& device);
 
 /// Events a second over the span in which the device had events; 0 where that is a single moment.
 double rate_per_second(uint64_t amount, const DeviceAnalysis& device);

@@ -7,6 +7,9 @@
 #include "base/size.h"
 #include "report/facts.h"
 #include "report/html_style.h"
+#include "report/levels_svg.h"
+#include "report/snapshot_html.h"
+#include "report/snapshot_words.h"
 #include "report/timeline_svg.h"
 #include "report/user_code.h"
 #include "report/words.h"
@@ -35,9 +38,13 @@ class HtmlReport {
         html_text(analysis_.source.path), kHtmlStyle);
     write_answer(device);
     if (device) {
-      out_ += timeline_figure(analysis_, *device, true);
+      out_ += device->snapshot ? levels_figure(analysis_, *device)
+                               : timeline_figure(analysis_, *device, true);
       write_holders(*device, options_.holders);
       write_temporaries(*device);
+    }
+    for (const DeviceAnalysis& each : analysis_.devices) {
+      if (each.snapshot) out_ += snapshot_sections(each, tables_, options_.working_folder);
     }
     write_other_devices(device);
     write_devices();
@@ -67,6 +74,11 @@ class HtmlReport {
     } else {
       out_ += "<h1>Nothing was allocated in this recording.</h1>";
     }
+    if (device && device->snapshot) {
+      out_ += fmt::format("<p>{}<br>{}</p>", html_text(reserved_sentence(*device->snapshot)),
+                          html_text(replay_sentence(*device->snapshot)));
+    }
+    out_ += findings_section(analysis_, tables_);
     const std::string loss = loss_sentence(analysis_.loss);
     out_ += fmt::format("<p{}>{}</p>", is_complete(analysis_.loss) ? "" : " class=\"box lost\"",
                         html_text(loss));
@@ -209,7 +221,8 @@ class HtmlReport {
     for (size_t i = 0; i < shown; ++i) {
       out_ += fmt::format("<details><summary>{}</summary>\n",
                           html_text(peak_sentence(analysis_, tables_, *others[i])));
-      out_ += timeline_figure(analysis_, *others[i], false);
+      out_ += others[i]->snapshot ? levels_figure(analysis_, *others[i])
+                                  : timeline_figure(analysis_, *others[i], false);
       write_holders(*others[i], 20);
       out_ += "</details>\n";
     }
@@ -233,11 +246,12 @@ class HtmlReport {
           "<tr><td>{}, {}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>"
           "<td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
           html_text(device_name(memory)),
-          html_text(process_label(process_at(tables_, memory.process), 24)),
+          device.snapshot ? "a snapshot"
+                          : html_text(process_label(process_at(tables_, memory.process), 24)),
           format_bytes(device.figures.peak_bytes), format_bytes(device.figures.live_bytes),
           format_bytes(device.figures.total_bytes), format_count(allocs),
           format_count(static_cast<uint64_t>(rate_per_second(allocs, device))),
-          device.figures.has_totals ? format_bytes(device.figures.peak_reserved_bytes) : "unknown");
+          peak_reserved_text(device).value_or("unknown"));
     }
     out_ += "</tbody></table></div>\n";
   }

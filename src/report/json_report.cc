@@ -6,6 +6,8 @@
 #include "analysis/op_names.h"
 #include "analysis/tensorflow_advice.h"
 #include "report/facts.h"
+#include "report/findings_json.h"
+#include "report/snapshot_json.h"
 #include "report/user_code.h"
 #include "report/words.h"
 
@@ -206,6 +208,7 @@ Json device_json(const DeviceAnalysis& device, const Analysis& analysis, const T
   out["temporaries"] = temporaries_json(device, analysis, tables);
   out["lifetimes"] = lifetimes_json(device);
   out["timeline"] = timeline_json(device.timeline);
+  if (device.snapshot) add_snapshot_json(device, analysis, tables, &out, &unknown);
   out["unknown"] = unknown;
   return out;
 }
@@ -246,7 +249,7 @@ Json threads_json(const Analysis& analysis, const Tables& tables) {
   return out;
 }
 
-Json findings_json(const AdviceReport& report) {
+Json advice_json(const AdviceReport& report) {
   Json out = Json::array();
   for (const Advice& one : report.advice) {
     Json evidence = Json::object();
@@ -259,6 +262,14 @@ Json findings_json(const AdviceReport& report) {
                    {"fix", one.fix}});
   }
   return out;
+}
+
+/// What the replay of a snapshot proves, then what a recording of TensorFlow advises.
+Json all_findings(const Analysis& analysis, const Tables& tables) {
+  Json findings = findings_json(analysis, tables);
+  for (Json& advice : advice_json(advise_tensorflow(analysis, tables)))
+    findings.push_back(std::move(advice));
+  return findings;
 }
 
 }  // namespace
@@ -287,7 +298,7 @@ std::string json_report(const Analysis& analysis, const Tables& tables, int inde
       {"devices", devices},
       {"processes", processes_json(analysis, tables)},
       {"threads", threads_json(analysis, tables)},
-      {"findings", findings_json(advise_tensorflow(analysis, tables))},
+      {"findings", all_findings(analysis, tables)},
       {"notes", notes},
       {"lost",
        {{"events", analysis.loss.events}, {"bytes", analysis.loss.bytes}, {"reasons", reasons}}},

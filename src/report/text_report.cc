@@ -8,6 +8,7 @@
 #include "analysis/op_names.h"
 #include "base/size.h"
 #include "report/facts.h"
+#include "report/snapshot_words.h"
 #include "report/user_code.h"
 #include "report/words.h"
 
@@ -17,6 +18,7 @@ namespace {
 constexpr size_t kHeadlineHolders = 3;
 constexpr size_t kMostRows = 10;
 constexpr size_t kInnermostRows = 4;
+constexpr size_t kPinningRows = 8;
 
 class TextReport {
  public:
@@ -27,9 +29,14 @@ class TextReport {
     const DeviceAnalysis* device = main_device(analysis_, tables_);
     write_answer(device);
     for (const std::string& text : caveats(analysis_, tables_)) line(yellow("Note: ") + text);
+    write_findings();
+    for (const DeviceAnalysis& each : analysis_.devices) {
+      if (each.snapshot) write_ooms(each);
+    }
     if (device) {
       write_holders(*device);
       write_work(*device);
+      if (device->snapshot) write_pinning(*device->snapshot);
       write_temporaries(*device);
     }
     if (!analysis_.devices.empty()) write_devices();
@@ -56,6 +63,7 @@ class TextReport {
   }
 
   void write_answer(const DeviceAnalysis* device) {
+    write_first_oom();
     if (device) {
       line(bold(peak_sentence(analysis_, tables_, *device)));
       const std::vector<HolderLine> holders = group_by_line(device->holders_at_peak, tables_);
@@ -68,8 +76,67 @@ class TextReport {
       line(bold(analysis_.events == 0 ? "No events: nothing was recorded."
                                       : "Nothing was allocated in this recording."));
     }
+    if (device && device->snapshot) {
+      line(reserved_sentence(*device->snapshot));
+      line(replay_sentence(*device->snapshot));
+    }
     const std::string loss = loss_sentence(analysis_.loss);
     line(is_complete(analysis_.loss) ? loss : paint("1;31", loss));
+  }
+
+  std::string name_of(const DeviceAnalysis& device) const {
+    return device_name(device_at(tables_, device.device));
+  }
+
+  /// Nothing matters more to who reads this.
+  void write_first_oom() {
+    for (const DeviceAnalysis& device : analysis_.devices) {
+      if (!device.snapshot || device.snapshot->ooms.empty()) continue;
+      const OomExplanation& oom = device.snapshot->ooms.front();
+      line(paint("1;31", oom_sentence(oom, *device.snapshot, name_of(device)) + "."));
+      if (const OomTrial* best = best_trial(oom)) {
+        line(bold("It would have fitted with " + printable(best->settings)) + " (simulated).");
+      }
+      return;
+    }
+  }
+
+  void write_ooms(const DeviceAnalysis& device) {
+    for (const OomExplanation& oom : device.snapshot->ooms) {
+      title("Out of memory on " + name_of(device));
+      for (const std::string& text :
+           oom_details(oom, *device.snapshot, tables_, options_.working_folder)) {
+        line("  " + text);
+      }
+    }
+  }
+
+  void write_findings() {
+    if (analysis_.findings.empty()) return;
+    title("Findings");
+    for (const Finding& finding : analysis_.findings) {
+      line(fmt::format("  {:>8}  {}: {}.", severity_name(finding.severity),
+                       device_name(device_at(tables_, finding.device)), printable(finding.title)));
+      if (!finding.fix.empty()) line(fmt::format("{:12}To do: {}.", "", printable(finding.fix)));
+    }
+  }
+
+  void write_pinning(const SnapshotDevice& device) {
+    if (!device.is_consistent || !device.at_peak || device.at_peak->pinning.empty()) return;
+    const std::vector<PinningStack>& pinning = device.at_peak->pinning;
+    title("What keeps free memory from going back at the peak");
+    line(dim(
+        fmt::format("  {:>9}  {:>9}  {:>9}  {:>8}", "alone", "shared", "its live", "segments")));
+    const size_t shown = std::min(kPinningRows, pinning.size());
+    for (size_t i = 0; i < shown; ++i) {
+      const PinningStack& by = pinning[i];
+      line(fmt::format(
+          "  {:>9}  {:>9}  {:>9}  {:>8}  {}", format_bytes(by.alone_bytes),
+          format_bytes(by.pinned_bytes - by.alone_bytes), format_bytes(by.live_bytes),
+          format_count(by.segments),
+          headline_text(tables_, headline_node(tables_, by.stack), options_.working_folder)));
+    }
+    more(pinning.size(), shown, "stack");
   }
 
   void write_stack(uint32_t stack) {
@@ -200,11 +267,11 @@ class TextReport {
       const uint64_t allocs = action_count(figures, Action::kAlloc);
       const Device& memory = device_at(tables_, device.device);
       line(fmt::format(
-          "  {:>9}  {:>9}  {:>10}  {:>12}  {:>12}  {:>9}  {}, {}", format_bytes(figures.peak_bytes),
+          "  {:>9}  {:>9}  {:>10}  {:>12}  {:>12}  {:>9}  {}{}", format_bytes(figures.peak_bytes),
           format_bytes(figures.live_bytes), format_bytes(figures.total_bytes), format_count(allocs),
           format_count(static_cast<uint64_t>(rate_per_second(allocs, device))),
-          figures.has_totals ? format_bytes(figures.peak_reserved_bytes) : "-", device_name(memory),
-          process_label(process_at(tables_, memory.process), 32)));
+          peak_reserved_text(device).value_or("-"), device_name(memory),
+          device.snapshot ? "" : ", " + process_label(process_at(tables_, memory.process), 32)));
     }
     more(analysis_.devices.size(), shown, "device");
   }

@@ -1,0 +1,28 @@
+// Sentences about a replayed snapshot that its reports share.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/snapshot_device.h"
+#include "trace/tables.h"
+
+namespace gpumemprof {
+
+/// "Out of memory on cuda:1: 4.94 GiB asked, 91.2 MiB free on the device: …".
+std::string oom_sentence(const OomExplanation& oom, const SnapshotDevice& device,
+                         std::string_view device_name);
+/// What was asked and where, what there was, why it failed, what would have fitted. One sentence
+/// each, without a line end; safe to print.
+std::vector<std::string> oom_details(const OomExplanation& oom, const SnapshotDevice& device,
+                                     const Tables& tables, std::string_view folder);
+/// "Reserved at most 12.1 GiB; at the peak 11.8 GiB, of which …".
+std::string reserved_sentence(const SnapshotDevice& device);
+/// How well PyTorch's rules explain the trace.
+std::string replay_sentence(const SnapshotDevice& device);
+/// What to know of where the trace begins.
+std::vector<std::string> snapshot_caveats(const SnapshotDevice& device,
+                                          std::string_view device_name);
+
+}  // namespace gpumemprof

@@ -1,0 +1,121 @@
+"""`whatif` simulates other settings, and says first how far it can be trusted."""
+
+import json
+import pickle
+import random
+
+import harness
+import jsonschema
+import pytest
+import snapshots
+from snapshots import MIB
+
+SCHEMA = json.loads((harness.ROOT / "docs" / "schemas" / "whatif.schema.json").read_text())
+
+
+def whatif(path, *options):
+    return harness.execute([harness.COMMAND, "whatif", path, *options], timeout=120)
+
+
+def study(path, *options):
+    out = json.loads(whatif(path, "--format", "json", *options).ok().stdout)
+    jsonschema.Draft202012Validator(SCHEMA).validate(out)
+    return out
+
+
+@pytest.fixture
+def paper(tmp_path):
+    path = tmp_path / "oom.pickle"
+    snapshots.on_paper(path)
+    return path
+
+
+def test_the_recorded_settings_come_first_and_settings_follow_in_their_order(paper):
+    out = study(paper, "--set", "expandable_segments:True", "--set", "max_split_size_mb:64,roundup_power2_divisions:4")
+    assert out["replay"]["alloc_addresses"] == out["replay"]["matched"] == 4
+    assert [r["settings"] for r in out["results"]] == [
+        "", "expandable_segments:True", "max_split_size_mb:64,roundup_power2_divisions:4"]
+    # Without a limit the request that was refused is served: 20 + 16 + 32 MiB; expandable: three pages of 20 MiB.
+    assert [r["peak_reserved_bytes"] for r in out["results"]] == [68 * MIB, 60 * MIB, 68 * MIB]
+    assert [r["num_ooms"] for r in out["results"]] == [0, 0, 0]
+    assert out["recorded"]["peak_reserved_bytes"] == 36 * MIB
+    assert out["recorded"]["device_bytes"] == 60 * MIB
+    assert out["best"]["value"] == "expandable_segments:True"
+
+
+def test_a_smaller_device_runs_out_where_the_paper_says(paper):
+    out = study(paper, "--set", "expandable_segments:True", "--capacity", "60MiB")
+    recorded, expandable = out["results"]
+    assert (recorded["num_ooms"], recorded["first_oom_event_index"]) == (1, 10)
+    assert (expandable["num_ooms"], expandable["first_oom_event_index"]) == (0, None)
+    assert recorded["capacity_bytes"] == 60 * MIB
+
+
+def test_the_last_line_goes_into_the_environment(paper):
+    lines = whatif(paper, "--set", "expandable_segments:True", "--torch", "2.13").ok().stdout.decode().splitlines()
+    assert lines[0].startswith("cuda:0: the replay of the recorded settings gives 4 of 4 allocations")
+    assert lines[-1] == "export PYTORCH_ALLOC_CONF=expandable_segments:True"
+    older = whatif(paper, "--set", "expandable_segments:True", "--torch", "2.6").ok().stdout.decode().splitlines()
+    assert older[-1] == "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
+
+
+def test_a_sweep_is_bounded_and_marks_its_rows(paper):
+    out = study(paper, "--sweep", "--capacity", "60MiB")
+    assert 2 < len(out["results"]) <= 25
+    assert all(r["from_sweep"] for r in out["results"][1:])
+    assert "expandable_segments:True" in [r["settings"] for r in out["results"]]
+
+
+@pytest.mark.parametrize("options, words", [
+    (["--set", "no_such_key:1"], "no_such_key"),
+    (["--set", "large_segment_size_mb:64", "--torch", "2.6"], "large_segment_size_mb"),
+    (["--set", "backend:cudaMallocAsync"], "cannot be simulated"),
+    (["--torch", "1.13"], "known are 2.1 to"),
+    (["--device", "7"], "device 0"),
+    (["--capacity", "lots"], "--capacity"),
+])
+def test_what_the_release_refuses_is_refused(paper, options, words):
+    done = whatif(paper, *options)
+    assert done.rc == 2 and done.stdout == b""
+    assert words in done.stderr.decode() and done.stderr.count(b"\n") == 1
+
+
+def test_a_recording_is_refused_with_the_reason(tmp_path):
+    path = harness.ROOT / "tests" / "compat" / "1.0-small.gmp"
+    done = whatif(path)
+    assert done.rc == 2 and b"hold no segments" in done.stderr
+
+
+def test_a_snapshot_without_allocations_is_refused(tmp_path):
+    path = tmp_path / "empty.pickle"
+    path.write_bytes(pickle.dumps({"segments": [], "device_traces": []}))
+    done = whatif(path)
+    assert done.rc == 2 and done.stderr.count(b"\n") == 1
+
+
+def test_an_unfaithful_replay_is_refused_unless_forced(tmp_path):
+    path = snapshots.real("inconsistent_synthetic.pickle")
+    done = whatif(path)
+    assert done.rc == 2 and b"--force" in done.stderr
+    assert study(path, "--force")["replay"]["share_matched"] < 0.99
+
+
+def test_addresses_that_were_exchanged_are_named(tmp_path):
+    data = snapshots.load(snapshots.real("training_ctx512_torch210.pickle"))
+    trace = data["device_traces"][0]
+    allocs = [i for i, event in enumerate(trace) if event["action"] == "alloc"]
+    first, second = sorted(random.Random(5).sample(allocs[100:2000], 2))
+    trace[first]["addr"], trace[second]["addr"] = trace[second]["addr"], trace[first]["addr"]
+    path = tmp_path / "exchanged.pickle"
+    path.write_bytes(pickle.dumps(data, protocol=4))
+    device = harness.analysis(path)["devices"][0]
+    assert device["replay"]["first_mismatch_event"] == first
+
+
+@pytest.mark.parametrize("name", ["python_stacks_only.pickle", "empty_cache_loop_torch26.pickle"])
+def test_a_trace_from_the_beginning_gives_the_recorded_peak_again(name):
+    data = snapshots.load(snapshots.real(name))
+    out = study(snapshots.real(name))
+    assert out["recorded"]["peak_reserved_bytes"] == snapshots.reserved_peak(data, 0).bytes
+    if not snapshots.live_before(data, 0):
+        assert out["results"][0]["peak_reserved_bytes"] == out["recorded"]["peak_reserved_bytes"]
