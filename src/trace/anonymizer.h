@@ -17,7 +17,7 @@ namespace gpumemprof {
 /// Not thread-safe.
 class Anonymizer {
  public:
-  /// "/any/site-packages/torch/a.py" gives "/site-packages/torch/a.py", "/home/me/train.py"
+  /// "/any/site-packages/torch/a.py" gives "/site-packages/torch/a.py", "/srv/me/train.py"
   /// "file1.py". The empty path and "??" stay.
   std::string file(std::string_view path);
   /// `path` is the file of the function, as it was before file().
