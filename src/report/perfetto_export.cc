@@ -16,6 +16,7 @@ using protozero::pbf_writer;
 
 constexpr size_t kFlushBytes = 256 << 10;
 constexpr uint32_t kSequence = 1;
+constexpr size_t kNameWidth = 512;
 
 /// Track ids: a kind in the upper half, our own index in the lower.
 enum class TrackKind : uint64_t { kProcess = 1, kThread, kLive, kReserved };
@@ -146,7 +147,7 @@ class PerfettoWriter {
     descriptor.add_uint64(pf::track::kUuid, track);
     pbf_writer part(descriptor, pf::track::kProcess);
     part.add_int32(pf::process::kPid, static_cast<int32_t>(process.pid));
-    part.add_string(pf::process::kName, process_label(process));
+    part.add_string(pf::process::kName, process_label(process, kNameWidth));
     part.commit(), descriptor.commit();
     emit(packet);
     return track;

@@ -20,12 +20,13 @@ TEST(Anonymizer, InstalledFilesLoseOnlyTheirFolder) {
 
 TEST(Anonymizer, OwnNamesAreReplacedAlwaysByTheSame) {
   Anonymizer names;
-  EXPECT_EQ(names.file("/srv/anna/train.py"), "file1.py");
-  EXPECT_EQ(names.file("/srv/anna/secret.plan"), "file2");
-  EXPECT_EQ(names.file("/srv/anna/train.py"), "file1.py");
-  EXPECT_EQ(names.file("/srv/lib/python3stuff/secret.py"), "file3.py");
+  EXPECT_EQ(names.file("/srv/anna/train.py"), "/folder1/file1.py");
+  EXPECT_EQ(names.file("/srv/anna/secret.plan"), "/folder1/file2");
+  EXPECT_EQ(names.file("/srv/anna/train.py"), "/folder1/file1.py");
+  EXPECT_EQ(names.file("/opt/train.py"), "/folder2/file1.py");
+  EXPECT_EQ(names.file("/srv/lib/python3stuff/secret.py"), "/folder3/file3.py");
   EXPECT_EQ(names.file("<ipython-input-3-anna>"), "file4");
-  EXPECT_EQ(names.file("/srv/anna/libown.so"), "file5.so");
+  EXPECT_EQ(names.file("C:\\anna\\libown.so"), "/folder4/file5.so");
   EXPECT_EQ(names.function("Anna.step", "/srv/anna/train.py"), "function1");
   EXPECT_EQ(names.function("Anna.step", "/other.py"), "function1");
   EXPECT_EQ(names.function("<module>", "/srv/anna/train.py"), "<module>");
@@ -93,7 +94,7 @@ TEST(AnonymousSource, SameEventsUnderOtherNames) {
   EXPECT_EQ(sizes, (std::vector<uint64_t>{5, 7, 9, 11}));
   EXPECT_EQ(first_lines, (std::vector<std::string>{"/site-packages/torch/a.py:3 anna_step",
                                                    "/site-packages/torch/a.py:3 anna_step",
-                                                   "file1.py:3 function1", ""}));
+                                                   "/folder1/file1.py:3 function1", ""}));
   const Process& process = source.tables().processes[0];
   EXPECT_EQ(process.pid, 4u);
   EXPECT_EQ(process.host + process.command + process.stacks, "host1command1none: reason withheld");
