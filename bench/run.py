@@ -2,7 +2,7 @@
 
   bench/run.py            everything (about half an hour); writes docs/benchmarks.md
   bench/run.py --quick    a smoke test of the harness (about 2 minutes); its figures mean nothing
-  bench/run.py --only steps,hook,disk,analysis,exceptions,idle,scope,scope_python,import_cost
+  bench/run.py --only steps,hook,disk,analysis,exceptions,idle,scope,scope_python,import_cost,snapshot
 
 GPUMEMPROF_BIN names another command, GPUMEMPROF_BUILD another build folder.
 """
@@ -18,13 +18,15 @@ import launch
 import machine
 import table
 
-MEASURES = ("steps", "hook", "disk", "analysis", "exceptions", "idle", "scope", "scope_python", "import_cost")
+MEASURES = ("steps", "hook", "disk", "analysis", "exceptions", "idle", "scope", "scope_python", "import_cost",
+            "snapshot")
 FULL = {
     "pairs": 600, "control_pairs": 300, "peer_pairs": 16,
     "process_pairs": 30, "peer_process_pairs": 5, "blocks": 12,
     "hook_pairs": 60, "disk_steps": 400,
     "analysis_events": 10_000_000, "analysis_repeats": 5,
     "throw_pairs": 15, "true_pairs": 300, "python_pairs": 60, "run_pairs": 30,
+    "snapshot_bytes": 1_000_000_000,
 }
 QUICK = {
     "pairs": 6, "control_pairs": 4, "peer_pairs": 2,
@@ -32,6 +34,7 @@ QUICK = {
     "hook_pairs": 6, "disk_steps": 40,
     "analysis_events": 1_000_000, "analysis_repeats": 2,
     "throw_pairs": 2, "true_pairs": 20, "python_pairs": 6, "run_pairs": 3,
+    "snapshot_bytes": 20_000_000,
 }
 
 

@@ -1,8 +1,8 @@
-# A room is a folder of src/: every x.cc in it is the library, every x_test.cc beside it a test.
+# A room is a folder of src/: every x.cc in it, or in a folder of it, is the library, every x_test.cc beside it a test.
 
 function(gpumemprof_room name)
   cmake_parse_arguments(ROOM "" "" "LINK" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS src/${name}/*.cc)
+  file(GLOB sources CONFIGURE_DEPENDS src/${name}/*.cc src/${name}/*/*.cc)
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
   if(NOT sources)
     add_library(${name} INTERFACE)
@@ -16,9 +16,9 @@ endfunction()
 function(gpumemprof_unit_tests)
   find_package(GTest REQUIRED)
   include(GoogleTest)
-  file(GLOB tests CONFIGURE_DEPENDS src/*/*_test.cc)
+  file(GLOB tests CONFIGURE_DEPENDS src/*/*_test.cc src/*/*/*_test.cc)
   add_executable(unit_tests ${tests})
-  target_link_libraries(unit_tests PRIVATE report devices run probe_parts GTest::gtest_main GTest::gmock)
+  target_link_libraries(unit_tests PRIVATE report readers devices run probe_parts GTest::gtest_main GTest::gmock)
   target_compile_definitions(unit_tests PRIVATE GPUMEMPROF_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   gtest_discover_tests(unit_tests DISCOVERY_TIMEOUT 60 PROPERTIES LABELS unit)
 endfunction()

@@ -50,6 +50,7 @@ class Gatherer : public LiveObserver {
     Gathered& device = devices[index];
     const uint64_t time = seen(device, i);
     device.timeline.add(time, state.live_bytes);
+    if (block.time_ns == 0) return;  // nobody knows since when it was live
     const uint64_t age = time > block.time_ns ? time - block.time_ns : 0;
     LifetimeBin& bin = device.lifetimes[std::bit_width(age)];
     ++bin.count;

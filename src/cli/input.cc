@@ -4,8 +4,11 @@
 
 #include <filesystem>
 
+#include "cli/progress.h"
+#include "readers/torch_snapshot/read.h"
 #include "recording/open.h"
 #include "recording/seal.h"
+#include "trace/snapshot_source.h"
 
 namespace gpumemprof {
 namespace {
@@ -25,9 +28,24 @@ bool can_be_sealed(const std::string& folder) {
   return any && !error;
 }
 
+Result<std::unique_ptr<EventSource>> open_snapshot(const std::string& path) {
+  Progress progress("reading");
+  auto snapshot =
+      read_torch_snapshot(path, {.on_progress = [&](double done) { progress.update(done); }});
+  if (!snapshot) return std::unexpected(snapshot.error());
+  return std::make_unique<SnapshotSource>(
+      std::make_shared<const AllocatorSnapshot>(std::move(*snapshot)));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<EventSource>> open_input(const std::vector<std::string>& paths, bool seal) {
+  for (const std::string& path : paths) {
+    if (!is_torch_snapshot(path)) continue;
+    if (paths.size() == 1) return open_snapshot(path);
+    return fail(ErrorCode::kUsage,
+                path + ": is a snapshot of PyTorch's memory, which is read alone");
+  }
   for (const std::string& path : paths) {
     if (seal && can_be_sealed(path)) (void)FolderSealer(path, {}).finish();
   }

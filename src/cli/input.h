@@ -10,7 +10,8 @@
 
 namespace gpumemprof {
 
-/// Opens what the user named. Folders whose writers are gone are sealed first where `seal` is set
+/// Opens what the user named: recordings, or one snapshot of PyTorch's memory, told apart by their
+/// content. Folders whose writers are gone are sealed first where `seal` is set
 /// and they can be written; that this fails is no error, since unsealed recordings read as well,
 /// only slower.
 Result<std::unique_ptr<EventSource>> open_input(const std::vector<std::string>& paths, bool seal);

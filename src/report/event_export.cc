@@ -45,8 +45,10 @@ class Sizes : public LiveObserver {
 /// Writes events; the text of every frame and device is made once.
 class EventWriter {
  public:
-  EventWriter(const Tables& tables, ExportFormat format)
-      : tables_(tables), json_(format == ExportFormat::kJsonLines) {}
+  EventWriter(const EventSource& source, ExportFormat format)
+      : tables_(source.tables()),
+        has_times_(source.info().can.times),
+        json_(format == ExportFormat::kJsonLines) {}
 
   void write(const EventBatch& batch, size_t i, uint64_t size_bytes, std::string* out) {
     const Action action = batch.action[i];
@@ -54,8 +56,9 @@ class EventWriter {
     const bool has_address = action != Action::kOom && action != Action::kSnapshot;
     const bool has_size = size_bytes != 0 || !is_free(action);
     std::string& line = *out;
-    number(line, "time_ns", batch.time_ns[i], true, json_ ? "{" : "");
-    text(line, "action", action_name(action));
+    const char* const begin = json_ ? "{" : "";
+    number(line, "time_ns", batch.time_ns[i], has_times_, begin);
+    text(line, "action", action_name(action), json_ && !has_times_ ? begin : ",");
     number(line, "address", batch.address[i], has_address);
     number(line, "size_bytes", size_bytes, has_size);
     number(line, "requested_bytes", size_bytes, has_size && device.size_is_requested);
@@ -63,7 +66,7 @@ class EventWriter {
     text(line, "layer", layer_name(device.layer));
     const uint32_t thread = batch.thread[i];
     const bool has_thread = thread < tables_.threads.size();
-    if (!json_) line += ',';  // stream
+    write_stream(line, batch, i);
     number(line, "thread", has_thread ? tables_.threads[thread].tid : 0, has_thread);
     number(line, "process", process_at(tables_, device.process).pid,
            device.process < tables_.processes.size());
@@ -88,8 +91,15 @@ class EventWriter {
     key(line, name, before);
     if (known) append_number(&line, value);
   }
-  void text(std::string& line, std::string_view name, std::string_view value) {
-    key(line, name, ",");
+  void write_stream(std::string& line, const EventBatch& batch, size_t i) {
+    const bool known = !batch.stream.empty();
+    if (!known && json_) return;
+    key(line, "stream", ",");
+    if (known) line += std::to_string(batch.stream[i]);
+  }
+  void text(std::string& line, std::string_view name, std::string_view value,
+            std::string_view before = ",") {
+    key(line, name, before);
     if (json_) line += '"';
     line += value;  // our own words: nothing to escape
     if (json_) line += '"';
@@ -143,6 +153,7 @@ class EventWriter {
   }
 
   const Tables& tables_;
+  bool has_times_;
   bool json_;
   std::vector<std::string> frames_;  // by frame id
   std::vector<std::string> device_names_;
@@ -156,7 +167,7 @@ Status export_events(EventSource& source, ExportFormat format, const TextSink& s
   LiveState state;
   if (const LiveState* before = source.state_before_first_event()) state = *before;
   Sizes sizes;
-  EventWriter writer(source.tables(), format);
+  EventWriter writer(source, format);
   std::string text;
   if (format == ExportFormat::kCsv) text = kCsvHeader;
   EventBatch batch;

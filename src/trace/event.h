@@ -48,12 +48,16 @@ struct EventBatch {
   std::vector<uint32_t> thread;      ///< index in Tables::threads
   std::vector<uint16_t> device;      ///< index in Tables::devices
   std::vector<Action> action;
+  std::vector<int64_t> stream;       ///< cudaStream_t as a number; empty where the source has none
   std::vector<DeviceTotals> totals;  ///< sparse, ordered by event
+  /// The source tells both halves of a free: a block is live until its kFreeCompleted, and
+  /// kFreeRequested changes nothing. Else either of them ends it. Not touched by clear().
+  bool frees_in_two_steps = false;
 
   size_t size() const { return time_ns.size(); }
   void clear() {
     time_ns.clear(), address.clear(), size_bytes.clear(), stack.clear(), thread.clear();
-    device.clear(), action.clear(), totals.clear();
+    device.clear(), action.clear(), stream.clear(), totals.clear();
   }
   void reserve(size_t n) {
     time_ns.reserve(n), address.reserve(n), size_bytes.reserve(n), stack.reserve(n);

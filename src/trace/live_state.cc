@@ -38,6 +38,19 @@ void LiveState::apply(const EventBatch& batch, OnFree on_free, void* context) {
   apply_observed(batch, caller);
 }
 
+void LiveState::adopt(uint16_t index, uint64_t address, const LiveBlock& block) {
+  DeviceState& device = this->device(index);
+  if (!device.blocks.try_emplace(address, block).second) return;
+  Site& site = touch(device, block.stack);
+  site.live_bytes += block.size_bytes;
+  ++site.live_count;
+  device.live_bytes += block.size_bytes;
+  ++device.live_count;
+  device.peak_bytes = device.live_bytes;  // nothing has been freed yet
+  device.peak_count = device.live_count;
+  ++device.peak_epoch;
+}
+
 size_t LiveState::live_count() const {
   size_t count = 0;
   for (const DeviceState& device : devices_) count += device.blocks.size();

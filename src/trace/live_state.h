@@ -98,6 +98,10 @@ class LiveState {
   template <class Observer>
   void apply_observed(const EventBatch& batch, Observer& observer);
 
+  /// A block that was live before the first event: it holds memory, but is no event. Ignored where
+  /// the address is taken already. Only before the first apply().
+  void adopt(uint16_t device, uint64_t address, const LiveBlock& block);
+
   uint64_t event_count() const { return event_count_; }
   size_t live_count() const;
   /// Indexed as Tables::devices; shorter where the last ones had no event.

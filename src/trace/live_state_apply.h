@@ -78,7 +78,8 @@ void LiveState::apply_observed(const EventBatch& batch, Observer& observer) {
         ++device.peak_epoch;
       }
       observer.on_alloc(i, index, device);
-    } else if (is_free(action)) {
+    } else if (action == Action::kFreeCompleted ||
+               (action == Action::kFreeRequested && !batch.frees_in_two_steps)) {
       auto known = device.blocks.find(batch.address[i]);
       if (known == device.blocks.end()) {
         ++device.unmatched_frees;

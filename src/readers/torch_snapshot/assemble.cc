@@ -1,0 +1,188 @@
+#include "readers/torch_snapshot/assemble.h"
+
+#include <algorithm>
+#include <map>
+
+#include "readers/torch_snapshot/version_hint.h"
+
+namespace gpumemprof::torch_snapshot {
+namespace {
+
+constexpr int32_t kHost = -1;
+
+class Assembler {
+ public:
+  explicit Assembler(Builder& builder) : texts_(builder.texts()), parts_(builder.parts()) {}
+
+  AllocatorSnapshot run(const SnapshotRecord& record) {
+    take_traces(record.traces, false);
+    take_traces(record.host_traces, true);
+    take_segments(record.segments, false);
+    take_segments(record.host_segments, true);
+    if (record.annotations != kNoPart)
+      out_.annotations = std::move(parts_.annotation_lists[record.annotations]);
+    if (record.settings != kNoPart) out_.settings = std::move(parts_.settings[record.settings]);
+    finish_traces();
+    say_what_was_not_read();
+    out_.info.kind = "pytorch_snapshot";
+    out_.info.writer_version_hint = version_hint(parts_.seen, record.keys, has_annotate_);
+    out_.tables.strings = std::move(parts_.tables.strings);
+    out_.tables.stacks = std::move(parts_.tables.stacks);
+    return std::move(out_);
+  }
+
+ private:
+  AllocatorTrace& trace_of(int32_t device) {
+    auto [known, added] = by_device_.try_emplace(device);
+    AllocatorTrace& trace = known->second;
+    if (added) {
+      trace.device = device;
+      trace.streams = {0};
+      trace.pools = {{0, 0}};
+    }
+    return trace;
+  }
+
+  /// The place of a list is its device; those of pinned memory are one.
+  void take_traces(uint32_t list, bool is_host) {
+    if (list == kNoPart) return;
+    for (size_t i = 0; i < parts_.trace_lists[list].size(); ++i) {
+      const uint32_t index = parts_.trace_lists[list][i];
+      if (index == kNoPart || !parts_.traces[index]) continue;
+      const int32_t device = is_host ? kHost : static_cast<int32_t>(i);
+      if (device > INT8_MAX || by_device_.contains(device)) {
+        out_.loss.add(parts_.traces[index]->trace.events.size(), 0,
+                      "events of a device that the others leave no place for");
+        continue;
+      }
+      AllocatorTrace& trace = by_device_[device] = std::move(parts_.traces[index]->trace);
+      trace.device = device;
+      trace.has_history = !trace.events.empty();
+      parts_.traces[index].reset();
+    }
+  }
+
+  void take_segments(uint32_t list, bool is_host) {
+    if (list == kNoPart) return;
+    for (SegmentRecord& record : parts_.segment_lists[list]) {
+      AllocatorTrace& trace = trace_of(is_host ? kHost : static_cast<int32_t>(record.device));
+      record.segment.stream = index_of(&trace.streams, record.stream);
+      record.segment.pool = index_of(&trace.pools, parts_.pairs[record.pool]);
+      trace.segments.push_back(std::move(record.segment));
+    }
+  }
+
+  template <class T>
+  static uint16_t index_of(std::vector<T>* known, const T& value) {
+    auto found = std::ranges::find(*known, value);
+    // More of them than can be told apart: then the last place stands for the rest.
+    if (found == known->end() && known->size() > UINT16_MAX) return UINT16_MAX;
+    const size_t index = static_cast<size_t>(found - known->begin());
+    if (index == known->size()) known->push_back(value);
+    return static_cast<uint16_t>(index);
+  }
+
+  void finish_traces() {
+    uint64_t uneven = 0, wrong_sums = 0;
+    for (auto& [device, trace] : by_device_) {
+      std::ranges::stable_sort(trace.segments, {}, &AllocatorSegment::address);
+      for (AllocatorSegment& segment : trace.segments) check(&segment, &uneven, &wrong_sums);
+      trace.overflowed = parts_.ring_overflowed;
+    }
+    if (uneven != 0) {
+      out_.loss.add(0, 0, std::to_string(uneven) + " segments have blocks that do not fill them");
+    }
+    if (wrong_sums != 0) {
+      out_.loss.add(
+          0, 0,
+          std::to_string(wrong_sums) + " segments state sums that are not those of their blocks");
+    }
+    for (bool host : {false, true}) {  // pinned memory last, so that device 0 is the first
+      for (auto& [device, trace] : by_device_) {
+        if ((device == kHost) != host) continue;
+        Device memory;
+        memory.process = UINT32_MAX;  // the file does not name one
+        memory.type = host ? 0 : 1;   // c10::DeviceType: CPU or CUDA
+        memory.index = static_cast<int8_t>(device);
+        memory.size_is_requested = true;
+        out_.tables.devices.push_back(memory);
+        out_.traces.push_back(std::move(trace));
+      }
+    }
+  }
+
+  /// Brings the blocks into order, gives them the addresses that torch 2.0 leaves out, and compares
+  /// them with what the segment says of itself.
+  static void check(AllocatorSegment* segment, uint64_t* uneven, uint64_t* wrong_sums) {
+    std::vector<AllocatorBlock>& blocks = segment->blocks;
+    const bool has_addresses =
+        std::ranges::any_of(blocks, [](const AllocatorBlock& block) { return block.address != 0; });
+    if (has_addresses) std::ranges::stable_sort(blocks, {}, &AllocatorBlock::address);
+    uint64_t at = segment->address, allocated = 0, active = 0, requested = 0;
+    bool even = true;
+    for (AllocatorBlock& block : blocks) {
+      if (!has_addresses) block.address = at;
+      even &= block.address == at;
+      at = block.address + block.size_bytes;
+      if (block.state == BlockState::kFree) continue;
+      active += block.size_bytes;
+      requested += block.requested_bytes;
+      if (block.state == BlockState::kAllocated) allocated += block.size_bytes;
+    }
+    *uneven += !even || at != segment->address + segment->size_bytes;
+    *wrong_sums += allocated != segment->allocated_bytes || active != segment->active_bytes ||
+                   requested != segment->requested_bytes;
+  }
+
+  void say_what_was_not_read() {
+    std::map<std::string, uint64_t> actions;  // in an order that does not depend on a hash
+    for (const auto& [id, events] : parts_.unread_actions) {
+      if (id == kWordAnnotate) has_annotate_ = true;
+      // Marks in the trace, not changes of memory: nothing is less exact without them.
+      if (id == kWordAnnotate || id == kWordWorkspaceSnapshot) {
+        out_.loss.add(0, 0,
+                      std::to_string(events) + " marks '" + std::string(texts_.get(id)) +
+                          "' in the trace are not read");
+      } else if (actions.size() < 16) {
+        actions[std::string(texts_.get(id).substr(0, 64))] += events;
+      } else {
+        actions["others"] += events;
+      }
+    }
+    for (const auto& [name, events] : actions) {
+      out_.loss.add(events, 0, "events of the unknown action '" + name + "'");
+    }
+    for (uint32_t id : parts_.unread_keys) {
+      out_.loss.add(
+          0, 0, "the unknown key '" + std::string(texts_.get(id).substr(0, 64)) + "' is not read");
+    }
+    for (const std::string& name : parts_.unread_layouts) {
+      out_.loss.add(0, 0, "'" + name + "' has an unknown layout and is not read");
+    }
+  }
+
+  const Texts& texts_;
+  Parts& parts_;
+  AllocatorSnapshot out_;
+  std::map<int32_t, AllocatorTrace> by_device_;
+  bool has_annotate_ = false;
+};
+
+}  // namespace
+
+Result<AllocatorSnapshot> assemble(Builder& builder, const Value& top, uint64_t end) {
+  Parts& parts = builder.parts();
+  if (top.kind == Kind::kWrong) return std::unexpected(builder.complaint(top));
+  SnapshotRecord record;
+  if (top.kind == Kind::kSnapshot) {
+    record = parts.snapshots[top.bits];
+  } else if (top.kind == Kind::kSegments) {  // torch.cuda.memory_snapshot()
+    record.segments = static_cast<uint32_t>(top.bits);
+  } else if (top.kind != Kind::kEmptyList) {  // the same of a program without a segment
+    return fail_at(end,
+                   "no snapshot of PyTorch's memory: it has neither segments nor device_traces");
+  }
+  return Assembler(builder).run(record);
+}
+
+}  // namespace gpumemprof::torch_snapshot

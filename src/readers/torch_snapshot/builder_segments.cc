@@ -1,0 +1,248 @@
+// Builder: blocks, segments, settings, and the dictionary around everything.
+#include <charconv>
+
+#include "readers/torch_snapshot/builder.h"
+
+namespace gpumemprof::torch_snapshot {
+
+Value Builder::block(const Value* items, size_t count, uint64_t at) {
+  AllocatorBlock block;
+  const HistoryRecord* last_use = nullptr;
+  bool has_requested = false, has_stack = false;
+  for (size_t i = 0; i < count; i += 2) {
+    const Value& key = items[i];
+    const Value& value = items[i + 1];
+    if (key.kind != Kind::kText) continue;
+    const char* expected = nullptr;
+    switch (key.bits) {
+      case kKeyAddress:
+        expected = to_address(value, &block.address);
+        break;
+      case kKeySize:
+        expected = to_size(value, &block.size_bytes);
+        break;
+      case kKeyRequestedSize:
+        expected = to_size(value, &block.requested_bytes);
+        has_requested = true;
+        break;
+      case kKeyFrames:
+        expected = to_stack(value, &block.stack);
+        has_stack = true;
+        break;
+      case kKeyHistory:
+        if (value.kind == Kind::kHistories) {
+          last_use = &parts_.histories[value.bits];
+        } else if (value.kind != Kind::kEmptyList) {
+          expected = "a list of earlier uses";
+        }
+        break;
+      case kKeyState:
+        if (value.kind == Kind::kText && value.bits == kWordActiveAllocated) {
+          block.state = BlockState::kAllocated;
+        } else if (value.kind == Kind::kText && (value.bits == kWordActivePendingFree ||
+                                                 value.bits == kWordActiveAwaitingFree)) {
+          block.state = BlockState::kPendingFree;
+        } else if (value.kind == Kind::kText && value.bits == kWordInactive) {
+          block.state = BlockState::kFree;
+        } else {
+          expected = "active_allocated, active_pending_free or inactive";
+        }
+        break;
+      default:
+        unread_key(key);
+    }
+    if (expected) return wrong_field("a block", key, value, expected, at);
+  }
+  if (last_use && !has_requested) block.requested_bytes = last_use->requested_bytes;
+  if (last_use && !has_stack) block.stack = last_use->stack;
+  parts_.blocks.push_back(block);
+  return {Kind::kBlock, 0, parts_.blocks.size() - 1};
+}
+
+Value Builder::segment(const Value* items, size_t count, uint64_t at) {
+  SegmentRecord record;
+  AllocatorSegment& segment = record.segment;
+  for (size_t i = 0; i < count; i += 2) {
+    const Value& key = items[i];
+    const Value& value = items[i + 1];
+    if (key.kind != Kind::kText) continue;
+    const char* expected = nullptr;
+    switch (key.bits) {
+      case kKeyDevice:
+        expected = to_signed(value, &record.device);
+        if (!expected && (record.device < -1 || record.device > INT8_MAX))
+          expected = "the number of a device";
+        break;
+      case kKeyAddress:
+        expected = to_address(value, &segment.address);
+        break;
+      case kKeyTotalSize:
+        expected = to_size(value, &segment.size_bytes);
+        break;
+      case kKeyAllocatedSize:
+        expected = to_size(value, &segment.allocated_bytes);
+        break;
+      case kKeyActiveSize:
+        expected = to_size(value, &segment.active_bytes);
+        break;
+      case kKeyRequestedSize:
+        expected = to_size(value, &segment.requested_bytes);
+        break;
+      case kKeyStream:
+        expected = to_signed(value, &record.stream);
+        break;
+      case kKeySegmentType:
+        if (value.kind != Kind::kText || (value.bits != kWordSmall && value.bits != kWordLarge))
+          expected = "small or large";
+        segment.is_large = value.bits == kWordLarge;
+        break;
+      case kKeySegmentPoolId:
+        expected = to_pair(value, &record.pool);
+        break;
+      case kKeyIsExpandable:
+        expected = to_bool(value, &segment.is_expandable);
+        break;
+      case kKeyFrames:
+        expected = to_stack(value, &segment.stack);
+        break;
+      case kKeyBlocks:
+        if (value.kind == Kind::kBlocks) {
+          segment.blocks = std::move(parts_.block_lists[value.bits]);
+        } else if (value.kind != Kind::kEmptyList) {
+          expected = "a list of blocks";
+        }
+        break;
+      default:
+        unread_key(key);
+    }
+    if (expected) return wrong_field("a segment", key, value, expected, at);
+  }
+  parts_.segments.push_back(std::move(record));
+  return {Kind::kSegment, 0, parts_.segments.size() - 1};
+}
+
+Value Builder::settings(const Value* items, size_t count, uint64_t at) {
+  RecordedSettings settings;
+  settings.known = true;
+  for (size_t i = 0; i < count; i += 2) {
+    const Value& key = items[i];
+    const Value& value = items[i + 1];
+    if (key.kind != Kind::kText) continue;
+    const char* expected = nullptr;
+    switch (key.bits) {
+      case kKeyConf:
+        if (value.kind == Kind::kText) {
+          settings.conf = texts_.get(static_cast<uint32_t>(value.bits));
+        } else {
+          expected = "a text";
+        }
+        break;
+      case kKeyMaxSplitSize:
+        expected = to_signed(value, &settings.max_split_size_bytes);
+        break;
+      case kKeyGarbageCollectionThreshold:
+        if (value.kind == Kind::kReal) {
+          settings.garbage_collection_threshold = __builtin_bit_cast(double, value.bits);
+        } else if (value.kind == Kind::kInteger) {
+          settings.garbage_collection_threshold =
+              static_cast<double>(static_cast<int64_t>(value.bits));
+        } else {
+          expected = "a fraction";
+        }
+        break;
+      case kKeyExpandableSegments:
+        expected = to_bool(value, &settings.expandable_segments);
+        break;
+      case kKeyRoundupPower2Divisions:
+        if (value.kind != Kind::kNumbers) {
+          if (value.kind != Kind::kEmptyDict) expected = "a dictionary of numbers";
+          break;
+        }
+        for (const auto& [name, divisions] : parts_.number_maps[value.bits]) {
+          const std::string_view text = texts_.get(name);
+          uint64_t bucket_mib = 0;
+          const auto parsed = std::from_chars(text.data(), text.data() + text.size(), bucket_mib);
+          if (parsed.ptr != text.data() + text.size() || parsed.ec != std::errc() ||
+              divisions < 0) {
+            expected = "a dictionary from MiB to divisions";
+            break;
+          }
+          settings.roundup_power2_divisions.push_back(
+              {bucket_mib, static_cast<uint64_t>(divisions)});
+        }
+        break;
+      case kKeyTraceAllocOverflowed: {
+        bool overflowed = false;
+        if (to_bool(value, &overflowed)) {
+          parts_.unread_layouts.push_back("trace_alloc_overflowed");
+        }
+        parts_.ring_overflowed |= overflowed;
+        break;
+      }
+      default:  // what does not bear on where blocks are placed
+        break;
+    }
+    if (expected) return wrong_field("allocator_settings", key, value, expected, at);
+  }
+  if (!grow(256 + settings.conf.size())) return {};
+  parts_.settings.push_back(std::move(settings));
+  return {Kind::kSettings, 0, parts_.settings.size() - 1};
+}
+
+Value Builder::snapshot(const Value* items, size_t count, uint64_t at) {
+  SnapshotRecord record;
+  for (size_t i = 0; i < count; i += 2) {
+    const Value& key = items[i];
+    const Value& value = items[i + 1];
+    if (key.kind != Kind::kText) continue;
+    if (key.bits < kKeyCount) record.keys |= uint64_t{1} << key.bits;
+    const bool is_empty = value.kind == Kind::kEmptyList || value.kind == Kind::kEmptyDict ||
+                          value.kind == Kind::kNone;
+    uint32_t* part = nullptr;
+    Kind kind = Kind::kNone;
+    const char* expected = nullptr;
+    bool is_required = true, is_host = false;
+    switch (key.bits) {
+      case kKeySegments:
+        part = &record.segments, kind = Kind::kSegments, expected = "a list of segments";
+        break;
+      case kKeyDeviceTraces:
+        part = &record.traces, kind = Kind::kTraces, expected = "a list of lists of events";
+        break;
+      case kKeyAllocatorSettings:
+        part = &record.settings, kind = Kind::kSettings, expected = "a dictionary of settings";
+        is_required = false;
+        break;
+      case kKeyExternalAnnotations:
+        part = &record.annotations, kind = Kind::kAnnotations, expected = "a list of annotations";
+        is_required = false;
+        break;
+      case kKeyHostSegments:
+        part = &record.host_segments, kind = Kind::kSegments, is_host = true;
+        break;
+      case kKeyHostTraces:
+        part = &record.host_traces, is_host = true;
+        kind = value.kind == Kind::kTrace ? Kind::kTrace : Kind::kTraces;
+        break;
+      default:
+        unread_key(key);
+        continue;
+    }
+    if (value.kind == kind) {
+      *part = static_cast<uint32_t>(value.bits);
+      if (kind == Kind::kTrace) {  // a flat list: that of one device
+        *part = static_cast<uint32_t>(parts_.trace_lists.size());
+        parts_.trace_lists.push_back({static_cast<uint32_t>(value.bits)});
+      }
+    } else if (!is_empty) {
+      if (!is_host && (is_required || value.kind == Kind::kWrong))
+        return wrong_field("the snapshot", key, value, expected, at);
+      parts_.unread_layouts.emplace_back(texts_.get(static_cast<uint32_t>(key.bits)));
+    }
+  }
+  if (!grow(4 * sizeof record)) return {};
+  parts_.snapshots.push_back(record);
+  return {Kind::kSnapshot, 0, parts_.snapshots.size() - 1};
+}
+
+}  // namespace gpumemprof::torch_snapshot

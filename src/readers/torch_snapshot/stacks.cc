@@ -1,0 +1,54 @@
+#include "readers/torch_snapshot/stacks.h"
+
+#include <bit>
+
+namespace gpumemprof::torch_snapshot {
+namespace {
+
+// Two frames a step, in two chains that do not wait for each other.
+uint64_t hash_of(std::span<const uint32_t> frames) {
+  constexpr uint64_t kOdd = 0x9e3779b97f4a7c15u;
+  uint64_t a = frames.size(), b = 0x243f6a8885a308d3u;
+  size_t i = 0;
+  for (; i + 4 <= frames.size(); i += 4) {
+    a = (std::rotl(a, 23) ^ (uint64_t{frames[i]} << 32 | frames[i + 1])) * kOdd;
+    b = (std::rotl(b, 29) ^ (uint64_t{frames[i + 2]} << 32 | frames[i + 3])) * kOdd;
+  }
+  for (; i < frames.size(); ++i) a = (std::rotl(a, 23) ^ frames[i]) * kOdd;
+  const uint64_t mixed = (a ^ std::rotl(b, 31)) * kOdd;
+  return mixed ^ mixed >> 32;
+}
+
+}  // namespace
+
+bool Stacks::is_stack_of(uint32_t stack, std::span<const uint32_t> frames) const {
+  for (uint32_t frame : frames) {
+    const StackTable::Node& node = table_.node(stack);
+    if (stack == 0 || node.frame != frame) return false;
+    stack = node.parent;
+  }
+  return stack == 0;
+}
+
+uint32_t Stacks::intern(std::span<const uint32_t> frames) {
+  if (frames.empty()) return 0;
+  // Another list may have the same hash: then the next number is looked at.
+  for (uint64_t hash = hash_of(frames);; ++hash) {
+    auto [known, added] = known_.try_emplace(hash, 0);
+    if (!added) {
+      if (is_stack_of(known->second, frames)) return known->second;
+      continue;
+    }
+    uint32_t stack = 0;
+    for (size_t i = frames.size(); i-- > 0;) stack = table_.push(stack, frames[i]);
+    return known->second = stack;
+  }
+}
+
+void Stacks::frames_of(uint32_t stack, std::vector<uint32_t>* frames) const {
+  for (; stack != 0; stack = table_.node(stack).parent) {
+    frames->push_back(table_.node(stack).frame);
+  }
+}
+
+}  // namespace gpumemprof::torch_snapshot

@@ -1,0 +1,33 @@
+// Lists of frames become stacks: each distinct list once.
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "trace/tables.h"
+
+namespace gpumemprof::torch_snapshot {
+
+/// A snapshot writes a list of frames for every allocation, innermost frame first; nearly all of
+/// them have been there before. They are found by a hash of their frames and compared with the
+/// nodes of the table, so that nothing is kept of a list but its stack.
+class Stacks {
+ public:
+  explicit Stacks(StackTable& table) : table_(table) {}
+
+  /// The stack of `frames`, innermost first; 0 for none.
+  uint32_t intern(std::span<const uint32_t> frames);
+  /// Puts the frames of `stack` behind `frames`, innermost first.
+  void frames_of(uint32_t stack, std::vector<uint32_t>* frames) const;
+
+ private:
+  bool is_stack_of(uint32_t stack, std::span<const uint32_t> frames) const;
+
+  StackTable& table_;
+  absl::flat_hash_map<uint64_t, uint32_t> known_;  ///< hash of the frames: stack
+};
+
+}  // namespace gpumemprof::torch_snapshot

@@ -1,0 +1,144 @@
+#include "trace/snapshot_source.h"
+
+#include <absl/container/flat_hash_set.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace gpumemprof {
+namespace {
+
+constexpr size_t kBatchEvents = 4096;
+
+uint64_t nanoseconds(int64_t time_us) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max() / 1000;
+  return static_cast<uint64_t>(std::clamp<int64_t>(time_us, 0, kMost)) * 1000;
+}
+
+/// What the device held in segments before the first event: what it holds in the end, worked
+/// backwards. 0 where the trace tells the whole history.
+uint64_t reserved_before(const AllocatorTrace& trace) {
+  uint64_t bytes = 0;
+  for (const AllocatorSegment& segment : trace.segments) bytes += segment.size_bytes;
+  for (size_t i = 0; i < trace.events.size(); ++i) {
+    const AllocatorEvent event = trace.events[i];
+    if (event.action == Action::kSegmentAlloc || event.action == Action::kSegmentMap)
+      bytes -= event.size_bytes;
+    if (event.action == Action::kSegmentFree || event.action == Action::kSegmentUnmap)
+      bytes += event.size_bytes;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+SnapshotSource::SnapshotSource(std::shared_ptr<const AllocatorSnapshot> snapshot)
+    : snapshot_(std::move(snapshot)), info_(snapshot_->info), at_(snapshot_->traces.size()) {
+  find_capabilities();
+  find_state_before();
+}
+
+void SnapshotSource::find_capabilities() {
+  Capabilities& can = info_.can;
+  can.addresses = true;
+  can.stacks = snapshot_->tables.stacks.stack_count() > 1;
+  can.complete_history = can.times = merged_ = true;
+  for (const AllocatorTrace& trace : snapshot_->traces) {
+    total_ += trace.events.size();
+    can.segments |= !trace.segments.empty();
+    if (trace.overflowed || reserved_before(trace) != 0) can.complete_history = false;
+    if (!trace.events.empty() && !trace.has_times) can.times = merged_ = false;
+    for (size_t i = 0; i < trace.events.size() && !frees_in_two_steps_; ++i) {
+      frees_in_two_steps_ = trace.events[i].action == Action::kFreeCompleted;
+    }
+  }
+}
+
+void SnapshotSource::find_state_before() {
+  auto before = std::make_unique<LiveState>();
+  for (size_t i = 0; i < snapshot_->traces.size(); ++i) {
+    adopt_blocks_of(static_cast<uint16_t>(i), before.get());
+  }
+  if (before->live_count() == 0) return;
+  info_.can.complete_history = false;
+  before_ = std::move(before);
+}
+
+void SnapshotSource::adopt_blocks_of(uint16_t device, LiveState* before) const {
+  const AllocatorTrace& trace = snapshot_->traces[device];
+  const Action last_step = frees_in_two_steps_ ? Action::kFreeCompleted : Action::kFreeRequested;
+  absl::flat_hash_set<uint64_t> live;
+  for (size_t i = 0; i < trace.events.size(); ++i) {
+    const AllocatorEvent event = trace.events[i];
+    if (event.action == Action::kAlloc) {
+      live.insert(event.address);
+    } else if (event.action == last_step && live.erase(event.address) == 0) {
+      before->adopt(device, event.address, {event.size_bytes, 0, 0, UINT32_MAX});
+    }
+  }
+  for (const AllocatorSegment& segment : trace.segments) {
+    for (const AllocatorBlock& block : segment.blocks) {
+      const bool is_live = block.state == BlockState::kAllocated ||
+                           (block.state == BlockState::kPendingFree && frees_in_two_steps_);
+      if (is_live && !live.contains(block.address))
+        before->adopt(device, block.address, {block.requested_bytes, 0, block.stack, UINT32_MAX});
+    }
+  }
+}
+
+size_t SnapshotSource::next_device(int64_t* until_us, bool* until_is_later_device) const {
+  size_t first = at_.size();
+  int64_t first_us = 0;
+  *until_us = std::numeric_limits<int64_t>::max();
+  *until_is_later_device = true;
+  for (size_t i = 0; i < at_.size(); ++i) {
+    const AllocatorEvents& events = snapshot_->traces[i].events;
+    if (at_[i] == events.size()) continue;
+    const int64_t time_us = merged_ ? events[at_[i]].time_us : 0;
+    if (first == at_.size() || time_us < first_us) {
+      if (first != at_.size()) *until_us = first_us, *until_is_later_device = false;
+      first = i, first_us = time_us;
+    } else if (time_us < *until_us) {
+      *until_us = time_us, *until_is_later_device = true;
+    }
+  }
+  return first;
+}
+
+Result<bool> SnapshotSource::next(EventBatch* batch) {
+  batch->clear();
+  batch->first_event = yielded_;
+  batch->frees_in_two_steps = frees_in_two_steps_;
+  batch->reserve(kBatchEvents);
+  while (batch->size() < kBatchEvents) {
+    int64_t until_us;
+    bool until_is_later;
+    const size_t device = next_device(&until_us, &until_is_later);
+    if (device == at_.size()) break;
+    const AllocatorTrace& trace = snapshot_->traces[device];
+    while (at_[device] < trace.events.size() && batch->size() < kBatchEvents) {
+      const AllocatorEvent event = trace.events[at_[device]];
+      // Of events of the same moment, those of the lower device come first.
+      if (merged_ && (until_is_later ? event.time_us > until_us : event.time_us >= until_us)) break;
+      batch->time_ns.push_back(trace.has_times ? nanoseconds(event.time_us) : 0);
+      // The place of an address holds something else in events that have none.
+      const bool has_address = event.action != Action::kOom && event.action != Action::kSnapshot;
+      batch->address.push_back(has_address ? event.address : 0);
+      batch->size_bytes.push_back(event.size_bytes);
+      batch->stack.push_back(event.stack);
+      batch->thread.push_back(UINT32_MAX);
+      batch->device.push_back(static_cast<uint16_t>(device));
+      batch->action.push_back(event.action);
+      batch->stream.push_back(trace.streams[event.stream]);
+      ++at_[device];
+    }
+  }
+  yielded_ += batch->size();
+  return batch->size() != 0;
+}
+
+double SnapshotSource::progress() const {
+  return total_ == 0 ? 1 : static_cast<double>(yielded_) / static_cast<double>(total_);
+}
+
+}  // namespace gpumemprof
