@@ -115,6 +115,18 @@ class Explainer {
                       "Want of memory: no setting can make this request fit on this device.");
     }
     if (message_.wording == OomWording::kPyTorchMps) return decide_mps();
+    if (message_.is_own_limit) {
+      because(
+          "The message says that the limit of the process refused it, before the driver was "
+          "asked.");
+      return conclude(OomCause::kOwnLimit, "The process's own limit was reached.");
+    }
+    if (message_.is_custom_pool) {
+      because(
+          "The message says that the allocator behind a MemPool refused; the device's figures need "
+          "not be the reason.");
+      return conclude(OomCause::kCannotTell, "It cannot be told from this message alone.");
+    }
     if (message_.capacity && allocated_ && !unallocated_ &&
         surely_less(range_of(*message_.capacity), *allocated_ + *requested_)) {
       because("Live tensors and the request, " + range_text(*allocated_ + *requested_) +

@@ -98,6 +98,14 @@ TEST(OomVerdict, ALimitOfItsOwnIsToldFromTheDevices) {
   EXPECT_THAT(v.advice[0].text, HasSubstr("set_per_process_memory_fraction"));
 }
 
+TEST(OomVerdict, WhatTheMessageSaysItselfIsBelieved) {
+  OomMessage m = message("304.00 MiB", "94.97 GiB", "218.81 MiB", "91.19 GiB", "744.36 MiB");
+  m.is_own_limit = true;
+  EXPECT_EQ(explain_oom(m, false).cause, OomCause::kOwnLimit);
+  m.is_own_limit = false, m.is_custom_pool = true;
+  EXPECT_EQ(explain_oom(m, false).cause, OomCause::kCannotTell);
+}
+
 TEST(OomVerdict, OtherProcessesAreNamedWhereTheyHoldEnough) {
   OomMessage m = message("1.00 GiB", "16.00 GiB", "64.00 MiB", "3.00 GiB", "10.00 MiB");
   m.process_in_use = parse_printed_size("3.50 GiB");

@@ -139,6 +139,7 @@ OomLog OomScanner::finish() {
 }
 
 void OomScanner::take(OomMessage message) {
+  log_.expandable_segments_on |= message.expandable_segments_on;
   for (OomMessage& known : log_.messages) {
     if (!same_message(known, message)) continue;
     ++known.times;

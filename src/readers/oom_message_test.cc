@@ -185,6 +185,24 @@ TEST(OomMessage, AdviceToSwitchItOnDoesNotMeanThatItIsOn) {
       scan("env: {'PYTORCH_ALLOC_CONF': 'expandable_segments:True'}").expandable_segments_on);
 }
 
+TEST(OomMessage, ThreeSentencesThatTheNewestReleaseAdds) {
+  std::string text(kTwo.substr(0, kTwo.find(" If reserved")));
+  text +=
+      " expandable_segments is enabled. If instead the process is running out of virtual address "
+      "space (VSZ), reduce it via PYTORCH_CUDA_ALLOC_CONF expandable_segments_reserve.";
+  EXPECT_TRUE(only(text).expandable_segments_on);
+  EXPECT_TRUE(scan(text).expandable_segments_on);
+  EXPECT_FALSE(only(text).hints_expandable_segments);
+  const OomMessage limit = only(
+      "CUDA out of memory. Allocation was preemptively rejected because it would exceed "
+      "per_process_memory_fraction limit. Requested size: 2.00 GiB");
+  EXPECT_TRUE(limit.is_own_limit);
+  EXPECT_EQ(text_of(limit.requested), "2.00 GiB");
+  const OomMessage huge = only("CUDA out of memory. Tried to allocate more than 1EB memory.");
+  EXPECT_EQ(huge.requested->least_bytes, uint64_t{1} << 60);
+  EXPECT_EQ(huge.requested->most_bytes, UINT64_MAX);
+}
+
 TEST(OomMessage, PrintedSizesStandForTheRangeThatRoundsToThem) {
   const PrintedSize two = *parse_printed_size("2.00 MiB.");
   EXPECT_EQ(two.text, "2.00 MiB");
