@@ -135,6 +135,60 @@ TEST(OomVerdict, WithoutNumbersNothingIsConcluded) {
   EXPECT_EQ(explain_oom(message("1.00 GiB", "", "", "", ""), false).cause, OomCause::kCannotTell);
 }
 
+/// What PyTorch 2.15's own allocator printed on a device of 1 GiB, and what its counters said then.
+struct RealCase {
+  const char* text;
+  OomCause cause;
+  uint64_t requested, free, allocated, unallocated;
+};
+
+TEST(OomVerdict, RealMessagesMeanWhatTheAllocatorCounted) {
+  const RealCase cases[] = {
+      // 51 segments of 20 MiB with one block of 5 MiB each, and a request of 100 MiB.
+      {"CUDA out of memory. Tried to allocate 100.00 MiB. GPU 0 has a total capacity of 1024.00 "
+       "MiB "
+       "of which 4.00 MiB is free. Of the allocated memory 255.00 MiB is allocated by PyTorch, and "
+       "765.00 MiB is reserved by PyTorch but unallocated. If reserved but unallocated memory is "
+       "large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+       OomCause::kFragmentation, 104857600, 4194304, 267386880, 802160640},
+      // Under a limit of 0.6 of the device.
+      {"CUDA out of memory. Tried to allocate 288.00 MiB. GPU 0 has a total capacity of 1024.00 "
+       "MiB "
+       "of which 498.00 MiB is free. 614.40 MiB allowed; Of the allocated memory 524.84 MiB is "
+       "allocated by PyTorch, and 1.16 MiB is reserved by PyTorch but unallocated.",
+       OomCause::kOwnLimit, 301989888, 522190848, 550331904, 1219072},
+      // More than there is, with expandable segments.
+      {"CUDA out of memory. Tried to allocate 1.03 GiB. GPU 0 has a total capacity of 1024.00 MiB "
+       "of "
+       "which 924.00 MiB is free. Of the allocated memory 95.37 MiB is allocated by PyTorch, and "
+       "4.63 MiB is reserved by PyTorch but unallocated. expandable_segments is enabled. If "
+       "instead "
+       "the process is running out of virtual address space (VSZ), expandable segments may be",
+       OomCause::kWantOfMemory, 1101004800, 968884224, 100000768, 4856832}};
+  for (const RealCase& real : cases) {
+    OomScanner scanner;
+    scanner.feed(real.text);
+    const OomLog log = scanner.finish();
+    ASSERT_EQ(log.messages.size(), 1u);
+    const OomMessage& m = log.messages[0];
+    const auto holds = [](const std::optional<PrintedSize>& size, uint64_t bytes) {
+      return size && size->least_bytes <= bytes && bytes <= size->most_bytes;
+    };
+    EXPECT_TRUE(holds(m.requested, real.requested)) << real.text;
+    EXPECT_TRUE(holds(m.free, real.free)) << real.text;
+    EXPECT_TRUE(holds(m.allocated, real.allocated)) << real.text;
+    EXPECT_TRUE(holds(m.unallocated, real.unallocated)) << real.text;
+    const OomVerdict v = explain_oom(m, log.expandable_segments_on);
+    EXPECT_EQ(v.cause, real.cause) << real.text;
+    if (real.cause == OomCause::kOwnLimit) {
+      // 301989888 - (0.6 * 2^30 - 551550976) - 1219072, from the counters.
+      EXPECT_LE(v.shortage_bytes->least, 208076698u);
+      EXPECT_GE(v.shortage_bytes->most, 208076698u);
+    }
+    if (log.expandable_segments_on) EXPECT_EQ(real.cause, OomCause::kWantOfMemory);
+  }
+}
+
 TEST(OomFigures, ASegmentOfTwentyMibIsSaidToBeOne) {
   const auto figures =
       oom_figures(message("20.00 MiB", "7.80 GiB", "0 bytes", "6.50 GiB", "1.00 MiB"));
