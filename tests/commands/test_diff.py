@@ -97,16 +97,23 @@ def test_what_cannot_be_compared_is_one_line_and_exit_2(recordings, tmp_path):
 
 
 def test_the_pair_of_snapshots_grew_by_attention_and_the_mlp():
-    """One program at context 256 and at 512: what grows are activations of attention and of the feed-forward part."""
+    """One program at context 256 and at 512: in it, a block calls its attention in line 382 and its MLP in line 386."""
     folder = harness.ROOT.parent / "shared" / "snapshots"
     pair = [folder / "training_ctx256_torch210.pickle", folder / "training_ctx512_torch210.pickle"]
     if not all(path.exists() for path in pair):
         pytest.skip("no ../shared/snapshots here")
-    done = diff(*pair, "--format", "json")
-    if done.rc == 2 and b"not a gpumemprof recording" in done.stderr:
-        pytest.skip("this build reads no snapshots")
-    document = json.loads(done.ok().stdout)
-    assert document["peak"]["delta_bytes"] > 0
-    grown = [row for row in document["by_line"] if row["delta_bytes"] > 0][:8]
-    functions = " ".join(str(row["line"]) for row in grown)
-    assert "attention" in functions.lower() and re.search("mlp|ffn|swiglu|feed", functions.lower()), functions
+    document = json.loads(diff(*pair, "--format", "json").ok().stdout)
+    validator("diff.schema.json").validate(document)
+    grown = document["peak"]["delta_bytes"]
+    assert grown > 3 * 2**30
+
+    def through(place):
+        return sum(r["delta_bytes"] for r in document["by_stack"] if any(f.endswith(place) for f in r["stack"]))
+
+    attention, mlp = through("model.py:382 forward"), through("model.py:386 forward")
+    assert attention > 2**30 and mlp > 0.5 * 2**30
+    assert attention + mlp > 0.9 * grown
+    text = diff(*pair).ok().stdout.decode()
+    first = "\n".join(text.splitlines()[:5])
+    assert "scaled_dot_product_attention" in first and "softmax" in first
+    assert re.search(r"\+\d.* from .*model.py:399 forward", text), "the MLP's line, behind the Linear that all use"
