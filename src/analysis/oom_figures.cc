@@ -22,9 +22,10 @@ std::string requested_meaning(const OomMessage& message) {
     return "what the allocator asked the driver for: 20 MiB is a whole segment for tensors of 1 to "
            "10 MiB, so the tensor itself may be smaller";
   }
-  return is_cuda_like(message) ? "what the allocator asked the driver for; the tensor's size, "
-                                 "rounded up by at most 2 MiB"
-                               : "the size that was refused";
+  if (!is_cuda_like(message)) return "the size that was refused";
+  return "what the allocator asked the driver for: the tensor's size, rounded up (by less than 2 "
+         "MiB "
+         "unless roundup_power2_divisions is set)";
 }
 
 }  // namespace
@@ -60,8 +61,9 @@ std::vector<OomFigure> oom_figures(const OomMessage& message) {
   if (message.requested) add("requested", message.requested, requested_meaning(message));
   add("capacity", message.capacity, "the device's memory, all of it");
   add("free", message.free,
-      "what the driver had left for anybody, after the allocator had given back the segments that "
-      "were wholly unused");
+      is_cuda_like(message) ? "what the driver had left for anybody, after the allocator had given "
+                              "back the segments that were wholly unused"
+                            : "what the driver had left for anybody");
   add("allowed", message.allowed,
       message.wording == OomWording::kPyTorchMps
           ? "the most that the backend lets itself use (PYTORCH_MPS_HIGH_WATERMARK_RATIO)"

@@ -115,6 +115,26 @@ class Explainer {
                       "Want of memory: no setting can make this request fit on this device.");
     }
     if (message_.wording == OomWording::kPyTorchMps) return decide_mps();
+    if (message_.is_own_limit) {
+      because(
+          "The message says that the limit of the process refused it, before the driver was "
+          "asked.");
+      return conclude(OomCause::kOwnLimit, "The process's own limit was reached.");
+    }
+    if (message_.is_custom_pool) {
+      because(
+          "The message says that the allocator behind a MemPool refused; the device's figures need "
+          "not be the reason.");
+      return conclude(OomCause::kCannotTell, "It cannot be told from this message alone.");
+    }
+    if (message_.capacity && allocated_ && !unallocated_ &&
+        surely_less(range_of(*message_.capacity), *allocated_ + *requested_)) {
+      because("Live tensors and the request, " + range_text(*allocated_ + *requested_) +
+              ", are more than the device has, " + message_.capacity->text + ".");
+      verdict_.shortage_bytes = *allocated_ + *requested_ - range_of(*message_.capacity);
+      return conclude(OomCause::kWantOfMemory,
+                      "Want of memory: " + range_text(*verdict_.shortage_bytes) + " is missing.");
+    }
     if (!free_) {
       because("The message does not say how much the driver had free.");
       return conclude(OomCause::kCannotTell, "It cannot be told from this message alone.");

@@ -139,6 +139,7 @@ OomLog OomScanner::finish() {
 }
 
 void OomScanner::take(OomMessage message) {
+  log_.expandable_segments_on |= message.expandable_segments_on;
   for (OomMessage& known : log_.messages) {
     if (!same_message(known, message)) continue;
     ++known.times;
@@ -176,7 +177,9 @@ void OomScanner::scan(bool is_end) {
                     static_cast<uint64_t>(
                         std::count(all.begin(), all.begin() + static_cast<ptrdiff_t>(next), '\n'));
     const size_t line_start = all.rfind('\n', next);
-    const size_t line_from = line_start == std::string_view::npos ? 0 : line_start + 1;
+    // No further back than is always kept, so that pieces of any size give the same answer.
+    const size_t line_from =
+        std::max(from, line_start == std::string_view::npos ? 0 : line_start + 1);
     if (!message->rank && line_from <= next)
       message->rank = rank_of_line(all.substr(line_from, next - line_from));
     take(std::move(*message));

@@ -67,13 +67,17 @@ struct OomMessage {
   /// The environment variable that the message itself recommends to set; empty without advice.
   std::string hint_variable;
   bool hints_expandable_segments = false;
+  bool expandable_segments_on = false;  ///< the message itself says so (2.15)
+  bool is_own_limit = false;            ///< it says that the process's own limit refused (2.15)
+  bool is_custom_pool = false;          ///< the allocator behind a MemPool refused
 };
 
 struct OomLog {
   std::vector<OomMessage> messages;  ///< distinct ones, in order of first appearance
   uint64_t more_messages = 0;        ///< beyond kMaxOomMessages: counted, not kept
   uint64_t bytes_read = 0;
-  /// The text says, other than as advice, that expandable segments are on.
+  /// The text says, other than as advice, that expandable segments are on: around the messages or
+  /// in one of them.
   bool expandable_segments_on = false;
 };
 inline constexpr size_t kMaxOomMessages = 256;

@@ -83,6 +83,15 @@ void read_processes(std::string_view text, OomMessage* message) {
   }
 }
 
+/// A size that overflowed is refused before anything else: "more than 1EB".
+std::optional<PrintedSize> requested_size(std::string_view text) {
+  if (text.find("Tried to allocate more than 1EB") == std::string_view::npos) {
+    return size_after(text, "Tried to allocate ");
+  }
+  constexpr uint64_t kExbibyte = uint64_t{1} << 60;
+  return PrintedSize{"more than 1EB", kExbibyte, kExbibyte, UINT64_MAX};
+}
+
 void read_pytorch2(std::string_view text, OomMessage* message) {
   message->wording = OomWording::kPyTorch2;
   // 2.1 printed "capacty".
@@ -94,6 +103,10 @@ void read_pytorch2(std::string_view text, OomMessage* message) {
   message->allocated = size_before(text, " is allocated by PyTorch");
   message->private_pools = size_before(text, " allocated in private pools");
   message->unallocated = size_before(text, " is reserved by PyTorch but unallocated");
+  message->expandable_segments_on =
+      text.find("expandable_segments is enabled") != std::string_view::npos;
+  message->is_custom_pool =
+      text.find("custom allocator backing this MemPool") != std::string_view::npos;
   read_processes(text, message);
   // 2^64 - 1 bytes: the driver gave no figure (WSL, virtual GPUs).
   if (message->process_in_use && message->process_in_use->most_bytes == UINT64_MAX) {
@@ -164,9 +177,14 @@ std::optional<OomMessage> parse(std::string_view before, std::string_view text) 
     read_mps(text, &message);
   } else if (before.ends_with("would exceed allowed memory. (")) {
     read_async(before, text, &message);
+  } else if (text.starts_with("out of memory. Allocation was preemptively rejected")) {
+    message.wording = OomWording::kPyTorch2;
+    message.backend = last_word(before);
+    message.requested = size_after(text, "Requested size: ");
+    message.is_own_limit = true;
   } else if (text.starts_with("out of memory. Tried to allocate ")) {
     message.backend = last_word(before);
-    message.requested = size_after(text, "Tried to allocate ");
+    message.requested = requested_size(text);
     const size_t bracket = text.find('(');
     const bool is_old = bracket != std::string_view::npos && bracket < 64;
     if (is_old) {

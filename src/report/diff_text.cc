@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/size.h"
 #include "report/diff_report.h"
@@ -12,10 +13,29 @@ namespace {
 
 constexpr size_t kHeadlineRows = 3;
 constexpr size_t kFramesOfStack = 6;
+constexpr size_t kCallers = 3;
+
+/// The same line of code in both runs, wherever it lies.
+std::string line_key(const Tables& tables, uint32_t node) {
+  const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
+  return fmt::format("{}:{} {}", aligned_file(tables.strings.get(frame.file)), frame.line,
+                     tables.strings.get(frame.function));
+}
+
+/// The next frame outwards that is the user's own; 0 where there is none.
+uint32_t user_caller(const Tables& tables, uint32_t node) {
+  for (node = tables.stacks.node(node).parent; node != 0; node = tables.stacks.node(node).parent) {
+    const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
+    if (frame.line != 0 && is_user_file(tables.strings.get(frame.file))) return node;
+  }
+  return 0;
+}
 
 class DiffText {
  public:
-  DiffText(const Diff& diff, const DiffOptions& options) : diff_(diff), options_(options) {}
+  DiffText(const Diff& diff, const DiffOptions& options) : diff_(diff), options_(options) {
+    find_callers();
+  }
 
   std::string write() {
     line(paint("1", diff_sentence(diff_)));
@@ -79,6 +99,7 @@ class DiffText {
       if (row.peak_delta() == 0) continue;
       if (++changed > options_.rows) continue;
       write_row(row);
+      write_callers(row);
       ++shown;
     }
     if (changed == 0) line("  no difference");
@@ -111,28 +132,74 @@ class DiffText {
     size_t shown = 0;
     for (const DiffRow& row : diff_.by_stack) {
       if (row.peak_delta() == 0 || shown == options_.rows / 2) break;
-      write_row(row);
-      write_frames(row);
+      write_stack(row);
       ++shown;
     }
     if (shown == 0) line("  no difference");
     line(paint("2", "  --format json has every stack."));
   }
 
-  /// The callers of the row's frame that are the user's own.
-  void write_frames(const DiffRow& row) {
-    const Tables& tables = *(row.from_b ? diff_.b : diff_.a).tables;
-    size_t shown = 0;
-    for (uint32_t node = tables.stacks.node(row.node).parent; node != 0;
-         node = tables.stacks.node(node).parent) {
-      const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
-      if (frame.line == 0 || !is_user_file(tables.strings.get(frame.file))) continue;
-      if (++shown > kFramesOfStack) return;
-      line(paint("2",
-                 fmt::format("{:39}{}", "", headline_text(tables, node, options_.working_folder))));
+  const Tables& tables_of(const DiffRow& row) const {
+    return *(row.from_b ? diff_.b : diff_.a).tables;
+  }
+  void dim_line(std::string_view text) { line(paint("2", fmt::format("{:39}{}", "", text))); }
+
+  /// A stack by its line of the user's code, what that led to, and who called it.
+  void write_stack(const DiffRow& row) {
+    const Tables& tables = tables_of(row);
+    const uint32_t headline = headline_node(tables, row.node);
+    DiffRow shown = row;
+    shown.node = headline;
+    write_row(shown);
+    for (uint32_t node = row.node; node != headline; node = tables.stacks.node(node).parent) {
+      if (tables.stacks.frame(tables.stacks.node(node).frame).line == 0) continue;
+      dim_line("in " + headline_text(tables, node, options_.working_folder));
+      break;  // the innermost frame of Python: what is within is machinery
+    }
+    uint32_t node = user_caller(tables, headline);
+    for (size_t i = 0; i < kFramesOfStack && node != 0; ++i, node = user_caller(tables, node)) {
+      dim_line(headline_text(tables, node, options_.working_folder));
     }
   }
 
+  /// A line that everything goes through, such as a layer's, says little without who calls it.
+  void find_callers() {
+    for (const DiffRow& row : diff_.by_stack) {
+      if (row.peak_delta() == 0 || row.node == 0) continue;
+      const Tables& tables = tables_of(row);
+      const uint32_t headline = headline_node(tables, row.node);
+      const uint32_t caller = user_caller(tables, headline);
+      if (caller == 0) continue;
+      auto& callers = callers_[line_key(tables, headline)];
+      auto [at, added] =
+          callers.try_emplace(line_key(tables, caller),
+                              Caller{headline_text(tables, caller, options_.working_folder), 0});
+      at->second.delta_bytes += row.peak_delta();
+    }
+  }
+
+  void write_callers(const DiffRow& row) {
+    const auto found = callers_.find(line_key(tables_of(row), row.node));
+    if (row.node == 0 || found == callers_.end()) return;
+    std::vector<const Caller*> callers;
+    for (const auto& [key, caller] : found->second) callers.push_back(&caller);
+    std::stable_sort(callers.begin(), callers.end(), [](const Caller* x, const Caller* y) {
+      return magnitude(x->delta_bytes) > magnitude(y->delta_bytes);
+    });
+    for (size_t i = 0; i < std::min(kCallers, callers.size()); ++i) {
+      const uint64_t size = magnitude(callers[i]->delta_bytes);
+      if (size == 0) continue;
+      const bool shrank = callers[i]->delta_bytes < 0;
+      dim_line(fmt::format("{} from {}", change_text(shrank ? size : 0, shrank ? 0 : size),
+                           callers[i]->text));
+    }
+  }
+
+  struct Caller {
+    std::string text;
+    int64_t delta_bytes = 0;
+  };
+  std::map<std::string, std::map<std::string, Caller>> callers_;  // by line_key() of both
   const Diff& diff_;
   const DiffOptions& options_;
   std::string out_;

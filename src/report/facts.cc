@@ -88,7 +88,7 @@ std::vector<std::string> caveats(const Analysis& analysis, const Tables& tables)
   }
   if (oom != 0)
     out.push_back(fmt::format("The allocator ran out of memory: {}.", format_plural(oom, "time")));
-  if (analysis.oldest_dropped) {
+  if (analysis.oldest_dropped && analysis.events > analysis.events_read) {
     out.push_back(
         fmt::format("The oldest {} were dropped to save disk (--max-disk); peaks and totals still "
                     "include them.",

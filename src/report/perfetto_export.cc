@@ -1,5 +1,6 @@
 #include "report/perfetto_export.h"
 
+#include <algorithm>
 #include <protozero/pbf_writer.hpp>
 
 #include "report/facts.h"
@@ -16,6 +17,7 @@ using protozero::pbf_writer;
 
 constexpr size_t kFlushBytes = 256 << 10;
 constexpr uint32_t kSequence = 1;
+constexpr size_t kNameWidth = 512;
 
 /// Track ids: a kind in the upper half, our own index in the lower.
 enum class TrackKind : uint64_t { kProcess = 1, kThread, kLive, kReserved };
@@ -37,17 +39,30 @@ class Levels : public LiveObserver {
 
 class PerfettoWriter {
  public:
-  PerfettoWriter(const Tables& tables, const TextSink& sink)
-      : tables_(tables), sink_(sink), interned_(tables) {}
+  PerfettoWriter(const EventSource& source, const TextSink& sink)
+      : tables_(source.tables()),
+        has_times_(source.info().can.times),
+        sink_(sink),
+        interned_(source.tables()) {}
+
+  /// Where no times were recorded, an event's number stands for its time.
+  uint64_t time_of(const EventBatch& batch, size_t i) const {
+    return has_times_ ? batch.time_ns[i] : batch.first_event + i;
+  }
 
   void begin(uint64_t first_time_ns) {
+    first_time_ns_ = first_time_ns;
+    // Only a recording knows its processes, and times them on the monotonic clock.
+    const bool is_wall_clock = has_times_ && tables_.processes.empty();
+    const uint32_t clock_id =
+        is_wall_clock ? pf::clock_snapshot::kRealtime : pf::clock_snapshot::kMonotonic;
     std::string packet;
     pbf_writer message(packet);
     message.add_uint32(pf::packet::kSequenceId, kSequence);
     message.add_uint32(pf::packet::kSequenceFlags, pf::packet::kStateCleared);
     {
       pbf_writer defaults(message, pf::packet::kDefaults);
-      defaults.add_uint32(pf::packet::kTimestampClockId, pf::clock_snapshot::kMonotonic);
+      defaults.add_uint32(pf::packet::kTimestampClockId, clock_id);
     }
     {
       pbf_writer clocks(message, pf::packet::kClockSnapshot);
@@ -56,7 +71,7 @@ class PerfettoWriter {
         clock.add_uint32(pf::clock_snapshot::kClockId, id);
         clock.add_uint64(pf::clock_snapshot::kTimestamp, time_ns);
       };
-      add(pf::clock_snapshot::kMonotonic, first_time_ns);
+      add(clock_id, first_time_ns);
       // The time of a heap profile is read on the coarse twin of the same clock.
       add(pf::clock_snapshot::kCoarse, first_time_ns);
       if (!tables_.processes.empty()) {
@@ -65,7 +80,7 @@ class PerfettoWriter {
           add(pf::clock_snapshot::kRealtime, static_cast<uint64_t>(wall.time_us) * 1000);
         }
       }
-      clocks.add_uint32(pf::clock_snapshot::kPrimaryTraceClock, pf::clock_snapshot::kMonotonic);
+      clocks.add_uint32(pf::clock_snapshot::kPrimaryTraceClock, clock_id);
     }
     emit(packet);
   }
@@ -75,15 +90,15 @@ class PerfettoWriter {
     for (size_t i = 0; i < batch.size() && status_; ++i) {
       const uint16_t device = batch.device[i];
       if (batch.action[i] == Action::kAlloc || is_free(batch.action[i])) {
-        counter(TrackKind::kLive, device, batch.time_ns[i], levels.live_bytes[i]);
+        counter(TrackKind::kLive, device, time_of(batch, i), levels.live_bytes[i]);
       } else if (batch.action[i] == Action::kOom) {
-        instant(thread_track(batch.thread[i], device), batch.time_ns[i], "out of memory",
+        instant(thread_track(batch.thread[i], device), time_of(batch, i), "out of memory",
                 "refused_bytes", batch.size_bytes[i], batch.stack[i]);
       }
       for (; next_total < batch.totals.size() && batch.totals[next_total].event <= i;
            ++next_total) {
         if (batch.totals[next_total].event != i) continue;
-        counter(TrackKind::kReserved, device, batch.time_ns[i],
+        counter(TrackKind::kReserved, device, time_of(batch, i),
                 batch.totals[next_total].reserved_bytes);
       }
     }
@@ -95,10 +110,12 @@ class PerfettoWriter {
       const DeviceState& figures = state.devices()[i];
       if (figures.peak_bytes == 0) continue;
       const std::string name = device_name(device_at(tables_, i));
-      instant(process_track(device), figures.peak_time_ns, "peak of " + name, "live_bytes",
+      // What was live before the first event may never have been surpassed.
+      const uint64_t peak_time_ns =
+          std::max(has_times_ ? figures.peak_time_ns : figures.peak_event, first_time_ns_);
+      instant(process_track(device), peak_time_ns, "peak of " + name, "live_bytes",
               figures.peak_bytes, UINT32_MAX);
-      heap_profile(device, figures.peak_time_ns, name + " at the peak",
-                   state.holders_at_peak(device));
+      heap_profile(device, peak_time_ns, name + " at the peak", state.holders_at_peak(device));
       heap_profile(device, last_time_ns, name + " at the end", state.holders_now(device));
     }
   }
@@ -144,10 +161,14 @@ class PerfettoWriter {
     pbf_writer message = begin_packet(&packet);
     pbf_writer descriptor(message, pf::packet::kTrackDescriptor);
     descriptor.add_uint64(pf::track::kUuid, track);
-    pbf_writer part(descriptor, pf::track::kProcess);
-    part.add_int32(pf::process::kPid, static_cast<int32_t>(process.pid));
-    part.add_string(pf::process::kName, process_label(process));
-    part.commit(), descriptor.commit();
+    if (process_index < tables_.processes.size()) {
+      pbf_writer part(descriptor, pf::track::kProcess);
+      part.add_int32(pf::process::kPid, static_cast<int32_t>(process.pid));
+      part.add_string(pf::process::kName, process_label(process, kNameWidth));
+    } else {
+      descriptor.add_string(pf::track::kName, "a process that was not recorded");
+    }
+    descriptor.commit();
     emit(packet);
     return track;
   }
@@ -251,6 +272,8 @@ class PerfettoWriter {
   }
 
   const Tables& tables_;
+  bool has_times_;
+  uint64_t first_time_ns_ = 0;
   const TextSink& sink_;
   PerfettoInterned interned_;
   Status status_;
@@ -264,7 +287,7 @@ Status export_perfetto(EventSource& source, const TextSink& sink,
                        const std::function<void(double)>& on_progress) {
   LiveState state;
   if (const LiveState* before = source.state_before_first_event()) state = *before;
-  PerfettoWriter writer(source.tables(), sink);
+  PerfettoWriter writer(source, sink);
   Levels levels;
   EventBatch batch;
   uint64_t last_time_ns = 0;
@@ -274,9 +297,9 @@ Status export_perfetto(EventSource& source, const TextSink& sink,
     if (!more) return std::unexpected(more.error());
     if (!*more) break;
     if (batch.size() == 0) continue;
-    if (!has_begun) writer.begin(batch.time_ns.front());
+    if (!has_begun) writer.begin(writer.time_of(batch, 0));
     has_begun = true;
-    last_time_ns = batch.time_ns.back();
+    last_time_ns = writer.time_of(batch, batch.size() - 1);
     state.apply_observed(batch, levels);
     writer.write(batch, levels);
     if (on_progress) on_progress(source.progress());

@@ -10,7 +10,8 @@ namespace gpumemprof {
 /// Tracks of every process: for each device a counter of its live bytes, one of what the allocator
 /// reserved where the framework said so, an instant for every refused allocation with its stack,
 /// one for the peak; and as heap profiles what was live at each device's peak and at the end, with
-/// stacks. The clock is the recorded machine's monotonic one; wall-clock time is told where known.
+/// stacks. The clock is that of the source: a recording's monotonic one, with the wall clock beside
+/// it where known; the wall clock of a snapshot; where there are no times, an event a nanosecond.
 ///
 /// Streams: memory O(live blocks + stacks). Errors are those of the source and of the sink.
 Status export_perfetto(EventSource& source, const TextSink& sink,

@@ -114,7 +114,12 @@ std::string Anonymizer::file(std::string_view path) {
   if (path.empty() || path == "??") return std::string(path);
   const std::string_view part = installed_part(path);
   if (!part.empty()) return std::string(part);
-  return numbered(files_, path, "file", ending_of(path));
+  const size_t slash = path.find_last_of("/\\");
+  const std::string_view name = path.substr(slash == std::string_view::npos ? 0 : slash + 1);
+  const std::string file = numbered(files_, name, "file", ending_of(name));
+  if (slash == std::string_view::npos) return file;
+  const std::string folder = numbered(folders_, path.substr(0, slash + 1), "folder");
+  return "/" + folder + "/" + file;
 }
 
 std::string Anonymizer::function(std::string_view name, std::string_view path) {

@@ -17,8 +17,9 @@ namespace gpumemprof {
 /// Not thread-safe.
 class Anonymizer {
  public:
-  /// "/any/site-packages/torch/a.py" gives "/site-packages/torch/a.py", "/home/me/train.py"
-  /// "file1.py". The empty path and "??" stay.
+  /// "/any/site-packages/torch/a.py" gives "/site-packages/torch/a.py", "/srv/me/train.py"
+  /// "/folder1/file1.py": folder and name apart, so that one program in two places still shows as
+  /// one. The empty path and "??" stay.
   std::string file(std::string_view path);
   /// `path` is the file of the function, as it was before file().
   std::string function(std::string_view name, std::string_view path);
@@ -33,7 +34,7 @@ class Anonymizer {
   static std::string numbered(Names& names, std::string_view name, std::string_view kind,
                               std::string_view ending = {});
 
-  Names files_, functions_, hosts_, commands_, threads_, inputs_;
+  Names folders_, files_, functions_, hosts_, commands_, threads_, inputs_;
 };
 
 /// Where the part of `path` begins that is the same on every machine: below site-packages,

@@ -1,0 +1,123 @@
+#include "report/diff_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "report/sample_for_tests.h"
+#include "report/user_code.h"
+
+namespace gpumemprof {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::Not;
+
+/// The sample of the other reports against a run of the same program elsewhere: train.py:41 holds
+/// 1500 bytes instead of 700, model.py:7 nothing, new.py:3 80; 80 bytes stay at the end.
+class DiffReport : public testing::Test {
+ protected:
+  DiffReport() : a_(sample_source()), b_(other_source()) {
+    a_analysis_ = analyze_all(a_);
+    b_analysis_ = analyze_all(b_);
+    a_analysis_.source.path = "a<b>";
+    b_analysis_.source.path = "b";
+    diff_ = diff_runs({&a_analysis_, &a_.tables(), main_device(a_analysis_, a_.tables())},
+                      {&b_analysis_, &b_.tables(), main_device(b_analysis_, b_.tables())},
+                      headline_node);
+  }
+
+  static MemorySource other_source() {
+    EventBatch events;
+    append(&events, {1000, Action::kAlloc, 0x10, 1500, 3, 0, 0});
+    append(&events, {2000, Action::kAlloc, 0x20, 80, 4, 0, 0});
+    append(&events, {3000, Action::kFreeCompleted, 0x10, 0, 0, 0, 0});
+    MemorySource source(std::move(events));
+    Tables& tables = source.mutable_tables();
+    const auto frame = [&](const char* file, uint32_t line, const char* function) {
+      return tables.stacks.intern_frame(
+          {tables.strings.intern(file), tables.strings.intern(function), line});
+    };
+    const uint32_t main = tables.stacks.push(0, frame("/srv/job/train.py", 90, "<module>"));
+    const uint32_t step = tables.stacks.push(main, frame("/srv/job/train.py", 41, "step"));
+    tables.stacks.push(step, frame("/v/lib/python3.12/site-packages/torch/nn/f.py", 5, "relu"));
+    tables.stacks.push(main, frame("/srv/job/new.py", 3, "\x1b[2J<b>"));
+    tables.processes = {{.pid = 21, .command = "python train.py"}};
+    tables.threads = {{.process = 0, .tid = 21}};
+    tables.devices = {{.process = 0, .size_is_requested = true}};
+    return source;
+  }
+
+  MemorySource a_, b_;
+  Analysis a_analysis_, b_analysis_;
+  Diff diff_;
+};
+
+TEST_F(DiffReport, TheAnswerIsInTheFirstFiveLinesOfTheText) {
+  const std::string text = diff_text(diff_, {.working_folder = "/srv/job"});
+  EXPECT_THAT(
+      text,
+      testing::StartsWith(
+          "B needs +580 B (+58.0 %) at its peak: 1000 B -> 1.54 KiB on cpu\n"
+          "     +800 B      700 B ->  1.46 KiB  train.py:41 step\n"
+          "     -300 B      300 B ->       0 B  /opt/job/model.py:7 Model.__init__  (vanished)\n"
+          "      +80 B        0 B ->      80 B  new.py:3 \xef\xbf\xbd[2J<b>  (appeared)\n"
+          "At the end -720 B: 800 B -> 80 B. Of the lines 1 grew, 0 shrank, 1 appeared, 1 "
+          "vanished.\n"));
+  EXPECT_THAT(text, HasSubstr("Note: A: 1 free of blocks that were never seen allocated"));
+  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+}
+
+TEST_F(DiffReport, TheJsonHasEveryStackWithBothSides) {
+  const json out = json::parse(diff_json(diff_));
+  EXPECT_EQ(out["schema"], "gpumemprof.diff/1");
+  EXPECT_EQ(out["peak"], json::parse(R"({"a_bytes": 1000, "b_bytes": 1580, "delta_bytes": 580})"));
+  EXPECT_EQ(out["end"]["delta_bytes"], -720);
+  EXPECT_EQ(out["a"]["peak_event_index"], 2);
+  EXPECT_EQ(out["b"]["process"], 21);
+  const json& first = out["by_stack"][0];
+  EXPECT_EQ(first["stack"][0], "/v/lib/python3.12/site-packages/torch/nn/f.py:5 relu");
+  EXPECT_EQ(first["a_bytes"], 500) << "the other 200 of the line came through another stack";
+  EXPECT_EQ(first["b_bytes"], 1500);
+  EXPECT_EQ(first["change"], "grew");
+  EXPECT_EQ(out["by_line"][0]["a_bytes"], 700);
+  EXPECT_EQ(out["by_function"][0]["file"], "train.py");
+  int64_t sum = 0;
+  for (const json& row : out["by_stack"]) sum += row["delta_bytes"].get<int64_t>();
+  EXPECT_EQ(sum, 580);
+}
+
+TEST_F(DiffReport, ThePageDrawsBothRunsAndNothingBecomesMarkup) {
+  const std::string page = diff_html(diff_, {});
+  EXPECT_THAT(page, HasSubstr("<path class=\"a\" d=\"M"));
+  EXPECT_THAT(page, HasSubstr("<path class=\"b\" d=\"M"));
+  EXPECT_THAT(page, HasSubstr("a&lt;b&gt;"));
+  EXPECT_THAT(page, Not(HasSubstr("<b>b")));
+  EXPECT_THAT(page, HasSubstr("Content-Security-Policy"));
+  EXPECT_THAT(page, HasSubstr("prefers-color-scheme:dark"));
+  EXPECT_THAT(page, Not(HasSubstr("<script")));
+}
+
+TEST_F(DiffReport, ARunAgainstItselfIsTheSame) {
+  const Diff same = diff_runs(diff_.a, diff_.a, headline_node);
+  const std::string text = diff_text(same, {});
+  EXPECT_THAT(text,
+              testing::StartsWith("Both need the same at the peak: 1000 B on cpu\nAt the end 0 B"));
+  EXPECT_THAT(text, HasSubstr("no difference"));
+  EXPECT_THAT(diff_html(same, {}), HasSubstr("<p>no difference</p>"));
+}
+
+TEST_F(DiffReport, NothingAllocatedIsSaid) {
+  MemorySource empty{EventBatch{}};
+  const Analysis analysis = analyze_all(empty);
+  const DiffSide nothing{&analysis, &empty.tables(), nullptr};
+  const Diff diff = diff_runs(nothing, nothing, headline_node);
+  EXPECT_THAT(diff_text(diff, {}), testing::StartsWith("Nothing was allocated in either run.\n"));
+  EXPECT_EQ(json::parse(diff_json(diff))["a"]["device"], nullptr);
+  EXPECT_THAT(diff_html(diff, {}), HasSubstr("No event is left to draw"));
+}
+
+}  // namespace
+}  // namespace gpumemprof

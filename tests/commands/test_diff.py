@@ -1,0 +1,119 @@
+"""Two recordings of one program, kept in two places, with sizes that differ by what the test knows."""
+
+import json
+import os
+import re
+import sys
+
+import harness
+import pytest
+
+sys.path.insert(0, str(harness.ROOT / "tests" / "exports"))
+from programs_to_export import by_stack, nonzero, record_acme  # noqa: E402
+from schema_test import validator  # noqa: E402
+
+pytest.importorskip("torch")
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("diff")
+    return [record_acme(folder / "one", 1_000_000, 3_000_000), record_acme(folder / "two" / "deeper", 1_500_000, 7_000_000)]
+
+
+def diff(*argv):
+    return harness.execute([harness.COMMAND, "diff", *argv])
+
+
+@pytest.fixture(scope="module")
+def document(recordings):
+    return json.loads(diff(*recordings, "--format", "json").ok().stdout)
+
+
+def test_it_follows_its_schema(document):
+    check = validator("diff.schema.json")
+    check.validate(document)
+    assert not check.is_valid({**document, "schema": "gpumemprof.diff/2"})
+    document["by_stack"][0]["change"], kept = "changed", document["by_stack"][0]["change"]
+    assert not check.is_valid(document)
+    document["by_stack"][0]["change"] = kept
+
+
+def test_the_lines_grew_by_what_was_asked_for(document):
+    """At the peak: one block kept, and the spike."""
+    lines = {row["line"].rsplit("/", 1)[1].split(" ")[1]: row for row in document["by_line"] if row["line"]}
+    assert (lines["acme_keep"]["a_bytes"], lines["acme_keep"]["b_bytes"]) == (1_000_000, 1_500_000)
+    assert lines["acme_spike"]["delta_bytes"] == 4_000_000
+    assert lines["acme_spike"]["change"] == "grew"
+    assert lines["acme_spike"]["a_total_bytes"] == 3_000_000
+    assert document["by_line"][0] == lines["acme_spike"], "the largest change comes first"
+    # The interpreter's own tensors are the same in both: what is left is these two lines.
+    assert document["peak"]["delta_bytes"] == 4_500_000
+
+
+def test_both_sides_are_what_the_events_say(document, recordings):
+    """Every stack of both recordings, counted again from the exported events."""
+    wanted = {}
+    for side, folder in zip("ab", recordings):
+        events = [e for e in harness.events(folder) if e["device"] == "cpu"]
+        naive, peak, end, total = by_stack(events)
+        assert document[side]["peak_bytes"] == naive.peak_bytes
+        assert document[side]["end_bytes"] == naive.end_bytes
+        for key, counter in (("bytes", peak), ("end_bytes", end), ("total_bytes", total)):
+            for stack, size in nonzero(counter).items():
+                name = tuple(re.sub(r"^.*/(one|two/deeper)/", "", frame) for frame in stack)
+                wanted.setdefault(name, {})[f"{side}_{key}"] = size
+    found = {}
+    for row in document["by_stack"]:
+        name = tuple(re.sub(r"^.*/(one|two/deeper)/", "", frame) for frame in row["stack"])
+        figures = {k: v for k, v in row.items() if re.fullmatch("[ab]_(end_|total_)?bytes", k) and v}
+        if figures:
+            found[name] = figures
+    assert found == wanted
+
+
+def test_text_and_page_come_from_the_same_figures(recordings, tmp_path):
+    text = diff(*recordings).ok().stdout.decode()
+    assert re.match(r"B needs \+4\.29 MiB \(\+\d+\.\d %\) at its peak: ", text)
+    assert "+3.81 MiB" in text.splitlines()[1] and "acme_spike" in text.splitlines()[1]
+    page = tmp_path / "diff.html"
+    diff(*recordings, "-o", page).ok()
+    html = page.read_text()
+    assert "+4.29 MiB" in html and html.count('<path class="a"') == html.count('<path class="b"') == 1
+    assert "<script" not in html and "src=" not in html and "http" not in html.replace("http-equiv", "")
+
+
+def test_a_recording_has_no_difference_to_itself(recordings):
+    document = json.loads(diff(recordings[0], recordings[0], "--format", "json").ok().stdout)
+    assert document["peak"]["delta_bytes"] == document["end"]["delta_bytes"] == 0
+    assert {row["change"] for row in document["by_stack"]} == {"same"}
+
+
+def test_what_cannot_be_compared_is_one_line_and_exit_2(recordings, tmp_path):
+    for argv in ([recordings[0], tmp_path / "nothing"], [recordings[0], recordings[1], "--device", "cuda:3"],
+                 [recordings[0], os.devnull]):
+        done = diff(*argv)
+        assert done.rc == 2 and done.stderr.decode().count("\n") == 1, done
+
+
+def test_the_pair_of_snapshots_grew_by_attention_and_the_mlp():
+    """One program at context 256 and at 512: in it, a block calls its attention in line 382 and its MLP in line 386."""
+    folder = harness.ROOT.parent / "shared" / "snapshots"
+    pair = [folder / "training_ctx256_torch210.pickle", folder / "training_ctx512_torch210.pickle"]
+    if not all(path.exists() for path in pair):
+        pytest.skip("no ../shared/snapshots here")
+    document = json.loads(diff(*pair, "--format", "json").ok().stdout)
+    validator("diff.schema.json").validate(document)
+    grown = document["peak"]["delta_bytes"]
+    assert grown > 3 * 2**30
+
+    def through(place):
+        return sum(r["delta_bytes"] for r in document["by_stack"] if any(f.endswith(place) for f in r["stack"]))
+
+    attention, mlp = through("model.py:382 forward"), through("model.py:386 forward")
+    assert attention > 2**30 and mlp > 0.5 * 2**30
+    assert attention + mlp > 0.9 * grown
+    text = diff(*pair).ok().stdout.decode()
+    first = "\n".join(text.splitlines()[:5])
+    assert "scaled_dot_product_attention" in first and "softmax" in first
+    assert re.search(r"\+\d.* from .*model.py:399 forward", text), "the MLP's line, behind the Linear that all use"

@@ -1,0 +1,78 @@
+"""explain-oom as a user calls it. What the wordings are and what is concluded is tested beside the sources."""
+
+import json
+import subprocess
+import sys
+
+import harness
+import pytest
+from schema_test import validator
+
+FRAGMENTED = (
+    "CUDA out of memory. Tried to allocate 304.00 MiB. GPU 2 has a total capacity of 94.97 GiB of which 218.81 MiB is "
+    "free. Including non-PyTorch memory, this process has 93.84 GiB memory in use. Of the allocated memory 91.19 GiB is "
+    "allocated by PyTorch, and 744.36 MiB is reserved by PyTorch but unallocated. If reserved but unallocated memory is "
+    "large try setting PYTORCH_ALLOC_CONF=expandable_segments:True to avoid fragmentation.")
+
+
+def explain(text, *options, path="-"):
+    return subprocess.run([harness.COMMAND, "explain-oom", path, *options], input=text, capture_output=True, timeout=60)
+
+
+def test_the_verdict_comes_first_and_the_line_to_type(tmp_path):
+    log = tmp_path / "train.log"
+    log.write_text(f"epoch 1\n[rank1]: torch.OutOfMemoryError: {FRAGMENTED}\n")
+    done = explain(b"", path=log)
+    assert done.returncode == 0
+    lines = done.stdout.decode().splitlines()
+    assert lines[0] == "Fragmentation: enough is free, but not in one piece."
+    assert lines[1] == f"  CUDA device 2: 304.00 MiB refused ({log}, line 2, rank 1)"
+    assert "       export PYTORCH_ALLOC_CONF=expandable_segments:True" in lines
+
+
+def test_the_json_follows_its_schema():
+    done = explain((FRAGMENTED + "\nRuntimeError: CUDA error: out of memory\n").encode(), "--format", "json")
+    document = json.loads(done.stdout)
+    check = validator("oom-message.schema.json")
+    check.validate(document)
+    assert [m["verdict"]["cause"] for m in document["messages"]] == ["fragmentation", "cannot_tell"]
+    assert document["messages"][0]["figures"]["requested"]["bytes"] == 304 * 2**20
+    document["messages"][0]["verdict"]["cause"] = "bad luck"
+    assert not check.is_valid(document)
+
+
+@pytest.mark.parametrize("text", [b"", b"all went well\n", b"out of memory", bytes(range(256)) * 4000])
+def test_a_text_without_a_message_is_one_line_and_exit_2(text):
+    done = explain(text)
+    assert done.returncode == 2 and done.stdout == b""
+    assert done.stderr.decode().count("\n") == 1 and f"(at byte {len(text)})" in done.stderr.decode()
+
+
+def test_what_is_no_text_is_refused(tmp_path):
+    assert explain(b"", path=tmp_path).returncode == 2
+    assert explain(b"", path=tmp_path / "missing").returncode == 2
+
+
+def test_what_the_installed_pytorch_prints_for_the_host_is_understood():
+    """A real refusal: more than the address space."""
+    pytest.importorskip("torch")
+    program = "import torch; torch.empty(2**46, dtype=torch.uint8)"
+    failed = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=100)
+    if failed.returncode == 0 or b"allocate" not in failed.stderr:
+        pytest.skip("this system gives out 64 TiB")
+    document = json.loads(explain(failed.stderr, "--format", "json").stdout)
+    assert document["messages"][0]["backend"] == "CPU"
+    assert document["messages"][0]["figures"]["requested"]["bytes"] == 2**46
+
+
+def test_memory_stays_small_on_a_log_of_any_length():
+    """200 MB of noise with a message in the middle, through a pipe."""
+    program = ("import sys\nnoise = b'x' * 999 + b'\\n'\nfor i in range(200_000):\n    sys.stdout.buffer.write(noise)\n"
+               f"    if i == 100_000: print({FRAGMENTED!r}, flush=True)")
+    writer = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
+    limited = f"ulimit -v 200000; exec {harness.COMMAND} explain-oom - --format json"
+    done = subprocess.run(["bash", "-c", limited], stdin=writer.stdout, capture_output=True, timeout=100)
+    assert writer.wait() == 0
+    assert done.returncode == 0, done.stderr
+    (message,) = json.loads(done.stdout)["messages"]
+    assert message["line"] == 100_002

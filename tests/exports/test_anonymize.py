@@ -1,0 +1,63 @@
+"""No name of the user's own is left in anything that was made with --anonymize, and the figures stay."""
+
+import gzip
+import json
+import platform
+
+import harness
+import pytest
+from programs_to_export import export, record_acme
+
+pytest.importorskip("torch")
+FORMATS = ["jsonl", "csv", "perfetto", "pprof", "speedscope", "folded"]
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("acme_secret_place")
+    return [record_acme(folder / "acme_one", 1_000_000, 3_000_000), record_acme(folder / "acme_two", 1_000_000, 5_000_000)]
+
+
+def plain(to, data):
+    return gzip.decompress(data) if to == "pprof" else data
+
+
+def assert_no_name(data):
+    for token in (b"acme", platform.node().encode(), b"pytest-of", str(harness.ROOT).encode()):
+        assert token not in data.lower() if token == b"acme" else token not in data, token
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_no_export_holds_a_name(recordings, to):
+    assert b"acme" in plain(to, export(recordings[0], "--to", to)), "else the test proves nothing"
+    data = plain(to, export(recordings[0], "--to", to, "--anonymize"))
+    assert_no_name(data)
+    assert b"file1.py" in data and b"function" in data
+
+
+@pytest.mark.parametrize("form", ["text", "json", "html"])
+def test_no_diff_holds_a_name(recordings, form):
+    done = harness.execute([harness.COMMAND, "diff", *recordings, "--anonymize", "--format", form]).ok()
+    assert_no_name(done.stdout)
+    assert b"input1" in done.stdout and b"input2" in done.stdout
+
+
+def test_all_but_the_names_stays(recordings):
+    def figures(data):
+        return [{k: v for k, v in json.loads(line).items() if k != "stack"} for line in data.splitlines()]
+
+    named, anonymous = (export(recordings[0], "--to", "jsonl", *more) for more in ([], ["--anonymize"]))
+    assert figures(named) == figures(anonymous)
+    translation = {}
+    for one, other in zip(named.splitlines(), anonymous.splitlines()):
+        for frame, shown in zip(json.loads(one).get("stack", []), json.loads(other).get("stack", [])):
+            assert translation.setdefault(frame, shown) == shown, "the same name, the same replacement"
+    assert len(set(translation.values())) == len(translation)
+
+
+def test_a_diff_says_the_same_without_names(recordings):
+    def rows(*more):
+        done = harness.execute([harness.COMMAND, "diff", *recordings, "--format", "json", *more]).ok()
+        return [{k: v for k, v in row.items() if k != "stack"} for row in json.loads(done.stdout)["by_stack"]]
+
+    assert rows() == rows("--anonymize")
