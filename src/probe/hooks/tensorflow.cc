@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "gpumemprof/gpumemprof.h"
+#include "probe/clients.h"
 #include "probe/counters.h"
 #include "probe/dynamic.h"
 #include "probe/framework.h"
@@ -82,13 +83,7 @@ void* plain_malloc(size_t size, size_t alignment) {
 }
 void* no_block(void*, size_t, size_t, const void*) { return nullptr; }
 void nothing(void*, void*, int, size_t) {}
-
-struct Function {
-  const char* name;
-  void* ours;
-  void* fallback;
-  bool is_alloc;
-};
+size_t no_size(const void*, const void*) { return 0; }
 
 enum FunctionIndex : uint32_t {
   kBfcAllocate,
@@ -113,7 +108,7 @@ enum FunctionIndex : uint32_t {
 };
 
 #define ADDRESS(f) reinterpret_cast<void*>(&f)
-const Function kTable[kFunctions] = {
+const SharedName kTable[kFunctions] = {
     {BFC_ALLOCATE, ADDRESS(gpumemprof_tf_bfc_allocate), ADDRESS(no_block), true},
     {BFC_DEALLOCATE, ADDRESS(gpumemprof_tf_bfc_deallocate), ADDRESS(nothing), false},
     {OLD_BFC_ALLOCATE, ADDRESS(gpumemprof_tf_old_allocate), ADDRESS(no_block), true},
@@ -129,67 +124,13 @@ const Function kTable[kFunctions] = {
     {INT_SIZED_FREE, ADDRESS(gpumemprof_tf_int_sized_free), ADDRESS(free), false},
     {VISIT_ALLOC, ADDRESS(gpumemprof_tf_visit_alloc), ADDRESS(nothing), true},
     {VISIT_FREE, ADDRESS(gpumemprof_tf_visit_free), ADDRESS(nothing), false},
-    {BFC_SIZE, nullptr, nullptr, false},
-    {OLD_BFC_SIZE, nullptr, nullptr, false},
+    {BFC_SIZE, nullptr, ADDRESS(no_size), false},
+    {OLD_BFC_SIZE, nullptr, ADDRESS(no_size), false},
 };
 
-/// An object that calls us, or has a class of which we are a part, with the functions that are the
-/// real ones for it.
-struct Client {
-  ObjectRange range;  // `end` is stored last
-  void* real[kFunctions];
-  uint32_t verdict;  // of its functions: 0 not asked yet, else a Verdict
-};
-enum Verdict : uint32_t { kTensorflow = 1, kForeign = 2 };
-
-constexpr uint32_t kClients = 32;
-Client g_clients[kClients];  // the last one is that of all for which there was no room
-uint32_t g_client_count;
-
-__attribute__((noinline, cold)) Client* add_client(const void* address) {
-  uint32_t index = __atomic_load_n(&g_client_count, __ATOMIC_RELAXED);
-  if (index >= kClients - 1) return &g_clients[kClients - 1];
-  ObjectRange range = object_of(address);
-  if (range.end == 0) return &g_clients[kClients - 1];  // code that was made on the way
-  index = __atomic_fetch_add(&g_client_count, 1, __ATOMIC_RELAXED);
-  if (index >= kClients - 1) return &g_clients[kClients - 1];
-  g_clients[index].range.begin = range.begin;
-  __atomic_store_n(&g_clients[index].range.end, range.end, __ATOMIC_RELEASE);
-  return &g_clients[index];
-}
-
-Client* client_of(const void* address) {
-  uint32_t count = __atomic_load_n(&g_client_count, __ATOMIC_RELAXED);
-  if (count > kClients - 1) count = kClients - 1;
-  uintptr_t at = reinterpret_cast<uintptr_t>(address);
-  for (uint32_t i = 0; i < count; ++i) {
-    uintptr_t end = __atomic_load_n(&g_clients[i].range.end, __ATOMIC_ACQUIRE);
-    if (at < end && at >= g_clients[i].range.begin) return &g_clients[i];
-  }
-  return add_client(address);
-}
-
-__attribute__((noinline, cold)) void* find_function(Client* client, FunctionIndex which) {
-  const Function& f = kTable[which];
-  const void* inside = reinterpret_cast<const void*>(client->range.begin);
-  void* found = client->range.end ? find_real_of(inside, f.name, f.ours) : nullptr;
-  if (!found) found = find_real(f.name, f.ours, kLibrary);
-  // Of a custom build everything may lie in one object; all of them have "tensorflow" in the name.
-  if (found && which < kHooks) {
-    Verdict verdict = object_is_named(found, "tensorflow") ? kTensorflow : kForeign;
-    __atomic_store_n(&client->verdict, verdict, __ATOMIC_RELAXED);
-  }
-  if (!found) found = f.fallback;
-  __atomic_store_n(&client->real[which], found, __ATOMIC_RELEASE);
-  return found;
-}
-
-template <class F>
-F real(Client* client, FunctionIndex which) {
-  void* known = __atomic_load_n(&client->real[which], __ATOMIC_ACQUIRE);
-  if (__builtin_expect(!known, 0)) known = find_function(client, which);
-  return reinterpret_cast<F>(known);
-}
+// Of a custom build everything may lie in one object; all of them have "tensorflow" in the name.
+constinit Clients g_clients(kTable, kLibrary, "tensorflow");
+static_assert(kFunctions <= kMostSharedNames);
 
 using Allocate = void* (*)(void*, size_t, size_t, const void*);
 using Deallocate = void (*)(void*, void*);
@@ -476,14 +417,14 @@ bool on_region_free(ThreadState* t, const void* p) {
 // ---- What the hooks do -------------------------------------------------------------------------
 
 inline bool is_ours(const Client* client) {
-  return __atomic_load_n(&client->verdict, __ATOMIC_RELAXED) == kTensorflow && is_wanted();
+  return __atomic_load_n(&client->verdict, __ATOMIC_RELAXED) == kOfFramework && is_wanted();
 }
 
 /// `has_sizes`: the pool says how large a block is in truth.
 void* pool_allocate(FunctionIndex which, FunctionIndex size_of, void* self, size_t alignment,
                     size_t bytes, const void* attributes) {
-  Client* client = client_of(table_of(self));
-  auto allocate = real<Allocate>(client, which);
+  Client* client = g_clients.of(table_of(self));
+  auto allocate = g_clients.real<Allocate>(client, which);
   ThreadState* t = &t_state;
   if (!is_ours(client)) return allocate(self, alignment, bytes, attributes);
   bool has_sizes = size_of != kFunctions;
@@ -497,14 +438,14 @@ void* pool_allocate(FunctionIndex which, FunctionIndex size_of, void* self, size
   t->pool = outer_pool;
   const Memory& memory = pool ? pool->blocks : kNoPool;
   if (!p) return on_refused(t, memory, bytes), p;
-  Size size = has_sizes ? real<Size>(client, size_of) : nullptr;
-  on_alloc(t, memory, p, size ? size(self, p) : bytes);
+  size_t size = has_sizes ? g_clients.real<Size>(client, size_of)(self, p) : 0;
+  on_alloc(t, memory, p, size ? size : bytes);
   return p;
 }
 
 void pool_deallocate(FunctionIndex which, bool has_sizes, void* self, void* p) {
-  Client* client = client_of(table_of(self));
-  auto deallocate = real<Deallocate>(client, which);
+  Client* client = g_clients.of(table_of(self));
+  auto deallocate = g_clients.real<Deallocate>(client, which);
   if (p && is_ours(client)) {
     const Pool* pool = pool_of(&t_state, self, !has_sizes);
     on_free(pool ? pool->blocks : kNoPool, p);
@@ -533,10 +474,10 @@ inline bool before_free(Client* client, void* p) {
   return true;
 }
 
-#define CALLER client_of(__builtin_return_address(0))
+#define CALLER g_clients.of(__builtin_return_address(0))
 
 void* aligned_malloc(Client* client, FunctionIndex which, size_t size, size_t alignment) {
-  auto allocate = real<void* (*)(size_t, size_t)>(client, which);
+  auto allocate = g_clients.real<void* (*)(size_t, size_t)>(client, which);
   ThreadState* t = &t_state;
   if (!is_ours(client) || is_inside(t->malloc_frame)) return allocate(size, alignment);
   t->malloc_frame = static_cast<const char*>(__builtin_frame_address(0));
@@ -547,7 +488,7 @@ void* aligned_malloc(Client* client, FunctionIndex which, size_t size, size_t al
 }
 
 void aligned_free(Client* client, FunctionIndex which, void* p, size_t a, size_t b) {
-  auto release = real<void (*)(void*, size_t, size_t)>(client, which);
+  auto release = g_clients.real<void (*)(void*, size_t, size_t)>(client, which);
   bool is_told = before_free(client, p);
   release(p, a, b);
   if (is_told) t_state.freeing = nullptr;
@@ -595,13 +536,13 @@ void gpumemprof_tf_int_sized_free(void* p, size_t alignment, size_t size) {
   aligned_free(CALLER, kIntSizedFree, p, alignment, size);
 }
 void gpumemprof_tf_visit_alloc(void* self, void* p, int index, size_t bytes) {
-  Client* client = client_of(table_of(self));
-  real<void (*)(void*, void*, int, size_t)>(client, kVisitAlloc)(self, p, index, bytes);
+  Client* client = g_clients.of(table_of(self));
+  g_clients.real<void (*)(void*, void*, int, size_t)>(client, kVisitAlloc)(self, p, index, bytes);
   if (is_ours(client) && is_inside(t_state.pool_frame)) on_region(&t_state, p, bytes);
 }
 void gpumemprof_tf_visit_free(void* self, void* p, int index, size_t bytes) {
-  Client* client = client_of(table_of(self));
-  auto visit = real<void (*)(void*, void*, int, size_t)>(client, kVisitFree);
+  Client* client = g_clients.of(table_of(self));
+  auto visit = g_clients.real<void (*)(void*, void*, int, size_t)>(client, kVisitFree);
   if (is_ours(client) && on_region_free(&t_state, p)) t_state.freed_region = p;
   visit(self, p, index, bytes);
 }
