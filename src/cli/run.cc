@@ -78,7 +78,7 @@ std::string one_line(std::string text) {
   for (char& c : text) {
     if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';
   }
-  return "gpumemprof: " + text + '\n';
+  return tool_name() + (": " + text) + '\n';
 }
 
 /// The first word of our own command line.
@@ -112,6 +112,7 @@ void say_summary(const RunOutcome& outcome) {
                     {.folder = outcome.folder,
                      .not_recorded = as_text(outcome.not_recorded),
                      .tool = typed_name(),
+                     .prefix = tool_name(),
                      .working_folder = working_folder()}));
   }
 }

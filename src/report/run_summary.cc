@@ -78,7 +78,7 @@ std::string run_summary(const Analysis& analysis, const Tables& tables, const Lo
   lines.push_back(fmt::format("Next: {} analyze {}", printable(shell_word(context.tool)),
                               printable(shell_word(context.folder))));
   std::string out;
-  for (const std::string& line : lines) out += "gpumemprof: " + line + '\n';
+  for (const std::string& line : lines) out += context.prefix + ": " + line + '\n';
   return out;
 }
 

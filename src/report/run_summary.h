@@ -14,12 +14,15 @@ struct RunSummaryContext {
   std::vector<std::string> not_recorded;
   /// How this command was called, so that the next one can be typed as it is shown.
   std::string tool = "gpumemprof";
+  /// What every line begins with.
+  std::string prefix = "gpumemprof";
   /// Paths of code below it are shown relative to it; may be empty.
   std::string working_folder;
 };
 
-/// At most ten lines, each "gpumemprof: …\n", safe for a terminal whatever the recording holds: the
-/// peak, when, its top three holders, what was lost or not seen and why, the command to type next.
+/// At most ten lines, each "gpumemprof: …\n" (or another prefix), safe for a terminal whatever the
+/// recording holds: the peak, when, its top three holders, what was lost or not seen and why, the
+/// command to type next.
 std::string run_summary(const Analysis& analysis, const Tables& tables, const Loss& loss,
                         const RunSummaryContext& context);
 

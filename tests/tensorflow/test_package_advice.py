@@ -64,3 +64,14 @@ def test_samples_alone_are_evidence_for_nothing(tmp_path):
     done = harness.execute([link, "analyze", "--input", file, "--optimize"]).ok().stdout.decode()
     assert "Advice: none.\n" in done and done.count("unknown, because samples do not show") == 6
     assert json.loads(file.read_text())
+
+
+def test_the_package_gives_the_advice_of_a_recording_without_tensorflow(tmp_path):
+    from tfmemprof import MemoryAnalyzer
+
+    folder = tmp_path / "recording"
+    with_tensorflow.run(FIT, folder, "plain", timeout=240)
+    (found,) = MemoryAnalyzer().advise(folder)
+    assert found["kind"] == "tensorflow_mixed_precision" and found["bytes"] * 2 == found["evidence"]["layer_bytes"]
+    (sentence,) = MemoryAnalyzer().generate_optimization_report(folder)["recommendations"]
+    assert sentence.startswith("Call tf.keras.mixed_precision.set_global_policy") and "at most half" in sentence
