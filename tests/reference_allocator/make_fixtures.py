@@ -74,24 +74,26 @@ def fixtures() -> list[Fixture]:
         """Before 2.12 events do not name their pool: it is known while the segment is there at the end."""
         return [call for call in calls if call[0] not in "xe"]
 
+    divisions, garbage = "roundup_power2_divisions:[1:4,16:2,>:8]", "garbage_collection_threshold:0.5"
+    large, expandable = "large_segment_size_mb:64", "expandable_segments:True"
     step = training(draw(1), 4, 6, 1024)
     small_gpu = training(draw(2), 4, 6, 2048)
     return [
         Fixture("training_2.5", "2.5.1", Run("", begin_history(step, True))),
         Fixture("training_suffix_2.10", "2.10.0", Run("", begin_history(step, False))),
-        Fixture("training_expandable_2.6", "2.6.0", Run("", begin_history(step, True), ["expandable_segments:True"])),
-        Fixture("expandable_suffix_2.11", "2.11.0", Run("", begin_history(step, False), ["expandable_segments:True"])),
+        Fixture("training_expandable_2.6", "2.6.0", Run("", begin_history(step, True), [expandable])),
+        Fixture("expandable_suffix_2.11", "2.11.0", Run("", begin_history(step, False), [expandable])),
         Fixture("full_device_2.12", "2.12.0", Run("", begin_history(small_gpu, True), [], 100 * MIB)),
         Fixture("max_split_2.13", "2.13.0", Run("", short(11, 2, False, False), ["max_split_size_mb:32"], 1024 * MIB)),
-        Fixture("roundup_2.9", "2.9.1", Run("", short(12, 1, False, False), ["roundup_power2_divisions:[1:4,16:2,>:8]"])),
-        Fixture("garbage_2.10", "2.10.0", Run("", short(13, 1, False, False), ["garbage_collection_threshold:0.5"], 4096 * MIB, 0.3)),
+        Fixture("roundup_2.9", "2.9.1", Run("", short(12, 1, False, False), [divisions])),
+        Fixture("garbage_2.10", "2.10.0", Run("", short(13, 1, False, False), [garbage], 4096 * MIB, 0.3)),
         Fixture("record_stream_2.13", "2.13.0", Run("", short(14, 4, True, False))),
         Fixture("private_pools_2.15", NEWEST, Run("", short(15, 2, False, True), [], 3000 * MIB)),
         Fixture("falling_2.11", "2.11.0", Run("", short(18, 1, False, False)), True),
         Fixture("falling_2.12", "2.12.0", Run("", short(18, 1, False, False)), True),
         Fixture("falling_2.13", "2.13.0", Run("", short(18, 1, False, False)), True),
         Fixture("private_pools_2.11", "2.11.0", Run("", kept_pools(short(17, 1, False, True)))),
-        Fixture("large_segments_2.15", NEWEST, Run("", short(16, 2, False, False), ["large_segment_size_mb:64", "expandable_segments:True"])),
+        Fixture("large_segments_2.15", NEWEST, Run("", short(16, 2, False, False), [large, expandable])),
     ]
 
 
