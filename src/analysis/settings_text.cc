@@ -127,7 +127,9 @@ std::vector<std::string> candidate_settings(const AllocatorTrace& trace,
     }
   };
   if (!recorded.expandable_segments) add("expandable_segments:True");
-  const std::vector<uint64_t> limits = split_limits(trace, 6);
+  // PyTorch through 2.4 stops itself where both are set.
+  std::vector<uint64_t> limits;
+  if (!recorded.expandable_segments || release.minor > 4) limits = split_limits(trace, 6);
   for (uint64_t mb : limits) add("max_split_size_mb:" + std::to_string(mb));
   if (options.has_capacity) {
     add("garbage_collection_threshold:0.8,per_process_memory_fraction:0.99");

@@ -1,6 +1,7 @@
 #include "analysis/snapshot_device.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "analysis/settings_text.h"
 #include "analysis/trace_source.h"
@@ -78,6 +79,19 @@ std::optional<int64_t> time_of_event(const AllocatorTrace& trace, std::optional<
   return trace.events[*event].time_us;
 }
 
+/// Releases that differ in the settings that they accept alone.
+bool same_placement(Release a, const Release& b) {
+  a.minor = b.minor;
+  a.names_pools = b.names_pools;
+  return a == b;
+}
+
+bool is_better(const ReplayResult& a, const ReplayResult& b) {
+  const uint64_t first_a = a.first_mismatch_event.value_or(kBeforeFirstEvent);
+  const uint64_t first_b = b.first_mismatch_event.value_or(kBeforeFirstEvent);
+  return std::pair(first_a, a.matched) > std::pair(first_b, b.matched);
+}
+
 std::string difference(const char* what, uint64_t replayed, uint64_t listed) {
   return std::string("the replay ends with ") + std::to_string(replayed) + " bytes " + what +
          ", the file's segments have " + std::to_string(listed);
@@ -133,18 +147,19 @@ SnapshotDevice replay_device(const AllocatorSnapshot& snapshot, size_t index,
     if (trace.events[i].action != Action::kOom) continue;
     if (++device.oom_count <= kMostOoms) ooms.push_back(i);
   }
-  // Most hints leave releases with the same rules, so the first one matches everything.
   std::optional<SnapshotDevice> best;
   const std::vector<Release> releases = releases_for_hint(snapshot.info.writer_version_hint);
-  for (const Release& release : releases) {
+  for (size_t i = 0; i < releases.size(); ++i) {
+    // Of neighbours with the same rules the newer stands for both.
+    if (i + 1 < releases.size() && same_placement(releases[i], releases[i + 1])) continue;
     SnapshotDevice tried = device;
     Watcher watcher(trace, peak_event, ooms, options, &tried);
     tried.replay = replay_recorded(
-        trace, snapshot.settings, release,
+        trace, snapshot.settings, releases[i],
         [&](uint64_t event, const Simulator& simulator) { return watcher.see(event, simulator); });
     watcher.finish();
-    if (!best || tried.replay.matched > best->replay.matched) best = std::move(tried);
-    if (best->replay.matched == best->replay.alloc_addresses) break;
+    if (!best || is_better(tried.replay, best->replay)) best = std::move(tried);
+    if (!best->replay.first_mismatch_event) break;
   }
   device = std::move(*best);
   device.replay.release_was_searched = releases.size() > 1;

@@ -23,9 +23,11 @@ svg{display:block;width:100%;height:100%}
 .grid path{stroke:var(--line);vector-effect:non-scaling-stroke}.base{fill:var(--bar)}.band{fill:var(--band)}
 .top{fill:none;stroke:var(--top);stroke-width:1.5;vector-effect:non-scaling-stroke}
 .peak{stroke:var(--peak);stroke-width:1.5;stroke-dasharray:4 3;vector-effect:non-scaling-stroke}
-.mid{fill:none;stroke:#3c8d40;stroke-width:1.5;vector-effect:non-scaling-stroke}figure path.peak{fill:none}
-.segments{width:100%}.segments .live{fill:var(--top)}.segments .pinned{fill:var(--peak)}.segments .whole{fill:var(--bar)}
-b.k{font-weight:600}b.k.mid{color:#3c8d40}b.k.top,b.k.live{color:var(--top)}b.k.peak,b.k.pinned{color:var(--peak)}
+.mid{fill:none;stroke:#3c8d40;stroke-width:1.5;vector-effect:non-scaling-stroke}
+figure path.peak{fill:none}.segments{width:100%}.segments .live{fill:var(--top)}
+.segments .pinned{fill:var(--peak)}.segments .whole{fill:var(--bar)}
+b.k{font-weight:600}b.k.mid{color:#3c8d40}b.k.top,b.k.live{color:var(--top)}
+b.k.peak,b.k.pinned{color:var(--peak)}
 .tips rect{fill:transparent}.mark{position:absolute;top:2px;font-size:.8rem;color:var(--peak);white-space:nowrap;
 padding:0 5px;background:var(--bg);border-radius:4px;opacity:.92}.mark.before{transform:translateX(-100%)}
 figcaption{display:flex;justify-content:space-between;gap:12px;font-size:.75rem;margin-top:.9em;text-align:center}

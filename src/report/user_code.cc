@@ -21,8 +21,42 @@ std::string describe(const Tables& tables, uint32_t node, std::string file) {
   return printable(file.append(function));
 }
 
+/// Frames of PyTorch that take the stack, or are the allocator itself: on top of every stack with
+/// C++ frames.
+bool takes_the_stack(std::string_view function) {
+  for (std::string_view part : {"torch::unwind::", "torch::CapturedTraceback::", "gather_with_cpp",
+                                "CUDACachingAllocator::"}) {
+    if (function.find(part) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
 uint32_t innermost_node(const Tables& tables, uint32_t stack) {
-  return tables.stacks.node(stack).depth == 0 ? 0 : stack;
+  if (tables.stacks.node(stack).depth == 0) return 0;
+  for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
+    if (!takes_the_stack(tables.strings.get(frame_of(tables, node).function))) return node;
+  }
+  return stack;
+}
+
+bool is_native_source(std::string_view file) {
+  if (file == "??") return true;
+  for (std::string_view end : {".cpp", ".cc", ".cxx", ".c", ".cu", ".cuh", ".h", ".hpp"}) {
+    if (file.ends_with(end)) return true;
+  }
+  return false;
+}
+
+/// Without a frame of the user's: the innermost of a Python library, else the operator of a stack
+/// that is C++ alone (a backward pass), else the innermost.
+uint32_t library_node(const Tables& tables, uint32_t stack) {
+  uint32_t op = 0;
+  for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
+    const Frame& frame = frame_of(tables, node);
+    if (frame.line != 0 && !is_native_source(tables.strings.get(frame.file))) return node;
+    if (op == 0 && tables.strings.get(frame.function).starts_with("at::_ops::")) op = node;
+  }
+  return op != 0 ? op : innermost_node(tables, stack);
 }
 
 /// The same line of the same function is one group, whoever called it.
@@ -58,6 +92,8 @@ bool is_user_file(std::string_view file) {
   for (std::string_view start : {"<frozen ", "<eval_with_key>", "<torch_", "<__array_function__"}) {
     if (file.starts_with(start)) return false;
   }
+  if (is_native_source(file) || file.find("/torchinductor_") != std::string_view::npos)
+    return false;
   return !file.ends_with(".so") && file.find(".so.") == std::string_view::npos;
 }
 
@@ -67,7 +103,7 @@ uint32_t headline_node(const Tables& tables, uint32_t stack) {
     const Frame& frame = frame_of(tables, node);
     if (frame.line != 0 && is_user_file(tables.strings.get(frame.file))) return node;
   }
-  return stack;
+  return library_node(tables, stack);
 }
 
 std::vector<HolderLine> group_by_line(const std::vector<Holder>& holders, const Tables& tables) {

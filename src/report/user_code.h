@@ -12,8 +12,9 @@ namespace gpumemprof {
 /// False for installed packages, the standard library, generated and native code.
 bool is_user_file(std::string_view file);
 
-/// The node of the frame to name in one line: the innermost in the user's own code, else the
-/// innermost. 0 where no stack is known.
+/// The node of the frame to name in one line: the innermost in the user's own code, else of a
+/// Python library, else PyTorch's operator (at::_ops), else the innermost that is not the taking of
+/// the stack itself. 0 where no stack is known.
 uint32_t headline_node(const Tables& tables, uint32_t stack);
 
 /// Holders whose headline frame is the same line, added up.

@@ -15,7 +15,8 @@ TEST(UserCode, PackagesTheStandardLibraryAndNativeCodeAreNotTheUsers) {
   for (const char* file :
        {"/v/lib/python3.12/site-packages/torch/a.py", "/usr/lib/python3/dist-packages/x.py",
         "/usr/lib/python3.11/threading.py", "<frozen importlib._bootstrap>", "",
-        "/x/libtorch_cpu.so", "/lib/libc.so.6", "<eval_with_key>.3"}) {
+        "/x/libtorch_cpu.so", "/lib/libc.so.6", "<eval_with_key>.3", "??", "Module.cpp",
+        "/tmp/torchinductor_me/ab/cab.py"}) {
     EXPECT_FALSE(is_user_file(file)) << file;
   }
 }
@@ -28,6 +29,22 @@ TEST(UserCode, TheHeadlineIsTheInnermostFrameOfTheUsersOwn) {
   EXPECT_EQ(headline_node(source.tables(), 0), 0u);
   EXPECT_EQ(headline_text(source.tables(), 2, "/opt/job"), "train.py:41 step");
   EXPECT_EQ(headline_text(source.tables(), 0, ""), "(no stack recorded)");
+}
+
+TEST(UserCode, OfAStackInCppAloneTheOperatorIsNamed) {
+  Tables tables;
+  uint32_t stack = 0;
+  std::vector<uint32_t> nodes;
+  for (const char* function :
+       {"thread_start", "at::_ops::mm::call", "at::native::empty_cuda",
+        "torch::CapturedTraceback::gather(bool)", "torch::unwind::unwind()"}) {
+    const Frame frame{tables.strings.intern("??"), tables.strings.intern(function), 0};
+    stack = tables.stacks.push(stack, tables.stacks.intern_frame(frame));
+    nodes.push_back(stack);
+  }
+  EXPECT_EQ(headline_node(tables, stack), nodes[1]);
+  EXPECT_EQ(headline_node(tables, nodes[0]), nodes[0]);
+  EXPECT_EQ(group_by_innermost({{stack, 1, 1}}, tables)[0].node, nodes[2]);
 }
 
 TEST(UserCode, WithoutAFrameOfTheUsersTheInnermostIsNamed) {

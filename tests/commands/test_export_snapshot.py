@@ -36,6 +36,9 @@ def test_the_export_reads_as_its_original(tmp_path):
     snapshots.on_paper(tmp_path / "a.pickle")
     first = harness.analysis(tmp_path / "a.pickle")
     second = harness.analysis(exported(tmp_path / "a.pickle", tmp_path))
+    # What tells the writer's release is not kept, and one of several with the same rules is found.
+    for device in first["devices"] + second["devices"]:
+        del device["allocator"]["torch"], device["allocator"]["torch_was_searched"]
     assert second["devices"] == first["devices"]
 
 
