@@ -11,6 +11,7 @@
 #include "report/html_report.h"
 #include "report/json_report.h"
 #include "report/text_report.h"
+#include "trace/anonymous_source.h"
 
 namespace gpumemprof {
 namespace {
@@ -28,10 +29,19 @@ std::string render(const Analysis& analysis, const Tables& tables,
 
 int analyze(const AnalyzeArguments& arguments) {
   const std::string subject = arguments.paths.size() == 1 ? arguments.paths[0] : "";
-  if (is_telemetry_input(arguments.paths)) return analyze_telemetry_file(arguments);
+  if (is_telemetry_input(arguments.paths)) {
+    if (!arguments.anonymize) return analyze_telemetry_file(arguments);
+    return report_error(subject, {ErrorCode::kUsage,
+                                  "--anonymize is for recordings and snapshots, "
+                                  "not for samples",
+                                  std::nullopt});
+  }
   if (!(arguments.sensitivity > 0 && arguments.sensitivity <= 1)) return wrong_sensitivity();
   auto source = open_input(arguments.paths, !arguments.no_seal);
   if (!source) return report_error(subject, source.error());
+  if (arguments.anonymize) {
+    *source = std::make_unique<AnonymousSource>(std::move(*source), std::make_shared<Anonymizer>());
+  }
   auto output = Output::open(arguments.output, arguments.paths);
   if (!output) return report_error("", output.error());
   std::string text;
@@ -74,6 +84,9 @@ void add_analyze_command(CLI::App& app, CommandContext& context) {
   command->add_option("--color", arguments->color, "auto, always or never; NO_COLOR is obeyed")
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->capture_default_str();
+  command->add_flag("--anonymize", arguments->anonymize,
+                    "recordings: replace the names of files, functions, hosts and commands that "
+                    "are not public packages'");
   command->add_flag("--no-seal", arguments->no_seal,
                     "leave the files of the recording as they are");
   command->add_flag("--visualization", arguments->visualization,

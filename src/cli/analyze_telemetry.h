@@ -17,6 +17,7 @@ struct AnalyzeArguments {
   double sensitivity = 0.05;
   bool full_stacks = false;
   bool no_seal = false;
+  bool anonymize = false;
   bool visualization = false;
 };
 
