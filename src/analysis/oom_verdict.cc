@@ -121,6 +121,12 @@ class Explainer {
           "asked.");
       return conclude(OomCause::kOwnLimit, "The process's own limit was reached.");
     }
+    if (message_.exceeds_reserve) {
+      because(
+          "The message says that the request is larger than the address space that one expandable "
+          "segment reserves.");
+      return conclude(OomCause::kOwnLimit, "A limit of the allocator's settings was reached.");
+    }
     if (message_.is_custom_pool) {
       because(
           "The message says that the allocator behind a MemPool refused; the device's figures need "
@@ -227,6 +233,7 @@ class Explainer {
 
   void advise();
   void advise_against_fragmentation();
+  void advise_higher_limit();
   void advise_less();
   void add_advice(std::string text, std::string command = {}) {
     verdict_.advice.push_back({std::move(text), std::move(command)});
@@ -275,6 +282,18 @@ void Explainer::advise_against_fragmentation() {
       "export " + variable + "=expandable_segments:True");
 }
 
+void Explainer::advise_higher_limit() {
+  if (message_.exceeds_reserve) {
+    add_advice("Raise expandable_segments_reserve in the allocator's settings, or leave it out.");
+  } else if (message_.wording == OomWording::kPyTorchMps) {
+    add_advice("Raise the limit, if the machine can bear it: PYTORCH_MPS_HIGH_WATERMARK_RATIO.");
+  } else {
+    add_advice(
+        "Raise the limit that the program sets for itself: "
+        "torch.cuda.set_per_process_memory_fraction().");
+  }
+}
+
 void Explainer::advise_less() {
   std::string how =
       "Need less: a smaller batch or sequence, activation checkpointing, lower precision";
@@ -291,11 +310,7 @@ void Explainer::advise() {
       advise_against_fragmentation();
       break;
     case OomCause::kOwnLimit:
-      add_advice(
-          message_.wording == OomWording::kPyTorchMps
-              ? "Raise the limit, if the machine can bear it: PYTORCH_MPS_HIGH_WATERMARK_RATIO."
-              : "Raise the limit that the program sets for itself: "
-                "torch.cuda.set_per_process_memory_fraction().");
+      advise_higher_limit();
       break;
     case OomCause::kWantOfMemory:
       if (others_suffice) {

@@ -102,7 +102,10 @@ TEST(OomVerdict, WhatTheMessageSaysItselfIsBelieved) {
   OomMessage m = message("304.00 MiB", "94.97 GiB", "218.81 MiB", "91.19 GiB", "744.36 MiB");
   m.is_own_limit = true;
   EXPECT_EQ(explain_oom(m, false).cause, OomCause::kOwnLimit);
-  m.is_own_limit = false, m.is_custom_pool = true;
+  m.is_own_limit = false, m.exceeds_reserve = true;
+  EXPECT_EQ(explain_oom(m, true).cause, OomCause::kOwnLimit);
+  EXPECT_THAT(explain_oom(m, true).advice[0].text, HasSubstr("expandable_segments_reserve"));
+  m.exceeds_reserve = false, m.is_custom_pool = true;
   EXPECT_EQ(explain_oom(m, false).cause, OomCause::kCannotTell);
 }
 

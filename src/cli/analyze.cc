@@ -12,6 +12,7 @@
 #include "report/html_report.h"
 #include "report/json_report.h"
 #include "report/text_report.h"
+#include "trace/anonymous_source.h"
 
 namespace gpumemprof {
 namespace {
@@ -48,6 +49,9 @@ Shown show(const Analysis& analysis, const Tables& tables, const AnalyzeArgument
 Result<Shown> show_recording(const AnalyzeArguments& arguments) {
   auto source = open_input(arguments.paths, !arguments.no_seal);
   if (!source) return std::unexpected(source.error());
+  if (arguments.anonymize) {
+    *source = std::make_unique<AnonymousSource>(std::move(*source), std::make_shared<Anonymizer>());
+  }
   Progress progress("analyzing");
   AnalysisOptions options;
   options.on_progress = [&](double done) { progress.update(done); };
@@ -72,9 +76,17 @@ Result<Shown> show_snapshot(const AnalyzeArguments& arguments) {
 
 int analyze(const AnalyzeArguments& arguments) {
   const std::string subject = arguments.paths.size() == 1 ? arguments.paths[0] : "";
-  if (is_telemetry_input(arguments.paths)) return analyze_telemetry_file(arguments);
+  if (is_telemetry_input(arguments.paths)) {
+    if (!arguments.anonymize) return analyze_telemetry_file(arguments);
+    return report_error(subject, {ErrorCode::kUsage,
+                                  "--anonymize is for recordings and snapshots, "
+                                  "not for samples",
+                                  std::nullopt});
+  }
   if (!(arguments.sensitivity > 0 && arguments.sensitivity <= 1)) return wrong_sensitivity();
-  const bool is_snapshot = arguments.paths.size() == 1 && is_torch_snapshot(arguments.paths[0]);
+  // Anonymous, a snapshot is told by its events alone.
+  const bool is_snapshot =
+      arguments.paths.size() == 1 && !arguments.anonymize && is_torch_snapshot(arguments.paths[0]);
   const Result<Shown> shown = is_snapshot ? show_snapshot(arguments) : show_recording(arguments);
   if (!shown) return report_error(subject, shown.error());
   // Only now: an input that cannot be read must not cost an older result.
@@ -133,6 +145,9 @@ void add_analyze_command(CLI::App& app, CommandContext& context) {
   command->add_option("--color", arguments->color, "auto, always or never; NO_COLOR is obeyed")
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->capture_default_str();
+  command->add_flag("--anonymize", arguments->anonymize,
+                    "recordings: replace the names of files, functions, hosts and commands that "
+                    "are not public packages'");
   command->add_flag("--no-seal", arguments->no_seal,
                     "leave the files of the recording as they are");
   command->add_flag("--visualization", arguments->visualization,

@@ -18,6 +18,7 @@ struct AnalyzeArguments {
   double sensitivity = 0.05;
   bool full_stacks = false;
   bool no_seal = false;
+  bool anonymize = false;
   bool visualization = false;
   std::string report_path;    ///< also write the analysis and the advice there; tfmemprof's
   bool detect_leaks = false;  ///< tfmemprof's; they always are

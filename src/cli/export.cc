@@ -25,45 +25,52 @@ struct ExportArguments {
   bool no_seal = false;
 };
 
-using OnProgress = std::function<void(double)>;
-
 bool is_stack_format(const std::string& to) {
   return to == "folded" || to == "speedscope" || to == "pprof";
 }
 
-/// One device's stacks, after the whole source has been read.
-Status export_stacks(EventSource& source, const ExportArguments& arguments, const TextSink& sink,
-                     const OnProgress& on_progress) {
+/// What a format of stacks is made from. Not movable once read: `device` points into `analysis`.
+struct Stacks {
+  Analysis analysis;
+  const DeviceAnalysis* device = nullptr;
+};
+
+Status read_stacks(EventSource& source, const ExportArguments& arguments, Stacks* stacks) {
+  Progress progress("reading");
   AnalysisOptions options;
-  options.on_progress = on_progress;
+  options.on_progress = [&](double share) { progress.update(share); };
   auto analysis = analyze_source(source, options);
   if (!analysis) return std::unexpected(analysis.error());
-  const Tables& tables = source.tables();
-  auto device = pick_device(*analysis, tables, arguments.device);
+  stacks->analysis = std::move(*analysis);
+  auto device = pick_device(stacks->analysis, source.tables(), arguments.device);
   if (!device) return std::unexpected(device.error());
-  if (*device == nullptr)
+  if (*device == nullptr) {
     return fail(ErrorCode::kUsage, "nothing was allocated: no stack to export");
+  }
+  stacks->device = *device;
+  return {};
+}
+
+Status export_stacks(const Stacks& stacks, const Tables& tables, const ExportArguments& arguments,
+                     const TextSink& sink) {
   if (arguments.to == "speedscope") {
-    return export_speedscope(*analysis, **device, tables, GPUMEMPROF_VERSION, sink);
+    return export_speedscope(stacks.analysis, *stacks.device, tables, GPUMEMPROF_VERSION, sink);
   }
   if (arguments.to == "pprof") {
-    return export_pprof(*analysis, **device, tables, GPUMEMPROF_VERSION, sink);
+    return export_pprof(stacks.analysis, *stacks.device, tables, GPUMEMPROF_VERSION, sink);
   }
   const StackMoment at = arguments.at == "end"     ? StackMoment::kEnd
                          : arguments.at == "total" ? StackMoment::kTotal
                                                    : StackMoment::kPeak;
-  return export_folded(**device, tables, at, sink);
+  return export_folded(*stacks.device, tables, at, sink);
 }
 
-Status export_as(EventSource& source, const ExportArguments& arguments, const TextSink& sink) {
+Status export_every_event(EventSource& source, const std::string& to, const TextSink& sink) {
   Progress progress("exporting");
-  const OnProgress on_progress = [&](double share) { progress.update(share); };
-  if (arguments.to == "csv") return export_events(source, ExportFormat::kCsv, sink, on_progress);
-  if (arguments.to == "jsonl") {
-    return export_events(source, ExportFormat::kJsonLines, sink, on_progress);
-  }
-  if (arguments.to == "perfetto") return export_perfetto(source, sink, on_progress);
-  return export_stacks(source, arguments, sink, on_progress);
+  const auto on_progress = [&](double share) { progress.update(share); };
+  if (to == "csv") return export_events(source, ExportFormat::kCsv, sink, on_progress);
+  if (to == "jsonl") return export_events(source, ExportFormat::kJsonLines, sink, on_progress);
+  return export_perfetto(source, sink, on_progress);
 }
 
 /// What the chosen format cannot do, or nothing.
@@ -89,6 +96,12 @@ int export_source(const ExportArguments& arguments) {
   if (arguments.anonymize) {
     *source = std::make_unique<AnonymousSource>(std::move(*source), std::make_shared<Anonymizer>());
   }
+  Stacks stacks;
+  if (is_stack_format(arguments.to)) {  // before the output is made: it may come to nothing
+    if (auto read = read_stacks(**source, arguments, &stacks); !read) {
+      return report_error(subject, read.error());
+    }
+  }
   auto output = Output::open(arguments.output, arguments.paths);
   if (!output) return report_error("", output.error());
   bool output_failed = false;
@@ -97,7 +110,9 @@ int export_source(const ExportArguments& arguments) {
     output_failed = !written;
     return written;
   };
-  const Status done = export_as(**source, arguments, sink);
+  const Status done = stacks.device != nullptr
+                          ? export_stacks(stacks, (*source)->tables(), arguments, sink)
+                          : export_every_event(**source, arguments.to, sink);
   if (!done)
     return output_failed ? report_output_error(*output, done.error())
                          : report_error(subject, done.error());

@@ -69,6 +69,7 @@ struct OomMessage {
   bool hints_expandable_segments = false;
   bool expandable_segments_on = false;  ///< the message itself says so (2.15)
   bool is_own_limit = false;            ///< it says that the process's own limit refused (2.15)
+  bool exceeds_reserve = false;         ///< more than an expandable segment reserves (2.15)
   bool is_custom_pool = false;          ///< the allocator behind a MemPool refused
 };
 

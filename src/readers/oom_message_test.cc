@@ -185,7 +185,7 @@ TEST(OomMessage, AdviceToSwitchItOnDoesNotMeanThatItIsOn) {
       scan("env: {'PYTORCH_ALLOC_CONF': 'expandable_segments:True'}").expandable_segments_on);
 }
 
-TEST(OomMessage, ThreeSentencesThatTheNewestReleaseAdds) {
+TEST(OomMessage, SentencesThatTheNewestReleaseAdds) {
   std::string text(kTwo.substr(0, kTwo.find(" If reserved")));
   text +=
       " expandable_segments is enabled. If instead the process is running out of virtual address "
@@ -198,6 +198,14 @@ TEST(OomMessage, ThreeSentencesThatTheNewestReleaseAdds) {
       "per_process_memory_fraction limit. Requested size: 2.00 GiB");
   EXPECT_TRUE(limit.is_own_limit);
   EXPECT_EQ(text_of(limit.requested), "2.00 GiB");
+  const OomMessage reserve = only(
+      "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 8.00 GiB of "
+      "which "
+      "4.00 GiB is free. Of the allocated memory 1.00 GiB is allocated by PyTorch, and 1.00 MiB is "
+      "reserved by PyTorch but unallocated. This allocation exceeds the expandable-segment reserve "
+      "of "
+      "1.00 GiB, and a single allocation cannot span expandable segments.");
+  EXPECT_TRUE(reserve.exceeds_reserve && reserve.expandable_segments_on);
   const OomMessage huge = only("CUDA out of memory. Tried to allocate more than 1EB memory.");
   EXPECT_EQ(huge.requested->least_bytes, uint64_t{1} << 60);
   EXPECT_EQ(huge.requested->most_bytes, UINT64_MAX);

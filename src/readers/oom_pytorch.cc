@@ -105,6 +105,9 @@ void read_pytorch2(std::string_view text, OomMessage* message) {
   message->unallocated = size_before(text, " is reserved by PyTorch but unallocated");
   message->expandable_segments_on =
       text.find("expandable_segments is enabled") != std::string_view::npos;
+  message->exceeds_reserve =
+      text.find("exceeds the expandable-segment reserve") != std::string_view::npos;
+  message->expandable_segments_on |= message->exceeds_reserve;
   message->is_custom_pool =
       text.find("custom allocator backing this MemPool") != std::string_view::npos;
   read_processes(text, message);

@@ -21,6 +21,8 @@ svg .a{stroke:var(--run-a)}svg .b{stroke:var(--run-b)}
 .legend span{margin-right:1.2em}.legend i{display:inline-block;width:1em;height:3px;vertical-align:middle}
 .legend .a{background:var(--run-a)}.legend .b{background:var(--run-b)}
 .up{color:var(--peak)}
+@media (max-width:600px){.diff tr{display:grid;grid-template-columns:repeat(4,1fr)}
+.diff td:last-child,.diff th:last-child{grid-column:1/-1}}
 )css";
 
 /// Every text of the inputs goes through html_text() exactly where it enters the page.
@@ -75,7 +77,8 @@ class DiffHtml {
 
   void begin_table(const char* title, const char* what) {
     out_ += fmt::format(
-        "<h2>{}</h2>\n<div class=\"scroll\"><table><thead><tr><th class=\"n\">change</th>"
+        "<h2>{}</h2>\n<div class=\"scroll\"><table class=\"diff\"><thead><tr><th "
+        "class=\"n\">change</th>"
         "<th class=\"n\">A</th><th class=\"n\">B</th><th class=\"n\">at the "
         "end</th><th>{}</th></tr>"
         "</thead><tbody>\n",
@@ -101,24 +104,29 @@ class DiffHtml {
     }
   }
 
-  std::string name_of(const DiffRow& row) const {
+  /// `node` of the row's tables is what it is called by.
+  std::string name_of(const DiffRow& row, uint32_t node) const {
+    DiffRow shown = row;
+    shown.node = node;
     const Change change = row.change();
     const bool is_news = change == Change::kAppeared || change == Change::kVanished;
     return fmt::format(
-        "<code>{}</code>{}", html_text(row_text(diff_, row, options_.working_folder)),
+        "<code>{}</code>{}", html_text(row_text(diff_, shown, options_.working_folder)),
         is_news ? fmt::format(" <span class=\"dim\">{}</span>", change_name(change)) : "");
   }
 
   void write_lines() {
     begin_table("By line of your code, at the peak", "line");
-    write_rows(diff_.by_line, options_.rows, [&](const DiffRow& row) { out_ += name_of(row); });
+    write_rows(diff_.by_line, options_.rows,
+               [&](const DiffRow& row) { out_ += name_of(row, row.node); });
   }
 
   void write_stacks() {
     begin_table("By stack, at the peak", "stack");
     write_rows(diff_.by_stack, options_.rows, [&](const DiffRow& row) {
-      out_ += fmt::format("<details><summary>{}</summary><div class=\"stack\">", name_of(row));
       const Tables& tables = *(row.from_b ? diff_.b : diff_.a).tables;
+      out_ += fmt::format("<details><summary>{}</summary><div class=\"stack\">",
+                          name_of(row, headline_node(tables, row.node)));
       for (uint32_t node = row.node; node != 0; node = tables.stacks.node(node).parent) {
         const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
         out_ += fmt::format("<p{}>{}</p>",

@@ -112,7 +112,7 @@ def test_the_pair_of_snapshots_grew_by_attention_and_the_mlp():
 
     attention, mlp = through("model.py:382 forward"), through("model.py:386 forward")
     assert attention > 2**30 and mlp > 0.5 * 2**30
-    assert attention + mlp > 0.9 * grown
+    assert attention + mlp > 0.85 * grown
     text = diff(*pair).ok().stdout.decode()
     first = "\n".join(text.splitlines()[:5])
     assert "scaled_dot_product_attention" in first and "softmax" in first

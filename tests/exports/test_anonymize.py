@@ -42,6 +42,13 @@ def test_no_diff_holds_a_name(recordings, form):
     assert b"input1" in done.stdout and b"input2" in done.stdout
 
 
+@pytest.mark.parametrize("form", ["text", "json", "html"])
+def test_no_report_holds_a_name(recordings, form):
+    done = harness.execute([harness.COMMAND, "analyze", recordings[0], "--anonymize", "--format", form]).ok()
+    assert_no_name(done.stdout)
+    assert b"file1.py" in done.stdout
+
+
 def test_all_but_the_names_stays(recordings):
     def figures(data):
         return [{k: v for k, v in json.loads(line).items() if k != "stack"} for line in data.splitlines()]
