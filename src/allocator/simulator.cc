@@ -132,7 +132,7 @@ BlockId Simulator::State::new_segment(FreeList& list, uint32_t list_index, uint6
   const uint64_t bytes = segment_size(size_bytes, config);
   if (limit_bytes && statistics.reserved.current + bytes > *limit_bytes) return kNoBlock;
   // The driver is not asked at all; pages that it then refuses to map are another matter.
-  if (config.throws_at_refusal && device_bytes + bytes > capacity_bytes) {
+  if (config.throws_at_refusal && statistics.reserved.current + bytes > capacity_bytes) {
     over_free_memory = true;
     return kNoBlock;
   }

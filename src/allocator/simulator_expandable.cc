@@ -57,10 +57,10 @@ BlockId Simulator::State::new_range(FreeList& list, uint32_t list_index, uint64_
   const uint64_t page = list.page_bytes;
   uint64_t range = config.capacity_bytes ? capacity_bytes + capacity_bytes / 8
                                          : std::max(kAmpleRangeBytes, size_bytes);
-  if (config.reserve_bytes) range = *config.reserve_bytes;
+  if (config.reserve_bytes) range = std::min(range, *config.reserve_bytes);
   if (config.reserve_share && config.capacity_bytes) {
     const double bytes = *config.reserve_share * static_cast<double>(capacity_bytes);
-    range = static_cast<uint64_t>(std::min(bytes, 0x1p60));
+    range = std::min(range, static_cast<uint64_t>(std::min(bytes, 0x1p60)));
   }
   range = round_up_to(range, page);
   if (size_bytes > range) return kNoBlock;
