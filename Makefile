@@ -10,7 +10,7 @@ CONFIGURE = cmake -S . -G Ninja $(LAUNCHER)
 
 .DEFAULT_GOAL := all
 .PHONY: all setup demo test test-all test-pythons gpu-test bench fuzz fmt lint clean distclean help
-.PHONY: sanitizers fuzz-smoke docs
+.PHONY: sanitizers fuzz-smoke docs test-allocator
 
 all: setup ## set up, build, and put the command and the package in .venv
 	@test -f $(BUILD)/build.ninja || $(CONFIGURE) -B $(BUILD) >$(BUILD)/configure.log || \
@@ -61,6 +61,11 @@ fuzz: ## every fuzz target for 10 minutes
 
 test-pythons: all ## the recording tests on Debian 13 (Python 3.13) and sid (3.14), in roots under build/
 	scripts/test-pythons
+
+test-allocator: setup ## the simulated allocator against PyTorch's own, release by release
+	@test -f $(BUILD)/build.ninja || $(CONFIGURE) -B $(BUILD) >$(BUILD)/configure.log
+	@ninja -C $(BUILD) simulate_allocator
+	$(PYTHON) tests/reference_allocator/run.py $(BUILD)/simulate_allocator $(BUILD)/reference_allocator
 
 gpu-test: all ## the recording tests on this machine's GPU
 	@scripts/setup tests

@@ -1,11 +1,63 @@
 // Which blocks were live before a trace began, from what it frees and what is left at its end.
 #include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "allocator/initial_state.h"
 
 namespace gpumemprof {
+namespace {
+
+using Blocks = absl::flat_hash_map<uint64_t, EarlierBlock>;
+
+/// All that a trace says of one address where it contradicts itself.
+struct Account {
+  int64_t balance = 0;  ///< blocks there at the end and frees, less allocations
+  std::optional<EarlierBlock> first_freed;
+};
+
+/// Where an address is allocated or freed twice in a row some event is wrong, and reading backwards
+/// alone would believe the wrong one. The count is right even where two events were exchanged: what
+/// was freed or is left, and was not allocated, was there before.
+void settle_by_counting(const AllocatorTrace& trace, const TraceFacts& facts,
+                        const absl::flat_hash_set<uint64_t>& doubtful, Blocks* live) {
+  absl::flat_hash_map<uint64_t, Account> accounts;
+  for (uint64_t address : doubtful) accounts[address];
+  for (const AllocatorSegment& segment : trace.segments) {
+    for (const AllocatorBlock& block : segment.blocks) {
+      const auto account = accounts.find(block.address);
+      if (account != accounts.end() && block.state != BlockState::kFree) ++account->second.balance;
+    }
+  }
+  for (size_t i = 0; i < trace.events.size(); ++i) {
+    const AllocatorEvent event = trace.events[i];
+    if (event.action != Action::kAlloc && !facts.ends_block(event)) continue;
+    const auto found = accounts.find(event.address);
+    if (found == accounts.end()) continue;
+    Account& account = found->second;
+    account.balance += event.action == Action::kAlloc ? -1 : 1;
+    if (event.action == Action::kAlloc || account.first_freed) continue;
+    account.first_freed = EarlierBlock{.address = event.address,
+                                       .requested_bytes = event.size_bytes,
+                                       .free_event = i,
+                                       .stream = event.stream,
+                                       .pool = facts.pool_of(trace, event)};
+  }
+  for (const auto& [address, account] : accounts) {
+    if (account.balance == 0) live->erase(address);
+    if (account.balance == 1 && account.first_freed)
+      live->try_emplace(address, *account.first_freed);
+  }
+}
+
+}  // namespace
+
+bool TraceFacts::ends_block(const AllocatorEvent& event) const {
+  return event.action == Action::kFreeCompleted ||
+         (event.action == Action::kFreeRequested && !records_completions);
+}
 
 uint16_t TraceFacts::pool_of(const AllocatorTrace& trace, const AllocatorEvent& event) const {
   if (trace.has_pools || private_ranges.empty()) return event.pool;
@@ -43,7 +95,8 @@ TraceFacts trace_facts(const AllocatorTrace& trace) {
 
 InitialState earlier_blocks(const AllocatorTrace& trace, const TraceFacts& facts) {
   InitialState out;
-  absl::flat_hash_map<uint64_t, EarlierBlock> live;
+  Blocks live;
+  absl::flat_hash_set<uint64_t> doubtful;
   for (const AllocatorSegment& segment : trace.segments) {
     for (const AllocatorBlock& block : segment.blocks) {
       if (block.state == BlockState::kFree) continue;
@@ -60,11 +113,9 @@ InitialState earlier_blocks(const AllocatorTrace& trace, const TraceFacts& facts
   EarlierBlock* last = nullptr;  // a request stands right before its completion, nearly always
   for (size_t i = trace.events.size(); i-- > 0;) {
     const AllocatorEvent event = trace.events[i];
-    const bool completes = event.action == Action::kFreeCompleted ||
-                           (event.action == Action::kFreeRequested && !facts.records_completions);
-    if (completes) {
+    if (facts.ends_block(event)) {
       const auto [found, is_new] = live.try_emplace(event.address);
-      if (!is_new) out.doubtful.insert(event.address);
+      if (!is_new) doubtful.insert(event.address);
       last = &found->second;
       *last = {.address = event.address,
                .requested_bytes = event.size_bytes,
@@ -76,7 +127,7 @@ InitialState earlier_blocks(const AllocatorTrace& trace, const TraceFacts& facts
       if (last == nullptr || last->address != event.address) {
         const auto found = live.find(event.address);
         if (found == live.end()) {
-          out.doubtful.insert(event.address);
+          doubtful.insert(event.address);
           continue;
         }
         last = &found->second;
@@ -84,9 +135,11 @@ InitialState earlier_blocks(const AllocatorTrace& trace, const TraceFacts& facts
       last->is_pending = false;
     } else if (event.action == Action::kAlloc) {
       last = nullptr;
-      if (live.erase(event.address) == 0) out.doubtful.insert(event.address);
+      if (live.erase(event.address) == 0) doubtful.insert(event.address);
     }
   }
+  out.contradictions = doubtful.size();
+  if (!doubtful.empty()) settle_by_counting(trace, facts, doubtful, &live);
   out.blocks.reserve(live.size());
   for (const auto& [address, block] : live) out.blocks.push_back(block);
   std::ranges::sort(out.blocks, {}, &EarlierBlock::address);

@@ -53,10 +53,11 @@ void remove_range(MappedRanges* ranges, uint64_t begin, uint64_t end) {
 class Driver {
  public:
   Driver(const AllocatorTrace& trace, const AllocatorConfig& config)
-      : trace_(trace), page_bytes_(config.large_segment_bytes) {
+      : page_bytes_(config.large_segment_bytes) {
     for (const AllocatorSegment& end : trace.segments) {
       if (!is_sane(end.address, end.size_bytes)) continue;
       if (end.is_expandable) {
+        known_[{end.pool, end.stream}][end.address] = end.is_large;
         ranges_[end.address] = {.end = end.address + end.size_bytes,
                                 .stream = end.stream,
                                 .pool = end.pool,
@@ -71,7 +72,9 @@ class Driver {
                                   .is_large = end.is_large};
       }
     }
-    for (size_t i = trace.events.size(); i-- > 0;) step_back(trace.events[i]);
+    for (size_t i = trace.events.size(); i-- > 0;) {
+      if (trace.events[i].action >= Action::kSegmentAlloc) step_back(trace.events[i]);
+    }
   }
 
   std::vector<EarlierSegment> segments() {
@@ -79,12 +82,13 @@ class Driver {
     for (const auto& [address, segment] : segments_) out.push_back({segment, {}});
     add_expandable(&out);
     std::ranges::sort(out, {}, [](const EarlierSegment& s) { return s.segment.address; });
+    for (size_t i = 0; i + 1 < out.size(); ++i) end_before(&out[i], out[i + 1].segment.address);
     return out;
   }
 
  private:
   void step_back(const AllocatorEvent& event) {
-    if (event.action < Action::kSegmentAlloc || !is_sane(event.address, event.size_bytes)) return;
+    if (!is_sane(event.address, event.size_bytes)) return;
     const uint64_t end = event.address + event.size_bytes;
     switch (event.action) {
       case Action::kSegmentAlloc:
@@ -99,7 +103,7 @@ class Driver {
                                     .is_large = event.size_bytes != kDriverPageBytes};
         break;
       case Action::kSegmentMap:
-        maps_.push_back(event);
+        maps_[{event.pool, event.stream}].push_back(event);
         remove_range(&ranges_, event.address, end);
         break;
       case Action::kSegmentUnmap:
@@ -112,21 +116,28 @@ class Driver {
     }
   }
 
+  /// A reserved range whose end nobody knows ends where the next segment begins, at the latest.
+  static void end_before(EarlierSegment* range, uint64_t address) {
+    if (!range->segment.is_expandable || range->pieces.back().state != Piece::kUnmapped) return;
+    SeedBlock& tail = range->pieces.back();
+    if (address >= tail.address + tail.size_bytes) return;
+    tail.size_bytes = address > tail.address ? address - tail.address : 0;
+    range->segment.size_bytes = std::max(address, tail.address) - range->segment.address;
+    if (tail.size_bytes == 0) range->pieces.pop_back();
+  }
+
   /// What a range without a word on it serves: the nearest one that is known decides, unless its
   /// size is no number of large pages.
   bool is_large(uint64_t begin, const MappedRange& range) const {
     if (range.is_large) return *range.is_large;
     if ((range.end - begin) % page_bytes_ != 0) return false;
-    std::optional<bool> nearest;
-    uint64_t distance = kUnlimited;
-    for (const AllocatorSegment& end : trace_.segments) {
-      if (!end.is_expandable || end.stream != range.stream || end.pool != range.pool) continue;
-      const uint64_t away = end.address > begin ? end.address - begin : begin - end.address;
-      if (away >= distance) continue;
-      distance = away;
-      nearest = end.is_large;
-    }
-    return nearest.value_or(true);
+    const auto known = known_.find({range.pool, range.stream});
+    if (known == known_.end()) return true;
+    const auto above = known->second.lower_bound(begin);
+    if (above == known->second.begin()) return above->second;
+    const auto below = std::prev(above);
+    if (above == known->second.end()) return below->second;
+    return begin - below->first < above->first - begin ? below->second : above->second;
   }
 
   /// All mapped ranges of one stream and class lie in one reserved range.
@@ -139,11 +150,11 @@ class Driver {
       const auto [pool, stream, large] = key;
       uint64_t base = begins.front();
       const uint64_t page = large ? page_bytes_ : kDriverPageBytes;
-      for (const AllocatorEvent& map : maps_) {
+      for (const AllocatorEvent& map : maps_[{pool, stream}]) {
         const bool below = map.address < base && base - map.address < kSameRangeBytes &&
                            (base - map.address) % page == 0 &&
                            (map.size_bytes % page_bytes_ == 0) == large;
-        if (below && map.stream == stream && map.pool == pool) base = map.address;
+        if (below) base = map.address;
       }
       const uint64_t end = std::max(ranges_[begins.back()].end, base + kAmpleRangeBytes);
       EarlierSegment made{.segment = {.address = base,
@@ -172,11 +183,12 @@ class Driver {
     }
   }
 
-  const AllocatorTrace& trace_;
   uint64_t page_bytes_;
   absl::flat_hash_map<uint64_t, SimulatedSegment> segments_;
   MappedRanges ranges_;
-  std::vector<AllocatorEvent> maps_;
+  using PoolAndStream = std::pair<uint16_t, uint16_t>;
+  absl::flat_hash_map<PoolAndStream, std::vector<AllocatorEvent>> maps_;
+  absl::flat_hash_map<PoolAndStream, absl::btree_map<uint64_t, bool>> known_;  // large, by address
 };
 
 /// A live block of unknown size before a gap: its end may lie up to 1 MiB into the gap.
@@ -295,10 +307,8 @@ class Carver {
 }  // namespace
 
 InitialState initial_state(const AllocatorTrace& trace, const TraceFacts& facts,
-                           const AllocatorConfig& config, const Release& release,
-                           const absl::flat_hash_set<uint64_t>& without) {
+                           const AllocatorConfig& config, const Release& release) {
   InitialState out = earlier_blocks(trace, facts);
-  std::erase_if(out.blocks, [&](const EarlierBlock& b) { return without.contains(b.address); });
   out.segments = Driver(trace, config).segments();
   Carver carver(config, release);
   std::span<const EarlierBlock> rest = out.blocks;

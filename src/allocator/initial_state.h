@@ -1,8 +1,6 @@
 // What an allocator held before the first event of a trace: the end state, walked backwards.
 #pragma once
 
-#include <absl/container/flat_hash_set.h>
-
 #include <cstdint>
 #include <vector>
 
@@ -33,10 +31,8 @@ struct EarlierSegment {
 struct InitialState {
   std::vector<EarlierBlock> blocks;      ///< by address
   std::vector<EarlierSegment> segments;  ///< by address
-  /// Addresses that the trace allocates twice without a free between, or frees twice: at most one
-  /// of the two stories is true, so a block at such an address may never have been there.
-  absl::flat_hash_set<uint64_t> doubtful;
-  uint64_t impossible_blocks = 0;  ///< outside every segment, or over one another: left out
+  uint64_t impossible_blocks = 0;        ///< outside every segment, or over one another: left out
+  uint64_t contradictions = 0;           ///< addresses allocated or freed twice in a row
 };
 
 /// What a trace records, and how. One pass.
@@ -50,6 +46,8 @@ struct TraceFacts {
     uint16_t pool;
   };
   std::vector<PoolRange> private_ranges;
+  /// True for the event after which a block is gone.
+  bool ends_block(const AllocatorEvent& event) const;
   /// The pool of a request whose block was at `event.address`.
   uint16_t pool_of(const AllocatorTrace& trace, const AllocatorEvent& event) const;
 };
@@ -59,9 +57,8 @@ TraceFacts trace_facts(const AllocatorTrace& trace);
 InitialState earlier_blocks(const AllocatorTrace& trace, const TraceFacts& facts);
 
 /// Blocks and segments. Sizes that are not known follow from the rules of `config` and from where
-/// later blocks were put. `without`: addresses at which no block is to be assumed.
+/// later blocks were put.
 InitialState initial_state(const AllocatorTrace& trace, const TraceFacts& facts,
-                           const AllocatorConfig& config, const Release& release,
-                           const absl::flat_hash_set<uint64_t>& without = {});
+                           const AllocatorConfig& config, const Release& release);
 
 }  // namespace gpumemprof

@@ -162,19 +162,19 @@ class Replay {
   void allocate(uint64_t index, const AllocatorEvent& event) {
     ++result_.alloc_addresses;
     last_address_ = ~0ull;  // the table may grow
-    const auto [entry, is_new] = live_.try_emplace(event.address, kNoBlock);
-    if (!is_new) {  // its free was not recorded
-      ++result_.impossible_events;
-      simulator_.free_completed(entry->second);
-    }
     const Simulator::Request request{event.size_bytes, event.stream, facts_.pool_of(trace_, event),
                                      event.stack};
     const BlockId id = simulator_.malloc(request);
     const uint64_t address = simulator_.block(id).address;
-    if (id != kNoBlock && address == event.address) [[likely]] {
-      entry->second = id;
+    const auto [entry, is_new] = live_.try_emplace(event.address, id);
+    if (id != kNoBlock && address == event.address && is_new) [[likely]] {
       ++result_.matched;
       if (!recorded_.empty() || !state().calls.empty()) compare_calls(index);
+    } else if (!is_new) {
+      ++result_.impossible_events;
+      mismatch(index, "the record puts a block at " + hex(event.address) + ", where one is live");
+      // It may be freed where the replay has it: so it is when two addresses were exchanged.
+      if (id != kNoBlock) live_.try_emplace(address, id);
     } else {
       mismatch(index, reason(id, event));
       entry->second = move_to_record(id, event, request);
@@ -338,18 +338,7 @@ ReplayResult replay(const AllocatorTrace& trace, const RecordedSettings& setting
                     const Release& release, const ReplayObserver* observer) {
   const AllocatorConfig config = recorded_config(settings, release);
   const TraceFacts facts = trace_facts(trace);
-  InitialState initial = initial_state(trace, facts, config, release);
-  if (!initial.doubtful.empty()) {
-    // The trace contradicts itself at some addresses. Of the two beginnings, with the blocks that
-    // were never seen to be made there and without, the one that explains more is taken.
-    InitialState without = initial_state(trace, facts, config, release, initial.doubtful);
-    const ReplayResult with = Replay(trace, facts, config, release, initial).run(nullptr);
-    if (is_better(Replay(trace, facts, config, release, without).run(nullptr), with)) {
-      initial = std::move(without);
-    } else if (observer == nullptr) {
-      return with;
-    }
-  }
+  const InitialState initial = initial_state(trace, facts, config, release);
   return Replay(trace, facts, config, release, initial).run(observer);
 }
 

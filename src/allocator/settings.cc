@@ -39,7 +39,7 @@ constexpr KeyRule kKeys[] = {
     {"backend", 0, Key::kBackend},
     {"release_lock_on_cudamalloc", 3, Key::kBool},
     {"pinned_use_cuda_host_register", 1, Key::kBool},
-    {"pinned_use_background_threads", 8, Key::kBool},
+    {"pinned_use_background_threads", 6, Key::kBool},
     {"pinned_num_register_threads", 1, Key::kPower},
     {"graph_capture_record_stream_reuse", 9, Key::kBool},
     {"pinned_reserve_segment_size_mb", 10, Key::kNumber},
@@ -244,17 +244,15 @@ class Parser {
   /// [256:1,512:2,>:4]: divisions by size in MiB. Buckets between two listed ones stay 0, those
   /// below the first take its value, `>` fills the end.
   Status roundup_list() {
-    auto& buckets = config_.roundup_divisions;
     take();  // [
     bool first = true;
     size_t last = 0;
-    while (true) {
+    while (!at_mark("]")) {
       if (Status ok = roundup_entry(&first, &last); !ok) return ok;
       if (at_mark("]")) break;
       if (Status ok = expect(","); !ok) return ok;
     }
     take();
-    (void)buckets;
     return {};
   }
 

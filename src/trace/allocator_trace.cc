@@ -30,19 +30,8 @@ void AllocatorEvents::append(const AllocatorEvent& event) {
                           .time = static_cast<uint32_t>(after)});
 }
 
-AllocatorEvent AllocatorEvents::operator[](size_t index) const {
-  const Chunk& chunk = chunks_[index / kChunkEvents];
-  const Packed& packed = chunk.events[index % kChunkEvents];
-  if (packed.action == 0) [[unlikely]] {
-    return std::ranges::lower_bound(wide_, index, {}, &Wide::index)->event;
-  }
-  return {.address = packed.address,
-          .size_bytes = packed.size,
-          .time_us = static_cast<int64_t>(static_cast<uint64_t>(chunk.base_time_us) + packed.time),
-          .stack = packed.stack,
-          .stream = static_cast<uint16_t>(packed.stream),
-          .pool = static_cast<uint16_t>(packed.pool),
-          .action = static_cast<Action>(packed.action)};
+const AllocatorEvent& AllocatorEvents::wide_event(size_t index) const {
+  return std::ranges::lower_bound(wide_, index, {}, &Wide::index)->event;
 }
 
 }  // namespace gpumemprof

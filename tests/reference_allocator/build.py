@@ -28,7 +28,8 @@ def cuda_headers() -> Path:
 
 def names_wanted(library: Path) -> set[str]:
     """What the library imports from CUDA, and what it looks up by name."""
-    undefined = {line.split()[-1].split("@")[0] for line in output("nm", "-D", "--undefined-only", str(library)).splitlines()}
+    symbols = output("nm", "-D", "--undefined-only", str(library)).splitlines()
+    undefined = {line.split()[-1].split("@")[0] for line in symbols}
     text = output("strings", "-n", "6", str(library))
     looked_up = set(re.findall(r"^(?:cu[A-Z]|nvml[A-Z])\w+$", text, re.MULTILINE))
     return {name for name in undefined if re.match(r"cuda?[A-Z]", name)} | looked_up
@@ -41,7 +42,8 @@ def build_fake(folder: Path, library: Path) -> str:
     if match is None:
         raise SystemExit(f"{library} needs no libcudart: not a CUDA build")
     name = match.group(0)
-    subprocess.run(["gcc", "-O2", "-fPIC", "-w", "-c", str(HERE / "fake_cuda.c"), "-o", str(folder / "fake.o")], check=True)
+    compiled = ["gcc", "-O2", "-fPIC", "-w", "-c", str(HERE / "fake_cuda.c"), "-o", str(folder / "fake.o")]
+    subprocess.run(compiled, check=True)
     there = {line.split()[-1] for line in output("nm", "--defined-only", str(folder / "fake.o")).splitlines()}
     stubs = "".join(f"int {n}(void) {{ return 801; }}\n" for n in sorted(names_wanted(library) - there))
     (folder / "stubs.c").write_text(stubs)
@@ -76,7 +78,8 @@ def build(version: str, root: Path) -> Path:
     name = build_fake(folder, libraries / "libc10_cuda.so")
     command = ["g++", "-O2", "-std=c++20", "-w", f"-DTORCH_MINOR={version.split('.')[1]}"]
     command += [f"-D_GLIBCXX_USE_CXX11_ABI={string_abi(libraries / 'libc10.so')}"]
-    command += [f"-I{folder / 'torch' / 'include'}", f"-I{cuda_headers()}", str(HERE / "reference.cc"), "-o", str(program)]
+    command += [f"-I{folder / 'torch' / 'include'}", f"-I{cuda_headers()}", str(HERE / "reference.cc")]
+    command += ["-o", str(program)]
     command += [f"-L{libraries}", f"-L{folder}", "-Wl,--no-as-needed", "-lc10_cuda", "-lc10", f"-l:{name}"]
     command += ["-Wl,--disable-new-dtags,-rpath,$ORIGIN:$ORIGIN/torch/lib", "-Wl,--allow-shlib-undefined"]
     subprocess.run(command, check=True)

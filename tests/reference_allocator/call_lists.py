@@ -122,22 +122,37 @@ def random_run(seed: int, minor: int) -> Run:
     )
 
 
-def live_before(snapshot: dict[str, Any], device: int) -> dict[int, tuple[int, int]]:
-    """Requested size and stream by address of what was live before the first event."""
-    live: dict[int, tuple[int, int]] = {}
+Pool = tuple[int, int]
+
+
+def pool_of(snapshot: dict[str, Any], device: int, event: dict[str, Any]) -> Pool:
+    """The event's own word; before 2.12 the pool of the segment that its address is in at the end."""
+    if "pool_id" in event:
+        return tuple(event["pool_id"])
+    for segment in snapshot["segments"]:
+        inside = segment["address"] <= event.get("addr", 0) < segment["address"] + segment["total_size"]
+        if segment["device"] == device and inside:
+            return tuple(segment.get("segment_pool_id", (0, 0)))
+    return (0, 0)
+
+
+def live_before(snapshot: dict[str, Any], device: int) -> dict[int, tuple[int, int, Pool]]:
+    """Requested size, stream and pool by address of what was live before the first event."""
+    live: dict[int, tuple[int, int, Pool]] = {}
     for segment in snapshot["segments"]:
         if segment["device"] != device:
             continue
         address = segment["address"]
+        pool = tuple(segment.get("segment_pool_id", (0, 0)))
         for block in segment["blocks"]:
             if block["state"] != "inactive":
-                live[address] = (block.get("requested_size", block["size"]), segment["stream"])
+                live[address] = (block.get("requested_size", block["size"]), segment["stream"], pool)
             address += block["size"]
     for event in reversed(snapshot["device_traces"][device]):
         if event["action"] == "alloc":
             live.pop(event["addr"], None)
         elif event["action"] == "free_completed":
-            live[event["addr"]] = (event["size"], event["stream"])
+            live[event["addr"]] = (event["size"], event["stream"], pool_of(snapshot, device, event))
     return live
 
 
@@ -159,30 +174,49 @@ def calls_of_trace(snapshot: dict[str, Any], device: int) -> list[str]:
     ids: dict[int, int] = {}
     requested: dict[int, int] = {}
     made = 0
+    pool: Pool = (0, 0)
+    begun: set[Pool] = set()
     events = snapshot["device_traces"][device]
+    has_pools = any(tuple(s.get("segment_pool_id", (0, 0))) != (0, 0) for s in snapshot["segments"]) or any(
+        tuple(e.get("pool_id", (0, 0))) != (0, 0) for e in events
+    )
 
-    def allocate(size: int, stream: int) -> int:
-        nonlocal made
+    def allocate(size: int, stream: int, wanted: Pool) -> int:
+        nonlocal made, pool
         made += 1
+        if wanted != pool:
+            calls.extend([f"q {pool[1]}"] * (pool != (0, 0)) + [f"p {wanted[1]}"] * (wanted != (0, 0)))
+            pool = wanted
+            begun.add(wanted)
         calls.append(f"a {made} {size} {streams.setdefault(stream, len(streams))}")
         return made
 
-    for address, (size, stream) in sorted(live_before(snapshot, device).items()):
-        ids[address] = allocate(size, stream)
+    def pool_of_event(event: dict[str, Any]) -> Pool:
+        return pool_of(snapshot, device, event) if has_pools else (0, 0)
+
+    for address, (size, stream, wanted) in sorted(live_before(snapshot, device).items()):
+        ids[address] = allocate(size, stream, wanted)
     calls.append("r")
     gave_back = False
     for index, event in enumerate(events):
         action = event["action"]
         if action in ("segment_free", "segment_unmap"):
+            released = pool_of_event(event)
+            if released != (0, 0) and released in begun:
+                if released == pool:
+                    calls.append(f"q {pool[1]}")
+                    pool = (0, 0)
+                begun.remove(released)
+                calls.append(f"x {released[1]}")
             if not gave_back and not is_retry(events, index):
                 calls.append("e")
             gave_back = True
             continue
         gave_back = gave_back and action in ("free_requested", "snapshot")
         if action == "alloc":
-            ids[event["addr"]] = allocate(event["size"], event["stream"])
+            ids[event["addr"]] = allocate(event["size"], event["stream"], pool_of_event(event))
         elif action == "oom":
-            allocate(event["size"], event["stream"])
+            allocate(event["size"], event["stream"], pool_of_event(event))
         elif action == "free_requested" and event["addr"] in ids:
             following = events[index + 1] if index + 1 < len(events) else event
             if following["action"] != "free_completed" or following["addr"] != event["addr"]:

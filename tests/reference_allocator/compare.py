@@ -28,13 +28,15 @@ def outcome(command: list[str], run: Run, environment: dict[str, str]) -> Outcom
     return Outcome(lines, json.loads(statistics))
 
 
-def real(program: Path, run: Run, snapshot: Path | None = None) -> Outcome | str:
+def real(program: Path, run: Run, snapshot: Path | None = None, falling: bool = False) -> Outcome | str:
     keep = {k: v for k, v in os.environ.items() if not k.startswith("PYTORCH_")}
     environment = keep | {"PYTORCH_CUDA_ALLOC_CONF": run.conf, "FAKE_CUDA_TOTAL": str(run.capacity_bytes)}
     if run.fraction is not None:
         environment["REFERENCE_FRACTION"] = repr(run.fraction)
     if snapshot is not None:
         environment["REFERENCE_SNAPSHOT"] = str(snapshot)
+    if falling:
+        environment["FAKE_CUDA_FALLING"] = "1"
     return outcome([str(program)], run, environment)
 
 

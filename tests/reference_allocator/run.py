@@ -88,7 +88,8 @@ class Comparison:
 
     def check(self, run: call_lists.Run) -> compare.Outcome | str:
         expected = compare.real(self.program, run)
-        self.note(f"{run.name} [{run.conf}]", compare.difference(expected, compare.simulated(self.simulator, self.version, run)))
+        found = compare.simulated(self.simulator, self.version, run)
+        self.note(f"{run.name} [{run.conf}]", compare.difference(expected, found))
         return expected
 
     def seeds(self, first: int, count: int) -> bool:

@@ -9,16 +9,18 @@ namespace gpumemprof::torch_snapshot {
 namespace {
 
 constexpr int32_t kHost = -1;
+constexpr size_t kMostIndexes = 1 << 16;  // streams or pools of one device
 
 class Assembler {
  public:
   explicit Assembler(Builder& builder) : texts_(builder.texts()), parts_(builder.parts()) {}
 
-  AllocatorSnapshot run(const SnapshotRecord& record) {
+  Result<AllocatorSnapshot> run(const SnapshotRecord& record, uint64_t end) {
     take_traces(record.traces, false);
     take_traces(record.host_traces, true);
     take_segments(record.segments, false);
     take_segments(record.host_segments, true);
+    if (too_many_) return fail_at(end, "a device has more than 65,536 streams or memory pools");
     if (record.annotations != kNoPart)
       out_.annotations = std::move(parts_.annotation_lists[record.annotations]);
     if (record.settings != kNoPart) out_.settings = std::move(parts_.settings[record.settings]);
@@ -32,15 +34,23 @@ class Assembler {
   }
 
  private:
-  AllocatorTrace& trace_of(int32_t device) {
-    auto [known, added] = by_device_.try_emplace(device);
-    AllocatorTrace& trace = known->second;
+  struct PerDevice {
+    AllocatorTrace trace;
+    absl::flat_hash_map<int64_t, uint16_t> streams;
+    absl::flat_hash_map<uint32_t, uint16_t> pools;  // by index of Parts::pairs
+  };
+
+  PerDevice& device(int32_t number) {
+    auto [known, added] = by_device_.try_emplace(number);
+    PerDevice& device = known->second;
     if (added) {
-      trace.device = device;
-      trace.streams = {0};
-      trace.pools = {{0, 0}};
+      device.trace.device = number;
+      device.trace.streams = {0};
+      device.trace.pools = {{0, 0}};
+      device.streams.emplace(0, 0);
+      device.pools.emplace(0, 0);
     }
-    return trace;
+    return device;
   }
 
   /// The place of a list is its device; those of pinned memory are one.
@@ -55,7 +65,11 @@ class Assembler {
                       "events of a device that the others leave no place for");
         continue;
       }
-      AllocatorTrace& trace = by_device_[device] = std::move(parts_.traces[index]->trace);
+      TraceRecord& record = *parts_.traces[index];
+      AllocatorTrace& trace =
+          (by_device_[device] = {std::move(record.trace), std::move(record.streams),
+                                 std::move(record.pools)})
+              .trace;
       trace.device = device;
       trace.has_history = !trace.events.empty();
       parts_.traces[index].reset();
@@ -65,27 +79,29 @@ class Assembler {
   void take_segments(uint32_t list, bool is_host) {
     if (list == kNoPart) return;
     for (SegmentRecord& record : parts_.segment_lists[list]) {
-      AllocatorTrace& trace = trace_of(is_host ? kHost : static_cast<int32_t>(record.device));
-      record.segment.stream = index_of(&trace.streams, record.stream);
-      record.segment.pool = index_of(&trace.pools, parts_.pairs[record.pool]);
-      trace.segments.push_back(std::move(record.segment));
+      PerDevice& held = device(is_host ? kHost : static_cast<int32_t>(record.device));
+      record.segment.stream =
+          index_of(&held.streams, &held.trace.streams, record.stream, record.stream);
+      record.segment.pool =
+          index_of(&held.pools, &held.trace.pools, record.pool, parts_.pairs[record.pool]);
+      held.trace.segments.push_back(std::move(record.segment));
     }
   }
 
-  template <class T>
-  static uint16_t index_of(std::vector<T>* known, const T& value) {
-    auto found = std::ranges::find(*known, value);
-    // More of them than can be told apart: then the last place stands for the rest.
-    if (found == known->end() && known->size() > UINT16_MAX) return UINT16_MAX;
-    const size_t index = static_cast<size_t>(found - known->begin());
-    if (index == known->size()) known->push_back(value);
-    return static_cast<uint16_t>(index);
+  template <class Key, class T>
+  uint16_t index_of(absl::flat_hash_map<Key, uint16_t>* known, std::vector<T>* list, Key key,
+                    const T& value) {
+    auto [found, added] = known->try_emplace(key, static_cast<uint16_t>(list->size()));
+    if (added) list->push_back(value);
+    too_many_ |= list->size() > kMostIndexes;
+    return found->second;
   }
 
   void finish_traces() {
     uint64_t uneven = 0, wrong_sums = 0;
-    for (auto& [device, trace] : by_device_) {
-      std::ranges::stable_sort(trace.segments, {}, &AllocatorSegment::address);
+    for (auto& [number, held] : by_device_) {
+      AllocatorTrace& trace = held.trace;
+      std::ranges::sort(trace.segments, {}, &AllocatorSegment::address);
       for (AllocatorSegment& segment : trace.segments) check(&segment, &uneven, &wrong_sums);
       trace.overflowed = parts_.ring_overflowed;
     }
@@ -98,15 +114,15 @@ class Assembler {
           std::to_string(wrong_sums) + " segments state sums that are not those of their blocks");
     }
     for (bool host : {false, true}) {  // pinned memory last, so that device 0 is the first
-      for (auto& [device, trace] : by_device_) {
-        if ((device == kHost) != host) continue;
+      for (auto& [number, held] : by_device_) {
+        if ((number == kHost) != host) continue;
         Device memory;
         memory.process = UINT32_MAX;  // the file does not name one
         memory.type = host ? 0 : 1;   // c10::DeviceType: CPU or CUDA
-        memory.index = static_cast<int8_t>(device);
+        memory.index = static_cast<int8_t>(number);
         memory.size_is_requested = true;
         out_.tables.devices.push_back(memory);
-        out_.traces.push_back(std::move(trace));
+        out_.traces.push_back(std::move(held.trace));
       }
     }
   }
@@ -117,7 +133,7 @@ class Assembler {
     std::vector<AllocatorBlock>& blocks = segment->blocks;
     const bool has_addresses =
         std::ranges::any_of(blocks, [](const AllocatorBlock& block) { return block.address != 0; });
-    if (has_addresses) std::ranges::stable_sort(blocks, {}, &AllocatorBlock::address);
+    if (has_addresses) std::ranges::sort(blocks, {}, &AllocatorBlock::address);
     uint64_t at = segment->address, allocated = 0, active = 0, requested = 0;
     bool even = true;
     for (AllocatorBlock& block : blocks) {
@@ -164,7 +180,8 @@ class Assembler {
   const Texts& texts_;
   Parts& parts_;
   AllocatorSnapshot out_;
-  std::map<int32_t, AllocatorTrace> by_device_;
+  std::map<int32_t, PerDevice> by_device_;
+  bool too_many_ = false;
   bool has_annotate_ = false;
 };
 
@@ -182,7 +199,7 @@ Result<AllocatorSnapshot> assemble(Builder& builder, const Value& top, uint64_t 
     return fail_at(end,
                    "no snapshot of PyTorch's memory: it has neither segments nor device_traces");
   }
-  return Assembler(builder).run(record);
+  return Assembler(builder).run(record, end);
 }
 
 }  // namespace gpumemprof::torch_snapshot

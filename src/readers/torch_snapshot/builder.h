@@ -56,7 +56,8 @@ class Builder {
   static bool is_list(const Value& value) {
     return value.kind == Kind::kEmptyList || value.kind == Kind::kTrace ||
            value.kind == Kind::kSegments || value.kind == Kind::kBlocks ||
-           value.kind == Kind::kAnnotations || value.kind == Kind::kOpaque;
+           value.kind == Kind::kAnnotations || value.kind == Kind::kOpaque ||
+           value.kind == Kind::kWrong;
   }
   /// False where memory of this size would go beyond the limit.
   bool grow(uint64_t bytes);
