@@ -6,9 +6,9 @@ namespace gpumemprof::torch_snapshot {
 namespace {
 
 // Two frames a step, in two chains that do not wait for each other.
-uint64_t hash_of(std::span<const uint32_t> frames) {
+uint64_t hash_of(std::span<const uint32_t> frames, uint64_t seed) {
   constexpr uint64_t kOdd = 0x9e3779b97f4a7c15u;
-  uint64_t a = frames.size(), b = 0x243f6a8885a308d3u;
+  uint64_t a = frames.size() ^ seed, b = seed;
   size_t i = 0;
   for (; i + 4 <= frames.size(); i += 4) {
     a = (std::rotl(a, 23) ^ (uint64_t{frames[i]} << 32 | frames[i + 1])) * kOdd;
@@ -20,6 +20,9 @@ uint64_t hash_of(std::span<const uint32_t> frames) {
 }
 
 }  // namespace
+
+Stacks::Stacks(StackTable& table)
+    : table_(table), seed_(reinterpret_cast<uintptr_t>(this) * 0x9e3779b97f4a7c15u) {}
 
 bool Stacks::is_stack_of(uint32_t stack, std::span<const uint32_t> frames) const {
   for (uint32_t frame : frames) {
@@ -33,7 +36,7 @@ bool Stacks::is_stack_of(uint32_t stack, std::span<const uint32_t> frames) const
 uint32_t Stacks::intern(std::span<const uint32_t> frames) {
   if (frames.empty()) return 0;
   // Another list may have the same hash: then the next number is looked at.
-  for (uint64_t hash = hash_of(frames);; ++hash) {
+  for (uint64_t hash = hash_of(frames, seed_);; ++hash) {
     auto [known, added] = known_.try_emplace(hash, 0);
     if (!added) {
       if (is_stack_of(known->second, frames)) return known->second;

@@ -16,7 +16,7 @@ namespace gpumemprof::torch_snapshot {
 /// nodes of the table, so that nothing is kept of a list but its stack.
 class Stacks {
  public:
-  explicit Stacks(StackTable& table) : table_(table) {}
+  explicit Stacks(StackTable& table);
 
   /// The stack of `frames`, innermost first; 0 for none.
   uint32_t intern(std::span<const uint32_t> frames);
@@ -27,6 +27,7 @@ class Stacks {
   bool is_stack_of(uint32_t stack, std::span<const uint32_t> frames) const;
 
   StackTable& table_;
+  uint64_t seed_;  ///< another in every run, so that no file can be made of lists that collide
   absl::flat_hash_map<uint64_t, uint32_t> known_;  ///< hash of the frames: stack
 };
 
