@@ -31,6 +31,13 @@ struct AllocatorConfig {
   /// Bytes of the device that this process can have; absent: it never runs out.
   std::optional<uint64_t> capacity_bytes;
   std::optional<double> memory_fraction;  ///< of capacity_bytes
+  /// A request that the driver has no memory for fails at once: nothing is given back and nothing
+  /// is counted.
+  bool throws_at_refusal = false;
+  /// What an expandable segment reserves of addresses: bytes, or a share of capacity_bytes; both
+  /// absent: nine eighths.
+  std::optional<uint64_t> reserve_bytes;
+  std::optional<double> reserve_share;
   /// Keys that were accepted and change nothing in a simulation of one device's addresses.
   std::vector<std::string> keys_without_effect;
 };

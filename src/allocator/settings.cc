@@ -17,11 +17,12 @@ enum class Key : uint8_t {
   kRoundup,
   kExpandable,
   kFraction,
+  kThrow,
+  kReserve,
   kBackend,
   kBool,    ///< True or False, without effect on placement
   kNumber,  ///< a number, without effect on placement
   kPower,   ///< the same, a power of two
-  kAmount,  ///< a fraction, or bytes with a unit; without effect
 };
 struct KeyRule {
   std::string_view name;
@@ -44,8 +45,8 @@ constexpr KeyRule kKeys[] = {
     {"graph_capture_record_stream_reuse", 9, Key::kBool},
     {"pinned_reserve_segment_size_mb", 10, Key::kNumber},
     {"pinned_max_round_threshold_mb", 13, Key::kNumber},
-    {"throw_on_cudamalloc_oom", 12, Key::kBool},
-    {"expandable_segments_reserve", 15, Key::kAmount},
+    {"throw_on_cudamalloc_oom", 12, Key::kThrow},
+    {"expandable_segments_reserve", 15, Key::kReserve},
 };
 
 /// Words and the four marks ,:[] in their order; blanks do not count.
@@ -179,11 +180,33 @@ class Parser {
         return without_effect(count && std::has_single_bit(*count) && *count <= 128,
                               "a power of two up to 128");
       }
-      case Key::kAmount: {
-        take();
-        return without_effect(!value_.empty() && value_[0] >= '0' && value_[0] <= '9',
-                              "a share or bytes");
+      case Key::kThrow: {
+        const auto on = boolean();
+        if (!on) return refuse_value("True or False");
+        config_.throws_at_refusal = *on;
+        return {};
       }
+      case Key::kReserve:
+        return reserve();
+    }
+    return {};
+  }
+
+  /// "0.5" is a share of the device, "40G" are bytes.
+  Status reserve() {
+    const std::string_view text = take();
+    double amount = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), amount);
+    const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
+    const size_t power = unit.empty() ? 0 : std::string_view("KMGT").find(unit[0]) + 1;
+    if (text.empty() || error != std::errc() || !(amount > 0) || unit.size() > 1 || power > 4) {
+      return refuse_value("a share, or bytes as in 40G");
+    }
+    if (power == 0 && text.contains('.')) {
+      config_.reserve_share = amount;
+    } else {
+      const double bytes = amount * static_cast<double>(1ull << (10 * power));
+      config_.reserve_bytes = static_cast<uint64_t>(std::min(bytes, 0x1p60));
     }
     return {};
   }

@@ -78,7 +78,9 @@ BlockId Simulator::State::malloc(const Request& request) {
   BlockId id = find_free(list, size);
   if (id == kNoBlock) [[unlikely]] {
     if (collects_garbage()) collect_garbage();
+    over_free_memory = false;
     id = new_segment(list, index, size, request.stack);
+    if (over_free_memory && config.throws_at_refusal) return kNoBlock;
     if (id == kNoBlock && release_available(list, size)) {
       id = new_segment(list, index, size, request.stack);
     }
@@ -129,6 +131,11 @@ BlockId Simulator::State::new_segment(FreeList& list, uint32_t list_index, uint6
                                       uint32_t stack) {
   const uint64_t bytes = segment_size(size_bytes, config);
   if (limit_bytes && statistics.reserved.current + bytes > *limit_bytes) return kNoBlock;
+  // The driver is not asked at all; pages that it then refuses to map are another matter.
+  if (config.throws_at_refusal && statistics.reserved.current + bytes > capacity_bytes) {
+    over_free_memory = true;
+    return kNoBlock;
+  }
   if (config.expandable_segments) return expand(list, list_index, size_bytes, stack);
   const uint64_t taken = round_up_to(bytes, kDriverPageBytes);
   if (device_bytes + taken > capacity_bytes) {

@@ -55,9 +55,14 @@ BlockId Simulator::State::find_expandable(FreeList& list, uint64_t size_bytes) {
 BlockId Simulator::State::new_range(FreeList& list, uint32_t list_index, uint64_t size_bytes,
                                     uint32_t stack) {
   const uint64_t page = list.page_bytes;
-  const uint64_t range = config.capacity_bytes
-                             ? round_up_to(capacity_bytes + capacity_bytes / 8, page)
-                             : round_up_to(std::max(kAmpleRangeBytes, size_bytes), page);
+  uint64_t range = config.capacity_bytes ? capacity_bytes + capacity_bytes / 8
+                                         : std::max(kAmpleRangeBytes, size_bytes);
+  if (config.reserve_bytes) range = std::min(range, *config.reserve_bytes);
+  if (config.reserve_share && config.capacity_bytes) {
+    const double bytes = *config.reserve_share * static_cast<double>(capacity_bytes);
+    range = std::min(range, static_cast<uint64_t>(std::min(bytes, 0x1p60)));
+  }
+  range = round_up_to(range, page);
   if (size_bytes > range) return kNoBlock;
   const uint32_t segment = add_segment({.address = addresses->place_range(range),
                                         .size_bytes = range,

@@ -136,6 +136,7 @@ struct Simulator::State {
   uint32_t blocks_made = 0;
   uint32_t segments_made = 0;
   uint64_t walked_blocks = 0;
+  bool over_free_memory = false;  // in the call of malloc() that is under way
   bool keep_calls = false;
   std::vector<DriverCall> calls;
 };

@@ -98,6 +98,17 @@ TEST(Simulator, ARetryGivesFreeSegmentsBackAndThenRefuses) {
   EXPECT_EQ(s.statistics().reserved.peak, 40 * kMiB);
 }
 
+TEST(Simulator, ThrowingAtOnceGivesNothingBackAndCountsNothing) {
+  AllocatorConfig config = with_capacity(64 * kMiB);
+  config.throws_at_refusal = true;
+  Simulator s = simulator(config);
+  s.free_completed(s.malloc({.requested_bytes = 30 * kMiB}));
+  EXPECT_EQ(s.malloc({.requested_bytes = 40 * kMiB}), kNoBlock);
+  EXPECT_EQ(s.statistics().num_alloc_retries, 0u);
+  EXPECT_EQ(s.statistics().num_ooms, 0u);
+  EXPECT_EQ(s.statistics().reserved.current, 30 * kMiB);
+}
+
 TEST(Simulator, ARetryWaitsForStreamsAndTheLateFreeIsHarmless) {
   Simulator s = simulator(with_capacity(64 * kMiB));
   const BlockId waiting = s.malloc({.requested_bytes = 40 * kMiB});

@@ -22,8 +22,8 @@ struct Gathered {
 class Gatherer : public LiveObserver {
  public:
   Gatherer(const AnalysisOptions& options, const LiveState& state,
-           std::vector<ThreadAnalysis>& threads)
-      : options_(options), state_(state), threads_(threads) {}
+           std::vector<ThreadAnalysis>& threads, bool has_times)
+      : options_(options), state_(state), threads_(threads), has_times_(has_times) {}
 
   void on_batch(const EventBatch& batch, size_t device_count) {
     batch_ = &batch;
@@ -50,7 +50,7 @@ class Gatherer : public LiveObserver {
     Gathered& device = devices[index];
     const uint64_t time = seen(device, i);
     device.timeline.add(time, state.live_bytes);
-    if (block.time_ns == 0) return;  // nobody knows since when it was live
+    if (!has_times_ || block.time_ns == LiveBlock::kUnknownTime) return;
     const uint64_t age = time > block.time_ns ? time - block.time_ns : 0;
     LifetimeBin& bin = device.lifetimes[std::bit_width(age)];
     ++bin.count;
@@ -81,6 +81,7 @@ class Gatherer : public LiveObserver {
   const AnalysisOptions& options_;
   const LiveState& state_;
   std::vector<ThreadAnalysis>& threads_;
+  const bool has_times_;  // else no block has an age
   const EventBatch* batch_ = nullptr;
   uint64_t start_ns_ = kUnset;
 };
@@ -160,7 +161,7 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
     state = *before;
     analysis.oldest_dropped = before->event_count() != 0;
   }
-  Gatherer gatherer(options, state, analysis.threads);
+  Gatherer gatherer(options, state, analysis.threads, source.info().can.times);
   EventBatch batch;
   for (;;) {
     Result<bool> more = source.next(&batch);

@@ -188,7 +188,7 @@ TEST(OomVerdict, RealMessagesMeanWhatTheAllocatorCounted) {
       EXPECT_LE(v.shortage_bytes->least, 208076698u);
       EXPECT_GE(v.shortage_bytes->most, 208076698u);
     }
-    if (log.expandable_segments_on) EXPECT_EQ(real.cause, OomCause::kWantOfMemory);
+    EXPECT_EQ(log.expandable_segments_on, real.cause == OomCause::kWantOfMemory);
   }
 }
 

@@ -121,6 +121,19 @@ TEST(SnapshotOom, EnoughInPiecesIsFragmentationAndExpandableSegmentsHelp) {
   EXPECT_EQ(best_trial(oom)->peak_reserved_bytes, 60 * kMib);
 }
 
+TEST(SnapshotOom, ARequestThatTheDeviceHadRoomForWasRefusedByALimit) {
+  P paper;
+  paper.add(Action::kSegmentAlloc, P::kFirst, 40 * kMib, 1);
+  paper.add(Action::kAlloc, P::kFirst, 40 * kMib, 1);
+  paper.add(Action::kOom, 64 * kMib, 64 * kMib, 2);
+  paper.segment(P::kFirst, {{40 * kMib, 1}});
+  const Analysis analysis = *analyze_snapshot(paper.snapshot, {});
+  const OomExplanation& oom = analysis.devices[0].snapshot->ooms.at(0);
+  EXPECT_EQ(oom.cause, OomCause::kLimit);
+  EXPECT_FALSE(oom.is_reproduced);
+  EXPECT_EQ(best_trial(oom), nullptr);
+}
+
 TEST(SnapshotOom, MoreThanEverythingFreeIsWantOfMemory) {
   P paper;
   paper.add(Action::kSegmentAlloc, P::kFirst, 40 * kMib, 1);

@@ -40,8 +40,16 @@ Finding oom_finding(const OomExplanation& oom, bool is_consistent) {
                       {"asked_bytes", oom.asked_bytes},
                       {"device_free_bytes", oom.device_free_bytes}};
   if (!is_consistent) return finding;
-  finding.title += oom.cause == OomCause::kFragmentation ? ": enough was free in all, but in pieces"
-                                                         : ": more than everything that was free";
+  switch (oom.cause) {
+    case OomCause::kFragmentation:
+      finding.title += ": enough was free in all, but in pieces";
+      break;
+    case OomCause::kWantOfMemory:
+      finding.title += ": more than everything that was free";
+      break;
+    case OomCause::kLimit:
+      finding.title += ": the device had enough, a limit of the process refused it";
+  }
   finding.evidence.insert(finding.evidence.end(),
                           {{"reserved_bytes", oom.moment.figures.reserved_bytes},
                            {"active_bytes", oom.moment.figures.active_bytes},

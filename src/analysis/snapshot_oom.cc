@@ -27,6 +27,13 @@ std::optional<uint64_t> largest_fit(const OomExplanation& oom, const Simulator& 
   return std::max(oom.obstacle.largest_usable_bytes, new_segment);
 }
 
+/// What the device must have free for the request to be served by new memory alone.
+uint64_t new_memory_needed(uint64_t asked_bytes, const AllocatorConfig& config) {
+  if (!config.expandable_segments) return segment_size(asked_bytes, config);
+  const uint64_t page = asked_bytes > kMiB ? config.large_segment_bytes : kDriverUnitBytes;
+  return asked_bytes > kUnlimited - page ? kUnlimited : (asked_bytes + page - 1) / page * page;
+}
+
 /// The first event that fails, up to and with `last`; all figures are those of that part.
 WhatIfResult simulate_until(const AllocatorTrace& trace, const AllocatorConfig& config,
                             const Release& release, uint64_t last) {
@@ -74,6 +81,7 @@ std::optional<uint64_t> find_more_bytes(const AllocatorTrace& trace,
 }  // namespace
 
 const char* oom_cause_name(OomCause cause) {
+  if (cause == OomCause::kLimit) return "limit";
   return cause == OomCause::kFragmentation ? "fragmentation" : "want_of_memory";
 }
 
@@ -96,7 +104,9 @@ OomExplanation explain_oom(const AllocatorTrace& trace, uint64_t index,
       figures.reserved_bytes + std::min(event.address, kUnlimited - figures.reserved_bytes);
   oom.free_inside_bytes = figures.reserved_bytes - figures.active_bytes;
   const uint64_t all_free = oom.device_bytes - figures.active_bytes;
-  if (oom.asked_bytes > all_free) {
+  if (oom.device_free_bytes >= new_memory_needed(oom.asked_bytes, simulator.config())) {
+    oom.cause = OomCause::kLimit;
+  } else if (oom.asked_bytes > all_free) {
     oom.cause = OomCause::kWantOfMemory;
     oom.missing_bytes = oom.asked_bytes - all_free;
   } else {

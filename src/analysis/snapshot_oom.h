@@ -19,8 +19,9 @@ inline constexpr size_t kMostOoms = 4;
 enum class OomCause : uint8_t {
   kWantOfMemory,   ///< all free memory in one piece would not have been enough
   kFragmentation,  ///< it would have been, but it was in pieces
+  kLimit,          ///< the device alone had enough free: a limit of the process refused it
 };
-const char* oom_cause_name(OomCause cause);  ///< "want_of_memory", "fragmentation"
+const char* oom_cause_name(OomCause cause);  ///< "want_of_memory", "fragmentation", "limit"
 
 /// One setting that was tried on the same trace and device size.
 struct OomTrial {

@@ -7,6 +7,7 @@ namespace {
 
 constexpr size_t kBefore = 96;    // in front of the key words: the backend, a rank
 constexpr size_t kWindow = 8192;  // from the key words on: the longest message has 40 processes
+constexpr size_t kHead = 96;      // enough to tell the key words however they are wrapped
 constexpr size_t kKeep = 4 * kWindow;
 constexpr std::string_view kExpandableOn = "expandable_segments:True";
 
@@ -103,6 +104,23 @@ bool same_message(const OomMessage& a, const OomMessage& b) {
          a.processes.size() == b.processes.size();
 }
 
+bool may_begin(const OomDialect& dialect, std::string_view text) {
+  const std::string head = unwrapped(text.substr(0, kHead));
+  return std::any_of(dialect.beginnings.begin(), dialect.beginnings.end(),
+                     [&](std::string_view beginning) { return head.starts_with(beginning); });
+}
+
+/// How far the message at `begin` may reach: to the next one at most, so that a log that is nothing
+/// but beginnings is not read again for each.
+std::string_view window_of(std::string_view all, size_t begin, std::string_view key,
+                           const OomDialect& dialect) {
+  const std::string_view window = all.substr(begin, kWindow);
+  for (size_t at = 1; (at = window.find(key, at)) != std::string_view::npos; ++at) {
+    if (may_begin(dialect, window.substr(at))) return window.substr(0, at);
+  }
+  return window;
+}
+
 }  // namespace
 
 const char* wording_name(OomWording wording) {
@@ -160,17 +178,19 @@ void OomScanner::scan(bool is_end) {
   while (done_ < ready) {
     size_t next = ready;
     const OomDialect* dialect = nullptr;
+    std::string_view found;
     for (const OomDialect& candidate : kDialects) {
       for (std::string_view key : candidate.keys) {
         const size_t at = all.substr(0, std::min(all.size(), next + key.size())).find(key, done_);
-        if (at < next) next = at, dialect = &candidate;
+        if (at < next) next = at, dialect = &candidate, found = key;
       }
     }
     done_ = next + (dialect != nullptr);
     if (dialect == nullptr) break;
+    if (!may_begin(*dialect, all.substr(next))) continue;
     const size_t from = next < kBefore ? 0 : next - kBefore;
     auto message = dialect->parse(unwrapped(all.substr(from, next - from)),
-                                  unwrapped(all.substr(next, kWindow)));
+                                  unwrapped(window_of(all, next, found, *dialect)));
     if (!message) continue;
     message->offset = buffer_offset_ + next;
     message->line = 1 + lines_before_ +

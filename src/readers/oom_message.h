@@ -105,6 +105,8 @@ class OomScanner {
 struct OomDialect {
   /// Words that every message of it holds; a place where one of them stands is offered to parse().
   std::vector<std::string_view> keys;
+  /// How such a place reads when nothing is wrapped; one that begins otherwise is passed over.
+  std::vector<std::string_view> beginnings;
   /// `text` is the place and what follows it, `before` what stands in front (a few dozen bytes),
   /// both with line breaks, borders and colours taken out. Absent where it is no message after all.
   std::optional<OomMessage> (*parse)(std::string_view before, std::string_view text);

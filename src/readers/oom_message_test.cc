@@ -260,6 +260,15 @@ TEST(OomMessage, AnyByteChangedAnyBytesAtAllAreSurvived) {
   }
 }
 
+TEST(OomMessage, ALogOfNothingButBeginningsIsReadOnce) {
+  for (std::string_view part : {"out of ", "out of memory. Tried to allocate ", "out of\nmemory (",
+                                "you tried to allocate ", "CUDA error: out of memory"}) {
+    std::string text;
+    while (text.size() < 4 << 20) text += part;
+    EXPECT_LE(scan(text).messages.size(), 1u) << part;  // in linear time, else this test never ends
+  }
+}
+
 TEST(OomMessage, MoreMessagesThanAreKeptAreCounted) {
   std::string text;
   for (size_t i = 0; i < kMaxOomMessages + 10; ++i) {

@@ -207,7 +207,9 @@ std::optional<OomMessage> parse(std::string_view before, std::string_view text) 
 }  // namespace
 
 OomDialect pytorch_oom_dialect() {
-  return {.keys = {"out of", "OUT_OF_MEMORY", "you tried to allocate"}, .parse = parse};
+  return {.keys = {"out of", "OUT_OF_MEMORY", "you tried to allocate"},
+          .beginnings = {kKey, "OUT_OF_MEMORY", kCpuKey},
+          .parse = parse};
 }
 
 }  // namespace gpumemprof

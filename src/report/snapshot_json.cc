@@ -97,6 +97,7 @@ Json oom_json(const OomExplanation& oom, bool is_consistent, const Tables& table
   out.update(figures_json(oom.moment.figures));
   out["device_bytes"] = oom.device_bytes;
   out["free_inside_bytes"] = oom.free_inside_bytes;
+  out["free_for_request_bytes"] = oom.obstacle.free_bytes;
   out["largest_free_block_bytes"] = oom.obstacle.largest_usable_bytes;
   out["cause"] = oom_cause_name(oom.cause);
   out["missing_bytes"] = oom.missing_bytes;

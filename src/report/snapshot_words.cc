@@ -18,6 +18,10 @@ std::string cause_text(const OomExplanation& oom) {
     return fmt::format("want of memory, {} short of everything that was free",
                        format_bytes(oom.missing_bytes));
   }
+  if (oom.cause == OomCause::kLimit) {
+    return "a limit of the process, such as set_per_process_memory_fraction(): the device had "
+           "enough";
+  }
   return "fragmentation: enough was free in all, but in pieces";
 }
 
@@ -66,10 +70,11 @@ std::vector<std::string> oom_details(const OomExplanation& oom, const SnapshotDe
       format_bytes(oom.device_bytes), format_bytes(figures.reserved_bytes),
       format_bytes(oom.device_free_bytes)));
   out.push_back(fmt::format(
-      "Of the reserved, {} were in use and {} free inside; the largest free block for this request "
-      "was {}.",
+      "Of the reserved, {} were in use and {} free inside, {} of them in the pool and stream of "
+      "this "
+      "request; its largest free block was {}.",
       format_bytes(figures.active_bytes), format_bytes(oom.free_inside_bytes),
-      format_bytes(oom.obstacle.largest_usable_bytes)));
+      format_bytes(oom.obstacle.free_bytes), format_bytes(oom.obstacle.largest_usable_bytes)));
   out.push_back("Why: " + cause_text(oom) + ".");
   if (oom.largest_fit_bytes) {
     out.push_back(fmt::format(

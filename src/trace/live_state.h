@@ -17,6 +17,7 @@ namespace gpumemprof {
 
 /// A block that is live.
 struct LiveBlock {
+  static constexpr uint64_t kUnknownTime = UINT64_MAX;  ///< live since before the first event
   uint64_t size_bytes;
   uint64_t time_ns;
   uint32_t stack;

@@ -73,7 +73,8 @@ void SnapshotSource::adopt_blocks_of(uint16_t device, LiveState* before) const {
     if (event.action == Action::kAlloc) {
       live.insert(event.address);
     } else if (event.action == last_step && live.erase(event.address) == 0) {
-      before->adopt(device, event.address, {event.size_bytes, 0, 0, UINT32_MAX});
+      before->adopt(device, event.address,
+                    {event.size_bytes, LiveBlock::kUnknownTime, 0, UINT32_MAX});
     }
   }
   for (const AllocatorSegment& segment : trace.segments) {
@@ -81,7 +82,8 @@ void SnapshotSource::adopt_blocks_of(uint16_t device, LiveState* before) const {
       const bool is_live = block.state == BlockState::kAllocated ||
                            (block.state == BlockState::kPendingFree && frees_in_two_steps_);
       if (is_live && !live.contains(block.address))
-        before->adopt(device, block.address, {block.requested_bytes, 0, block.stack, UINT32_MAX});
+        before->adopt(device, block.address,
+                      {block.requested_bytes, LiveBlock::kUnknownTime, block.stack, UINT32_MAX});
     }
   }
 }

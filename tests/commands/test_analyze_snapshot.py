@@ -65,6 +65,7 @@ def test_an_out_of_memory_is_explained_with_the_setting_that_would_have_fitted(p
     assert oom["device_bytes"] == 60 * MIB
     assert oom["cause"] == "fragmentation"  # 16 MiB inside and 24 MiB outside are more than 32
     assert (oom["free_inside_bytes"], oom["largest_free_block_bytes"]) == (16 * MIB, 12 * MIB)
+    assert oom["free_for_request_bytes"] == 16 * MIB
     assert oom["largest_fit_bytes"] == 24 * MIB
     assert oom["is_reproduced"] and oom["more_bytes_needed"] == 8 * MIB
     assert oom["smallest_change"] == "expandable_segments:True"

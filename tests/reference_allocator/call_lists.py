@@ -39,6 +39,10 @@ def random_settings(draw: random.Random, minor: int) -> list[str]:
         settings.append("roundup_power2_divisions:" + draw.choice(["1", "2", "4", "8", "16", *lists]))
     if draw.random() < 0.4:
         settings.append(f"garbage_collection_threshold:{draw.choice([0.1, 0.3, 0.5, 0.7, 0.95])}")
+    if minor >= 12 and draw.random() < 0.15:
+        settings.append("throw_on_cudamalloc_oom:True")
+    if minor >= 15 and draw.random() < 0.2:
+        settings.append(f"expandable_segments_reserve:{draw.choice(['0.5', '0.9', '1G', '2.5'])}")
     return settings
 
 

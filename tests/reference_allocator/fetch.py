@@ -69,7 +69,7 @@ def fetch(version: str, folder: Path) -> int:
     session = PipSession(retries=3)
     try:
         with LazyZipOverHTTP(url, session) as remote:
-            archive = ZipFile(remote)  # type: ignore[arg-type]
+            archive = ZipFile(remote)
             names = needed(archive)
             if "torch/lib/libc10_cuda.so" not in names:
                 raise SystemExit(f"torch=={version} of this index is no CUDA build")

@@ -181,7 +181,7 @@ def main() -> int:
         file.write_bytes(pickle.dumps(strip(snapshot), protocol=4))
         minor = int(fixture.release.split(".")[1])
         answers = answers_to(program, snapshot, minor)
-        entry = {"file": file.name, "release": f"2.{minor}", "settings": fixture.run.conf}
+        entry: dict[str, Any] = {"file": file.name, "release": f"2.{minor}", "settings": fixture.run.conf}
         entry |= {"capacity": fixture.run.capacity_bytes, "recorded": recorded.statistics, "answers": answers}
         table.append(entry)
         actions = [event["action"] for event in snapshot["device_traces"][0]]
