@@ -15,9 +15,8 @@ TraceSource::TraceSource(const AllocatorSnapshot& snapshot, size_t index)
   const TraceFacts facts = trace_facts(trace_);
   frees_in_two_steps_ = facts.records_completions;
   for (const EarlierBlock& block : earlier_blocks(trace_, facts).blocks) {
-    constexpr uint64_t kUnknownTime = 0;
     before_.adopt(device_, block.address,
-                  {block.requested_bytes, kUnknownTime, block.stack, UINT32_MAX});
+                  {block.requested_bytes, LiveBlock::kUnknownTime, block.stack, UINT32_MAX});
   }
 }
 
