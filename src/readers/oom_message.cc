@@ -170,38 +170,52 @@ void OomScanner::take(OomMessage message) {
   }
 }
 
-/// Looks at every place whose window is complete, then lets go of what is behind it.
+/// Looks at every place whose window is complete, then lets go of what is behind it. Linear in the
+/// log, whatever is in it: every key is looked for once from each place on, lines are counted on
+/// from the last message, and a window ends where the next one begins.
 void OomScanner::scan(bool is_end) {
+  struct Hit {
+    const OomDialect* dialect;
+    std::string_view key;
+    size_t at;  // the first one at or behind done_, `ready` where there is none
+  };
   static const std::vector<OomDialect> kDialects = dialects();
   const std::string_view all = buffer_;
   const size_t ready = is_end ? all.size() : all.size() > kWindow ? all.size() - kWindow : 0;
-  while (done_ < ready) {
-    size_t next = ready;
-    const OomDialect* dialect = nullptr;
-    std::string_view found;
-    for (const OomDialect& candidate : kDialects) {
-      for (std::string_view key : candidate.keys) {
-        const size_t at = all.substr(0, std::min(all.size(), next + key.size())).find(key, done_);
-        if (at < next) next = at, dialect = &candidate, found = key;
-      }
+  std::vector<Hit> hits;
+  for (const OomDialect& dialect : kDialects) {
+    for (std::string_view key : dialect.keys) hits.push_back({&dialect, key, 0});
+  }
+  bool is_first = true;
+  size_t counted = 0;
+  uint64_t lines = lines_before_;
+  while (done_ < ready && !hits.empty()) {
+    for (Hit& hit : hits) {
+      if (hit.at >= done_ && !is_first) continue;
+      const size_t at =
+          all.substr(0, std::min(all.size(), ready + hit.key.size())).find(hit.key, done_);
+      hit.at = std::min(at, ready);
     }
-    done_ = next + (dialect != nullptr);
-    if (dialect == nullptr) break;
-    if (!may_begin(*dialect, all.substr(next))) continue;
+    is_first = false;
+    const Hit& hit = *std::ranges::min_element(hits, {}, &Hit::at);
+    const size_t next = hit.at;
+    done_ = next < ready ? next + 1 : ready;
+    if (next == ready) break;
+    if (!may_begin(*hit.dialect, all.substr(next))) continue;
     const size_t from = next < kBefore ? 0 : next - kBefore;
-    auto message = dialect->parse(unwrapped(all.substr(from, next - from)),
-                                  unwrapped(window_of(all, next, found, *dialect)));
+    const std::string_view before = all.substr(from, next - from);
+    auto message = hit.dialect->parse(unwrapped(before),
+                                      unwrapped(window_of(all, next, hit.key, *hit.dialect)));
     if (!message) continue;
+    lines += static_cast<uint64_t>(std::ranges::count(all.substr(counted, next - counted), '\n'));
+    counted = next;
     message->offset = buffer_offset_ + next;
-    message->line = 1 + lines_before_ +
-                    static_cast<uint64_t>(
-                        std::count(all.begin(), all.begin() + static_cast<ptrdiff_t>(next), '\n'));
-    const size_t line_start = all.rfind('\n', next);
+    message->line = 1 + lines;
     // No further back than is always kept, so that pieces of any size give the same answer.
-    const size_t line_from =
-        std::max(from, line_start == std::string_view::npos ? 0 : line_start + 1);
-    if (!message->rank && line_from <= next)
-      message->rank = rank_of_line(all.substr(line_from, next - line_from));
+    const size_t line_start = before.rfind('\n');
+    if (!message->rank)
+      message->rank =
+          rank_of_line(before.substr(line_start == std::string_view::npos ? 0 : line_start + 1));
     take(std::move(*message));
   }
   // What begins in front of that was whole, with its context, in the buffer before.

@@ -260,12 +260,12 @@ TEST(OomMessage, AnyByteChangedAnyBytesAtAllAreSurvived) {
   }
 }
 
-TEST(OomMessage, ALogOfNothingButBeginningsHasOneMessageAtMost) {
+TEST(OomMessage, ALogOfNothingButBeginningsIsReadInLinearTime) {
   for (std::string_view part : {"out of ", "out of memory. Tried to allocate ", "out of\nmemory (",
                                 "you tried to allocate ", "CUDA error: out of memory"}) {
     std::string text;
-    while (text.size() < 32 << 10) text += part;
-    EXPECT_LE(scan(text).messages.size(), 1u) << part;
+    while (text.size() < 4 << 20) text += part;
+    EXPECT_LE(scan(text).messages.size(), 1u) << part;  // else this test takes hours
   }
 }
 
