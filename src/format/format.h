@@ -27,9 +27,10 @@ enum ChunkType : uint16_t {
   kCheckpoint = 6,          // live set, totals per stack, peak so far
   kFooter = 7,              // the file is complete: header fields and losses once more, under a CRC
   kMarks = 8 | kIgnorable,  // reserved: steps, phases
-  kStorageFacts = 9 | kIgnorable,       // reserved: roles of addresses
-  kDeviceSamples = 10 | kIgnorable,     // reserved: what the driver said
-  kSealedDeviceNames = 11 | kIgnorable  // names of devices that kSealedDefinitions defines later
+  kStorageFacts = 9 | kIgnorable,        // reserved: roles of addresses
+  kDeviceSamples = 10 | kIgnorable,      // reserved: what the driver said
+  kSealedDeviceNames = 11 | kIgnorable,  // names of devices that kSealedDefinitions defines later
+  kSealedRequested = 12 | kIgnorable     // requested sizes of the kSealedEvents chunk before it
 };
 
 /// 64 bytes before every chunk. The CRC covers the header (with crc32c = 0) and the payload; of a
@@ -182,7 +183,8 @@ enum RawAction : uint8_t {
   kRawOom = 4,
   kRawTotals = 5,  // right after its event: address = allocated, size = reserved / 512, stack =
                    // reserved % 512
-  kRawWide = 6,    // before an event: third word's size field = its size >> 37
+  kRawWide = 6,    // before an event: third word's size field = its size >> 37, address = the size
+                   // that was asked for, where that is another one and known; else 0
 };
 
 inline uint8_t salt(uint32_t stream, uint32_t sequence) {

@@ -106,12 +106,13 @@ inline void publish(Stream* s, uint32_t added) {
 
 /// The part of record() that needs the stream.
 inline void append(Stream* s, RawAction action, uint64_t time_ns, uint64_t address, uint64_t size,
-                   uint32_t device_class, uint32_t stack, const uint64_t* totals) {
+                   uint64_t requested, uint32_t device_class, uint32_t stack,
+                   const uint64_t* totals) {
   if (UNLIKELY(s->count + 3 > kStageEvents) && !make_room(s)) return;
   RawEvent* at = s->stage->events() + s->count;
   uint32_t n = 0;
-  if (UNLIKELY(size > kSizeMask)) {
-    at[n++] = pack(time_ns, 0, device_class, size >> 37, kRawWide, 0, s->salt);
+  if (UNLIKELY(size > kSizeMask || requested)) {
+    at[n++] = pack(time_ns, requested, device_class, size >> 37, kRawWide, 0, s->salt);
   }
   at[n++] = pack(time_ns, address, device_class, size, action, stack, s->salt);
   if (totals) {
@@ -147,8 +148,8 @@ namespace {
 
 /// One event. `class_of(stream)` answers its device class; kDeviceClasses where there are too many.
 template <class ClassOf>
-inline void record_one(RawAction action, uint64_t address, uint64_t size, const uint64_t* totals,
-                       const Label* label, ClassOf class_of) {
+inline void record_one(RawAction action, uint64_t address, uint64_t size, uint64_t requested,
+                       const uint64_t* totals, const Label* label, ClassOf class_of) {
   ThreadLocal* self = &t_thread;
   if (UNLIKELY(self->busy)) {
     if (state() == kRecording) count_loss(kLostReentered);
@@ -167,7 +168,7 @@ inline void record_one(RawAction action, uint64_t address, uint64_t size, const 
       if (wants_stack) prefetch_frames(s->caches->walked);
       uint64_t now = monotonic_ns();
       uint32_t stack = wants_stack ? current_stack(s, label) : 0;
-      append(s, action, now, address, size, device_class, stack, totals);
+      append(s, action, now, address, size, requested, device_class, stack, totals);
     }
   }
   __asm__ volatile("" ::: "memory");
@@ -193,13 +194,13 @@ uint32_t class_of(Stream* s, uint16_t key, uint8_t* body, size_t length) {
 
 void record(RawAction action, uint64_t address, uint64_t size, uint32_t device_class,
             const uint64_t* totals) {
-  record_one(action, address, size, totals, nullptr, [=](Stream*) { return device_class; });
+  record_one(action, address, size, 0, totals, nullptr, [=](Stream*) { return device_class; });
 }
 
 void record_device(RawAction action, uint64_t address, uint64_t size, Device device,
                    uint64_t allocated, uint64_t reserved) {
   const uint64_t totals[2] = {allocated, reserved};
-  record_one(action, address, size, totals, nullptr, [=](Stream* s) {
+  record_one(action, address, size, 0, totals, nullptr, [=](Stream* s) {
     uint8_t type = static_cast<uint8_t>(device.type), index = static_cast<uint8_t>(device.index);
     uint8_t body[5] = {0, type, index, 2 /* Layer::kAllocator */, 0};
     return class_of(s, static_cast<uint16_t>(type << 8 | index), body, sizeof(body));
@@ -207,15 +208,16 @@ void record_device(RawAction action, uint64_t address, uint64_t size, Device dev
 }
 
 void record_in(RawAction action, uint64_t address, uint64_t size, const Memory& memory,
-               const Label& label) {
-  record_one(action, address, size, nullptr, label.length ? &label : nullptr, [&](Stream* s) {
-    uint8_t body[5 + sizeof(memory.name)] = {0, static_cast<uint8_t>(memory.device.type),
-                                             static_cast<uint8_t>(memory.device.index),
-                                             memory.layer, memory.size_is_requested};
-    size_t length = strnlen(memory.name, sizeof(memory.name));
-    memcpy(body + 5, memory.name, length);
-    return class_of(s, static_cast<uint16_t>(0x8000 | memory.id), body, 5 + length);
-  });
+               const Label& label, uint64_t requested) {
+  record_one(action, address, size, requested, nullptr, label.length ? &label : nullptr,
+             [&](Stream* s) {
+               uint8_t body[5 + sizeof(memory.name)] = {0, static_cast<uint8_t>(memory.device.type),
+                                                        static_cast<uint8_t>(memory.device.index),
+                                                        memory.layer, memory.size_is_requested};
+               size_t length = strnlen(memory.name, sizeof(memory.name));
+               memcpy(body + 5, memory.name, length);
+               return class_of(s, static_cast<uint16_t>(0x8000 | memory.id), body, 5 + length);
+             });
 }
 
 bool define(Stream* s, DefinitionType type, const void* body, size_t length) {

@@ -110,8 +110,9 @@ void record_device(format::RawAction action, uint64_t address, uint64_t size, De
                    uint64_t allocated, uint64_t reserved);
 
 /// As above in a named memory. `label` counts where stacks are taken, so not for frees.
+/// `requested`: what was asked for where `size` is more, else 0.
 void record_in(format::RawAction action, uint64_t address, uint64_t size, const Memory& memory,
-               const Label& label);
+               const Label& label, uint64_t requested = 0);
 
 /// The id of the calling thread's stack now, with `label` (or null) as its innermost frame; 0 where
 /// there is nothing.

@@ -55,7 +55,7 @@ class FakeProbe {
   void define(Thread* thread, format::DefinitionType type, const std::string& body);
 
   void alloc(Thread* thread, uint64_t time_ns, uint64_t address, uint64_t size, uint32_t stack,
-             uint32_t device_class = 0);
+             uint32_t device_class = 0, uint64_t requested = 0);
   void free(Thread* thread, uint64_t time_ns, uint64_t address, uint32_t device_class = 0,
             uint64_t size = 0);
   void totals(Thread* thread, uint64_t time_ns, uint64_t allocated, uint64_t reserved,

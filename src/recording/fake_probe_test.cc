@@ -126,10 +126,11 @@ static uint8_t salt_of(const FakeProbe::Thread* thread) {
 }
 
 void FakeProbe::alloc(Thread* thread, uint64_t time_ns, uint64_t address, uint64_t size,
-                      uint32_t stack, uint32_t device_class) {
+                      uint32_t stack, uint32_t device_class, uint64_t requested) {
   if (thread->events.size() + 3 > half_records_) flush(thread);
-  if (size > kSizeMask)
-    record(thread, pack(time_ns, 0, device_class, size >> 37, kRawWide, 0, salt_of(thread)));
+  if (size > kSizeMask || requested)
+    record(thread,
+           pack(time_ns, requested, device_class, size >> 37, kRawWide, 0, salt_of(thread)));
   record(thread, pack(time_ns, address, device_class, size, kRawAlloc, stack, salt_of(thread)));
 }
 

@@ -44,6 +44,8 @@ Status FileSealer::load() {
               static_cast<uint32_t>(ids.devices.size())};
   consumed_ = sealed_->consumed();
   events_ = sealed_->events(), checkpoints_ = sealed_->checkpoints();
+  requested_.clear();
+  for (const auto& [first, chunk] : sealed_->requested()) requested_.push_back(chunk);
   next_sequence_ = sealed_->next_sequence();
   next_event_ = sealed_->event_count();
   state_ =
@@ -96,6 +98,16 @@ Status FileSealer::write_events(EventBatch* batch, const ConsumedTable& consumed
   events_.push_back(*chunk);
   for (const auto& [stream, list] : consumed) {
     for (const Interval& i : list) add_interval(&consumed_[stream], i);
+  }
+  // After the events: a sealer that dies between the two leaves sizes unknown, never another's.
+  if (std::string sizes = encode_requested(*batch); !sizes.empty()) {
+    ChunkHeader beside{};
+    beside.type = kSealedRequested;
+    beside.count = static_cast<uint32_t>(batch->requested.size());
+    beside.first_ordinal = next_event_;
+    auto written = write(beside, sizes);
+    if (!written) return std::unexpected(written.error());
+    requested_.push_back(*written);
   }
   batch->first_event = next_event_;
   next_event_ += batch->size(), events_sealed_ += batch->size();
@@ -320,7 +332,7 @@ Result<uint64_t> FileSealer::drop_oldest(uint64_t bytes) {
   if (auto done = file_->sync(); !done) return std::unexpected(done.error());
   const uint64_t first = flagged.header.first_ordinal;
   auto is_before = [&](const ChunkRef& chunk) { return chunk.header.first_ordinal < first; };
-  for (auto* list : {&events_, &checkpoints_}) {
+  for (auto* list : {&events_, &checkpoints_, &requested_}) {
     for (const ChunkRef& chunk : *list) {
       if (!is_before(chunk)) continue;
       if (auto done = punch(chunk.offset, chunk.end()); !done) return std::unexpected(done.error());

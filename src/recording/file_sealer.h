@@ -81,7 +81,7 @@ class FileSealer {
   // all.
   std::vector<uint64_t> lane_position_;
   std::vector<std::vector<Interval>> lane_sources_;
-  std::vector<ChunkRef> events_, checkpoints_;
+  std::vector<ChunkRef> events_, checkpoints_, requested_;
   absl::flat_hash_map<uint64_t, bool> given_back_, own_;  // offsets of chunks
   uint64_t next_sequence_ = 0;
   uint64_t next_event_ = 0;

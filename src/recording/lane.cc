@@ -69,7 +69,7 @@ void Merger::take(Open* open, size_t n, EventBatch* batch) {
   if (open->at == 0 && n == block.size() && batch->size() == 0) {
     std::swap(*batch, block);  // the whole block, nothing to copy: a sealed file of one process
     block.clear();
-    open->at = open->totals_at = 0;
+    open->at = open->totals_at = open->requested_at = 0;
     return;
   }
   const size_t shift = batch->size() - open->at;  // may wrap; added back below
@@ -85,6 +85,12 @@ void Merger::take(Open* open, size_t n, EventBatch* batch) {
     DeviceTotals totals = t[open->totals_at++];
     totals.event = static_cast<uint32_t>(totals.event + shift);
     batch->totals.push_back(totals);
+  }
+  auto& r = block.requested;
+  for (; open->requested_at < r.size() && r[open->requested_at].event < open->at;) {
+    RequestedSize requested = r[open->requested_at++];
+    requested.event = static_cast<uint32_t>(requested.event + shift);
+    batch->requested.push_back(requested);
   }
 }
 
@@ -104,7 +110,7 @@ bool Merger::next(EventBatch* batch, uint64_t end_time) {
     Open& open = lanes_[head.lane];
     if (open.at >= open.block.size()) {
       open.block.clear();
-      open.at = open.taken = open.totals_at = 0;
+      open.at = open.taken = open.totals_at = open.requested_at = 0;
       if (!open.lane->load(&open.block)) open.block = EventBatch{};  // ended: give the memory back
     } else {
       size_t n = run_length(open, head, kBatchEvents - batch->size(), end_time);

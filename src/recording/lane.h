@@ -51,7 +51,7 @@ class Merger {
     EventBatch block;
     size_t at = 0;
     size_t taken = 0;  // as `at`, but it stays where the whole block was handed over
-    size_t totals_at = 0;
+    size_t totals_at = 0, requested_at = 0;
   };
   /// Times use 56 bits, so the lowest bit can say "an allocation".
   struct Head {

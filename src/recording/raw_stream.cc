@@ -153,12 +153,14 @@ void RawLane::decode_one(const RawEvent& record, uint64_t ordinal, EventBatch* b
       return;
     case kRawWide:
       wide_ = size, has_wide_ = true, totals_may_follow_ = false;
+      requested_ = address_of(record);
       return;
     default:
       ++losses_->damaged_records;
       totals_may_follow_ = has_wide_ = false;
       return;
   }
+  const uint64_t requested = has_wide_ ? requested_ : 0;
   if (has_wide_) size |= (wide_ & ((1u << 27) - 1)) << 37;
   has_wide_ = false;
   totals_may_follow_ = false;
@@ -167,6 +169,9 @@ void RawLane::decode_one(const RawEvent& record, uint64_t ordinal, EventBatch* b
   uint64_t time = time_of(record) + shift_;
   if (time < last_time_) time = last_time_, ++losses_->clamped_times;
   last_time_ = time;
+  if (requested != 0 && requested != size) {
+    block->requested.push_back({static_cast<uint32_t>(block->size()), requested});
+  }
   block->time_ns.push_back(time);
   block->address.push_back(address_of(record));
   block->size_bytes.push_back(size);

@@ -85,6 +85,7 @@ class RawLane final : public Lane {
   uint64_t last_time_ = 0;
   uint64_t wide_ = 0;
   bool has_wide_ = false;
+  uint64_t requested_ = 0;  // of the event to come; 0: as its size, or not known
   bool totals_may_follow_ = false;
   std::vector<uint64_t> ordinal_after_;  // by event of the block
   uint64_t bytes_read_ = 0;

@@ -81,7 +81,9 @@ void train(FakeProbe* probe, uint64_t events, uint32_t seed) {
     if (live.size() < 20 || random() % 2 == 0) {
       uint32_t device = random() % 4 == 0 ? 5 : 0;
       uint64_t size = 512 * (1 + random() % 8), address = 0x7f0000000000 + 64 * i;
-      probe->alloc(thread, time, address, size, stacks[thread->tid - 11][random() % 4], device);
+      const uint64_t requested = device == 5 ? size - i % 300 : 0;
+      probe->alloc(thread, time, address, size, stacks[thread->tid - 11][random() % 4], device,
+                   requested);
       if (device == 5) probe->totals(thread, time, allocated += size, 1 << 20, 5);
       live.emplace_back(address, device);
     } else {
@@ -99,6 +101,7 @@ void expect_same(const testing::EverythingRead& a, const testing::EverythingRead
   EXPECT_EQ(a.events.size(), b.events.size());
   EXPECT_TRUE(a.events == b.events);
   EXPECT_TRUE(a.totals == b.totals);
+  EXPECT_TRUE(a.requested == b.requested);
   EXPECT_EQ(a.loss.events, b.loss.events);
   EXPECT_EQ(a.device_names, b.device_names);
 }
@@ -118,6 +121,7 @@ TEST(Sealing, AFinishedFileYieldsWhatTheRawOneDid) {
   auto after = read_all({folder.path()});
   expect_same(after, before);
   EXPECT_EQ(after.device_names, (std::vector<std::string>{"tensorflow:GPU_0_bfc", "cpu"}));
+  EXPECT_GT(after.requested.size(), 100u);
   EXPECT_EQ(after.loss.reasons.size(), 0u);
   EXPECT_LT(testing::read_file(folder.file("a.gmp")).size(), 64u * 1024);  // the buffers are gone
 }

@@ -16,8 +16,9 @@ constexpr size_t kMostCheckpointBytes = 1u << 30;
 /// Sealed chunks whose times do not overlap, one after another.
 class SealedLane final : public Lane {
  public:
-  SealedLane(File* file, const FileIds* ids, uint64_t shift_ns, SealedLosses* losses)
-      : file_(file), ids_(ids), shift_(shift_ns), losses_(losses) {}
+  SealedLane(File* file, const FileIds* ids, const std::map<uint64_t, ChunkRef>* requested,
+             uint64_t shift_ns, SealedLosses* losses)
+      : file_(file), ids_(ids), requested_(requested), shift_(shift_ns), losses_(losses) {}
 
   bool accepts(const ChunkRef& chunk) const {
     return chunks_.empty() || chunks_.back().header.time_last_ns <= chunk.header.time_first_ns;
@@ -53,6 +54,11 @@ class SealedLane final : public Lane {
     if (!head) return std::unexpected(head.error());
     std::string_view columns = std::string_view(payload_).substr(*head);
     if (auto done = decoder_.decode(columns, chunk.header.count, block); !done) return done;
+    if (auto known = requested_->find(chunk.header.first_ordinal); known != requested_->end()) {
+      if (auto done = read_chunk_into(*file_, known->second, &payload_); !done) return done;
+      bytes_read_ += payload_.size();
+      if (auto done = parse_requested(payload_, block); !done) return done;
+    }
     return translate(block);
   }
 
@@ -79,6 +85,7 @@ class SealedLane final : public Lane {
 
   File* file_;
   const FileIds* ids_;
+  const std::map<uint64_t, ChunkRef>* requested_;
   uint64_t shift_;
   SealedLosses* losses_;
   EventDecoder decoder_;
@@ -102,7 +109,7 @@ bool FileIds::are_the_same() const {
 
 Status SealedFile::read_events(const ChunkRef& chunk, EventBatch* batch) {
   SealedLosses losses;
-  SealedLane lane(file_, &ids_, 0, &losses);
+  SealedLane lane(file_, &ids_, &requested_, 0, &losses);
   lane.add(chunk);
   lane.load(batch);
   if (!losses.damage.empty()) return fail_at(chunk.offset, losses.damage[0].reason);
@@ -143,6 +150,9 @@ Status SealedFile::take_one(const ChunkRef& chunk, std::string_view payload) {
   switch (chunk.header.type) {
     case kSealedDefinitions:
       return parse_definitions(payload, process_, tables_, &ids_);
+    case kSealedRequested:
+      requested_[chunk.header.first_ordinal] = chunk;
+      return {};
     case kSealedDeviceNames:
       return parse_device_names(payload, &ids_);
     case kSealedEvents: {
@@ -203,7 +213,7 @@ void SealedFile::add_lanes(Merger* merger, uint64_t shift_ns, SealedLosses* loss
     auto fits =
         std::find_if(lanes.begin(), lanes.end(), [&](const auto& l) { return l->accepts(chunk); });
     if (fits == lanes.end()) {
-      lanes.push_back(std::make_unique<SealedLane>(file_, &ids_, shift_ns, losses));
+      lanes.push_back(std::make_unique<SealedLane>(file_, &ids_, &requested_, shift_ns, losses));
       fits = lanes.end() - 1;
     }
     (*fits)->add(chunk);

@@ -54,6 +54,8 @@ class SealedFile {
   /// Number of the first event that was not dropped on purpose.
   uint64_t first_event() const { return first_event_; }
   const std::optional<Footer>& footer() const { return footer_; }
+  /// Requested sizes, by number of the first event of the chunk that they belong to.
+  const std::map<uint64_t, ChunkRef>& requested() const { return requested_; }
   const std::vector<ChunkRef>& checkpoints() const { return checkpoints_; }
   /// The state before the first event that is left, in the file's ids; null where nothing was
   /// dropped.
@@ -75,6 +77,7 @@ class SealedFile {
   std::map<uint32_t, std::vector<Interval>> consumed_;
   std::vector<ChunkRef> events_;
   std::vector<ChunkRef> checkpoints_;
+  std::map<uint64_t, ChunkRef> requested_;
   ChunkRef footer_chunk_{};
   std::optional<Footer> footer_;
   uint64_t first_event_ = 0;

@@ -117,6 +117,36 @@ std::string encode_device_names(const Tables& tables, uint32_t first) {
   return payload;
 }
 
+std::string encode_requested(const EventBatch& batch) {
+  if (batch.requested.empty()) return {};
+  std::string body, payload;
+  uint32_t previous = 0;
+  for (const RequestedSize& one : batch.requested) {
+    put_varint(&body, one.event - previous);
+    put_varint(&body, zigzag(static_cast<int64_t>(batch.size_bytes[one.event] - one.bytes)));
+    previous = one.event;
+  }
+  put_compressed(&payload, body);
+  return payload;
+}
+
+Status parse_requested(std::string_view payload, EventBatch* batch) {
+  auto body = parse_compressed(payload, kMostDefinitionBytes);
+  if (!body) return std::unexpected(body.error());
+  ByteReader in(*body);
+  uint64_t event = 0;
+  for (bool is_first = true; in.ok() && !in.at_end(); is_first = false) {
+    const uint64_t step = in.varint_at_most(UINT32_MAX);
+    event += step;
+    const uint64_t less = static_cast<uint64_t>(unzigzag(in.varint()));
+    if (event >= batch->size() || (step == 0 && !is_first)) in.stop();
+    if (!in.ok()) break;
+    batch->requested.push_back({static_cast<uint32_t>(event), batch->size_bytes[event] - less});
+  }
+  if (!in.ok()) return fail(ErrorCode::kBadInput, "damaged requested sizes");
+  return {};
+}
+
 Status parse_device_names(std::string_view payload, FileIds* ids) {
   ByteReader in(payload);
   while (in.ok() && !in.at_end()) {

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "format/format.h"
 #include "recording/raw_stream.h"
+#include "trace/event.h"
 #include "trace/tables.h"
 
 namespace gpumemprof {
@@ -23,8 +24,8 @@ inline constexpr uint16_t kEventsBeforeDropped = 1;
 /// Whether chunks of this type are a sealer's.
 inline bool is_sealed(uint16_t type) {
   return type == format::kSealedEvents || type == format::kSealedDefinitions ||
-         type == format::kSealedDeviceNames || type == format::kCheckpoint ||
-         type == format::kFooter;
+         type == format::kSealedDeviceNames || type == format::kSealedRequested ||
+         type == format::kCheckpoint || type == format::kFooter;
 }
 
 using ConsumedTable = std::map<uint32_t, std::vector<Interval>>;
@@ -52,6 +53,11 @@ std::string encode_definitions(const Tables& tables, const StreamThreads& stream
 /// name. It is written before the definitions, so that a sealer that dies between the two leaves no
 /// device without its name.
 std::string encode_device_names(const Tables& tables, uint32_t first);
+
+/// The requested sizes of a batch that has been written; empty where all are the sizes themselves.
+std::string encode_requested(const EventBatch& batch);
+/// Adds them to the batch that they were of. Errors: kBadInput.
+Status parse_requested(std::string_view payload, EventBatch* batch);
 
 struct FileIds;
 /// Keeps the names until their devices are defined. Errors: kBadInput.

@@ -31,6 +31,7 @@ struct EverythingRead {
   std::string error;  ///< of open_recording or next(); empty where all went well
   std::vector<ExpectedEvent> events;
   std::vector<ReadTotals> totals;
+  std::vector<std::pair<uint64_t, uint64_t>> requested;  ///< event, bytes
   std::vector<std::string> device_names;
   std::vector<Process> processes;
   std::vector<std::string> stack_of_first;

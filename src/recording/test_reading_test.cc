@@ -49,6 +49,9 @@ EverythingRead read_all(const std::vector<std::string>& paths) {
                             static_cast<uint8_t>(batch.action[i]),
                             tables.threads[batch.thread[i]].tid, leaf});
     }
+    for (const RequestedSize& r : batch.requested) {
+      all.requested.emplace_back(base + r.event, r.bytes);
+    }
     for (const DeviceTotals& t : batch.totals) {
       all.totals.push_back({base + t.event, t.allocated_bytes, t.reserved_bytes});
     }

@@ -1,5 +1,6 @@
 #include "report/event_export.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "report/words.h"
@@ -61,7 +62,9 @@ class EventWriter {
     text(line, "action", action_name(action), json_ && !has_times_ ? begin : ",");
     number(line, "address", batch.address[i], has_address);
     number(line, "size_bytes", size_bytes, has_size);
-    number(line, "requested_bytes", size_bytes, has_size && device.size_is_requested);
+    const uint64_t requested = requested_of(batch, i);
+    number(line, "requested_bytes", requested != 0 ? requested : size_bytes,
+           requested != 0 || (has_size && device.size_is_requested));
     text(line, "device", name_of(batch.device[i]));
     text(line, "layer", layer_name(device.layer));
     const uint32_t thread = batch.thread[i];
@@ -81,6 +84,13 @@ class EventWriter {
   }
 
  private:
+  /// 0 where it is the size, or not known.
+  static uint64_t requested_of(const EventBatch& batch, size_t i) {
+    auto at =
+        std::lower_bound(batch.requested.begin(), batch.requested.end(), i,
+                         [](const RequestedSize& r, size_t event) { return r.event < event; });
+    return at != batch.requested.end() && at->event == i ? at->bytes : 0;
+  }
   void key(std::string& line, std::string_view name, std::string_view before) {
     line += before;
     if (json_) ((line += '"') += name) += "\":";

@@ -37,8 +37,14 @@ struct DeviceTotals {
   uint64_t reserved_bytes;
 };
 
-/// A run of events in time order, one vector a column, all of the same length (totals apart).
-/// The producer clears and refills it; consumers keep no pointers into it between calls.
+/// What was asked for, where that is not size_bytes and is known.
+struct RequestedSize {
+  uint32_t event;  ///< index in the batch
+  uint64_t bytes;
+};
+
+/// A run of events in time order, one vector a column, all of the same length (the sparse ones
+/// apart). The producer clears and refills it; consumers keep no pointers into it between calls.
 struct EventBatch {
   uint64_t first_event = 0;          ///< number of the first event, counted over the whole source
   std::vector<uint64_t> time_ns;     ///< CLOCK_MONOTONIC of the recorded machine
@@ -50,6 +56,7 @@ struct EventBatch {
   std::vector<Action> action;
   std::vector<int64_t> stream;       ///< cudaStream_t as a number; empty where the source has none
   std::vector<DeviceTotals> totals;  ///< sparse, ordered by event
+  std::vector<RequestedSize> requested;  ///< sparse, ordered by event
   /// The source tells both halves of a free: a block is live until its kFreeCompleted, and
   /// kFreeRequested changes nothing. Else either of them ends it. Not touched by clear().
   bool frees_in_two_steps = false;
@@ -57,7 +64,7 @@ struct EventBatch {
   size_t size() const { return time_ns.size(); }
   void clear() {
     time_ns.clear(), address.clear(), size_bytes.clear(), stack.clear(), thread.clear();
-    device.clear(), action.clear(), stream.clear(), totals.clear();
+    device.clear(), action.clear(), stream.clear(), totals.clear(), requested.clear();
   }
   void reserve(size_t n) {
     time_ns.reserve(n), address.reserve(n), size_bytes.reserve(n), stack.reserve(n);

@@ -51,6 +51,7 @@ def test_a_hundred_tensors_are_a_hundred_allocations(fills):
     found = blocks_of_fills(said, events)
     assert {number: len(blocks) for number, blocks in found.items()} == dict.fromkeys(range(100), 1)
     for number, (block,) in found.items():
+        assert block["requested_bytes"] == said["bytes"][number]
         # A pool gives a whole chunk where the rest would be too small for another.
         assert rounded(said["bytes"][number]) <= block["size_bytes"] < 2 * said["bytes"][number]
         assert block["size_bytes"] % 256 == 0
@@ -98,17 +99,21 @@ def profiled(tmp_path_factory):
     return last_json(done), pool
 
 
+def of_xplane(event):
+    return event["address"], event["size_bytes"], event.get("requested_bytes", event["size_bytes"]), operation(event)
+
+
 def window(said, pool):
     """Of TensorFlow's own list and of ours, what lies between the two tensors that mark it."""
-    theirs = [(address, size, op) for address, size, _, op in said["xplane"]]
+    theirs = [tuple(row) for row in said["xplane"]]
     requested = [row[2] for row in said["xplane"]]
     theirs = theirs[requested.index(said["first"]):requested.index(said["last"]) + 1]
-    ours = [(e["address"], e["size_bytes"], operation(e)) for e in pool if e["action"] == "alloc"]
+    ours = [of_xplane(e) for e in pool if e["action"] == "alloc"]
     end = len(ours) - ours[::-1].index(theirs[-1])
     return theirs, ours[ours.index(theirs[0]):end]
 
 
-def test_addresses_rounded_sizes_and_operations_are_those_of_tensorflows_own_profiler(profiled):
+def test_addresses_rounded_and_requested_sizes_and_operations_are_those_of_tensorflows_own_profiler(profiled):
     theirs, ours = window(*profiled)
     assert len(theirs) > 10
     assert collections.Counter(ours) == collections.Counter(theirs)
@@ -125,7 +130,7 @@ def test_live_and_peak_bytes_are_those_of_get_memory_info(profiled):
             live[event["address"]] = event["size_bytes"]
             live_bytes += event["size_bytes"]
             peak_bytes = max(peak_bytes, live_bytes)
-            after_last = (event["address"], event["size_bytes"], operation(event)) == theirs[-1]
+            after_last = of_xplane(event) == theirs[-1]
         else:
             live_bytes -= live.pop(event["address"])
             if after_last and live_bytes == said["info"]["current"]:

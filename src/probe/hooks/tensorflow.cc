@@ -345,10 +345,11 @@ inline bool is_recorded(const Memory& memory) {
   return state() != kOff && !(g_config.no_cpu && memory.device.type == kCpuType);
 }
 
-void on_alloc(ThreadState* t, const Memory& memory, void* p, size_t size) {
+void on_alloc(ThreadState* t, const Memory& memory, void* p, size_t size, size_t requested) {
   uint64_t address = reinterpret_cast<uintptr_t>(p);
   if (is_counting()) count_alloc(address, size, memory.device);
-  if (is_recorded(memory)) record_in(kRawAlloc, address, size, memory, current_label(t));
+  if (!is_recorded(memory)) return;
+  record_in(kRawAlloc, address, size, memory, current_label(t), requested == size ? 0 : requested);
 }
 
 void on_refused(ThreadState* t, const Memory& memory, size_t size) {
@@ -439,7 +440,7 @@ void* pool_allocate(FunctionIndex which, FunctionIndex size_of, void* self, size
   const Memory& memory = pool ? pool->blocks : kNoPool;
   if (!p) return on_refused(t, memory, bytes), p;
   size_t size = has_sizes ? g_clients.real<Size>(client, size_of)(self, p) : 0;
-  on_alloc(t, memory, p, size ? size : bytes);
+  on_alloc(t, memory, p, size ? size : bytes, bytes);
   return p;
 }
 
@@ -459,7 +460,7 @@ void after_malloc(ThreadState* t, void* p, size_t size) {
   if (is_inside(t->pool_frame)) {
     on_region(t, p, size);
   } else if (p) {
-    on_alloc(t, kAligned, p, size);
+    on_alloc(t, kAligned, p, size, size);
   } else {
     on_refused(t, kAligned, size);
   }
