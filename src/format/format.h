@@ -30,7 +30,7 @@ enum ChunkType : uint16_t {
   kStorageFacts = 9 | kIgnorable,        // reserved: roles of addresses
   kDeviceSamples = 10 | kIgnorable,      // reserved: what the driver said
   kSealedDeviceNames = 11 | kIgnorable,  // names of devices that kSealedDefinitions defines later
-  kSealedRequested = 12 | kIgnorable     // requested sizes of the kSealedEvents chunk before it
+  kSealedRequested = 12 | kIgnorable     // requested sizes of the kSealedEvents chunk after it
 };
 
 /// 64 bytes before every chunk. The CRC covers the header (with crc32c = 0) and the payload; of a

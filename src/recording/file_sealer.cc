@@ -83,8 +83,26 @@ Status FileSealer::write_definitions() {
   return file_->sync();  // power may be lost: no events without their names
 }
 
+/// Before its events, so that these are never there without it. A sealer that died between the two
+/// left one without events: then the batch that takes its number has one too, an empty one even, as
+/// the last one counts.
+Status FileSealer::write_requested(const EventBatch& batch) {
+  const bool is_taken =
+      !requested_.empty() && requested_.back().header.first_ordinal >= next_event_;
+  if (batch.requested.empty() && !is_taken) return {};
+  ChunkHeader header{};
+  header.type = kSealedRequested;
+  header.count = static_cast<uint32_t>(batch.requested.size());
+  header.first_ordinal = next_event_;
+  auto chunk = write(header, encode_requested(batch));
+  if (!chunk) return std::unexpected(chunk.error());
+  requested_.push_back(*chunk);
+  return file_->sync();  // as with definitions
+}
+
 Status FileSealer::write_events(EventBatch* batch, const ConsumedTable& consumed) {
   if (auto done = write_definitions(); !done) return done;
+  if (auto done = write_requested(*batch); !done) return done;
   std::string payload;
   put_consumed(&payload, consumed);
   encoder_.encode(*batch, &payload);
@@ -98,16 +116,6 @@ Status FileSealer::write_events(EventBatch* batch, const ConsumedTable& consumed
   events_.push_back(*chunk);
   for (const auto& [stream, list] : consumed) {
     for (const Interval& i : list) add_interval(&consumed_[stream], i);
-  }
-  // After the events: a sealer that dies between the two leaves sizes unknown, never another's.
-  if (std::string sizes = encode_requested(*batch); !sizes.empty()) {
-    ChunkHeader beside{};
-    beside.type = kSealedRequested;
-    beside.count = static_cast<uint32_t>(batch->requested.size());
-    beside.first_ordinal = next_event_;
-    auto written = write(beside, sizes);
-    if (!written) return std::unexpected(written.error());
-    requested_.push_back(*written);
   }
   batch->first_event = next_event_;
   next_event_ += batch->size(), events_sealed_ += batch->size();

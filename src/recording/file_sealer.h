@@ -54,6 +54,7 @@ class FileSealer {
   Status load();
   Status seal_until(uint64_t end_time_ns);
   Status write_definitions();
+  Status write_requested(const EventBatch& batch);
   Status write_events(EventBatch* batch, const ConsumedTable& consumed);
   Status write_checkpoint();
   ConsumedTable newly_consumed(Merger* merger);

@@ -118,7 +118,6 @@ std::string encode_device_names(const Tables& tables, uint32_t first) {
 }
 
 std::string encode_requested(const EventBatch& batch) {
-  if (batch.requested.empty()) return {};
   std::string body, payload;
   uint32_t previous = 0;
   for (const RequestedSize& one : batch.requested) {

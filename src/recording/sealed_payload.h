@@ -54,7 +54,7 @@ std::string encode_definitions(const Tables& tables, const StreamThreads& stream
 /// device without its name.
 std::string encode_device_names(const Tables& tables, uint32_t first);
 
-/// The requested sizes of a batch that has been written; empty where all are the sizes themselves.
+/// The requested sizes of a batch, those that are the sizes themselves left out.
 std::string encode_requested(const EventBatch& batch);
 /// Adds them to the batch that they were of. Errors: kBadInput.
 Status parse_requested(std::string_view payload, EventBatch* batch);
