@@ -33,6 +33,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "check_memory_fragmentation", "suggest_memory_optimization", "MemoryContext",
     ),
     "visualizer": ("MemoryVisualizer",),
+    "trace": ("load", "Trace"),
     "analyzer": ("MemoryAnalyzer", "MemoryPattern", "PerformanceInsight"),
     "gap_analysis": ("GapFinding",),
     "collective_attribution": ("CollectiveAttributionResult",),
@@ -124,6 +125,8 @@ if TYPE_CHECKING:
     from .telemetry import telemetry_event_to_dict as telemetry_event_to_dict
     from .telemetry import validate_telemetry_record as validate_telemetry_record
     from .tensor_tracker import TensorTracker as TensorTracker
+    from .trace import Trace as Trace
+    from .trace import load as load
     from .tracker import MemoryTracker as MemoryTracker
     from .tracker import TrackingEvent as TrackingEvent
     from .utils import MemoryContext as MemoryContext

@@ -7,8 +7,10 @@
 
 #include "analysis/analysis.h"
 #include "native/probe.h"
+#include "native/raise.h"
 #include "native/resident.h"
 #include "native/series.h"
+#include "native/trace.h"
 #include "recording/open.h"
 #include "report/json_report.h"
 
@@ -17,16 +19,6 @@ using namespace gpumemprof;
 using namespace gpumemprof::python;
 
 namespace {
-
-[[noreturn]] void raise(const Error& error) {
-  std::string text = error.message;
-  if (error.offset) text += " (at byte " + std::to_string(*error.offset) + ")";
-  PyObject* type = PyExc_ValueError;
-  if (error.code == ErrorCode::kNotFound) type = PyExc_FileNotFoundError;
-  if (error.code == ErrorCode::kSystem) type = PyExc_OSError;
-  PyErr_SetString(type, text.c_str());
-  throw nb::python_error();
-}
 
 std::string analyze_recording(const std::string& path) {
   nb::gil_scoped_release release;  // minutes for a large recording
@@ -102,4 +94,5 @@ NB_MODULE(_native, module) {
   module.def("analyze_series", &series_report, nb::arg("times_s"), nb::arg("values_bytes"),
              nb::arg("sensitivity") = 0.05, nb::kw_only(), nb::arg("limit_bytes") = nb::none(),
              nb::arg("free_bytes") = nb::none(), nb::arg("largest_free_block_bytes") = nb::none());
+  bind_trace(module);
 }
