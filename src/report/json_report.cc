@@ -188,7 +188,8 @@ Json device_json(const DeviceAnalysis& device, const Analysis& analysis, const T
   out["end"] = end_json(figures, memory.size_is_requested, &unknown);
   const bool has_work = is_tensorflow(memory);
   out["framework"] = framework_name(memory);
-  out["allocator"] = text_or_null(memory.name);
+  // Only where several allocators share a device do they have names.
+  if (!memory.name.empty()) out["allocator_name"] = memory.name;
   out["holders_at_peak"] = holders_json(device.holders_at_peak, tables, has_work);
   out["holders_at_end"] = holders_json(device.holders_at_end, tables, has_work);
   if (has_work) {

@@ -51,7 +51,7 @@ TEST(TensorflowWork, TheJsonHasTheSameNumbersAndTheNames) {
   const auto json = nlohmann::json::parse(json_report(analysis, source.tables(), 0));
   const auto& device = json["devices"][0];
   EXPECT_EQ(device["framework"], "tensorflow");
-  EXPECT_EQ(device["allocator"], "GPU_0_bfc");
+  EXPECT_EQ(device["allocator_name"], "GPU_0_bfc");
   EXPECT_EQ(device["backend"], "GPU");
   const auto& work = device["work_at_peak"];
   ASSERT_EQ(work.size(), 2u);
