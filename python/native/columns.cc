@@ -12,16 +12,6 @@
 namespace gpumemprof::python {
 namespace {
 
-/// Sizes of a batch, those of frees taken from the block that they end, as in `export`.
-class Sizes : public LiveObserver {
- public:
-  void on_batch(const EventBatch& batch, size_t) { values = batch.size_bytes; }
-  void on_free(size_t index, uint16_t, const DeviceState&, const LiveBlock& block) {
-    values[index] = block.size_bytes;
-  }
-  std::vector<uint64_t> values;
-};
-
 /// Streams by number: an index of 16 bits, as long as there are no more.
 class Streams {
  public:
@@ -79,7 +69,7 @@ Result<Columns> read_columns(EventSource& source, uint64_t expected) {
   reserve(expected, &columns);
   LiveState state;
   if (const LiveState* before = source.state_before_first_event()) state = *before;
-  Sizes sizes;
+  SizesWithFrees sizes;
   Streams streams;
   EventBatch batch;
   for (;;) {

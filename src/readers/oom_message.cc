@@ -182,21 +182,19 @@ void OomScanner::scan(bool is_end) {
   static const std::vector<OomDialect> kDialects = dialects();
   const std::string_view all = buffer_;
   const size_t ready = is_end ? all.size() : all.size() > kWindow ? all.size() - kWindow : 0;
+  const auto first_of = [&](std::string_view key) {
+    return std::min(ready, all.substr(0, ready + key.size()).find(key, done_));
+  };
   std::vector<Hit> hits;
   for (const OomDialect& dialect : kDialects) {
-    for (std::string_view key : dialect.keys) hits.push_back({&dialect, key, 0});
+    for (std::string_view key : dialect.keys) hits.push_back({&dialect, key, first_of(key)});
   }
-  bool is_first = true;
   size_t counted = 0;
   uint64_t lines = lines_before_;
   while (done_ < ready && !hits.empty()) {
     for (Hit& hit : hits) {
-      if (hit.at >= done_ && !is_first) continue;
-      const size_t at =
-          all.substr(0, std::min(all.size(), ready + hit.key.size())).find(hit.key, done_);
-      hit.at = std::min(at, ready);
+      if (hit.at < done_) hit.at = first_of(hit.key);
     }
-    is_first = false;
     const Hit& hit = *std::ranges::min_element(hits, {}, &Hit::at);
     const size_t next = hit.at;
     done_ = next < ready ? next + 1 : ready;

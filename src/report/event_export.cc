@@ -33,16 +33,6 @@ void append_csv_field(std::string* out, std::string_view text) {
   *out += '"';
 }
 
-/// Sizes of an entire batch, those of frees taken from the block that they end.
-class Sizes : public LiveObserver {
- public:
-  void on_batch(const EventBatch& batch, size_t) { values = batch.size_bytes; }
-  void on_free(size_t index, uint16_t, const DeviceState&, const LiveBlock& block) {
-    values[index] = block.size_bytes;
-  }
-  std::vector<uint64_t> values;
-};
-
 /// Writes events; the text of every frame and device is made once.
 class EventWriter {
  public:
@@ -176,7 +166,7 @@ Status export_events(EventSource& source, ExportFormat format, const TextSink& s
                      const std::function<void(double)>& on_progress) {
   LiveState state;
   if (const LiveState* before = source.state_before_first_event()) state = *before;
-  Sizes sizes;
+  SizesWithFrees sizes;
   EventWriter writer(source, format);
   std::string text;
   if (format == ExportFormat::kCsv) text = kCsvHeader;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <vector>
 
 #include "trace/live_state.h"
 
@@ -17,6 +18,16 @@ struct LiveObserver {
   void on_free(size_t /*index*/, uint16_t /*device*/, const DeviceState&, const LiveBlock&) {}
   /// Frees that match nothing, out of memory, segments.
   void on_other(size_t /*index*/, uint16_t /*device*/, const DeviceState&) {}
+};
+
+/// The sizes of a batch, those of frees taken from the blocks that they end: a free of a recording
+/// does not say its own.
+struct SizesWithFrees : LiveObserver {
+  void on_batch(const EventBatch& batch, size_t) { values = batch.size_bytes; }
+  void on_free(size_t index, uint16_t, const DeviceState&, const LiveBlock& block) {
+    values[index] = block.size_bytes;
+  }
+  std::vector<uint64_t> values;  ///< by event of the batch
 };
 
 inline Site& LiveState::touch(DeviceState& device, uint32_t stack) {

@@ -30,7 +30,7 @@ def real(name):
 
 
 def real_traces():
-    """(file name, device) of every real snapshot that has allocations; a placeholder where there are none."""
+    """(file name, device) of every real snapshot that has allocations; one that is skipped where there are none."""
     if not REAL.exists():
         return [("no ../shared/snapshots", 0)]
     out = []
