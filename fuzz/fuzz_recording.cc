@@ -9,6 +9,7 @@
 #include <string>
 
 #include "format/checksum.h"
+#include "recording/allocator_history.h"
 #include "recording/open.h"
 #include "trace/live_state.h"
 
@@ -50,6 +51,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!source) return 0;
   EventBatch batch;
   LiveState state;
+  AllocatorHistory history(**source, {.stands_alone = size % 2 == 0});
   uint64_t last = 0;
   while (auto more = (*source)->next(&batch)) {
     if (!*more) break;
@@ -62,7 +64,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       }
       last = batch.time_ns[i];
     }
+    uint32_t before = 0;
+    for (const Mark& mark : batch.marks) {
+      if (mark.before_event < before || mark.before_event > batch.size() ||
+          mark.thread >= tables.threads.size() || mark.text >= tables.strings.size()) {
+        abort();
+      }
+      before = mark.before_event;
+    }
     state.apply(batch);
+    history.add(batch);
   }
+  history.finish();
   return 0;
 }

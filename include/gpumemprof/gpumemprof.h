@@ -29,6 +29,51 @@ GPUMEMPROF_API void gpumemprof_start(void);
 /* Events recorded by this process so far, 0 before the first one. */
 GPUMEMPROF_API uint64_t gpumemprof_event_count(void);
 
+/* What the calling thread works on from now on, a layer of a model for example: "sequential/dense". What it allocates
+ * carries the name until another one is given; null or "" ends it. Only with stacks, and only in a recording. The text
+ * must stay where it is, unchanged, for as long as the process lives; names longer than 1,000 bytes are cut. */
+GPUMEMPROF_API void gpumemprof_set_layer(const char *name);
+
+/* After `events` more allocations and frees of this process, `add(call, argument)` is called once, on the thread of the
+ * last of them: `add` is the interpreter's Py_AddPendingCall, or something else that neither waits nor allocates. 0
+ * ends what was asked for before. */
+GPUMEMPROF_API void gpumemprof_call_after(uint64_t events, int (*add)(int (*)(void *), void *), int (*call)(void *),
+                                          void *argument);
+
+/* ---- Marks ---------------------------------------------------------------------------------------------------- *
+ *
+ * What a recording cannot see from inside the allocator. Only in a recording, and between gpumemprof_start() and
+ * gpumemprof_stop(); elsewhere they do nothing. Texts are copied, and cut at 1,000 bytes. */
+
+/* A part of the program's run, "evaluation" for example: what the calling thread allocates until the end carries the
+ * name of the innermost one that is open on it. The end may be told on another thread. Returns a number for it, 0
+ * where nothing is recorded. One that ends while recording is stopped has no end in the recording. Where more than 14
+ * are open on a thread, or 250 in the process, what is allocated carries no phase, and that is counted as lost. */
+GPUMEMPROF_API uint64_t gpumemprof_phase_begin(const char *name);
+GPUMEMPROF_API void gpumemprof_phase_end(uint64_t phase);
+
+/* A step of the program's loop has ended. Steps of a process are numbered from 0 in the order of these calls, also of
+ * those while recording is stopped, which leave a gap. */
+GPUMEMPROF_API void gpumemprof_step_end(void);
+
+/* What the storage that begins at `address` is, and its name in the model: "encoder.layers.3.linear1.weight". It holds
+ * for the block that is live there now. */
+#define GPUMEMPROF_ROLE_PARAMETER 1
+#define GPUMEMPROF_ROLE_BUFFER 2
+#define GPUMEMPROF_ROLE_GRADIENT 3
+#define GPUMEMPROF_ROLE_OPTIMIZER_STATE 4
+GPUMEMPROF_API void gpumemprof_mark_storage(const void *address, int role, const char *name);
+
+/* The name of the module whose Python object lies at `object`, in stacks the frame `<torch module>`. Until it is told,
+ * and where it never is, the frame has the name of the class alone. "" takes it away: the object is gone, and the next
+ * one at its address is another. With another name the object must be alive. */
+GPUMEMPROF_API void gpumemprof_mark_module(const void *object, const char *path);
+
+/* `call(argument)` is to be made, once, when an allocation comes from a module that nobody has named yet: by the
+ * interpreter's main thread between two instructions of Python code, with the GIL held (Py_AddPendingCall). It must
+ * return 0. Null ends it. After a call it must be asked for again. */
+GPUMEMPROF_API void gpumemprof_when_module_is_new(int (*call)(void *), void *argument);
+
 /* ---- Exact counters ------------------------------------------------------------------------------------------- *
  *
  * Counting is off, and costs a load and a branch an event, until gpumemprof_counting_begin(). From then on every
@@ -47,6 +92,8 @@ GPUMEMPROF_API uint64_t gpumemprof_event_count(void);
 #define GPUMEMPROF_TENSORFLOW_CPU 64
 #define GPUMEMPROF_TENSORFLOW_GPU 65
 #define GPUMEMPROF_TENSORFLOW_OTHER 66 /* an allocator whose name says neither; index -1 */
+/* What JAX allocates on the CPU, as it was asked for; index 0. */
+#define GPUMEMPROF_JAX_CPU 72
 struct gpumemprof_counters {
   uint64_t live_bytes;  /* allocated and not freed, among blocks allocated since counting began */
   uint64_t alloc_count, free_count;  /* of those blocks */
@@ -130,6 +177,10 @@ GPUMEMPROF_API int gpumemprof_attach(const char *folder_or_null, int flags);
 
 /* Why the last attach failed; "" where it did not. Valid for the life of the process. */
 GPUMEMPROF_API const char *gpumemprof_attach_error(void);
+
+/* Why nothing of TensorFlow is counted or recorded any more, in words; null where it is. Its counters then stand still,
+ * and what they say of the time since is not known. */
+GPUMEMPROF_API const char *gpumemprof_tensorflow_unfit(void);
 
 #ifdef __cplusplus
 }

@@ -26,11 +26,14 @@ enum ChunkType : uint16_t {
   kSealedDefinitions = 5,
   kCheckpoint = 6,          // live set, totals per stack, peak so far
   kFooter = 7,              // the file is complete: header fields and losses once more, under a CRC
-  kMarks = 8 | kIgnorable,  // reserved: steps, phases
-  kStorageFacts = 9 | kIgnorable,        // reserved: roles of addresses
+  kMarks = 8 | kIgnorable,  // kRawMark records of the kSealedEvents chunk after it
+  kStorageFacts = 9 | kIgnorable,        // not used: a role is a mark
   kDeviceSamples = 10 | kIgnorable,      // reserved: what the driver said
   kSealedDeviceNames = 11 | kIgnorable,  // names of devices that kSealedDefinitions defines later
-  kSealedRequested = 12 | kIgnorable     // requested sizes of the kSealedEvents chunk after it
+  kSealedRequested = 12 | kIgnorable,    // requested sizes of the kSealedEvents chunk after it
+  kSealedAllocators = 13 | kIgnorable,   // what is known of the allocators that were followed
+  kSealedDetails = 14 | kIgnorable,      // their details of the kSealedEvents chunk after it
+  kSealedSteps = 15 | kIgnorable         // steps of the kSealedEvents chunk after it
 };
 
 /// 64 bytes before every chunk. The CRC covers the header (with crc32c = 0) and the payload; of a
@@ -61,6 +64,10 @@ enum LossKind : uint32_t {
   kLostStack = 5,      // the event is there, its stack is not (interpreter shutting down)
   kLostIo = 6,         // any other refusal of the file system
   kLostWide = 7,       // a value that the format cannot hold
+  // A framework's functions do not fit together, so that what they tell would be wrong:
+  kLostNoAllocs = 13,  // frees come to us, allocations do not
+  kLostNoFrees = 14,   // the reverse
+  kLostUnknown = 15,   // its classes are of an unknown shape
   kLossKinds = 16
 };
 
@@ -184,8 +191,52 @@ enum RawAction : uint8_t {
   kRawTotals = 5,  // right after its event: address = allocated, size = reserved / 512, stack =
                    // reserved % 512
   kRawWide = 6,    // before an event: third word's size field = its size >> 37, address = the size
-                   // that was asked for, where that is another one and known; else 0
+                   // that was asked for, where that is another one and known; else 0; stack = a
+                   // RawDetail in the lowest 4 bits, above it a placement (kDefPlacement; 0: the
+                   // default stream, no pool of its own)
+  kRawMark = 7,    // no event: something said of the program. stack = a RawMarkKind in the lowest
+                   // 4 bits, above it the id of a string (20 bits, 0: none)
 };
+
+/// What a kRawMark says, and where. Marks have ordinals like all records of a stream, and no
+/// device.
+enum RawMarkKind : uint8_t {
+  kMarkSaved = 1,       // address = where the storage of a tensor begins that autograd saved for
+                        // backward; size = SavedFlags
+  kMarkRole = 2,        // address = where a storage begins, size = StorageRole, string = its name
+  kMarkModule = 3,      // address = a module's object, string = its path in the model
+  kMarkStep = 4,        // a step of the program ended; size = its number, counted from 0
+  kMarkPhaseBegin = 5,  // string = name, address = a number for its end, unique in the process
+  kMarkPhaseEnd = 6,    // address = that number
+};
+enum SavedFlags : uint8_t {
+  kSavedIsOutput = 1,    // the tensor is the result of the operation that saves it
+  kSavedHasHistory = 2,  // it has autograd metadata: a leaf that requires grad, or another's result
+};
+enum StorageRole : uint8_t {
+  kRoleParameter = 1,
+  kRoleBuffer = 2,
+  kRoleGradient = 3,
+  kRoleOptimizerState = 4,
+};
+
+/// What a kRawWide says of its event. Up to kDetailDeviceFree it is the first half of a *pair*: no
+/// event but a kRawTotals follows, which holds what is told. A reader that knows no pairs skips
+/// both, since the first has no size and the second comes after no event.
+enum RawDetail : uint8_t {
+  kNoDetail = 0,
+  kDetailSegmentAlloc = 1,  // of the pair: address, size / 512, stack; so with the next three
+  kDetailSegmentFree = 2,
+  kDetailSegmentMap = 3,
+  kDetailSegmentUnmap = 4,
+  kDetailDeviceFree =
+      5,  // of the pair: address = bytes that the device had free at the next kRawOom
+  kDetailDelayedFree = 6,  // not a pair: the kRawFreeRequested after it waits for streams; its
+                           // kRawFreeCompleted follows when they are done
+  kDetailStep = 7,  // no pair either: pack_step() below. Another kRawWide follows it, by which
+                    // readers that know no steps let it be overwritten
+};
+inline constexpr uint32_t kMaxPlacement = (1u << 20) - 1;
 
 inline uint8_t salt(uint32_t stream, uint32_t sequence) {
   uint32_t x = stream * 2654435761u ^ sequence * 40503u;
@@ -218,6 +269,31 @@ inline uint32_t stack_of(const RawEvent& e) {
   return static_cast<uint32_t>(e.size_action_stack >> 40);
 }
 
+/// What a framework calls the step that it allocates for, a number of 64 bits, is told where it
+/// changes: a kRawWide with kDetailStep says that from here on the thread allocates for
+/// this step, or for none. It is said anew in each half, as the half before may be gone.
+inline constexpr uint32_t kStepIsKnown = 128;
+inline RawEvent pack_step(uint64_t time_ns, bool is_known, int64_t step, uint8_t event_salt) {
+  uint64_t bits = is_known ? static_cast<uint64_t>(step) : 0;
+  uint32_t rest = (is_known ? kStepIsKnown : 0) | static_cast<uint32_t>(bits >> 57);
+  return pack(time_ns, bits, 0, 0, kRawWide, rest << 4 | kDetailStep, event_salt);
+}
+inline bool is_step(const RawEvent& e) {
+  return action_of(e) == kRawWide && (stack_of(e) & 15) == kDetailStep;
+}
+inline bool has_step(const RawEvent& e) { return stack_of(e) >> 4 & kStepIsKnown; }
+inline int64_t step_of(const RawEvent& e) {
+  return static_cast<int64_t>(address_of(e) | uint64_t{stack_of(e) >> 4 & 127} << 57);
+}
+
+inline RawEvent pack_mark(uint64_t time_ns, RawMarkKind kind, uint64_t address, uint64_t value,
+                          uint32_t string, uint8_t event_salt) {
+  return pack(time_ns, address, 0, value, kRawMark, string << 4 | kind, event_salt);
+}
+inline RawMarkKind mark_kind_of(const RawEvent& e) { return RawMarkKind(stack_of(e) & 15); }
+inline uint32_t mark_string_of(const RawEvent& e) { return stack_of(e) >> 4; }
+inline constexpr uint32_t kMaxMarkString = (1u << 20) - 1;
+
 /// A definition: this header, then `length` bytes. The parity byte makes the XOR of all bytes equal
 /// to salt(stream, sequence). Ids are explicit, so a lost chunk makes names unknown, never wrong. A
 /// stream may define the same thing twice under two ids: the writer's tables are caches.
@@ -236,7 +312,10 @@ enum DefinitionType : uint8_t {
       5,  // u32 id, u32 base, u16 keep, u16 n, n x u32 frame: from the root, keep of base's, then n
   kDefDevice =
       6,  // u8 class, i8 type, i8 index, u8 layer, u8 size_is_requested, name (may be empty)
-  kDefModule = 7,  // u64 start, u64 end, u64 bias, path
+  kDefModule = 7,     // u64 start, u64 end, u64 bias, path
+  kDefPlacement = 8,  // u32 id, i64 stream, i64 and i64 of the memory pool's id
+  kDefAllocator = 9,  // i8 type, i8 index, u8 is followed, u8 0, u64 bytes of the device, u16 and
+                      // u16 lengths of the first two of: version, settings, why it is not followed
 };
 inline constexpr uint32_t kMaxString = 4096;
 inline constexpr uint32_t kMaxFrames = 128;

@@ -2,11 +2,20 @@
 
 #include "gpumemprof/gpumemprof.h"
 #include "probe/attach.h"
+#include "probe/call_after.h"
 #include "probe/counters.h"
+#include "probe/modules.h"
+#include "probe/phases.h"
 #include "probe/recorder.h"
 #include "probe/scopes.h"
+#include "probe/stream.h"
 
 namespace gpumemprof::probe {
+
+static_assert(GPUMEMPROF_ROLE_PARAMETER == format::kRoleParameter &&
+              GPUMEMPROF_ROLE_BUFFER == format::kRoleBuffer &&
+              GPUMEMPROF_ROLE_GRADIENT == format::kRoleGradient &&
+              GPUMEMPROF_ROLE_OPTIMIZER_STATE == format::kRoleOptimizerState);
 
 static void change_state(State from, State to) {
   uint32_t expected = from;
@@ -47,6 +56,25 @@ void gpumemprof_stop(void) {
 }
 void gpumemprof_start(void) { change_state(kPaused, kRecording); }
 uint64_t gpumemprof_event_count(void) { return event_count(); }
+void gpumemprof_set_layer(const char* name) { set_layer(name); }
+void gpumemprof_call_after(uint64_t events, int (*add)(int (*)(void*), void*), int (*call)(void*),
+                           void* argument) {
+  call_after(events, add, call, argument);
+}
+
+uint64_t gpumemprof_phase_begin(const char* name) { return begin_phase(name); }
+void gpumemprof_phase_end(uint64_t phase) { end_phase(phase); }
+void gpumemprof_step_end(void) { end_step(); }
+void gpumemprof_mark_storage(const void* address, int role, const char* name) {
+  if (role < GPUMEMPROF_ROLE_PARAMETER || role > GPUMEMPROF_ROLE_OPTIMIZER_STATE) return;
+  if (!address || state() == kOff) return;
+  record_mark(gpumemprof::format::kMarkRole, reinterpret_cast<uintptr_t>(address),
+              static_cast<uint64_t>(role), name, name ? length_of_text(name, kMostMarkText) : 0);
+}
+void gpumemprof_mark_module(const void* object, const char* path) { name_module(object, path); }
+void gpumemprof_when_module_is_new(int (*call)(void*), void* argument) {
+  when_module_is_new(call, argument);
+}
 
 int gpumemprof_counting_begin(void) { return hooks_are_in_place() && begin_counting(); }
 

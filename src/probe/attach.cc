@@ -59,6 +59,8 @@ int find_path(dl_phdr_info* info, size_t, void* context) {
   return 1;
 }
 
+}  // namespace
+
 bool is_preloaded() {
   static int known = -1;  // a race writes the same value twice
   if (known < 0) {
@@ -68,6 +70,8 @@ bool is_preloaded() {
   }
   return known;
 }
+
+namespace {
 
 /// Libraries that are loaded from now on look for symbols among those that are visible to all
 /// before they look into their own needs: so they find ours.
@@ -171,7 +175,7 @@ bool attach_once(const char* folder, int flags) {
   bool any = false;
   for (const Framework* f = g_frameworks; f; f = f->next) any |= is_loaded(*f);
   if (!any && !is_visible) {
-    return fail("neither PyTorch nor TensorFlow is loaded: import one of them first");
+    return fail("none of PyTorch, TensorFlow and JAX is loaded: import one of them first");
   }
   if (any && !replace_all()) return false;
   for (const Framework* f = g_frameworks; f; f = f->next) {

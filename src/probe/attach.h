@@ -11,6 +11,9 @@
 
 namespace gpumemprof::probe {
 
+/// True where the program was started with this library before libc.
+bool is_preloaded();
+
 /// True where the program's allocations come to us: preloaded, or attached.
 bool hooks_are_in_place();
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "probe/python_frames.h"
+#include "probe/watched_code.h"
 
 namespace gpumemprof::probe {
 
@@ -22,6 +23,7 @@ void on_code_dealloc(void* code) {
   uint32_t hash = code_hash(code);
   uint64_t word = __atomic_load_n(&g_code_watch.known[hash >> 6 & 1023], __ATOMIC_RELAXED);
   if (word >> (hash & 63) & 1) {
+    forget_watched(code);
     __atomic_fetch_add(&g_code_watch.generations[hash % kGenerationBuckets], 1, __ATOMIC_RELEASE);
     __atomic_fetch_add(&g_code_watch.epoch, 1, __ATOMIC_RELEASE);
   }

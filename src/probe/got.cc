@@ -47,6 +47,7 @@ constexpr uint32_t kMostNames = 96;
 struct Job {
   Replacement* table;
   uint32_t count;
+  const void* inside;  // of the only object to change; null: all
   Replaced result;
   Beginning beginnings[kMostNames];
 };
@@ -176,6 +177,7 @@ int visit(dl_phdr_info* info, size_t, void* context) {
   Tables object;
   if (!read_tables(*info, &object)) return 0;
   if (object.range.contains(reinterpret_cast<const void*>(&visit))) return 0;
+  if (job->inside && !object.range.contains(job->inside)) return 0;
   replace_in(object, object.calls, object.calls_size, job);
   size_t skipped = object.relative_count * sizeof(Elf64_Rela);
   if (!object.others || skipped > object.others_size) return 0;
@@ -183,10 +185,8 @@ int visit(dl_phdr_info* info, size_t, void* context) {
   return 0;
 }
 
-}  // namespace
-
-Replaced replace_in_loaded_objects(Replacement* table, uint32_t count) {
-  Job job{table, count < kMostNames ? count : kMostNames, {}, {}};
+Replaced replace(const void* inside, Replacement* table, uint32_t count) {
+  Job job{table, count < kMostNames ? count : kMostNames, inside, {}, {}};
   for (uint32_t i = 0; i < job.count; ++i) {
     table[i].count = 0;
     const size_t size = strlen(table[i].name) + 1;
@@ -195,6 +195,16 @@ Replaced replace_in_loaded_objects(Replacement* table, uint32_t count) {
   }
   dl_iterate_phdr(visit, &job);
   return job.result;
+}
+
+}  // namespace
+
+Replaced replace_in_loaded_objects(Replacement* table, uint32_t count) {
+  return replace(nullptr, table, count);
+}
+
+Replaced replace_in_object_of(const void* inside, Replacement* table, uint32_t count) {
+  return replace(inside, table, count);
 }
 
 bool store_through_kernel(void** entry, void* value) {

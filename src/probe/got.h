@@ -28,6 +28,9 @@ struct Replaced {
 /// changed, the others stay. Holds the loader's lock on the list of objects for some 10 ms.
 Replaced replace_in_loaded_objects(Replacement* table, uint32_t count);
 
+/// The same in the one object that holds `inside`, an address of its code.
+Replaced replace_in_object_of(const void* inside, Replacement* table, uint32_t count);
+
 /// One word, where the kernel would refuse to store without a signal: false instead. The memory's
 /// protection does not count where /proc/self/mem can be written.
 bool store_through_kernel(void** entry, void* value);

@@ -52,6 +52,21 @@ TEST(Got, CallsOfOtherLibrariesGoToTheReplacementAndBackAgain) {
   EXPECT_EQ(seconds_by_libstdcxx() / 1000000, time(nullptr) / 1000000);
 }
 
+TEST(Got, OnlyTheOneObjectIsChangedWhereOneIsAskedFor) {
+  const void* in_libc = dlsym(RTLD_DEFAULT, "getpid");
+  const void* in_libstdcxx = dlsym(RTLD_DEFAULT, "_ZNSt6locale7classicEv");
+  Replacement ours{"clock_gettime", reinterpret_cast<void*>(&standing_clock), 0};
+  Replacement back{"clock_gettime", reinterpret_cast<void*>(&clock_gettime), 0};
+  replace_in_object_of(in_libc, &ours, 1);
+  EXPECT_NE(seconds_by_libstdcxx(), 42);
+  const Replaced result = replace_in_object_of(in_libstdcxx, &ours, 1);
+  EXPECT_EQ(ours.count, 1u);
+  EXPECT_EQ(result.changed, 1u);
+  EXPECT_EQ(seconds_by_libstdcxx(), 42);
+  replace_in_object_of(in_libstdcxx, &back, 1);
+  EXPECT_NE(seconds_by_libstdcxx(), 42);
+}
+
 TEST(Got, EveryPageHasItsProtectionBack) {
   seconds_by_libstdcxx();
   std::string before = maps_of_libstdcxx();

@@ -40,6 +40,7 @@ format::PythonState find_python(uint32_t version[3]) {
     return format::kPythonUnknownVersion;
   }
   g_python.layout = layout;
+  g_python.cell_type = symbol("PyCell_Type");
   g_python.this_thread_state = reinterpret_cast<void* (*)()>(thread_state);
   g_python.is_finalizing = reinterpret_cast<int (*)()>(finalizing);
   return format::kPythonOk;

@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "probe/watched_code.h"
+
 namespace gpumemprof::probe {
 
 /// Where things are in this interpreter's structures: byte offsets.
@@ -19,7 +21,7 @@ struct PythonLayout {
   uint32_t tstate_frame;  // in PyThreadState: the frame, or the _PyCFrame (3.11, 3.12)
   uint32_t cframe_frame;  // in _PyCFrame
   bool through_cframe;
-  uint32_t frame_previous, frame_code, frame_instruction, frame_owner;
+  uint32_t frame_previous, frame_code, frame_instruction, frame_owner, frame_locals;
   uint32_t skip_owner;  // frames with owner >= this belong to the interpreter itself
   uint32_t code_first_line, code_filename, code_qualname, code_line_table, code_bytes;
   uint32_t str_length, str_state, str_ascii_data, str_compact_data;
@@ -37,6 +39,7 @@ struct Python {
   void* (*this_thread_state)() =
       nullptr;  // PyGILState_GetThisThreadState: null for a foreign thread
   int (*is_finalizing)() = nullptr;
+  const void* cell_type = nullptr;  // PyCell_Type
 };
 extern Python g_python;
 
@@ -70,9 +73,10 @@ inline constexpr uint32_t kMaxWalk = 1 << 16;  // deeper than any recursion limi
 /// frames out of the first-level cache between two events, and walking them is a chain of dependent
 /// loads. Most of them are where they were, so asking for all of them at once
 /// while the clock is read hides most of that. Only ever prefetched, never read: they may be gone.
+inline constexpr uint32_t kMostPrefetched = 31;
 struct WalkedFrames {
   uint32_t count;
-  const char* frames[31];
+  const char* frames[kMostPrefetched];
 };
 
 inline void prefetch_frames(const WalkedFrames& walked) {
@@ -80,20 +84,59 @@ inline void prefetch_frames(const WalkedFrames& walked) {
   for (uint32_t i = 0; i < walked.count; ++i) __builtin_prefetch(walked.frames[i] + offset);
 }
 
-/// A hash of the whole chain. An instruction's address is inside its code object, so (code,
-/// instruction) is told by it alone; that a code object's address is used again is `epoch`'s matter
-/// (code_identity.h).
-inline uint64_t hash_frames(const char* frame, uint64_t epoch, WalkedFrames* walked) {
+/// The frame of the innermost watched call among the first `most`; null where there is none, or,
+/// `is_in_work`, none inside the innermost entry. Of `*hit_entry`, whether that is why.
+inline const char* find_call(const char* frame, uint32_t most, bool is_in_work, bool* hit_entry) {
+  const WatchedCodes& watched = *watched_codes();
+  const uint32_t previous = g_python.layout.frame_previous;
+  const uint32_t instruction = g_python.layout.frame_instruction;
+  for (uint32_t n = 0; frame && n < most; ++n) {
+    const uint64_t at = load<uint64_t>(frame, instruction);
+    if (watched.call.contains(at)) return frame;
+    for (const CodeRange& entry : watched.entries) {
+      if (is_in_work && entry.contains(at)) return *hit_entry = true, nullptr;
+    }
+    frame = load<const char*>(frame, previous);
+  }
+  return nullptr;
+}
+
+/// A hash of the whole chain, and the frame of the innermost watched call in it, or null. An
+/// instruction's address is inside its code object, so (code, instruction) is told by it alone;
+/// that a code object's address is used again is `epoch`'s matter (code_identity.h).
+inline uint64_t hash_frames(const char* frame, uint64_t epoch, WalkedFrames* walked,
+                            const CodeRange watched, const char** call) {
   const uint32_t previous = g_python.layout.frame_previous;
   const uint32_t instruction = g_python.layout.frame_instruction;
   uint64_t hash = epoch * 0xd6e8feb86659fd93u + 1;
   uint32_t n = 0;
-  for (; frame && n < kMaxWalk; ++n) {
-    if (n < 31) walked->frames[n] = frame;
-    hash = (hash ^ load<uint64_t>(frame, instruction)) * 0x9e3779b97f4a7c15u;
+  // Loops apart, so that a frame pays for what its place needs: those that are prefetched the next
+  // time are noted, those inside the call compared.
+  for (; frame && n < kMostPrefetched; ++n) {
+    walked->frames[n] = frame;
+    const uint64_t at = load<uint64_t>(frame, instruction);
+    hash = (hash ^ at) * 0x9e3779b97f4a7c15u;
+    if (__builtin_expect(watched.contains(at), 0)) {
+      *call = frame;
+      break;
+    }
     frame = load<const char*>(frame, previous);
   }
-  walked->count = n < 31 ? n : 31;
+  if (*call) {  // its own frame is done
+    frame = load<const char*>(frame, previous);
+    for (++n; frame && n < kMostPrefetched; ++n) {
+      walked->frames[n] = frame;
+      hash = (hash ^ load<uint64_t>(frame, instruction)) * 0x9e3779b97f4a7c15u;
+      frame = load<const char*>(frame, previous);
+    }
+  }
+  walked->count = n < kMostPrefetched ? n : kMostPrefetched;
+  for (; frame && n < kMaxWalk; ++n) {
+    const uint64_t at = load<uint64_t>(frame, instruction);
+    hash = (hash ^ at) * 0x9e3779b97f4a7c15u;
+    if (!*call && watched.contains(at)) *call = frame;
+    frame = load<const char*>(frame, previous);
+  }
   return hash ^ hash >> 32;
 }
 

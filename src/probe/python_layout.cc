@@ -15,6 +15,7 @@ constexpr PythonLayout kPython311 = {.tstate_frame = 56,
                                      .frame_code = 32,
                                      .frame_instruction = 56,
                                      .frame_owner = 69,
+                                     .frame_locals = 72,
                                      .skip_owner = 255,
                                      .code_first_line = 72,
                                      .code_filename = 112,
@@ -35,6 +36,7 @@ constexpr PythonLayout kPython312 = {.tstate_frame = 56,
                                      .frame_code = 0,
                                      .frame_instruction = 56,
                                      .frame_owner = 70,
+                                     .frame_locals = 72,
                                      .skip_owner = 3,
                                      .code_first_line = 68,
                                      .code_filename = 112,
@@ -68,6 +70,7 @@ bool self_described(const uint64_t* words, DebugGroups groups, PythonLayout* out
   out->frame_previous = static_cast<uint32_t>(frame[1]);
   out->frame_code = static_cast<uint32_t>(frame[2]);
   out->frame_instruction = static_cast<uint32_t>(frame[3]);
+  out->frame_locals = static_cast<uint32_t>(frame[4]);
   out->frame_owner = static_cast<uint32_t>(frame[5]);
   out->code_filename = static_cast<uint32_t>(code[1]);
   out->code_qualname = static_cast<uint32_t>(code[3]);
@@ -75,8 +78,8 @@ bool self_described(const uint64_t* words, DebugGroups groups, PythonLayout* out
   out->code_first_line = static_cast<uint32_t>(code[5]);
   out->code_bytes = static_cast<uint32_t>(code[9]);
   // An offset outside these bounds means that the groups are not where we think.
-  return thread[4] > 0 && thread[4] < 1024 && frame[1] < 128 && frame[3] < 128 && frame[5] < 128 &&
-         code[1] < 512 && code[3] < 512 && code[4] < 512 && code[9] < 1024;
+  return thread[4] > 0 && thread[4] < 1024 && frame[1] < 128 && frame[3] < 128 && frame[4] < 128 &&
+         frame[5] < 128 && code[1] < 512 && code[3] < 512 && code[4] < 512 && code[9] < 1024;
 }
 
 }  // namespace

@@ -3,10 +3,13 @@
 #include <string.h>
 
 #include "probe/code_identity.h"
+#include "probe/modules.h"
 #include "probe/native_stack.h"
+#include "probe/phases.h"
 #include "probe/python_code.h"
 #include "probe/python_frames.h"
 #include "probe/stream.h"
+#include "probe/surroundings.h"
 #include "probe/sys.h"
 
 namespace gpumemprof::probe {
@@ -48,7 +51,8 @@ Slot* find_slot(Slot* slots, uint32_t mask, uint64_t hash, Match match, Empty em
   return &slots[(first + (hash >> 60) % kProbes) & mask];
 }
 
-/// Id 0 where the file refused.
+}  // namespace
+
 uint32_t define_string(Stream* s, const char* text, size_t length) {
   Caches* c = s->caches;
   uint64_t hash = hash_bytes(text, length) | 1;
@@ -66,6 +70,21 @@ uint32_t define_string(Stream* s, const char* text, size_t length) {
   *slot = {hash, id};
   return id;
 }
+
+size_t length_of_text(const char* text, size_t most) {
+  size_t length = strnlen(text, most);
+  if (length < most || text[length] == 0) return length;
+  // Of UTF-8 the bytes that are not a character's first begin with 10.
+  const size_t cut = length;
+  while (length && (text[length] & 0xc0) == 0x80 && cut - length < 4) --length;
+  return length;
+}
+
+uint64_t hash_text(const char* text, size_t length, uint64_t seed) {
+  return mix(hash_bytes(text, length) ^ seed) | 1;
+}
+
+namespace {
 
 uint32_t define_frame(Stream* s, uint32_t file, uint32_t function, uint32_t line) {
   const uint32_t body[4] = {s->caches->next_frame, file, function, line};
@@ -126,6 +145,7 @@ uint32_t python_frame(Stream* s, const char* frame) {
       },
       [](auto& e) { return e.instruction == 0; }, &hit);
   if (hit) return slot->id;
+  consider_frame(frame);
   CachedCode* names = code_names(s, code, generation);
   uint32_t id =
       define_frame(s, names->file, names->function, python_line(layout, code, instruction));
@@ -235,11 +255,71 @@ uint32_t label_frame(Stream* s, const Label& label, uint64_t hash) {
 
 uint64_t hash_label(const Label& label) { return hash_bytes(label.text, label.length) | 1; }
 
+/// Zero at the thread's birth; plain data, so it outlives every destructor. `hash` is that of the
+/// name with a seed of its own, as an operation may have the same name.
+struct Layer {
+  const char* name;
+  uint32_t length;  // 0: none
+  uint64_t hash;
+};
+thread_local Layer t_layer __attribute__((tls_model("initial-exec")));
+constexpr size_t kMostLayerName = 1000;
+constexpr uint64_t kLayerSeed = 0xa0761d6478bd642fu;
+
+/// What a stack is made of, beside the frames of code.
+struct Names {
+  const Label* label;
+  const Layer* layer;
+  uint64_t phase;  // phase_hash()
+  Surroundings around;
+
+  bool any() const { return label || layer || phase || around.any(); }
+  uint64_t mix_into(uint64_t hash) const {
+    if (label) hash = mix(hash ^ hash_label(*label));
+    if (layer) hash = mix(hash ^ layer->hash);
+    if (phase) hash = mix(hash ^ phase);
+    if (around.any()) hash = mix(hash ^ around.hash());
+    return hash;
+  }
+};
+
+uint32_t named_frame(Stream* s, const char* place, const char* text, uint32_t length) {
+  const uint64_t hash = hash_text(text, length, hash_bytes(place, strlen(place)));
+  return label_frame(s, {place, text, length}, hash);
+}
+
+/// The frames of the names, innermost first. False where the phase has ended meanwhile, on another
+/// thread: then the hash is not that of the stack.
+bool name_frames(Stream* s, const Names& names, uint32_t* out, uint32_t* count) {
+  uint32_t n = 0;
+  if (names.label) out[n++] = label_frame(s, *names.label, hash_label(*names.label));
+  if (names.around.any()) {
+    SurroundingName texts[kMostSurroundingNames];
+    const uint32_t found = g_view->describe(names.around, texts);
+    for (uint32_t i = 0; i < found; ++i) {
+      out[n++] = named_frame(s, texts[i].place, texts[i].text, texts[i].length);
+    }
+    if (names.around.receiver) saw_module(names.around.receiver, names.around.receiver_type);
+  }
+  if (const Layer* layer = names.layer)
+    out[n++] = label_frame(s, {"<layer>", layer->name, layer->length}, layer->hash);
+  if (names.phase) {
+    char text[kMostPhaseName];
+    const uint32_t length = phase_name(text);
+    if (!length) return false;
+    out[n++] = named_frame(s, "<phase>", text, length);
+  }
+  *count = n;
+  return true;
+}
+constexpr uint32_t kMostNames = 3 + kMostSurroundingNames;
+static_assert(kMostNames + kMaxNative < kMaxFrames);
+
 __attribute__((noinline)) uint32_t define_stack(Stream* s, const char* top, void* const* native,
-                                                int native_count, const Label* label) {
+                                                int native_count, const Names& names) {
   uint32_t innermost_first[kMaxFrames + 1];
   uint32_t n = 0;
-  if (label) innermost_first[n++] = label_frame(s, *label, hash_label(*label));
+  if (names.any() && !name_frames(s, names, innermost_first, &n)) return 0;
   for (int i = 0; i < native_count; ++i) innermost_first[n++] = native_frame(s, native[i]);
   if (top) n += python_frame_ids(s, top, innermost_first + n, kMaxFrames - n);
   uint32_t root_first[kMaxFrames + 1];
@@ -247,9 +327,38 @@ __attribute__((noinline)) uint32_t define_stack(Stream* s, const char* top, void
   return n ? write_stack(s, root_first, n) : 0;
 }
 
+/// Whose call the work is put down to, where `call` is the frame of the innermost watched one.
+void find_receiver(const char* top, const char* call, Surroundings* around) {
+  bool is_outside = false;
+  if (around->is_in_work) {
+    find_call(top, kMaxWalk, true, &is_outside);
+    if (is_outside) return;  // it called what now works: that was made elsewhere
+  }
+  around->receiver = receiver_of(call, &around->receiver_type);
+  if (__builtin_expect(around->receiver && may_be_new(around->receiver), 0)) {
+    saw_module(around->receiver, around->receiver_type);
+  }
+}
+
 }  // namespace
 
+void set_layer(const char* name) {
+  uint32_t length = name ? static_cast<uint32_t>(strnlen(name, kMostLayerName)) : 0;
+  // A signal handler that allocates in between sees no layer, never half of one.
+  __atomic_store_n(&t_layer.length, 0, __ATOMIC_RELAXED);
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  t_layer.name = name;
+  t_layer.hash = mix(hash_bytes(name ? name : "", length) ^ kLayerSeed) | 1;
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  __atomic_store_n(&t_layer.length, length, __ATOMIC_RELAXED);
+}
+
 uint32_t current_stack(Stream* s, const Label* label) {
+  Names names{label, t_layer.length ? &t_layer : nullptr, 0, {}};
+  if (__builtin_expect(g_config.stacks != kStacksNone, 1)) {
+    names.phase = phase_hash();
+    if (g_view) g_view->sense(&names.around);
+  }
   bool unsafe = false;
   const char* top = top_frame(&unsafe);
   if (__builtin_expect(unsafe, 0)) count_loss(kLostStack);
@@ -258,13 +367,17 @@ uint32_t current_stack(Stream* s, const Label* label) {
   if (g_config.stacks & kStacksNative) native_count = native_backtrace(native, kMaxNative);
   if (!top && native_count <= 0) {
     if (native_has_ended()) count_loss(kLostStack);
-    if (!label) return 0;
+    if (!names.any()) return 0;
   }
-  uint64_t hash = top ? hash_frames(top, code_epoch(), &s->caches->walked) : 0;
+  const WatchedCodes* watched = watched_codes();
+  const char* call = nullptr;
+  uint64_t hash =
+      top ? hash_frames(top, code_epoch(), &s->caches->walked, watched->call, &call) : 0;
+  if (call) find_receiver(top, call, &names.around);
   for (int i = 0; i < native_count; ++i) {
     hash = (hash ^ reinterpret_cast<uintptr_t>(native[i])) * 0xd6e8feb86659fd93u;
   }
-  if (label) hash = mix(hash ^ hash_label(*label));
+  if (names.any()) hash = names.mix_into(hash);
   hash ^= hash >> 29;
   hash |= 1;
   bool hit;
@@ -272,7 +385,11 @@ uint32_t current_stack(Stream* s, const Label* label) {
       s->caches->stacks, kStackSlots - 1, hash >> 20, [&](auto& e) { return e.hash == hash; },
       [](auto& e) { return e.hash == 0; }, &hit);
   if (__builtin_expect(hit, 1)) return static_cast<uint32_t>(slot->id);
-  uint32_t id = define_stack(s, top, native, native_count, label);
+  uint32_t id = define_stack(s, top, native, native_count, names);
+  // Its own frames may have told where a watched function is, or its phase has ended: once more.
+  if (watched != watched_codes() || (names.phase && names.phase != phase_hash())) {
+    return current_stack(s, label);
+  }
   if (id == 0) {
     count_loss(kLostStack);
     return 0;

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "probe/call_after.h"
 #include "probe/native_stack.h"
 #include "probe/python_frames.h"
 #include "probe/sys.h"
@@ -57,8 +58,9 @@ bool begin_stream(ThreadLocal* self) {
   caches->next_string = caches->next_frame = caches->next_stack = 1;
   StageControl* control = stage->control();
   self->stream = Stream{
-      stage, caches, salt(control->stream, static_cast<uint32_t>(control->events_published >> 32)),
-      0,     0,      0};
+      stage,  caches, salt(control->stream, static_cast<uint32_t>(control->events_published >> 32)),
+      0,      0,      0,
+      kNoStep};
   self->incarnation = incarnation();
   define_thread(&self->stream, tid);
   return true;
@@ -81,6 +83,7 @@ bool make_room(Stream* s) {
   }
   s->refused = 0;
   s->count = 0;
+  s->step = kNoStep;
   StageControl* control = s->stage->control();
   s->salt = salt(control->stream, static_cast<uint32_t>(control->events_published >> 32));
   // The program may have loaded an interpreter meanwhile. A few times only: looking takes the
@@ -104,15 +107,30 @@ inline void publish(Stream* s, uint32_t added) {
   }
 }
 
-/// The part of record() that needs the stream.
-inline void append(Stream* s, RawAction action, uint64_t time_ns, uint64_t address, uint64_t size,
-                   uint64_t requested, uint32_t device_class, uint32_t stack,
-                   const uint64_t* totals) {
-  if (UNLIKELY(s->count + 3 > kStageEvents) && !make_room(s)) return;
+/// The part of record() that needs the stream, where an event is more than one record, or its half
+/// may be full. `detail`: of the kRawWide, 0 where there is nothing to tell; `device_free` as well,
+/// or null.
+__attribute__((noinline)) void append(Stream* s, RawAction action, uint64_t time_ns,
+                                      uint64_t address, uint64_t size, uint64_t requested,
+                                      uint32_t device_class, uint32_t stack, int64_t step,
+                                      const uint64_t* totals, uint32_t detail = 0,
+                                      const uint64_t* device_free = nullptr) {
+  const uint32_t most = device_free ? 6 : 4;  // what belongs together is never torn apart
+  if (UNLIKELY(s->count + most > kStageEvents) && !make_room(s)) return;
   RawEvent* at = s->stage->events() + s->count;
   uint32_t n = 0;
-  if (UNLIKELY(size > kSizeMask || requested)) {
-    at[n++] = pack(time_ns, requested, device_class, size >> 37, kRawWide, 0, s->salt);
+  if (UNLIKELY(device_free != nullptr)) {
+    at[n++] = pack(time_ns, 0, device_class, 0, kRawWide, kDetailDeviceFree, s->salt);
+    at[n++] = pack(time_ns, *device_free, device_class, 0, kRawTotals, 0, s->salt);
+  }
+  // A free is no work of a step's: whoever holds the last reference does it.
+  const bool is_other_step = step != s->step && (action == kRawAlloc || action == kRawOom);
+  if (UNLIKELY(is_other_step)) {
+    s->step = step;
+    at[n++] = pack_step(time_ns, step != kNoStep, step, s->salt);
+  }
+  if (UNLIKELY(size > kSizeMask || requested || detail || is_other_step)) {
+    at[n++] = pack(time_ns, requested, device_class, size >> 37, kRawWide, detail, s->salt);
   }
   at[n++] = pack(time_ns, address, device_class, size, action, stack, s->salt);
   if (totals) {
@@ -120,6 +138,35 @@ inline void append(Stream* s, RawAction action, uint64_t time_ns, uint64_t addre
                    static_cast<uint32_t>(totals[1] & 511), s->salt);
   }
   publish(s, n);
+}
+
+constexpr uint32_t kNoPlaceLeft = UINT32_MAX;
+
+/// The id of a placement in this stream, defined on first sight; kNoPlaceLeft where that cannot be.
+uint32_t place_id(Stream* s, const Placement& place) {
+  if (place == Placement{}) return 0;
+  Caches* caches = s->caches;
+  uint32_t slot = 0;
+  for (; slot < kPlacements && caches->place_ids[slot]; ++slot) {
+    if (caches->placements[slot] == place) return caches->place_ids[slot];
+  }
+  if (slot == kPlacements) slot = caches->next_place % kPlacements;
+  if (caches->next_place >= kMaxPlacement) return kNoPlaceLeft;
+  struct __attribute__((packed)) {
+    uint32_t id;
+    Placement place;
+  } body{caches->next_place + 1, place};
+  if (!define(s, kDefPlacement, &body, sizeof(body))) return kNoPlaceLeft;
+  caches->placements[slot] = place;
+  caches->place_ids[slot] = ++caches->next_place;
+  return body.id;
+}
+
+/// What the kRawWide before an event says of it.
+uint32_t detail_of(Stream* s, const AllocatorSays& says) {
+  uint32_t id = place_id(s, says.place);
+  if (UNLIKELY(id == kNoPlaceLeft)) return id;
+  return id << 4 | (says.is_delayed ? kDetailDelayedFree : kNoDetail);
 }
 
 /// Out of line: the first event of a process or thread, a forked child, recording switched off.
@@ -146,10 +193,9 @@ __attribute__((noinline, cold)) Stream* slow_stream(ThreadLocal* self) {
 
 namespace {
 
-/// One event. `class_of(stream)` answers its device class; kDeviceClasses where there are too many.
-template <class ClassOf>
-inline void record_one(RawAction action, uint64_t address, uint64_t size, uint64_t requested,
-                       const uint64_t* totals, const Label* label, ClassOf class_of) {
+/// Calls `use` with the calling thread's stream, unless this happens inside another record().
+template <class Use>
+inline void with_stream(Use use) {
   ThreadLocal* self = &t_thread;
   if (UNLIKELY(self->busy)) {
     if (state() == kRecording) count_loss(kLostReentered);
@@ -159,29 +205,54 @@ inline void record_one(RawAction action, uint64_t address, uint64_t size, uint64
   __asm__ volatile("" ::: "memory");
   Stream* s = &self->stream;
   if (UNLIKELY(state() != kRecording || self->incarnation != incarnation())) s = slow_stream(self);
-  if (s) {
-    uint32_t device_class = class_of(s);
-    if (UNLIKELY(address > kAddressMask || device_class == kDeviceClasses)) {
-      count_loss(kLostWide);
-    } else {
-      bool wants_stack = action == kRawAlloc || action == kRawOom || g_config.free_stacks;
-      if (wants_stack) prefetch_frames(s->caches->walked);
-      uint64_t now = monotonic_ns();
-      uint32_t stack = wants_stack ? current_stack(s, label) : 0;
-      append(s, action, now, address, size, requested, device_class, stack, totals);
-    }
-  }
+  if (s) use(s);
   __asm__ volatile("" ::: "memory");
   self->busy = 0;
+  one_more_event();
 }
 
-/// The class in this stream of the device that `key` stands for; defined with `body` on first
-/// sight, whose first byte becomes the class.
-uint32_t class_of(Stream* s, uint16_t key, uint8_t* body, size_t length) {
-  Caches* caches = s->caches;
+/// One event. `class_of(stream)` answers its device class; kDeviceClasses where there are too many.
+template <class ClassOf>
+inline void record_one(RawAction action, uint64_t address, uint64_t size, uint64_t requested,
+                       const uint64_t* totals, const Label* label, int64_t step, ClassOf class_of,
+                       const AllocatorSays* says = nullptr) {
+  with_stream([&](Stream* s) {
+    uint32_t device_class = class_of(s);
+    uint32_t detail = says ? detail_of(s, *says) : 0;
+    if (UNLIKELY(address > kAddressMask || device_class == kDeviceClasses ||
+                 detail == kNoPlaceLeft)) {
+      count_loss(kLostWide);
+      return;
+    }
+    bool wants_stack = action == kRawAlloc || action == kRawOom || g_config.free_stacks;
+    if (wants_stack) prefetch_frames(s->caches->walked);
+    uint64_t now = monotonic_ns();
+    uint32_t stack = wants_stack ? current_stack(s, label) : 0;
+    // Nearly all events are one record. The other arguments then need not be handed on.
+    const bool is_one = !totals && !requested && !says && size <= kSizeMask &&
+                        (step == s->step || (action != kRawAlloc && action != kRawOom));
+    if (__builtin_expect(is_one && s->count + 4 <= kStageEvents, 1)) {
+      s->stage->events()[s->count] = pack(now, address, device_class, size, action, stack, s->salt);
+      return publish(s, 1);
+    }
+    append(s, action, now, address, size, requested, device_class, stack, step, totals, detail,
+           says && says->has_device_free ? &says->device_free : nullptr);
+  });
+}
+
+/// The class in this stream of the device that `key` stands for; 0 where it has none yet.
+inline uint32_t known_class(const Stream* s, uint16_t key) {
+  const Caches* caches = s->caches;
   for (uint32_t i = 0; i < caches->device_count; ++i) {
     if (caches->devices[i] == key) return i + 2;
   }
+  return 0;
+}
+
+/// Defines one with `body`, whose first byte becomes the class.
+__attribute__((noinline, cold)) uint32_t new_class(Stream* s, uint16_t key, uint8_t* body,
+                                                   size_t length) {
+  Caches* caches = s->caches;
   if (caches->device_count + 2 >= kDeviceClasses) return kDeviceClasses;
   uint32_t device_class = caches->device_count + 2;
   body[0] = static_cast<uint8_t>(device_class);
@@ -190,33 +261,96 @@ uint32_t class_of(Stream* s, uint16_t key, uint8_t* body, size_t length) {
   return device_class;
 }
 
+__attribute__((noinline, cold)) uint32_t new_memory(Stream* s, uint16_t key, const Memory& memory) {
+  uint8_t body[5 + sizeof(memory.name)] = {0, static_cast<uint8_t>(memory.device.type),
+                                           static_cast<uint8_t>(memory.device.index), memory.layer,
+                                           memory.size_is_requested};
+  size_t length = strnlen(memory.name, sizeof(memory.name));
+  memcpy(body + 5, memory.name, length);
+  return new_class(s, key, body, 5 + length);
+}
+
 }  // namespace
 
 void record(RawAction action, uint64_t address, uint64_t size, uint32_t device_class,
             const uint64_t* totals) {
-  record_one(action, address, size, 0, totals, nullptr, [=](Stream*) { return device_class; });
+  record_one(action, address, size, 0, totals, nullptr, kNoStep,
+             [=](Stream*) { return device_class; });
+}
+
+/// The class of a device that has no other name.
+static uint32_t plain_class(Stream* s, Device device) {
+  uint8_t type = static_cast<uint8_t>(device.type), index = static_cast<uint8_t>(device.index);
+  const uint16_t key = static_cast<uint16_t>(type << 8 | index);
+  if (uint32_t known = known_class(s, key)) return known;
+  uint8_t body[5] = {0, type, index, 2 /* Layer::kAllocator */, 0};
+  return new_class(s, key, body, sizeof(body));
 }
 
 void record_device(RawAction action, uint64_t address, uint64_t size, Device device,
-                   uint64_t allocated, uint64_t reserved) {
+                   uint64_t allocated, uint64_t reserved, const AllocatorSays* says) {
   const uint64_t totals[2] = {allocated, reserved};
-  record_one(action, address, size, 0, totals, nullptr, [=](Stream* s) {
-    uint8_t type = static_cast<uint8_t>(device.type), index = static_cast<uint8_t>(device.index);
-    uint8_t body[5] = {0, type, index, 2 /* Layer::kAllocator */, 0};
-    return class_of(s, static_cast<uint16_t>(type << 8 | index), body, sizeof(body));
+  const uint64_t requested = says && says->requested != size ? says->requested : 0;
+  record_one(
+      action, address, size, requested, totals, nullptr, kNoStep,
+      [=](Stream* s) { return plain_class(s, device); }, says);
+}
+
+void record_completed(uint64_t address, Device device) {
+  record_one(kRawFreeCompleted, address, 0, 0, nullptr, nullptr, kNoStep,
+             [=](Stream* s) { return plain_class(s, device); });
+}
+
+void record_segment(RawDetail what, uint64_t address, uint64_t size, Device device,
+                    const Placement& place) {
+  with_stream([&](Stream* s) {
+    uint32_t device_class = plain_class(s, device), id = place_id(s, place);
+    if (UNLIKELY(address > kAddressMask || device_class == kDeviceClasses || id == kNoPlaceLeft)) {
+      count_loss(kLostWide);
+      return;
+    }
+    prefetch_frames(s->caches->walked);
+    uint64_t now = monotonic_ns();
+    uint32_t stack = current_stack(s, nullptr);
+    if (UNLIKELY(s->count + 2 > kStageEvents) && !make_room(s)) return;
+    RawEvent* at = s->stage->events() + s->count;
+    at[0] = pack(now, 0, device_class, 0, kRawWide, id << 4 | what, s->salt);
+    at[1] = pack(now, address, device_class, size >> 9, kRawTotals, stack, s->salt);
+    publish(s, 2);
   });
+}
+
+bool record_mark(RawMarkKind kind, uint64_t address, uint64_t value, const char* text,
+                 size_t length) {
+  bool done = false;
+  with_stream([&](Stream* s) {
+    const uint32_t string = text ? define_string(s, text, length) : 0;
+    if (UNLIKELY(address > kAddressMask || string > kMaxMarkString || (text && !string))) {
+      count_loss(kLostWide);
+      return;
+    }
+    if (UNLIKELY(s->count + 1 > kStageEvents) && !make_room(s)) return;
+    const uint64_t now = monotonic_ns();
+    s->stage->events()[s->count] = pack_mark(now, kind, address, value, string, s->salt);
+    publish(s, 1);
+    done = true;
+  });
+  return done;
+}
+
+bool tell_allocator(const void* body, size_t length) {
+  bool done = false;
+  with_stream([&](Stream* s) { done = define(s, kDefAllocator, body, length); });
+  return done;
 }
 
 void record_in(RawAction action, uint64_t address, uint64_t size, const Memory& memory,
                const Label& label, uint64_t requested) {
-  record_one(action, address, size, requested, nullptr, label.length ? &label : nullptr,
+  record_one(action, address, size, requested, nullptr, label.length ? &label : nullptr, label.step,
              [&](Stream* s) {
-               uint8_t body[5 + sizeof(memory.name)] = {0, static_cast<uint8_t>(memory.device.type),
-                                                        static_cast<uint8_t>(memory.device.index),
-                                                        memory.layer, memory.size_is_requested};
-               size_t length = strnlen(memory.name, sizeof(memory.name));
-               memcpy(body + 5, memory.name, length);
-               return class_of(s, static_cast<uint16_t>(0x8000 | memory.id), body, 5 + length);
+               const uint16_t key = static_cast<uint16_t>(0x8000 | memory.id);
+               const uint32_t known = known_class(s, key);
+               return known ? known : new_memory(s, key, memory);
              });
 }
 

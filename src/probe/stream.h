@@ -8,7 +8,7 @@
 // No lock, no allocation, no system call on that path; every 5,458th event the half is written out
 // (pwrite, over a place that is sealed already). All tables are caches of fixed size:
 // what falls out is defined again under another id, so nothing grows and nothing can fail. A thread
-// costs 160 KiB of the file and 430 KiB of private memory, touched as it is needed; both are taken
+// costs 160 KiB of the file and 820 KiB of private memory, touched as it is needed; both are taken
 // over by a later thread.
 #pragma once
 
@@ -43,8 +43,15 @@ struct CachedString {
   uint64_t id;
 };
 
-inline constexpr uint32_t kStackSlots = 8192, kFrameSlots = 8192, kCodeSlots = 2048,
-                          kStringSlots = 2048, kModuleSlots = 256;
+inline constexpr uint32_t kStackSlots = 32768, kFrameSlots = 8192, kCodeSlots = 2048,
+                          kStringSlots = 2048, kModuleSlots = 256, kPlacements = 64;
+
+/// Where a caching allocator takes a block from.
+struct Placement {
+  int64_t stream;   // cudaStream_t
+  int64_t pool[2];  // of CUDA graphs and MemPools; zeros: everybody's
+  bool operator==(const Placement&) const = default;
+};
 
 /// The private tables of a stream; mapped once a stage, emptied when a new thread takes it over.
 struct Caches {
@@ -59,6 +66,8 @@ struct Caches {
       last_stack[format::kMaxFrames + 1];  // frame ids from the root, of the stack defined last
   uint32_t last_stack_depth, last_stack_id;
   uint32_t next_string, next_frame, next_stack;
+  Placement placements[kPlacements];  // what is at i was defined last under place_ids[i]
+  uint32_t place_ids[kPlacements], next_place;
   uint16_t devices[format::kDeviceClasses];  // type << 8 | index, or 0x8000 | a Memory's id; by
                                              // class, from class 2 on
   uint32_t device_count;
@@ -71,6 +80,7 @@ struct Stream {
   uint32_t count;    // records in the events half
   uint32_t refused;  // events since the file refused; tried again now and then
   uint32_t refusal;  // the LossKind of that
+  int64_t step;      // that the events half was told last
 };
 
 /// The thread's stream, made on its first event. Null where it cannot be had.
@@ -91,14 +101,30 @@ struct Memory {
   char name[59];  // ends with a zero
 };
 
+/// That of no step, or of one that is not known.
+inline constexpr int64_t kNoStep = INT64_MIN;
+
 /// What a framework calls the work that it allocates for. Becomes the innermost frame of the stack,
 /// with `place` as its file ("<tensorflow>") and no line: a name costs nothing after its first
-/// event.
+/// event. The step is told of allocations, where it is another than that of the thread's last one.
 struct Label {
-  const char* place;
-  const char* text;
-  uint32_t length;  // at most kMaxString; 0: no label
+  const char* place = nullptr;
+  const char* text = nullptr;
+  uint32_t length = 0;  // at most kMaxString; 0: no label
+  int64_t step = kNoStep;
 };
+
+/// What a caching allocator itself says of an event, beside what it reports.
+struct AllocatorSays {
+  uint64_t requested;  // bytes that were asked for; 0: not an allocation
+  Placement place;
+  bool is_delayed;  // a free that waits for streams
+  bool has_device_free;
+  uint64_t device_free;  // bytes
+};
+/// The name of what the calling thread works on (gpumemprof_set_layer). A frame of the file
+/// "<layer>", between a label and the frames of code.
+void set_layer(const char* name);
 
 /// Records one event of the calling thread. `totals` is null or {allocated, reserved}. Never fails;
 /// what cannot be recorded is counted.
@@ -107,12 +133,41 @@ void record(format::RawAction action, uint64_t address, uint64_t size, uint32_t 
 
 /// As above for a device that is no class of its own yet.
 void record_device(format::RawAction action, uint64_t address, uint64_t size, Device device,
-                   uint64_t allocated, uint64_t reserved);
+                   uint64_t allocated, uint64_t reserved, const AllocatorSays* says = nullptr);
 
-/// As above in a named memory. `label` counts where stacks are taken, so not for frees.
+/// A segment that came or went: one of the first four RawDetails; `size` in multiples of 512 bytes.
+void record_segment(format::RawDetail what, uint64_t address, uint64_t size, Device device,
+                    const Placement& place);
+
+/// The second half of a free, without totals.
+void record_completed(uint64_t address, Device device);
+
+/// Tells the file of a caching allocator: body of a kDefAllocator. Begins the recording where that
+/// has not begun. False where it could not be told.
+bool tell_allocator(const void* body, size_t length);
+
+/// As above in a named memory. The label's text counts where stacks are taken, so not for frees.
 /// `requested`: what was asked for where `size` is more, else 0.
 void record_in(format::RawAction action, uint64_t address, uint64_t size, const Memory& memory,
                const Label& label, uint64_t requested = 0);
+
+inline constexpr size_t kMostMarkText = 1000;  // bytes; the C API cuts there
+
+/// Writes a mark into the calling thread's stream, between its events: kind, address and value as
+/// format.h has them, and a text of `length` bytes or null. False where it could not be written,
+/// which is counted. Begins the recording where that has not begun.
+bool record_mark(format::RawMarkKind kind, uint64_t address, uint64_t value, const char* text,
+                 size_t length);
+
+/// The length of a text of a caller's, cut at `most` bytes, between two characters.
+size_t length_of_text(const char* text, size_t most);
+
+/// Never 0. `seed` tells names of different kinds apart.
+uint64_t hash_text(const char* text, size_t length, uint64_t seed);
+
+/// The id of a text in the stream, defined at first sight; 0 where the file refused. At most
+/// kMaxString bytes.
+uint32_t define_string(Stream* stream, const char* text, size_t length);
 
 /// The id of the calling thread's stack now, with `label` (or null) as its innermost frame; 0 where
 /// there is nothing.

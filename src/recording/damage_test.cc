@@ -27,6 +27,7 @@ void small_program(FakeProbe* probe) {
   for (uint64_t i = 0; i < 150; ++i) {
     auto& thread = i % 4 == 3 ? b : a;
     uint32_t stack = i % 4 == 3 ? in_b : in_a[i % 2];
+    if (i % 11 == 0) probe->begin_step(&thread, static_cast<int64_t>(i * 0x9e3779b97f4a7c15));
     if (i % 5 < 3) {
       probe->alloc(&thread, 5000 + 7 * i, 0x10000 + 64 * i, 100 + i, stack);
     } else {
@@ -43,7 +44,9 @@ bool is_part_of(const std::vector<ExpectedEvent>& part, const std::vector<Expect
     auto same = [&](const ExpectedEvent& w) {
       return w.time_ns == event.time_ns && w.address == event.address &&
              w.size_bytes == event.size_bytes && w.action == event.action &&
-             (event.tid == w.tid || event.tid == 0) && (event.leaf == w.leaf || event.leaf.empty());
+             (event.tid == w.tid || event.tid == 0) &&
+             (event.leaf == w.leaf || event.leaf.empty()) &&
+             (event.step == w.step || event.step == kNoStep);
     };
     while (at < whole.size() && !same(whole[at])) ++at;
     if (at == whole.size()) return false;

@@ -16,7 +16,8 @@ struct ExpectedEvent {
   uint64_t time_ns = 0, address = 0, size_bytes = 0;
   uint8_t action = 0;
   uint32_t tid = 0;
-  std::string leaf;  ///< function of the allocating frame, empty where there is no stack
+  std::string leaf;          ///< function of the allocating frame, empty where there is no stack
+  int64_t step = INT64_MIN;  ///< that of kNoStep where it has none
   bool operator==(const ExpectedEvent&) const = default;
 };
 void PrintTo(const ExpectedEvent& event, std::ostream* out);
@@ -32,6 +33,8 @@ class FakeProbe {
     std::vector<format::RawEvent> events;
     std::string definitions;
     uint32_t next_id = 1;
+    int64_t step = kNone, told_step = kNone;
+    static constexpr int64_t kNone = INT64_MIN;
   };
 
   /// `half_records`: a half is written out when it has that many, to make chunks without thousands
@@ -58,9 +61,18 @@ class FakeProbe {
              uint32_t device_class = 0, uint64_t requested = 0);
   void free(Thread* thread, uint64_t time_ns, uint64_t address, uint32_t device_class = 0,
             uint64_t size = 0);
+  /// Defines a string; answers its id.
+  uint32_t define_text(Thread* thread, const std::string& text);
+  void mark(Thread* thread, uint64_t time_ns, format::RawMarkKind kind, uint64_t address = 0,
+            uint64_t value = 0, uint32_t text = 0);
+  /// A stack of frames {file, function}, root first, without lines where the file is a label.
+  uint32_t define_labelled_stack(Thread* thread,
+                                 const std::vector<std::pair<std::string, std::string>>& frames);
   void totals(Thread* thread, uint64_t time_ns, uint64_t allocated, uint64_t reserved,
               uint32_t device_class);
   void record(Thread* thread, format::RawEvent event);
+  /// What the thread allocates for from now on; Thread::kNone: nothing.
+  void begin_step(Thread* thread, int64_t step) { thread->step = step; }
   /// Writes out what the halves hold, without bumping the word where `bump` is false (a death
   /// between).
   void flush(Thread* thread, bool bump = true);
@@ -73,7 +85,12 @@ class FakeProbe {
   int save(const std::string& path);
 
  private:
+  /// Before an event that has another step than the one before in its half; true where it had.
+  bool tell_step(Thread* thread, uint64_t time_ns);
   void put_stage(const Thread& thread);
+  uint32_t define_frames(Thread* thread,
+                         const std::vector<std::pair<std::string, std::string>>& named,
+                         uint32_t line);
 
   format::FileHeader header_{};
   format::FileState state_{};

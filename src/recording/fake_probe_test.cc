@@ -84,20 +84,35 @@ void FakeProbe::define(Thread* thread, DefinitionType type, const std::string& b
   thread->definitions += record;
 }
 
+uint32_t FakeProbe::define_text(Thread* thread, const std::string& text) {
+  const uint32_t id = thread->next_id++;
+  std::string body;
+  put_number(&body, id);
+  define(thread, kDefString, body + text);
+  return id;
+}
+
 uint32_t FakeProbe::define_stack(Thread* thread, const std::vector<std::string>& functions,
                                  uint32_t line) {
+  std::vector<std::pair<std::string, std::string>> frames;
+  for (const std::string& function : functions) frames.emplace_back(function + ".py", function);
+  return define_frames(thread, frames, line);
+}
+
+uint32_t FakeProbe::define_labelled_stack(
+    Thread* thread, const std::vector<std::pair<std::string, std::string>>& frames) {
+  return define_frames(thread, frames, 1);
+}
+
+uint32_t FakeProbe::define_frames(Thread* thread,
+                                  const std::vector<std::pair<std::string, std::string>>& named,
+                                  uint32_t line) {
   std::vector<uint32_t> frames;
-  for (const std::string& function : functions) {
-    uint32_t file_id = thread->next_id++, function_id = thread->next_id++,
-             frame_id = thread->next_id++;
+  for (const auto& [file, function] : named) {
+    const uint32_t file_id = define_text(thread, file), function_id = define_text(thread, function);
+    const uint32_t frame_id = thread->next_id++, at = file.starts_with('<') ? 0 : line;
     std::string body;
-    put_number(&body, file_id);
-    define(thread, kDefString, body + function + ".py");
-    body.clear();
-    put_number(&body, function_id);
-    define(thread, kDefString, body + function);
-    body.clear();
-    for (uint32_t v : {frame_id, file_id, function_id, line}) put_number(&body, v);
+    for (uint32_t v : {frame_id, file_id, function_id, at}) put_number(&body, v);
     define(thread, kDefFrame, body);
     frames.push_back(frame_id);
   }
@@ -127,8 +142,8 @@ static uint8_t salt_of(const FakeProbe::Thread* thread) {
 
 void FakeProbe::alloc(Thread* thread, uint64_t time_ns, uint64_t address, uint64_t size,
                       uint32_t stack, uint32_t device_class, uint64_t requested) {
-  if (thread->events.size() + 3 > half_records_) flush(thread);
-  if (size > kSizeMask || requested)
+  if (thread->events.size() + 4 > half_records_) flush(thread);
+  if (tell_step(thread, time_ns) || size > kSizeMask || requested)
     record(thread,
            pack(time_ns, requested, device_class, size >> 37, kRawWide, 0, salt_of(thread)));
   record(thread, pack(time_ns, address, device_class, size, kRawAlloc, stack, salt_of(thread)));
@@ -136,11 +151,25 @@ void FakeProbe::alloc(Thread* thread, uint64_t time_ns, uint64_t address, uint64
 
 void FakeProbe::free(Thread* thread, uint64_t time_ns, uint64_t address, uint32_t device_class,
                      uint64_t size) {
-  if (thread->events.size() + 3 > half_records_) flush(thread);
+  if (thread->events.size() + 4 > half_records_) flush(thread);
   if (size > kSizeMask)
     record(thread, pack(time_ns, 0, device_class, size >> 37, kRawWide, 0, salt_of(thread)));
   RawAction action = device_class > 1 ? kRawFreeRequested : kRawFreeCompleted;
   record(thread, pack(time_ns, address, device_class, size, action, 0, salt_of(thread)));
+}
+
+void FakeProbe::mark(Thread* thread, uint64_t time_ns, RawMarkKind kind, uint64_t address,
+                     uint64_t value, uint32_t text) {
+  if (thread->events.size() + 4 > half_records_) flush(thread);
+  record(thread, pack_mark(time_ns, kind, address, value, text, salt_of(thread)));
+}
+
+bool FakeProbe::tell_step(Thread* thread, uint64_t time_ns) {
+  if (thread->step == thread->told_step) return false;
+  thread->told_step = thread->step;
+  const bool is_known = thread->step != Thread::kNone;
+  record(thread, pack_step(time_ns, is_known, thread->step, salt_of(thread)));
+  return true;
 }
 
 void FakeProbe::totals(Thread* thread, uint64_t time_ns, uint64_t allocated, uint64_t reserved,
@@ -172,6 +201,7 @@ void FakeProbe::flush(Thread* thread, bool bump) {
   thread->first_ordinal += thread->events.size();
   ++thread->events_sequence;
   thread->events.clear();
+  thread->told_step = Thread::kNone;
 }
 
 void FakeProbe::put_stage(const Thread& thread) {

@@ -7,6 +7,7 @@
 
 #include "base/varint.h"
 #include "format/checksum.h"
+#include "recording/sealed_marks.h"
 
 namespace gpumemprof {
 
@@ -44,17 +45,28 @@ Status FileSealer::load() {
               static_cast<uint32_t>(ids.devices.size())};
   consumed_ = sealed_->consumed();
   events_ = sealed_->events(), checkpoints_ = sealed_->checkpoints();
-  requested_.clear();
-  for (const auto& [first, chunk] : sealed_->requested()) requested_.push_back(chunk);
+  const Companions& companions = sealed_->companions();
+  requested_.clear(), details_.clear(), steps_.clear(), marks_.clear(), standing_.clear();
+  for (const auto& [first, chunk] : companions.requested) requested_.push_back(chunk);
+  for (const auto& [first, chunk] : companions.details) details_.push_back(chunk);
+  for (const auto& [first, chunk] : companions.steps) steps_.push_back(chunk);
+  for (const auto& [first, chunk] : companions.marks) marks_.push_back(chunk);
+  for (const auto& [first, chunk] : companions.standing) standing_.push_back(chunk);
+  allocators_ = encode_allocators(*tables_);
   next_sequence_ = sealed_->next_sequence();
   next_event_ = sealed_->event_count();
   state_ =
       std::make_unique<LiveState>(sealed_->state_before() ? *sealed_->state_before() : LiveState{});
+  said_ = {};
   EventBatch batch;
+  if (auto done = sealed_->read_marks_before(&batch); !done) return done;
+  said_.apply(batch);
   for (const ChunkRef& chunk : events_) {
     if (auto done = sealed_->read_events(chunk, &batch); !done) return done;
     batch.first_event = chunk.header.first_ordinal;
     state_->apply(batch);
+    said_.apply(batch);
+    last_time_ns_ = chunk.header.time_last_ns;
   }
   return {};
 }
@@ -83,26 +95,86 @@ Status FileSealer::write_definitions() {
   return file_->sync();  // power may be lost: no events without their names
 }
 
+/// What was learnt of the allocators since the last time.
+Status FileSealer::write_allocators() {
+  std::string payload = encode_allocators(*tables_);
+  if (payload == allocators_) return {};
+  ChunkHeader header{};
+  header.type = kSealedAllocators;
+  if (auto chunk = write(header, payload); !chunk) return std::unexpected(chunk.error());
+  allocators_ = std::move(payload);
+  return {};
+}
+
 /// Before its events, so that these are never there without it. A sealer that died between the two
 /// left one without events: then the batch that takes its number has one too, an empty one even, as
 /// the last one counts.
-Status FileSealer::write_requested(const EventBatch& batch) {
-  const bool is_taken =
-      !requested_.empty() && requested_.back().header.first_ordinal >= next_event_;
-  if (batch.requested.empty() && !is_taken) return {};
+Status FileSealer::write_companion(ChunkType type, size_t count, const EventBatch& batch,
+                                   std::string (*encode)(const EventBatch&),
+                                   std::vector<ChunkRef>* written) {
+  const bool is_taken = !written->empty() && written->back().header.first_ordinal >= next_event_;
+  if (count == 0 && !is_taken) return {};
   ChunkHeader header{};
-  header.type = kSealedRequested;
-  header.count = static_cast<uint32_t>(batch.requested.size());
+  header.type = type;
+  header.count = static_cast<uint32_t>(count);
   header.first_ordinal = next_event_;
-  auto chunk = write(header, encode_requested(batch));
+  auto chunk = write(header, encode(batch));
   if (!chunk) return std::unexpected(chunk.error());
-  requested_.push_back(*chunk);
+  written->push_back(*chunk);
   return file_->sync();  // as with definitions
+}
+
+/// As write_companion; also of a batch without events, which ends the file.
+Status FileSealer::write_marks(const EventBatch& batch, uint64_t time_ns) {
+  const bool is_taken = !marks_.empty() && marks_.back().header.first_ordinal >= next_event_;
+  if (batch.marks.empty() && !is_taken) return {};
+  ChunkHeader header{};
+  header.type = kMarks;
+  header.count = static_cast<uint32_t>(batch.marks.size());
+  header.first_ordinal = next_event_;
+  header.time_first_ns = header.time_last_ns = time_ns;
+  const std::string payload = encode_marks(batch);
+  if (batch.marks.size() > kMostMarks || payload.size() > kMaxChunkBytes) {
+    return fail(ErrorCode::kUnsupported,
+                file_->path() + ": more marks between two events than can be sealed");
+  }
+  auto chunk = write(header, payload);
+  if (!chunk) return std::unexpected(chunk.error());
+  marks_.push_back(*chunk);
+  return file_->sync();
+}
+
+/// What a reader needs of the marks before, where it has only those from a checkpoint on.
+Status FileSealer::write_standing_marks() {
+  EventBatch standing;
+  standing.marks = said_.now();
+  if (standing.marks.empty() || standing.marks.size() > kMostMarks) return {};
+  const std::string payload = encode_marks(standing);
+  if (payload.size() > kMaxChunkBytes) return {};
+  ChunkHeader header{};
+  header.type = kMarks;
+  header.flags = kStandingMarks;
+  header.count = static_cast<uint32_t>(standing.marks.size());
+  header.first_ordinal = next_event_;
+  header.time_first_ns = header.time_last_ns = last_time_ns_;
+  auto chunk = write(header, payload);
+  if (!chunk) return std::unexpected(chunk.error());
+  standing_.push_back(*chunk);
+  return {};
 }
 
 Status FileSealer::write_events(EventBatch* batch, const ConsumedTable& consumed) {
   if (auto done = write_definitions(); !done) return done;
-  if (auto done = write_requested(*batch); !done) return done;
+  if (auto done = write_allocators(); !done) return done;
+  auto done = write_companion(kSealedRequested, batch->requested.size(), *batch, encode_requested,
+                              &requested_);
+  if (done) {
+    done =
+        write_companion(kSealedDetails, batch->details.size(), *batch, encode_details, &details_);
+  }
+  if (done) done = write_companion(kSealedSteps, batch->step.size(), *batch, encode_steps, &steps_);
+  if (done) done = write_marks(*batch, batch->time_ns.front());
+  if (!done) return done;
   std::string payload;
   put_consumed(&payload, consumed);
   encoder_.encode(*batch, &payload);
@@ -120,6 +192,8 @@ Status FileSealer::write_events(EventBatch* batch, const ConsumedTable& consumed
   batch->first_event = next_event_;
   next_event_ += batch->size(), events_sealed_ += batch->size();
   state_->apply(*batch);
+  said_.apply(*batch);
+  last_time_ns_ = batch->time_ns.back();
   since_checkpoint_ += batch->size() * sizeof(RawEvent);
   if (options_.checkpoint_bytes != 0 && since_checkpoint_ >= options_.checkpoint_bytes)
     return write_checkpoint();
@@ -127,6 +201,7 @@ Status FileSealer::write_events(EventBatch* batch, const ConsumedTable& consumed
 }
 
 Status FileSealer::write_checkpoint() {
+  if (auto done = write_standing_marks(); !done) return done;
   // It says that all before it is sealed, so that must be on the disk first.
   if (auto done = file_->sync(); !done) return done;
   std::string payload, body;
@@ -151,7 +226,8 @@ ConsumedTable FileSealer::newly_consumed(Merger* merger) {
   ConsumedTable table;
   for (size_t i = 0; i < merger->lane_count(); ++i) {
     const auto& lane = static_cast<const RawLane&>(merger->lane(i));
-    const uint64_t from = lane_position_[i], to = lane.ordinal_after(merger->taken(i));
+    const uint64_t from = lane_position_[i],
+                   to = lane.ordinal_after(merger->taken(i), merger->marks_taken(i));
     if (to <= from) continue;
     lane_position_[i] = to;
     for (Interval source : lane_sources_[i]) {
@@ -185,6 +261,11 @@ Status FileSealer::seal_until(uint64_t end_time_ns) {
   }
   EventBatch batch;
   while (merger.next(&batch, end_time_ns)) {
+    if (batch.size() == 0) {  // after the last event; they go with the next one, where one comes
+      if (end_time_ns != kNoTime) break;
+      if (auto done = write_definitions(); !done) return done;  // their texts
+      return write_marks(batch, last_time_ns_);
+    }
     if (auto done = write_events(&batch, newly_consumed(&merger)); !done) return done;
   }
   return {};
@@ -212,7 +293,8 @@ Status FileSealer::finish() {
   if (finished()) return {};
   writer_ = std::make_unique<ChunkWriter>(file_, header_.recording_id, false);
   if (auto done = seal_until(kNoTime); !done) return done;
-  if (auto done = file_->sync(); !done) return done;  // as before a checkpoint
+  if (auto done = write_allocators(); !done) return done;  // also where no event came after
+  if (auto done = file_->sync(); !done) return done;       // as before a checkpoint
   Footer footer{header_, read_file_state(*file_), next_event_, {}};
   footer.lost.damaged_records = raw_->losses().damaged_records;
   for (const Damage& damage : raw_->index().damage) footer.lost.damaged_bytes += damage.bytes;
@@ -340,7 +422,8 @@ Result<uint64_t> FileSealer::drop_oldest(uint64_t bytes) {
   if (auto done = file_->sync(); !done) return std::unexpected(done.error());
   const uint64_t first = flagged.header.first_ordinal;
   auto is_before = [&](const ChunkRef& chunk) { return chunk.header.first_ordinal < first; };
-  for (auto* list : {&events_, &checkpoints_, &requested_}) {
+  for (auto* list :
+       {&events_, &checkpoints_, &requested_, &details_, &steps_, &marks_, &standing_}) {
     for (const ChunkRef& chunk : *list) {
       if (!is_before(chunk)) continue;
       if (auto done = punch(chunk.offset, chunk.end()); !done) return std::unexpected(done.error());

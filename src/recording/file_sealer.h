@@ -11,6 +11,7 @@
 #include "recording/raw_file.h"
 #include "recording/sealed_events.h"
 #include "recording/sealed_file.h"
+#include "recording/standing_marks.h"
 #include "trace/live_state.h"
 
 namespace gpumemprof {
@@ -54,7 +55,11 @@ class FileSealer {
   Status load();
   Status seal_until(uint64_t end_time_ns);
   Status write_definitions();
-  Status write_requested(const EventBatch& batch);
+  Status write_allocators();
+  Status write_marks(const EventBatch& batch, uint64_t time_ns);
+  Status write_standing_marks();
+  Status write_companion(format::ChunkType type, size_t count, const EventBatch& batch,
+                         std::string (*encode)(const EventBatch&), std::vector<ChunkRef>* written);
   Status write_events(EventBatch* batch, const ConsumedTable& consumed);
   Status write_checkpoint();
   ConsumedTable newly_consumed(Merger* merger);
@@ -74,6 +79,7 @@ class FileSealer {
   std::unique_ptr<SealedFile> sealed_;
   std::unique_ptr<RawFile> raw_;
   std::unique_ptr<LiveState> state_;
+  StandingMarks said_;
   std::unique_ptr<ChunkWriter> writer_;
   EventEncoder encoder_;
   DefinedSoFar defined_;
@@ -82,10 +88,12 @@ class FileSealer {
   // all.
   std::vector<uint64_t> lane_position_;
   std::vector<std::vector<Interval>> lane_sources_;
-  std::vector<ChunkRef> events_, checkpoints_, requested_;
+  std::vector<ChunkRef> events_, checkpoints_, requested_, details_, steps_, marks_, standing_;
+  std::string allocators_;                                // as they were written last
   absl::flat_hash_map<uint64_t, bool> given_back_, own_;  // offsets of chunks
   uint64_t next_sequence_ = 0;
   uint64_t next_event_ = 0;
+  uint64_t last_time_ns_ = 0;  // of the last event sealed
   uint64_t since_checkpoint_ = 0;
   uint64_t sealed_end_ = 0;  // size of the file when it was last sealed
   uint64_t sealed_raw_ = 0;  // raw_bytes_written() then

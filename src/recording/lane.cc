@@ -11,6 +11,17 @@ void append(std::vector<T>* to, const std::vector<T>& from, size_t at, size_t n)
              from.begin() + static_cast<ptrdiff_t>(at + n));
 }
 
+/// After the other columns. Empty means that no event has a step, in the batch as in the block.
+void append_steps(EventBatch* batch, const EventBatch& block, size_t at, size_t n) {
+  if (block.step.empty() && batch->step.empty()) return;
+  batch->step.resize(batch->size() - n, kNoStep);
+  if (block.step.empty()) {
+    batch->step.resize(batch->size(), kNoStep);
+  } else {
+    append(&batch->step, block.step, at, n);
+  }
+}
+
 }  // namespace
 
 uint64_t Merger::key_of(const EventBatch& block, size_t at) {
@@ -26,7 +37,9 @@ void Merger::add(std::unique_ptr<Lane> lane) {
 void Merger::push(uint32_t index) {
   Open& open = lanes_[index];
   uint64_t key;
-  if (open.at < open.block.size()) {
+  if (open.is_at_mark()) {
+    key = key_of(open.block.marks[open.marks_at]);
+  } else if (open.at < open.block.size()) {
     key = key_of(open.block, open.at);
   } else {
     uint64_t time = open.lane->next_time();
@@ -40,6 +53,7 @@ void Merger::push(uint32_t index) {
 size_t Merger::run_length(const Open& open, const Head& self, size_t most,
                           uint64_t end_time) const {
   size_t end = std::min(open.block.size(), open.at + most);
+  if (end == open.at) return 0;
   const auto& times = open.block.time_ns;
   if (end_time != kNoTime && times[end - 1] >= end_time) {
     end = static_cast<size_t>(std::lower_bound(times.begin() + static_cast<ptrdiff_t>(open.at),
@@ -59,17 +73,38 @@ size_t Merger::run_length(const Open& open, const Head& self, size_t most,
   return at - open.at;
 }
 
-void Merger::take(Open* open, size_t n, EventBatch* batch) {
+/// Up to which a lane may go on before it is another one's turn.
+uint64_t Merger::last_key_before_others(uint64_t end_time) const {
+  const uint64_t most = end_time == kNoTime ? UINT64_MAX : (end_time << 1) - 1;
+  return heap_.empty() ? most : std::min(most, heap_.front().key);
+}
+
+/// How many marks come with the next `n` events: those among them, and those right after them that
+/// are not too late.
+size_t Merger::marks_until(const Open& open, size_t n, uint64_t last_key) {
+  const std::vector<Mark>& marks = open.block.marks;
+  const size_t end = open.at + n;
+  size_t at = open.marks_at;
+  while (at < marks.size() && (marks[at].before_event < end ||
+                               (marks[at].before_event == end && key_of(marks[at]) <= last_key))) {
+    ++at;
+  }
+  return at - open.marks_at;
+}
+
+void Merger::take(Open* open, size_t n, size_t marks, EventBatch* batch) {
   EventBatch& block = open->block;
   for (size_t i = open->at; i < open->at + n && block.time_ns[i] < last_time_; ++i) {
     block.time_ns[i] = last_time_, ++clamped_;
   }
   if (n > 0) last_time_ = block.time_ns[open->at + n - 1];
-  open->taken = open->at + n;
-  if (open->at == 0 && n == block.size() && batch->size() == 0) {
+  open->taken = open->at + n, open->marks_taken = open->marks_at + marks;
+  const bool is_whole =
+      open->at == 0 && n == block.size() && open->marks_at == 0 && marks == block.marks.size();
+  if (is_whole && batch->size() == 0 && batch->marks.empty()) {
     std::swap(*batch, block);  // the whole block, nothing to copy: a sealed file of one process
     block.clear();
-    open->at = open->totals_at = open->requested_at = 0;
+    open->at = open->totals_at = open->requested_at = open->details_at = open->marks_at = 0;
     return;
   }
   const size_t shift = batch->size() - open->at;  // may wrap; added back below
@@ -80,6 +115,7 @@ void Merger::take(Open* open, size_t n, EventBatch* batch) {
   append(&batch->thread, block.thread, open->at, n);
   append(&batch->device, block.device, open->at, n);
   append(&batch->action, block.action, open->at, n);
+  append_steps(batch, block, open->at, n);
   open->at += n;
   for (auto& t = block.totals; open->totals_at < t.size() && t[open->totals_at].event < open->at;) {
     DeviceTotals totals = t[open->totals_at++];
@@ -92,6 +128,17 @@ void Merger::take(Open* open, size_t n, EventBatch* batch) {
     requested.event = static_cast<uint32_t>(requested.event + shift);
     batch->requested.push_back(requested);
   }
+  auto& d = block.details;
+  for (; open->details_at < d.size() && d[open->details_at].event < open->at;) {
+    AllocatorDetail detail = d[open->details_at++];
+    detail.event = static_cast<uint32_t>(detail.event + shift);
+    batch->details.push_back(detail);
+  }
+  for (const size_t end = open->marks_at + marks; open->marks_at < end;) {
+    Mark mark = block.marks[open->marks_at++];
+    mark.before_event = static_cast<uint32_t>(mark.before_event + shift);
+    batch->marks.push_back(mark);
+  }
 }
 
 uint64_t Merger::bytes_read() const {
@@ -102,23 +149,25 @@ uint64_t Merger::bytes_read() const {
 
 bool Merger::next(EventBatch* batch, uint64_t end_time) {
   batch->clear();
-  while (!heap_.empty() && batch->size() < kBatchEvents) {
+  // Without an event a batch cannot be sealed, so marks alone do not end it.
+  while (!heap_.empty() && batch->size() < kBatchEvents &&
+         (batch->size() == 0 || batch->marks.size() < kBatchMarks)) {
     Head head = heap_.front();
     if (head.key >> 1 >= end_time) break;
     std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
     heap_.pop_back();
     Open& open = lanes_[head.lane];
-    if (open.at >= open.block.size()) {
+    if (open.is_used_up()) {
       open.block.clear();
-      open.at = open.taken = open.totals_at = open.requested_at = 0;
+      open.begin_again();
       if (!open.lane->load(&open.block)) open.block = EventBatch{};  // ended: give the memory back
     } else {
-      size_t n = run_length(open, head, kBatchEvents - batch->size(), end_time);
-      take(&open, n, batch);
+      const size_t n = run_length(open, head, kBatchEvents - batch->size(), end_time);
+      take(&open, n, marks_until(open, n, last_key_before_others(end_time)), batch);
     }
     push(head.lane);
   }
-  return batch->size() > 0;
+  return batch->size() > 0 || !batch->marks.empty();
 }
 
 }  // namespace gpumemprof

@@ -13,6 +13,7 @@ namespace gpumemprof {
 
 inline constexpr uint64_t kNoTime = UINT64_MAX;
 inline constexpr size_t kBatchEvents = 65536;
+inline constexpr size_t kBatchMarks = 4 * kBatchEvents;
 
 /// Blocks of events, each in time order and none before the last one's end.
 class Lane {
@@ -26,21 +27,22 @@ class Lane {
   virtual uint64_t bytes_read() const = 0;
 };
 
-/// Merges lanes by time; at equal times frees before allocations (a block is freed before its
-/// address is given out again), then by the order in which the lanes were added. Within a lane
-/// order is kept as it is. Memory: one block for every lane that has begun and not ended. Not
-/// thread-safe.
+/// Merges lanes by time; at equal times frees and marks before allocations (a block is freed
+/// before its address is given out again), then by the order in which the lanes were added. Within
+/// a lane order is kept as it is. Memory: one block for every lane that has begun and not ended.
+/// Not thread-safe.
 class Merger {
  public:
   void add(std::unique_ptr<Lane> lane);
-  /// Appends up to kBatchEvents events before `end_time` to `batch` (cleared first). False where
-  /// there are none.
+  /// Appends up to kBatchEvents events before `end_time` to `batch` (cleared first), with the marks
+  /// among them. False where there are none; a batch of marks alone comes last or not at all.
   bool next(EventBatch* batch, uint64_t end_time = kNoTime);
   uint64_t bytes_read() const;
   size_t lane_count() const { return lanes_.size(); }
   Lane& lane(size_t index) { return *lanes_[index].lane; }
   /// How many events of its current block a lane has given away; for the sealer's accounts.
   size_t taken(size_t index) const { return lanes_[index].taken; }
+  size_t marks_taken(size_t index) const { return lanes_[index].marks_taken; }
   /// Events that came too late for their place, because a chunk's header lied about its times; they
   /// are shown at the time of the event before them.
   uint64_t clamped() const { return clamped_; }
@@ -51,7 +53,18 @@ class Merger {
     EventBatch block;
     size_t at = 0;
     size_t taken = 0;  // as `at`, but it stays where the whole block was handed over
-    size_t totals_at = 0, requested_at = 0;
+    size_t marks_taken = 0;
+    size_t totals_at = 0, requested_at = 0, details_at = 0, marks_at = 0;
+
+    bool is_used_up() const { return at >= block.size() && marks_at >= block.marks.size(); }
+    /// What comes next is a mark, not an event.
+    bool is_at_mark() const {
+      return marks_at < block.marks.size() && block.marks[marks_at].before_event <= at;
+    }
+    void begin_again() {
+      at = taken = marks_taken = 0;
+      totals_at = requested_at = details_at = marks_at = 0;
+    }
   };
   /// Times use 56 bits, so the lowest bit can say "an allocation".
   struct Head {
@@ -62,9 +75,12 @@ class Merger {
     }
   };
   static uint64_t key_of(const EventBatch& block, size_t at);
+  static uint64_t key_of(const Mark& mark) { return mark.time_ns << 1; }
   void push(uint32_t lane);
+  uint64_t last_key_before_others(uint64_t end_time) const;
+  static size_t marks_until(const Open& open, size_t n, uint64_t last_key);
   size_t run_length(const Open& open, const Head& self, size_t most, uint64_t end_time) const;
-  void take(Open* open, size_t n, EventBatch* batch);
+  void take(Open* open, size_t n, size_t marks, EventBatch* batch);
 
   std::vector<Open> lanes_;
   std::vector<Head> heap_;  // the earliest first

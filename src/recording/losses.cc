@@ -33,6 +33,16 @@ const char* loss_text(uint32_t kind) {
       return "the file system refused a write";
     case kLostWide:
       return "a value does not fit into the format";
+    case kLostNoAllocs:
+      return "TensorFlow is not recorded: frees of its allocator arrive, its allocations do not (a "
+             "release "
+             "that is not known)";
+    case kLostNoFrees:
+      return "TensorFlow is not recorded from the event on at which it showed that its allocations "
+             "arrive and "
+             "its frees do not (a release that is not known)";
+    case kLostUnknown:
+      return "TensorFlow is not recorded: its allocator's class has a shape that is not known";
     default:
       return "a reason that this version does not know";
   }

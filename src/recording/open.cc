@@ -9,6 +9,7 @@
 
 #include "recording/lane.h"
 #include "recording/losses.h"
+#include "recording/module_names.h"
 #include "recording/operation_lines.h"
 #include "recording/recorded_process.h"
 #include "trace/live_state.h"
@@ -103,6 +104,7 @@ class Recording final : public EventSource {
       batch->first_event = next_event_;
       next_event_ += batch->size();
       if (!operation_lines_.empty()) operation_lines_.apply(batch, &tables_);
+      module_names_.apply(batch, &tables_);
       return true;
     }
     if (!ended_) finish();
@@ -148,13 +150,15 @@ class Recording final : public EventSource {
     for (const auto& file : files_) {
       uint64_t shift = static_cast<uint64_t>(offsets[file->boot()]) - static_cast<uint64_t>(base);
       file->add_lanes(&merger_, shift < kMostShift ? shift : 0);
+      file->add_module_names(&module_names_, shift < kMostShift ? shift : 0);
     }
   }
 
   void read_state_before() {
     auto state = std::make_unique<LiveState>();
     bool any = false;
-    for (const auto& file : files_) any |= file->add_state_before(state.get(), &loss_);
+    for (const auto& file : files_)
+      any |= file->add_state_before(state.get(), &module_names_, &loss_);
     if (!any) return;
     next_event_ = state->event_count();
     state_before_ = std::move(state);
@@ -179,6 +183,7 @@ class Recording final : public EventSource {
   std::vector<std::unique_ptr<RecordedProcess>> files_;
   Merger merger_;  // after files_: its lanes point into them
   OperationLines operation_lines_;
+  ModuleNames module_names_;
   std::unique_ptr<LiveState> state_before_;
   uint64_t next_event_ = 0;
   bool ended_ = false;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "trace/label_frames.h"
 
 namespace gpumemprof {
 namespace {
@@ -101,6 +102,63 @@ void take_operations(const Json& object, Taker* take, OperationFile* out) {
   }
 }
 
+/// They came later: files without them are good.
+void take_facts(const Json& document, Taker* take, OperationFile* out) {
+  if (auto list = document.find("variables"); list != document.end() && list->is_object()) {
+    for (const auto& [name, item] : list->items()) {
+      if (!item.is_array() || item.size() != 2)
+        return take->fail("a variable is not [name, layer]");
+      out->variables[name] = {take->text(item[0]),
+                              item[1].is_null() ? std::string() : take->text(item[1])};
+    }
+  }
+  const auto take_texts = [&](const char* key, auto* to) {
+    auto list = document.find(key);
+    if (list == document.end() || !list->is_object()) return;
+    for (const auto& [name, item] : list->items()) (*to)[name] = take->text(item);
+  };
+  take_texts("initial_values", &out->initial_values);
+  take_texts("xla", &out->xla);
+  if (auto list = document.find("layers"); list != document.end()) {
+    if (!list->is_object()) return take->fail("layers are no list of scopes");
+    for (const auto& [scope, path] : list->items()) {
+      out->layers[scope] = path.is_null() ? std::string() : take->text(path);
+    }
+  }
+}
+
+/// Of an operation, the entry of its name. Calls of functions put their own names in front, and so
+/// do the optimizers of graphs: leading parts go until there is one.
+template <class Map>
+auto find_operation(const Map& map, std::string_view name) {
+  auto found = map.find(name);
+  while (found == map.end()) {
+    const size_t slash = name.find('/');
+    if (slash == name.npos) break;
+    name.remove_prefix(slash + 1);
+    found = map.find(name);
+  }
+  return found;
+}
+
+/// The layer whose scope an operation stands in; empty where none is known. The name is looked up
+/// as its graph has it, so that no part of it that a caller put in front can be taken for a scope.
+std::string_view layer_of(const OperationFile& file, std::string_view operation) {
+  if (file.layers.empty()) return {};
+  const auto known = find_operation(file.operations, operation);
+  if (known == file.operations.end()) return {};
+  std::string_view scope = known->first;
+  // Gradients stand in the scope of what they are the gradients of, under one of their own.
+  if (scope.starts_with("gradient_tape/") || scope.starts_with("gradient_tape_")) {
+    scope.remove_prefix(std::min(scope.find('/'), scope.size() - 1) + 1);
+  }
+  for (size_t slash; (slash = scope.rfind('/')) != scope.npos;) {
+    scope = scope.substr(0, slash);
+    if (auto layer = file.layers.find(scope); layer != file.layers.end()) return layer->second;
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<OperationFile> parse_operation_file(std::string_view text) {
@@ -121,9 +179,11 @@ Result<OperationFile> parse_operation_file(std::string_view text) {
   take_frames(take.member(document, "frames", Json::value_t::array), &take, &out);
   take_stacks(take.member(document, "stacks", Json::value_t::array), &take, &out);
   take_operations(take.member(document, "operations", Json::value_t::object), &take, &out);
+  take_facts(document, &take, &out);
   if (auto left = document.find("left_out"); left != document.end() && left->is_object()) {
     out.left_out_operations = take.number(*left, "operations", UINT64_MAX);
     out.left_out_graphs = take.number(*left, "graphs", UINT64_MAX);
+    if (left->contains("scopes")) out.left_out_scopes = take.number(*left, "scopes", UINT64_MAX);
   }
   if (!take.error.empty()) return fail_at(0, take.error);
   return out;
@@ -156,6 +216,11 @@ void OperationLines::load_folder(const std::string& folder, Loss* loss) {
                 name + ": " + std::to_string(file->left_out_operations) + " operations and " +
                     std::to_string(file->left_out_graphs) +
                     " graphs were gone, or there was no time to ask for their lines");
+    }
+    if (file->left_out_scopes > 0) {
+      loss->add(0, 0,
+                name + ": " + std::to_string(file->left_out_scopes) +
+                    " scopes of graphs were more than are noted: whose layers they are is unknown");
     }
     std::vector<uint32_t> none(file->stacks.size(), UINT32_MAX);
     files_.push_back({std::move(*file), std::move(none)});
@@ -190,25 +255,47 @@ uint32_t OperationLines::made_by(Known* known, uint32_t index, Tables* tables) {
   return id;
 }
 
+uint32_t OperationLines::with_facts(const OperationFile& file, std::string_view operation,
+                                    uint32_t below, Tables* tables) {
+  const auto push = [&](std::string_view kind, std::string_view what) {
+    if (what.empty()) return;
+    const Frame frame{tables->strings.intern(kind), tables->strings.intern(what), 0};
+    below = tables->stacks.push(below, tables->stacks.intern_frame(frame));
+  };
+  push(kLayerScopeFile, layer_of(file, operation));
+  const auto variable = find_operation(file.variables, operation);
+  // An initial value is made by operations in the scope of the variable's name.
+  const size_t initializer = operation.find("/Initializer/");
+  const auto initial = find_operation(file.initial_values, operation.substr(0, initializer));
+  if (variable != file.variables.end()) {
+    push(kLayerFile, variable->second.layer);
+    push(kVariableFile, variable->second.name);
+  } else if (initializer != operation.npos && initial != file.initial_values.end()) {
+    push(kLayerFile, initial->second);
+  }
+  if (const auto xla = find_operation(file.xla, operation); xla != file.xla.end()) {
+    push(kClusterFile, xla->second);
+  }
+  return below;
+}
+
 uint32_t OperationLines::with_lines(uint32_t process, uint32_t stack, Tables* tables) {
   const StackTable::Node node = tables->stacks.node(stack);
-  if (node.depth != 1 || process >= tables->processes.size()) return stack;
+  if (node.depth == 0 || process >= tables->processes.size()) return stack;
   const Frame frame = tables->stacks.frame(node.frame);
   if (tables->strings.get(frame.file) != kOperationFile) return stack;
   Known* known = find(tables->processes[process]);
   if (!known) return stack;
-  // Calls of functions put their own names in front, and so do the optimizers of graphs.
-  std::string_view name = tables->strings.get(frame.function);
-  auto found = known->file.operations.find(name);
-  while (found == known->file.operations.end()) {
-    const size_t slash = name.find('/');
-    if (slash == name.npos) return stack;
-    name.remove_prefix(slash + 1);
-    found = known->file.operations.find(name);
+  const std::string name(tables->strings.get(frame.function));
+  uint32_t below = node.parent;
+  if (node.depth == 1) {
+    const auto found = find_operation(known->file.operations, name);
+    // Where several have the name, which of them it was is not known.
+    const bool has_place = found != known->file.operations.end() && found->second != UINT32_MAX;
+    if (has_place) below = made_by(known, found->second, tables);
   }
-  if (found->second == UINT32_MAX) return stack;  // which of them it was is not known
-  const uint32_t below = made_by(known, found->second, tables);
-  return below == 0 ? stack : tables->stacks.push(below, node.frame);
+  below = with_facts(known->file, name, below, tables);
+  return below == node.parent ? stack : tables->stacks.push(below, node.frame);
 }
 
 void OperationLines::apply(EventBatch* batch, Tables* tables) {

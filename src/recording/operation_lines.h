@@ -18,6 +18,13 @@
 
 namespace gpumemprof {
 
+/// Files of frames that say more of an operation: the variable that it writes, the layer which that
+/// variable belongs to or is the optimizer's state of, and the function of which XLA made one
+/// cluster. They stand below the operation, the last first.
+inline constexpr std::string_view kVariableFile = "<tensorflow variable>";
+inline constexpr std::string_view kLayerFile = "<tensorflow layer>";
+inline constexpr std::string_view kClusterFile = "<tensorflow XLA cluster>";
+
 /// What one file says. Errors name the byte. Every index in it is checked.
 struct OperationFile {
   struct Place {
@@ -30,12 +37,21 @@ struct OperationFile {
   std::vector<Place> frames;
   std::vector<std::vector<uint32_t>> stacks;                ///< indices of frames, the root first
   std::map<std::string, uint32_t, std::less<>> operations;  ///< -> stack; UINT32_MAX: several
-  uint64_t left_out_operations = 0, left_out_graphs = 0;
+  struct Variable {
+    std::string name, layer;  ///< the layer is empty where it is not known
+  };
+  std::map<std::string, Variable, std::less<>> variables;  ///< by operation
+  /// Layers, by the variable whose initial value it is. Which of a layer's it becomes is not known.
+  std::map<std::string, std::string, std::less<>> initial_values;
+  std::map<std::string, std::string, std::less<>> xla;  ///< functions, by operation
+  /// Paths of Keras' layers, by scope of a graph. Empty: graphs do not agree whose it is.
+  std::map<std::string, std::string, std::less<>> layers;
+  uint64_t left_out_operations = 0, left_out_graphs = 0, left_out_scopes = 0;
 };
 Result<OperationFile> parse_operation_file(std::string_view text);
 
 /// Puts the frames of the code that made an operation under the operation's own, where a stack is
-/// nothing but the operation. Not thread-safe.
+/// nothing but the operation, and what else is known of it under that of any. Not thread-safe.
 class OperationLines {
  public:
   /// All files of the folder. What cannot be read is told in `loss`.
@@ -51,6 +67,8 @@ class OperationLines {
   };
   uint32_t with_lines(uint32_t process, uint32_t stack, Tables* tables);
   uint32_t made_by(Known* known, uint32_t index, Tables* tables);
+  static uint32_t with_facts(const OperationFile& file, std::string_view operation, uint32_t below,
+                             Tables* tables);
   Known* find(const Process& process);
 
   std::vector<Known> files_;

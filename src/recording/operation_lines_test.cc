@@ -56,6 +56,41 @@ TEST(OperationFile, AnyFlippedByteIsRefusedOrStaysWithinItsTables) {
   }
 }
 
+TEST(OperationFile, VariablesOfAnotherShapeAreRefused) {
+  for (const char* bad : {R"("variables":{"a":["v"]},)", R"("variables":{"a":[1,"l"]},)",
+                          R"("variables":{"a":"v"},)", R"("xla":{"a":1},)", R"("layers":[],)",
+                          R"("layers":{"a":1},)", R"("layers":{"a":["b"]},)"}) {
+    std::string text = kDocument;
+    text.insert(text.find("\"left_out\""), bad);
+    EXPECT_FALSE(parse_operation_file(text)) << bad;
+  }
+}
+
+const std::string kLayers = R"("layers":{"d":"model/d","d/e":null,"f":"model/f"},)";
+
+TEST(OperationFile, LayersCutOrFlippedAtAnyByteAreRefusedOrAreTexts) {
+  std::string whole = kDocument;
+  whole.insert(whole.find("\"left_out\""), kLayers);
+  ASSERT_EQ(parse_operation_file(whole)->layers.at("d"), "model/d");
+  EXPECT_EQ(parse_operation_file(whole)->layers.at("d/e"), "");
+  const size_t begin = whole.find("\"layers\""), end = begin + kLayers.size();
+  for (size_t at = begin; at < end; ++at) {
+    ASSERT_FALSE(parse_operation_file(std::string_view(whole).substr(0, at)));
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string text = whole;
+      text[at] = static_cast<char>(text[at] ^ 1 << bit);
+      auto file = parse_operation_file(text);
+      if (file) EXPECT_LE(file->layers.size(), 3u);
+    }
+  }
+}
+
+TEST(OperationFile, ALayersNameThatIsTooLongIsRefused) {
+  std::string text = kDocument;
+  text.insert(text.find("\"left_out\""), R"("layers":{"a":")" + std::string(5000, 'x') + "\"},");
+  EXPECT_FALSE(parse_operation_file(text));
+}
+
 TEST(OperationFile, NestingIsLimited) {
   std::string deep = R"({"schema":)" + std::string(100'000, '[');
   auto file = parse_operation_file(deep);
@@ -70,11 +105,10 @@ class OperationLinesTest : public ::testing::Test {
     probe.header().start_ticks = 7;
     memcpy(probe.header().host, "h", 2);
     auto& a = probe.start_thread(11, "tf_executor");
-    const char* names[] = {"Call/d/MatMul", "Add", "Elsewhere"};
-    for (uint64_t i = 0; i < 3; ++i) {
-      probe.alloc(&a, 5000 + i, 0x100 * (i + 1), 64, operation_stack(&probe, &a, names[i]));
+    for (uint64_t i = 0; i < names_.size(); ++i) {
+      probe.alloc(&a, 5000 + i, 0x100 * (i + 1), 64, operation_stack(&probe, &a, names_[i]));
     }
-    probe.alloc(&a, 5003, 0x400, 64, probe.define_stack(&a, {"main", "step"}, 3));
+    probe.alloc(&a, 5009, 0x4000, 64, probe.define_stack(&a, {"main", "step"}, 3));
     ASSERT_EQ(probe.save(folder_.file("x.gmp")), 0);
     write_file(folder_.file("operations.100.7.json"), operations);
   }
@@ -109,6 +143,7 @@ class OperationLinesTest : public ::testing::Test {
     return out;
   }
   TempFolder folder_;
+  std::vector<std::string> names_ = {"Call/d/MatMul", "Add", "Elsewhere"};
 };
 
 TEST_F(OperationLinesTest, AnOperationAloneGetsTheLinesThatMadeItAndNothingElseChanges) {
@@ -121,6 +156,54 @@ TEST_F(OperationLinesTest, AnOperationAloneGetsTheLinesThatMadeItAndNothingElseC
       {"step.py:3 step", "main.py:3 main"}};
   EXPECT_EQ(stacks(&loss), expected);
   EXPECT_EQ(loss.reasons.size(), 0u);
+}
+
+TEST_F(OperationLinesTest, VariablesAndClustersStandBelowTheirOperation) {
+  std::string text = kDocument;
+  text.insert(text.find("\"left_out\""),
+              R"("variables":{"d/MatMul":["adam/d_k_m","d"],)"
+              R"("Add":["loss/total",null]},"xla":{"Elsewhere":"__inference_f_1"},)");
+  record(text);
+  Loss loss;
+  const std::vector<std::vector<std::string>> expected = {
+      {"<tensorflow> Call/d/MatMul", "<tensorflow variable> adam/d_k_m", "<tensorflow layer> d",
+       "<tensorflow> operation made by", "t.py:9 net", "t.py:3 main"},
+      {"<tensorflow> Add", "<tensorflow variable> loss/total"},
+      {"<tensorflow> Elsewhere", "<tensorflow XLA cluster> __inference_f_1"},
+      {"step.py:3 step", "main.py:3 main"}};
+  EXPECT_EQ(stacks(&loss), expected);
+  EXPECT_EQ(loss.reasons.size(), 0u);
+}
+
+TEST_F(OperationLinesTest, AnOperationsLayerIsThatOfTheInnermostScopeThatItsGraphSays) {
+  names_ = {"Call/d/x/MatMul", "gradient_tape/d/x/MatMul/MatMul_1", "d/e/Add", "Call/f/Add",
+            "f/unknown/Add"};
+  std::string text = kDocument;
+  text.insert(
+      text.find("\"Sub\":1"),
+      R"("d/x/MatMul":0,"gradient_tape/d/x/MatMul/MatMul_1":1,"d/e/Add":1,"Call/f/Add":1,)");
+  text.insert(text.find("\"left_out\""), kLayers);
+  record(text);
+  std::vector<std::string> layers;
+  for (const auto& lines : stacks()) {
+    layers.push_back(lines.size() > 1 && lines[1].starts_with("<layer>") ? lines[1] : "");
+  }
+  layers.resize(5);
+  EXPECT_EQ(layers, (std::vector<std::string>{
+                        "<layer> model/d", "<layer> model/d", "",  // several layers are called so
+                        "",    // "Call" is a scope of that graph: "f" is not the outermost one
+                        ""}))  // no graph says that it has such an operation
+      << "scopes";
+}
+
+TEST_F(OperationLinesTest, ScopesThatWereTooManyAreSaid) {
+  std::string text = kDocument;
+  text.replace(text.find("\"graphs\":0"), 10, "\"graphs\":0,\"scopes\":4");
+  record(text);
+  Loss loss;
+  stacks(&loss);
+  ASSERT_EQ(loss.reasons.size(), 1u);
+  EXPECT_NE(loss.reasons[0].reason.find("4 scopes of graphs"), std::string::npos);
 }
 
 TEST_F(OperationLinesTest, TheFileOfAnotherProcessIsNotUsed) {

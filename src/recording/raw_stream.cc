@@ -49,6 +49,42 @@ uint64_t missing_records(const std::vector<Interval>& consumed,
   return all.empty() ? 0 : all.back().to - covered(all, 0, all.back().to);
 }
 
+namespace {
+
+Mark mark_of(const RawEvent& record, RawStream& stream) {
+  Mark mark;
+  mark.kind = static_cast<MarkKind>(mark_kind_of(record));
+  mark.thread = stream.thread;
+  mark.text = stream.definitions->text(mark_string_of(record));
+  mark.time_ns = time_of(record);
+  mark.address = address_of(record), mark.value = size_of(record);
+  return mark;
+}
+
+}  // namespace
+
+void each_raw_mark(File& file, RawStream& stream, MarkKind kind,
+                   const std::function<void(const Mark&)>& take) {
+  const auto look = [&](const RawEvent* records, size_t count, uint32_t sequence) {
+    const uint8_t expected = salt(stream.id, sequence);
+    for (size_t i = 0; i < count; ++i) {
+      const RawEvent& record = records[i];
+      if (action_of(record) != kRawMark || !is_intact(record, expected)) continue;
+      if (static_cast<MarkKind>(mark_kind_of(record)) == kind) take(mark_of(record, stream));
+    }
+  };
+  for (const ChunkRef& chunk : stream.chunks) {
+    auto payload = read_chunk(file, chunk);
+    if (!payload) continue;  // the lane will say so
+    std::vector<RawEvent> records(payload->size() / sizeof(RawEvent));
+    memcpy(records.data(), payload->data(), records.size() * sizeof(RawEvent));
+    look(records.data(), records.size(), static_cast<uint32_t>(chunk.header.sequence));
+  }
+  if (const StageHalf* half = stream.half.get()) {
+    look(half->records.data(), half->records.size(), half->sequence);
+  }
+}
+
 RawLane::RawLane(File* file, RawStream* stream, uint64_t time_shift_ns, RawLosses* losses)
     : file_(file), stream_(stream), shift_(time_shift_ns), losses_(losses) {
   half_done_ = !stream->half;
@@ -77,7 +113,7 @@ uint64_t RawLane::next_time() const {
 
 bool RawLane::load(EventBatch* block) {
   block_ordinal_ = next_ordinal_;
-  ordinal_after_.clear();
+  ordinal_after_.clear(), ordinal_after_mark_.clear();
   if (next_chunk_ < stream_->chunks.size()) {
     const ChunkRef& chunk = stream_->chunks[next_chunk_++];
     uint64_t first = chunk.header.first_ordinal, count = chunk.header.count;
@@ -105,25 +141,39 @@ void RawLane::decode(const RawEvent* records, size_t count, uint64_t first_ordin
                      uint32_t sequence, bool checked, EventBatch* block) {
   const uint8_t expected = salt(stream_->id, sequence);
   uint64_t last = 0;
+  step_ = kNoStep;
   for (size_t i = 0; i < count; ++i) {
     uint64_t ordinal = first_ordinal + i;
+    const RawEvent& record = records[i];
+    // A step holds for what comes after it, also where it is in sealed chunks itself.
+    const bool says_step = is_step(record) && is_intact(record, expected);
+    if (says_step) step_ = has_step(record) ? step_of(record) : kNoStep;
     if (ordinal < next_ordinal_) continue;  // a second copy
     next_ordinal_ = ordinal + 1;
     if (covered(stream_->consumed, ordinal, ordinal + 1)) {
-      totals_may_follow_ = has_wide_ = false;
+      forget_what_came_before();
       continue;
     }
-    const RawEvent& record = records[i];
     // A buffer has no CRC. What an earlier turn left in it can have the right parity by chance,
     // never a later time.
     if (!is_intact(record, expected) || (!checked && time_of(record) < last)) {
       ++losses_->damaged_records;
-      totals_may_follow_ = has_wide_ = false;
+      forget_what_came_before();
+      step_ = kNoStep;  // it may have been another one
       continue;
     }
     last = time_of(record);
+    if (says_step) {
+      totals_may_follow_ = has_wide_ =
+          false;  // what the device had free stays: its refusal comes after both
+      continue;
+    }
     decode_one(record, ordinal, block);
   }
+}
+
+void RawLane::forget_what_came_before() {
+  totals_may_follow_ = has_wide_ = has_device_free_ = false;
 }
 
 void RawLane::decode_one(const RawEvent& record, uint64_t ordinal, EventBatch* block) {
@@ -144,6 +194,7 @@ void RawLane::decode_one(const RawEvent& record, uint64_t ordinal, EventBatch* b
       action = Action::kOom;
       break;
     case kRawTotals:
+      if (has_wide_ && (detail_ & 15) != kNoDetail) return decode_pair(record, ordinal, block);
       if (totals_may_follow_) {
         block->totals.push_back({static_cast<uint32_t>(block->size() - 1), address_of(record),
                                  size * 512 + (raw_stack & 511)});
@@ -153,40 +204,110 @@ void RawLane::decode_one(const RawEvent& record, uint64_t ordinal, EventBatch* b
       return;
     case kRawWide:
       wide_ = size, has_wide_ = true, totals_may_follow_ = false;
-      requested_ = address_of(record);
+      requested_ = address_of(record), detail_ = raw_stack;
       return;
+    case kRawMark:
+      return decode_mark(record, ordinal, block);
     default:
       ++losses_->damaged_records;
-      totals_may_follow_ = has_wide_ = false;
-      return;
+      return forget_what_came_before();
   }
   const uint64_t requested = has_wide_ ? requested_ : 0;
   if (has_wide_) size |= (wide_ & ((1u << 27) - 1)) << 37;
-  has_wide_ = false;
-  totals_may_follow_ = false;
-  int32_t device = stream_->definitions->device(device_class_of(record));
-  if (device < 0) return ++losses_->no_device, void();
-  uint64_t time = time_of(record) + shift_;
-  if (time < last_time_) time = last_time_, ++losses_->clamped_times;
-  last_time_ = time;
+  if (!has_wide_) detail_ = 0;
+  has_wide_ = totals_may_follow_ = false;
+  if (!append(action, record, size, raw_stack, ordinal, block)) return;
   if (requested != 0 && requested != size) {
-    block->requested.push_back({static_cast<uint32_t>(block->size()), requested});
+    block->requested.push_back({static_cast<uint32_t>(block->size() - 1), requested});
   }
-  block->time_ns.push_back(time);
+  add_detail(action, block);
+  totals_may_follow_ = true;
+}
+
+/// What an allocator itself told: two records, one event or none.
+void RawLane::decode_pair(const RawEvent& record, uint64_t ordinal, EventBatch* block) {
+  static constexpr Action kActions[] = {Action::kSegmentAlloc, Action::kSegmentFree,
+                                        Action::kSegmentMap, Action::kSegmentUnmap};
+  const uint32_t kind = detail_ & 15;
+  has_wide_ = totals_may_follow_ = false;
+  if (kind == kDetailDeviceFree) {
+    device_free_ = address_of(record), has_device_free_ = true;
+  } else if (kind <= kDetailSegmentUnmap) {
+    const Action action = kActions[kind - kDetailSegmentAlloc];
+    if (append(action, record, size_of(record) * 512, stack_of(record), ordinal, block)) {
+      add_detail(action, block);
+    }
+  }
+}
+
+/// What device memory was free stays, as over a step: its refusal comes after both.
+void RawLane::decode_mark(const RawEvent& record, uint64_t ordinal, EventBatch* block) {
+  totals_may_follow_ = has_wide_ = false;
+  const RawMarkKind kind = mark_kind_of(record);
+  if (kind < kMarkSaved || kind > kMarkPhaseEnd) return;  // a newer minor's
+  Mark mark = mark_of(record, *stream_);
+  mark.before_event = static_cast<uint32_t>(block->size());
+  mark.time_ns = time_in_order(mark.time_ns + shift_);
+  block->marks.push_back(mark);
+  ordinal_after_mark_.push_back(ordinal + 1);
+}
+
+void RawLane::add_detail(Action action, EventBatch* block) {
+  AllocatorDetail detail;
+  detail.event = static_cast<uint32_t>(block->size() - 1);
+  detail.is_delayed_free = (detail_ & 15) == kDetailDelayedFree && action == Action::kFreeRequested;
+  if (const Placement* place = stream_->definitions->placement(detail_ >> 4)) {
+    detail.stream = place->stream, detail.pool = place->pool;
+  } else if (detail_ >> 4 != 0) {
+    ++losses_->no_placement;
+  }
+  if (action == Action::kOom && has_device_free_) {
+    detail.has_device_free = true, detail.device_free_bytes = device_free_;
+  }
+  has_device_free_ = false;
+  const AllocatorDetail usual{.event = detail.event};
+  if (detail != usual) block->details.push_back(detail);
+}
+
+/// False where the event's device is not known.
+bool RawLane::append(Action action, const RawEvent& record, uint64_t size, uint32_t stack,
+                     uint64_t ordinal, EventBatch* block) {
+  int32_t device = stream_->definitions->device(device_class_of(record));
+  if (device < 0) return ++losses_->no_device, false;
+  take_step(action, block);
+  block->time_ns.push_back(time_in_order(time_of(record) + shift_));
   block->address.push_back(address_of(record));
   block->size_bytes.push_back(size);
-  block->stack.push_back(stream_->definitions->stack(raw_stack));
+  block->stack.push_back(stream_->definitions->stack(stack));
   block->thread.push_back(stream_->thread);
   block->device.push_back(static_cast<uint16_t>(device));
   block->action.push_back(action);
   ordinal_after_.push_back(ordinal + 1);
-  totals_may_follow_ = true;
+  return true;
 }
 
-uint64_t RawLane::ordinal_after(size_t taken) const {
-  if (taken == 0) return block_ordinal_;
+uint64_t RawLane::time_in_order(uint64_t time_ns) {
+  if (time_ns < last_time_) time_ns = last_time_, ++losses_->clamped_times;
+  return last_time_ = time_ns;
+}
+
+/// Of the event that comes next in the block.
+void RawLane::take_step(Action action, EventBatch* block) {
+  const int64_t step = is_free(action) ? kNoStep : step_;
+  if (step == kNoStep && block->step.empty()) return;
+  block->step.resize(block->size(), kNoStep);  // of those before the first
+  block->step.push_back(step);
+}
+
+uint64_t RawLane::ordinal_after(size_t taken, size_t marks) const {
+  if (taken == 0 && marks == 0) return block_ordinal_;
   // All of the block: what follows its last event (damaged records) goes with it.
-  return taken >= ordinal_after_.size() ? next_ordinal_ : ordinal_after_[taken - 1];
+  if (taken >= ordinal_after_.size() && marks >= ordinal_after_mark_.size()) return next_ordinal_;
+  const uint64_t after_events =
+      taken == 0 ? block_ordinal_ : ordinal_after_[std::min(taken, ordinal_after_.size()) - 1];
+  const uint64_t after_marks =
+      marks == 0 ? 0 : ordinal_after_mark_[std::min(marks, ordinal_after_mark_.size()) - 1];
+  return std::max(after_events, after_marks);
 }
 
 }  // namespace gpumemprof

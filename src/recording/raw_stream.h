@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -47,10 +48,16 @@ std::vector<Interval> sources_of(const RawStream& stream);
 uint64_t missing_records(const std::vector<Interval>& consumed,
                          const std::vector<Interval>& sources);
 
+/// Calls `take` with every intact mark of kind `kind` that the stream's chunks and buffer hold,
+/// whether sealed chunks hold it as well or not. before_event is not set.
+void each_raw_mark(File& file, RawStream& stream, MarkKind kind,
+                   const std::function<void(const Mark&)>& take);
+
 /// What a lane met that is no event. Shared by all lanes of a file.
 struct RawLosses {
   uint64_t damaged_records = 0;
   uint64_t no_device = 0;
+  uint64_t no_placement = 0;    ///< events whose stream and pool are not known: a lost definition
   uint64_t clamped_times = 0;   ///< times before their predecessor's, shown at the predecessor's
   uint64_t changed_chunks = 0;  ///< given back or overwritten while we read
 };
@@ -63,14 +70,23 @@ class RawLane final : public Lane {
   bool load(EventBatch* block) override;
 
   const RawStream& stream() const { return *stream_; }
-  /// The ordinal behind the first `taken` events of the current block, with what belongs to them.
-  uint64_t ordinal_after(size_t taken) const;
+  /// The ordinal behind the first `taken` events of the current block, with what belongs to them,
+  /// and its first `marks`.
+  uint64_t ordinal_after(size_t taken, size_t marks) const;
   uint64_t bytes_read() const override { return bytes_read_; }
 
  private:
   void decode(const format::RawEvent* records, size_t count, uint64_t first_ordinal,
               uint32_t sequence, bool checked, EventBatch* block);
   void decode_one(const format::RawEvent& record, uint64_t ordinal, EventBatch* block);
+  void decode_pair(const format::RawEvent& record, uint64_t ordinal, EventBatch* block);
+  void decode_mark(const format::RawEvent& record, uint64_t ordinal, EventBatch* block);
+  void add_detail(Action action, EventBatch* block);
+  uint64_t time_in_order(uint64_t time_ns);
+  bool append(Action action, const format::RawEvent& record, uint64_t size, uint32_t stack,
+              uint64_t ordinal, EventBatch* block);
+  void forget_what_came_before();
+  void take_step(Action action, EventBatch* block);
 
   File* file_;
   RawStream* stream_;
@@ -86,8 +102,13 @@ class RawLane final : public Lane {
   uint64_t wide_ = 0;
   bool has_wide_ = false;
   uint64_t requested_ = 0;  // of the event to come; 0: as its size, or not known
+  uint32_t detail_ = 0;     // of the kRawWide before: RawDetail and placement
+  uint64_t device_free_ = 0;
+  bool has_device_free_ = false;  // for the kRawOom to come
   bool totals_may_follow_ = false;
+  int64_t step_ = kNoStep;               // that the thread allocates for, as far as this half says
   std::vector<uint64_t> ordinal_after_;  // by event of the block
+  std::vector<uint64_t> ordinal_after_mark_;
   uint64_t bytes_read_ = 0;
 };
 

@@ -109,11 +109,28 @@ void RecordedProcess::add_lanes(Merger* merger, uint64_t shift_ns) {
   }
 }
 
-bool RecordedProcess::add_state_before(LiveState* state, Loss* loss) {
+void RecordedProcess::add_module_names(ModuleNames* names, uint64_t shift_ns) {
+  const auto take = [&](Mark mark) {
+    mark.time_ns += shift_ns;
+    names->add(process_, mark);
+  };
+  sealed_->each_mark(MarkKind::kModule, take);
+  bool has_modules = false;
+  for (auto& [id, stream] : raw_->streams()) {
+    has_modules |= stream.definitions->has_module_frames();
+  }
+  for (auto& [id, stream] : raw_->streams()) {
+    if (has_modules) each_raw_mark(*file_, stream, MarkKind::kModule, take);
+  }
+}
+
+bool RecordedProcess::add_state_before(LiveState* state, ModuleNames* names, Loss* loss) {
   const LiveState* before = sealed_->state_before();
   if (!before) return false;
   const FileIds& ids = sealed_->ids();
-  if (auto done = state->absorb(*before, {ids.stacks, ids.threads, ids.devices}); !done) {
+  std::vector<uint32_t> stacks = ids.stacks;
+  for (uint32_t& stack : stacks) stack = names->named(process_, stack, tables_);
+  if (auto done = state->absorb(*before, {stacks, ids.threads, ids.devices}); !done) {
     loss->add(0, 0, file_->path() + ": " + done.error().message);
     return false;
   }
@@ -143,6 +160,7 @@ void RecordedProcess::add_losses(Loss* loss) const {
   }
   add_counted(loss, missing, file, "records that are not in the file");
   add_counted(loss, raw.no_device, file, "more devices than can be told apart");
+  add_counted(loss, raw.no_placement, file, "events whose stream and memory pool are not known");
   add_counted(loss, sealed_->losses().missing_events, file,
               "events of sealed chunks that cannot be read");
   auto say = [&](uint64_t count, const char* text) {

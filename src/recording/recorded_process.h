@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "recording/lane.h"
+#include "recording/module_names.h"
 #include "recording/raw_file.h"
 #include "recording/sealed_file.h"
 #include "trace/event_source.h"
@@ -32,9 +33,12 @@ class RecordedProcess {
   int64_t realtime_offset_ns() const;
   /// `shift_ns` is added to every time.
   void add_lanes(Merger* merger, uint64_t shift_ns);
+  /// What the whole file says of modules, with the same shift: a first look, as they are named
+  /// after they were called.
+  void add_module_names(ModuleNames* names, uint64_t shift_ns);
   /// Where events were dropped on purpose: adds the state before the first one left to `state`.
   /// False where nothing was dropped.
-  bool add_state_before(LiveState* state, Loss* loss);
+  bool add_state_before(LiveState* state, ModuleNames* names, Loss* loss);
   /// Call after the lanes were read.
   void add_losses(Loss* loss) const;
 

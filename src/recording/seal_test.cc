@@ -78,6 +78,11 @@ void train(FakeProbe* probe, uint64_t events, uint32_t seed) {
   for (uint64_t i = 0; i < events; ++i) {
     time += random() % 300;
     auto* thread = threads[random() % 3];
+    // Numbers that need all their bits, some threads on the same step, and none now and then.
+    if (random() % 16 == 0) {
+      const int64_t step = static_cast<int64_t>(random() % 5 * 0x9e3779b97f4a7c15);
+      probe->begin_step(thread, step == 0 ? FakeProbe::Thread::kNone : step);
+    }
     if (live.size() < 20 || random() % 2 == 0) {
       uint32_t device = random() % 4 == 0 ? 5 : 0;
       uint64_t size = 512 * (1 + random() % 8), address = 0x7f0000000000 + 64 * i;
@@ -102,6 +107,7 @@ void expect_same(const testing::EverythingRead& a, const testing::EverythingRead
   EXPECT_TRUE(a.events == b.events);
   EXPECT_TRUE(a.totals == b.totals);
   EXPECT_TRUE(a.requested == b.requested);
+  EXPECT_TRUE(a.steps == b.steps);
   EXPECT_EQ(a.loss.events, b.loss.events);
   EXPECT_EQ(a.device_names, b.device_names);
 }
@@ -122,6 +128,7 @@ TEST(Sealing, AFinishedFileYieldsWhatTheRawOneDid) {
   expect_same(after, before);
   EXPECT_EQ(after.device_names, (std::vector<std::string>{"tensorflow:GPU_0_bfc", "cpu"}));
   EXPECT_GT(after.requested.size(), 100u);
+  EXPECT_GT(std::ranges::count_if(after.steps, [](int64_t s) { return s != kNoStep; }), 1000);
   EXPECT_EQ(after.loss.reasons.size(), 0u);
   EXPECT_LT(testing::read_file(folder.file("a.gmp")).size(), 64u * 1024);  // the buffers are gone
 }

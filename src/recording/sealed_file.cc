@@ -4,6 +4,7 @@
 
 #include "base/varint.h"
 #include "recording/sealed_events.h"
+#include "recording/sealed_marks.h"
 #include "recording/sealed_payload.h"
 
 namespace gpumemprof {
@@ -13,12 +14,42 @@ using namespace format;
 
 constexpr size_t kMostCheckpointBytes = 1u << 30;
 
+/// Marks in the file's numbers, in those of Tables. False where a thread is not defined.
+bool translate_marks(const FileIds& ids, uint64_t shift_ns, std::vector<Mark>* marks) {
+  bool all = true;
+  for (Mark& mark : *marks) {
+    mark.text = mark.text < ids.strings.size() ? ids.strings[mark.text] : 0;
+    mark.thread = mark.thread < ids.threads.size() ? ids.threads[mark.thread] : UINT32_MAX;
+    mark.time_ns += shift_ns;
+    all &= mark.thread != UINT32_MAX;
+  }
+  return all;
+}
+
+/// Marks that stand in no chunk of events.
+class MarksLane final : public Lane {
+ public:
+  explicit MarksLane(EventBatch block) : block_(std::move(block)) {}
+  uint64_t next_time() const override {
+    return block_.marks.empty() ? kNoTime : block_.marks.front().time_ns;
+  }
+  bool load(EventBatch* block) override {
+    if (block_.marks.empty()) return false;
+    std::swap(*block, block_);
+    return true;
+  }
+  uint64_t bytes_read() const override { return 0; }
+
+ private:
+  EventBatch block_;
+};
+
 /// Sealed chunks whose times do not overlap, one after another.
 class SealedLane final : public Lane {
  public:
-  SealedLane(File* file, const FileIds* ids, const std::map<uint64_t, ChunkRef>* requested,
-             uint64_t shift_ns, SealedLosses* losses)
-      : file_(file), ids_(ids), requested_(requested), shift_(shift_ns), losses_(losses) {}
+  SealedLane(File* file, const FileIds* ids, const Companions* companions, uint64_t shift_ns,
+             SealedLosses* losses)
+      : file_(file), ids_(ids), companions_(companions), shift_(shift_ns), losses_(losses) {}
 
   bool accepts(const ChunkRef& chunk) const {
     return chunks_.empty() || chunks_.back().header.time_last_ns <= chunk.header.time_first_ns;
@@ -54,12 +85,32 @@ class SealedLane final : public Lane {
     if (!head) return std::unexpected(head.error());
     std::string_view columns = std::string_view(payload_).substr(*head);
     if (auto done = decoder_.decode(columns, chunk.header.count, block); !done) return done;
-    if (auto known = requested_->find(chunk.header.first_ordinal); known != requested_->end()) {
-      if (auto done = read_chunk_into(*file_, known->second, &payload_); !done) return done;
-      bytes_read_ += payload_.size();
-      if (auto done = parse_requested(payload_, block); !done) return done;
+    const uint64_t first = chunk.header.first_ordinal;
+    if (auto done = add(companions_->requested, first, parse_requested, block); !done) return done;
+    if (auto done = add(companions_->details, first, parse_details, block); !done) return done;
+    if (auto done = add(companions_->steps, first, parse_steps, block); !done) return done;
+    // Events without what was said of them are still events.
+    if (auto done = add_marks(first, block); !done) {
+      losses_->damage.push_back({chunk.offset, 0, done.error().message});
+      block->marks.clear();
     }
     return translate(block);
+  }
+
+  Status add_marks(uint64_t first, EventBatch* block) {
+    if (auto done = add(companions_->marks, first, parse_marks, block); !done) return done;
+    if (translate_marks(*ids_, shift_, &block->marks)) return {};
+    return fail(ErrorCode::kBadInput, "marks of threads that are not defined");
+  }
+
+  /// What a chunk of its own says of the events from number `first` on, where there is one.
+  Status add(const std::map<uint64_t, ChunkRef>& chunks, uint64_t first,
+             Status (*parse)(std::string_view, EventBatch*), EventBatch* block) {
+    const auto known = chunks.find(first);
+    if (known == chunks.end()) return {};
+    if (auto done = read_chunk_into(*file_, known->second, &payload_); !done) return done;
+    bytes_read_ += payload_.size();
+    return parse(payload_, block);
   }
 
   Status translate(EventBatch* block) {
@@ -85,7 +136,7 @@ class SealedLane final : public Lane {
 
   File* file_;
   const FileIds* ids_;
-  const std::map<uint64_t, ChunkRef>* requested_;
+  const Companions* companions_;
   uint64_t shift_;
   SealedLosses* losses_;
   EventDecoder decoder_;
@@ -109,7 +160,7 @@ bool FileIds::are_the_same() const {
 
 Status SealedFile::read_events(const ChunkRef& chunk, EventBatch* batch) {
   SealedLosses losses;
-  SealedLane lane(file_, &ids_, &requested_, 0, &losses);
+  SealedLane lane(file_, &ids_, &companions_, 0, &losses);
   lane.add(chunk);
   lane.load(batch);
   if (!losses.damage.empty()) return fail_at(chunk.offset, losses.damage[0].reason);
@@ -151,8 +202,21 @@ Status SealedFile::take_one(const ChunkRef& chunk, std::string_view payload) {
     case kSealedDefinitions:
       return parse_definitions(payload, process_, tables_, &ids_);
     case kSealedRequested:
-      requested_[chunk.header.first_ordinal] = chunk;
+      companions_.requested[chunk.header.first_ordinal] = chunk;
       return {};
+    case kSealedSteps:
+      companions_.steps[chunk.header.first_ordinal] = chunk;
+      return {};
+    case kMarks: {
+      auto& list = chunk.header.flags & kStandingMarks ? companions_.standing : companions_.marks;
+      list[chunk.header.first_ordinal] = chunk;
+      return {};
+    }
+    case kSealedDetails:
+      companions_.details[chunk.header.first_ordinal] = chunk;
+      return {};
+    case kSealedAllocators:
+      return parse_allocators(payload, process_, tables_);
     case kSealedDeviceNames:
       return parse_device_names(payload, &ids_);
     case kSealedEvents: {
@@ -213,12 +277,65 @@ void SealedFile::add_lanes(Merger* merger, uint64_t shift_ns, SealedLosses* loss
     auto fits =
         std::find_if(lanes.begin(), lanes.end(), [&](const auto& l) { return l->accepts(chunk); });
     if (fits == lanes.end()) {
-      lanes.push_back(std::make_unique<SealedLane>(file_, &ids_, &requested_, shift_ns, losses));
+      lanes.push_back(std::make_unique<SealedLane>(file_, &ids_, &companions_, shift_ns, losses));
       fits = lanes.end() - 1;
     }
     (*fits)->add(chunk);
   }
   for (auto& lane : lanes) merger->add(std::move(lane));
+  for (auto read : {&SealedFile::read_marks_before, &SealedFile::read_marks_after}) {
+    EventBatch block;
+    if (auto done = (this->*read)(&block); !done || block.marks.empty()) continue;
+    for (Mark& mark : block.marks) mark.time_ns += shift_ns;
+    merger->add(std::make_unique<MarksLane>(std::move(block)));
+  }
+}
+
+Status SealedFile::read_marks_alone(const std::map<uint64_t, ChunkRef>& chunks, uint64_t event,
+                                    EventBatch* batch) {
+  batch->clear();
+  const auto known = chunks.find(event);
+  if (known == chunks.end()) return {};
+  auto payload = read_chunk(*file_, known->second);
+  Status done = payload ? parse_marks(*payload, batch) : std::unexpected(payload.error());
+  if (done && !translate_marks(ids_, 0, &batch->marks)) {
+    done = fail(ErrorCode::kBadInput, "marks of threads that are not defined");
+  }
+  if (!done) {
+    const ChunkRef& chunk = known->second;
+    losses_.damage.push_back({chunk.offset, chunk.header.length, done.error().message});
+    batch->clear();
+  }
+  // Where no event tells the time of a mark, the chunk does.
+  for (Mark& mark : batch->marks) {
+    const uint64_t time = std::min(known->second.header.time_first_ns, (uint64_t{1} << 56) - 1);
+    if (mark.kind == MarkKind::kSaved) mark.time_ns = time;
+  }
+  return done;
+}
+
+Status SealedFile::read_marks_before(EventBatch* batch) {
+  batch->clear();
+  return first_event_ == 0 ? Status{} : read_marks_alone(companions_.standing, first_event_, batch);
+}
+
+/// While the file is not finished the raw part has them too.
+Status SealedFile::read_marks_after(EventBatch* batch) {
+  batch->clear();
+  if (!footer_) return {};
+  return read_marks_alone(companions_.marks, next_event_, batch);
+}
+
+void SealedFile::each_mark(MarkKind kind, const std::function<void(const Mark&)>& take) {
+  for (const auto* chunks : {&companions_.standing, &companions_.marks}) {
+    for (const auto& [first, chunk] : *chunks) {
+      auto payload = read_chunk(*file_, chunk);
+      auto marks = payload ? parse_marks_alone(*payload, kind)
+                           : Result<std::vector<Mark>>(std::unexpected(payload.error()));
+      if (!marks || !translate_marks(ids_, 0, &*marks)) continue;
+      for (const Mark& mark : *marks) take(mark);
+    }
+  }
 }
 
 }  // namespace gpumemprof

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -26,6 +27,13 @@ struct FileIds {
   std::map<uint64_t, std::string> device_names;  // by the file's number; also of devices to come
   /// True where every id is the same on both sides, as it is for the only file of a Tables.
   bool are_the_same() const;
+};
+
+/// What is told of events beside their chunk, by number of the chunk's first event. A chunk's own
+/// come before it, and of two with one number the later one counts.
+struct Companions {
+  std::map<uint64_t, ChunkRef> requested, details, steps, marks;
+  std::map<uint64_t, ChunkRef> standing;  ///< marks that hold at that event (kStandingMarks)
 };
 
 struct SealedLosses {
@@ -54,8 +62,7 @@ class SealedFile {
   /// Number of the first event that was not dropped on purpose.
   uint64_t first_event() const { return first_event_; }
   const std::optional<Footer>& footer() const { return footer_; }
-  /// Requested sizes, by number of the first event of the chunk that they belong to.
-  const std::map<uint64_t, ChunkRef>& requested() const { return requested_; }
+  const Companions& companions() const { return companions_; }
   const std::vector<ChunkRef>& checkpoints() const { return checkpoints_; }
   /// The state before the first event that is left, in the file's ids; null where nothing was
   /// dropped.
@@ -63,12 +70,21 @@ class SealedFile {
   void add_lanes(Merger* merger, uint64_t shift_ns, SealedLosses* losses);
   SealedLosses& losses() { return losses_; }
   const SealedLosses& losses() const { return losses_; }
+  /// Marks for which nothing but themselves is in the file: those that hold at first_event() where
+  /// what was before it was dropped, and those after the last event.
+  Status read_marks_before(EventBatch* batch);
+  Status read_marks_after(EventBatch* batch);
+  /// Calls `take` with every mark of kind `kind`, those of standing() included; addresses that the
+  /// events would tell are 0. Damage is left for the lanes to tell.
+  void each_mark(MarkKind kind, const std::function<void(const Mark&)>& take);
   /// One chunk's events, in Tables' ids. Errors: kBadInput.
   Status read_events(const ChunkRef& chunk, EventBatch* batch);
 
  private:
   Status take_one(const ChunkRef& chunk, std::string_view payload);
   void account();
+  Status read_marks_alone(const std::map<uint64_t, ChunkRef>& chunks, uint64_t event,
+                          EventBatch* batch);
 
   File* file_;
   Tables* tables_;
@@ -77,7 +93,7 @@ class SealedFile {
   std::map<uint32_t, std::vector<Interval>> consumed_;
   std::vector<ChunkRef> events_;
   std::vector<ChunkRef> checkpoints_;
-  std::map<uint64_t, ChunkRef> requested_;
+  Companions companions_;
   ChunkRef footer_chunk_{};
   std::optional<Footer> footer_;
   uint64_t first_event_ = 0;

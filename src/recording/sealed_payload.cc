@@ -146,6 +146,136 @@ Status parse_requested(std::string_view payload, EventBatch* batch) {
   return {};
 }
 
+namespace {
+
+// Of a detail's second byte.
+constexpr uint8_t kIsDelayed = 1, kHasPlace = 2, kHasDeviceFree = 4;
+
+}  // namespace
+
+std::string encode_details(const EventBatch& batch) {
+  std::string body, payload;
+  uint32_t previous = 0;
+  for (const AllocatorDetail& one : batch.details) {
+    const bool has_place = one.stream != 0 || one.pool != std::pair<int64_t, int64_t>{0, 0};
+    put_varint(&body, one.event - previous);
+    put_number(&body, static_cast<uint8_t>((one.is_delayed_free ? kIsDelayed : 0) |
+                                           (has_place ? kHasPlace : 0) |
+                                           (one.has_device_free ? kHasDeviceFree : 0)));
+    if (has_place) {
+      put_varint(&body, zigzag(one.stream));
+      put_varint(&body, zigzag(one.pool.first)), put_varint(&body, zigzag(one.pool.second));
+    }
+    if (one.has_device_free) put_varint(&body, one.device_free_bytes);
+    previous = one.event;
+  }
+  put_compressed(&payload, body);
+  return payload;
+}
+
+Status parse_details(std::string_view payload, EventBatch* batch) {
+  auto body = parse_compressed(payload, kMostDefinitionBytes);
+  if (!body) return std::unexpected(body.error());
+  ByteReader in(*body);
+  uint64_t event = 0;
+  for (bool is_first = true; in.ok() && !in.at_end(); is_first = false) {
+    const uint64_t step = in.varint_at_most(UINT32_MAX);
+    event += step;
+    if (event >= batch->size() || (step == 0 && !is_first)) in.stop();
+    AllocatorDetail one{.event = static_cast<uint32_t>(event)};
+    const uint8_t holds = in.number<uint8_t>();
+    one.is_delayed_free = holds & kIsDelayed;
+    if (holds & kHasPlace) {
+      one.stream = unzigzag(in.varint());
+      one.pool.first = unzigzag(in.varint()), one.pool.second = unzigzag(in.varint());
+    }
+    if (holds & kHasDeviceFree) one.has_device_free = true, one.device_free_bytes = in.varint();
+    if (in.ok()) batch->details.push_back(one);
+  }
+  if (!in.ok()) return fail(ErrorCode::kBadInput, "damaged details of an allocator");
+  return {};
+}
+
+std::string encode_allocators(const Tables& tables) {
+  std::string payload;
+  for (const FollowedAllocator& one : tables.allocators) {
+    put_number(&payload, one.type), put_number(&payload, one.index);
+    put_number(&payload, static_cast<uint8_t>(one.is_followed));
+    put_varint(&payload, one.device_bytes);
+    put_text(&payload, one.torch_version), put_text(&payload, one.settings);
+    put_text(&payload, one.why_not);
+  }
+  return payload;
+}
+
+Status parse_allocators(std::string_view payload, uint32_t process, Tables* tables) {
+  ByteReader in(payload);
+  while (in.ok() && !in.at_end()) {
+    FollowedAllocator one{.process = process};
+    one.type = in.number<int8_t>(), one.index = in.number<int8_t>();
+    one.is_followed = in.number<uint8_t>() == 1;
+    one.device_bytes = in.varint();
+    one.torch_version = printable_ascii(in.text()), one.settings = printable_ascii(in.text());
+    one.why_not = printable_ascii(in.text());
+    if (in.ok()) add_allocator(one, &tables->allocators);
+  }
+  if (!in.ok()) return fail(ErrorCode::kBadInput, "damaged facts of an allocator");
+  return {};
+}
+
+std::string encode_steps(const EventBatch& batch) {
+  std::string body, payload;
+  absl::flat_hash_map<uint32_t, int64_t> step_of;  // by thread
+  uint64_t previous = 0, last = 0;
+  for (size_t i = 0; i < batch.step.size(); ++i) {
+    if (is_free(batch.action[i])) continue;
+    int64_t& known = step_of.try_emplace(batch.thread[i], kNoStep).first->second;
+    if (batch.step[i] == known) continue;
+    known = batch.step[i];
+    put_varint(&body, (i - previous) << 1 | (known != kNoStep));
+    previous = i;
+    if (known == kNoStep) continue;
+    put_varint(&body, zigzag(static_cast<int64_t>(static_cast<uint64_t>(known) - last)));
+    last = static_cast<uint64_t>(known);
+  }
+  put_compressed(&payload, body);
+  return payload;
+}
+
+Status parse_steps(std::string_view payload, EventBatch* batch) {
+  auto body = parse_compressed(payload, kMostDefinitionBytes);
+  if (!body) return std::unexpected(body.error());
+  ByteReader in(*body);
+  absl::flat_hash_map<uint32_t, int64_t> step_of;
+  uint64_t change = 0, last = 0;
+  bool is_known = false;
+  const auto next_change = [&](bool is_first) {
+    if (in.at_end()) return change = UINT64_MAX, void();
+    const uint64_t word = in.varint_at_most(uint64_t{UINT32_MAX} << 1);
+    if (word >> 1 == 0 && !is_first) in.stop();
+    change += word >> 1, is_known = word & 1;
+    if (is_known) last += static_cast<uint64_t>(unzigzag(in.varint()));
+    if (change >= batch->size()) in.stop();
+  };
+  next_change(true);
+  if (change == UINT64_MAX) return {};
+  batch->step.assign(batch->size(), kNoStep);
+  for (size_t i = 0; i < batch->size() && in.ok(); ++i) {
+    if (is_free(batch->action[i])) {
+      if (i == change) in.stop();  // it has none
+      continue;
+    }
+    int64_t& known = step_of.try_emplace(batch->thread[i], kNoStep).first->second;
+    if (i == change) {
+      known = is_known ? static_cast<int64_t>(last) : kNoStep;
+      next_change(false);
+    }
+    batch->step[i] = known;
+  }
+  if (!in.ok()) return batch->step.clear(), fail(ErrorCode::kBadInput, "damaged steps");
+  return {};
+}
+
 Status parse_device_names(std::string_view payload, FileIds* ids) {
   ByteReader in(payload);
   while (in.ok() && !in.at_end()) {

@@ -25,7 +25,9 @@ inline constexpr uint16_t kEventsBeforeDropped = 1;
 inline bool is_sealed(uint16_t type) {
   return type == format::kSealedEvents || type == format::kSealedDefinitions ||
          type == format::kSealedDeviceNames || type == format::kSealedRequested ||
-         type == format::kCheckpoint || type == format::kFooter;
+         type == format::kSealedAllocators || type == format::kSealedDetails ||
+         type == format::kSealedSteps || type == format::kMarks || type == format::kCheckpoint ||
+         type == format::kFooter;
 }
 
 using ConsumedTable = std::map<uint32_t, std::vector<Interval>>;
@@ -58,6 +60,22 @@ std::string encode_device_names(const Tables& tables, uint32_t first);
 std::string encode_requested(const EventBatch& batch);
 /// Adds them to the batch that they were of. Errors: kBadInput.
 Status parse_requested(std::string_view payload, EventBatch* batch);
+
+/// The details of a batch.
+std::string encode_details(const EventBatch& batch);
+/// Adds them to the batch that they were of. Errors: kBadInput.
+Status parse_details(std::string_view payload, EventBatch* batch);
+
+/// The steps of a batch, told where a thread's changes.
+std::string encode_steps(const EventBatch& batch);
+/// Gives them to the batch that they were of. Errors: kBadInput.
+Status parse_steps(std::string_view payload, EventBatch* batch);
+
+/// All that is known of the allocators of a file's one process; empty where there are none. A later
+/// payload adds to an earlier one (add_allocator).
+std::string encode_allocators(const Tables& tables);
+/// Errors: kBadInput.
+Status parse_allocators(std::string_view payload, uint32_t process, Tables* tables);
 
 struct FileIds;
 /// Keeps the names until their devices are defined. Errors: kBadInput.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/varint.h"
+#include "trace/label_frames.h"
 
 namespace gpumemprof {
 namespace {
@@ -63,7 +64,9 @@ bool StreamDefinitions::define(uint8_t type, std::string_view body) {
     case kDefString: {
       uint32_t id = in.number<uint32_t>();
       if (!in.ok() || in.left() > kMaxString) return false;
-      if (!strings_.find(id)) strings_.insert(id, tables_->strings.intern(in.bytes(in.left())));
+      const std::string_view text = in.bytes(in.left());
+      has_module_frames_ |= text == kModuleFile;
+      if (!strings_.find(id)) strings_.insert(id, tables_->strings.intern(text));
       return true;
     }
     case kDefFrame: {
@@ -99,6 +102,16 @@ bool StreamDefinitions::define(uint8_t type, std::string_view body) {
       modules_->add(std::move(module));
       return true;
     }
+    case kDefPlacement: {
+      uint32_t id = in.number<uint32_t>();
+      Placement place{in.number<int64_t>(), {0, 0}};
+      place.pool.first = in.number<int64_t>(), place.pool.second = in.number<int64_t>();
+      if (!in.ok() || id == 0 || id > kMaxPlacement) return false;
+      placements_.try_emplace(id, place);
+      return true;
+    }
+    case kDefAllocator:
+      return define_allocator(body);
     default:
       return true;  // a newer minor's
   }
@@ -141,6 +154,25 @@ bool StreamDefinitions::define_device(std::string_view body) {
   if (device_known_[device_class]) return true;
   device_kinds_[device_class] = device;
   device_known_[device_class] = true;
+  return true;
+}
+
+bool StreamDefinitions::define_allocator(std::string_view body) {
+  ByteReader in(body);
+  FollowedAllocator said;
+  said.process = process_;
+  said.type = in.number<int8_t>(), said.index = in.number<int8_t>();
+  said.is_followed = in.number<uint8_t>() == 1;
+  in.number<uint8_t>();
+  said.device_bytes = in.number<uint64_t>();
+  const size_t version = in.number<uint16_t>(), settings = in.number<uint16_t>();
+  said.torch_version = printable_ascii(in.bytes(version)),
+  said.settings = printable_ascii(in.bytes(settings));
+  if (!in.ok() || version > kMaxString || settings > kMaxString || in.left() > kMaxString) {
+    return false;
+  }
+  said.why_not = printable_ascii(in.bytes(in.left()));
+  add_allocator(said, &tables_->allocators);
   return true;
 }
 

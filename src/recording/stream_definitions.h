@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "format/format.h"
@@ -45,6 +46,12 @@ class IdTable {
   size_t count_ = 0;
 };
 
+/// Where an allocator puts what is asked for: blocks of one stream and pool serve no other.
+struct Placement {
+  int64_t stream = 0;
+  std::pair<int64_t, int64_t> pool{0, 0};
+};
+
 /// Not thread-safe. `tables` and `modules` must outlive it.
 class StreamDefinitions {
  public:
@@ -59,6 +66,17 @@ class StreamDefinitions {
   uint32_t stack(uint32_t raw_id);
   /// The Tables' device for a class; -1 where no more devices fit.
   int32_t device(uint32_t device_class);
+
+  /// Null where it was never defined.
+  const Placement* placement(uint32_t id) const {
+    const auto known = placements_.find(id);
+    return known == placements_.end() ? nullptr : &known->second;
+  }
+
+  /// The Tables' string for a raw id; 0 where it was never defined.
+  uint32_t text(uint32_t raw_id) { return string_of(raw_id); }
+  /// Whether stacks may name modules of a model.
+  bool has_module_frames() const { return has_module_frames_; }
 
   uint32_t tid() const { return tid_; }
   const std::string& thread_name() const { return thread_name_; }
@@ -80,6 +98,7 @@ class StreamDefinitions {
   bool define(uint8_t type, std::string_view body);
   bool define_stack(std::string_view body);
   bool define_device(std::string_view body);
+  bool define_allocator(std::string_view body);
   uint32_t resolve(uint32_t node);
   uint32_t string_of(uint32_t id);
   uint32_t frame_of(const RawFrame& frame);
@@ -92,12 +111,14 @@ class StreamDefinitions {
   IdTable<uint32_t> stacks_;    // -> node
   IdTable<uint32_t> resolved_;  // -> StackTable id
   std::vector<Node> nodes_;
+  absl::flat_hash_map<uint32_t, Placement> placements_;
   std::array<Device, format::kDeviceClasses> device_kinds_;
   std::array<bool, format::kDeviceClasses> device_known_{};
   std::array<int32_t, format::kDeviceClasses> devices_;  // -> Tables::devices, -1 not yet looked up
   uint32_t tid_ = 0;
   std::string thread_name_;
   bool has_thread_ = false;
+  bool has_module_frames_ = false;
   uint64_t damaged_ = 0;
   uint64_t unknown_stacks_ = 0;
 };

@@ -27,11 +27,24 @@ struct ReadTotals {
   bool operator==(const ReadTotals&) const = default;
 };
 
+/// A mark as it was read; `before_event` counts over the whole source.
+struct ReadMark {
+  uint64_t before_event = 0;
+  MarkKind kind = MarkKind::kStep;
+  uint32_t tid = 0;
+  std::string text;
+  uint64_t address = 0, value = 0;
+  bool operator==(const ReadMark&) const = default;
+};
+void PrintTo(const ReadMark& mark, std::ostream* out);
+
 struct EverythingRead {
   std::string error;  ///< of open_recording or next(); empty where all went well
   std::vector<ExpectedEvent> events;
   std::vector<ReadTotals> totals;
+  std::vector<ReadMark> marks;
   std::vector<std::pair<uint64_t, uint64_t>> requested;  ///< event, bytes
+  std::vector<int64_t> steps;  ///< of every event, kNoStep where it has none
   std::vector<std::string> device_names;
   std::vector<Process> processes;
   std::vector<std::string> stack_of_first;

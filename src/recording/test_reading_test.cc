@@ -14,6 +14,11 @@ void PrintTo(const ExpectedEvent& event, std::ostream* out) {
        << event.leaf << '}';
 }
 
+void PrintTo(const ReadMark& mark, std::ostream* out) {
+  *out << "{before " << mark.before_event << ", kind " << int(mark.kind) << ", tid " << mark.tid
+       << ", address " << mark.address << ", value " << mark.value << ", " << mark.text << '}';
+}
+
 TempFolder::TempFolder() {
   const char* base = getenv("TMPDIR");
   std::string name = std::string(base ? base : "/tmp") + "/gmp-test-XXXXXX";
@@ -47,8 +52,16 @@ EverythingRead read_all(const std::vector<std::string>& paths) {
       last = batch.time_ns[i];
       all.events.push_back({batch.time_ns[i], batch.address[i], batch.size_bytes[i],
                             static_cast<uint8_t>(batch.action[i]),
-                            tables.threads[batch.thread[i]].tid, leaf});
+                            tables.threads[batch.thread[i]].tid, leaf,
+                            batch.step.empty() ? kNoStep : batch.step[i]});
     }
+    for (const Mark& mark : batch.marks) {
+      all.marks.push_back({base + mark.before_event, mark.kind, tables.threads[mark.thread].tid,
+                           std::string(tables.strings.get(mark.text)), mark.address, mark.value});
+    }
+    std::vector<int64_t> steps = batch.step;
+    steps.resize(batch.size(), kNoStep);
+    all.steps.insert(all.steps.end(), steps.begin(), steps.end());
     for (const RequestedSize& r : batch.requested) {
       all.requested.emplace_back(base + r.event, r.bytes);
     }

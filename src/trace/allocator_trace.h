@@ -2,11 +2,13 @@
 // of PyTorch's snapshots fill and that replay, what-if and the analyses read.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/large_pages.h"
 #include "trace/event.h"
 #include "trace/event_source.h"
 #include "trace/tables.h"
@@ -34,38 +36,54 @@ class AllocatorEvents {
   void append(const AllocatorEvent& event);
   AllocatorEvent operator[](size_t index) const {  // inline: replay reads millions a second
     const Chunk& chunk = chunks_[index / kChunkEvents];
-    const Packed& packed = chunk.events[index % kChunkEvents];
-    if (packed.action == 0) [[unlikely]]
+    const Packed& packed = pieces_[index / kPieceEvents][index % kPieceEvents];
+    const auto action = static_cast<Action>(packed.place & 15);
+    if (action == Action{}) [[unlikely]]
       return wide_event(index);
     return {
-        .address = packed.address,
-        .size_bytes = packed.size,
+        .address = packed.place >> 16,
+        .size_bytes = packed.size >> 16,
         .time_us = static_cast<int64_t>(static_cast<uint64_t>(chunk.base_time_us) + packed.time),
         .stack = packed.stack,
-        .stream = static_cast<uint16_t>(packed.stream),
-        .pool = static_cast<uint16_t>(packed.pool),
-        .action = static_cast<Action>(packed.action)};
+        .stream = static_cast<uint16_t>(packed.size),
+        .pool = static_cast<uint16_t>(packed.place >> 4 & 0xfff),
+        .action = action};
   }
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
+  /// How many there are of an action.
+  uint64_t count(Action action) const { return counts_[static_cast<size_t>(action) & 15]; }
+  // Allocations and frees come by the thousand between other events. These pass over them:
+  /// an index from `index` on without any other event before it; size() where none is left.
+  size_t next_other(size_t index) const {
+    while (index < size_ && !chunks_[index / kChunkEvents].has_others)
+      index = (index / kChunkEvents + 1) * kChunkEvents;
+    return index < size_ ? index : size_;
+  }
+  /// an index up to `index` without any other event from it to there; 0 where none is left.
+  size_t behind_last_other(size_t index) const {
+    while (index > 0 && !chunks_[(index - 1) / kChunkEvents].has_others)
+      index = (index - 1) / kChunkEvents * kChunkEvents;
+    return index;
+  }
 
  private:
-  // 4096 events a chunk: growth never copies, and never holds more than one chunk too much.
-  static constexpr size_t kChunkEvents = 4096;
+  static constexpr size_t kChunkEvents = 4096;  // with times near each other
   struct Packed {
-    uint64_t address : 48;
-    uint64_t action : 4;
-    uint64_t pool : 12;
-    uint64_t size : 48;
-    uint64_t stream : 16;
+    uint64_t place;  // 48 bits of the address, 12 of the pool, 4 of the action (0: a wide event)
+    uint64_t size;   // 48 bits of the size, 16 of the stream
     uint32_t stack;
     uint32_t time;  // microseconds after the chunk's first event
   };
   static_assert(sizeof(Packed) == 24 && kActionCount <= 16);
   struct Chunk {
     int64_t base_time_us = 0;
-    std::vector<Packed> events;
+    bool has_others = false;  // than allocations and frees
   };
+  // Three large pages: behind the first piece growth never copies.
+  static constexpr size_t kPieceEvents = size_t{1} << 18;
+  using Piece = std::vector<Packed, LargePages<Packed>>;
+  static_assert(kPieceEvents * sizeof(Packed) == 3 * LargePages<Packed>::kPageBytes);
   struct Wide {
     uint64_t index;
     AllocatorEvent event;
@@ -75,7 +93,16 @@ class AllocatorEvents {
 
   size_t size_ = 0;
   std::vector<Chunk> chunks_;
-  std::vector<Wide> wide_;  // ordered by index; Packed::action is 0 for these
+  std::vector<Piece> pieces_;
+  std::vector<Wide> wide_;  // ordered by index
+  std::array<uint64_t, 16> counts_{};
+};
+
+/// What else the program said of an event, where it said anything.
+struct EventContext {
+  uint64_t event = 0;            ///< index in AllocatorTrace::events
+  uint32_t compile_context = 0;  ///< StringTable id; 0: "N/A"
+  uint32_t user_metadata = 0;    ///< StringTable id; 0: none
 };
 
 enum class BlockState : uint8_t { kAllocated, kPendingFree, kFree };
@@ -114,12 +141,16 @@ struct Annotation {
 
 /// One device's half of a snapshot. Events may be a suffix of history; segments are always all.
 struct AllocatorTrace {
-  int32_t device = 0;        ///< CUDA index; -1: pinned host memory
-  bool has_times = false;    ///< time_us means something
-  bool has_pools = false;    ///< events name their pool (torch >= 2.12)
-  bool has_history = false;  ///< events were recorded at all
-  bool overflowed = false;   ///< the writer said that its ring had dropped events
+  int32_t device = 0;                ///< CUDA index; -1: pinned host memory
+  bool has_times = false;            ///< time_us means something
+  bool has_pools = false;            ///< events name their pool (torch >= 2.12)
+  bool has_history = false;          ///< events were recorded at all
+  bool has_compile_context = false;  ///< events say in which compiled piece they were (>= 2.7)
+  bool has_user_metadata = false;    ///< events carry the program's own words (>= 2.10)
+  bool overflowed = false;           ///< the writer said that its ring had dropped events
+  uint64_t device_bytes = 0;         ///< how large the device is, as its driver says; 0: not known
   AllocatorEvents events;
+  std::vector<EventContext> contexts;      ///< of few events, in their order
   std::vector<AllocatorSegment> segments;  ///< by address
   std::vector<int64_t> streams;  ///< cudaStream_t as a number; [0] is 0, the default stream
   std::vector<std::pair<int64_t, int64_t>> pools;  ///< [0] is (0, 0), the default pool
@@ -138,12 +169,15 @@ struct RecordedSettings {
 
 /// A whole snapshot, materialised: replay and what-if need random access.
 struct AllocatorSnapshot {
-  SourceInfo info;  ///< kind "pytorch_snapshot"; writer_version_hint such as "torch 2.10 or 2.11"
-  Tables tables;    ///< strings, frames, stacks; devices are those of `traces`, in the same order
+  /// kind "pytorch_snapshot" or "recording"; writer_version_hint such as "torch 2.10 or 2.11"
+  SourceInfo info;
+  Tables tables;  ///< strings, frames, stacks; devices are those of `traces`, in the same order
   std::vector<AllocatorTrace> traces;  ///< devices with segments or events, by device index
   std::vector<Annotation> annotations;
   RecordedSettings settings;
   Loss loss;  ///< what the file holds and this model does not: unknown actions, wrong sums
+  /// Known parts of the file that bear on no figure and are not kept: how many, and of what.
+  std::vector<LossReason> not_kept;
 };
 
 }  // namespace gpumemprof

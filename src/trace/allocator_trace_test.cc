@@ -38,6 +38,20 @@ TEST(AllocatorEvents, EveryValueSurvivesThePackedForm) {
   for (size_t i = 0; i < expected.size(); ++i) ASSERT_TRUE(same(events[i], expected[i])) << i;
 }
 
+TEST(AllocatorEvents, AMillionAreThereAsTheyCameAndACopyHasThemToo) {
+  AllocatorEvents events;
+  for (uint64_t i = 0; i < 1'000'000; ++i) {
+    events.append({.address = i << 9, .size_bytes = i, .time_us = static_cast<int64_t>(i)});
+  }
+  const AllocatorEvents copy = events;
+  events = {};
+  ASSERT_EQ(copy.size(), 1'000'000u);
+  for (uint64_t i = 0; i < copy.size(); ++i) {
+    ASSERT_EQ(copy[i].address, i << 9);
+    ASSERT_EQ(copy[i].time_us, static_cast<int64_t>(i));
+  }
+}
+
 TEST(AllocatorEvents, TimesMayGoBackwards) {
   AllocatorEvents events;
   events.append({.time_us = 1000});

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "trace/label_frames.h"
+
 namespace gpumemprof {
 namespace {
 
@@ -37,10 +39,20 @@ bool is_python_word(std::string_view name) {
   return false;
 }
 
+/// PyTorch numbers the nodes that it generates; a user's own class has no number.
+bool is_generated_node(std::string_view name) {
+  const size_t at = name.find_last_not_of("0123456789");
+  if (name.find("::") != name.npos || name.starts_with("Compiled")) return false;
+  return name == "AccumulateGrad" ||
+         (at != name.npos && at + 1 < name.size() && name.substr(0, at + 1).ends_with("Backward"));
+}
+
 /// Code that has no file of its own. What a notebook or a user called his is not among it.
 bool is_generated_file(std::string_view path) {
-  for (std::string_view start :
-       {"<frozen ", "<eval_with_key>", "<torch_", "<__array_function__", "<string>", "<stdin>"}) {
+  static constexpr std::string_view kStarts[] = {
+      "<frozen ", "<eval_with_key>", "<torch_",    "<__array_function__",
+      "<string>", "<stdin>",         kInternalFile};
+  for (std::string_view start : kStarts) {
     if (path.starts_with(start)) return true;
   }
   return false;
@@ -111,7 +123,10 @@ std::string Anonymizer::numbered(Names& names, std::string_view name, std::strin
 }
 
 std::string Anonymizer::file(std::string_view path) {
-  if (path.empty() || path == "??") return std::string(path);
+  // Names of layers are the program's own; that they are such names is what diff aligns by.
+  if (path.empty() || path == "??" || path == kLayerScopeFile || is_torch_label(path)) {
+    return std::string(path);
+  }
   const std::string_view part = installed_part(path);
   if (!part.empty()) return std::string(part);
   const size_t slash = path.find_last_of("/\\");
@@ -124,6 +139,9 @@ std::string Anonymizer::file(std::string_view path) {
 
 std::string Anonymizer::function(std::string_view name, std::string_view path) {
   if (is_python_word(name) || name == "??") return std::string(name);
+  if (path == kModeFile || (path == kBackwardFile && is_generated_node(name))) {
+    return std::string(name);
+  }
   const bool is_own_code = path == "<string>" || path == "<stdin>";
   if (!is_own_code && !installed_part(path).empty()) return std::string(name);
   if ((path.empty() || path == "??") && is_public_native_name(name)) return std::string(name);

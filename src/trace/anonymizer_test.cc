@@ -33,6 +33,8 @@ TEST(Anonymizer, OwnNamesAreReplacedAlwaysByTheSame) {
   EXPECT_EQ(names.function("anna", "<string>"), "function2");
   EXPECT_EQ(names.function("Module._call_impl", "/v/site-packages/torch/nn/m.py"),
             "Module._call_impl");
+  EXPECT_EQ(names.file("<layer>"), "<layer>");
+  EXPECT_EQ(names.function("annas_model/dense", "<layer>"), "function3");
   EXPECT_EQ(names.host("anna-pc"), "host1");
   EXPECT_EQ(names.command("python /srv/anna/train.py"), "command1");
 }

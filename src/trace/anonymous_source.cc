@@ -2,6 +2,8 @@
 
 #include <numeric>
 
+#include "trace/label_frames.h"
+
 namespace gpumemprof {
 
 AnonymousSource::AnonymousSource(std::unique_ptr<EventSource> source,
@@ -42,6 +44,7 @@ void AnonymousSource::take_stacks() {
 void AnonymousSource::take_processes() {
   const Tables& from = source_->tables();
   tables_.devices = from.devices;
+  tables_.allocators = from.allocators;
   tables_.processes = from.processes;
   for (Process& process : tables_.processes) {
     process.host = names_->host(process.host);
@@ -62,6 +65,9 @@ Result<bool> AnonymousSource::next(EventBatch* batch) {
       from.processes.size() != tables_.processes.size() ||
       from.threads.size() != tables_.threads.size()) {
     take_processes();
+  }
+  for (Mark& mark : batch->marks) {
+    mark.text = take_string(names_->function(from.strings.get(mark.text), kPhaseFile));
   }
   for (uint32_t& stack : batch->stack) stack = stack < stacks_.size() ? stacks_[stack] : 0;
   if (is_end) {

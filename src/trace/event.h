@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace gpumemprof {
@@ -43,6 +44,50 @@ struct RequestedSize {
   uint64_t bytes;
 };
 
+/// The step of an event that belongs to none, or whose step is not known.
+inline constexpr int64_t kNoStep = INT64_MIN;
+/// What only an allocator itself tells of an event, where it is not the usual: the default stream,
+/// the pool of everybody, a block that is free at once.
+struct AllocatorDetail {
+  uint32_t event = 0;            ///< index in the batch
+  bool is_delayed_free = false;  ///< kFreeRequested: streams still use it, kFreeCompleted follows
+  bool has_device_free = false;
+  int64_t stream = 0;  ///< cudaStream_t as a number
+  std::pair<int64_t, int64_t> pool{0, 0};
+  uint64_t device_free_bytes = 0;  ///< kOom: what the device had free
+  bool operator==(const AllocatorDetail&) const = default;
+};
+
+/// The numbers are stored in recordings: never renumber, only append.
+enum class MarkKind : uint8_t {
+  kSaved = 1,   ///< autograd saved the tensor whose storage begins at `address`; value: SavedFlags
+  kRole = 2,    ///< the storage at `address` is `value` (a StorageRole) and is called `text`
+  kModule = 3,  ///< the module whose object lies at `address` is called `text`
+  kStep = 4,    ///< step number `value` of the process has ended
+  kPhaseBegin = 5,  ///< `text`, until the kPhaseEnd of the same process and `address`
+  kPhaseEnd = 6,
+};
+enum class StorageRole : uint8_t {
+  kParameter = 1,
+  kBuffer = 2,
+  kGradient = 3,
+  kOptimizerState = 4
+};
+inline constexpr uint64_t kSavedIsOutput = 1;    ///< the result of the operation that saves it
+inline constexpr uint64_t kSavedHasHistory = 2;  ///< it has autograd metadata
+
+/// What the program, or what stands beside it, said between two events.
+struct Mark {
+  uint32_t before_event = 0;  ///< index in the batch; its size where no event of it follows
+  MarkKind kind = MarkKind::kStep;
+  uint32_t thread = 0;  ///< index in Tables::threads, which also tells the process
+  uint32_t text = 0;    ///< StringTable id; 0: none
+  uint64_t time_ns = 0;
+  uint64_t address = 0;
+  uint64_t value = 0;
+  bool operator==(const Mark&) const = default;
+};
+
 /// A run of events in time order, one vector a column, all of the same length (the sparse ones
 /// apart). The producer clears and refills it; consumers keep no pointers into it between calls.
 struct EventBatch {
@@ -54,9 +99,14 @@ struct EventBatch {
   std::vector<uint32_t> thread;      ///< index in Tables::threads
   std::vector<uint16_t> device;      ///< index in Tables::devices
   std::vector<Action> action;
-  std::vector<int64_t> stream;       ///< cudaStream_t as a number; empty where the source has none
-  std::vector<DeviceTotals> totals;  ///< sparse, ordered by event
+  std::vector<int64_t> stream;  ///< cudaStream_t as a number; empty where the source has none
+  /// What the framework calls the step that the thread worked on, kNoStep where it did on none;
+  /// empty where no event of the batch has one.
+  std::vector<int64_t> step;
+  std::vector<DeviceTotals> totals;      ///< sparse, ordered by event
   std::vector<RequestedSize> requested;  ///< sparse, ordered by event
+  std::vector<AllocatorDetail> details;  ///< sparse, ordered by event
+  std::vector<Mark> marks;               ///< sparse, ordered by before_event, then as said
   /// The source tells both halves of a free: a block is live until its kFreeCompleted, and
   /// kFreeRequested changes nothing. Else either of them ends it. Not touched by clear().
   bool frees_in_two_steps = false;
@@ -65,6 +115,7 @@ struct EventBatch {
   void clear() {
     time_ns.clear(), address.clear(), size_bytes.clear(), stack.clear(), thread.clear();
     device.clear(), action.clear(), stream.clear(), totals.clear(), requested.clear();
+    details.clear(), step.clear(), marks.clear();
   }
   void reserve(size_t n) {
     time_ns.reserve(n), address.reserve(n), size_bytes.reserve(n), stack.reserve(n);

@@ -48,6 +48,13 @@ inline void LiveState::release(DeviceState& device, const LiveBlock& block) {
   --device.live_count;
 }
 
+/// A recording of a CUDA allocator ends a block where its free is requested, as the framework
+/// counts. Only frees that waited for a stream then have a second half, which ends nothing.
+inline bool is_second_half(const DeviceState& device, Action action, const EventBatch& batch) {
+  return action == Action::kFreeCompleted && !batch.frees_in_two_steps &&
+         device.actions[static_cast<size_t>(Action::kFreeRequested)] != 0;
+}
+
 template <class Observer>
 void LiveState::apply_observed(const EventBatch& batch, Observer& observer) {
   const size_t count = batch.size();
@@ -93,7 +100,7 @@ void LiveState::apply_observed(const EventBatch& batch, Observer& observer) {
                (action == Action::kFreeRequested && !batch.frees_in_two_steps)) {
       auto known = device.blocks.find(batch.address[i]);
       if (known == device.blocks.end()) {
-        ++device.unmatched_frees;
+        if (!is_second_half(device, action, batch)) ++device.unmatched_frees;
         observer.on_other(i, index, device);
         continue;
       }

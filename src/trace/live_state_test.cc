@@ -62,6 +62,14 @@ TEST(LiveState, AFreeOfAnUnknownBlockIsCountedAndChangesNothing) {
   EXPECT_EQ(state.devices()[0].live_bytes, 100u);
 }
 
+TEST(LiveState, TheSecondHalfOfAFreeThatEndedItsBlockEndsNothing) {
+  LiveState state = state_of({{1, Action::kAlloc, 0x1, 100, 1},
+                              {2, Action::kFreeRequested, 0x1},
+                              {3, Action::kFreeCompleted, 0x1}});
+  EXPECT_EQ(state.devices()[0].unmatched_frees, 0u);
+  EXPECT_EQ(state.devices()[0].live_bytes, 0u);
+}
+
 TEST(LiveState, OutOfMemoryAndSegmentsDoNotChangeWhatIsLive) {
   LiveState state =
       state_of({{1, Action::kOom, 0, 1 << 30}, {2, Action::kSegmentAlloc, 0x1000, 2 << 20}});

@@ -47,6 +47,12 @@ class MemorySource : public EventSource {
         batch->totals.back().event -= static_cast<uint32_t>(at_);
       }
     }
+    for (const Mark& mark : events_.marks) {
+      const bool is_last = end == events_.size() && mark.before_event == end;
+      if (mark.before_event < at_ || (mark.before_event >= end && !is_last)) continue;
+      batch->marks.push_back(mark);
+      batch->marks.back().before_event -= static_cast<uint32_t>(at_);
+    }
     for (; at_ < end; ++at_) {
       batch->time_ns.push_back(events_.time_ns[at_]);
       batch->address.push_back(events_.address[at_]);
@@ -55,6 +61,7 @@ class MemorySource : public EventSource {
       batch->thread.push_back(events_.thread[at_]);
       batch->device.push_back(events_.device[at_]);
       batch->action.push_back(events_.action[at_]);
+      if (!events_.step.empty()) batch->step.push_back(events_.step[at_]);
     }
     return batch->size() != 0;
   }

@@ -14,6 +14,7 @@ struct NaiveState {
     std::map<uint64_t, EventRow> blocks;
     std::map<uint64_t, EventRow> at_peak;  ///< a copy of the blocks at the peak
     uint64_t peak_bytes = 0, peak_event = 0, unmatched = 0, repeated = 0;
+    bool has_requests = false;
 
     uint64_t live_bytes() const {
       uint64_t sum = 0;
@@ -34,7 +35,11 @@ struct NaiveState {
         device.at_peak = device.blocks;
       }
     } else if (is_free(row.action)) {
-      device.unmatched += device.blocks.erase(row.address) == 0;
+      const bool is_unmatched = device.blocks.erase(row.address) == 0;
+      // The second half of a free that ended its block already.
+      const bool is_second = row.action == Action::kFreeCompleted && device.has_requests;
+      device.unmatched += is_unmatched && !is_second;
+      device.has_requests |= row.action == Action::kFreeRequested;
     }
   }
 

@@ -65,6 +65,7 @@ const char* backend_name(const Device& device) {
     case 20:
       return "PrivateUse1";
     case kTensorflowCpu:
+    case kJaxCpu:
       return "CPU";
     case kTensorflowGpu:
       return "GPU";
@@ -84,6 +85,7 @@ std::string plain_device_name(std::string_view name) {
 }
 
 const char* framework_name(const Device& device) {
+  if (is_jax(device)) return "jax";
   return is_tensorflow(device) ? "tensorflow" : "pytorch";
 }
 
@@ -91,6 +93,7 @@ std::string device_name(const Device& device) {
   if (is_tensorflow(device)) {
     return "tensorflow:" + (device.name.empty() ? "unnamed allocator" : device.name);
   }
+  if (is_jax(device)) return "jax:" + (device.name.empty() ? "cpu" : device.name);
   if (device.type == 0) return device.layer == Layer::kHost ? "shared memory" : "cpu";
   std::string name;
   for (const char* c = backend_name(device); *c; ++c) name += static_cast<char>(*c | 0x20);

@@ -1,9 +1,9 @@
 #include "trace/snapshot_source.h"
 
-#include <absl/container/flat_hash_set.h>
-
 #include <algorithm>
 #include <limits>
+
+#include "trace/trace_start.h"
 
 namespace gpumemprof {
 namespace {
@@ -20,8 +20,9 @@ uint64_t nanoseconds(int64_t time_us) {
 uint64_t reserved_before(const AllocatorTrace& trace) {
   uint64_t bytes = 0;
   for (const AllocatorSegment& segment : trace.segments) bytes += segment.size_bytes;
-  for (size_t i = 0; i < trace.events.size(); ++i) {
-    const AllocatorEvent event = trace.events[i];
+  const AllocatorEvents& events = trace.events;
+  for (size_t i = events.next_other(0); i < events.size(); i = events.next_other(i + 1)) {
+    const AllocatorEvent event = events[i];
     if (event.action == Action::kSegmentAlloc || event.action == Action::kSegmentMap)
       bytes -= event.size_bytes;
     if (event.action == Action::kSegmentFree || event.action == Action::kSegmentUnmap)
@@ -48,9 +49,7 @@ void SnapshotSource::find_capabilities() {
     can.segments |= !trace.segments.empty();
     if (trace.overflowed || reserved_before(trace) != 0) can.complete_history = false;
     if (!trace.events.empty() && !trace.has_times) can.times = merged_ = false;
-    for (size_t i = 0; i < trace.events.size() && !frees_in_two_steps_; ++i) {
-      frees_in_two_steps_ = trace.events[i].action == Action::kFreeCompleted;
-    }
+    frees_in_two_steps_ |= trace.events.count(Action::kFreeCompleted) != 0;
   }
 }
 
@@ -66,25 +65,11 @@ void SnapshotSource::find_state_before() {
 
 void SnapshotSource::adopt_blocks_of(uint16_t device, LiveState* before) const {
   const AllocatorTrace& trace = snapshot_->traces[device];
-  const Action last_step = frees_in_two_steps_ ? Action::kFreeCompleted : Action::kFreeRequested;
-  absl::flat_hash_set<uint64_t> live;
-  for (size_t i = 0; i < trace.events.size(); ++i) {
-    const AllocatorEvent event = trace.events[i];
-    if (event.action == Action::kAlloc) {
-      live.insert(event.address);
-    } else if (event.action == last_step && live.erase(event.address) == 0) {
-      before->adopt(device, event.address,
-                    {event.size_bytes, LiveBlock::kUnknownTime, 0, UINT32_MAX});
-    }
-  }
-  for (const AllocatorSegment& segment : trace.segments) {
-    for (const AllocatorBlock& block : segment.blocks) {
-      const bool is_live = block.state == BlockState::kAllocated ||
-                           (block.state == BlockState::kPendingFree && frees_in_two_steps_);
-      if (is_live && !live.contains(block.address))
-        before->adopt(device, block.address,
-                      {block.requested_bytes, LiveBlock::kUnknownTime, block.stack, UINT32_MAX});
-    }
+  TraceFacts facts = trace_facts(trace);
+  facts.records_completions = frees_in_two_steps_;  // of all devices: batches have events of all
+  for (const EarlierBlock& block : trace_start(trace, std::move(facts)).blocks) {
+    before->adopt(device, block.address,
+                  {block.requested_bytes, LiveBlock::kUnknownTime, block.stack, UINT32_MAX});
   }
 }
 

@@ -45,4 +45,25 @@ std::vector<std::string> stack_lines(const Tables& tables, uint32_t stack) {
   return lines;
 }
 
+std::string printable_ascii(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = c >= ' ' && c <= '~' ? c : '?';
+  return out;
+}
+
+void add_allocator(const FollowedAllocator& said, std::vector<FollowedAllocator>* allocators) {
+  for (FollowedAllocator& known : *allocators) {
+    if (known.process != said.process || known.type != said.type || known.index != said.index) {
+      continue;
+    }
+    known.is_followed = known.is_followed && said.is_followed;
+    if (known.why_not.empty()) known.why_not = said.why_not;
+    if (known.torch_version.empty()) known.torch_version = said.torch_version;
+    if (known.settings.empty()) known.settings = said.settings;
+    if (known.device_bytes == 0) known.device_bytes = said.device_bytes;
+    return;
+  }
+  allocators->push_back(said);
+}
+
 }  // namespace gpumemprof

@@ -99,12 +99,17 @@ struct Device {
 
 /// Types that no c10::DeviceType is: GPUMEMPROF_TENSORFLOW_… of the C API.
 inline constexpr int8_t kTensorflowCpu = 64, kTensorflowGpu = 65, kTensorflowOther = 66;
+/// GPUMEMPROF_JAX_CPU, and any other device of JAX's, which its name tells.
+inline constexpr int8_t kJaxCpu = 72, kJaxDevice = 73;
+inline bool is_jax(const Device& device) {
+  return device.type == kJaxCpu || device.type == kJaxDevice;
+}
 inline bool is_tensorflow(const Device& device) {
   return device.type >= kTensorflowCpu && device.type <= kTensorflowOther;
 }
 /// True for the memory of a machine's processors, as opposed to that of an accelerator.
 inline bool is_host_memory(const Device& device) {
-  return device.type == 0 || device.type == kTensorflowCpu;
+  return device.type == 0 || device.type == kTensorflowCpu || device.type == kJaxCpu;
 }
 
 /// An allocator's name as a file has it, with what is no letter, digit, blank or one of "_-.:/+"
@@ -114,8 +119,21 @@ std::string plain_device_name(std::string_view name);
 std::string device_name(const Device& device);
 /// "CPU", "CUDA", … ; "unknown" for a number that PyTorch has not given out yet.
 const char* backend_name(const Device& device);
-/// "pytorch", "tensorflow".
+/// "pytorch", "tensorflow", "jax".
 const char* framework_name(const Device& device);
+
+/// A caching allocator that was asked for its own history while it was recorded: one device of one
+/// process. Where it was followed, the events have its segments, streams and requested sizes.
+struct FollowedAllocator {
+  uint32_t process = 0;  ///< index in Tables::processes
+  int8_t type = 0, index = 0;
+  bool is_followed = false;   ///< from its first segment to the last event
+  uint64_t device_bytes = 0;  ///< 0: not known
+  std::string torch_version;  ///< "2.13.0+cu130"; empty: not known
+  std::string settings;       ///< the text of PYTORCH_CUDA_ALLOC_CONF, as the process had it
+  std::string why_not;        ///< one phrase, where it was not followed, or not to the end
+  bool operator==(const FollowedAllocator&) const = default;
+};
 
 struct Tables {
   StringTable strings;
@@ -123,7 +141,15 @@ struct Tables {
   std::vector<Process> processes;
   std::vector<Thread> threads;
   std::vector<Device> devices;
+  std::vector<FollowedAllocator> allocators;
 };
+
+/// Text of a file that is printed: what is no ASCII letter, digit, mark or blank becomes "?".
+std::string printable_ascii(std::string_view text);
+
+/// Adds what one thread or file says of an allocator to what is known: that it was not followed to
+/// the end counts, whoever says so, in whatever order.
+void add_allocator(const FollowedAllocator& said, std::vector<FollowedAllocator>* allocators);
 
 /// The file of a frame that is the name of a framework's operation, not a place in code.
 inline constexpr std::string_view kOperationFile = "<tensorflow>";

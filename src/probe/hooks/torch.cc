@@ -16,6 +16,8 @@
 #include "probe/counters.h"
 #include "probe/dynamic.h"
 #include "probe/framework.h"
+#include "probe/hooks/torch_autograd.h"
+#include "probe/hooks/torch_cuda.h"
 #include "probe/recorder.h"
 #include "probe/scopes.h"
 #include "probe/stream.h"
@@ -89,8 +91,10 @@ void on_report(void* p, int64_t size, uint64_t allocated, uint64_t reserved, Dev
   if (device.type == 0) {
     record(is_alloc ? kRawAlloc : kRawFreeCompleted, address, bytes, kClassShared);
   } else {
+    const AllocatorSays* says = is_alloc ? cuda_says_of_alloc(address, bytes, reserved, device)
+                                         : cuda_says_of_free(address, reserved, device);
     record_device(is_alloc ? kRawAlloc : kRawFreeRequested, address, bytes, device, allocated,
-                  reserved);
+                  reserved, says);
   }
 }
 
@@ -99,7 +103,8 @@ void on_oom(int64_t size, uint64_t allocated, uint64_t reserved, Device device) 
   if (device.type == 0) {
     record(kRawOom, 0, static_cast<uint64_t>(size), kClassCpu);
   } else {
-    record_device(kRawOom, 0, static_cast<uint64_t>(size), device, allocated, reserved);
+    record_device(kRawOom, 0, static_cast<uint64_t>(size), device, allocated, reserved,
+                  cuda_says_of_oom(device));
   }
 }
 
@@ -113,6 +118,11 @@ Real<void (*)(void*)> g_free_cpu;
 #define ALLOC_CPU "_ZN3c109alloc_cpuEm"
 HOOK void* gpumemprof_hook_alloc_cpu(size_t size) __asm__(ALLOC_CPU);
 void* gpumemprof_hook_alloc_cpu(size_t size) {
+  static bool has_modes;
+  if (__builtin_expect(!__atomic_load_n(&has_modes, __ATOMIC_RELAXED), 0)) {
+    __atomic_store_n(&has_modes, true, __ATOMIC_RELAXED);
+    prepare_torch_modes();
+  }
   // It may throw: the exception passes through this frame, so nothing may be held here.
   void* p = g_alloc_cpu.get(ALLOC_CPU, reinterpret_cast<void*>(&gpumemprof_hook_alloc_cpu),
                             plain_alloc)(size);
@@ -243,6 +253,10 @@ const Hook kHooks[] = {
                "_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE", false),
     TORCH_HOOK(g_oom_mmm, gpumemprof_hook_oom_mmm,
                "_ZN3c1027reportOutOfMemoryToProfilerEmmmNS_6DeviceE", false),
+    kCudaHooks[0],
+    kCudaHooks[1],
+    kAutogradHooks[0],
+    kSavedHooks[0],
 };
 
 Framework g_torch{kHooks,

@@ -1,0 +1,41 @@
+#include "native/marks/calls.h"
+
+#include <dlfcn.h>
+
+namespace gpumemprof::python {
+namespace {
+
+template <class Function>
+bool find(Function& function, void* library, const char* name) {
+  void* address = dlsym(RTLD_DEFAULT, name);
+  if (!address && library) address = dlsym(library, name);
+  if (address) function = reinterpret_cast<Function>(address);
+  return address != nullptr;
+}
+
+}  // namespace
+
+Calls g_calls = {
+    [](const char*) -> uint64_t { return 0; },
+    [](uint64_t) {},
+    [] {},
+    [](const void*, int, const char*) {},
+    [](const void*, const char*) {},
+    [](int (*)(void*), void*) {},
+};
+
+bool find_calls(const char* path) {
+  // A reference more keeps the library where it is; it is never unloaded anyway.
+  void* library = path ? dlopen(path, RTLD_NOW | RTLD_NOLOAD) : nullptr;
+  Calls found = g_calls;
+  const bool all = find(found.phase_begin, library, "gpumemprof_phase_begin") &&
+                   find(found.phase_end, library, "gpumemprof_phase_end") &&
+                   find(found.step_end, library, "gpumemprof_step_end") &&
+                   find(found.mark_storage, library, "gpumemprof_mark_storage") &&
+                   find(found.mark_module, library, "gpumemprof_mark_module") &&
+                   find(found.when_module_is_new, library, "gpumemprof_when_module_is_new");
+  if (all) g_calls = found;
+  return all;
+}
+
+}  // namespace gpumemprof::python

@@ -1,0 +1,25 @@
+// The probe's marks in this process, found at run time.
+#pragma once
+
+#include "gpumemprof/gpumemprof.h"
+
+namespace gpumemprof::python {
+
+/// The functions of the C API's section "Marks". Where no probe, or an older one, is loaded they do
+/// nothing: so nobody has to ask.
+struct Calls {
+  uint64_t (*phase_begin)(const char*);
+  void (*phase_end)(uint64_t);
+  void (*step_end)(void);
+  void (*mark_storage)(const void*, int, const char*);
+  void (*mark_module)(const void*, const char*);
+  void (*when_module_is_new)(int (*)(void*), void*);
+};
+
+extern Calls g_calls;
+
+/// Looks them up: in what is preloaded, else in the library at `path` (may be null) if it is loaded
+/// already. Whether they are there.
+bool find_calls(const char* path);
+
+}  // namespace gpumemprof::python

@@ -1,0 +1,155 @@
+// gpumemprof._marks: what a recording cannot see from inside the allocator, for the recorded
+// process. A library of its own, so that this process need not load the core. All of it in C++:
+// between two instructions of the program no Python frame of ours may run, which torch.compile
+// would trace, a debugger stop in, and another thread come in between of.
+#include <Python.h>
+
+#include <cerrno>
+
+#include "native/marks/calls.h"
+#include "native/marks/dying.h"
+#include "native/marks/names.h"
+#include "native/marks/optimizers.h"
+#include "native/marks/tensors.h"
+
+using namespace gpumemprof::python;
+
+namespace {
+
+// Where nothing new is found, again and again, such as for modules of other threads, or where the
+// program makes new modules all the time, the question is asked once a step.
+constexpr int kMostInVain = 8, kMostCalls = 1000;
+
+bool g_has_begun = false;
+bool g_is_asked = false;
+bool g_counts_steps = true;  // until the program says itself when one ends
+int g_in_vain = 0, g_calls_made = 0;
+
+/// Keeps what the program could see of a call as it was.
+template <class Work>
+void safely(Work work) {
+  const int error = errno;
+  try {
+    work();
+  } catch (...) {  // no memory: what was not told has no name
+  }
+  errno = error;
+}
+
+int on_new_module(void*);
+
+void ask() {
+  if (!g_has_begun || g_is_asked) return;
+  g_is_asked = true;
+  g_calls.when_module_is_new(on_new_module, nullptr);
+}
+
+/// Between two instructions of the main thread, maybe inside the program's own critical section.
+int on_new_module(void*) {
+  g_is_asked = false;
+  g_calls_made += 1;
+  safely([] {
+    const Quiet quiet;
+    g_in_vain = name_running_modules() ? 0 : g_in_vain + 1;
+  });
+  if (g_in_vain < kMostInVain && g_calls_made < kMostCalls) ask();
+  return 0;
+}
+
+/// begin(torch.nn.Module, torch._C): has modules named from now on. False where it cannot be.
+PyObject* begin(PyObject*, PyObject* arguments) {
+  PyObject *type, *torch_c;
+  if (!PyArg_ParseTuple(arguments, "O!O", &PyType_Type, &type, &torch_c)) return nullptr;
+#ifdef Py_GIL_DISABLED
+  Py_RETURN_FALSE;  // nothing here is safe without it
+#else
+  if (g_has_begun) Py_RETURN_TRUE;
+  find_tensors(torch_c);  // without it modules have names all the same
+  g_has_begun = begin_names(reinterpret_cast<PyTypeObject*>(type)) && begin_optimizers();
+  if (!g_has_begun) PyErr_Clear();
+  ask();
+  return PyBool_FromLong(g_has_begun);
+#endif
+}
+
+/// Whether the probe is there. The path: of the library where it is not preloaded, or None.
+PyObject* find(PyObject*, PyObject* path) {
+  const char* text = path == Py_None ? nullptr : PyUnicode_AsUTF8(path);
+  if (!text && PyErr_Occurred()) return nullptr;
+  return PyBool_FromLong(find_calls(text));
+}
+
+/// Stands in for `__call__(optimizer, arguments, keyword arguments)`.
+PyObject* after_optimizer(PyObject*, PyObject* arguments, PyObject*) {
+  if (g_has_begun && PyTuple_GET_SIZE(arguments) > 0) {
+    safely([&] {
+      if (optimizer_stepped(PyTuple_GET_ITEM(arguments, 0)) && g_counts_steps) g_calls.step_end();
+    });
+    ask();
+  }
+  Py_RETURN_NONE;
+}
+
+/// hook_of(class): has what is called like a function of three arguments come here, and gives one
+/// such object. The class's own `__call__`, which does nothing, is what torch.compile reads and
+/// follows: so it finds nothing to do, and no reason to stop following.
+PyObject* hook_of(PyObject*, PyObject* type) {
+  if (!PyType_Check(type) ||
+      !PyType_HasFeature(reinterpret_cast<PyTypeObject*>(type), Py_TPFLAGS_HEAPTYPE)) {
+    PyErr_SetString(PyExc_TypeError, "a class is wanted");
+    return nullptr;
+  }
+  reinterpret_cast<PyTypeObject*>(type)->tp_call = after_optimizer;
+  return PyType_GenericAlloc(reinterpret_cast<PyTypeObject*>(type), 0);
+}
+
+PyObject* step(PyObject*, PyObject*) {
+  g_counts_steps = false;
+  g_calls.step_end();
+  ask();
+  Py_RETURN_NONE;
+}
+
+PyObject* phase_begin(PyObject*, PyObject* name) {
+  const char* text = PyUnicode_AsUTF8(name);
+  if (!text) PyErr_Clear();
+  return PyLong_FromUnsignedLongLong(g_calls.phase_begin(text ? text : "?"));
+}
+
+PyObject* phase_end(PyObject*, PyObject* phase) {
+  const unsigned long long number = PyLong_AsUnsignedLongLong(phase);
+  if (PyErr_Occurred()) return nullptr;
+  g_calls.phase_end(number);
+  Py_RETURN_NONE;
+}
+
+/// In a forked child, which has a recording of its own.
+PyObject* forked(PyObject*, PyObject*) {
+  safely([] {
+    const Quiet quiet;
+    forget_names();
+    forget_optimizers();
+  });
+  g_is_asked = false;
+  g_in_vain = g_calls_made = 0;
+  ask();
+  Py_RETURN_NONE;
+}
+
+PyMethodDef g_methods[] = {
+    {"find", find, METH_O, nullptr},
+    {"begin", begin, METH_VARARGS, nullptr},
+    {"hook_of", hook_of, METH_O, nullptr},
+    {"step", step, METH_NOARGS, nullptr},
+    {"phase_begin", phase_begin, METH_O, nullptr},
+    {"phase_end", phase_end, METH_O, nullptr},
+    {"forked", forked, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+PyModuleDef g_module = {
+    PyModuleDef_HEAD_INIT, "_marks", nullptr, -1, g_methods, nullptr, nullptr, nullptr, nullptr};
+
+}  // namespace
+
+PyMODINIT_FUNC PyInit__marks() { return PyModule_Create(&g_module); }

@@ -1,0 +1,190 @@
+#include "native/marks/names.h"
+
+#include <algorithm>
+#include <list>
+
+#include "native/marks/calls.h"
+#include "native/marks/dying.h"
+#include "native/marks/frames.h"
+#include "native/marks/tensors.h"
+#include "native/marks/tree.h"
+
+namespace gpumemprof::python {
+namespace {
+
+// A model that makes modules in its own forward would be walked at each of them.
+constexpr int kMostWalks = 32;
+constexpr size_t kMostRoots = 1000;
+
+struct Root {
+  PyObject* module;  ///< not owned; taken off the list when it dies
+  std::string name;  ///< its class, with a number where another model that lives is of that class
+  /// Whether it has parameters or modules of its own. A loss function has neither.
+  bool is_model;
+  bool is_plain;  ///< paths as PyTorch gives them, else with the name before them
+  int walks;
+
+  std::string path(const std::string& below) const {
+    if (below.empty()) return name;
+    return is_plain ? below : name + "." + below;
+  }
+};
+
+PyTypeObject* g_type = nullptr;
+std::list<Root>* g_roots = nullptr;
+std::unordered_map<PyObject*, Root*>* g_root_of = nullptr;  // of each module that has been told
+
+bool is_finalizing() {
+#if PY_VERSION_HEX >= 0x030D0000
+  return Py_IsFinalizing();
+#else
+  return _Py_IsFinalizing();
+#endif
+}
+
+/// Takes a root off the list. Modules of it that live on keep their names.
+void drop(std::list<Root>::iterator root) {
+  for (auto& entry : *g_root_of) {
+    if (entry.second == &*root) entry.second = nullptr;
+  }
+  g_roots->erase(root);
+}
+
+void on_death(void* object) {
+  auto* module = static_cast<PyObject*>(object);
+  g_root_of->erase(module);
+  const auto root = std::find_if(g_roots->begin(), g_roots->end(),
+                                 [&](const Root& r) { return r.module == module; });
+  if (root != g_roots->end()) drop(root);
+  // The next object at the address is another one. At the interpreter's end there is none.
+  if (!is_finalizing()) g_calls.mark_module(module, "");
+}
+
+std::string free_name(const std::string& name) {
+  for (size_t i = 1;; ++i) {
+    std::string candidate = i == 1 ? name : name + "#" + std::to_string(i);
+    const bool is_taken = std::any_of(g_roots->begin(), g_roots->end(),
+                                      [&](const Root& r) { return r.name == candidate; });
+    if (!is_taken) return candidate;
+  }
+}
+
+/// Tells the storages. One that several tensors share is the first one's, and how many there are is
+/// said: the weights of a recurrent layer may be views of one block.
+void tell_tensors(const Root& root, const Tree& tree) {
+  struct Told {
+    const void* address;
+    const FoundTensor* first;
+    size_t more;
+  };
+  std::vector<Told> told;
+  std::unordered_map<const void*, size_t> index;
+  for (const FoundTensor& found : tree.tensors) {
+    const void* address = storage_of(found.tensor);
+    if (!address) continue;
+    const auto [at, is_new] = index.emplace(address, told.size());
+    if (is_new) {
+      told.push_back({address, &found, 0});
+    } else {
+      told[at->second].more += 1;
+    }
+  }
+  for (const Told& t : told) {
+    std::string name = root.path(t.first->name);
+    if (t.more) name += " and " + std::to_string(t.more) + " more";
+    const int role = t.first->is_parameter ? GPUMEMPROF_ROLE_PARAMETER : GPUMEMPROF_ROLE_BUFFER;
+    g_calls.mark_storage(t.address, role, name.c_str());
+  }
+}
+
+void tell(Root& root, const Tree& tree, bool all) {
+  root.walks += 1;
+  for (const FoundModule& found : tree.modules) {
+    const auto [entry, is_new] = g_root_of->emplace(found.module, &root);
+    if (!is_new && entry->second == &root && !all) continue;
+    entry->second = &root;
+    if (is_new && !watch_death(found.module, on_death)) g_root_of->erase(entry);
+    g_calls.mark_module(found.module, root.path(found.path).c_str());
+  }
+  tell_tensors(root, tree);
+}
+
+/// What was thought to be a model and is below this one is part of it from now on.
+void take_in_roots(const Tree& tree) {
+  for (size_t i = 1; i < tree.modules.size(); ++i) {
+    const auto root = std::find_if(g_roots->begin(), g_roots->end(), [&](const Root& r) {
+      return r.module == tree.modules[i].module;
+    });
+    if (root == g_roots->end()) continue;
+    drop(root);
+  }
+}
+
+void add_root(PyObject* module) {
+  if (g_roots->size() >= kMostRoots || !watch_death(module, on_death)) return;
+  const Tree tree = tree_of(module);
+  const bool has_parameter = std::any_of(tree.tensors.begin(), tree.tensors.end(),
+                                         [](const FoundTensor& t) { return t.is_parameter; });
+  take_in_roots(tree);
+  const bool is_model = has_parameter || tree.modules.size() > 1;
+  const bool is_first =
+      std::none_of(g_roots->begin(), g_roots->end(), [](const Root& r) { return r.is_plain; });
+  Root root = {module, free_name(class_name(module)), is_model, is_model && is_first, 0};
+  tell(g_roots->emplace_back(std::move(root)), tree, true);
+}
+
+/// Whether it is, or has become, known.
+bool is_named(PyObject* module, PyObject* around) {
+  if (g_root_of->contains(module)) return true;
+  const auto known = around ? g_root_of->find(around) : g_root_of->end();
+  Root* root = known != g_root_of->end() ? known->second : nullptr;
+  if (!root || root->walks >= kMostWalks) return false;
+  tell(*root, tree_of(root->module), false);
+  return g_root_of->contains(module);
+}
+
+}  // namespace
+
+bool begin_names(PyTypeObject* type) {
+  if (!g_roots) {
+    g_roots = new std::list<Root>;  // never freed: objects may die after static variables
+    g_root_of = new std::unordered_map<PyObject*, Root*>;
+  }
+  g_type = type;
+  Py_INCREF(type);
+  return prepare_trees();
+}
+
+bool name_running_modules() {
+  bool is_any_new = false;
+  const std::vector<PyObject*> running = first_arguments(g_type);
+  PyObject* around = nullptr;
+  for (PyObject* module : running) {
+    if (!g_root_of->contains(module)) {
+      is_any_new = true;
+      if (!is_named(module, around)) add_root(module);
+    }
+    around = module;
+  }
+  for (PyObject* module : running) Py_DECREF(module);
+  return is_any_new;
+}
+
+std::unordered_map<PyObject*, std::string> parameter_names() {
+  std::unordered_map<PyObject*, std::string> names;
+  for (const Root& root : *g_roots) {
+    for (const FoundTensor& found : tree_of(root.module).tensors) {
+      if (found.is_parameter) names.emplace(found.tensor, root.path(found.name));
+    }
+  }
+  return names;
+}
+
+void forget_names() {
+  if (!g_roots) return;
+  for (const auto& entry : *g_root_of) forget_death(entry.first);
+  g_root_of->clear();
+  g_roots->clear();
+}
+
+}  // namespace gpumemprof::python

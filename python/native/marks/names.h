@@ -1,0 +1,29 @@
+// The names of the models that have been seen, and telling them to the probe.
+//
+// A model is a root: a module that is below no other one that we know. Its modules are told once,
+// and again only where a module turns up below it that was not there before. All of it under the
+// GIL.
+#pragma once
+
+#include <Python.h>
+
+#include <string>
+#include <unordered_map>
+
+namespace gpumemprof::python {
+
+/// Begins: modules are instances of `type` from now on. False without memory.
+bool begin_names(PyTypeObject* type);
+
+/// Names what runs on the calling thread and has no name yet, and the storages that it holds.
+/// Whether there was anything to name.
+bool name_running_modules();
+
+/// The names of the parameters of all models that live, by object. Only as long as no Python code
+/// runs.
+std::unordered_map<PyObject*, std::string> parameter_names();
+
+/// Forgets all names, in a forked child: its recording is a new one.
+void forget_names();
+
+}  // namespace gpumemprof::python

@@ -1,0 +1,181 @@
+#include "native/marks/optimizers.h"
+
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "native/marks/calls.h"
+#include "native/marks/dying.h"
+#include "native/marks/names.h"
+#include "native/marks/steps.h"
+#include "native/marks/tensors.h"
+
+namespace gpumemprof::python {
+namespace {
+
+constexpr int kDeepest = 4;            // lists in lists of an optimizer's state
+constexpr size_t kMostMarks = 200000;  // at one time
+
+/// By what is seen that the set has changed. A state that was loaded is another dictionary; one
+/// whose parameters have moved to another device begins elsewhere.
+struct Shape {
+  const void* state = nullptr;
+  Py_ssize_t states = 0, first_state = 0, groups = 0, parameters = 0;
+  const void* first_address = nullptr;
+
+  bool operator==(const Shape&) const = default;
+};
+
+PyObject *g_state = nullptr, *g_groups = nullptr, *g_params = nullptr;
+std::unordered_map<PyObject*, Shape>* g_optimizers = nullptr;
+StepCounter* g_steps = nullptr;
+
+PyObject* item(PyObject* dictionary, PyObject* key) {  // borrowed
+  if (!dictionary || !PyDict_Check(dictionary)) return nullptr;
+  PyObject* value = PyDict_GetItemWithError(dictionary, key);
+  if (!value) PyErr_Clear();
+  return value;
+}
+
+/// Items of a list or tuple, 0 for anything else.
+Py_ssize_t size_of(PyObject* list) {
+  return list && (PyList_Check(list) || PyTuple_Check(list)) ? PySequence_Fast_GET_SIZE(list) : 0;
+}
+PyObject* at(PyObject* list, Py_ssize_t i) { return PySequence_Fast_GET_ITEM(list, i); }
+
+struct Optimizer {
+  PyObject *state, *groups;  ///< borrowed; null where it has no such thing
+
+  explicit Optimizer(PyObject* optimizer) {
+    PyObject* own = PyObject_GenericGetDict(optimizer, nullptr);
+    if (!own) PyErr_Clear();
+    state = item(own, g_state);
+    groups = item(own, g_groups);
+    Py_XDECREF(own);
+    if (state && !PyDict_Check(state)) state = nullptr;
+  }
+
+  Shape shape() const {
+    Shape shape;
+    shape.state = state;
+    PyObject *key, *value;
+    Py_ssize_t position = 0;
+    if (state) shape.states = PyDict_GET_SIZE(state);
+    if (state && PyDict_Next(state, &position, &key, &value) && PyDict_Check(value))
+      shape.first_state = PyDict_GET_SIZE(value);
+    shape.groups = size_of(groups);
+    PyObject* first = nullptr;
+    for (Py_ssize_t i = 0; i < shape.groups; ++i) {
+      PyObject* params = item(at(groups, i), g_params);
+      if (!first && size_of(params)) first = at(params, 0);
+      shape.parameters += size_of(params);
+    }
+    // Last, as it calls into PyTorch, which might collect garbage: what is borrowed ends there.
+    Py_XINCREF(first);
+    if (first) shape.first_address = data_of(first);
+    Py_XDECREF(first);
+    return shape;
+  }
+};
+
+std::string text(PyObject* object) {
+  const char* data = PyUnicode_Check(object) ? PyUnicode_AsUTF8(object) : nullptr;
+  if (!data) PyErr_Clear();
+  return data ? data : "";
+}
+
+/// Tells one optimizer's storages, each once.
+class Telling {
+ public:
+  explicit Telling(std::string class_name)
+      : class_name_(std::move(class_name)), names_(parameter_names()) {}
+
+  void tell(const Optimizer& optimizer) {
+    for (Py_ssize_t g = 0; g < size_of(optimizer.groups); ++g) {
+      PyObject* params = item(at(optimizer.groups, g), g_params);
+      for (Py_ssize_t i = 0; i < size_of(params); ++i) tell_parameter(at(params, i), g, i);
+    }
+    PyObject *key, *value;
+    for (Py_ssize_t i = 0; optimizer.state && PyDict_Next(optimizer.state, &i, &key, &value);) {
+      const auto name = names_.find(key);
+      tell_state(value, name != names_.end() ? name->second : class_name_, text(key), 0);
+    }
+  }
+
+ private:
+  void mark(PyObject* tensor, int role, const std::string& name) {
+    const void* address = told_.size() < kMostMarks ? storage_of(tensor) : nullptr;
+    if (address && told_.insert(address).second) g_calls.mark_storage(address, role, name.c_str());
+  }
+
+  void tell_parameter(PyObject* parameter, Py_ssize_t group, Py_ssize_t index) {
+    const auto [name, is_new] = names_.emplace(parameter, "");
+    if (is_new) {  // of no model that was seen
+      name->second =
+          class_name_ + " group " + std::to_string(group) + " parameter " + std::to_string(index);
+    }
+    mark(parameter, GPUMEMPROF_ROLE_PARAMETER, name->second);
+    if (PyObject* gradient = gradient_of(parameter)) {
+      mark(gradient, GPUMEMPROF_ROLE_GRADIENT, name->second);
+      Py_DECREF(gradient);
+    }
+  }
+
+  void tell_state(PyObject* value, const std::string& of, const std::string& path, int depth) {
+    if (is_tensor(value)) {
+      mark(value, GPUMEMPROF_ROLE_OPTIMIZER_STATE, path.empty() ? of : path + " of " + of);
+      return;
+    }
+    if (depth >= kDeepest) return;
+    for (Py_ssize_t i = 0; i < size_of(value); ++i) tell_state(at(value, i), of, path, depth + 1);
+    if (!PyDict_Check(value)) return;
+    PyObject *key, *inner;
+    for (Py_ssize_t i = 0; PyDict_Next(value, &i, &key, &inner);) {
+      const std::string name = text(key);
+      tell_state(inner, of, path.empty() || name.empty() ? path + name : path + "." + name,
+                 depth + 1);
+    }
+  }
+
+  std::string class_name_;
+  std::unordered_map<PyObject*, std::string> names_;
+  std::unordered_set<const void*> told_;
+};
+
+void on_death(void* optimizer) {
+  g_optimizers->erase(static_cast<PyObject*>(optimizer));
+  g_steps->forget(optimizer);
+}
+
+}  // namespace
+
+bool begin_optimizers() {
+  if (!g_optimizers) {
+    g_optimizers = new std::unordered_map<PyObject*, Shape>;  // never freed, as in names.cc
+    g_steps = new StepCounter;
+  }
+  g_state = PyUnicode_InternFromString("state");
+  g_groups = PyUnicode_InternFromString("param_groups");
+  g_params = PyUnicode_InternFromString("params");
+  return g_state && g_groups && g_params;
+}
+
+bool optimizer_stepped(PyObject* optimizer) {
+  const Shape shape = Optimizer(optimizer).shape();
+  const auto entry = g_optimizers->find(optimizer);
+  if (entry == g_optimizers->end() || entry->second != shape) {
+    const Quiet quiet;
+    if (watch_death(optimizer, on_death)) (*g_optimizers)[optimizer] = shape;
+    Telling(Py_TYPE(optimizer)->tp_name).tell(Optimizer(optimizer));
+  }
+  return g_steps->stepped(optimizer);
+}
+
+void forget_optimizers() {
+  if (!g_optimizers) return;
+  for (const auto& entry : *g_optimizers) forget_death(entry.first);
+  g_optimizers->clear();
+  *g_steps = StepCounter();
+}
+
+}  // namespace gpumemprof::python

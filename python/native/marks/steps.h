@@ -1,0 +1,29 @@
+// When a step of the program's loop ends, from the optimizers that step.
+#pragma once
+
+#include <vector>
+
+namespace gpumemprof::python {
+
+/// One optimizer: a step ends when it has stepped. Several that take turns, such as those of a GAN:
+/// when the last of them has, once a turn has been seen; before, and where they come in no fixed
+/// order, when the first one has. One that steps twice while the first one does not takes its
+/// place.
+class StepCounter {
+ public:
+  /// The optimizer has stepped. Whether a step of the program ends here.
+  bool stepped(const void* optimizer);
+
+  /// It is dead.
+  void forget(const void* optimizer);
+
+ private:
+  const void* first_ = nullptr;
+  std::vector<const void*> others_;  ///< that have stepped since the first one did, in order
+  std::vector<const void*> turn_;    ///< those of the turn before
+  bool turn_is_known_ = false;
+  bool is_irregular_ = false;
+  bool is_waiting_ = false;  ///< for the last of the turn
+};
+
+}  // namespace gpumemprof::python

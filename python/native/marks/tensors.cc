@@ -1,0 +1,128 @@
+#include "native/marks/tensors.h"
+
+#include <cstdint>
+
+namespace gpumemprof::python {
+namespace {
+
+// Of torch._C, kept for the life of the process.
+PyTypeObject* g_tensor = nullptr;
+PyObject* g_no_dispatch = nullptr;  // the __torch_dispatch__ of classes that have none of their own
+PyObject* g_data_address = nullptr;
+PyObject *g_storage_offset = nullptr, *g_element_size = nullptr;
+PyObject *g_grad = nullptr, *g_is_leaf = nullptr;
+PyObject* g_disable_functions = nullptr;
+PyObject *g_enter_name = nullptr, *g_exit_name = nullptr, *g_dispatch_name = nullptr;
+
+PyObject* attribute(PyObject* object, const char* name) {
+  PyObject* value = object ? PyObject_GetAttrString(object, name) : nullptr;
+  if (!value) PyErr_Clear();
+  return value;
+}
+
+/// What a descriptor of the tensor's own C class says, past any property of a class below it.
+PyObject* get(PyObject* descriptor, PyObject* tensor) {
+  return Py_TYPE(descriptor)
+      ->tp_descr_get(descriptor, tensor, reinterpret_cast<PyObject*>(Py_TYPE(tensor)));
+}
+
+/// The number that `function(tensor)` returns, -1 where it fails.
+int64_t number(PyObject* function, PyObject* tensor) {
+  PyObject* result = PyObject_CallOneArg(function, tensor);
+  const int64_t value = result ? PyLong_AsLongLong(result) : -1;
+  Py_XDECREF(result);
+  if (PyErr_Occurred()) {
+    PyErr_Clear();
+    return -1;
+  }
+  return value;
+}
+
+bool has_own_memory(PyObject* tensor) {
+  PyObject* dispatch =
+      PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(tensor)), g_dispatch_name);
+  if (!dispatch) PyErr_Clear();
+  Py_XDECREF(dispatch);
+  return dispatch == g_no_dispatch;
+}
+
+}  // namespace
+
+bool find_tensors(PyObject* torch_c) {
+  PyObject* base = attribute(torch_c, "TensorBase");
+  if (!base) base = attribute(torch_c, "_TensorBase");  // until 2.1
+  g_no_dispatch = attribute(torch_c, "_disabled_torch_dispatch_impl");
+  g_data_address = attribute(torch_c, "_data_address");  // since 2.1
+  g_disable_functions = attribute(torch_c, "DisableTorchFunction");
+  g_storage_offset = attribute(base, "storage_offset");
+  g_element_size = attribute(base, "element_size");
+  g_grad = attribute(base, "grad");
+  g_is_leaf = attribute(base, "is_leaf");
+  g_enter_name = PyUnicode_InternFromString("__enter__");
+  g_exit_name = PyUnicode_InternFromString("__exit__");
+  g_dispatch_name = PyUnicode_InternFromString("__torch_dispatch__");
+  const bool all = base && PyType_Check(base) && g_no_dispatch && g_data_address &&
+                   g_disable_functions && g_storage_offset && g_element_size && g_grad &&
+                   Py_TYPE(g_grad)->tp_descr_get && g_is_leaf && Py_TYPE(g_is_leaf)->tp_descr_get &&
+                   g_enter_name && g_exit_name && g_dispatch_name;
+  if (!all) {
+    PyErr_Clear();
+    return false;
+  }
+  g_tensor = reinterpret_cast<PyTypeObject*>(base);
+  return true;
+}
+
+bool is_tensor(PyObject* object) { return g_tensor && PyObject_TypeCheck(object, g_tensor); }
+
+const void* data_of(PyObject* tensor) {
+  if (!is_tensor(tensor) || !has_own_memory(tensor)) return nullptr;
+  const int64_t data = number(g_data_address, tensor);
+  return data > 0 ? reinterpret_cast<const void*>(data) : nullptr;
+}
+
+const void* storage_of(PyObject* tensor) {
+  const auto data = reinterpret_cast<intptr_t>(data_of(tensor));
+  if (data == 0) return nullptr;
+  const int64_t offset = number(g_storage_offset, tensor);
+  if (offset < 0) return nullptr;
+  const int64_t before_bytes = offset ? offset * number(g_element_size, tensor) : 0;
+  if (before_bytes < 0 || before_bytes >= data) return nullptr;
+  return reinterpret_cast<const void*>(data - before_bytes);
+}
+
+PyObject* gradient_of(PyObject* tensor) {
+  if (!is_tensor(tensor) || !has_own_memory(tensor)) return nullptr;
+  // That of another tensor is always none, and asking for it makes PyTorch warn.
+  PyObject* is_leaf = get(g_is_leaf, tensor);
+  Py_XDECREF(is_leaf);
+  PyObject* gradient = is_leaf == Py_True ? get(g_grad, tensor) : nullptr;
+  if (!gradient) {
+    PyErr_Clear();
+  } else if (gradient == Py_None) {
+    Py_CLEAR(gradient);
+  }
+  return gradient;
+}
+
+Quiet::Quiet() : collects_(PyGC_Disable()) {
+  PyErr_Fetch(&type_, &value_, &trace_);
+  if (g_tensor) {
+    disabled_ = PyObject_CallNoArgs(g_disable_functions);
+    PyObject* entered = disabled_ ? PyObject_CallMethodNoArgs(disabled_, g_enter_name) : nullptr;
+    if (!entered) Py_CLEAR(disabled_);
+    Py_XDECREF(entered);
+  }
+}
+
+Quiet::~Quiet() {
+  if (disabled_) {
+    PyObject* none[] = {disabled_, Py_None, Py_None, Py_None};
+    Py_XDECREF(PyObject_VectorcallMethod(g_exit_name, none, 4, nullptr));
+    Py_DECREF(disabled_);
+  }
+  PyErr_Restore(type_, value_, trace_);
+  if (collects_) PyGC_Enable();
+}
+
+}  // namespace gpumemprof::python

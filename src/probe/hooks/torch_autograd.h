@@ -1,0 +1,14 @@
+// What PyTorch's autograd says of the moment of an allocation; see torch_autograd.cc.
+#pragma once
+
+#include "probe/framework.h"
+
+namespace gpumemprof::probe {
+
+extern const Hook kAutogradHooks[1];
+extern const Hook kSavedHooks[1];  // torch_saved.cc
+
+/// Looks up what tells whether gradients are on; once, at the first call through libc10.
+void prepare_torch_modes();
+
+}  // namespace gpumemprof::probe

@@ -1,0 +1,184 @@
+#include "recording/holders_file.h"
+
+#include <dirent.h>
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+
+namespace gpumemprof {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr size_t kMostFileBytes = size_t{64} << 20;
+constexpr size_t kMostHolders = 100'000, kMostTexts = 16, kMostTextBytes = 1'000;
+constexpr size_t kMostFiles = 4'096, kMostLooks = 64;
+constexpr std::string_view kSchema = "gpumemprof.holders/";
+
+/// Keeps the place of the first error; the values themselves are read by the ordinary parser.
+class ErrorPlace : public nlohmann::json_sax<Json> {
+ public:
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(size_t) override { return true; }
+  bool key(string_t&) override { return true; }
+  bool end_object() override { return true; }
+  bool start_array(size_t) override { return true; }
+  bool end_array() override { return true; }
+  bool parse_error(size_t position, const std::string&,
+                   const nlohmann::detail::exception&) override {
+    at = position;
+    return false;
+  }
+  uint64_t at = 0;
+};
+
+uint64_t number_in(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_number_unsigned() ? found->get<uint64_t>() : 0;
+}
+
+std::string text_of(const Json& value) {
+  if (!value.is_string()) return {};
+  return value.get_ref<const std::string&>().substr(0, kMostTextBytes);
+}
+
+std::string text_in(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found == object.end() ? std::string() : text_of(*found);
+}
+
+std::vector<std::string> texts_in(const Json& object, const char* key) {
+  std::vector<std::string> out;
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_array()) return out;
+  for (const Json& text : *found) {
+    if (out.size() < kMostTexts) out.push_back(text_of(text));
+  }
+  return out;
+}
+
+std::unexpected<Error> bad(std::string what) {
+  return fail(ErrorCode::kBadInput, "not a file of holders: " + what);
+}
+
+Status take_holders(const Json& list, HoldersLook* out) {
+  if (!list.is_array() || list.size() > kMostHolders) return bad("no list of holders");
+  for (const Json& one : list) {
+    if (!one.is_object()) return bad("a holder is no object");
+    out->holders.push_back({.path = text_in(one, "path"),
+                            .name = text_in(one, "name"),
+                            .owner = text_in(one, "owner"),
+                            .through = texts_in(one, "through"),
+                            .tensors = number_in(one, "tensors"),
+                            .with_graph = number_in(one, "with_graph"),
+                            .scalars = number_in(one, "scalars"),
+                            .in_pairs = number_in(one, "in_pairs"),
+                            .operations = texts_in(one, "operations")});
+  }
+  return {};
+}
+
+Status take_storages(const Json& list, HoldersLook* out) {
+  if (!list.is_array()) return bad("no list of storages");
+  for (const Json& pair : list) {
+    if (!pair.is_array() || pair.size() != 2 || !pair[0].is_number_unsigned() ||
+        !pair[1].is_number_unsigned()) {
+      return bad("a storage is not an address and a holder");
+    }
+    const uint64_t holder = pair[1].get<uint64_t>();
+    if (holder >= out->holders.size()) return bad("a storage has a holder that is not there");
+    out->by_address.try_emplace(pair[0].get<uint64_t>(), static_cast<uint32_t>(holder));
+  }
+  return {};
+}
+
+Status take_look(const Json& json, HoldersLook* out) {
+  if (!json.is_object()) return bad("a look is no object");
+  out->time_ns = number_in(json, "time_ns");
+  out->why_incomplete = text_in(json, "why_incomplete");
+  const auto holders = json.find("holders"), storages = json.find("storages");
+  if (holders == json.end() || storages == json.end()) return bad("a look without holders");
+  if (auto done = take_holders(*holders, out); !done) return done;
+  return take_storages(*storages, out);
+}
+
+bool is_holders_name(std::string_view name) {
+  return name.starts_with("holders.") && name.ends_with(".json");
+}
+
+}  // namespace
+
+Result<ProcessHolders> parse_holders(std::string_view text) {
+  ErrorPlace place;
+  if (!Json::sax_parse(text, &place)) return fail_at(place.at, "not a file of holders: no JSON");
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object()) return bad("no object");
+  const std::string schema = text_in(json, "schema");
+  if (!schema.starts_with(kSchema)) return bad("no schema of ours");
+  if (schema.substr(kSchema.size()) != "1") {
+    return fail(ErrorCode::kUnsupported, "a file of holders of a later version: " + schema);
+  }
+  ProcessHolders out;
+  const uint64_t pid = number_in(json, "pid");
+  if (pid == 0 || pid > std::numeric_limits<uint32_t>::max()) return bad("no pid");
+  out.pid = static_cast<uint32_t>(pid);
+  out.start_ticks = number_in(json, "start_ticks");
+  const auto worker = json.find("worker");
+  out.is_worker = worker != json.end() && worker->is_boolean() && worker->get<bool>();
+  const auto looks = json.find("looks");
+  if (looks == json.end() || !looks->is_array() || looks->size() > kMostLooks)
+    return bad("no looks");
+  for (const Json& one : *looks) {
+    if (auto done = take_look(one, &out.looks.emplace_back()); !done) {
+      return std::unexpected(done.error());
+    }
+  }
+  std::ranges::stable_sort(out.looks, {}, &HoldersLook::time_ns);
+  return out;
+}
+
+std::vector<ProcessHolders> read_holders(const std::vector<std::string>& paths,
+                                         std::vector<std::string>* problems) {
+  std::vector<std::string> folders, files;
+  for (const std::string& path : paths) {
+    std::string folder = path;
+    if (path.ends_with(".gmp")) {
+      const size_t slash = path.rfind('/');
+      folder = slash == std::string::npos ? "." : path.substr(0, slash);
+    }
+    if (std::ranges::find(folders, folder) == folders.end()) folders.push_back(folder);
+  }
+  for (const std::string& folder : folders) {
+    DIR* dir = opendir(folder.c_str());
+    if (!dir) continue;
+    while (const dirent* entry = readdir(dir)) {
+      if (is_holders_name(entry->d_name)) files.push_back(folder + '/' + entry->d_name);
+    }
+    closedir(dir);
+  }
+  std::ranges::sort(files);
+  std::vector<ProcessHolders> out;
+  for (size_t i = 0; i < files.size() && i < kMostFiles; ++i) {
+    const auto text = read_small_file(files[i], kMostFileBytes);
+    auto parsed = text ? parse_holders(*text) : std::unexpected(text.error());
+    if (parsed) {
+      out.push_back(std::move(*parsed));
+      continue;
+    }
+    std::string line = files[i] + ": " + parsed.error().message;
+    if (parsed.error().offset) line += " (at byte " + std::to_string(*parsed.error().offset) + ')';
+    problems->push_back(std::move(line));
+  }
+  return out;
+}
+
+}  // namespace gpumemprof

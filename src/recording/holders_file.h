@@ -1,0 +1,55 @@
+// Who holds tensors: what a process told of its own live objects, on request, beside its recording
+// (holders.PID.START.json; docs/schemas/holders.schema.json).
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+
+namespace gpumemprof {
+
+/// One name that keeps tensors: a variable, an attribute, a cache, …
+struct TensorHolder {
+  std::string path;   ///< "losses in train (train.py)", as a person would say it
+  std::string name;   ///< "losses", "Net.seen"; empty where nothing in Python holds it
+  std::string owner;  ///< "variable", "attribute", "module attribute", "closure", "cache", "hook",
+                      ///< "exception", "optimizer", "nothing"
+  std::vector<std::string> through;     ///< types between the name and the tensors: "list", "dict"
+  uint64_t tensors = 0;                 ///< Python tensors that it holds, without their graphs
+  uint64_t with_graph = 0;              ///< of these, results of operations that autograd can undo
+  uint64_t scalars = 0;                 ///< of those with a graph, with one element
+  uint64_t in_pairs = 0;                ///< of the tensors, in a tuple with others
+  std::vector<std::string> operations;  ///< of their graphs, the commonest first: "AddBackward0"
+};
+
+/// What a process held at one moment.
+struct HoldersLook {
+  uint64_t time_ns = 0;        ///< CLOCK_MONOTONIC, as the events have it
+  std::string why_incomplete;  ///< empty where every tensor was looked at
+  std::vector<TensorHolder> holders;
+  /// By the address at which a storage begins, an index of `holders`.
+  absl::flat_hash_map<uint64_t, uint32_t> by_address;
+};
+
+struct ProcessHolders {
+  uint32_t pid = 0;
+  uint64_t start_ticks = 0;
+  bool is_worker = false;          ///< a process that multiprocessing started
+  std::vector<HoldersLook> looks;  ///< in the order of their times
+};
+
+/// Takes the text of such a file apart. Errors: kBadInput with the byte where it is no JSON, and
+/// without one where it is none of ours; kUnsupported for a later major version.
+Result<ProcessHolders> parse_holders(std::string_view text);
+
+/// All such files in the folders among `paths` and beside the .gmp files among them. Those that
+/// cannot be read are told in `problems`, one line each.
+std::vector<ProcessHolders> read_holders(const std::vector<std::string>& paths,
+                                         std::vector<std::string>* problems);
+
+}  // namespace gpumemprof

@@ -1,0 +1,77 @@
+#include "recording/holders_file.h"
+
+#include <gtest/gtest.h>
+
+namespace gpumemprof {
+namespace {
+
+constexpr std::string_view kText =
+    R"~({"schema": "gpumemprof.holders/1", "pid": 12, "start_ticks": 99, "looks": [)~"
+    R"~({"time_ns": 7, "why_incomplete": "", "holders": [{"path": "losses in train (train.py)", )~"
+    R"~("name": "losses", "owner": "variable", "through": ["list"], "tensors": 3, "with_graph": 2, )~"
+    R"~("scalars": 1, "in_pairs": 0, "operations": ["AddBackward0"]}], "storages": [[4096, 0]]}]})~";
+
+TEST(HoldersFile, SaysWhoHoldsWhichStorage) {
+  const auto told = parse_holders(kText);
+  ASSERT_TRUE(told) << told.error().message;
+  EXPECT_EQ(told->pid, 12);
+  EXPECT_EQ(told->start_ticks, 99);
+  ASSERT_EQ(told->looks.size(), 1);
+  const HoldersLook& look = told->looks[0];
+  EXPECT_EQ(look.time_ns, 7);
+  ASSERT_EQ(look.holders.size(), 1);
+  EXPECT_EQ(look.holders[0].name, "losses");
+  EXPECT_EQ(look.holders[0].owner, "variable");
+  EXPECT_EQ(look.holders[0].through, std::vector<std::string>{"list"});
+  EXPECT_EQ(look.holders[0].with_graph, 2);
+  ASSERT_TRUE(look.by_address.contains(4096));
+  EXPECT_EQ(look.by_address.at(4096), 0);
+}
+
+TEST(HoldersFile, OneCutAtAnyByteIsRefusedWithTheByte) {
+  for (size_t length = 0; length < kText.size(); ++length) {
+    const auto told = parse_holders(kText.substr(0, length));
+    ASSERT_FALSE(told) << length;
+    EXPECT_EQ(told.error().code, ErrorCode::kBadInput);
+    ASSERT_TRUE(told.error().offset) << length;
+    EXPECT_LE(*told.error().offset, length + 1);
+  }
+}
+
+TEST(HoldersFile, AFlippedByteIsRefusedOrStaysWithinBounds) {
+  std::string text(kText);
+  for (size_t at = 0; at < text.size(); ++at) {
+    for (uint8_t mask : {0x01, 0x10, 0x80}) {
+      text[at] = static_cast<char>(text[at] ^ mask);
+      if (const auto told = parse_holders(text)) {
+        for (const HoldersLook& look : told->looks) {
+          for (const auto& [address, holder] : look.by_address) {
+            EXPECT_LT(holder, look.holders.size());
+          }
+        }
+      }
+      text[at] = static_cast<char>(text[at] ^ mask);
+    }
+  }
+}
+
+TEST(HoldersFile, AHolderThatIsNotThereIsRefused) {
+  std::string text(kText);
+  text.replace(text.find("[4096, 0]"), 9, "[4096, 1]");
+  EXPECT_FALSE(parse_holders(text));
+}
+
+TEST(HoldersFile, ALaterVersionIsUnsupported) {
+  std::string text(kText);
+  text.replace(text.find("holders/1"), 9, "holders/2");
+  const auto told = parse_holders(text);
+  ASSERT_FALSE(told);
+  EXPECT_EQ(told.error().code, ErrorCode::kUnsupported);
+}
+
+TEST(HoldersFile, AThousandBracketsAreNoCrash) {
+  EXPECT_FALSE(parse_holders(std::string(1'000'000, '[')));
+}
+
+}  // namespace
+}  // namespace gpumemprof

@@ -1,0 +1,105 @@
+// Numbers by address, for tables that are filled and emptied at every event.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "base/large_pages.h"
+
+namespace gpumemprof {
+
+/// Open addressing, at most half full, without tombstones: a look-up, an insertion and an erasure
+/// each touch one place of memory, nearly always. Half the instructions of absl::flat_hash_map
+/// where an entry lives for a few events. Any address is valid. Not thread-safe.
+class AddressMap {
+ public:
+  AddressMap() : slots_(kLeastSlots), seed_(reinterpret_cast<uintptr_t>(slots_.data()) * kOdd) {}
+
+  size_t size() const { return size_; }
+  /// Null where there is none. Valid until the next insertion or erasure.
+  const uint32_t* find(uint64_t address) const {
+    for (size_t at = place(address);; at = (at + 1) & mask_) {
+      const Slot& slot = slots_[at];
+      if (!slot.is_used) return nullptr;
+      if (slot.address == address) return &slot.number;
+    }
+  }
+  uint32_t* find(uint64_t address) {
+    return const_cast<uint32_t*>(std::as_const(*this).find(address));
+  }
+  struct Inserted {
+    uint32_t* number;
+    bool is_new;
+  };
+  /// The number that is there, or `number`, which is put there.
+  Inserted try_emplace(uint64_t address, uint32_t number) {
+    if (2 * size_ >= slots_.size()) [[unlikely]]
+      grow();
+    for (size_t at = place(address);; at = (at + 1) & mask_) {
+      Slot& slot = slots_[at];
+      if (!slot.is_used) {
+        slot = {address, number, 1};
+        ++size_;
+        return {&slot.number, true};
+      }
+      if (slot.address == address) return {&slot.number, false};
+    }
+  }
+  /// `number` is what find() or try_emplace() gave.
+  void erase(uint32_t* number) {
+    auto* slot = reinterpret_cast<Slot*>(reinterpret_cast<char*>(number) - offsetof(Slot, number));
+    size_t hole = static_cast<size_t>(slot - slots_.data());
+    --size_;
+    // What was put behind its own place because of the hole moves into it.
+    for (size_t at = (hole + 1) & mask_; slots_[at].is_used; at = (at + 1) & mask_) {
+      const size_t own = place(slots_[at].address);
+      if (((at - own) & mask_) < ((at - hole) & mask_)) continue;
+      slots_[hole] = slots_[at];
+      hole = at;
+    }
+    slots_[hole].is_used = 0;
+  }
+  /// Calls `see(number)` for each, in no order.
+  template <class See>
+  void for_each(const See& see) const {
+    for (const Slot& slot : slots_) {
+      if (slot.is_used) see(slot.number);
+    }
+  }
+  /// Begins the look-up of an address that will be asked for soon.
+  void prefetch(uint64_t address) const { __builtin_prefetch(&slots_[place(address)]); }
+
+ private:
+  struct Slot {
+    uint64_t address = 0;
+    uint32_t number = 0;
+    uint32_t is_used = 0;
+  };
+  using Slots = std::vector<Slot, LargePages<Slot>>;  // looked up at random: few pages to find
+  static constexpr size_t kLeastSlots = 1 << 10;
+  static constexpr uint64_t kOdd = 0x9e3779b97f4a7c15u;
+
+  // Another seed in every run, so that no file can be made of addresses that collide.
+  size_t place(uint64_t address) const {
+    const auto product = static_cast<unsigned __int128>(address ^ seed_) * kOdd;
+    return (static_cast<uint64_t>(product >> 64) ^ static_cast<uint64_t>(product)) & mask_;
+  }
+  void grow() {
+    Slots old(slots_.size() * 2);
+    old.swap(slots_);
+    mask_ = slots_.size() - 1;
+    size_ = 0;
+    for (const Slot& slot : old) {
+      if (slot.is_used) try_emplace(slot.address, slot.number);
+    }
+  }
+
+  Slots slots_;
+  size_t mask_ = kLeastSlots - 1;
+  size_t size_ = 0;
+  uint64_t seed_;
+};
+
+}  // namespace gpumemprof

@@ -1,0 +1,20 @@
+// Which line of a stack is the user's own: that is where he can change something.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "trace/tables.h"
+
+namespace gpumemprof {
+
+/// False for installed packages, the standard library, generated and native code.
+bool is_user_file(std::string_view file);
+
+/// True for a file of C, C++ or CUDA, and for one that is not known ("??").
+bool is_native_source(std::string_view file);
+
+/// The node of the innermost frame in the user's own code; 0 where the stack has none.
+uint32_t own_node(const Tables& tables, uint32_t stack);
+
+}  // namespace gpumemprof

@@ -1,0 +1,121 @@
+"""What the Python half of the probe tells a recording, against what the program itself knows of its model."""
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import harness
+from probe import exact
+from probe.raw_records import Raw
+
+PROGRAM = Path(__file__).parent / "named_programs.py"
+ROLES = {1: "parameter", 2: "buffer", 3: "gradient", 4: "optimizer state"}
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """recorded(NAME): what the program printed, and what the probe wrote that nobody sealed."""
+    pytest.importorskip("torch")
+
+    def run(name):
+        folder = tmp_path / "recording"
+        folder.mkdir()
+        env = {**os.environ, "LD_PRELOAD": exact.library(), "GPUMEMPROF_DIR": str(folder)}
+        done = harness.execute([harness.PYTHON, PROGRAM, name], env=env, timeout=300).ok()
+        (file,) = harness.files(folder)
+        return done.printed(), Raw(file)
+
+    return run
+
+
+def storages(marks):
+    """Address by role and name; of what was told more than once, the last."""
+    return {f"{ROLES[m['value']]} {m['text']}": m["address"] for m in marks if m["kind"] == "role"}
+
+
+def modules(raw):
+    return {f"{m['address']:x}": m["text"] for m in raw.marks if m["kind"] == "module" and m["text"]}
+
+
+def by_step(raw):
+    """The marks between the ends of steps."""
+    parts = [[]]
+    for mark in raw.marks:
+        parts[-1].append(mark)
+        if mark["kind"] == "step":
+            parts.append([])
+    return parts
+
+
+def test_every_storage_has_the_name_that_pytorch_gives_it(recorded):
+    (said,), raw = recorded("tied")
+    first = by_step(raw)[0]
+    assert storages(first) == said["storages"]
+    assert len(said["storages"]) > 60
+    # The weight that two layers share has one name, and what needs no gradient has none.
+    assert not any(name.endswith("head.weight") or name.endswith("again.bias") for name in said["storages"])
+    assert "gradient layers.0.linear1.weight" not in said["storages"]
+    assert [m for part in by_step(raw)[1:] for m in part if m["kind"] == "role"] == []  # nothing changed
+
+
+def test_state_that_is_made_late_or_loaded_is_told_again_and_nothing_else_is(recorded):
+    said, raw = recorded("changes")
+    parts = by_step(raw)
+    assert storages(parts[0]) == said[0]["storages"]
+    assert [sum(m["kind"] == "role" for m in part) for part in parts[1:4]] == [0, 0, 0]
+    late = storages(parts[4])
+    assert late == said[1]["storages"]
+    assert len([name for name in late if name.startswith("optimizer state")]) == 12
+    loaded = storages(parts[5])
+    assert loaded == said[2]["storages"]
+
+
+def test_wrappers_are_not_in_the_names(recorded):
+    (said,), raw = recorded("wrapped")
+    assert storages(m for m in raw.marks if m["value"] in (1, 2)) == said["storages"]
+    assert set(modules(raw).values()) == {"Net", "inner"}
+
+
+def test_two_models_a_loss_and_a_part_that_came_first_have_names_of_their_own(recorded):
+    said, raw = recorded("roots")
+    assert modules(raw) == said[0]["modules"] | said[1]["modules"]
+
+
+def test_a_module_in_the_place_of_a_dead_one_has_its_own_name(recorded):
+    said, raw = recorded("died")
+    told = [(f"{m['address']:x}", m["text"]) for m in raw.marks if m["kind"] == "module"]
+    for model in said:
+        living, told = told[:2], told[2:]
+        assert dict(living) == model["modules"]
+        dead, told = told[:2], told[2:]
+        assert dict(dead) == dict.fromkeys(model["modules"], "")
+    assert told == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["gan", "critics", "one_after_another", "accumulated", "scaled", "closures", "compiled_steps", "own_steps"],
+)
+def test_steps_are_those_of_the_programs_loop(recorded, name):
+    (said,), raw = recorded(name)
+    steps = [m["value"] for m in raw.marks if m["kind"] == "step"]
+    assert steps == list(range(said["steps"]))
+
+
+def test_what_is_allocated_in_a_phase_has_its_name(recorded):
+    (said,), raw = recorded("phases")
+    assert said["values"] == [2, 1, "sent", 5, 0, 1]
+    names = {
+        e["size_bytes"]: next((f.removeprefix("<phase> ") for f in e["stack"] if f.startswith("<phase> ")), None)
+        for e in raw.events
+        if e["action"] == "alloc" and 1000 < e["size_bytes"] < 1020
+    }
+    assert names == {
+        1001: "outer", 1002: "inner", 1003: "outer", 1004: None, 1005: None, 1006: "function", 1007: "generator",
+        1008: "generator", 1009: "coroutine", 1010: "coroutine", 1011: "asynchronous generator",
+        1012: "asynchronous generator", 1013: None, 1014: None,
+    }  # fmt: skip
+    begun = Counter(m["address"] for m in raw.marks if m["kind"] == "phase_begin")
+    assert begun == Counter(m["address"] for m in raw.marks if m["kind"] == "phase_end")
