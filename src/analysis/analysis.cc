@@ -5,10 +5,18 @@
 #include <algorithm>
 #include <bit>
 
+#include "analysis/host_sums.h"
+#include "analysis/leak_findings.h"
 #include "trace/live_state_apply.h"
 
 namespace gpumemprof {
 namespace {
+
+/// What a live block was allocated for.
+struct OfStep {
+  int64_t step;
+  uint64_t bytes;
+};
 
 /// What is gathered for a device beside its LiveState.
 struct Gathered {
@@ -17,13 +25,24 @@ struct Gathered {
   std::array<LifetimeBin, kLifetimeBins> lifetimes = {};
   uint64_t first_time_ns = 0;
   uint64_t last_time_ns = 0;
+  StepSums steps;
+  absl::flat_hash_map<uint64_t, OfStep> live_in_steps;  // by address
 };
 
 class Gatherer : public LiveObserver {
  public:
   Gatherer(const AnalysisOptions& options, const LiveState& state,
-           std::vector<ThreadAnalysis>& threads, bool has_times)
-      : options_(options), state_(state), threads_(threads), has_times_(has_times) {}
+           std::vector<ThreadAnalysis>& threads, bool has_times, Categories* categories = nullptr)
+      : options_(options),
+        state_(state),
+        threads_(threads),
+        has_times_(has_times),
+        categories_(categories) {}
+
+  /// What else sees each event; null: nobody.
+  void set_leaks(LeakGatherer* leaks, HolderStacks* holders, const Tables& tables) {
+    leaks_ = leaks, holders_ = holders, tables_ = &tables;
+  }
 
   void on_batch(const EventBatch& batch, size_t device_count) {
     batch_ = &batch;
@@ -33,12 +52,20 @@ class Gatherer : public LiveObserver {
       devices.emplace_back().timeline =
           Timeline(start_ns_, options_.timeline_buckets, state_.devices()[i].live_bytes);
     }
+    if (!has_steps_ && !batch.step.empty()) begin_steps();
+    has_categories_ = categories_ != nullptr && categories_->is_active();
   }
 
   void on_alloc(size_t i, uint16_t index, const DeviceState& state) {
     Gathered& device = devices[index];
     const uint64_t size = batch_->size_bytes[i];
+    if (leaks_) {
+      look_at_holders(i);
+      leaks_->on_alloc(i, index);
+    }
     device.timeline.add_alloc(seen(device, i), state.live_bytes, size);
+    if (has_steps_) allocate_in_step(device, i, size);
+    if (has_categories_) categories_->on_alloc(i, index, state);
     const uint32_t thread = batch_->thread[i];
     if (thread < threads_.size()) {
       ++threads_[thread].alloc_count;
@@ -49,7 +76,13 @@ class Gatherer : public LiveObserver {
   void on_free(size_t i, uint16_t index, const DeviceState& state, const LiveBlock& block) {
     Gathered& device = devices[index];
     const uint64_t time = seen(device, i);
+    if (leaks_) {
+      look_at_holders(i);
+      leaks_->on_free(index, block);
+    }
     device.timeline.add(time, state.live_bytes);
+    if (has_steps_) free_in_step(device, i, block);
+    if (has_categories_) categories_->on_free(i, index, state);
     if (!has_times_ || block.time_ns == LiveBlock::kUnknownTime) return;
     const uint64_t age = time > block.time_ns ? time - block.time_ns : 0;
     LifetimeBin& bin = device.lifetimes[std::bit_width(age)];
@@ -71,6 +104,37 @@ class Gatherer : public LiveObserver {
  private:
   static constexpr uint64_t kUnset = UINT64_MAX;
 
+  /// The event itself has changed the state already: one block of what was live is no matter.
+  void look_at_holders(size_t i) {
+    while (batch_->time_ns[i] >= holders_->next_ns()) holders_->take(*tables_, state_);
+  }
+  /// What is live by now was allocated for none.
+  void begin_steps() {
+    has_steps_ = true;
+    for (size_t i = 0; i < devices.size(); ++i) {
+      for (const auto& [address, block] : state_.devices()[i].blocks) {
+        devices[i].live_in_steps[address] = {kNoStep, block.size_bytes};
+        devices[i].steps.add_alloc(kNoStep, batch_->first_event, block.size_bytes);
+      }
+    }
+  }
+  void allocate_in_step(Gathered& device, size_t i, uint64_t size) {
+    const int64_t step = batch_->step.empty() ? kNoStep : batch_->step[i];
+    const uint64_t event = batch_->first_event + i;
+    const OfStep made{step, size};
+    auto [known, added] = device.live_in_steps.try_emplace(batch_->address[i], made);
+    if (!added) {  // its free was missed
+      device.steps.add_free(known->second.step, event, known->second.bytes);
+      known->second = made;
+    }
+    device.steps.add_alloc(step, event, size);
+  }
+  void free_in_step(Gathered& device, size_t i, const LiveBlock& block) {
+    auto known = device.live_in_steps.find(batch_->address[i]);
+    if (known == device.live_in_steps.end()) return;
+    device.steps.add_free(known->second.step, batch_->first_event + i, block.size_bytes);
+    device.live_in_steps.erase(known);
+  }
   uint64_t seen(Gathered& device, size_t i) {
     const uint64_t time = batch_->time_ns[i];
     if (device.first_time_ns == 0) device.first_time_ns = time;
@@ -81,7 +145,13 @@ class Gatherer : public LiveObserver {
   const AnalysisOptions& options_;
   const LiveState& state_;
   std::vector<ThreadAnalysis>& threads_;
-  const bool has_times_;  // else no block has an age
+  const bool has_times_;          // else no block has an age
+  Categories* const categories_;  // may be null
+  bool has_categories_ = false;
+  LeakGatherer* leaks_ = nullptr;
+  HolderStacks* holders_ = nullptr;
+  const Tables* tables_ = nullptr;
+  bool has_steps_ = false;  // the source has shown one
   const EventBatch* batch_ = nullptr;
   uint64_t start_ns_ = kUnset;
 };
@@ -114,6 +184,25 @@ bool had_events(const DeviceFigures& figures) {
                      [](uint64_t n) { return n != 0; });
 }
 
+DeviceAnalysis take_device(const LiveState& state, uint16_t index, Gathered* gathered,
+                           uint64_t last_time_ns) {
+  const DeviceState& figures = state.devices()[index];
+  DeviceAnalysis device;
+  device.device = index;
+  device.figures = figures;
+  device.holders_at_peak = state.holders_at_peak(index);
+  device.holders_at_end = state.holders_now(index);
+  device.totals = totals_of(figures);
+  device.lifetimes = gathered->lifetimes;
+  device.timeline = std::move(gathered->timeline);
+  device.timeline.finish(last_time_ns);
+  device.first_time_ns = gathered->first_time_ns;
+  device.last_time_ns = gathered->last_time_ns;
+  device.steps = std::move(gathered->steps);
+  take_temporaries(*gathered, &device);
+  return device;
+}
+
 void take_devices(const LiveState& state, Gatherer& gatherer, const Tables& tables,
                   Analysis* analysis) {
   analysis->processes.resize(tables.processes.size());
@@ -121,19 +210,8 @@ void take_devices(const LiveState& state, Gatherer& gatherer, const Tables& tabl
   for (size_t i = 0; i < state.devices().size(); ++i) {
     const DeviceState& figures = state.devices()[i];
     if (!had_events(figures)) continue;
-    Gathered& gathered = gatherer.devices[i];
-    DeviceAnalysis& device = analysis->devices.emplace_back();
-    device.device = static_cast<uint16_t>(i);
-    device.figures = figures;
-    device.holders_at_peak = state.holders_at_peak(device.device);
-    device.holders_at_end = state.holders_now(device.device);
-    device.totals = totals_of(figures);
-    device.lifetimes = gathered.lifetimes;
-    device.timeline = std::move(gathered.timeline);
-    device.timeline.finish(analysis->last_time_ns);
-    device.first_time_ns = gathered.first_time_ns;
-    device.last_time_ns = gathered.last_time_ns;
-    take_temporaries(gathered, &device);
+    analysis->devices.push_back(
+        take_device(state, static_cast<uint16_t>(i), &gatherer.devices[i], analysis->last_time_ns));
     if (i >= tables.devices.size() || tables.devices[i].process >= analysis->processes.size())
       continue;
     ProcessAnalysis& process = analysis->processes[tables.devices[i].process];
@@ -141,6 +219,31 @@ void take_devices(const LiveState& state, Gatherer& gatherer, const Tables& tabl
     process.alloc_count += figures.actions[static_cast<size_t>(Action::kAlloc)];
     process.alloc_bytes += figures.total_bytes;
     process.unmatched_frees += figures.unmatched_frees;
+  }
+}
+
+/// Where a process has but one allocator of that memory, it says all.
+void take_sums(const HostSums& sums, const LiveState& state, Gatherer& gatherer,
+               const Tables& tables, Analysis* analysis) {
+  gatherer.devices.resize(state.devices().size());
+  for (const auto& [process, parts] : sums.parts()) {
+    if (parts.size() < 2 || process >= state.devices().size()) continue;
+    DeviceAnalysis sum = take_device(state, static_cast<uint16_t>(process),
+                                     &gatherer.devices[process], analysis->last_time_ns);
+    // One of which the same is true as of the sum: its sizes are not all the requested ones.
+    const auto rounds = [&](uint16_t part) { return !tables.devices[part].size_is_requested; };
+    const auto rounding = std::find_if(parts.begin(), parts.end(), rounds);
+    sum.device = rounding == parts.end() ? parts.front() : *rounding;
+    sum.parts = parts;
+    sum.categories.why_not = "only PyTorch's programs say what their memory is";
+    std::fill(std::begin(sum.figures.actions), std::end(sum.figures.actions), 0);
+    for (const DeviceAnalysis& device : analysis->devices) {
+      if (std::find(parts.begin(), parts.end(), device.device) == parts.end()) continue;
+      for (size_t a = 0; a < kActionCount; ++a) {
+        sum.figures.actions[a] += device.figures.actions[a];
+      }
+    }
+    analysis->sums.push_back(std::move(sum));
   }
 }
 
@@ -161,18 +264,38 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
     state = *before;
     analysis.oldest_dropped = before->event_count() != 0;
   }
-  Gatherer gatherer(options, state, analysis.threads, source.info().can.times);
+  Categories categories(source.tables());
+  Gatherer gatherer(options, state, analysis.threads, source.info().can.times, &categories);
+  LeakGatherer leaks;
+  const bool find_leaks = options.find_leaks && source.info().can.times;
+  HolderStacks holders(options.holders);
+  if (find_leaks) gatherer.set_leaks(&leaks, &holders, source.tables());
+  HostSums sums;
+  LiveState sum_state;
+  std::vector<ThreadAnalysis> no_threads;
+  Gatherer sum_gatherer(options, sum_state, no_threads, source.info().can.times);
   EventBatch batch;
   for (;;) {
     Result<bool> more = source.next(&batch);
     if (!more) return std::unexpected(more.error());
     if (!*more) break;
-    if (batch.size() == 0) continue;
+    categories.begin_batch(batch, state);
+    if (batch.size() == 0) {
+      categories.end_batch();
+      continue;
+    }
     if (analysis.events_read == 0) analysis.first_time_ns = batch.time_ns.front();
     analysis.last_time_ns = std::max(analysis.last_time_ns, batch.time_ns.back());
     analysis.events_read += batch.size();
     analysis.threads.resize(source.tables().threads.size());
+    if (find_leaks) leaks.begin_batch(batch, source.tables(), state);
     state.apply_observed(batch, gatherer);
+    categories.end_batch();
+    // A checkpoint knows the state of each allocator, and the peak of none but these.
+    const bool is_whole = !analysis.oldest_dropped;
+    if (const EventBatch* of_sums = is_whole ? sums.take(batch, source.tables()) : nullptr) {
+      sum_state.apply_observed(*of_sums, sum_gatherer);
+    }
     if (options.on_progress) options.on_progress(source.progress());
   }
   analysis.source = source.info();
@@ -180,28 +303,54 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
   analysis.temporary_ns = options.temporary_ns;
   analysis.start_time_ns = recording_start(source.tables(), analysis.first_time_ns);
   take_devices(state, gatherer, source.tables(), &analysis);
+  for (DeviceAnalysis& device : analysis.devices) {
+    device.categories = categories.finish(device.device, state.devices()[device.device]);
+  }
+  analysis.moments = categories.moments();
+  take_sums(sums, sum_state, sum_gatherer, source.tables(), &analysis);
   analysis.threads.resize(source.tables().threads.size());
   analysis.loss = source.loss();
+  if (find_leaks) {
+    holders.finish(source.tables(), state);
+    add_leak_findings(leaks.finish(state), source.tables(),
+                      {.capacity_bytes = options.capacity_bytes, .holders = holders}, &analysis);
+  }
   return analysis;
 }
 
 const DeviceAnalysis* main_device(const Analysis& analysis, const Tables& tables) {
   const DeviceAnalysis* best = nullptr;
   bool best_is_accelerator = false;
-  for (const DeviceAnalysis& device : analysis.devices) {
-    if (device.figures.peak_bytes == 0) continue;
+  const auto consider = [&](const DeviceAnalysis& device) {
+    if (device.figures.peak_bytes == 0) return;
     const bool is_known = device.device < tables.devices.size();
     // The regions that a pool is made of hold its blocks, which are what was asked for.
-    if (is_known && tables.devices[device.device].layer == Layer::kDriver) continue;
+    if (is_known && tables.devices[device.device].layer == Layer::kDriver) return;
     const bool accelerator = is_known && !is_host_memory(tables.devices[device.device]);
     const bool better = best == nullptr || accelerator > best_is_accelerator ||
                         (accelerator == best_is_accelerator &&
                          device.figures.peak_bytes > best->figures.peak_bytes);
-    if (!better) continue;
+    if (!better) return;
     best = &device;
     best_is_accelerator = accelerator;
-  }
+  };
+  for (const DeviceAnalysis& sum : analysis.sums) consider(sum);  // never below one of its parts
+  for (const DeviceAnalysis& device : analysis.devices) consider(device);
   return best;
+}
+
+std::string memory_name(const DeviceAnalysis& device, const Tables& tables) {
+  const auto name = [&](uint16_t index) {
+    return index < tables.devices.size() ? device_name(tables.devices[index]) : "unknown";
+  };
+  if (device.parts.empty()) return name(device.device);
+  std::string text;
+  for (uint16_t part : device.parts) {
+    const std::string one = name(part);
+    const size_t colon = one.find(':');
+    text += text.empty() ? one : " + " + one.substr(colon == one.npos ? 0 : colon + 1);
+  }
+  return text;
 }
 
 }  // namespace gpumemprof

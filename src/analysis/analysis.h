@@ -6,9 +6,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
+#include "analysis/categories.h"
 #include "analysis/finding.h"
+#include "analysis/step_sums.h"
 #include "analysis/timeline.h"
 #include "base/error.h"
 #include "trace/event_source.h"
@@ -16,11 +20,17 @@
 
 namespace gpumemprof {
 
+struct BfcPool;         // readers/bfc_pool.h
+struct ProcessHolders;  // recording/holders_file.h
 struct SnapshotDevice;  // analysis/snapshot_device.h
 
 struct AnalysisOptions {
   size_t timeline_buckets = 512;
   uint64_t temporary_ns = 1'000'000;  ///< a block that lives no longer than this is a temporary
+  bool find_leaks = false;            ///< analyze_whole() always does
+  std::optional<uint64_t> capacity_bytes;  ///< of the device, where the caller knows it
+  /// What the recorded processes told of who holds their tensors; may be null.
+  const std::vector<ProcessHolders>* holders = nullptr;
   /// Called now and then with 0 to 1; may be empty.
   std::function<void(double)> on_progress;
 };
@@ -39,9 +49,11 @@ struct LifetimeBin {
 /// Bin b holds the freed blocks that lived for [2^(b-1), 2^b) ns; bin 0 those freed in the same ns.
 inline constexpr size_t kLifetimeBins = 65;
 
-/// One device of one process.
+/// One device of one process, or one memory that several of its allocators share.
 struct DeviceAnalysis {
-  uint16_t device = 0;  ///< index in Tables::devices
+  uint16_t device = 0;  ///< index in Tables::devices; of a sum, one of its parts
+  /// Of a sum, the allocators whose blocks it adds up; else empty.
+  std::vector<uint16_t> parts;
   DeviceFigures figures;
   std::vector<Holder> holders_at_peak;  ///< all, largest first; they add up to figures.peak_bytes
   std::vector<Holder> holders_at_end;   ///< all, largest first; they add up to figures.live_bytes
@@ -53,8 +65,13 @@ struct DeviceAnalysis {
   Timeline timeline;
   uint64_t first_time_ns = 0;  ///< of its first event; 0 without one
   uint64_t last_time_ns = 0;
+  StepSums steps;  ///< where the framework numbers its steps
+  DeviceCategories categories;
   /// What an allocator's own history tells beyond the events; null for recordings.
   std::shared_ptr<const SnapshotDevice> snapshot;
+  /// The state of the allocator's pool, where a memory dump of TensorFlow's is the source; else
+  /// null.
+  std::shared_ptr<const BfcPool> pool;
 };
 
 /// Sums over the devices of a process. Peaks of different devices are never added up.
@@ -79,9 +96,13 @@ struct Analysis {
   uint64_t start_time_ns = 0;  ///< when recording began (the first process), else the first event
   uint64_t first_time_ns = 0;  ///< of the first event that was read
   uint64_t last_time_ns = 0;
-  std::vector<DeviceAnalysis> devices;     ///< with at least one event, in the order of Tables
+  std::vector<DeviceAnalysis> devices;  ///< with at least one event, in the order of Tables
+  /// Of each process in which several allocators of a framework share the host's memory: their sum,
+  /// with a peak of its own, as theirs need not be at one time.
+  std::vector<DeviceAnalysis> sums;
   std::vector<ProcessAnalysis> processes;  ///< indexed as Tables::processes
   std::vector<ThreadAnalysis> threads;     ///< indexed as Tables::threads
+  std::vector<CategoryMoment> moments;     ///< what DeviceCategories::at_moments are about
   std::vector<Finding> findings;           ///< the most severe first
   Loss loss;
 };
@@ -90,7 +111,11 @@ struct Analysis {
 Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& options);
 
 /// The device whose peak is the answer: the highest accelerator where one was used, else the
-/// highest of the rest. Null where nothing was allocated. Points into `analysis`.
+/// highest of the rest, a sum in place of its parts. Null where nothing was allocated. Points into
+/// `analysis`.
 const DeviceAnalysis* main_device(const Analysis& analysis, const Tables& tables);
+
+/// "cuda:0"; of a sum "tensorflow:cpu + mklcpu". What reports call it.
+std::string memory_name(const DeviceAnalysis& device, const Tables& tables);
 
 }  // namespace gpumemprof

@@ -3,6 +3,9 @@
 #include <absl/container/flat_hash_map.h>
 
 #include <algorithm>
+#include <map>
+
+#include "analysis/layer_work.h"
 
 namespace gpumemprof {
 namespace {
@@ -108,7 +111,28 @@ std::vector<DiffRow> rows_by_stack(const Diff& diff) {
   return std::move(rows).sorted();
 }
 
-/// Rows by one frame of each stack. A new way to group (by layer, by module) is one more of these.
+/// Fills by_layer and layers.
+void group_by_layer(Diff* diff) {
+  Rows rows;
+  std::map<std::pair<std::string_view, std::string_view>, uint32_t> known;
+  bool any_layer = false;
+  for_each_figure(*diff, [&](const DiffSide& side, bool is_b, const Holder& holder,
+                             uint64_t DiffFigures::* bytes, uint64_t DiffFigures::* count) {
+    const LayerWork work = layer_work_of(*side.tables, holder.stack);
+    any_layer |= !work.layer.empty();
+    const auto [at, added] =
+        known.try_emplace({work.layer, work.part}, static_cast<uint32_t>(diff->layers.size()));
+    if (added) diff->layers.push_back({std::string(work.layer), std::string(work.part)});
+    rows.add(at->second, is_b, at->second, holder, bytes, count);
+  });
+  if (any_layer) {
+    diff->by_layer = std::move(rows).sorted();
+  } else {
+    diff->layers.clear();
+  }
+}
+
+/// Rows by one frame of each stack. A new way to group by a frame is one more of these.
 std::vector<DiffRow> rows_by_frame(const Diff& diff, LineOf node_of, bool with_lines) {
   Aligner aligner(with_lines);
   Rows rows;
@@ -169,6 +193,7 @@ Diff diff_runs(const DiffSide& a, const DiffSide& b, LineOf line_of) {
   diff.by_stack = rows_by_stack(diff);
   diff.by_line = rows_by_frame(diff, line_of, true);
   diff.by_function = rows_by_frame(diff, line_of, false);
+  group_by_layer(&diff);
   return diff;
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -55,10 +56,19 @@ inline uint64_t magnitude(int64_t delta) {
 /// Rows of each list are disjoint and complete: they add up to both devices' peaks and ends.
 /// Largest change at the peak first, then at the end, then the larger row.
 struct Diff {
+  /// A row of by_layer.
+  struct LayerPart {
+    std::string layer;  ///< empty: in no layer that is known
+    std::string part;   ///< as layer_work.h says
+  };
   DiffSide a, b;
   std::vector<DiffRow> by_stack;
   std::vector<DiffRow> by_line;      ///< file, function and line of the frame that line_of() names
   std::vector<DiffRow> by_function;  ///< the same frame without its line: survives edits above it
+  /// By layer and part of its work, the same text being the same layer; a row's `node` is the index
+  /// in `layers`. Empty where neither run names a layer.
+  std::vector<DiffRow> by_layer;
+  std::vector<LayerPart> layers;
 };
 
 /// Names the frame of a stack that stands for it, as a node; 0 where no stack is known.

@@ -14,13 +14,17 @@ namespace gpumemprof {
 struct Finding {
   std::string kind;  ///< "out_of_memory", "fragmentation", "cache_slack", …
   Severity severity = Severity::kInfo;
+  std::string name;   ///< which bug of that kind, where it is known: "loss_kept_with_graph"
   std::string title;  ///< one sentence
   std::optional<uint64_t> bytes;
   /// Figures behind it, by name; names end in their unit. In the order they are shown.
   std::vector<std::pair<std::string, uint64_t>> evidence;
-  uint32_t stack = 0;   ///< StackTable id of the line that matters; 0: none
-  std::string fix;      ///< what to do, one sentence; empty where nothing is proved to help
-  uint16_t device = 0;  ///< index in Tables::devices
+  /// What is behind it and is no figure, by name: who holds the memory, why a figure is missing.
+  std::vector<std::pair<std::string, std::string>> facts;
+  double confidence = 1;  ///< 0 to 1; 1 where all of it is counted or replayed
+  uint32_t stack = 0;     ///< StackTable id of the line that matters; 0: none
+  std::string fix;        ///< what to do, one sentence; empty where nothing is proved to help
+  uint16_t device = 0;    ///< index in Tables::devices
 };
 
 }  // namespace gpumemprof

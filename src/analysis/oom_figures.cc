@@ -22,6 +22,14 @@ std::string requested_meaning(const OomMessage& message) {
     return "what the allocator asked the driver for: 20 MiB is a whole segment for tensors of 1 to "
            "10 MiB, so the tensor itself may be smaller";
   }
+  if (message.framework == "tensorflow") {
+    std::string text = "what was asked for";
+    if (!message.shape.empty()) text += ", a tensor of shape [" + message.shape + "]";
+    if (!message.type.empty()) text += " of " + message.type;
+    if (message.rounded_bytes && *message.rounded_bytes != message.requested->bytes)
+      text += "; the pool looked for " + std::to_string(*message.rounded_bytes) + " bytes";
+    return text;
+  }
   if (!is_cuda_like(message)) return "the size that was refused";
   return "what the allocator asked the driver for: the tensor's size, rounded up (by less than 2 "
          "MiB "
@@ -29,13 +37,6 @@ std::string requested_meaning(const OomMessage& message) {
 }
 
 }  // namespace
-
-ByteRange range_of(const PrintedSize& size) { return {size.least_bytes, size.most_bytes}; }
-
-std::string range_text(const ByteRange& range) {
-  const std::string least = format_bytes(range.least), most = format_bytes(range.most);
-  return least == most ? least : least + " to " + most;
-}
 
 const char* cause_name(OomCause cause) {
   switch (cause) {
@@ -83,6 +84,14 @@ std::vector<OomFigure> oom_figures(const OomMessage& message) {
   add("reserved", message.reserved,
       "all segments that PyTorch holds, live tensors and free pieces");
   add("other_in_use", message.other_in_use, "what Metal counts for this process beside PyTorch");
+  if (message.pool) {
+    add("pool_limit", message.pool->limit, "the most that the pool lets itself take of the device");
+    add("pool_in_use", message.pool->in_use, "in chunks in use, as the pool counts them");
+    add("pool_peak_in_use", message.pool->peak_in_use,
+        "the highest of that since the program began");
+    add("pool_largest_allocation", message.pool->largest_allocation,
+        "the largest chunk that was handed out since the program began");
+  }
   return out;
 }
 

@@ -7,19 +7,6 @@
 namespace gpumemprof {
 namespace {
 
-uint64_t add(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
-uint64_t subtract(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
-
-ByteRange operator+(const ByteRange& a, const ByteRange& b) {
-  return {add(a.least, b.least), add(a.most, b.most)};
-}
-/// Never below zero.
-ByteRange operator-(const ByteRange& a, const ByteRange& b) {
-  return {subtract(a.least, b.most), subtract(a.most, b.least)};
-}
-bool surely_less(const ByteRange& a, const ByteRange& b) { return a.most < b.least; }
-bool surely_at_least(const ByteRange& a, const ByteRange& b) { return a.least >= b.most; }
-
 std::optional<ByteRange> maybe(const std::optional<PrintedSize>& size) {
   return size ? std::optional(range_of(*size)) : std::nullopt;
 }
@@ -332,6 +319,7 @@ void Explainer::advise() {
 }  // namespace
 
 OomVerdict explain_oom(const OomMessage& message, bool expandable_segments_on) {
+  if (message.framework != "pytorch") return explain_tensorflow_oom(message);
   return Explainer(message, expandable_segments_on).explain();
 }
 

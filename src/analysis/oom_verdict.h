@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/byte_range.h"
 #include "readers/oom_message.h"
 
 namespace gpumemprof {
@@ -18,12 +19,6 @@ enum class OomCause : uint8_t {
   kCannotTell,
 };
 const char* cause_name(OomCause cause);  ///< "want_of_memory", "fragmentation", …
-
-/// All sizes from `least` to `most`.
-struct ByteRange {
-  uint64_t least = 0, most = 0;
-};
-ByteRange range_of(const PrintedSize& size);
 
 /// A figure of the message with its meaning. `key` is the member's name in OomMessage.
 struct OomFigure {
@@ -54,8 +49,7 @@ std::vector<OomFigure> oom_figures(const OomMessage& message);
 
 /// `expandable_segments_on`: the log says so. Never fails.
 OomVerdict explain_oom(const OomMessage& message, bool expandable_segments_on);
-
-/// "1.95 GiB", or "1.94 GiB to 1.96 GiB" where rounding shows.
-std::string range_text(const ByteRange& range);
+/// The same of what TensorFlow and XLA print, and of TensorFlow's memory dumps.
+OomVerdict explain_tensorflow_oom(const OomMessage& message);
 
 }  // namespace gpumemprof

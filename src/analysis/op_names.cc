@@ -5,6 +5,8 @@
 #include <map>
 #include <tuple>
 
+#include "recording/operation_lines.h"
+
 namespace gpumemprof {
 namespace {
 
@@ -109,6 +111,7 @@ struct FrameFacts {
   Phase phase = Phase::kUnknown;
   bool has_python = false;     // frames of the thread itself, not those that made the operation
   bool runs_function = false;  // the program called a graph
+  std::string_view variable, layer, cluster;  // of the innermost operation
 };
 
 /// The part of the work that code of TensorFlow or Keras is, by its file.
@@ -116,6 +119,7 @@ Phase phase_of_file(std::string_view file) {
   const auto is_in = [&](std::string_view part) { return file.find(part) != file.npos; };
   if (file.ends_with("/framework/func_graph.py")) return Phase::kCompilation;
   if (is_in("/tensorflow/python/data/")) return Phase::kInput;
+  if (is_in("/keras/src/trainers/data_adapters/")) return Phase::kInput;
   if (is_in("/keras/src/optimizers/") || is_in("/keras/optimizers/")) return Phase::kOptimizer;
   if (file.ends_with("/eager/backprop.py")) return Phase::kGradient;
   return Phase::kUnknown;
@@ -128,6 +132,9 @@ FrameFacts look_at_frames(const Tables& tables, uint32_t stack) {
     const Frame& frame = tables.stacks.frame(tables.stacks.node(stack).frame);
     const std::string_view file = tables.strings.get(frame.file);
     is_making |= file == kOperationFile && tables.strings.get(frame.function) == kMadeBy;
+    if (file == kVariableFile) facts.variable = tables.strings.get(frame.function);
+    if (file == kLayerFile) facts.layer = tables.strings.get(frame.function);
+    if (file == kClusterFile) facts.cluster = tables.strings.get(frame.function);
     if (frame.line == 0 || file.empty()) continue;
     facts.has_python |= !is_making;
     // What called a graph says nothing of what is in it.
@@ -138,6 +145,14 @@ FrameFacts look_at_frames(const Tables& tables, uint32_t stack) {
     if (facts.phase == Phase::kUnknown && !facts.runs_function) facts.phase = phase;
   }
   return facts;
+}
+
+/// Whether a stack of nothing but an operation says that its thread ran no Python.
+bool may_have_python(const Tables& tables) {
+  return tables.processes.empty() ||
+         std::ranges::any_of(tables.processes, [](const Process& process) {
+           return !process.stacks.starts_with("none") && process.stacks != "native";
+         });
 }
 
 }  // namespace
@@ -212,21 +227,32 @@ Work work_of(const Tables& tables, uint32_t stack) {
     work.layer = name.layer;
     work.xla_cluster = name.xla_cluster;
     work.function = name.function;
-    // Without Python frames it is a thread of an executor, which eager execution does not use.
-    const bool is_graph = name.has_scope || facts.runs_function || !facts.has_python;
-    work.mode = is_graph ? ExecutionMode::kGraph : ExecutionMode::kEager;
+    work.variable = facts.variable;
+    if (!facts.variable.empty() || !facts.layer.empty()) work.layer = facts.layer;
+    if (!facts.cluster.empty()) {
+      work.xla_cluster = facts.cluster;
+      work.function = function_of(facts.cluster);
+    }
+    // Without Python frames it is a thread of an executor, which eager execution does not use:
+    // where there are stacks at all.
+    const bool is_graph = name.has_scope || !name.function.empty() || !name.xla_cluster.empty() ||
+                          facts.runs_function || (!facts.has_python && may_have_python(tables));
+    work.mode = is_graph           ? ExecutionMode::kGraph
+                : facts.has_python ? ExecutionMode::kEager
+                                   : ExecutionMode::kUnknown;
   }
   return work;
 }
 
 std::vector<WorkHolder> group_by_work(const std::vector<Holder>& holders, const Tables& tables) {
-  using Key = std::tuple<Phase, ExecutionMode, std::string_view, std::string_view>;
+  using Key = std::tuple<Phase, ExecutionMode, std::string_view, std::string_view, bool>;
   std::map<Key, WorkHolder> groups;
   for (const Holder& holder : holders) {
     const Work work = work_of(tables, holder.stack);
     const std::string_view function = work.function.empty() ? work.xla_cluster : work.function;
-    WorkHolder& group = groups[{work.phase, work.mode, work.layer, function}];
-    group.phase = work.phase, group.mode = work.mode;
+    const bool is_xla = !work.xla_cluster.empty();
+    WorkHolder& group = groups[{work.phase, work.mode, work.layer, function, is_xla}];
+    group.phase = work.phase, group.mode = work.mode, group.is_xla = is_xla;
     group.layer = work.layer, group.function = function;
     group.bytes += holder.bytes, group.count += holder.count;
   }

@@ -43,6 +43,10 @@ struct Work {
   std::string_view layer;
   std::string_view xla_cluster;
   std::string_view function;
+  /// That the operation writes, as TensorFlow's own graphs tell (recording/operation_lines.h). Then
+  /// `layer` is the variable's scope, and of an optimizer's variable that of the one that it is the
+  /// state of; empty where it is not known.
+  std::string_view variable;
 };
 /// Views point into `tables`.
 Work work_of(const Tables& tables, uint32_t stack);
@@ -53,6 +57,7 @@ struct WorkHolder {
   ExecutionMode mode;
   std::string layer;     ///< empty where the name has none
   std::string function;  ///< or the XLA cluster; empty where the name is not of a call
+  bool is_xla;           ///< XLA compiled it
   uint64_t bytes;
   uint64_t count;
 };

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "recording/operation_lines.h"
+
 namespace gpumemprof {
 namespace {
 
@@ -91,6 +93,23 @@ TEST(Work, EagerAndGraphAreToldApart) {
   EXPECT_EQ(mode("", {"train.py"}), "unknown");
 }
 
+TEST(Work, WithoutStacksAnOperationWithoutAScopeIsOfNoKnownMode) {
+  // TensorFlow's own profiles, and recordings with --stacks none or native.
+  for (const char* stacks : {"none", "none: a profile names operations alone", "native"}) {
+    Tables tables;
+    tables.processes.push_back({.stacks = stacks});
+    const auto mode = [&](const char* name) {
+      return std::string(mode_name(work_of(tables, stack_of(&tables, name, {})).mode));
+    };
+    EXPECT_EQ(mode("Fill"), "unknown");
+    EXPECT_EQ(mode("a/Fill"), "graph");
+    EXPECT_EQ(mode("__inference_step_7"), "graph");
+  }
+  Tables tables;
+  tables.processes.push_back({.stacks = "python"});
+  EXPECT_EQ(work_of(tables, stack_of(&tables, "Fill", {})).mode, ExecutionMode::kGraph);
+}
+
 TEST(Work, FramesSayThePhaseWhereTheNameDoesNot) {
   Tables tables;
   auto phase = [&](const char* name, const std::vector<std::string>& files) {
@@ -104,6 +123,32 @@ TEST(Work, FramesSayThePhaseWhereTheNameDoesNot) {
   EXPECT_EQ(phase("Sub_1", {std::string(kMadeBy), kAdam, kFuncGraph}), "optimizer");
   EXPECT_EQ(phase("Sub_1", {std::string(kMadeBy), kFuncGraph}), "unknown");
   EXPECT_EQ(phase("StatefulPartitionedCall/gradient_tape/d/MatMul/MatMul", {kAdam}), "gradient");
+}
+
+TEST(Work, AVariableTellsTheLayerAndAClusterItsFunction) {
+  Tables tables;
+  const auto frame = [&](std::string_view file, std::string_view function) {
+    return tables.stacks.intern_frame(
+        {tables.strings.intern(file), tables.strings.intern(function), 0});
+  };
+  const auto with = [&](std::vector<uint32_t> frames) {
+    uint32_t stack = 0;
+    for (uint32_t each : frames) stack = tables.stacks.push(stack, each);
+    return stack;
+  };
+  const Work slot = work_of(
+      tables, with({frame(kLayerFile, "s/dense_kernel"), frame(kVariableFile, "adam/s_m"),
+                    frame(kOperationFile, "StatefulPartitionedCall/adam/AssignAddVariableOp_5")}));
+  EXPECT_EQ(slot.phase, Phase::kOptimizer);
+  EXPECT_EQ(slot.layer, "s/dense_kernel");
+  EXPECT_EQ(slot.variable, "adam/s_m");
+  const Work unknown = work_of(tables, with({frame(kVariableFile, "adam/iteration"),
+                                             frame(kOperationFile, "adam/AssignAddVariableOp")}));
+  EXPECT_EQ(unknown.layer, "");
+  const Work jitted = work_of(tables, with({frame(kClusterFile, "__inference_scaled_17"),
+                                            frame(kOperationFile, "__inference_scaled_17")}));
+  EXPECT_EQ(jitted.xla_cluster, "__inference_scaled_17");
+  EXPECT_EQ(jitted.function, "scaled");
 }
 
 TEST(Work, SumsOfTheGroupsAreThoseOfTheHolders) {

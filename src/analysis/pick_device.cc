@@ -8,11 +8,6 @@ namespace {
 
 constexpr size_t kNamesInMessage = 20;
 
-std::string name_of(const DeviceAnalysis& device, const Tables& tables) {
-  return device.device < tables.devices.size() ? device_name(tables.devices[device.device])
-                                               : "unknown";
-}
-
 std::string pid_of(const DeviceAnalysis& device, const Tables& tables) {
   if (device.device >= tables.devices.size()) return "";
   const uint32_t process = tables.devices[device.device].process;
@@ -21,7 +16,9 @@ std::string pid_of(const DeviceAnalysis& device, const Tables& tables) {
 
 std::string names_there_are(const Analysis& analysis, const Tables& tables) {
   std::set<std::string> names;
-  for (const DeviceAnalysis& device : analysis.devices) names.insert(name_of(device, tables));
+  for (const auto* list : {&analysis.devices, &analysis.sums}) {
+    for (const DeviceAnalysis& device : *list) names.insert(memory_name(device, tables));
+  }
   std::string text;
   size_t listed = 0;
   for (const std::string& name : names) {
@@ -41,10 +38,12 @@ Result<const DeviceAnalysis*> pick_device(const Analysis& analysis, const Tables
   const std::string_view pid = has_pid ? name.substr(0, slash) : std::string_view();
   const std::string_view device_part = has_pid ? name.substr(slash + 1) : name;
   const DeviceAnalysis* best = nullptr;
-  for (const DeviceAnalysis& device : analysis.devices) {
-    if (name_of(device, tables) != device_part) continue;
-    if (has_pid && pid_of(device, tables) != pid) continue;
-    if (best == nullptr || device.figures.peak_bytes > best->figures.peak_bytes) best = &device;
+  for (const auto* list : {&analysis.devices, &analysis.sums}) {
+    for (const DeviceAnalysis& device : *list) {
+      if (memory_name(device, tables) != device_part) continue;
+      if (has_pid && pid_of(device, tables) != pid) continue;
+      if (best == nullptr || device.figures.peak_bytes > best->figures.peak_bytes) best = &device;
+    }
   }
   if (best != nullptr) return best;
   return fail(ErrorCode::kUsage, "no device '" + std::string(name) + "' in " +

@@ -73,11 +73,12 @@ Result<std::vector<Planned>> plan(const AllocatorSnapshot& snapshot, const Alloc
 
 void simulate(const AllocatorTrace& trace, const StudyOptions& options,
               std::vector<Planned>* planned) {
+  const TraceStart start = trace_start(trace);
   std::atomic<size_t> done = 0;
   const std::thread::id caller = std::this_thread::get_id();
   parallel_for(planned->size(), options.threads, [&](size_t i) {
     Planned& next = (*planned)[i];
-    next.row.result = what_if(trace, next.config, next.row.release);
+    next.row.result = what_if(trace, start, next.config, next.row.release);
     const size_t finished = ++done;
     if (options.on_progress && std::this_thread::get_id() == caller) {
       options.on_progress(static_cast<double>(finished) / static_cast<double>(planned->size()));
@@ -106,6 +107,13 @@ Result<SettingsStudy> study_settings(const AllocatorSnapshot& snapshot, size_t i
   auto planned = plan(snapshot, trace, study.replay.release, options);
   if (!planned) return std::unexpected(planned.error());
   simulate(trace, options, &*planned);
+  for (const Planned& done : *planned) {
+    if (!done.row.result.gave_up_at) continue;
+    return fail(ErrorCode::kUnsupported, "simulating '" + done.row.settings +
+                                             "' takes more steps than any real trace; it was "
+                                             "given up at event " +
+                                             std::to_string(*done.row.result.gave_up_at));
+  }
   for (Planned& done : *planned) study.rows.push_back(std::move(done.row));
   return study;
 }

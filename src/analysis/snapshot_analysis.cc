@@ -65,7 +65,8 @@ Result<Analysis> analyze_snapshot(const AllocatorSnapshot& snapshot,
     const auto report = [&](double half, double done) {
       if (options.on_progress) options.on_progress((double(i) + (half + done) / 2) * share);
     };
-    TraceSource source(snapshot, i);
+    const TraceStart start = trace_start(snapshot.traces[i]);
+    TraceSource source(snapshot, i, start);
     uint64_t live_before = 0, count_before = 0;
     const LiveState& before = *source.state_before_first_event();
     if (i < before.devices().size()) {
@@ -82,7 +83,7 @@ Result<Analysis> analyze_snapshot(const AllocatorSnapshot& snapshot,
     SnapshotAnalysisOptions replaying = options;
     replaying.on_progress = [&](double done) { report(1, done); };
     auto replayed = std::make_shared<SnapshotDevice>(
-        replay_device(snapshot, i, peak_event_of(device, live_before), replaying));
+        replay_device(snapshot, i, start, peak_event_of(device, live_before), replaying));
     replayed->live_before_bytes = live_before;
     replayed->live_before_count = count_before;
     add_snapshot_findings(*replayed, device.device, &all.findings);
@@ -100,9 +101,7 @@ std::optional<size_t> main_trace(const AllocatorSnapshot& snapshot) {
   uint64_t most = 0;
   for (size_t i = 0; i < snapshot.traces.size(); ++i) {
     const AllocatorTrace& trace = snapshot.traces[i];
-    for (size_t event = 0; event < trace.events.size(); ++event) {
-      if (trace.events[event].action == Action::kOom) return i;
-    }
+    if (trace.events.count(Action::kOom) != 0) return i;
     const uint64_t reserved = sum_segments(trace).reserved_bytes;
     if (best && reserved <= most) continue;
     best = i;

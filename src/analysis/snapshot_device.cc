@@ -28,10 +28,15 @@ class Watcher {
       begin(now);
       return true;
     }
-    const uint64_t time =
-        TraceSource::time_of(trace_, event, trace_.has_times ? trace_.events[event].time_us : 0);
-    device_->allocated.add(time, now.allocated.current);
-    device_->reserved.add(time, now.reserved.current);
+    // Only what changes: the rest of a bucket is the level that it has.
+    const uint64_t allocated = now.allocated.current, reserved = now.reserved.current;
+    if (allocated != allocated_ || reserved != reserved_) {
+      const uint64_t time =
+          TraceSource::time_of(trace_, event, trace_.has_times ? trace_.events[event].time_us : 0);
+      if (allocated != allocated_) device_->allocated.add(time, allocated);
+      if (reserved != reserved_) device_->reserved.add(time, reserved);
+      allocated_ = allocated, reserved_ = reserved;
+    }
     if (now.fragmented_bytes() > device_->most_fragmented_bytes) {
       device_->most_fragmented_bytes = now.fragmented_bytes();
       device_->most_fragmented_event = event;
@@ -60,6 +65,7 @@ class Watcher {
   void begin(const AllocatorStatistics& now) {
     device_->most_fragmented_bytes = now.fragmented_bytes();
     device_->most_fragmented_event.reset();
+    allocated_ = now.allocated.current, reserved_ = now.reserved.current;
     if (trace_.events.empty()) return;
     const uint64_t start = TraceSource::time_of(trace_, 0, trace_.events[0].time_us);
     device_->allocated = Timeline(start, options_.timeline_buckets, now.allocated.current);
@@ -72,24 +78,12 @@ class Watcher {
   const SnapshotAnalysisOptions& options_;
   SnapshotDevice* device_;
   size_t next_oom_ = 0;
+  uint64_t allocated_ = 0, reserved_ = 0;  // after the event before
 };
 
 std::optional<int64_t> time_of_event(const AllocatorTrace& trace, std::optional<uint64_t> event) {
   if (!event || !trace.has_times || *event >= trace.events.size()) return std::nullopt;
   return trace.events[*event].time_us;
-}
-
-/// Releases that differ in the settings that they accept alone.
-bool same_placement(Release a, const Release& b) {
-  a.minor = b.minor;
-  a.names_pools = b.names_pools;
-  return a == b;
-}
-
-bool is_better(const ReplayResult& a, const ReplayResult& b) {
-  const uint64_t first_a = a.first_mismatch_event.value_or(kBeforeFirstEvent);
-  const uint64_t first_b = b.first_mismatch_event.value_or(kBeforeFirstEvent);
-  return std::pair(first_a, a.matched) > std::pair(first_b, b.matched);
 }
 
 std::string difference(const char* what, uint64_t replayed, uint64_t listed) {
@@ -100,7 +94,9 @@ std::string difference(const char* what, uint64_t replayed, uint64_t listed) {
 void check_consistency(SnapshotDevice* device) {
   const ReplayResult& replay = device->replay;
   std::string& why = device->contradiction;
-  if (replay.impossible_events != 0) {
+  if (replay.gave_up) {
+    why = "the replay takes more steps than that of any real trace, and was given up";
+  } else if (replay.impossible_events != 0) {
     why = std::to_string(replay.impossible_events) +
           " events cannot have happened: frees of blocks that were not there, or allocations over "
           "live ones";
@@ -132,7 +128,7 @@ SegmentSums sum_segments(const AllocatorTrace& trace) {
 }
 
 SnapshotDevice replay_device(const AllocatorSnapshot& snapshot, size_t index,
-                             std::optional<uint64_t> peak_event,
+                             const TraceStart& start, std::optional<uint64_t> peak_event,
                              const SnapshotAnalysisOptions& options) {
   const AllocatorTrace& trace = snapshot.traces[index];
   SnapshotDevice device;
@@ -142,27 +138,27 @@ SnapshotDevice replay_device(const AllocatorSnapshot& snapshot, size_t index,
   device.overflowed = trace.overflowed;
   device.recorded_settings = recorded_text(snapshot.settings);
   device.settings_known = snapshot.settings.known;
+  device.oom_count = trace.events.count(Action::kOom);
   std::vector<uint64_t> ooms;
-  for (size_t i = 0; i < trace.events.size(); ++i) {
-    if (trace.events[i].action != Action::kOom) continue;
-    if (++device.oom_count <= kMostOoms) ooms.push_back(i);
+  for (size_t i = trace.events.next_other(0);
+       i < trace.events.size() && ooms.size() < std::min<uint64_t>(device.oom_count, kMostOoms);
+       i = trace.events.next_other(i + 1)) {
+    if (trace.events[i].action == Action::kOom) ooms.push_back(i);
   }
-  std::optional<SnapshotDevice> best;
-  const std::vector<Release> releases = releases_for_hint(snapshot.info.writer_version_hint);
-  for (size_t i = 0; i < releases.size(); ++i) {
-    // Of neighbours with the same rules the newer stands for both.
-    if (i + 1 < releases.size() && same_placement(releases[i], releases[i + 1])) continue;
-    SnapshotDevice tried = device;
+  SnapshotDevice tried, best;
+  const auto replay = [&](const Release& release) {
+    tried = device;
     Watcher watcher(trace, peak_event, ooms, options, &tried);
-    tried.replay = replay_recorded(
-        trace, snapshot.settings, releases[i],
+    ReplayResult result = replay_recorded(
+        trace, start, snapshot.settings, release,
         [&](uint64_t event, const Simulator& simulator) { return watcher.see(event, simulator); });
     watcher.finish();
-    if (!best || is_better(tried.replay, best->replay)) best = std::move(tried);
-    if (!best->replay.first_mismatch_event) break;
-  }
-  device = std::move(*best);
-  device.replay.release_was_searched = releases.size() > 1;
+    return result;
+  };
+  ReplayResult found =
+      search_release(snapshot.info.writer_version_hint, replay, [&] { best = std::move(tried); });
+  device = std::move(best);
+  device.replay = std::move(found);
   device.peak_event = peak_event;
   device.peak_time_us = time_of_event(trace, peak_event);
   device.peak_allocated_time_us = time_of_event(trace, device.replay.peak_allocated.event);

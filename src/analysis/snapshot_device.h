@@ -60,11 +60,11 @@ struct SnapshotAnalysisOptions {
   std::function<void(double)> on_progress;  ///< 0 to 1; may be empty
 };
 
-/// Replays `snapshot.traces[index]` and looks into the allocator at `peak_event` (absent: before
-/// the first event) and at every kOom. The release is that of the reader's hint whose rules match
-/// most.
+/// Replays `snapshot.traces[index]`, which begins with `start`, and looks into the allocator at
+/// `peak_event` (absent: before the first event) and at every kOom. The release is that of the
+/// reader's hint whose rules match most.
 SnapshotDevice replay_device(const AllocatorSnapshot& snapshot, size_t index,
-                             std::optional<uint64_t> peak_event,
+                             const TraceStart& start, std::optional<uint64_t> peak_event,
                              const SnapshotAnalysisOptions& options);
 
 }  // namespace gpumemprof

@@ -43,16 +43,17 @@ WhatIfResult simulate_until(const AllocatorTrace& trace, const AllocatorConfig& 
 }
 
 bool fits(const WhatIfResult& result) {
-  return !result.oom_before_first_event && !result.first_oom_event_index;
+  return !result.oom_before_first_event && !result.first_oom_event_index && !result.gave_up_at;
 }
 
-OomTrial try_one(const AllocatorTrace& trace, const std::string& settings, const Release& release,
-                 const OomExplanation& oom) {
+std::optional<OomTrial> try_one(const AllocatorTrace& trace, const std::string& settings,
+                                const Release& release, const OomExplanation& oom) {
   OomTrial trial{.settings = settings};
   Result<AllocatorConfig> config = parse_settings(settings, release);
-  if (!config) return trial;  // candidates are parsed before they are offered
+  if (!config) return std::nullopt;  // candidates are parsed before they are offered
   config->capacity_bytes = oom.device_bytes;
   const WhatIfResult result = simulate_until(trace, *config, release, oom.event);
+  if (result.gave_up_at) return std::nullopt;
   trial.fits = fits(result);
   trial.fails_at_event = result.first_oom_event_index;
   trial.peak_reserved_bytes = result.peak_reserved_bytes;
@@ -63,10 +64,13 @@ OomTrial try_one(const AllocatorTrace& trace, const std::string& settings, const
 std::optional<uint64_t> find_more_bytes(const AllocatorTrace& trace,
                                         const AllocatorConfig& recorded, const Release& release,
                                         const OomExplanation& oom) {
+  bool gave_up = false;
   const auto does = [&](uint64_t units) {
     AllocatorConfig config = recorded;
     config.capacity_bytes = oom.device_bytes + units * kDriverUnitBytes;
-    return fits(simulate_until(trace, config, release, oom.event));
+    const WhatIfResult result = simulate_until(trace, config, release, oom.event);
+    gave_up |= result.gave_up_at.has_value();
+    return fits(result);
   };
   uint64_t low = 0;
   uint64_t high = oom.asked_bytes / kDriverUnitBytes + 16;
@@ -75,6 +79,7 @@ std::optional<uint64_t> find_more_bytes(const AllocatorTrace& trace,
     const uint64_t middle = low + (high - low) / 2;
     (does(middle) ? high : low) = middle;
   }
+  if (gave_up) return std::nullopt;
   return high * kDriverUnitBytes;
 }
 
@@ -103,6 +108,9 @@ OomExplanation explain_oom(const AllocatorTrace& trace, uint64_t index,
   oom.device_bytes =
       figures.reserved_bytes + std::min(event.address, kUnlimited - figures.reserved_bytes);
   oom.free_inside_bytes = figures.reserved_bytes - figures.active_bytes;
+  if (trace.device_bytes >= oom.device_bytes && trace.device_bytes != 0) {
+    oom.held_by_others_bytes = trace.device_bytes - oom.device_bytes;
+  }
   const uint64_t all_free = oom.device_bytes - figures.active_bytes;
   if (oom.device_free_bytes >= new_memory_needed(oom.asked_bytes, simulator.config())) {
     oom.cause = OomCause::kLimit;
@@ -122,7 +130,9 @@ void try_settings(const AllocatorTrace& trace, const RecordedSettings& settings,
   recorded.capacity_bytes = oom->device_bytes;
   const WhatIfResult again = simulate_until(trace, recorded, release, oom->event);
   oom->is_reproduced = again.first_oom_event_index == oom->event;
-  if (again.oom_before_first_event) {
+  if (again.gave_up_at) {
+    oom->not_reproduced = "the simulation takes too many steps";
+  } else if (again.oom_before_first_event) {
     oom->not_reproduced = "the blocks that were live before the trace do not fit in the simulation";
   } else if (again.first_oom_event_index && !oom->is_reproduced) {
     oom->not_reproduced =
@@ -133,15 +143,18 @@ void try_settings(const AllocatorTrace& trace, const RecordedSettings& settings,
   if (!oom->is_reproduced) return;
   const std::vector<std::string> candidates =
       candidate_settings(trace, settings, release, {.has_capacity = true, .most = kMostTrials});
-  oom->trials.resize(candidates.size());
+  std::vector<std::optional<OomTrial>> trials(candidates.size());
   // One more piece of work than candidates: the search for the missing bytes, which takes longest.
   parallel_for(candidates.size() + 1, threads, [&](size_t i) {
     if (i == 0) {
       oom->more_bytes_needed = find_more_bytes(trace, recorded, release, *oom);
     } else {
-      oom->trials[i - 1] = try_one(trace, candidates[i - 1], release, *oom);
+      trials[i - 1] = try_one(trace, candidates[i - 1], release, *oom);
     }
   });
+  for (std::optional<OomTrial>& trial : trials) {
+    if (trial) oom->trials.push_back(*std::move(trial));
+  }
 }
 
 const OomTrial* best_trial(const OomExplanation& oom) {

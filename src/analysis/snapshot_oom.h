@@ -41,6 +41,8 @@ struct OomExplanation {
   Obstacle obstacle;
   /// reserved + device_free: the most that this process could have had of the device then.
   uint64_t device_bytes = 0;
+  /// Of the device, in other processes or CUDA's own; absent where the device's size is not known.
+  std::optional<uint64_t> held_by_others_bytes;
   uint64_t free_inside_bytes = 0;  ///< reserved and not in use, in pieces
   OomCause cause = OomCause::kWantOfMemory;
   uint64_t missing_bytes = 0;  ///< kWantOfMemory: asked − everything that was free

@@ -2,49 +2,45 @@
 
 #include <algorithm>
 
-#include "allocator/initial_state.h"
-
 namespace gpumemprof {
 
-TraceSource::TraceSource(const AllocatorSnapshot& snapshot, size_t index)
+TraceSource::TraceSource(const AllocatorSnapshot& snapshot, size_t index, const TraceStart& start)
     : snapshot_(snapshot),
       trace_(snapshot.traces[index]),
       device_(static_cast<uint16_t>(index)),
-      info_(snapshot.info) {
+      info_(snapshot.info),
+      frees_in_two_steps_(start.facts.records_completions) {
   info_.can.times = trace_.has_times;
-  const TraceFacts facts = trace_facts(trace_);
-  frees_in_two_steps_ = facts.records_completions;
-  for (const EarlierBlock& block : earlier_blocks(trace_, facts).blocks) {
+  for (const EarlierBlock& block : start.blocks) {
     before_.adopt(device_, block.address,
                   {block.requested_bytes, LiveBlock::kUnknownTime, block.stack, UINT32_MAX});
   }
 }
 
-uint64_t TraceSource::time_of(const AllocatorTrace& trace, uint64_t index, int64_t time_us) {
-  if (!trace.has_times) return index * kTicksPerEvent;
-  // A damaged file may hold any time; none below 1970 or beyond what nanoseconds can count.
-  constexpr int64_t kMost = INT64_MAX / 1000;
-  return static_cast<uint64_t>(std::clamp<int64_t>(time_us, 0, kMost)) * 1000;
-}
-
 Result<bool> TraceSource::next(EventBatch* batch) {
   constexpr size_t kBatchEvents = 4096;
+  const size_t first = at_;
+  const size_t count = std::min(kBatchEvents, trace_.events.size() - first);
   batch->clear();
-  batch->reserve(kBatchEvents);
-  batch->first_event = at_;
+  batch->first_event = first;
   batch->frees_in_two_steps = frees_in_two_steps_;
-  const size_t end = std::min(at_ + kBatchEvents, trace_.events.size());
-  for (; at_ < end; ++at_) {
-    const AllocatorEvent event = trace_.events[at_];
-    batch->time_ns.push_back(time_of(trace_, at_, event.time_us));
-    batch->address.push_back(event.action == Action::kOom ? 0 : event.address);
-    batch->size_bytes.push_back(event.size_bytes);
-    batch->stack.push_back(event.stack);
-    batch->thread.push_back(UINT32_MAX);
-    batch->device.push_back(device_);
-    batch->action.push_back(event.action);
+  batch->time_ns.resize(count);
+  batch->address.resize(count);
+  batch->size_bytes.resize(count);
+  batch->stack.resize(count);
+  batch->action.resize(count);
+  batch->thread.assign(count, UINT32_MAX);
+  batch->device.assign(count, device_);
+  for (size_t i = 0; i < count; ++i) {
+    const AllocatorEvent event = trace_.events[first + i];
+    batch->time_ns[i] = time_of(trace_, first + i, event.time_us);
+    batch->address[i] = event.action == Action::kOom ? 0 : event.address;
+    batch->size_bytes[i] = event.size_bytes;
+    batch->stack[i] = event.stack;
+    batch->action[i] = event.action;
   }
-  return batch->size() != 0;
+  at_ += count;
+  return count != 0;
 }
 
 double TraceSource::progress() const {

@@ -2,11 +2,13 @@
 // snapshots too.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "trace/allocator_trace.h"
 #include "trace/event_source.h"
 #include "trace/live_state.h"
+#include "trace/trace_start.h"
 
 namespace gpumemprof {
 
@@ -18,10 +20,10 @@ inline constexpr uint64_t kTicksPerEvent = 1024;
 /// SnapshotSource merges the devices by time, so there an event's number is no index in a trace.
 /// size_bytes is what the program asked for; a block ends when its free is completed, or requested
 /// where the trace has no completions. What was live before the first event is in the state before
-/// it. `snapshot` must outlive the source.
+/// it: `start` is trace_start() of the trace. `snapshot` must outlive the source.
 class TraceSource : public EventSource {
  public:
-  TraceSource(const AllocatorSnapshot& snapshot, size_t index);
+  TraceSource(const AllocatorSnapshot& snapshot, size_t index, const TraceStart& start);
 
   const SourceInfo& info() const override { return info_; }
   const Tables& tables() const override { return snapshot_.tables; }
@@ -31,7 +33,12 @@ class TraceSource : public EventSource {
   double progress() const override;
 
   /// The time that events of the trace have in batches: nanoseconds since 1970, or ticks.
-  static uint64_t time_of(const AllocatorTrace& trace, uint64_t index, int64_t time_us);
+  static uint64_t time_of(const AllocatorTrace& trace, uint64_t index, int64_t time_us) {
+    if (!trace.has_times) return index * kTicksPerEvent;
+    // A damaged file may hold any time; none below 1970 or beyond what nanoseconds can count.
+    constexpr int64_t kMost = INT64_MAX / 1000;
+    return static_cast<uint64_t>(std::clamp<int64_t>(time_us, 0, kMost)) * 1000;
+  }
 
  private:
   const AllocatorSnapshot& snapshot_;

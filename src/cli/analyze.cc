@@ -1,7 +1,10 @@
 // gpumemprof analyze: how high, when, and which lines held it.
 #include <memory>
 
+#include "analysis/fail_on.h"
+#include "analysis/recording_history.h"
 #include "analysis/snapshot_analysis.h"
+#include "base/size.h"
 #include "cli/analyze_telemetry.h"
 #include "cli/commands.h"
 #include "cli/input.h"
@@ -9,6 +12,7 @@
 #include "cli/progress.h"
 #include "cli/render.h"
 #include "readers/torch_snapshot/read.h"
+#include "recording/holders_file.h"
 #include "report/html_report.h"
 #include "report/json_report.h"
 #include "report/text_report.h"
@@ -34,13 +38,21 @@ struct Shown {
   std::string plain;  // the same as text, where --report or --optimize asks for it
   AdviceReport advice;
   std::vector<Picture> pictures;
+  std::vector<std::string> failures;  // of the conditions of --fail-on, those that hold
 };
+
+/// Design: 3 where --fail-on fails.
+constexpr int kExitConditionHolds = 3;
 
 Shown show(const Analysis& analysis, const Tables& tables, const AnalyzeArguments& arguments) {
   Shown shown{.text = render(analysis, tables, arguments)};
   if (arguments.optimize || !arguments.report_path.empty()) {
     shown.advice = advise_tensorflow(analysis, tables);
     shown.plain = text_report(analysis, tables, {.working_folder = working_folder()});
+  }
+  if (!arguments.fail_on.empty()) {
+    const auto conditions = parse_fail_conditions(arguments.fail_on);  // checked before
+    if (conditions) shown.failures = failures(*conditions, analysis, tables);
   }
   if (arguments.visualization) shown.pictures = recording_pictures(analysis, tables);
   return shown;
@@ -55,8 +67,20 @@ Result<Shown> show_recording(const AnalyzeArguments& arguments) {
   Progress progress("analyzing");
   AnalysisOptions options;
   options.on_progress = [&](double done) { progress.update(done); };
-  auto analysis = analyze_source(**source, options);
+  std::vector<ProcessHolders> holders;
+  std::vector<std::string> problems;
+  if (!arguments.anonymize) holders = read_holders(arguments.paths, &problems);  // names of its own
+  options.holders = &holders;
+  if (!arguments.capacity.empty()) {
+    const auto capacity = parse_size(arguments.capacity);
+    if (!capacity) return std::unexpected(capacity.error());
+    options.capacity_bytes = *capacity;
+  }
+  auto analysis = analyze_whole(**source, options);
   if (!analysis) return std::unexpected(analysis.error());
+  for (std::string& problem : problems) {
+    analysis->loss.reasons.push_back({0, std::move(problem)});
+  }
   return show(*analysis, (*source)->tables(), arguments);
 }
 
@@ -76,7 +100,16 @@ Result<Shown> show_snapshot(const AnalyzeArguments& arguments) {
 
 int analyze(const AnalyzeArguments& arguments) {
   const std::string subject = arguments.paths.size() == 1 ? arguments.paths[0] : "";
+  if (!arguments.fail_on.empty()) {
+    const auto conditions = parse_fail_conditions(arguments.fail_on);
+    if (!conditions) return report_error("--fail-on", conditions.error());
+  }
   if (is_telemetry_input(arguments.paths)) {
+    if (!arguments.fail_on.empty()) {
+      return report_error(
+          subject, {ErrorCode::kUsage, "--fail-on is for recordings and snapshots, not for samples",
+                    std::nullopt});
+    }
     if (!arguments.anonymize) return analyze_telemetry_file(arguments);
     return report_error(subject, {ErrorCode::kUsage,
                                   "--anonymize is for recordings and snapshots, "
@@ -97,7 +130,13 @@ int analyze(const AnalyzeArguments& arguments) {
   if (auto done = output->close(); !done) return report_output_error(*output, done.error());
   const int advised = add_advice(arguments, arguments.paths[0], shown->plain, shown->advice);
   if (advised != kExitOk) return advised;
-  return shown->pictures.empty() ? kExitOk : say_and_write_pictures(shown->pictures, arguments);
+  const int drawn =
+      shown->pictures.empty() ? kExitOk : say_and_write_pictures(shown->pictures, arguments);
+  if (drawn != kExitOk || shown->failures.empty()) return drawn;
+  std::string why;
+  for (const std::string& one : shown->failures) why += (why.empty() ? "" : "; ") + one;
+  report_error("--fail-on", {ErrorCode::kUsage, why, std::nullopt});
+  return kExitConditionHolds;
 }
 
 /// The options of the documented `tfmemprof analyze`.
@@ -127,7 +166,8 @@ void add_analyze_command(CLI::App& app, CommandContext& context) {
   CLI::Option* path = command->add_option(
       "path", arguments->paths,
       "folders that `run` wrote, or .gmp files, several are read as one; or one file "
-      "that track, monitor, diagnose or a tracker in Python wrote");
+      "that track, monitor, diagnose or a tracker in Python wrote, a snapshot of PyTorch's "
+      "memory, or a profile or memory dump of TensorFlow");
   path->type_name("DIR|FILE...");
   if (context.tensorflow)
     add_advice_options(command, path, arguments.get());
@@ -150,6 +190,16 @@ void add_analyze_command(CLI::App& app, CommandContext& context) {
                     "are not public packages'");
   command->add_flag("--no-seal", arguments->no_seal,
                     "leave the files of the recording as they are");
+  command
+      ->add_option("--fail-on", arguments->fail_on,
+                   "end with exit code 3 where one of these holds: a kind of finding, such as "
+                   "leak, or peak>SIZE; several with commas between")
+      ->type_name("CONDITION,...");
+  command
+      ->add_option("--capacity", arguments->capacity,
+                   "how much memory there is (24GiB, 24GB or bytes), to tell when a leak will have "
+                   "used it up")
+      ->type_name("SIZE");
   command->add_flag("--visualization", arguments->visualization,
                     "also draw memory over time, as SVG files in --plot-dir");
   command->add_option("--plot-dir", arguments->plot_folder, "made where it is missing")

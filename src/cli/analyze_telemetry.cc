@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "readers/foreign_file.h"
 #include "readers/torch_snapshot/read.h"
 #include "report/advice_text.h"
 #include "report/series_svg.h"
@@ -69,7 +70,8 @@ bool is_telemetry_input(const std::vector<std::string>& paths) {
   std::error_code error;
   if (fs::is_directory(paths[0], error)) return !samples_in(paths[0]).empty();
   return fs::is_regular_file(paths[0], error) && !paths[0].ends_with(".gmp") &&
-         !begins_as_recording(paths[0]) && !is_torch_snapshot(paths[0]);
+         !begins_as_recording(paths[0]) && !is_torch_snapshot(paths[0]) &&
+         foreign_file_kind(paths[0]) == nullptr;
 }
 
 int wrong_sensitivity() {

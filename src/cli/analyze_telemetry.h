@@ -16,6 +16,8 @@ struct AnalyzeArguments {
   std::string color = "auto";
   std::string plot_folder = "plots";
   double sensitivity = 0.05;
+  std::string fail_on;   ///< conditions, as parse_fail_conditions() takes them
+  std::string capacity;  ///< a size, for when a leak reaches it
   bool full_stacks = false;
   bool no_seal = false;
   bool anonymize = false;

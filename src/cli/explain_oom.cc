@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/render.h"
+#include "readers/bfc_dump/read.h"
 #include "report/oom_report.h"
 
 namespace gpumemprof {
@@ -52,14 +53,28 @@ Result<OomLog> scan_file(const std::string& path) {
   return log;
 }
 
+/// A memory dump as a message that says nothing but the state of the pool.
+Result<OomLog> read_dump(const std::string& path) {
+  auto file = open_file(path, FileMode::kRead);
+  if (!file) return std::unexpected(file.error());
+  auto size = (*file)->size();
+  if (!size) return std::unexpected(size.error());
+  auto pool = read_bfc_dump(**file);
+  if (!pool) return std::unexpected(pool.error());
+  OomLog log{.bytes_read = *size};
+  log.messages.push_back(message_of_dump(std::move(*pool)));
+  return log;
+}
+
 int explain(const ExplainArguments& arguments) {
   const std::string name = arguments.path == "-" ? "standard input" : arguments.path;
-  Result<OomLog> log = scan_file(arguments.path);
+  Result<OomLog> log =
+      is_bfc_dump(arguments.path) ? read_dump(arguments.path) : scan_file(arguments.path);
   if (!log) return report_error(name, log.error());
   if (log->messages.empty()) {
     return report_error(name, {ErrorCode::kBadInput,
                                "no out-of-memory message that is known: give it the text that "
-                               "PyTorch printed, from \"out of memory\" on",
+                               "PyTorch or TensorFlow printed, from \"out of memory\" on",
                                log->bytes_read});
   }
   auto output = Output::open(arguments.output, {arguments.path});
@@ -81,7 +96,8 @@ void add_explain_oom_command(CLI::App& app, CommandContext& context) {
       "explain-oom", "say what the numbers of an out-of-memory message mean, and what to do");
   command
       ->add_option("path", arguments->path,
-                   "a text that holds the message, such as a log; - is standard input")
+                   "a text that holds the message, such as a log, or a memory dump of "
+                   "TensorFlow; - is standard input")
       ->type_name("FILE|-")
       ->capture_default_str();
   command

@@ -90,7 +90,8 @@ int export_source(const ExportArguments& arguments) {
   if (const std::string wrong = wrong_use(arguments); !wrong.empty()) {
     return report_error("", {ErrorCode::kUsage, wrong, std::nullopt});
   }
-  if (arguments.to == "snapshot") return export_as_snapshot(arguments.paths, arguments.output);
+  if (arguments.to == "snapshot")
+    return export_as_snapshot(arguments.paths, arguments.output, !arguments.no_seal);
   auto source = open_input(arguments.paths, !arguments.no_seal);
   if (!source) return report_error(subject, source.error());
   if (arguments.anonymize) {

@@ -1,33 +1,49 @@
 #include "cli/export_snapshot.h"
 
+#include <cstdio>
+
 #include "cli/commands.h"
+#include "cli/input.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "readers/torch_snapshot/read.h"
 #include "report/snapshot_export.h"
+#include "report/words.h"
 
 namespace gpumemprof {
 
-int export_as_snapshot(const std::vector<std::string>& paths, const std::string& output_path) {
+namespace {
+
+/// One line for what the read file has and the written one has not.
+void say_what_is_missing(const std::string& path, const AllocatorSnapshot& snapshot) {
+  std::string missing;
+  const auto add = [&](const std::string& what) {
+    missing += (missing.empty() ? "" : "; ") + what;
+  };
+  for (const LossReason& part : snapshot.not_kept)
+    add(std::to_string(part.events) + ' ' + part.reason);
+  for (const LossReason& loss : snapshot.loss.reasons)
+    add((loss.events == 0 ? "" : std::to_string(loss.events) + ' ') + loss.reason);
+  if (missing.empty()) return;
+  std::fprintf(stderr, "%s: %s: not in what was written: %s\n", tool_name(),
+               printable(path).c_str(), printable(missing).c_str());
+}
+
+}  // namespace
+
+int export_as_snapshot(const std::vector<std::string>& paths, const std::string& output_path,
+                       bool seal) {
   const std::string subject = paths.size() == 1 ? paths[0] : "";
-  if (paths.size() != 1 || !is_torch_snapshot(paths[0])) {
-    return report_error(
-        subject, {ErrorCode::kUnsupported,
-                  "only a snapshot of PyTorch's allocator can be written as one: a recording "
-                  "holds no segments and no blocks of them",
-                  std::nullopt});
-  }
-  Progress progress("exporting");
-  auto snapshot = read_torch_snapshot(
-      paths[0], {.on_progress = [&](double done) { progress.update(done / 2); }});
+  auto snapshot = open_allocator_history(paths, seal);
   if (!snapshot) return report_error(subject, snapshot.error());
+  Progress progress("exporting");
   auto output = Output::open(output_path, paths);
   if (!output) return report_error("", output.error());
   const auto sink = [&](std::string_view bytes) { return output->write(bytes); };
   const Status done =
-      export_snapshot(*snapshot, sink, [&](double share) { progress.update(0.5 + share / 2); });
+      export_snapshot(*snapshot, sink, [&](double share) { progress.update(share); });
   if (!done) return report_output_error(*output, done.error());
   if (auto closed = output->close(); !closed) return report_output_error(*output, closed.error());
+  say_what_is_missing(paths[0], *snapshot);
   return kExitOk;
 }
 

@@ -4,7 +4,9 @@
 
 #include <filesystem>
 
+#include "analysis/recording_history.h"
 #include "cli/progress.h"
+#include "readers/foreign_file.h"
 #include "readers/torch_snapshot/read.h"
 #include "recording/open.h"
 #include "recording/seal.h"
@@ -28,10 +30,13 @@ bool can_be_sealed(const std::string& folder) {
   return any && !error;
 }
 
-Result<std::unique_ptr<EventSource>> open_snapshot(const std::string& path) {
+Result<AllocatorSnapshot> read_snapshot(const std::string& path) {
   Progress progress("reading");
-  auto snapshot =
-      read_torch_snapshot(path, {.on_progress = [&](double done) { progress.update(done); }});
+  return read_torch_snapshot(path, {.on_progress = [&](double done) { progress.update(done); }});
+}
+
+Result<std::unique_ptr<EventSource>> open_snapshot(const std::string& path) {
+  auto snapshot = read_snapshot(path);
   if (!snapshot) return std::unexpected(snapshot.error());
   return std::make_unique<SnapshotSource>(
       std::make_shared<const AllocatorSnapshot>(std::move(*snapshot)));
@@ -47,9 +52,22 @@ Result<std::unique_ptr<EventSource>> open_input(const std::vector<std::string>& 
                 path + ": is a snapshot of PyTorch's memory, which is read alone");
   }
   for (const std::string& path : paths) {
+    const char* kind = foreign_file_kind(path);
+    if (kind == nullptr) continue;
+    if (paths.size() == 1) return open_foreign_file(path);
+    return fail(ErrorCode::kUsage, path + ": is " + kind + ", which is read alone");
+  }
+  for (const std::string& path : paths) {
     if (seal && can_be_sealed(path)) (void)FolderSealer(path, {}).finish();
   }
   return open_recording(paths);
+}
+
+Result<AllocatorSnapshot> open_allocator_history(const std::vector<std::string>& paths, bool seal) {
+  if (paths.size() == 1 && is_torch_snapshot(paths[0])) return read_snapshot(paths[0]);
+  auto source = open_input(paths, seal);
+  if (!source) return std::unexpected(source.error());
+  return recorded_snapshot(**source);
 }
 
 std::string working_folder() {

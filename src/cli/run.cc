@@ -105,7 +105,7 @@ void say_summary(const RunOutcome& outcome) {
   auto analysis = source ? analyze_source(**source, {}) : std::unexpected(source.error());
   if (!analysis) {
     report_error(outcome.folder, analysis.error());
-  } else if (analysis->events == 0) {
+  } else if (analysis->events == 0 && (*source)->loss().events == 0) {
     say(nothing);
   } else {
     say(run_summary(*analysis, (*source)->tables(), (*source)->loss(),
@@ -154,6 +154,9 @@ void add_run_command(CLI::App& app, CommandContext& context) {
   run->add_option(
       "--max-disk", arguments->max_disk,
       "drop the oldest events above this size (24GiB, 24GB or bytes); peaks and totals stay exact");
+  run->add_flag("--explain-leaks", arguments->options.explain_leaks,
+                "also note now and then, and at the end, which variable, attribute or container "
+                "holds each tensor, so that `analyze` can name who keeps a leak");
   run->add_flag("-q,--quiet", arguments->quiet, "no summary at the end");
   run->add_option("command", arguments->command, "the program and its arguments")
       ->type_name("COMMAND");

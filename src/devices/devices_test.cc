@@ -130,6 +130,19 @@ TEST_F(FakeRoot, WithoutARecordedProcessItIsTheMachine) {
   EXPECT_FALSE(Sampler::open({.pid = 99, .root = root_})) << "there is no such process";
 }
 
+TEST_F(FakeRoot, WhereTheRecordedProcessHasGoneBeforeTheFirstSampleItIsTheMachine) {
+  put_process(77, "Name: python\nVmRSS: 8 kB\n", 2);
+  put("/proc/77/maps", "7f00-7f10 rw-s 00000000 08:01 5   /rec/host.77.777.gmp\n");
+  auto sampler = Sampler::open({.root = root_});
+  ASSERT_TRUE(sampler);
+  EXPECT_TRUE(sampler->subject().starts_with("process 77"));
+  std::filesystem::remove_all(root_ + "/proc/77");
+  const auto events = sampler->sample();
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].allocated_bytes, 600u * 1024);
+  EXPECT_EQ(sampler->state(), WatchState::kRunning);
+}
+
 TEST_F(FakeRoot, KillsForWantOfMemoryAreCountedFromTheBeginning) {
   put("/proc/vmstat", "nr_free 5\noom_kill 7\n");
   OomKills kills(root_);

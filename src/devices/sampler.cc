@@ -210,6 +210,13 @@ std::vector<TelemetryEvent> Sampler::sample() {
     const auto stat = parse_stat(read_proc_text(folder + "/stat"));
     return !stat || stat->id != target.recording.id || stat->state == 'Z' || stat->state == 'X';
   });
+  // The recorded processes were at their end before there was anything to tell: then it is the
+  // machine.
+  if (out.empty() && !options_.pid && !options_.device && last_allocated_.empty()) {
+    whole_machine_ = true;
+    news_.push_back("this machine's memory: those processes have ended");
+    add_machine(&out);
+  }
   if (targets_.empty() && !whole_machine_) state_ = WatchState::kEnded;
   return out;
 }

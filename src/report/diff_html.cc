@@ -40,6 +40,7 @@ class DiffHtml {
     write_answer();
     out_ += diff_figure(diff_);
     write_lines();
+    write_layers();
     write_stacks();
     out_ += fmt::format(
         "<p class=\"dim\">A: {} in <code>{}</code>. B: {} in <code>{}</code>.</p>\n",
@@ -119,6 +120,13 @@ class DiffHtml {
     begin_table("By line of your code, at the peak", "line");
     write_rows(diff_.by_line, options_.rows,
                [&](const DiffRow& row) { out_ += name_of(row, row.node); });
+  }
+
+  void write_layers() {
+    if (diff_.by_layer.empty()) return;
+    begin_table("By layer, at the peak", "layer");
+    write_rows(diff_.by_layer, options_.rows,
+               [&](const DiffRow& row) { out_ += html_text(layer_text(diff_, row)); });
   }
 
   void write_stacks() {

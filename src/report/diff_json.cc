@@ -44,7 +44,7 @@ Json side_json(const DiffSide& side) {
   if (side.device == nullptr) return out;
   const Device& memory = device_at(*side.tables, side.device->device);
   const DeviceFigures& figures = side.device->figures;
-  out["device"] = device_name(memory);
+  out["device"] = memory_name(*side.device, *side.tables);
   out["process"] = process_at(*side.tables, memory.process).pid;
   out["basis"] = memory.size_is_requested ? "requested" : "allocated";
   out["peak_bytes"] = figures.peak_bytes;
@@ -110,6 +110,20 @@ Json functions_json(const Diff& diff) {
   return out;
 }
 
+/// Null where neither run names a layer.
+Json layers_json(const Diff& diff) {
+  if (diff.by_layer.empty()) return nullptr;
+  Json out = Json::array();
+  for (const DiffRow& row : diff.by_layer) {
+    const Diff::LayerPart& of = diff.layers[row.node];
+    Json item = {{"layer", of.layer.empty() ? Json(nullptr) : Json(of.layer)},
+                 {"part", of.part == "unknown" ? Json(nullptr) : Json(of.part)}};
+    add_figures(&item, row);
+    out.push_back(std::move(item));
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string diff_json(const Diff& diff, int indent) {
@@ -127,6 +141,7 @@ std::string diff_json(const Diff& diff, int indent) {
               {"by_line", lines_json(diff)},
               {"by_function", functions_json(diff)},
               {"by_stack", stacks_json(diff)},
+              {"by_layer", layers_json(diff)},
               {"notes", diff_caveats(diff)}};
   return out.dump(indent, ' ', false, Json::error_handler_t::replace) + '\n';
 }

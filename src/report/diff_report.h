@@ -40,6 +40,9 @@ std::vector<std::string> diff_caveats(const Diff& diff);
 /// The line of code or the frame that a row stands for, printable.
 std::string row_text(const Diff& diff, const DiffRow& row, std::string_view folder);
 
+/// The layer and the part of its work that a row of by_layer stands for, printable.
+std::string layer_text(const Diff& diff, const DiffRow& row);
+
 struct DiffCounts {
   size_t grew = 0, shrank = 0, appeared = 0, vanished = 0, same = 0;
 };

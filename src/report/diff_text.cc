@@ -46,6 +46,7 @@ class DiffText {
     write_sides();
     for (const std::string& text : diff_caveats(diff_)) line(paint("33", "Note: ") + text);
     write_table("By line of your code, at the peak", diff_.by_line);
+    write_layers();
     write_ended();
     write_stacks();
     return std::move(out_);
@@ -82,7 +83,7 @@ class DiffText {
                                      printable(side->analysis->source.path));
       if (side->device != nullptr) {
         const Device& memory = device_at(*side->tables, side->device->device);
-        text += ", " + device_name(memory);
+        text += ", " + memory_name(*side->device, *side->tables);
         if (memory.process < side->tables->processes.size()) {
           text += ", " + process_label(side->tables->processes[memory.process]);
         }
@@ -104,6 +105,22 @@ class DiffText {
     }
     if (changed == 0) line("  no difference");
     more(changed, shown, "line");
+  }
+
+  /// Rows that are the same too: that a layer needs what it needed is an answer.
+  void write_layers() {
+    if (diff_.by_layer.empty()) return;
+    title("By layer, at the peak");
+    line(paint("2", fmt::format("  {:>9}  {:>9}    {:>9}", "change", "A", "B")));
+    size_t there = 0;
+    for (const DiffRow& row : diff_.by_layer) {
+      if (row.a.peak_bytes == 0 && row.b.peak_bytes == 0) continue;
+      if (++there > options_.rows) continue;
+      line(fmt::format(
+          "  {:>9}  {:>9} -> {:>9}  {}", change_text(row.a.peak_bytes, row.b.peak_bytes),
+          format_bytes(row.a.peak_bytes), format_bytes(row.b.peak_bytes), layer_text(diff_, row)));
+    }
+    more(there, options_.rows, "row");
   }
 
   /// What is not given back is a question of its own: the peaks may be equal.

@@ -15,7 +15,8 @@ const Device& memory_of(const DiffSide& side) {
 
 std::string device_text(const Diff& diff) {
   const auto name = [](const DiffSide& side) {
-    return side.device == nullptr ? std::string("nothing") : device_name(memory_of(side));
+    return side.device == nullptr ? std::string("nothing")
+                                  : memory_name(*side.device, *side.tables);
   };
   const std::string a = name(diff.a), b = name(diff.b);
   return a == b ? a : fmt::format("{} (A) and {} (B)", a, b);
@@ -76,7 +77,14 @@ std::vector<std::string> diff_caveats(const Diff& diff) {
           "part of the difference is rounding.",
           a.size_is_requested ? "A" : "B", a.size_is_requested ? "B" : "A"));
     }
-    if (a.type != b.type) out.push_back("The devices are of different kinds.");
+    const std::string_view framework_a = framework_name(a), framework_b = framework_name(b);
+    if (framework_a != framework_b) {
+      out.push_back(fmt::format(
+          "A is {}'s memory, B {}'s: layers and lines of your own code align, stacks hardly do.",
+          framework_a, framework_b));
+    } else if (a.type != b.type) {
+      out.push_back("The devices are of different kinds.");
+    }
   }
   for (const DiffSide* side : {&diff.a, &diff.b}) {
     const char* name = side == &diff.a ? "A" : "B";
@@ -98,6 +106,12 @@ std::vector<std::string> diff_caveats(const Diff& diff) {
 
 std::string row_text(const Diff& diff, const DiffRow& row, std::string_view folder) {
   return headline_text(*(row.from_b ? diff.b : diff.a).tables, row.node, folder);
+}
+
+std::string layer_text(const Diff& diff, const DiffRow& row) {
+  const Diff::LayerPart& of = diff.layers[row.node];
+  const std::string part = of.part == "unknown" ? "" : fmt::format(", {}", of.part);
+  return (of.layer.empty() ? "(not in a layer)" : printable(of.layer)) + part;
 }
 
 DiffCounts count_changes(const std::vector<DiffRow>& rows) {

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 
+#include "analysis/attribution.h"
 #include "report/words.h"
+#include "trace/followed_allocator.h"
 #include "trace/live_state_apply.h"
 
 namespace gpumemprof {
@@ -39,9 +42,25 @@ class EventWriter {
   EventWriter(const EventSource& source, ExportFormat format)
       : tables_(source.tables()),
         has_times_(source.info().can.times),
-        json_(format == ExportFormat::kJsonLines) {}
+        json_(format == ExportFormat::kJsonLines),
+        attributions_(tables_) {}
+
+  /// What was said before event `i` of the batch.
+  void take_marks(const EventBatch& batch, size_t i) {
+    for (; next_mark_ < batch.marks.size() && batch.marks[next_mark_].before_event <= i;
+         ++next_mark_) {
+      const Mark& mark = batch.marks[next_mark_];
+      if (mark.kind != MarkKind::kStep || mark.thread >= tables_.threads.size()) continue;
+      next_step_[tables_.threads[mark.thread].process] = static_cast<int64_t>(mark.value) + 1;
+    }
+  }
+  void end_batch(const EventBatch& batch) {
+    take_marks(batch, batch.size());
+    next_mark_ = 0;
+  }
 
   void write(const EventBatch& batch, size_t i, uint64_t size_bytes, std::string* out) {
+    take_marks(batch, i);
     const Action action = batch.action[i];
     const Device& device = device_at(tables_, batch.device[i]);
     const bool has_address = action != Action::kOom && action != Action::kSnapshot;
@@ -54,7 +73,8 @@ class EventWriter {
     number(line, "size_bytes", size_bytes, has_size);
     const uint64_t requested = requested_of(batch, i);
     number(line, "requested_bytes", requested != 0 ? requested : size_bytes,
-           requested != 0 || (has_size && device.size_is_requested));
+           requested != 0 || (has_size && device.size_is_requested) ||
+               (action == Action::kAlloc && is_followed(batch.device[i])));
     text(line, "device", name_of(batch.device[i]));
     text(line, "layer", layer_name(device.layer));
     const uint32_t thread = batch.thread[i];
@@ -63,7 +83,9 @@ class EventWriter {
     number(line, "thread", has_thread ? tables_.threads[thread].tid : 0, has_thread);
     number(line, "process", process_at(tables_, device.process).pid,
            device.process < tables_.processes.size());
-    if (!json_) line += ",,,,";  // category, module, phase, step
+    if (!json_) line += ',';  // category: known when a block's life is over
+    write_work(line, batch.stack[i]);
+    write_step(line, batch, i, device.process);
     if (json_) {
       write_json_stack(line, batch.stack[i]);
       line += "}\n";
@@ -92,10 +114,53 @@ class EventWriter {
     if (known) append_number(&line, value);
   }
   void write_stream(std::string& line, const EventBatch& batch, size_t i) {
-    const bool known = !batch.stream.empty();
+    // A followed allocator tells the stream of all but the second half of a free.
+    const bool has_column = !batch.stream.empty();
+    const bool known =
+        has_column || (is_followed(batch.device[i]) && batch.action[i] != Action::kFreeCompleted);
     if (!known && json_) return;
     key(line, "stream", ",");
-    if (known) line += std::to_string(batch.stream[i]);
+    if (known) line += std::to_string(has_column ? batch.stream[i] : stream_of(batch, i));
+  }
+  static int64_t stream_of(const EventBatch& batch, size_t i) {
+    auto at =
+        std::lower_bound(batch.details.begin(), batch.details.end(), i,
+                         [](const AllocatorDetail& d, size_t event) { return d.event < event; });
+    return at != batch.details.end() && at->event == i ? at->stream : 0;
+  }
+  bool is_followed(uint16_t device) {
+    if (is_followed_.size() <= device) is_followed_.resize(size_t{device} + 1, kNotAsked);
+    if (is_followed_[device] == kNotAsked) {
+      const FollowedAllocator* known = allocator_of(tables_, device_at(tables_, device));
+      is_followed_[device] = known != nullptr && known->is_followed;
+    }
+    return is_followed_[device] == 1;
+  }
+  /// The program's own phase, where one was open, else that of a training loop.
+  void write_work(std::string& line, uint32_t stack) {
+    const Attribution work = stack == 0 ? Attribution{} : attributions_.of(stack);
+    names(line, "module", work.module);
+    names(line, "phase", work.user_phase.empty() ? work_phase_name(work.phase) : work.user_phase);
+  }
+  void names(std::string& line, std::string_view name, std::string_view value) {
+    if (value.empty() && json_) return;
+    key(line, name, ",");
+    if (json_) {
+      append_json_string(&line, std::string(value));
+    } else {
+      append_csv_field(&line, printable(value));
+    }
+  }
+  /// The framework's number, or that of the program's step: known once the end of one was told.
+  void write_step(std::string& line, const EventBatch& batch, size_t i, uint32_t process) {
+    int64_t step = batch.step.empty() ? kNoStep : batch.step[i];
+    const auto told = next_step_.find(process);
+    if (step == kNoStep && told != next_step_.end() && !is_free(batch.action[i])) {
+      step = told->second;
+    }
+    if (step == kNoStep && json_) return;
+    key(line, "step", ",");
+    if (step != kNoStep) line += std::to_string(step);
   }
   void text(std::string& line, std::string_view name, std::string_view value,
             std::string_view before = ",") {
@@ -157,7 +222,12 @@ class EventWriter {
   bool json_;
   std::vector<std::string> frames_;  // by frame id
   std::vector<std::string> device_names_;
+  static constexpr uint8_t kNotAsked = 2;
+  std::vector<uint8_t> is_followed_;
   std::string csv_stack_;
+  Attributions attributions_;
+  std::map<uint32_t, int64_t> next_step_;  // by process
+  size_t next_mark_ = 0;
 };
 
 }  // namespace
@@ -182,6 +252,7 @@ Status export_events(EventSource& source, ExportFormat format, const TextSink& s
       if (Status written = sink(text); !written) return written;
       text.clear();
     }
+    writer.end_batch(batch);
     if (on_progress) on_progress(source.progress());
   }
   return text.empty() ? Status{} : sink(text);

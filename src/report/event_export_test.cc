@@ -52,6 +52,20 @@ TEST(EventExport, CsvHasTheSameColumnsInOrder) {
   EXPECT_EQ(lines[6], "5000000000,free_completed,153,,,cpu,framework,,11,11,,,,,");
 }
 
+TEST(EventExport, AStepIsANumberOfTheFrameworksOwn) {
+  EventBatch events;
+  append(&events, {1, Action::kAlloc, 0x1, 5});
+  append(&events, {2, Action::kAlloc, 0x2, 5});
+  events.step = {-7, kNoStep};
+  MemorySource source(events), again(events);
+  const std::vector<std::string> lines = export_of(source, ExportFormat::kJsonLines);
+  EXPECT_EQ(json::parse(lines[0])["step"], -7);
+  EXPECT_FALSE(json::parse(lines[1]).contains("step"));
+  const std::vector<std::string> csv = export_of(again, ExportFormat::kCsv);
+  EXPECT_TRUE(csv[1].ends_with(",,,,-7,")) << csv[1];
+  EXPECT_TRUE(csv[2].ends_with(",,,,,")) << csv[2];
+}
+
 TEST(EventExport, HostileNamesStayInTheirField) {
   MemorySource source = sample_source();
   Tables& tables = source.mutable_tables();

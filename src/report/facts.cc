@@ -38,15 +38,38 @@ std::string peak_sentence(const Analysis& analysis, const Tables& tables,
                           const DeviceAnalysis& device) {
   const Device& memory = device_at(tables, device.device);
   if (device.snapshot) return snapshot_peak_sentence(analysis, device, device_name(memory));
+  const bool moment = is_moment(device);
   std::string text =
-      fmt::format("Peak {} on {}", format_bytes(device.figures.peak_bytes), device_name(memory));
-  if (analysis.source.can.times) text += ", " + moment_text(analysis, device.figures.peak_time_ns);
-  text += fmt::format(" (event {} of {})", format_count(device.figures.peak_event + 1),
-                      format_count(analysis.events));
+      fmt::format("{} {} on {}", moment ? "Live" : "Peak", format_bytes(device.figures.peak_bytes),
+                  memory_name(device, tables));
+  if (moment) {
+    text += ", at the one moment that the file tells of";
+  } else if (is_peak_before_events(analysis, device)) {
+    text += ", before the first event";
+  } else {
+    if (analysis.source.can.times)
+      text += ", " + moment_text(analysis, device.figures.peak_time_ns);
+    text += fmt::format(" (event {} of {})", format_count(device.figures.peak_event + 1),
+                        format_count(analysis.events));
+  }
   text += ", " + process_label(process_at(tables, memory.process));
   // A lost allocation makes the peak too low, a lost free too high.
   if (analysis.loss.events != 0) text += "; NOT EXACT, as events were lost";
   return text;
+}
+
+bool is_peak_before_events(const Analysis& analysis, const DeviceAnalysis& device) {
+  // Blocks that a source knows to have been live before set no time.
+  return device.figures.peak_bytes != 0 && device.figures.peak_time_ns == 0 &&
+         (analysis.source.can.times || is_moment(device));
+}
+
+bool is_moment(const DeviceAnalysis& device) {
+  for (size_t action = 1; action < kActionCount; ++action) {
+    if (device.figures.actions[action] != 0 && static_cast<Action>(action) != Action::kSnapshot)
+      return false;
+  }
+  return !device.snapshot;
 }
 
 std::string reason_text(const LossReason& reason) {

@@ -18,6 +18,13 @@ std::string moment_text(const Analysis& analysis, uint64_t time_ns);
 std::string peak_sentence(const Analysis& analysis, const Tables& tables,
                           const DeviceAnalysis& device);
 
+/// True where the most was live before the first event, so no event and no time is that of the
+/// peak.
+bool is_peak_before_events(const Analysis& analysis, const DeviceAnalysis& device);
+/// True where the source tells what is live at one moment and nothing else: all of it stands in the
+/// state before the first event, and there is no event but such as say that it was taken.
+bool is_moment(const DeviceAnalysis& device);
+
 /// One line: "Lost: nothing.", "LOST: …" or, where no number is known, "Not complete: …"; with the
 /// first kReasonsInSentence reasons.
 std::string loss_sentence(const Loss& loss);

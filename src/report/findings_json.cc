@@ -1,5 +1,7 @@
 #include "report/findings_json.h"
 
+#include <utility>
+
 #include "report/words.h"
 
 namespace gpumemprof {
@@ -10,17 +12,19 @@ nlohmann::ordered_json findings_json(const Analysis& analysis, const Tables& tab
   for (const Finding& finding : analysis.findings) {
     Json evidence = Json::object(), stack = Json::array();
     for (const auto& [name, figure] : finding.evidence) evidence[name] = figure;
+    for (const auto& [name, text] : finding.facts) evidence[name] = printable(text);
     for (std::string& line : stack_lines(tables, finding.stack)) stack.push_back(std::move(line));
-    out.push_back({{"kind", finding.kind},
-                   {"severity", severity_name(finding.severity)},
-                   {"title", finding.title},
-                   {"bytes", finding.bytes ? Json(*finding.bytes) : Json(nullptr)},
-                   // Every figure is counted or replayed, none is guessed.
-                   {"confidence", 1.0},
-                   {"device", device_name(device_at(tables, finding.device))},
-                   {"evidence", evidence},
-                   {"stack", stack},
-                   {"fix", finding.fix.empty() ? Json(nullptr) : Json(finding.fix)}});
+    Json one = {{"kind", finding.kind}};
+    if (!finding.name.empty()) one["name"] = finding.name;
+    one["severity"] = severity_name(finding.severity);
+    one["title"] = finding.title;
+    one["bytes"] = finding.bytes ? Json(*finding.bytes) : Json(nullptr);
+    one["confidence"] = finding.confidence;
+    one["device"] = device_name(device_at(tables, finding.device));
+    one["evidence"] = evidence;
+    one["stack"] = stack;
+    one["fix"] = finding.fix.empty() ? Json(nullptr) : Json(finding.fix);
+    out.push_back(std::move(one));
   }
   return out;
 }

@@ -5,9 +5,12 @@
 #include <algorithm>
 
 #include "base/size.h"
+#include "report/category_svg.h"
+#include "report/category_text.h"
 #include "report/facts.h"
 #include "report/html_style.h"
 #include "report/levels_svg.h"
+#include "report/pool_text.h"
 #include "report/snapshot_html.h"
 #include "report/snapshot_words.h"
 #include "report/timeline_svg.h"
@@ -40,10 +43,14 @@ class HtmlReport {
     if (device) {
       out_ += device->snapshot ? levels_figure(analysis_, *device)
                                : timeline_figure(analysis_, *device, true);
+      write_categories(*device);
       write_holders(*device, options_.holders);
       write_temporaries(*device);
     }
     for (const DeviceAnalysis& each : analysis_.devices) {
+      if (each.pool)
+        out_ +=
+            fmt::format("<h2>The pool</h2><pre>{}</pre>", html_text(pool_text(*each.pool, false)));
       if (each.snapshot) out_ += snapshot_sections(each, tables_, options_.working_folder);
     }
     write_other_devices(device);
@@ -106,6 +113,15 @@ class HtmlReport {
                          html_text(headline_text(tables_, node, options_.working_folder)));
     }
     return out + "</div>";
+  }
+
+  void write_categories(const DeviceAnalysis& device) {
+    out_ += category_figure(analysis_, device, tables_);
+    const std::vector<std::string> lines = category_lines(device, tables_, 20);
+    if (lines.empty()) return;
+    out_ += "<details><summary>At the peak, by category, module and phase</summary><pre>";
+    for (const std::string& text : lines) (out_ += html_text(text)) += '\n';
+    out_ += "</pre></details>\n";
   }
 
   /// Where a line of the user's led to: he rarely calls an allocator himself.
@@ -239,13 +255,17 @@ class HtmlReport {
         "class=\"n\">peak</th>"
         "<th class=\"n\">at end</th><th class=\"n\">allocated</th><th class=\"n\">allocations</th>"
         "<th class=\"n\">per second</th><th class=\"n\">peak reserved</th></tr></thead><tbody>\n";
-    for (const DeviceAnalysis& device : analysis_.devices) {
+    std::vector<const DeviceAnalysis*> all;
+    for (const DeviceAnalysis& sum : analysis_.sums) all.push_back(&sum);
+    for (const DeviceAnalysis& device : analysis_.devices) all.push_back(&device);
+    for (const DeviceAnalysis* each : all) {
+      const DeviceAnalysis& device = *each;
       const Device& memory = device_at(tables_, device.device);
       const uint64_t allocs = action_count(device.figures, Action::kAlloc);
       out_ += fmt::format(
           "<tr><td>{}, {}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>"
           "<td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
-          html_text(device_name(memory)),
+          html_text(memory_name(device, tables_)),
           device.snapshot ? "a snapshot"
                           : html_text(process_label(process_at(tables_, memory.process), 24)),
           format_bytes(device.figures.peak_bytes), format_bytes(device.figures.live_bytes),

@@ -26,6 +26,7 @@ svg{display:block;width:100%;height:100%}
 .mid{fill:none;stroke:#3c8d40;stroke-width:1.5;vector-effect:non-scaling-stroke}
 figure path.peak{fill:none}.segments{width:100%}.segments .live{fill:var(--top)}
 .segments .pinned{fill:var(--peak)}.segments .whole{fill:var(--bar)}
+.step{stroke:var(--dim);stroke-width:.7;opacity:.6;vector-effect:non-scaling-stroke}.phase{fill:var(--fg);opacity:.35}
 b.k{font-weight:600}b.k.mid{color:#3c8d40}b.k.top,b.k.live{color:var(--top)}
 b.k.peak,b.k.pinned{color:var(--peak)}
 .tips rect{fill:transparent}.mark{position:absolute;top:2px;font-size:.8rem;color:var(--peak);white-space:nowrap;

@@ -5,16 +5,21 @@
 
 #include "analysis/op_names.h"
 #include "analysis/tensorflow_advice.h"
+#include "report/category_json.h"
 #include "report/facts.h"
 #include "report/findings_json.h"
+#include "report/pool_json.h"
 #include "report/snapshot_json.h"
 #include "report/user_code.h"
 #include "report/words.h"
+#include "trace/followed_allocator.h"
 
 namespace gpumemprof {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr size_t kMostSteps = 50;  // those that left the most behind; the rest is summed
 
 /// A wall-clock time, or null.
 Json time_us(const Tables& tables, const Device& device, uint64_t time_ns) {
@@ -47,6 +52,7 @@ void add_work(Json* item, const Tables& tables, uint32_t stack) {
   (*item)["module"] = text_or_null(work.layer);
   (*item)["function"] = text_or_null(work.function);
   (*item)["xla_cluster"] = text_or_null(work.xla_cluster);
+  (*item)["variable"] = text_or_null(work.variable);
 }
 
 Json work_json(const std::vector<Holder>& holders, const Tables& tables) {
@@ -57,12 +63,14 @@ Json work_json(const std::vector<Holder>& holders, const Tables& tables) {
                    {"phase", phase_json(group.phase)},
                    {"mode", mode_json(group.mode)},
                    {"module", text_or_null(group.layer)},
-                   {"function", text_or_null(group.function)}});
+                   {"function", text_or_null(group.function)},
+                   {"xla", group.is_xla}});
   }
   return out;
 }
 
-Json holders_json(const std::vector<Holder>& holders, const Tables& tables, bool has_work) {
+Json holders_json(const std::vector<Holder>& holders, const Tables& tables, bool has_work,
+                  const HolderCategories* categories) {
   Json out = Json::array();
   for (const Holder& holder : holders) {
     Json item = {{"bytes", holder.bytes}, {"count", holder.count}, {"category", nullptr}};
@@ -70,6 +78,7 @@ Json holders_json(const std::vector<Holder>& holders, const Tables& tables, bool
     item["line"] = node == 0 ? Json(nullptr) : Json(frame_text(tables, node));
     item["stack"] = stack_json(tables, holder.stack);
     if (has_work) add_work(&item, tables, holder.stack);
+    if (categories) categories->add_json(holder.stack, tables, &item);
     out.push_back(std::move(item));
   }
   return out;
@@ -118,11 +127,39 @@ Json temporaries_json(const DeviceAnalysis& device, const Analysis& analysis,
           {"by_stack", by_stack}};
 }
 
+Json step_json(const StepSum& sum, bool is_one) {
+  Json out = Json::object();
+  if (is_one) out = {{"step", sum.step}, {"first_event_index", sum.first_event}};
+  out["alloc_count"] = sum.alloc_count, out["alloc_bytes"] = sum.alloc_bytes;
+  out["live_count"] = sum.alloc_count - sum.free_count;
+  out["live_bytes"] = sum.net_bytes();
+  return out;
+}
+
+/// All of it adds up to the device's own sums.
+Json steps_json(const StepSums& steps) {
+  Json largest = Json::array();
+  StepSum rest = steps.others();
+  for (const StepSum& sum : steps.by_net_bytes()) {
+    if (largest.size() < kMostSteps) {
+      largest.push_back(step_json(sum, true));
+      continue;
+    }
+    rest.alloc_count += sum.alloc_count, rest.alloc_bytes += sum.alloc_bytes;
+    rest.free_count += sum.free_count, rest.freed_bytes += sum.freed_bytes;
+  }
+  return {{"count", steps.count()},
+          {"largest", largest},
+          {"other_steps", step_json(rest, false)},
+          {"without_step", step_json(steps.without_step(), false)}};
+}
+
 /// The peaks: which of them are known depends on what the framework says of sizes.
 void add_peaks(Json* out, Json* unknown, const DeviceAnalysis& device, const Device& memory,
                const Analysis& analysis, const Tables& tables) {
   const DeviceFigures& figures = device.figures;
-  const bool requested = memory.size_is_requested, reached = figures.peak_bytes != 0;
+  const bool requested = memory.size_is_requested;
+  const bool reached = figures.peak_bytes != 0 && !is_peak_before_events(analysis, device);
   const Json when = reached ? time_us(tables, memory, figures.peak_time_ns) : Json(nullptr);
   const Json event = reached ? Json(figures.peak_event) : Json(nullptr);
   const Json bytes = figures.peak_bytes;
@@ -173,6 +210,14 @@ Json end_json(const DeviceFigures& figures, bool requested, Json* unknown) {
           {"blocks", figures.live_count}};
 }
 
+std::string why_not_replayed(const Tables& tables, const Device& memory) {
+  if (const FollowedAllocator* known = allocator_of(tables, memory)) {
+    if (!known->why_not.empty())
+      return "a recording without its allocator's history: " + known->why_not;
+  }
+  return "only the history of PyTorch's CUDA allocator is replayed";
+}
+
 Json device_json(const DeviceAnalysis& device, const Analysis& analysis, const Tables& tables) {
   const Device& memory = device_at(tables, device.device);
   const DeviceFigures& figures = device.figures;
@@ -181,24 +226,30 @@ Json device_json(const DeviceAnalysis& device, const Analysis& analysis, const T
     events[action_name(static_cast<Action>(a))] = figures.actions[a];
   }
   Json out = {
-      {"device", device_name(memory)},     {"backend", backend_name(memory)},
-      {"layer", layer_name(memory.layer)}, {"process", process_at(tables, memory.process).pid},
-      {"process_index", memory.process},   {"events", events}};
+      {"device", memory_name(device, tables)}, {"backend", backend_name(memory)},
+      {"layer", layer_name(memory.layer)},     {"process", process_at(tables, memory.process).pid},
+      {"process_index", memory.process},       {"events", events}};
   add_peaks(&out, &unknown, device, memory, analysis, tables);
   out["end"] = end_json(figures, memory.size_is_requested, &unknown);
   const bool has_work = is_tensorflow(memory);
   out["framework"] = framework_name(memory);
   // Only where several allocators share a device do they have names.
-  if (!memory.name.empty()) out["allocator_name"] = memory.name;
-  out["holders_at_peak"] = holders_json(device.holders_at_peak, tables, has_work);
-  out["holders_at_end"] = holders_json(device.holders_at_end, tables, has_work);
+  if (!memory.name.empty() && device.parts.empty()) out["allocator_name"] = memory.name;
+  if (!device.parts.empty()) {
+    for (uint16_t part : device.parts) {
+      out["parts"].push_back(device_name(device_at(tables, part)));
+    }
+  }
+  const HolderCategories categories(device.categories);
+  out["holders_at_peak"] = holders_json(device.holders_at_peak, tables, has_work, &categories);
+  out["holders_at_end"] = holders_json(device.holders_at_end, tables, has_work, nullptr);
   if (has_work) {
     out["work_at_peak"] = work_json(device.holders_at_peak, tables);
     out["work_at_end"] = work_json(device.holders_at_end, tables);
   }
+  if (!device.steps.empty()) out["steps"] = steps_json(device.steps);
   out["replay"] = nullptr;
-  unknown["replay"] = "a recording is not replayed";
-  unknown["category"] = "not computed yet";
+  unknown["replay"] = why_not_replayed(tables, memory);
   const uint64_t allocs = action_count(figures, Action::kAlloc);
   out["total"] = {{"alloc_count", allocs},
                   {"alloc_bytes", figures.total_bytes},
@@ -209,6 +260,8 @@ Json device_json(const DeviceAnalysis& device, const Analysis& analysis, const T
   out["temporaries"] = temporaries_json(device, analysis, tables);
   out["lifetimes"] = lifetimes_json(device);
   out["timeline"] = timeline_json(device.timeline);
+  add_categories_json(device, tables, &out, &unknown);
+  if (device.pool) out["pool"] = pool_json(*device.pool);
   if (device.snapshot) add_snapshot_json(device, analysis, tables, &out, &unknown);
   out["unknown"] = unknown;
   return out;
@@ -276,9 +329,13 @@ Json all_findings(const Analysis& analysis, const Tables& tables) {
 }  // namespace
 
 std::string json_report(const Analysis& analysis, const Tables& tables, int indent) {
-  Json devices = Json::array(), reasons = Json::array(), notes = Json::array();
+  Json devices = Json::array(), sums = Json::array();
+  Json reasons = Json::array(), notes = Json::array();
   for (const DeviceAnalysis& device : analysis.devices) {
     devices.push_back(device_json(device, analysis, tables));
+  }
+  for (const DeviceAnalysis& sum : analysis.sums) {
+    sums.push_back(device_json(sum, analysis, tables));
   }
   for (const LossReason& reason : analysis.loss.reasons) {
     reasons.push_back({{"reason", reason.reason},
@@ -297,6 +354,8 @@ std::string json_report(const Analysis& analysis, const Tables& tables, int inde
         {"start_ns", analysis.start_time_ns},
         {"end_ns", analysis.last_time_ns}}},
       {"devices", devices},
+      {"moments", moments_json(analysis, tables)},
+      {"sums", sums},
       {"processes", processes_json(analysis, tables)},
       {"threads", threads_json(analysis, tables)},
       {"findings", all_findings(analysis, tables)},

@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "report/oom_report.h"
+#include "report/pool_json.h"
 
 namespace gpumemprof {
 namespace {
@@ -30,6 +31,8 @@ Json verdict_json(const OomVerdict& verdict) {
           {"others_bytes", range_json(verdict.others_bytes)}};
 }
 
+Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
 Json message_json(const OomMessage& message, bool expandable_on) {
   const auto number = [](const std::optional<uint64_t>& value) {
     return value ? Json(*value) : Json(nullptr);
@@ -55,9 +58,15 @@ Json message_json(const OomMessage& message, bool expandable_on) {
           {"rank", number(message.rank)},
           {"times", message.times},
           {"device", number(message.device)},
+          {"allocator", text_or_null(message.allocator)},
+          {"operation", text_or_null(message.operation)},
+          {"shape", text_or_null(message.shape)},
+          {"type", text_or_null(message.type)},
+          {"is_failure", !message.is_no_failure},
           {"figures", figures},
           {"processes", processes},
           {"verdict", verdict_json(verdict)},
+          {"pool", message.pool ? pool_json(*message.pool) : Json(nullptr)},
           {"advice", advice}};
 }
 

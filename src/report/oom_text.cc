@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "report/oom_report.h"
+#include "report/pool_text.h"
 #include "report/words.h"
 
 namespace gpumemprof {
@@ -42,10 +43,13 @@ class OomText {
     line(paint("1", verdict.summary));
     std::string asked = printable(message.backend);
     if (message.device) asked += fmt::format(" device {}", *message.device);
+    if (!message.allocator.empty()) asked += ", " + printable(message.allocator);
     if (message.requested) asked += ": " + message.requested->text + " refused";
+    if (!message.operation.empty()) asked += " to " + printable(message.operation);
     line(fmt::format("  {} ({})", asked, place(message)));
     for (const std::string& reason : verdict.reasons) line("  " + reason);
     write_figures(message);
+    if (message.pool) (out_ += pool_text(*message.pool, color_));
     if (!verdict.elsewhere.empty()) {
       line(paint("1", "Elsewhere on the device"));
       for (const std::string& text : verdict.elsewhere) line("  " + text);
@@ -63,7 +67,7 @@ class OomText {
     if (figures.empty()) return;
     line(paint("1", "What the numbers mean"));
     for (const OomFigure& figure : figures) {
-      line(fmt::format("  {:>10}  {}", figure.size.text, figure.meaning));
+      line(fmt::format("  {:>10}  {}", figure.size.text, printable(figure.meaning)));
     }
     for (const ProcessUse& process : message.processes) {
       line(fmt::format("  {:>10}  in use by process {}", process.in_use.text, process.pid));

@@ -22,9 +22,16 @@ class Exporter {
   Status write() {
     out_.begin_dict();
     out_.key("segments");
-    if (Status ok = write_segments(); !ok) return ok;
+    if (Status ok = write_segments(false); !ok) return ok;
     out_.key("device_traces");
     if (Status ok = write_traces(); !ok) return ok;
+    const bool has_host = std::ranges::any_of(snapshot_.traces, is_host);
+    if (has_host) {
+      out_.key("host_segments");
+      if (Status ok = write_segments(true); !ok) return ok;
+      out_.key("host_traces");
+      if (Status ok = write_host_traces(); !ok) return ok;
+    }
     if (snapshot_.settings.known) write_settings();
     out_.key("external_annotations");
     write_annotations();
@@ -87,10 +94,13 @@ class Exporter {
     out_.pair(ids.first, ids.second);
   }
 
-  Status write_segments() {
+  /// Pinned memory, which has lists of its own.
+  static bool is_host(const AllocatorTrace& trace) { return trace.device < 0; }
+
+  Status write_segments(bool of_host) {
     out_.begin_list();
     for (const AllocatorTrace& trace : snapshot_.traces) {
-      if (trace.device < 0) continue;  // pinned host memory has no place in this layout
+      if (is_host(trace) != of_host) continue;
       for (const AllocatorSegment& segment : trace.segments) {
         write_segment(trace, segment);
         if (Status ok = flush(kPieceBytes); !ok) return ok;
@@ -102,7 +112,7 @@ class Exporter {
 
   void write_segment(const AllocatorTrace& trace, const AllocatorSegment& segment) {
     out_.begin_dict();
-    number("device", static_cast<uint64_t>(trace.device));
+    number("device", is_host(trace) ? 0 : static_cast<uint64_t>(trace.device));
     number("address", segment.address);
     number("total_size", segment.size_bytes);
     number("allocated_size", segment.allocated_bytes);
@@ -146,16 +156,34 @@ class Exporter {
       if (trace.device < next) continue;
       for (; next < trace.device; ++next) empty_list();
       ++next;
-      out_.begin_list();
-      for (size_t i = 0; i < trace.events.size(); ++i) {
-        write_event(trace, trace.events[i]);
-        if (Status ok = flush(kPieceBytes); !ok) return ok;
-        constexpr uint64_t kEventsPerReport = 1 << 16;
-        if (++written_ % kEventsPerReport == 0 && on_progress_) {
-          on_progress_(static_cast<double>(written_) / static_cast<double>(total_));
-        }
+      if (Status ok = write_trace(trace); !ok) return ok;
+    }
+    out_.end_list();
+    return {};
+  }
+
+  /// A list with one list: pinned memory is one device.
+  Status write_host_traces() {
+    out_.begin_list();
+    for (const AllocatorTrace& trace : snapshot_.traces) {
+      if (!is_host(trace)) continue;
+      if (Status ok = write_trace(trace); !ok) return ok;
+    }
+    out_.end_list();
+    return {};
+  }
+
+  Status write_trace(const AllocatorTrace& trace) {
+    out_.begin_list();
+    auto context = trace.contexts.begin();
+    for (size_t i = 0; i < trace.events.size(); ++i) {
+      const bool has_context = context != trace.contexts.end() && context->event == i;
+      write_event(trace, trace.events[i], has_context ? *context++ : EventContext{});
+      if (Status ok = flush(kPieceBytes); !ok) return ok;
+      constexpr uint64_t kEventsPerReport = 1 << 16;
+      if (++written_ % kEventsPerReport == 0 && on_progress_) {
+        on_progress_(static_cast<double>(written_) / static_cast<double>(total_));
       }
-      out_.end_list();
     }
     out_.end_list();
     return {};
@@ -166,7 +194,8 @@ class Exporter {
     out_.end_list();
   }
 
-  void write_event(const AllocatorTrace& trace, const AllocatorEvent& event) {
+  void write_event(const AllocatorTrace& trace, const AllocatorEvent& event,
+                   const EventContext& context) {
     out_.begin_dict();
     out_.key("action");
     out_.key(action_name(event.action));
@@ -177,6 +206,15 @@ class Exporter {
     if (trace.has_times) {
       out_.key("time_us");
       out_.integer(event.time_us);
+    }
+    const auto& strings = snapshot_.tables.strings;
+    if (trace.has_compile_context) {
+      out_.key("compile_context");
+      out_.key(context.compile_context == 0 ? "N/A" : strings.get(context.compile_context));
+    }
+    if (trace.has_user_metadata) {
+      out_.key("user_metadata");
+      out_.key(strings.get(context.user_metadata));
     }
     if (trace.has_pools) write_pool(trace, "pool_id", event.pool);
     if (event.stack != 0) {

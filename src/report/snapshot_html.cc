@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/size.h"
+#include "report/finding_words.h"
 #include "report/levels_svg.h"
 #include "report/snapshot_words.h"
 #include "report/user_code.h"
@@ -75,13 +76,22 @@ std::string snapshot_sections(const DeviceAnalysis& device, const Tables& tables
   return out;
 }
 
+/// After the title, in sentences.
+static std::string details_html(const Finding& finding) {
+  std::string out;
+  if (finding.kind != "leak") return out;
+  for (const std::string& text : finding_details(finding)) out += ". " + html_text(text);
+  return out;
+}
+
 std::string findings_section(const Analysis& analysis, const Tables& tables) {
   std::string out;
   for (const Finding& finding : analysis.findings) {
     out += fmt::format(
         "<p class=\"box {}\">{}, {}: {}.{}</p>\n",
         finding.severity == Severity::kCritical ? "lost" : "warn", severity_name(finding.severity),
-        html_text(device_name(device_at(tables, finding.device))), html_text(finding.title),
+        html_text(device_name(device_at(tables, finding.device))),
+        html_text(finding.title) + details_html(finding),
         finding.fix.empty() ? std::string() : " To do: " + html_text(finding.fix) + ".");
   }
   return out;

@@ -84,10 +84,13 @@ Json oom_json(const OomExplanation& oom, bool is_consistent, const Tables& table
               {"asked_bytes", oom.asked_bytes},
               {"device_free_bytes", oom.device_free_bytes},
               {"stack", stack_json(tables, oom.stack)}};
-  Json unknown = {{"held_by_others_bytes",
-                   "a snapshot does not say how large the device is, only what this process had "
-                   "and what was free"}};
-  out["held_by_others_bytes"] = nullptr;
+  Json unknown = Json::object();
+  out["held_by_others_bytes"] = or_null(oom.held_by_others_bytes);
+  if (!oom.held_by_others_bytes) {
+    unknown["held_by_others_bytes"] =
+        "a snapshot does not say how large the device is, only what this process had and what was "
+        "free";
+  }
   if (!is_consistent) {
     unknown["cause"] = "the events and the segments contradict each other";
     out["cause"] = nullptr;
@@ -182,10 +185,16 @@ void add_peaks(const DeviceAnalysis& device, const Analysis& analysis, Json* out
 void add_snapshot_json(const DeviceAnalysis& device, const Analysis& analysis, const Tables& tables,
                        Json* out, Json* unknown) {
   const SnapshotDevice& snapshot = *device.snapshot;
-  *unknown = {{"category", "not computed yet"}};
-  (*out)["process"] = nullptr;
-  (*out)["process_index"] = nullptr;
-  (*unknown)["process"] = (*unknown)["process_index"] = "a snapshot does not name its process";
+  *unknown = Json::object();
+  if (!device.categories.is_known) {
+    const bool is_recording = analysis.source.kind == "recording";
+    (*unknown)["category"] = (*unknown)["categories_at_peak"] =
+        is_recording ? device.categories.why_not : "a snapshot does not say what memory is";
+  }
+  if (analysis.source.kind != "recording") {
+    (*out)["process"] = (*out)["process_index"] = nullptr;
+    (*unknown)["process"] = (*unknown)["process_index"] = "a snapshot does not name its process";
+  }
   add_peaks(device, analysis, out, unknown);
   (*out)["end"] = {{"requested_bytes", snapshot.end.requested_bytes},
                    {"allocated_bytes", snapshot.end.allocated_bytes},

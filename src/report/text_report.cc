@@ -7,7 +7,10 @@
 
 #include "analysis/op_names.h"
 #include "base/size.h"
+#include "report/category_text.h"
 #include "report/facts.h"
+#include "report/finding_words.h"
+#include "report/pool_text.h"
 #include "report/snapshot_words.h"
 #include "report/user_code.h"
 #include "report/words.h"
@@ -34,9 +37,11 @@ class TextReport {
       if (each.snapshot) write_ooms(each);
     }
     if (device) {
+      write_categories(*device);
       write_holders(*device);
       write_work(*device);
       if (device->snapshot) write_pinning(*device->snapshot);
+      if (device->pool) (out_ += '\n') += pool_text(*device->pool, options_.color);
       write_temporaries(*device);
     }
     if (!analysis_.devices.empty()) write_devices();
@@ -84,9 +89,7 @@ class TextReport {
     line(is_complete(analysis_.loss) ? loss : paint("1;31", loss));
   }
 
-  std::string name_of(const DeviceAnalysis& device) const {
-    return device_name(device_at(tables_, device.device));
-  }
+  std::string name_of(const DeviceAnalysis& device) const { return memory_name(device, tables_); }
 
   /// Nothing matters more to who reads this.
   void write_first_oom() {
@@ -117,7 +120,19 @@ class TextReport {
     for (const Finding& finding : analysis_.findings) {
       line(fmt::format("  {:>8}  {}: {}.", severity_name(finding.severity),
                        device_name(device_at(tables_, finding.device)), printable(finding.title)));
+      write_facts(finding);
       if (!finding.fix.empty()) line(fmt::format("{:12}To do: {}.", "", printable(finding.fix)));
+    }
+  }
+
+  void write_facts(const Finding& finding) {
+    if (finding.kind != "leak") return;
+    if (finding.stack != 0) {
+      line(dim(fmt::format("{:12}{}", "",
+                           headline_text(tables_, finding.stack, options_.working_folder))));
+    }
+    for (const std::string& text : finding_details(finding)) {
+      line(fmt::format("{:12}{}", "", printable(text)));
     }
   }
 
@@ -192,7 +207,8 @@ class TextReport {
   }
 
   void write_holders(const DeviceAnalysis& device) {
-    title("What was live at the peak, by line of your code");
+    title(is_moment(device) ? "What was live, by line of your code"
+                            : "What was live at the peak, by line of your code");
     const std::vector<HolderLine> holders = group_by_line(device.holders_at_peak, tables_);
     const size_t shown = std::min(options_.holders, holders.size());
     for (size_t i = 0; i < shown; ++i) {
@@ -208,16 +224,26 @@ class TextReport {
     if (!options_.full_stacks) line(dim("  --full-stacks shows every frame of every stack."));
   }
 
+  void write_categories(const DeviceAnalysis& device) {
+    const std::vector<std::string> lines = category_lines(device, tables_, kMostRows);
+    if (lines.empty()) return;
+    title("What it is, at the peak");
+    for (const std::string& text : lines) line("  " + text);
+  }
+
   /// Of a framework that names the operation an allocation is for.
   void write_work(const DeviceAnalysis& device) {
     if (!is_tensorflow(device_at(tables_, device.device))) return;
-    title("What was live at the peak, by phase and layer of TensorFlow");
+    title(is_moment(device) ? "What was live, by phase and layer of TensorFlow"
+                            : "What was live at the peak, by phase and layer of TensorFlow");
     const std::vector<WorkHolder> groups = group_by_work(device.holders_at_peak, tables_);
     const size_t shown = std::min(kMostRows, groups.size());
     for (size_t i = 0; i < shown; ++i) {
       const WorkHolder& group = groups[i];
       std::string layer = printable(group.layer);
-      if (layer.empty() && !group.function.empty()) layer = "call of " + printable(group.function);
+      if (layer.empty() && !group.function.empty()) {
+        layer = (group.is_xla ? "XLA cluster " : "call of ") + printable(group.function);
+      }
       if (layer.empty()) layer = "(no layer in the operation's name)";
       line(fmt::format("  {:>9}  {:>6}  {:17}  {:7}  {}  {}", format_bytes(group.bytes),
                        format_percent(group.bytes, device.figures.peak_bytes),
@@ -255,6 +281,7 @@ class TextReport {
     line(dim(fmt::format("  {:>9}  {:>9}  {:>10}  {:>12}  {:>12}  {:>9}", "peak", "at end",
                          "allocated", "allocations", "per second", "reserved")));
     std::vector<const DeviceAnalysis*> order;
+    for (const DeviceAnalysis& sum : analysis_.sums) order.push_back(&sum);
     for (const DeviceAnalysis& device : analysis_.devices) order.push_back(&device);
     std::stable_sort(order.begin(), order.end(),
                      [](const DeviceAnalysis* a, const DeviceAnalysis* b) {
@@ -270,10 +297,10 @@ class TextReport {
           "  {:>9}  {:>9}  {:>10}  {:>12}  {:>12}  {:>9}  {}{}", format_bytes(figures.peak_bytes),
           format_bytes(figures.live_bytes), format_bytes(figures.total_bytes), format_count(allocs),
           format_count(static_cast<uint64_t>(rate_per_second(allocs, device))),
-          peak_reserved_text(device).value_or("-"), device_name(memory),
+          peak_reserved_text(device).value_or("-"), memory_name(device, tables_),
           device.snapshot ? "" : ", " + process_label(process_at(tables_, memory.process), 32)));
     }
-    more(analysis_.devices.size(), shown, "device");
+    more(order.size(), shown, "device");
   }
 
   void write_processes() {
@@ -311,9 +338,12 @@ class TextReport {
     for (size_t i = 0; i < shown; ++i) {
       const Thread& thread = tables_.threads[order[i]];
       const ThreadAnalysis& sums = analysis_.threads[order[i]];
-      line(fmt::format("  {:>12}  {:>10}  thread {} {} of process {}",
-                       format_count(sums.alloc_count), format_bytes(sums.alloc_bytes), thread.tid,
-                       printable(thread.name), process_at(tables_, thread.process).pid));
+      const uint32_t pid = process_at(tables_, thread.process).pid;
+      std::string name = thread.tid == 0 ? "" : fmt::format("{} ", thread.tid);
+      name += printable(thread.name);
+      if (pid != 0) name += fmt::format(" of process {}", pid);
+      line(fmt::format("  {:>12}  {:>10}  thread {}", format_count(sums.alloc_count),
+                       format_bytes(sums.alloc_bytes), name));
     }
     more(order.size(), shown, "thread");
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "report/words.h"
+#include "trace/label_frames.h"
 
 namespace gpumemprof {
 namespace {
@@ -34,17 +35,13 @@ bool takes_the_stack(std::string_view function) {
 uint32_t innermost_node(const Tables& tables, uint32_t stack) {
   if (tables.stacks.node(stack).depth == 0) return 0;
   for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
-    if (!takes_the_stack(tables.strings.get(frame_of(tables, node).function))) return node;
+    const Frame& frame = frame_of(tables, node);
+    // Neither the switch of gradients nor a phase is a place.
+    const std::string_view file = tables.strings.get(frame.file);
+    if (file == kModeFile || file == kPhaseFile) continue;
+    if (!takes_the_stack(tables.strings.get(frame.function))) return node;
   }
   return stack;
-}
-
-bool is_native_source(std::string_view file) {
-  if (file == "??") return true;
-  for (std::string_view end : {".cpp", ".cc", ".cxx", ".c", ".cu", ".cuh", ".h", ".hpp"}) {
-    if (file.ends_with(end)) return true;
-  }
-  return false;
 }
 
 /// Without a frame of the user's: the innermost of a Python library, else the operator of a stack
@@ -81,29 +78,10 @@ std::vector<HolderLine> group(const std::vector<Holder>& holders, const Tables& 
 
 }  // namespace
 
-bool is_user_file(std::string_view file) {
-  if (file.empty()) return false;
-  for (std::string_view part :
-       {"/site-packages/", "/dist-packages/", "/lib/python3", "/lib64/python3"}) {
-    if (file.find(part) != std::string_view::npos) return false;
-  }
-  // Code that was made on the way (dataclasses, torch.fx, dynamo), as opposed to <stdin> and
-  // notebooks.
-  for (std::string_view start : {"<frozen ", "<eval_with_key>", "<torch_", "<__array_function__"}) {
-    if (file.starts_with(start)) return false;
-  }
-  if (is_native_source(file) || file.find("/torchinductor_") != std::string_view::npos)
-    return false;
-  return !file.ends_with(".so") && file.find(".so.") == std::string_view::npos;
-}
-
 uint32_t headline_node(const Tables& tables, uint32_t stack) {
   if (tables.stacks.node(stack).depth == 0) return 0;
-  for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
-    const Frame& frame = frame_of(tables, node);
-    if (frame.line != 0 && is_user_file(tables.strings.get(frame.file))) return node;
-  }
-  return library_node(tables, stack);
+  const uint32_t own = own_node(tables, stack);
+  return own != 0 ? own : library_node(tables, stack);
 }
 
 std::vector<HolderLine> group_by_line(const std::vector<Holder>& holders, const Tables& tables) {

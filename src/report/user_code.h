@@ -6,11 +6,9 @@
 #include <vector>
 
 #include "trace/live_state.h"
+#include "trace/own_code.h"
 
 namespace gpumemprof {
-
-/// False for installed packages, the standard library, generated and native code.
-bool is_user_file(std::string_view file);
 
 /// The node of the frame to name in one line: the innermost in the user's own code, else of a
 /// Python library, else PyTorch's operator (at::_ops), else the innermost that is not the taking of

@@ -155,6 +155,10 @@ std::string process_label(const Process& process, size_t width) {
     command.resize(end);
     command += "…";
   }
+  if (process.pid == 0) {  // files of other programs may not tell
+    return process.host.empty() ? "a process"
+                                : fmt::format("a process on {}", printable(process.host));
+  }
   return command.empty() ? fmt::format("process {}", process.pid)
                          : fmt::format("process {} ({})", process.pid, command);
 }

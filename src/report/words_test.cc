@@ -73,6 +73,8 @@ TEST(Words, AProcessIsNamedByItsProgramAndCutBetweenCharacters) {
             "process 3 (python a.py)");
   EXPECT_EQ(process_label({.pid = 3, .command = "ééééé"}, 3), "process 3 (éé…)");
   EXPECT_EQ(process_label({.pid = 3}), "process 3");
+  EXPECT_EQ(process_label({.host = "node7"}), "a process on node7");
+  EXPECT_EQ(process_label({}), "a process");
 }
 
 TEST(Words, PathsAreShortenedFromTheLeft) {

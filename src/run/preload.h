@@ -48,6 +48,7 @@ struct ProbeSettings {
   bool free_stacks = false;
   bool record_cpu = true;
   uint64_t max_disk_bytes = 0;  ///< 0 = no limit
+  bool explain_leaks = false;   ///< the Python half tells who holds tensors
 };
 
 /// `environment` as "NAME=value" lines with the probe's own added. An existing LD_PRELOAD keeps its

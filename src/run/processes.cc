@@ -51,7 +51,7 @@ bool is_framework_library(std::string_view path) {
   std::string_view file = path.substr(path.rfind('/') + 1);
   if (file.starts_with("libtorch") || file.starts_with("libc10"))
     return file.find(".so") != file.npos;
-  if (file.starts_with("libtensorflow_")) return file.find(".so") != file.npos;
+  if (file.starts_with("libtensorflow_") || file.starts_with("libjax_common")) return file.find(".so") != file.npos;
   // A build with everything inside its Python module has no library of its own.
   return file.starts_with("_C.") && path.ends_with(".so") && path.find("/torch/") != path.npos;
 }

@@ -125,7 +125,8 @@ Result<Plan> prepare(const RunOptions& options) {
                                              .stacks = options.stacks,
                                              .free_stacks = options.free_stacks,
                                              .record_cpu = options.record_cpu,
-                                             .max_disk_bytes = options.max_disk_bytes});
+                                             .max_disk_bytes = options.max_disk_bytes,
+                                             .explain_leaks = options.explain_leaks});
   }
   return plan;
 }
@@ -195,7 +196,8 @@ std::string why_nothing_was_recorded(const RunOutcome& outcome) {
   }
   if (!outcome.unrecordable.empty()) return outcome.unrecordable;
   if (outcome.torch_seen)
-    return "PyTorch or TensorFlow was loaded, but no tensor was seen allocated";
+    return "PyTorch, TensorFlow or JAX was loaded, but no tensor was seen allocated: none was, or "
+           "the calls of its library stay inside it (-Bsymbolic or static build)";
   if (!outcome.unreadable_command.empty()) {
     return "no process was seen loading PyTorch; '" + outcome.unreadable_command +
            "' runs as another user and could not be looked at";

@@ -17,6 +17,7 @@ struct RunOptions {
   bool free_stacks = false;
   bool record_cpu = true;
   uint64_t max_disk_bytes = 0;
+  bool explain_leaks = false;
   std::string version;
 };
 

@@ -100,10 +100,8 @@ void DescendantWatcher::judge(const ProcessId& id, const Known& known,
     reason = "started without LD_PRELOAD (sudo, env -i, a static or setuid launcher)";
   } else if (known.looks_with_torch > 1) {
     reason =
-        "PyTorch or TensorFlow was loaded and no event arrived: no tensor was allocated, or the "
-        "allocator's "
-        "symbols were "
-        "not bound to the probe (-Bsymbolic or static build)";
+        "PyTorch, TensorFlow or JAX was loaded and no event arrived: no tensor was allocated, or "
+        "the allocator's symbols were not bound to the probe (-Bsymbolic or static build)";
   } else {
     return;  // seen once: most likely the moment between fork and exec
   }

@@ -1,0 +1,69 @@
+#include "analysis/attribution.h"
+
+#include <gtest/gtest.h>
+
+#include "trace/label_frames.h"
+
+namespace gpumemprof {
+namespace {
+
+const std::string kTorch = "/venv/lib/python3.11/site-packages/torch/";
+
+Attribution of(const std::vector<std::pair<std::string_view, std::string_view>>& frames) {
+  static Tables tables;
+  uint32_t stack = 0;
+  for (const auto& [file, function] : frames) {
+    const uint32_t line = file.starts_with('<') ? 0 : 3;
+    const Frame frame{tables.strings.intern(file), tables.strings.intern(function), line};
+    stack = tables.stacks.push(stack, tables.stacks.intern_frame(frame));
+  }
+  return attribution_of(tables, stack);
+}
+
+TEST(Attribution, TellsThePhaseFromPyTorchsOwnFramesAndNames) {
+  const std::pair<std::string, std::string> mine{"/me/a.py", "main"}, module{kModuleFile, "head"},
+      no_grad{kModeFile, "no grad"}, node{kBackwardFile, "MulBackward0"};
+  EXPECT_EQ(of({mine}).phase, WorkPhase::kNone);
+  EXPECT_EQ(of({mine, module}).phase, WorkPhase::kForward);
+  EXPECT_EQ(of({mine, no_grad, module}).phase, WorkPhase::kEvaluation);
+  EXPECT_EQ(of({mine, no_grad, module, node}).phase, WorkPhase::kBackward);
+  const std::pair<std::string, std::string> step{kTorch + "optim/optimizer.py",
+                                                 "Optimizer.profile_hook_step.<locals>.wrapper"};
+  EXPECT_EQ(of({mine, step, no_grad}).phase, WorkPhase::kOptimizer);
+  const std::pair<std::string, std::string> next{kTorch + "utils/data/dataloader.py",
+                                                 "_BaseDataLoaderIter.__next__"};
+  EXPECT_EQ(of({mine, next}).phase, WorkPhase::kDataLoading);
+}
+
+TEST(Attribution, DoesNotLookAtTheNamesOfTheUsersOwnCode) {
+  EXPECT_EQ(of({{"/me/optim/optimizer.py", "profile_hook_step"}}).phase, WorkPhase::kNone);
+  EXPECT_EQ(of({{"/me/dataloader.py", "__next__"}}).phase, WorkPhase::kNone);
+}
+
+TEST(Attribution, OfAForwardThatCheckpointingRunsIsForwardAndTheSecondTimeRecomputed) {
+  const std::pair<std::string, std::string> checkpoint{kTorch + "utils/checkpoint.py", "forward"};
+  const Attribution first = of({checkpoint, {kModeFile, "no grad"}, {kModuleFile, "a"}});
+  EXPECT_EQ(first.phase, WorkPhase::kForward);
+  EXPECT_FALSE(first.is_recomputed);
+  const Attribution second = of({checkpoint, {kModuleFile, "a"}, {kBackwardFile, "X"}});
+  EXPECT_EQ(second.phase, WorkPhase::kBackward);
+  EXPECT_TRUE(second.is_recomputed);
+}
+
+TEST(Attribution, NamesModuleNodeAndTheProgramsOwnPhase) {
+  const Attribution work =
+      of({{kPhaseFile, "warm-up"}, {kModuleFile, "encoder.0"}, {kBackwardFile, "MulBackward0"}});
+  EXPECT_EQ(work.module, "encoder.0");
+  EXPECT_EQ(work.node, "MulBackward0");
+  EXPECT_EQ(work.user_phase, "warm-up");
+}
+
+TEST(Attribution, FindsTheModuleInTheNameOfWhatItHolds) {
+  EXPECT_EQ(module_of_storage("encoder.0.weight"), "encoder.0");
+  EXPECT_EQ(module_of_storage("exp_avg of encoder.0.weight"), "encoder.0");
+  EXPECT_EQ(module_of_storage("cells.weight_ih_l0 and 3 more"), "cells");
+  EXPECT_EQ(module_of_storage("weight"), "");
+}
+
+}  // namespace
+}  // namespace gpumemprof

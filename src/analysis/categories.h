@@ -1,0 +1,146 @@
+// What the memory of a PyTorch program is: the category, module and phase of every block, at the
+// peak and over time. One pass; memory O(live blocks + stacks), never O(events).
+//
+// A block's category is known when its life ends, as what is said of it may be said late. So what
+// was live at the peak is added up then: blocks that were freed after the peak as they are freed,
+// the rest at the end; a higher peak begins anew.
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "analysis/attribution.h"
+#include "analysis/category_rules.h"
+#include "analysis/difference_series.h"
+#include "trace/address_map.h"
+#include "trace/live_state.h"
+
+namespace gpumemprof {
+
+/// What one stack held of one category and, where it has a name, for one tensor.
+struct CategoryHolder {
+  uint32_t stack = 0;
+  Category category = Category::kUnknown;
+  uint32_t name = 0;  ///< StringTable id of a parameter's name or the like; 0: none
+  uint64_t bytes = 0, count = 0;
+};
+
+/// What the program said, or what can be told apart: a moment at which the categories are known.
+struct CategoryMoment {
+  enum Kind : uint8_t { kStepEnd, kPhaseBegin, kPhaseEnd };
+  Kind kind = kStepEnd;
+  uint32_t process = 0;
+  uint32_t text = 0;   ///< StringTable id of the phase
+  uint64_t value = 0;  ///< number of the step
+  uint64_t time_ns = 0;
+  uint64_t event = 0;  ///< number of the event after it
+};
+
+using CategoryBytes = DifferenceSeries<kCategories>::Sample;
+
+/// Of one device.
+struct DeviceCategories {
+  bool is_known = false;
+  std::string why_not;  ///< where it is not
+  /// At the peak; largest first, all of it. Empty where the peak was before what is known.
+  std::vector<CategoryHolder> at_peak;
+  std::vector<CategoryHolder> at_end;
+  /// Samples `sample_ns` apart, the first one at `start_ns`; indexed by Category.
+  uint64_t start_ns = 0, sample_ns = 1;
+  std::vector<CategoryBytes> timeline;
+  /// At Categories::moments(), one for each.
+  std::vector<CategoryBytes> at_moments;
+
+  CategoryBytes bytes_at_peak() const;
+};
+
+/// Fed by the observer of a LiveState. Does nothing until the source has shown a mark or a frame of
+/// PyTorch's work: other programs pay for nothing. Not thread-safe.
+class Categories {
+ public:
+  explicit Categories(const Tables& tables) : tables_(tables), attributions_(tables) {}
+
+  /// Before the events of a batch are applied to `state`, which the answers are about.
+  void begin_batch(const EventBatch& batch, const LiveState& state);
+  bool is_active() const { return is_active_; }
+  /// Only while is_active(). `index`: of the event in the batch.
+  void on_alloc(size_t index, uint16_t device, const DeviceState& state);
+  void on_free(size_t index, uint16_t device, const DeviceState& state);
+  /// After the events of the batch.
+  void end_batch();
+
+  /// Call once, after the last batch. False where nothing is known of the device.
+  DeviceCategories finish(uint16_t device, const DeviceState& state);
+  const std::vector<CategoryMoment>& moments() const { return moments_; }
+
+ private:
+  struct Block {
+    uint64_t size_bytes, time_ns, event, moment;
+    uint32_t stack, thread, name;
+    uint32_t backward, optimizer, recomputation;  // of the thread, when it was allocated
+    uint32_t steps, calls;                        // of the process
+    uint32_t last_step_saved, steps_saved_in;
+    uint8_t role, saved;
+  };
+  /// What a thread does, as its allocations show.
+  struct ThreadWork {
+    WorkPhase phase = WorkPhase::kNone;
+    bool is_recomputing = false;
+    uint32_t backward = 0, optimizer = 0, recomputation = 0;  // how many have ended
+  };
+  struct ProcessWork {
+    uint32_t steps = 0, calls = 0;
+  };
+  struct Site {
+    uint64_t last_bytes = 0;
+    uint32_t last_call = 0;
+    bool grows = false;
+  };
+  struct Sum {
+    uint64_t bytes = 0, count = 0, epoch = 0;
+  };
+  using Key = std::pair<uint64_t, uint32_t>;  // stack << 8 | category, name
+  struct OfDevice {
+    uint32_t process = 0;
+    AddressMap index;  // address -> number of a block
+    std::vector<Block> blocks;
+    std::vector<uint32_t> unused;
+    absl::flat_hash_map<Key, Sum> at_peak;
+    DifferenceSeries<kCategories> timeline{10};
+    DifferenceSeries<kCategories> at_moments{0, 2 * kMostMoments};
+  };
+  static constexpr size_t kMostMoments = 4096;
+
+  void activate(const LiveState& state);
+  void take_marks(size_t before_event);
+  void take(const Mark& mark);
+  void take_storage(const Mark& mark, uint32_t process);
+  void add_moment(CategoryMoment moment);
+  ThreadWork& thread(uint32_t index);
+  ProcessWork& process(uint32_t index);
+  uint32_t process_of_thread(uint32_t thread) const;
+  void enter(uint32_t thread, const Attribution& work, uint32_t process);
+  void end_life(OfDevice& device, const Block& block, const DeviceState& state, size_t index);
+  BlockLife life_of(const Block& block, uint32_t process);
+
+  const Tables& tables_;
+  Attributions attributions_;
+  bool is_active_ = false;
+  const EventBatch* batch_ = nullptr;
+  size_t next_mark_ = 0;
+  uint32_t frames_seen_ = 0;
+  uint64_t start_ns_ = 0, last_ns_ = 0;
+  std::vector<OfDevice> devices_;
+  std::vector<ThreadWork> threads_;
+  std::vector<ProcessWork> processes_;
+  absl::flat_hash_map<uint32_t, Site> sites_;  // of evaluation, by stack
+  absl::flat_hash_map<std::pair<uint32_t, uint64_t>, uint32_t> open_phases_;
+  std::vector<CategoryMoment> moments_;
+  uint64_t moment_count_ = 0;
+  unsigned moment_shift_ = 0;
+};
+
+}  // namespace gpumemprof

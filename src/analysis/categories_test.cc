@@ -1,0 +1,198 @@
+// What every block is, at the peak, over time and at the moments that the program told.
+#include "analysis/categories.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <numeric>
+#include <random>
+
+#include "analysis/analysis.h"
+#include "analysis/category_sums.h"
+#include "trace/label_frames.h"
+#include "trace/memory_source.h"
+
+namespace gpumemprof {
+namespace {
+
+/// Writes what a program does, one call an event or a mark.
+class Program {
+ public:
+  Program() {
+    tables.processes.emplace_back();
+    tables.threads.push_back({0, 11, "t"});
+    tables.devices.push_back(Device{.size_is_requested = true});
+  }
+  uint32_t stack(const std::vector<std::pair<std::string_view, std::string_view>>& labels) {
+    Frame line{tables.strings.intern("/me/train.py"), tables.strings.intern("f"), 7};
+    uint32_t stack = tables.stacks.push(0, tables.stacks.intern_frame(line));
+    for (const auto& [file, function] : labels) {
+      const Frame frame{tables.strings.intern(file), tables.strings.intern(function), 0};
+      stack = tables.stacks.push(stack, tables.stacks.intern_frame(frame));
+    }
+    return stack;
+  }
+  void alloc(uint64_t address, uint64_t bytes, uint32_t stack) {
+    append(&events, {.time_ns = ++time, .address = address, .size_bytes = bytes, .stack = stack});
+  }
+  void free(uint64_t address) {
+    append(&events, {.time_ns = ++time, .action = Action::kFreeCompleted, .address = address});
+  }
+  void mark(MarkKind kind, uint64_t address = 0, uint64_t value = 0, std::string_view text = {}) {
+    events.marks.push_back({static_cast<uint32_t>(events.size()), kind, 0,
+                            tables.strings.intern(text), ++time, address, value});
+  }
+  Analysis analyze(size_t batch_size = 4096) {
+    MemorySource source(events, batch_size);
+    source.mutable_tables() = tables;
+    Analysis analysis = *analyze_source(source, {});
+    tables_after = source.tables();
+    return analysis;
+  }
+
+  Tables tables, tables_after;
+  EventBatch events;
+  uint64_t time = 1000;
+};
+
+std::map<std::string, int64_t> named(const CategoryBytes& bytes) {
+  std::map<std::string, int64_t> out;
+  for (size_t c = 0; c < kCategories; ++c) {
+    if (bytes[c] != 0) out[category_name(static_cast<Category>(c))] = bytes[c];
+  }
+  return out;
+}
+
+/// A parameter, then steps of: data, forward, backward, optimizer.
+void train(Program* p, int steps) {
+  const uint32_t plain = p->stack({}), linear = p->stack({{kModuleFile, "head"}});
+  const uint32_t backward =
+      p->stack({{kModeFile, kNoGrad}, {kModuleFile, "head"}, {kBackwardFile, "AddmmBackward0"}});
+  p->alloc(1, 100, plain);
+  for (int step = 0; step < steps; ++step) {
+    p->alloc(2, 10, plain);
+    p->mark(MarkKind::kPhaseBegin, 9, 0, "forward");
+    p->alloc(3, 40, linear);
+    p->mark(MarkKind::kSaved, 3, kSavedIsOutput);
+    p->mark(MarkKind::kSaved, 2);
+    if (step == 0) {
+      p->mark(MarkKind::kRole, 1, static_cast<uint64_t>(StorageRole::kParameter), "head.weight");
+    }
+    p->mark(MarkKind::kPhaseEnd, 9);
+    p->alloc(4, 7, backward);
+    p->alloc(5, 100, backward);
+    p->free(4), p->free(3);
+    p->mark(MarkKind::kStep, 0, static_cast<uint64_t>(step));
+    p->free(5), p->free(2);
+  }
+}
+
+TEST(Categories, AtThePeakAreKnownAlthoughTheyAreToldLater) {
+  Program p;
+  train(&p, 3);
+  const Analysis analysis = p.analyze();
+  const DeviceCategories& known = analysis.devices[0].categories;
+  ASSERT_TRUE(known.is_known) << known.why_not;
+  EXPECT_EQ(analysis.devices[0].figures.peak_bytes, 257u);
+  EXPECT_EQ(named(known.bytes_at_peak()), (std::map<std::string, int64_t>{{"parameter", 100},
+                                                                          {"input", 10},
+                                                                          {"activation", 40},
+                                                                          {"gradient", 100},
+                                                                          {"temporary", 7}}));
+  const CategorySums sums = category_sums(known.at_peak, p.tables_after);
+  ASSERT_EQ(sums.modules.size(), 2u);
+  EXPECT_EQ(sums.modules[0].name, "head");
+  EXPECT_EQ(sums.modules[0].bytes, 247u) << "the parameter by its name";
+  EXPECT_EQ(sums.attributed_bytes, 257u) << "data is of a phase";
+}
+
+TEST(Categories, AtMomentsThatTheProgramTellsAreExact) {
+  Program p;
+  train(&p, 2);
+  const Analysis analysis = p.analyze(3);
+  ASSERT_EQ(analysis.moments.size(), 6u);
+  const auto& at = analysis.devices[0].categories.at_moments;
+  ASSERT_EQ(at.size(), 6u);
+  EXPECT_EQ(analysis.moments[1].kind, CategoryMoment::kPhaseEnd);
+  EXPECT_EQ(p.tables_after.strings.get(analysis.moments[1].text), "forward");
+  EXPECT_EQ(named(at[1]), (std::map<std::string, int64_t>{
+                              {"parameter", 100}, {"input", 10}, {"activation", 40}}));
+  EXPECT_EQ(named(at[5]),
+            (std::map<std::string, int64_t>{{"parameter", 100}, {"input", 10}, {"gradient", 100}}));
+}
+
+TEST(Categories, OfAProgramThatSaysNothingAreNotKnown) {
+  Program p;
+  p.alloc(1, 100, p.stack({}));
+  const Analysis analysis = p.analyze();
+  EXPECT_FALSE(analysis.devices[0].categories.is_known);
+  EXPECT_NE(analysis.devices[0].categories.why_not, "");
+}
+
+/// Sums over all categories are what is live, whatever a program does.
+TEST(Categories, AddUpToWhatIsLiveAtThePeakAtEachSampleAndAtEachMoment) {
+  std::mt19937_64 random(3);
+  Program p;
+  std::vector<uint32_t> stacks;
+  for (const char* mode : {"", "no grad"}) {
+    for (const char* node : {"", "AddmmBackward0"}) {
+      for (const char* module : {"", "a", "b"}) {
+        std::vector<std::pair<std::string_view, std::string_view>> labels;
+        if (*mode) labels.push_back({kModeFile, mode});
+        if (*module) labels.push_back({kModuleFile, module});
+        if (*node) labels.push_back({kBackwardFile, node});
+        stacks.push_back(p.stack(labels));
+      }
+    }
+  }
+  std::vector<uint64_t> live, sums_at_moments;
+  std::map<uint64_t, uint64_t> sizes;
+  std::vector<std::pair<uint64_t, uint64_t>> levels;  // time, live bytes from then on
+  uint64_t now = 0, next = 1;
+  for (int i = 0; i < 20'000; ++i) {
+    const uint64_t dice = random() % 100;
+    p.time += random() % 5000;
+    if (dice < 45 || live.empty()) {
+      const uint64_t bytes = random() % 1000;
+      p.alloc(next, bytes, stacks[random() % stacks.size()]);
+      live.push_back(next), sizes[next++] = bytes, now += bytes;
+    } else if (dice < 90) {
+      std::swap(live[random() % live.size()], live.back());
+      p.free(live.back());
+      now -= sizes[live.back()];
+      live.pop_back();
+    } else if (dice < 97) {
+      const bool is_role = random() % 4 == 0;
+      p.mark(is_role ? MarkKind::kRole : MarkKind::kSaved, live[random() % live.size()],
+             random() % 6, "w");
+    } else {
+      p.mark(MarkKind::kStep, 0, 1);
+      sums_at_moments.push_back(now);
+    }
+    if (dice < 90) levels.emplace_back(p.time, now);
+  }
+  for (const size_t batch_size : {size_t{77}, size_t{100'000}}) {
+    const Analysis analysis = p.analyze(batch_size);
+    const DeviceCategories& known = analysis.devices[0].categories;
+    EXPECT_TRUE(known.is_known) << known.why_not;
+    const auto sum = [](const CategoryBytes& bytes) {
+      return std::accumulate(bytes.begin(), bytes.end(), int64_t{0});
+    };
+    EXPECT_EQ(sum(known.bytes_at_peak()),
+              static_cast<int64_t>(analysis.devices[0].figures.peak_bytes));
+    ASSERT_EQ(known.at_moments.size(), sums_at_moments.size());
+    for (size_t m = 0; m < sums_at_moments.size(); ++m) {
+      EXPECT_EQ(sum(known.at_moments[m]), static_cast<int64_t>(sums_at_moments[m])) << m;
+    }
+    size_t at = 0;
+    uint64_t level = 0;
+    for (size_t k = 0; k < known.timeline.size(); ++k) {
+      const uint64_t time = known.start_ns + k * known.sample_ns;
+      for (; at < levels.size() && levels[at].first <= time; ++at) level = levels[at].second;
+      EXPECT_EQ(sum(known.timeline[k]), static_cast<int64_t>(level)) << "sample " << k;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gpumemprof

@@ -1,0 +1,64 @@
+#include "analysis/category_sums.h"
+
+#include <algorithm>
+#include <map>
+
+namespace gpumemprof {
+namespace {
+
+using Groups = std::map<std::string, CategoryGroup>;
+
+void add(Groups* groups, const std::string& name, const CategoryHolder& holder) {
+  CategoryGroup& group = (*groups)[name];
+  group.name = name;
+  group.bytes += holder.bytes, group.count += holder.count;
+  group.by_category[static_cast<size_t>(holder.category)] += holder.bytes;
+}
+
+std::vector<CategoryGroup> largest_first(Groups groups) {
+  std::vector<CategoryGroup> list;
+  for (auto& [name, group] : groups) list.push_back(std::move(group));
+  std::stable_sort(list.begin(), list.end(), [](const CategoryGroup& a, const CategoryGroup& b) {
+    return a.bytes > b.bytes;
+  });
+  return list;
+}
+
+}  // namespace
+
+HolderWork work_of_holder(const CategoryHolder& holder, const Tables& tables) {
+  const Attribution made_in = attribution_of(tables, holder.stack);
+  HolderWork work{std::string(made_in.module), work_phase_name(made_in.phase),
+                  std::string(made_in.user_phase)};
+  if (holder.name != 0) {
+    const std::string_view module = module_of_storage(tables.strings.get(holder.name));
+    work.module = module.empty() ? kRootModule : std::string(module);
+  }
+  if (!work.phase.empty()) return work;
+  if (holder.category == Category::kActivation) work.phase = work_phase_name(WorkPhase::kForward);
+  if (holder.category == Category::kInput) work.phase = work_phase_name(WorkPhase::kDataLoading);
+  return work;
+}
+
+CategorySums category_sums(const std::vector<CategoryHolder>& holders, const Tables& tables) {
+  CategorySums sums;
+  Groups categories, modules, phases, user_phases;
+  for (const CategoryHolder& holder : holders) {
+    const HolderWork work = work_of_holder(holder, tables);
+    add(&categories, category_name(holder.category), holder);
+    add(&modules, work.module, holder);
+    add(&phases, work.phase, holder);
+    add(&user_phases, work.user_phase, holder);
+    sums.total_bytes += holder.bytes;
+    const bool is_attributed =
+        !work.module.empty() || !work.phase.empty() || !work.user_phase.empty();
+    if (is_attributed) sums.attributed_bytes += holder.bytes;
+  }
+  sums.categories = largest_first(std::move(categories));
+  sums.modules = largest_first(std::move(modules));
+  sums.phases = largest_first(std::move(phases));
+  sums.user_phases = largest_first(std::move(user_phases));
+  return sums;
+}
+
+}  // namespace gpumemprof

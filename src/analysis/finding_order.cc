@@ -1,0 +1,14 @@
+#include "analysis/finding_order.h"
+
+#include <algorithm>
+
+namespace gpumemprof {
+
+void sort_findings(std::vector<Finding>* findings) {
+  std::ranges::stable_sort(*findings, [](const Finding& a, const Finding& b) {
+    if (a.severity != b.severity) return a.severity > b.severity;
+    return a.bytes.value_or(0) > b.bytes.value_or(0);
+  });
+}
+
+}  // namespace gpumemprof

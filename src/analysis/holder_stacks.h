@@ -1,0 +1,61 @@
+// Which stacks made what a holder holds: addresses that a process told at one moment, looked up in
+// what was live at that moment.
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "recording/holders_file.h"
+#include "trace/live_state.h"
+#include "trace/tables.h"
+
+namespace gpumemprof {
+
+/// One holder's share of one stack's blocks.
+struct HeldByStack {
+  uint32_t holder = 0;  ///< index in the look's holders
+  uint64_t blocks = 0;
+  uint64_t bytes = 0;
+};
+
+class HolderStacks {
+ public:
+  /// `holders` must live as long; null: nobody was asked.
+  explicit HolderStacks(const std::vector<ProcessHolders>* holders);
+
+  /// When the next look was: before the first event that is not earlier, call take().
+  uint64_t next_ns() const { return next_ns_; }
+  /// `state` is as it was at next_ns().
+  void take(const Tables& tables, const LiveState& state);
+  /// Looks that came after the last event.
+  void finish(const Tables& tables, const LiveState& state);
+
+  /// Who was asked in that process: null where nobody.
+  const ProcessHolders* of_process(uint32_t process, const Tables& tables) const;
+
+  struct Held {
+    const TensorHolder* holder = nullptr;
+    uint64_t blocks = 0;
+  };
+  /// The holder of the most bytes of these stacks, in the look that knows of the most.
+  Held most_of(uint32_t process, uint16_t device, const std::vector<uint32_t>& stacks,
+               const Tables& tables) const;
+
+ private:
+  struct Look {
+    const ProcessHolders* process;
+    const HoldersLook* look;
+    absl::flat_hash_map<uint64_t, std::vector<HeldByStack>> by_stack;  // device << 32 | stack
+  };
+  void resolve(Look& look, const Tables& tables, const LiveState& state) const;
+
+  const std::vector<ProcessHolders>* processes_;
+  std::vector<Look> looks_;  // by time
+  size_t next_ = 0;
+  uint64_t next_ns_ = UINT64_MAX;
+};
+
+}  // namespace gpumemprof

@@ -1,0 +1,101 @@
+#include "analysis/kept_gradients.h"
+
+#include <absl/container/flat_hash_map.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "analysis/leak_evidence.h"
+#include "analysis/leak_period.h"
+
+namespace gpumemprof {
+namespace {
+
+/// Gradients are made by the first backward passes; with accumulation by the first few.
+constexpr uint64_t kFirstSteps = 3;
+
+/// How many blocks of a size are as old and no backward pass made them: parameters are among them.
+using Sizes = absl::flat_hash_map<uint64_t, uint64_t>;
+
+Sizes older_than(uint64_t time_ns, const ProcessHistory& history, uint16_t device,
+                 const Tables& tables) {
+  Sizes out;
+  for (const KeptBlock& block : history.kept) {
+    const bool is_older = block.time_ns == LiveBlock::kUnknownTime || block.time_ns < time_ns;
+    if (!is_older || block.device != device) continue;
+    if (!is_in_backward(tables, block.stack)) ++out[block.size_bytes];
+  }
+  return out;
+}
+
+/// The stack still allocates in the last third of the steps.
+bool goes_on(const ProcessHistory& history, const Period& period, uint16_t device, uint32_t frame,
+             const Tables& tables) {
+  uint32_t from = 0;
+  while (from < period.done.size() && 3 * period.done[from] < 2 * period.steps()) ++from;
+  for (const SiteHistory& site : history.sites) {
+    if (site.device != device || site.cells.empty() || site.cells.back().window < from) continue;
+    if (!is_in_backward(tables, site.stack)) continue;
+    if (tables.stacks.node(leak_line(tables, site.stack)).frame == frame) return true;
+  }
+  return false;
+}
+
+uint64_t end_of_step(uint64_t step, const ProcessHistory& history, const Period& period) {
+  for (uint32_t window = period.first_window; window < period.done.size(); ++window) {
+    if (period.done[window] >= step) return history.end_ns[window];
+  }
+  return 0;
+}
+
+void add_of_process(const ProcessHistory& history, const std::vector<Leak>& leaks,
+                    const Tables& tables, std::vector<KeptGradients>* out) {
+  const Period period = find_period(history);
+  if (period.from == Period::From::kNothing) return;
+  // The first window of the steps may hold what was made before them, too.
+  const uint64_t begin_ns =
+      period.first_window == 0 ? 0 : history.end_ns[period.first_window - 1] + 1;
+  const uint64_t end_ns = end_of_step(kFirstSteps, history, period);
+  std::map<uint16_t, Sizes> parameters;
+  std::map<std::tuple<uint16_t, uint32_t>, KeptGradients> by_line;
+  for (const KeptBlock& block : history.kept) {
+    const bool is_early = block.time_ns != LiveBlock::kUnknownTime && block.time_ns >= begin_ns &&
+                          block.time_ns <= end_ns;
+    if (!is_early || !is_in_backward(tables, block.stack)) continue;
+    const uint32_t node = leak_line(tables, block.stack);
+    const uint32_t frame = tables.stacks.node(node).frame;
+    const bool grows = std::ranges::any_of(leaks, [&](const Leak& leak) {
+      return leak.process == history.process && tables.stacks.node(leak.node).frame == frame;
+    });
+    if (grows) continue;
+    Sizes& sizes =
+        parameters.try_emplace(block.device, older_than(end_ns, history, block.device, tables))
+            .first->second;
+    const auto of_size = sizes.find(block.size_bytes);
+    if (of_size == sizes.end() || of_size->second == 0) continue;
+    --of_size->second;
+    KeptGradients& kept = by_line[{block.device, frame}];
+    kept.process = history.process, kept.device = block.device;
+    kept.node = node, kept.steps = period.steps();
+    kept.bytes += block.size_bytes, ++kept.blocks;
+    if (std::ranges::find(kept.stacks, block.stack) == kept.stacks.end()) {
+      kept.stacks.push_back(block.stack);
+    }
+  }
+  for (auto& [line, kept] : by_line) {
+    if (goes_on(history, period, kept.device, std::get<1>(line), tables)) out->push_back(kept);
+  }
+}
+
+}  // namespace
+
+std::vector<KeptGradients> find_kept_gradients(const std::vector<ProcessHistory>& histories,
+                                               const std::vector<Leak>& leaks,
+                                               const Tables& tables) {
+  std::vector<KeptGradients> out;
+  for (const ProcessHistory& history : histories) add_of_process(history, leaks, tables, &out);
+  return out;
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,90 @@
+#include "analysis/leak_evidence.h"
+
+#include <algorithm>
+
+#include "trace/label_frames.h"
+
+namespace gpumemprof {
+namespace {
+
+/// More than half of what grows.
+constexpr double kMost = 0.5;
+
+bool any_frame(const Tables& tables, uint32_t stack, auto is_it) {
+  for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
+    const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
+    if (is_it(tables.strings.get(frame.file), tables.strings.get(frame.function))) return true;
+  }
+  return false;
+}
+
+bool is_optimizer(std::string_view file, std::string_view) {
+  return file.find("/torch/optim/") != std::string_view::npos;
+}
+
+bool is_backward(std::string_view file, std::string_view function) {
+  return file == kBackwardFile || function == "_engine_run_backward";
+}
+
+bool is_module(std::string_view file, std::string_view) {
+  return file == kModuleFile || file.find("/torch/nn/modules/") != std::string_view::npos;
+}
+
+bool is_without_graph(std::string_view file, std::string_view) { return file == kModeFile; }
+
+double share(const Leak& leak, const Tables& tables, auto is_it) {
+  double of_it = 0;
+  for (const LeakStack& stack : leak.stacks) {
+    if (any_frame(tables, stack.stack, is_it)) of_it += stack.growth.bytes_a_step;
+  }
+  return leak.bytes_a_step > 0 ? of_it / leak.bytes_a_step : 0;
+}
+
+bool has_recorded_parent(const Leak& leak, const Tables& tables) {
+  if (leak.process >= tables.processes.size()) return false;
+  const Process& process = tables.processes[leak.process];
+  return std::ranges::any_of(tables.processes, [&](const Process& other) {
+    return other.pid == process.parent_pid && other.pid != 0 && other.host == process.host;
+  });
+}
+
+bool one_block(const Leak& leak) {
+  constexpr uint64_t kFew = 2;
+  return std::ranges::all_of(leak.stacks, [](const LeakStack& stack) {
+    return stack.survivors <= kFew && stack.largest_bytes > stack.growth.grown_bytes;
+  });
+}
+
+}  // namespace
+
+bool is_in_backward(const Tables& tables, uint32_t stack) {
+  return any_frame(tables, stack, is_backward);
+}
+
+LeakEvidence evidence_of(const Leak& leak, const std::vector<Leak>& others, const Tables& tables,
+                         const HolderStacks& holders) {
+  LeakEvidence out;
+  const ProcessHolders* told = holders.of_process(leak.process, tables);
+  out.in_child = has_recorded_parent(leak, tables) || (told && told->is_worker);
+  out.in_optimizer = share(leak, tables, is_optimizer) > kMost;
+  out.in_backward = share(leak, tables, is_backward) > kMost;
+  out.in_module =
+      share(leak, tables, is_module) > 0 || std::ranges::any_of(leak.others, [&](uint32_t stack) {
+        return any_frame(tables, stack, is_module);
+      });
+  out.without_graph = share(leak, tables, is_without_graph) > 1 - 1e-9;
+  out.grows_one_block = one_block(leak);
+  double backward = 0;
+  for (const Leak& other : others) {
+    if (other.process == leak.process)
+      backward = std::max(backward, share(other, tables, is_backward));
+  }
+  out.whole_graph = backward > 0 && others.size() > 1;
+  std::vector<uint32_t> stacks;
+  for (const LeakStack& stack : leak.stacks) stacks.push_back(stack.stack);
+  const HolderStacks::Held held = holders.most_of(leak.process, leak.device, stacks, tables);
+  out.holder = held.holder, out.held_blocks = held.blocks;
+  return out;
+}
+
+}  // namespace gpumemprof

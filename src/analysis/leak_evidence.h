@@ -1,0 +1,34 @@
+// What is known of a leak beside its growth: what the bugs are told apart by. Never a name of the
+// program's own.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "analysis/holder_stacks.h"
+#include "analysis/leaks.h"
+
+namespace gpumemprof {
+
+struct LeakEvidence {
+  bool in_child = false;         ///< in a process that a recorded one, or multiprocessing, started
+  bool in_optimizer = false;     ///< most of it was made inside torch.optim
+  bool in_backward = false;      ///< most of it was made by a backward pass
+  bool in_module = false;        ///< the line runs a torch.nn module
+  bool without_graph = false;    ///< all of it under no_grad or inference_mode (where it is told)
+  bool grows_one_block = false;  ///< few blocks survive: a larger one takes the place of the last
+  /// Also the parameters, the forward and the backward of one model grow together.
+  bool whole_graph = false;
+  /// Who holds most of its bytes; null where that is not known.
+  const TensorHolder* holder = nullptr;
+  uint64_t held_blocks = 0;  ///< of its blocks, those that `holder` keeps
+};
+
+/// Whether a backward pass made what the stack stands for.
+bool is_in_backward(const Tables& tables, uint32_t stack);
+
+/// `others`: all leaks of the recording, this one among them.
+LeakEvidence evidence_of(const Leak& leak, const std::vector<Leak>& others, const Tables& tables,
+                         const HolderStacks& holders);
+
+}  // namespace gpumemprof

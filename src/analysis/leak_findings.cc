@@ -1,0 +1,137 @@
+#include "analysis/leak_findings.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/kept_gradients.h"
+#include "analysis/leak_evidence.h"
+#include "analysis/leak_limit.h"
+#include "analysis/leak_names.h"
+#include "base/size.h"
+
+namespace gpumemprof {
+namespace {
+
+uint64_t rounded(double value) {
+  return value > 0 ? static_cast<uint64_t>(std::llround(value)) : 0;
+}
+
+/// "train.py:41": the whole path is in the stack.
+std::string short_line(const Tables& tables, uint32_t node) {
+  const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
+  const std::string_view file = tables.strings.get(frame.file);
+  if (node == 0 || file.empty()) return "a place without a stack";
+  std::string text(file.substr(file.rfind('/') + 1));
+  if (frame.line != 0) text += ':' + std::to_string(frame.line);
+  return text;
+}
+
+/// How sure Mann-Kendall's test is that there is a trend, one-sided. Never 1: it is no proof.
+double confidence_of(double z) { return std::min(0.99, 1 - std::erfc(z / std::sqrt(2.0)) / 2); }
+
+uint64_t held_bytes(uint16_t device, const Analysis& analysis) {
+  for (const DeviceAnalysis& one : analysis.devices) {
+    if (one.device == device) return one.figures.live_bytes;
+  }
+  return 0;
+}
+
+void add_limit(const Leak& leak, const LeakLimit& limit, Finding* finding) {
+  if (!limit.limit_bytes) {
+    finding->facts.emplace_back("limit", "unknown, because " + limit.why_unknown);
+    return;
+  }
+  finding->evidence.emplace_back("limit_bytes", *limit.limit_bytes);
+  if (limit.steps_left) finding->evidence.emplace_back("steps_until_limit", *limit.steps_left);
+  if (limit.seconds_left) {
+    finding->evidence.emplace_back("seconds_until_limit", *limit.seconds_left);
+  }
+  // A run like the one that was recorded does not get to its end a second time.
+  if (limit.steps_left && *limit.steps_left <= leak.steps) finding->severity = Severity::kCritical;
+}
+
+/// Known without a trend: the blocks themselves are there.
+Finding kept_gradients_finding(const KeptGradients& kept, const Tables& tables) {
+  return {.kind = "leak",
+          .severity = Severity::kInfo,
+          .name = "gradients_kept",
+          .title = "gradients made at " + short_line(tables, kept.node) +
+                   " stay allocated from step to step, as zero_grad(set_to_none=False) leaves "
+                   "them: " +
+                   format_bytes(kept.bytes) + " that a forward pass could have",
+          .bytes = kept.bytes,
+          .evidence = {{"blocks", kept.blocks}, {"steps", kept.steps}},
+          .confidence = 0.9,
+          .stack = kept.node,
+          .fix = "call zero_grad(set_to_none=True), the default, right after the optimizer's step",
+          .device = kept.device};
+}
+
+void add_holder(const HolderStacks::Held& held, const ProcessHolders* told, Finding* finding) {
+  if (held.holder) {
+    finding->facts.emplace_back("holder", held.holder->path);
+    if (!held.holder->name.empty()) {
+      finding->facts.emplace_back("holder_name", held.holder->name);
+    }
+    finding->evidence.emplace_back("held_blocks", held.blocks);
+  } else if (!told || told->looks.empty()) {
+    finding->facts.emplace_back(
+        "holder", "unknown, because the program was not asked: gpumemprof run --explain-leaks");
+  } else {
+    const std::string& why = told->looks.back().why_incomplete;
+    finding->facts.emplace_back(
+        "holder", "unknown, because " + (why.empty() ? "nothing of it was live when the program "
+                                                       "was asked"
+                                                     : why));
+  }
+}
+
+}  // namespace
+
+void add_leak_findings(const std::vector<ProcessHistory>& histories, const Tables& tables,
+                       const LeakContext& context, Analysis* analysis) {
+  const HolderStacks& holders = context.holders;
+  const std::vector<Leak> leaks = find_leaks(histories, tables);
+  for (const Leak& leak : leaks) {
+    const LeakEvidence evidence = evidence_of(leak, leaks, tables, holders);
+    const LeakName& name = name_leak(evidence);
+    const uint64_t a_step = rounded(leak.bytes_a_step);
+    Finding finding{.kind = "leak",
+                    .severity = Severity::kWarning,
+                    .name = name.name,
+                    .title = short_line(tables, leak.node) + " keeps " + format_bytes(a_step) +
+                             " more with every step: " + name.title,
+                    .bytes = leak.live_bytes,
+                    .evidence = {{"bytes_a_step", a_step},
+                                 {"grown_bytes", leak.grown_bytes},
+                                 {"steps", leak.steps},
+                                 {"warm_up_steps", leak.warm_up_steps},
+                                 {"stacks", leak.stacks.size()},
+                                 {"rises", leak.stacks.front().growth.rises},
+                                 {"points", leak.stacks.front().growth.points}},
+                    .confidence = confidence_of(leak.z),
+                    .stack = leak.node,
+                    .fix = name.fix,
+                    .device = leak.device};
+    uint64_t survivors = 0;
+    for (const LeakStack& stack : leak.stacks) survivors += stack.survivors;
+    finding.evidence.emplace_back("survivors", survivors);
+    finding.facts.emplace_back("steps_from", leak.period_from == Period::From::kMarks
+                                                 ? "steps that the program marked"
+                                                 : "a line that allocates once a round");
+    add_limit(leak,
+              limit_of(leak, tables, held_bytes(leak.device, *analysis), context.capacity_bytes),
+              &finding);
+    add_holder({evidence.holder, evidence.held_blocks}, holders.of_process(leak.process, tables),
+               &finding);
+    analysis->findings.push_back(std::move(finding));
+  }
+  for (const KeptGradients& kept : find_kept_gradients(histories, leaks, tables)) {
+    Finding finding = kept_gradients_finding(kept, tables);
+    add_holder(holders.most_of(kept.process, kept.device, kept.stacks, tables),
+               holders.of_process(kept.process, tables), &finding);
+    analysis->findings.push_back(std::move(finding));
+  }
+}
+
+}  // namespace gpumemprof

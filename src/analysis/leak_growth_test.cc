@@ -1,0 +1,97 @@
+#include "analysis/leak_growth.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "analysis/leak_period.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr uint32_t kSteps = 80;
+
+/// A stack with one window a step, that holds `held(step)` between the steps and 1,000 bytes more
+/// within them.
+SiteHistory site_that_holds(const std::function<uint64_t(uint32_t)>& held) {
+  SiteHistory site{.stack = 1, .alloc_count = kSteps, .alloc_bytes = uint64_t{kSteps} * 100};
+  for (uint32_t step = 0; step < kSteps; ++step) {
+    site.cells.push_back({step, 1, held(step), held(step) + 1000});
+  }
+  site.live_bytes = held(kSteps - 1), site.live_count = kSteps;
+  return site;
+}
+
+Period one_window_a_step() {
+  Period period{.from = Period::From::kMarks, .last_window = kSteps - 1};
+  for (uint32_t step = 0; step < kSteps; ++step) period.done.push_back(step + 1);
+  return period;
+}
+
+std::optional<Growth> growth(const std::function<uint64_t(uint32_t)>& held) {
+  return growth_of(site_that_holds(held), one_window_a_step());
+}
+
+TEST(LeakGrowth, SlopeOfASteadyLeakIsItsBytesAStep) {
+  const auto found = growth([](uint32_t step) { return 500 + 128 * uint64_t{step}; });
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->bytes_a_step, 128);
+  EXPECT_EQ(found->grown_bytes, 128 * found->steps);
+  EXPECT_EQ(found->rises + 1, found->points);
+}
+
+TEST(LeakGrowth, WhatGrowsEveryThirdStepGrows) {
+  const auto found = growth([](uint32_t step) { return uint64_t{step / 3} * 300; });
+  ASSERT_TRUE(found);
+  EXPECT_NEAR(found->bytes_a_step, 100, 3);
+}
+
+TEST(LeakGrowth, ConstantIsNoGrowth) {
+  EXPECT_FALSE(growth([](uint32_t) { return 4096; }));
+  EXPECT_FALSE(growth([](uint32_t) { return 0; }));
+}
+
+TEST(LeakGrowth, CacheThatFillsAndStopsIsNoGrowth) {
+  for (uint32_t full : {5u, 16u, 28u, 40u}) {
+    EXPECT_FALSE(growth([=](uint32_t step) { return uint64_t{std::min(step, full)} * 100; }))
+        << full;
+  }
+}
+
+TEST(LeakGrowth, WhatIsGivenBackEveryFewStepsIsNoGrowth) {
+  for (uint32_t every : {2u, 5u, 9u, 20u}) {
+    EXPECT_FALSE(growth([=](uint32_t step) { return uint64_t{step % every} * 100; })) << every;
+  }
+}
+
+TEST(LeakGrowth, OneOrTwoJumpsAreNoGrowth) {
+  EXPECT_FALSE(growth([](uint32_t step) { return step < 50 ? 100 : 9000; }));
+  EXPECT_FALSE(growth([](uint32_t step) { return step < 40 ? 100 : step < 70 ? 4000 : 9000; }));
+}
+
+TEST(LeakGrowth, SizesAtRandomAreNoGrowth) {
+  uint32_t found = 0;
+  for (uint32_t seed = 1; seed <= 200; ++seed) {
+    uint32_t state = seed * 2654435761u;
+    found += growth([&](uint32_t) {
+               state = state * 1664525u + 1013904223u;
+               return uint64_t{state >> 20};
+             }).has_value();
+  }
+  EXPECT_EQ(found, 0);
+}
+
+TEST(LeakGrowth, OneBlockOfMillionsThatStaysNowAndThenWaitsForTheCollector) {
+  SiteHistory site = site_that_holds([](uint32_t step) { return uint64_t{step / 4} * 100; });
+  ASSERT_TRUE(growth_of(site, one_window_a_step()));
+  site.alloc_count = uint64_t{kSteps} * 1000, site.alloc_bytes = site.alloc_count * 100;
+  EXPECT_FALSE(growth_of(site, one_window_a_step()));
+}
+
+TEST(LeakGrowth, WithoutStepsNothingIsSaid) {
+  const SiteHistory site = site_that_holds([](uint32_t step) { return uint64_t{step} * 100; });
+  EXPECT_FALSE(growth_of(site, Period{.why_none = "none"}));
+}
+
+}  // namespace
+}  // namespace gpumemprof

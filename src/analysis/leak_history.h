@@ -1,0 +1,89 @@
+// What every stack held over the life of its process, in a fixed number of windows: what the search
+// for leaks looks at. Streaming; memory O(stacks), never O(events).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "trace/event.h"
+#include "trace/live_state.h"
+#include "trace/tables.h"
+
+namespace gpumemprof {
+
+/// One window in which a stack took or gave. In those left out it kept `last_bytes`.
+struct HeldCell {
+  uint32_t window = 0;
+  uint32_t allocs = 0;
+  uint64_t floor_bytes = 0;  ///< the least that was live within the window
+  uint64_t last_bytes = 0;   ///< what was live at its end
+};
+
+/// One stack on one device.
+struct SiteHistory {
+  uint32_t stack = 0;
+  uint16_t device = 0;
+  uint64_t alloc_count = 0, alloc_bytes = 0;
+  uint64_t live_bytes = 0, live_count = 0;  ///< right after the process's last allocation
+  std::vector<HeldCell> cells;              ///< windows ascending
+};
+
+/// A block that was live right after its process's last allocation: what a program frees while it
+/// takes itself down tells nothing.
+struct KeptBlock {
+  uint64_t size_bytes = 0;
+  uint64_t time_ns = 0;  ///< LiveBlock::kUnknownTime where it is older than the events
+  uint32_t stack = 0;
+  uint16_t device = 0;
+};
+
+struct ProcessHistory {
+  uint32_t process = 0;            ///< index in Tables::processes
+  uint64_t allocs = 0;             ///< counted over all its devices
+  uint64_t allocs_a_window = 1;    ///< every window but the last has as many
+  std::vector<uint32_t> steps;     ///< by window: steps of the program that ended in it (marks)
+  std::vector<uint64_t> end_ns;    ///< by window: time of its last allocation
+  std::vector<SiteHistory> sites;  ///< in the order in which they first allocated
+  std::vector<KeptBlock> kept;     ///< as LiveState has them, in no order
+  uint32_t windows() const { return static_cast<uint32_t>(end_ns.size()); }
+};
+
+/// Sees every event beside a LiveState. Not thread-safe.
+class LeakGatherer {
+ public:
+  /// Windows are merged in pairs when there are as many.
+  static constexpr uint32_t kMostWindows = 512;
+  /// So that a process with very many stacks has coarser windows instead of taking all memory.
+  static constexpr size_t kMostCells = size_t{1} << 22;
+
+  LeakGatherer();
+  ~LeakGatherer();
+  /// `state` is as it is before the batch.
+  void begin_batch(const EventBatch& batch, const Tables& tables, const LiveState& state);
+  /// After the state has taken it. `i`: index of the event in the batch.
+  void on_alloc(size_t i, uint16_t device);
+  void on_free(uint16_t device, const LiveBlock& block);
+  /// `state` is as it is after the last event. One history a process that allocated.
+  std::vector<ProcessHistory> finish(const LiveState& state);
+
+ private:
+  struct Open;     // a site whose last window is not over
+  struct Running;  // a process
+  struct OnDevice;
+
+  Running* running_of(uint16_t device);
+  Open& site_of(Running& process, uint16_t device, uint32_t stack);
+  void touch(Running& process, Open& site);
+  void next_window(Running& process);
+  void resync_where_needed(const LiveState& state);
+  void resync(uint16_t device, const DeviceState& state);
+
+  const EventBatch* batch_ = nullptr;
+  size_t next_mark_ = 0;
+  const Tables* tables_ = nullptr;
+  std::vector<OnDevice> devices_;
+  std::vector<std::unique_ptr<Running>> processes_;  // by index in Tables::processes
+};
+
+}  // namespace gpumemprof

@@ -1,0 +1,151 @@
+#include "analysis/leak_history.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "analysis/leaks.h"
+#include "trace/live_state_apply.h"
+#include "trace/memory_source.h"
+
+namespace gpumemprof {
+namespace {
+
+struct Feed : LiveObserver {
+  LeakGatherer* gatherer;
+  void on_alloc(size_t i, uint16_t device, const DeviceState&) { gatherer->on_alloc(i, device); }
+  void on_free(size_t, uint16_t device, const DeviceState&, const LiveBlock& block) {
+    gatherer->on_free(device, block);
+  }
+};
+
+/// A program of one process: `keeps` bytes a step on line 7, one block that comes and goes on
+/// line 8, and at the end all of it is freed, as a program does that takes itself down.
+class LeakHistory : public testing::Test {
+ protected:
+  LeakHistory() {
+    tables_.processes.resize(1);
+    tables_.threads.resize(1);
+    tables_.devices.push_back({.type = 0, .size_is_requested = true});
+    const uint32_t file = tables_.strings.intern("/srv/me/train.py");
+    const uint32_t function = tables_.strings.intern("main");
+    leak_ = tables_.stacks.push(0, tables_.stacks.intern_frame({file, function, 7}));
+    churn_ = tables_.stacks.push(0, tables_.stacks.intern_frame({file, function, 8}));
+  }
+
+  void step(uint64_t keeps) {
+    append(&events_, {.time_ns = ++time_, .address = 1, .size_bytes = 5000, .stack = churn_});
+    append(&events_,
+           {.time_ns = ++time_, .address = 1000 + time_, .size_bytes = keeps, .stack = leak_});
+    kept_.push_back(1000 + time_);
+    append(&events_, {.time_ns = ++time_, .action = Action::kFreeCompleted, .address = 1});
+  }
+  void take_down() {
+    for (uint64_t address : kept_) {
+      append(&events_, {.time_ns = ++time_, .action = Action::kFreeCompleted, .address = address});
+    }
+  }
+  std::vector<ProcessHistory> histories() {
+    LeakGatherer gatherer;
+    Feed feed;
+    feed.gatherer = &gatherer;
+    LiveState state;
+    gatherer.begin_batch(events_, tables_, state);
+    state.apply_observed(events_, feed);
+    return gatherer.finish(state);
+  }
+
+  Tables tables_;
+  EventBatch events_;
+  std::vector<uint64_t> kept_;
+  uint64_t time_ = 0;
+  uint32_t leak_ = 0, churn_ = 0;
+};
+
+TEST_F(LeakHistory, WhatIsFreedAfterTheLastAllocationIsStillHeld) {
+  for (int i = 0; i < 50; ++i) step(64);
+  take_down();
+  const auto all = histories();
+  ASSERT_EQ(all.size(), 1);
+  EXPECT_EQ(all[0].allocs, 100);
+  ASSERT_EQ(all[0].sites.size(), 2);
+  EXPECT_EQ(all[0].sites[1].live_bytes, 50 * 64);
+  EXPECT_EQ(all[0].sites[1].live_count, 50);
+  EXPECT_EQ(all[0].kept.size(), 51);  // the block of line 8 was freed after the last one, too
+}
+
+TEST_F(LeakHistory, WindowsAreMergedAndLoseNoAllocationAndNoFloor) {
+  constexpr int kSteps = 3000;
+  for (int i = 0; i < kSteps; ++i) step(10);
+  const auto all = histories();
+  ASSERT_EQ(all.size(), 1);
+  EXPECT_LE(all[0].windows(), LeakGatherer::kMostWindows);
+  for (const SiteHistory& site : all[0].sites) {
+    uint64_t allocs = 0;
+    for (const HeldCell& cell : site.cells) {
+      allocs += cell.allocs;
+      // The first allocation of a window finds what all windows before have left.
+      if (site.stack == leak_) {
+        const uint64_t before = cell.window * all[0].allocs_a_window / 2;
+        EXPECT_EQ(cell.floor_bytes, 10 * before);
+      } else {
+        EXPECT_EQ(cell.floor_bytes, 0);
+      }
+    }
+    EXPECT_EQ(allocs, kSteps);
+  }
+}
+
+TEST_F(LeakHistory, TheLineThatKeepsIsFoundWithItsBytesAStep) {
+  for (int i = 0; i < 100; ++i) step(48);
+  take_down();
+  const auto leaks = find_leaks(histories(), tables_);
+  ASSERT_EQ(leaks.size(), 1);
+  EXPECT_EQ(leaks[0].node, leak_);
+  EXPECT_EQ(leaks[0].bytes_a_step, 48);
+  EXPECT_EQ(leaks[0].live_bytes, 4800);
+  EXPECT_NEAR(leaks[0].survivors_a_step, 1, 0.05);
+}
+
+TEST_F(LeakHistory, MarksOfStepsAreCountedWhereTheyStand) {
+  for (int i = 0; i < 40; ++i) {
+    step(48);
+    events_.marks.push_back({.before_event = static_cast<uint32_t>(events_.size())});
+  }
+  step(48);
+  const auto all = histories();
+  uint64_t marked = 0;
+  for (uint32_t steps : all[0].steps) marked += steps;
+  EXPECT_EQ(marked, 40);
+  const Period period = find_period(all[0]);
+  EXPECT_EQ(period.from, Period::From::kMarks);
+  EXPECT_EQ(period.steps(), 40);
+}
+
+TEST_F(LeakHistory, WithoutMarksTheStepsAreTheRoundsOfTheLoop) {
+  for (int i = 0; i < 40; ++i) step(48);
+  const Period period = find_period(histories()[0]);
+  EXPECT_EQ(period.from, Period::From::kCallSite);
+  EXPECT_EQ(period.steps(), 40);
+}
+
+TEST_F(LeakHistory, AMissedFreeIsNoLeak) {
+  // The same address again and again without a free: each block ends with the next.
+  for (int i = 0; i < 100; ++i) {
+    append(&events_, {.time_ns = ++time_, .address = 9, .size_bytes = 100, .stack = churn_});
+  }
+  LeakGatherer gatherer;
+  Feed feed;
+  feed.gatherer = &gatherer;
+  LiveState state;
+  MemorySource source(events_, 10);
+  EventBatch batch;
+  while (*source.next(&batch)) {
+    gatherer.begin_batch(batch, tables_, state);
+    state.apply_observed(batch, feed);
+  }
+  EXPECT_TRUE(find_leaks(gatherer.finish(state), tables_).empty());
+}
+
+}  // namespace
+}  // namespace gpumemprof

@@ -1,0 +1,18 @@
+// Which bug it is, and its fix: a table of rules on evidence.
+#pragma once
+
+#include "analysis/leak_evidence.h"
+
+namespace gpumemprof {
+
+struct LeakName {
+  const char* name;   ///< "loss_kept_with_graph"; what `name` of a finding is
+  const char* title;  ///< what happens, to follow "this line keeps …: "
+  const char* fix;    ///< one sentence without a full stop
+};
+
+/// The first rule whose evidence is there. "growth" where none is: then the line and the holder are
+/// all that is known.
+const LeakName& name_leak(const LeakEvidence& evidence);
+
+}  // namespace gpumemprof

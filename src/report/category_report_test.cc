@@ -1,0 +1,79 @@
+// What the reports say of what memory is.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "analysis/analysis.h"
+#include "report/category_svg.h"
+#include "report/category_text.h"
+#include "report/json_report.h"
+#include "trace/label_frames.h"
+#include "trace/memory_source.h"
+
+namespace gpumemprof {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+/// A parameter of 3 KiB and an activation of 1 KiB, one phase, one step.
+MemorySource small_source() {
+  EventBatch events;
+  append(&events, {.time_ns = 10'000, .address = 1, .size_bytes = 3072});
+  append(&events, {.time_ns = 20'000, .address = 2, .size_bytes = 1024, .stack = 1});
+  append(&events, {.time_ns = 40'000, .action = Action::kFreeCompleted, .address = 2});
+  events.marks = {{1, MarkKind::kPhaseBegin, 0, 1, 15'000, 5, 0},
+                  {2, MarkKind::kSaved, 0, 0, 20'000, 2, kSavedIsOutput},
+                  {2, MarkKind::kRole, 0, 2, 21'000, 1, 1},
+                  {2, MarkKind::kPhaseEnd, 0, 0, 30'000, 5, 0},
+                  {3, MarkKind::kStep, 0, 0, 50'000, 0, 0}};
+  MemorySource source(events);
+  Tables& tables = source.mutable_tables();
+  tables.processes.emplace_back();
+  tables.threads.push_back({0, 11, "t"});
+  tables.devices.push_back(Device{.size_is_requested = true});
+  tables.strings.intern("warm <up>");            // 1
+  tables.strings.intern("encoder.head.weight");  // 2
+  const Frame frame{tables.strings.intern(kModuleFile), tables.strings.intern("encoder.head"), 0};
+  tables.stacks.push(0, tables.stacks.intern_frame(frame));  // 1
+  return source;
+}
+
+TEST(CategoryReport, TextListsCategoriesModulesAndPhases) {
+  MemorySource source = small_source();
+  const Analysis analysis = *analyze_source(source, {});
+  EXPECT_THAT(
+      category_lines(analysis.devices[0], source.tables(), 10),
+      ElementsAre(" 3.00 KiB  75.0 %  parameter  (1 block)",
+                  " 1.00 KiB  25.0 %  activation  (1 block)", "By module:",
+                  " 4.00 KiB  100.0 %  encoder.head  (3.00 KiB parameter, 1.00 KiB activation)",
+                  "By phase in which it was allocated:",
+                  " 3.00 KiB  75.0 %  (outside: setting up, making data)  (3.00 KiB parameter)",
+                  " 1.00 KiB  25.0 %  forward  (1.00 KiB activation)"));
+}
+
+TEST(CategoryReport, JsonHasThemAtThePeakOverTimeAndAtMoments) {
+  MemorySource source = small_source();
+  const Analysis analysis = *analyze_source(source, {});
+  const std::string json = json_report(analysis, source.tables(), -1);
+  EXPECT_THAT(json, HasSubstr(R"("categories_at_peak":{"unknown":0,"parameter":3072,)"));
+  EXPECT_THAT(json, HasSubstr(R"("category":"activation","line":)"));
+  EXPECT_THAT(json, HasSubstr(R"("module":"encoder.head","phase":"forward")"));
+  EXPECT_THAT(json, HasSubstr(R"("categories_at_moments":{"parameter":[3072,3072,3072],)"
+                              R"("activation":[0,1024,0]})"));
+  EXPECT_THAT(json, HasSubstr(R"({"kind":"phase_end","step":null,"phase":"warm <up>",)"));
+  EXPECT_THAT(json, HasSubstr(R"("attributed_at_peak_bytes":4096)"));
+}
+
+TEST(CategoryReport, FigureMarksStepsAndPhasesAndNothingOfTheRecordingBecomesMarkup) {
+  MemorySource source = small_source();
+  const Analysis analysis = *analyze_source(source, {});
+  const std::string html = category_figure(analysis, analysis.devices[0], source.tables());
+  EXPECT_THAT(html, HasSubstr("parameter 3.00 KiB"));
+  EXPECT_THAT(html, HasSubstr("1 step, each end a line"));
+  EXPECT_THAT(html, HasSubstr("<title>warm &lt;up&gt;</title>"));
+  EXPECT_THAT(html, Not(HasSubstr("<up>")));
+}
+
+}  // namespace
+}  // namespace gpumemprof

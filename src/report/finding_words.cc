@@ -1,0 +1,55 @@
+#include "report/finding_words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/size.h"
+#include "report/words.h"
+
+namespace gpumemprof {
+namespace {
+
+std::optional<uint64_t> figure(const Finding& finding, std::string_view name) {
+  const auto found =
+      std::ranges::find(finding.evidence, name, &std::pair<std::string, uint64_t>::first);
+  if (found == finding.evidence.end()) return std::nullopt;
+  return found->second;
+}
+
+std::string_view fact(const Finding& finding, std::string_view name) {
+  const auto found =
+      std::ranges::find(finding.facts, name, &std::pair<std::string, std::string>::first);
+  return found == finding.facts.end() ? std::string_view() : std::string_view(found->second);
+}
+
+}  // namespace
+
+std::vector<std::string> finding_details(const Finding& finding) {
+  std::vector<std::string> out;
+  const auto grown = figure(finding, "grown_bytes"), steps = figure(finding, "steps");
+  if (grown && steps) {
+    out.push_back(fmt::format(
+        "Grew by {} in {} after a warm-up of {}; {} are live at the end (confidence {:.2f})",
+        format_bytes(*grown), format_plural(*steps, "step"),
+        format_count(figure(finding, "warm_up_steps").value_or(0)),
+        format_bytes(finding.bytes.value_or(0)), finding.confidence));
+  }
+  if (const auto holder = fact(finding, "holder"); !holder.empty()) {
+    out.push_back(fmt::format("Held by: {}", holder));
+  }
+  const auto left = figure(finding, "steps_until_limit"), limit = figure(finding, "limit_bytes");
+  if (left && limit) {
+    const auto seconds = figure(finding, "seconds_until_limit");
+    out.push_back(fmt::format(
+        "{} are reached in {}{}", format_bytes(*limit), format_plural(*left, "more step"),
+        seconds
+            ? ", about " + format_duration(std::min<uint64_t>(*seconds, 1ull << 33) * 1'000'000'000)
+            : ""));
+  } else if (const auto why = fact(finding, "limit"); !why.empty()) {
+    out.push_back(fmt::format("Limit: {}", why));
+  }
+  return out;
+}
+
+}  // namespace gpumemprof
