@@ -25,7 +25,7 @@ FULL = {
     "process_pairs": 30, "peer_process_pairs": 5, "blocks": 12,
     "hook_pairs": 60, "disk_steps": 400,
     "analysis_events": 10_000_000, "analysis_repeats": 5,
-    "tensorflow_pairs": 60,
+    "tensorflow_pairs": 150,
     "throw_pairs": 15, "true_pairs": 300, "python_pairs": 60, "run_pairs": 30,
     "snapshot_bytes": 1_000_000_000,
 }

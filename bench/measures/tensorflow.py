@@ -14,17 +14,22 @@ PROGRAMS = {
     "eager": ("eager step", 1.03),
 }
 PEER = "TensorFlow's profiler (host tracer)"
+# With what TensorFlow needs to start, nine programs and under five minutes, also on a slow machine.
+MOST_S = {"gpumemprof": 45, "control": 15, "tf_profiler": 15}
+LEAST_PAIRS = 60
 
 
-def command(name, *arguments):
-    return launch.program("tf_steps.py", name, *arguments)
+def command(name, tool, count):
+    return launch.program("tf_steps.py", name, "--tool", tool, "--pairs", count, "--most-seconds", MOST_S[tool])
 
 
 def peer_text(name, count, raw):
     try:
-        raw["tf_profiler"] = launch.run_json(command(name, "--tool", "tf_profiler", "--pairs", count))
+        raw["tf_profiler"] = launch.run_json(command(name, "tf_profiler", count))
     except launch.Failed as failure:
         return f"{PEER} not measured: {failure}"
+    if not raw["tf_profiler"]["pairs"]:
+        return f"{PEER} not measured: no pair in {MOST_S['tf_profiler']} s"
     value = ratios(raw["tf_profiler"])
     return (f"{PEER} {ratio_text(value['wall'])}, with its work at the end "
             f"{value['with_end'].median:.2f}×")
@@ -36,8 +41,12 @@ def measure(name, size):
     title, bound = PROGRAMS[name]
     raw = {}
     count = size["tensorflow_pairs"]
-    raw["gpumemprof"] = result = launch.run_recorded(command(name, "--tool", "gpumemprof", "--pairs", count))
-    raw["control"] = launch.run_json(command(name, "--tool", "control", "--pairs", count))
+    raw["gpumemprof"] = result = launch.run_recorded(command(name, "gpumemprof", count))
+    if len(result["pairs"]) < min(LEAST_PAIRS, count):
+        raise launch.Failed(f"{title}: {len(result['pairs'])} pairs in {MOST_S['gpumemprof']} s are too few to say")
+    raw["control"] = launch.run_json(command(name, "control", count))
+    if not raw["control"]["pairs"]:
+        raise launch.Failed(f"{title}: no pair of the control in {MOST_S['control']} s")
     ours, control = ratios(result), ratios(raw["control"])
     peer = peer_text(name, size["peer_pairs"], raw)
     taken = result["pairs"]

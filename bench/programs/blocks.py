@@ -174,12 +174,13 @@ def one_pair(tool, step, on_first, warm_steps, steps):
     return pair
 
 
-def toggled(tool, step, pairs, warm_steps, steps, seed):
+def toggled(tool, step, pairs, warm_steps, steps, seed, most_s):
     """Pairs come in twos of opposite order (on off, off on or the other way, drawn by chance), so
-    that a drift of the machine's speed cancels out."""
+    that a drift of the machine's speed cancels out. None begins after `most_s` seconds."""
     chance = random.Random(seed)
     result = []
-    while len(result) < pairs:
+    end = time.monotonic() + most_s
+    while len(result) < pairs and time.monotonic() < end:
         first = chance.random() < 0.5
         result.append(one_pair(tool, step, first, warm_steps, steps))
         result.append(one_pair(tool, step, not first, warm_steps, steps))
@@ -196,6 +197,7 @@ def main(program, step, defaults):
     parser.add_argument("--first-steps", type=int, default=defaults["first_steps"])
     parser.add_argument("--blocks", type=int, default=8, help="--tool plain: how many blocks")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--most-seconds", type=float, default=float("inf"), help="fewer pairs where these take longer")
     options = parser.parse_args()
 
     result = {"program": program, "tool": options.tool, "block_steps": options.block_steps}
@@ -215,6 +217,6 @@ def main(program, step, defaults):
     else:
         tool = make_tool(options.tool)
         result["pairs"] = toggled(tool, step, options.pairs, options.warm_steps,
-                                  options.block_steps, options.seed)
+                                  options.block_steps, options.seed, options.most_seconds)
     print(json.dumps(result))
     sys.stdout.flush()

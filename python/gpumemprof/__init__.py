@@ -26,7 +26,10 @@ _HOMES: dict[str, tuple[str, ...]] = {
     ),
     "tensor_tracker": ("TensorTracker",),
     "attachment": ("attach",),
+    "phases": ("phase", "step"),
     "lines": ("profile_lines",),
+    "holders": ("why_alive",),
+    "jax_memory": ("jax_memory_analysis", "CompiledMemory"),
     "cpu_profiler": ("CPUMemoryProfiler", "CPUMemoryTracker", "CPUMemorySnapshot", "CPUProfileResult"),
     "utils": (
         "get_gpu_info", "get_system_info", "format_bytes", "convert_bytes", "memory_summary",
@@ -111,11 +114,16 @@ if TYPE_CHECKING:
     from .distributed import resolve_distributed_identity as resolve_distributed_identity
     from .collective_attribution import CollectiveAttributionResult as CollectiveAttributionResult
     from .gap_analysis import GapFinding as GapFinding
+    from .holders import why_alive as why_alive
+    from .jax_memory import CompiledMemory as CompiledMemory
+    from .jax_memory import jax_memory_analysis as jax_memory_analysis
     from .lines import profile_lines as profile_lines
     from .oom_flight_recorder import OOMExceptionClassification as OOMExceptionClassification
     from .oom_flight_recorder import OOMFlightRecorder as OOMFlightRecorder
     from .oom_flight_recorder import OOMFlightRecorderConfig as OOMFlightRecorderConfig
     from .oom_flight_recorder import classify_oom_exception as classify_oom_exception
+    from .phases import phase as phase
+    from .phases import step as step
     from .profiler import GPUMemoryProfiler as GPUMemoryProfiler
     from .snapshot import MemorySnapshot as MemorySnapshot
     from .snapshot import ProfileResult as ProfileResult

@@ -1,5 +1,5 @@
-"""Arms the out-of-memory recorder, and what notes TensorFlow's graphs, in a recorded process, at the price of importing
-two small modules.
+"""Has `_standing` armed in a recorded process once it imports a framework. Most processes of a program never do, such
+as the shells and tools that it starts: they pay for this module and `_when_imported`, which import nothing.
 
 A line in a .pth file does it for every program of an environment, recorded or not:
 `import os; os.environ.get("GPUMEMPROF_DIR") and __import__("gpumemprof._autostart")`
@@ -7,43 +7,35 @@ A line in a .pth file does it for every program of an environment, recorded or n
 
 from __future__ import annotations
 
-from . import _oom_hook
+import os
+import sys
+
+from ._when_imported import before_import
+
+_FRAMEWORKS = ("torch", "tensorflow", "keras", "jax")
 
 
-class _Standing:
-    """Loads the recorder when it is needed. Any failure of that stays here: the hook swallows it."""
-
-    def _on_uncaught(self, error: BaseException, where: str) -> None:
-        from .oom_flight_recorder import watch_uncaught_oom
-
-        _oom_hook.unwatch(self)  # the recorder takes over
-        watch_uncaught_oom()._on_uncaught(error, where)
-
-
-_standing = _Standing()
-
-
-def note_graphs(folder: str | None) -> None:
-    """Has the lines of code that made TensorFlow's operations written into `folder` when the process ends.
-
-    Without the package tfmemprof the recording has the operations' names alone.
-    """
-    if folder is None:
+def arm_when_needed() -> None:
+    """At once in an interpreter that was started for a process of multiprocessing: once that runs it is too late."""
+    if "--multiprocessing-fork" in sys.orig_argv:
+        _arm()
         return
-    try:
-        from tfmemprof import _graphs
-    except ImportError:
+    for name in _FRAMEWORKS:
+        before_import(name, _arm)  # what a framework imports is waited for in turn
+
+
+_is_armed = False
+
+
+def _arm(module: object = None) -> None:
+    global _is_armed
+    if _is_armed:
         return
-    _graphs.arm(folder)
+    _is_armed = True
+    from . import _standing
+
+    _standing.arm()
 
 
-def arm(folder: str | None = None) -> None:
-    """Has an uncaught out-of-memory exception leave a bundle. `folder`: where the process has begun to be recorded."""
-    if folder is not None:
-        _oom_hook.attached_folder = folder
-    _oom_hook.watch(_standing)
-    note_graphs(_oom_hook.recording_folder())
-
-
-if _oom_hook.recording_folder() is not None:
-    arm()
+if os.environ.get("GPUMEMPROF_DIR"):
+    arm_when_needed()

@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from . import _autostart, counters
+from . import _standing, counters
 from ._core import native
 
 PROBE_NAME = "libgpumemprof_probe.so"
@@ -56,4 +56,4 @@ def attach(output: str | os.PathLike[str] | None = None, *, flags: int = 0) -> N
     except (OSError, ValueError) as error:
         raise RuntimeError(f"cannot attach: {error}") from error
     counters.source_changed()
-    _autostart.arm(folder)
+    _standing.arm(folder)

@@ -103,7 +103,7 @@ class Events:
             import numpy as np  # noqa: F401: what the native module makes the array with
         except ImportError as error:
             raise ImportError(
-                "NumPy is required for columns of events. Install it with `pip install numpy`."
+                "NumPy is required for columns of events. Install it with `pip install 'gpumemprof[load]'`."
             ) from error
         return self._trace.column(name)
 
@@ -205,8 +205,8 @@ class Trace:
         have of the device, in bytes or as "40GiB" (None: it never runs out). `torch`: the release whose rules to
         follow, such as "2.13" (None: the one that wrote the file). `device`: one of `devices` (None: the one that ran
         out of memory, else the one that holds most). `sweep` also tries the settings that are worth it; `force`
-        predicts even where the replay of the recorded settings is not faithful. ValueError for a recording, for
-        settings that the release refuses or that cannot be simulated, and for a replay below 99 %.
+        predicts even where the replay of the recorded settings is not faithful. ValueError for a recording that did not
+        follow a CUDA allocator, for settings that the release refuses or that cannot be simulated, and for a replay below 99 %.
         """
         tried = [settings] if isinstance(settings, str) else list(settings)
         room = "" if capacity is None else capacity if isinstance(capacity, str) else str(operator.index(capacity))

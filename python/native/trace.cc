@@ -13,12 +13,13 @@
 
 #include "analysis/diff.h"
 #include "analysis/pick_device.h"
-#include "analysis/settings_study.h"
+#include "analysis/recording_history.h"
 #include "analysis/snapshot_analysis.h"
-#include "base/size.h"
+#include "analysis/study_request.h"
 #include "native/arrow_stream.h"
 #include "native/columns.h"
 #include "native/raise.h"
+#include "readers/foreign_file.h"
 #include "readers/torch_snapshot/read.h"
 #include "recording/open.h"
 #include "report/diff_report.h"
@@ -57,6 +58,7 @@ class Trace {
 
   Result<std::unique_ptr<EventSource>> new_source() const {
     if (snapshot_) return std::make_unique<SnapshotSource>(snapshot_);
+    if (foreign_file_kind(path_) != nullptr) return open_foreign_file(path_);
     return open_recording({path_});
   }
 
@@ -259,7 +261,7 @@ std::string analysis(const Trace& trace) {
     }
     auto source = trace.new_source();
     if (!source) return std::unexpected(source.error());
-    auto result = analyze_source(**source, {});
+    auto result = analyze_whole(**source, {});
     if (!result) return std::unexpected(result.error());
     return json_report(*result, (*source)->tables(), -1);
   });
@@ -300,46 +302,28 @@ std::string diff(const Trace& a, const Trace& b, const std::string& device) {
   return diff_json(diff_runs(sides[0].side(), sides[1].side(), headline_node), -1);
 }
 
-Result<size_t> choose_trace(const AllocatorSnapshot& snapshot, const std::string& device) {
-  if (device.empty()) {
-    if (const std::optional<size_t> main = main_trace(snapshot)) return *main;
-    return fail(ErrorCode::kUnsupported, "the snapshot is empty: no segment and no event");
-  }
-  const std::vector<std::string> labels = device_labels(snapshot.tables);
-  std::string known;
-  for (size_t i = 0; i < labels.size(); ++i) {
-    if (labels[i] == device) return i;
-    known += (i == 0 ? "" : ", ") + labels[i];
-  }
-  return fail(ErrorCode::kUsage, "no device " + device + "; there is " +
-                                     (known.empty() ? std::string("none") : known));
-}
-
 std::string what_if(const Trace& trace, std::vector<std::string> settings,
                     const std::string& capacity, const std::string& torch,
                     const std::string& device, bool sweep, bool force) {
   return run(trace.path(), [&]() -> Result<std::string> {
     const AllocatorSnapshot* snapshot = trace.snapshot();
+    std::optional<AllocatorSnapshot> recorded;
     if (!snapshot) {
-      return fail(ErrorCode::kUnsupported,
-                  "a recording holds no segments, streams and requested sizes of the GPU's "
-                  "allocator, so another setting cannot be simulated");
+      auto source = trace.new_source();
+      if (!source) return std::unexpected(source.error());
+      auto history = recorded_snapshot(**source);
+      if (!history) return std::unexpected(history.error());
+      snapshot = &recorded.emplace(std::move(*history));
     }
-    StudyOptions options{.settings = std::move(settings), .sweep = sweep, .force = force};
-    if (!capacity.empty()) {
-      Result<uint64_t> bytes = parse_size(capacity);
-      if (!bytes) return std::unexpected(bytes.error());
-      if (*bytes == 0) return fail(ErrorCode::kUsage, "capacity must be more than nothing");
-      options.capacity_bytes = *bytes;
-    }
-    if (!torch.empty()) {
-      Result<Release> release = find_release(torch);
-      if (!release) return std::unexpected(release.error());
-      options.release = *release;
-    }
-    Result<size_t> index = choose_trace(*snapshot, device);
+    const Result<StudyOptions> options = study_options({.settings = std::move(settings),
+                                                        .capacity = capacity,
+                                                        .torch = torch,
+                                                        .sweep = sweep,
+                                                        .force = force});
+    if (!options) return std::unexpected(options.error());
+    const Result<size_t> index = study_trace(*snapshot, device);
     if (!index) return std::unexpected(index.error());
-    Result<SettingsStudy> study = study_settings(*snapshot, *index, options);
+    Result<SettingsStudy> study = study_settings(*snapshot, *index, *options);
     if (!study) return std::unexpected(study.error());
     return whatif_json(*study, {.path = trace.path(),
                                 .device = device_name(snapshot->tables.devices[*index]),

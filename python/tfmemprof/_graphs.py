@@ -15,6 +15,13 @@ import time
 import weakref
 from typing import Any
 
+from gpumemprof import _graph_scopes
+from gpumemprof._process_start import start_ticks
+from gpumemprof._when_imported import when_imported
+
+from . import _variables
+from ._clusters import Clusters
+
 _MODULE = "tensorflow.python.framework.func_graph"
 _SCHEMA = "gpumemprof.operations/1"
 MAX_SECONDS = 3.0  # at the program's end, for all graphs together
@@ -30,43 +37,8 @@ def arm(folder: str) -> None:
     global _folder
     if _folder is None:
         atexit.register(_write_at_exit)
-        module = sys.modules.get(_MODULE)
-        if module is not None:
-            _wrap(module)
-        else:
-            sys.meta_path.insert(0, _Finder())
+        when_imported(_MODULE, _wrap)
     _folder = folder
-
-
-class _Finder:
-    """Is asked for every import until the one module comes, then takes itself away."""
-
-    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
-        if name != _MODULE:
-            return None
-        if self in sys.meta_path:
-            sys.meta_path.remove(self)
-        for finder in list(sys.meta_path):
-            spec = finder.find_spec(name, path, target)
-            if spec is not None:
-                _wrap_when_executed(spec)
-                return spec
-        return None
-
-
-def _wrap_when_executed(spec: Any) -> None:
-    loader = spec.loader
-    try:
-        execute = loader.exec_module
-
-        def exec_module(module: Any) -> None:
-            del loader.exec_module  # the loader is as it was
-            execute(module)
-            _wrap(module)
-
-        loader.exec_module = exec_module
-    except Exception:  # a loader that allows no such thing: no lines, and nothing else changes
-        pass
 
 
 def _wrap(module: Any) -> None:
@@ -96,6 +68,10 @@ class Collected:
         self.frames: dict[tuple[str, int, str], int] = {}
         self.stacks: dict[tuple[int, ...], int] = {}
         self.operations: dict[str, int | None] = {}  # None: made in several places
+        self.variables: dict[str, str | None] = {}  # that an operation writes; None: several
+        self.layers: dict[str, str | None] = {}  # of those variables; None: not known
+        self.initial: dict[str, str] = {}  # variables by name: the layer that their initial value is for
+        self.xla: dict[str, str] = {}  # the function that an operation calls, where XLA compiled it
         self.left_out = 0
 
     def add(self, name: str, frames: list[tuple[str, int, str]]) -> None:
@@ -110,7 +86,19 @@ class Collected:
             "frames": [list(frame) for frame in self.frames],
             "stacks": [list(stack) for stack in self.stacks],
             "operations": self.operations,
-            "left_out": {"operations": self.left_out, "graphs": max(0, _made - len(_graphs))},
+            "variables": {
+                name: [variable, self.layers.get(variable)]
+                for name, variable in self.variables.items()
+                if variable is not None
+            },
+            "initial_values": self.initial,
+            "xla": self.xla,
+            "layers": dict(_graph_scopes.paths),
+            "left_out": {
+                "operations": self.left_out,
+                "graphs": max(0, _made - len(_graphs)),
+                "scopes": _graph_scopes.left_out,
+            },
         }
 
 
@@ -118,22 +106,64 @@ def collect(max_seconds: float = MAX_SECONDS) -> Collected:
     """What the graphs that are alive say. Operations for which there was no time are counted in `left_out`."""
     collected = Collected()
     end = time.monotonic() + max_seconds
-    for graph in list(_graphs):
+    graphs, clusters = list(_graphs), Clusters()
+    for graph in graphs:
+        captured = _variables.captured(graph)
         for operation in graph.get_operations():
             if time.monotonic() > end or len(collected.operations) >= MAX_OPERATIONS:
                 collected.left_out += 1
                 continue
             frames = [(f.filename, f.lineno, f.name) for f in operation.traceback.get_user_frames()]
             collected.add(operation.name, frames)
+            if captured and _variables.writes_variable(operation.type):
+                _add_variable(collected, operation, captured)
+            clusters.add(graph.name, operation)
+    collected.xla = clusters.by_name()
+    _add_layers(collected, graphs)
+    _add_compiled_functions(collected, end)
     return collected
+
+
+def _add_variable(collected: Collected, operation: Any, captured: dict[str, Any]) -> None:
+    variable = captured.get(operation.inputs[0].name)
+    if variable is None:
+        return
+    name = _variables.plain_name(variable)
+    if collected.variables.setdefault(operation.name, name) != name:
+        collected.variables[operation.name] = None
+
+
+def _add_layers(collected: Collected, graphs: list[Any]) -> None:
+    """Of every variable of the graphs; an optimizer's belongs to the layer that it is the state of."""
+    shapes = _variables.shapes_of(variable for graph in graphs for variable in graph.variables)
+    states = _variables.states(shapes)
+    optimizers = {name.partition("/")[0] for name in states}
+    for name in shapes:
+        if name in states:
+            collected.layers[name] = _variables.layer_of(states[name])
+        elif name.partition("/")[0] not in optimizers:
+            collected.layers[name] = _variables.layer_of(name)
+    collected.initial = _variables.layers_of_initial_values(shapes, states)
+
+
+def _add_compiled_functions(collected: Collected, end: float) -> None:
+    """Functions that XLA compiles: where Python calls one, its own name is the operation's."""
+    module = sys.modules.get("tensorflow.python.eager.context")
+    if module is None:
+        return
+    context = module.context()
+    for name in context.list_function_names():
+        name = name.decode() if isinstance(name, bytes) else name
+        if not name.startswith("__inference_") or time.monotonic() > end:
+            continue
+        if context.get_function_def(name).attr["_XlaMustCompile"].b:
+            collected.xla[name] = name
 
 
 def _identity() -> tuple[str, int, int]:
     """Host, PID and start in clock ticks: what names a process in a recording."""
-    with open("/proc/self/stat", "rb") as file:
-        fields = file.read().rpartition(b")")[2].split()
     host = "".join("_" if c == "/" or c <= " " else c for c in os.uname().nodename or "unknown")  # as the probe has it
-    return host, os.getpid(), int(fields[19])
+    return host, os.getpid(), start_ticks()
 
 
 def write(folder: str) -> str | None:

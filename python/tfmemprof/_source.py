@@ -26,6 +26,8 @@ _WHY_NO_COUNTERS = {
     True: "TensorFlow's own counters leave small blocks of the CPU out",
     False: "TensorFlow does not count the memory of this device",
 }
+_UNCOUNTED = "the probe counts nothing of TensorFlow any more: "
+_unfit: Any = None  # the probe's function that says why; False where it has none
 _flows: dict[str, bool] = {}  # by device and generation: whether the probe saw the self-test's tensor
 
 
@@ -146,6 +148,8 @@ class TensorFlowSource:
     def kind(self) -> str:
         """"exact", "framework" or "host": what is read out now. Final once TensorFlow has made its devices."""
         if self._decided is not None:
+            if self._decided == "exact" and (why := why_uncounted()):
+                self._give_up(why)
             return self._decided
         first = next(iter(self._kinds))
         if not is_initialized() or loaded_tensorflow() is None:
@@ -157,6 +161,16 @@ class TensorFlowSource:
             self._decided = "framework" if tells else "host"
         self._in_question = (self._decided,)
         return self._decided
+
+    def _give_up(self, why: str) -> None:
+        """Exact no more: the next best is read out from now on."""
+        why_not = _UNCOUNTED + why
+        if "framework" in self._kinds:
+            self._kinds["framework"] = FrameworkSource(self.device, why_not)
+        self._kinds["host"] = HostSource(self.device, f"{why_not}, and {_WHY_NO_COUNTERS[self.device.is_cpu]}")
+        tells = "framework" in self._kinds and not TensorFlowCounters(self.device).why_not()
+        self._decided = "framework" if tells else "host"
+        self._in_question = (self._decided,)
 
     @property
     def basis(self) -> str:
@@ -175,6 +189,9 @@ class TensorFlowSource:
 
     def figures(self, raw: Raw) -> Figures:
         figures = self._kinds[raw[4]].figures(raw[5])
+        if raw[3]:
+            figures.peak_is_exact = False
+            figures.basis_reason += f"; {_UNCOUNTED}{raw[3]}, so of this time only a part was counted"
         why_cpu = getattr(self.device, "why_cpu", "")
         if why_cpu:
             figures.basis_reason += f"; {why_cpu}"
@@ -202,9 +219,24 @@ class _Span:
 
     def end(self) -> Raw:
         ended = {name: span.end() for name, span in self._spans.items()}
-        kind = self._source.kind
+        kind, why = self._source.kind, ""
+        if kind not in ended:  # it was exact, and ended being so in between
+            kind, why = "exact", why_uncounted()
         raw = ended[kind]
-        return (*raw[:3], "one of", kind, raw)
+        return (*raw[:3], why, kind, raw)
+
+
+def why_uncounted() -> str:
+    """Why the probe counts nothing of TensorFlow any more; empty where it does, or where there is no probe."""
+    global _unfit
+    if _unfit is None:
+        import ctypes  # here, as it is needed only where the probe counts
+
+        _unfit = getattr(ctypes.PyDLL(None), "gpumemprof_tensorflow_unfit", False)
+        if _unfit:
+            _unfit.restype = ctypes.c_char_p
+    why = _unfit() if _unfit else None
+    return why.decode() if why else ""
 
 
 def events_flow(device: Device) -> bool:

@@ -1,0 +1,78 @@
+"""Calls for modules that the program imports later, or has imported already."""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False  # as in typing, whose import alone takes 10 ms
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+_waiting: dict[str, Callable[[Any], None]] = {}
+_waiting_before: dict[str, Callable[[Any], None]] = {}
+
+
+def before_import(name: str, call: Callable[[Any], None]) -> None:
+    """Calls `call(None)` when the module is asked for, before its code runs. What `call` raises is dropped."""
+    if not _waiting and not _waiting_before:
+        sys.meta_path.insert(0, _finder)
+    _waiting_before[name] = call
+
+
+def when_imported(name: str, call: Callable[[Any], None]) -> None:
+    """Calls `call(module)` right after the module's own code has run; at once where it is loaded. What `call` raises is
+    dropped: an import succeeds or fails as it would without us."""
+    module = sys.modules.get(name)
+    if module is not None:
+        _safely(call, module)
+        return
+    if not _waiting and not _waiting_before:
+        sys.meta_path.insert(0, _finder)
+    _waiting[name] = call
+
+
+def _safely(call: Callable[[Any], None], module: Any) -> None:
+    try:
+        call(module)
+    except Exception:
+        pass
+
+
+class _Finder:
+    """Is asked for every import while something is waited for, and finds nothing itself."""
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        early = _waiting_before.pop(name, None)
+        if early is not None:
+            _safely(early, None)
+        call = _waiting.pop(name, None)
+        if not _waiting and not _waiting_before and self in sys.meta_path:
+            sys.meta_path.remove(self)
+        if call is None:
+            return None
+        for finder in list(sys.meta_path):
+            find = getattr(finder, "find_spec", None)
+            spec = find(name, path, target) if find is not None and finder is not self else None
+            if spec is not None:
+                _call_when_executed(spec, call)
+                return spec
+        return None
+
+
+def _call_when_executed(spec: Any, call: Callable[[Any], None]) -> None:
+    loader = spec.loader
+    try:
+        execute = loader.exec_module
+
+        def exec_module(module: Any) -> None:
+            del loader.exec_module  # the loader is as it was
+            execute(module)
+            _safely(call, module)
+
+        loader.exec_module = exec_module
+    except Exception:  # a loader that allows no such thing: nobody is called
+        pass
+
+
+_finder = _Finder()
