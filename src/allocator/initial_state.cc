@@ -72,8 +72,8 @@ class Driver {
                                   .is_large = end.is_large};
       }
     }
-    for (size_t i = trace.events.size(); i-- > 0;) {
-      if (trace.events[i].action >= Action::kSegmentAlloc) step_back(trace.events[i]);
+    for (size_t i = trace.events.size(); (i = trace.events.behind_last_other(i)) > 0;) {
+      if (trace.events[--i].action >= Action::kSegmentAlloc) step_back(trace.events[i]);
     }
   }
 
@@ -306,12 +306,12 @@ class Carver {
 
 }  // namespace
 
-InitialState initial_state(const AllocatorTrace& trace, const TraceFacts& facts,
+InitialState initial_state(const AllocatorTrace& trace, const TraceStart& start,
                            const AllocatorConfig& config, const Release& release) {
-  InitialState out = earlier_blocks(trace, facts);
+  InitialState out;
   out.segments = Driver(trace, config).segments();
   Carver carver(config, release);
-  std::span<const EarlierBlock> rest = out.blocks;
+  std::span<const EarlierBlock> rest = start.blocks;
   for (EarlierSegment& segment : out.segments) {
     const uint64_t begin = segment.segment.address;
     const uint64_t end = begin + segment.segment.size_bytes;

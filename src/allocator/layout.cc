@@ -33,7 +33,7 @@ FreeMemory free_memory(const Simulator& simulator) {
       ++out.blocks_by_log2[log2];
       out.bytes_by_log2[log2] += key.size_bytes;
     }
-    if (!list->free.empty()) summary.largest_bytes = list->free.rbegin()->size_bytes;
+    if (!list->free.empty()) summary.largest_bytes = (--list->free.end())->size_bytes;
     out.largest_bytes = std::max(out.largest_bytes, summary.largest_bytes);
     out.lists.push_back(summary);
   }

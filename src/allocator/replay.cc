@@ -1,12 +1,12 @@
 #include "allocator/replay.h"
 
-#include <absl/container/flat_hash_map.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "allocator/initial_state.h"
+#include "allocator/look_ahead.h"
 #include "allocator/simulator_state.h"
+#include "trace/address_map.h"
 
 namespace gpumemprof {
 namespace {
@@ -71,7 +71,7 @@ class Replay {
       const SimulatedBlock& block = state().blocks[id];
       const bool is_live = block.state == SimulatedBlock::State::kAllocated ||
                            block.state == SimulatedBlock::State::kPendingFree;
-      if (is_live) live_[block.address] = id;
+      if (is_live) live_.try_emplace(block.address, id);
     }
     simulator_.keep_driver_calls(true);
   }
@@ -82,7 +82,9 @@ class Replay {
     if (observer != nullptr && !(*observer)(kBeforeFirstEvent, simulator_)) {
       result_.stopped = true;
     }
+    const LookAhead look_ahead(trace_.events, live_, state());
     for (uint64_t i = 0; i < trace_.events.size() && !result_.stopped; ++i) {
+      look_ahead.before(i);
       step(i, trace_.events[i]);
       if (observer != nullptr && !(*observer)(i, simulator_)) result_.stopped = true;
     }
@@ -135,11 +137,13 @@ class Replay {
             {index, event.address, event.size_bytes, event.action == Action::kSegmentMap});
         break;
       case Action::kSegmentFree:
+        note_release(index, event);
         if (!state().release_recorded(event.address, event.size_bytes)) {
           mismatch(index, "the record gives back a segment that is not wholly free in the replay");
         }
         break;
       case Action::kSegmentUnmap:
+        note_release(index, event);
         if (!state().unmap_recorded(event.address, event.size_bytes)) {
           mismatch(index, "the record unmaps pages that are not free in the replay");
         }
@@ -161,10 +165,14 @@ class Replay {
 
   void allocate(uint64_t index, const AllocatorEvent& event) {
     ++result_.alloc_addresses;
-    last_address_ = ~0ull;  // the table may grow
-    const Simulator::Request request{event.size_bytes, event.stream, facts_.pool_of(trace_, event),
-                                     event.stack};
+    last_ = nullptr;  // the table may grow
+    Simulator::Request request{event.size_bytes, event.stream, facts_.pool_of(trace_, event),
+                               event.stack};
+    if (after_release_) [[unlikely]]
+      request.tries_again = tries_again(event, request);
     const BlockId id = simulator_.malloc(request);
+    if (simulator_.gave_up()) [[unlikely]]
+      return give_up(index);
     const uint64_t address = simulator_.block(id).address;
     const auto [entry, is_new] = live_.try_emplace(event.address, id);
     if (id != kNoBlock && address == event.address && is_new) [[likely]] {
@@ -177,11 +185,35 @@ class Replay {
       if (id != kNoBlock) live_.try_emplace(address, id);
     } else {
       mismatch(index, reason(id, event));
-      entry->second = move_to_record(id, event, request);
-      if (entry->second == kNoBlock) live_.erase(entry);
+      *entry = move_to_record(id, event, request);
+      if (*entry == kNoBlock) live_.erase(entry);
     }
     note_peaks(index);
     recorded_.clear();
+  }
+
+  void note_release(uint64_t index, const AllocatorEvent& event) {
+    // A first try may have mapped a part of what it needs before the device was full.
+    if (!recorded_.empty()) [[unlikely]]
+      refused(index);
+    after_release_ = true;
+    release_stack_ = event.stack;
+  }
+
+  /// Memory went back right before this allocation: within it, after its first try had failed, or
+  /// because the program emptied the cache. Stacks tell, where there are any; else it is the one
+  /// of the two that explains the address.
+  bool tries_again(const AllocatorEvent& event, const Simulator::Request& request) {
+    after_release_ = false;
+    const bool is_another =
+        event.stack != 0 && release_stack_ != 0 && event.stack != release_stack_;
+    return !is_another && state().only_a_retry_takes(event.address, request);
+  }
+
+  void give_up(uint64_t index) {
+    mismatch(index, "the replay takes too many steps from here on");
+    result_.gave_up = result_.stopped = true;
+    result_.alloc_addresses = facts_.allocations;
   }
 
   std::string reason(BlockId id, const AllocatorEvent& event) {
@@ -248,30 +280,32 @@ class Replay {
   }
 
   void free_requested(const AllocatorEvent& event) {
+    after_release_ = false;
     if (!facts_.records_completions) return free_completed(event);
     last_ = live_.find(event.address);
     last_address_ = event.address;
-    if (last_ == live_.end()) {
+    if (last_ == nullptr) {
       ++result_.impossible_events;
     } else {
-      simulator_.free_requested(last_->second);
+      simulator_.free_requested(*last_);
     }
   }
 
   void free_completed(const AllocatorEvent& event) {
     // Nearly always right after its request; nothing was put into the table since.
-    auto found = last_address_ == event.address ? last_ : live_.find(event.address);
-    last_address_ = ~0ull;
-    if (found == live_.end()) {
+    const bool was_last = last_ != nullptr && last_address_ == event.address;
+    uint32_t* found = was_last ? last_ : live_.find(event.address);
+    last_ = nullptr;
+    if (found == nullptr) {
       // Its request was counted already.
       if (!facts_.records_requests) ++result_.impossible_events;
       return;
     }
-    simulator_.free_completed(found->second);
+    simulator_.free_completed(*found);
     live_.erase(found);
   }
 
-  /// An allocation that failed: what was mapped for it stays.
+  /// An allocation that failed, or its first try: what was mapped for it stays.
   void refused(uint64_t index) {
     for (const RecordedCall& call : recorded_) {
       const bool done = call.is_map && state().map_recorded(call.address, call.size_bytes);
@@ -316,15 +350,16 @@ class Replay {
     return false;
   }
 
-  using LiveBlocks = absl::flat_hash_map<uint64_t, BlockId>;
   const AllocatorTrace& trace_;
   const TraceFacts& facts_;
   std::vector<RecordedCall> recorded_;
   RecordedAddresses addresses_;
   Simulator simulator_;
-  LiveBlocks live_;  // by recorded address
-  LiveBlocks::iterator last_;
-  uint64_t last_address_ = ~0ull;
+  AddressMap live_;           // blocks by recorded address
+  uint32_t* last_ = nullptr;  // in live_: of the last request
+  uint64_t last_address_ = 0;
+  bool after_release_ = false;  // with nothing but calls of the driver since
+  uint32_t release_stack_ = 0;
   ReplayResult result_;
 };
 
@@ -334,12 +369,28 @@ bool is_better(const ReplayResult& a, const ReplayResult& b) {
   return std::pair(at_a, a.matched) > std::pair(at_b, b.matched);
 }
 
-ReplayResult replay(const AllocatorTrace& trace, const RecordedSettings& settings,
-                    const Release& release, const ReplayObserver* observer) {
-  const AllocatorConfig config = recorded_config(settings, release);
-  const TraceFacts facts = trace_facts(trace);
-  const InitialState initial = initial_state(trace, facts, config, release);
-  return Replay(trace, facts, config, release, initial).run(observer);
+/// The recorded settings, with what follows from the device where its size is known: how much of
+/// the addresses an expandable segment reserves (config.h). What the device had free is in the
+/// record.
+AllocatorConfig replayed_config(const AllocatorTrace& trace, const RecordedSettings& settings,
+                                const Release& release) {
+  AllocatorConfig config = recorded_config(settings, release);
+  if (trace.device_bytes == 0) return config;
+  uint64_t range = trace.device_bytes + trace.device_bytes / 8;
+  if (config.reserve_share) {
+    const double share = *config.reserve_share * static_cast<double>(trace.device_bytes);
+    range = std::min(range, static_cast<uint64_t>(std::min(share, 0x1p60)));
+  }
+  config.reserve_bytes = std::min(range, config.reserve_bytes.value_or(range));
+  return config;
+}
+
+ReplayResult replay(const AllocatorTrace& trace, const TraceStart& start,
+                    const RecordedSettings& settings, const Release& release,
+                    const ReplayObserver* observer) {
+  const AllocatorConfig config = replayed_config(trace, settings, release);
+  const InitialState initial = initial_state(trace, start, config, release);
+  return Replay(trace, start.facts, config, release, initial).run(observer);
 }
 
 /// Releases whose placements are the same, but for the settings that they accept.
@@ -353,37 +404,51 @@ bool same_rules(Release a, Release b) {
 
 ReplayResult replay_recorded(const AllocatorTrace& trace, const RecordedSettings& settings,
                              const Release& release) {
-  return replay(trace, settings, release, nullptr);
+  return replay(trace, trace_start(trace), settings, release, nullptr);
+}
+
+ReplayResult replay_recorded(const AllocatorTrace& trace, const TraceStart& start,
+                             const RecordedSettings& settings, const Release& release,
+                             ReplayObserver observer) {
+  return replay(trace, start, settings, release, &observer);
 }
 
 ReplayResult replay_recorded(const AllocatorTrace& trace, const RecordedSettings& settings,
                              const Release& release, ReplayObserver observer) {
-  return replay(trace, settings, release, &observer);
+  return replay(trace, trace_start(trace), settings, release, &observer);
 }
 
-ReplayResult replay_unknown_release(const AllocatorTrace& trace, const RecordedSettings& settings,
-                                    const std::string& writer_version_hint) {
+ReplayResult search_release(const std::string& writer_version_hint,
+                            absl::FunctionRef<ReplayResult(const Release&)> replay,
+                            absl::FunctionRef<void()> keep) {
   const std::vector<Release> possible = releases_for_hint(writer_version_hint);
   std::optional<ReplayResult> best;
   for (size_t i = 0; i < possible.size(); ++i) {
-    // The newest of those with the same rules stands for all of them.
     if (i + 1 < possible.size() && same_rules(possible[i], possible[i + 1])) continue;
-    ReplayResult result = replay(trace, settings, possible[i], nullptr);
-    if (!best || is_better(result, *best)) best = std::move(result);
+    ReplayResult result = replay(possible[i]);
+    if (best && !is_better(result, *best)) continue;
+    best = std::move(result);
+    keep();
     if (!best->first_mismatch_event) break;
   }
   best->release_was_searched = possible.size() > 1;
   return *std::move(best);
 }
 
+ReplayResult replay_unknown_release(const AllocatorTrace& trace, const RecordedSettings& settings,
+                                    const std::string& writer_version_hint) {
+  const TraceStart start = trace_start(trace);
+  return search_release(
+      writer_version_hint,
+      [&](const Release& release) { return replay(trace, start, settings, release, nullptr); },
+      [] {});
+}
+
 std::optional<uint64_t> device_bytes_at_oom(const AllocatorTrace& trace,
                                             const RecordedSettings& settings,
                                             const Release& release) {
   std::optional<uint64_t> bytes;
-  bool any = false;
-  for (size_t i = 0; i < trace.events.size() && !any; ++i)
-    any = trace.events[i].action == Action::kOom;
-  if (!any) return std::nullopt;
+  if (trace.events.count(Action::kOom) == 0) return std::nullopt;
   replay_recorded(trace, settings, release, [&](uint64_t event, const Simulator& simulator) {
     if (event == kBeforeFirstEvent || trace.events[event].action != Action::kOom) return true;
     bytes = simulator.statistics().reserved.current + trace.events[event].address;

@@ -14,6 +14,7 @@
 #include "allocator/release.h"
 #include "allocator/simulator.h"
 #include "trace/allocator_trace.h"
+#include "trace/trace_start.h"
 
 namespace gpumemprof {
 
@@ -49,7 +50,10 @@ struct ReplayResult {
   EventPeak peak_allocated, peak_active, peak_requested, peak_reserved;
   MemoryFigures start, end;
   uint64_t end_segments = 0;  ///< as a snapshot counts them
-  bool stopped = false;       ///< the observer answered false
+  bool stopped = false;       ///< the observer answered false, or it was given up
+  /// The simulation took more steps than any real trace asks for (docs/allocator.md); what is left
+  /// counts as not matched.
+  bool gave_up = false;
 
   /// 0 to 1; 1 for a trace without allocations.
   double share_matched() const {
@@ -70,11 +74,20 @@ inline constexpr uint64_t kBeforeFirstEvent = ~0ull;
 /// Never fails: a trace that is no heap's history matches badly and says so.
 ReplayResult replay_recorded(const AllocatorTrace& trace, const RecordedSettings& settings,
                              const Release& release);
+ReplayResult replay_recorded(const AllocatorTrace& trace, const TraceStart& start,
+                             const RecordedSettings& settings, const Release& release,
+                             ReplayObserver observer);
 ReplayResult replay_recorded(const AllocatorTrace& trace, const RecordedSettings& settings,
                              const Release& release, ReplayObserver observer);
 
 /// The release of those that the hint allows whose rules match most (the first that matches all is
-/// taken, newest last), replayed; `release_was_searched` where more than one was possible.
+/// taken, newest last); of neighbours with the same rules the newer stands for both. `replay` does
+/// one release, `keep` is called where what it did last is the best so far. `release_was_searched`
+/// where more than one was possible.
+ReplayResult search_release(const std::string& writer_version_hint,
+                            absl::FunctionRef<ReplayResult(const Release&)> replay,
+                            absl::FunctionRef<void()> keep);
+/// The same for a trace alone.
 ReplayResult replay_unknown_release(const AllocatorTrace& trace, const RecordedSettings& settings,
                                     const std::string& writer_version_hint);
 
@@ -100,6 +113,9 @@ struct WhatIfResult {
   /// Recorded releases right before a new segment without stacks that could tell one from the
   /// other: taken for empty_cache().
   uint64_t releases_unclear = 0;
+  /// The event at which the simulation took too many steps and ended: all figures are those up to
+  /// there and answer nothing.
+  std::optional<uint64_t> gave_up_at;
 };
 
 /// The trace's requests under other settings: the blocks that were live before it are made first,
@@ -109,6 +125,8 @@ struct WhatIfResult {
 /// they are carried out as empty_cache().
 WhatIfResult what_if(const AllocatorTrace& trace, const AllocatorConfig& config,
                      const Release& release);
+WhatIfResult what_if(const AllocatorTrace& trace, const TraceStart& start,
+                     const AllocatorConfig& config, const Release& release);
 WhatIfResult what_if(const AllocatorTrace& trace, const AllocatorConfig& config,
                      const Release& release, ReplayObserver observer);
 

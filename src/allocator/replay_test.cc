@@ -190,6 +190,53 @@ TEST(Replay, OneWrongAddressDoesNotSpoilWhatFollows) {
   EXPECT_GE(result.matched + 4, result.alloc_addresses);
 }
 
+/// What 2.15.0 recorded of itself on a device of 60 MiB, expandable, with blocks of 21 MiB and more
+/// not to be split: the last request gives memory back before it is served.
+AllocatorTrace retry_between_the_ends(uint32_t stack_of_release) {
+  constexpr uint64_t kBase = 0x400000000000, kMib = 1 << 20;
+  AllocatorTrace trace{.has_history = true, .streams = {0}, .pools = {{0, 0}}};
+  const auto add = [&](Action action, uint64_t at, uint64_t size, uint32_t stack) {
+    trace.events.append({.address = kBase + at * kMib,
+                         .size_bytes = size * kMib,
+                         .stack = stack,
+                         .action = action});
+  };
+  add(Action::kSegmentMap, 0, 20, 1);
+  add(Action::kAlloc, 0, 10, 1);
+  add(Action::kSegmentMap, 20, 40, 2);
+  add(Action::kAlloc, 10, 40, 2);
+  add(Action::kAlloc, 50, 10, 3);
+  add(Action::kFreeRequested, 10, 40, 4);
+  add(Action::kFreeCompleted, 10, 40, 4);
+  add(Action::kSegmentUnmap, 20, 20, stack_of_release);
+  add(Action::kAlloc, 10, 5, 5);
+  AllocatorSegment low{.address = kBase, .size_bytes = 20 * kMib, .is_large = true};
+  low.is_expandable = true;
+  AllocatorSegment high = low;
+  high.address = kBase + 40 * kMib;
+  low.blocks = {{kBase, 10 * kMib, 10 * kMib, 1, BlockState::kAllocated},
+                {kBase + 10 * kMib, 5 * kMib, 5 * kMib, 5, BlockState::kAllocated},
+                {kBase + 15 * kMib, 5 * kMib, 0, 0, BlockState::kFree}};
+  high.blocks = {{kBase + 40 * kMib, 10 * kMib, 0, 0, BlockState::kFree},
+                 {kBase + 50 * kMib, 10 * kMib, 10 * kMib, 3, BlockState::kAllocated}};
+  trace.segments = {low, high};
+  return trace;
+}
+
+TEST(Replay, ARequestThatTriesAgainDoesNotLookThroughTheFreeBlocksAgain) {
+  RecordedSettings settings{.known = true, .conf = "expandable_segments:True,max_split_size_mb:21"};
+  settings.expandable_segments = true;
+  settings.max_split_size_bytes = 21 << 20;
+  const Release release = *find_release("2.15");
+  for (uint32_t stack : {0, 5}) {
+    expect_exact(replay_recorded(retry_between_the_ends(stack), settings, release), "a retry");
+  }
+  // Another stack gave back: the cache was emptied, and then the best fit lies elsewhere.
+  const ReplayResult emptied = replay_recorded(retry_between_the_ends(9), settings, release);
+  EXPECT_EQ(emptied.first_mismatch_event, 8u);
+  EXPECT_EQ(emptied.matched, 3u);
+}
+
 TEST(Replay, ShowsFiguresAfterEveryEventAndStopsWhenTold) {
   const AllocatorSnapshot snapshot = read(kFixtures + "training_2.5.pickle");
   const AllocatorTrace& trace = snapshot.traces[0];

@@ -67,6 +67,8 @@ FreeList& Simulator::State::list_for(uint16_t pool, uint16_t stream, bool is_lar
 }
 
 BlockId Simulator::State::malloc(const Request& request) {
+  if (gave_up()) [[unlikely]]
+    return kNoBlock;
   // Sizes come from files; nothing that large was ever served.
   if (request.requested_bytes > kMostBytes) {
     ++statistics.num_ooms;
@@ -75,7 +77,7 @@ BlockId Simulator::State::malloc(const Request& request) {
   const uint64_t size = round_size(request.requested_bytes, config, release);
   uint32_t index = 0;
   FreeList& list = list_for(request.pool, request.stream, size > kSmallBlockBytes, &index);
-  BlockId id = find_free(list, size);
+  BlockId id = request.tries_again ? kNoBlock : find_free(list, size);
   if (id == kNoBlock) [[unlikely]] {
     if (collects_garbage()) collect_garbage();
     over_free_memory = false;
@@ -91,7 +93,7 @@ BlockId Simulator::State::malloc(const Request& request) {
       id = new_segment(list, index, size, request.stack);
     }
     if (id == kNoBlock) {
-      ++statistics.num_ooms;
+      if (!gave_up()) ++statistics.num_ooms;
       return kNoBlock;
     }
   }
@@ -99,30 +101,38 @@ BlockId Simulator::State::malloc(const Request& request) {
   return id;
 }
 
-/// The best fit, taken from its list; kNoBlock where none may serve `size_bytes`.
-BlockId Simulator::State::find_free(FreeList& list, uint64_t size_bytes) {
-  if (collects_garbage()) ++lookups[uint32_t{list.pool} << 1 | (list.is_large ? 1 : 0)];
-  auto best = list.free.lower_bound(FreeKey{size_bytes, 0, kNoBlock, 0});
-  if (best == list.free.end()) return kNoBlock;
-  if (segments[blocks[best->block].segment].is_expandable) {
+/// The free block that serves `size_bytes`; the end of the list where none may.
+FreeSet::Iterator Simulator::State::best_fit(const FreeList& list, uint64_t size_bytes) {
+  auto best = list.free.at_least(size_bytes);
+  if (best == list.free.end()) return best;
+  if (blocks[best->block].is_expandable) {
     // A block at the edge of what is mapped can grow: prefer the one that would grow least.
     const auto could_be = [this](BlockId id) {
       const BlockId next = blocks[id].next;
       const bool grows = next != kNoBlock && blocks[next].state == BlockState::kUnmapped;
       return blocks[id].size_bytes + (grows ? blocks[next].size_bytes : 0);
     };
-    for (auto next = std::next(best);
-         next != list.free.end() && could_be(next->block) < could_be(best->block); ++next) {
+    for (auto next = best;
+         ++next != list.free.end() && could_be(next->block) < could_be(best->block);) {
       best = next;
+      ++steps;
     }
   }
   const uint64_t bytes = best->size_bytes;
   const uint64_t max_split = config.max_split_size_bytes;
-  if (size_bytes < max_split && bytes >= max_split) return kNoBlock;
+  if (size_bytes < max_split && bytes >= max_split) return list.free.end();
   const uint64_t slack = config.max_non_split_rounding_bytes.value_or(config.large_segment_bytes);
-  if (size_bytes >= max_split && bytes - size_bytes >= slack) return kNoBlock;
+  if (size_bytes >= max_split && bytes - size_bytes >= slack) return list.free.end();
+  return best;
+}
+
+/// The best fit, taken from its list; kNoBlock where there is none.
+BlockId Simulator::State::find_free(FreeList& list, uint64_t size_bytes) {
+  if (collects_garbage()) ++lookups[uint32_t{list.pool} << 1 | (list.is_large ? 1 : 0)];
+  const auto best = best_fit(list, size_bytes);
+  if (best == list.free.end()) return kNoBlock;
   const BlockId id = best->block;
-  statistics.releasable.subtract(releasable_bytes(blocks[id]));
+  subtract_releasable(blocks[id]);
   list.free.erase(best);
   return id;
 }
@@ -274,6 +284,9 @@ const SimulatedBlock& Simulator::block(BlockId id) const {
 }
 uint32_t Simulator::segment_count() const { return static_cast<uint32_t>(state_->segments.size()); }
 const SimulatedSegment& Simulator::segment(uint32_t index) const { return state_->segments[index]; }
+uint64_t Simulator::steps() const { return state_->steps; }
+void Simulator::limit_steps(uint64_t most) { state_->most_steps = most; }
+bool Simulator::gave_up() const { return state_->gave_up(); }
 void Simulator::keep_driver_calls(bool keep) { state_->keep_calls = keep; }
 std::vector<DriverCall>& Simulator::driver_calls() { return state_->calls; }
 

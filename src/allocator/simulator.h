@@ -50,8 +50,9 @@ struct AllocatorStatistics {
   }
 };
 
-/// A piece of a segment. Links are block ids; 0 ends a segment.
-struct SimulatedBlock {
+/// A piece of a segment. Links are block ids; 0 ends a segment. One line of the cache: with many
+/// blocks each that is touched is waited for.
+struct alignas(64) SimulatedBlock {
   enum class State : uint8_t {
     kFree,
     kAllocated,
@@ -69,8 +70,13 @@ struct SimulatedBlock {
   uint32_t segment = 0;  ///< index for Simulator::segment()
   uint32_t made = 0;     ///< how many block objects were made before it
   uint32_t stack = 0;    ///< what malloc() was given: a StackTable id or any number of the caller
+  // Of its segment, so that nothing has to be looked up there:
+  uint32_t segment_made = 0;
+  uint32_t list = 0;  ///< the simulator's own
+  bool is_expandable = false;
   State state = State::kUnused;
 };
+static_assert(sizeof(SimulatedBlock) == 64);
 
 /// One cudaMalloc, or one reserved range of addresses of which pages are mapped as needed.
 struct SimulatedSegment {
@@ -119,6 +125,9 @@ class Simulator {
     uint16_t stream = 0;
     uint16_t pool = 0;   ///< other than 0: a private pool, which is made at its first request
     uint32_t stack = 0;  ///< kept in the block
+    /// The free blocks were looked through before memory went back to the driver, and are not
+    /// again: what an allocation does after its first try has failed.
+    bool tries_again = false;
   };
   /// kNoBlock: out of memory, after everything that PyTorch tries first; counted in num_ooms.
   BlockId malloc(const Request& request);
@@ -138,6 +147,14 @@ class Simulator {
   const SimulatedBlock& block(BlockId id) const;
   uint32_t segment_count() const;  ///< indexes below it are valid for segment(); some are gone
   const SimulatedSegment& segment(uint32_t index) const;
+
+  /// Looks at a block or a list, in the searches that no structure shortens: they are those of
+  /// PyTorch, and a file can be made that lets each take as long as the file is.
+  uint64_t steps() const;
+  /// After this many steps the simulator gives up: from then on malloc() answers kNoBlock, counts
+  /// nothing, and the state means nothing. The default is some seconds of work.
+  void limit_steps(uint64_t most);
+  bool gave_up() const;
 
   /// Calls of the driver are kept from now on, oldest first, until the caller clears them.
   void keep_driver_calls(bool keep);

@@ -17,6 +17,9 @@ BlockId Simulator::State::new_block(uint64_t address, uint64_t size_bytes, uint3
                 .size_bytes = size_bytes,
                 .segment = segment,
                 .made = blocks_made++,
+                .segment_made = segments[segment].made,
+                .list = segments[segment].list,
+                .is_expandable = segments[segment].is_expandable,
                 .state = state};
   return id;
 }
@@ -49,21 +52,33 @@ void Simulator::State::link_before(BlockId right, BlockId id) {
 FreeKey Simulator::State::key_of(BlockId id) const {
   const SimulatedBlock& block = blocks[id];
   const uint32_t age = release.ties == TieRule::kBlockAge     ? block.made
-                       : release.ties == TieRule::kSegmentAge ? segments[block.segment].made
+                       : release.ties == TieRule::kSegmentAge ? block.segment_made
                                                               : 0;
   return {block.size_bytes, age, id, block.address};
 }
 
 /// Of a free block: what could go back to the driver by itself.
 uint64_t Simulator::State::releasable_bytes(const SimulatedBlock& block) const {
-  const SimulatedSegment& segment = segments[block.segment];
-  if (!segment.is_expandable) {
+  if (!block.is_expandable) {
     return block.previous == kNoBlock && block.next == kNoBlock ? block.size_bytes : 0;
   }
+  const SimulatedSegment& segment = segments[block.segment];
   const uint64_t page = lists[segment.list]->page_bytes;
   const uint64_t begin = round_up_to(block.address - segment.address, page);
   const uint64_t end = (block.address - segment.address + block.size_bytes) / page * page;
   return end > begin ? end - begin : 0;
+}
+
+void Simulator::State::add_releasable(const SimulatedBlock& block) {
+  const uint64_t bytes = releasable_bytes(block);
+  statistics.releasable.add(bytes);
+  lists[block.list]->releasable_bytes += bytes;
+}
+
+void Simulator::State::subtract_releasable(const SimulatedBlock& block) {
+  const uint64_t bytes = releasable_bytes(block);
+  statistics.releasable.subtract(bytes);
+  lists[block.list]->releasable_bytes -= bytes;
 }
 
 void Simulator::State::put_free(BlockId id) {
@@ -73,12 +88,12 @@ void Simulator::State::put_free(BlockId id) {
   if (collects_garbage()) {
     block.lookups_before = lookups[uint32_t{list.pool} << 1 | (list.is_large ? 1 : 0)];
   }
-  statistics.releasable.add(releasable_bytes(block));
+  add_releasable(block);
   list.free.insert(key_of(id));
 }
 
 void Simulator::State::take_free(BlockId id) {
-  statistics.releasable.subtract(releasable_bytes(blocks[id]));
+  subtract_releasable(blocks[id]);
   list_of(id).free.erase(key_of(id));
 }
 

@@ -36,19 +36,35 @@ BlockId Simulator::State::expand(FreeList& list, uint32_t list_index, uint64_t s
 }
 
 /// The lowest place where free and unmapped neighbours together are large enough.
-BlockId Simulator::State::find_expandable(FreeList& list, uint64_t size_bytes) {
+BlockId Simulator::State::find_expandable(const FreeList& list, uint64_t size_bytes) {
   for (const auto& [address, unmapped] : list.unmapped) {
+    if (gave_up()) return kNoBlock;
     const BlockId previous = blocks[unmapped].previous;
     const bool starts_before = previous != kNoBlock && blocks[previous].state == BlockState::kFree;
     const BlockId first = starts_before ? previous : unmapped;
     uint64_t bytes = 0;
     for (BlockId id = first; id != kNoBlock && bytes < size_bytes; id = blocks[id].next) {
+      ++steps;
       if (blocks[id].state != BlockState::kFree && blocks[id].state != BlockState::kUnmapped) break;
       bytes += blocks[id].size_bytes;
     }
     if (bytes >= size_bytes) return first;
   }
   return kNoBlock;
+}
+
+/// With a limit for splitting a block may be too large to serve a request, and when its pages are
+/// unmapped what is left of it at both ends is not. Who tries again takes the lowest of such ends,
+/// who only now begins to look takes the one that fits best.
+bool Simulator::State::only_a_retry_takes(uint64_t address, const Request& request) {
+  if (!config.expandable_segments || request.requested_bytes > kMostBytes) return false;
+  const uint64_t size = round_size(request.requested_bytes, config, release);
+  uint32_t index = 0;
+  const FreeList& list = list_for(request.pool, request.stream, size > kSmallBlockBytes, &index);
+  const auto best = best_fit(list, size);
+  if (best == list.free.end() || best->address == address) return false;
+  const BlockId lowest = find_expandable(list, size);
+  return lowest != kNoBlock && blocks[lowest].address == address;
 }
 
 /// PyTorch reserves nine eighths of the device's memory; a request above that is never served.

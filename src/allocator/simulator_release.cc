@@ -24,6 +24,7 @@ void Simulator::State::collect_garbage() {
   for (const auto& list : lists) {
     if (list->pool != 0 || !list->is_large) continue;
     for (const FreeKey& key : list->free) {
+      ++steps;
       const SimulatedBlock& block = blocks[key.block];
       if (block.previous != kNoBlock || block.next != kNoBlock) continue;
       candidates.push_back(key.block);
@@ -33,12 +34,13 @@ void Simulator::State::collect_garbage() {
   uint64_t released = 0;
   bool any = true;
   size_t left = candidates.size();
-  while (released < target && any && left > 0) {
+  while (released < target && any && left > 0 && !gave_up()) {
+    steps += candidates.size();
     const double bound = total_age / static_cast<double>(left);
     any = false;
     std::erase_if(candidates, [&](BlockId id) {
       const auto age = static_cast<double>(now - blocks[id].lookups_before);
-      if (segments[blocks[id].segment].is_expandable || age < bound) return false;
+      if (blocks[id].is_expandable || age < bound) return false;
       any = true;
       released += blocks[id].size_bytes;
       total_age -= age;
@@ -54,11 +56,9 @@ void Simulator::State::collect_garbage() {
 bool Simulator::State::release_available(FreeList& list, uint64_t size_bytes) {
   if (config.max_split_size_bytes == kUnlimited) return false;
   const uint64_t wanted = std::max(size_bytes, config.max_split_size_bytes);
-  const auto is_expandable = [this](const FreeKey& key) {
-    return segments[blocks[key.block].segment].is_expandable;
-  };
-  auto at = list.free.lower_bound(FreeKey{wanted, 0, kNoBlock, 0});
-  while (at != list.free.end() && is_expandable(*at)) ++at;
+  const auto is_expandable = [this](const FreeKey& key) { return blocks[key.block].is_expandable; };
+  auto at = list.free.at_least(wanted);
+  while (at != list.free.end() && is_expandable(*at)) ++at, ++steps;
   if (at != list.free.end()) {
     release_segment(at->block);
     return true;
@@ -67,6 +67,7 @@ bool Simulator::State::release_available(FreeList& list, uint64_t size_bytes) {
   std::vector<BlockId> going;
   while (at != list.free.begin() && released < wanted) {
     --at;
+    ++steps;
     if (at->size_bytes < config.max_split_size_bytes) break;
     if (is_expandable(*at)) continue;
     released += at->size_bytes;
@@ -82,19 +83,23 @@ void Simulator::State::release_all() {
     if (blocks[pending[i]].state == BlockState::kPendingFree) complete_early(pending[i]);
   }
   pending.clear();
+  if (statistics.releasable.current == 0) return;
   std::vector<BlockId> going;
   for (const bool is_large : {true, false}) {
     for (size_t i = 0; i < lists.size(); ++i) {
       const FreeList& list = *lists[i];
+      ++steps;
+      if (list.releasable_bytes == 0) continue;
       const bool may_go =
           list.pool == 0 || (list.pool < released_pools.size() && released_pools[list.pool]);
       if (list.is_large != is_large || !may_go) continue;
       going.clear();
       for (const FreeKey& key : list.free) {
+        ++steps;
         if (releasable_bytes(blocks[key.block]) > 0) going.push_back(key.block);
       }
       for (BlockId id : going) {
-        if (segments[blocks[id].segment].is_expandable) {
+        if (blocks[id].is_expandable) {
           unmap(id);
         } else {
           release_segment(id);

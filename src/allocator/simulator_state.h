@@ -13,22 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "allocator/free_set.h"
 #include "allocator/simulator.h"
 
 namespace gpumemprof {
-
-/// Order of the free blocks of one list: best fit first, then the release's tie rule.
-struct FreeKey {
-  uint64_t size_bytes;
-  uint32_t age;  ///< 0 where the address alone decides
-  BlockId block;
-  uint64_t address;
-  bool operator<(const FreeKey& other) const {
-    if (size_bytes != other.size_bytes) return size_bytes < other.size_bytes;
-    if (age != other.age) return age < other.age;
-    return address < other.address;
-  }
-};
 
 /// The free blocks that serve one stream's requests of one class (small or large) in one pool.
 struct FreeList {
@@ -36,7 +24,8 @@ struct FreeList {
   uint16_t stream = 0;
   bool is_large = false;
   uint64_t page_bytes = 0;  ///< of expandable segments of this class
-  absl::btree_set<FreeKey> free;
+  FreeSet free;
+  uint64_t releasable_bytes = 0;  ///< of them; see AllocatorStatistics::releasable
   absl::btree_set<std::pair<uint64_t, BlockId>> unmapped;  ///< by address
 };
 
@@ -49,6 +38,9 @@ struct SeedBlock {
   SimulatedBlock::State state = SimulatedBlock::State::kFree;
 };
 
+/// Of any real trace a thousandth is enough.
+inline constexpr uint64_t kMostSteps = 1'000'000'000;
+
 struct Simulator::State {
   using BlockState = SimulatedBlock::State;
 
@@ -59,6 +51,7 @@ struct Simulator::State {
   bool free_requested(BlockId id);
   bool free_completed(BlockId id);
   FreeList& list_for(uint16_t pool, uint16_t stream, bool is_large, uint32_t* index);
+  FreeSet::Iterator best_fit(const FreeList& list, uint64_t size_bytes);
   BlockId find_free(FreeList& list, uint64_t size_bytes);
   BlockId new_segment(FreeList& list, uint32_t list_index, uint64_t size_bytes, uint32_t stack);
   bool splits(const FreeList& list, uint64_t block_bytes, uint64_t size_bytes) const;
@@ -79,8 +72,11 @@ struct Simulator::State {
   void merge_neighbours(BlockId id);
   bool absorb(BlockId id, BlockId neighbour, bool is_left);
   uint64_t releasable_bytes(const SimulatedBlock& block) const;
+  /// Notes what of `block`, which is put into its list or leaves it, could go back.
+  void add_releasable(const SimulatedBlock& block);
+  void subtract_releasable(const SimulatedBlock& block);
   FreeKey key_of(BlockId id) const;
-  FreeList& list_of(BlockId id) { return *lists[segments[blocks[id].segment].list]; }
+  FreeList& list_of(BlockId id) { return *lists[blocks[id].list]; }
   uint32_t add_segment(const SimulatedSegment& segment);
   void drop_segment(uint32_t index);
   void log(DriverCall::Kind kind, uint64_t address, uint64_t size_bytes);
@@ -95,7 +91,9 @@ struct Simulator::State {
 
   // simulator_expandable.cc
   BlockId expand(FreeList& list, uint32_t list_index, uint64_t size_bytes, uint32_t stack);
-  BlockId find_expandable(FreeList& list, uint64_t size_bytes);
+  BlockId find_expandable(const FreeList& list, uint64_t size_bytes);
+  /// Whether `request` gets the block that begins at `address` only where it tries again.
+  bool only_a_retry_takes(uint64_t address, const Request& request);
   BlockId new_range(FreeList& list, uint32_t list_index, uint64_t size_bytes, uint32_t stack);
   bool map(BlockId* id, uint64_t size_bytes);
 
@@ -136,6 +134,8 @@ struct Simulator::State {
   uint32_t blocks_made = 0;
   uint32_t segments_made = 0;
   uint64_t walked_blocks = 0;
+  uint64_t steps = 0, most_steps = kMostSteps;
+  bool gave_up() const { return steps > most_steps; }
   bool over_free_memory = false;  // in the call of malloc() that is under way
   bool keep_calls = false;
   std::vector<DriverCall> calls;

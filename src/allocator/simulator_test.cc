@@ -194,5 +194,56 @@ TEST(Layout, NamesTheBlocksThatStandInTheWay) {
   EXPECT_EQ(s.block(segment.blocks[1]).stack, 7u);
 }
 
+/// `count` free pieces of 1 MiB that live ones pin, and then as many requests that do not fit.
+uint64_t steps_of_refusals(int count) {
+  AllocatorConfig config;
+  config.capacity_bytes = uint64_t(count) * 20 * kMiB;
+  Simulator simulator(config, newest_release());
+  std::vector<BlockId> blocks;
+  for (int i = 0; i < 2 * count; ++i) blocks.push_back(simulator.malloc({2 * kMiB}));
+  for (int i = 0; i < 2 * count; i += 2) simulator.free_completed(blocks[i]);
+  const uint64_t before = simulator.steps();
+  for (int i = 0; i < count; ++i)
+    EXPECT_EQ(simulator.malloc({uint64_t(count) * 30 * kMiB}), kNoBlock);
+  EXPECT_EQ(simulator.statistics().num_ooms, uint64_t(count));
+  EXPECT_EQ(simulator.statistics().num_alloc_retries, uint64_t(count));
+  return simulator.steps() - before;
+}
+
+TEST(SimulatorSteps, ARefusalDoesNotLookAtWhatCannotGoBack) {
+  EXPECT_LE(steps_of_refusals(1000), 1000u);
+  EXPECT_LE(steps_of_refusals(2000), 2000u);
+}
+
+/// Unmapped holes of a page between live blocks; each larger request looks at all of them.
+void make_holes(Simulator* simulator, int count) {
+  std::vector<BlockId> blocks;
+  for (int i = 0; i < 2 * count; ++i) blocks.push_back(simulator->malloc({20 * kMiB}));
+  for (int i = 0; i < 2 * count; i += 2) simulator->free_completed(blocks[i]);
+  simulator->empty_cache();
+}
+
+TEST(SimulatorSteps, ASearchThatNoStructureShortensEndsAtTheLimit) {
+  AllocatorConfig config;
+  config.expandable_segments = true;
+  Simulator simulator(config, newest_release());
+  make_holes(&simulator, 500);
+  const uint64_t before = simulator.steps();
+  EXPECT_NE(simulator.malloc({40 * kMiB}), kNoBlock);
+  const uint64_t of_one = simulator.steps() - before;
+  EXPECT_GE(of_one, 500u);
+  EXPECT_LE(of_one, 1010u);
+  simulator.limit_steps(simulator.steps() + 10 * of_one);
+  int served = 0;
+  while (simulator.malloc({40 * kMiB}) != kNoBlock) ++served;
+  EXPECT_GE(served, 9);
+  EXPECT_LE(served, 11);
+  EXPECT_TRUE(simulator.gave_up());
+  EXPECT_EQ(simulator.statistics().num_ooms, 0u);
+  const uint64_t at_the_end = simulator.steps();
+  EXPECT_EQ(simulator.malloc({512}), kNoBlock);
+  EXPECT_EQ(simulator.steps(), at_the_end);
+}
+
 }  // namespace
 }  // namespace gpumemprof

@@ -1,10 +1,9 @@
 // The requests of a trace under other settings.
-#include <absl/container/flat_hash_map.h>
-
 #include <utility>
 
-#include "allocator/initial_state.h"
+#include "allocator/look_ahead.h"
 #include "allocator/replay.h"
+#include "trace/address_map.h"
 
 namespace gpumemprof {
 namespace {
@@ -18,14 +17,21 @@ enum class Cause : uint8_t { kCacheEmptied, kRetry, kUnclear };
 
 class WhatIf {
  public:
-  WhatIf(const AllocatorTrace& trace, const AllocatorConfig& config, const Release& release)
-      : trace_(trace), facts_(trace_facts(trace)), simulator_(config, release) {}
+  WhatIf(const AllocatorTrace& trace, const TraceStart& start, const AllocatorConfig& config,
+         const Release& release)
+      : trace_(trace), start_(start), facts_(start.facts), simulator_(config, release) {}
 
   WhatIfResult run(const ReplayObserver* observer) {
     make_earlier_blocks();
     bool go_on = observer == nullptr || (*observer)(kBeforeFirstEvent, simulator_);
+    const LookAhead look_ahead(trace_.events, live_, simulator_.state());
     for (uint64_t i = 0; i < trace_.events.size() && go_on; ++i) {
+      look_ahead.before(i);
       step(i, trace_.events[i]);
+      if (simulator_.gave_up()) [[unlikely]] {
+        result_.gave_up_at = i;
+        break;
+      }
       note_peak(i);
       go_on = observer == nullptr || (*observer)(i, simulator_);
     }
@@ -42,13 +48,13 @@ class WhatIf {
 
  private:
   void make_earlier_blocks() {
-    for (const EarlierBlock& block : earlier_blocks(trace_, facts_).blocks) {
+    for (const EarlierBlock& block : start_.blocks) {
       const BlockId id =
           simulator_.malloc({block.requested_bytes, block.stream, block.pool, block.stack});
       if (id == kNoBlock) {
         result_.oom_before_first_event = true;
       } else {
-        live_[block.address] = id;
+        live_.try_emplace(block.address, id);
       }
     }
     note_peak(std::nullopt);
@@ -70,16 +76,16 @@ class WhatIf {
         break;
       case Action::kFreeRequested:
         if (facts_.records_completions) {
-          const auto found = live_.find(event.address);
-          if (found != live_.end()) simulator_.free_requested(found->second);
+          const uint32_t* found = live_.find(event.address);
+          if (found) simulator_.free_requested(*found);
           break;
         }
         [[fallthrough]];
       case Action::kFreeCompleted: {
-        const auto found = live_.find(event.address);
+        uint32_t* found = live_.find(event.address);
         in_release_ = false;
-        if (found == live_.end()) break;
-        simulator_.free_completed(found->second);
+        if (!found) break;
+        simulator_.free_completed(*found);
         live_.erase(found);
         break;
       }
@@ -110,7 +116,7 @@ class WhatIf {
     } else if (event.action == Action::kAlloc) {
       // A block that is live here already was freed without an event.
       const auto [entry, is_new] = live_.try_emplace(event.address, id);
-      if (!is_new) simulator_.free_completed(std::exchange(entry->second, id));
+      if (!is_new) simulator_.free_completed(std::exchange(*entry, id));
     }
   }
 
@@ -132,18 +138,21 @@ class WhatIf {
     while (after < trace_.events.size() && gives_back(trace_.events[after].action)) ++after;
     if (after == trace_.events.size()) return Cause::kCacheEmptied;
     const AllocatorEvent next = trace_.events[after];
-    const bool tries_again = next.action == Action::kSegmentAlloc ||
+    const uint32_t stack = trace_.events[index].stack;
+    // Of an expandable segment that went back in part the rest may do, without another call.
+    const bool may_be_rest = next.action == Action::kAlloc && stack != 0;
+    const bool tries_again = next.action == Action::kSegmentAlloc || may_be_rest ||
                              next.action == Action::kSegmentMap || next.action == Action::kOom;
     if (!tries_again) return Cause::kCacheEmptied;
-    const uint32_t stack = trace_.events[index].stack;
     if (stack == 0 || next.stack == 0) return Cause::kUnclear;
     return stack == next.stack ? Cause::kRetry : Cause::kCacheEmptied;
   }
 
   const AllocatorTrace& trace_;
-  TraceFacts facts_;
+  const TraceStart& start_;
+  const TraceFacts& facts_;
   Simulator simulator_;
-  absl::flat_hash_map<uint64_t, BlockId> live_;  // by recorded address
+  AddressMap live_;  // blocks by recorded address
   bool in_release_ = false;
   uint64_t peak_ = 0;
   WhatIfResult result_;
@@ -153,12 +162,17 @@ class WhatIf {
 
 WhatIfResult what_if(const AllocatorTrace& trace, const AllocatorConfig& config,
                      const Release& release) {
-  return WhatIf(trace, config, release).run(nullptr);
+  return what_if(trace, trace_start(trace), config, release);
+}
+
+WhatIfResult what_if(const AllocatorTrace& trace, const TraceStart& start,
+                     const AllocatorConfig& config, const Release& release) {
+  return WhatIf(trace, start, config, release).run(nullptr);
 }
 
 WhatIfResult what_if(const AllocatorTrace& trace, const AllocatorConfig& config,
                      const Release& release, ReplayObserver observer) {
-  return WhatIf(trace, config, release).run(&observer);
+  return WhatIf(trace, trace_start(trace), config, release).run(&observer);
 }
 
 }  // namespace gpumemprof

@@ -11,7 +11,7 @@ constexpr size_t kHead = 96;      // enough to tell the key words however they a
 constexpr size_t kKeep = 4 * kWindow;
 constexpr std::string_view kExpandableOn = "expandable_segments:True";
 
-std::vector<OomDialect> dialects() { return {pytorch_oom_dialect()}; }
+std::vector<OomDialect> dialects() { return {pytorch_oom_dialect(), tensorflow_oom_dialect()}; }
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
@@ -101,7 +101,9 @@ bool same_message(const OomMessage& a, const OomMessage& b) {
          same(a.free, b.free) && same(a.allocated, b.allocated) &&
          same(a.unallocated, b.unallocated) && same(a.reserved, b.reserved) &&
          same(a.allowed, b.allowed) && same(a.process_in_use, b.process_in_use) &&
-         a.processes.size() == b.processes.size();
+         a.processes.size() == b.processes.size() && a.allocator == b.allocator &&
+         a.operation == b.operation && a.shape == b.shape && a.type == b.type &&
+         a.is_no_failure == b.is_no_failure;
 }
 
 bool may_begin(const OomDialect& dialect, std::string_view text) {
@@ -135,6 +137,14 @@ const char* wording_name(OomWording wording) {
       return "pytorch mps";
     case OomWording::kPyTorchCpu:
       return "pytorch cpu";
+    case OomWording::kTensorflowPool:
+      return "tensorflow pool";
+    case OomWording::kTensorflowTensor:
+      return "tensorflow tensor";
+    case OomWording::kTensorflowDump:
+      return "tensorflow memory dump";
+    case OomWording::kXla:
+      return "xla";
     case OomWording::kWithoutNumbers:
       return "without numbers";
   }
@@ -143,16 +153,19 @@ const char* wording_name(OomWording wording) {
 
 void OomScanner::feed(std::string_view piece) {
   log_.bytes_read += piece.size();
+  pools_.feed(piece);
   while (!piece.empty()) {
     const size_t taken = std::min(piece.size(), kKeep);
     buffer_ += piece.substr(0, taken);
     piece.remove_prefix(taken);
-    scan(false);
+    // A look goes over all that is there, so small pieces are put together first.
+    if (buffer_.size() >= kKeep + kWindow) scan(false);
   }
 }
 
 OomLog OomScanner::finish() {
   scan(true);
+  join_tensorflow_messages();
   return std::move(log_);
 }
 
@@ -202,8 +215,11 @@ void OomScanner::scan(bool is_end) {
     if (!may_begin(*hit.dialect, all.substr(next))) continue;
     const size_t from = next < kBefore ? 0 : next - kBefore;
     const std::string_view before = all.substr(from, next - from);
-    auto message = hit.dialect->parse(unwrapped(before),
-                                      unwrapped(window_of(all, next, hit.key, *hit.dialect)));
+    const std::string_view window = window_of(all, next, hit.key, *hit.dialect);
+    std::string text = unwrapped(window);
+    // A word that is followed by something is whole; one that ends the text may be cut off.
+    if (std::string_view(" \t\r\n").contains(window.back())) text += ' ';
+    auto message = hit.dialect->parse(unwrapped(before), text);
     if (!message) continue;
     lines += static_cast<uint64_t>(std::ranges::count(all.substr(counted, next - counted), '\n'));
     counted = next;

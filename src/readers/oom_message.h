@@ -3,27 +3,18 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/error.h"
+#include "readers/bfc_log.h"
+#include "readers/bfc_pool.h"
+#include "readers/printed_size.h"
 
 namespace gpumemprof {
-
-/// A size as a message prints it, "1.95 GiB". What was printed was rounded, so the true size lies
-/// from `least_bytes` to `most_bytes`, both included; plain bytes are exact.
-struct PrintedSize {
-  std::string text;
-  uint64_t bytes = 0;  ///< the printed number itself, rounded down
-  uint64_t least_bytes = 0;
-  uint64_t most_bytes = 0;
-};
-
-/// The size that `text` begins with, after one space at most; absent where there is none or it does
-/// not fit 64 bits. Reads "bytes", "B", "KiB" to "EiB" and "KB" to "EB" (decimal).
-std::optional<PrintedSize> parse_printed_size(std::string_view text);
 
 /// Which generation of wordings a message belongs to.
 enum class OomWording : uint8_t {
@@ -32,7 +23,11 @@ enum class OomWording : uint8_t {
   kPyTorchAsync,  ///< backend:cudaMallocAsync
   kPyTorchMps,
   kPyTorchCpu,
-  kWithoutNumbers,  ///< "CUDA error: out of memory" and its like
+  kTensorflowPool,    ///< "Allocator (…) ran out of memory trying to allocate …"
+  kTensorflowTensor,  ///< "OOM when allocating tensor with shape[…] and type …"
+  kTensorflowDump,    ///< not a text: a memory dump
+  kXla,               ///< "Out of memory while trying to allocate … bytes"
+  kWithoutNumbers,    ///< "CUDA error: out of memory" and its like
 };
 const char* wording_name(OomWording wording);  ///< "pytorch 1", "pytorch 2", …
 
@@ -43,7 +38,7 @@ struct ProcessUse {
 
 /// One message. Every figure that it does not give is absent.
 struct OomMessage {
-  std::string framework;  ///< "pytorch"
+  std::string framework;  ///< "pytorch", "tensorflow", "xla"
   std::string backend;    ///< "CUDA", "HIP", "XPU", "NPU", "MPS", "CPU", …
   OomWording wording = OomWording::kWithoutNumbers;
   uint64_t offset = 0;           ///< byte in the input where its key words begin
@@ -71,6 +66,16 @@ struct OomMessage {
   bool is_own_limit = false;            ///< it says that the process's own limit refused (2.15)
   bool exceeds_reserve = false;         ///< more than an expandable segment reserves (2.15)
   bool is_custom_pool = false;          ///< the allocator behind a MemPool refused
+
+  /// TensorFlow's. Texts are as printed: nothing says that they are harmless.
+  std::string allocator;                  ///< "GPU_0_bfc"
+  std::string operation;                  ///< the node or the operation that asked
+  std::string shape;                      ///< of the tensor, "3072,1024"
+  std::string type;                       ///< of its elements, "float"
+  std::optional<uint64_t> rounded_bytes;  ///< what the pool looked for
+  bool is_no_failure = false;     ///< whoever asked can do without it, and the message says so
+  bool is_pool_left_out = false;  ///< its state may be one beyond kMostPlacedPools
+  std::shared_ptr<const BfcPool> pool;  ///< what was printed of the pool behind the message
 };
 
 struct OomLog {
@@ -93,12 +98,14 @@ class OomScanner {
  private:
   void scan(bool is_end);
   void take(OomMessage message);
+  void join_tensorflow_messages();
 
   std::string buffer_;
   uint64_t buffer_offset_ = 0;  ///< of buffer_[0] in the input
   size_t done_ = 0;             ///< of the buffer: before this no message begins that is not taken
   uint64_t lines_before_ = 0;   ///< line breaks in front of buffer_[0]
   OomLog log_;
+  BfcLogScanner pools_;
 };
 
 /// A framework's messages. A new framework is one more of these in the table of oom_message.cc.
@@ -112,5 +119,9 @@ struct OomDialect {
   std::optional<OomMessage> (*parse)(std::string_view before, std::string_view text);
 };
 OomDialect pytorch_oom_dialect();
+OomDialect tensorflow_oom_dialect();
+
+/// The state of a pool alone, as a message without words.
+OomMessage message_of_dump(BfcPool pool);
 
 }  // namespace gpumemprof

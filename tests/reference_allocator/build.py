@@ -65,11 +65,11 @@ def string_abi(library: Path) -> int:
     return int("_ZN3c105ErrorC1ENS_14SourceLocationENSt7__cxx1112basic" in symbols)
 
 
-def build(version: str, root: Path) -> Path:
-    """The program; fetched and built where it is not there yet."""
+def build(version: str, root: Path, source: str = "reference.cc") -> Path:
+    """The program of `source`; fetched and built where it is not there yet."""
     folder = root / version
-    program = folder / "reference"
-    newest = max((HERE / name).stat().st_mtime for name in ("reference.cc", "fake_cuda.c", "build.py"))
+    program = folder / source.removesuffix(".cc")
+    newest = max((HERE / name).stat().st_mtime for name in (source, "fake_cuda.c", "build.py"))
     if program.exists() and program.stat().st_mtime > newest:
         return program
     libraries = folder / "torch" / "lib"
@@ -78,7 +78,7 @@ def build(version: str, root: Path) -> Path:
     name = build_fake(folder, libraries / "libc10_cuda.so")
     command = ["g++", "-O2", "-std=c++20", "-w", f"-DTORCH_MINOR={version.split('.')[1]}"]
     command += [f"-D_GLIBCXX_USE_CXX11_ABI={string_abi(libraries / 'libc10.so')}"]
-    command += [f"-I{folder / 'torch' / 'include'}", f"-I{cuda_headers()}", str(HERE / "reference.cc")]
+    command += [f"-I{folder / 'torch' / 'include'}", f"-I{cuda_headers()}", str(HERE / source)]
     command += ["-o", str(program)]
     command += [f"-L{libraries}", f"-L{folder}", "-Wl,--no-as-needed", "-lc10_cuda", "-lc10", f"-l:{name}"]
     command += ["-Wl,--disable-new-dtags,-rpath,$ORIGIN:$ORIGIN/torch/lib", "-Wl,--allow-shlib-undefined"]

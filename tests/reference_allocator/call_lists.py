@@ -127,6 +127,7 @@ def random_run(seed: int, minor: int) -> Run:
 
 
 Pool = tuple[int, int]
+FIRST_OTHER_STREAM = 1000
 
 
 def pool_of(snapshot: dict[str, Any], device: int, event: dict[str, Any]) -> Pool:
@@ -224,9 +225,10 @@ def calls_of_trace(snapshot: dict[str, Any], device: int) -> list[str]:
         elif action == "free_requested" and event["addr"] in ids:
             following = events[index + 1] if index + 1 < len(events) else event
             if following["action"] != "free_completed" or following["addr"] != event["addr"]:
-                # Another stream uses the block: which one does not matter, only when it is done.
-                requested[event["addr"]] = ids.pop(event["addr"])
-                calls += [f"u {requested[event['addr']]} 99", f"f {requested[event['addr']]}"]
+                # Another stream uses the block: which one does not matter, only when it is done. One of its own
+                # for each, as the frees of one stream complete in their order.
+                block = requested[event["addr"]] = ids.pop(event["addr"])
+                calls += [f"u {block} {FIRST_OTHER_STREAM + block}", f"f {block}"]
         elif action == "free_completed" and event["addr"] in requested:
             calls.append(f"c {requested.pop(event['addr'])}")
         elif action == "free_completed" and event["addr"] in ids:

@@ -28,7 +28,10 @@ def outcome(command: list[str], run: Run, environment: dict[str, str]) -> Outcom
     return Outcome(lines, json.loads(statistics))
 
 
-def real(program: Path, run: Run, snapshot: Path | None = None, falling: bool = False) -> Outcome | str:
+def real(
+    program: Path, run: Run, snapshot: Path | None = None, falling: bool = False, under: list[str] | None = None
+) -> Outcome | str:
+    """PyTorch's own allocator; `under`: a command that runs it."""
     keep = {k: v for k, v in os.environ.items() if not k.startswith("PYTORCH_")}
     environment = keep | {"PYTORCH_CUDA_ALLOC_CONF": run.conf, "FAKE_CUDA_TOTAL": str(run.capacity_bytes)}
     if run.fraction is not None:
@@ -37,7 +40,7 @@ def real(program: Path, run: Run, snapshot: Path | None = None, falling: bool = 
         environment["REFERENCE_SNAPSHOT"] = str(snapshot)
     if falling:
         environment["FAKE_CUDA_FALLING"] = "1"
-    return outcome([str(program)], run, environment)
+    return outcome([*(under or []), str(program)], run, environment)
 
 
 def simulated(program: Path, release: str, run: Run) -> Outcome | str:

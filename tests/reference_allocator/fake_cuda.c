@@ -167,8 +167,13 @@ int cuMemGetAllocationGranularity(size_t* out) { return *out = PAGE, kSuccess; }
 int cuGetErrorString(int error, const char** text) { return *text = cudaGetErrorString(error), kSuccess; }
 int cuGetErrorName(int error, const char** text) { return *text = cudaGetErrorName(error), kSuccess; }
 int cuDeviceGet(int* device, int ordinal) { return *device = ordinal, kSuccess; }
+int cuDeviceTotalMem_v2(size_t* bytes, int device) { return (void)device, *bytes = total_bytes, kSuccess; }
 int cuDeviceGetAttribute(int* value) { return *value = 0, kSuccess; } /* no fabric, no direct access */
 int cuDriverGetVersion(int* version) { return *version = 13020, kSuccess; }
+
+/* PyTorch before 2.11 has this in libtorch_cuda and calls it once the allocator is set up. */
+void at_init_p2p_access_cache(int64_t devices) __asm__("_ZN2at4cuda6detail21init_p2p_access_cacheEl");
+void at_init_p2p_access_cache(int64_t devices) { (void)devices; }
 
 static int entry_point(const char* name, void** function, int* status) {
   *function = dlsym(RTLD_DEFAULT, name);

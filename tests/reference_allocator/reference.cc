@@ -29,6 +29,11 @@ namespace c10::cuda::_internal {
 // Exported by the library and declared in no header: libtorch_cuda answers it in a real process.
 __attribute__((visibility("default"))) void setHasPrimaryContext(bool (*)(signed char));
 }  // namespace c10::cuda::_internal
+#if !__has_include(<c10/cuda/PeerToPeerAccess.h>)
+namespace at::cuda::detail {
+void init_p2p_access_cache(int64_t devices);  // libtorch_cuda's; here the fake runtime has it
+}
+#endif
 
 extern "C" {
 void fake_observe(void (*)(char, uint64_t, uint64_t));
@@ -229,6 +234,8 @@ int main() {
   allocator::init(1);
 #if __has_include(<c10/cuda/PeerToPeerAccess.h>)
   c10::cuda::detail::init_p2p_access_cache(1);
+#else
+  at::cuda::detail::init_p2p_access_cache(1);
 #endif
   if (const char* fraction = getenv("REFERENCE_FRACTION"))
     allocator::setMemoryFraction(atof(fraction), 0);

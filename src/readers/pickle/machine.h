@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "readers/pickle/dict_shape.h"
 #include "readers/pickle/integer.h"
 #include "readers/pickle/known_lists.h"
 #include "readers/pickle/memo.h"
@@ -34,6 +35,9 @@ struct Limits {
 ///   changes:      append(list, items, n, offset) and set_items(dict, items, n, offset) change
 ///   their
 ///                 first argument; false is a failure, which builder.failure() explains
+///   records:      learn_record(dict, items, n) after set_items(): true where `dict` is one of many
+///                 with the same keys. set_record(dict, values, offset) then makes another one
+///                 with the keys that were learnt last, of their values in the same order
 ///   memo entries: pack(value) to 32 bits, not 0; recall(entry) back
 ///   is_settled(value): a list that the same references always give, as they never change
 ///   is_referable(entry): a container, which must not change once somebody refers to it
@@ -192,20 +196,44 @@ class Machine {
     memo_.set(index, entry | Builder::kReferred);
     return push(value);
   }
-  /// Behind an EMPTY_LIST: takes the whole list where it is the one that was to be expected.
+  /// True where note() needs neither memory nor a complaint.
+  bool can_remember() const { return !memo_.is_full() && memo_.size() < Memo::kMostEntries - 1; }
+  /// remember(), for a value that is not on the stack yet.
+  [[gnu::always_inline]] void note(Value* value) {
+    memo_.add_to_chunk(builder_.pack(*value));
+    value->memo = static_cast<uint32_t>(memo_.size());
+  }
+  bool plain_value(const uint8_t** at, Value* value);
+  bool take_dict(const uint8_t** at, const uint8_t* refill_at, const uint8_t** opcode);
+  bool take_pairs(const uint8_t** at, const uint8_t* p, const uint8_t* refill_at, Value* top,
+                  bool is_odd, const uint8_t** opcode);
+  /// Behind an EMPTY_LIST: the whole list where it is the one that was to be expected, and where
+  /// it ends. Null where it is another.
+  const Value* known_list(const uint8_t* at, const uint8_t** behind) {
+    if (at[0] != kMemoize || at[1] != kMark) return nullptr;
+    const uint8_t* const items = at + 2;
+    const auto left = static_cast<size_t>(std::max<ptrdiff_t>(0, window_.end() - items));
+    for (const bool second : {false, true}) {
+      const auto* known = known_lists_.guess(second);
+      if (!known || left < known->bytes.size() ||
+          std::memcmp(items, known->bytes.data(), known->bytes.size()) != 0) {
+        continue;
+      }
+      known_lists_.confirm(*known);
+      *behind = items + known->bytes.size();
+      return &known->value;
+    }
+    return nullptr;
+  }
   [[gnu::always_inline]] bool take_known_list(const uint8_t** at, bool* ok) {
-    if ((*at)[0] != kMemoize || (*at)[1] != kMark) return false;
-    const auto* known = known_lists_.guess();
-    const uint8_t* const items = *at + 2;
-    if (!known ||
-        static_cast<size_t>(std::max<ptrdiff_t>(0, window_.end() - items)) < known->bytes.size() ||
-        std::memcmp(items, known->bytes.data(), known->bytes.size()) != 0) {
-      list_begins_ = window_.offset_of(items);
+    const uint8_t* behind;
+    const Value* known = known_list(*at, &behind);
+    if (!known) {
+      if ((*at)[0] == kMemoize && (*at)[1] == kMark) list_begins_ = window_.offset_of(*at + 2);
       return false;
     }
-    known_lists_.confirm();
-    *ok = push(known->value) && remember();
-    *at = items + known->bytes.size();
+    *ok = push(*known) && remember();
+    *at = behind;
     return true;
   }
   /// At the end of a list: keeps it in mind if it holds nothing but references.
@@ -245,10 +273,12 @@ class Machine {
   Value* end_ = nullptr;
   std::vector<Mark> marks_;
   KnownLists<Value> known_lists_;
+  DictShape<Value> shape_;             // of the last record
   uint64_t list_begins_ = UINT64_MAX;  // offset of the first item of the latest unknown list
   std::string error_;
 };
 
 }  // namespace gpumemprof::pickle
 
+#include "readers/pickle/machine_dict.h"
 #include "readers/pickle/machine_run.h"

@@ -49,7 +49,7 @@ Result<typename Builder::Value> Machine<Builder>::run(const Progress& on_progres
                     static_cast<double>(window_.size_bytes() + 1));
       if (at >= refill_at) continue;  // the file became shorter
     }
-    const uint8_t* const opcode = at++;
+    const uint8_t* opcode = at++;
     const auto offset = [&] { return window_.offset_of(opcode); };
     bool ok = true;
     switch (*opcode) {
@@ -119,7 +119,7 @@ Result<typename Builder::Value> Machine<Builder>::run(const Progress& on_progres
         ok = set_mark();
         break;
       case kEmptyDict:
-        ok = (depth() < kEagerItems || take_early(offset())) && push(builder_.empty_dict());
+        ok = (depth() < kEagerItems || take_early(offset())) && take_dict(&at, refill_at, &opcode);
         break;
       case kEmptyList:
         if (!take_known_list(&at, &ok)) ok = push(builder_.empty_list());

@@ -26,6 +26,7 @@ class Assembler {
     if (record.settings != kNoPart) out_.settings = std::move(parts_.settings[record.settings]);
     finish_traces();
     say_what_was_not_read();
+    count_what_is_not_kept();
     out_.info.kind = "pytorch_snapshot";
     out_.info.writer_version_hint = version_hint(parts_.seen, record.keys, has_annotate_);
     out_.tables.strings = std::move(parts_.tables.strings);
@@ -175,6 +176,16 @@ class Assembler {
     for (const std::string& name : parts_.unread_layouts) {
       out_.loss.add(0, 0, "'" + name + "' has an unknown layout and is not read");
     }
+  }
+
+  void count_what_is_not_kept() {
+    const auto add = [&](uint64_t count, const char* what) {
+      if (count != 0) out_.not_kept.push_back({count, what});
+    };
+    add(parts_.forward_frames, "events' forward_frames");
+    add(parts_.categories, "events' categories");
+    add(parts_.other_contexts, "compile contexts or words of the user that are no text");
+    add(parts_.fx_frames, "frames' notes of torch.fx");
   }
 
   const Texts& texts_;

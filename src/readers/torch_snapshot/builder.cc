@@ -176,35 +176,6 @@ void Builder::note_unread_key(uint32_t id) {
   parts_.unread_keys.push_back(id);
 }
 
-const char* Builder::to_size(const Value& value, uint64_t* out) const {
-  const bool fits = value.kind == Kind::kUnsigned ||
-                    (value.kind == Kind::kInteger && static_cast<int64_t>(value.bits) >= 0);
-  if (!fits) return "a number of bytes";
-  *out = value.bits;
-  return nullptr;
-}
-
-const char* Builder::to_address(const Value& value, uint64_t* out) const {
-  // PyTorch's pickler in C++ has signed numbers alone: the bits are those of the address.
-  if (value.kind != Kind::kInteger && value.kind != Kind::kUnsigned) return "an address";
-  *out = value.bits;
-  return nullptr;
-}
-
-const char* Builder::to_signed(const Value& value, int64_t* out) const {
-  if (value.kind != Kind::kInteger && value.kind != Kind::kUnsigned) return "a number";
-  *out = static_cast<int64_t>(value.bits);
-  return nullptr;
-}
-
-const char* Builder::to_stack(const Value& value, uint32_t* out) const {
-  if (value.kind == Kind::kStack) {
-    *out = static_cast<uint32_t>(value.bits);
-    return nullptr;
-  }
-  return value.kind == Kind::kEmptyList || value.kind == Kind::kNone ? nullptr : "a list of frames";
-}
-
 const char* Builder::to_pair(const Value& value, uint32_t* out) const {
   if (value.kind == Kind::kNone) return nullptr;
   if (value.kind != Kind::kPair) return "a pair of numbers";

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,6 +47,9 @@ class Builder {
   bool append(Value* list, const Value* items, size_t count, uint64_t at);
   bool set_items(Value* dict, const Value* items, size_t count, uint64_t at);
 
+  bool learn_record(const Value& dict, const Value* items, size_t count);
+  bool set_record(Value* dict, const Value* values, uint64_t at);
+
   static uint32_t pack(const Value& value) { return torch_snapshot::pack(value); }
   static Value recall(uint32_t entry) { return unpack(entry & ~kReferredBit); }
   static bool is_referable(uint32_t entry) {
@@ -86,6 +90,8 @@ class Builder {
   // builder_records.cc
   Value frame(const Value* items, size_t count, uint64_t at);
   Value event(const Value* items, size_t count, uint64_t at);
+  const char* set_field(EventRecord* record, uint64_t key, const Value& value);
+  Value complete_event(uint64_t at);
   Value history(const Value* items, size_t count, uint64_t at);
   Value annotation(const Value* items, size_t count, uint64_t at);
   Value numbers(const Value* items, size_t count);
@@ -103,12 +109,46 @@ class Builder {
   }
   void note_unread_key(uint32_t text);
   // One field each: nothing on success, else what was expected.
-  const char* to_size(const Value& value, uint64_t* out) const;
-  const char* to_address(const Value& value, uint64_t* out) const;
-  const char* to_signed(const Value& value, int64_t* out) const;
-  const char* to_stack(const Value& value, uint32_t* out) const;
+  const char* to_size(const Value& value, uint64_t* out) const {
+    const bool fits = value.kind == Kind::kUnsigned ||
+                      (value.kind == Kind::kInteger && static_cast<int64_t>(value.bits) >= 0);
+    if (!fits) return "a number of bytes";
+    *out = value.bits;
+    return nullptr;
+  }
+  const char* to_address(const Value& value, uint64_t* out) const {
+    // PyTorch's pickler in C++ has signed numbers alone: the bits are those of the address.
+    if (value.kind != Kind::kInteger && value.kind != Kind::kUnsigned) return "an address";
+    *out = value.bits;
+    return nullptr;
+  }
+  const char* to_signed(const Value& value, int64_t* out) const {
+    if (value.kind != Kind::kInteger && value.kind != Kind::kUnsigned) return "a number";
+    *out = static_cast<int64_t>(value.bits);
+    return nullptr;
+  }
+  const char* to_stack(const Value& value, uint32_t* out) const {
+    if (value.kind == Kind::kStack) {
+      *out = static_cast<uint32_t>(value.bits);
+      return nullptr;
+    }
+    return value.kind == Kind::kEmptyList || value.kind == Kind::kNone ? nullptr
+                                                                       : "a list of frames";
+  }
   const char* to_pair(const Value& value, uint32_t* out) const;
   const char* to_bool(const Value& value, bool* out) const;
+  /// Calls `set(key, value)` for what a dictionary has under texts; it answers null, or what the
+  /// value should have been. Then that is what comes of the dictionary.
+  template <class Set>
+  std::optional<Value> set_fields(const char* of, const Value* items, size_t count, uint64_t at,
+                                  const Set& set) {
+    for (size_t i = 0; i < count; i += 2) {
+      if (items[i].kind != Kind::kText) continue;
+      if (const char* expected = set(items[i], items[i + 1]))
+        return wrong_field(of, items[i], items[i + 1], expected, at);
+    }
+    return std::nullopt;
+  }
   /// "an event's 'size' is …": or the complaint that the value itself carries.
   Value wrong_field(const char* of, const Value& key, const Value& value, const char* expected,
                     uint64_t at);
@@ -120,6 +160,7 @@ class Builder {
   Stacks stacks_;
   uint64_t texts_accounted_ = 0;
   uint64_t tables_accounted_ = 0;
+  std::vector<Value> event_keys_;  // of the event that was learnt, in order
   std::vector<uint32_t> frames_;   // of the list at hand
   std::vector<uint32_t> strings_;  // Texts id: StringTable id + 1
   absl::flat_hash_map<std::pair<int64_t, int64_t>, uint32_t> pair_ids_;

@@ -157,6 +157,14 @@ bool Builder::add_events(TraceRecord* trace, const Value* items, size_t count) {
       failure_ = "a device has more than 65,536 streams or memory pools";
       return true;
     }
+    if ((record.compile_context | record.user_metadata) != 0) {
+      if (!grow(2 * sizeof(EventContext))) return true;
+      trace->trace.contexts.push_back({trace->trace.events.size(),
+                                       string_of(record.compile_context),
+                                       string_of(record.user_metadata)});
+    }
+    trace->trace.has_compile_context |= record.has_compile_context;
+    trace->trace.has_user_metadata |= record.has_user_metadata;
     trace->trace.has_times |= record.has_time;
     trace->trace.has_pools |= record.has_pool;
     trace->trace.events.append(record.event);

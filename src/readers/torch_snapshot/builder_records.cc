@@ -32,79 +32,127 @@ Action action_of(uint64_t word) {
 
 }  // namespace
 
+/// One key of an event. Null, or what the value should have been.
+[[gnu::always_inline]] inline const char* Builder::set_field(EventRecord* record, uint64_t key,
+                                                             const Value& value) {
+  switch (key) {
+    case kKeyAction:
+      if (value.kind != Kind::kText) return "the name of an action";
+      record->event.action = action_of(value.bits);
+      if (record->event.action == Action{})
+        record->unread_action = static_cast<uint32_t>(value.bits);
+      return nullptr;
+    case kKeyAddr:
+    case kKeyDeviceFree:
+      record->has_place = true;
+      return to_address(value, &record->event.address);
+    case kKeySize:
+      record->has_size = true;
+      return to_size(value, &record->event.size_bytes);
+    case kKeyStream:
+      return to_signed(value, &record->stream);
+    case kKeyTimeUs:
+      record->has_time = true;
+      return to_signed(value, &record->event.time_us);
+    case kKeyFrames:
+      return to_stack(value, &record->event.stack);
+    case kKeyCompileContext:
+      record->has_compile_context = true;
+      if (value.kind != Kind::kText) {
+        parts_.other_contexts += value.kind != Kind::kNone;
+      } else if (value.bits != kWordNotAvailable) {
+        record->compile_context = static_cast<uint32_t>(value.bits);
+      }
+      return nullptr;
+    case kKeyUserMetadata:
+      record->has_user_metadata = true;
+      if (value.kind == Kind::kText) record->user_metadata = static_cast<uint32_t>(value.bits);
+      parts_.other_contexts += value.kind != Kind::kText && value.kind != Kind::kNone;
+      return nullptr;
+    case kKeyForwardFrames:
+      parts_.forward_frames += value.kind != Kind::kEmptyList && value.kind != Kind::kNone;
+      return nullptr;
+    case kKeyCategory:
+      ++parts_.categories;
+      return nullptr;
+    case kKeyPoolId:
+      record->has_pool = value.kind == Kind::kPair;
+      return to_pair(value, &record->pool);
+    default:
+      if (key >= kKeyCount) [[unlikely]]
+        note_unread_key(static_cast<uint32_t>(key));
+      return nullptr;
+  }
+}
+
+/// The last of the events that wait, once all its keys are set.
+Value Builder::complete_event(uint64_t at) {
+  const EventRecord& record = parts_.events.back();
+  const char* missing = nullptr;
+  if (record.unread_action == 0) {
+    if (!record.has_size) missing = "an event has no 'size'";
+    if (!record.has_place) missing = "an event has no 'addr'";
+    if (record.event.action == Action{}) missing = "an event has an empty action";
+  }
+  if (missing) [[unlikely]] {
+    parts_.events.pop_back();
+    return wrong(missing, at);
+  }
+  return {Kind::kEvent, 0, parts_.events.size() - 1};
+}
+
 Value Builder::event(const Value* items, size_t count, uint64_t at) {
   EventRecord record;
-  bool has_place = false, has_size = false;
-  for (size_t i = 0; i < count; i += 2) {
-    const Value& key = items[i];
-    const Value& value = items[i + 1];
-    if (key.kind != Kind::kText) continue;
-    const char* expected = nullptr;
-    switch (key.bits) {
-      case kKeyAction:
-        if (value.kind != Kind::kText) {
-          expected = "the name of an action";
-          break;
-        }
-        record.event.action = action_of(value.bits);
-        if (record.event.action == Action{})
-          record.unread_action = static_cast<uint32_t>(value.bits);
-        break;
-      case kKeyAddr:
-      case kKeyDeviceFree:
-        expected = to_address(value, &record.event.address);
-        has_place = true;
-        break;
-      case kKeySize:
-        expected = to_size(value, &record.event.size_bytes);
-        has_size = true;
-        break;
-      case kKeyStream:
-        expected = to_signed(value, &record.stream);
-        break;
-      case kKeyTimeUs:
-        expected = to_signed(value, &record.event.time_us);
-        record.has_time = true;
-        break;
-      case kKeyFrames:
-        expected = to_stack(value, &record.event.stack);
-        break;
-      case kKeyPoolId:
-        expected = to_pair(value, &record.pool);
-        record.has_pool = value.kind == Kind::kPair;
-        break;
-      default:
-        unread_key(key);
-    }
-    if (expected) return wrong_field("an event", key, value, expected, at);
-  }
-  if (record.unread_action == 0) {
-    if (record.event.action == Action{}) return wrong("an event has an empty action", at);
-    if (!has_place) return wrong("an event has no 'addr'", at);
-    if (!has_size) return wrong("an event has no 'size'", at);
-  }
+  const auto set = [&](const Value& key, const Value& value) {
+    return set_field(&record, key.bits, value);
+  };
+  if (const auto wrong = set_fields("an event", items, count, at, set)) return *wrong;
   parts_.events.push_back(record);
-  return {Kind::kEvent, 0, parts_.events.size() - 1};
+  return complete_event(at);
+}
+
+bool Builder::learn_record(const Value& dict, const Value* items, size_t count) {
+  if (dict.kind != Kind::kEvent) return false;
+  event_keys_.clear();
+  for (size_t i = 0; i < count; i += 2) event_keys_.push_back(items[i]);
+  return true;
+}
+
+bool Builder::set_record(Value* dict, const Value* values, uint64_t at) {
+  EventRecord& record = parts_.events.emplace_back();
+  const Value* const end = event_keys_.data() + event_keys_.size();
+  for (const Value* key = event_keys_.data(); key != end; ++key, ++values) {
+    if (key->kind != Kind::kText) continue;
+    if (const char* expected = set_field(&record, key->bits, *values)) [[unlikely]] {
+      parts_.events.pop_back();
+      *dict = wrong_field("an event", *key, *values, expected, at);
+      return failure_.empty() && account();
+    }
+  }
+  *dict = complete_event(at);
+  // Of all that is accounted for only texts can have come since the list before.
+  return failure_.empty() && (texts_.bytes() == texts_accounted_ || account());
 }
 
 Value Builder::frame(const Value* items, size_t count, uint64_t at) {
   Frame frame;
-  for (size_t i = 0; i < count; i += 2) {
-    const Value& key = items[i];
-    const Value& value = items[i + 1];
-    if (key.kind != Kind::kText) continue;
+  const auto set = [&](const Value& key, const Value& value) -> const char* {
     if (key.bits == kKeyFilename || key.bits == kKeyName) {
-      if (value.kind != Kind::kText) return wrong_field("a frame", key, value, "a text", at);
+      if (value.kind != Kind::kText) return "a text";
       (key.bits == kKeyFilename ? frame.file : frame.function) = string_of(value.bits);
     } else if (key.bits == kKeyLine) {
       // A code object without line numbers has line -1, which PyTorch writes as 2^64 - 1.
       const bool is_number = value.kind == Kind::kInteger || value.kind == Kind::kUnsigned ||
                              value.kind == Kind::kHuge || value.kind == Kind::kNone;
-      if (!is_number) return wrong_field("a frame", key, value, "a line number", at);
+      if (!is_number) return "a line number";
       const bool fits = value.kind == Kind::kInteger && value.bits <= UINT32_MAX;
       frame.line = fits ? static_cast<uint32_t>(value.bits) : 0;
+    } else if (key.bits == kKeyFxNodeOp) {
+      ++parts_.fx_frames;
     }
-  }
+    return nullptr;
+  };
+  if (const auto wrong = set_fields("a frame", items, count, at, set)) return *wrong;
   const uint32_t id = parts_.tables.stacks.intern_frame(frame);
   if (id > kMostPayload) failure_ = "more than 67 million different frames";
   return {Kind::kFrame, 0, id};
@@ -112,15 +160,13 @@ Value Builder::frame(const Value* items, size_t count, uint64_t at) {
 
 Value Builder::history(const Value* items, size_t count, uint64_t at) {
   HistoryRecord record;
-  for (size_t i = 0; i < count; i += 2) {
-    const Value& key = items[i];
-    const Value& value = items[i + 1];
-    if (key.kind != Kind::kText) continue;
+  const auto set = [&](const Value& key, const Value& value) -> const char* {
     const char* expected = nullptr;
     if (key.bits == kKeyRealSize) expected = to_size(value, &record.requested_bytes);
     if (key.bits == kKeyFrames) expected = to_stack(value, &record.stack);
-    if (expected) return wrong_field("a block's history", key, value, expected, at);
-  }
+    return expected;
+  };
+  if (const auto wrong = set_fields("a block's history", items, count, at, set)) return *wrong;
   if (!grow(2 * sizeof record)) return {};
   parts_.histories.push_back(record);
   return {Kind::kHistory, 0, parts_.histories.size() - 1};
@@ -128,10 +174,7 @@ Value Builder::history(const Value* items, size_t count, uint64_t at) {
 
 Value Builder::annotation(const Value* items, size_t count, uint64_t at) {
   Annotation annotation;
-  for (size_t i = 0; i < count; i += 2) {
-    const Value& key = items[i];
-    const Value& value = items[i + 1];
-    if (key.kind != Kind::kText) continue;
+  const auto set = [&](const Value& key, const Value& value) -> const char* {
     const char* expected = nullptr;
     int64_t number = 0;
     switch (key.bits) {
@@ -158,8 +201,9 @@ Value Builder::annotation(const Value* items, size_t count, uint64_t at) {
       default:  // whatever else the program said of it
         break;
     }
-    if (expected) return wrong_field("an annotation", key, value, expected, at);
-  }
+    return expected;
+  };
+  if (const auto wrong = set_fields("an annotation", items, count, at, set)) return *wrong;
   parts_.annotations.push_back(annotation);
   return {Kind::kAnnotation, 0, parts_.annotations.size() - 1};
 }

@@ -9,10 +9,7 @@ Value Builder::block(const Value* items, size_t count, uint64_t at) {
   AllocatorBlock block;
   const HistoryRecord* last_use = nullptr;
   bool has_requested = false, has_stack = false;
-  for (size_t i = 0; i < count; i += 2) {
-    const Value& key = items[i];
-    const Value& value = items[i + 1];
-    if (key.kind != Kind::kText) continue;
+  const auto set = [&](const Value& key, const Value& value) -> const char* {
     const char* expected = nullptr;
     switch (key.bits) {
       case kKeyAddress:
@@ -51,8 +48,9 @@ Value Builder::block(const Value* items, size_t count, uint64_t at) {
       default:
         unread_key(key);
     }
-    if (expected) return wrong_field("a block", key, value, expected, at);
-  }
+    return expected;
+  };
+  if (const auto wrong = set_fields("a block", items, count, at, set)) return *wrong;
   if (last_use && !has_requested) block.requested_bytes = last_use->requested_bytes;
   if (last_use && !has_stack) block.stack = last_use->stack;
   parts_.blocks.push_back(block);
@@ -62,10 +60,7 @@ Value Builder::block(const Value* items, size_t count, uint64_t at) {
 Value Builder::segment(const Value* items, size_t count, uint64_t at) {
   SegmentRecord record;
   AllocatorSegment& segment = record.segment;
-  for (size_t i = 0; i < count; i += 2) {
-    const Value& key = items[i];
-    const Value& value = items[i + 1];
-    if (key.kind != Kind::kText) continue;
+  const auto set = [&](const Value& key, const Value& value) -> const char* {
     const char* expected = nullptr;
     switch (key.bits) {
       case kKeyDevice:
@@ -115,8 +110,9 @@ Value Builder::segment(const Value* items, size_t count, uint64_t at) {
       default:
         unread_key(key);
     }
-    if (expected) return wrong_field("a segment", key, value, expected, at);
-  }
+    return expected;
+  };
+  if (const auto wrong = set_fields("a segment", items, count, at, set)) return *wrong;
   parts_.segments.push_back(std::move(record));
   return {Kind::kSegment, 0, parts_.segments.size() - 1};
 }
@@ -124,10 +120,7 @@ Value Builder::segment(const Value* items, size_t count, uint64_t at) {
 Value Builder::settings(const Value* items, size_t count, uint64_t at) {
   RecordedSettings settings;
   settings.known = true;
-  for (size_t i = 0; i < count; i += 2) {
-    const Value& key = items[i];
-    const Value& value = items[i + 1];
-    if (key.kind != Kind::kText) continue;
+  const auto set = [&](const Value& key, const Value& value) -> const char* {
     const char* expected = nullptr;
     switch (key.bits) {
       case kKeyConf:
@@ -182,8 +175,9 @@ Value Builder::settings(const Value* items, size_t count, uint64_t at) {
       default:  // what does not bear on where blocks are placed
         break;
     }
-    if (expected) return wrong_field("allocator_settings", key, value, expected, at);
-  }
+    return expected;
+  };
+  if (const auto wrong = set_fields("allocator_settings", items, count, at, set)) return *wrong;
   if (!grow(256 + settings.conf.size())) return {};
   parts_.settings.push_back(std::move(settings));
   return {Kind::kSettings, 0, parts_.settings.size() - 1};

@@ -139,6 +139,19 @@ TEST(HostileSnapshot, LengthsBeyondTheFileAreRefusedBeforeAnythingIsReserved) {
   expect_refused("\x80\x04\x8d" + little_endian(UINT64_MAX, 8) + ".", 2, "beyond the end");
 }
 
+TEST(HostileSnapshot, AnIntegerOfNineBytesIsRefusedWhereANumberIsNeeded) {
+  const std::string nine = "\x8a\x09" + std::string(8, '\xff') + '\x01';  // 2^65 - 1
+  for (const char* field : {"addr", "size", "stream", "time_us"}) {
+    const Refusal got = refusal(snapshot_of(list({event("alloc", 1, 2, text(field) + nine)})));
+    EXPECT_EQ(got.message.find("an event's '" + std::string(field) +
+                               "' is a number that is out of range"),
+              0u)
+        << got.message;
+  }
+  EXPECT_EQ(refusal(snapshot_of(list({event("alloc", 1, 2, text("anything") + nine)}))).message,
+            "");
+}
+
 TEST(HostileSnapshot, AWrongTypeInAnyFieldNamesTheField) {
   const std::string fields[] = {"action", "addr", "size", "stream", "time_us", "frames", "pool_id"};
   for (const std::string& field : fields) {

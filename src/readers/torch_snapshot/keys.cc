@@ -72,6 +72,7 @@ std::span<const std::string_view> all_words() {
       "large",
       "START",
       "END",
+      "N/A",
   };
   static_assert(sizeof kWords / sizeof *kWords == kWordCount);
   return kWords;

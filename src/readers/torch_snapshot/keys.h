@@ -86,6 +86,7 @@ enum Word : uint32_t {
   kWordLarge,
   kWordStart,
   kWordEnd,
+  kWordNotAvailable,
   kWordCount,
 };
 static_assert(kKeyCount <= 64);

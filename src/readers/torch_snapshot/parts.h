@@ -20,10 +20,15 @@ inline constexpr uint32_t kNoPart = UINT32_MAX;
 struct EventRecord {
   AllocatorEvent event;
   int64_t stream = 0;
-  uint32_t pool = 0;           ///< index of Parts::pairs
+  uint32_t pool = 0;                                ///< index of Parts::pairs
+  uint32_t compile_context = 0, user_metadata = 0;  ///< Texts ids; 0: nothing said
   uint32_t unread_action = 0;  ///< Texts id of an action that the model does not have
+  bool has_place = false;      ///< the keys that it had
+  bool has_size = false;
   bool has_time = false;
   bool has_pool = false;
+  bool has_compile_context = false;
+  bool has_user_metadata = false;
 };
 
 /// A list of events: of one device, once it is known which.
@@ -87,6 +92,10 @@ struct Parts {
 
   SeenKeys seen;
   bool ring_overflowed = false;
+  uint64_t forward_frames = 0;  ///< events that have such lists
+  uint64_t categories = 0;      ///< events that have one
+  uint64_t fx_frames = 0;       ///< frames with keys of torch.fx
+  uint64_t other_contexts = 0;  ///< compile contexts and user's words that are no text
   absl::flat_hash_map<uint32_t, uint64_t> unread_actions;  ///< Texts id: events
   std::vector<uint32_t> unread_keys;                       ///< Texts ids, distinct, the first few
   std::vector<std::string> unread_layouts;  ///< known keys whose values have an unknown layout

@@ -1,6 +1,8 @@
+#include "readers/printed_size.h"
+
 #include <array>
 
-#include "readers/oom_message.h"
+#include "base/size.h"
 
 namespace gpumemprof {
 namespace {
@@ -71,5 +73,7 @@ std::optional<PrintedSize> parse_printed_size(std::string_view text) {
   }
   return std::nullopt;
 }
+
+PrintedSize exact_size(uint64_t bytes) { return {format_bytes(bytes), bytes, bytes, bytes}; }
 
 }  // namespace gpumemprof

@@ -1,0 +1,150 @@
+// Dictionaries that are recognised by the bytes of their keys say the same as those that are not.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include "readers/memory_file.h"
+#include "readers/pickle/pickle_for_tests.h"
+#include "readers/torch_snapshot/read.h"
+
+namespace gpumemprof {
+namespace {
+
+using testing::little_endian;
+
+/// Writes the same values in one of two ways: as Python's pickler does, numbered and with
+/// references to what was written before, or everything anew, which nothing recognises.
+class Writer {
+ public:
+  explicit Writer(bool numbered) : numbered_(numbered) {}
+
+  std::string remember() {
+    ++entries_;
+    return numbered_ ? "\x94" : "";
+  }
+  std::string text(const std::string& text) {
+    if (const auto known = texts_.find(text); numbered_ && known != texts_.end())
+      return reference(known->second);
+    texts_[text] = entries_;
+    return testing::text(text) + remember();
+  }
+  std::string number(uint64_t value) {
+    if (value < 256) return 'K' + little_endian(value, 1);
+    if (value < 65'536) return 'M' + little_endian(value, 2);
+    if (value < 1u << 31) return 'J' + little_endian(value, 4);
+    return testing::number(static_cast<int64_t>(value));
+  }
+  std::string frame(unsigned line) {
+    if (const auto known = frames_.find(line); numbered_ && known != frames_.end())
+      return reference(known->second);
+    frames_[line] = entries_;
+    std::string out = "}" + remember() + "(";
+    for (const char* word : {"filename", "a.py", "name", "f", "line"}) out += text(word);
+    return out + number(line) + 'u';
+  }
+  std::string frames(std::initializer_list<unsigned> lines) {
+    std::string out = "]" + remember() + "(";
+    for (unsigned line : lines) out += frame(line);
+    return out + 'e';
+  }
+  std::string begin_dict() { return "}" + remember() + "("; }
+
+ private:
+  std::string reference(uint32_t entry) {
+    return entry < 256 ? 'h' + little_endian(entry, 1) : 'j' + little_endian(entry, 4);
+  }
+  bool numbered_;
+  uint32_t entries_ = 0;
+  std::map<std::string, uint32_t> texts_;
+  std::map<unsigned, uint32_t> frames_;
+};
+
+/// Events with keys in three orders, some with values that no loop of ours takes.
+std::string snapshot(bool numbered) {
+  Writer writer(numbered);
+  std::mt19937 random(1);
+  std::string out = "\x80\x04";
+  out += writer.begin_dict();
+  for (const char* key : {"segments", "device_traces"}) {
+    out += writer.text(key) + ']';
+    out += writer.remember();
+  }
+  out += "(]" + writer.remember() + '(';
+  const std::vector<std::vector<std::string>> orders = {
+      {"action", "addr", "size", "stream", "time_us", "compile_context", "frames"},
+      {"size", "frames", "addr", "time_us", "action"},
+      {"action", "device_free", "size", "other", "frames"}};
+  for (int i = 0; i < 4000; ++i) {
+    const auto& keys = orders[random() % 5 < 3 ? 0 : random() % 3];
+    out += writer.begin_dict();
+    for (const std::string& key : keys) {
+      out += writer.text(key);
+      if (key == "action") {
+        const char* actions[] = {"alloc", "free_requested", "free_completed", "oom", "annotate"};
+        out += writer.text(actions[random() % 5]);
+      } else if (key == "addr" || key == "device_free") {
+        out += writer.number(random() % 4 == 0 ? random() % 100'000 : 0x7f0000000000 + random());
+      } else if (key == "frames") {
+        const unsigned line = random() % 6;
+        out += writer.frames({line, line + 1, 9});
+      } else if (key == "other") {  // a pair, a dictionary, or a text
+        const unsigned kind = random() % 3;
+        out += kind == 0   ? "K\1K\2\x86" + writer.remember()
+               : kind == 1 ? writer.begin_dict()
+                           : writer.text("x" + std::to_string(random() % 50));
+        if (kind == 1) out += writer.text("size") + "K\1u";
+      } else if (key == "compile_context") {
+        out += testing::text("N/A") + writer.remember();
+      } else {
+        out += writer.number(random() >> random() % 32);
+      }
+    }
+    out += 'u';
+  }
+  return out + "eeu.";
+}
+
+AllocatorSnapshot read(const std::string& bytes) {
+  MemoryFile file(bytes);
+  auto snapshot = read_torch_snapshot(file);
+  EXPECT_TRUE(snapshot) << (snapshot ? "" : snapshot.error().message);
+  return snapshot ? std::move(*snapshot) : AllocatorSnapshot{};
+}
+
+TEST(TorchSnapshotRecords, KeysInAnyOrderBelongToTheirOwnEvent) {
+  const AllocatorSnapshot numbered = read(snapshot(true)), anew = read(snapshot(false));
+  ASSERT_EQ(numbered.traces.size(), 1u);
+  ASSERT_EQ(anew.traces.size(), 1u);
+  const AllocatorEvents& a = numbered.traces[0].events;
+  const AllocatorEvents& b = anew.traces[0].events;
+  ASSERT_EQ(a.size(), b.size());
+  ASSERT_GT(a.size(), 3000u);
+  for (size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(a[i].action, b[i].action) << i;
+    EXPECT_EQ(a[i].address, b[i].address) << i;
+    EXPECT_EQ(a[i].size_bytes, b[i].size_bytes) << i;
+    EXPECT_EQ(a[i].time_us, b[i].time_us) << i;
+    EXPECT_EQ(numbered.traces[0].streams[a[i].stream], anew.traces[0].streams[b[i].stream]) << i;
+    EXPECT_EQ(stack_lines(numbered.tables, a[i].stack), stack_lines(anew.tables, b[i].stack)) << i;
+  }
+  ASSERT_EQ(numbered.loss.reasons.size(), anew.loss.reasons.size());
+  for (size_t i = 0; i < anew.loss.reasons.size(); ++i) {
+    EXPECT_EQ(numbered.loss.reasons[i].events, anew.loss.reasons[i].events);
+    EXPECT_EQ(numbered.loss.reasons[i].reason, anew.loss.reasons[i].reason);
+  }
+}
+
+TEST(TorchSnapshotRecords, CutAnywhereBothAreErrorsAtTheirEnd) {
+  const std::string whole = snapshot(true).substr(0, 3000);
+  for (size_t size = 2; size < whole.size(); ++size) {
+    MemoryFile file(whole.substr(0, size));
+    const auto snapshot = read_torch_snapshot(file);
+    ASSERT_FALSE(snapshot) << size;
+    ASSERT_EQ(snapshot.error().offset, size) << snapshot.error().message;
+  }
+}
+
+}  // namespace
+}  // namespace gpumemprof
