@@ -8,17 +8,14 @@ import harness
 import pytest
 import snapshots
 
-LEFT_OUT = {"compile_context", "user_metadata", "forward_frames"}
-
-
 def exported(path, folder):
     out = folder / "again.pickle"
     harness.execute([harness.COMMAND, "export", path, "--to", "snapshot", "-o", out]).ok()
     return out
 
 
-def without_what_is_left_out(trace):
-    return [{key: value for key, value in event.items() if key not in LEFT_OUT} for event in trace]
+def without(key, trace):
+    return [{name: value for name, value in event.items() if name != key} for event in trace]
 
 
 @pytest.mark.parametrize("name", ["training_ctx512_torch210.pickle", "expandable_oom_4gpu.pickle", "ten_streams_torch21.pickle"])
@@ -27,9 +24,29 @@ def test_a_real_snapshot_survives_the_way_there_and_back(name, tmp_path):
     before, after = snapshots.load(path), snapshots.load(exported(path, tmp_path))
     assert len(after["device_traces"]) <= len(before["device_traces"])
     for was, now in zip(before["device_traces"], after["device_traces"], strict=False):
-        assert without_what_is_left_out(was) == now
+        assert was == now
     order = lambda s: (s["device"], s["address"])  # noqa: E731
     assert sorted(after["segments"], key=order) == sorted(before["segments"], key=order)
+
+
+def test_pinned_memory_pools_and_the_programs_own_words_survive_and_the_rest_is_counted(tmp_path):
+    path = harness.ROOT / "fuzz" / "corpus" / "fuzz_torch_snapshot" / "torch_2_14.pickle"
+    out = tmp_path / "again.pickle"
+    done = harness.execute([harness.COMMAND, "export", path, "--to", "snapshot", "-o", out]).ok()
+    before, after = snapshots.load(path), snapshots.load(out)
+    for was, now in zip(before["device_traces"], after["device_traces"], strict=False):
+        assert [e for e in without("forward_frames", was) if e["action"] != "annotate"] == now
+    assert {event["user_metadata"] for event in after["device_traces"][0]} >= {"step 1"}
+    assert {event["pool_id"] for event in after["device_traces"][0]} >= {(0, 0)}
+    assert after["host_traces"] == before["host_traces"]
+    keys = before["host_segments"][0].keys()
+    assert [{key: segment[key] for key in keys} for segment in after["host_segments"]] == before["host_segments"]
+    left_out = sum(bool(event.get("forward_frames")) for trace in before["device_traces"] for event in trace)
+    assert left_out > 0
+    line = done.stderr.decode()
+    assert line.count("\n") == 1 and f"not in what was written: {left_out} events' forward_frames" in line
+    marks = sum(event["action"] == "annotate" for trace in before["device_traces"] for event in trace)
+    assert marks > 0 and f"{marks} marks 'annotate' in the trace are not read" in line
 
 
 def test_the_export_reads_as_its_original(tmp_path):

@@ -1,5 +1,6 @@
 """The flight recorder: real out-of-memory errors of real processes, and limits that hold."""
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -244,8 +245,8 @@ def test_an_attached_process_leaves_what_was_live_since_then(tmp_path):
     program = """
 import sys, torch, gpumemprof
 gpumemprof.attach(sys.argv[1])
-from gpumemprof import _autostart
-_autostart.arm(sys.argv[1])
+from gpumemprof import _standing
+_standing.arm(sys.argv[1])
 """ + RUN_OUT + "limit()\nwant_too_much()\n"
     (tmp_path / "program.py").write_text(program)
     done = execute([PYTHON, tmp_path / "program.py", tmp_path / "recording"])
@@ -406,3 +407,12 @@ def test_a_damaged_bundle_is_said_in_one_line(tmp_path):
 def test_limits_below_one_are_errors(option):
     with pytest.raises(ValueError, match=f"{option} must be >= 1"):
         OOMFlightRecorderConfig(**{option: 0})
+
+
+def test_a_recorded_process_without_a_framework_imports_next_to_nothing(tmp_path):
+    code = "import sys; print('gpumemprof._autostart' in sys.modules, 'gpumemprof._standing' in sys.modules)"
+    expected = {"": b"True False\n", "import keras; ": b"True True\n"}
+    for before, printed in expected.items():
+        if before and not importlib.util.find_spec("keras"):
+            continue
+        assert record(tmp_path / f"recording{len(before)}", [PYTHON, "-c", before + code]).ok().stdout == printed

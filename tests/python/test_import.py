@@ -15,7 +15,7 @@ GapFinding MemoryTracker OOMFlightRecorder OOMFlightRecorderConfig OOMExceptionC
 TelemetryEventV2 DeviceMemoryCollector DeviceMemorySample build_device_memory_collector detect_torch_runtime_backend CPUMemoryProfiler
 CPUMemoryTracker telemetry_event_from_record telemetry_event_to_dict validate_telemetry_record load_telemetry_events
 resolve_distributed_identity get_gpu_info format_bytes convert_bytes get_system_info ProfiledModule profile_model
-MemoryProfiler MemoryWatchdog profile_lines attach
+MemoryProfiler MemoryWatchdog profile_lines attach phase step
 """.split()
 
 

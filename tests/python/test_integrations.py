@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import harness
 import pytest
 from made_results import MIB, START_S, samples, training
 
@@ -251,3 +252,18 @@ def test_the_transformers_trainer_logs_the_memory_of_its_steps(tmp_path, monkeyp
     assert len(logged) == 2
     assert logged[-1]["gpumemprof/peak_mib"] == callback.profiler.results[-1].peak_memory_usage() / MIB
     assert all("gpumemprof/peak_mib" in logs for logs in seen if "loss" in logs)
+
+
+@inside
+@pytest.mark.parametrize("library, prefix", [("transformers", "body"), ("lightning", "net.body")])
+def test_a_recording_has_the_steps_and_modules_of_somebody_elses_loop(tmp_path, library, prefix):
+    program = [sys.executable, harness.PROGRAMS / "trainer_loops.py", library]
+    without = harness.execute([*program, tmp_path / "without"], timeout=300).ok()
+    with_us = harness.record(tmp_path / "recording", [*program, tmp_path / "with"], timeout=300).ok()
+    assert with_us.stdout.splitlines()[-1] == without.stdout.splitlines()[-1]  # others print too
+    events = [e for e in harness.events(with_us.folder) if e["action"] == "alloc"]
+    # How many steps had ended; nothing is said before the first one has.
+    assert {e.get("step", 0) for e in events if e.get("phase") == "optimizer"} == set(range(6))
+    modules = {e["module"] for e in events if "module" in e}
+    assert {f"{prefix}.0", f"{prefix}.1", f"{prefix}.2"} <= modules
+    assert not any("@" in name for name in modules)

@@ -18,6 +18,7 @@ REAL = harness.ROOT.parent / "shared" / "snapshots"
 SNAPSHOTS = FIXTURES + sorted(p for p in REAL.glob("*") if p.suffix in (".pickle", ".pkl"))
 TRAINING = harness.ROOT / "tests" / "fixtures" / "allocator" / "training_2.5.pickle"
 FALLING = harness.ROOT / "tests" / "fixtures" / "allocator" / "falling_2.13.pickle"
+FOLLOWED = harness.ROOT / "tests" / "fixtures" / "recordings" / "streams_2.13.gmp"  # of a CUDA run
 STATES = {"active_allocated": "allocated", "active_pending_free": "pending_free",
           "active_awaiting_free": "pending_free", "inactive": "free"}
 UNKNOWN = 2**32 - 1
@@ -116,7 +117,7 @@ def test_a_file_of_a_recording_opens_too_and_what_it_has_not_is_named(recording)
     assert trace.events.address.tolist() == gpumemprof.load(recording).events.address.tolist()
     assert trace.events.stream is None and trace.segments == []
     assert set(trace.unknown) == {"stream", "segments"} and all(trace.unknown.values())
-    with pytest.raises(ValueError, match="a recording holds no segments"):
+    with pytest.raises(ValueError, match="the recording holds no segments"):
         trace.whatif("expandable_segments:True")
 
 
@@ -149,7 +150,7 @@ def test_columns_are_views_that_outlive_the_trace():
     assert address.tolist() == kept and int(size.sum()) == summed and len(noise) == 100
 
 
-@pytest.mark.parametrize("path", [TRAINING, FALLING], ids=lambda p: p.name)
+@pytest.mark.parametrize("path", [TRAINING, FALLING, FOLLOWED], ids=lambda p: p.name)
 def test_answers_are_those_of_the_command(path):
     trace = gpumemprof.load(path)
     analysis = command("analyze", path)
@@ -246,6 +247,18 @@ def test_arrow_of_a_recording_has_its_threads_and_no_streams(recording):
     assert table["size_bytes"].to_pylist() == [x.get("size_bytes") for x in expected]
     assert table["device"].to_pylist() == [x["device"] for x in expected]
     assert [trace.threads[t]["tid"] for t in table["thread"].to_pylist()] == [x["thread"] for x in expected]
+
+
+def test_duckdb_queries_the_columns_where_they_are():
+    duckdb = pytest.importorskip("duckdb")
+    e = gpumemprof.load(TRAINING).events
+    counted = duckdb.sql("select action, count(*), sum(size_bytes) from e group by action").fetchall()
+    expected = {}
+    for action, size in zip(e.action, e.size_bytes.tolist(), strict=True):
+        count, total = expected.get(e.actions[action], (0, 0))
+        expected[e.actions[action]] = (count + 1, total + size)
+    assert {action: (count, int(total)) for action, count, total in counted} == expected
+    assert duckdb.sql("select count(*) from e where thread is null").fetchall() == [(521,)]
 
 
 @pytest.mark.parametrize("library, frame", [("pandas", "DataFrame.from_arrow"), ("polars", "DataFrame")])

@@ -44,14 +44,14 @@ def test_the_pace_does_not_drift_and_late_samples_are_counted_not_bunched():
             return super()._read(missing)
 
     tracker = MemoryTracker(collector=Slow(1), sampling_interval=0.05)
+    begin = time.monotonic()
     tracker.start_tracking()
     time.sleep(0.8)
     statistics = tracker.stop_tracking()
+    places = int((time.monotonic() - begin) / 0.05) + 1  # of the schedule that have passed
     assert statistics["late_samples"] >= 4
-    times = [e.timestamp for e in tracker.get_events("sample")][:-1]  # the last one is stop_tracking's own
-    first = times[0]
-    places = [round((t - first) / 0.05) for t in times]
-    assert len(set(places)) == len(places)  # one a place of the schedule: nothing was made up for
+    taken = len(tracker.get_events("sample")) - 1  # the last one is stop_tracking's own
+    assert taken + statistics["late_samples"] <= places  # a place has a sample or is missed: nothing was made up for
 
 
 def test_the_first_sample_is_the_baseline_and_no_allocation():

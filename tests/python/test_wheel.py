@@ -21,14 +21,15 @@ def run(argv, **options):
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """The wheel of the working tree. Its objects are kept in build/wheel, so that a second build takes seconds."""
+    """The wheel of the working tree. Its objects are kept in build-wheel, so that a second build takes seconds; as deep as
+    build, so that the compiler's cache knows them from there."""
     pytest.importorskip("scikit_build_core")
     folder = tmp_path_factory.mktemp("wheel")
     env = {k: v for k, v in os.environ.items() if not k.startswith("GPUMEMPROF_")}
     if shutil.which("ccache"):
-        env["CMAKE_CXX_COMPILER_LAUNCHER"] = "ccache"
+        env |= {"CMAKE_CXX_COMPILER_LAUNCHER": "ccache", "CCACHE_NOHASHDIR": "1", "CXX": "c++"}
     run([sys.executable, "-m", "pip", "wheel", ROOT, "--no-build-isolation", "--no-deps", "-q", "-w", folder,
-         "-C", f"build-dir={ROOT / 'build' / 'wheel'}"], env=env, cwd=folder)  # fmt: skip
+         "-C", f"build-dir={ROOT / 'build-wheel'}"], env=env, cwd=folder)  # fmt: skip
     (path,) = folder.glob("gpumemprof-*.whl")
     return path
 
@@ -52,7 +53,8 @@ def test_the_wheel_holds_package_command_and_probe(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     version = wheel.name.split("-")[1]
     assert "gpumemprof/py.typed" in names and "gpumemprof/_native.pyi" in names
-    assert sum(name.startswith("gpumemprof/_native.") and name.endswith(".so") for name in names) == 1
+    for module in ("_native", "_marks"):
+        assert sum(name.startswith(f"gpumemprof/{module}.") and name.endswith(".so") for name in names) == 1
     assert f"gpumemprof-{version}.data/scripts/gpumemprof" in names
     assert f"gpumemprof-{version}.data/data/lib/gpumemprof/libgpumemprof_probe.so" in names
     assert {"tfmemprof/py.typed", "tfmemprof/__main__.py", "tfmemprof/profiler.py"} <= set(names)

@@ -47,9 +47,12 @@ class Recording:
 
 
 def frames(event):
-    """(file, line, function) of a stack, the allocating line first; None where a line is no frame."""
+    """(file, line, function) of a stack, the allocating line first; None where a line is no frame. Left out is what says
+    under which module, node or mode of PyTorch the thread works."""
     result = []
     for text in event.get("stack", []):
+        if text.startswith("<torch "):
+            continue
         place, _, function = text.rpartition(" ")
         file, _, line = place.rpartition(":")
         result.append((file, int(line), function) if line.isdigit() else None)

@@ -9,9 +9,12 @@ import harness
 
 TENSORFLOW = (r"_ZN(3tsl|10tensorflow)(12BFCAllocator1[13](Allocate|Deallocate)RawE\w+|4port\d+Aligned(Malloc|Free|SizedFree)E\w+)"
               r"|_ZN3tsl12SubAllocator\d+Visit(Alloc|Free)EPvim"
+              r"|_ZN10tensorflow16ThreadPoolDevice12ComputeAsyncE\w+"
               r"|_ZN15stream_executor27GpuCudaMallocAsyncAllocator1[13](Allocate|Deallocate)RawE\w+")
-HOOKS = re.compile(rf"^({TENSORFLOW}|_ZN3c109alloc_cpuEm|_ZN3c108free_cpuEPv|_ZN3c10\d+report(MemoryUsage|OutOfMemory)ToProfilerE\w+"
-                   r"|gpumemprof_\w+|prctl|syscall)$")
+TORCH_CUDA = r"_ZN(3c10|2at)4cuda6detail21init_p2p_access_cacheEl"
+TORCH_AUTOGRAD = r"_ZN2at15sequence_number17get_and_incrementEv|_ZN5torch8autograd13SavedVariableC1ERKN2at6TensorEbb"
+HOOKS = re.compile(rf"^({TENSORFLOW}|{TORCH_CUDA}|{TORCH_AUTOGRAD}|_ZN3c109alloc_cpuEm|_ZN3c108free_cpuEPv|_ZN3c10\d+report(MemoryUsage|OutOfMemory)ToProfilerE\w+"
+                   r"|gpumemprof_\w+|Wrapped_PyInit__jax|prctl|syscall)$")
 
 
 @pytest.fixture(scope="module")

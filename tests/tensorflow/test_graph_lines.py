@@ -84,3 +84,43 @@ def test_without_a_graph_no_file_is_written(tmp_path):
     folder.mkdir()
     run(tmp_path, "_graphs.arm(sys.argv[1]); print(0)", folder)
     assert list(folder.iterdir()) == []
+
+
+def test_a_call_that_is_compiled_in_one_place_and_not_in_another_is_a_cluster_in_neither(tmp_path):
+    said = run(tmp_path, """
+from tfmemprof._clusters import Clusters
+class Operation:
+    def __init__(self, name, function, compiled):
+        self.name, self.type, self._function, self._compiled = name, "PartitionedCall", function, compiled
+    def get_attr(self, name):
+        return type("Function", (), {"name": self._function})
+    @property
+    def node_def(self):
+        class Node: attr = {"_XlaMustCompile": type("Value", (), {"b": self._compiled})}
+        return Node
+found = Clusters()
+found.add("top", Operation("Call", "__inference_mid_5", False))
+found.add("mid", Operation("Call", "__inference_f_3", True))
+found.add("other", Operation("only", "__inference_f_3", True))
+found.add("other", Operation("two", "__inference_f_3", True))
+found.add("third", Operation("two", "__inference_g_4", True))
+print(json.dumps(found.by_name()))
+""")
+    assert said == {"Call/Call": "__inference_f_3", "only": "__inference_f_3"}
+
+
+def test_scopes_of_graphs_have_the_path_of_keras_layers_and_none_where_graphs_do_not_agree(tmp_path):
+    said = run(tmp_path, """
+from gpumemprof import _graph_scopes as scopes
+import tensorflow as tf
+def enter(scope, path):
+    with tf.Graph().as_default(), tf.name_scope(scope):
+        scopes.note(tf, path)
+with tf.name_scope("eager"):
+    scopes.note(tf, "model/eager")
+enter("a_1", "model/a"), enter("a_1", "model/a"), enter("b", "model/b"), enter("b", "model/b_1")
+scopes.MAX_SCOPES = 2
+enter("c", "model/c")
+print(json.dumps([scopes.paths, scopes.left_out]))
+""")
+    assert said == [{"a_1": "model/a", "b": None}, 1]

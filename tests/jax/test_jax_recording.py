@@ -1,0 +1,97 @@
+"""JAX on the CPU, recorded: sizes, addresses and lines as the program knows them, and nothing else touched."""
+import collections
+
+import pytest
+
+import harness
+from jax_helpers import environment, python
+
+PROGRAM = harness.PROGRAMS / "jax_known.py"
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """What the program said, all events, and those of JAX."""
+    where = tmp_path_factory.mktemp("jax")
+    done = harness.record(where / "recording", [python(), PROGRAM], env=environment(where), timeout=180)
+    (said,) = done.ok().printed()
+    events = harness.events(where / "recording")
+    return said, events, harness.analysis(where / "recording")
+
+
+def lines(event, program=PROGRAM):
+    return [frame.line for frame in harness.frames(event) if getattr(frame, "file", None) == str(program)]
+
+
+def test_every_array_is_there_once_with_its_size_its_address_and_its_line(recorded):
+    said, events, _ = recorded
+    found = [e for e in harness.allocs(events) if 13 in lines(e) and e["size_bytes"] >= 25_600]
+    assert [e["size_bytes"] for e in found] == said["sizes"]
+    assert [e["address"] for e in found] == said["addresses"]
+    assert {tuple(lines(e)) for e in found} == {(13, 24)}
+    assert {e["device"] for e in found} == {"jax:cpu"}
+
+
+def test_sizes_are_those_that_were_asked_for(recorded):
+    assert all(e["requested_bytes"] == e["size_bytes"] for e in harness.allocs(recorded[1]))
+
+
+def test_the_arrays_that_were_dropped_are_the_ones_that_were_freed(recorded):
+    said, events, _ = recorded
+    ones = next(i for i, e in enumerate(events) if e["action"] == "alloc" and e["size_bytes"] == 512 * 512 * 4)
+    freed = {e["address"] for e in events[:ones] if e["action"] == "free_completed"}
+    assert [i for i, a in enumerate(said["addresses"]) if a in freed] == said["dropped"]
+
+
+def test_no_free_is_of_a_block_that_was_not_seen(recorded):
+    naive = harness.NaivePeak(recorded[1])
+    assert naive.unmatched == naive.repeated == 0
+    (device,) = recorded[2]["devices"]
+    assert (device["device"], device["framework"], device["backend"]) == ("jax:cpu", "jax", "CPU")
+    assert device["peak"]["requested_bytes"] == naive.peak_bytes
+    assert device["peak"]["basis"] == "requested"
+
+
+def test_a_jitted_function_takes_the_temporaries_that_its_compiler_planned_and_its_outputs(recorded):
+    said, events, _ = recorded
+    begin = max(i for i, e in enumerate(events) if e["action"] == "alloc" and 27 in lines(e))
+    sizes = collections.Counter(e["size_bytes"] for e in harness.allocs(events[begin + 1:]))
+    table = 2 * 8  # of the tuple that it returns: a pointer for each output
+    assert sizes == collections.Counter([said["temp_bytes"], table, *said["outputs"]])
+
+
+def test_the_programs_output_and_exit_code_are_the_same_with_and_without_us(tmp_path):
+    program = tmp_path / "fails.py"
+    program.write_text("import jax.numpy as jnp\nx = jnp.arange(1000)\nprint(int(x.sum()), flush=True)\n"
+                       "print(jnp.zeros((3,)).tolist(), flush=True)\nraise SystemExit(7)\n")
+    env = environment(tmp_path)
+    plain = harness.execute([python(), program], env=env, timeout=120)
+    ours = harness.record(tmp_path / "recording", [python(), program], env=env, timeout=120)
+    assert (ours.rc, ours.stdout) == (plain.rc, plain.stdout) == (7, b"499500\n[0.0, 0.0, 0.0]\n")
+    assert harness.without_summary(ours, plain).startswith("gpumemprof: ")
+
+
+def test_posix_memalign_of_others_is_neither_recorded_nor_counted(tmp_path):
+    program = tmp_path / "others.py"
+    program.write_text(
+        "import ctypes, jax.numpy as jnp\nx = jnp.zeros((1234,))\nc = ctypes.CDLL(None)\np = ctypes.c_void_p()\n"
+        "for _ in range(100):\n"
+        "    assert c.posix_memalign(ctypes.byref(p), 64, 98765) == 0\n    c.free(p)\n")
+    harness.record(tmp_path / "recording", [python(), program], env=environment(tmp_path), timeout=120).ok()
+    sizes = {e["size_bytes"] for e in harness.events(tmp_path / "recording")}
+    assert 1234 * 4 in sizes and 98765 not in sizes
+
+
+def test_attached_after_the_import_it_counts_what_comes_then(tmp_path):
+    program = tmp_path / "attached.py"
+    program.write_text(
+        "import sys, jax.numpy as jnp\nold = jnp.zeros((5000,))\nimport ctypes\nprobe = ctypes.CDLL(sys.argv[1])\n"
+        "probe.gpumemprof_attach_error.restype = ctypes.c_char_p\n"
+        "assert probe.gpumemprof_attach(sys.argv[2].encode(), 0) == 1, probe.gpumemprof_attach_error()\n"
+        "new = jnp.zeros((7777,))\nnew.block_until_ready()\ndel old, new\n")
+    probe = harness.os.environ.get("GPUMEMPROF_PROBE", str(harness.ROOT / ".venv" / "lib" / "libgpumemprof_probe.so"))
+    env = environment(tmp_path)
+    harness.execute([python(), program, probe, tmp_path / "recording"], env=env, timeout=120).ok()
+    events = harness.events(tmp_path / "recording")
+    blocks = [e for e in events if e["size_bytes"] in (5000 * 4, 7777 * 4)]
+    assert [(e["action"], e["size_bytes"]) for e in blocks] == [("alloc", 7777 * 4), ("free_completed", 7777 * 4)]

@@ -1,0 +1,134 @@
+"""Who holds tensors: named by the shortest way from a variable, without touching what is the program's."""
+
+import gc
+import json
+
+import harness
+import jsonschema
+import pytest
+
+torch = pytest.importorskip("torch")
+
+PROGRAM = """
+import collections, functools, sys
+import torch
+
+class Box:
+    __slots__ = ("inside",)
+    def __getattr__(self, name):
+        raise SystemExit("asked for " + name)
+    def __eq__(self, other):
+        raise SystemExit("compared")
+    def __repr__(self):
+        raise SystemExit("printed")
+    __hash__ = None
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(101))
+        self.seen = []
+    def forward(self, x):
+        self.seen.append(x * 2)
+        return (x * self.weight).sum()
+
+@functools.lru_cache(None)
+def cached(n):
+    return torch.ones(1000 + n)
+
+def fail():
+    scratch = torch.ones(2001)
+    raise ValueError("no")
+
+def main():
+    net, losses, box, errors = Net(), [], Box(), []
+    box.inside = torch.ones(3001)
+    hooked = []
+    other = torch.nn.Linear(7, 7)
+    other.register_forward_hook(lambda m, a, out: hooked.append(out.detach()))
+    for n in range(30):
+        losses.append(net(torch.ones(101)))
+        cached(n)
+        other(torch.ones(7, 7))
+        try:
+            fail()
+        except ValueError as error:
+            errors.append(error)
+    for _ in range(2000):
+        torch.ones(1)
+    return len(losses)
+
+print(main())
+"""
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("holders")
+    program = folder / "held.py"
+    program.write_text(PROGRAM)
+    plain = harness.execute([harness.PYTHON, program]).ok()
+    done = harness.record(folder / "recording", [harness.PYTHON, program], ["--explain-leaks", "-q"], timeout=300).ok()
+    assert (done.stdout, done.stderr) == (plain.stdout, plain.stderr)
+    return done.folder
+
+
+@pytest.fixture(scope="module")
+def told(recording):
+    (path,) = recording.glob("holders.*.json")
+    assert path.stat().st_mode & 0o777 == 0o600
+    return json.loads(path.read_text())
+
+
+def holders(told):
+    return {(one["owner"], one["name"]): one for look in told["looks"] for one in look["holders"]}
+
+
+def test_the_file_follows_its_schema_and_stands_beside_its_recording(recording, told):
+    schema = json.loads((harness.ROOT / "docs" / "schemas" / "holders.schema.json").read_text())
+    jsonschema.Draft202012Validator(schema).validate(told)
+    (recorded,) = harness.files(recording)
+    assert f".{told['pid']}.{told['start_ticks']}." in recorded.name
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [("variable", "losses"), ("module attribute", "Net.seen"), ("cache", "cached"), ("exception", "errors"),
+     ("hook", "hooked"), ("attribute", "Box.inside")],
+)  # fmt: skip
+def test_a_holder_is_called_by_what_a_person_would_look_for(told, owner, name):
+    assert (owner, name) in holders(told), sorted(holders(told))
+
+
+def test_a_holder_tells_what_it_holds(told):
+    losses = holders(told)["variable", "losses"]
+    assert losses["through"] == ["list"]
+    assert losses["tensors"] == losses["with_graph"] == losses["scalars"] > 0
+    assert {"SumBackward0", "MulBackward0"} <= set(losses["operations"])
+
+
+def test_why_alive_names_the_variable_of_the_caller_and_keeps_nothing():
+    import gpumemprof
+
+    def inner():
+        kept = [torch.ones(11) for _ in range(4)]
+        found = gpumemprof.why_alive(kept[2])
+        assert [one["name"] for one in found] == ["kept"]
+        return found
+
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        before = sum(1 for one in gc.get_objects() if type(one) is torch.Tensor)
+        inner()
+        assert sum(1 for one in gc.get_objects() if type(one) is torch.Tensor) == before
+    finally:
+        if was:
+            gc.enable()
+
+
+def test_why_alive_wants_a_tensor_or_a_line():
+    import gpumemprof
+
+    with pytest.raises(TypeError, match="a tensor, a line such as"):
+        gpumemprof.why_alive(3)

@@ -1,0 +1,45 @@
+"""On a CPU TensorFlow has two allocators: the answer is the peak of both together, which is neither one's nor their sum."""
+import pytest
+
+import harness
+from tensorflow_helpers import environment, needs_tensorflow, of_tensorflow
+
+pytestmark = needs_tensorflow
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    where = tmp_path_factory.mktemp("sum")
+    done = harness.record(where / "recording", [harness.PYTHON, harness.PROGRAMS / "tf_jitted.py"],
+                          env=environment(where), timeout=300).ok()
+    return of_tensorflow(harness.events(where / "recording")), harness.analysis(where / "recording"), done
+
+
+def running_sums(events):
+    live, total = {}, 0
+    for event in events:
+        key = event["device"], event["address"]
+        if event["action"] == "alloc":
+            live[key] = event["size_bytes"]
+            total += event["size_bytes"]
+        else:
+            total -= live.pop(key)
+        yield total
+
+
+def test_the_sum_of_both_has_its_own_peak_and_end(recorded):
+    events, analysis, _ = recorded
+    (both,) = analysis["sums"]
+    assert both["parts"] == sorted({e["device"] for e in events}) and len(both["parts"]) == 2
+    totals = list(running_sums(events))
+    assert both["peak"]["allocated_bytes"] == max(totals)
+    assert both["end"]["allocated_bytes"] == totals[-1]
+    assert both["events"]["alloc"] == len(harness.allocs(events))
+    assert sum(h["bytes"] for h in both["holders_at_peak"]) == max(totals)
+    peaks = [d["peak"]["allocated_bytes"] for d in analysis["devices"] if d["device"] in both["parts"]]
+    assert max(peaks) <= max(totals) <= sum(peaks)
+
+
+def test_it_is_the_headline(recorded):
+    _, _, done = recorded
+    assert " on tensorflow:cpu + mklcpu, " in done.stderr.decode()
