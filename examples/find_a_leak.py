@@ -38,7 +38,7 @@ def main():
     leaks = analyzer.detect_memory_leaks(tracker.get_events())
     for leak in leaks:
         print(f"{leak['type']} ({leak['severity']}): {leak['description']}")
-    if not leaks:
+    if all(leak["type"] == "spikes" for leak in leaks):  # what comes and goes again is not kept
         print("no leak found" + (f": {leaks.unknown}" if leaks.unknown else ""))
     for sentence in analyzer.generate_optimization_report(tracker.get_events())["recommendations"][:3]:
         print("-", sentence)
