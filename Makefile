@@ -6,21 +6,23 @@ PYTHON := $(VENV)/bin/python
 JOBS := $(shell nproc)
 CTEST := ctest --output-on-failure --no-tests=error -j$(JOBS)
 LAUNCHER := $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+# An object is the same in every build folder: the wheel's and a second clone's come out of the cache.
+export CCACHE_NOHASHDIR := 1
 CONFIGURE = cmake -S . -G Ninja $(LAUNCHER)
 
 .DEFAULT_GOAL := all
 .PHONY: all setup demo test test-all test-pythons gpu-test bench fuzz fmt lint clean distclean help
-.PHONY: sanitizers fuzz-smoke docs test-allocator
+.PHONY: sanitizers fuzz-smoke docs test-allocator test-tensorflows leak-table
 
 all: setup ## set up, build, and put the command and the package in .venv
 	@test -f $(BUILD)/build.ninja || $(CONFIGURE) -B $(BUILD) >$(BUILD)/configure.log || \
 	  { cat $(BUILD)/configure.log; exit 1; }
-	@ninja -C $(BUILD) gpumemprof gpumemprof_probe _native
+	@ninja -C $(BUILD) gpumemprof gpumemprof_probe _native _marks
 	@mkdir -p $(VENV)/lib
 	@install -C -m 755 $(BUILD)/gpumemprof $(VENV)/bin/gpumemprof
 	@ln -sf gpumemprof $(VENV)/bin/tfmemprof
 	@install -C -m 755 $(BUILD)/src/probe/libgpumemprof_probe.so $(VENV)/lib/
-	@install -C -m 755 $(BUILD)/python/_native*.so python/gpumemprof/
+	@install -C -m 755 $(BUILD)/python/_native*.so $(BUILD)/python/_marks*.so python/gpumemprof/
 	@$(PYTHON) scripts/link_package.py python
 
 setup:
@@ -36,12 +38,13 @@ test: all ## build and pass the tests (the slow ones apart)
 	$(CTEST) --test-dir $(BUILD)
 	$(PYTHON) -m pytest -m "not slow and not gpu" tests
 
-test-all: all ## everything that needs no GPU: slow tests, sanitizers, fuzzing, Debian's PyTorch 1.13
+test-all: all ## everything that needs no GPU: slow tests, sanitizers, fuzzing, Debian's PyTorch 1.13, other TensorFlows
 	@scripts/setup tests
 	@ninja -C $(BUILD)
 	$(CTEST) --test-dir $(BUILD)
 	$(MAKE) sanitizers fuzz-smoke
 	scripts/test-debian-torch
+	scripts/test-tensorflows
 	@scripts/setup browser
 	scripts/test-integrations
 	$(PYTHON) -m pytest -m "not gpu" tests
@@ -63,10 +66,14 @@ fuzz: ## every fuzz target for 10 minutes
 test-pythons: all ## the recording tests on Debian 13 (Python 3.13) and sid (3.14), in roots under build/
 	scripts/test-pythons
 
+test-tensorflows: all ## the recording tests with TensorFlow's CUDA build, on the CPU, and with 2.16
+	scripts/test-tensorflows
+
 test-allocator: setup ## the simulated allocator against PyTorch's own, release by release
 	@test -f $(BUILD)/build.ninja || $(CONFIGURE) -B $(BUILD) >$(BUILD)/configure.log
-	@ninja -C $(BUILD) simulate_allocator
+	@ninja -C $(BUILD) simulate_allocator gpumemprof gpumemprof_probe
 	$(PYTHON) tests/reference_allocator/run.py $(BUILD)/simulate_allocator $(BUILD)/reference_allocator
+	$(PYTHON) tests/reference_allocator/recorded.py $(BUILD)/gpumemprof $(BUILD)/reference_allocator
 
 gpu-test: all ## the recording tests on this machine's GPU
 	@scripts/setup tests
@@ -76,6 +83,9 @@ bench: all ## measure, and write docs/benchmarks.md
 	@scripts/setup bench
 	@ninja -C $(BUILD)
 	$(PYTHON) bench/run.py
+
+leak-table: all ## how many leaks of the test set are found, on five seeds (an hour)
+	PYTHONPATH=tests $(PYTHON) -m leaks.table --longer
 
 docs: setup ## build the documentation's site in build/site
 	@scripts/docs
@@ -92,8 +102,8 @@ lint: all ## clang-tidy over the sources, the layer and style tests
 
 clean: ## remove what was built (the roots of test-pythons stay)
 	@find $(BUILD) -mindepth 1 -maxdepth 1 ! -name roots -exec rm -rf {} + 2>/dev/null || true
-	@rm -f python/gpumemprof/_native*.so
-	@rm -rf $(BUILD)-address-undefined $(BUILD)-thread $(BUILD)-fuzz demo.gpumemprof report.html
+	@rm -f python/gpumemprof/_native*.so python/gpumemprof/_marks*.so
+	@rm -rf $(BUILD)-wheel $(BUILD)-address-undefined $(BUILD)-thread $(BUILD)-fuzz demo.gpumemprof report.html
 
 distclean: clean ## also remove .venv and the roots
 	@rm -rf $(BUILD) $(VENV)
