@@ -50,8 +50,8 @@ def folder():
         shutil.rmtree(path, ignore_errors=True)
 
 
-def recorded(command, recording, stacks="python"):
-    return [gpumemprof(), "run", "-o", recording, "--stacks", stacks, "--", *command]
+def recorded(command, recording, stacks="python", options=()):
+    return [gpumemprof(), "run", "-o", recording, "--stacks", stacks, *options, "--", *command]
 
 
 def run(command):
@@ -80,9 +80,9 @@ def run_json(command):
     return last_json(run(command))
 
 
-def run_recorded(command, stacks="python"):
+def run_recorded(command, stacks="python", options=()):
     with folder() as path:
-        return run_json(recorded(command, os.path.join(path, "recording"), stacks))
+        return run_json(recorded(command, os.path.join(path, "recording"), stacks, options))
 
 
 def timed(command):

@@ -24,7 +24,7 @@ def ns_text(value):
 
 
 def ratio_row(what, value, bound, peers=(), **more):
-    return Row(what, ratio_text(value), f"≤ {bound:.2f}×", pairs.ratio_is_met(value, bound),
+    return Row(what, ratio_text(value), f"≤ {bound:g}×", pairs.ratio_is_met(value, bound),
                list(peers), **more)
 
 

@@ -1,4 +1,5 @@
-"""A training step with recording on and off: within one process, and between processes."""
+"""A training step with recording on and off: within one process, and between processes. With stacks alone, which is
+what the peers record, and with attribution too, which is what `gpumemprof run` does by itself."""
 import functools
 import random
 import statistics
@@ -7,9 +8,11 @@ import launch
 import pairs
 from rows import Row, ns_row, ns_text, ratio_row, ratio_text
 
+STACKS_ALONE = ("--no-attribution",)
+# What it is called, the bound with stacks alone, the bound with attribution.
 PROGRAMS = {
-    "transformer": ("training step of a small transformer", 1.01),
-    "mlp": ("step of a tiny MLP", 1.03),
+    "transformer": ("training step of a small transformer", 1.01, 1.015),
+    "mlp": ("step of a tiny MLP", 1.03, 1.06),
 }
 PEERS = {
     "memray": "memray",
@@ -44,22 +47,41 @@ def peer_texts(name, count, raw):
     return texts
 
 
-def measure_toggled(name, size):
-    title, bound = PROGRAMS[name]
-    raw = {}
+def toggled(name, size, options):
+    """The result, the events of a step, and what one of them costs in place."""
     command = launch.program(f"{name}.py", "--tool", "gpumemprof", "--pairs", size["pairs"])
-    raw["gpumemprof"] = result = launch.run_recorded(command)
+    result = launch.run_recorded(command, options=options)
+    taken = result["pairs"]
+    events = statistics.median(p["events_per_step"] for p in taken)
+    difference = pairs.difference([p["on_s"] for p in taken], [p["off_s"] for p in taken])
+    return result, events, difference.scaled(1e9 / events)
+
+
+def measure_attribution(name, size):
+    title, _, bound = PROGRAMS[name]
+    result, events, marginal = toggled(name, size, ())
+    about = f"{title} with attribution ({events:.0f} events and marks)"
+    where = f"one event or mark in place, with attribution: (on − off) ÷ both, of the {name} step"
+    return [
+        ratio_row(f"{about}, on and off within a process, {len(result['pairs'])} pairs",
+                  ratios(result)["wall"], bound, raw=result),
+        Row(where, ns_text(marginal), section="more"),
+    ]
+
+
+def measure_toggled(name, size):
+    title, bound, _ = PROGRAMS[name]
+    raw = {}
+    raw["gpumemprof"], events, marginal = toggled(name, size, STACKS_ALONE)
+    result = raw["gpumemprof"]
     raw["control"] = launch.run_json(
         launch.program(f"{name}.py", "--tool", "control", "--pairs", size["control_pairs"]))
     ours, control = ratios(result), ratios(raw["control"])
     peers = peer_texts(name, size["peer_pairs"], raw)
 
     taken = result["pairs"]
-    events = statistics.median(p["events_per_step"] for p in taken)
     step_s = statistics.median(p["off_s"] for p in taken)
-    marginal = pairs.difference([p["on_s"] for p in taken],
-                                [p["off_s"] for p in taken]).scaled(1e9 / events)
-    about = f"{title} ({events:.0f} events in {step_s * 1e3:.3g} ms)"
+    about = f"{title} with Python stacks ({events:.0f} events in {step_s * 1e3:.3g} ms)"
     rows = [
         ratio_row(f"{about}, on and off within a process, {len(taken)} pairs", ours["wall"], bound,
                   peers, raw=raw),
@@ -82,7 +104,7 @@ def block_median(result):
 def measure_processes(name, size):
     """Whole processes in turn, in an order drawn by chance: what the preloaded library costs even
     while it records nothing is in here too."""
-    title, bound = PROGRAMS[name]
+    title, bound, _ = PROGRAMS[name]
     command = launch.program(f"{name}.py", "--blocks", size["blocks"])
     chance = random.Random(2)
     taken = {"plain": [], "control": [], "gpumemprof": [], "memray": []}
@@ -93,7 +115,7 @@ def measure_processes(name, size):
         chance.shuffle(kinds)
         for kind in kinds:
             if kind == "gpumemprof":
-                result = launch.run_recorded(command)
+                result = launch.run_recorded(command, options=STACKS_ALONE)
             elif kind == "memray":
                 result = run_memray(command)
             else:
@@ -104,7 +126,7 @@ def measure_processes(name, size):
     memray = pairs.ratio(taken["memray"], plain[:len(taken["memray"])])
     control = pairs.ratio(taken["control"], plain)
     return [
-        ratio_row(f"{title}, pairs of processes, {len(plain)} pairs", value, bound,
+        ratio_row(f"{title} with Python stacks, pairs of processes, {len(plain)} pairs", value, bound,
                   [f"memray {ratio_text(memray)} ({memray.count} pairs)"], raw=taken),
         Row("the same: control, plain against plain", ratio_text(control), section="more"),
     ]
@@ -119,4 +141,4 @@ def run_memray(command):
 
 def parts(size):
     return [functools.partial(part, name, size)
-            for name in PROGRAMS for part in (measure_toggled, measure_processes)]
+            for name in PROGRAMS for part in (measure_toggled, measure_attribution, measure_processes)]

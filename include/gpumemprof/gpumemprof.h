@@ -173,6 +173,7 @@ GPUMEMPROF_API int gpumemprof_scope_end(uint64_t id, struct gpumemprof_scope_res
 #define GPUMEMPROF_ATTACH_STACKS_NONE 3
 #define GPUMEMPROF_ATTACH_NO_CPU 16      /* do not record CPU tensors; they are counted all the same */
 #define GPUMEMPROF_ATTACH_FREE_STACKS 32 /* record where blocks are freed, too */
+#define GPUMEMPROF_ATTACH_NO_ATTRIBUTION 64 /* no modules, nodes, saved tensors: see run's option */
 GPUMEMPROF_API int gpumemprof_attach(const char *folder_or_null, int flags);
 
 /* Why the last attach failed; "" where it did not. Valid for the life of the process. */

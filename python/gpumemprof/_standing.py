@@ -46,7 +46,7 @@ def note_layers(folder: str | None) -> None:
 
 def note_modules(folder: str | None) -> None:
     """Has the names of PyTorch's modules, parameters and optimizer state recorded, and where steps end."""
-    if folder is not None:
+    if folder is not None and not os.environ.get("GPUMEMPROF_NO_ATTRIBUTION"):
         from . import _attribution
 
         _attribution.arm()
@@ -65,12 +65,13 @@ def explain_leaks(folder: str | None) -> None:
     when_imported("torch.optim", begin)
 
 
-def arm(folder: str | None = None) -> None:
+def arm(folder: str | None = None, *, attribution: bool = True) -> None:
     """Has an uncaught out-of-memory exception leave a bundle. `folder`: where the process has begun to be recorded."""
     if folder is not None:
         _oom_hook.attached_folder = folder
     _oom_hook.watch(_standing)
     note_graphs(_oom_hook.recording_folder())
     note_layers(_oom_hook.recording_folder())
-    note_modules(_oom_hook.recording_folder())
+    if attribution:
+        note_modules(_oom_hook.recording_folder())
     explain_leaks(_oom_hook.recording_folder())

@@ -10,6 +10,7 @@ from . import _standing, counters
 from ._core import native
 
 PROBE_NAME = "libgpumemprof_probe.so"
+_NO_ATTRIBUTION = 64  # GPUMEMPROF_ATTACH_NO_ATTRIBUTION
 
 
 def find_probe() -> Path:
@@ -56,4 +57,4 @@ def attach(output: str | os.PathLike[str] | None = None, *, flags: int = 0) -> N
     except (OSError, ValueError) as error:
         raise RuntimeError(f"cannot attach: {error}") from error
     counters.source_changed()
-    _standing.arm(folder)
+    _standing.arm(folder, attribution=not flags & _NO_ATTRIBUTION)

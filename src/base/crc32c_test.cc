@@ -27,5 +27,26 @@ TEST(Crc32c, ContinuesWhereItStopped) {
   }
 }
 
+/// A bit at a time, from the polynomial alone.
+uint32_t by_definition(const std::string& text) {
+  uint32_t crc = ~uint32_t{0};
+  for (unsigned char byte : text) {
+    crc ^= byte;
+    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78u : 0);
+  }
+  return ~crc;
+}
+
+TEST(Crc32c, IsTheDefinitionsAtEveryLengthAroundWhatIsDoneAtOnce) {
+  std::string text;
+  for (uint32_t i = 0; i < 10000; ++i) text += static_cast<char>(i * 2654435761u >> 24);
+  for (size_t middle : {1024, 2048, 3072, 6144, 9216}) {
+    for (size_t size = middle - 9; size <= middle + 9; ++size) {
+      ASSERT_EQ(crc32c(0, text.data(), size), by_definition(text.substr(0, size))) << size;
+      ASSERT_EQ(crc32c(0, text.data() + 3, size), by_definition(text.substr(3, size))) << size;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace gpumemprof

@@ -28,6 +28,7 @@ struct RunArguments {
   RunOptions options;
   std::string max_disk;
   bool no_cpu = false;
+  bool no_attribution = false;
   bool quiet = false;
   std::vector<std::string> command;  // as the parser took it apart
   std::vector<std::string> unknown;  // options that nobody defined
@@ -123,6 +124,7 @@ int record(RunArguments& arguments) {
   if (!words) return report_error("run", words.error());
   arguments.options.command = std::move(*words);
   arguments.options.record_cpu = !arguments.no_cpu;
+  arguments.options.attribution = !arguments.no_attribution;
   arguments.options.version = GPUMEMPROF_VERSION;
   if (!arguments.max_disk.empty()) {
     auto size = parse_size(arguments.max_disk);
@@ -151,6 +153,9 @@ void add_run_command(CLI::App& app, CommandContext& context) {
   run->add_flag("--free-stacks", arguments->options.free_stacks,
                 "record where memory is freed, too");
   run->add_flag("--no-cpu", arguments->no_cpu, "leave CPU tensors out");
+  run->add_flag("--no-attribution", arguments->no_attribution,
+                "stacks alone: no modules, autograd nodes, names of parameters or steps, so no "
+                "categories; costs less");
   run->add_option(
       "--max-disk", arguments->max_disk,
       "drop the oldest events above this size (24GiB, 24GB or bytes); peaks and totals stay exact");

@@ -104,6 +104,7 @@ bool begin_folder(const char* folder, int flags) {
   g_config.stacks = kModes[flags & 3];
   g_config.no_cpu = flags & GPUMEMPROF_ATTACH_NO_CPU;
   g_config.free_stacks = flags & GPUMEMPROF_ATTACH_FREE_STACKS;
+  g_config.no_attribution = flags & GPUMEMPROF_ATTACH_NO_ATTRIBUTION;
   // The first letter last: another thread's event looks at it.
   memcpy(g_config.folder + 1, folder + 1, length);
   __atomic_store_n(&g_config.folder[0], folder[0], __ATOMIC_RELEASE);

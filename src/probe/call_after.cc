@@ -1,5 +1,7 @@
 #include "probe/call_after.h"
 
+#include "probe/hot.h"
+
 namespace gpumemprof::probe {
 namespace {
 
@@ -12,7 +14,7 @@ Wanted g_wanted;
 
 }  // namespace
 
-int64_t g_events_until_call;
+HOT_DATA int64_t g_events_until_call;
 
 void call_after(uint64_t events, int (*add)(int (*)(void*), void*), int (*call)(void*),
                 void* argument) {

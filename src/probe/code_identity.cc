@@ -2,12 +2,14 @@
 
 #include <string.h>
 
+#include "probe/hot.h"
 #include "probe/python_frames.h"
 #include "probe/watched_code.h"
 
 namespace gpumemprof::probe {
 
 constinit CodeWatch g_code_watch{};
+HOT_DATA uint32_t g_code_epoch;
 
 namespace {
 
@@ -25,7 +27,7 @@ void on_code_dealloc(void* code) {
   if (word >> (hash & 63) & 1) {
     forget_watched(code);
     __atomic_fetch_add(&g_code_watch.generations[hash % kGenerationBuckets], 1, __ATOMIC_RELEASE);
-    __atomic_fetch_add(&g_code_watch.epoch, 1, __ATOMIC_RELEASE);
+    __atomic_fetch_add(&g_code_epoch, 1, __ATOMIC_RELEASE);
   }
   g_code_dealloc(code);
 }

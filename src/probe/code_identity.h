@@ -15,18 +15,18 @@ namespace gpumemprof::probe {
 inline constexpr uint32_t kGenerationBuckets = 4096;
 
 struct CodeWatch {
-  uint32_t epoch;
   uint32_t generations[kGenerationBuckets];
   uint64_t known[1024];  // a bit for every hash of a code address that a stack of ours contains
 };
 extern CodeWatch g_code_watch;
+extern uint32_t g_code_epoch;
 
 inline uint32_t code_hash(const void* code) {
   return static_cast<uint32_t>((reinterpret_cast<uintptr_t>(code) >> 4) * 0x9e3779b97f4a7c15u >>
                                32);
 }
 
-inline uint32_t code_epoch() { return __atomic_load_n(&g_code_watch.epoch, __ATOMIC_ACQUIRE); }
+inline uint32_t code_epoch() { return __atomic_load_n(&g_code_epoch, __ATOMIC_ACQUIRE); }
 
 /// The generation of whatever lives at this address; remembers that it is known from now on. The
 /// caller's frames keep `code` alive.

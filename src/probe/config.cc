@@ -3,12 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "probe/hot.h"
 #include "probe/recorder.h"
 
 namespace gpumemprof::probe {
 
 // constinit: an initialiser that runs would run after read_config() and undo it.
-constinit Config g_config{};
+HOT_DATA constinit Config g_config{};
 
 static uint64_t number(const char* text) {
   uint64_t value = 0;
@@ -32,6 +33,7 @@ __attribute__((constructor)) static void read_config() {
   g_config.stacks = stack_mode(getenv("GPUMEMPROF_STACKS"));
   g_config.free_stacks = getenv("GPUMEMPROF_FREE_STACKS") != nullptr;
   g_config.no_cpu = getenv("GPUMEMPROF_NO_CPU") != nullptr;
+  g_config.no_attribution = getenv("GPUMEMPROF_NO_ATTRIBUTION") != nullptr;
   g_config.max_disk_bytes = number(getenv("GPUMEMPROF_MAX_DISK"));
 }
 

@@ -1,11 +1,12 @@
 #include "probe/counters.h"
 
+#include "probe/hot.h"
 #include "probe/scopes.h"
 #include "probe/sys.h"
 
 namespace gpumemprof::probe {
 
-uint32_t g_counting;
+HOT_DATA uint32_t g_counting;
 Control* g_control;
 constinit LiveTable g_live_table{};
 

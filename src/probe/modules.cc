@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "probe/dynamic.h"
+#include "probe/hot.h"
 #include "probe/python_frames.h"
 #include "probe/recorder.h"
 #include "probe/stream.h"
@@ -44,7 +45,7 @@ uint8_t class_name(const void* type, char out[kMostClassName]) {
   return static_cast<uint8_t>(length);
 }
 
-Entry* entry_of(const void* object, const void* type) {
+HOT Entry* entry_of(const void* object, const void* type) {
   const auto key = reinterpret_cast<uintptr_t>(object);
   const auto class_key = reinterpret_cast<uintptr_t>(type);
   const uint32_t first = first_slot(key);
@@ -100,7 +101,7 @@ void end_change() { __atomic_store_n(&g_is_changing, 0, __ATOMIC_RELEASE); }
 
 }  // namespace
 
-uint32_t module_number(const void* object, const void* type) {
+HOT uint32_t module_number(const void* object, const void* type) {
   const Entry* entry = entry_of(object, type);
   return entry ? static_cast<uint32_t>(entry - g_entries) + 1 : 0;
 }

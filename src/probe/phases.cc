@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "probe/hot.h"
+
 namespace gpumemprof::probe {
 namespace {
 
@@ -132,7 +134,7 @@ void end_phase(uint64_t phase) {
   if (state() == kRecording) record_mark(format::kMarkPhaseEnd, phase, 0, nullptr, 0);
 }
 
-uint64_t phase_hash() {
+HOT uint64_t phase_hash() {
   const Entry* entry = innermost();
   return entry ? entry->hash : 0;
 }

@@ -1,12 +1,13 @@
 // Finds the interpreter of this process, if there is one.
 #include "probe/code_identity.h"
 #include "probe/dynamic.h"
+#include "probe/hot.h"
 #include "probe/python_frames.h"
 #include "probe/recorder.h"
 
 namespace gpumemprof::probe {
 
-constinit Python g_python{};
+HOT_DATA constinit Python g_python{};
 
 namespace {
 

@@ -7,6 +7,7 @@
 
 #include "format/checksum.h"
 #include "probe/file_name.h"
+#include "probe/hot.h"
 #include "probe/native_stack.h"
 #include "probe/python_frames.h"
 #include "probe/sys.h"
@@ -16,7 +17,7 @@ namespace {
 
 using namespace format;
 
-uint32_t g_unset[2] = {kUnset, 0};
+HOT_DATA uint32_t g_unset[2] = {kUnset, 0};
 
 /// Everything about the current process; begun afresh in a forked child.
 struct Recorder {
@@ -203,7 +204,7 @@ bool open_recording_of_this_process() {
 
 }  // namespace
 
-volatile uint32_t* g_state = g_unset;
+HOT_DATA volatile uint32_t* g_state = g_unset;
 bool g_sandboxed;
 
 bool begin_recording() {

@@ -31,11 +31,14 @@ struct Caches;  // stream.h
 
 /// What `run` asked for, read from the environment when the library is loaded.
 struct Config {
-  char folder[3072] = {};  // empty: do nothing
   uint32_t stacks = format::kStacksPython;
   bool free_stacks = false;
   bool no_cpu = false;
+  bool no_attribution = false;  // stacks and what the program says itself; nothing of Surroundings
   uint64_t max_disk_bytes = 0;
+  char folder[3072] = {};  // empty: do nothing
+
+  bool wants_attribution() const { return stacks != format::kStacksNone && !no_attribution; }
 };
 extern Config g_config;
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "probe/code_identity.h"
+#include "probe/hot.h"
 #include "probe/modules.h"
 #include "probe/native_stack.h"
 #include "probe/phases.h"
@@ -145,7 +146,7 @@ uint32_t python_frame(Stream* s, const char* frame) {
       },
       [](auto& e) { return e.instruction == 0; }, &hit);
   if (hit) return slot->id;
-  consider_frame(frame);
+  if (!g_config.no_attribution) consider_frame(frame);
   CachedCode* names = code_names(s, code, generation);
   uint32_t id =
       define_frame(s, names->file, names->function, python_line(layout, code, instruction));
@@ -353,11 +354,11 @@ void set_layer(const char* name) {
   __atomic_store_n(&t_layer.length, length, __ATOMIC_RELAXED);
 }
 
-uint32_t current_stack(Stream* s, const Label* label) {
+HOT uint32_t current_stack(Stream* s, const Label* label) {
   Names names{label, t_layer.length ? &t_layer : nullptr, 0, {}};
   if (__builtin_expect(g_config.stacks != kStacksNone, 1)) {
     names.phase = phase_hash();
-    if (g_view) g_view->sense(&names.around);
+    if (g_view && !g_config.no_attribution) g_view->sense(&names.around);
   }
   bool unsafe = false;
   const char* top = top_frame(&unsafe);

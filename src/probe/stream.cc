@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "probe/call_after.h"
+#include "probe/hot.h"
 #include "probe/native_stack.h"
 #include "probe/python_frames.h"
 #include "probe/sys.h"
@@ -272,8 +273,8 @@ __attribute__((noinline, cold)) uint32_t new_memory(Stream* s, uint16_t key, con
 
 }  // namespace
 
-void record(RawAction action, uint64_t address, uint64_t size, uint32_t device_class,
-            const uint64_t* totals) {
+HOT void record(RawAction action, uint64_t address, uint64_t size, uint32_t device_class,
+                const uint64_t* totals) {
   record_one(action, address, size, 0, totals, nullptr, kNoStep,
              [=](Stream*) { return device_class; });
 }
@@ -320,8 +321,8 @@ void record_segment(RawDetail what, uint64_t address, uint64_t size, Device devi
   });
 }
 
-bool record_mark(RawMarkKind kind, uint64_t address, uint64_t value, const char* text,
-                 size_t length) {
+HOT bool record_mark(RawMarkKind kind, uint64_t address, uint64_t value, const char* text,
+                     size_t length) {
   bool done = false;
   with_stream([&](Stream* s) {
     const uint32_t string = text ? define_string(s, text, length) : 0;

@@ -5,6 +5,8 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "probe/hot.h"
+
 namespace gpumemprof::probe {
 
 void* map_private(size_t bytes) {
@@ -38,7 +40,7 @@ static uint64_t read_clock(clockid_t id) {
   return static_cast<uint64_t>(t.tv_sec) * 1000000000u + static_cast<uint64_t>(t.tv_nsec);
 }
 
-uint64_t monotonic_ns() { return read_clock(CLOCK_MONOTONIC); }
+HOT uint64_t monotonic_ns() { return read_clock(CLOCK_MONOTONIC); }
 uint64_t realtime_ns() { return read_clock(CLOCK_REALTIME); }
 
 }  // namespace gpumemprof::probe

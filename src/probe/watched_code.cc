@@ -3,13 +3,14 @@
 #include <string.h>
 
 #include "probe/code_identity.h"
+#include "probe/hot.h"
 #include "probe/python_code.h"
 #include "probe/python_frames.h"
 #include "probe/surroundings.h"
 
 namespace gpumemprof::probe {
 
-constinit const View* g_view = nullptr;
+HOT_DATA constinit const View* g_view = nullptr;
 
 namespace {
 
@@ -106,7 +107,7 @@ bool is_watched(const WatchedCodes& codes, uint64_t code) {
 
 }  // namespace
 
-constinit const WatchedCodes* g_watched = &g_none;
+HOT_DATA constinit const WatchedCodes* g_watched = &g_none;
 
 void consider_frame(const char* frame) {
   if (!g_view) return;
@@ -138,7 +139,7 @@ void forget_watched(const void* code) {
   });
 }
 
-const void* receiver_of(const char* frame, const void** type) {
+HOT const void* receiver_of(const char* frame, const void** type) {
   const PythonLayout& layout = g_python.layout;
   // 3.14 marks in the lowest two bits who holds the reference; objects lie at multiples of 8.
   auto* object =

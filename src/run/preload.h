@@ -49,6 +49,7 @@ struct ProbeSettings {
   bool record_cpu = true;
   uint64_t max_disk_bytes = 0;  ///< 0 = no limit
   bool explain_leaks = false;   ///< the Python half tells who holds tensors
+  bool attribution = true;      ///< modules, nodes, saved tensors, names, steps
 };
 
 /// `environment` as "NAME=value" lines with the probe's own added. An existing LD_PRELOAD keeps its

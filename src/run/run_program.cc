@@ -126,7 +126,8 @@ Result<Plan> prepare(const RunOptions& options) {
                                              .free_stacks = options.free_stacks,
                                              .record_cpu = options.record_cpu,
                                              .max_disk_bytes = options.max_disk_bytes,
-                                             .explain_leaks = options.explain_leaks});
+                                             .explain_leaks = options.explain_leaks,
+                                             .attribution = options.attribution});
   }
   return plan;
 }

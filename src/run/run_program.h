@@ -18,6 +18,7 @@ struct RunOptions {
   bool record_cpu = true;
   uint64_t max_disk_bytes = 0;
   bool explain_leaks = false;
+  bool attribution = true;
   std::string version;
 };
 

@@ -66,6 +66,15 @@ def test_every_layer_has_what_it_allocates_in_forward_and_in_backward(recorded, 
     assert len(saved) == 7 and sum(is_output) == 2
 
 
+def test_without_attribution_the_same_blocks_have_stacks_alone(recorded):
+    said, raw = recorded("chain", GPUMEMPROF_NO_ATTRIBUTION="1")
+    wide, narrow = 4 * BATCH * 56, 4 * BATCH * 36
+    blocks = [e for e in raw.events if e["action"] == "alloc" and e["size_bytes"] > 130]
+    assert [e["size_bytes"] for e in blocks[:6]] == [wide, wide, narrow, narrow, narrow, narrow] and len(blocks) == 16
+    assert not [frame for e in raw.events for frame in e.get("stack", []) if frame.startswith("<")]
+    assert all(len(e["stack"]) > 1 for e in blocks[:5]) and raw.marks == []
+
+
 def test_gradients_that_are_switched_off_are_told(recorded):
     said, raw = recorded("modes")
     outputs = [e for e in raw.events if e["action"] == "alloc" and e["size_bytes"] == 4 * BATCH * 56]

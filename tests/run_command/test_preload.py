@@ -11,10 +11,11 @@ def test_the_probe_is_told_what_was_asked(run, tmp_path, probe):
     plain = eval(run(PYTHON, "-c", source, folder="a").stdout)
     assert plain == {"LD_PRELOAD": probe, "GPUMEMPROF_PROBE": probe, "GPUMEMPROF_STACKS": "python",
                      "GPUMEMPROF_DIR": str(tmp_path / "a")}
-    options = ["--stacks", "both", "--free-stacks", "--no-cpu", "--max-disk", "20GiB"]
+    options = ["--stacks", "both", "--free-stacks", "--no-cpu", "--no-attribution", "--max-disk", "20GiB"]
     every = eval(run(PYTHON, "-c", source, folder="b", options=options).stdout)
     assert every == plain | {"GPUMEMPROF_DIR": str(tmp_path / "b"), "GPUMEMPROF_STACKS": "both",
                              "GPUMEMPROF_FREE_STACKS": "1", "GPUMEMPROF_NO_CPU": "1",
+                             "GPUMEMPROF_NO_ATTRIBUTION": "1",
                              "GPUMEMPROF_MAX_DISK": str(20 << 30)}
 
 

@@ -18,6 +18,7 @@
 #include "probe/framework.h"
 #include "probe/hooks/torch_autograd.h"
 #include "probe/hooks/torch_cuda.h"
+#include "probe/hot.h"
 #include "probe/recorder.h"
 #include "probe/scopes.h"
 #include "probe/stream.h"
@@ -110,15 +111,15 @@ void on_oom(int64_t size, uint64_t allocated, uint64_t reserved, Device device) 
 
 constexpr Device kCpu{0, -1};
 
-Real<void* (*)(size_t)> g_alloc_cpu;
-Real<void (*)(void*)> g_free_cpu;
+HOT_DATA Real<void* (*)(size_t)> g_alloc_cpu;
+HOT_DATA Real<void (*)(void*)> g_free_cpu;
 
 }  // namespace
 
 #define ALLOC_CPU "_ZN3c109alloc_cpuEm"
 HOOK void* gpumemprof_hook_alloc_cpu(size_t size) __asm__(ALLOC_CPU);
-void* gpumemprof_hook_alloc_cpu(size_t size) {
-  static bool has_modes;
+HOT void* gpumemprof_hook_alloc_cpu(size_t size) {
+  HOT_DATA static bool has_modes;
   if (__builtin_expect(!__atomic_load_n(&has_modes, __ATOMIC_RELAXED), 0)) {
     __atomic_store_n(&has_modes, true, __ATOMIC_RELAXED);
     prepare_torch_modes();
@@ -135,7 +136,7 @@ void* gpumemprof_hook_alloc_cpu(size_t size) {
 
 #define FREE_CPU "_ZN3c108free_cpuEPv"
 HOOK void gpumemprof_hook_free_cpu(void* p) __asm__(FREE_CPU);
-void gpumemprof_hook_free_cpu(void* p) {
+HOT void gpumemprof_hook_free_cpu(void* p) {
   // Before the real free: afterwards another thread may be given the address, and its allocation
   // would come first.
   if (p && is_counting()) count_free(reinterpret_cast<uintptr_t>(p), kCpu);

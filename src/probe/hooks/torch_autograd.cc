@@ -15,6 +15,7 @@
 
 #include "probe/class_name.h"
 #include "probe/dynamic.h"
+#include "probe/hot.h"
 #include "probe/modules.h"
 #include "probe/recorder.h"
 #include "probe/surroundings.h"
@@ -30,8 +31,8 @@ constexpr char kLibrary[] = "libtorch_cpu";
 
 // ---- Modes -------------------------------------------------------------------------------------
 
-bool (*g_grad_is_enabled)();
-bool (*g_inference_is_enabled)();
+HOT_DATA bool (*g_grad_is_enabled)();
+HOT_DATA bool (*g_inference_is_enabled)();
 
 enum Mode : uint64_t { kGradMode = 0, kNoGrad = 1, kInference = 2 };
 
@@ -66,12 +67,12 @@ struct Nodes {
   CurrentNode (*current)();
   uint64_t (*thread_id)();
 };
-constinit Nodes g_nodes_found{};
-constinit const Nodes* g_nodes = nullptr;
+HOT_DATA constinit Nodes g_nodes_found{};
+HOT_DATA constinit const Nodes* g_nodes = nullptr;
 
 /// The thread itself holds another reference for as long as the node runs, so ours is never the
 /// last one and there is nothing to destroy. Both kinds count in whole words at offset 8.
-CurrentNode::~CurrentNode() {
+HOT CurrentNode::~CurrentNode() {
   if (!node) return;
   if (g_nodes->layout->is_shared_pointer) {
     if (counts) __atomic_fetch_sub(reinterpret_cast<uint32_t*>(counts + 8), 1, __ATOMIC_ACQ_REL);
@@ -115,13 +116,13 @@ __attribute__((noinline, cold)) void prepare_nodes() {
 constinit WorkNotes g_notes;
 thread_local uint64_t t_thread_id __attribute__((tls_model("initial-exec")));
 
-uint32_t module_of(const Nodes& nodes, const char* node) {
+HOT uint32_t module_of(const Nodes& nodes, const char* node) {
   return g_notes.get(load<uint64_t>(node, nodes.layout->number),
                      load<uint64_t>(node, nodes.layout->thread));
 }
 
 /// The module in which a node that is made now is made. Most are made a few frames inside of one.
-uint32_t module_now(const Nodes& nodes) {
+HOT uint32_t module_now(const Nodes& nodes) {
   constexpr uint32_t kMostFrames = 128;
   bool unsafe = false, is_outside = false;
   const char* top = top_frame(&unsafe);
@@ -148,7 +149,7 @@ uint32_t module_now(const Nodes& nodes) {
   return current.node ? module_of(nodes, current.node) : 0;
 }
 
-__attribute__((noinline)) void note(uint64_t number) {
+HOT __attribute__((noinline)) void note(uint64_t number) {
   const Nodes* nodes = __atomic_load_n(&g_nodes, __ATOMIC_ACQUIRE);
   if (UNLIKELY(!nodes)) {
     prepare_nodes();
@@ -163,7 +164,7 @@ __attribute__((noinline)) void note(uint64_t number) {
 
 enum Word { kNodeTable = 0, kMode = 1 };
 
-void sense(Surroundings* out) {
+HOT void sense(Surroundings* out) {
   if (g_grad_is_enabled && !g_grad_is_enabled()) {
     out->words[kMode] = g_inference_is_enabled && g_inference_is_enabled() ? kInference : kNoGrad;
   }
@@ -216,7 +217,7 @@ __attribute__((constructor)) void enter() { g_view = &kView; }
 // ---- The hook ----------------------------------------------------------------------------------
 
 #define NEXT_NUMBER "_ZN2at15sequence_number17get_and_incrementEv"
-uint64_t (*g_next_number)();
+HOT_DATA uint64_t (*g_next_number)();
 uint64_t no_number() { return 0; }
 
 void* find_next_number();
@@ -233,7 +234,7 @@ void prepare_torch_modes() {
 }  // namespace gpumemprof::probe
 
 HOOK uint64_t gpumemprof_hook_next_number() __asm__(NEXT_NUMBER);
-uint64_t gpumemprof_hook_next_number() {
+HOT uint64_t gpumemprof_hook_next_number() {
   using namespace gpumemprof::probe;
   auto real = __atomic_load_n(&g_next_number, __ATOMIC_ACQUIRE);
   if (UNLIKELY(!real)) {
@@ -241,7 +242,7 @@ uint64_t gpumemprof_hook_next_number() {
     if (!real) real = no_number;
   }
   const uint64_t number = real();
-  if (state() == kRecording && g_config.stacks != gpumemprof::format::kStacksNone) note(number);
+  if (state() == kRecording && g_config.wants_attribution()) note(number);
   return number;
 }
 

@@ -13,6 +13,7 @@
 #include "probe/class_name.h"
 #include "probe/dynamic.h"
 #include "probe/hooks/torch_autograd.h"
+#include "probe/hot.h"
 #include "probe/python_frames.h"
 #include "probe/recorder.h"
 #include "probe/stream.h"
@@ -25,14 +26,15 @@ namespace gpumemprof::probe {
 namespace {
 
 using Constructor = void (*)(void* self, const void* tensor, bool is_output, bool is_on_view);
-Constructor g_construct;
+HOT_DATA Constructor g_construct;
 
 /// c10::TensorImpl and c10::StorageImpl are both derived from intrusive_ptr_target and nothing
 /// else, and their first members are the storage and the data's pointer: both at the same offset.
 /// Behind the storage a TensorImpl has its autograd metadata.
 constexpr uint32_t kUnknown = 1;
-uint32_t g_first_member;      // 0: not looked for yet
-const char* g_storage_table;  // of the virtual functions of StorageImpl, that was seen last
+HOT_DATA uint32_t g_first_member;  // 0: not looked for yet
+HOT_DATA const char*
+    g_storage_table;  // of the virtual functions of StorageImpl, that was seen last
 
 uint32_t offset_of_storage(bool (*has_storage)(const void*)) {
   alignas(16) static uint64_t object[64];  // one thread; larger than what is asked about
@@ -78,7 +80,7 @@ uint64_t storage_address(uint32_t first_member, const void* tensor_impl) {
   return load<uint64_t>(storage, first_member);
 }
 
-__attribute__((noinline)) void tell(const void* saved, const void* tensor, bool is_output) {
+HOT __attribute__((noinline)) void tell(const void* saved, const void* tensor, bool is_output) {
   uint32_t first_member = __atomic_load_n(&g_first_member, __ATOMIC_ACQUIRE);
   if (UNLIKELY(!first_member)) first_member = find_first_member();
   if (first_member == kUnknown) return;
@@ -97,13 +99,13 @@ void* find_constructor();
 }  // namespace gpumemprof::probe
 
 HOOK void gpumemprof_hook_saved(void*, const void*, bool, bool) __asm__(SAVED);
-void gpumemprof_hook_saved(void* self, const void* tensor, bool is_output, bool is_on_view) {
+HOT void gpumemprof_hook_saved(void* self, const void* tensor, bool is_output, bool is_on_view) {
   using namespace gpumemprof::probe;
   auto real = __atomic_load_n(&g_construct, __ATOMIC_ACQUIRE);
   // Somebody called it, so somebody defines it.
   if (UNLIKELY(!real)) real = reinterpret_cast<Constructor>(find_constructor());
   real(self, tensor, is_output, is_on_view);
-  if (state() == kRecording && g_config.stacks != gpumemprof::format::kStacksNone) {
+  if (state() == kRecording && g_config.wants_attribution()) {
     tell(self, tensor, is_output);
   }
 }
