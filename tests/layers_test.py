@@ -20,10 +20,11 @@ ALLOWED = {
     "telemetry": {"base"},
     "allocator": {"base", "trace"},
     "analysis": {"base", "trace", "recording", "readers", "telemetry", "allocator"},
-    "run": {"base", "recording"},
-    "devices": {"base", "trace", "recording", "telemetry", "run"},
+    "run": {"base", "recording", "devices"},
+    "devices": {"base"},
+    "live": {"base", "trace", "recording", "telemetry", "run", "devices"},
     "report": {"base", "trace", "recording", "readers", "telemetry", "allocator", "analysis"},
-    "cli": {"base", "trace", "recording", "readers", "telemetry", "allocator", "analysis", "run", "devices", "report"},
+    "cli": {"base", "trace", "recording", "readers", "telemetry", "allocator", "analysis", "run", "devices", "live", "report"},
 }
 # A test may use what it needs as a witness, as long as no cycle of rooms comes of it.
 ALLOWED_IN_TESTS = {"recording": {"probe"}, "probe": {"recording", "trace"}, "analysis": {"format"}, "allocator": {"readers"}}

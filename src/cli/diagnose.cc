@@ -15,7 +15,7 @@
 #include "cli/commands.h"
 #include "cli/tensorflow.h"
 #include "cli/watch.h"
-#include "devices/alerts.h"
+#include "live/alerts.h"
 #include "devices/host_memory.h"
 #include "devices/oom_kills.h"
 #include "report/words.h"

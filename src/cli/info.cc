@@ -14,10 +14,10 @@
 #include "cli/tensorflow.h"
 #include "cli/tensorflow_info.h"
 #include "devices/host_memory.h"
-#include "devices/live_recordings.h"
+#include "live/live_recordings.h"
 #include "devices/oom_kills.h"
 #include "devices/process_memory.h"
-#include "devices/recording_follower.h"
+#include "live/recording_follower.h"
 #include "report/words.h"
 #include "run/preload.h"
 

@@ -12,7 +12,7 @@
 #include "base/size.h"
 #include "cli/commands.h"
 #include "cli/watch_arguments.h"
-#include "devices/alerts.h"
+#include "live/alerts.h"
 #include "devices/oom_kills.h"
 #include "report/words.h"
 #include "telemetry/flight_bundle.h"

@@ -8,7 +8,7 @@
 
 #include "base/size.h"
 #include "cli/commands.h"
-#include "devices/alerts.h"
+#include "live/alerts.h"
 
 namespace gpumemprof {
 namespace {

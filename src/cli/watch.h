@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "devices/sampler.h"
+#include "live/sampler.h"
 #include "telemetry/writer.h"
 
 namespace gpumemprof {

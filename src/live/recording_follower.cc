@@ -1,4 +1,4 @@
-#include "devices/recording_follower.h"
+#include "live/recording_follower.h"
 
 #include <unistd.h>
 

@@ -10,8 +10,8 @@
 
 #include "base/error.h"
 #include "devices/host_memory.h"
-#include "devices/live_recordings.h"
-#include "devices/recording_follower.h"
+#include "live/live_recordings.h"
+#include "live/recording_follower.h"
 #include "telemetry/event.h"
 
 namespace gpumemprof {

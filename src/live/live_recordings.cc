@@ -1,4 +1,4 @@
-#include "devices/live_recordings.h"
+#include "live/live_recordings.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "devices/alerts.h"
+#include "live/alerts.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -1,4 +1,4 @@
-#include "devices/sampler.h"
+#include "live/sampler.h"
 
 #include <time.h>
 #include <unistd.h>
