@@ -11,6 +11,7 @@
 namespace gpumemprof::probe {
 
 constinit uint64_t g_forgotten[kForgottenBits / 64];
+HOT_DATA uint32_t g_has_forgotten;
 
 namespace {
 
@@ -101,9 +102,26 @@ void end_change() { __atomic_store_n(&g_is_changing, 0, __ATOMIC_RELEASE); }
 
 }  // namespace
 
+/// What the thread asked for last: nodes are made one after the other in one module. Plain data.
+struct LastModule {
+  const void* object;
+  const void* type;
+  uint32_t number;
+};
+static thread_local LastModule t_last __attribute__((tls_model("initial-exec")));
+
 HOT uint32_t module_number(const void* object, const void* type) {
+  if (t_last.object == object && t_last.type == type) return t_last.number;
   const Entry* entry = entry_of(object, type);
-  return entry ? static_cast<uint32_t>(entry - g_entries) + 1 : 0;
+  if (!entry) return 0;
+  const auto number = static_cast<uint32_t>(entry - g_entries) + 1;
+  // A signal handler that asks in between finds none, never half of one.
+  __atomic_store_n(&t_last.object, nullptr, __ATOMIC_RELAXED);
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  t_last.type = type, t_last.number = number;
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  __atomic_store_n(&t_last.object, object, __ATOMIC_RELAXED);
+  return number;
 }
 
 uint32_t module_text(uint32_t number, char out[kMostModuleText]) {
@@ -123,6 +141,7 @@ static void set_forgotten(const void* object, bool is_forgotten) {
   const uint64_t bit = uint64_t{1} << (hash & 63);
   if (is_forgotten) {
     __atomic_fetch_or(&g_forgotten[hash >> 6], bit, __ATOMIC_RELAXED);
+    __atomic_store_n(&g_has_forgotten, 1, __ATOMIC_RELAXED);
   } else {
     __atomic_fetch_and(&g_forgotten[hash >> 6], ~bit, __ATOMIC_RELAXED);
   }

@@ -38,7 +38,9 @@ void saw_module(const void* object, const void* type);
 /// seldom wrong, and then a path comes late.
 inline constexpr uint32_t kForgottenBits = 4096;
 extern uint64_t g_forgotten[kForgottenBits / 64];
+extern uint32_t g_has_forgotten;  // 0 until the first name is taken away
 inline bool may_be_new(const void* object) {
+  if (!__atomic_load_n(&g_has_forgotten, __ATOMIC_RELAXED)) return false;
   const uint64_t hash = reinterpret_cast<uintptr_t>(object) * 0x9e3779b97f4a7c15u >> 52;
   return __atomic_load_n(&g_forgotten[hash >> 6], __ATOMIC_RELAXED) >> (hash & 63) & 1;
 }

@@ -27,16 +27,27 @@ uint64_t mix(uint64_t x) {
   return x ^ x >> 29;
 }
 
+uint64_t fold(uint64_t a, uint64_t b) {
+  const auto product = static_cast<unsigned __int128>(a) * b;
+  return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+}
+
+/// Sixteen bytes at a time; the last ones overlap those before, so nothing is copied by length.
+/// It is hashed for every event that has a label.
 uint64_t hash_bytes(const char* text, size_t length) {
-  uint64_t hash = length * 0x9e3779b97f4a7c15u + 1;
-  for (; length >= 8; length -= 8, text += 8) {
-    uint64_t word;
-    memcpy(&word, text, 8);
-    hash = mix(hash ^ word);
+  constexpr uint64_t kOdd = 0x9e3779b97f4a7c15u, kOther = 0xd6e8feb86659fd93u;
+  uint64_t hash = length * kOdd + 1;
+  if (length < 8) {
+    uint64_t word = 0;
+    for (size_t i = 0; i < length; ++i) word = word << 8 | static_cast<uint8_t>(text[i]);
+    return mix(hash ^ fold(word ^ kOther, kOdd));
   }
-  uint64_t tail = 0;
-  memcpy(&tail, text, length);
-  return mix(hash ^ tail ^ uint64_t{length} << 56);
+  const char* const last = text + length - 8;
+  for (; text + 16 <= last + 8; text += 16) {
+    hash = fold(load<uint64_t>(text, 0) ^ hash, load<uint64_t>(text, 8) ^ kOther);
+  }
+  const uint64_t left = text < last ? load<uint64_t>(text, 0) : 0;
+  return mix(fold(hash ^ left, load<uint64_t>(last, 0) ^ kOther) ^ hash);
 }
 
 /// The slot of `hash` among kProbes neighbours, or the one to overwrite. `*hit` tells which.
