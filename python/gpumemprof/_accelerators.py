@@ -10,32 +10,30 @@ from ._core import native
 
 
 def accelerators() -> dict[str, Any]:
-    """{"devices": […], "notes": […]}, as `gpumemprof info --format json` has them. Bytes; None has a reason in "unknown"."""
+    """{"devices": […], "notes": […]}, as `gpumemprof info --format json` has them. Bytes; None's reason is in "unknown"."""
     return dict(json.loads(native().accelerators()))
 
 
 def device_memory(index: int, uuid: str | None = None) -> dict[str, Any]:
     """The GPU that this process numbers `index`, as the driver sees it; {"accelerator": None, "why_not": …} where that
     cannot be told. `uuid`, where CUDA has told it, leaves no doubt."""
-    name = uuid or os.environ.get("CUDA_VISIBLE_DEVICES")
+    cuda = os.environ.get("CUDA_VISIBLE_DEVICES")
     rocm = os.environ.get("HIP_VISIBLE_DEVICES", os.environ.get("ROCR_VISIBLE_DEVICES"))
     try:
         ordered = os.environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"
-        return dict(json.loads(native().device_memory(0 if uuid else index, name, rocm, ordered)))
+        return dict(json.loads(native().device_memory(index, uuid, cuda, rocm, ordered)))
     except ImportError as error:
         return {"accelerator": None, "why_not": str(error)}
 
 
 def uuid_of(torch: Any, index: int) -> str | None:
-    """"GPU-…" as NVML writes it, of an initialised CUDA's device; None where this PyTorch does not tell."""
+    """Of an initialised CUDA's device; None where this PyTorch does not tell."""
     uuid = str(getattr(torch.cuda.get_device_properties(index), "uuid", "") or "")
-    if not uuid or getattr(torch.version, "hip", None):
-        return None
-    return uuid if uuid.startswith(("GPU-", "MIG-")) else f"GPU-{uuid}"
+    return None if getattr(torch.version, "hip", None) else uuid or None
 
 
 def smi_info(device: dict[str, Any]) -> dict[str, Any]:
-    """What nvidia-smi shows of a device, under its documented names: MiB, percent, °C, W. None has a reason in "unknown"."""
+    """What nvidia-smi shows of a device, by its documented names: MiB, percent, °C, W. None's reason is in "unknown"."""
     if device.get("accelerator") is None:
         return {"unknown": {"device": str(device["why_not"])}}
     why, mib = device["unknown"], 1 << 20
@@ -49,7 +47,8 @@ def smi_info(device: dict[str, Any]) -> dict[str, Any]:
         "temperature_c": device["temperature_celsius"],
         "power_draw_w": None if device["power_milliwatts"] is None else device["power_milliwatts"] / 1000,
     }
-    sources = ("total_bytes", "used_bytes", "free_bytes", "utilization_percent", "temperature_celsius", "power_milliwatts")
+    sources = ("total_bytes", "used_bytes", "free_bytes", "utilization_percent", "temperature_celsius")
+    sources += ("power_milliwatts",)
     unknown = {name: why[of] for name, of in zip(values, sources, strict=True) if values[name] is None and of in why}
     return {**values, **({"unknown": unknown} if unknown else {})}
 

@@ -45,12 +45,13 @@ std::string accelerators(bool everything) {
   return dump(out);
 }
 
-std::string device_memory(int index, const std::optional<std::string>& cuda,
+std::string device_memory(int index, const std::optional<std::string>& uuid,
+                          const std::optional<std::string>& cuda,
                           const std::optional<std::string>& rocm, bool pci_order) {
   nb::gil_scoped_release release;
   const Accelerators all = read(Depth::kEverything);
   const VisibleDevices visible{cuda, rocm, pci_order};
-  const MatchedDevice match = match_device(all, visible, getpid(), index);
+  const MatchedDevice match = match_own_device(all, visible, index, uuid);
   if (!match.device) return dump({{"accelerator", nullptr}, {"why_not", match.why_not}});
   const Accelerator& device = all.devices[*match.device];
   Json out = accelerator_json(device);
@@ -65,7 +66,8 @@ std::string device_memory(int index, const std::optional<std::string>& cuda,
     }
   }
   out["accelerator"] = device.number;
-  const Quantity own = used_by(device, getpid());
+  const Quantity own =
+      used_by(device, getpid(), match.slice ? &device.slices[*match.slice] : nullptr);
   out["own_bytes"] = own ? Json(*own.bytes) : Json(nullptr);
   if (!own) out["unknown"]["own_bytes"] = own.absent_because;
   return dump(out);
@@ -76,8 +78,8 @@ std::string device_memory(int index, const std::optional<std::string>& cuda,
 void add_accelerators(nb::module_& module) {
   module.def("accelerators", &accelerators, nb::arg("everything") = true,
              "JSON {devices, notes}, as `gpumemprof info --format json` has them");
-  module.def("device_memory", &device_memory, nb::arg("index"), nb::arg("cuda_visible").none(),
-             nb::arg("rocm_visible").none(), nb::arg("pci_order"),
+  module.def("device_memory", &device_memory, nb::arg("index"), nb::arg("uuid").none(),
+             nb::arg("cuda_visible").none(), nb::arg("rocm_visible").none(), nb::arg("pci_order"),
              "JSON of the accelerator that this process numbers `index`, with own_bytes; or "
              "{accelerator: null, why_not}");
 }

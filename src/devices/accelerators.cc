@@ -36,11 +36,14 @@ bool uses(const Accelerator& device, int pid) {
   return false;
 }
 
-Quantity used_by(const Accelerator& device, int pid) {
+Quantity used_by(const Accelerator& device, int pid, const AcceleratorSlice* slice) {
   if (!device.processes) return Quantity::absent(device.processes.absent_because);
   Quantity sum = Quantity::absent("the driver does not list this process");
   for (const AcceleratorProcess& process : *device.processes.value) {
     if (process.pid != pid || !process.here) continue;
+    if (slice != nullptr && (process.gpu_instance != slice->gpu_instance ||
+                             process.compute_instance != slice->compute_instance))
+      continue;
     if (!process.used) return process.used;
     sum = Quantity::of(sum.bytes.value_or(0) + *process.used.bytes);
   }

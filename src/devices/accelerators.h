@@ -47,7 +47,7 @@ class AcceleratorReader {
 bool uses(const Accelerator& device, int pid);
 
 /// What is used of the device by the process `pid`; absent with the reason. Where MIG divides the
-/// device, in all of its slices.
-Quantity used_by(const Accelerator& device, int pid);
+/// device: in `slice`, or without one in all of them.
+Quantity used_by(const Accelerator& device, int pid, const AcceleratorSlice* slice = nullptr);
 
 }  // namespace gpumemprof

@@ -154,6 +154,7 @@ TEST_F(Nvidia, SlicesOfMigHaveMemoryAndProcessesOfTheirOwn) {
   EXPECT_EQ(processes[0].gpu_instance, 2u);
   EXPECT_EQ(processes[1].gpu_instance, 9u);
   EXPECT_EQ(used_by(device, 4101).bytes, (7936 + 512) * kMib);
+  EXPECT_EQ(used_by(device, 4101, &device.slices[1]).bytes, 512 * kMib);
 }
 
 TEST_F(Nvidia, InAPidNamespaceOfOurOwnANumberMayBeSomebodyElses) {

@@ -88,6 +88,18 @@ MatchedDevice into_slice(const Accelerators& all, MatchedDevice match, int pid) 
   return match;
 }
 
+/// The devices that frameworks number. Who has GPUs of both vendors has a framework for one of
+/// them: NVIDIA's, unless a list says otherwise.
+std::vector<size_t> numbered(const Accelerators& all) {
+  std::vector<size_t> out;
+  for (const char* vendor : {"nvidia", "amd"}) {
+    for (size_t i = 0; i < all.devices.size(); ++i)
+      if (all.devices[i].vendor == vendor) out.push_back(i);
+    if (!out.empty()) break;
+  }
+  return out;
+}
+
 }  // namespace
 
 VisibleDevices VisibleDevices::of_environment(const std::string& text) {
@@ -101,15 +113,10 @@ VisibleDevices VisibleDevices::of_environment(const std::string& text) {
 
 MatchedDevice match_device(const Accelerators& all, const VisibleDevices& visible, int pid,
                            int index) {
-  std::vector<size_t> candidates, listed;
-  bool nvidia = false;
-  for (const Accelerator& device : all.devices) nvidia = nvidia || device.vendor == "nvidia";
-  for (size_t i = 0; i < all.devices.size(); ++i) {
-    // Who has GPUs of both vendors has a framework for one of them: NVIDIA's, unless it is listed.
-    const std::string& vendor = all.devices[i].vendor;
-    if (uses(all.devices[i], pid) && vendor != "intel") listed.push_back(i);
-    if (vendor == (nvidia ? "nvidia" : "amd")) candidates.push_back(i);
-  }
+  const std::vector<size_t> candidates = numbered(all);
+  std::vector<size_t> listed;
+  for (size_t i = 0; i < all.devices.size(); ++i)
+    if (uses(all.devices[i], pid) && all.devices[i].vendor != "intel") listed.push_back(i);
   if (candidates.empty())
     return none(all.notes.empty() ? "no driver shows such a device" : all.notes[0]);
   if (listed.size() == 1) return into_slice(all, {.device = listed[0]}, pid);
@@ -118,11 +125,34 @@ MatchedDevice match_device(const Accelerators& all, const VisibleDevices& visibl
   if (!match.device) return match;
   if (!listed.empty() && std::ranges::find(listed, *match.device) == listed.end())
     return none("the driver lists the process on other devices than its environment names");
+  const bool nvidia = all.devices[candidates[0]].vendor == "nvidia";
   const auto& setting = nvidia ? visible.cuda : visible.rocm;
   if (listed.empty() && candidates.size() > 1 && !setting)
     return none("there are " + std::to_string(candidates.size()) +
                 " GPUs, and the driver lists the process on none of them");
   return into_slice(all, match, pid);
+}
+
+MatchedDevice match_own_device(const Accelerators& all, const VisibleDevices& visible, int index,
+                               const std::optional<std::string>& uuid) {
+  const std::vector<size_t> candidates = numbered(all);
+  if (candidates.empty())
+    return none(all.notes.empty() ? "no driver shows such a device" : all.notes[0]);
+  if (!uuid) {
+    const MatchedDevice match = by_environment(all, candidates, visible, index);
+    return match.device ? into_slice(all, match, 0) : match;
+  }
+  const std::string bare =
+      uuid->substr(uuid->starts_with("GPU-") || uuid->starts_with("MIG-") ? 4 : 0);
+  for (const size_t i : candidates) {
+    const Accelerator& device = all.devices[i];
+    if (device.uuid && *device.uuid.value == "GPU-" + bare)
+      return into_slice(all, {.device = i}, 0);
+    for (size_t s = 0; s < device.slices.size(); ++s)
+      if (device.slices[s].uuid && *device.slices[s].uuid.value == "MIG-" + bare)
+        return {.device = i, .slice = s};
+  }
+  return none("the driver shows no device with the UUID that CUDA tells");
 }
 
 const DeviceMemory& matched_memory(const Accelerators& all, const MatchedDevice& match) {

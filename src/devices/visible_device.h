@@ -32,6 +32,12 @@ struct MatchedDevice {
 MatchedDevice match_device(const Accelerators& all, const VisibleDevices& visible, int pid,
                            int index);
 
+/// The same for a program that asks about itself and may not have used the device yet: `visible` is
+/// what it goes by now, and lists of processes tell nothing. Where CUDA has told the UUID (with or
+/// without "GPU-" or "MIG-"), that alone counts.
+MatchedDevice match_own_device(const Accelerators& all, const VisibleDevices& visible, int index,
+                               const std::optional<std::string>& uuid);
+
 /// The memory of what was matched: the slice's where there is one. A match is required.
 const DeviceMemory& matched_memory(const Accelerators& all, const MatchedDevice& match);
 

@@ -70,6 +70,15 @@ TEST(VisibleDevice, ASliceIsFoundByItsNameOrByTheProcess) {
   EXPECT_EQ(match_device(all, {}, 5, 0).slice, 0u);
 }
 
+TEST(VisibleDevice, AProgramThatAsksForItselfGoesByTheUuidElseByItsEnvironment) {
+  const Accelerators all{.devices = {gpu("A", "GPU-aa", {5}), gpu("A", "GPU-bb")}};
+  EXPECT_EQ(match_own_device(all, {}, 1, std::nullopt).device, 1u) << "whatever is listed";
+  EXPECT_EQ(match_own_device(all, {.cuda = "1"}, 0, std::nullopt).device, 1u);
+  EXPECT_EQ(match_own_device(all, {.cuda = "1"}, 0, "aa").device, 0u);
+  EXPECT_EQ(match_own_device(all, {}, 0, "GPU-cc").why_not,
+            "the driver shows no device with the UUID that CUDA tells");
+}
+
 TEST(VisibleDevice, WithoutADriverItIsWhatWasSaidOfTheMachine) {
   EXPECT_EQ(match_device({.notes = {"nobody is here"}}, {}, 5, 0).why_not, "nobody is here");
 }

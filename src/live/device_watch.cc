@@ -78,7 +78,7 @@ void put_matched(const DeviceWatch& watch, const VisibleDevices& visible, int pi
   put_accelerator(device, memory, event, metadata);
   if (match.slice) (*metadata)["slice"] = device.slices[*match.slice].index;
   if (!watch.fresh_processes()) return;
-  const Quantity own = used_by(device, pid);
+  const Quantity own = used_by(device, pid, match.slice ? &device.slices[*match.slice] : nullptr);
   put(metadata, "process_device_bytes", own);
   put(metadata, "others_device_bytes", others(memory, own));
 }
