@@ -19,8 +19,8 @@ _NO_TOTAL = "TensorFlow does not tell a device's total, use or free memory"
 class TensorFlowCollector(DeviceMemoryCollector):
     """One of TensorFlow's devices: the probe's counters, get_memory_info, or for want of both resident memory.
 
-    Of the CPU the totals are the machine's, or those of the control group. Of a GPU they are its driver's, since TensorFlow
-    does not tell them; None with the reason where neither does. Makes no device and synchronises none.
+    Of the CPU the totals are the machine's, or those of the control group. Of a GPU they are its driver's, since
+    TensorFlow does not tell them; None with the reason where neither does. Makes no device and synchronises none.
     """
 
     def __init__(self, device: Any = None) -> None:

@@ -28,10 +28,10 @@ Quantity others(const DeviceMemory& memory, const Quantity& own) {
 
 }  // namespace
 
-void DeviceWatch::look(int64_t now_ns) {
+void DeviceWatch::look(int64_t now_ns, bool first) {
   fresh_ = false;
   if (now_ns < next_ns_) return;
-  const bool ask = now_ns >= next_processes_ns_;
+  const bool ask = !first && now_ns >= next_processes_ns_;
   Accelerators found = reader_.read(ask ? Depth::kProcesses : Depth::kMemory);
   if (ask) {
     next_processes_ns_ = now_ns + kSecond;

@@ -16,7 +16,8 @@ class DeviceWatch {
   explicit DeviceWatch(const DeviceRoot& root) : reader_(root) {}
 
   /// `now_ns`: since 1970. Where the machine has no accelerator it is looked for once a minute.
-  void look(int64_t now_ns);
+  /// `first`: which devices there are, before anything is sampled; processes wait.
+  void look(int64_t now_ns, bool first = false);
   /// Lists of processes are those of the last time that they were asked for.
   const Accelerators& now() const { return now_; }
   /// Whether the last look asked for processes.

@@ -89,8 +89,8 @@ Result<Sampler> Sampler::open(const SamplerOptions& options) {
   } else {
     sampler.look_for_recordings();
     sampler.whole_machine_ = sampler.targets_.empty();
-    if (sampler.whole_machine_) sampler.devices_.look(wall_clock_ns());
   }
+  if (sampler.whole_machine_ || options.device) sampler.devices_.look(wall_clock_ns(), true);
   return sampler;
 }
 
@@ -263,6 +263,8 @@ std::vector<TelemetryEvent> Sampler::sample() {
   if (whole_machine_) add_machine(&out);
   if (whole_machine_) add_accelerators(&out);
   for (Target& target : targets_) add_process(&target, &out);
+  // Where no recorded process uses the device that was asked for, it is watched as a whole.
+  if (options_.device && !options_.pid && !whole_machine_ && out.empty()) add_accelerators(&out);
   // A PID that comes back is another process.
   std::erase_if(targets_, [&](const Target& target) {
     const std::string folder = proc_ + '/' + std::to_string(target.recording.id.pid);
@@ -310,7 +312,7 @@ std::string Sampler::subject() const {
 std::vector<std::string> Sampler::notes() const {
   if (!options_.device) return {};
   const std::string option = "--device " + std::to_string(*options_.device);
-  const Accelerators all = AcceleratorReader(devices_of(options_)).read(Depth::kMemory);
+  const Accelerators& all = devices_.now();
   if (all.devices.empty())
     return {option +
             ": the device's own total, use and other processes are absent: " + all.notes.at(0)};

@@ -5,10 +5,14 @@ import json
 import os
 
 import harness
+import jsonschema
 import pytest
-from test_analyze_telemetry import validator
 
 MIB = 1 << 20
+
+
+def validator(name):
+    return jsonschema.Draft202012Validator(json.loads((harness.ROOT / "docs" / "schemas" / name).read_text()))
 
 
 def run(env, *arguments, rc=0):
@@ -48,7 +52,7 @@ def test_info_in_words(machine, sleeper):
     lines = run(env, "info").stdout.decode().splitlines()
     at = lines.index("GPUs: 1")
     assert lines[at + 1] == (
-        "  0: NVIDIA A100-SXM4-80GB, 80.0 GiB, used 20.5 GiB (25.6%), free 59.5 GiB; the driver keeps 633.0 MiB"
+        "  0: NVIDIA A100-SXM4-80GB, 80.0 GiB, used 20.5 GiB (25.6%), free 59.5 GiB; the driver keeps 633 MiB"
     )
     process = next(line for line in lines if line.startswith(f"    pid {sleeper.pid} ("))
     assert process.endswith("): 17.4 GiB, compute, 85 % of the GPU")

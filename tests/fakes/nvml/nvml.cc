@@ -10,6 +10,7 @@
 namespace fake_nvml {
 
 static std::unique_ptr<Machine> loaded;
+static int sessions = 0;  // as the real one counts: the last shutdown ends it
 
 Machine* machine() { return loaded.get(); }
 
@@ -51,16 +52,18 @@ static_assert(sizeof(MemoryV1) == 24 && sizeof(MemoryV2) == 40);
 using namespace fake_nvml;
 
 FAKE_NVML_EXPORT int nvmlInit_v2() {
+  if (sessions > 0) return ++sessions, kSuccess;
   auto read = load_machine();
   if (!read) return kUnknown;
   if (read->init != kSuccess) return read->init;
   loaded = std::move(read);
+  sessions = 1;
   return kSuccess;
 }
 
 FAKE_NVML_EXPORT int nvmlShutdown() {
   if (!loaded) return kUninitialized;
-  loaded.reset();
+  if (--sessions == 0) loaded.reset();
   return kSuccess;
 }
 
