@@ -87,11 +87,12 @@ def test_a_lost_device_is_a_reason_and_no_error(machine):
     result = said(machine("h100-pair"), """
 cuda(count=2, contexts=())
 import os
-os.environ["CUDA_VISIBLE_DEVICES"] = "1,0"
+os.environ.update(CUDA_VISIBLE_DEVICES="1,0", CUDA_DEVICE_ORDER="PCI_BUS_ID")
 from gpumemprof import build_device_memory_collector
 result = [build_device_memory_collector(f"cuda:{i}").sample_with_diagnostics() for i in (0, 1)]
 print(json.dumps([[r.sample.total_bytes, r.errors] for r in result]))""")
     assert result[0][0] is None and result[1][0] == 81559 * MIB
+    assert result[0][1]["total_bytes"] == "the GPU has fallen off the bus (NVML: GPU is lost)"
 
 
 def test_gaps_are_found_in_what_others_take_of_the_device(machine, tmp_path):
