@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from . import _device, _exact
+from ._accelerators import device_memory
 from ._host_memory import HostMemory
 from ._source_host import resident_bytes
 from ._torch import loaded_torch, require_torch
@@ -139,7 +140,8 @@ class DeviceMemoryCollector(ABC):
 
 
 class CudaDeviceCollector(DeviceMemoryCollector):
-    """An NVIDIA GPU through PyTorch: the caching allocator's counters, and cudaMemGetInfo for the device."""
+    """An NVIDIA GPU through PyTorch: the caching allocator's counters, and cudaMemGetInfo for the device; NVML for the
+    device as long as this process has no context on it."""
 
     def __init__(self, device: Any = None) -> None:
         self._torch = require_torch("the memory of a GPU")
@@ -160,31 +162,46 @@ class CudaDeviceCollector(DeviceMemoryCollector):
     def _read(self, missing: dict[str, str]) -> DeviceMemorySample:
         cuda, index, of_device = self._torch.cuda, self.device_id, ("used_bytes", "free_bytes", "total_bytes")
         if index < 0 or not cuda.is_initialized():
-            # Asking would bring up a context: hundreds of MB, and no fork after it.
-            missing.update(dict.fromkeys(of_device, "CUDA is not initialised in this process yet"))
-            return DeviceMemorySample(0, 0, None, None, None, 0, 0, index)
+            # Asking CUDA would bring up a context: hundreds of MB, and no fork after it. The driver needs none.
+            used, free, total = self._from_driver(index, missing, "CUDA is not initialised in this process yet")
+            return DeviceMemorySample(0, 0, used, free, total, 0, 0, index)
         stats = self._stats()
+        used: int | None = None
         free: int | None = None
         total: int | None = None
         try:
             if _device.has_context(self._torch, index, stats.get("reserved_bytes.all.current", 0)):
                 with _device.relaxed_capture():
                     free, total = (int(v) for v in cuda.mem_get_info(index))
+                    used = total - free
             else:
                 why = "this process has not used the device yet, and asking would create a context on it"
-                missing.update(dict.fromkeys(of_device, why))
+                used, free, total = self._from_driver(index, missing, why)
         except Exception as error:  # an error of the driver must not end the sampling
             missing.update(dict.fromkeys(of_device, f"cudaMemGetInfo: {type(error).__name__}"))
         return DeviceMemorySample(
             allocated_bytes=stats.get("allocated_bytes.all.current", 0),
             reserved_bytes=stats.get("reserved_bytes.all.current", 0),
-            used_bytes=None if total is None or free is None else total - free,
+            used_bytes=used,
             free_bytes=free,
             total_bytes=total,
             active_bytes=stats.get("active_bytes.all.current"),
             inactive_bytes=stats.get("inactive_split_bytes.all.current"),
             device_id=index,
         )
+
+    def _from_driver(self, index: int, missing: dict[str, str], why: str) -> tuple[int | None, int | None, int | None]:
+        """Used, free and total as the driver tells them to anybody; `why` CUDA was not asked, where it does not."""
+        names = ("used_bytes", "free_bytes", "total_bytes")
+        # Which of several GPUs the program will use, it has not said yet.
+        undecided = index < 0 and int(self._torch.cuda.device_count()) != 1
+        found = {"accelerator": None} if undecided else device_memory(max(index, 0))
+        if found["accelerator"] is None:
+            missing.update(dict.fromkeys(names, why))
+            return None, None, None
+        missing.update({name: found["unknown"][name] for name in names if found[name] is None})
+        used, free, total = (found[name] for name in names)
+        return used, free, total
 
     def allocated_now(self) -> int | None:
         return int(self._stats().get("allocated_bytes.all.current", 0))

@@ -8,6 +8,7 @@ import sys
 from types import TracebackType
 from typing import Any
 
+from ._accelerators import accelerators, device_memory, smi_info, uuid_of
 from .devices import Device, resolve_device
 
 _UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
@@ -46,12 +47,14 @@ def _torch() -> Any | None:
 
 
 def get_gpu_info(device: Any = None) -> dict[str, Any]:
-    """What PyTorch says of a GPU: bytes, counts, names. {"error": why} where there is none that it can use."""
+    """What PyTorch says of a GPU, and its driver: bytes, counts, names. `nvidia_smi_info` is the driver's, in MiB, for
+    everybody who uses the GPU. {"error": why} where there is none that PyTorch can use; "devices" are there all the
+    same where a driver shows some."""
     torch = _torch()
     if torch is None:
-        return {"error": "PyTorch is not installed: `pip install 'gpumemprof[torch]'`"}
+        return _without("PyTorch is not installed: `pip install 'gpumemprof[torch]'`")
     if not torch.cuda.is_available():
-        return {"error": "CUDA is not available"}
+        return _without("CUDA is not available")
     where = resolve_device(device)
     if where.is_cpu:
         return {"error": f"{where} is no GPU"}
@@ -77,7 +80,17 @@ def get_gpu_info(device: Any = None) -> dict[str, Any]:
             "num_alloc_retries": stats.get("num_alloc_retries", 0),
             "num_ooms": stats.get("num_ooms", 0),
         },
+        "nvidia_smi_info": smi_info(device_memory(index, uuid_of(torch, index))),
     }
+
+
+def _without(error: str) -> dict[str, Any]:
+    """{"error"}, and the devices that drivers show."""
+    try:
+        devices = accelerators()["devices"]
+    except ImportError:
+        devices = []
+    return {"error": error, **({"devices": devices} if devices else {})}
 
 
 def _meminfo() -> dict[str, int]:

@@ -6,6 +6,7 @@
 #include <nanobind/stl/string.h>
 
 #include "analysis/analysis.h"
+#include "native/accelerators.h"
 #include "native/probe.h"
 #include "native/raise.h"
 #include "native/resident.h"
@@ -77,6 +78,7 @@ void scope_switch_in(uint64_t scope) {
 
 NB_MODULE(_native, module) {
   module.attr("version") = GPUMEMPROF_VERSION;
+  add_accelerators(module);
   module.def("probe_library", []() -> std::optional<std::string> {
     const Probe& p = probe();
     return p.library.empty() ? std::nullopt : std::optional(p.library);

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpumemprof import _exact, counters
+from gpumemprof._accelerators import device_memory
 from gpumemprof._host_memory import HostMemory
 from gpumemprof._source_host import resident_bytes
 from gpumemprof.device_collectors import AllocatorTotals, DeviceMemoryCollector, DeviceMemorySample
@@ -18,8 +19,8 @@ _NO_TOTAL = "TensorFlow does not tell a device's total, use or free memory"
 class TensorFlowCollector(DeviceMemoryCollector):
     """One of TensorFlow's devices: the probe's counters, get_memory_info, or for want of both resident memory.
 
-    Of the CPU the totals are the machine's, or those of the control group. Of a GPU TensorFlow does not tell them: they
-    are None with that reason. Makes no device and synchronises none.
+    Of the CPU the totals are the machine's, or those of the control group. Of a GPU they are its driver's, since
+    TensorFlow does not tell them; None with the reason where neither does. Makes no device and synchronises none.
     """
 
     def __init__(self, device: Any = None) -> None:
@@ -54,10 +55,16 @@ class TensorFlowCollector(DeviceMemoryCollector):
         allocated = self.allocated_now()
         missing["reserved_bytes"] = "TensorFlow does not tell what it has reserved of a device"
         missing.update(dict.fromkeys(("active_bytes", "inactive_bytes"), "TensorFlow does not tell free blocks"))
+        names = ("used_bytes", "free_bytes", "total_bytes")
         host = self._host.read() if self.tf_device.is_cpu else None
+        driver = None if self.tf_device.is_cpu else device_memory(max(self.device_id, 0))
+        if driver is not None and driver["accelerator"] is not None:
+            missing.update({name: driver["unknown"][name] for name in names if driver[name] is None})
+            used, free, total = (driver[name] for name in names)
+            return DeviceMemorySample(allocated, None, used, free, total, None, None, self.device_id)
         if host is None:
-            why = "/proc/meminfo is not there" if self.tf_device.is_cpu else _NO_TOTAL
-            missing.update(dict.fromkeys(("used_bytes", "free_bytes", "total_bytes"), why))
+            why = "/proc/meminfo is not there" if driver is None else f"{_NO_TOTAL}, and {driver['why_not']}"
+            missing.update(dict.fromkeys(names, why))
             return DeviceMemorySample(allocated, None, None, None, None, None, None, self.device_id)
         return DeviceMemorySample(
             allocated, None, host.used_bytes, host.free_bytes, host.total_bytes, None, None, self.device_id

@@ -7,6 +7,7 @@ import platform
 import sys
 from typing import Any
 
+from gpumemprof._accelerators import device_memory
 from gpumemprof.utils import _meminfo, format_bytes
 
 from ._tensorflow import is_initialized, require_tensorflow
@@ -50,7 +51,8 @@ def get_gpu_info() -> dict[str, Any]:
 
 
 def _gpu(tensorflow: Any, index: int, gpu: Any) -> dict[str, Any]:
-    config, unknown = tensorflow.config.experimental, {"total_memory_mb": _NO_TOTAL}
+    config = tensorflow.config.experimental
+    total_mb, unknown = _total_mb(index)
     details = _asked(lambda: config.get_device_details(gpu), unknown, "device_name") or {}
     memory = None
     if is_initialized():
@@ -66,9 +68,19 @@ def _gpu(tensorflow: Any, index: int, gpu: Any) -> dict[str, Any]:
         "current_memory_mb": None if memory is None else memory["current"] / MIB,
         "peak_memory_mb": None if memory is None else memory["peak"] / MIB,
         "memory_growth": _asked(lambda: config.get_memory_growth(gpu), unknown, "memory_growth"),
-        "total_memory_mb": None,
+        "total_memory_mb": total_mb,
         "unknown": unknown,
     }
+
+
+def _total_mb(index: int) -> tuple[float | None, dict[str, str]]:
+    """As the driver tells it, and the reason where it does not."""
+    driver = device_memory(index)
+    total = None if driver["accelerator"] is None else driver["total_bytes"]
+    if total is not None:
+        return total / MIB, {}
+    why = driver["why_not"] if driver["accelerator"] is None else driver["unknown"]["total_bytes"]
+    return None, {"total_memory_mb": f"{_NO_TOTAL}, and {why}"}
 
 
 def _asked(question: Any, unknown: dict[str, str], key: str) -> Any:

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -15,9 +16,11 @@
 #include "cli/commands.h"
 #include "cli/tensorflow.h"
 #include "cli/watch.h"
-#include "live/alerts.h"
+#include "devices/accelerator_json.h"
+#include "devices/accelerators.h"
 #include "devices/host_memory.h"
 #include "devices/oom_kills.h"
+#include "live/alerts.h"
 #include "report/words.h"
 
 namespace gpumemprof {
@@ -76,6 +79,20 @@ Status write_file(const fs::path& path, const Json& json) {
 
 Json maybe(const std::optional<uint64_t>& value) { return value ? Json(*value) : Json(nullptr); }
 
+/// Without the processes' command lines: a bundle is handed to others.
+Json gpu_json() {
+  const Accelerators all = AcceleratorReader().read(Depth::kEverything);
+  if (all.devices.empty()) return {{"error", all.notes.at(0)}};
+  Json devices = Json::array();
+  for (const Accelerator& device : all.devices) {
+    Json one = accelerator_json(device);
+    if (one["processes"].is_array())
+      for (Json& process : one["processes"]) process.erase("command");
+    devices.push_back(std::move(one));
+  }
+  return {{"devices", devices}, {"notes", all.notes}};
+}
+
 Json environment_json() {
   utsname system{};
   uname(&system);
@@ -89,7 +106,7 @@ Json environment_json() {
             {"memory_total_bytes", maybe(host.total.bytes)},
             {"memory_available_bytes", maybe(host.available.bytes)},
             {"cgroup_limit_bytes", maybe(host.limit.bytes)}}},
-          {"gpu", {{"error", kNoDeviceCollectors}}},
+          {"gpu", gpu_json()},
           {"fragmentation", {{"error", "no sizes of free blocks are known from outside"}}}};
 }
 
@@ -97,6 +114,7 @@ Json environment_json() {
 struct Diagnosis {
   Json timestamps = Json::array(), allocated = Json::array(), reserved = Json::array();
   std::optional<uint64_t> last_allocated, last_reserved, peak, total;
+  std::map<int64_t, uint64_t> totals;  // by device; -1 is the host
   double peak_share = 0;
   uint64_t ooms = 0, kernel_kills = 0;
   std::string basis, subject;
@@ -113,13 +131,16 @@ struct Diagnosis {
         ooms = std::max(ooms, metadata["oom_count"].get<uint64_t>());
       if (const auto percent = used_percent(event))
         peak_share = std::max(peak_share, *percent / 100);
-      if (event.total_bytes && event.device_id < 0) total = event.total_bytes;
       // Bytes of a device and bytes of the host are never added up: the device's are the question.
       if (on_device != (event.device_id >= 0)) continue;
+      if (event.total_bytes) totals[event.device_id] = *event.total_bytes;
       sum += event.allocated_bytes.value_or(0), sum_reserved += event.reserved_bytes.value_or(0);
       basis = metadata.value("basis", "");
     }
     accelerator = on_device;
+    total.reset();
+    for (const auto& [device, bytes] : totals)
+      if ((device >= 0) == on_device) total = total.value_or(0) + bytes;
     timestamps.push_back(static_cast<double>(events[0].timestamp_ns) * 1e-9);
     allocated.push_back(sum), reserved.push_back(sum_reserved);
     last_allocated = sum, last_reserved = sum_reserved;

@@ -1,5 +1,5 @@
 // gpumemprof info: what this machine offers and what is recorded on it now. Reads a few files of
-// /proc and starts nothing: no Python, no framework.
+// /proc and /sys, asks the drivers of accelerators, and starts nothing: no Python, no framework.
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -10,13 +10,16 @@
 #include <thread>
 
 #include "base/size.h"
+#include "cli/accelerator_text.h"
 #include "cli/commands.h"
 #include "cli/tensorflow.h"
 #include "cli/tensorflow_info.h"
+#include "devices/accelerator_json.h"
+#include "devices/accelerators.h"
 #include "devices/host_memory.h"
-#include "live/live_recordings.h"
 #include "devices/oom_kills.h"
 #include "devices/process_memory.h"
+#include "live/live_recordings.h"
 #include "live/recording_follower.h"
 #include "report/words.h"
 #include "run/preload.h"
@@ -72,7 +75,24 @@ Json system_json() {
   return out;
 }
 
-Json info_json(const InfoArguments& arguments) {
+/// "devices" is null where no driver shows one: whether there is a GPU, nobody says then.
+Json gpu_json(const InfoArguments& arguments, const Accelerators& all) {
+  const int wanted = arguments.device.number;
+  Json out = {{"device", wanted >= 0 ? Json(wanted) : Json(nullptr)},
+              {"devices", nullptr},
+              {"notes", all.notes},
+              {"unknown", Json::object()}};
+  if (all.devices.empty()) {
+    out["unknown"]["devices"] = all.notes.at(0);
+    return out;
+  }
+  out["devices"] = Json::array();
+  for (const Accelerator& device : all.devices)
+    if (wanted < 0 || device.number == wanted) out["devices"].push_back(accelerator_json(device));
+  return out;
+}
+
+Json info_json(const InfoArguments& arguments, const Accelerators& all) {
   Json memory = Json::object(), unknown = Json::object();
   const HostMemory host = read_host_memory();
   put(&memory, &unknown, "total_bytes", host.total);
@@ -84,16 +104,9 @@ Json info_json(const InfoArguments& arguments) {
   Json recordings = Json::array();
   for (const LiveRecording& recording : list_live_recordings())
     recordings.push_back(recording_json(recording, arguments.detailed));
-  Json gpu = {
-      {"device", arguments.device.number >= 0 ? Json(arguments.device.number) : Json(nullptr)},
-      {"devices", nullptr},
-      {"unknown", {{"devices", kNoDeviceCollectors}}}};
-  Json out = {{"schema", "gpumemprof.info/1"},
-              {"version", GPUMEMPROF_VERSION},
-              {"system", system_json()},
-              {"memory", memory},
-              {"gpu", gpu},
-              {"recordings", recordings}};
+  Json out = {{"schema", "gpumemprof.info/1"},   {"version", GPUMEMPROF_VERSION},
+              {"system", system_json()},         {"memory", memory},
+              {"gpu", gpu_json(arguments, all)}, {"recordings", recordings}};
   if (is_tfmemprof()) out["tensorflow"] = tensorflow_json(package_folders(arguments.program_path));
   if (arguments.detailed) {
     char self[4096];
@@ -113,7 +126,19 @@ std::string bytes_text(const Json& object, const char* key) {
   return format_bytes(object[key].get<uint64_t>());
 }
 
-void print_text(const Json& info, bool detailed) {
+void print_accelerators(const Accelerators& all, int wanted, bool detailed) {
+  if (all.devices.empty()) {
+    std::printf("GPUs: unknown (%s)\n", printable(all.notes.at(0)).c_str());
+    return;
+  }
+  std::printf("GPUs: %zu\n", all.devices.size());
+  for (const std::string& note : all.notes) std::printf("  %s\n", printable(note).c_str());
+  for (const Accelerator& device : all.devices)
+    if (wanted < 0 || device.number == wanted)
+      std::fputs(accelerator_text(device, detailed).c_str(), stdout);
+}
+
+void print_text(const Json& info, const Accelerators& all, int wanted, bool detailed) {
   const Json &system = info["system"], &memory = info["memory"];
   const auto text = [](const Json& value) { return printable(value.get<std::string>()); };
   std::printf("%s %s\n", tool_name(), GPUMEMPROF_VERSION);
@@ -128,7 +153,7 @@ void print_text(const Json& info, bool detailed) {
                 bytes_text(memory, "cgroup_limit_bytes").c_str(),
                 bytes_text(memory, "cgroup_used_bytes").c_str());
   }
-  std::printf("GPUs: unknown (%s)\n", kNoDeviceCollectors);
+  print_accelerators(all, wanted, detailed);
   const Json& recordings = info["recordings"];
   std::printf("Recordings of yours that run now: %zu\n", recordings.size());
   for (const Json& recording : recordings) {
@@ -153,11 +178,18 @@ void print_text(const Json& info, bool detailed) {
 int info(InfoArguments& arguments) {
   if (auto known = arguments.device.resolve(); !known) return report_error("", known.error());
   if (!arguments.device.notes.empty()) std::fprintf(stderr, "%s\n", arguments.device.notes.c_str());
-  const Json out = info_json(arguments);
+  const Accelerators all = AcceleratorReader().read(Depth::kEverything);
+  if (const int wanted = arguments.device.number;
+      !all.devices.empty() && wanted >= static_cast<int>(all.devices.size()))
+    return report_error("", {ErrorCode::kUsage,
+                             "--device " + std::to_string(wanted) + ": there are " +
+                                 std::to_string(all.devices.size()) + " accelerators here",
+                             std::nullopt});
+  const Json out = info_json(arguments, all);
   if (arguments.format == "json") {
     std::printf("%s\n", out.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
   } else {
-    print_text(out, arguments.detailed);
+    print_text(out, all, arguments.device.number, arguments.detailed);
   }
   return kExitOk;
 }

@@ -12,8 +12,8 @@
 #include "base/size.h"
 #include "cli/commands.h"
 #include "cli/watch_arguments.h"
-#include "live/alerts.h"
 #include "devices/oom_kills.h"
+#include "live/alerts.h"
 #include "report/words.h"
 #include "telemetry/flight_bundle.h"
 

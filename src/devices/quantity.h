@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace gpumemprof {
 
@@ -16,7 +17,15 @@ struct Quantity {
   explicit operator bool() const { return bytes.has_value(); }
 };
 
-/// Why a field of a GPU is absent: what this version can truthfully say of every GPU.
-inline constexpr const char* kNoDeviceCollectors = "device collectors are not built yet";
+/// The same for what is no number of bytes; the unit is in the name of the field.
+template <class T>
+struct Known {
+  std::optional<T> value;
+  std::string absent_because;
+
+  static Known of(T value) { return {std::move(value), {}}; }
+  static Known absent(std::string why) { return {std::nullopt, std::move(why)}; }
+  explicit operator bool() const { return value.has_value(); }
+};
 
 }  // namespace gpumemprof

@@ -53,6 +53,12 @@ void put_followed(Json* metadata, const FollowedDevice& device, const FollowedSt
   if (!state.exact) (*metadata)["unknown"]["exact"] = state.why_inexact;
 }
 
+DeviceRoot devices_of(const SamplerOptions& options) {
+  if (options.devices) return *options.devices;
+  // A test's root has no driver of the real machine.
+  return options.root.empty() ? DeviceRoot::from_environment() : DeviceRoot{options.root, ""};
+}
+
 }  // namespace
 
 int64_t wall_clock_ns() {
@@ -67,7 +73,7 @@ std::string host_name() {
 }
 
 Sampler::Sampler(SamplerOptions options)
-    : options_(std::move(options)), proc_(options_.root + "/proc") {
+    : options_(std::move(options)), proc_(options_.root + "/proc"), devices_(devices_of(options_)) {
   options_.identity.host = host_name();
 }
 
@@ -78,16 +84,20 @@ Result<Sampler> Sampler::open(const SamplerOptions& options) {
     const auto found = std::ranges::find(all, *options.pid, [](const auto& s) { return s.id.pid; });
     if (found == all.end() || found->state == 'Z' || found->state == 'X')
       return fail(ErrorCode::kNotFound, "there is no process " + std::to_string(*options.pid));
-    sampler.targets_.push_back({find_live_recording(sampler.proc_, found->id), std::nullopt});
+    sampler.targets_.push_back({find_live_recording(sampler.proc_, found->id), std::nullopt, {}});
     sampler.follow(&sampler.targets_.back());
   } else {
     sampler.look_for_recordings();
     sampler.whole_machine_ = sampler.targets_.empty();
   }
+  if (sampler.whole_machine_ || options.device) sampler.devices_.look(wall_clock_ns(), true);
   return sampler;
 }
 
 void Sampler::follow(Target* target) {
+  if (target->recording.id.pid > 0)
+    target->visible = VisibleDevices::of_environment(
+        read_proc_text(proc_ + '/' + std::to_string(target->recording.id.pid) + "/environ"));
   if (target->follower || target->recording.file.empty()) return;
   if (auto follower = RecordingFollower::open(options_.root + target->recording.file))
     target->follower = std::move(*follower);
@@ -98,7 +108,7 @@ void Sampler::look_for_recordings() {
   for (LiveRecording& found : list_live_recordings(proc_)) {
     const auto is_known = [&](const Target& t) { return t.recording.id == found.id; };
     if (std::ranges::any_of(targets_, is_known)) continue;
-    targets_.push_back({std::move(found), std::nullopt});
+    targets_.push_back({std::move(found), std::nullopt, {}});
     follow(&targets_.back());
     if (began_) news_.push_back(describe(targets_.back()));
   }
@@ -131,6 +141,8 @@ void Sampler::finish(TelemetryEvent event, Json metadata, std::vector<TelemetryE
 }
 
 void Sampler::add_machine(std::vector<TelemetryEvent>* out) {
+  const auto& accelerators = devices_.now().devices;
+  if (options_.device && *options_.device < static_cast<int>(accelerators.size())) return;
   TelemetryEvent event = blank();
   Json metadata = {{"basis", usable_.basis}, {"device", "cpu"}};
   metadata["note"] =
@@ -154,8 +166,9 @@ void Sampler::add_process(Target* target, std::vector<TelemetryEvent>* out) {
   if (target->follower) {
     if (auto looked = target->follower->look()) state = std::move(*looked);
   }
-  bool any = false;
+  bool any = false, accelerated = false;
   for (const FollowedDevice& device : state.devices) {
+    accelerated = accelerated || !device.is_cpu;
     if (options_.device && (device.is_cpu || device.index != *options_.device)) continue;
     any = true;
     TelemetryEvent event = blank();
@@ -167,14 +180,14 @@ void Sampler::add_process(Target* target, std::vector<TelemetryEvent>* out) {
     if (!device.is_cpu) {
       event.collector = "gpumemprof.cuda_tracker";
       event.device_id = std::max(device.index, 0);
-      event.used_bytes = event.free_bytes = event.total_bytes = std::nullopt;
-      for (const char* name : {"device_used_bytes", "device_free_bytes", "device_total_bytes"})
-        metadata["unknown"][name] = kNoDeviceCollectors;
+      metadata.erase("total_basis");
+      put_matched(devices_, target->visible, pid, device.index, &event, &metadata);
     }
     // A process may use both frameworks, and each has a memory of its own on the same device.
     if (device.is_tensorflow) event.collector = "tfmemprof.memory_tracker";
     finish(std::move(event), std::move(metadata), out);
   }
+  if (!accelerated) add_driver_figures(*target, out);
   if (any || options_.device) return;
   TelemetryEvent event = blank();
   event.pid = pid;
@@ -185,11 +198,56 @@ void Sampler::add_process(Target* target, std::vector<TelemetryEvent>* out) {
   finish(std::move(event), std::move(process), out);
 }
 
+/// One event an accelerator, as a whole. With --device nothing else is asked for.
+void Sampler::add_accelerators(std::vector<TelemetryEvent>* out) {
+  for (const Accelerator& device : devices_.now().devices) {
+    if (options_.device && device.number != *options_.device) continue;
+    TelemetryEvent event = blank();
+    event.collector = collector_of(device);
+    event.device_id = device.number;
+    Json metadata = {{"basis", "device"}, {"device", device.vendor}};
+    metadata["note"] =
+        "allocated, reserved and used are what is used of this device, by every process";
+    put_accelerator(device, device.memory, &event, &metadata);
+    event.allocated_bytes = event.reserved_bytes = event.used_bytes;
+    if (!event.used_bytes)
+      for (const char* name : {"allocator_allocated_bytes", "allocator_reserved_bytes"})
+        metadata["unknown"][name] = device.memory.used.absent_because;
+    finish(std::move(event), std::move(metadata), out);
+  }
+}
+
+/// A process that no recording tells the devices of: what drivers say that it uses, once a second.
+void Sampler::add_driver_figures(const Target& target, std::vector<TelemetryEvent>* out) {
+  if (!devices_.fresh_processes()) return;
+  const int pid = target.recording.id.pid;
+  for (const Accelerator& device : devices_.now().devices) {
+    if (options_.device && device.number != *options_.device) continue;
+    if (!uses(device, pid)) continue;
+    const Quantity own = used_by(device, pid);
+    TelemetryEvent event = blank();
+    event.collector = collector_of(device);
+    event.device_id = device.number;
+    event.pid = pid;
+    event.allocated_bytes = event.reserved_bytes = own.bytes;
+    Json metadata = {{"basis", "driver"}, {"device", device.vendor}};
+    metadata["command"] = target.recording.command;
+    metadata["note"] =
+        "allocated and reserved are what the driver says that the process uses of the device";
+    put_accelerator(device, device.memory, &event, &metadata);
+    if (!own)
+      for (const char* name : {"allocator_allocated_bytes", "allocator_reserved_bytes"})
+        metadata["unknown"][name] = own.absent_because;
+    finish(std::move(event), std::move(metadata), out);
+  }
+}
+
 std::vector<TelemetryEvent> Sampler::sample() {
   std::vector<TelemetryEvent> out;
   usable_ = usable_memory(read_host_memory(options_.root));
   began_ = true;
   const int64_t now = wall_clock_ns();
+  devices_.look(now);
   with_pss_ = now >= next_pss_ns_;
   if (with_pss_) next_pss_ns_ = now + kSecond;
   if (now >= next_search_ns_) {
@@ -203,7 +261,10 @@ std::vector<TelemetryEvent> Sampler::sample() {
     }
   }
   if (whole_machine_) add_machine(&out);
+  if (whole_machine_) add_accelerators(&out);
   for (Target& target : targets_) add_process(&target, &out);
+  // Where no recorded process uses the device that was asked for, it is watched as a whole.
+  if (options_.device && !options_.pid && !whole_machine_ && out.empty()) add_accelerators(&out);
   // A PID that comes back is another process.
   std::erase_if(targets_, [&](const Target& target) {
     const std::string folder = proc_ + '/' + std::to_string(target.recording.id.pid);
@@ -216,6 +277,7 @@ std::vector<TelemetryEvent> Sampler::sample() {
     whole_machine_ = true;
     news_.push_back("this machine's memory: those processes have ended");
     add_machine(&out);
+    add_accelerators(&out);
   }
   if (targets_.empty() && !whole_machine_) state_ = WatchState::kEnded;
   return out;
@@ -230,7 +292,16 @@ std::string Sampler::describe(const Target& target) {
 }
 
 std::string Sampler::subject() const {
-  if (whole_machine_) return "this machine's memory (no recorded process of yours is running)";
+  if (whole_machine_) {
+    const size_t count = devices_.now().devices.size();
+    const bool one = options_.device && *options_.device < static_cast<int>(count);
+    std::string what = one ? "accelerator " + std::to_string(*options_.device)
+                           : std::string("this machine's memory");
+    if (!one && count > 0)
+      what += " and its " +
+              (count == 1 ? std::string("accelerator") : std::to_string(count) + " accelerators");
+    return what + " (no recorded process of yours is running)";
+  }
   std::string text;
   for (const Target& target : targets_) {
     text += (text.empty() ? "" : "; ") + describe(target);
@@ -240,8 +311,15 @@ std::string Sampler::subject() const {
 
 std::vector<std::string> Sampler::notes() const {
   if (!options_.device) return {};
-  return {"--device " + std::to_string(*options_.device) + ": the device's own total, use and " +
-          "other processes are absent: " + kNoDeviceCollectors};
+  const std::string option = "--device " + std::to_string(*options_.device);
+  const Accelerators& all = devices_.now();
+  if (all.devices.empty())
+    return {option +
+            ": the device's own total, use and other processes are absent: " + all.notes.at(0)};
+  if (*options_.device >= static_cast<int>(all.devices.size()))
+    return {option + ": this machine shows " + std::to_string(all.devices.size()) +
+            " accelerators, numbered from 0"};
+  return {};
 }
 
 }  // namespace gpumemprof

@@ -10,6 +10,8 @@
 
 #include "base/error.h"
 #include "devices/host_memory.h"
+#include "devices/visible_device.h"
+#include "live/device_watch.h"
 #include "live/live_recordings.h"
 #include "live/recording_follower.h"
 #include "telemetry/event.h"
@@ -23,6 +25,9 @@ struct SamplerOptions {
   std::optional<int> device;  ///< only this accelerator of recorded processes
   TelemetryEvent identity;    ///< job, ranks and interval are copied into every event
   std::string root;           ///< stands for "/" in tests
+  /// Where the accelerators are asked; as the environment says, and below `root` alone where that
+  /// is given.
+  std::optional<DeviceRoot> devices;
 };
 
 /// What is watched, in words, and whether the kernel ended it.
@@ -35,9 +40,10 @@ class Sampler {
   static Result<Sampler> open(const SamplerOptions& options);
 
   /// One event a memory that is watched: every device of every recorded process, the RSS of a
-  /// process that is not recorded, or the machine. What an event's figures stand for is in its
-  /// metadata ("basis"), and why a figure is not there ("unknown"). Empty once the process has
-  /// ended.
+  /// process that is not recorded and, once a second, what the driver says it uses of each
+  /// accelerator; or the machine and each of its accelerators. What an event's figures stand for is
+  /// in its metadata ("basis"), and why a figure is not there ("unknown"). Empty once the process
+  /// has ended.
   std::vector<TelemetryEvent> sample();
   /// kEnded once the process given by `pid` is gone.
   WatchState state() const { return state_; }
@@ -55,6 +61,7 @@ class Sampler {
   struct Target {
     LiveRecording recording;
     std::optional<RecordingFollower> follower;
+    VisibleDevices visible;
   };
   explicit Sampler(SamplerOptions options);
   static std::string describe(const Target& target);
@@ -62,6 +69,8 @@ class Sampler {
   void follow(Target* target);
   void add_process(Target* target, std::vector<TelemetryEvent>* out);
   void add_machine(std::vector<TelemetryEvent>* out);
+  void add_accelerators(std::vector<TelemetryEvent>* out);
+  void add_driver_figures(const Target& target, std::vector<TelemetryEvent>* out);
   TelemetryEvent blank() const;
   void finish(TelemetryEvent event, nlohmann::ordered_json metadata,
               std::vector<TelemetryEvent>* out);
@@ -74,6 +83,7 @@ class Sampler {
   std::vector<std::string> news_;
   WatchState state_ = WatchState::kRunning;
   UsableMemory usable_{};
+  DeviceWatch devices_;
   std::map<std::string, uint64_t> last_allocated_;  // by what the series is of
   int64_t next_search_ns_ = 0, next_pss_ns_ = 0;
   bool with_pss_ = false;

@@ -1,0 +1,30 @@
+// Whose PID it is that a driver names.
+#pragma once
+
+#include <string>
+
+#include "devices/accelerator.h"
+
+namespace gpumemprof {
+
+/// Drivers name processes by PIDs of the machine, newer ones by those of whoever asks. So in a PID
+/// namespace of our own, as a container has one, a number may belong to nobody here, or to somebody
+/// else.
+class ProcessPlace {
+ public:
+  /// `root` stands for "/".
+  explicit ProcessPlace(std::string root);
+
+  /// Fills `here`, `not_here_because` and `command` of a process that uses the device `driver`
+  /// ("nvidia", …). In the machine's own namespace every PID is right. Elsewhere a process here
+  /// counts only if it has that driver's libraries or devices mapped.
+  void look_up(AcceleratorProcess* process, const std::string& driver) const;
+  /// Whether we see the machine's own PIDs.
+  bool is_whole_machine() const { return whole_machine_; }
+
+ private:
+  std::string proc_;
+  bool whole_machine_ = false;
+};
+
+}  // namespace gpumemprof
