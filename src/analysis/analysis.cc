@@ -21,6 +21,7 @@ struct OfStep {
 /// What is gathered for a device beside its LiveState.
 struct Gathered {
   Timeline timeline;
+  Turns turns;
   absl::flat_hash_map<uint32_t, Temporary> temporaries;
   std::array<LifetimeBin, kLifetimeBins> lifetimes = {};
   uint64_t first_time_ns = 0;
@@ -32,8 +33,10 @@ struct Gathered {
 class Gatherer : public LiveObserver {
  public:
   Gatherer(const AnalysisOptions& options, const LiveState& state,
-           std::vector<ThreadAnalysis>& threads, bool has_times, Categories* categories = nullptr)
+           std::vector<ThreadAnalysis>& threads, bool has_times, MomentGatherer& moments,
+           Categories* categories = nullptr)
       : options_(options),
+        moments_(moments),
         state_(state),
         threads_(threads),
         has_times_(has_times),
@@ -71,9 +74,32 @@ class Gatherer : public LiveObserver {
       ++threads_[thread].alloc_count;
       threads_[thread].alloc_bytes += size;
     }
+    on_level(i, index, state);
   }
 
   void on_free(size_t i, uint16_t index, const DeviceState& state, const LiveBlock& block) {
+    end_block(i, index, state, block);
+    on_level(i, index, state);
+  }
+
+  void on_other(size_t i, uint16_t index, const DeviceState& state) {
+    Gathered& device = devices[index];
+    device.timeline.add(seen(device, i), state.live_bytes);
+    on_level(i, index, state);
+  }
+
+  std::vector<Gathered> devices;
+
+ private:
+  static constexpr uint64_t kUnset = UINT64_MAX;
+
+  void on_level(size_t i, uint16_t index, const DeviceState& state) {
+    devices[index].turns.add(batch_->time_ns[i], state.live_bytes, state.peak_bytes);
+    moments_.on_level(index, state.live_bytes);
+    if (i == moments_.next()) [[unlikely]]
+      moments_.after_event();
+  }
+  void end_block(size_t i, uint16_t index, const DeviceState& state, const LiveBlock& block) {
     Gathered& device = devices[index];
     const uint64_t time = seen(device, i);
     if (leaks_) {
@@ -93,16 +119,6 @@ class Gatherer : public LiveObserver {
     ++temporary.count;
     temporary.bytes += block.size_bytes;
   }
-
-  void on_other(size_t i, uint16_t index, const DeviceState& state) {
-    Gathered& device = devices[index];
-    device.timeline.add(seen(device, i), state.live_bytes);
-  }
-
-  std::vector<Gathered> devices;
-
- private:
-  static constexpr uint64_t kUnset = UINT64_MAX;
 
   /// The event itself has changed the state already: one block of what was live is no matter.
   void look_at_holders(size_t i) {
@@ -143,6 +159,7 @@ class Gatherer : public LiveObserver {
   }
 
   const AnalysisOptions& options_;
+  MomentGatherer& moments_;
   const LiveState& state_;
   std::vector<ThreadAnalysis>& threads_;
   const bool has_times_;          // else no block has an age
@@ -168,17 +185,6 @@ void take_temporaries(Gathered& gathered, DeviceAnalysis* device) {
             });
 }
 
-std::vector<Holder> totals_of(const DeviceState& state) {
-  std::vector<Holder> totals;
-  for (const auto& [stack, site] : state.sites) {
-    if (site.total_count != 0) totals.push_back({stack, site.total_bytes, site.total_count});
-  }
-  std::sort(totals.begin(), totals.end(), [](const Holder& a, const Holder& b) {
-    return a.bytes != b.bytes ? a.bytes > b.bytes : a.stack < b.stack;
-  });
-  return totals;
-}
-
 bool had_events(const DeviceFigures& figures) {
   return std::any_of(std::begin(figures.actions), std::end(figures.actions),
                      [](uint64_t n) { return n != 0; });
@@ -196,6 +202,7 @@ DeviceAnalysis take_device(const LiveState& state, uint16_t index, Gathered* gat
   device.lifetimes = gathered->lifetimes;
   device.timeline = std::move(gathered->timeline);
   device.timeline.finish(last_time_ns);
+  device.turns = std::move(gathered->turns);
   device.first_time_ns = gathered->first_time_ns;
   device.last_time_ns = gathered->last_time_ns;
   device.steps = std::move(gathered->steps);
@@ -224,12 +231,13 @@ void take_devices(const LiveState& state, Gatherer& gatherer, const Tables& tabl
 
 /// Where a process has but one allocator of that memory, it says all.
 void take_sums(const HostSums& sums, const LiveState& state, Gatherer& gatherer,
-               const Tables& tables, Analysis* analysis) {
+               MomentGatherer& moments, const Tables& tables, Analysis* analysis) {
   gatherer.devices.resize(state.devices().size());
   for (const auto& [process, parts] : sums.parts()) {
     if (parts.size() < 2 || process >= state.devices().size()) continue;
     DeviceAnalysis sum = take_device(state, static_cast<uint16_t>(process),
                                      &gatherer.devices[process], analysis->last_time_ns);
+    sum.live_moments = moments.take_moments(static_cast<uint16_t>(process));
     // One of which the same is true as of the sum: its sizes are not all the requested ones.
     const auto rounds = [&](uint16_t part) { return !tables.devices[part].size_is_requested; };
     const auto rounding = std::find_if(parts.begin(), parts.end(), rounds);
@@ -265,7 +273,9 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
     analysis.oldest_dropped = before->event_count() != 0;
   }
   Categories categories(source.tables());
-  Gatherer gatherer(options, state, analysis.threads, source.info().can.times, &categories);
+  MomentGatherer moments(options.moments, state, &categories);
+  Gatherer gatherer(options, state, analysis.threads, source.info().can.times, moments,
+                    &categories);
   LeakGatherer leaks;
   const bool find_leaks = options.find_leaks && source.info().can.times;
   HolderStacks holders(options.holders);
@@ -273,18 +283,23 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
   HostSums sums;
   LiveState sum_state;
   std::vector<ThreadAnalysis> no_threads;
-  Gatherer sum_gatherer(options, sum_state, no_threads, source.info().can.times);
+  MomentGatherer sum_moments(options.moments, sum_state, nullptr, true);
+  Gatherer sum_gatherer(options, sum_state, no_threads, source.info().can.times, sum_moments);
   EventBatch batch;
   for (;;) {
     Result<bool> more = source.next(&batch);
     if (!more) return std::unexpected(more.error());
     if (!*more) break;
     categories.begin_batch(batch, state);
+    if (batch.size() != 0 && analysis.events_read == 0) {
+      analysis.first_time_ns = batch.time_ns.front();
+    }
+    const uint64_t start_ns = recording_start(source.tables(), analysis.first_time_ns);
+    moments.begin_batch(batch, source.tables(), start_ns);
     if (batch.size() == 0) {
       categories.end_batch();
       continue;
     }
-    if (analysis.events_read == 0) analysis.first_time_ns = batch.time_ns.front();
     analysis.last_time_ns = std::max(analysis.last_time_ns, batch.time_ns.back());
     analysis.events_read += batch.size();
     analysis.threads.resize(source.tables().threads.size());
@@ -294,6 +309,7 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
     // A checkpoint knows the state of each allocator, and the peak of none but these.
     const bool is_whole = !analysis.oldest_dropped;
     if (const EventBatch* of_sums = is_whole ? sums.take(batch, source.tables()) : nullptr) {
+      sum_moments.begin_batch(*of_sums, source.tables(), start_ns);
       sum_state.apply_observed(*of_sums, sum_gatherer);
     }
     if (options.on_progress) options.on_progress(source.progress());
@@ -302,12 +318,16 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
   analysis.events = state.event_count();
   analysis.temporary_ns = options.temporary_ns;
   analysis.start_time_ns = recording_start(source.tables(), analysis.first_time_ns);
+  moments.finish(analysis.last_time_ns);
+  sum_moments.finish(analysis.last_time_ns);
   take_devices(state, gatherer, source.tables(), &analysis);
   for (DeviceAnalysis& device : analysis.devices) {
     device.categories = categories.finish(device.device, state.devices()[device.device]);
+    device.step_levels = moments.take_levels(device.device);
+    device.live_moments = moments.take_moments(device.device);
   }
   analysis.moments = categories.moments();
-  take_sums(sums, sum_state, sum_gatherer, source.tables(), &analysis);
+  take_sums(sums, sum_state, sum_gatherer, sum_moments, source.tables(), &analysis);
   analysis.threads.resize(source.tables().threads.size());
   analysis.loss = source.loss();
   if (find_leaks) {

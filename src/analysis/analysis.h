@@ -12,8 +12,10 @@
 
 #include "analysis/categories.h"
 #include "analysis/finding.h"
+#include "analysis/moments.h"
 #include "analysis/step_sums.h"
 #include "analysis/timeline.h"
+#include "analysis/turns.h"
 #include "base/error.h"
 #include "trace/event_source.h"
 #include "trace/live_state.h"
@@ -29,6 +31,7 @@ struct AnalysisOptions {
   uint64_t temporary_ns = 1'000'000;  ///< a block that lives no longer than this is a temporary
   bool find_leaks = false;            ///< analyze_whole() always does
   std::optional<uint64_t> capacity_bytes;  ///< of the device, where the caller knows it
+  std::vector<MomentRequest> moments;      ///< at which to tell what was live
   /// What the recorded processes told of who holds their tensors; may be null.
   const std::vector<ProcessHolders>* holders = nullptr;
   /// Called now and then with 0 to 1; may be empty.
@@ -67,6 +70,12 @@ struct DeviceAnalysis {
   uint64_t last_time_ns = 0;
   StepSums steps;  ///< where the framework numbers its steps
   DeviceCategories categories;
+  StepLevels step_levels;  ///< of the program's own steps; empty where it told none
+  std::vector<LiveMoment> live_moments;  ///< as AnalysisOptions::moments
+  Turns turns;
+  /// Of analyze_whole() alone: the shape of its timeline, and how good it is.
+  std::vector<SeriesPattern> patterns;
+  Score score;
   /// What an allocator's own history tells beyond the events; null for recordings.
   std::shared_ptr<const SnapshotDevice> snapshot;
   /// The state of the allocator's pool, where a memory dump of TensorFlow's is the source; else
@@ -104,6 +113,7 @@ struct Analysis {
   std::vector<ThreadAnalysis> threads;     ///< indexed as Tables::threads
   std::vector<CategoryMoment> moments;     ///< what DeviceCategories::at_moments are about
   std::vector<Finding> findings;           ///< the most severe first
+  Score score;                             ///< of analyze_whole(): the worst of the devices'
   Loss loss;
 };
 

@@ -113,6 +113,23 @@ void Categories::on_alloc(size_t i, uint16_t index, const DeviceState& state) {
     *number = static_cast<uint32_t>(device.blocks.size());
     device.blocks.push_back(block);
   }
+  if (state.peak_event == block.event && state.peak_epoch != device.peak.epoch) {
+    device.peak = {state.peak_epoch, all.next_step, 0, stack, all.steps};
+  }
+}
+
+void Categories::on_moment(uint16_t device, size_t number, uint64_t event) {
+  if (device >= devices_.size()) devices_.resize(size_t{device} + 1);
+  devices_[device].moments.push_back({number, event, {}});
+}
+
+/// Moments that the block does not outlive are not there yet.
+void Categories::add_to_moments(OfDevice& device, const Block& block, size_t kind) {
+  for (Moment& moment : device.moments) {
+    if (block.event >= moment.event) continue;
+    Sum& sum = moment.sums[{uint64_t{block.stack} << 8 | kind, block.name}];
+    sum.bytes += block.size_bytes, ++sum.count;
+  }
 }
 
 void Categories::on_free(size_t i, uint16_t index, const DeviceState& state) {
@@ -158,8 +175,12 @@ void Categories::end_life(OfDevice& device, const Block& block, const DeviceStat
   if (block.moment != moment_count_) {
     device.at_moments.add(kind, block.size_bytes, block.moment, moment_count_);
   }
+  if (!device.moments.empty()) add_to_moments(device, block, kind);
   // Live at the peak: it had begun by then. A free is never the peak.
   if (block.event > state.peak_event) return;
+  if (process(device.process).steps == device.peak.steps) {
+    device.peak.freed_in_step_bytes += block.size_bytes;
+  }
   Sum& sum = device.at_peak[{uint64_t{block.stack} << 8 | kind, block.name}];
   if (sum.epoch != state.peak_epoch) sum = {0, 0, state.peak_epoch};
   sum.bytes += block.size_bytes, ++sum.count;
@@ -187,6 +208,7 @@ void Categories::take(const Mark& mark) {
       return take_storage(mark, of);
     case MarkKind::kStep:
       ++process(of).steps;
+      process(of).next_step = mark.value + 1;
       for (uint32_t t = 0; t < threads_.size(); ++t) {
         if (process_of_thread(t) == of) enter(t, {}, of);
       }
@@ -241,6 +263,28 @@ void Categories::take_storage(const Mark& mark, uint32_t of) {
   }
 }
 
+std::vector<CategoryHolder> Categories::holders(const Sums& sums, uint64_t epoch) {
+  std::vector<CategoryHolder> list;
+  for (const auto& [key, sum] : sums) {
+    if (sum.epoch != epoch || sum.count == 0) continue;
+    list.push_back({static_cast<uint32_t>(key.first >> 8), static_cast<Category>(key.first & 255),
+                    key.second, sum.bytes, sum.count});
+  }
+  std::sort(list.begin(), list.end(), [](const CategoryHolder& a, const CategoryHolder& b) {
+    if (a.bytes != b.bytes) return a.bytes > b.bytes;
+    return std::tie(a.stack, a.category, a.name) < std::tie(b.stack, b.category, b.name);
+  });
+  return list;
+}
+
+std::vector<CategoryHolder> Categories::at_moment(uint16_t device, size_t number) const {
+  if (device >= devices_.size()) return {};
+  for (const Moment& moment : devices_[device].moments) {
+    if (moment.number == number) return holders(moment.sums, 0);
+  }
+  return {};
+}
+
 DeviceCategories Categories::finish(uint16_t index, const DeviceState& state) {
   DeviceCategories out;
   if (!is_active_ || index >= devices_.size()) {
@@ -249,7 +293,7 @@ DeviceCategories Categories::finish(uint16_t index, const DeviceState& state) {
   }
   OfDevice& device = devices_[index];
   const uint64_t end = last_ns_ - start_ns_;
-  absl::flat_hash_map<Key, Sum> at_end;
+  Sums at_end;
   device.index.for_each([&](uint32_t number) {
     const Block& block = device.blocks[number];
     const BlockLife life = life_of(block, device.process);
@@ -260,29 +304,26 @@ DeviceCategories Categories::finish(uint16_t index, const DeviceState& state) {
     const Key key{uint64_t{block.stack} << 8 | kind, block.name};
     Sum& last = at_end[key];
     last.bytes += block.size_bytes, ++last.count;
+    if (!device.moments.empty()) add_to_moments(device, block, kind);
     if (block.event > state.peak_event) return;
     Sum& sum = device.at_peak[key];
     if (sum.epoch != state.peak_epoch) sum = {0, 0, state.peak_epoch};
     sum.bytes += block.size_bytes, ++sum.count;
   });
-  const auto holders = [](const absl::flat_hash_map<Key, Sum>& sums, uint64_t epoch) {
-    std::vector<CategoryHolder> list;
-    for (const auto& [key, sum] : sums) {
-      if (sum.epoch != epoch || sum.count == 0) continue;
-      list.push_back({static_cast<uint32_t>(key.first >> 8), static_cast<Category>(key.first & 255),
-                      key.second, sum.bytes, sum.count});
-    }
-    std::sort(list.begin(), list.end(), [](const CategoryHolder& a, const CategoryHolder& b) {
-      if (a.bytes != b.bytes) return a.bytes > b.bytes;
-      return std::tie(a.stack, a.category, a.name) < std::tie(b.stack, b.category, b.name);
-    });
-    return list;
-  };
   out.at_peak = holders(device.at_peak, state.peak_epoch);
   out.at_end = holders(at_end, 0);
   uint64_t sum = 0;
   for (const CategoryHolder& holder : out.at_peak) sum += holder.bytes;
   out.is_known = sum == state.peak_bytes;
+  if (out.is_known && device.peak.epoch == state.peak_epoch) {
+    const ProcessWork& all = process(device.process);
+    out.peak = {.is_known = true,
+                .stack = device.peak.stack,
+                .step = device.peak.step,
+                .steps = all.steps,
+                .freed_in_step_bytes = device.peak.freed_in_step_bytes,
+                .step_ended = all.steps > device.peak.steps};
+  }
   if (!out.is_known) {
     out.at_peak.clear();
     out.why_not = "the peak was before the first event that is left";

@@ -41,6 +41,18 @@ struct CategoryMoment {
 
 using CategoryBytes = DifferenceSeries<kCategories>::Sample;
 
+/// What was going on when the peak was reached.
+struct PeakWork {
+  bool is_known = false;  ///< false: the peak was before what is known
+  uint32_t stack = 0;     ///< of the allocation that reached it
+  uint64_t step = 0;      ///< number of the step that went on; 0 before the end of the first
+  uint64_t steps = 0;     ///< steps that the process told in the whole recording
+  /// Of what was live at the peak: freed before that step ended, or, where the step did not end,
+  /// before the recording did.
+  uint64_t freed_in_step_bytes = 0;
+  bool step_ended = false;
+};
+
 /// Of one device.
 struct DeviceCategories {
   bool is_known = false;
@@ -48,6 +60,7 @@ struct DeviceCategories {
   /// At the peak; largest first, all of it. Empty where the peak was before what is known.
   std::vector<CategoryHolder> at_peak;
   std::vector<CategoryHolder> at_end;
+  PeakWork peak;
   /// Samples `sample_ns` apart, the first one at `start_ns`; indexed by Category.
   uint64_t start_ns = 0, sample_ns = 1;
   std::vector<CategoryBytes> timeline;
@@ -71,9 +84,14 @@ class Categories {
   void on_free(size_t index, uint16_t device, const DeviceState& state);
   /// After the events of the batch.
   void end_batch();
+  /// Only while is_active(). What is live right now, before event number `event`, is to be told as
+  /// moment `number`.
+  void on_moment(uint16_t device, size_t number, uint64_t event);
 
   /// Call once, after the last batch. False where nothing is known of the device.
   DeviceCategories finish(uint16_t device, const DeviceState& state);
+  /// After finish(): all that was live at a moment, largest first.
+  std::vector<CategoryHolder> at_moment(uint16_t device, size_t number) const;
   const std::vector<CategoryMoment>& moments() const { return moments_; }
 
  private:
@@ -93,6 +111,7 @@ class Categories {
   };
   struct ProcessWork {
     uint32_t steps = 0, calls = 0;
+    uint64_t next_step = 0;  // its number
   };
   struct Site {
     uint64_t last_bytes = 0;
@@ -103,12 +122,24 @@ class Categories {
     uint64_t bytes = 0, count = 0, epoch = 0;
   };
   using Key = std::pair<uint64_t, uint32_t>;  // stack << 8 | category, name
+  using Sums = absl::flat_hash_map<Key, Sum>;
+  struct Moment {
+    size_t number;
+    uint64_t event;
+    Sums sums;
+  };
+  struct Peak {
+    uint64_t epoch = 0, step = 0, freed_in_step_bytes = 0;
+    uint32_t stack = 0, steps = 0;  // steps that had ended
+  };
   struct OfDevice {
     uint32_t process = 0;
     AddressMap index;  // address -> number of a block
     std::vector<Block> blocks;
     std::vector<uint32_t> unused;
-    absl::flat_hash_map<Key, Sum> at_peak;
+    Sums at_peak;
+    Peak peak;
+    std::vector<Moment> moments;
     DifferenceSeries<kCategories> timeline{10};
     DifferenceSeries<kCategories> at_moments{0, 2 * kMostMoments};
   };
@@ -125,6 +156,8 @@ class Categories {
   void enter(uint32_t thread, const Attribution& work, uint32_t process);
   void end_life(OfDevice& device, const Block& block, const DeviceState& state, size_t index);
   BlockLife life_of(const Block& block, uint32_t process);
+  static void add_to_moments(OfDevice& device, const Block& block, size_t kind);
+  static std::vector<CategoryHolder> holders(const Sums& sums, uint64_t epoch);
 
   const Tables& tables_;
   Attributions attributions_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "analysis/category_sums.h"
 #include "analysis/layer_work.h"
 
 namespace gpumemprof {
@@ -132,6 +133,44 @@ void group_by_layer(Diff* diff) {
   }
 }
 
+/// Fills by_category, by_module and groups.
+void group_by_category(Diff* diff) {
+  for (const DiffSide* side : {&diff->a, &diff->b}) {
+    if (side->device == nullptr || side->device->categories.is_known) continue;
+    diff->why_no_categories =
+        (side == &diff->a ? "of A, " : "of B, ") + side->device->categories.why_not;
+    return;
+  }
+  Rows categories, modules;
+  std::map<std::string, uint32_t> known;
+  const auto group = [&](const std::string& name) {
+    const auto [at, added] = known.try_emplace(name, static_cast<uint32_t>(diff->groups.size()));
+    if (added) diff->groups.push_back(name);
+    return at->second;
+  };
+  const auto add_all = [&](const DiffSide& side, bool is_b,
+                           const std::vector<CategoryHolder>& holders,
+                           uint64_t DiffFigures::* bytes, uint64_t DiffFigures::* count) {
+    const CategorySums sums = category_sums(holders, *side.tables);
+    for (const auto& [list, rows] : {std::pair(&sums.categories, &categories),
+                                     std::pair(&sums.modules, &modules)}) {
+      for (const CategoryGroup& one : *list) {
+        const uint32_t key = group(one.name);
+        rows->add(key, is_b, key, {0, one.bytes, one.count}, bytes, count);
+      }
+    }
+  };
+  for (const bool is_b : {true, false}) {
+    const DiffSide& side = is_b ? diff->b : diff->a;
+    if (side.device == nullptr) continue;
+    const DeviceCategories& of = side.device->categories;
+    add_all(side, is_b, of.at_peak, &DiffFigures::peak_bytes, &DiffFigures::peak_count);
+    add_all(side, is_b, of.at_end, &DiffFigures::end_bytes, &DiffFigures::end_count);
+  }
+  diff->by_category = std::move(categories).sorted();
+  diff->by_module = std::move(modules).sorted();
+}
+
 /// Rows by one frame of each stack. A new way to group by a frame is one more of these.
 std::vector<DiffRow> rows_by_frame(const Diff& diff, LineOf node_of, bool with_lines) {
   Aligner aligner(with_lines);
@@ -188,12 +227,41 @@ std::string_view aligned_file(std::string_view path) {
   return slash == std::string_view::npos ? path : path.substr(slash + 1);
 }
 
+DeviceAnalysis at_moment(const DeviceAnalysis& device, const LiveMoment& moment) {
+  DeviceAnalysis now = device;
+  DeviceFigures& figures = now.figures;
+  figures.peak_bytes = figures.live_bytes = moment.live_bytes;
+  figures.peak_count = figures.live_count = moment.live_count;
+  figures.peak_event = moment.event, figures.peak_time_ns = moment.time_ns;
+  figures.total_bytes = 0;
+  for (const Holder& holder : moment.totals) figures.total_bytes += holder.bytes;
+  now.holders_at_peak = now.holders_at_end = moment.holders;
+  now.totals = moment.totals;
+  now.categories.at_peak = now.categories.at_end = moment.categories;
+  now.categories.is_known = moment.why_no_categories.empty();
+  now.categories.why_not = moment.why_no_categories;
+  now.categories.peak = {};
+  return now;
+}
+
+DiffMoment diff_moment(const DeviceAnalysis& device, const LiveMoment& moment, uint64_t step) {
+  DiffMoment out{.step = step, .time_ns = moment.time_ns, .event = moment.event};
+  if (device.step_levels.steps_a_level() != 1) return out;
+  for (const StepLevel& level : device.step_levels.levels()) {
+    if (level.step != step) continue;
+    out.step_peak_bytes = level.most_bytes;
+    break;
+  }
+  return out;
+}
+
 Diff diff_runs(const DiffSide& a, const DiffSide& b, LineOf line_of) {
   Diff diff{.a = a, .b = b};
   diff.by_stack = rows_by_stack(diff);
   diff.by_line = rows_by_frame(diff, line_of, true);
   diff.by_function = rows_by_frame(diff, line_of, false);
   group_by_layer(&diff);
+  group_by_category(&diff);
   return diff;
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,13 +16,29 @@
 
 namespace gpumemprof {
 
+/// The end of a step, where that is compared instead of the whole run.
+struct DiffMoment {
+  uint64_t step = 0;     ///< the program's number of it
+  uint64_t time_ns = 0;
+  uint64_t event = 0;    ///< number of the event after it
+  std::optional<uint64_t> step_peak_bytes;  ///< the most that was live within it, where it is known
+};
+
 /// One run, read to its end. All three outlive the Diff; `device` is null where nothing was
 /// allocated.
 struct DiffSide {
   const Analysis* analysis = nullptr;
   const Tables* tables = nullptr;
   const DeviceAnalysis* device = nullptr;
+  /// Then `device` is at_moment() of it: its peak and its end are both what was live.
+  std::optional<DiffMoment> moment;
 };
+
+/// `device` as if all that is known of it were what was live at `moment`: peak, end and their
+/// holders and categories are those of the moment, totals what was allocated up to then.
+DeviceAnalysis at_moment(const DeviceAnalysis& device, const LiveMoment& moment);
+/// What a comparison says of the end of step `step`. `device` is the whole run's.
+DiffMoment diff_moment(const DeviceAnalysis& device, const LiveMoment& moment, uint64_t step);
 
 /// What one row held in one run.
 struct DiffFigures {
@@ -69,6 +86,12 @@ struct Diff {
   /// in `layers`. Empty where neither run names a layer.
   std::vector<DiffRow> by_layer;
   std::vector<LayerPart> layers;
+  /// By category, and by module: that of a tensor's name, else the one that was called. A row's
+  /// `node` is the index in `groups`; their totals are not known, so that a row has appeared where
+  /// A held nothing of it at its peak and its end. Empty where `why_no_categories` says why.
+  std::vector<DiffRow> by_category, by_module;
+  std::vector<std::string> groups;  ///< "": in no module
+  std::string why_no_categories;
 };
 
 /// Names the frame of a stack that stands for it, as a node; 0 where no stack is known.

@@ -9,9 +9,9 @@ namespace gpumemprof {
 namespace {
 
 constexpr std::string_view kPeak = "peak>";
-constexpr std::array<std::string_view, 7> kKinds = {
-    "leak",     "out_of_memory",   "fragmentation",     "cache_slack",
-    "rounding", "replay_mismatch", "inconsistent_trace"};
+constexpr std::array<std::string_view, 9> kKinds = {
+    "leak",        "steady_growth", "spike",           "out_of_memory",     "fragmentation",
+    "cache_slack", "rounding",      "replay_mismatch", "inconsistent_trace"};
 
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);

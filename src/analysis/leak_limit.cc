@@ -14,12 +14,15 @@ std::optional<uint64_t> recorded_size(const Device& device, const Tables& tables
 
 }  // namespace
 
+std::optional<uint64_t> memory_limit(uint16_t device, const Tables& tables,
+                                     std::optional<uint64_t> capacity_bytes) {
+  if (capacity_bytes || device >= tables.devices.size()) return capacity_bytes;
+  return recorded_size(tables.devices[device], tables);
+}
+
 LeakLimit limit_of(const Leak& leak, const Tables& tables, uint64_t held_bytes,
                    std::optional<uint64_t> capacity_bytes) {
-  LeakLimit out{.limit_bytes = capacity_bytes};
-  if (!out.limit_bytes && leak.device < tables.devices.size()) {
-    out.limit_bytes = recorded_size(tables.devices[leak.device], tables);
-  }
+  LeakLimit out{.limit_bytes = memory_limit(leak.device, tables, capacity_bytes)};
   if (!out.limit_bytes) {
     out.why_unknown = "the recording does not tell how much memory there is";
     return out;

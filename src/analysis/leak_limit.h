@@ -16,6 +16,10 @@ struct LeakLimit {
   std::string why_unknown;               ///< where there is no limit_bytes
 };
 
+/// What was given on the command line, else the device's own size, where the recording has it.
+std::optional<uint64_t> memory_limit(uint16_t device, const Tables& tables,
+                                     std::optional<uint64_t> capacity_bytes);
+
 /// `capacity_bytes` is what was given on the command line, if so. Else the device's own size, where
 /// the recording has it. `held_bytes`: live on the device at the end.
 LeakLimit limit_of(const Leak& leak, const Tables& tables, uint64_t held_bytes,

@@ -8,6 +8,7 @@
 #include "allocator/config.h"
 #include "analysis/finding_order.h"
 #include "analysis/pool_findings.h"
+#include "analysis/recording_patterns.h"
 #include "analysis/snapshot_analysis.h"
 #include "readers/bfc_dump/read.h"
 #include "recording/allocator_history.h"
@@ -34,6 +35,10 @@ void replace(DeviceAnalysis&& by, const Device& device, const Tables& tables, An
     auto told = std::make_shared<SnapshotDevice>(*by.snapshot);
     tell_wall_clock(tables.processes[device.process].realtime_offset_ns / 1000, told.get());
     by.snapshot = std::move(told);
+    // Of the events alone; a snapshot's own analysis has none.
+    by.step_levels = std::move(known.step_levels);
+    by.live_moments = std::move(known.live_moments);
+    by.turns = std::move(known.turns);
     known = std::move(by);
     return;
   }
@@ -92,6 +97,11 @@ Result<Analysis> analyze_whole(EventSource& source, const AnalysisOptions& optio
     return std::unexpected(done.error());
   }
   if (auto pool = pool_of(source)) add_pool(std::move(pool), &*analysis);
+  if (source.info().can.times) {
+    add_patterns(source.tables(), options.capacity_bytes, &*analysis);
+  } else {
+    analysis->score.reason = "the events have no times";
+  }
   return analysis;
 }
 

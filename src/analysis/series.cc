@@ -234,7 +234,10 @@ SeriesReport analyze_series(std::span<const double> times_s, std::span<const dou
   }
   if (answers.growth) add_growth(*answers.growth, options, &report);
   if (answers.kept) add_kept(*answers.kept, &report);
-  if (answers.spikes) add_spikes(*answers.spikes, series, &report);
+  if (answers.spikes) {
+    add_spikes(*answers.spikes, series, &report);
+    report.spike_samples = answers.spikes->samples;
+  }
   if (answers.cycles) add_cycles(*answers.cycles, &report);
   add_fragmentation(options, &report);
   report.score = score_series(report, series, answers, options);

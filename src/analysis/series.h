@@ -84,6 +84,7 @@ struct SeriesReport {
   std::vector<SeriesFinding> findings;
   std::vector<SeriesPattern> patterns;
   std::vector<SeriesInsight> insights;
+  std::vector<size_t> spike_samples;  ///< indexes in the order of time, where spikes were found
   Score score;
   /// Questions without an answer, and why: {"fragmentation", "no sizes of free blocks"}.
   std::vector<std::pair<std::string, std::string>> unknown;

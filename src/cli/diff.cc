@@ -1,4 +1,4 @@
-// gpumemprof diff: what a second run needs more, and which lines.
+// gpumemprof diff: what a second run, or a later step of one, needs more, and which lines.
 #include "analysis/diff.h"
 
 #include <memory>
@@ -10,6 +10,7 @@
 #include "cli/progress.h"
 #include "cli/render.h"
 #include "report/diff_report.h"
+#include "report/facts.h"
 #include "report/user_code.h"
 #include "trace/anonymous_source.h"
 
@@ -18,6 +19,7 @@ namespace {
 
 struct DiffArguments {
   std::string a, b;
+  std::vector<uint64_t> steps;  // none, or that of A and that of B
   std::string device;
   std::string format;
   std::string output;
@@ -32,12 +34,13 @@ struct Run {
   std::unique_ptr<EventSource> source;
   Analysis analysis;
   const DeviceAnalysis* device = nullptr;
-  DiffSide side() const { return {&analysis, &source->tables(), device}; }
+  std::vector<DeviceAnalysis> at_steps;  // by request
 };
 
-/// Into `run`, which must not move afterwards.
-Status read_run(const std::string& path, const DiffArguments& arguments,
-                const std::shared_ptr<Anonymizer>& names, Run* run) {
+/// Into `run`, which must not move afterwards. `steps`: at whose ends to look.
+Status read_run(const std::string& path, const std::vector<uint64_t>& steps,
+                const DiffArguments& arguments, const std::shared_ptr<Anonymizer>& names,
+                Run* run) {
   auto source = open_input({path}, !arguments.no_seal);
   if (!source) return std::unexpected(source.error());
   run->source = std::move(*source);
@@ -45,6 +48,7 @@ Status read_run(const std::string& path, const DiffArguments& arguments,
   Progress progress("reading " + path);
   AnalysisOptions options;
   options.on_progress = [&](double done) { progress.update(done); };
+  for (uint64_t step : steps) options.moments.push_back({MomentRequest::kStepEnd, step});
   auto analysis = analyze_source(*run->source, options);
   if (!analysis) return std::unexpected(analysis.error());
   run->analysis = std::move(*analysis);
@@ -52,6 +56,22 @@ Status read_run(const std::string& path, const DiffArguments& arguments,
   if (!device) return std::unexpected(device.error());
   run->device = *device;
   return {};
+}
+
+/// The run, or the end of one of its steps. Stays valid as long as `run`.
+Result<DiffSide> side_of(Run* run, const std::vector<uint64_t>& steps, size_t request) {
+  DiffSide side{&run->analysis, &run->source->tables(), run->device, {}};
+  if (steps.empty()) return side;
+  run->at_steps.reserve(steps.size());
+  if (run->device == nullptr) return fail(ErrorCode::kUsage, "nothing was allocated");
+  if (!run->device->live_moments[request].is_reached) {
+    return fail(ErrorCode::kUsage, no_such_step_text(*run->device, steps[request]));
+  }
+  const LiveMoment& moment = run->device->live_moments[request];
+  run->at_steps.push_back(at_moment(*run->device, moment));
+  side.device = &run->at_steps.back();
+  side.moment = diff_moment(*run->device, moment, steps[request]);
+  return side;
 }
 
 std::string render(const Diff& diff, const DiffArguments& arguments) {
@@ -64,17 +84,35 @@ std::string render(const Diff& diff, const DiffArguments& arguments) {
 }
 
 int diff(const DiffArguments& arguments) {
+  if (arguments.b.empty() && arguments.steps.empty()) {
+    return report_error("", {ErrorCode::kUsage,
+                             "a second run is required, or two steps of the one: --steps A B",
+                             std::nullopt});
+  }
   const auto names = arguments.anonymize ? std::make_shared<Anonymizer>() : nullptr;
-  Run a, b;
-  if (auto done = read_run(arguments.a, arguments, names, &a); !done) {
+  const bool is_one = arguments.b.empty();
+  const std::vector<uint64_t>& steps = arguments.steps;
+  std::vector<uint64_t> of_a, of_b;
+  if (!steps.empty()) of_a = {steps[0]}, of_b = {steps[1]};
+  if (is_one) of_a = steps;
+  Run first, second;
+  if (auto done = read_run(arguments.a, of_a, arguments, names, &first); !done) {
     return report_error(arguments.a, done.error());
   }
-  if (auto done = read_run(arguments.b, arguments, names, &b); !done) {
-    return report_error(arguments.b, done.error());
+  const auto a = side_of(&first, of_a, 0);
+  if (!a) return report_error(arguments.a, a.error());
+  if (!is_one) {
+    if (auto done = read_run(arguments.b, of_b, arguments, names, &second); !done) {
+      return report_error(arguments.b, done.error());
+    }
   }
-  auto output = Output::open(arguments.output, {arguments.a, arguments.b});
+  const auto b = is_one ? side_of(&first, of_a, 1) : side_of(&second, of_b, 0);
+  if (!b) return report_error(is_one ? arguments.a : arguments.b, b.error());
+  std::vector<std::string> inputs{arguments.a};
+  if (!is_one) inputs.push_back(arguments.b);
+  auto output = Output::open(arguments.output, inputs);
   if (!output) return report_error("", output.error());
-  const std::string text = render(diff_runs(a.side(), b.side(), headline_node), arguments);
+  const std::string text = render(diff_runs(*a, *b, headline_node), arguments);
   if (auto done = output->write(text); !done) return report_output_error(*output, done.error());
   if (auto done = output->close(); !done) return report_output_error(*output, done.error());
   return kExitOk;
@@ -85,11 +123,21 @@ int diff(const DiffArguments& arguments) {
 void add_diff_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<DiffArguments>();
   CLI::App* command =
-      app.add_subcommand("diff", "say what a second run needs more than a first, and which lines");
+      app.add_subcommand("diff",
+                         "say what a second run, or a later step, needs more than a first, and "
+                         "which lines");
   command->add_option("A", arguments->a, "the run to compare with: as for analyze")
       ->required()
       ->type_name("DIR|FILE");
-  command->add_option("B", arguments->b, "the run to look at")->required()->type_name("DIR|FILE");
+  command
+      ->add_option("B", arguments->b, "the run to look at; may be left out with --steps")
+      ->type_name("DIR|FILE");
+  command
+      ->add_option("--steps", arguments->steps,
+                   "compare what was live at the end of these two steps, A's and B's; of one run "
+                   "where B is left out. Steps are numbered from 0")
+      ->expected(2)
+      ->type_name("A B");
   command
       ->add_option("--device", arguments->device,
                    "cpu, cuda:1, …; PID/cuda:1 for one process (default: each run's main device)")

@@ -5,9 +5,12 @@
 #include "cli/commands.h"
 #include "cli/export_snapshot.h"
 #include "cli/input.h"
+#include "cli/moment_argument.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "report/event_export.h"
+#include "report/facts.h"
+#include "report/flame_html.h"
 #include "report/perfetto_export.h"
 #include "report/stack_exports.h"
 #include "trace/anonymous_source.h"
@@ -19,6 +22,7 @@ struct ExportArguments {
   std::vector<std::string> paths;
   std::string to;
   std::string at;
+  std::string by;
   std::string device;
   std::string output;
   bool anonymize = false;
@@ -26,19 +30,36 @@ struct ExportArguments {
 };
 
 bool is_stack_format(const std::string& to) {
-  return to == "folded" || to == "speedscope" || to == "pprof";
+  return to == "folded" || to == "speedscope" || to == "pprof" || to == "html";
 }
 
 /// What a format of stacks is made from. Not movable once read: `device` points into `analysis`.
 struct Stacks {
   Analysis analysis;
   const DeviceAnalysis* device = nullptr;
+  MomentArgument at;
+  const LiveMoment* moment = nullptr;  // where `at` asks for one
+  std::optional<FlamePaths> paths;     // where they are grouped by something else than the stack
+
+  const std::vector<Holder>& holders() const {
+    if (moment != nullptr) return moment->holders;
+    return holders_of(*device, at.kind == MomentArgument::kEnd     ? StackMoment::kEnd
+                               : at.kind == MomentArgument::kTotal ? StackMoment::kTotal
+                                                                   : StackMoment::kPeak);
+  }
+  LiveSet live() const {
+    if (moment != nullptr) return live_at(*moment);
+    return at.kind == MomentArgument::kEnd ? live_at_end(*device) : live_at_peak(*device);
+  }
 };
 
 Status read_stacks(EventSource& source, const ExportArguments& arguments, Stacks* stacks) {
   Progress progress("reading");
   AnalysisOptions options;
   options.on_progress = [&](double share) { progress.update(share); };
+  stacks->at = *parse_moment(arguments.at);  // checked before
+  const bool is_requested = stacks->at.kind == MomentArgument::kRequested;
+  if (is_requested) options.moments.push_back(stacks->at.request);
   auto analysis = analyze_source(source, options);
   if (!analysis) return std::unexpected(analysis.error());
   stacks->analysis = std::move(*analysis);
@@ -47,22 +68,43 @@ Status read_stacks(EventSource& source, const ExportArguments& arguments, Stacks
   if (*device == nullptr) {
     return fail(ErrorCode::kUsage, "nothing was allocated: no stack to export");
   }
+  if (is_requested) {
+    auto moment = requested_moment(**device, stacks->analysis, stacks->at.request);
+    if (!moment) return std::unexpected(moment.error());
+    stacks->moment = *moment;
+  }
   stacks->device = *device;
+  if (arguments.by.empty() || arguments.by == "stack") return {};
+  const FlameGrouping by =
+      arguments.by == "module" ? FlameGrouping::kModule : FlameGrouping::kCategory;
+  auto paths = flame_paths(stacks->live(), by, source.tables());
+  if (!paths) return std::unexpected(paths.error());
+  stacks->paths = std::move(*paths);
   return {};
 }
 
 Status export_stacks(const Stacks& stacks, const Tables& tables, const ExportArguments& arguments,
                      const TextSink& sink) {
-  if (arguments.to == "speedscope") {
-    return export_speedscope(stacks.analysis, *stacks.device, tables, GPUMEMPROF_VERSION, sink);
+  const std::string title = peak_sentence(stacks.analysis, tables, *stacks.device);
+  const std::string name = moment_words(stacks.at);
+  if (arguments.to == "html") {
+    return sink(flame_page(title, {{name, stacks.live()}}, tables));
   }
   if (arguments.to == "pprof") {
     return export_pprof(stacks.analysis, *stacks.device, tables, GPUMEMPROF_VERSION, sink);
   }
-  const StackMoment at = arguments.at == "end"     ? StackMoment::kEnd
-                         : arguments.at == "total" ? StackMoment::kTotal
-                                                   : StackMoment::kPeak;
-  return export_folded(*stacks.device, tables, at, sink);
+  if (arguments.to == "folded") {
+    return stacks.paths ? export_folded_paths(*stacks.paths, sink)
+                        : export_folded(stacks.holders(), tables, sink);
+  }
+  if (stacks.paths) {
+    return export_speedscope_paths(title, name + ", by " + arguments.by, *stacks.paths,
+                                   GPUMEMPROF_VERSION, sink);
+  }
+  if (!arguments.at.empty()) {
+    return export_speedscope(title, name, stacks.holders(), tables, GPUMEMPROF_VERSION, sink);
+  }
+  return export_speedscope(stacks.analysis, *stacks.device, tables, GPUMEMPROF_VERSION, sink);
 }
 
 Status export_every_event(EventSource& source, const std::string& to, const TextSink& sink) {
@@ -78,9 +120,22 @@ std::string wrong_use(const ExportArguments& arguments) {
   if (arguments.anonymize && arguments.to == "snapshot") {
     return "--anonymize is not for --to snapshot, which writes the file again as it is";
   }
-  if (!arguments.at.empty() && arguments.to != "folded") return "--at is for --to folded";
+  const bool has_moment =
+      arguments.to == "folded" || arguments.to == "speedscope" || arguments.to == "html";
+  if (!arguments.at.empty() && !has_moment) return "--at is for --to folded, speedscope and html";
+  if (const auto at = parse_moment(arguments.at); !at) {
+    return at.error().message;
+  } else if (at->kind == MomentArgument::kTotal) {
+    if (arguments.to == "html") return "--at total is for folded and speedscope";
+    if (!arguments.by.empty() && arguments.by != "stack") {
+      return "--at total is by stack alone: categories are known of what was live";
+    }
+  }
+  if (!arguments.by.empty() && arguments.to != "folded" && arguments.to != "speedscope") {
+    return "--by is for --to folded and speedscope";
+  }
   if (!arguments.device.empty() && !is_stack_format(arguments.to)) {
-    return "--device is for folded, speedscope and pprof: the others hold every device";
+    return "--device is for folded, speedscope, pprof and html: the others hold every device";
   }
   return "";
 }
@@ -135,16 +190,22 @@ void add_export_command(CLI::App& app, CommandContext& context) {
   command
       ->add_option(
           "--to", arguments->to,
-          "every event: jsonl, csv, perfetto; one device's stacks: pprof, speedscope, folded; a "
-          "snapshot again: snapshot")
+          "every event: jsonl, csv, perfetto; one device's stacks: pprof, speedscope, folded, or "
+          "html, flame graphs to look at in a browser; a snapshot again: snapshot")
       ->required()
       ->check(
-          CLI::IsMember({"jsonl", "csv", "perfetto", "pprof", "speedscope", "folded", "snapshot"}));
+          CLI::IsMember({"jsonl", "csv", "perfetto", "pprof", "speedscope", "folded", "html",
+                         "snapshot"}));
   command
       ->add_option("--at", arguments->at,
-                   "folded: bytes live at the peak, live at the end, or allocated in total "
-                   "(default: peak)")
-      ->check(CLI::IsMember({"peak", "end", "total"}));
+                   "folded, speedscope, html: what was live at the peak (the default), at the end, "
+                   "at the end of a step (step:3), or at a time after the start (1.5s, 250ms); or "
+                   "total: allocated over the whole run")
+      ->type_name("MOMENT");
+  command
+      ->add_option("--by", arguments->by,
+                   "folded, speedscope: paths by stack (the default), by module or by category")
+      ->check(CLI::IsMember({"stack", "module", "category"}));
   command
       ->add_option(
           "--device", arguments->device,

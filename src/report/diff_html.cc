@@ -38,9 +38,14 @@ class DiffHtml {
         "'unsafe-inline'\">\n<title>{}</title>\n<style>{}{}</style></head><body>\n",
         html_text(diff_sentence(diff_)), kHtmlStyle, kDiffStyle);
     write_answer();
-    out_ += diff_figure(diff_);
+    if (!is_of_steps()) out_ += diff_figure(diff_);
     write_lines();
-    write_layers();
+    write_groups("By category", "category", diff_.by_category);
+    if (is_of_steps()) {
+      write_groups("By module", "module", diff_.by_module);
+    } else {
+      write_layers();
+    }
     write_stacks();
     out_ += fmt::format(
         "<p class=\"dim\">A: {} in <code>{}</code>. B: {} in <code>{}</code>.</p>\n",
@@ -67,23 +72,25 @@ class DiffHtml {
     out_ += "</header>\n";
   }
 
+  bool is_of_steps() const { return diff_.a.moment && diff_.b.moment; }
+
   void write_figures(const DiffRow& row) {
     out_ += fmt::format(
-        "<tr><td class=\"n{}\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>"
-        "<td class=\"n\">{}</td>",
+        "<tr><td class=\"n{}\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>",
         row.peak_delta() > 0 ? " up" : "", change_text(row.a.peak_bytes, row.b.peak_bytes),
-        format_bytes(row.a.peak_bytes), format_bytes(row.b.peak_bytes),
-        change_text(row.a.end_bytes, row.b.end_bytes));
+        format_bytes(row.a.peak_bytes), format_bytes(row.b.peak_bytes));
+    if (!is_of_steps()) {
+      out_ += fmt::format("<td class=\"n\">{}</td>",
+                          change_text(row.a.end_bytes, row.b.end_bytes));
+    }
   }
 
   void begin_table(const char* title, const char* what) {
     out_ += fmt::format(
-        "<h2>{}</h2>\n<div class=\"scroll\"><table class=\"diff\"><thead><tr><th "
-        "class=\"n\">change</th>"
-        "<th class=\"n\">A</th><th class=\"n\">B</th><th class=\"n\">at the "
-        "end</th><th>{}</th></tr>"
+        "<h2>{}{}</h2>\n<div class=\"scroll\"><table class=\"diff\"><thead><tr><th "
+        "class=\"n\">change</th><th class=\"n\">A</th><th class=\"n\">B</th>{}<th>{}</th></tr>"
         "</thead><tbody>\n",
-        title, what);
+        title, when_text(diff_), is_of_steps() ? "" : "<th class=\"n\">at the end</th>", what);
   }
 
   /// Rows that differ, at most as many as are asked for; calls cell(row) for the last column.
@@ -117,20 +124,27 @@ class DiffHtml {
   }
 
   void write_lines() {
-    begin_table("By line of your code, at the peak", "line");
+    begin_table("By line of your code", "line");
     write_rows(diff_.by_line, options_.rows,
                [&](const DiffRow& row) { out_ += name_of(row, row.node); });
   }
 
+  void write_groups(const char* title, const char* what, const std::vector<DiffRow>& rows) {
+    if (rows.empty()) return;
+    begin_table(title, what);
+    write_rows(rows, options_.rows,
+               [&](const DiffRow& row) { out_ += html_text(group_text(diff_, row)); });
+  }
+
   void write_layers() {
     if (diff_.by_layer.empty()) return;
-    begin_table("By layer, at the peak", "layer");
+    begin_table("By layer", "layer");
     write_rows(diff_.by_layer, options_.rows,
                [&](const DiffRow& row) { out_ += html_text(layer_text(diff_, row)); });
   }
 
   void write_stacks() {
-    begin_table("By stack, at the peak", "stack");
+    begin_table("By stack", "stack");
     write_rows(diff_.by_stack, options_.rows, [&](const DiffRow& row) {
       const Tables& tables = *(row.from_b ? diff_.b : diff_.a).tables;
       out_ += fmt::format("<details><summary>{}</summary><div class=\"stack\">",

@@ -39,8 +39,19 @@ Json side_json(const DiffSide& side) {
       {"peak_event_index", nullptr},
       {"end_bytes", 0},
       {"timeline", timeline_json(side)},
+      {"moment", nullptr},
       {"lost",
        {{"events", analysis.loss.events}, {"bytes", analysis.loss.bytes}, {"reasons", reasons}}}};
+  if (side.moment) {
+    const DiffMoment& at = *side.moment;
+    const uint64_t start = std::min(analysis.start_time_ns, at.time_ns);
+    out["moment"] = {{"kind", "step_end"},
+                     {"step", at.step},
+                     {"time_ns", at.time_ns},
+                     {"seconds_after_start", static_cast<double>(at.time_ns - start) * 1e-9},
+                     {"event_index", at.event},
+                     {"step_peak_bytes", at.step_peak_bytes ? Json(*at.step_peak_bytes) : Json()}};
+  }
   if (side.device == nullptr) return out;
   const Device& memory = device_at(*side.tables, side.device->device);
   const DeviceFigures& figures = side.device->figures;
@@ -124,6 +135,20 @@ Json layers_json(const Diff& diff) {
   return out;
 }
 
+/// Null where they are not known of both.
+Json groups_json(const Diff& diff, const std::vector<DiffRow>& rows, const char* key) {
+  if (!diff.why_no_categories.empty()) return nullptr;
+  Json out = Json::array();
+  for (const DiffRow& row : rows) {
+    const std::string& name = diff.groups[row.node];
+    Json item = {{key, name.empty() ? Json(nullptr) : Json(name)}};
+    add_figures(&item, row);
+    item["a_total_bytes"] = item["b_total_bytes"] = nullptr;
+    out.push_back(std::move(item));
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string diff_json(const Diff& diff, int indent) {
@@ -142,7 +167,13 @@ std::string diff_json(const Diff& diff, int indent) {
               {"by_function", functions_json(diff)},
               {"by_stack", stacks_json(diff)},
               {"by_layer", layers_json(diff)},
+              {"by_category", groups_json(diff, diff.by_category, "category")},
+              {"by_module", groups_json(diff, diff.by_module, "module")},
               {"notes", diff_caveats(diff)}};
+  if (!diff.why_no_categories.empty()) {
+    out["unknown"] = {{"by_category", diff.why_no_categories},
+                      {"by_module", diff.why_no_categories}};
+  }
   return out.dump(indent, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 

@@ -43,6 +43,11 @@ std::string row_text(const Diff& diff, const DiffRow& row, std::string_view fold
 /// The layer and the part of its work that a row of by_layer stands for, printable.
 std::string layer_text(const Diff& diff, const DiffRow& row);
 
+/// The category or module that a row of by_category or by_module stands for, printable.
+std::string group_text(const Diff& diff, const DiffRow& row);
+/// ", at the peak"; empty where ends of steps are compared.
+const char* when_text(const Diff& diff);
+
 struct DiffCounts {
   size_t grew = 0, shrank = 0, appeared = 0, vanished = 0, same = 0;
 };

@@ -5,6 +5,7 @@
 
 #include "base/size.h"
 #include "report/diff_report.h"
+#include "report/facts.h"
 #include "report/user_code.h"
 #include "report/words.h"
 
@@ -45,9 +46,13 @@ class DiffText {
     line(diff_end_sentence(diff_));
     write_sides();
     for (const std::string& text : diff_caveats(diff_)) line(paint("33", "Note: ") + text);
-    write_table("By line of your code, at the peak", diff_.by_line);
-    write_layers();
-    write_ended();
+    write_table(fmt::format("By line of your code{}", when_text(diff_)), diff_.by_line);
+    write_groups("By category", "category", diff_.by_category);
+    write_groups("By module", "module", diff_.by_module);
+    if (!is_of_steps()) {
+      write_layers();
+      write_ended();
+    }
     write_stacks();
     return std::move(out_);
   }
@@ -65,6 +70,25 @@ class DiffText {
     if (total > shown) {
       line(paint("2", fmt::format("  and {} more", format_plural(total - shown, noun))));
     }
+  }
+
+  bool is_of_steps() const { return diff_.a.moment && diff_.b.moment; }
+
+  /// Categories always; modules only where the layers below do not say them.
+  void write_groups(std::string_view name, std::string_view noun,
+                    const std::vector<DiffRow>& rows) {
+    if (rows.empty() || (noun == "module" && !is_of_steps())) return;
+    title(fmt::format("{}{}", name, when_text(diff_)));
+    line(paint("2", fmt::format("  {:>9}  {:>9}    {:>9}", "change", "A", "B")));
+    size_t there = 0;
+    for (const DiffRow& row : rows) {
+      if (row.a.peak_bytes == 0 && row.b.peak_bytes == 0) continue;
+      if (++there > options_.rows) continue;
+      line(fmt::format(
+          "  {:>9}  {:>9} -> {:>9}  {}", change_text(row.a.peak_bytes, row.b.peak_bytes),
+          format_bytes(row.a.peak_bytes), format_bytes(row.b.peak_bytes), group_text(diff_, row)));
+    }
+    more(there, std::min(there, options_.rows), noun);
   }
 
   void write_row(const DiffRow& row) {
@@ -87,6 +111,10 @@ class DiffText {
         if (memory.process < side->tables->processes.size()) {
           text += ", " + process_label(side->tables->processes[memory.process]);
         }
+      }
+      if (side->moment) {
+        text += fmt::format(", the end of step {}, {}", side->moment->step,
+                            moment_text(*side->analysis, side->moment->time_ns));
       }
       line(paint("2", text + fmt::format(", {}", format_plural(side->analysis->events, "event"))));
     }

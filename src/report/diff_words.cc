@@ -29,6 +29,33 @@ uint64_t end_of(const DiffSide& side) {
   return side.device == nullptr ? 0 : side.device->figures.live_bytes;
 }
 
+std::string end_of_step(const DiffSide& side) {
+  return fmt::format("the end of step {}", side.moment->step);
+}
+
+std::string steps_sentence(const Diff& diff, uint64_t a, uint64_t b) {
+  if (a == b) {
+    return fmt::format("As much is live at {} (B) as at {} (A): {} on {}", end_of_step(diff.b),
+                       end_of_step(diff.a), format_bytes(a), device_text(diff));
+  }
+  return fmt::format("From {} (A) to {} (B) {} ({}): {} -> {} are live on {}",
+                     end_of_step(diff.a), end_of_step(diff.b), change_text(a, b),
+                     change_percent(a, b), format_bytes(a), format_bytes(b), device_text(diff));
+}
+
+/// "Within step 3 (A) memory went up to 1 MiB, within step 5 (B) to 2 MiB."
+std::string step_peaks_sentence(const Diff& diff) {
+  std::string text;
+  for (const DiffSide* side : {&diff.a, &diff.b}) {
+    if (!side->moment->step_peak_bytes) continue;
+    text += fmt::format("{}ithin step {} ({}) {}to {}", text.empty() ? "W" : ", w",
+                        side->moment->step, side == &diff.a ? "A" : "B",
+                        text.empty() ? "memory went up " : "",
+                        format_bytes(*side->moment->step_peak_bytes));
+  }
+  return text.empty() ? text : text + ". ";
+}
+
 }  // namespace
 
 std::string change_text(uint64_t a_bytes, uint64_t b_bytes) {
@@ -50,6 +77,7 @@ std::string diff_sentence(const Diff& diff) {
   if (diff.a.device == nullptr && diff.b.device == nullptr) {
     return "Nothing was allocated in either run.";
   }
+  if (diff.a.moment && diff.b.moment) return steps_sentence(diff, a, b);
   if (a == b) {
     return fmt::format("Both need the same at the peak: {} on {}", format_bytes(a),
                        device_text(diff));
@@ -61,6 +89,12 @@ std::string diff_sentence(const Diff& diff) {
 std::string diff_end_sentence(const Diff& diff) {
   const uint64_t a = end_of(diff.a), b = end_of(diff.b);
   const DiffCounts n = count_changes(diff.by_line);
+  if (diff.a.moment && diff.b.moment) {
+    return step_peaks_sentence(diff) +
+           fmt::format("Of the lines {} grew, {} shrank, {} appeared, {} vanished.",
+                       format_count(n.grew), format_count(n.shrank), format_count(n.appeared),
+                       format_count(n.vanished));
+  }
   return fmt::format(
       "At the end {}: {} -> {}. Of the lines {} grew, {} shrank, {} appeared, {} vanished.",
       change_text(a, b), format_bytes(a), format_bytes(b), format_count(n.grew),
@@ -87,6 +121,7 @@ std::vector<std::string> diff_caveats(const Diff& diff) {
     }
   }
   for (const DiffSide* side : {&diff.a, &diff.b}) {
+    if (side == &diff.b && diff.b.analysis == diff.a.analysis) break;  // one run, two moments
     const char* name = side == &diff.a ? "A" : "B";
     if (!is_complete(side->analysis->loss)) {
       out.push_back(fmt::format("{}: {}", name, loss_sentence(side->analysis->loss)));
@@ -112,6 +147,15 @@ std::string layer_text(const Diff& diff, const DiffRow& row) {
   const Diff::LayerPart& of = diff.layers[row.node];
   const std::string part = of.part == "unknown" ? "" : fmt::format(", {}", of.part);
   return (of.layer.empty() ? "(not in a layer)" : printable(of.layer)) + part;
+}
+
+std::string group_text(const Diff& diff, const DiffRow& row) {
+  const std::string& name = diff.groups[row.node];
+  return name.empty() ? "(outside of any module)" : printable(name);
+}
+
+const char* when_text(const Diff& diff) {
+  return diff.a.moment && diff.b.moment ? "" : ", at the peak";
 }
 
 DiffCounts count_changes(const std::vector<DiffRow>& rows) {

@@ -72,6 +72,16 @@ bool is_moment(const DeviceAnalysis& device) {
   return !device.snapshot;
 }
 
+std::string no_such_step_text(const DeviceAnalysis& device, uint64_t step) {
+  const std::vector<StepLevel>& levels = device.step_levels.levels();
+  if (levels.empty()) {
+    return "it tells of no step: a step ends where an optimizer has stepped, or at "
+           "gpumemprof.step()";
+  }
+  return fmt::format("step {} did not end in it: the last one that did is step {}", step,
+                     levels.back().step);
+}
+
 std::string reason_text(const LossReason& reason) {
   std::string text = printable(reason.reason);
   if (reason.events != 0) text += fmt::format(" ({})", format_plural(reason.events, "event"));

@@ -29,6 +29,9 @@ bool is_moment(const DeviceAnalysis& device);
 /// first kReasonsInSentence reasons.
 std::string loss_sentence(const Loss& loss);
 inline constexpr size_t kReasonsInSentence = 3;
+/// Why there is no end of step `step`: one phrase.
+std::string no_such_step_text(const DeviceAnalysis& device, uint64_t step);
+
 /// A reason as loss_sentence() writes it.
 std::string reason_text(const LossReason& reason);
 inline bool is_complete(const Loss& loss) {

@@ -23,10 +23,15 @@ std::string viewer_frame(const Tables& tables, const Frame& frame) {
 
 Status export_folded(const DeviceAnalysis& device, const Tables& tables, StackMoment at,
                      const TextSink& sink) {
+  return export_folded(holders_of(device, at), tables, sink);
+}
+
+Status export_folded(const std::vector<Holder>& holders, const Tables& tables,
+                     const TextSink& sink) {
   std::string text;
   std::vector<std::string> names(tables.stacks.frame_count());  // by frame id, made when needed
   std::vector<uint32_t> path;
-  for (const Holder& holder : holders_of(device, at)) {
+  for (const Holder& holder : holders) {
     path.clear();
     for (uint32_t node = holder.stack; node != 0; node = tables.stacks.node(node).parent) {
       path.push_back(tables.stacks.node(node).frame);
@@ -42,6 +47,24 @@ Status export_folded(const DeviceAnalysis& device, const Tables& tables, StackMo
       if (i != 0) text += ';';
     }
     text += ' ' + std::to_string(holder.bytes) + '\n';
+    if (text.size() < kFlushBytes) continue;
+    if (Status written = sink(text); !written) return written;
+    text.clear();
+  }
+  return text.empty() ? Status{} : sink(text);
+}
+
+Status export_folded_paths(const FlamePaths& paths, const TextSink& sink) {
+  std::string text;
+  for (const FlamePath& path : paths.paths) {
+    const char* before = "";
+    for (uint32_t frame : path.frames) {
+      std::string name(paths.names.get(frame));
+      std::replace(name.begin(), name.end(), ';', ':');
+      (text += before) += name;
+      before = ";";
+    }
+    text += ' ' + std::to_string(path.bytes) + '\n';
     if (text.size() < kFlushBytes) continue;
     if (Status written = sink(text); !written) return written;
     text.clear();

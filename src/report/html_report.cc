@@ -7,10 +7,13 @@
 #include "base/size.h"
 #include "report/category_svg.h"
 #include "report/category_text.h"
+#include "report/explanation.h"
 #include "report/facts.h"
+#include "report/flame_html.h"
 #include "report/html_style.h"
 #include "report/levels_svg.h"
 #include "report/pool_text.h"
+#include "report/score_report.h"
 #include "report/snapshot_html.h"
 #include "report/snapshot_words.h"
 #include "report/timeline_svg.h"
@@ -44,6 +47,7 @@ class HtmlReport {
       out_ += device->snapshot ? levels_figure(analysis_, *device)
                                : timeline_figure(analysis_, *device, true);
       write_categories(*device);
+      write_flames(*device);
       write_holders(*device, options_.holders);
       write_temporaries(*device);
     }
@@ -85,7 +89,15 @@ class HtmlReport {
       out_ += fmt::format("<p>{}<br>{}</p>", html_text(reserved_sentence(*device->snapshot)),
                           html_text(replay_sentence(*device->snapshot)));
     }
+    if (device) {
+      out_ += fmt::format(
+          "<p class=\"why\">{}</p>",
+          html_text(explain_peak(analysis_, tables_, *device, options_.working_folder).text));
+    }
     out_ += findings_section(analysis_, tables_);
+    if (analysis_.score.value) {
+      out_ += fmt::format("<p>{}</p>\n", html_text(score_sentence(analysis_.score)));
+    }
     const std::string loss = loss_sentence(analysis_.loss);
     out_ += fmt::format("<p{}>{}</p>", is_complete(analysis_.loss) ? "" : " class=\"box lost\"",
                         html_text(loss));
@@ -122,6 +134,14 @@ class HtmlReport {
     out_ += "<details><summary>At the peak, by category, module and phase</summary><pre>";
     for (const std::string& text : lines) (out_ += html_text(text)) += '\n';
     out_ += "</pre></details>\n";
+  }
+
+  void write_flames(const DeviceAnalysis& device) {
+    std::vector<FlameMoment> moments{{"at the peak", live_at_peak(device)}};
+    if (!is_moment(device) && device.figures.live_bytes != 0) {
+      moments.push_back({"what survived to the end", live_at_end(device)});
+    }
+    out_ += flame_section(moments, tables_);
   }
 
   /// Where a line of the user's led to: he rarely calls an allocator himself.

@@ -6,9 +6,11 @@
 #include "analysis/op_names.h"
 #include "analysis/tensorflow_advice.h"
 #include "report/category_json.h"
+#include "report/explanation.h"
 #include "report/facts.h"
 #include "report/findings_json.h"
 #include "report/pool_json.h"
+#include "report/score_report.h"
 #include "report/snapshot_json.h"
 #include "report/user_code.h"
 #include "report/words.h"
@@ -261,6 +263,8 @@ Json device_json(const DeviceAnalysis& device, const Analysis& analysis, const T
   out["lifetimes"] = lifetimes_json(device);
   out["timeline"] = timeline_json(device.timeline);
   add_categories_json(device, tables, &out, &unknown);
+  out["patterns"] = patterns_json(device.patterns);
+  out["score"] = score_json(device.score);
   if (device.pool) out["pool"] = pool_json(*device.pool);
   if (device.snapshot) add_snapshot_json(device, analysis, tables, &out, &unknown);
   out["unknown"] = unknown;
@@ -353,6 +357,8 @@ std::string json_report(const Analysis& analysis, const Tables& tables, int inde
         {"events_read", analysis.events_read},
         {"start_ns", analysis.start_time_ns},
         {"end_ns", analysis.last_time_ns}}},
+      {"explanation", nullptr},
+      {"explanation_figures", Json::object()},
       {"devices", devices},
       {"moments", moments_json(analysis, tables)},
       {"sums", sums},
@@ -362,7 +368,12 @@ std::string json_report(const Analysis& analysis, const Tables& tables, int inde
       {"notes", notes},
       {"lost",
        {{"events", analysis.loss.events}, {"bytes", analysis.loss.bytes}, {"reasons", reasons}}},
-      {"score", {{"value", nullptr}, {"parts", Json::object()}, {"reason", "not computed yet"}}}};
+      {"score", score_json(analysis.score)}};
+  if (const DeviceAnalysis* device = main_device(analysis, tables)) {
+    const PeakExplanation why = explain_peak(analysis, tables, *device, "");
+    out["explanation"] = why.text;
+    for (const auto& [name, value] : why.figures) out["explanation_figures"][name] = value;
+  }
   return out.dump(indent, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 

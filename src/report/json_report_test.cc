@@ -47,7 +47,7 @@ TEST(JsonReport, HoldsTheFiguresOfTheContract) {
   EXPECT_EQ(cpu["temporaries"]["count"], 1);
   EXPECT_EQ(cpu["temporaries"]["bytes"], 200);
   EXPECT_EQ(report["devices"][1]["holders_at_peak"][0]["stack"], json::array());
-  EXPECT_EQ(report["score"]["reason"], "not computed yet");
+  EXPECT_EQ(report["score"]["reason"], "not computed for this input");
   EXPECT_EQ(report["source"]["events"], 6);
 }
 

@@ -89,7 +89,10 @@ std::string findings_section(const Analysis& analysis, const Tables& tables) {
   for (const Finding& finding : analysis.findings) {
     out += fmt::format(
         "<p class=\"box {}\">{}, {}: {}.{}</p>\n",
-        finding.severity == Severity::kCritical ? "lost" : "warn", severity_name(finding.severity),
+        finding.severity == Severity::kCritical  ? "lost"
+        : finding.severity == Severity::kWarning ? "warn"
+                                                 : "note",
+        severity_name(finding.severity),
         html_text(device_name(device_at(tables, finding.device))),
         html_text(finding.title) + details_html(finding),
         finding.fix.empty() ? std::string() : " To do: " + html_text(finding.fix) + ".");

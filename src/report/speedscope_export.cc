@@ -9,25 +9,41 @@ namespace {
 
 constexpr size_t kFlushBytes = 256 << 10;
 
+struct Profile {
+  std::string_view name;
+  const std::vector<Holder>* holders;
+};
+
+std::string head(std::string_view title, std::string_view version) {
+  std::string text =
+      "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"exporter\":";
+  append_json_string(&text, "gpumemprof " + std::string(version));
+  text += ",\"name\":";
+  append_json_string(&text, title);
+  return text += ",\"activeProfileIndex\":0,\"shared\":{\"frames\":[";
+}
+
+std::string profile_head(std::string_view name, uint64_t sum) {
+  std::string text = "{\"type\":\"sampled\",\"name\":";
+  append_json_string(&text, name);
+  text += ",\"unit\":\"bytes\",\"startValue\":0,\"endValue\":" + std::to_string(sum);
+  return text += ",\"samples\":[";
+}
+
 /// Writes the file front to back; the first error of the sink ends it.
 class SpeedscopeWriter {
  public:
-  SpeedscopeWriter(const DeviceAnalysis& device, const Tables& tables, const TextSink& sink)
-      : device_(device), tables_(tables), sink_(sink) {}
+  SpeedscopeWriter(std::vector<Profile> profiles, const Tables& tables, const TextSink& sink)
+      : profiles_(std::move(profiles)), tables_(tables), sink_(sink) {}
 
-  Status write(std::string_view name, std::string_view version) {
-    text_ = "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"exporter\":";
-    append_json_string(&text_, "gpumemprof " + std::string(version));
-    text_ += ",\"name\":";
-    append_json_string(&text_, name);
-    text_ += ",\"activeProfileIndex\":0,\"shared\":{\"frames\":[";
+  Status write(std::string_view title, std::string_view version) {
+    text_ = head(title, version);
     write_frames();
     text_ += "]},\"profiles\":[";
-    write_profile("live at the peak", StackMoment::kPeak);
-    text_ += ',';
-    write_profile("live at the end", StackMoment::kEnd);
-    text_ += ',';
-    write_profile("allocated over the whole run", StackMoment::kTotal);
+    for (const Profile& profile : profiles_) {
+      if (&profile != profiles_.data()) text_ += ',';
+      write_profile(profile);
+    }
     text_ += "]}\n";
     flush(0);
     return status_;
@@ -50,8 +66,8 @@ class SpeedscopeWriter {
     uint32_t next = 1;
     numbers_.assign(tables_.stacks.frame_count(), kUnset);
     std::vector<bool> seen(tables_.stacks.stack_count(), false);
-    for (StackMoment at : {StackMoment::kPeak, StackMoment::kEnd, StackMoment::kTotal}) {
-      for (const Holder& holder : holders_of(device_, at)) {
+    for (const Profile& profile : profiles_) {
+      for (const Holder& holder : *profile.holders) {
         for (uint32_t node = holder.stack; node != 0 && node < seen.size() && !seen[node];
              node = tables_.stacks.node(node).parent) {
           seen[node] = true;
@@ -76,14 +92,11 @@ class SpeedscopeWriter {
     text_ += '}';
   }
 
-  void write_profile(std::string_view name, StackMoment at) {
-    const std::vector<Holder>& holders = holders_of(device_, at);
+  void write_profile(const Profile& profile) {
+    const std::vector<Holder>& holders = *profile.holders;
     uint64_t sum = 0;
     for (const Holder& holder : holders) sum += holder.bytes;
-    text_ += "{\"type\":\"sampled\",\"name\":";
-    append_json_string(&text_, name);
-    text_ += ",\"unit\":\"bytes\",\"startValue\":0,\"endValue\":" + std::to_string(sum);
-    text_ += ",\"samples\":[";
+    text_ += profile_head(profile.name, sum);
     for (size_t i = 0; i < holders.size(); ++i) {
       if (i != 0) text_ += ',';
       write_sample(holders[i].stack);
@@ -114,7 +127,7 @@ class SpeedscopeWriter {
     text_ += ']';
   }
 
-  const DeviceAnalysis& device_;
+  const std::vector<Profile> profiles_;
   const Tables& tables_;
   const TextSink& sink_;
   std::string text_;
@@ -127,8 +140,40 @@ class SpeedscopeWriter {
 
 Status export_speedscope(const Analysis& analysis, const DeviceAnalysis& device,
                          const Tables& tables, std::string_view version, const TextSink& sink) {
-  return SpeedscopeWriter(device, tables, sink)
+  return SpeedscopeWriter({{"live at the peak", &device.holders_at_peak},
+                           {"live at the end", &device.holders_at_end},
+                           {"allocated over the whole run", &device.totals}},
+                          tables, sink)
       .write(peak_sentence(analysis, tables, device), version);
+}
+
+Status export_speedscope(std::string_view title, std::string_view name,
+                         const std::vector<Holder>& holders, const Tables& tables,
+                         std::string_view version, const TextSink& sink) {
+  return SpeedscopeWriter({{name, &holders}}, tables, sink).write(title, version);
+}
+
+Status export_speedscope_paths(std::string_view title, std::string_view name,
+                               const FlamePaths& paths, std::string_view version,
+                               const TextSink& sink) {
+  std::string text = head(title, version);
+  for (uint32_t i = 0; i < paths.names.size(); ++i) {  // a frame's number is the name's id
+    text += i == 0 ? "{\"name\":" : ",{\"name\":";
+    append_json_string(&text, paths.names.get(i));
+    text += '}';
+  }
+  text += "]},\"profiles\":[" + profile_head(name, paths.total_bytes);
+  std::string weights;
+  for (const FlamePath& path : paths.paths) {
+    const bool is_first = &path == paths.paths.data();
+    text += is_first ? "[" : ",[";
+    for (size_t i = 0; i < path.frames.size(); ++i) {
+      (text += i == 0 ? "" : ",") += std::to_string(path.frames[i]);
+    }
+    text += ']';
+    (weights += is_first ? "" : ",") += std::to_string(path.bytes);
+  }
+  return sink(text + "],\"weights\":[" + weights + "]}]}\n");
 }
 
 }  // namespace gpumemprof

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "report/score_report.h"
 #include "report/telemetry_report.h"
 
 namespace gpumemprof {
@@ -42,26 +43,9 @@ Json finding_json(const SeriesFinding& finding, size_t series) {
           {"series", series}};
 }
 
-Json score_json(const Score& score) {
-  Json parts = Json::object();
-  for (const ScorePart& part : score.parts) {
-    parts[part.name] = {
-        {"value", maybe(part.value)}, {"weight", part.weight}, {"reason", part.reason}};
-  }
-  Json out = {{"value", maybe(score.value)}, {"parts", parts}};
-  if (!score.value) out["reason"] = score.reason;
-  return out;
-}
-
 Json series_json(const TelemetrySeries& series) {
   const SeriesReport& report = series.report;
-  Json patterns = Json::array(), insights = Json::array(), unknown = Json::object();
-  for (const SeriesPattern& pattern : report.patterns) {
-    patterns.push_back({{"pattern_type", pattern.pattern_type},
-                        {"severity", severity_name(pattern.severity)},
-                        {"description", pattern.description},
-                        {"evidence", evidence_json(pattern.evidence)}});
-  }
+  Json insights = Json::array(), unknown = Json::object();
   for (const SeriesInsight& insight : report.insights) {
     insights.push_back({{"category", insight.category},
                         {"description", insight.description},
@@ -108,7 +92,7 @@ Json series_json(const TelemetrySeries& series) {
           {"warnings", series.warnings},
           {"criticals", series.criticals},
           {"ooms", series.ooms},
-          {"patterns", patterns},
+          {"patterns", patterns_json(report.patterns)},
           {"insights", insights},
           {"score", score_json(report.score)},
           {"unknown", unknown}};

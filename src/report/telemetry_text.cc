@@ -5,6 +5,7 @@
 
 #include "base/size.h"
 #include "report/series_svg.h"
+#include "report/score_report.h"
 #include "report/telemetry_report.h"
 #include "report/words.h"
 
@@ -17,16 +18,6 @@ std::string size(double bytes) { return format_bytes(static_cast<uint64_t>(bytes
 
 std::string duration(double seconds) {
   return format_duration(static_cast<uint64_t>(std::llround(seconds * 1e9)));
-}
-
-std::string score_line(const Score& score) {
-  if (!score.value) return "Score: none, because " + score.reason + ".\n";
-  std::string parts;
-  for (const ScorePart& part : score.parts) {
-    if (!part.value) continue;
-    parts += fmt::format("{}{} {:.1f}", parts.empty() ? "" : ", ", part.name, *part.value);
-  }
-  return fmt::format("Score: {:.1f} of 10 ({}).\n", *score.value, parts);
 }
 
 std::string findings_text(const TelemetryAnalysis& analysis) {
@@ -89,7 +80,7 @@ std::string telemetry_text(const TelemetryAnalysis& analysis) {
       analysis.events == 0
           ? "no time"
           : duration(static_cast<double>(analysis.end_ns - analysis.start_ns) * 1e-9) + " long");
-  out += score_line(analysis.score);
+  out += score_sentence(analysis.score) + "\n";
   out += findings_text(analysis);
   if (analysis.losses.empty()) out += "Lost: nothing.\n";
   for (const std::string& loss : analysis.losses) out += "LOST: " + loss + ".\n";

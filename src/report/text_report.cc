@@ -8,9 +8,11 @@
 #include "analysis/op_names.h"
 #include "base/size.h"
 #include "report/category_text.h"
+#include "report/explanation.h"
 #include "report/facts.h"
 #include "report/finding_words.h"
 #include "report/pool_text.h"
+#include "report/score_report.h"
 #include "report/snapshot_words.h"
 #include "report/user_code.h"
 #include "report/words.h"
@@ -22,6 +24,7 @@ constexpr size_t kHeadlineHolders = 3;
 constexpr size_t kMostRows = 10;
 constexpr size_t kInnermostRows = 4;
 constexpr size_t kPinningRows = 8;
+constexpr size_t kTextWidth = 98;
 
 class TextReport {
  public:
@@ -32,7 +35,12 @@ class TextReport {
     const DeviceAnalysis* device = main_device(analysis_, tables_);
     write_answer(device);
     for (const std::string& text : caveats(analysis_, tables_)) line(yellow("Note: ") + text);
+    if (device) write_explanation(*device);
     write_findings();
+    if (analysis_.score.value) {
+      line();
+      line(score_sentence(analysis_.score));
+    }
     for (const DeviceAnalysis& each : analysis_.devices) {
       if (each.snapshot) write_ooms(each);
     }
@@ -112,6 +120,13 @@ class TextReport {
         line("  " + text);
       }
     }
+  }
+
+  void write_explanation(const DeviceAnalysis& device) {
+    title("The peak in plain words");
+    const std::string text =
+        explain_peak(analysis_, tables_, device, options_.working_folder).text;
+    for (const std::string& row : wrapped(text, kTextWidth)) line("  " + row);
   }
 
   void write_findings() {

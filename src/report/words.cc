@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace gpumemprof {
 namespace {
 
@@ -140,6 +142,21 @@ std::string format_percent(uint64_t part, uint64_t whole) {
 std::string format_plural(uint64_t count, std::string_view noun) {
   const char* ending = count == 1 ? "" : noun.ends_with('s') ? "es" : "s";
   return fmt::format("{} {}{}", format_count(count), noun, ending);
+}
+
+std::vector<std::string> wrapped(std::string_view text, size_t width) {
+  std::vector<std::string> lines;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(' ', begin), text.size());
+    const std::string_view word = text.substr(begin, end - begin);
+    if (lines.empty() || lines.back().size() + 1 + word.size() > width) {
+      lines.emplace_back(word);
+    } else {
+      (lines.back() += ' ') += word;
+    }
+    begin = end + 1;
+  }
+  return lines;
 }
 
 std::string process_label(const Process& process, size_t width) {

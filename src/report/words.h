@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "trace/tables.h"
 
@@ -27,6 +28,9 @@ std::string format_duration(uint64_t duration_ns);
 std::string format_percent(uint64_t part, uint64_t whole);
 /// "1 block", "12 blocks".
 std::string format_plural(uint64_t count, std::string_view noun);
+
+/// Lines of at most `width` bytes, broken at blanks; a word that is longer has a line of its own.
+std::vector<std::string> wrapped(std::string_view text, size_t width);
 
 /// "process 1234 (python train.py)": the program without its folder, all cut at `width` characters.
 std::string process_label(const Process& process, size_t width = 48);

@@ -1,0 +1,29 @@
+// The peak in one paragraph of plain words. Every number in it is from the trace; what is not known
+// is left out or said to be unknown.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "analysis/analysis.h"
+
+namespace gpumemprof {
+
+struct PeakExplanation {
+  std::string text;  ///< printable, one line
+  /// The figures that the text rounds, by name; names end in their unit.
+  std::vector<std::pair<std::string, uint64_t>> figures;
+};
+
+/// When it was and how much, what it is, who holds it, what of it came and went, and how far it is
+/// above what stays between steps. `folder`: paths of code below it are shown relative to it.
+///
+/// The level between steps is the lower median of what was live at the ends of steps, of those
+/// after the first quarter (docs/commands/analyze.md).
+PeakExplanation explain_peak(const Analysis& analysis, const Tables& tables,
+                             const DeviceAnalysis& device, std::string_view folder);
+
+}  // namespace gpumemprof
