@@ -63,7 +63,7 @@ class Categorizer {
  private:
   struct Block {
     uint64_t size_bytes, event, time_ns;
-    uint32_t stack;
+    uint32_t stack, ooms;
     ProgressCounts begun;
     WorkPhase phase;
     bool is_unseen, is_gradient;
@@ -112,6 +112,8 @@ class Categorizer {
       allocate(i, event);
     } else if (start_.facts.ends_block(event)) {
       free(i, event);
+    } else if (event.action == Action::kOom) {
+      ++ooms_;
     }
     settle_backward();
   }
@@ -140,7 +142,7 @@ class Categorizer {
     Block block{};
     block.size_bytes = event.size_bytes, block.event = i, block.time_ns = time_ns(i);
     block.stack = event.stack, block.begun = progress_.counts(), block.phase = phase;
-    block.is_unseen = event.stack == 0;
+    block.is_unseen = event.stack == 0, block.ooms = ooms_;
     if (phase == WorkPhase::kForward) {
       Site& site = sites_[event.stack];
       if (site.last_bytes != 0 && site.last_call != block.begun.calls) {
@@ -148,7 +150,7 @@ class Categorizer {
       }
       site.last_bytes = block.size_bytes, site.last_call = block.begun.calls;
     }
-    if (const uint32_t* known = index_.find(event.address)) end_life(*known, i, false, false);
+    if (const uint32_t* known = index_.find(event.address)) end_life(*known, i, {});
     put(event.address, block);
     if (phase == WorkPhase::kBackward && !work.is_recomputed && !work.is_workspace) {
       in_backward_.push_back({event.address, i});
@@ -162,17 +164,20 @@ class Categorizer {
     if (number == nullptr) return;
     const Block& block = blocks_[*number];
     const SnapshotWork work = works_.of(event.stack);
-    bool is_in_backward = progress_.phase() == WorkPhase::kBackward;
+    SnapshotLife end{.is_freed_in_backward = progress_.phase() == WorkPhase::kBackward};
     // The stack of a free is often that of the block, and then says nothing of the free.
     const bool is_own = event.stack != block.stack && event.stack != 0;
     if (is_own) {
-      is_in_backward = work.phase == WorkPhase::kBackward;
+      end = {.is_freed_in_backward = work.phase == WorkPhase::kBackward,
+             .is_freed_in_setup = work.is_in_setup,
+             .is_freed_in_optimizer = work.phase == WorkPhase::kOptimizer,
+             .is_freed_by_zero_grad = work.clears_gradients};
       leave(work);
     } else if (event.stack == 0 && block.stack != 0 && kinds_.is_python_alone) {
-      is_in_backward = true;
+      end.is_freed_in_backward = true;
     }
     settle_backward();
-    end_life(*number, i, is_in_backward, is_own && work.is_in_setup);
+    end_life(*number, i, end);
     unused_.push_back(*number);
     index_.erase(number);
   }
@@ -203,7 +208,8 @@ class Categorizer {
     const ProgressCounts& now = progress_.counts();
     SnapshotLife life;
     life.size_bytes = block.size_bytes, life.was_before = block.event == kBefore;
-    life.has_history = !trace_.events.empty();
+    life.has_history = trace_.events.count(Action::kAlloc) != 0;
+    life.met_oom = ooms_ != block.ooms;
     life.calls = now.calls - block.begun.calls;
     // Where no optimizer is seen, a backward is a step.
     life.steps = now.steps != 0 ? now.steps - block.begun.steps
@@ -224,11 +230,15 @@ class Categorizer {
     return life;
   }
 
-  void end_life(uint32_t number, size_t i, bool is_in_backward, bool is_in_setup) {
+  /// `end`: where it was freed, and nothing else.
+  void end_life(uint32_t number, size_t i, const SnapshotLife& end) {
     const Block& block = blocks_[number];
     SnapshotLife life = life_of(block);
     life.is_freed = true;
-    life.is_freed_in_backward = is_in_backward, life.is_freed_in_setup = is_in_setup;
+    life.is_freed_in_backward = end.is_freed_in_backward;
+    life.is_freed_in_setup = end.is_freed_in_setup;
+    life.is_freed_in_optimizer = end.is_freed_in_optimizer;
+    life.is_freed_by_zero_grad = end.is_freed_by_zero_grad;
     const SnapshotRule rule = rule_of(works_.of(block.stack), block.phase, life);
     if (block.is_gradient) --gradients_[block.size_bytes].live;
     if (auto site = sites_.find(block.stack); site != sites_.end()) {
@@ -352,8 +362,9 @@ class Categorizer {
   std::vector<uint32_t> unused_;
   absl::flat_hash_map<uint32_t, Site> sites_;               // of forward, by stack
   std::vector<std::pair<uint64_t, uint64_t>> in_backward_;  // address and event
-  uint32_t settled_ = 0;                                    // backward passes that had ended
-  std::map<uint64_t, Gradients> gradients_;                 // by size
+  uint32_t ooms_ = 0;
+  uint32_t settled_ = 0;                     // backward passes that had ended
+  std::map<uint64_t, Gradients> gradients_;  // by size
   Sums at_peak_, at_end_;
   DifferenceSeries<kCategories> timeline_{10};
 };

@@ -22,6 +22,7 @@ constexpr RuleFacts kFacts[kSnapshotRules] = {
      "made in an optimizer's step and there after it"},
     {"optimizer_freed", Category::kTemporary, Confidence::kHigh,
      "made in an optimizer's step and freed in it"},
+    {"freed_by_zero_grad", Category::kGradient, Confidence::kHigh, "freed by zero_grad"},
     {"accumulated", Category::kGradient, Confidence::kHigh,
      "made by the node that fills .grad, and there after backward"},
     {"backward_kept", Category::kGradient, Confidence::kMedium,
@@ -72,6 +73,8 @@ constexpr RuleFacts kFacts[kSnapshotRules] = {
      "made outside of modules, and freed before one was called"},
     {"earlier_freed_in_backward", Category::kActivation, Confidence::kMedium,
      "there before the trace, and freed by backward"},
+    {"earlier_freed_in_optimizer", Category::kOptimizerState, Confidence::kMedium,
+     "there before the trace, and replaced in an optimizer's step"},
 };
 
 SnapshotRule of_backward(const SnapshotWork& made_in, const SnapshotLife& life) {
@@ -94,19 +97,23 @@ SnapshotRule of_forward(const SnapshotWork& made_in, const SnapshotLife& life) {
   if (life.is_freed_in_backward) return kForwardFreedInBackward;
   if (life.steps >= kLastsForSteps) return kForwardLasts;
   if (life.met_backward) return kForwardMetBackward;
+  const bool is_freed = life.is_freed && !life.met_oom;
   if (life.trace_has_backward) {
-    if (life.is_freed) return kForwardFreed;
+    if (is_freed) return kForwardFreed;
     if (life.before == Category::kActivation) return kActivationAsBefore;
     return life.before == Category::kTemporary ? kTemporaryAsBefore : kNoRule;
   }
   // In one call nothing is seen to grow; the program's own lists grow too where it learns.
   const bool may_be_cache = made_in.is_without_gradients && life.calls > 0;
   if (may_be_cache && life.site_grows) return kCache;
-  return life.is_freed ? kForwardFreedOnly : kForwardKeptOnly;
+  return is_freed ? kForwardFreedOnly : kForwardKeptOnly;
 }
 
 SnapshotRule of_outside(const SnapshotWork& made_in, const SnapshotLife& life) {
-  if (life.was_before) return life.is_freed_in_backward ? kEarlierFreedInBackward : kNoRule;
+  if (life.was_before) {
+    if (life.is_freed_in_optimizer) return kEarlierFreedInOptimizer;
+    return life.is_freed_in_backward ? kEarlierFreedInBackward : kNoRule;
+  }
   if (!made_in.has_python && !made_in.has_native) return kNoRule;
   if (life.steps >= kLastsForSteps) return kNoRule;
   if (life.met_backward_before_call) {
@@ -164,6 +171,7 @@ const RuleFacts& facts_of(SnapshotRule rule) {
 
 SnapshotRule rule_of(const SnapshotWork& made_in, WorkPhase phase, const SnapshotLife& life) {
   if (made_in.is_workspace) return kWorkspaceFrames;
+  if (life.is_freed_by_zero_grad) return kFreedByZeroGrad;
   const SnapshotRule rule =
       life.has_history ? of_phase(made_in, phase, life) : of_presence(made_in, phase);
   // Where native frames are there they have said that it is none.

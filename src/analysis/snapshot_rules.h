@@ -20,6 +20,7 @@ enum class SnapshotRule : uint8_t {
   kWorkspaceSize,
   kOptimizerKept,
   kOptimizerFreed,
+  kFreedByZeroGrad,
   kAccumulated,
   kBackwardKept,
   kBackwardFreed,
@@ -46,8 +47,9 @@ enum class SnapshotRule : uint8_t {
   kOutsideInput,
   kOutsideFreed,
   kEarlierFreedInBackward,
+  kEarlierFreedInOptimizer,
 };
-inline constexpr size_t kSnapshotRules = 31;
+inline constexpr size_t kSnapshotRules = 33;
 
 struct RuleFacts {
   const char* name;  ///< in reports and JSON; stays the same
@@ -64,9 +66,10 @@ struct SnapshotLife {
   bool was_before = false;  ///< the first event
   bool is_freed = false;
   bool is_freed_in_backward = false;
-  bool is_freed_in_setup = false;
-  uint32_t calls = 0;  ///< of models that began during its life
-  uint32_t steps = 0;  ///< of optimizers that ended during its life
+  bool is_freed_in_setup = false, is_freed_in_optimizer = false, is_freed_by_zero_grad = false;
+  bool met_oom = false;  ///< the device's memory ran out during its life: its end is a failure's
+  uint32_t calls = 0;    ///< of models that began during its life
+  uint32_t steps = 0;    ///< of optimizers that ended during its life
   /// The backward pass, the optimizer's step or the recomputation in which it was made ended.
   bool outlived_backward = false, outlived_optimizer = false, outlived_recomputation = false;
   bool met_backward = false;  ///< one began during its life

@@ -30,7 +30,7 @@ TEST(SnapshotRules, EachHasANameOfItsOwnAndAllButOneACategory) {
     EXPECT_EQ(facts.category == Category::kUnknown, i == 0) << facts.name;
     EXPECT_EQ(facts.confidence == Confidence::kNone, i == 0) << facts.name;
   }
-  EXPECT_STREQ(facts_of(kEarlierFreedInBackward).name, "earlier_freed_in_backward");
+  EXPECT_STREQ(facts_of(kEarlierFreedInOptimizer).name, "earlier_freed_in_optimizer");
 }
 
 TEST(SnapshotRules, WhatAnOptimizerLeavesIsItsState) {
@@ -112,6 +112,22 @@ TEST(SnapshotRules, WhatWasThereBeforeTheTraceIsUnknownUnlessBackwardFreesIt) {
   EXPECT_EQ(rule_of({}, WorkPhase::kNone,
                     {.was_before = true, .is_freed = true, .is_freed_in_backward = true}),
             kEarlierFreedInBackward);
+}
+
+TEST(SnapshotRules, WhatAStepReplacesWasItsStateAndWhatZeroGradFreesAGradient) {
+  EXPECT_EQ(rule_of({}, WorkPhase::kNone,
+                    {.was_before = true, .is_freed = true, .is_freed_in_optimizer = true}),
+            kEarlierFreedInOptimizer);
+  EXPECT_EQ(rule_of({}, WorkPhase::kNone,
+                    {.was_before = true, .is_freed = true, .is_freed_by_zero_grad = true}),
+            kFreedByZeroGrad);
+}
+
+TEST(SnapshotRules, WhatAFailureFreesIsNoTemporary) {
+  EXPECT_EQ(rule(WorkPhase::kForward, {.is_freed = true, .met_oom = true}), kForwardKeptOnly);
+  EXPECT_EQ(
+      rule(WorkPhase::kForward, {.is_freed = true, .met_oom = true, .trace_has_backward = true}),
+      kNoRule);
 }
 
 TEST(SnapshotRules, AWorkspaceIsOneByItsFramesOrWithoutNativeOnesByItsSize) {

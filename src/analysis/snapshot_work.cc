@@ -62,6 +62,11 @@ bool loads_data(std::string_view file, std::string_view function) {
   return is_torch_file(file, "utils/data/dataloader.py") && is_called(function, "__next__");
 }
 
+bool clears_gradients(std::string_view file, std::string_view function) {
+  return is_called(function, "zero_grad") &&
+         (is_torch_file(file, "optim/optimizer.py") || is_torch_file(file, "nn/modules/module.py"));
+}
+
 bool sets_up(std::string_view file, std::string_view function) {
   return is_in_torch_folder(file, "/nn/modules/") &&
          (is_called(function, "__init__") || is_called(function, "reset_parameters") ||
@@ -81,6 +86,7 @@ class Reader {
     if (is_torch_file(file, "utils/_contextlib.py") && is_called(function, "decorate_context")) {
       work.is_without_gradients = true;
     }
+    if (clears_gradients(file, function)) work.clears_gradients = true;
     if (sets_up(file, function)) work.is_in_setup = true;
     if (runs_backward(file, function)) return meet_backward();
     if (runs_module(file, function)) return meet(WorkPhase::kForward);

@@ -15,9 +15,10 @@ struct SnapshotWork {
   /// What the innermost frame that says so was doing; never kEvaluation, of which no frame tells.
   WorkPhase phase = WorkPhase::kNone;
   bool has_python = false, has_native = false;  ///< frames of that kind; neither: no stack
-  bool is_recomputed = false;   ///< backward calls forward again, as checkpointing does
-  bool is_accumulated = false;  ///< in AccumulateGrad, which makes what a parameter's .grad is
-  bool is_in_setup = false;     ///< PyTorch makes or moves what a module consists of
+  bool is_recomputed = false;     ///< backward calls forward again, as checkpointing does
+  bool is_accumulated = false;    ///< in AccumulateGrad, which makes what a parameter's .grad is
+  bool is_in_setup = false;       ///< PyTorch makes or moves what a module consists of
+  bool clears_gradients = false;  ///< in zero_grad of an optimizer or a module
   bool is_without_gradients = false;  ///< in a function under torch.no_grad() or the like
   bool is_workspace = false;          ///< library_workspace.h
 };
