@@ -53,7 +53,10 @@ constexpr RuleFacts kFacts[kSnapshotRules] = {
     {"temporary_as_before", Category::kTemporary, Confidence::kMedium,
      "made in a module's call that is not over, where the block before was a temporary"},
     {"cache", Category::kKvCache, Confidence::kMedium,
-     "made in a module's call, kept for the next one, and larger with each"},
+     "made in a module's call without gradients, there in the next one and larger with each"},
+    {"cache_likely", Category::kKvCache, Confidence::kLow,
+     "made in a module's call, there in the next one and larger with each, in a trace without "
+     "backward"},
     {"data_loading", Category::kInput, Confidence::kHigh, "made by a DataLoader"},
     {"set_up_with_gradient", Category::kParameter, Confidence::kHigh,
      "made where PyTorch makes or moves a module's tensors, and a gradient has its size"},
@@ -103,9 +106,10 @@ SnapshotRule of_forward(const SnapshotWork& made_in, const SnapshotLife& life) {
     if (life.before == Category::kActivation) return kActivationAsBefore;
     return life.before == Category::kTemporary ? kTemporaryAsBefore : kNoRule;
   }
-  // In one call nothing is seen to grow; the program's own lists grow too where it learns.
-  const bool may_be_cache = made_in.is_without_gradients && life.calls > 0;
-  if (may_be_cache && life.site_grows) return kCache;
+  // A program that learns keeps what grows too; here none is seen to.
+  if (life.calls > 0 && life.site_grows) {
+    return made_in.is_without_gradients ? kCache : kCacheLikely;
+  }
   return is_freed ? kForwardFreedOnly : kForwardKeptOnly;
 }
 

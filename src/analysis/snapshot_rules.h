@@ -37,6 +37,7 @@ enum class SnapshotRule : uint8_t {
   kActivationAsBefore,
   kTemporaryAsBefore,
   kCache,
+  kCacheLikely,
   kDataLoading,
   kSetUpWithGradient,
   kSetUp,
@@ -49,7 +50,7 @@ enum class SnapshotRule : uint8_t {
   kEarlierFreedInBackward,
   kEarlierFreedInOptimizer,
 };
-inline constexpr size_t kSnapshotRules = 33;
+inline constexpr size_t kSnapshotRules = 34;
 
 struct RuleFacts {
   const char* name;  ///< in reports and JSON; stays the same

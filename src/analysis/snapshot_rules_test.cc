@@ -77,7 +77,8 @@ TEST(SnapshotRules, AForwardThatIsNotOverGoesByTheOneBefore) {
 
 TEST(SnapshotRules, WithoutABackwardForwardIsMadeOfTemporariesCachesAndGuesses) {
   EXPECT_EQ(rule(WorkPhase::kForward, {.is_freed = true}), kForwardFreedOnly);
-  EXPECT_EQ(rule(WorkPhase::kForward, {.calls = 1, .site_grows = true}), kForwardKeptOnly);
+  EXPECT_EQ(rule(WorkPhase::kForward, {.calls = 1, .site_grows = true}), kCacheLikely);
+  EXPECT_EQ(rule(WorkPhase::kForward, {.calls = 1}), kForwardKeptOnly);
   EXPECT_EQ(facts_of(kForwardKeptOnly).confidence, Confidence::kLow);
   SnapshotWork generating = python(WorkPhase::kForward);
   generating.is_without_gradients = true;

@@ -80,9 +80,11 @@ class Reader {
     const bool is_python = file.ends_with(".py") || file.starts_with('<');
     (is_python ? work.has_python : work.has_native) = true;
     if (!is_python) return look_at_native(function);
-    // The outermost one of a thread that autograd made: it calls the program's own functions.
-    ends_in_function_ = is_torch_file(file, "autograd/function.py") && is_called(function, "apply");
-    if (is_torch_file(file, "utils/checkpoint.py")) is_checkpoint_ = true;
+    // The outermost ones of a thread that autograd made, which runs Python only for these.
+    const bool is_checkpoint = is_torch_file(file, "utils/checkpoint.py");
+    ends_in_function_ = is_checkpoint || (is_torch_file(file, "autograd/function.py") &&
+                                          is_called(function, "apply"));
+    if (is_checkpoint) is_checkpoint_ = true;
     if (is_torch_file(file, "utils/_contextlib.py") && is_called(function, "decorate_context")) {
       work.is_without_gradients = true;
     }

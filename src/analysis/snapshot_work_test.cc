@@ -84,6 +84,8 @@ TEST(SnapshotWork, OfAForwardWithinBackwardIsComputedAgain) {
   const Pair checkpoint{kTorch + "utils/checkpoint.py", "recompute_fn"};
   EXPECT_TRUE(of({kMain, kRun, checkpoint, {"/me/f.py", "f"}}).is_recomputed);
   EXPECT_EQ(of({kMain, checkpoint, kCall, kForward}).phase, WorkPhase::kForward);
+  // On a thread of autograd's own it is the outermost.
+  EXPECT_TRUE(of({checkpoint, kCall, kForward}).is_recomputed);
 }
 
 TEST(SnapshotWork, OfABackwardWithinAModuleOrAStepIsTheInnermost) {

@@ -7,33 +7,31 @@ allocation, as with `context="alloc"`, since a recording has none of theirs.
 import pickle
 import re
 
+LABELS = ("<torch ", "<phase>")
 FRAME = re.compile(r"(?P<file>.+?):(?P<line>\d+) (?P<name>.+)")
 
 
-def frames_of(event, is_hidden):
-    """`is_hidden(event)`: on a GPU this runs on a thread of autograd's own, which has no Python frames."""
-    if is_hidden(event):
-        return []
+def frames_of(event, on_own_thread=False):
+    """`on_own_thread`: backward as a GPU's, on a thread of autograd's own, where nobody's frames are around its."""
     frames = []
     for line in event.get("stack", []):
-        found = None if line.startswith("<torch ") or line.startswith("<phase>") else FRAME.fullmatch(line)
-        if found:
-            frames.append({"filename": found["file"], "line": int(found["line"]),
-                           "name": found["name"].rsplit(".", 1)[-1]})
+        found = None if line.startswith(LABELS) else FRAME.fullmatch(line)
+        if found is None:
+            continue
+        name = found["name"].rsplit(".", 1)[-1]
+        if on_own_thread and name == "_engine_run_backward":
+            return frames
+        frames.append({"filename": found["file"], "line": int(found["line"]), "name": name})
     return frames
 
 
-def runs_in_backward(event):
-    return any(line.startswith("<torch backward>") for line in event.get("stack", []))
-
-
-def snapshot_of(events, is_hidden=lambda event: False):
+def snapshot_of(events, on_own_thread=False):
     """Of the events of one device, as `export --to jsonl` has them."""
     trace, live = [], {}
     for event in events:
         entry = {"addr": event["address"], "stream": 0, "time_us": event["time_ns"] // 1000}
         if event["action"] == "alloc":
-            frames = frames_of(event, is_hidden)
+            frames = frames_of(event, on_own_thread)
             live[event["address"]] = (event["size_bytes"], frames)
             trace.append({"action": "alloc", "size": event["size_bytes"], "frames": frames, **entry})
         elif event["address"] in live:

@@ -11,6 +11,7 @@ import shutil
 import sys
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 pytest.importorskip("torch")
@@ -38,7 +39,7 @@ def by_stack(device):
     """{stack of code without lines and qualifiers: {category: bytes}} at the peak."""
     found = {}
     for holder in device["holders_at_peak"]:
-        frames = rebuilt.frames_of(holder, lambda event: False)
+        frames = rebuilt.frames_of(holder)
         stack = tuple((f["filename"], f["line"], f["name"]) for f in frames)
         categories = holder.get("categories") or {holder["category"]: holder["bytes"]}
         for category, size in categories.items():
@@ -74,10 +75,41 @@ def merged(categories):
     return out
 
 
-def ruled(folder, events, is_hidden=lambda event: False):
-    path = rebuilt.write(folder / "snapshot.pickle", rebuilt.snapshot_of(events, is_hidden))
+def ruled(folder, events, on_own_thread=False):
+    path = rebuilt.write(folder / "snapshot.pickle", rebuilt.snapshot_of(events, on_own_thread))
     (device,) = harness.analysis(path)["devices"]
     assert sum(device["categories_at_peak"].values()) == device["peak"]["requested_bytes"]
     assert sum(device["category_confidence_at_peak"].values()) == device["peak"]["requested_bytes"]
     assert device["category_confidence_at_peak"]["none"] == device["categories_at_peak"]["unknown"]
     return device
+
+
+def cases():
+    names = sorted(path.stem for path in PROGRAMS.glob("*.py") if path.stem != "measured")
+    quick = ("checkpointing", "generation", "transformer")
+    return [pytest.param(name, marks=[] if name in quick else [pytest.mark.slow]) for name in names]
+
+
+@pytest.mark.parametrize("name", cases())
+def test_a_snapshot_of_a_run_has_the_categories_of_its_recording(name, tmp_path):
+    """Stack by stack; and once more as on a GPU, where backward has no Python frames, in the sum of each category."""
+    recorded, events = analysed(tmp_path, name)
+    for on_own_thread in (False, True):
+        found = ruled(tmp_path, events, on_own_thread)
+        right, unknown, wrong = shares(recorded, found, not on_own_thread)
+        # The one with 0.2 % loses gradients, whose frees have no stack of their own here, to temporaries.
+        assert right >= 0.998 and wrong <= 0.002 and unknown == 0, (on_own_thread, right, wrong)
+        assert found["category_confidence_at_peak"]["low"] <= (0.32 if name == "generation" else 0.001) * sum(
+            found["category_confidence_at_peak"].values())
+
+
+def test_the_reports_say_how_sure_they_are(tmp_path):
+    _, events = analysed(tmp_path, "checkpointing")
+    path = rebuilt.write(tmp_path / "snapshot.pickle", rebuilt.snapshot_of(events))
+    jsonschema.Draft202012Validator(SCHEMA).validate(harness.analysis(path))
+    text = harness.execute([harness.COMMAND, "analyze", path]).ok().stdout.decode()
+    page = tmp_path / "page.html"
+    harness.execute([harness.COMMAND, "analyze", path, "--output", page]).ok()
+    for shown in (text, page.read_text()):
+        assert "By rules, from stacks and lifetimes; confidence: high 64.8 %, medium 35.2 %, low 0.0 %" in shown
+        assert "optimizer state: made in an optimizer" in shown
