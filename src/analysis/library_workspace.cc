@@ -7,27 +7,30 @@ namespace gpumemprof {
 namespace {
 
 /// A tensor, or the operation itself: whatever lies further out is no scratch memory's.
-constexpr std::array<std::string_view, 10> kMakesTensor = {
-    "at::detail::empty", "at::detail::_empty", "at::_ops::",      "at::native::empty",
-    "at::empty",         "resize_bytes",       "at::StorageImpl", "c10::StorageImpl",
-    "THPStorage",        "at::native::resize"};
+constexpr std::array<std::string_view, 11> kMakesTensor = {
+    "at::detail::empty", "at::detail::_empty", "at::_ops::",           "at::native::empty",
+    "at::empty",         "resize_bytes",       "at::StorageImpl",      "c10::StorageImpl",
+    "THPStorage",        "at::native::resize", "ideep::tensor::reinit"};
 
-constexpr std::array<std::string_view, 16> kAsksForScratch = {"getNewWorkspace",
-                                                              "getCUDABlasLtWorkspace",
-                                                              "getCurrentCUDABlasHandle",
-                                                              "getCurrentCUDABlasLtWorkspace",
-                                                              "CublasLtWorkspace",
-                                                              "at::cuda::blas::",
-                                                              "at::native::run_conv_plan",
-                                                              "at::native::Workspace",
-                                                              "cudnn",
-                                                              "miopen",
-                                                              "cusolver",
-                                                              "cusparse",
-                                                              "cub::",
-                                                              "thrust::",
-                                                              "ThrustAllocator",
-                                                              "scratchpad"};
+/// The last is a copy in oneDNN's own layout, for as long as its primitive runs.
+constexpr std::array<std::string_view, 17> kAsksForScratch = {
+    "getNewWorkspace",
+    "getCUDABlasLtWorkspace",
+    "getCurrentCUDABlasHandle",
+    "getCurrentCUDABlasLtWorkspace",
+    "CublasLtWorkspace",
+    "at::cuda::blas::",
+    "at::native::run_conv_plan",
+    "at::native::Workspace",
+    "cudnn",
+    "miopen",
+    "cusolver",
+    "cusparse",
+    "cub::",
+    "thrust::",
+    "ThrustAllocator",
+    "scratchpad",
+    "ideep::tensor::reorder_if_differ_in"};
 
 bool has_any(std::string_view text, auto const& parts) {
   return std::ranges::any_of(parts,

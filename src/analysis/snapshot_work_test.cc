@@ -103,6 +103,16 @@ TEST(LibraryWorkspace, IsWhatALibraryAsksTheAllocatorForItself) {
           .is_workspace);
 }
 
+TEST(LibraryWorkspace, IsACopyThatOneDnnMakesForItselfAndNotItsResult) {
+  const Pair convolution{"libtorch_cpu.so", "at::native::mkldnn_convolution(at::Tensor const&)"};
+  const Pair init{"libtorch_cpu.so", "ideep::tensor::init(ideep::tensor::desc const&)"};
+  const Pair copy{"libtorch_cpu.so", "ideep::tensor::reorder_if_differ_in(ideep::tensor::desc)"};
+  const Pair result{"libtorch_cpu.so", "ideep::tensor::reinit_if_possible(ideep::tensor::desc)"};
+  EXPECT_TRUE(of({kMain, kCall, convolution, copy, init}).is_workspace);
+  EXPECT_FALSE(of({kMain, kCall, convolution, result, init}).is_workspace);
+  EXPECT_FALSE(of({kMain, kCall, convolution, init}).is_workspace);
+}
+
 TEST(LibraryWorkspace, IsNoTensorThatALibraryFills) {
   const Pair convolution{"", "at::native::cudnn_convolution_forward(char const*)"};
   EXPECT_FALSE(of({kMain, kMultiply, convolution, kEmpty}).is_workspace);

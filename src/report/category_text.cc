@@ -83,9 +83,10 @@ std::vector<std::string> category_lines(const DeviceAnalysis& device, const Tabl
   if (device.categories.is_by_rules) add_confidence(device.categories, sums.total_bytes, &lines);
   add_groups(sums.modules, "By module:", "(outside of any module)", sums.total_bytes, most_modules,
              &lines);
-  add_groups(sums.phases,
-             "By phase in which it was allocated:", "(outside: setting up, making data)",
-             sums.total_bytes, most_modules, &lines);
+  const char* outside = device.categories.is_by_rules ? "(outside, or before the trace began)"
+                                                      : "(outside: setting up, making data)";
+  add_groups(sums.phases, "By phase in which it was allocated:", outside, sums.total_bytes,
+             most_modules, &lines);
   add_groups(sums.user_phases, "By phase of the program's own:", "(none was open)",
              sums.total_bytes, most_modules, &lines);
   return lines;
