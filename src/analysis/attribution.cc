@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/library_workspace.h"
 #include "trace/label_frames.h"
 
 namespace gpumemprof {
@@ -69,6 +70,7 @@ Attribution attribution_of(const Tables& tables, uint32_t stack) {
     }
   }
   out.is_in_setup = code.is_setup;
+  out.is_workspace = is_library_workspace(tables, stack);
   if (!out.node.empty()) {
     // Backward itself runs without gradients, unless its own graph is wanted.
     out.phase = WorkPhase::kBackward;

@@ -30,6 +30,7 @@ struct Attribution {
   WorkPhase phase = WorkPhase::kNone;
   bool is_recomputed = false;  ///< a forward that checkpointing repeats within backward
   bool is_in_setup = false;    ///< PyTorch makes or moves what a module consists of
+  bool is_workspace = false;   ///< a library's own scratch memory (library_workspace.h)
 };
 /// Looks at all frames: keep the answer.
 Attribution attribution_of(const Tables& tables, uint32_t stack);

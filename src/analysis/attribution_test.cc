@@ -58,6 +58,17 @@ TEST(Attribution, NamesModuleNodeAndTheProgramsOwnPhase) {
   EXPECT_EQ(work.user_phase, "warm-up");
 }
 
+TEST(Attribution, KnowsALibrarysWorkspaceByTheNativeFramesWithinTheOperation) {
+  const std::pair<std::string, std::string> mine{"/me/a.py", "main"}, module{kModuleFile, "head"},
+      operation{"libtorch_cuda.so", "at::_ops::addmm::call(at::Tensor const&)"},
+      handle{"libtorch_cuda.so", "at::cuda::getCurrentCUDABlasHandle()"},
+      tensor{"libtorch_cuda.so", "at::detail::empty_cuda(c10::ArrayRef<long>)"};
+  EXPECT_TRUE(of({mine, operation, handle, module}).is_workspace);
+  EXPECT_FALSE(of({mine, operation, handle, tensor, module}).is_workspace);
+  EXPECT_FALSE(of({mine, handle, operation, module}).is_workspace);
+  EXPECT_FALSE(of({mine, module}).is_workspace);
+}
+
 TEST(Attribution, FindsTheModuleInTheNameOfWhatItHolds) {
   EXPECT_EQ(module_of_storage("encoder.0.weight"), "encoder.0");
   EXPECT_EQ(module_of_storage("exp_avg of encoder.0.weight"), "encoder.0");

@@ -26,6 +26,10 @@ struct CategoryHolder {
   Category category = Category::kUnknown;
   uint32_t name = 0;  ///< StringTable id of a parameter's name or the like; 0: none
   uint64_t bytes = 0, count = 0;
+  /// Of snapshots: the SnapshotRule that decided, and the phase that it took it for.
+  static constexpr uint8_t kNotByRules = 255;
+  uint8_t rule = kNotByRules;
+  WorkPhase phase = WorkPhase::kNone;
 };
 
 /// What the program said, or what can be told apart: a moment at which the categories are known.
@@ -57,6 +61,8 @@ struct PeakWork {
 struct DeviceCategories {
   bool is_known = false;
   std::string why_not;  ///< where it is not
+  /// By stacks and lives alone (snapshot_rules.h): each holder has a rule, none has a module.
+  bool is_by_rules = false;
   /// At the peak; largest first, all of it. Empty where the peak was before what is known.
   std::vector<CategoryHolder> at_peak;
   std::vector<CategoryHolder> at_end;

@@ -71,6 +71,7 @@ const char* category_name(Category category) {
 
 Category category_of(const Attribution& made_in, const BlockLife& life) {
   if (const Category told = of_role(life.role); told != Category::kUnknown) return told;
+  if (made_in.is_workspace) return Category::kWorkspace;
   if (made_in.is_recomputed) {
     const bool is_kept = life.is_saved || life.outlived_recomputation;
     return is_kept ? Category::kActivation : Category::kTemporary;

@@ -26,6 +26,15 @@ TEST(CategoryRules, WhatATensorIsCalledCountsMoreThanWhereItWasMade) {
   }
 }
 
+TEST(CategoryRules, ALibrarysScratchMemoryIsItsWorkspaceWhereverItIsAskedFor) {
+  for (WorkPhase phase : {WorkPhase::kForward, WorkPhase::kBackward, WorkPhase::kNone}) {
+    Attribution work = made_in(phase);
+    work.is_workspace = true;
+    EXPECT_EQ(category_of(work, {.is_freed = true}), Category::kWorkspace);
+    EXPECT_EQ(category_of(work, {.steps = 5, .calls = 5}), Category::kWorkspace);
+  }
+}
+
 TEST(CategoryRules, ARoleThatIsNotKnownSaysNothing) {
   EXPECT_EQ(category_of(made_in(WorkPhase::kDataLoading), {.role = 77}), Category::kInput);
 }

@@ -26,6 +26,18 @@ std::vector<CategoryGroup> largest_first(Groups groups) {
 
 }  // namespace
 
+RuleSums rule_sums(const std::vector<CategoryHolder>& holders) {
+  RuleSums sums;
+  for (const CategoryHolder& holder : holders) {
+    RuleSum& sum = sums.by_rule[holder.rule % kSnapshotRules];
+    sum.rule = static_cast<SnapshotRule>(holder.rule);
+    sum.bytes += holder.bytes, sum.count += holder.count;
+    sums.by_confidence[static_cast<size_t>(facts_of(sum.rule).confidence)] += holder.bytes;
+  }
+  std::ranges::stable_sort(sums.by_rule, std::greater<>(), &RuleSum::bytes);
+  return sums;
+}
+
 HolderWork work_of_holder(const CategoryHolder& holder, const Tables& tables) {
   const Attribution made_in = attribution_of(tables, holder.stack);
   HolderWork work{std::string(made_in.module), work_phase_name(made_in.phase),
@@ -33,6 +45,9 @@ HolderWork work_of_holder(const CategoryHolder& holder, const Tables& tables) {
   if (holder.name != 0) {
     const std::string_view module = module_of_storage(tables.strings.get(holder.name));
     work.module = module.empty() ? kRootModule : std::string(module);
+  }
+  if (holder.rule != CategoryHolder::kNotByRules) {
+    work = {"", work_phase_name(holder.phase), ""};  // a snapshot's stacks have no such frames
   }
   if (!work.phase.empty()) return work;
   if (holder.category == Category::kActivation) work.phase = work_phase_name(WorkPhase::kForward);

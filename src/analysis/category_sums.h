@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "analysis/categories.h"
+#include "analysis/snapshot_rules.h"
 
 namespace gpumemprof {
 
@@ -28,6 +29,18 @@ struct CategorySums {
 inline constexpr const char* kRootModule = "(model)";
 
 CategorySums category_sums(const std::vector<CategoryHolder>& holders, const Tables& tables);
+
+struct RuleSum {
+  SnapshotRule rule = SnapshotRule::kNoRule;
+  uint64_t bytes = 0, count = 0;
+};
+/// How sure the categories of a snapshot are.
+struct RuleSums {
+  std::array<uint64_t, kConfidences> by_confidence{};  ///< bytes, indexed by Confidence
+  std::array<RuleSum, kSnapshotRules> by_rule{};       ///< largest first, then those with nothing
+};
+/// Of holders that all have a rule.
+RuleSums rule_sums(const std::vector<CategoryHolder>& holders);
 
 /// Which module a block is of: that of its name, else the one that was called; and its phase. What
 /// autograd saved outside of any module is of forward, and input is of data loading, by whatever

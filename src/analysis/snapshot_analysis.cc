@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/snapshot_categories.h"
 #include "analysis/snapshot_findings.h"
 #include "analysis/trace_source.h"
 
@@ -86,6 +87,9 @@ Result<Analysis> analyze_snapshot(const AllocatorSnapshot& snapshot,
         replay_device(snapshot, i, start, peak_event_of(device, live_before), replaying));
     replayed->live_before_bytes = live_before;
     replayed->live_before_count = count_before;
+    uint64_t held = 0;
+    for (const Holder& holder : device.holders_at_peak) held += holder.bytes;
+    device.categories = categories_of_trace(snapshot, i, start, replayed->peak_event, held);
     add_snapshot_findings(*replayed, device.device, &all.findings);
     device.snapshot = std::move(replayed);
     add_device(*std::move(part), &all);

@@ -46,6 +46,30 @@ Json columns_json(const std::vector<CategoryBytes>& samples) {
   return out;
 }
 
+/// How sure a snapshot's categories are, and what made them so.
+void add_rules_json(const DeviceCategories& categories, Json* out, Json* unknown) {
+  const RuleSums sums = rule_sums(categories.at_peak);
+  Json confidence = Json::object(), rules = Json::array();
+  for (size_t c = kConfidences; c-- > 0;) {
+    confidence[confidence_name(static_cast<Confidence>(c))] = sums.by_confidence[c];
+  }
+  for (const RuleSum& sum : sums.by_rule) {
+    if (sum.count == 0) continue;
+    const RuleFacts& facts = facts_of(sum.rule);
+    rules.push_back({{"rule", facts.name},
+                     {"category", category_name(facts.category)},
+                     {"confidence", confidence_name(facts.confidence)},
+                     {"reason", facts.reason},
+                     {"bytes", sum.bytes},
+                     {"count", sum.count}});
+  }
+  (*out)["category_confidence_at_peak"] = std::move(confidence);
+  (*out)["category_rules_at_peak"] = std::move(rules);
+  (*out)["by_module_at_peak"] = (*out)["by_user_phase_at_peak"] = nullptr;
+  (*unknown)["by_module_at_peak"] = "a snapshot does not name modules";
+  (*unknown)["by_user_phase_at_peak"] = "a snapshot does not say in which phase a block was made";
+}
+
 }  // namespace
 
 void add_categories_json(const DeviceAnalysis& device, const Tables& tables, Json* out,
@@ -61,12 +85,14 @@ void add_categories_json(const DeviceAnalysis& device, const Tables& tables, Jso
     (*out)["by_phase_at_peak"] = groups_json(sums.phases, "phase");
     (*out)["by_user_phase_at_peak"] = groups_json(sums.user_phases, "phase");
     (*out)["attributed_at_peak_bytes"] = sums.attributed_bytes;
+    if (categories.is_by_rules) add_rules_json(categories, out, unknown);
   }
   if (categories.timeline.empty()) return;
   (*out)["category_timeline"] = {{"start_ns", categories.start_ns},
                                  {"sample_ns", categories.sample_ns},
                                  {"samples", categories.timeline.size()},
                                  {"bytes", columns_json(categories.timeline)}};
+  if (categories.is_by_rules) return;
   (*out)["categories_at_moments"] = columns_json(categories.at_moments);
 }
 
@@ -86,6 +112,13 @@ void HolderCategories::add_json(uint32_t stack, const Tables& tables, Json* item
   const auto most = std::max_element(bytes.begin(), bytes.end());
   const auto main = static_cast<Category>(most - bytes.begin());
   (*item)["category"] = category_name(main);
+  // The holders are sorted: the first of them has most.
+  const auto first = std::ranges::find(known->second, main, &CategoryHolder::category);
+  if (first->rule != CategoryHolder::kNotByRules) {
+    const RuleFacts& facts = facts_of(static_cast<SnapshotRule>(first->rule));
+    (*item)["category_confidence"] = confidence_name(facts.confidence);
+    (*item)["category_rule"] = facts.name;
+  }
   if (std::count(bytes.begin(), bytes.end(), uint64_t{0}) + 1 < std::ptrdiff_t{kCategories}) {
     (*item)["categories"] = bytes_json(bytes, false);
   }

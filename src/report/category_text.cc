@@ -47,6 +47,29 @@ void add_groups(const std::vector<CategoryGroup>& groups, const char* title, con
   }
 }
 
+constexpr size_t kMostRules = 6;
+
+/// What the categories of a snapshot are worth.
+void add_confidence(const DeviceCategories& categories, uint64_t total,
+                    std::vector<std::string>* lines) {
+  const RuleSums sums = rule_sums(categories.at_peak);
+  std::string text = "By rules, from stacks and lifetimes; confidence: ";
+  for (size_t c = kConfidences; c-- > 0;) {
+    const auto confidence = static_cast<Confidence>(c);
+    text += fmt::format("{} {}{}", c == 0 ? "unknown" : confidence_name(confidence),
+                        format_percent(sums.by_confidence[c], total), c == 0 ? "" : ", ");
+  }
+  lines->push_back(text);
+  for (size_t i = 0; i < std::min(kMostRules, sums.by_rule.size()); ++i) {
+    const RuleSum& sum = sums.by_rule[i];
+    if (sum.count == 0) break;
+    const RuleFacts& facts = facts_of(sum.rule);
+    lines->push_back(fmt::format("{:>9}  {:>6}  {}: {}", format_bytes(sum.bytes),
+                                 format_percent(sum.bytes, total), category_name(facts.category),
+                                 facts.reason));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> category_lines(const DeviceAnalysis& device, const Tables& tables,
@@ -57,11 +80,13 @@ std::vector<std::string> category_lines(const DeviceAnalysis& device, const Tabl
   for (const CategoryGroup& group : sums.categories) {
     lines.push_back(row(group, sums.total_bytes, group.name, format_plural(group.count, "block")));
   }
+  if (device.categories.is_by_rules) add_confidence(device.categories, sums.total_bytes, &lines);
   add_groups(sums.modules, "By module:", "(outside of any module)", sums.total_bytes, most_modules,
              &lines);
-  add_groups(sums.phases,
-             "By phase in which it was allocated:", "(outside: setting up, making data)",
-             sums.total_bytes, most_modules, &lines);
+  const char* outside = device.categories.is_by_rules ? "(outside, or before the trace began)"
+                                                      : "(outside: setting up, making data)";
+  add_groups(sums.phases, "By phase in which it was allocated:", outside, sums.total_bytes,
+             most_modules, &lines);
   add_groups(sums.user_phases, "By phase of the program's own:", "(none was open)",
              sums.total_bytes, most_modules, &lines);
   return lines;

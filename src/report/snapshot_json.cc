@@ -1,6 +1,7 @@
 #include "report/snapshot_json.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "analysis/snapshot_device.h"
 #include "report/user_code.h"
@@ -185,11 +186,12 @@ void add_peaks(const DeviceAnalysis& device, const Analysis& analysis, Json* out
 void add_snapshot_json(const DeviceAnalysis& device, const Analysis& analysis, const Tables& tables,
                        Json* out, Json* unknown) {
   const SnapshotDevice& snapshot = *device.snapshot;
-  *unknown = Json::object();
+  const Json before = std::exchange(*unknown, Json::object());
+  for (const char* key : {"by_module_at_peak", "by_user_phase_at_peak"}) {
+    if (before.contains(key)) (*unknown)[key] = before[key];
+  }
   if (!device.categories.is_known) {
-    const bool is_recording = analysis.source.kind == "recording";
-    (*unknown)["category"] = (*unknown)["categories_at_peak"] =
-        is_recording ? device.categories.why_not : "a snapshot does not say what memory is";
+    (*unknown)["category"] = (*unknown)["categories_at_peak"] = device.categories.why_not;
   }
   if (analysis.source.kind != "recording") {
     (*out)["process"] = (*out)["process_index"] = nullptr;
