@@ -219,6 +219,8 @@ Status HttpServer::serve(const Handler& handler, const std::function<void()>& ti
         now = now_ns();
       }
       next = next_tick;
+    } else {
+      next_tick = now + kTickNs;  // a stream begins with an event of its own
     }
     std::erase_if(clients_, [&](const Client& client) {
       const bool is_over = now >= client.deadline_ns;

@@ -42,25 +42,24 @@ void split(std::string_view text, std::string* host, std::string_view* port) {
 
 Result<ListenAddress> parse_listen_address(std::string_view text) {
   ListenAddress out;
-  std::string host;
   std::string_view port;
-  if (parse_port(text, &out.port))
-    host = "127.0.0.1";
-  else
-    split(text, &host, &port);
-  if (!port.empty() && !parse_port(port, &out.port)) host = "?";
-  if (port.empty() && host != "127.0.0.1") host = "?";
-  if (text.starts_with(':')) host = "0.0.0.0";
-  if (host == "localhost") host = "127.0.0.1";
-  out.is_v6 = is_v6(host);
-  if (port.empty() && text.find(':') != text.npos) host = "?";
-  if (host == "?" || (!out.is_v6 && !is_v4(host)) || (out.is_v6 && text.front() != '[')) {
+  bool is_known = true;
+  if (parse_port(text, &out.port)) {
+    out.ip = "127.0.0.1";
+  } else {
+    split(text, &out.ip, &port);
+    if (text.starts_with(':') && text.rfind(':') == 0) out.ip = "0.0.0.0";
+    if (out.ip == "localhost") out.ip = "127.0.0.1";
+    out.is_v6 = is_v6(out.ip);
+    is_known = parse_port(port, &out.port) && out.is_v6 == text.starts_with('[') &&
+               (out.is_v6 || is_v4(out.ip));
+  }
+  if (!is_known) {
     return fail(ErrorCode::kUsage,
                 "--listen '" + std::string(text) +
                     "' is no address: write IP:PORT, [IPv6]:PORT, :PORT or PORT");
   }
-  out.ip = host;
-  out.is_loopback = out.is_v6 ? host == "::1" : host.starts_with("127.");
+  out.is_loopback = out.is_v6 ? out.ip == "::1" : out.ip.starts_with("127.");
   return out;
 }
 

@@ -85,11 +85,11 @@ void draw_last_row(const TopState& state, Screen* screen) {
     screen->put(0, y, state.message, Style::kBold);
     return;
   }
-  screen->put(0, y,
-              fmt::format("q quit  arrows select  s sort  t track  e export  p pause  "
-                          "w/W c/C thresholds {:g}/{:g} %",
-                          state.warning_percent, state.critical_percent),
-              Style::kDim);
+  screen->put(
+      0, y,
+      fmt::format("q quit  s sort  t track  e export  p pause  ? help  w/W c/C limits {:g}/{:g} %",
+                  state.warning_percent, state.critical_percent),
+      Style::kDim);
 }
 
 void step(int by, TopState* state) {

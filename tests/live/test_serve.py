@@ -6,10 +6,11 @@ import socket
 import subprocess
 import time
 import urllib.parse
+from urllib.request import urlopen
 
 import harness
 import pytest
-from commands.programs_for_commands import ALLOCATIONS, LIVE_BYTES, PEAK_BYTES
+from commands.programs_for_commands import ALLOCATIONS, LIVE_BYTES, PEAK_BYTES, recorded_pid, standing_program
 from live_helpers import TOKEN, needs, serving
 from schema_test import validator
 
@@ -35,7 +36,6 @@ def test_metrics_are_the_programs_exact_bytes(server, standing):
 
 def test_a_run_that_has_ended_has_no_metrics(server, tmp_path):
     pytest.importorskip("torch")
-    from commands.programs_for_commands import recorded_pid, standing_program
     with standing_program(tmp_path / "r"):
         pid = recorded_pid(tmp_path / "r")
         time.sleep(2.5)  # a search comes every two seconds
@@ -64,7 +64,6 @@ def free_port():
 
 
 def ask(port, query):
-    from urllib.request import urlopen
     url = f"http://127.0.0.1:{port}/api/v1/query?" + urllib.parse.urlencode({"query": query})
     with urlopen(url, timeout=30) as answer:
         return json.load(answer)["data"]["result"]
@@ -110,7 +109,6 @@ scrape_configs:
 
 
 def metadata(port):
-    from urllib.request import urlopen
     with urlopen(f"http://127.0.0.1:{port}/api/v1/metadata", timeout=30) as answer:
         return json.load(answer)["data"]
 
