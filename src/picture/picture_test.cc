@@ -11,7 +11,7 @@ namespace gpumemprof {
 namespace {
 
 TEST(ProgramName, LeavesOutFoldersAndArguments) {
-  EXPECT_EQ(program_name("/usr/bin/python3 -u /home/me/train.py --token secret"), "train.py");
+  EXPECT_EQ(program_name("/usr/bin/python3 -u /srv/me/train.py --token secret"), "train.py");
   EXPECT_EQ(program_name("python -W ignore -X dev train.py"), "train.py");
   EXPECT_EQ(program_name("python3.11 -m torch.distributed.run x.py"),
             "python3.11 -m torch.distributed.run");

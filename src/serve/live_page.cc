@@ -25,16 +25,21 @@ const std::string_view kLivePage = R"page(<!doctype html>
 const std::string_view kLiveStyle = R"css(:root { color-scheme: light dark; }
 body { font: 14px/1.45 system-ui, sans-serif; margin: 0 auto; max-width: 72rem; padding: 0 1rem 2rem; }
 header { align-items: baseline; display: flex; gap: 1rem; }
-h1 { font-size: 1.3rem; } h2 { font-size: 1rem; margin: 1.4rem 0 .4rem; } h3 { font-size: .95rem; margin: 1rem 0 .2rem; }
+h1 { font-size: 1.3rem; }
+h2 { font-size: 1rem; margin: 1.4rem 0 .4rem; }
+h3 { font-size: .95rem; margin: 1rem 0 .2rem; }
 #state { margin-left: auto; opacity: .75; }
 table { border-collapse: collapse; width: 100%; }
 th, td { padding: .15rem .6rem .15rem 0; text-align: left; vertical-align: top; }
 td.n, th.n { font-variant-numeric: tabular-nums; text-align: right; white-space: nowrap; }
 tr + tr td { border-top: 1px solid color-mix(in srgb, currentColor 15%, transparent); }
 td.w { overflow-wrap: anywhere; }
-svg { height: 2.2rem; width: 100%; } polyline { fill: none; stroke: #2a78c8; stroke-width: 1.5; vector-effect: non-scaling-stroke; }
+svg { height: 2.2rem; width: 100%; }
+polyline { fill: none; stroke: #2a78c8; stroke-width: 1.5; vector-effect: non-scaling-stroke; }
 meter { height: 1rem; width: 12rem; }
-.critical { color: #c62828; font-weight: 600; } .warning { color: #b26a00; font-weight: 600; } .dim { opacity: .7; }
+.critical { color: #c62828; font-weight: 600; }
+.warning { color: #b26a00; font-weight: 600; }
+.dim { opacity: .7; }
 )css";
 
 const std::string_view kLiveScript = R"js("use strict";
@@ -57,11 +62,17 @@ function element(name, text, className) {
 }
 function table(head, rows) {
   const made = element("table"), first = element("tr");
-  for (const [text, kind] of head) { const cell = element("th", text, kind); cell.scope = "col"; first.append(cell); }
+  for (const [text, kind] of head) {
+    const cell = element("th", text, kind);
+    cell.scope = "col";
+    first.append(cell);
+  }
   made.append(first);
   for (const row of rows) {
     const line = element("tr");
-    row.forEach((text, i) => line.append(text instanceof Node ? text : element("td", text, head[i][1])));
+    row.forEach((text, i) => {
+      line.append(text instanceof Node ? text : element("td", text, head[i][1]));
+    });
     made.append(line);
   }
   return made;
@@ -71,15 +82,20 @@ function sparkline(values) {
   svg.setAttribute("viewBox", `0 0 ${KEEP} 30`);
   svg.setAttribute("preserveAspectRatio", "none");
   svg.setAttribute("role", "img");
-  svg.setAttribute("aria-label", `allocated, last ${values.length} looks, now ${bytes(values[values.length - 1])}`);
+  const now = bytes(values[values.length - 1]);
+  svg.setAttribute("aria-label", `allocated, last ${values.length} looks, now ${now}`);
   const top = Math.max(...values, 1), line = document.createElementNS(space, "polyline");
-  line.setAttribute("points", values.map((v, i) => `${KEEP - values.length + i},${29 - 28 * v / top}`).join(" "));
+  const point = (v, i) => `${KEEP - values.length + i},${29 - 28 * v / top}`;
+  line.setAttribute("points", values.map(point).join(" "));
   svg.append(line);
   return svg;
 }
 function gauge(title, used, total, why) {
   const row = element("p", title + ": ");
-  if (used === null || total === null) { row.append(element("span", "unknown (" + (why || "not told") + ")", "dim")); return row; }
+  if (used === null || total === null) {
+    row.append(element("span", "unknown (" + (why || "not told") + ")", "dim"));
+    return row;
+  }
   const meter = element("meter");
   meter.min = 0; meter.max = total; meter.high = 0.8 * total; meter.value = used;
   meter.textContent = bytes(used);
@@ -88,11 +104,19 @@ function gauge(title, used, total, why) {
 }
 function showMemory(picture) {
   const memory = picture.memory, out = [];
-  out.push(gauge("Machine", memory.used_bytes, memory.total_bytes, memory.unknown && memory.unknown.used_bytes));
-  if (memory.cgroup_limit_bytes !== null) out.push(gauge("Container", memory.cgroup_used_bytes, memory.cgroup_limit_bytes));
+  const reasons = (of) => (of.unknown && of.unknown.used_bytes);
+  out.push(gauge("Machine", memory.used_bytes, memory.total_bytes, reasons(memory)));
+  if (memory.cgroup_limit_bytes !== null) {
+    out.push(gauge("Container", memory.cgroup_used_bytes, memory.cgroup_limit_bytes));
+  }
   const devices = picture.accelerators.devices;
-  if (devices === null) out.push(element("p", "Accelerators: unknown (" + picture.accelerators.unknown.devices + ")", "dim"));
-  else for (const d of devices) out.push(gauge(`${d.device} ${d.model}`, d.used_bytes, d.total_bytes, d.unknown && d.unknown.used_bytes));
+  if (devices === null) {
+    const why = picture.accelerators.unknown.devices;
+    out.push(element("p", "Accelerators: unknown (" + why + ")", "dim"));
+  }
+  for (const d of devices || []) {
+    out.push(gauge(`${d.device} ${d.model}`, d.used_bytes, d.total_bytes, reasons(d)));
+  }
   $("memory").replaceChildren(...out);
 }
 function showRecording(recording, seen) {
@@ -108,15 +132,18 @@ function showRecording(recording, seen) {
     if (values.length > KEEP) values.shift();
     history.set(key, values);
     const leak = device.leak_bytes_per_second;
-    out.push(table([["Device", ""], ["Allocated", "n"], ["Reserved", "n"], ["Peak", "n"], ["Blocks", "n"], ["Change", "n"], ["Leak", "n"]],
-      [[device.device, bytes(device.allocated_bytes), bytes(device.reserved_bytes), bytes(device.peak_bytes),
+    out.push(table([["Device", ""], ["Allocated", "n"], ["Reserved", "n"], ["Peak", "n"],
+      ["Blocks", "n"], ["Change", "n"], ["Leak", "n"]],
+      [[device.device, bytes(device.allocated_bytes), bytes(device.reserved_bytes),
+        bytes(device.peak_bytes),
         device.live_blocks.toLocaleString("en"),
         device.bytes_per_second === null ? "unknown" : bytes(device.bytes_per_second) + "/s",
         leak === null ? "none seen" : bytes(leak) + "/s"]]));
     out.push(sparkline(values));
     if (device.holders.length > 0) {
       out.push(table([["Holds now", "n"], ["Blocks", "n"], ["Line", "w"]],
-        device.holders.map((h) => [bytes(h.bytes), h.count.toLocaleString("en"), h.line || "(no stack recorded)"])));
+        device.holders.map((h) =>
+          [bytes(h.bytes), h.count.toLocaleString("en"), h.line || "(no stack recorded)"])));
     }
   }
   return out;
@@ -126,14 +153,26 @@ function show(picture) {
   showMemory(picture);
   const seen = new Set(), out = picture.recordings.flatMap((r) => showRecording(r, seen));
   for (const key of history.keys()) if (!seen.has(key)) history.delete(key);
-  $("recordings").replaceChildren(...(out.length > 0 ? out : [element("p", "None: gpumemprof run -- python train.py makes one.", "dim")]));
-  const alerts = picture.alerts.slice(-20).reverse().map((a) => [new Date(a.time_ns / 1e6).toLocaleTimeString(), element("td", a.level, a.level), a.subject, a.text]);
-  $("alerts").replaceChildren(alerts.length > 0 ? table([["Time", ""], ["Level", ""], ["Of", ""], ["What", "w"]], alerts) : element("p", "None.", "dim"));
-  $("processes").replaceChildren(table([["PID", "n"], ["Resident", "n"], ["Recorded", ""], ["Program", "w"]],
-    picture.processes.map((p) => [String(p.pid), bytes(p.resident_bytes), p.recorded ? "yes" : "no", p.command])));
+  if (out.length === 0) {
+    out.push(element("p", "None: gpumemprof run -- python train.py makes one.", "dim"));
+  }
+  $("recordings").replaceChildren(...out);
+  const alerts = picture.alerts.slice(-20).reverse().map((a) =>
+    [new Date(a.time_ns / 1e6).toLocaleTimeString(), element("td", a.level, a.level),
+      a.subject, a.text]);
+  const ofAlerts = [["Time", ""], ["Level", ""], ["Of", ""], ["What", "w"]];
+  $("alerts").replaceChildren(
+    alerts.length > 0 ? table(ofAlerts, alerts) : element("p", "None.", "dim"));
+  $("processes").replaceChildren(table(
+    [["PID", "n"], ["Resident", "n"], ["Recorded", ""], ["Program", "w"]],
+    picture.processes.map((p) =>
+      [String(p.pid), bytes(p.resident_bytes), p.recorded ? "yes" : "no", p.command])));
 }
 const events = new EventSource("events" + location.search);
-events.addEventListener("picture", (event) => { $("state").textContent = "live"; show(JSON.parse(event.data)); });
+events.addEventListener("picture", (event) => {
+  $("state").textContent = "live";
+  show(JSON.parse(event.data));
+});
 events.onerror = () => { $("state").textContent = "connection lost, trying again"; };
 )js";
 

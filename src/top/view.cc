@@ -35,7 +35,7 @@ void draw_tabs(const TopState& state, Screen* screen) {
   std::string right = clock;
   if (state.paused) right = "paused " + right;
   if (!state.tracking.empty()) right = "tracking " + right;
-  if (x + static_cast<int>(right.size()) < screen->width())
+  if (x + static_cast<int>(right.size()) <= screen->width())
     screen->put_right(screen->width(), 0, right, state.paused ? Style::kWarning : Style::kDim);
 }
 

@@ -57,7 +57,7 @@ def test_keys_choose_views_and_q_leaves_the_terminal_as_it_was(standing, tmp_pat
 
 
 def test_a_lower_threshold_raises_an_alert(tmp_path):
-    with terminal(tmp_path, 80, 24, [*TOP, "--warning-threshold", "0.1", "--critical-threshold", "100"]) as screen:
+    with terminal(tmp_path, 120, 24, [*TOP, "--warning-threshold", "0.1", "--critical-threshold", "100"]) as screen:
         screen.keys("5")
         screen.until(r"warning +memory of the \w+ .*are used, the threshold is 0.1%$")
 
