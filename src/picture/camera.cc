@@ -51,6 +51,7 @@ struct Camera::Memory {
 struct Camera::Subject {
   LiveRecording recording;
   bool is_here = true;
+  int inner_pid = 0;  // as the process itself sees it, and its recording says
   std::string host;
   std::optional<int64_t> rank;
   std::optional<RecordingFollower> follower;
@@ -58,6 +59,11 @@ struct Camera::Subject {
   bool has_exited = false;
   std::map<std::string, Memory> memories;
 };
+
+bool Camera::is_of(const Result<RecordingFollower>& follower, const Subject& subject,
+                   uint64_t start_ticks) {
+  return follower && follower->pid() == subject.inner_pid && follower->start_ticks() == start_ticks;
+}
 
 Camera::Camera(CameraOptions options)
     : options_(std::move(options)),
@@ -78,13 +84,23 @@ void Camera::search() {
     if (subjects_.contains(key) || subjects_.size() >= kMostRecordings) continue;
     auto subject = std::make_unique<Subject>();
     subject->host = host_;
+    subject->inner_pid = innermost_pid(proc_, found.id.pid);
     const std::string folder = proc_ + '/' + std::to_string(found.id.pid);
     subject->rank = environment_number(read_proc_text(folder + "/environ"), "RANK");
     auto follower = RecordingFollower::open(options_.root + found.file, options_.most_holders);
-    if (follower)
+    // In another container the path means another file.
+    if (!is_of(follower, *subject, found.id.start_ticks))
+      follower = RecordingFollower::open(folder + "/root" + found.file, options_.most_holders);
+    if (is_of(follower, *subject, found.id.start_ticks))
       subject->follower = std::move(*follower);
     else
-      subject->problem = follower.error().message;
+      subject->problem =
+          follower ? "its recording is not to be seen from here" : follower.error().message;
+    // What a folder had of it is the same recording.
+    std::erase_if(subjects_, [&](const auto& entry) {
+      return !entry.second->is_here && entry.second->inner_pid == subject->inner_pid &&
+             entry.second->recording.id.start_ticks == found.id.start_ticks;
+    });
     subject->recording = std::move(found);
     subjects_.emplace(key, std::move(subject));
   }
@@ -101,13 +117,24 @@ void Camera::search_folder(const std::string& folder) {
     const std::string name = entry->d_name;
     if (!name.ends_with(".gmp") || subjects_.size() >= kMostRecordings) continue;
     auto follower = RecordingFollower::open(folder + '/' + name, options_.most_holders);
-    if (!follower || follower->host() == host_) continue;
+    if (!follower) continue;
+    const auto known = std::ranges::find_if(subjects_, [&](const auto& entry) {
+      const Subject& subject = *entry.second;
+      return subject.is_here && is_of(follower, subject, subject.recording.id.start_ticks);
+    });
+    if (known != subjects_.end()) {
+      Subject& subject = *known->second;
+      if (!subject.follower) subject.follower = std::move(*follower);
+      continue;
+    }
+    if (follower->host() == host_) continue;
     const Key key{follower->host(), follower->pid(), follower->start_ticks()};
     if (subjects_.contains(key)) continue;
     auto state = follower->look();
     if (!state || state->has_exited) continue;
     auto subject = std::make_unique<Subject>();
     subject->is_here = false;
+    subject->inner_pid = follower->pid();
     subject->host = follower->host();
     subject->recording = {{follower->pid(), follower->start_ticks()},
                           follower->command(),
@@ -171,6 +198,7 @@ void Camera::add_recording(Subject& subject, Picture* picture) {
                                  : Quantity::absent("its process is not to be seen from here");
   out.problem = subject.problem;
   if (!subject.follower) return;
+  out.problem.clear();
   auto state = subject.follower->look();
   if (!state) {
     out.problem = state.error().message;

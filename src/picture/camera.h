@@ -42,6 +42,8 @@ class Camera {
   struct Memory;                                       // of one device of one subject
   using Key = std::tuple<std::string, int, uint64_t>;  // host, pid, start
 
+  static bool is_of(const Result<RecordingFollower>& follower, const Subject& subject,
+                    uint64_t start_ticks);
   void search();
   void search_folder(const std::string& folder);
   void add_recording(Subject& subject, Picture* picture);

@@ -44,7 +44,7 @@ meter { height: 1rem; width: 12rem; }
 
 const std::string_view kLiveScript = R"js("use strict";
 const $ = (id) => document.getElementById(id);
-const history = new Map();
+const looks = new Map();
 const KEEP = 300;
 
 function bytes(value) {
@@ -127,10 +127,10 @@ function showRecording(recording, seen) {
   for (const device of recording.devices) {
     const key = `${recording.host} ${recording.pid} ${device.device}`;
     seen.add(key);
-    const values = history.get(key) || [];
+    const values = looks.get(key) || [];
     values.push(device.allocated_bytes);
     if (values.length > KEEP) values.shift();
-    history.set(key, values);
+    looks.set(key, values);
     const leak = device.leak_bytes_per_second;
     out.push(table([["Device", ""], ["Allocated", "n"], ["Reserved", "n"], ["Peak", "n"],
       ["Blocks", "n"], ["Change", "n"], ["Leak", "n"]],
@@ -152,7 +152,7 @@ function show(picture) {
   $("host").textContent = picture.host;
   showMemory(picture);
   const seen = new Set(), out = picture.recordings.flatMap((r) => showRecording(r, seen));
-  for (const key of history.keys()) if (!seen.has(key)) history.delete(key);
+  for (const key of looks.keys()) if (!seen.has(key)) looks.delete(key);
   if (out.length === 0) {
     out.push(element("p", "None: gpumemprof run -- python train.py makes one.", "dim"));
   }

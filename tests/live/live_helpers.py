@@ -70,7 +70,7 @@ class Tmux:
         self.base = [needs("tmux"), "-S", str(folder / "tmux"), "-f", "/dev/null"]
         self.env = dict(os.environ, LC_ALL="C.UTF-8", SHELL="/bin/sh", **env)
         self.env.pop("TMUX", None)
-        command = " ".join(f"'{a}'" for a in argv) + "; echo ended: $?; sleep 60"
+        command = "trap : INT; " + " ".join(f"'{a}'" for a in argv) + "; echo ended: $?; sleep 60"
         self.run("new-session", "-d", "-x", str(width), "-y", str(height), "-c", str(folder), command)
 
     def run(self, *arguments):

@@ -2,10 +2,12 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 
 import harness
-from commands.programs_for_commands import ALLOCATIONS, LIVE_BYTES, PEAK_BYTES
+import pytest
+from commands.programs_for_commands import ALLOCATIONS, LIVE_BYTES, PEAK_BYTES, STANDING, recorded_pid
 from live_helpers import picture
 from schema_test import validator
 
@@ -87,17 +89,28 @@ def test_what_makes_no_sense_is_one_line(tmp_path):
         assert words in done.stderr.decode()
 
 
-def test_a_folder_of_another_machine_is_followed(standing, tmp_path):
-    """As that of another container: the same file under the name of another host."""
-    (file,) = harness.files(standing.folder)
-    data = bytearray(file.read_bytes())
-    host = os.uname().nodename.encode()
-    assert data.count(host + b"\0") >= 1
-    # The header has a checksum: a copy of another host cannot be made by writing over it, so it is refused.
-    at = data.index(host + b"\0")
-    data[at] ^= 1
-    (tmp_path / file.name).write_bytes(data)
-    said = picture("--interval", "0", str(tmp_path))
+ELSEWHERE = ["unshare", "--uts", "sh", "-c", 'hostname elsewhere && exec "$@"', "sh"]
+
+
+def test_the_recording_of_another_container_is_one_and_stays_while_nobody_says_that_it_ended(tmp_path):
+    """A process with a host name of its own: seen in /proc and in the folder it is one; a copy alone is of another machine."""
+    pytest.importorskip("torch")
+    if subprocess.run([*ELSEWHERE, "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("a host name of its own needs root")
+    argv = [*ELSEWHERE, *harness.run_argv(tmp_path / "r", [harness.PYTHON, "-c", STANDING], ["--quiet"])]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        pid = recorded_pid(tmp_path / "r")
+        seen = of_pid(picture("--interval", "0", str(tmp_path / "r")), pid)
+        (file,) = harness.files(tmp_path / "r")
+        (tmp_path / "copy").mkdir()
+        shutil.copy(file, tmp_path / "copy")
+        process.communicate("\n", timeout=60)
+    assert seen["resident_bytes"] > LIVE_BYTES and seen["devices"][0]["allocated_bytes"] == LIVE_BYTES
+    said = picture("--interval", "0", str(tmp_path / "copy"))
     validator("live.schema.json").validate(said)
-    assert [r["folder"] for r in said["recordings"] if r["folder"] == str(tmp_path)] == []
-    json.dumps(said)
+    copy = of_pid(said, pid)
+    assert copy["host"] == "elsewhere" and copy["resident_bytes"] is None and copy["unknown"]["resident_bytes"]
+    assert copy["devices"][0]["allocated_bytes"] == LIVE_BYTES and copy["devices"][0]["peak_bytes"] == PEAK_BYTES
+    ended = picture("--interval", "0", str(tmp_path / "r"))
+    assert [r for r in ended["recordings"] if r["pid"] == pid] == [], "its own file says that it has ended"
