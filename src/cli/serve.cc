@@ -46,6 +46,10 @@ Result<std::string> find_token(const ServeArguments& arguments) {
 int serve(const ServeArguments& arguments, const sigset_t& stop) {
   const auto address = parse_listen_address(arguments.listen);
   if (!address) return report_error("", address.error());
+  if (arguments.camera.alerts.warning_percent > arguments.camera.alerts.critical_percent) {
+    return report_error(
+        "", {ErrorCode::kUsage, "--warning-threshold is above --critical-threshold", std::nullopt});
+  }
   auto token = find_token(arguments);
   if (!token) return report_error("", token.error());
   if (!address->is_loopback && token->empty()) {

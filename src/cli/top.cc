@@ -149,6 +149,8 @@ class Session {
     tracking_ = std::make_unique<Tracking>(std::move(*begun));
     last_file_ = state_.tracking = tracking_->path();
     state_.message = "tracking into " + last_file_;
+    // At once, so that even the shortest tracking leaves a file that says something.
+    if (auto done = tracking_->sample(); !done) end_tracking(done.error().message);
   }
 
   void end_tracking(const std::string& why) {

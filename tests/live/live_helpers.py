@@ -82,9 +82,9 @@ class Tmux:
     def lines(self):
         return self.run("capture-pane", "-p").split("\n")[:-1]
 
-    def until(self, wanted):
+    def until(self, wanted, seconds=60):
         """The screen once `wanted` (a regular expression) is on it."""
-        end = time.monotonic() + 60
+        end = time.monotonic() + seconds
         while time.monotonic() < end:
             lines = self.lines()
             if re.search(wanted, "\n".join(lines), re.MULTILINE):
