@@ -1,10 +1,12 @@
 #include "picture/camera.h"
 
 #include <dirent.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 
 #include "base/size.h"
 #include "devices/proc_text.h"
@@ -15,6 +17,8 @@ namespace gpumemprof {
 namespace {
 
 constexpr int64_t kSearchPauseNs = 2'000'000'000;
+constexpr int64_t kStaleSeconds = 600;
+constexpr size_t kMostPassedOver = 10'000;
 
 int64_t steady_now_ns() {
   return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
@@ -30,6 +34,13 @@ std::optional<int64_t> environment_number(const std::string& text, const std::st
   const auto number = whole_number(whole.substr(begin, whole.find('\0', begin) - begin));
   if (!number || *number > INT32_MAX) return std::nullopt;
   return static_cast<int64_t>(*number);
+}
+
+/// Whether the file was written to of late. Its pages are mapped by who records: the kernel sets
+/// the time when a page becomes dirty again, at least every half minute.
+bool was_written_lately(const std::string& path) {
+  struct stat st;
+  return stat(path.c_str(), &st) == 0 && time(nullptr) - st.st_mtime < kStaleSeconds;
 }
 
 void remember(uint64_t value, size_t most, std::vector<uint64_t>* history) {
@@ -108,15 +119,17 @@ void Camera::search() {
 }
 
 /// A recording whose process cannot be seen from here, as in another container: it is taken for
-/// running until its program says that it has ended. Of this machine's own processes search() knows
-/// better.
+/// running until its program says that it has ended, or nothing was written for ten minutes, as
+/// after `kill -9`. Of this machine's own processes search() knows better.
 void Camera::search_folder(const std::string& folder) {
   DIR* listing = opendir(folder.c_str());
   if (!listing) return;
   while (const dirent* entry = readdir(listing)) {
     const std::string name = entry->d_name;
     if (!name.ends_with(".gmp") || subjects_.size() >= kMostRecordings) continue;
-    auto follower = RecordingFollower::open(folder + '/' + name, options_.most_holders);
+    const std::string path = folder + '/' + name;
+    if (passed_over_.contains(path) || !was_written_lately(path)) continue;
+    auto follower = RecordingFollower::open(path, options_.most_holders);
     if (!follower) continue;
     const auto known = std::ranges::find_if(subjects_, [&](const auto& entry) {
       const Subject& subject = *entry.second;
@@ -127,19 +140,25 @@ void Camera::search_folder(const std::string& folder) {
       if (!subject.follower) subject.follower = std::move(*follower);
       continue;
     }
-    if (follower->host() == host_) continue;
+    if (passed_over_.size() >= kMostPassedOver) passed_over_.clear();
+    if (follower->host() == host_) {
+      passed_over_.insert(path);
+      continue;
+    }
     const Key key{follower->host(), follower->pid(), follower->start_ticks()};
     if (subjects_.contains(key)) continue;
     auto state = follower->look();
-    if (!state || state->has_exited) continue;
+    if (!state) continue;
+    if (state->has_exited) {
+      passed_over_.insert(path);
+      continue;
+    }
     auto subject = std::make_unique<Subject>();
     subject->is_here = false;
     subject->inner_pid = follower->pid();
     subject->host = follower->host();
-    subject->recording = {{follower->pid(), follower->start_ticks()},
-                          follower->command(),
-                          folder,
-                          folder + '/' + name};
+    subject->recording = {
+        {follower->pid(), follower->start_ticks()}, follower->command(), folder, path};
     subject->follower = std::move(*follower);
     subjects_.emplace(key, std::move(subject));
   }
@@ -147,7 +166,7 @@ void Camera::search_folder(const std::string& folder) {
 }
 
 bool Camera::is_running(const Subject& subject) const {
-  if (!subject.is_here) return !subject.has_exited;
+  if (!subject.is_here) return !subject.has_exited && was_written_lately(subject.recording.file);
   const std::string folder = proc_ + '/' + std::to_string(subject.recording.id.pid);
   const auto stat = parse_stat(read_proc_text(folder + "/stat"));
   return stat && stat->id == subject.recording.id && stat->state != 'Z' && stat->state != 'X';

@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -60,6 +61,7 @@ class Camera {
   std::string proc_, host_;
   std::map<Key, std::unique_ptr<Subject>> subjects_;
   std::map<std::string, Alerts> memories_;  // by the name of the memory
+  std::set<std::string> passed_over_;       // files in folders that need no second look
   std::deque<PictureAlert> alerts_;
   uint64_t warning_count_ = 0, critical_count_ = 0;
   std::vector<uint64_t> used_history_;

@@ -112,5 +112,7 @@ def test_the_recording_of_another_container_is_one_and_stays_while_nobody_says_t
     copy = of_pid(said, pid)
     assert copy["host"] == "elsewhere" and copy["resident_bytes"] is None and copy["unknown"]["resident_bytes"]
     assert copy["devices"][0]["allocated_bytes"] == LIVE_BYTES and copy["devices"][0]["peak_bytes"] == PEAK_BYTES
+    os.utime(tmp_path / "copy" / file.name, (0, 0))
+    assert not [r for r in picture("--interval", "0", str(tmp_path / "copy"))["recordings"] if r["pid"] == pid], "long ago"
     ended = picture("--interval", "0", str(tmp_path / "r"))
     assert [r for r in ended["recordings"] if r["pid"] == pid] == [], "its own file says that it has ended"
