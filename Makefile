@@ -45,7 +45,7 @@ test-all: all ## everything that needs no GPU: slow tests, sanitizers, fuzzing, 
 	$(MAKE) sanitizers fuzz-smoke
 	scripts/test-debian-torch
 	scripts/test-tensorflows
-	@scripts/setup browser
+	@scripts/setup browser live
 	scripts/test-integrations
 	$(PYTHON) -m pytest -m "not gpu" tests
 

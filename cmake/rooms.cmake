@@ -18,7 +18,7 @@ function(gpumemprof_unit_tests)
   include(GoogleTest)
   file(GLOB tests CONFIGURE_DEPENDS src/*/*_test.cc src/*/*/*_test.cc)
   add_executable(unit_tests ${tests})
-  target_link_libraries(unit_tests PRIVATE report readers allocator live devices run probe_parts GTest::gtest_main GTest::gmock)
+  target_link_libraries(unit_tests PRIVATE serve top report readers allocator live devices run probe_parts GTest::gtest_main GTest::gmock)
   # Only those that read committed files get the path: the others' objects are the same in every checkout, so that a
   # compiler cache serves a second clone.
   foreach(test IN LISTS tests)

@@ -32,6 +32,8 @@ void add_info_command(CLI::App& app, CommandContext& context);
 void add_monitor_command(CLI::App& app, CommandContext& context);
 void add_track_command(CLI::App& app, CommandContext& context);
 void add_diagnose_command(CLI::App& app, CommandContext& context);
+void add_top_command(CLI::App& app, CommandContext& context);
+void add_serve_command(CLI::App& app, CommandContext& context);
 void add_lines_command(CLI::App& app, CommandContext& context);
 
 /// The name that messages begin with: "gpumemprof", or "tfmemprof" where the command was called so.

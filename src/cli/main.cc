@@ -40,6 +40,8 @@ int run_command_line(int argc, char** argv) {
   add_diff_command(app, context);
   add_explain_oom_command(app, context);
   add_diagnose_command(app, context);
+  add_top_command(app, context);
+  add_serve_command(app, context);
   if (!context.tensorflow) add_lines_command(app, context);
   add_export_command(app, context);
   add_seal_command(app, context);

@@ -42,9 +42,10 @@ int wait_until(int64_t until_ns) {
 
 }  // namespace
 
-void hold_stop_signals() {
+sigset_t hold_stop_signals() {
   const sigset_t set = stop_signals();
   sigprocmask(SIG_BLOCK, &set, nullptr);
+  return set;
 }
 
 Result<WatchEnd> watch(Sampler& sampler, const Pace& pace,

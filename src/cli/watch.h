@@ -17,8 +17,8 @@ namespace gpumemprof {
 
 /// Blocks SIGINT, SIGTERM and SIGHUP, so that they are waited for and never interrupt a write.
 /// Called at the very beginning of the command: a signal that comes before there is a file is kept
-/// until there is one.
-void hold_stop_signals();
+/// until there is one. Answers which signals these are.
+sigset_t hold_stop_signals();
 
 struct Pace {
   double interval_s = 0.1;

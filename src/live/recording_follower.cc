@@ -2,11 +2,14 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstring>
 #include <optional>
 
 #include "base/file.h"
 #include "recording/raw_file.h"
 #include "recording/sealed_file.h"
+#include "trace/own_code.h"
 #include "trace/tables.h"
 
 namespace gpumemprof {
@@ -52,6 +55,25 @@ FollowedDevice describe(const Device& device, const DeviceState& state) {
   return out;
 }
 
+std::vector<FollowedHolder> name_holders(const LiveState& state, uint16_t device, size_t most,
+                                         const Tables& tables) {
+  std::vector<FollowedHolder> out;
+  if (most == 0) return out;
+  const std::vector<Holder> holders = state.holders_now(device);
+  for (size_t i = 0; i < std::min(most, holders.size()); ++i) {
+    FollowedHolder& named = out.emplace_back();
+    named.bytes = holders[i].bytes, named.count = holders[i].count;
+    named.stack = stack_lines(tables, holders[i].stack);
+    const uint32_t own = own_node(tables, holders[i].stack);
+    const auto from_own = own == 0 ? std::vector<std::string>{} : stack_lines(tables, own);
+    if (!from_own.empty())
+      named.line = from_own.front();
+    else if (!named.stack.empty())
+      named.line = named.stack.front();
+  }
+  return out;
+}
+
 }  // namespace
 
 struct RecordingFollower::Impl {
@@ -66,6 +88,7 @@ struct RecordingFollower::Impl {
   uint64_t missing_events = 0;
   uint64_t known_missing = 0;  // records that stayed away when we looked again and again
   bool last_try = false;
+  size_t most_holders = 0;
   std::vector<uint16_t> same_device;  // by index in tables
   FollowedState last;
   Clock::time_point next_look{};
@@ -163,14 +186,19 @@ struct RecordingFollower::Impl {
       const DeviceState& state = now.devices()[i];
       uint64_t any = 0;
       for (uint64_t count : state.actions) any += count;
-      if (any != 0 && tables.devices[i].layer != Layer::kDriver)
-        last.devices.push_back(describe(tables.devices[i], state));
+      if (any == 0 || tables.devices[i].layer == Layer::kDriver) continue;
+      last.devices.push_back(describe(tables.devices[i], state));
+      last.devices.back().holders =
+          name_holders(now, static_cast<uint16_t>(i), most_holders, tables);
     }
     uint64_t lost = missing_events + gone;
     const format::FileState file_state = read_file_state(*file);
     for (uint32_t kind = 0; kind < format::kLossKinds; ++kind) {
       if (kind != format::kLostStack) lost += file_state.lost[kind];
     }
+    last.lost_events = lost;
+    last.has_exited = file_state.clean_exit != 0;
+    last.looked_steady_ns = Clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
     last.exact = lost == 0 && raw->losses().damaged_records == 0;
     if (last.exact) return;
     last.why_inexact = lost == 0 ? "records of the recording are damaged"
@@ -183,8 +211,9 @@ RecordingFollower::RecordingFollower(RecordingFollower&&) noexcept = default;
 RecordingFollower& RecordingFollower::operator=(RecordingFollower&&) noexcept = default;
 RecordingFollower::~RecordingFollower() = default;
 
-Result<RecordingFollower> RecordingFollower::open(const std::string& gmp_path) {
+Result<RecordingFollower> RecordingFollower::open(const std::string& gmp_path, size_t holders) {
   auto impl = std::make_unique<Impl>();
+  impl->most_holders = holders;
   auto file = open_file(gmp_path, FileMode::kRead);
   if (!file) return std::unexpected(file.error());
   impl->file = std::move(*file);
@@ -195,6 +224,21 @@ Result<RecordingFollower> RecordingFollower::open(const std::string& gmp_path) {
   impl->sealed = std::make_unique<SealedFile>(impl->file.get(), &impl->tables, 0);
   return RecordingFollower(std::move(impl));
 }
+
+namespace {
+
+/// A text of the header, which need not end.
+template <size_t kBytes>
+std::string header_text(const char (&text)[kBytes]) {
+  return {text, strnlen(text, kBytes)};
+}
+
+}  // namespace
+
+int RecordingFollower::pid() const { return static_cast<int>(impl_->header.pid); }
+uint64_t RecordingFollower::start_ticks() const { return impl_->header.start_ticks; }
+std::string RecordingFollower::host() const { return header_text(impl_->header.host); }
+std::string RecordingFollower::command() const { return header_text(impl_->header.command); }
 
 Result<FollowedState> RecordingFollower::look() {
   const Clock::time_point begin = Clock::now();

@@ -12,6 +12,13 @@
 
 namespace gpumemprof {
 
+/// What one stack holds now.
+struct FollowedHolder {
+  uint64_t bytes = 0, count = 0;
+  std::string line;  ///< of the user's own code where the stack has any, else innermost
+  std::vector<std::string> stack;  ///< the allocating line first; empty where no stack is known
+};
+
 /// One device of the process, at the last event that was read.
 struct FollowedDevice {
   std::string name;  ///< "cpu", "cuda:0", …
@@ -24,12 +31,16 @@ struct FollowedDevice {
   uint64_t oom_count = 0;        ///< requests that were refused
   /// The framework's own totals, where it gives them (CUDA).
   std::optional<uint64_t> framework_allocated_bytes, framework_reserved_bytes;
+  std::vector<FollowedHolder> holders;  ///< largest first; as many as open() was asked for
 };
 
 struct FollowedState {
   std::vector<FollowedDevice> devices;
   uint64_t events = 0;
-  bool exact = true;  ///< false: `why_inexact` says what is missing
+  uint64_t lost_events = 0;      ///< that are known to be missing
+  bool has_exited = false;       ///< the process has ended by exit()
+  int64_t looked_steady_ns = 0;  ///< when this was read; the same where nothing was read anew
+  bool exact = true;             ///< false: `why_inexact` says what is missing
   std::string why_inexact;
 };
 
@@ -38,8 +49,9 @@ struct FollowedState {
 /// takes no part. Not thread-safe.
 class RecordingFollower {
  public:
-  /// Errors: those of open_recording for one file.
-  static Result<RecordingFollower> open(const std::string& gmp_path);
+  /// `holders`: how many stacks a look names of each device; naming costs a walk over those that
+  /// hold something. Errors: those of open_recording for one file.
+  static Result<RecordingFollower> open(const std::string& gmp_path, size_t holders = 0);
   RecordingFollower(RecordingFollower&&) noexcept;
   RecordingFollower& operator=(RecordingFollower&&) noexcept;
   ~RecordingFollower();
@@ -47,6 +59,12 @@ class RecordingFollower {
   /// What holds now. Where looking took long, the next looks answer the same for ten times as long,
   /// so that following never takes more than a tenth of a core. Errors: kSystem.
   Result<FollowedState> look();
+
+  /// Whose recording it is: the PID as the process itself sees it, and its machine.
+  int pid() const;
+  uint64_t start_ticks() const;
+  std::string host() const;
+  std::string command() const;  ///< argv with spaces, cut at 1 KiB
 
  private:
   struct Impl;

@@ -1,0 +1,113 @@
+// gpumemprof serve: metrics for Prometheus and a live page, of what is recorded on this machine.
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+#include "base/file.h"
+#include "cli/commands.h"
+#include "cli/watch.h"
+#include "picture/camera.h"
+#include "report/words.h"
+#include "serve/service.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr size_t kLeastTokenBytes = 16;
+
+struct ServeArguments {
+  CameraOptions camera;
+  std::string listen = "127.0.0.1:9810", token, token_file;
+};
+
+/// The token: of the file, of the option, of the environment, in this order; empty for none.
+/// Errors: kUsage for one that guessing would find or that no field can carry; those of the file.
+Result<std::string> find_token(const ServeArguments& arguments) {
+  std::string token = arguments.token;
+  if (!arguments.token_file.empty()) {
+    auto text = read_small_file(arguments.token_file, 4096);
+    if (!text) return std::unexpected(text.error());
+    token = *text;
+    while (token.ends_with('\n') || token.ends_with('\r')) token.pop_back();
+    if (token.empty()) return fail(ErrorCode::kUsage, arguments.token_file + " holds no token");
+  }
+  const char* variable = std::getenv("GPUMEMPROF_TOKEN");
+  if (token.empty() && variable) token = variable;
+  if (token.empty()) return token;
+  if (token.size() < kLeastTokenBytes)
+    return fail(ErrorCode::kUsage, "a token has at least 16 characters");
+  for (const char c : token) {
+    if (c <= 0x20 || c >= 0x7f)
+      return fail(ErrorCode::kUsage, "a token has visible ASCII characters alone");
+  }
+  return token;
+}
+
+int serve(const ServeArguments& arguments, const sigset_t& stop) {
+  const auto address = parse_listen_address(arguments.listen);
+  if (!address) return report_error("", address.error());
+  if (arguments.camera.alerts.warning_percent > arguments.camera.alerts.critical_percent) {
+    return report_error(
+        "", {ErrorCode::kUsage, "--warning-threshold is above --critical-threshold", std::nullopt});
+  }
+  auto token = find_token(arguments);
+  if (!token) return report_error("", token.error());
+  if (!address->is_loopback && token->empty()) {
+    return report_error("", {ErrorCode::kUsage,
+                             "--listen " + address_text(*address) +
+                                 " can be reached from other machines: a token is wanted "
+                                 "(--token-file FILE, or GPUMEMPROF_TOKEN)",
+                             std::nullopt});
+  }
+  auto server = HttpServer::open(*address, {});
+  if (!server) return report_error("", server.error());
+  Camera camera(arguments.camera);
+  Service service({.token = *token, .version = GPUMEMPROF_VERSION}, [&] { return camera.take(); });
+  std::printf("Serving http://%s/ and /metrics%s; stop with Ctrl-C or kill\n",
+              address_text(server->address()).c_str(),
+              token->empty() ? "" : " to those who have the token");
+  std::fflush(stdout);
+  const auto done =
+      server->serve([&](const HttpRequest& request) { return service.answer(request); },
+                    [&] { server->broadcast(service.next_event()); }, stop);
+  return done ? kExitOk : report_error("", done.error());
+}
+
+}  // namespace
+
+void add_serve_command(CLI::App& app, CommandContext& context) {
+  auto arguments = std::make_shared<ServeArguments>();
+  CLI::App* command =
+      app.add_subcommand("serve", "metrics for Prometheus and a live page of what is recorded now");
+  command
+      ->add_option("folders", arguments->camera.folders,
+                   "recordings in these are followed too, as of other containers")
+      ->type_name("FOLDER")
+      ->check(CLI::ExistingDirectory);
+  command->add_option("--listen", arguments->listen, "IP:PORT, [IPv6]:PORT, :PORT or PORT")
+      ->type_name("ADDR")
+      ->capture_default_str();
+  command
+      ->add_option("--token", arguments->token,
+                   "who asks must have it; other users of this machine see a command line, so "
+                   "better:")
+      ->type_name("TOKEN");
+  command
+      ->add_option("--token-file", arguments->token_file,
+                   "its first line is the token (also: GPUMEMPROF_TOKEN)")
+      ->type_name("FILE");
+  command
+      ->add_option("--warning-threshold", arguments->camera.alerts.warning_percent,
+                   "percent of a memory in use")
+      ->type_name("%")
+      ->check(CLI::Range(0.1, 100.0))
+      ->capture_default_str();
+  command->add_option("--critical-threshold", arguments->camera.alerts.critical_percent, "likewise")
+      ->type_name("%")
+      ->check(CLI::Range(0.1, 100.0))
+      ->capture_default_str();
+  command->callback(
+      [arguments, &context] { context.exit_code = serve(*arguments, hold_stop_signals()); });
+}
+
+}  // namespace gpumemprof

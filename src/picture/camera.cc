@@ -1,0 +1,331 @@
+#include "picture/camera.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+
+#include "base/size.h"
+#include "devices/proc_text.h"
+#include "devices/process_memory.h"
+#include "live/sampler.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr int64_t kSearchPauseNs = 2'000'000'000;
+constexpr int64_t kStaleSeconds = 600;
+constexpr size_t kMostPassedOver = 10'000;
+
+int64_t steady_now_ns() {
+  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+}
+
+/// A number of a process's first environment; empty where it has none, or it may not be read.
+std::optional<int64_t> environment_number(const std::string& text, const std::string& name) {
+  const std::string wanted = '\0' + name + '=';
+  const std::string whole = '\0' + text;
+  const size_t at = whole.find(wanted);
+  if (at == whole.npos) return std::nullopt;
+  const size_t begin = at + wanted.size();
+  const auto number = whole_number(whole.substr(begin, whole.find('\0', begin) - begin));
+  if (!number || *number > INT32_MAX) return std::nullopt;
+  return static_cast<int64_t>(*number);
+}
+
+/// Whether the file was written to of late. Its pages are mapped by who records: the kernel sets
+/// the time when a page becomes dirty again, at least every half minute.
+bool was_written_lately(const std::string& path) {
+  struct stat st;
+  return stat(path.c_str(), &st) == 0 && time(nullptr) - st.st_mtime < kStaleSeconds;
+}
+
+void remember(uint64_t value, size_t most, std::vector<uint64_t>* history) {
+  if (history->size() >= most) history->erase(history->begin());
+  history->push_back(value);
+}
+
+}  // namespace
+
+struct Camera::Memory {
+  Growth growth;
+  std::vector<uint64_t> history;
+  int64_t looked_ns = 0;
+  uint64_t allocated = 0, alloc_count = 0, refused = 0;
+  std::optional<double> bytes_per_second, allocs_per_second;
+  bool growth_told = false;
+};
+
+struct Camera::Subject {
+  LiveRecording recording;
+  bool is_here = true;
+  int inner_pid = 0;  // as the process itself sees it, and its recording says
+  std::string host;
+  std::optional<int64_t> rank;
+  std::optional<RecordingFollower> follower;
+  std::string problem;
+  bool has_exited = false;
+  std::map<std::string, Memory> memories;
+};
+
+bool Camera::is_of(const Result<RecordingFollower>& follower, const Subject& subject,
+                   uint64_t start_ticks) {
+  return follower && follower->pid() == subject.inner_pid && follower->start_ticks() == start_ticks;
+}
+
+Camera::Camera(CameraOptions options)
+    : options_(std::move(options)),
+      proc_(options_.root + "/proc"),
+      host_(host_name()),
+      kills_(options_.root) {}
+Camera::~Camera() = default;
+
+void Camera::set_thresholds(double warning_percent, double critical_percent) {
+  options_.alerts.warning_percent = warning_percent;
+  options_.alerts.critical_percent = critical_percent;
+  memories_.clear();
+}
+
+void Camera::search() {
+  for (LiveRecording& found : list_live_recordings(proc_)) {
+    const Key key{host_, found.id.pid, found.id.start_ticks};
+    if (subjects_.contains(key) || subjects_.size() >= kMostRecordings) continue;
+    auto subject = std::make_unique<Subject>();
+    subject->host = host_;
+    subject->inner_pid = innermost_pid(proc_, found.id.pid);
+    const std::string folder = proc_ + '/' + std::to_string(found.id.pid);
+    subject->rank = environment_number(read_proc_text(folder + "/environ"), "RANK");
+    auto follower = RecordingFollower::open(options_.root + found.file, options_.most_holders);
+    // In another container the path means another file.
+    if (!is_of(follower, *subject, found.id.start_ticks))
+      follower = RecordingFollower::open(folder + "/root" + found.file, options_.most_holders);
+    if (is_of(follower, *subject, found.id.start_ticks))
+      subject->follower = std::move(*follower);
+    else
+      subject->problem =
+          follower ? "its recording is not to be seen from here" : follower.error().message;
+    // What a folder had of it is the same recording.
+    std::erase_if(subjects_, [&](const auto& entry) {
+      return !entry.second->is_here && entry.second->inner_pid == subject->inner_pid &&
+             entry.second->recording.id.start_ticks == found.id.start_ticks;
+    });
+    subject->recording = std::move(found);
+    subjects_.emplace(key, std::move(subject));
+  }
+  for (const std::string& folder : options_.folders) search_folder(folder);
+}
+
+/// A recording whose process cannot be seen from here, as in another container: it is taken for
+/// running until its program says that it has ended, or nothing was written for ten minutes, as
+/// after `kill -9`. Of this machine's own processes search() knows better.
+void Camera::search_folder(const std::string& folder) {
+  DIR* listing = opendir(folder.c_str());
+  if (!listing) return;
+  while (const dirent* entry = readdir(listing)) {
+    const std::string name = entry->d_name;
+    if (!name.ends_with(".gmp") || subjects_.size() >= kMostRecordings) continue;
+    const std::string path = folder + '/' + name;
+    if (passed_over_.contains(path) || !was_written_lately(path)) continue;
+    auto follower = RecordingFollower::open(path, options_.most_holders);
+    if (!follower) continue;
+    const auto known = std::ranges::find_if(subjects_, [&](const auto& entry) {
+      const Subject& subject = *entry.second;
+      return subject.is_here && is_of(follower, subject, subject.recording.id.start_ticks);
+    });
+    if (known != subjects_.end()) {
+      Subject& subject = *known->second;
+      if (!subject.follower) subject.follower = std::move(*follower);
+      continue;
+    }
+    if (passed_over_.size() >= kMostPassedOver) passed_over_.clear();
+    if (follower->host() == host_) {
+      passed_over_.insert(path);
+      continue;
+    }
+    const Key key{follower->host(), follower->pid(), follower->start_ticks()};
+    if (subjects_.contains(key)) continue;
+    auto state = follower->look();
+    if (!state) continue;
+    if (state->has_exited) {
+      passed_over_.insert(path);
+      continue;
+    }
+    auto subject = std::make_unique<Subject>();
+    subject->is_here = false;
+    subject->inner_pid = follower->pid();
+    subject->host = follower->host();
+    subject->recording = {
+        {follower->pid(), follower->start_ticks()}, follower->command(), folder, path};
+    subject->follower = std::move(*follower);
+    subjects_.emplace(key, std::move(subject));
+  }
+  closedir(listing);
+}
+
+bool Camera::is_running(const Subject& subject) const {
+  if (!subject.is_here) return !subject.has_exited && was_written_lately(subject.recording.file);
+  const std::string folder = proc_ + '/' + std::to_string(subject.recording.id.pid);
+  const auto stat = parse_stat(read_proc_text(folder + "/stat"));
+  return stat && stat->id == subject.recording.id && stat->state != 'Z' && stat->state != 'X';
+}
+
+void Camera::add_device(Subject& subject, const FollowedDevice& device, const FollowedState& state,
+                        PictureRecording* recording) {
+  PictureDevice& out = recording->devices.emplace_back();
+  out.name = device.name, out.is_cpu = device.is_cpu;
+  out.allocated = device.framework_allocated_bytes.value_or(device.live_bytes);
+  out.reserved = device.framework_reserved_bytes
+                     ? Quantity::of(*device.framework_reserved_bytes)
+                     : Quantity::absent("this allocator does not tell what it reserves");
+  out.peak = std::max(device.peak_bytes, out.allocated);
+  out.live_blocks = device.live_count;
+  out.alloc_count = device.alloc_count, out.free_count = device.free_count;
+  out.refused = device.oom_count;
+  out.holders = device.holders;
+
+  Memory& memory = subject.memories[device.name];
+  // A look that was answered from memory tells nothing of the time since.
+  if (state.looked_steady_ns > memory.looked_ns) {
+    if (memory.looked_ns != 0) {
+      const double seconds = static_cast<double>(state.looked_steady_ns - memory.looked_ns) * 1e-9;
+      memory.bytes_per_second =
+          (static_cast<double>(out.allocated) - static_cast<double>(memory.allocated)) / seconds;
+      const uint64_t more = out.alloc_count - std::min(out.alloc_count, memory.alloc_count);
+      memory.allocs_per_second = static_cast<double>(more) / seconds;
+    }
+    memory.looked_ns = state.looked_steady_ns;
+    memory.allocated = out.allocated, memory.alloc_count = out.alloc_count;
+    memory.growth.add(static_cast<double>(memory.looked_ns) * 1e-9, out.allocated);
+    remember(out.allocated, options_.most_history, &memory.history);
+  }
+  out.bytes_per_second = memory.bytes_per_second;
+  out.allocs_per_second = memory.allocs_per_second;
+  out.leak_bytes_per_second = memory.growth.bytes_per_second();
+  out.why_no_leak = memory.growth.why_none();
+  out.history = memory.history;
+}
+
+void Camera::add_recording(Subject& subject, Picture* picture) {
+  PictureRecording& out = picture->recordings.emplace_back();
+  out.pid = subject.recording.id.pid, out.start_ticks = subject.recording.id.start_ticks;
+  out.is_here = subject.is_here, out.host = subject.host, out.rank = subject.rank;
+  out.command = subject.recording.command, out.folder = subject.recording.folder;
+  out.resident = subject.is_here ? read_process_memory(proc_, out.pid, false).resident
+                                 : Quantity::absent("its process is not to be seen from here");
+  out.problem = subject.problem;
+  if (!subject.follower) return;
+  out.problem.clear();
+  auto state = subject.follower->look();
+  if (!state) {
+    out.problem = state.error().message;
+    return;
+  }
+  subject.has_exited = state->has_exited;
+  out.events = state->events, out.lost_events = state->lost_events;
+  out.exact = state->exact, out.why_inexact = state->why_inexact;
+  for (const FollowedDevice& device : state->devices) add_device(subject, device, *state, &out);
+}
+
+void Camera::add_processes(Picture* picture) {
+  const long page = sysconf(_SC_PAGESIZE);
+  std::vector<PictureProcess>& out = picture->processes;
+  for (const ProcessStat& stat : list_processes(proc_)) {
+    const std::string text = read_proc_text(proc_ + '/' + std::to_string(stat.id.pid) + "/statm");
+    const size_t begin = text.find(' ') + 1;
+    if (begin == 0 || page <= 0) continue;
+    const auto pages = whole_number(text.substr(begin, text.find(' ', begin) - begin));
+    if (pages && *pages > 0)
+      out.push_back({stat.id.pid, "", *pages * static_cast<uint64_t>(page), false, std::nullopt});
+  }
+  std::ranges::sort(out, [](const PictureProcess& a, const PictureProcess& b) {
+    return std::pair(b.resident_bytes, a.pid) < std::pair(a.resident_bytes, b.pid);
+  });
+  if (out.size() > options_.most_processes) out.resize(options_.most_processes);
+  for (PictureProcess& process : out) {
+    process.command = command_line(proc_, process.pid);
+    process.is_recorded = std::ranges::any_of(picture->recordings, [&](const auto& recording) {
+      return recording.is_here && recording.pid == process.pid;
+    });
+    for (const Accelerator& accelerator : picture->accelerators.devices) {
+      const auto held = accelerator.by_pid.find(process.pid);
+      if (held == accelerator.by_pid.end()) continue;
+      process.accelerator_bytes = process.accelerator_bytes.value_or(0) + held->second;
+    }
+  }
+}
+
+void Camera::alert(const Picture& picture, bool is_critical, std::string subject,
+                   std::string text) {
+  ++(is_critical ? critical_count_ : warning_count_);
+  if (alerts_.size() >= kMostAlerts) alerts_.pop_front();
+  alerts_.push_back({picture.time_ns, is_critical, std::move(subject), std::move(text)});
+}
+
+void Camera::look_at_memory(const Picture& picture, const std::string& name, const Quantity& used,
+                            const Quantity& total) {
+  TelemetryEvent sample;
+  sample.timestamp_ns = picture.time_ns;
+  sample.used_bytes = used.bytes, sample.total_bytes = total.bytes;
+  const auto found = memories_.try_emplace(name, options_.alerts).first->second.look(sample);
+  if (found) alert(picture, found->event_type == "critical", name, found->context.value_or(""));
+}
+
+void Camera::judge(Picture* picture) {
+  look_at_memory(*picture, std::string("memory of the ") + picture->usable.basis,
+                 picture->usable.used, picture->usable.total);
+  for (const Accelerator& device : picture->accelerators.devices)
+    look_at_memory(*picture, device.name, device.used, device.total);
+  for (const PictureRecording& recording : picture->recordings) {
+    const auto found = subjects_.find({recording.host, recording.pid, recording.start_ticks});
+    if (found == subjects_.end()) continue;
+    for (const PictureDevice& device : recording.devices) {
+      Memory& memory = found->second->memories[device.name];
+      const std::string subject = "pid " + std::to_string(recording.pid) + ' ' + device.name;
+      if (device.refused > memory.refused) {
+        alert(
+            *picture, true, subject,
+            std::to_string(device.refused - memory.refused) + " requests for memory were refused");
+      }
+      memory.refused = device.refused;
+      if (device.leak_bytes_per_second && !memory.growth_told) {
+        const auto a_minute = static_cast<uint64_t>(*device.leak_bytes_per_second * 60);
+        alert(*picture, false, subject, "grows by " + format_bytes(a_minute) + " a minute");
+      }
+      memory.growth_told = device.leak_bytes_per_second.has_value();
+    }
+  }
+  if (const uint64_t killed = kills_.new_kills(); killed > 0) {
+    alert(*picture, true, "kernel",
+          "killed " + std::to_string(killed) + " processes for want of memory");
+  }
+  picture->alerts.assign(alerts_.begin(), alerts_.end());
+  picture->warning_count = warning_count_, picture->critical_count = critical_count_;
+  picture->oom_kills = kills_.all();
+}
+
+Picture Camera::take() {
+  Picture picture;
+  picture.time_ns = wall_clock_ns();
+  picture.steady_ns = steady_now_ns();
+  picture.host = host_;
+  picture.memory = read_host_memory(options_.root);
+  picture.usable = usable_memory(picture.memory);
+  if (picture.usable.used)
+    remember(*picture.usable.used.bytes, options_.most_history, &used_history_);
+  picture.used_history = used_history_;
+  picture.accelerators = read_accelerators(options_.root);
+  if (picture.steady_ns >= next_search_ns_) {
+    next_search_ns_ = picture.steady_ns + kSearchPauseNs;
+    search();
+  }
+  std::erase_if(subjects_, [&](const auto& entry) { return !is_running(*entry.second); });
+  for (const auto& [key, subject] : subjects_) add_recording(*subject, &picture);
+  add_processes(&picture);
+  judge(&picture);
+  return picture;
+}
+
+}  // namespace gpumemprof

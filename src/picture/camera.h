@@ -1,0 +1,72 @@
+// Takes pictures of what lives now, one after the other, and remembers what only two of them tell.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "devices/oom_kills.h"
+#include "live/alerts.h"
+#include "live/live_recordings.h"
+#include "picture/growth.h"
+#include "picture/picture.h"
+
+namespace gpumemprof {
+
+struct CameraOptions {
+  std::vector<std::string> folders;  ///< recordings there are followed too, wherever they are made
+  size_t most_processes = 20, most_holders = 10, most_history = 240;
+  AlertOptions alerts;
+  std::string root;  ///< stands for "/" in tests
+};
+
+/// Not thread-safe. Neither the machine nor the recorded processes take part.
+class Camera {
+ public:
+  static constexpr size_t kMostRecordings = 256, kMostAlerts = 100;
+
+  explicit Camera(CameraOptions options);
+  ~Camera();
+
+  /// Searches for new recordings at most every two seconds; the rest is read anew each time.
+  Picture take();
+  /// Thresholds for what comes from now on.
+  void set_thresholds(double warning_percent, double critical_percent);
+  const AlertOptions& alert_options() const { return options_.alerts; }
+
+ private:
+  struct Subject;                                      // a recording that is followed
+  struct Memory;                                       // of one device of one subject
+  using Key = std::tuple<std::string, int, uint64_t>;  // host, pid, start
+
+  static bool is_of(const Result<RecordingFollower>& follower, const Subject& subject,
+                    uint64_t start_ticks);
+  void search();
+  void search_folder(const std::string& folder);
+  void add_recording(Subject& subject, Picture* picture);
+  void add_device(Subject& subject, const FollowedDevice& device, const FollowedState& state,
+                  PictureRecording* recording);
+  void add_processes(Picture* picture);
+  void judge(Picture* picture);
+  void alert(const Picture& picture, bool is_critical, std::string subject, std::string text);
+  void look_at_memory(const Picture& picture, const std::string& name, const Quantity& used,
+                      const Quantity& total);
+  bool is_running(const Subject& subject) const;
+
+  CameraOptions options_;
+  std::string proc_, host_;
+  std::map<Key, std::unique_ptr<Subject>> subjects_;
+  std::map<std::string, Alerts> memories_;  // by the name of the memory
+  std::set<std::string> passed_over_;       // files in folders that need no second look
+  std::deque<PictureAlert> alerts_;
+  uint64_t warning_count_ = 0, critical_count_ = 0;
+  std::vector<uint64_t> used_history_;
+  OomKills kills_;
+  int64_t next_search_ns_ = 0;
+};
+
+}  // namespace gpumemprof

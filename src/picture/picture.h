@@ -1,0 +1,88 @@
+// One picture of what lives now: the machine's memory, its accelerators, processes, recordings that
+// grow, alerts. `top` and `serve` show nothing that is not in it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "devices/host_memory.h"
+#include "live/recording_follower.h"
+#include "picture/accelerators.h"
+
+namespace gpumemprof {
+
+/// One device of one recorded process. Sizes in bytes.
+struct PictureDevice {
+  std::string name;  ///< "cpu", "cuda:0", "tensorflow:gpu:0"
+  bool is_cpu = false;
+  uint64_t allocated = 0;
+  Quantity reserved;  ///< what the allocator holds of the device
+  uint64_t peak = 0;  ///< highest `allocated` of all events so far
+  uint64_t live_blocks = 0, alloc_count = 0, free_count = 0;
+  uint64_t refused = 0;  ///< requests that ended out of memory
+  /// Between the last two looks; empty at the first.
+  std::optional<double> bytes_per_second, allocs_per_second;
+  std::optional<double> leak_bytes_per_second;
+  std::string why_no_leak;        ///< where there is no leak_bytes_per_second
+  std::vector<uint64_t> history;  ///< `allocated` of the last looks, oldest first
+  std::vector<FollowedHolder> holders;
+};
+
+/// One process whose recording grows.
+struct PictureRecording {
+  int pid = 0;  ///< as this machine sees it; as the process itself does where `is_here` is false
+  uint64_t start_ticks = 0;
+  bool is_here = true;  ///< false: found in a folder, its process is not to be seen from here
+  std::string host, command, folder;
+  std::optional<int64_t> rank;  ///< RANK of its environment, where that can be read
+  Quantity resident;
+  uint64_t events = 0, lost_events = 0;
+  bool exact = true;
+  std::string why_inexact;
+  std::string problem;  ///< why the recording cannot be read; empty where it can
+  std::vector<PictureDevice> devices;
+};
+
+struct PictureProcess {
+  int pid = 0;
+  std::string command;
+  uint64_t resident_bytes = 0;
+  bool is_recorded = false;
+  std::optional<uint64_t> accelerator_bytes;  ///< over all accelerators, where their drivers tell
+};
+
+struct PictureAlert {
+  int64_t time_ns = 0;  ///< since 1970
+  bool is_critical = false;
+  std::string subject, text;
+};
+
+struct Picture {
+  int64_t time_ns = 0;    ///< since 1970
+  int64_t steady_ns = 0;  ///< of a clock that only goes forward
+  std::string host;
+  HostMemory memory;
+  UsableMemory usable;
+  std::vector<uint64_t> used_history;  ///< of `usable`, oldest first
+  Accelerators accelerators;
+  std::vector<PictureProcess> processes;  ///< that hold most, largest first
+  std::vector<PictureRecording> recordings;
+  std::vector<PictureAlert> alerts;                ///< the last ones, newest last
+  uint64_t warning_count = 0, critical_count = 0;  ///< of all alerts since the beginning
+  std::optional<uint64_t> oom_kills;               ///< by the kernel; empty where nobody counts
+};
+
+/// "train.py" of "/usr/bin/python3 -u train.py --lr 1": the program without folders and arguments,
+/// which may be secrets.
+std::string program_name(const std::string& command);
+
+/// Whether commands are told with their arguments, which may be secrets, or by program_name()
+/// alone.
+enum class Commands { kWhole, kProgramOnly };
+
+/// The picture as one JSON object, docs/schemas/live.schema.json; `indent` as nlohmann's dump.
+std::string picture_json(const Picture& picture, Commands commands, int indent = -1);
+
+}  // namespace gpumemprof

@@ -1,0 +1,120 @@
+// Pictures of a machine of our own making, and what follows from several of them.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "devices/fake_root.h"
+#include "picture/camera.h"
+#include "picture/growth.h"
+
+namespace gpumemprof {
+namespace {
+
+TEST(ProgramName, LeavesOutFoldersAndArguments) {
+  EXPECT_EQ(program_name("/usr/bin/python3 -u /srv/me/train.py --token secret"), "train.py");
+  EXPECT_EQ(program_name("python -W ignore -X dev train.py"), "train.py");
+  EXPECT_EQ(program_name("python3.11 -m torch.distributed.run x.py"),
+            "python3.11 -m torch.distributed.run");
+  EXPECT_EQ(program_name("python -c password=1"), "python -c");
+  EXPECT_EQ(program_name("python"), "python");
+  EXPECT_EQ(program_name("/opt/server --key k"), "server");
+  EXPECT_EQ(program_name(""), "");
+}
+
+TEST(Growth, NeedsTwelveWindows) {
+  Growth growth;
+  for (int second = 0; second < 60; ++second) growth.add(second, 1 << 20 << (second / 10));
+  EXPECT_FALSE(growth.bytes_per_second());
+  EXPECT_EQ(growth.why_none(), "growth is told after 60 s of watching");
+}
+
+TEST(Growth, OfAFloorThatRisesSteadilyIsItsSlope) {
+  Growth growth;
+  // A saw tooth: what comes and goes within a step is no growth.
+  for (int second = 0; second < 200; ++second)
+    growth.add(second, 1'000'000'000 + 1'000'000 * second + second % 2 * 50'000'000);
+  ASSERT_TRUE(growth.bytes_per_second());
+  EXPECT_DOUBLE_EQ(*growth.bytes_per_second(), 1'000'000);
+}
+
+TEST(Growth, ThatStoppedOrComesAndGoesIsNone) {
+  Growth flat, saw;
+  for (int second = 0; second < 400; ++second) {
+    flat.add(second, second < 50 ? second * 10'000'000 : 500'000'000);
+    saw.add(second, 500'000'000 + second % 20 * 10'000'000);
+  }
+  EXPECT_FALSE(flat.bytes_per_second());
+  EXPECT_FALSE(saw.bytes_per_second());
+  EXPECT_EQ(flat.why_none(), "what is live does not grow");
+}
+
+TEST(Growth, IsToldOverHoursInAFixedNumberOfWindows) {
+  Growth growth;
+  for (int second = 0; second < 20'000; ++second) growth.add(second, 4'000'000 + second * 1000);
+  EXPECT_NEAR(growth.bytes_per_second().value_or(0), 1000, 1e-6);
+}
+
+class CameraOfAFakeRoot : public FakeRoot {};
+
+TEST_F(CameraOfAFakeRoot, SaysWhatTheFilesSay) {
+  put_process(12, "Name:\tpython\nVmSize:\t 90 kB\n", 10);
+  put_process(13, "Name:\tpython\nVmSize:\t 90 kB\n", 20);
+  Camera camera({.root = root_});
+  const Picture picture = camera.take();
+  EXPECT_EQ(picture.memory.total.bytes, 1000u * 1024);
+  EXPECT_EQ(picture.usable.used.bytes, 600u * 1024);
+  ASSERT_EQ(picture.processes.size(), 2u);
+  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  EXPECT_EQ(picture.processes[0].pid, 13);
+  EXPECT_EQ(picture.processes[0].resident_bytes, 20 * page);
+  EXPECT_EQ(picture.processes[0].command, "python train.py");
+  EXPECT_TRUE(picture.recordings.empty());
+  EXPECT_TRUE(picture.alerts.empty());
+}
+
+TEST_F(CameraOfAFakeRoot, RaisesAnAlertOnceAndAgainUnderALowerThreshold) {
+  Camera camera({.root = root_});
+  put("/proc/meminfo", "MemTotal: 1000 kB\nMemAvailable: 150 kB\n");
+  Picture picture = camera.take();
+  ASSERT_EQ(picture.alerts.size(), 1u);
+  EXPECT_FALSE(picture.alerts[0].is_critical);
+  EXPECT_EQ(picture.alerts[0].subject, "memory of the machine");
+  EXPECT_EQ(picture.alerts[0].text, "85.0% of 1000 KiB are used, the threshold is 80%");
+  EXPECT_EQ(camera.take().alerts.size(), 1u);
+  camera.set_thresholds(60, 70);
+  picture = camera.take();
+  ASSERT_EQ(picture.alerts.size(), 2u);
+  EXPECT_TRUE(picture.alerts[1].is_critical);
+  EXPECT_EQ(picture.warning_count, 1u);
+  EXPECT_EQ(picture.critical_count, 1u);
+}
+
+TEST_F(CameraOfAFakeRoot, ARecordingThatIsNoneIsShownWithTheReason) {
+  put_process(77, "Name: python\nVmSize: 8 kB\n", 2);
+  put("/proc/77/maps", "7f00-7f10 rw-s 00000000 08:01 5   /rec/host.77.777.gmp\n");
+  put("/proc/77/environ", std::string("A=1\0RANK=3\0", 11));
+  put("/rec/host.77.777.gmp", "this is no recording");
+  Camera camera({.root = root_});
+  const Picture picture = camera.take();
+  ASSERT_EQ(picture.recordings.size(), 1u);
+  EXPECT_EQ(picture.recordings[0].pid, 77);
+  EXPECT_EQ(picture.recordings[0].rank, 3);
+  EXPECT_FALSE(picture.recordings[0].problem.empty());
+  EXPECT_TRUE(picture.processes[0].is_recorded);
+  std::filesystem::remove_all(root_ + "/proc/77");
+  EXPECT_TRUE(camera.take().recordings.empty());
+}
+
+TEST(PictureJson, TellsCommandsWithTheirArgumentsOnlyWhereAsked) {
+  Picture picture;
+  picture.processes.push_back({7, "python a.py --key k", 1, false, {}});
+  picture.accelerators.absent_because = "none";
+  const auto of = [&](Commands commands) {
+    return nlohmann::json::parse(picture_json(picture, commands))["processes"][0]["command"];
+  };
+  EXPECT_EQ(of(Commands::kWhole), "python a.py --key k");
+  EXPECT_EQ(of(Commands::kProgramOnly), "a.py");
+}
+
+}  // namespace
+}  // namespace gpumemprof

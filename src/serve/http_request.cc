@@ -1,0 +1,156 @@
+#include "serve/http_request.h"
+
+#include <algorithm>
+
+namespace gpumemprof {
+namespace {
+
+bool is_token_char(char c) {
+  constexpr std::string_view kMarks = "!#$%&'*+-.^_`|~";
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+         kMarks.find(c) != kMarks.npos;
+}
+
+bool is_token(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, is_token_char);
+}
+
+/// RFC 9110, field-content: visible characters, blanks, tabs, and bytes above 127.
+bool is_field_value(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) {
+    return c == '\t' || (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f);
+  });
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c | 0x20);
+  }
+  return out;
+}
+
+int parse_request_line(std::string_view line, HttpRequest* request) {
+  const size_t first = line.find(' '), last = line.rfind(' ');
+  if (first == line.npos || first == last) return 400;
+  const std::string_view method = line.substr(0, first);
+  const std::string_view target = line.substr(first + 1, last - first - 1);
+  const std::string_view version = line.substr(last + 1);
+  if (!is_token(method)) return 400;
+  if (target.size() > kMostTargetBytes) return 414;
+  if (target.empty() || target.front() != '/') return 400;
+  if (!std::ranges::all_of(target, [](char c) { return c > 0x20 && c < 0x7f && c != '#'; }))
+    return 400;
+  if (version != "HTTP/1.1" && version != "HTTP/1.0")
+    return version.starts_with("HTTP/") ? 505 : 400;
+  if (method != "GET" && method != "HEAD") return 405;
+  const size_t question = target.find('?');
+  request->method = method;
+  request->path = target.substr(0, question);
+  if (question != target.npos) request->query = target.substr(question + 1);
+  request->is_http_1_0 = version == "HTTP/1.0";
+  return 200;
+}
+
+/// One field. `host_count` and `authorization_count`: how often these came.
+int parse_field(std::string_view line, HttpRequest* request, int* hosts, int* authorizations) {
+  const size_t colon = line.find(':');
+  if (colon == line.npos || !is_token(line.substr(0, colon))) return 400;
+  const std::string_view value = trimmed(line.substr(colon + 1));
+  if (!is_field_value(value)) return 400;
+  const std::string name = lower(line.substr(0, colon));
+  if (name == "transfer-encoding" || name == "upgrade") return name == "upgrade" ? 200 : 413;
+  if (name == "content-length") return value == "0" ? 200 : 413;
+  if (name == "host") {
+    request->host = value;
+    return ++*hosts > 1 ? 400 : 200;
+  }
+  if (name == "authorization") {
+    request->authorization = value;
+    return ++*authorizations > 1 ? 400 : 200;
+  }
+  if (name == "accept") {
+    if (!request->accept.empty()) request->accept += ", ";
+    request->accept += value;
+  }
+  return 200;
+}
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+std::optional<std::string> decoded(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      out += text[i];
+      continue;
+    }
+    if (i + 2 >= text.size()) return std::nullopt;
+    const int high = hex_digit(text[i + 1]), low = hex_digit(text[i + 2]);
+    if (high < 0 || low < 0) return std::nullopt;
+    out += static_cast<char>(high * 16 + low);
+    i += 2;
+  }
+  return out;
+}
+
+}  // namespace
+
+ParsedRequest parse_request(std::string_view bytes) {
+  ParsedRequest out;
+  const std::string_view head = bytes.substr(0, kMostHeadBytes);
+  const size_t end = head.find("\r\n\r\n");
+  // A line end alone is none, and a zero is nowhere: said at once instead of waiting for more.
+  const std::string_view seen = head.substr(0, end == head.npos ? head.size() : end + 2);
+  for (size_t i = 0; i < seen.size(); ++i) {
+    const bool bare = (seen[i] == '\n' && (i == 0 || seen[i - 1] != '\r')) ||
+                      (seen[i] == '\r' && i + 1 < seen.size() && seen[i + 1] != '\n');
+    if (bare || seen[i] == '\0') {
+      out.status = 400;
+      return out;
+    }
+  }
+  if (end == head.npos) {
+    if (bytes.size() >= kMostHeadBytes) out.status = 431;
+    return out;
+  }
+  size_t at = head.find("\r\n");
+  out.status = parse_request_line(head.substr(0, at), &out.request);
+  int hosts = 0, authorizations = 0;
+  size_t fields = 0;
+  while (out.status == 200 && at < end) {
+    const size_t begin = at + 2;
+    at = std::min(head.find("\r\n", begin), end);
+    if (++fields > kMostHeaders)
+      out.status = 431;
+    else
+      out.status =
+          parse_field(head.substr(begin, at - begin), &out.request, &hosts, &authorizations);
+  }
+  if (out.status == 200 && hosts == 0 && !out.request.is_http_1_0) out.status = 400;
+  return out;
+}
+
+std::optional<std::string> query_value(std::string_view query, std::string_view name) {
+  while (!query.empty()) {
+    const std::string_view part = query.substr(0, query.find('&'));
+    query.remove_prefix(std::min(part.size() + 1, query.size()));
+    const size_t equals = part.find('=');
+    if (part.substr(0, equals) != name) continue;
+    return decoded(equals == part.npos ? std::string_view{} : part.substr(equals + 1));
+  }
+  return std::nullopt;
+}
+
+}  // namespace gpumemprof

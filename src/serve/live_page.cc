@@ -1,0 +1,179 @@
+// The live page. Everything that comes from a recording goes in as text, never as markup.
+#include "serve/service.h"
+
+namespace gpumemprof {
+
+const std::string_view kLivePage = R"page(<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>gpumemprof live</title>
+<link rel="stylesheet" href="live.css">
+<body>
+<header><h1>gpumemprof</h1> <span id="host"></span> <span id="state" role="status">connecting</span></header>
+<main>
+<section aria-labelledby="h-memory"><h2 id="h-memory">Memory</h2><div id="memory"></div></section>
+<section aria-labelledby="h-alerts"><h2 id="h-alerts">Alerts</h2><div id="alerts"></div></section>
+<section aria-labelledby="h-recordings"><h2 id="h-recordings">Live recordings</h2><div id="recordings"></div></section>
+<section aria-labelledby="h-processes"><h2 id="h-processes">Processes</h2><div id="processes"></div></section>
+</main>
+<noscript>This page needs JavaScript; the same figures are at /metrics.</noscript>
+<script src="live.js"></script>
+</html>
+)page";
+
+const std::string_view kLiveStyle = R"css(:root { color-scheme: light dark; }
+body { font: 14px/1.45 system-ui, sans-serif; margin: 0 auto; max-width: 72rem; padding: 0 1rem 2rem; }
+header { align-items: baseline; display: flex; gap: 1rem; }
+h1 { font-size: 1.3rem; }
+h2 { font-size: 1rem; margin: 1.4rem 0 .4rem; }
+h3 { font-size: .95rem; margin: 1rem 0 .2rem; }
+#state { margin-left: auto; opacity: .75; }
+table { border-collapse: collapse; width: 100%; }
+th, td { padding: .15rem .6rem .15rem 0; text-align: left; vertical-align: top; }
+td.n, th.n { font-variant-numeric: tabular-nums; text-align: right; white-space: nowrap; }
+tr + tr td { border-top: 1px solid color-mix(in srgb, currentColor 15%, transparent); }
+td.w { overflow-wrap: anywhere; }
+svg { height: 2.2rem; width: 100%; }
+polyline { fill: none; stroke: #2a78c8; stroke-width: 1.5; vector-effect: non-scaling-stroke; }
+meter { height: 1rem; width: 12rem; }
+.critical { color: #c62828; font-weight: 600; }
+.warning { color: #b26a00; font-weight: 600; }
+.dim { opacity: .7; }
+)css";
+
+const std::string_view kLiveScript = R"js("use strict";
+const $ = (id) => document.getElementById(id);
+const looks = new Map();
+const KEEP = 300;
+
+function bytes(value) {
+  if (value === null || value === undefined) return "unknown";
+  const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+  let size = value, unit = 0;
+  while (Math.abs(size) >= 1024 && unit < units.length - 1) { size /= 1024; ++unit; }
+  return (unit === 0 ? size : size.toPrecision(size >= 1000 ? 4 : 3)) + " " + units[unit];
+}
+function element(name, text, className) {
+  const made = document.createElement(name);
+  if (text !== undefined) made.textContent = text;
+  if (className) made.className = className;
+  return made;
+}
+function table(head, rows) {
+  const made = element("table"), first = element("tr");
+  for (const [text, kind] of head) {
+    const cell = element("th", text, kind);
+    cell.scope = "col";
+    first.append(cell);
+  }
+  made.append(first);
+  for (const row of rows) {
+    const line = element("tr");
+    row.forEach((text, i) => {
+      line.append(text instanceof Node ? text : element("td", text, head[i][1]));
+    });
+    made.append(line);
+  }
+  return made;
+}
+function sparkline(values) {
+  const space = "http://www.w3.org/2000/svg", svg = document.createElementNS(space, "svg");
+  svg.setAttribute("viewBox", `0 0 ${KEEP} 30`);
+  svg.setAttribute("preserveAspectRatio", "none");
+  svg.setAttribute("role", "img");
+  const now = bytes(values[values.length - 1]);
+  svg.setAttribute("aria-label", `allocated, last ${values.length} looks, now ${now}`);
+  const top = Math.max(...values, 1), line = document.createElementNS(space, "polyline");
+  const point = (v, i) => `${KEEP - values.length + i},${29 - 28 * v / top}`;
+  line.setAttribute("points", values.map(point).join(" "));
+  svg.append(line);
+  return svg;
+}
+function gauge(title, used, total, why) {
+  const row = element("p", title + ": ");
+  if (used === null || total === null) {
+    row.append(element("span", "unknown (" + (why || "not told") + ")", "dim"));
+    return row;
+  }
+  const meter = element("meter");
+  meter.min = 0; meter.max = total; meter.high = 0.8 * total; meter.value = used;
+  meter.textContent = bytes(used);
+  row.append(meter, ` ${bytes(used)} of ${bytes(total)} (${(100 * used / total).toFixed(1)} %)`);
+  return row;
+}
+function showMemory(picture) {
+  const memory = picture.memory, out = [];
+  const reasons = (of) => (of.unknown && of.unknown.used_bytes);
+  out.push(gauge("Machine", memory.used_bytes, memory.total_bytes, reasons(memory)));
+  if (memory.cgroup_limit_bytes !== null) {
+    out.push(gauge("Container", memory.cgroup_used_bytes, memory.cgroup_limit_bytes));
+  }
+  const devices = picture.accelerators.devices;
+  if (devices === null) {
+    const why = picture.accelerators.unknown.devices;
+    out.push(element("p", "Accelerators: unknown (" + why + ")", "dim"));
+  }
+  for (const d of devices || []) {
+    out.push(gauge(`${d.device} ${d.model}`, d.used_bytes, d.total_bytes, reasons(d)));
+  }
+  $("memory").replaceChildren(...out);
+}
+function showRecording(recording, seen) {
+  const rank = recording.rank === null ? "" : `, rank ${recording.rank}`;
+  const out = [element("h3", `${recording.program} (pid ${recording.pid}${rank})`)];
+  if (recording.problem !== null) out.push(element("p", recording.problem, "warning"));
+  if (!recording.exact) out.push(element("p", "not exact: " + recording.unknown.exact, "warning"));
+  for (const device of recording.devices) {
+    const key = `${recording.host} ${recording.pid} ${device.device}`;
+    seen.add(key);
+    const values = looks.get(key) || [];
+    values.push(device.allocated_bytes);
+    if (values.length > KEEP) values.shift();
+    looks.set(key, values);
+    const leak = device.leak_bytes_per_second;
+    out.push(table([["Device", ""], ["Allocated", "n"], ["Reserved", "n"], ["Peak", "n"],
+      ["Blocks", "n"], ["Change", "n"], ["Leak", "n"]],
+      [[device.device, bytes(device.allocated_bytes), bytes(device.reserved_bytes),
+        bytes(device.peak_bytes),
+        device.live_blocks.toLocaleString("en"),
+        device.bytes_per_second === null ? "unknown" : bytes(device.bytes_per_second) + "/s",
+        leak === null ? "none seen" : bytes(leak) + "/s"]]));
+    out.push(sparkline(values));
+    if (device.holders.length > 0) {
+      out.push(table([["Holds now", "n"], ["Blocks", "n"], ["Line", "w"]],
+        device.holders.map((h) =>
+          [bytes(h.bytes), h.count.toLocaleString("en"), h.line || "(no stack recorded)"])));
+    }
+  }
+  return out;
+}
+function show(picture) {
+  $("host").textContent = picture.host;
+  showMemory(picture);
+  const seen = new Set(), out = picture.recordings.flatMap((r) => showRecording(r, seen));
+  for (const key of looks.keys()) if (!seen.has(key)) looks.delete(key);
+  if (out.length === 0) {
+    out.push(element("p", "None: gpumemprof run -- python train.py makes one.", "dim"));
+  }
+  $("recordings").replaceChildren(...out);
+  const alerts = picture.alerts.slice(-20).reverse().map((a) =>
+    [new Date(a.time_ns / 1e6).toLocaleTimeString(), element("td", a.level, a.level),
+      a.subject, a.text]);
+  const ofAlerts = [["Time", ""], ["Level", ""], ["Of", ""], ["What", "w"]];
+  $("alerts").replaceChildren(
+    alerts.length > 0 ? table(ofAlerts, alerts) : element("p", "None.", "dim"));
+  $("processes").replaceChildren(table(
+    [["PID", "n"], ["Resident", "n"], ["Recorded", ""], ["Program", "w"]],
+    picture.processes.map((p) =>
+      [String(p.pid), bytes(p.resident_bytes), p.recorded ? "yes" : "no", p.command])));
+}
+const events = new EventSource("events" + location.search);
+events.addEventListener("picture", (event) => {
+  $("state").textContent = "live";
+  show(JSON.parse(event.data));
+});
+events.onerror = () => { $("state").textContent = "connection lost, trying again"; };
+)js";
+
+}  // namespace gpumemprof

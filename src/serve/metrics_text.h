@@ -1,0 +1,23 @@
+// Metrics for Prometheus.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "picture/picture.h"
+
+namespace gpumemprof {
+
+enum class MetricsFormat { kPrometheus, kOpenMetrics };
+
+/// What the field Accept of a scrape asks for: OpenMetrics 1.0 where it is named, else Prometheus'
+/// text format 0.0.4.
+MetricsFormat metrics_format(std::string_view accept);
+std::string metrics_type(MetricsFormat format);  ///< the Content-Type
+
+/// The whole exposition. Bytes, seconds and counts, never prefixes; what is unknown has no sample.
+/// Names and labels: docs/commands/serve.md. Both formats as their specifications of 2014 (0.0.4)
+/// and 2020 (OpenMetrics 1.0) want them; programs are named without their arguments.
+std::string metrics_text(const Picture& picture, std::string_view version, MetricsFormat format);
+
+}  // namespace gpumemprof

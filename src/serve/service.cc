@@ -1,0 +1,86 @@
+#include "serve/service.h"
+
+#include <chrono>
+
+#include "serve/metrics_text.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr int64_t kFreshNs = 900'000'000;
+constexpr std::string_view kBearer = "Bearer ";
+// Nothing but its own parts, from nowhere else, in nobody's frame.
+constexpr const char* kPageHeaders =
+    "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n"
+    "Referrer-Policy: no-referrer\r\n";
+
+int64_t steady_now_ns() {
+  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+}
+
+}  // namespace
+
+bool is_same_secret(std::string_view a, std::string_view b) {
+  unsigned difference = a.size() == b.size() ? 0 : 1;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const char other = b.empty() ? '\0' : b[i % b.size()];
+    difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(other);
+  }
+  return difference == 0;
+}
+
+bool Service::may_see(const HttpRequest& request) const {
+  if (options_.token.empty()) return true;
+  const std::string_view field = request.authorization;
+  if (field.starts_with(kBearer))
+    return is_same_secret(field.substr(kBearer.size()), options_.token);
+  // A page cannot give a field to its stream of events, so there the query has it.
+  const auto token = query_value(request.query, "token");
+  return token && is_same_secret(*token, options_.token);
+}
+
+const Picture& Service::picture() {
+  const int64_t now = steady_now_ns();
+  if (last_ns_ == 0 || now - last_ns_ >= kFreshNs) {
+    last_ = take_();
+    last_ns_ = now;
+  }
+  return last_;
+}
+
+std::string Service::next_event() {
+  return "event: picture\ndata: " + picture_json(picture(), Commands::kProgramOnly) + "\n\n";
+}
+
+HttpResponse Service::answer(const HttpRequest& request) {
+  if (options_.token.empty() && !request.host.empty() && !is_local_host_field(request.host))
+    return {.status = 421, .body = "without a token this server answers to IP addresses alone\n"};
+  const std::string& path = request.path;
+  if (path == "/healthz") return {.body = "ok\n"};
+  // These two hold nothing of this machine.
+  if (path == "/live.js")
+    return {.type = "text/javascript; charset=utf-8", .body = std::string(kLiveScript)};
+  if (path == "/live.css")
+    return {.type = "text/css; charset=utf-8", .body = std::string(kLiveStyle)};
+  if (!may_see(request)) {
+    return {.status = 401,
+            .body = "a token is wanted: Authorization: Bearer TOKEN, or ?token=TOKEN\n",
+            .headers = "WWW-Authenticate: Bearer realm=\"gpumemprof\"\r\n"};
+  }
+  if (path == "/") {
+    return {.type = "text/html; charset=utf-8",
+            .body = std::string(kLivePage),
+            .headers = kPageHeaders};
+  }
+  if (path == "/metrics") {
+    const MetricsFormat format = metrics_format(request.accept);
+    return {.type = metrics_type(format),
+            .body = metrics_text(picture(), options_.version, format)};
+  }
+  if (path == "/events")
+    return {.type = "text/event-stream", .body = next_event(), .is_stream = true};
+  return {.status = 404, .body = "there are /, /metrics, /events and /healthz\n"};
+}
+
+}  // namespace gpumemprof

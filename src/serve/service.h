@@ -1,0 +1,46 @@
+// What `gpumemprof serve` answers, apart from sockets.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "picture/picture.h"
+#include "serve/http_server.h"
+
+namespace gpumemprof {
+
+struct ServiceOptions {
+  std::string token;    ///< empty: none is asked for, and the field Host must be a local one
+  std::string version;  ///< of this command
+};
+
+/// Routes: "/" the live page, "/live.js" and "/live.css" its parts, "/events" its stream,
+/// "/metrics", "/healthz". A path is compared with these and used for nothing else. Not
+/// thread-safe.
+class Service {
+ public:
+  /// `take` is asked at most once in 900 ms, and only where somebody wants to see.
+  Service(ServiceOptions options, std::function<Picture()> take)
+      : options_(std::move(options)), take_(std::move(take)) {}
+
+  HttpResponse answer(const HttpRequest& request);
+  /// The event that goes to every stream now.
+  std::string next_event();
+
+ private:
+  const Picture& picture();
+  bool may_see(const HttpRequest& request) const;
+
+  ServiceOptions options_;
+  std::function<Picture()> take_;
+  Picture last_;
+  int64_t last_ns_ = 0;
+};
+
+/// In a time that does not tell where they differ.
+bool is_same_secret(std::string_view a, std::string_view b);
+
+/// The live page and its parts.
+extern const std::string_view kLivePage, kLiveScript, kLiveStyle;
+
+}  // namespace gpumemprof

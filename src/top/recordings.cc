@@ -1,0 +1,141 @@
+// The overview and the holders of one recording.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/size.h"
+#include "top/tables.h"
+
+namespace gpumemprof {
+namespace {
+
+/// Columns that come with the screen's width.
+struct Columns {
+  bool rank, reserved;
+  int sparkline;
+};
+
+Columns columns_of(int width) {
+  return {.rank = width >= 110, .reserved = width >= 96, .sparkline = width >= 140 ? 40 : 10};
+}
+
+std::string head_text(const Columns& columns) {
+  std::string text = fmt::format("{:>8} ", "PID");
+  if (columns.rank) text += fmt::format("{:>5} ", "RANK");
+  text += fmt::format("{:<10} {:>9} ", "DEVICE", "ALLOCATED");
+  if (columns.reserved) text += fmt::format("{:>9} ", "RESERVED");
+  return text +
+         fmt::format("{:>9} {:>12} {:<{}} PROGRAM", "PEAK", "CHANGE", "HISTORY", columns.sparkline);
+}
+
+void draw_row(const TopState& state, const RecordedRow& row, int y, Screen* screen) {
+  const Columns columns = columns_of(screen->width());
+  const PictureRecording& recording = *row.recording;
+  const PictureDevice& device = *row.device;
+  std::string text = fmt::format("{:>8} ", recording.pid);
+  if (columns.rank)
+    text += fmt::format("{:>5} ", recording.rank ? std::to_string(*recording.rank) : "-");
+  text += fmt::format("{:<10.10} {:>9} ", device.name, format_bytes(device.allocated));
+  if (columns.reserved) {
+    text +=
+        fmt::format("{:>9} ", device.reserved ? format_bytes(*device.reserved.bytes) : "unknown");
+  }
+  text +=
+      fmt::format("{:>9} {:>12} ", format_bytes(device.peak), rate_text(device.bytes_per_second));
+  int x = screen->put(0, y, text);
+  screen->put(x, y, sparkline(device.history, columns.sparkline, state.unicode), Style::kGraph);
+  x += columns.sparkline + 1;
+  x = screen->put(x, y, program_name(recording.command));
+  if (!recording.exact) x = screen->put(x + 1, y, "(events lost)", Style::kWarning);
+  if (device.leak_bytes_per_second)
+    screen->put(x + 1, y, "grows " + rate_text(device.leak_bytes_per_second), Style::kWarning);
+}
+
+/// "1.00 MiB  12 blocks  train.py:3 f"
+std::string holder_text(const FollowedHolder& holder) {
+  return fmt::format("{:>9} {:>9} {}", format_bytes(holder.bytes),
+                     fmt::format("{} x", holder.count),
+                     holder.line.empty() ? "(no stack recorded)" : holder.line);
+}
+
+void draw_head(const std::string& text, int y, Screen* screen) {
+  screen->put(0, y, text);
+  screen->paint_row(y, Style::kHeader);
+}
+
+/// Recordings without a device yet, or that cannot be read.
+void draw_others(const Picture& picture, int y, int end, Screen* screen) {
+  for (const PictureRecording& recording : picture.recordings) {
+    if (!recording.devices.empty() || y >= end) continue;
+    screen->put(0, y++,
+                fmt::format("{:>8} {} {}", recording.pid, program_name(recording.command),
+                            recording.problem.empty() ? "no event yet" : recording.problem),
+                Style::kWarning);
+  }
+}
+
+}  // namespace
+
+void draw_overview(const TopState& state, int y, int end, Screen* screen) {
+  const auto rows = recorded_rows(state);
+  const int count = static_cast<int>(rows.size());
+  const int selected = std::clamp(state.selected[0], 0, std::max(count - 1, 0));
+  draw_head(head_text(columns_of(screen->width())), y++, screen);
+  if (state.picture.recordings.empty()) {
+    screen->put(0, y++, "No recording of yours grows now: gpumemprof run -- python train.py",
+                Style::kDim);
+  }
+  const int visible = visible_rows(state, screen->height());
+  int i = first_visible(selected, visible, count);
+  for (int shown = 0; i < count && shown < visible && y < end; ++i, ++shown, ++y) {
+    draw_row(state, rows[static_cast<size_t>(i)], y, screen);
+    if (i == selected) screen->paint_row(y, Style::kSelected);
+  }
+  draw_others(state.picture, y, end - 8, screen);
+  if (count == 0 || y + 2 >= end) return;
+  const RecordedRow& row = rows[static_cast<size_t>(selected)];
+  ++y;
+  draw_head(fmt::format("{:>9} {:>9} HELD NOW BY LINES OF {}", "HOLDS", "BLOCKS", row_name(row)),
+            y++, screen);
+  const int last = state.picture.alerts.empty() ? end : end - 1;
+  for (const FollowedHolder& holder : row.device->holders) {
+    if (y >= last) break;
+    screen->put(0, y++, holder_text(holder));
+  }
+  if (state.picture.alerts.empty()) return;
+  const PictureAlert& alert = state.picture.alerts.back();
+  screen->put(0, end - 1,
+              fmt::format("{}: {}: {}", alert.is_critical ? "critical" : "warning", alert.subject,
+                          alert.text),
+              alert.is_critical ? Style::kCritical : Style::kWarning);
+}
+
+void draw_holders(const TopState& state, int y, int end, Screen* screen) {
+  const auto rows = recorded_rows(state);
+  if (rows.empty()) {
+    draw_head("HOLDERS", y++, screen);
+    screen->put(0, y, "No recording of yours grows now.", Style::kDim);
+    return;
+  }
+  const int chosen = std::clamp(state.selected[0], 0, static_cast<int>(rows.size()) - 1);
+  const RecordedRow& row = rows[static_cast<size_t>(chosen)];
+  draw_head(fmt::format("{:>9} {:>9} HELD NOW BY LINES OF {}", "HOLDS", "BLOCKS", row_name(row)),
+            y++, screen);
+  const auto& holders = row.device->holders;
+  const int count = static_cast<int>(holders.size());
+  const int selected =
+      std::clamp(state.selected[static_cast<size_t>(View::kHolders)], 0, std::max(count - 1, 0));
+  for (int i = 0; i < count && y < end; ++i, ++y) {
+    screen->put(0, y, holder_text(holders[static_cast<size_t>(i)]));
+    if (i == selected) screen->paint_row(y, Style::kSelected);
+  }
+  if (count == 0) return;
+  ++y;
+  screen->put(0, y++, "Its stack, the allocating line first:", Style::kBold);
+  for (const std::string& line : holders[static_cast<size_t>(selected)].stack) {
+    if (y >= end) return;
+    screen->put(2, y++, line);
+  }
+}
+
+}  // namespace gpumemprof

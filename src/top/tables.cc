@@ -1,0 +1,178 @@
+#include "top/tables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+
+#include "base/size.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr const char* kHelpLines[] = {
+    "What is shown follows the files of the recordings; the programs take no part.",
+    "",
+    "1 2 3 4 5 ?    views; Tab: the next one; a click on a tab, too",
+    "arrows j k     select a row; PgUp PgDn Home End; a click or the wheel, too",
+    "Enter          of a recording: the stacks that hold its memory",
+    "s              order: allocated, peak, change, PID",
+    "w W            warning threshold down, up by 5 %",
+    "c C            critical threshold down, up by 5 %",
+    "t              tracking: samples into a file that `gpumemprof analyze` reads; t again ends it",
+    "e              export: this picture as JSON, into a file here",
+    "p or space     pause, go on",
+    "q Ctrl-C       quit",
+    "",
+    "Allocated: what the program's tensors hold. Reserved: what the allocator holds of the device.",
+    "Peak: over every allocation, none missed. Change: between two looks.",
+    "Ranks: processes that a launcher numbered, beside each other on one scale.",
+};
+
+/// "12:03:59" of nanoseconds since 1970.
+std::string clock_text(int64_t time_ns) {
+  const std::time_t seconds = time_ns / 1'000'000'000;
+  std::tm parts{};
+  char text[16] = "";
+  if (localtime_r(&seconds, &parts)) std::strftime(text, sizeof text, "%H:%M:%S", &parts);
+  return text;
+}
+
+int selected_in(const TopState& state) {
+  return std::clamp(state.selected[static_cast<size_t>(state.view)], 0,
+                    std::max(row_count(state) - 1, 0));
+}
+
+}  // namespace
+
+int first_visible(int selected, int visible, int count) {
+  if (count <= visible || visible <= 0) return 0;
+  return std::clamp(selected - visible / 2, 0, count - visible);
+}
+
+std::string rate_text(const std::optional<double>& rate) {
+  if (!rate) return "unknown";
+  const auto bytes = static_cast<uint64_t>(std::llround(std::abs(*rate)));
+  const char* sign = bytes == 0 ? "" : *rate < 0 ? "-" : "+";
+  return sign + format_bytes(bytes) + "/s";
+}
+
+std::string row_name(const RecordedRow& row) {
+  std::string text = fmt::format("pid {} {} {}", row.recording->pid,
+                                 program_name(row.recording->command), row.device->name);
+  if (row.recording->rank) text += fmt::format(" rank {}", *row.recording->rank);
+  return text;
+}
+
+int visible_rows(const TopState& state, int height) {
+  const int room = std::max(height - 2 - table_top(state), 1);
+  // Below the overview's table come the holders of the selected row, and the last alert.
+  constexpr int kHolders = 8;
+  return state.view == View::kOverview && room > 2 * kHolders - 3
+             ? std::min(std::max(row_count(state), 1), room - kHolders)
+             : room;
+}
+
+int row_count(const TopState& state) {
+  const Picture& picture = state.picture;
+  switch (state.view) {
+    case View::kOverview:
+    case View::kRanks:
+      return static_cast<int>(recorded_rows(state).size());
+    case View::kHolders: {
+      const auto rows = recorded_rows(state);
+      if (rows.empty()) return 0;
+      const int chosen = std::clamp(state.selected[0], 0, static_cast<int>(rows.size()) - 1);
+      return static_cast<int>(rows[static_cast<size_t>(chosen)].device->holders.size());
+    }
+    case View::kProcesses:
+      return static_cast<int>(picture.processes.size());
+    case View::kAlerts:
+      return static_cast<int>(picture.alerts.size());
+    case View::kHelp:
+      break;
+  }
+  return 0;
+}
+
+void draw_processes(const TopState& state, int y, int end, Screen* screen) {
+  screen->put(
+      0, y,
+      fmt::format("{:>9} {:>10} {:>10} {:<9} COMMAND", "PID", "RESIDENT", "DEVICES", "RECORDED"));
+  screen->paint_row(y++, Style::kHeader);
+  const auto& all = state.picture.processes;
+  const int selected = selected_in(state), count = static_cast<int>(all.size());
+  for (int i = first_visible(selected, end - y, count); i < count && y < end; ++i, ++y) {
+    const PictureProcess& one = all[static_cast<size_t>(i)];
+    screen->put(
+        0, y,
+        fmt::format("{:>9} {:>10} {:>10} {:<9} {}", one.pid, format_bytes(one.resident_bytes),
+                    one.accelerator_bytes ? format_bytes(*one.accelerator_bytes) : "-",
+                    one.is_recorded ? "yes" : "", one.command));
+    if (i == selected) screen->paint_row(y, Style::kSelected);
+  }
+}
+
+void draw_ranks(const TopState& state, int y, int end, Screen* screen) {
+  screen->put(0, y,
+              fmt::format("{:>5} {:>9} {:<12} {:>10} {:>10} {:>8}  {}", "RANK", "PID", "DEVICE",
+                          "ALLOCATED", "PEAK", "MEDIAN", "ALLOCATED, ONE SCALE"));
+  screen->paint_row(y++, Style::kHeader);
+  std::vector<RecordedRow> rows = recorded_rows(state);
+  std::ranges::stable_sort(rows, [](const RecordedRow& a, const RecordedRow& b) {
+    const auto key = [](const RecordedRow& row) {
+      return std::pair(row.recording->rank.value_or(INT64_MAX), row.recording->pid);
+    };
+    return key(a) < key(b);
+  });
+  if (rows.empty()) screen->put(0, y, "No recording of yours grows now.", Style::kDim);
+  std::vector<uint64_t> sizes;
+  for (const RecordedRow& row : rows) sizes.push_back(row.device->allocated);
+  std::ranges::sort(sizes);
+  const uint64_t most = sizes.empty() ? 0 : sizes.back();
+  const uint64_t median = sizes.empty() ? 0 : sizes[sizes.size() / 2];
+  const int selected = selected_in(state), count = static_cast<int>(rows.size());
+  for (int i = first_visible(selected, end - y, count); i < count && y < end; ++i, ++y) {
+    const PictureRecording& recording = *rows[static_cast<size_t>(i)].recording;
+    const PictureDevice& device = *rows[static_cast<size_t>(i)].device;
+    const double apart =
+        median == 0
+            ? 0
+            : 100 * (static_cast<double>(device.allocated) / static_cast<double>(median) - 1);
+    const int x = screen->put(
+        0, y,
+        fmt::format("{:>5} {:>9} {:<12} {:>10} {:>10} {:>+7.1f}%  ",
+                    recording.rank ? std::to_string(*recording.rank) : "-", recording.pid,
+                    device.name, format_bytes(device.allocated), format_bytes(device.peak), apart));
+    const bool is_odd = std::abs(apart) >= 10;
+    screen->put(x, y, bar_text(device.allocated, most, screen->width() - x, state.unicode),
+                is_odd ? Style::kWarning : Style::kGraph);
+    if (i == selected) screen->paint_row(y, Style::kSelected);
+  }
+}
+
+void draw_alerts(const TopState& state, int y, int end, Screen* screen) {
+  screen->put(0, y, fmt::format("{:<9} {:<9} {:<24} WHAT", "TIME", "LEVEL", "OF"));
+  screen->paint_row(y++, Style::kHeader);
+  const auto& all = state.picture.alerts;
+  if (all.empty()) screen->put(0, y, "None.", Style::kDim);
+  const int selected = selected_in(state), count = static_cast<int>(all.size());
+  for (int i = first_visible(selected, end - y, count); i < count && y < end; ++i, ++y) {
+    const PictureAlert& alert = all[all.size() - 1 - static_cast<size_t>(i)];  // newest first
+    screen->put(0, y,
+                fmt::format("{:<9} {:<9} {:<24} {}", clock_text(alert.time_ns),
+                            alert.is_critical ? "critical" : "warning", alert.subject, alert.text),
+                alert.is_critical ? Style::kCritical : Style::kWarning);
+    if (i == selected) screen->paint_row(y, Style::kSelected);
+  }
+}
+
+void draw_help(const TopState&, int y, int end, Screen* screen) {
+  for (const char* line : kHelpLines) {
+    if (y >= end) return;
+    screen->put(0, y++, line);
+  }
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,37 @@
+// The parts of the screen, one function each; only src/top uses them.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "top/view.h"
+
+namespace gpumemprof {
+
+/// The first row below the tabs and the memories: where the table of a view begins.
+int table_top(const TopState& state);
+
+/// Rows that a view's table has.
+int row_count(const TopState& state);
+
+/// How many of them a screen of `height` rows has room for.
+int visible_rows(const TopState& state, int height);
+
+/// Each draws its table from row `y` to before `end`.
+void draw_overview(const TopState& state, int y, int end, Screen* screen);
+void draw_holders(const TopState& state, int y, int end, Screen* screen);
+void draw_processes(const TopState& state, int y, int end, Screen* screen);
+void draw_ranks(const TopState& state, int y, int end, Screen* screen);
+void draw_alerts(const TopState& state, int y, int end, Screen* screen);
+void draw_help(const TopState& state, int y, int end, Screen* screen);
+
+/// The first row to show so that `selected` is among `visible` of `count` rows.
+int first_visible(int selected, int visible, int count);
+
+/// "+1.50 MiB/s", "0 B/s", "unknown".
+std::string rate_text(const std::optional<double>& bytes_per_second);
+
+/// "pid 12 train.py cuda:0", with the rank where it is known.
+std::string row_name(const RecordedRow& row);
+
+}  // namespace gpumemprof

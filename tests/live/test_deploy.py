@@ -1,0 +1,104 @@
+"""What deploy/ holds fits what `serve` tells, as far as that can be seen without a cluster."""
+import json
+import re
+import subprocess
+
+import harness
+import pytest
+from live_helpers import needs
+
+DEPLOY = harness.ROOT / "deploy"
+SOURCE = (harness.ROOT / "src" / "serve" / "metrics_text.cc").read_text()
+FAMILIES = re.findall(r'family\(\s*"(gpumemprof_\w+)", "(\w+)"', SOURCE)
+TOLD = {name + ("_total" if kind == "counter" else "") for name, kind in FAMILIES}
+
+
+def metrics_in(text):
+    return set(re.findall(r"\bgpumemprof_\w+", text))
+
+
+def expressions():
+    dashboard = json.loads((DEPLOY / "grafana" / "gpumemprof.json").read_text())
+    return [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+
+
+def run(*argv, **options):
+    return subprocess.run([str(a) for a in argv], capture_output=True, text=True, check=False, **options)
+
+
+def test_the_page_names_every_metric():
+    page = (harness.ROOT / "docs" / "commands" / "serve.md").read_text()
+    ends = re.findall(r"`…(_\w+)`", page)
+    missing = [name for name in TOLD if f"`{name}`" not in page and not any(name.endswith(end) for end in ends)]
+    assert len(TOLD) > 20 and not missing
+
+
+def test_rules_and_dashboard_use_metrics_that_are_told():
+    rules = (DEPLOY / "prometheus" / "gpumemprof-alerts.yaml").read_text()
+    assert metrics_in(rules) <= TOLD
+    assert metrics_in(" ".join(expressions())) <= TOLD and len(expressions()) >= 12
+
+
+def test_promtool_takes_the_rules_and_raises_what_it_must():
+    promtool = needs("promtool")
+    checked = run(promtool, "check", "rules", DEPLOY / "prometheus" / "gpumemprof-alerts.yaml")
+    assert checked.returncode == 0 and "7 rules found" in checked.stdout, checked
+    tried = run(promtool, "test", "rules", "rules_test.yaml", cwd=harness.ROOT / "tests" / "live")
+    assert tried.returncode == 0, tried
+
+
+def test_promtool_takes_the_scrape_configuration():
+    checked = run(needs("promtool"), "check", "config", "--syntax-only", DEPLOY / "prometheus" / "scrape.yaml")
+    assert checked.returncode == 0, checked
+
+
+def test_promtool_takes_every_expression_of_the_dashboard(tmp_path):
+    promtool = needs("promtool")
+    values = {"$__range": "1h", "$__rate_interval": "1m", "$instance": ".*", "$program": ".*"}
+    rules = []
+    for number, expression in enumerate(expressions()):
+        for name, value in values.items():
+            expression = expression.replace(name, value)
+        rules.append({"record": f"panel:{number}", "expr": expression})
+    # JSON is YAML.
+    (tmp_path / "rules.yaml").write_text(json.dumps({"groups": [{"name": "dashboard", "rules": rules}]}))
+    checked = run(promtool, "check", "rules", tmp_path / "rules.yaml")
+    assert checked.returncode == 0, checked
+
+
+def test_panels_do_not_lie_over_each_other():
+    dashboard = json.loads((DEPLOY / "grafana" / "gpumemprof.json").read_text())
+    taken = set()
+    for panel in dashboard["panels"]:
+        at = panel["gridPos"]
+        cells = {(x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])}
+        assert not cells & taken and at["x"] + at["w"] <= 24, panel["title"]
+        taken |= cells
+
+
+def test_systemd_takes_the_unit(tmp_path):
+    analyze = needs("systemd-analyze")
+    text = (DEPLOY / "systemd" / "gpumemprof.service").read_text()
+    unit = tmp_path / "gpumemprof.service"
+    unit.write_text(text.replace("/usr/local/bin/gpumemprof", harness.COMMAND))
+    checked = run(analyze, "verify", "--man=no", unit)
+    assert not [line for line in checked.stderr.splitlines() if "gpumemprof.service" in line], checked
+
+
+@pytest.mark.parametrize("path", ["systemd/gpumemprof.service", "container/Containerfile", "kubernetes/daemonset.yaml"])
+def test_options_in_the_files_exist(path):
+    shown = harness.execute([harness.COMMAND, "serve", "--help"]).ok().stdout.decode()
+    text = (DEPLOY / path).read_text()
+    used = set(re.findall(r"(?<![\w-])--(?:listen|token[\w-]*)", text))
+    assert "--listen" in used and all(option in shown for option in used)
+
+
+def test_the_daemonset_is_yaml_of_its_kind():
+    yaml = pytest.importorskip("yaml")
+    (document,) = yaml.safe_load_all((DEPLOY / "kubernetes" / "daemonset.yaml").read_text())
+    pod = document["spec"]["template"]
+    assert document["kind"] == "DaemonSet" and document["spec"]["selector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
+    (container,) = pod["spec"]["containers"]
+    mounted = {mount["name"] for mount in container["volumeMounts"]}
+    assert mounted == {volume["name"] for volume in pod["spec"]["volumes"]}
+    assert container["ports"][0]["containerPort"] == 9810 and container["args"][1] == ":9810"

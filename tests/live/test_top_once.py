@@ -1,0 +1,118 @@
+"""One picture for scripts: exact, and as its schema says."""
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import harness
+import pytest
+from commands.programs_for_commands import ALLOCATIONS, LIVE_BYTES, PEAK_BYTES, STANDING, recorded_pid
+from live_helpers import picture
+from schema_test import validator
+
+MIB = 2**20
+
+
+def of_pid(said, pid):
+    (recording,) = [r for r in said["recordings"] if r["pid"] == pid]
+    return recording
+
+
+def test_the_picture_has_the_programs_exact_figures(standing):
+    said = picture("--interval", "0.2")
+    validator("live.schema.json").validate(said)
+    recording = of_pid(said, standing.pid)
+    assert recording["exact"] is True and recording["lost_events"] == 0 and recording["problem"] is None
+    assert recording["folder"] == str(standing.folder)
+    assert recording["program"] == "python -c" or recording["program"].startswith("python3")
+    (device,) = recording["devices"]
+    assert device["device"] == "cpu"
+    assert device["allocated_bytes"] == LIVE_BYTES
+    assert device["peak_bytes"] == PEAK_BYTES
+    assert (device["live_blocks"], device["alloc_count"], device["free_count"]) == (4, ALLOCATIONS, 1)
+    assert device["bytes_per_second"] == 0 and device["allocations_per_second"] == 0
+    assert device["reserved_bytes"] is None and device["unknown"]["reserved_bytes"]
+    assert device["leak_bytes_per_second"] is None and device["unknown"]["leak_bytes_per_second"]
+
+
+def test_the_holders_are_the_lines_that_hold(standing):
+    (device,) = of_pid(picture("--interval", "0"), standing.pid)["devices"]
+    assert sum(h["bytes"] for h in device["holders"]) == LIVE_BYTES
+    assert sum(h["count"] for h in device["holders"]) == 4
+    for holder in device["holders"]:
+        assert re.fullmatch(r"<string>:3 <(module|listcomp)>", holder["line"]), holder
+        assert holder["line"] in holder["stack"]
+    assert device["bytes_per_second"] is None, "one look tells no rate"
+
+
+def test_the_machine_is_what_the_kernel_says():
+    said = picture("--interval", "0")
+    total = next(int(line.split()[1]) for line in open("/proc/meminfo") if line.startswith("MemTotal:"))
+    assert said["memory"]["total_bytes"] == total * 1024
+    sizes = [p["resident_bytes"] for p in said["processes"]]
+    assert sizes == sorted(sizes, reverse=True) and len(sizes) <= 20
+    assert (said["accelerators"]["devices"] is None) == ("unknown" in said["accelerators"])
+
+
+def test_a_large_process_is_listed_with_its_resident_memory(tmp_path):
+    code = f"import sys; kept = b'x' * {300 * MIB}; print('ready', flush=True); sys.stdin.readline()"
+    with subprocess.Popen([harness.PYTHON, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"ready\n"
+        said = picture("--interval", "0")
+        pages = int(open(f"/proc/{process.pid}/statm").read().split()[1])
+        process.communicate(b"\n")
+    (listed,) = [p for p in said["processes"] if p["pid"] == process.pid]
+    assert listed["resident_bytes"] == pages * os.sysconf("SC_PAGESIZE") and listed["recorded"] is False
+
+
+def test_a_threshold_that_is_crossed_is_an_alert():
+    said = picture("--interval", "0", "--warning-threshold", "0.1", "--critical-threshold", "100")
+    (alert,) = said["alerts"]
+    assert alert["level"] == "warning" and "the threshold is 0.1%" in alert["text"]
+
+
+def test_as_text_it_is_the_overview(standing):
+    text = harness.execute([harness.COMMAND, "top", "--once", "--interval", "0"]).ok().stdout.decode()
+    row = next(line for line in text.splitlines() if line.split()[:1] == [str(standing.pid)])
+    assert row.split()[1:7] == ["-", "cpu", "10.0", "MiB", "unknown", "74.0"]
+    assert "HELD NOW BY LINES OF" in text and "<string>:3" in text
+
+
+def test_what_makes_no_sense_is_one_line(tmp_path):
+    for options, words in ((["--format", "json"], "goes with --once"), ([], "there is none here"),
+                           (["--once", "--interval", "-1"], "--interval"),
+                           (["--once", str(tmp_path / "none")], "none"),
+                           (["--once", "--warning-threshold", "90", "--critical-threshold", "80"], "above")):
+        done = harness.execute([harness.COMMAND, "top", *options])
+        assert done.rc == 2 and done.stderr.count(b"\n") == 1, done
+        assert words in done.stderr.decode()
+
+
+ELSEWHERE = ["unshare", "--uts", "sh", "-c", 'hostname elsewhere && exec "$@"', "sh"]
+
+
+def test_the_recording_of_another_container_is_one_and_stays_while_nobody_says_that_it_ended(tmp_path):
+    """A process with a host name of its own: seen in /proc and in the folder it is one; a copy alone is of another machine."""
+    pytest.importorskip("torch")
+    if subprocess.run([*ELSEWHERE, "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("a host name of its own needs root")
+    argv = [*ELSEWHERE, *harness.run_argv(tmp_path / "r", [harness.PYTHON, "-c", STANDING], ["--quiet"])]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        pid = recorded_pid(tmp_path / "r")
+        seen = of_pid(picture("--interval", "0", str(tmp_path / "r")), pid)
+        (file,) = harness.files(tmp_path / "r")
+        (tmp_path / "copy").mkdir()
+        shutil.copy(file, tmp_path / "copy")
+        process.communicate("\n", timeout=60)
+    assert seen["resident_bytes"] > LIVE_BYTES and seen["devices"][0]["allocated_bytes"] == LIVE_BYTES
+    said = picture("--interval", "0", str(tmp_path / "copy"))
+    validator("live.schema.json").validate(said)
+    copy = of_pid(said, pid)
+    assert copy["host"] == "elsewhere" and copy["resident_bytes"] is None and copy["unknown"]["resident_bytes"]
+    assert copy["devices"][0]["allocated_bytes"] == LIVE_BYTES and copy["devices"][0]["peak_bytes"] == PEAK_BYTES
+    os.utime(tmp_path / "copy" / file.name, (0, 0))
+    assert not [r for r in picture("--interval", "0", str(tmp_path / "copy"))["recordings"] if r["pid"] == pid], "long ago"
+    ended = picture("--interval", "0", str(tmp_path / "r"))
+    assert [r for r in ended["recordings"] if r["pid"] == pid] == [], "its own file says that it has ended"
