@@ -122,18 +122,6 @@ def no_frames():
     return {"modules": modules_of(model), "tid": threading.get_native_id()}
 
 
-def device_thread():
-    """Backward on the thread that autograd has for a device, which runs no Python: DEVICE_BACKEND makes one."""
-    torch.ops.load_library(os.environ["DEVICE_BACKEND"])
-    model = nn.Sequential(nn.Linear(24, 56), nn.ReLU(), nn.Sequential(nn.Linear(56, 36), nn.Tanh()))
-    model = model.to("privateuseone:0")
-    x = torch.randn(BATCH, 24).to("privateuseone:0")
-    with recording():
-        out = model(x)
-        out.backward(torch.ones_like(out))
-    return {"modules": modules_of(model), "tid": threading.get_native_id()}
-
-
 def recomputed():
     """Checkpointing runs the layers once more inside of backward."""
     model = nn.Sequential(nn.Linear(24, 56), nn.ReLU(), nn.Linear(56, 36))

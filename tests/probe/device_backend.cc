@@ -2,6 +2,7 @@
 // matters is that autograd gives such a device a thread of its own, which runs no Python, and that
 // its allocator reports as an accelerator's does.
 #include <ATen/EmptyTensor.h>
+#include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <ATen/native/CPUFallback.h>
 #include <ATen/ops/_copy_from_native.h>
 #include <ATen/ops/as_strided_native.h>
@@ -52,20 +53,34 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   c10::Device getDevice() const override { return kDevice; }
   void setDevice(c10::Device) const override {}
   void uncheckedSetDevice(c10::Device) const noexcept override {}
-  c10::Stream getStream(c10::Device) const override { return {c10::Stream::DEFAULT, kDevice}; }
-  c10::Stream getDefaultStream(c10::Device) const override {
-    return {c10::Stream::DEFAULT, kDevice};
+  c10::Stream getStream(c10::Device) const override {
+    return c10::Stream(c10::Stream::DEFAULT, kDevice);
   }
-  c10::Stream exchangeStream(c10::Stream) const override { return {c10::Stream::DEFAULT, kDevice}; }
+  c10::Stream getDefaultStream(c10::Device) const override {
+    return c10::Stream(c10::Stream::DEFAULT, kDevice);
+  }
+  c10::Stream exchangeStream(c10::Stream) const override {
+    return c10::Stream(c10::Stream::DEFAULT, kDevice);
+  }
   void record(void**, const c10::Stream&, const c10::DeviceIndex,
               const c10::EventFlag) const override {}
   void block(void*, const c10::Stream&) const override {}
   c10::DeviceIndex deviceCount() const noexcept override { return 1; }
 };
 
+/// Autograd asks the hooks of what PyTorch takes for the accelerator.
+struct Hooks final : at::PrivateUse1HooksInterface {
+  bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
+  bool isAvailable() const override { return true; }
+};
+
 Memory memory;
 C10_REGISTER_GUARD_IMPL(PrivateUse1, Guard);
-const bool is_set = (c10::SetAllocator(kType, &memory), true);
+const bool is_set = [] {
+  c10::SetAllocator(kType, &memory);
+  at::RegisterPrivateUse1HooksInterface(new Hooks);
+  return true;
+}();
 
 const c10::DispatchKeySet kKeys(c10::DispatchKey::PrivateUse1);
 
