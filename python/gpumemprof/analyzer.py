@@ -166,7 +166,13 @@ class MemoryAnalyzer:
 
     def _series_report(self, measured: Measured, free_blocks: FreeBlocks | None = None) -> dict[str, Any]:
         times, values = _judged_column(measured.series)
-        return analyze_series(times, values, self.sensitivity, measured.limit_bytes, free_blocks)
+        report = analyze_series(times, values, self.sensitivity, measured.limit_bytes, free_blocks)
+        # Of a recording the core has seen every event and every step: rows of a timeline say less.
+        if measured.patterns is not None:
+            report = {**report, "patterns": list(measured.patterns)}
+        if measured.score_parts:
+            report = {**report, "score": {**report["score"], "parts": list(measured.score_parts)}}
+        return report
 
     def _growing_functions(self, measured: Measured) -> list[dict[str, Any]]:
         """What a function's calls left behind, added up: growth of that is the function's, whatever others do."""

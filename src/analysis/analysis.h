@@ -70,7 +70,7 @@ struct DeviceAnalysis {
   uint64_t last_time_ns = 0;
   StepSums steps;  ///< where the framework numbers its steps
   DeviceCategories categories;
-  StepLevels step_levels;  ///< of the program's own steps; empty where it told none
+  StepLevels step_levels;                ///< of the program's own steps; empty where it told none
   std::vector<LiveMoment> live_moments;  ///< as AnalysisOptions::moments
   Turns turns;
   /// Of analyze_whole() alone: the shape of its timeline, and how good it is.

@@ -152,8 +152,8 @@ void group_by_category(Diff* diff) {
                            const std::vector<CategoryHolder>& holders,
                            uint64_t DiffFigures::* bytes, uint64_t DiffFigures::* count) {
     const CategorySums sums = category_sums(holders, *side.tables);
-    for (const auto& [list, rows] : {std::pair(&sums.categories, &categories),
-                                     std::pair(&sums.modules, &modules)}) {
+    for (const auto& [list, rows] :
+         {std::pair(&sums.categories, &categories), std::pair(&sums.modules, &modules)}) {
       for (const CategoryGroup& one : *list) {
         const uint32_t key = group(one.name);
         rows->add(key, is_b, key, {0, one.bytes, one.count}, bytes, count);

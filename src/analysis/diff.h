@@ -18,9 +18,9 @@ namespace gpumemprof {
 
 /// The end of a step, where that is compared instead of the whole run.
 struct DiffMoment {
-  uint64_t step = 0;     ///< the program's number of it
+  uint64_t step = 0;  ///< the program's number of it
   uint64_t time_ns = 0;
-  uint64_t event = 0;    ///< number of the event after it
+  uint64_t event = 0;                       ///< number of the event after it
   std::optional<uint64_t> step_peak_bytes;  ///< the most that was live within it, where it is known
 };
 

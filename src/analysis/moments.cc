@@ -29,15 +29,14 @@ void MomentGatherer::meet(uint16_t device, uint64_t live_bytes) {
   while (within_.size() <= device) within_.push_back({live_bytes, live_bytes});
 }
 
-void MomentGatherer::begin_batch(const EventBatch& batch, const Tables& tables,
-                                 uint64_t start_ns) {
+void MomentGatherer::begin_batch(const EventBatch& batch, const Tables& tables, uint64_t start_ns) {
   tables_ = &tables, first_event_ = batch.first_event, start_ns_ = start_ns;
   batch_size_ = batch.size();
   pending_.clear(), at_ = 0;
   for (const Mark& mark : batch.marks) {
     if (of_sums_ || mark.kind != MarkKind::kStep || mark.thread >= tables.threads.size()) continue;
-    pending_.push_back({mark.before_event, mark.time_ns, true, tables.threads[mark.thread].process,
-                        mark.value});
+    pending_.push_back(
+        {mark.before_event, mark.time_ns, true, tables.threads[mark.thread].process, mark.value});
   }
   for (size_t r = 0; r < wanted_.size(); ++r) {
     if (wanted_[r].kind != MomentRequest::kTime || is_time_over_[r] || batch_size_ == 0) continue;

@@ -93,10 +93,10 @@ class MomentGatherer {
   std::vector<Pending> pending_;  // of the batch, in order
   size_t at_ = 0;
   size_t next_ = SIZE_MAX;
-  std::vector<bool> is_time_over_;               // by request
+  std::vector<bool> is_time_over_;              // by request
   std::vector<std::vector<LiveMoment>> taken_;  // by request, device
-  std::vector<Within> within_;                   // by device
-  std::vector<StepLevels> levels_;               // by device
+  std::vector<Within> within_;                  // by device
+  std::vector<StepLevels> levels_;              // by device
 };
 
 }  // namespace gpumemprof

@@ -25,8 +25,8 @@ MemorySource two_steps(size_t batch_size) {
   tables.threads.push_back({0, 11, "t"});
   tables.devices.push_back(Device{.size_is_requested = true});
   for (const char* function : {"f", "g"}) {
-    tables.stacks.push(0, tables.stacks.intern_frame({tables.strings.intern("a.py"),
-                                                      tables.strings.intern(function), 1}));
+    tables.stacks.push(0, tables.stacks.intern_frame(
+                              {tables.strings.intern("a.py"), tables.strings.intern(function), 1}));
   }
   return source;
 }
@@ -40,9 +40,9 @@ Analysis at(std::vector<MomentRequest> wanted, size_t batch_size) {
 
 TEST(Moments, TheEndOfAStepIsBetweenTwoEventsHoweverTheBatchesLie) {
   for (size_t batch_size : {1, 2, 3, 4, 5, 6, 100}) {
-    const Analysis analysis = at({{MomentRequest::kStepEnd, 0}, {MomentRequest::kStepEnd, 1},
-                                  {MomentRequest::kStepEnd, 2}},
-                                 batch_size);
+    const Analysis analysis = at(
+        {{MomentRequest::kStepEnd, 0}, {MomentRequest::kStepEnd, 1}, {MomentRequest::kStepEnd, 2}},
+        batch_size);
     const std::vector<LiveMoment>& moments = analysis.devices[0].live_moments;
     ASSERT_EQ(moments.size(), 3u);
     EXPECT_EQ(moments[0].live_bytes, 100u) << batch_size;
@@ -69,10 +69,12 @@ TEST(Moments, CategoriesAddUpToWhatWasLive) {
 TEST(Moments, ATimeIsAfterTheEventsThatHaveIt) {
   for (size_t batch_size : {1, 2, 3, 100}) {
     // The recording begins at 5.
-    const Analysis analysis =
-        at({{MomentRequest::kTime, 4}, {MomentRequest::kTime, 15}, {MomentRequest::kTime, 25},
-            {MomentRequest::kTime, 45}, {MomentRequest::kTime, 46}},
-           batch_size);
+    const Analysis analysis = at({{MomentRequest::kTime, 4},
+                                  {MomentRequest::kTime, 15},
+                                  {MomentRequest::kTime, 25},
+                                  {MomentRequest::kTime, 45},
+                                  {MomentRequest::kTime, 46}},
+                                 batch_size);
     const std::vector<LiveMoment>& moments = analysis.devices[0].live_moments;
     EXPECT_TRUE(moments[0].is_reached);
     EXPECT_EQ(moments[0].live_bytes, 0u) << batch_size;

@@ -13,15 +13,17 @@
 namespace gpumemprof {
 namespace {
 
-constexpr size_t kLeastSteps = 12;        // as in the search for leaks
-constexpr double kLeastAmplitude = 0.2;   // of the range, as of samples
+constexpr size_t kLeastSteps = 12;       // as in the search for leaks
+constexpr double kLeastAmplitude = 0.2;  // of the range, as of samples
 constexpr uint64_t kLeastMoveBytes = 256 * 1024;
-constexpr size_t kLeastRegular = 3;       // spikes, to speak of a period
+constexpr size_t kLeastCycles = 10;  // to tell spikes among them
+constexpr size_t kLeastRegular = 3;  // spikes, to speak of a period
 
-/// What the questions are asked of: a floor and a ceiling at the same moments.
+/// What the questions are asked of.
 struct Levels {
   bool are_steps = false;
-  std::vector<double> times_s, floor, ceiling;
+  std::vector<double> times_s, floor;
+  std::vector<double> ceiling_times_s, ceiling;
   std::vector<uint64_t> steps;  // number of the last step of each
   uint64_t steps_a_level = 1;
   double step_s = 0;  // how long one takes; 0: not known
@@ -43,6 +45,7 @@ Levels levels_of_steps(const StepLevels& known) {
     out.steps.push_back(levels[i].step);
     if (i != 0) durations.push_back(out.times_s[i] - out.times_s[i - 1]);
   }
+  out.ceiling_times_s = out.times_s;
   out.step_s = median(std::move(durations)) / static_cast<double>(out.steps_a_level);
   return out;
 }
@@ -55,6 +58,7 @@ Levels levels_of_timeline(const Timeline& timeline) {
     out.floor.push_back(static_cast<double>(bucket.min_bytes));
     out.ceiling.push_back(static_cast<double>(bucket.max_bytes));
   }
+  out.ceiling_times_s = out.times_s;
   return out;
 }
 
@@ -82,8 +86,9 @@ class Patterns {
            DeviceAnalysis* device)
       : tables_(tables), device_(*device) {
     const bool has_steps = device->step_levels.levels().size() >= kLeastSteps;
-    levels_ = has_steps ? levels_of_steps(device->step_levels)
-                        : levels_of_timeline(device->timeline);
+    const Levels of_timeline = levels_of_timeline(device->timeline);
+    levels_ = has_steps ? levels_of_steps(device->step_levels) : of_timeline;
+    look_for_cycles();
     SeriesOptions options;
     if (const auto limit = memory_limit(device->device, tables, capacity_bytes)) {
       options.limit_bytes = static_cast<double>(*limit);
@@ -93,11 +98,12 @@ class Patterns {
       // Whole free segments can go back, and come again as one of any size.
       const uint64_t largest = std::max(free.largest_bytes, free.cache_slack_bytes);
       const uint64_t all = free.cache_slack_bytes + free.fragmented_bytes;
-      options.free_blocks = FreeBlocks{static_cast<double>(all),
-                                       static_cast<double>(std::min(largest, all))};
+      options.free_blocks =
+          FreeBlocks{static_cast<double>(all), static_cast<double>(std::min(largest, all))};
     }
     floor_ = analyze_series(levels_.times_s, levels_.floor, options);
-    ceiling_ = analyze_series(levels_.times_s, levels_.ceiling, options);
+    ceiling_ = analyze_series(levels_.ceiling_times_s, levels_.ceiling, options);
+    whole_ = analyze_series(of_timeline.times_s, of_timeline.ceiling, options);
     for (const Finding& finding : analysis.findings) {
       has_leak_ |= finding.kind == "leak" && finding.device == device->device &&
                    finding.severity != Severity::kInfo;
@@ -115,9 +121,8 @@ class Patterns {
  private:
   std::string step_text(size_t level) const { return std::to_string(levels_.steps[level]); }
 
-  void add(const char* kind, Severity severity, std::string title, double bytes,
-           double confidence, std::vector<std::pair<std::string, uint64_t>> figures,
-           std::string fix) {
+  void add(const char* kind, Severity severity, std::string title, double bytes, double confidence,
+           std::vector<std::pair<std::string, uint64_t>> figures, std::string fix) {
     Evidence known;
     for (const auto& [name, value] : figures) known.emplace_back(name, static_cast<double>(value));
     device_.patterns.push_back({kind, severity, title, std::move(known)});
@@ -159,25 +164,32 @@ class Patterns {
     }
   }
 
-  /// Of every turn but those of setting up: the period may be anything.
-  void find_sawtooth() {
+  /// In every turn but those of setting up: the period may be anything. Without steps, what is high
+  /// is then told by the cycle: how many buckets one takes is chance.
+  void look_for_cycles() {
+    if (device_.last_time_ns <= device_.first_time_ns) return;
+    const uint64_t span = device_.last_time_ns - device_.first_time_ns;
     const std::vector<Turn>& all = device_.turns.all();
-    std::vector<double> times, bytes;
-    if (device_.last_time_ns > device_.first_time_ns) {
-      const uint64_t span = device_.last_time_ns - device_.first_time_ns;
-      for (const Turn& turn : all) {
-        if (turn.time_ns < device_.first_time_ns + span / 5) continue;
-        times.push_back(seconds(turn.time_ns, device_.first_time_ns));
-        bytes.push_back(static_cast<double>(turn.bytes));
-      }
+    std::vector<double> times, bytes, high_times, highs;
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (all[i].time_ns < device_.first_time_ns + span / 5) continue;
+      times.push_back(seconds(all[i].time_ns, device_.first_time_ns));
+      bytes.push_back(static_cast<double>(all[i].bytes));
+      if (i % 2 != 0) continue;  // the first turn is from up to down
+      high_times.push_back(times.back());
+      highs.push_back(bytes.back());
     }
-    for (const SeriesPattern& found : analyze_series(times, bytes, {}).patterns) {
-      if (found.pattern_type != "sawtooth") continue;
-      return add_sawtooth(whole(evidence(found.evidence, "cycles")),
-                          evidence(found.evidence, "period_s"),
-                          evidence(found.evidence, "amplitude_bytes"));
+    for (SeriesPattern& found : analyze_series(times, bytes, {}).patterns) {
+      if (found.pattern_type == "sawtooth") cycles_ = std::move(found.evidence);
     }
-    find_sawtooth_of_steps();
+    if (cycles_.empty() || levels_.are_steps || highs.size() < kLeastCycles) return;
+    levels_.ceiling_times_s = std::move(high_times), levels_.ceiling = std::move(highs);
+  }
+
+  void find_sawtooth() {
+    if (cycles_.empty()) return find_sawtooth_of_steps();
+    add_sawtooth(whole(evidence(cycles_, "cycles")), evidence(cycles_, "period_s"),
+                 evidence(cycles_, "amplitude_bytes"));
   }
 
   /// Turns too low to be counted one by one: how far memory moves within a step.
@@ -198,8 +210,9 @@ class Patterns {
   }
 
   void add_sawtooth(uint64_t cycles, double period_s, double amplitude) {
-    std::vector<std::pair<std::string, uint64_t>> figures = {
-        {"cycles", cycles}, {"period_ns", whole(period_s * 1e9)}, {"amplitude_bytes", whole(amplitude)}};
+    std::vector<std::pair<std::string, uint64_t>> figures = {{"cycles", cycles},
+                                                             {"period_ns", whole(period_s * 1e9)},
+                                                             {"amplitude_bytes", whole(amplitude)}};
     std::string period = "every " + seconds_text(period_s);
     if (levels_.are_steps && levels_.step_s > 0 && period_s > 0) {
       const uint64_t steps = whole(period_s / levels_.step_s);
@@ -224,8 +237,8 @@ class Patterns {
     for (const SeriesFinding& found : ceiling_.findings) {
       if (found.type != "spikes" || ceiling_.spike_samples.empty()) continue;
       const std::vector<size_t>& at = ceiling_.spike_samples;
-      const auto highest = *std::ranges::max_element(
-          at, {}, [&](size_t i) { return levels_.ceiling[i]; });
+      const auto highest =
+          *std::ranges::max_element(at, {}, [&](size_t i) { return levels_.ceiling[i]; });
       std::vector<std::pair<std::string, uint64_t>> figures = {
           {"count", at.size()},
           {"highest_above_bytes", whole(found.bytes)},
@@ -237,9 +250,10 @@ class Patterns {
                 std::to_string(levels_.ceiling.size()) + " steps, highest in step " +
                 step_text(highest);
       } else {
-        figures.emplace_back("after_start_ns", whole(levels_.times_s[highest] * 1e9));
-        where = std::to_string(at.size()) + (at.size() == 1 ? " time" : " times") +
-                ", highest " + seconds_text(levels_.times_s[highest]) + " after the first event";
+        const double when = levels_.ceiling_times_s[highest];
+        figures.emplace_back("after_first_event_ns", whole(when * 1e9));
+        where = std::to_string(at.size()) + (at.size() == 1 ? " time" : " times") + ", highest " +
+                seconds_text(when) + " after the first event";
       }
       add_period(at, &figures, &where);
       add("spike", found.severity,
@@ -255,7 +269,7 @@ class Patterns {
     std::vector<double> gaps, gaps_s;
     for (size_t i = 1; i < at.size(); ++i) {
       gaps.push_back(static_cast<double>(at[i] - at[i - 1]));
-      gaps_s.push_back(levels_.times_s[at[i]] - levels_.times_s[at[i - 1]]);
+      gaps_s.push_back(levels_.ceiling_times_s[at[i]] - levels_.ceiling_times_s[at[i - 1]]);
     }
     const double usual = median(gaps);
     for (double gap : gaps) {
@@ -272,10 +286,11 @@ class Patterns {
     }
   }
 
-  /// Growth and cleanup are questions to the floor, the others to the ceiling.
+  /// Growth and cleanup are questions to the floor, the peak to the whole timeline, spikes to the
+  /// ceiling.
   void score() {
     Score& score = device_.score;
-    if (!floor_.score.value || !ceiling_.score.value) {
+    if (!floor_.score.value || !ceiling_.score.value || !whole_.score.value) {
       score.reason = "too short: " + floor_.score.reason;
       return;
     }
@@ -283,7 +298,8 @@ class Patterns {
     for (size_t i = 0; i < floor_.score.parts.size(); ++i) {
       const std::string& name = floor_.score.parts[i].name;
       const bool of_floor = name == "growth" || name == "cleanup";
-      score.parts.push_back((of_floor ? floor_ : ceiling_).score.parts[i]);
+      const SeriesReport& of = of_floor ? floor_ : name == "peak" ? whole_ : ceiling_;
+      score.parts.push_back(of.score.parts[i]);
       const ScorePart& part = score.parts.back();
       if (!part.value) continue;
       sum += *part.value * part.weight, weights += part.weight;
@@ -294,7 +310,8 @@ class Patterns {
   const Tables& tables_;
   DeviceAnalysis& device_;
   Levels levels_;
-  SeriesReport floor_, ceiling_;
+  Evidence cycles_;  // of the sawtooth in the turns; empty: none
+  SeriesReport floor_, ceiling_, whole_;
   bool has_leak_ = false;
   std::vector<Finding> findings_;
 };

@@ -26,8 +26,8 @@ MemorySource rounds(size_t count, bool with_steps, High high, Kept kept) {
     append(&events,
            {.time_ns = start + 8 * kMs, .action = Action::kFreeCompleted, .address = address++});
     if (!with_steps) continue;
-    events.marks.push_back({static_cast<uint32_t>(events.size()), MarkKind::kStep, 0, 0,
-                            start + 9 * kMs, 0, i});
+    events.marks.push_back(
+        {static_cast<uint32_t>(events.size()), MarkKind::kStep, 0, 0, start + 9 * kMs, 0, i});
   }
   MemorySource source(events);
   Tables& tables = source.mutable_tables();

@@ -15,14 +15,15 @@ struct StepLevel {
   uint64_t least_bytes = 0, most_bytes = 0;  ///< within, what was live when it began included
 };
 
-/// Every figure is exact. Of more than kMost steps neighbours are merged, so that memory is bounded.
+/// Every figure is exact. Of more than kMost steps neighbours are merged, so that memory is
+/// bounded.
 class StepLevels {
  public:
   static constexpr size_t kMost = size_t{1} << 14;  // even
 
   void add(const StepLevel& step);
   const std::vector<StepLevel>& levels() const { return levels_; }
-  uint64_t steps() const { return steps_; }           ///< that have ended
+  uint64_t steps() const { return steps_; }            ///< that have ended
   uint64_t steps_a_level() const { return a_level_; }  ///< the last level may have fewer
 
  private:

@@ -24,8 +24,7 @@ class Turns {
       extreme_ = {time_ns, bytes};
       return;
     }
-    const uint64_t moved =
-        is_rising_ ? extreme_.bytes - bytes : bytes - extreme_.bytes;
+    const uint64_t moved = is_rising_ ? extreme_.bytes - bytes : bytes - extreme_.bytes;
     if (moved > peak_bytes / 16) turn(time_ns, bytes);
   }
 

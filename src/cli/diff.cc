@@ -85,9 +85,9 @@ std::string render(const Diff& diff, const DiffArguments& arguments) {
 
 int diff(const DiffArguments& arguments) {
   if (arguments.b.empty() && arguments.steps.empty()) {
-    return report_error("", {ErrorCode::kUsage,
-                             "a second run is required, or two steps of the one: --steps A B",
-                             std::nullopt});
+    return report_error(
+        "", {ErrorCode::kUsage, "a second run is required, or two steps of the one: --steps A B",
+             std::nullopt});
   }
   const auto names = arguments.anonymize ? std::make_shared<Anonymizer>() : nullptr;
   const bool is_one = arguments.b.empty();
@@ -129,8 +129,7 @@ void add_diff_command(CLI::App& app, CommandContext& context) {
   command->add_option("A", arguments->a, "the run to compare with: as for analyze")
       ->required()
       ->type_name("DIR|FILE");
-  command
-      ->add_option("B", arguments->b, "the run to look at; may be left out with --steps")
+  command->add_option("B", arguments->b, "the run to look at; may be left out with --steps")
       ->type_name("DIR|FILE");
   command
       ->add_option("--steps", arguments->steps,

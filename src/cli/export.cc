@@ -193,9 +193,8 @@ void add_export_command(CLI::App& app, CommandContext& context) {
           "every event: jsonl, csv, perfetto; one device's stacks: pprof, speedscope, folded, or "
           "html, flame graphs to look at in a browser; a snapshot again: snapshot")
       ->required()
-      ->check(
-          CLI::IsMember({"jsonl", "csv", "perfetto", "pprof", "speedscope", "folded", "html",
-                         "snapshot"}));
+      ->check(CLI::IsMember(
+          {"jsonl", "csv", "perfetto", "pprof", "speedscope", "folded", "html", "snapshot"}));
   command
       ->add_option("--at", arguments->at,
                    "folded, speedscope, html: what was live at the peak (the default), at the end, "

@@ -41,10 +41,8 @@ Result<MomentArgument> parse_moment(std::string_view text) {
   at.request.kind = MomentRequest::kTime;
   double unit_ns = 1e9;
   std::string_view number = text;
-  for (const auto& [suffix, ns] : {std::pair<std::string_view, double>{"ms", 1e6},
-                                   {"us", 1e3},
-                                   {"ns", 1},
-                                   {"s", 1e9}}) {
+  for (const auto& [suffix, ns] :
+       {std::pair<std::string_view, double>{"ms", 1e6}, {"us", 1e3}, {"ns", 1}, {"s", 1e9}}) {
     if (!number.ends_with(suffix)) continue;
     number.remove_suffix(suffix.size());
     unit_ns = ns;
@@ -76,8 +74,8 @@ Result<const LiveMoment*> requested_moment(const DeviceAnalysis& device, const A
   if (request.kind == MomentRequest::kTime) {
     if (!analysis.source.can.times) return fail(ErrorCode::kUsage, "its events have no times");
     return fail(ErrorCode::kUsage, "its last event is " +
-                                       moment_text(analysis, analysis.last_time_ns) +
-                                       ", before " + format_duration(request.value));
+                                       moment_text(analysis, analysis.last_time_ns) + ", before " +
+                                       format_duration(request.value));
   }
   return fail(ErrorCode::kUsage, no_such_step_text(device, request.value));
 }

@@ -14,8 +14,8 @@ struct MomentArgument {
   MomentRequest request;  ///< of kRequested
 };
 
-/// "peak", "end", "total"; "step:3", the end of that step; "1.5s", "250ms", "90us" or seconds alone,
-/// after the start of the recording. Errors: kUsage with one sentence.
+/// "peak", "end", "total"; "step:3", the end of that step; "1.5s", "250ms", "90us" or seconds
+/// alone, after the start of the recording. Errors: kUsage with one sentence.
 Result<MomentArgument> parse_moment(std::string_view text);
 
 /// "at the peak", "at the end of step 3", "1.500 s after the start".

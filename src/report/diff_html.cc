@@ -80,8 +80,7 @@ class DiffHtml {
         row.peak_delta() > 0 ? " up" : "", change_text(row.a.peak_bytes, row.b.peak_bytes),
         format_bytes(row.a.peak_bytes), format_bytes(row.b.peak_bytes));
     if (!is_of_steps()) {
-      out_ += fmt::format("<td class=\"n\">{}</td>",
-                          change_text(row.a.end_bytes, row.b.end_bytes));
+      out_ += fmt::format("<td class=\"n\">{}</td>", change_text(row.a.end_bytes, row.b.end_bytes));
     }
   }
 

@@ -38,9 +38,9 @@ std::string steps_sentence(const Diff& diff, uint64_t a, uint64_t b) {
     return fmt::format("As much is live at {} (B) as at {} (A): {} on {}", end_of_step(diff.b),
                        end_of_step(diff.a), format_bytes(a), device_text(diff));
   }
-  return fmt::format("From {} (A) to {} (B) {} ({}): {} -> {} are live on {}",
-                     end_of_step(diff.a), end_of_step(diff.b), change_text(a, b),
-                     change_percent(a, b), format_bytes(a), format_bytes(b), device_text(diff));
+  return fmt::format("From {} (A) to {} (B) {} ({}): {} -> {} are live on {}", end_of_step(diff.a),
+                     end_of_step(diff.b), change_text(a, b), change_percent(a, b), format_bytes(a),
+                     format_bytes(b), device_text(diff));
 }
 
 /// "Within step 3 (A) memory went up to 1 MiB, within step 5 (B) to 2 MiB."
@@ -48,10 +48,10 @@ std::string step_peaks_sentence(const Diff& diff) {
   std::string text;
   for (const DiffSide* side : {&diff.a, &diff.b}) {
     if (!side->moment->step_peak_bytes) continue;
-    text += fmt::format("{}ithin step {} ({}) {}to {}", text.empty() ? "W" : ", w",
-                        side->moment->step, side == &diff.a ? "A" : "B",
-                        text.empty() ? "memory went up " : "",
-                        format_bytes(*side->moment->step_peak_bytes));
+    text +=
+        fmt::format("{}ithin step {} ({}) {}to {}", text.empty() ? "W" : ", w", side->moment->step,
+                    side == &diff.a ? "A" : "B", text.empty() ? "memory went up " : "",
+                    format_bytes(*side->moment->step_peak_bytes));
   }
   return text.empty() ? text : text + ". ";
 }

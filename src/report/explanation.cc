@@ -94,8 +94,8 @@ class Paragraph {
                              memory));
     }
     if (is_before_events()) {
-      return say(fmt::format("Memory on {} was highest before the first event that was recorded: {}.",
-                             memory, held));
+      return say(fmt::format(
+          "Memory on {} was highest before the first event that was recorded: {}.", memory, held));
     }
     const bool has_times =
         device_.snapshot ? device_.snapshot->has_times : analysis_.source.can.times;
@@ -176,9 +176,9 @@ class Paragraph {
       }
     }
     if (modules.empty()) return;
-    std::string text = fmt::format("The module that held most was {} with {}",
-                                   printable(modules[0]->name),
-                                   share(figure("module_1_bytes", modules[0]->bytes)));
+    std::string text =
+        fmt::format("The module that held most was {} with {}", printable(modules[0]->name),
+                    share(figure("module_1_bytes", modules[0]->bytes)));
     uint64_t rest = peak_ - outside - modules[0]->bytes;
     if (modules.size() > 1) {
       rest -= modules[1]->bytes;
@@ -207,17 +207,16 @@ class Paragraph {
     const size_t named = std::min(kMostNamed - 1, lines.size());
     for (size_t i = 0; i < named; ++i) {
       const uint64_t bytes = figure(fmt::format("line_{}_bytes", i + 1), lines[i].bytes);
-      const std::string name = lines[i].node == 0
-                                   ? std::string("what has no stack")
-                                   : headline_text(tables_, lines[i].node, folder_);
+      const std::string name = lines[i].node == 0 ? std::string("what has no stack")
+                                                  : headline_text(tables_, lines[i].node, folder_);
       text += i == 0 ? fmt::format("The line that held most was {}: {}", name, share(bytes))
                      : fmt::format("; the next, {}, held {}", name, share(bytes));
       rest -= bytes;
     }
     if (lines.size() > named) {
-      text += fmt::format("; {} held the other {}",
-                          format_plural(lines.size() - named, "more line"),
-                          format_bytes(figure("other_lines_bytes", rest)));
+      text +=
+          fmt::format("; {} held the other {}", format_plural(lines.size() - named, "more line"),
+                      format_bytes(figure("other_lines_bytes", rest)));
     }
     say(text + ".");
   }
@@ -242,9 +241,9 @@ class Paragraph {
     // A snapshot's peak is of what was asked for, the levels of what was handed out for it.
     if (levels.size() < 2 || device_.snapshot) {
       const uint64_t live = figure("end_bytes", device_.figures.live_bytes);
-      return say(fmt::format("At the end {} were still live, {} less than at the peak.",
-                             format_bytes(live),
-                             format_bytes(figure("above_end_bytes", peak_ - std::min(peak_, live)))));
+      return say(fmt::format(
+          "At the end {} were still live, {} less than at the peak.", format_bytes(live),
+          format_bytes(figure("above_end_bytes", peak_ - std::min(peak_, live)))));
     }
     const size_t first = levels.size() / 4;
     std::vector<uint64_t> ends;
@@ -252,10 +251,10 @@ class Paragraph {
     std::ranges::sort(ends);
     const uint64_t steady = figure("steady_bytes", ends[(ends.size() - 1) / 2]);
     const uint64_t above = figure("above_steady_bytes", peak_ - std::min(peak_, steady));
-    say(fmt::format("Between steps {} stayed live (the median at the ends of steps {} to {}), so "
-                    "the peak was {} above that.",
-                    format_bytes(steady), levels[first].step, levels.back().step,
-                    format_bytes(above)));
+    say(fmt::format(
+        "Between steps {} stayed live (the median at the ends of steps {} to {}), so "
+        "the peak was {} above that.",
+        format_bytes(steady), levels[first].step, levels.back().step, format_bytes(above)));
   }
 
   const Analysis& analysis_;

@@ -41,7 +41,8 @@ MemorySource training_source(std::string_view module = "encoder.head") {
   tables.strings.intern("unused");               // 1
   tables.strings.intern("encoder.head.weight");  // 2
   const auto label = [&](std::string_view file, std::string_view name) {
-    return tables.stacks.intern_frame({tables.strings.intern(file), tables.strings.intern(name), 0});
+    return tables.stacks.intern_frame(
+        {tables.strings.intern(file), tables.strings.intern(name), 0});
   };
   tables.stacks.push(0, label(kModuleFile, module));  // 1
   return source;
@@ -51,10 +52,12 @@ TEST(Explanation, NamesStepCategoriesModulesAndWhatStaysBetweenSteps) {
   MemorySource source = training_source();
   const Analysis analysis = *analyze_source(source, {});
   const PeakExplanation why = explain_peak(analysis, source.tables(), analysis.devices[0], "");
-  EXPECT_THAT(why.text, testing::HasSubstr(
-                            " after the start, in step 1, in the forward pass: 4.00 KiB in 2 blocks were live then. 3.00 KiB (75.0 %) "
-                            "of it were parameters and 1.00 KiB (25.0 %) were activations. The "
-                            "module that held most was encoder.head with 4.00 KiB (100.0 %). "));
+  EXPECT_THAT(
+      why.text,
+      testing::HasSubstr(" after the start, in step 1, in the forward pass: 4.00 KiB in 2 blocks "
+                         "were live then. 3.00 KiB (75.0 %) of it were parameters and 1.00 KiB "
+                         "(25.0 %) were activations. The "
+                         "module that held most was encoder.head with 4.00 KiB (100.0 %). "));
   EXPECT_THAT(why.text, testing::EndsWith(
                             "1.00 KiB (25.0 %) of it were freed again before step 1 ended, and "
                             "none were temporary. Between steps 3.00 KiB stayed live (the median "
@@ -64,8 +67,7 @@ TEST(Explanation, NamesStepCategoriesModulesAndWhatStaysBetweenSteps) {
 TEST(Explanation, NothingOfTheRecordingReachesTheTerminal) {
   MemorySource source = training_source("net\x1b[2J");
   const Analysis analysis = *analyze_source(source, {});
-  const std::string text =
-      explain_peak(analysis, source.tables(), analysis.devices[0], "").text;
+  const std::string text = explain_peak(analysis, source.tables(), analysis.devices[0], "").text;
   EXPECT_THAT(text, testing::HasSubstr("net\xef\xbf\xbd"));
   EXPECT_THAT(text, testing::Not(testing::HasSubstr("\x1b")));
 }

@@ -25,11 +25,13 @@ constexpr const char* kFlameStyle = R"css(
 --f5:#52376b;--frest:#363d45}}
 .flame input{margin:0 .3em 0 0;vertical-align:middle}.flame label{margin-right:1em;white-space:nowrap}
 .flame .graph{display:none;position:relative;margin-top:.6em}
-.flame .graph div{position:absolute;height:19px;overflow:hidden;white-space:nowrap;font:12px/19px system-ui,sans-serif;
-padding-left:3px;border-right:1px solid var(--bg);border-radius:2px;cursor:default}
-.flame .graph div span{display:none}.flame .graph div:hover,.flame .graph div:focus{outline:2px solid var(--top);z-index:1}
-.flame .graph div:hover span,.flame .graph div:focus span{display:block;position:fixed;left:0;right:0;bottom:0;z-index:2;
-padding:8px 12px;background:var(--bg);border-top:2px solid var(--top);white-space:normal;font-size:14px;overflow-wrap:anywhere}
+.flame .graph div{position:absolute;height:19px;overflow:hidden;white-space:nowrap;
+font:12px/19px system-ui,sans-serif;padding-left:3px;border-right:1px solid var(--bg);border-radius:2px;cursor:default}
+.flame .graph div span{display:none}
+.flame .graph div:hover,.flame .graph div:focus{outline:2px solid var(--top);z-index:1}
+.flame .graph div:hover span,.flame .graph div:focus span{display:block;position:fixed;left:0;
+right:0;bottom:0;z-index:2;padding:8px 12px;background:var(--bg);border-top:2px solid var(--top);
+white-space:normal;font-size:14px;overflow-wrap:anywhere}
 .f0{background:var(--f0)}.f1{background:var(--f1)}.f2{background:var(--f2)}.f3{background:var(--f3)}
 .f4{background:var(--f4)}.f5{background:var(--f5)}.rest{background:var(--frest)}
 )css";
@@ -141,8 +143,8 @@ std::string flame_section(const std::vector<FlameMoment>& moments, const Tables&
   if (!switches.empty()) switches += "<br>\n";
   for (size_t g = 0; g < kGroupings.size(); ++g) {
     switches += fmt::format(
-        "<input type=\"radio\" name=\"fg\" id=\"fg{0}\"{1}><label for=\"fg{0}\">by {2}</label>\n", g,
-        g == 0 ? " checked" : "", grouping_name(kGroupings[g]));
+        "<input type=\"radio\" name=\"fg\" id=\"fg{0}\"{1}><label for=\"fg{0}\">by {2}</label>\n",
+        g, g == 0 ? " checked" : "", grouping_name(kGroupings[g]));
     for (size_t m = 0; m < moments.size(); ++m) {
       const std::string classes = fmt::format("m{} g{}", m, g);
       style += fmt::format("{}#fg{}:checked~.m{}.g{}{{display:block}}\n",

@@ -37,8 +37,8 @@ TEST(FlameHtml, BoxesTooSmallToSeeAreOne) {
   Tables tables;
   std::vector<Holder> holders{{0, 1'000'000, 1}};
   for (uint32_t i = 1; i <= 30; ++i) {
-    const uint32_t frame =
-        tables.stacks.intern_frame({tables.strings.intern("<b>.py"), tables.strings.intern("f"), i});
+    const uint32_t frame = tables.stacks.intern_frame(
+        {tables.strings.intern("<b>.py"), tables.strings.intern("f"), i});
     holders.push_back({tables.stacks.push(0, frame), i, 1});
   }
   const std::string html = flame_section({{"now", {&holders, nullptr, "x"}}}, tables);

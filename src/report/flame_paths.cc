@@ -127,7 +127,9 @@ FlamePaths by_layer(const std::vector<Holder>& holders, const Tables& tables) {
 }  // namespace
 
 const char* grouping_name(FlameGrouping by) {
-  return by == FlameGrouping::kStack ? "stack" : by == FlameGrouping::kModule ? "module" : "category";
+  return by == FlameGrouping::kStack    ? "stack"
+         : by == FlameGrouping::kModule ? "module"
+                                        : "category";
 }
 
 LiveSet live_at_peak(const DeviceAnalysis& device) {

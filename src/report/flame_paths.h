@@ -1,5 +1,5 @@
-// What was live at one moment as weighted paths, outermost first: what flame graphs are drawn of, by
-// stack, by module or by category. All bytes are in it, whatever is known of them.
+// What was live at one moment as weighted paths, outermost first: what flame graphs are drawn of,
+// by stack, by module or by category. All bytes are in it, whatever is known of them.
 #pragma once
 
 #include <cstdint>
@@ -32,9 +32,9 @@ struct FlamePath {
   uint64_t bytes = 0, count = 0;
 };
 struct FlamePaths {
-  StringTable names;              ///< printable
+  StringTable names;             ///< printable
   std::vector<FlamePath> paths;  ///< distinct but for kStack, largest first
-  uint64_t total_bytes = 0;       ///< the sum of all
+  uint64_t total_bytes = 0;      ///< the sum of all
 };
 
 /// Where PyTorch's categories are not known, modules are the layers that operations and scopes

@@ -16,7 +16,8 @@ header p,.dim,figcaption,th{color:var(--dim)}
 code,.n{font-family:ui-monospace,monospace;font-size:.875em}
 header p.why{color:var(--fg);max-width:46em}
 .answer{list-style:none;margin:.6em 0;padding:0}.answer li{padding:.25em 0}
-.box{padding:.5em .8em;border-radius:6px;margin:.5em 0}.warn{background:var(--warn)}.lost{background:var(--lost)}.note{border:1px solid var(--line)}
+.box{padding:.5em .8em;border-radius:6px;margin:.5em 0}.warn{background:var(--warn)}.lost{background:var(--lost)}
+.note{border:1px solid var(--line)}
 figure{margin:.8em 0}.plot{display:flex;gap:6px}.y{display:flex;flex-direction:column;justify-content:space-between;
 text-align:right;font-size:.75rem;color:var(--dim);white-space:nowrap;margin:-.55em 0}
 .area{position:relative;flex:1;min-width:0;height:240px;border:1px solid var(--line)}

@@ -264,7 +264,6 @@ Json device_json(const DeviceAnalysis& device, const Analysis& analysis, const T
   out["timeline"] = timeline_json(device.timeline);
   add_categories_json(device, tables, &out, &unknown);
   out["patterns"] = patterns_json(device.patterns);
-  out["score"] = score_json(device.score);
   if (device.pool) out["pool"] = pool_json(*device.pool);
   if (device.snapshot) add_snapshot_json(device, analysis, tables, &out, &unknown);
   out["unknown"] = unknown;

@@ -92,8 +92,7 @@ std::string findings_section(const Analysis& analysis, const Tables& tables) {
         finding.severity == Severity::kCritical  ? "lost"
         : finding.severity == Severity::kWarning ? "warn"
                                                  : "note",
-        severity_name(finding.severity),
-        html_text(device_name(device_at(tables, finding.device))),
+        severity_name(finding.severity), html_text(device_name(device_at(tables, finding.device))),
         html_text(finding.title) + details_html(finding),
         finding.fix.empty() ? std::string() : " To do: " + html_text(finding.fix) + ".");
   }

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "base/size.h"
-#include "report/series_svg.h"
 #include "report/score_report.h"
+#include "report/series_svg.h"
 #include "report/telemetry_report.h"
 #include "report/words.h"
 

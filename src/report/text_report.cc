@@ -124,8 +124,7 @@ class TextReport {
 
   void write_explanation(const DeviceAnalysis& device) {
     title("The peak in plain words");
-    const std::string text =
-        explain_peak(analysis_, tables_, device, options_.working_folder).text;
+    const std::string text = explain_peak(analysis_, tables_, device, options_.working_folder).text;
     for (const std::string& row : wrapped(text, kTextWidth)) line("  " + row);
   }
 

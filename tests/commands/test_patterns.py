@@ -141,3 +141,13 @@ def test_fail_on(growing, conditions, rc):
 def test_fail_on_says_which_conditions_hold(growing):
     said = fail_on(growing, "peak>1MiB,leak").stderr.decode()
     assert "the peak of cpu is " in said and ", more than 1.00 MiB; leak: program.py:8 keeps 1.00 MiB more" in said
+
+
+def test_the_package_scores_a_recording_by_what_the_core_found(growing):
+    gpumemprof = pytest.importorskip("gpumemprof")
+    report = gpumemprof.MemoryAnalyzer().generate_optimization_report(str(growing))
+    parts = {part["name"]: part["value"] for part in report["optimization_score_parts"]}
+    wanted = {name: part["value"] for name, part in harness.analysis(growing)["score"]["parts"].items()}
+    for name in ("growth", "cleanup", "spikes"):
+        assert parts[name] == pytest.approx(wanted[name]), name
+    assert {"steady_growth"} <= {pattern["pattern_type"] for pattern in report["all_patterns"]}
