@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import pickle
 
 import harness
 import jsonschema
@@ -141,6 +142,33 @@ def test_track_of_a_process_that_is_not_recorded_has_the_drivers_figure(machine,
     assert event["pid"] == sleeper.pid and event["metadata"]["basis"] == "driver"
     assert event["allocator_allocated_bytes"] == 17822 * MIB
     assert event["device_used_bytes"] == (20314 + 633) * MIB and event["device_total_bytes"] == 81920 * MIB
+
+
+def test_a_recorded_process_has_its_own_exact_figures_beside_the_drivers(machine, start):
+    """The recording is of PyTorch's allocator; what it held at its end is in the allocator's own snapshot."""
+    recordings = harness.ROOT / "tests" / "fixtures" / "recordings"
+    segments = pickle.loads((recordings / "pools_2.15.pickle").read_bytes())["segments"]
+    process = start(recordings / "pools_2.15.gmp")
+    env = machine("a100-80gb", {4101: process.pid})
+    done = run(env, "track", "--pid", str(process.pid), "--duration", "0", "--format", "jsonl")
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    (event,) = [e for e in events if e["event_type"] == "sample" and e["device_id"] == 0]
+    assert event["allocator_allocated_bytes"] == sum(s["allocated_size"] for s in segments)
+    assert event["allocator_reserved_bytes"] == sum(s["total_size"] for s in segments)
+    assert event["device_used_bytes"] == (20314 + 633) * MIB and event["device_total_bytes"] == 81920 * MIB
+    about = event["metadata"]
+    assert (about["basis"], about["device"], about["accelerator"]) == ("exact", "cuda:0", 0)
+    assert about["process_device_bytes"] == 17822 * MIB and about["driver_reserved_bytes"] == 633 * MIB
+    assert about["others_device_bytes"] == (20314 - 17822) * MIB
+
+
+def test_without_a_list_of_processes_the_share_of_each_is_unknown(machine, start):
+    process = start(harness.ROOT / "tests" / "fixtures" / "recordings" / "pools_2.15.gmp")
+    done = run(machine("l40s"), "track", "--pid", str(process.pid), "--duration", "0", "--format", "jsonl")
+    (event,) = [e for e in map(json.loads, done.stdout.splitlines()) if e["event_type"] == "sample"]
+    assert event["device_used_bytes"] == (12000 + 582) * MIB
+    why = "this user may not ask for it (NVML: no permission)"
+    assert event["metadata"]["unknown"] == {"process_device_bytes": why, "others_device_bytes": why}
 
 
 def test_diagnose_writes_the_devices_without_command_lines_and_sees_a_full_one(machine, tmp_path):
