@@ -131,6 +131,17 @@ def test_monitor_of_one_device_is_what_everybody_uses_of_it(machine):
     assert about["driver_reserved_bytes"] == 614 * MIB
 
 
+def test_tensorflows_name_of_a_gpu_is_its_place_in_the_drivers_list(machine, tmp_path):
+    command = tmp_path / "tfmemprof"
+    command.symlink_to(harness.COMMAND)
+    words = ["monitor", "--device", "/GPU:0", "--duration", "0", "--format", "csv"]
+    done = harness.execute([command, *words], env=machine("l40s")).ok()
+    (row,) = [r for r in samples(done.stdout) if r["pid"] == "-1"]
+    assert row["device_id"] == "0" and int(row["device_total_bytes"]) == 46068 * MIB
+    none = harness.execute([command, *words[:2], "/GPU:1", *words[3:]], env=machine("l40s")).ok()
+    assert b"/GPU:1 is not here" in none.stderr
+
+
 def test_track_of_a_process_that_is_not_recorded_has_the_drivers_figure(machine, sleeper):
     env = machine("a100-80gb", {4101: sleeper.pid})
     done = run(env, "track", "--pid", str(sleeper.pid), "--duration", "0", "--format", "jsonl")
