@@ -6,6 +6,7 @@
 #include <cctype>
 
 #include "base/size.h"
+#include "devices/accelerators.h"
 
 namespace gpumemprof {
 namespace {
@@ -42,7 +43,10 @@ Status DeviceOption::resolve() {
   auto gpu = parse_tensorflow_device(name);
   if (!gpu) return std::unexpected(gpu.error());
   if (!*gpu) return {};
-  if (has_accelerator(**gpu)) {
+  const auto is_listed = [](int index) {
+    return index < static_cast<int>(AcceleratorReader().read(Depth::kMemory).devices.size());
+  };
+  if (has_accelerator(**gpu) || is_listed(**gpu)) {
     number = **gpu;
   } else {
     notes = name + " is not here (no driver of NVIDIA or AMD shows it), so the CPU is measured";

@@ -1,5 +1,6 @@
 """A machine with GPUs that is none: the fake libnvidia-ml.so.1 of the build, shown one of tests/fakes/nvml/boards."""
 
+import contextlib
 import os
 import subprocess
 from pathlib import Path
@@ -29,20 +30,42 @@ def machine(tmp_path):
     return make
 
 
+# A process to be found on a GPU. It has a file of the name of NVIDIA's library mapped, as its programs do: in a container
+# that is how they are told from others of the same number. With a recording it also has that mapped under its own name, as
+# a recorded program has its own.
+PROGRAM = """
+import mmap, os, shutil, sys, time
+folder, names = sys.argv[1], [sys.argv[2]]
+if len(sys.argv) > 3:
+    ticks = open("/proc/self/stat").read().rsplit(")", 1)[1].split()[19]
+    names.append(f"{folder}/host.{os.getpid()}.{ticks}.gmp")
+    shutil.copyfile(sys.argv[3], names[1])
+kept = []
+for name in names:
+    with open(name, "r+b") as file:
+        kept.append(mmap.mmap(file.fileno(), 4096))
+print("ready", flush=True)
+time.sleep(120)
+"""
+
+
 @pytest.fixture
-def sleeper(tmp_path):
-    """A process to be found on a GPU. It has a file of the name of NVIDIA's library mapped, as its programs do: in a
-    container that is how they are told from others of the same number."""
+def start(tmp_path):
+    """`start()` a process that uses a GPU; `start(recording)` one that has written this."""
     library = tmp_path / "libcuda.so.1"
     library.write_bytes(bytes(4096))
-    program = (
-        "import mmap, sys, time\n"
-        "file = open(sys.argv[1], 'rb')\n"
-        "kept = mmap.mmap(file.fileno(), 4096, prot=mmap.PROT_READ)\n"
-        "print('ready', flush=True)\n"
-        "time.sleep(120)\n"
-    )
-    with subprocess.Popen([harness.PYTHON, "-c", program, str(library)], stdout=subprocess.PIPE) as process:
-        assert process.stdout.readline() == b"ready\n"
-        yield process
-        process.kill()
+    with contextlib.ExitStack() as stack:
+
+        def begin(*recording):
+            argv = [harness.PYTHON, "-c", PROGRAM, str(tmp_path), str(library), *map(str, recording)]
+            process = stack.enter_context(subprocess.Popen(argv, stdout=subprocess.PIPE))
+            stack.callback(process.kill)
+            assert process.stdout.readline() == b"ready\n"
+            return process
+
+        yield begin
+
+
+@pytest.fixture
+def sleeper(start):
+    return start()

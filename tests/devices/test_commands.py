@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import pickle
 
 import harness
 import jsonschema
@@ -130,6 +131,17 @@ def test_monitor_of_one_device_is_what_everybody_uses_of_it(machine):
     assert about["driver_reserved_bytes"] == 614 * MIB
 
 
+def test_tensorflows_name_of_a_gpu_is_its_place_in_the_drivers_list(machine, tmp_path):
+    command = tmp_path / "tfmemprof"
+    command.symlink_to(harness.COMMAND)
+    words = ["monitor", "--device", "/GPU:0", "--duration", "0", "--format", "csv"]
+    done = harness.execute([command, *words], env=machine("l40s")).ok()
+    (row,) = [r for r in samples(done.stdout) if r["pid"] == "-1"]
+    assert row["device_id"] == "0" and int(row["device_total_bytes"]) == 46068 * MIB
+    none = harness.execute([command, *words[:2], "/GPU:1", *words[3:]], env=machine("l40s")).ok()
+    assert b"/GPU:1 is not here" in none.stderr
+
+
 def test_track_of_a_process_that_is_not_recorded_has_the_drivers_figure(machine, sleeper):
     env = machine("a100-80gb", {4101: sleeper.pid})
     done = run(env, "track", "--pid", str(sleeper.pid), "--duration", "0", "--format", "jsonl")
@@ -141,6 +153,33 @@ def test_track_of_a_process_that_is_not_recorded_has_the_drivers_figure(machine,
     assert event["pid"] == sleeper.pid and event["metadata"]["basis"] == "driver"
     assert event["allocator_allocated_bytes"] == 17822 * MIB
     assert event["device_used_bytes"] == (20314 + 633) * MIB and event["device_total_bytes"] == 81920 * MIB
+
+
+def test_a_recorded_process_has_its_own_exact_figures_beside_the_drivers(machine, start):
+    """The recording is of PyTorch's allocator; what it held at its end is in the allocator's own snapshot."""
+    recordings = harness.ROOT / "tests" / "fixtures" / "recordings"
+    segments = pickle.loads((recordings / "pools_2.15.pickle").read_bytes())["segments"]
+    process = start(recordings / "pools_2.15.gmp")
+    env = machine("a100-80gb", {4101: process.pid})
+    done = run(env, "track", "--pid", str(process.pid), "--duration", "0", "--format", "jsonl")
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    (event,) = [e for e in events if e["event_type"] == "sample" and e["device_id"] == 0]
+    assert event["allocator_allocated_bytes"] == sum(s["allocated_size"] for s in segments)
+    assert event["allocator_reserved_bytes"] == sum(s["total_size"] for s in segments)
+    assert event["device_used_bytes"] == (20314 + 633) * MIB and event["device_total_bytes"] == 81920 * MIB
+    about = event["metadata"]
+    assert (about["basis"], about["device"], about["accelerator"]) == ("exact", "cuda:0", 0)
+    assert about["process_device_bytes"] == 17822 * MIB and about["driver_reserved_bytes"] == 633 * MIB
+    assert about["others_device_bytes"] == (20314 - 17822) * MIB
+
+
+def test_without_a_list_of_processes_the_share_of_each_is_unknown(machine, start):
+    process = start(harness.ROOT / "tests" / "fixtures" / "recordings" / "pools_2.15.gmp")
+    done = run(machine("l40s"), "track", "--pid", str(process.pid), "--duration", "0", "--format", "jsonl")
+    (event,) = [e for e in map(json.loads, done.stdout.splitlines()) if e["event_type"] == "sample"]
+    assert event["device_used_bytes"] == (12000 + 582) * MIB
+    why = "this user may not ask for it (NVML: no permission)"
+    assert event["metadata"]["unknown"] == {"process_device_bytes": why, "others_device_bytes": why}
 
 
 def test_diagnose_writes_the_devices_without_command_lines_and_sees_a_full_one(machine, tmp_path):
