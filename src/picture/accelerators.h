@@ -6,26 +6,28 @@
 #include <string>
 #include <vector>
 
-#include "devices/quantity.h"
+#include "devices/accelerators.h"
 
 namespace gpumemprof {
 
 /// One accelerator of this machine as its driver sees it: all processes together.
-struct Accelerator {
-  int index = 0;
-  std::string name;                ///< "cuda:0": the word that a recording's devices have
+struct PictureAccelerator {
+  std::string name;                ///< "nvidia:0": the vendor and the driver's own number
   std::string model, uuid;         ///< empty where not told
   Quantity total, used, free;      ///< bytes of its memory
-  std::map<int, uint64_t> by_pid;  ///< bytes a process holds on it, where the driver tells
+  std::map<int, uint64_t> by_pid;  ///< bytes a process that we see holds, where the driver tells
 };
 
-struct Accelerators {
-  std::vector<Accelerator> devices;
-  std::string absent_because;  ///< why `devices` cannot be told; empty where it can
+struct PictureAccelerators {
+  std::vector<PictureAccelerator> devices;
+  std::string absent_because;  ///< why there are none in `devices`; empty where there are
 };
 
-/// Asks the collectors of src/devices. Metrics, page and terminal view show what comes from here
-/// and ask nobody else. `root` stands for "/" in tests.
-Accelerators read_accelerators(const std::string& root);
+/// What the drivers said, in the words of a picture. Metrics, page and terminal view show what
+/// comes from here and ask nobody else.
+PictureAccelerators in_a_picture(const Accelerators& said);
+
+/// Where a Camera asks: the whole system, or the files below a test's `root` alone.
+DeviceRoot device_root_of(const std::string& root);
 
 }  // namespace gpumemprof

@@ -80,7 +80,8 @@ Camera::Camera(CameraOptions options)
     : options_(std::move(options)),
       proc_(options_.root + "/proc"),
       host_(host_name()),
-      kills_(options_.root) {}
+      kills_(options_.root),
+      accelerators_(device_root_of(options_.root)) {}
 Camera::~Camera() = default;
 
 void Camera::set_thresholds(double warning_percent, double critical_percent) {
@@ -249,7 +250,7 @@ void Camera::add_processes(Picture* picture) {
     process.is_recorded = std::ranges::any_of(picture->recordings, [&](const auto& recording) {
       return recording.is_here && recording.pid == process.pid;
     });
-    for (const Accelerator& accelerator : picture->accelerators.devices) {
+    for (const PictureAccelerator& accelerator : picture->accelerators.devices) {
       const auto held = accelerator.by_pid.find(process.pid);
       if (held == accelerator.by_pid.end()) continue;
       process.accelerator_bytes = process.accelerator_bytes.value_or(0) + held->second;
@@ -276,7 +277,7 @@ void Camera::look_at_memory(const Picture& picture, const std::string& name, con
 void Camera::judge(Picture* picture) {
   look_at_memory(*picture, std::string("memory of the ") + picture->usable.basis,
                  picture->usable.used, picture->usable.total);
-  for (const Accelerator& device : picture->accelerators.devices)
+  for (const PictureAccelerator& device : picture->accelerators.devices)
     look_at_memory(*picture, device.name, device.used, device.total);
   for (const PictureRecording& recording : picture->recordings) {
     const auto found = subjects_.find({recording.host, recording.pid, recording.start_ticks});
@@ -316,7 +317,7 @@ Picture Camera::take() {
   if (picture.usable.used)
     remember(*picture.usable.used.bytes, options_.most_history, &used_history_);
   picture.used_history = used_history_;
-  picture.accelerators = read_accelerators(options_.root);
+  picture.accelerators = in_a_picture(accelerators_.read(Depth::kProcesses));
   if (picture.steady_ns >= next_search_ns_) {
     next_search_ns_ = picture.steady_ns + kSearchPauseNs;
     search();

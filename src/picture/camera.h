@@ -66,6 +66,7 @@ class Camera {
   uint64_t warning_count_ = 0, critical_count_ = 0;
   std::vector<uint64_t> used_history_;
   OomKills kills_;
+  AcceleratorReader accelerators_;
   int64_t next_search_ns_ = 0;
 };
 

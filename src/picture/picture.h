@@ -66,7 +66,7 @@ struct Picture {
   HostMemory memory;
   UsableMemory usable;
   std::vector<uint64_t> used_history;  ///< of `usable`, oldest first
-  Accelerators accelerators;
+  PictureAccelerators accelerators;
   std::vector<PictureProcess> processes;  ///< that hold most, largest first
   std::vector<PictureRecording> recordings;
   std::vector<PictureAlert> alerts;                ///< the last ones, newest last

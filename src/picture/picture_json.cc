@@ -29,7 +29,7 @@ Json memory_json(const HostMemory& memory) {
   return out;
 }
 
-Json accelerators_json(const Accelerators& accelerators) {
+Json accelerators_json(const PictureAccelerators& accelerators) {
   Json out = Json::object();
   if (!accelerators.absent_because.empty()) {
     out["devices"] = nullptr;
@@ -37,7 +37,7 @@ Json accelerators_json(const Accelerators& accelerators) {
     return out;
   }
   out["devices"] = Json::array();
-  for (const Accelerator& device : accelerators.devices) {
+  for (const PictureAccelerator& device : accelerators.devices) {
     Json& one = out["devices"].emplace_back(
         Json{{"device", device.name}, {"model", device.model}, {"uuid", device.uuid}});
     put(&one, "total_bytes", device.total);

@@ -87,23 +87,23 @@ void add_host(const Picture& picture, Exposition* out) {
   if (picture.oom_kills) out->sample({}, *picture.oom_kills);
 }
 
-void add_accelerators(const Accelerators& accelerators, Exposition* out) {
-  const auto labels = [](const Accelerator& device) -> Labels {
+void add_accelerators(const PictureAccelerators& accelerators, Exposition* out) {
+  const auto labels = [](const PictureAccelerator& device) -> Labels {
     return {{"device", device.name}, {"model", device.model}, {"uuid", device.uuid}};
   };
   const auto& devices = accelerators.devices;
   out->family("gpumemprof_device_memory_total_bytes", "gauge", "bytes",
               "Memory of the accelerator.");
-  for (const Accelerator& device : devices) out->sample(labels(device), device.total);
+  for (const PictureAccelerator& device : devices) out->sample(labels(device), device.total);
   out->family("gpumemprof_device_memory_used_bytes", "gauge", "bytes",
               "Memory of the accelerator that any process uses.");
-  for (const Accelerator& device : devices) out->sample(labels(device), device.used);
+  for (const PictureAccelerator& device : devices) out->sample(labels(device), device.used);
   out->family("gpumemprof_device_memory_free_bytes", "gauge", "bytes",
               "Memory of the accelerator that nobody uses.");
-  for (const Accelerator& device : devices) out->sample(labels(device), device.free);
+  for (const PictureAccelerator& device : devices) out->sample(labels(device), device.free);
   out->family("gpumemprof_process_device_memory_bytes", "gauge", "bytes",
               "Memory of the accelerator that one process uses.");
-  for (const Accelerator& device : devices) {
+  for (const PictureAccelerator& device : devices) {
     for (const auto& [pid, bytes] : device.by_pid)
       out->sample({{"device", device.name}, {"pid", std::to_string(pid)}}, bytes);
   }

@@ -73,7 +73,7 @@ void draw_memories(const TopState& state, Screen* screen) {
     screen->put(0, y, "Devices", Style::kBold);
     screen->put(9, y, "unknown (" + picture.accelerators.absent_because + ")", Style::kDim);
   }
-  for (const Accelerator& device : picture.accelerators.devices) {
+  for (const PictureAccelerator& device : picture.accelerators.devices) {
     if (y >= table_top(state) - 1) break;
     draw_memory(state, device.name, device.used, device.total, y++, screen);
   }
