@@ -14,6 +14,8 @@
 namespace gpumemprof {
 namespace {
 
+/// More than any memory; sums are signed.
+constexpr uint64_t kMostBytes = uint64_t{1} << 62;
 constexpr uint64_t kBefore = ~uint64_t{0};  // the "event" of what was live before the first one
 
 /// Of which kinds the stacks of a trace are.
@@ -93,6 +95,8 @@ class Categorizer {
       if (*number == blocks_.size()) blocks_.emplace_back();
     }
     blocks_[*number] = block;
+    is_absurd_ |= block.size_bytes > kMostBytes - live_bytes_;
+    if (!is_absurd_) live_bytes_ += block.size_bytes;
     return *number;
   }
   void adopt(const EarlierBlock& earlier) {
@@ -233,6 +237,7 @@ class Categorizer {
   /// `end`: where it was freed, and nothing else.
   void end_life(uint32_t number, size_t i, const SnapshotLife& end) {
     const Block& block = blocks_[number];
+    if (!is_absurd_) live_bytes_ -= block.size_bytes;
     SnapshotLife life = life_of(block);
     life.is_freed = true;
     life.is_freed_in_backward = end.is_freed_in_backward;
@@ -338,10 +343,12 @@ class Categorizer {
     out.at_peak = holders(at_peak_), out.at_end = holders(at_end_);
     uint64_t sum = 0;
     for (const CategoryHolder& holder : out.at_peak) sum += holder.bytes;
-    out.is_known = sum == peak_bytes;
+    out.is_known = sum == peak_bytes && !is_absurd_;
     if (!out.is_known) {
       out.at_peak.clear(), out.at_end.clear();
-      out.why_not = "the events contradict each other: its blocks do not add up to the peak";
+      out.why_not = is_absurd_
+                        ? "the sizes in the file are more than any memory has"
+                        : "the events contradict each other: its blocks do not add up to the peak";
       return out;
     }
     if (!trace_.has_times || trace_.events.empty()) return out;
@@ -362,6 +369,8 @@ class Categorizer {
   std::vector<uint32_t> unused_;
   absl::flat_hash_map<uint32_t, Site> sites_;               // of forward, by stack
   std::vector<std::pair<uint64_t, uint64_t>> in_backward_;  // address and event
+  uint64_t live_bytes_ = 0;
+  bool is_absurd_ = false;
   uint32_t ooms_ = 0;
   uint32_t settled_ = 0;                     // backward passes that had ended
   std::map<uint64_t, Gradients> gradients_;  // by size

@@ -150,6 +150,17 @@ TEST(SnapshotCategories, BlocksThatDoNotAddUpToThePeakAreNotTold) {
             "the events contradict each other: its blocks do not add up to the peak");
 }
 
+TEST(SnapshotCategories, OfMoreBytesThanAnyMemoryHasAreNotTold) {
+  Training training;
+  training.alloc(1, uint64_t{1} << 61, Training::kSetUp);
+  training.alloc(2, uint64_t{1} << 61, Training::kSetUp);
+  EXPECT_TRUE(training.categories(1, uint64_t{1} << 62).is_known);
+  training.alloc(3, uint64_t{1} << 63, Training::kSetUp);
+  const DeviceCategories found = training.categories(2, uint64_t{3} << 62);
+  EXPECT_FALSE(found.is_known);
+  EXPECT_EQ(found.why_not, "the sizes in the file are more than any memory has");
+}
+
 TEST(SnapshotCategories, OnAutogradsThreadsAreThoseOfEventsWithoutAStack) {
   Training training;
   training.alloc(1, 1000, Training::kSetUp);
