@@ -55,7 +55,7 @@ def of_analysis(analysis: Mapping[str, Any]) -> Measured:
         basis="exact",
         basis_reason="a recording of every allocation and free",
         findings=tuple(dict(finding) for finding in analysis.get("findings", ())),
-        patterns=tuple(device["patterns"]) if "patterns" in device else None,
+        patterns=tuple(device.get("patterns", ())),
         score_parts=tuple({"name": name, **part} for name, part in analysis.get("score", {}).get("parts", {}).items()),
     )
 

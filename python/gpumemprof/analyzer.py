@@ -168,10 +168,9 @@ class MemoryAnalyzer:
         times, values = _judged_column(measured.series)
         report = analyze_series(times, values, self.sensitivity, measured.limit_bytes, free_blocks)
         # Of a recording the core has seen every event and every step: rows of a timeline say less.
-        if measured.patterns is not None:
-            report = {**report, "patterns": list(measured.patterns)}
         if measured.score_parts:
-            report = {**report, "score": {**report["score"], "parts": list(measured.score_parts)}}
+            score = {**report["score"], "parts": list(measured.score_parts)}
+            report = {**report, "patterns": list(measured.patterns), "score": score}
         return report
 
     def _growing_functions(self, measured: Measured) -> list[dict[str, Any]]:

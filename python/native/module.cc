@@ -5,7 +5,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 
-#include "analysis/analysis.h"
+#include "analysis/recording_history.h"
 #include "native/accelerators.h"
 #include "native/probe.h"
 #include "native/raise.h"
@@ -26,7 +26,7 @@ std::string analyze_recording(const std::string& path) {
   auto analyze = [&]() -> Result<std::string> {
     auto source = open_recording({path});
     if (!source) return std::unexpected(source.error());
-    auto analysis = analyze_source(**source, {});
+    auto analysis = analyze_whole(**source, {});
     if (!analysis) return std::unexpected(analysis.error());
     return json_report(*analysis, (*source)->tables(), -1);
   };

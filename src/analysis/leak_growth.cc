@@ -70,7 +70,7 @@ bool rises_in_each_third(const std::vector<double>& kept) {
          kept[last] > kept[2 * last / 3];
 }
 
-bool waits_for_collector(const SiteHistory& site, const Growth& growth, uint64_t all_steps) {
+bool waits_for_collector(const SiteHistory& site, const LeakGrowth& growth, uint64_t all_steps) {
   if (site.alloc_count == 0) return false;
   const double mean_bytes =
       static_cast<double>(site.alloc_bytes) / static_cast<double>(site.alloc_count);
@@ -83,11 +83,11 @@ bool waits_for_collector(const SiteHistory& site, const Growth& growth, uint64_t
 
 }  // namespace
 
-std::optional<Growth> growth_of(const SiteHistory& site, const Period& period) {
+std::optional<LeakGrowth> growth_of(const SiteHistory& site, const Period& period) {
   if (period.from == Period::From::kNothing) return std::nullopt;
   if (site.live_bytes == 0 && site.cells.empty()) return std::nullopt;
   Points points = points_of(site, period);
-  Growth growth;
+  LeakGrowth growth;
   growth.warm_up_steps = static_cast<uint64_t>(kWarmUp * static_cast<double>(period.steps()));
   drop_warm_up(&points, static_cast<double>(growth.warm_up_steps));
   growth.points = points.floors.size();

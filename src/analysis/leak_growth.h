@@ -11,7 +11,7 @@ namespace gpumemprof {
 
 /// The growth of the floor: the least that is live between one group of steps and the next. What
 /// comes and goes within a step never counts.
-struct Growth {
+struct LeakGrowth {
   double bytes_a_step = 0;   ///< Theil-Sen slope, warm-up excluded
   double z = 0;              ///< Mann-Kendall's, with the correction for ties
   uint64_t grown_bytes = 0;  ///< of the floor, from the end of the warm-up to the end
@@ -24,6 +24,6 @@ struct Growth {
 
 /// Nothing where it does not grow to the very end: it stays, fills and stops, comes and goes, or
 /// there are too few steps to tell.
-std::optional<Growth> growth_of(const SiteHistory& site, const Period& period);
+std::optional<LeakGrowth> growth_of(const SiteHistory& site, const Period& period);
 
 }  // namespace gpumemprof

@@ -28,7 +28,7 @@ Period one_window_a_step() {
   return period;
 }
 
-std::optional<Growth> growth(const std::function<uint64_t(uint32_t)>& held) {
+std::optional<LeakGrowth> growth(const std::function<uint64_t(uint32_t)>& held) {
   return growth_of(site_that_holds(held), one_window_a_step());
 }
 

@@ -15,7 +15,7 @@ namespace gpumemprof {
 /// One stack of such a line.
 struct LeakStack {
   uint32_t stack = 0;
-  Growth growth;
+  LeakGrowth growth;
   uint64_t live_bytes = 0;
   uint64_t survivors = 0;      ///< blocks that were made after the warm-up and are still live
   uint64_t largest_bytes = 0;  ///< of these

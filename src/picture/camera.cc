@@ -51,7 +51,7 @@ void remember(uint64_t value, size_t most, std::vector<uint64_t>* history) {
 }  // namespace
 
 struct Camera::Memory {
-  Growth growth;
+  LiveGrowth growth;
   std::vector<uint64_t> history;
   int64_t looked_ns = 0;
   uint64_t allocated = 0, alloc_count = 0, refused = 0;

@@ -13,7 +13,7 @@ constexpr double kLeastBytes = 1 << 20;
 
 }  // namespace
 
-void Growth::add(double seconds, uint64_t live_bytes) {
+void LiveGrowth::add(double seconds, uint64_t live_bytes) {
   const auto live = static_cast<double>(live_bytes);
   if (!began_) {
     began_ = true, window_begin_ = seconds, floor_ = live;
@@ -23,7 +23,7 @@ void Growth::add(double seconds, uint64_t live_bytes) {
   floor_ = std::min(floor_, live);
 }
 
-void Growth::close_windows(double seconds) {
+void LiveGrowth::close_windows(double seconds) {
   bool any = false;
   while (seconds - window_begin_ >= window_seconds_) {
     any = true;
@@ -40,7 +40,7 @@ void Growth::close_windows(double seconds) {
   judge();
 }
 
-void Growth::judge() {
+void LiveGrowth::judge() {
   rate_.reset();
   if (floors_.size() < kLeastWindows) return;
   why_none_ = "what is live does not grow";

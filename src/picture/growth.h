@@ -12,7 +12,7 @@ namespace gpumemprof {
 /// first quarter of them, where a program warms up, left out. Growth is told where the floor rises
 /// by Mann-Kendall's test (z of at least 3) and by at least 1 MiB; its rate is the Theil-Sen slope.
 /// Not thread-safe.
-class Growth {
+class LiveGrowth {
  public:
   static constexpr double kWindowSeconds = 5;  ///< at first; doubled whenever there are too many
   static constexpr size_t kLeastWindows = 12, kMostWindows = 120;

@@ -21,15 +21,15 @@ TEST(ProgramName, LeavesOutFoldersAndArguments) {
   EXPECT_EQ(program_name(""), "");
 }
 
-TEST(Growth, NeedsTwelveWindows) {
-  Growth growth;
+TEST(LiveGrowth, NeedsTwelveWindows) {
+  LiveGrowth growth;
   for (int second = 0; second < 60; ++second) growth.add(second, 1 << 20 << (second / 10));
   EXPECT_FALSE(growth.bytes_per_second());
   EXPECT_EQ(growth.why_none(), "growth is told after 60 s of watching");
 }
 
-TEST(Growth, OfAFloorThatRisesSteadilyIsItsSlope) {
-  Growth growth;
+TEST(LiveGrowth, OfAFloorThatRisesSteadilyIsItsSlope) {
+  LiveGrowth growth;
   // A saw tooth: what comes and goes within a step is no growth.
   for (int second = 0; second < 200; ++second)
     growth.add(second, 1'000'000'000 + 1'000'000 * second + second % 2 * 50'000'000);
@@ -37,8 +37,8 @@ TEST(Growth, OfAFloorThatRisesSteadilyIsItsSlope) {
   EXPECT_DOUBLE_EQ(*growth.bytes_per_second(), 1'000'000);
 }
 
-TEST(Growth, ThatStoppedOrComesAndGoesIsNone) {
-  Growth flat, saw;
+TEST(LiveGrowth, ThatStoppedOrComesAndGoesIsNone) {
+  LiveGrowth flat, saw;
   for (int second = 0; second < 400; ++second) {
     flat.add(second, second < 50 ? second * 10'000'000 : 500'000'000);
     saw.add(second, 500'000'000 + second % 20 * 10'000'000);
@@ -48,8 +48,8 @@ TEST(Growth, ThatStoppedOrComesAndGoesIsNone) {
   EXPECT_EQ(flat.why_none(), "what is live does not grow");
 }
 
-TEST(Growth, IsToldOverHoursInAFixedNumberOfWindows) {
-  Growth growth;
+TEST(LiveGrowth, IsToldOverHoursInAFixedNumberOfWindows) {
+  LiveGrowth growth;
   for (int second = 0; second < 20'000; ++second) growth.add(second, 4'000'000 + second * 1000);
   EXPECT_NEAR(growth.bytes_per_second().value_or(0), 1000, 1e-6);
 }

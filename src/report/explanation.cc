@@ -231,8 +231,10 @@ class Paragraph {
     figure("temporary_bytes", temporary);
     const uint64_t freed = figure("freed_in_step_bytes", work.freed_in_step_bytes);
     const std::string until = work.step_ended ? fmt::format("step {}", work.step) : "the recording";
-    say(fmt::format("{} of it were freed again before {} ended, and {} were temporary.",
-                    share(freed), until, temporary == 0 ? "none" : format_bytes(temporary)));
+    const std::string gone =
+        freed == 0 ? "None of it was" : fmt::format("{} of it were", share(freed));
+    say(fmt::format("{} freed again before {} ended, and {} of it were temporary.", gone, until,
+                    temporary == 0 ? "none" : format_bytes(temporary)));
   }
 
   void write_level() {

@@ -58,10 +58,11 @@ TEST(Explanation, NamesStepCategoriesModulesAndWhatStaysBetweenSteps) {
                          "were live then. 3.00 KiB (75.0 %) of it were parameters and 1.00 KiB "
                          "(25.0 %) were activations. The "
                          "module that held most was encoder.head with 4.00 KiB (100.0 %). "));
-  EXPECT_THAT(why.text, testing::EndsWith(
-                            "1.00 KiB (25.0 %) of it were freed again before step 1 ended, and "
-                            "none were temporary. Between steps 3.00 KiB stayed live (the median "
-                            "at the ends of steps 0 to 1), so the peak was 1.00 KiB above that."));
+  EXPECT_THAT(
+      why.text,
+      testing::EndsWith("1.00 KiB (25.0 %) of it were freed again before step 1 ended, and "
+                        "none of it were temporary. Between steps 3.00 KiB stayed live (the median "
+                        "at the ends of steps 0 to 1), so the peak was 1.00 KiB above that."));
 }
 
 TEST(Explanation, NothingOfTheRecordingReachesTheTerminal) {
