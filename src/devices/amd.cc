@@ -1,6 +1,7 @@
 // AMD's GPUs through the files of amdgpu and, for compute, of KFD. No library of ROCm's is needed.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "devices/accelerators.h"
 #include "devices/drm_cards.h"
@@ -100,10 +101,12 @@ class Amd : public AcceleratorSource {
   void add_processes(const DrmCard& card, const std::map<int, std::string>& gpus,
                      const DrmProcesses& all, const ProcessPlace& place, Accelerator* device) {
     std::map<int, AcceleratorProcess> found;
+    std::set<int> opened;
     const auto is_vram = [](const std::string& region) { return region == "vram"; };
     for (AcceleratorProcess& one :
          processes_of_card(all, card, is_vram, "this kernel's amdgpu does not tell it")) {
       one.kind = "graphics";
+      opened.insert(one.pid);
       found.emplace(one.pid, std::move(one));
     }
     const auto gpu = card.render_minor ? gpus.find(*card.render_minor) : gpus.end();
@@ -117,7 +120,11 @@ class Amd : public AcceleratorSource {
     }
     device->processes = Known<std::vector<AcceleratorProcess>>::of({});
     for (auto& [pid, process] : found) {
-      place.look_up(&process, "amd");
+      // KFD counts PIDs of the machine; descriptors are those of processes that we see.
+      if (opened.contains(pid))
+        place.look_up_own(&process);
+      else
+        place.look_up(&process, "amd");
       device->processes.value->push_back(std::move(process));
     }
     device->processes_note = unreadable_note(all);

@@ -98,6 +98,22 @@ TEST_F(Drm, AmdsProcessesAreThoseOfComputeAndThoseThatOpenedTheCard) {
   EXPECT_EQ(read(Depth::kMemory).devices.at(0).processes.absent_because, "not asked for");
 }
 
+TEST_F(Drm, InAContainerADescriptorTellsWhoseItIsAndKfdsNumberDoesNot) {
+  std::filesystem::remove(root_ + "/proc/self/ns/pid");
+  std::filesystem::create_symlink("pid:[4026532999]", root_ + "/proc/self/ns/pid");
+  put_amd_card();
+  put_process(700, "Name: other\n", 1);
+  put_process(701, "Name: python\n", 1);
+  put("/sys/class/kfd/kfd/proc/700/vram_15209", "4096\n");
+  open_card(701, 3, "/dev/dri/renderD129", kAmdClient);
+  const Accelerator device = read().devices.at(0);
+  const auto& processes = *device.processes.value;
+  ASSERT_EQ(processes.size(), 2u);
+  EXPECT_FALSE(processes[0].here);
+  EXPECT_TRUE(processes[1].here);
+  EXPECT_EQ(processes[1].command, "python train.py");
+}
+
 TEST_F(Drm, AFileThatTheKernelDoesNotHaveIsAReason) {
   put("/sys/class/drm/card0/device/uevent", "DRIVER=amdgpu\nPCI_ID=1002:164E\n");
   const Accelerator device = read().devices.at(0);

@@ -57,8 +57,7 @@ class Intel : public AcceleratorSource {
         device.processes.value = processes_of_card(
             all, card, is_local, "the process has no memory on the card, or the kernel is too old");
         device.processes.absent_because.clear();
-        for (AcceleratorProcess& process : *device.processes.value)
-          place.look_up(&process, "intel");
+        for (AcceleratorProcess& process : *device.processes.value) place.look_up_own(&process);
         device.processes_note = unreadable_note(all);
       }
       out->devices.push_back(std::move(device));

@@ -46,6 +46,11 @@ void ProcessPlace::look_up(AcceleratorProcess* process, const std::string& drive
         "the driver";
     return;
   }
+  look_up_own(process);
+}
+
+void ProcessPlace::look_up_own(AcceleratorProcess* process) const {
+  const std::string folder = proc_ + '/' + std::to_string(process->pid);
   process->here = true;
   process->command = read_proc_text(folder + "/cmdline").substr(0, kMostCommand);
   while (!process->command.empty() && process->command.back() == '\0') process->command.pop_back();

@@ -19,6 +19,8 @@ class ProcessPlace {
   /// ("nvidia", …). In the machine's own namespace every PID is right. Elsewhere a process here
   /// counts only if it has that driver's libraries or devices mapped.
   void look_up(AcceleratorProcess* process, const std::string& driver) const;
+  /// The same for a PID that our own /proc has told: there is no doubt whose it is.
+  void look_up_own(AcceleratorProcess* process) const;
   /// Whether we see the machine's own PIDs.
   bool is_whole_machine() const { return whole_machine_; }
 
