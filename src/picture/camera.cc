@@ -116,17 +116,20 @@ void Camera::search() {
     subject->recording = std::move(found);
     subjects_.emplace(key, std::move(subject));
   }
-  for (const std::string& folder : options_.folders) search_folder(folder);
+  for (const std::string& folder : options_.folders) search_folder(folder, true);
 }
 
 /// A recording whose process cannot be seen from here, as in another container: it is taken for
 /// running until its program says that it has ended, or nothing was written for ten minutes, as
 /// after `kill -9`. Of this machine's own processes search() knows better.
-void Camera::search_folder(const std::string& folder) {
+void Camera::search_folder(const std::string& folder, bool with_folders) {
   DIR* listing = opendir(folder.c_str());
   if (!listing) return;
   while (const dirent* entry = readdir(listing)) {
     const std::string name = entry->d_name;
+    // A recording is a folder itself, so that of several recordings has them one level down.
+    if (with_folders && entry->d_type == DT_DIR && !name.starts_with('.'))
+      search_folder(folder + '/' + name, false);
     if (!name.ends_with(".gmp") || subjects_.size() >= kMostRecordings) continue;
     const std::string path = folder + '/' + name;
     if (passed_over_.contains(path) || !was_written_lately(path)) continue;

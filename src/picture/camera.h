@@ -18,7 +18,8 @@
 namespace gpumemprof {
 
 struct CameraOptions {
-  std::vector<std::string> folders;  ///< recordings there are followed too, wherever they are made
+  std::vector<std::string>
+      folders;  ///< recordings there, and one level down, are followed too, wherever they are made
   size_t most_processes = 20, most_holders = 10, most_history = 240;
   AlertOptions alerts;
   std::string root;  ///< stands for "/" in tests
@@ -46,7 +47,7 @@ class Camera {
   static bool is_of(const Result<RecordingFollower>& follower, const Subject& subject,
                     uint64_t start_ticks);
   void search();
-  void search_folder(const std::string& folder);
+  void search_folder(const std::string& folder, bool with_folders);
   void add_recording(Subject& subject, Picture* picture);
   void add_device(Subject& subject, const FollowedDevice& device, const FollowedState& state,
                   PictureRecording* recording);

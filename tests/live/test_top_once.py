@@ -107,7 +107,7 @@ def test_the_recording_of_another_container_is_one_and_stays_while_nobody_says_t
         shutil.copy(file, tmp_path / "copy")
         process.communicate("\n", timeout=60)
     assert seen["resident_bytes"] > LIVE_BYTES and seen["devices"][0]["allocated_bytes"] == LIVE_BYTES
-    said = picture("--interval", "0", str(tmp_path / "copy"))
+    said = picture("--interval", "0", str(tmp_path))  # one level above both
     validator("live.schema.json").validate(said)
     copy = of_pid(said, pid)
     assert copy["host"] == "elsewhere" and copy["resident_bytes"] is None and copy["unknown"]["resident_bytes"]
