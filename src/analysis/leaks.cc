@@ -47,7 +47,7 @@ double seconds_a_step(const ProcessHistory& history, const Period& period) {
              : static_cast<double>(last - first) * 1e-9 / static_cast<double>(steps);
 }
 
-void add(const SiteHistory& site, const Growth& growth, const SurvivorsByStack& survivors,
+void add(const SiteHistory& site, const LeakGrowth& growth, const SurvivorsByStack& survivors,
          Leak* leak) {
   LeakStack stack{.stack = site.stack,
                   .growth = growth,

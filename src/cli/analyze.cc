@@ -37,7 +37,7 @@ struct Shown {
   std::string text;
   std::string plain;  // the same as text, where --report or --optimize asks for it
   AdviceReport advice;
-  std::vector<Picture> pictures;
+  std::vector<PlotFile> pictures;
   std::vector<std::string> failures;  // of the conditions of --fail-on, those that hold
 };
 

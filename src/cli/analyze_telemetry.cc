@@ -51,8 +51,8 @@ std::string render(const TelemetryAnalysis& analysis, const AnalyzeArguments& ar
   return format == "html" ? telemetry_html(analysis) : telemetry_text(analysis);
 }
 
-std::vector<Picture> telemetry_pictures(const TelemetryAnalysis& analysis) {
-  std::vector<Picture> out;
+std::vector<PlotFile> telemetry_pictures(const TelemetryAnalysis& analysis) {
+  std::vector<PlotFile> out;
   for (const TelemetrySeries& series : analysis.series) {
     if (out.size() == kMostPictures) break;
     const std::string number = out.empty() ? "" : '_' + std::to_string(out.size() + 1);
@@ -109,8 +109,8 @@ int analyze_telemetry_file(const AnalyzeArguments& arguments) {
   return say_and_write_pictures(pictures, arguments);
 }
 
-std::vector<Picture> recording_pictures(const Analysis& analysis, const Tables& tables) {
-  std::vector<Picture> out;
+std::vector<PlotFile> recording_pictures(const Analysis& analysis, const Tables& tables) {
+  std::vector<PlotFile> out;
   for (const DeviceAnalysis& device : analysis.devices) {
     const Device& memory = device_at(tables, device.device);
     const Process& process = process_at(tables, memory.process);
@@ -146,13 +146,13 @@ std::vector<Picture> recording_pictures(const Analysis& analysis, const Tables& 
   return out;
 }
 
-int say_and_write_pictures(const std::vector<Picture>& pictures,
+int say_and_write_pictures(const std::vector<PlotFile>& pictures,
                            const AnalyzeArguments& arguments) {
   std::error_code error;
   fs::create_directories(arguments.plot_folder, error);
   const bool json_on_stdout =
       arguments.format == "json" && (arguments.output.empty() || arguments.output == "-");
-  for (const Picture& picture : pictures) {
+  for (const PlotFile& picture : pictures) {
     const fs::path path = fs::path(arguments.plot_folder) / picture.name;
     std::ofstream file(path, std::ios::binary);
     file << picture.svg;

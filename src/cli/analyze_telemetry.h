@@ -28,7 +28,7 @@ struct AnalyzeArguments {
 };
 
 /// An SVG file to be written.
-struct Picture {
+struct PlotFile {
   std::string name;
   std::string svg;
 };
@@ -48,10 +48,10 @@ int analyze_telemetry_file(const AnalyzeArguments& arguments);
 int wrong_sensitivity();
 
 /// Live bytes of each device over time.
-std::vector<Picture> recording_pictures(const Analysis& analysis, const Tables& tables);
+std::vector<PlotFile> recording_pictures(const Analysis& analysis, const Tables& tables);
 
 /// Writes them into --plot-dir and names each on stdout (stderr where the report goes to stdout as
 /// JSON). The exit code.
-int say_and_write_pictures(const std::vector<Picture>& pictures, const AnalyzeArguments& arguments);
+int say_and_write_pictures(const std::vector<PlotFile>& pictures, const AnalyzeArguments& arguments);
 
 }  // namespace gpumemprof
