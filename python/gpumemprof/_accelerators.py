@@ -47,8 +47,8 @@ def smi_info(device: dict[str, Any]) -> dict[str, Any]:
         "temperature_c": device["temperature_celsius"],
         "power_draw_w": None if device["power_milliwatts"] is None else device["power_milliwatts"] / 1000,
     }
-    sources = ("total_bytes", "used_bytes", "free_bytes", "utilization_percent", "temperature_celsius")
-    sources += ("power_milliwatts",)
+    sources = ["total_bytes", "used_bytes", "free_bytes", "utilization_percent", "temperature_celsius"]
+    sources.append("power_milliwatts")
     unknown = {name: why[of] for name, of in zip(values, sources, strict=True) if values[name] is None and of in why}
     return {**values, **({"unknown": unknown} if unknown else {})}
 

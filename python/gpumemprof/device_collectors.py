@@ -161,14 +161,14 @@ class CudaDeviceCollector(DeviceMemoryCollector):
 
     def _read(self, missing: dict[str, str]) -> DeviceMemorySample:
         cuda, index, of_device = self._torch.cuda, self.device_id, ("used_bytes", "free_bytes", "total_bytes")
+        used: int | None = None
+        free: int | None = None
+        total: int | None = None
         if index < 0 or not cuda.is_initialized():
             # Asking CUDA would bring up a context: hundreds of MB, and no fork after it. The driver needs none.
             used, free, total = self._from_driver(index, missing, "CUDA is not initialised in this process yet")
             return DeviceMemorySample(0, 0, used, free, total, 0, 0, index)
         stats = self._stats()
-        used: int | None = None
-        free: int | None = None
-        total: int | None = None
         try:
             if _device.has_context(self._torch, index, stats.get("reserved_bytes.all.current", 0)):
                 with _device.relaxed_capture():
@@ -195,7 +195,7 @@ class CudaDeviceCollector(DeviceMemoryCollector):
         names = ("used_bytes", "free_bytes", "total_bytes")
         # Which of several GPUs the program will use, it has not said yet.
         undecided = index < 0 and int(self._torch.cuda.device_count()) != 1
-        found = {"accelerator": None} if undecided else device_memory(max(index, 0))
+        found: dict[str, Any] = {"accelerator": None} if undecided else device_memory(max(index, 0))
         if found["accelerator"] is None:
             missing.update(dict.fromkeys(names, why))
             return None, None, None

@@ -136,6 +136,12 @@ class Patterns {
                          .device = device_.device});
   }
 
+  /// Over the steps themselves: how long each takes is another matter.
+  double bytes_a_step() const {
+    const std::vector<double> steps(levels_.steps.begin(), levels_.steps.end());
+    return theil_sen_slope(steps, levels_.floor);
+  }
+
   void find_growth() {
     for (const SeriesFinding& found : floor_.findings) {
       if (found.type != "monotonic_increase") continue;
@@ -149,10 +155,10 @@ class Patterns {
       std::string fix =
           "mark steps with gpumemprof.step(), then gpumemprof diff DIR --steps A B names the lines";
       if (levels_.are_steps) {
-        figures.emplace_back("bytes_a_step", whole(a_second * levels_.step_s));
+        figures.emplace_back("bytes_a_step", whole(bytes_a_step()));
         figures.emplace_back("first_step", levels_.steps.front());
         figures.emplace_back("last_step", levels_.steps.back());
-        pace = size_text(a_second * levels_.step_s) + " a step, " + pace;
+        pace = size_text(bytes_a_step()) + " a step, " + pace;
         fix = "gpumemprof diff DIR --steps " + step_text(levels_.steps.size() / 2) + " " +
               step_text(levels_.steps.size() - 1) + " names the lines that kept it";
       }

@@ -81,7 +81,12 @@ def test_trained_on_pytorch_and_jax_weights_and_adams_state_are_the_same_and_wha
 
 def test_trained_in_graphs_on_tensorflow_layers_are_those_of_pytorch_and_parameters_the_same_bytes(trained):
     found = diff(trained["torch"], trained["tensorflow"])
-    assert by_layer(found, "parameters", "a") == by_layer(found, "parameters", "b") == PARAMETERS
+    assert by_layer(found, "parameters", "a") == PARAMETERS
+    known = by_layer(found, "parameters", "b")
+    assert known.keys() == PARAMETERS.keys()
+    for layer, (inputs, outputs) in LAYERS.items():
+        # TensorFlow copies a variable that is assigned while it is read: at the peak there may be two of a kernel.
+        assert known[layer] - PARAMETERS[layer] in (0, inputs * outputs * FLOAT)
     graph = {row["layer"] for row in found["by_layer"] if row["part"] in ("forward", "gradient") and row["b_bytes"]}
     assert graph <= {None, *PARAMETERS, "compile_loss/mse"}, "names as TensorFlow numbers them"
     forward = [row for row in found["by_layer"] if row["part"] == "forward" and row["layer"] == "sequential/hidden_a"]
