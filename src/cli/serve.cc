@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "base/file.h"
+#include "cli/camera_arguments.h"
 #include "cli/commands.h"
 #include "cli/watch.h"
 #include "picture/camera.h"
@@ -79,11 +80,7 @@ void add_serve_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<ServeArguments>();
   CLI::App* command =
       app.add_subcommand("serve", "metrics for Prometheus and a live page of what is recorded now");
-  command
-      ->add_option("folders", arguments->camera.folders,
-                   "recordings in these are followed too, as of other containers")
-      ->type_name("FOLDER")
-      ->check(CLI::ExistingDirectory);
+  add_camera_folders(command, &arguments->camera);
   command->add_option("--listen", arguments->listen, "IP:PORT, [IPv6]:PORT, :PORT or PORT")
       ->type_name("ADDR")
       ->capture_default_str();
@@ -96,16 +93,7 @@ void add_serve_command(CLI::App& app, CommandContext& context) {
       ->add_option("--token-file", arguments->token_file,
                    "its first line is the token (also: GPUMEMPROF_TOKEN)")
       ->type_name("FILE");
-  command
-      ->add_option("--warning-threshold", arguments->camera.alerts.warning_percent,
-                   "percent of a memory in use")
-      ->type_name("%")
-      ->check(CLI::Range(0.1, 100.0))
-      ->capture_default_str();
-  command->add_option("--critical-threshold", arguments->camera.alerts.critical_percent, "likewise")
-      ->type_name("%")
-      ->check(CLI::Range(0.1, 100.0))
-      ->capture_default_str();
+  add_camera_thresholds(command, &arguments->camera);
   command->callback(
       [arguments, &context] { context.exit_code = serve(*arguments, hold_stop_signals()); });
 }

@@ -10,6 +10,7 @@
 #include <ctime>
 #include <memory>
 
+#include "cli/camera_arguments.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/watch.h"
@@ -230,11 +231,7 @@ void add_top_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<TopArguments>();
   CLI::App* command =
       app.add_subcommand("top", "memory, processes and live recordings, on the terminal");
-  command
-      ->add_option("folders", arguments->camera.folders,
-                   "recordings in these are followed too, as of other containers")
-      ->type_name("FOLDER")
-      ->check(CLI::ExistingDirectory);
+  add_camera_folders(command, &arguments->camera);
   command->add_flag("--once", arguments->once, "print one picture and end");
   command->add_option("--format", arguments->format, "of --once: text or json")
       ->check(CLI::IsMember({"text", "json"}))
@@ -245,16 +242,7 @@ void add_top_command(CLI::App& app, CommandContext& context) {
   command->add_option("--color", arguments->colour, "auto (also heeds NO_COLOR), always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->capture_default_str();
-  command
-      ->add_option("--warning-threshold", arguments->camera.alerts.warning_percent,
-                   "percent of a memory in use")
-      ->type_name("%")
-      ->check(CLI::Range(0.1, 100.0))
-      ->capture_default_str();
-  command->add_option("--critical-threshold", arguments->camera.alerts.critical_percent, "likewise")
-      ->type_name("%")
-      ->check(CLI::Range(0.1, 100.0))
-      ->capture_default_str();
+  add_camera_thresholds(command, &arguments->camera);
   command->callback([arguments, &context] { context.exit_code = top(*arguments); });
 }
 

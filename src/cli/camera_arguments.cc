@@ -1,0 +1,26 @@
+#include "cli/camera_arguments.h"
+
+namespace gpumemprof {
+
+void add_camera_folders(CLI::App* command, CameraOptions* options) {
+  command
+      ->add_option("folders", options->folders,
+                   "recordings in these are followed too, as of other containers")
+      ->type_name("FOLDER")
+      ->check(CLI::ExistingDirectory);
+}
+
+void add_camera_thresholds(CLI::App* command, CameraOptions* options) {
+  command
+      ->add_option("--warning-threshold", options->alerts.warning_percent,
+                   "percent of a memory in use")
+      ->type_name("%")
+      ->check(CLI::Range(0.1, 100.0))
+      ->capture_default_str();
+  command->add_option("--critical-threshold", options->alerts.critical_percent, "likewise")
+      ->type_name("%")
+      ->check(CLI::Range(0.1, 100.0))
+      ->capture_default_str();
+}
+
+}  // namespace gpumemprof
