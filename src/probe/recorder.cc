@@ -197,7 +197,6 @@ bool open_recording_of_this_process() {
     forget_parent();
   }
   if (!create_file()) return false;
-  find_clock();
   prepare_python();
   prepare_native();
   return true;

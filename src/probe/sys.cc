@@ -5,7 +5,6 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "probe/dynamic.h"
 #include "probe/hot.h"
 
 namespace gpumemprof::probe {
@@ -35,25 +34,9 @@ bool exceeds_file_limit(uint64_t end) {
   return end > limit.rlim_cur;
 }
 
-HOT_DATA static int (*g_clock)(clockid_t, timespec*) = clock_gettime;
-
-void find_clock() {
-#if defined(__x86_64__)
-  const char* name = "__vdso_clock_gettime";
-#else
-  const char* name = "__kernel_clock_gettime";
-#endif
-  // The kernel's own object alone: a symbol of this name elsewhere is somebody's.
-  if (!dlopen || !dlsym) return;
-  void* vdso = dlopen("linux-vdso.so.1", RTLD_NOLOAD | RTLD_LAZY);
-  void* found = vdso ? dlsym(vdso, name) : nullptr;
-  if (found)
-    __atomic_store_n(&g_clock, reinterpret_cast<decltype(g_clock)>(found), __ATOMIC_RELAXED);
-}
-
 static uint64_t read_clock(clockid_t id) {
   timespec t;
-  if (__atomic_load_n(&g_clock, __ATOMIC_RELAXED)(id, &t) != 0) return 0;
+  if (clock_gettime(id, &t) != 0) return 0;
   return static_cast<uint64_t>(t.tv_sec) * 1000000000u + static_cast<uint64_t>(t.tv_nsec);
 }
 

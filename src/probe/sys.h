@@ -49,8 +49,6 @@ long read_file(const char* path, char* buffer, size_t size);
 bool exceeds_file_limit(uint64_t end);
 /// CLOCK_MONOTONIC through the vDSO: no system call.
 uint64_t monotonic_ns();
-/// From now on without the C library in between. Takes the loader's lock: once a recording.
-void find_clock();
 uint64_t realtime_ns();
 
 }  // namespace gpumemprof::probe
