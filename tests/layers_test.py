@@ -24,10 +24,11 @@ ALLOWED = {
     "devices": {"base"},
     "live": {"base", "trace", "recording", "telemetry", "run", "devices"},
     "picture": {"base", "trace", "telemetry", "run", "devices", "live", "analysis"},
-    "report": {"base", "trace", "recording", "readers", "telemetry", "allocator", "analysis"},
+    "estimate": {"base", "trace", "allocator", "analysis"},
+    "report": {"base", "trace", "recording", "readers", "telemetry", "allocator", "analysis", "estimate"},
     "serve": {"base", "devices", "picture", "live", "report"},
     "top": {"base", "devices", "picture", "live", "report"},
-    "cli": {"base", "trace", "recording", "readers", "telemetry", "allocator", "analysis", "run", "devices", "live", "picture", "report", "serve", "top"},
+    "cli": {"base", "trace", "recording", "readers", "telemetry", "allocator", "analysis", "estimate", "run", "devices", "live", "picture", "report", "serve", "top"},
 }
 # A test may use what it needs as a witness, as long as no cycle of rooms comes of it.
 ALLOWED_IN_TESTS = {"recording": {"probe"}, "probe": {"recording", "trace"}, "analysis": {"format"}, "allocator": {"readers"}}
