@@ -45,7 +45,7 @@ test-all: all ## everything that needs no GPU: slow tests, sanitizers, fuzzing, 
 	$(MAKE) sanitizers fuzz-smoke
 	scripts/test-debian-torch
 	scripts/test-tensorflows
-	@scripts/setup browser live
+	@scripts/setup browser live frames
 	scripts/test-integrations
 	$(PYTHON) -m pytest -m "not gpu" tests
 
@@ -85,7 +85,7 @@ bench: all ## measure, and write docs/benchmarks.md
 	$(PYTHON) bench/run.py
 
 leak-table: all ## how many leaks of the test set are found, on five seeds (an hour)
-	PYTHONPATH=tests $(PYTHON) -m leaks.table --longer
+	PYTHONPATH=tests $(PYTHON) -m leaks.table --longer --peer
 
 docs: setup ## build the documentation's site in build/site
 	@scripts/docs

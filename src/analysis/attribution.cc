@@ -15,12 +15,16 @@ bool is_in(std::string_view file, std::string_view part) {
 /// What frames of code say, gathered from the innermost outwards.
 struct Code {
   bool is_optimizer = false, is_data = false, is_checkpoint = false, is_setup = false;
+  bool is_engine = false;
 
   void look(std::string_view file, std::string_view function) {
     if (!is_in(file, "/torch/")) return;
     // Every optimizer's step runs in the wrapper that torch.optim.Optimizer puts around it.
     is_optimizer |= file.ends_with("/torch/optim/optimizer.py") &&
                     function.find("profile_hook_step") != std::string_view::npos;
+    // What autograd's engine calls between nodes and after the last: a model in shards makes
+    // gradients there.
+    is_engine |= file.ends_with("/torch/autograd/graph.py") && function == "_engine_run_backward";
     is_data |= is_in(file, "/torch/utils/data/dataloader.py") && function.ends_with("__next__");
     is_checkpoint |= file.ends_with("/torch/utils/checkpoint.py");
     is_setup |=
@@ -71,7 +75,7 @@ Attribution attribution_of(const Tables& tables, uint32_t stack) {
   }
   out.is_in_setup = code.is_setup;
   out.is_workspace = is_library_workspace(tables, stack);
-  if (!out.node.empty()) {
+  if (!out.node.empty() || code.is_engine) {
     // Backward itself runs without gradients, unless its own graph is wanted.
     out.phase = WorkPhase::kBackward;
     out.is_recomputed = has_gradients && code.is_checkpoint;

@@ -13,6 +13,7 @@ PyObject *g_storage_offset = nullptr, *g_element_size = nullptr;
 PyObject *g_grad = nullptr, *g_is_leaf = nullptr;
 PyObject* g_disable_functions = nullptr;
 PyObject *g_enter_name = nullptr, *g_exit_name = nullptr, *g_dispatch_name = nullptr;
+PyObject* g_local_name = nullptr;
 
 PyObject* attribute(PyObject* object, const char* name) {
   PyObject* value = object ? PyObject_GetAttrString(object, name) : nullptr;
@@ -46,6 +47,20 @@ bool has_own_memory(PyObject* tensor) {
   return dispatch == g_no_dispatch;
 }
 
+/// The tensor in whose memory this one's elements are, borrowed: itself, or this process's part of
+/// one that is distributed (DTensor, which keeps it in a slot, read here without any code of the
+/// class). Null: there is none.
+PyObject* with_memory(PyObject* tensor) {
+  if (!is_tensor(tensor)) return nullptr;
+  if (has_own_memory(tensor)) return tensor;
+  PyObject* slot = _PyType_Lookup(Py_TYPE(tensor), g_local_name);  // borrowed, sets no exception
+  if (!slot || !Py_IS_TYPE(slot, &PyMemberDescr_Type)) return nullptr;
+  PyObject* local = get(slot, tensor);
+  if (!local) PyErr_Clear();
+  Py_XDECREF(local);  // the slot has it
+  return local && is_tensor(local) && has_own_memory(local) ? local : nullptr;
+}
+
 }  // namespace
 
 bool find_tensors(PyObject* torch_c) {
@@ -61,10 +76,11 @@ bool find_tensors(PyObject* torch_c) {
   g_enter_name = PyUnicode_InternFromString("__enter__");
   g_exit_name = PyUnicode_InternFromString("__exit__");
   g_dispatch_name = PyUnicode_InternFromString("__torch_dispatch__");
+  g_local_name = PyUnicode_InternFromString("_local_tensor");
   const bool all = base && PyType_Check(base) && g_no_dispatch && g_data_address &&
                    g_disable_functions && g_storage_offset && g_element_size && g_grad &&
                    Py_TYPE(g_grad)->tp_descr_get && g_is_leaf && Py_TYPE(g_is_leaf)->tp_descr_get &&
-                   g_enter_name && g_exit_name && g_dispatch_name;
+                   g_enter_name && g_exit_name && g_dispatch_name && g_local_name;
   if (!all) {
     PyErr_Clear();
     return false;
@@ -76,23 +92,25 @@ bool find_tensors(PyObject* torch_c) {
 bool is_tensor(PyObject* object) { return g_tensor && PyObject_TypeCheck(object, g_tensor); }
 
 const void* data_of(PyObject* tensor) {
-  if (!is_tensor(tensor) || !has_own_memory(tensor)) return nullptr;
-  const int64_t data = number(g_data_address, tensor);
+  PyObject* holder = with_memory(tensor);
+  if (!holder) return nullptr;
+  const int64_t data = number(g_data_address, holder);
   return data > 0 ? reinterpret_cast<const void*>(data) : nullptr;
 }
 
 const void* storage_of(PyObject* tensor) {
-  const auto data = reinterpret_cast<intptr_t>(data_of(tensor));
+  PyObject* holder = with_memory(tensor);
+  const auto data = holder ? reinterpret_cast<intptr_t>(data_of(holder)) : 0;
   if (data == 0) return nullptr;
-  const int64_t offset = number(g_storage_offset, tensor);
+  const int64_t offset = number(g_storage_offset, holder);
   if (offset < 0) return nullptr;
-  const int64_t before_bytes = offset ? offset * number(g_element_size, tensor) : 0;
+  const int64_t before_bytes = offset ? offset * number(g_element_size, holder) : 0;
   if (before_bytes < 0 || before_bytes >= data) return nullptr;
   return reinterpret_cast<const void*>(data - before_bytes);
 }
 
 PyObject* gradient_of(PyObject* tensor) {
-  if (!is_tensor(tensor) || !has_own_memory(tensor)) return nullptr;
+  if (!with_memory(tensor)) return nullptr;
   // That of another tensor is always none, and asking for it makes PyTorch warn.
   PyObject* is_leaf = get(g_is_leaf, tensor);
   Py_XDECREF(is_leaf);

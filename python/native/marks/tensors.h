@@ -10,9 +10,9 @@ namespace gpumemprof::python {
 /// thing: then no storage is marked.
 bool find_tensors(PyObject* torch_c);
 
-/// The begin of the storage; 0 where the tensor has none of its own (meta, sparse, lazy, fake or
-/// wrapped ones, and those of classes that make their own operators) or the object is no tensor.
-/// Only while a `Quiet` lives.
+/// The begin of the storage, of this process's part where the tensor is distributed (DTensor); 0
+/// where it has none of its own (meta, sparse, lazy, fake or wrapped ones, and those of classes
+/// that make their own operators) or the object is no tensor. Only while a `Quiet` lives.
 const void* storage_of(PyObject* tensor);
 
 /// Where the first element of a tensor is, 0 where that is nowhere: quicker, and at any time.

@@ -1,0 +1,47 @@
+"""Models that are spread over processes keep their names and kinds: arithmetic on their sizes, in each process."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import harness  # noqa: E402
+
+PROGRAM = Path(__file__).resolve().parent / "programs" / "two_ranks.py"
+LOWER, UPPER = 4 * (256 * 512 + 512), 4 * (512 * 128 + 128)  # bytes of weight and bias
+
+
+def processes(how, folder):
+    """Of each of the two: the analysis of its host memory, and what is at the end of a backward, by kind."""
+    if not torch.distributed.is_available() or not torch.distributed.is_gloo_available():
+        pytest.skip("this PyTorch has no gloo")
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+    command = [sys.executable, PROGRAM, how, folder]
+    harness.record(folder / "recording", command, env=environment, timeout=300).ok()
+    analysis = harness.analysis(folder / "recording")
+    found = []
+    for device in analysis["devices"]:
+        if not device["events"]["alloc"]:
+            continue
+        at = [i for i, m in enumerate(analysis["moments"])
+              if m.get("phase") == "end of backward" and m["kind"] == "phase_begin" and m["process"] == device["process"]]  # fmt: skip
+        assert len(at) == 1, analysis["moments"]
+        found.append((device, {kind: column[at[0]] for kind, column in device["categories_at_moments"].items()}))
+    assert len(found) == 2, json.dumps(analysis["source"])
+    return found
+
+
+@pytest.mark.parametrize(("how", "share"), [pytest.param("ddp", 1, marks=pytest.mark.slow), ("fsdp", 2)])
+def test_each_process_holds_its_share_under_the_modules_names(how, share, tmp_path):
+    for device, kinds in processes(how, tmp_path):
+        assert kinds["parameter"] == (LOWER + UPPER) // share
+        assert kinds["gradient"] == (LOWER + UPPER) // share
+        # Two moments of each parameter, and a step counter of 4 bytes for each of the four.
+        assert kinds["optimizer state"] == 2 * (LOWER + UPPER) // share + 4 * 4
+        modules = {m["module"]: m["categories"] for m in device["by_module_at_peak"] if m["module"]}
+        assert modules["lower"]["parameter"] == LOWER // share
+        assert modules["upper"]["parameter"] == UPPER // share

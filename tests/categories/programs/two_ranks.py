@@ -1,0 +1,58 @@
+"""Two processes that train one model: `ddp` keeps all of it in each, `fsdp` half. Arguments: which, a folder."""
+
+import os
+import sys
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+import gpumemprof
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lower = nn.Linear(256, 512)
+        self.upper = nn.Linear(512, 128)
+
+    def forward(self, x):
+        return self.upper(torch.relu(self.lower(x)))
+
+
+def spread(model, how):
+    if how == "ddp":
+        return nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=False)
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    mesh = init_device_mesh("cpu", (2,))
+    for part in (model.lower, model.upper, model):
+        fully_shard(part, mesh=mesh)
+    return model
+
+
+def rank(number, how, folder):
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=number, world_size=2)
+    torch.manual_seed(0)
+    model = spread(Net(), how)
+    optimizer = torch.optim.AdamW(model.parameters(), foreach=False)
+    for step in range(4):
+        loss = model(torch.randn(64, 256)).square().mean()
+        loss.backward()
+        if step == 3:
+            with gpumemprof.phase("end of backward"):
+                pass
+        optimizer.step()
+        optimizer.zero_grad()
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 4:
+        rank(int(sys.argv[3]), *sys.argv[1:3])
+        sys.exit()
+    arguments = [sys.executable, __file__, *sys.argv[1:3]]
+    children = [os.spawnv(os.P_NOWAIT, sys.executable, [*arguments, str(number)]) for number in range(2)]
+    sys.exit(max(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children))
