@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from leaks import generate
+from leaks import generate, peer
 from leaks.judge import judge
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -44,13 +44,13 @@ def verdicts(folder, seed, programs=None, longer=False):
         recording = folder / f"recorded{seed}-{steps}" / Path(name).stem
         recording.parent.mkdir(exist_ok=True)
         record(recording, sources / name, steps)
-        yield judge(name, of_program, findings(recording)), of_program.get("bug")
+        yield judge(name, of_program, findings(recording)), of_program.get("bug"), recording
 
 
 def table(rows):
-    """Text: one line a bug, then totals. `rows`: (verdict, bug or None)."""
+    """Text: one line a bug, then totals. `rows`: (verdict, bug or None, recording)."""
     by_bug = collections.defaultdict(list)
-    for verdict, bug in rows:
+    for verdict, bug, _ in rows:
         by_bug[bug].append(verdict)
     lines = [f"{'bug':28} {'programs':>8} {'found':>6} {'line':>6} {'name':>6} {'holder':>6} {'other lines':>12}"]
     total = collections.Counter()
@@ -63,7 +63,7 @@ def table(rows):
     lines.append(f"{'all':28} {row[0]:8} {row[1]:6} {row[2]:6} {row[3]:6} {row[4]:6} {row[5]:12}")
     clean = by_bug[None]
     lines.append(f"false alarms: {sum(v.is_false_alarm for v in clean)} of {len(clean)} clean programs")
-    for verdict, bug in rows:
+    for verdict, bug, _ in rows:
         if verdict.is_false_alarm or (bug and not (verdict.line and verdict.name and verdict.holder)):
             lines.append(f"  {verdict.program} {verdict.recipe}: {verdict.said or 'nothing found'}")
     return "\n".join(lines)
@@ -74,13 +74,17 @@ def main():
     parser.add_argument("--seeds", default="101,102,103,104,105", help="numbers with commas between")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "leak-table", help="where all of it is kept")
     parser.add_argument("--longer", action="store_true", help="also the clean ones with ten times the steps")
+    parser.add_argument("--peer", action="store_true", help="also the direct peer's detectors on the same programs")
     arguments = parser.parse_args()
     seeds = [int(seed) for seed in arguments.seeds.split(",")]
     arguments.folder.mkdir(parents=True, exist_ok=True)
     for longer in (False, True) if arguments.longer else (False,):
         rows = [row for seed in seeds for row in verdicts(arguments.folder, seed, longer=longer)]
-        print(f"seeds {arguments.seeds}, {STEPS * (LONGER if longer else 1)} steps")
+        steps = STEPS * (LONGER if longer else 1)
+        print(f"seeds {arguments.seeds}, {steps} steps")
         print(table(rows), flush=True)
+        if arguments.peer:
+            print(peer.table(arguments.folder, [(bug, peer.live_at_step_ends(COMMAND, where, steps)) for _, bug, where in rows]))
 
 
 if __name__ == "__main__":

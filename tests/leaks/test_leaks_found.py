@@ -17,11 +17,11 @@ def folder(tmp_path_factory):
 def check(rows):
     rows = list(rows)
     print(table.table(rows))
-    leaks = [v for v, bug in rows if bug]
+    leaks = [v for v, bug, _ in rows if bug]
     assert len(leaks) >= 10
     for part, least in (("line", 0.95), ("name", 0.95), ("holder", 0.8)):
         assert sum(getattr(v, part) for v in leaks) >= least * len(leaks), part
-    assert sum(v.is_false_alarm for v, _ in rows) <= 1
+    assert sum(v.is_false_alarm for v, _, _ in rows) <= 1
 
 
 def test_a_third_of_the_programs(folder):
@@ -37,4 +37,4 @@ def test_all_programs_of_a_seed(folder, seed):
 @pytest.mark.slow
 def test_clean_programs_that_run_ten_times_longer(folder):
     rows = list(table.verdicts(folder, SEED, longer=True))
-    assert sum(v.is_false_alarm for v, _ in rows) <= 1, table.table(rows)
+    assert sum(v.is_false_alarm for v, _, _ in rows) <= 1, table.table(rows)
