@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/finding_order.h"
 #include "analysis/snapshot_categories.h"
 #include "analysis/snapshot_findings.h"
 #include "analysis/trace_source.h"
@@ -94,7 +95,7 @@ Result<Analysis> analyze_snapshot(const AllocatorSnapshot& snapshot,
     device.snapshot = std::move(replayed);
     add_device(*std::move(part), &all);
   }
-  std::ranges::stable_sort(all.findings, std::greater<>(), &Finding::severity);
+  sort_findings(&all.findings);
   all.source = snapshot.info;
   all.loss = snapshot.loss;
   return all;

@@ -19,6 +19,7 @@ class Watcher {
         peak_event_(peak_event.value_or(kBeforeFirstEvent)),
         ooms_(ooms),
         options_(options),
+        growth_(trace),
         device_(device) {}
 
   bool see(uint64_t event, const Simulator& simulator) {
@@ -28,6 +29,8 @@ class Watcher {
       begin(now);
       return true;
     }
+    growth_.see(event, simulator);
+    peak_reserved_ = now.reserved.peak;
     // Only what changes: the rest of a bucket is the level that it has.
     const uint64_t allocated = now.allocated.current, reserved = now.reserved.current;
     if (allocated != allocated_ || reserved != reserved_) {
@@ -59,10 +62,13 @@ class Watcher {
     const uint64_t end = TraceSource::time_of(trace_, last, trace_.events[last].time_us);
     device_->allocated.finish(end);
     device_->reserved.finish(end);
+    device_->variable_shapes = growth_.variable_shapes(peak_reserved_);
+    device_->idle_cache = growth_.idle_cache(peak_reserved_);
   }
 
  private:
   void begin(const AllocatorStatistics& now) {
+    growth_.begin(now);
     device_->most_fragmented_bytes = now.fragmented_bytes();
     device_->most_fragmented_event.reset();
     allocated_ = now.allocated.current, reserved_ = now.reserved.current;
@@ -76,8 +82,10 @@ class Watcher {
   uint64_t peak_event_;
   const std::vector<uint64_t>& ooms_;
   const SnapshotAnalysisOptions& options_;
+  CacheGrowth growth_;
   SnapshotDevice* device_;
   size_t next_oom_ = 0;
+  uint64_t peak_reserved_ = 0;
   uint64_t allocated_ = 0, reserved_ = 0;  // after the event before
 };
 
@@ -164,6 +172,18 @@ SnapshotDevice replay_device(const AllocatorSnapshot& snapshot, size_t index,
   device.peak_allocated_time_us = time_of_event(trace, device.replay.peak_allocated.event);
   device.peak_reserved_time_us = time_of_event(trace, device.replay.peak_reserved.event);
   check_consistency(&device);
+  if (!device.is_consistent) {
+    device.variable_shapes.reset();
+    device.idle_cache.reset();
+  } else if (device.variable_shapes) {
+    AllocatorConfig config = recorded_config(snapshot.settings, device.replay.release);
+    if (!config.expandable_segments) {
+      config.expandable_segments = true;
+      const WhatIfResult expandable = what_if(trace, start, config, device.replay.release);
+      if (!expandable.gave_up_at)
+        device.variable_shapes->expandable_peak_reserved_bytes = expandable.peak_reserved_bytes;
+    }
+  }
   for (OomExplanation& oom : device.ooms) {
     if (!device.is_consistent) {
       oom.not_reproduced = "the trace contradicts itself";

@@ -9,6 +9,7 @@
 
 #include "allocator/replay.h"
 #include "analysis/allocator_moment.h"
+#include "analysis/cache_growth.h"
 #include "analysis/snapshot_oom.h"
 #include "analysis/timeline.h"
 #include "trace/allocator_trace.h"
@@ -49,8 +50,10 @@ struct SnapshotDevice {
   std::optional<uint64_t> most_fragmented_event;
   std::string recorded_settings;  ///< as text; empty: PyTorch's defaults
   bool settings_known = false;
-  Timeline allocated, reserved;      ///< over time, or over events where has_times is false
-  std::vector<OomExplanation> ooms;  ///< the first kMostOoms
+  Timeline allocated, reserved;  ///< over time, or over events where has_times is false
+  std::optional<VariableShapes> variable_shapes;  ///< only where is_consistent
+  std::optional<IdleCache> idle_cache;            ///< likewise
+  std::vector<OomExplanation> ooms;               ///< the first kMostOoms
   uint64_t oom_count = 0;
 };
 

@@ -89,7 +89,9 @@ void add_replay(const SnapshotDevice& device, std::vector<Finding>* findings) {
 void add_peak(const SnapshotDevice& device, std::vector<Finding>* findings) {
   const AllocatorMoment& peak = *device.at_peak;
   const MemoryFigures& figures = peak.figures;
-  if (is_worth(peak.pinned_bytes, figures.reserved_bytes, kFragmentedShare)) {
+  // Where shapes that vary are the cause, that finding says it.
+  if (!device.variable_shapes &&
+      is_worth(peak.pinned_bytes, figures.reserved_bytes, kFragmentedShare)) {
     Finding finding{.kind = "fragmentation",
                     .severity = Severity::kWarning,
                     .title = format_bytes(peak.pinned_bytes) + " of " +
@@ -108,7 +110,9 @@ void add_peak(const SnapshotDevice& device, std::vector<Finding>* findings) {
     }
     findings->push_back(std::move(finding));
   }
-  if (is_worth(figures.releasable_bytes, figures.reserved_bytes, kSlackShare)) {
+  const bool is_told =
+      device.idle_cache && device.idle_cache->first_event <= device.peak_event.value_or(0);
+  if (!is_told && is_worth(figures.releasable_bytes, figures.reserved_bytes, kSlackShare)) {
     findings->push_back({.kind = "cache_slack",
                          .severity = Severity::kInfo,
                          .title = format_bytes(figures.releasable_bytes) + " of " +
@@ -133,6 +137,54 @@ void add_peak(const SnapshotDevice& device, std::vector<Finding>* findings) {
   }
 }
 
+void add_variable_shapes(const SnapshotDevice& device, std::vector<Finding>* findings) {
+  const VariableShapes& shapes = *device.variable_shapes;
+  const uint64_t recorded = device.replay.peak_reserved.bytes;
+  const auto& expandable = shapes.expandable_peak_reserved_bytes;
+  const bool helps = expandable && *expandable < recorded;
+  Finding finding{
+      .kind = "fragmentation",
+      .severity = Severity::kWarning,
+      .name = "variable_shapes",
+      .title = format_bytes(shapes.forced_bytes) +
+               " of segments were added in the second half of the trace for sizes that were new to "
+               "their line, although as much was free: in pieces of other sizes",
+      .bytes = helps ? recorded - *expandable : shapes.forced_bytes,
+      .evidence = {{"forced_bytes", shapes.forced_bytes},
+                   {"forced_segments", shapes.forced_events},
+                   {"distinct_sizes", shapes.distinct_sizes},
+                   {"peak_reserved_bytes", recorded}},
+      .stack = shapes.stack};
+  finding.fix = "pad what varies to a few sizes";
+  if (expandable) finding.evidence.push_back({"expandable_peak_reserved_bytes", *expandable});
+  if (helps) {
+    finding.fix +=
+        ", or set expandable_segments:True: in the simulation the same requests then need " +
+        format_bytes(*expandable) + " instead of " + format_bytes(recorded);
+  }
+  findings->push_back(std::move(finding));
+}
+
+void add_idle_cache(const SnapshotDevice& device, std::vector<Finding>* findings) {
+  const IdleCache& cache = *device.idle_cache;
+  findings->push_back(
+      {.kind = "cache_slack",
+       .severity = Severity::kWarning,
+       .name = "cache_not_returned",
+       .title = format_bytes(cache.bytes) + " of whole free segments were kept from event " +
+                std::to_string(cache.first_event) + " to the end, and none of the " +
+                std::to_string(cache.alloc_events) + " allocations after it needed them",
+       .bytes = cache.bytes,
+       .evidence = {{"idle_bytes", cache.bytes},
+                    {"first_event", cache.first_event},
+                    {"alloc_events", cache.alloc_events},
+                    {"allocated_bytes", cache.allocated_bytes},
+                    {"peak_reserved_bytes", device.replay.peak_reserved.bytes}},
+       .fix = "call torch.cuda.empty_cache() once between the phase that needed them and the next, "
+              "where others use "
+              "the device"});
+}
+
 }  // namespace
 
 void add_snapshot_findings(const SnapshotDevice& device, uint16_t index,
@@ -143,6 +195,11 @@ void add_snapshot_findings(const SnapshotDevice& device, uint16_t index,
   }
   add_replay(device, findings);
   if (device.is_consistent && device.at_peak) add_peak(device, findings);
+  if (device.variable_shapes) {
+    add_variable_shapes(device, findings);
+  } else if (device.idle_cache) {  // what shapes of before left behind is idle too
+    add_idle_cache(device, findings);
+  }
   for (size_t i = first; i < findings->size(); ++i) (*findings)[i].device = index;
 }
 
