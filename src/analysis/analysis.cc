@@ -103,7 +103,10 @@ class Gatherer : public LiveObserver {
     Gathered& device = devices[index];
     const uint64_t time = seen(device, i);
     if (leaks_) {
-      look_at_holders(i);
+      if (batch_->time_ns[i] >= holders_->next_ns()) [[unlikely]] {
+        const HolderStacks::Ended ended{index, batch_->address[i], block};
+        look_at_holders(i, &ended);
+      }
       leaks_->on_free(index, block);
     }
     device.timeline.add(time, state.live_bytes);
@@ -120,9 +123,9 @@ class Gatherer : public LiveObserver {
     temporary.bytes += block.size_bytes;
   }
 
-  /// The event itself has changed the state already: one block of what was live is no matter.
-  void look_at_holders(size_t i) {
-    while (batch_->time_ns[i] >= holders_->next_ns()) holders_->take(*tables_, state_);
+  /// The event itself has changed the state already.
+  void look_at_holders(size_t i, const HolderStacks::Ended* ended = nullptr) {
+    while (batch_->time_ns[i] >= holders_->next_ns()) holders_->take(*tables_, state_, ended);
   }
   /// What is live by now was allocated for none.
   void begin_steps() {

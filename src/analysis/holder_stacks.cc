@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 namespace gpumemprof {
 namespace {
@@ -24,9 +25,9 @@ HolderStacks::HolderStacks(const std::vector<ProcessHolders>* holders) : process
   if (!looks_.empty()) next_ns_ = looks_[0].look->time_ns;
 }
 
-void HolderStacks::take(const Tables& tables, const LiveState& state) {
+void HolderStacks::take(const Tables& tables, const LiveState& state, const Ended* ended) {
   if (next_ >= looks_.size()) return;
-  resolve(looks_[next_++], tables, state);
+  resolve(looks_[next_++], tables, state, ended);
   next_ns_ = next_ < looks_.size() ? looks_[next_].look->time_ns : UINT64_MAX;
 }
 
@@ -34,21 +35,24 @@ void HolderStacks::finish(const Tables& tables, const LiveState& state) {
   while (next_ < looks_.size()) take(tables, state);
 }
 
-void HolderStacks::resolve(Look& look, const Tables& tables, const LiveState& state) const {
+void HolderStacks::resolve(Look& look, const Tables& tables, const LiveState& state,
+                           const Ended* ended) const {
   for (size_t device = 0; device < state.devices().size(); ++device) {
     if (device >= tables.devices.size()) break;
     const uint32_t process = tables.devices[device].process;
     if (process >= tables.processes.size()) continue;
     if (!is_process(*look.process, tables.processes[process])) continue;
-    for (const auto& [address, block] : state.devices()[device].blocks) {
+    const auto add = [&](uint64_t address, const LiveBlock& block) {
       const auto known = look.look->by_address.find(address);
-      if (known == look.look->by_address.end()) continue;
+      if (known == look.look->by_address.end()) return;
       std::vector<HeldByStack>& held = look.by_stack[uint64_t{device} << 32 | block.stack];
       auto of_holder = std::ranges::find(held, known->second, &HeldByStack::holder);
       if (of_holder == held.end()) of_holder = held.insert(held.end(), {known->second});
       ++of_holder->blocks;
       of_holder->bytes += block.size_bytes;
-    }
+    };
+    for (const auto& [address, block] : state.devices()[device].blocks) add(address, block);
+    if (ended && ended->device == device) add(ended->address, ended->block);
   }
 }
 
@@ -83,8 +87,12 @@ HolderStacks::Held HolderStacks::most_of(uint32_t process, uint16_t device,
     }
     if (known <= most_known) continue;
     most_known = known;
-    const auto most = std::ranges::max_element(
-        held_by, {}, [](const auto& holder_and_held) { return holder_and_held.second.bytes; });
+    const auto most = std::ranges::max_element(held_by, {}, [&](const auto& holder_and_held) {
+      const auto& [holder, held] = holder_and_held;
+      // One block that nothing holds may be the one that the program was making at that moment.
+      const bool in_flight = look.look->holders[holder].owner == "nothing" && held.blocks == 1;
+      return std::pair(!in_flight, held.bytes);
+    });
     best = {&look.look->holders[most->first], most->second.blocks};
   }
   return best;

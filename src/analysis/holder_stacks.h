@@ -28,8 +28,14 @@ class HolderStacks {
 
   /// When the next look was: before the first event that is not earlier, call take().
   uint64_t next_ns() const { return next_ns_; }
-  /// `state` is as it was at next_ns().
-  void take(const Tables& tables, const LiveState& state);
+  /// A block that the first event after the look has ended: it is not in the state any more.
+  struct Ended {
+    uint16_t device;
+    uint64_t address;
+    LiveBlock block;
+  };
+  /// `state` and what it has lost since are what was live at next_ns().
+  void take(const Tables& tables, const LiveState& state, const Ended* ended = nullptr);
   /// Looks that came after the last event.
   void finish(const Tables& tables, const LiveState& state);
 
@@ -50,7 +56,7 @@ class HolderStacks {
     const HoldersLook* look;
     absl::flat_hash_map<uint64_t, std::vector<HeldByStack>> by_stack;  // device << 32 | stack
   };
-  void resolve(Look& look, const Tables& tables, const LiveState& state) const;
+  void resolve(Look& look, const Tables& tables, const LiveState& state, const Ended* ended) const;
 
   const std::vector<ProcessHolders>* processes_;
   std::vector<Look> looks_;  // by time

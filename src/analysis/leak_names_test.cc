@@ -61,6 +61,12 @@ TEST(LeakNames, WithoutAGraphTheShapeOfWhatIsKeptTells) {
             "activations_kept");
 }
 
+TEST(LeakNames, WhatNothingHoldsIsACycleUnlessOneBlockTakesTheOthersPlace) {
+  EXPECT_EQ(held_by({.owner = "nothing", .tensors = 9}, {.whole_graph = true}), "graph_cycle");
+  EXPECT_EQ(held_by({.owner = "nothing", .tensors = 1}, {.grows_one_block = true}),
+            "kv_cache_growth");
+}
+
 TEST(LeakNames, WithoutAHolderWhatItWasMadeByTells) {
   EXPECT_EQ(name({.in_optimizer = true}), "optimizer_recreated");
   EXPECT_EQ(name({.in_backward = true, .whole_graph = true}), "graph_cycle");
