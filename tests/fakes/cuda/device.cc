@@ -156,6 +156,13 @@ FAKE_CUDA Result cuDevicePrimaryCtxRetain(Context** context, int device) {
   return kSuccess;
 }
 
+FAKE_CUDA Result cuDevicePrimaryCtxGetState(int device, unsigned* flags, int* active) {
+  const std::lock_guard lock(g_lock);
+  if (!is_device(device)) return kInvalidDevice;
+  *flags = 0, *active = g_primary[device] != nullptr;
+  return kSuccess;
+}
+
 static Result end_primary(int device, bool at_once) {
   const std::lock_guard lock(g_lock);
   if (!is_device(device)) return kInvalidDevice;
