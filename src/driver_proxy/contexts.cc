@@ -90,6 +90,7 @@ void primary_ended(Watch& watch, int device) {
   if (!watch.is_on() || primary_is_active(device)) return;
   for (int limit = 0; limit < 8; ++limit) watch.gives(kAnyContext, limit_key(device, limit));
   watch.gives(kAnyContext, primary_key(device));
+  read_pools_again(watch, device);
 }
 
 }  // namespace
@@ -141,8 +142,10 @@ DRIVER_EXPORT Result cuCtxCreate_v4(void** context, void* params, unsigned flags
 DRIVER_EXPORT Result cuCtxDestroy_v2(void* context) {
   WATCH();
   watch.gives(kAnyContext, as_key(context));
+  const int device = watch.is_on() ? device_now() : -1;
   const Result code = CALL_REAL(cuCtxDestroy_v2, context);
   watch.gave(code);
+  if (watch.is_on()) read_pools_again(watch, device);
   return code;
 }
 

@@ -104,6 +104,12 @@ constexpr uint32_t kFreedInOrder = 1u << kDriverInPools | 1u << kDriverMemory;
 
 }  // namespace
 
+void gpumemprof::driver_proxy::read_pools_again(Watch& watch, int device) {
+  level_all_pools(watch);
+  if (device >= 0 && __atomic_load_n(&g_has_graph_memory, __ATOMIC_RELAXED))
+    watch.level(kDriverGraphs, device, graphs_key(device), read_graphs);
+}
+
 DRIVER_EXPORT Result cuMemAllocAsync(Pointer* out, size_t bytes, void* stream) {
   WATCH();
   const Result code = CALL_REAL(cuMemAllocAsync, out, bytes, stream);

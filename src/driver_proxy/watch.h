@@ -59,6 +59,9 @@ class Watch {
   Pointer gone_key_ = 0;
 };
 
+/// Asks what all pools that were used have reserved by now, and the graphs of the device.
+void read_pools_again(Watch& watch, int device);
+
 /// Keeps errno as the driver left it: declared after the real call.
 class KeepErrno {
  public:

@@ -79,6 +79,8 @@ void forget_pools(int device) {
     pool->used = 0;
     shrink(pool, 0);
   }
+  charge(device, fake_gpu::kGraphs, -int64_t(g_graphs[device].reserved));
+  g_graphs[device] = {};
 }
 
 }  // namespace fake_cuda
