@@ -27,6 +27,7 @@ int device_now() {
 }
 
 bool used_now(uint64_t* bytes) {
+  const BesideCapture beside;
   size_t free = 0, total = 0;
   if (ASK_REAL(Result(size_t*, size_t*), cuMemGetInfo_v2, &free, &total) != kSuccess) return false;
   if (free > total) return false;
@@ -72,12 +73,19 @@ void Watch::gave(Result code) {
 void Watch::level(DriverKind kind, int device, uint64_t key, bool (*read)(uint64_t, uint64_t*)) {
   if (!link_) return;
   const KeepErrno keep;
+  const BesideCapture beside;
   link_->level(kind, device, key, read, caller_);
 }
 
 void Watch::level_used() {
   const int device = link_ ? device_now() : -1;
   if (device >= 0) level(probe::kDriverDeviceUsed, device, used_key(device), read_used);
+}
+
+BesideCapture::BesideCapture()
+    : is_on_(ASK_REAL(Result(int*), cuThreadExchangeStreamCaptureMode, &mode_) == kSuccess) {}
+BesideCapture::~BesideCapture() {
+  if (is_on_) ASK_REAL(Result(int*), cuThreadExchangeStreamCaptureMode, &mode_);
 }
 
 KeepErrno::KeepErrno() : saved_(errno) {}

@@ -59,6 +59,20 @@ class Watch {
   Pointer gone_key_ = 0;
 };
 
+/// While a stream of the program is being captured into a graph, some calls of whatever thread
+/// would end the capture. Ours are no part of it: within this scope the thread's calls are let
+/// through, as the driver provides.
+class BesideCapture {
+ public:
+  BesideCapture();
+  ~BesideCapture();
+  BesideCapture(const BesideCapture&) = delete;
+
+ private:
+  int mode_ = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED; later what it was before
+  bool is_on_;
+};
+
 /// Asks what all pools that were used have reserved by now, and the graphs of the device.
 void read_pools_again(Watch& watch, int device);
 

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 // A library that calls the driver, built under the names of several real ones: as the CUDA runtime does (how = 1: the
 // function is asked for by name and version) or as PyTorch does for some (how = 0: dlsym by the exported name).
 #include <dlfcn.h>
@@ -45,4 +46,16 @@ int open_imported(long* out, long pid) {
 int has_symbol(const char* name) {
   void* driver = dlopen("libcuda.so.1", RTLD_LAZY);
   return driver && dlsym(driver, name) != NULL;
+}
+
+/// What a framework's allocator on a GPU says of a block, to whoever stands in for PyTorch's function.
+int report_block(void* address, long size, unsigned long allocated, unsigned long reserved) {
+  struct Device {
+    signed char type, index;
+  } device = {1, 0};
+  void (*report)(void*, long, unsigned long, unsigned long, struct Device) =
+      (void (*)(void*, long, unsigned long, unsigned long, struct Device))dlsym(
+          RTLD_DEFAULT, "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE");
+  if (report) report(address, size, allocated, reserved, device);
+  return report != NULL;
 }

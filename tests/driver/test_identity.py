@@ -114,6 +114,39 @@ def test_every_library_has_its_bytes(record):
     assert parts + framework["bytes"] == end["explained_bytes"]
 
 
+def test_a_frameworks_memory_is_what_it_handed_out_and_what_it_keeps(record):
+    recorded = record(
+        """
+        runtime, torch, blas = library("libcudart.so.12"), library("libc10_cuda.so", 0), library("libcublas.so.12")
+        runtime.begin()
+        def report(address, size, allocated, reserved):
+            assert torch.code.report_block(*map(ctypes.c_ulong, (address, size, allocated, reserved)))
+        segment = runtime.malloc(20 * MIB)
+        report(segment, 5 * MIB, 5 * MIB, 20 * MIB)
+        report(segment + 5 * MIB, 9 * MIB, 14 * MIB, 20 * MIB)
+        blas.malloc(4 * MIB)
+        other = torch.malloc(2 * MIB)  # by a part of the framework that is not its allocator
+        report(segment, -5 * MIB, 9 * MIB, 20 * MIB)
+        end()
+        """
+    )
+    device = device_of(recorded)
+    end, peak = device["end"], device["peak"]
+    assert named(end) == {"libcublas.so.12": 4 * MIB}
+    assert {one["name"]: one["bytes"] for one in end["framework"].pop("libraries")} == {
+        "libcudart.so.12": 20 * MIB, "libc10_cuda.so": 2 * MIB,
+    }  # fmt: skip
+    assert end["framework"] == {
+        "bytes": 22 * MIB, "allocated_bytes": 9 * MIB, "cached_bytes": 11 * MIB, "unservable_bytes": None,
+        "beside_bytes": 2 * MIB,
+    }  # fmt: skip
+    assert (peak["framework"]["allocated_bytes"], peak["framework"]["cached_bytes"]) == (9 * MIB, 11 * MIB)
+    assert end["explained_bytes"] == sum(recorded.said()["books"].values())
+    # The framework's memory stays the headline, and is counted once.
+    (shown,) = (one for one in recorded.analysis()["devices"] if one["device"] == "cuda:0")
+    assert shown["peak"]["allocated_bytes"] == 14 * MIB
+
+
 def test_what_is_no_memory_of_the_device_is_told_apart(record):
     recorded = record(EVERYTHING)
     analysis = recorded.analysis()

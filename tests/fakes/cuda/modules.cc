@@ -4,6 +4,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <utility>
 
 #include "driver.h"
 
@@ -90,4 +91,11 @@ FAKE_CUDA Result cuLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, u
   if (had_one) return kSuccess;
   had_one = true;
   return charge(device, fake_gpu::kHidden, 6 * int64_t{kMib});
+}
+
+/// Modes: 0 global, 1 of the thread, 2 relaxed.
+FAKE_CUDA Result cuThreadExchangeStreamCaptureMode(int* mode) {
+  static thread_local int now = 0;
+  std::swap(now, *mode);
+  return kSuccess;
 }
