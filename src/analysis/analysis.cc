@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "analysis/driver_memories.h"
 #include "analysis/host_sums.h"
 #include "analysis/leak_findings.h"
 #include "trace/live_state_apply.h"
@@ -62,7 +63,7 @@ class Gatherer : public LiveObserver {
   void on_alloc(size_t i, uint16_t index, const DeviceState& state) {
     Gathered& device = devices[index];
     const uint64_t size = batch_->size_bytes[i];
-    if (leaks_) {
+    if (finds_leaks_in(index)) {
       look_at_holders(i);
       leaks_->on_alloc(i, index);
     }
@@ -102,7 +103,7 @@ class Gatherer : public LiveObserver {
   void end_block(size_t i, uint16_t index, const DeviceState& state, const LiveBlock& block) {
     Gathered& device = devices[index];
     const uint64_t time = seen(device, i);
-    if (leaks_) {
+    if (finds_leaks_in(index)) {
       if (batch_->time_ns[i] >= holders_->next_ns()) [[unlikely]] {
         const HolderStacks::Ended ended{index, batch_->address[i], block};
         look_at_holders(i, &ended);
@@ -123,6 +124,11 @@ class Gatherer : public LiveObserver {
     temporary.bytes += block.size_bytes;
   }
 
+  /// What the driver hands out holds what is looked at already.
+  bool finds_leaks_in(uint16_t index) const {
+    return leaks_ &&
+           !(index < tables_->devices.size() && is_driver_memory(tables_->devices[index]));
+  }
   /// The event itself has changed the state already.
   void look_at_holders(size_t i, const HolderStacks::Ended* ended = nullptr) {
     while (batch_->time_ns[i] >= holders_->next_ns()) holders_->take(*tables_, state_, ended);
@@ -220,8 +226,11 @@ void take_devices(const LiveState& state, Gatherer& gatherer, const Tables& tabl
   for (size_t i = 0; i < state.devices().size(); ++i) {
     const DeviceState& figures = state.devices()[i];
     if (!had_events(figures)) continue;
-    analysis->devices.push_back(
-        take_device(state, static_cast<uint16_t>(i), &gatherer.devices[i], analysis->last_time_ns));
+    // What the driver handed out is no memory beside the others: driver_memories.h tells of it.
+    if (i >= tables.devices.size() || !is_driver_memory(tables.devices[i])) {
+      analysis->devices.push_back(take_device(state, static_cast<uint16_t>(i), &gatherer.devices[i],
+                                              analysis->last_time_ns));
+    }
     if (i >= tables.devices.size() || tables.devices[i].process >= analysis->processes.size())
       continue;
     ProcessAnalysis& process = analysis->processes[tables.devices[i].process];
@@ -283,6 +292,8 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
   const bool find_leaks = options.find_leaks && source.info().can.times;
   HolderStacks holders(options.holders);
   if (find_leaks) gatherer.set_leaks(&leaks, &holders, source.tables());
+  DriverGatherer driver;
+  driver.seed(state, source.tables());
   HostSums sums;
   LiveState sum_state;
   std::vector<ThreadAnalysis> no_threads;
@@ -308,6 +319,7 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
     analysis.threads.resize(source.tables().threads.size());
     if (find_leaks) leaks.begin_batch(batch, source.tables(), state);
     state.apply_observed(batch, gatherer);
+    driver.take(batch, source.tables());
     categories.end_batch();
     // A checkpoint knows the state of each allocator, and the peak of none but these.
     const bool is_whole = !analysis.oldest_dropped;
@@ -321,6 +333,7 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
   analysis.events = state.event_count();
   analysis.temporary_ns = options.temporary_ns;
   analysis.start_time_ns = recording_start(source.tables(), analysis.first_time_ns);
+  analysis.driver = driver.finish();
   moments.finish(analysis.last_time_ns);
   sum_moments.finish(analysis.last_time_ns);
   take_devices(state, gatherer, source.tables(), &analysis);

@@ -23,6 +23,7 @@
 namespace gpumemprof {
 
 struct BfcPool;         // readers/bfc_pool.h
+struct DriverMemories;  // analysis/driver_memories.h
 struct ProcessHolders;  // recording/holders_file.h
 struct SnapshotDevice;  // analysis/snapshot_device.h
 
@@ -115,6 +116,8 @@ struct Analysis {
   std::vector<Finding> findings;           ///< the most severe first
   Score score;                             ///< of analyze_whole(): the worst of the devices'
   Loss loss;
+  /// What the CUDA driver was seen to hand out; null where it was not recorded.
+  std::shared_ptr<const DriverMemories> driver;
 };
 
 /// Reads `source` to its end. Errors are those of the source.

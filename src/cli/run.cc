@@ -29,6 +29,7 @@ struct RunArguments {
   std::string max_disk;
   bool no_cpu = false;
   bool no_attribution = false;
+  bool no_driver = false;
   bool quiet = false;
   std::vector<std::string> command;  // as the parser took it apart
   std::vector<std::string> unknown;  // options that nobody defined
@@ -125,6 +126,7 @@ int record(RunArguments& arguments) {
   arguments.options.command = std::move(*words);
   arguments.options.record_cpu = !arguments.no_cpu;
   arguments.options.attribution = !arguments.no_attribution;
+  arguments.options.record_driver = !arguments.no_driver;
   arguments.options.version = GPUMEMPROF_VERSION;
   if (!arguments.max_disk.empty()) {
     auto size = parse_size(arguments.max_disk);
@@ -156,6 +158,8 @@ void add_run_command(CLI::App& app, CommandContext& context) {
   run->add_flag("--no-attribution", arguments->no_attribution,
                 "stacks alone: no modules, autograd nodes, names of parameters or steps, so no "
                 "categories; costs less");
+  run->add_flag("--no-driver", arguments->no_driver,
+                "leave the CUDA driver alone: no memory of libraries, contexts and modules");
   run->add_option(
       "--max-disk", arguments->max_disk,
       "drop the oldest events above this size (24GiB, 24GB or bytes); peaks and totals stay exact");

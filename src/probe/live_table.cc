@@ -89,6 +89,20 @@ LiveTable::Outcome LiveTable::put(uint64_t address, const Block& block, Block* o
   }
 }
 
+bool LiveTable::find(uint64_t address, Block* out) const {
+  if (address == 0) return false;
+  Bucket* all[kTableLevels];
+  for (uint32_t level = buckets(address, all); level-- > 0;) {
+    Bucket* b = all[level];
+    for (uint32_t i = 0; i < kBucketBlocks; ++i) {
+      if (__atomic_load_n(&b->address[i], __ATOMIC_ACQUIRE) != address) continue;
+      *out = b->block[i];
+      return true;
+    }
+  }
+  return false;
+}
+
 bool LiveTable::take(uint64_t address, Block* out) {
   if (address == 0) return false;
   Bucket* all[kTableLevels];

@@ -52,6 +52,9 @@ class LiveTable {
   /// so its free was not seen; `*old` is what it was.
   Outcome put(uint64_t address, const Block& block, Block* old);
 
+  /// False: not there. What is found may be gone already, where another thread takes it.
+  bool find(uint64_t address, Block* out) const;
+
   /// False: not there.
   bool take(uint64_t address, Block* out);
 

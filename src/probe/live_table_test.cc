@@ -30,6 +30,19 @@ TEST(LiveTable, GivesBackWhatWasPutOnce) {
   EXPECT_FALSE(table->take(128, &out));
 }
 
+TEST(LiveTable, FindsWithoutTaking) {
+  LiveTable* table = new_table();
+  Block old, out;
+  EXPECT_FALSE(table->find(64, &out));
+  table->put(64, {1000, 7, 3}, &old);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(table->find(64, &out));
+    EXPECT_EQ(out.holder, 7u);
+  }
+  EXPECT_TRUE(table->take(64, &out));
+  EXPECT_FALSE(table->find(64, &out));
+}
+
 TEST(LiveTable, MapsNothingBeforeTheFirstBlock) {
   LiveTable* table = new_table();
   Block out;

@@ -6,6 +6,7 @@
 #include "analysis/op_names.h"
 #include "analysis/tensorflow_advice.h"
 #include "report/category_json.h"
+#include "report/driver_report.h"
 #include "report/explanation.h"
 #include "report/facts.h"
 #include "report/findings_json.h"
@@ -363,6 +364,7 @@ std::string json_report(const Analysis& analysis, const Tables& tables, int inde
       {"sums", sums},
       {"processes", processes_json(analysis, tables)},
       {"threads", threads_json(analysis, tables)},
+      {"driver", driver_json(analysis, tables)},
       {"findings", all_findings(analysis, tables)},
       {"notes", notes},
       {"lost",

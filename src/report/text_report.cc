@@ -8,6 +8,7 @@
 #include "analysis/op_names.h"
 #include "base/size.h"
 #include "report/category_text.h"
+#include "report/driver_report.h"
 #include "report/explanation.h"
 #include "report/facts.h"
 #include "report/finding_words.h"
@@ -52,6 +53,7 @@ class TextReport {
       if (device->pool) (out_ += '\n') += pool_text(*device->pool, options_.color);
       write_temporaries(*device);
     }
+    write_driver();
     if (!analysis_.devices.empty()) write_devices();
     if (tables_.processes.size() > 1) write_processes();
     write_threads();
@@ -87,7 +89,9 @@ class TextReport {
       }
     } else {
       line(bold(analysis_.events == 0 ? "No events: nothing was recorded."
-                                      : "Nothing was allocated in this recording."));
+                : analysis_.driver
+                    ? "No framework allocated anything; what the CUDA driver saw is below."
+                    : "Nothing was allocated in this recording."));
     }
     if (device && device->snapshot) {
       line(reserved_sentence(*device->snapshot));
@@ -288,6 +292,12 @@ class TextReport {
                        headline_text(tables_, lines[i].node, options_.working_folder)));
     }
     more(lines.size(), shown, "line");
+  }
+
+  void write_driver() {
+    for (const std::string& text : driver_lines(analysis_, tables_)) {
+      text.starts_with(' ') ? line(text) : title(text);
+    }
   }
 
   void write_devices() {

@@ -11,13 +11,19 @@
 #include <string_view>
 #include <utility>
 
+#include "run/driver.h"
+
 namespace gpumemprof {
 namespace {
 
-constexpr std::array<std::string_view, 7> kSettingNames = {
-    "GPUMEMPROF_DIR",           "GPUMEMPROF_STACKS",   "GPUMEMPROF_FREE_STACKS",
-    "GPUMEMPROF_NO_CPU",        "GPUMEMPROF_MAX_DISK", "GPUMEMPROF_EXPLAIN_LEAKS",
-    "GPUMEMPROF_NO_ATTRIBUTION"};
+constexpr std::array<std::string_view, 8> kSettingNames = {"GPUMEMPROF_DIR",
+                                                           "GPUMEMPROF_STACKS",
+                                                           "GPUMEMPROF_FREE_STACKS",
+                                                           "GPUMEMPROF_NO_CPU",
+                                                           "GPUMEMPROF_MAX_DISK",
+                                                           "GPUMEMPROF_EXPLAIN_LEAKS",
+                                                           "GPUMEMPROF_NO_ATTRIBUTION",
+                                                           "GPUMEMPROF_DRIVER"};
 
 bool is_readable_file(const std::string& path) {
   struct stat st;
@@ -39,6 +45,30 @@ bool lists(std::string_view preload, std::string_view path) {
     begin = end + 1;
   }
   return false;
+}
+
+/// The folder of an outer recording's stand-in for the driver, from LD_PRELOAD; its entry goes.
+std::string take_outer_links(std::string* preload) {
+  const std::string ending = std::string("/") + kDriverProxyLibrary;
+  for (size_t begin = 0; begin < preload->size();) {
+    const size_t end = std::min(preload->find_first_of(" :", begin), preload->size());
+    const std::string entry = preload->substr(begin, end - begin);
+    if (entry.ends_with(ending)) {
+      const size_t from = begin == 0 ? 0 : begin - 1;
+      preload->erase(from, begin == 0 ? end + 1 : end - from);
+      return entry.substr(0, entry.size() - ending.size());
+    }
+    begin = end + 1;
+  }
+  return {};
+}
+
+/// LD_LIBRARY_PATH with our links in front and those of an outer recording gone.
+std::string library_path(std::string path, const std::string& outer, const std::string& own) {
+  if (!outer.empty() && path == outer) path.clear();
+  if (!outer.empty() && path.starts_with(outer + ':')) path.erase(0, outer.size() + 1);
+  if (own.empty()) return path;
+  return path.empty() ? own : own + ':' + path;
 }
 
 }  // namespace
@@ -95,21 +125,33 @@ ProbePath::~ProbePath() {
 std::vector<std::string> probe_environment(const std::vector<std::string>& environment,
                                            const ProbeSettings& settings) {
   std::vector<std::string> result;
-  std::string preload;
+  std::string preload, search;
+  bool had_search = false;
   for (const std::string& entry : environment) {
     std::string_view name = std::string_view(entry).substr(0, entry.find('='));
     if (name == "LD_PRELOAD" && entry.size() > name.size()) {
       preload = entry.substr(name.size() + 1);
       continue;
     }
+    if (name == "LD_LIBRARY_PATH" && entry.size() > name.size()) {
+      search = entry.substr(name.size() + 1);
+      had_search = true;
+      continue;
+    }
     bool ours = false;
     for (std::string_view setting : kSettingNames) ours = ours || name == setting;
     if (!ours) result.push_back(entry);
   }
+  const std::string outer = take_outer_links(&preload);
   if (!lists(preload, settings.library)) {
     if (!preload.empty()) preload += ':';
     preload += settings.library;
   }
+  if (!settings.driver_links.empty())
+    preload += ':' + settings.driver_links + '/' + kDriverProxyLibrary;
+  search = library_path(std::move(search), outer, settings.driver_links);
+  if (!search.empty() || (had_search && outer.empty()))
+    result.push_back("LD_LIBRARY_PATH=" + search);
   result.push_back("LD_PRELOAD=" + preload);
   result.push_back("GPUMEMPROF_DIR=" + settings.folder);
   result.push_back("GPUMEMPROF_STACKS=" + settings.stacks);
@@ -117,6 +159,7 @@ std::vector<std::string> probe_environment(const std::vector<std::string>& envir
   if (!settings.record_cpu) result.push_back("GPUMEMPROF_NO_CPU=1");
   if (!settings.attribution) result.push_back("GPUMEMPROF_NO_ATTRIBUTION=1");
   if (settings.explain_leaks) result.push_back("GPUMEMPROF_EXPLAIN_LEAKS=1");
+  if (!settings.driver_links.empty()) result.push_back("GPUMEMPROF_DRIVER=" + settings.driver);
   if (settings.max_disk_bytes > 0) {
     result.push_back("GPUMEMPROF_MAX_DISK=" + std::to_string(settings.max_disk_bytes));
   }

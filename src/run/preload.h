@@ -50,10 +50,13 @@ struct ProbeSettings {
   uint64_t max_disk_bytes = 0;  ///< 0 = no limit
   bool explain_leaks = false;   ///< the Python half tells who holds tensors
   bool attribution = true;      ///< modules, nodes, saved tensors, names, steps
+  std::string driver_links;     ///< folder of DriverLinks; empty: the CUDA driver is left alone
+  std::string driver;           ///< the real one, absolute
 };
 
 /// `environment` as "NAME=value" lines with the probe's own added. An existing LD_PRELOAD keeps its
-/// libraries in front (jemalloc must stay first). Settings of an outer recording are replaced.
+/// libraries in front (jemalloc must stay first). Settings of an outer recording are replaced, and
+/// its stand-in for the driver goes.
 std::vector<std::string> probe_environment(const std::vector<std::string>& environment,
                                            const ProbeSettings& settings);
 

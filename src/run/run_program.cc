@@ -10,6 +10,7 @@
 
 #include "recording/seal.h"
 #include "run/child.h"
+#include "run/driver.h"
 #include "run/folder.h"
 #include "run/housekeeper.h"
 #include "run/preload.h"
@@ -57,7 +58,9 @@ struct Plan {
   Program program;
   std::string folder;  ///< absolute
   std::string typed_folder;
-  std::optional<ProbePath> probe;  ///< none: started without
+  std::optional<ProbePath> probe;     ///< none: started without
+  std::optional<DriverLinks> driver;  ///< none: no driver here, or it is to be left alone
+  std::string driver_failure;         ///< why there is none, where that is our fault
   std::vector<std::string> environment;
   RunMeta meta;
   std::optional<MetaFile> meta_file;
@@ -72,6 +75,27 @@ Status choose_probe(Plan* plan) {
   if (!path) return std::unexpected(path.error());
   plan->probe.emplace(std::move(*path));
   return {};
+}
+
+/// The driver is an extra: where it cannot be had, the rest is recorded.
+void choose_driver(const RunOptions& options, Plan* plan) {
+  if (!options.record_driver || !plan->probe) return;
+  const std::string driver = find_driver();
+  if (driver.empty()) return;
+  auto library = find_probe(getenv("GPUMEMPROF_PROBE"), link_target("/proc/self/exe"));
+  const std::string proxy = library ? driver_proxy_beside(*library) : "";
+  if (proxy.empty()) {
+    plan->driver_failure =
+        std::string(kDriverProxyLibrary) +
+        ": not beside the probe: the CUDA driver is not recorded: install it again";
+    return;
+  }
+  auto links = DriverLinks::make(proxy, driver);
+  if (links) {
+    plan->driver.emplace(std::move(*links));
+  } else {
+    plan->driver_failure = links.error().message + ": the CUDA driver is not recorded";
+  }
 }
 
 RunMeta describe(const RunOptions& options, const Plan& plan, int64_t start_unix_ns) {
@@ -119,15 +143,18 @@ Result<Plan> prepare(const RunOptions& options) {
   }
   plan.meta_file.emplace(std::move(*meta_file));
   if (plan.probe) {
-    plan.environment =
-        probe_environment(plan.environment, {.library = plan.probe->path(),
-                                             .folder = plan.folder,
-                                             .stacks = options.stacks,
-                                             .free_stacks = options.free_stacks,
-                                             .record_cpu = options.record_cpu,
-                                             .max_disk_bytes = options.max_disk_bytes,
-                                             .explain_leaks = options.explain_leaks,
-                                             .attribution = options.attribution});
+    choose_driver(options, &plan);
+    plan.environment = probe_environment(plan.environment,
+                                         {.library = plan.probe->path(),
+                                          .folder = plan.folder,
+                                          .stacks = options.stacks,
+                                          .free_stacks = options.free_stacks,
+                                          .record_cpu = options.record_cpu,
+                                          .max_disk_bytes = options.max_disk_bytes,
+                                          .explain_leaks = options.explain_leaks,
+                                          .attribution = options.attribution,
+                                          .driver_links = plan.driver ? plan.driver->folder() : "",
+                                          .driver = plan.driver ? plan.driver->driver() : ""});
   }
   return plan;
 }
@@ -166,6 +193,7 @@ Status run_and_watch(Plan* plan, FolderSealer* sealer, RunOutcome* outcome) {
   outcome->torch_seen = watcher.torch_seen();
   outcome->unreadable_command = watcher.unreadable_command();
   if (watcher.any_alive() && plan->probe) plan->probe->keep();
+  if (watcher.any_alive() && plan->driver) plan->driver->keep();
   return {};
 }
 
@@ -179,6 +207,7 @@ Result<RunOutcome> run_program(const RunOptions& options) {
     outcome.unrecordable = options.command[0] + " is " + plan->program.unrecordable;
     say_at_start(options, plan->program);
   }
+  if (!plan->driver_failure.empty()) outcome.warnings.push_back(plan->driver_failure);
   FolderSealer sealer(plan->folder, {.max_disk_bytes = options.max_disk_bytes});
   if (auto ran = run_and_watch(&*plan, &sealer, &outcome); !ran)
     return std::unexpected(ran.error());

@@ -19,6 +19,7 @@ struct RunOptions {
   uint64_t max_disk_bytes = 0;
   bool explain_leaks = false;
   bool attribution = true;
+  bool record_driver = true;  ///< the CUDA driver, where there is one
   std::string version;
 };
 

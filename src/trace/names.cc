@@ -94,12 +94,13 @@ std::string device_name(const Device& device) {
     return "tensorflow:" + (device.name.empty() ? "unnamed allocator" : device.name);
   }
   if (is_jax(device)) return "jax:" + (device.name.empty() ? "cpu" : device.name);
+  if (device.type == 0 && is_driver_memory(device)) return "cpu " + device.name;
   if (device.type == 0) return device.layer == Layer::kHost ? "shared memory" : "cpu";
   std::string name;
   for (const char* c = backend_name(device); *c; ++c) name += static_cast<char>(*c | 0x20);
   if (name == "unknown") name = "device type " + std::to_string(device.type);
   if (device.index >= 0) name += ':' + std::to_string(device.index);
-  return name;
+  return is_driver_memory(device) ? name + ' ' + device.name : name;
 }
 
 }  // namespace gpumemprof

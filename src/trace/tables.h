@@ -107,6 +107,11 @@ inline bool is_jax(const Device& device) {
 inline bool is_tensorflow(const Device& device) {
   return device.type >= kTensorflowCpu && device.type <= kTensorflowOther;
 }
+/// What the CUDA driver was seen to hand out, one memory a kind (driver_memories.h). It holds what
+/// the allocators hand on, so it is added to none of them.
+inline bool is_driver_memory(const Device& device) {
+  return device.layer == Layer::kDriver && device.name.starts_with("driver ");
+}
 /// True for the memory of a machine's processors, as opposed to that of an accelerator.
 inline bool is_host_memory(const Device& device) {
   return device.type == 0 || device.type == kTensorflowCpu || device.type == kJaxCpu;

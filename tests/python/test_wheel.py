@@ -56,7 +56,8 @@ def test_the_wheel_holds_package_command_and_probe(wheel):
     for module in ("_native", "_marks"):
         assert sum(name.startswith(f"gpumemprof/{module}.") and name.endswith(".so") for name in names) == 1
     assert f"gpumemprof-{version}.data/scripts/gpumemprof" in names
-    assert f"gpumemprof-{version}.data/data/lib/gpumemprof/libgpumemprof_probe.so" in names
+    for library in ("probe", "cuda"):
+        assert f"gpumemprof-{version}.data/data/lib/gpumemprof/libgpumemprof_{library}.so" in names
     assert {"tfmemprof/py.typed", "tfmemprof/__main__.py", "tfmemprof/profiler.py"} <= set(names)
     assert [name for name in names if name.endswith((".cc", ".h", ".a", ".pyc"))] == []
 

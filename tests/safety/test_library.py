@@ -20,7 +20,7 @@ HOOKS = re.compile(rf"^({TENSORFLOW}|{TORCH_CUDA}|{TORCH_AUTOGRAD}|_ZN3c109alloc
 @pytest.fixture(scope="module")
 def library():
     named = os.environ.get("GPUMEMPROF_PROBE")
-    found = [Path(named)] if named else sorted(harness.ROOT.glob(".venv/**/libgpumemprof*.so*")) + sorted(
+    found = [Path(named)] if named else sorted(harness.ROOT.glob(".venv/**/libgpumemprof_probe*.so*")) + sorted(
         harness.ROOT.glob("build/src/probe/lib*.so"))
     assert found and found[0].exists(), "no probe library: run `make`, or set GPUMEMPROF_PROBE"
     return found[0]

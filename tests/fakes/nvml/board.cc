@@ -20,6 +20,7 @@ std::unique_ptr<Board> board_of(const Node& node, bool is_slice) {
   board->total = node.number_of("total_mib").value_or(0) * kMib;
   board->reserved = node.number_of("reserved_mib").value_or(0) * kMib;
   board->allocated = node.number_of("allocated_mib").value_or(0) * kMib;
+  board->context = node.number_of("context_mib").value_or(496) * kMib;
   const auto small = [&](const char* key) {
     return static_cast<unsigned>(node.number_of(key).value_or(0));
   };
@@ -63,8 +64,9 @@ std::unique_ptr<Machine> load_machine() {
   machine->init = static_cast<int>(root->number_of("init").value_or(0));
   machine->process_entry_bytes =
       static_cast<unsigned>(root->number_of("process_entry_bytes").value_or(24));
+  unsigned index = 0;
   for (const Node& node : root->list_of("devices"))
-    machine->boards.push_back(board_of(node, false));
+    machine->boards.push_back(board_of(node, false)), machine->boards.back()->index = index++;
   return machine;
 }
 

@@ -21,6 +21,8 @@ struct Process {
 struct Board {
   std::string name, uuid, bus;
   uint64_t total = 0, reserved = 0, allocated = 0;  ///< bytes
+  uint64_t context = 0;   ///< bytes that a context takes, in the fake driver
+  unsigned index = ~0u;   ///< in the machine; of a slice none
   unsigned gpu_percent = 0, memory_percent = 0, temperature = 0, power_mw = 0;
   std::optional<bool> mig;  ///< empty: a board that knows none
   unsigned gpu_instance = ~0u, compute_instance = ~0u;

@@ -5,9 +5,16 @@
 #include <cstdint>
 #include <cstring>
 
+#include "../machine/machine_state.h"
 #include "state.h"
 
 namespace fake_nvml {
+
+uint64_t used_here(const Board& board) {
+  const auto* state = fake_gpu::machine_state();
+  return state && board.index < state->device_count ? fake_gpu::used_by_all(*state, board.index)
+                                                    : 0;
+}
 
 static std::unique_ptr<Machine> loaded;
 static int sessions = 0;  // as the real one counts: the last shutdown ends it
@@ -88,6 +95,16 @@ FAKE_NVML_EXPORT int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** handle
   return loaded->boards[index]->answer("handle");
 }
 
+FAKE_NVML_EXPORT int nvmlDeviceGetHandleByUUID(const char* uuid, void** handle) {
+  if (!loaded) return kUninitialized;
+  for (const auto& board : loaded->boards) {
+    if (board->uuid != uuid) continue;
+    *handle = board.get();
+    return board->answer("handle");
+  }
+  return kNotFound;
+}
+
 FAKE_NVML_EXPORT int nvmlDeviceGetName(void* handle, char* buffer, unsigned size) {
   int code = 0;
   const Board* board = board_behind(handle, "name", &code);
@@ -114,7 +131,7 @@ FAKE_NVML_EXPORT int nvmlDeviceGetMemoryInfo(void* handle, MemoryV1* out) {
   int code = 0;
   const Board* board = board_behind(handle, "memory", &code);
   if (!board) return code;
-  const auto used = board->allocated + board->reserved;
+  const auto used = board->allocated + board->reserved + used_here(*board);
   *out = {board->total, board->total - used, used};
   return kSuccess;
 }
@@ -125,8 +142,8 @@ FAKE_NVML_EXPORT int nvmlDeviceGetMemoryInfo_v2(void* handle, MemoryV2* out) {
   int code = 0;
   const Board* board = board_behind(handle, "memory", &code);
   if (!board) return code;
-  const auto free = board->total - board->allocated - board->reserved;
-  *out = {out->version, board->total, board->reserved, free, board->allocated};
+  const auto used = board->allocated + used_here(*board);
+  *out = {out->version, board->total, board->reserved, board->total - used - board->reserved, used};
   return kSuccess;
 }
 #endif

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "../machine/machine_state.h"
 #include "state.h"
 
 using namespace fake_nvml;
@@ -17,6 +18,18 @@ struct Entry {  // of every version: 16 bytes are the first one's, 24 the agreed
 };
 static_assert(sizeof(Entry) == 32);
 
+/// Programs of the fake driver compute, each with what it has of the board.
+void add_programs_here(const Board& board, const char* kind, std::vector<Entry>* entries) {
+  const auto* state = fake_gpu::machine_state();
+  if (!state || board.index >= state->device_count || std::strcmp(kind, "compute") != 0) return;
+  for (const fake_gpu::ProcessState& process : state->processes) {
+    const uint64_t used = fake_gpu::used_by_process(process, board.index);
+    if (used == 0 || !fake_gpu::is_alive(process)) continue;
+    entries->push_back(
+        {static_cast<unsigned>(process.pid), used, board.gpu_instance, board.compute_instance, 0});
+  }
+}
+
 int list(void* handle, const char* kind, unsigned* count, void* infos, size_t entry_bytes) {
   int code = 0;
   const Board* board = board_behind(handle, "processes", &code);
@@ -28,6 +41,7 @@ int list(void* handle, const char* kind, unsigned* count, void* infos, size_t en
     entries.push_back({process.pid, process.used.value_or(~0ull), board->gpu_instance,
                        board->compute_instance, 0});
   }
+  add_programs_here(*board, kind, &entries);
   const unsigned room = *count;
   *count = static_cast<unsigned>(entries.size());
   if (entries.size() > room) return kInsufficientSize;

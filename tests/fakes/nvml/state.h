@@ -24,4 +24,7 @@ Machine* machine();
 /// The board behind a handle; null with `code` where there is none or `what` is refused.
 const Board* board_behind(void* handle, const char* what, int* code);
 
+/// What programs of the fake driver have of the board now, beside what its file says.
+uint64_t used_here(const Board& board);
+
 }  // namespace fake_nvml

@@ -1,0 +1,251 @@
+#include "analysis/driver_memories.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "analysis/analysis.h"
+#include "probe/driver_link.h"
+#include "trace/memory_source.h"
+
+namespace gpumemprof {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr uint64_t kMib = 1 << 20;
+
+/// A recording in which events of the driver can be written down one after the other.
+class Driven {
+ public:
+  Driven() {
+    tables_.processes.push_back({.pid = 7});
+    tables_.threads.push_back({.process = 0});
+  }
+  void came(DriverUse use, uint64_t address, uint64_t bytes, const char* library = "libmine.so") {
+    add(use, Action::kAlloc, address, bytes, stack_of(library));
+  }
+  void went(DriverUse use, uint64_t address) { add(use, Action::kFreeCompleted, address, 0, 0); }
+  /// A block of the framework's allocator, and its totals after it.
+  void framework(uint64_t allocated, uint64_t reserved) {
+    const uint16_t device = device_of({.type = 1, .index = 0, .layer = Layer::kAllocator});
+    append(&events_, {.time_ns = ++time_, .address = time_, .size_bytes = 1, .device = device});
+    events_.totals.push_back({static_cast<uint32_t>(events_.size() - 1), allocated, reserved});
+  }
+  std::shared_ptr<const DriverMemories> read() const {
+    DriverGatherer gatherer;
+    gatherer.take(events_, tables_);
+    return gatherer.finish();
+  }
+  DriverDevice device() const { return read()->devices.at(0); }
+  const EventBatch& events() const { return events_; }
+  const Tables& tables() const { return tables_; }
+
+ private:
+  uint16_t device_of(const Device& device) {
+    for (size_t i = 0; i < tables_.devices.size(); ++i)
+      if (tables_.devices[i] == device) return static_cast<uint16_t>(i);
+    tables_.devices.push_back(device);
+    return static_cast<uint16_t>(tables_.devices.size() - 1);
+  }
+  uint32_t stack_of(const char* library) {
+    const Frame frame = {tables_.strings.intern("<driver>"), tables_.strings.intern(library), 0};
+    return tables_.stacks.push(0, tables_.stacks.intern_frame(frame));
+  }
+  void add(DriverUse use, Action action, uint64_t address, uint64_t bytes, uint32_t stack) {
+    const bool is_host = use == DriverUse::kPinned || use == DriverUse::kRegistered;
+    const std::string name = std::string("driver ") + kDriverKindNames[static_cast<size_t>(use)];
+    const uint16_t device = device_of({.type = static_cast<int8_t>(is_host ? 0 : 1),
+                                       .index = 0,
+                                       .layer = Layer::kDriver,
+                                       .name = name});
+    append(&events_, {++time_, action, address, bytes, stack, 0, device});
+  }
+  Tables tables_;
+  EventBatch events_;
+  uint64_t time_ = 0;
+};
+
+TEST(DriverMemories, AreCalledAsTheProbeCallsThem) {
+  ASSERT_EQ(kDriverUses, static_cast<size_t>(probe::kDriverKinds));
+  for (size_t use = 0; use < kDriverUses; ++use) {
+    EXPECT_EQ(std::string("driver ") + kDriverKindNames[use], probe::kDriverMemoryNames[use]);
+  }
+}
+
+TEST(DriverMemories, AreNoneWhereTheDriverWasNotRecorded) {
+  Driven driven;
+  driven.framework(5, 10);
+  EXPECT_EQ(driven.read(), nullptr);
+}
+
+TEST(DriverMemories, SmallBlocksShareAPage) {
+  Driven driven;
+  const uint64_t page = 512 * kDriverPageBytes;
+  driven.came(DriverUse::kMemory, page, 1000);
+  driven.came(DriverUse::kMemory, page + 1024, 3000);
+  EXPECT_EQ(driven.device().end.rounding_bytes, kDriverPageBytes - 4000);
+  driven.went(DriverUse::kMemory, page);
+  EXPECT_EQ(driven.device().end.rounding_bytes, kDriverPageBytes - 3000);
+  driven.went(DriverUse::kMemory, page + 1024);
+  EXPECT_EQ(driven.device().end.rounding_bytes, 0u);
+}
+
+TEST(DriverMemories, ALargeBlockHasItsPagesForItself) {
+  Driven driven;
+  driven.came(DriverUse::kMemory, 512 * kDriverPageBytes, 5 * kMib + 1);
+  EXPECT_EQ(driven.device().end.rounding_bytes, 6 * kMib - (5 * kMib + 1));
+  driven.came(DriverUse::kMemory, 1024 * kDriverPageBytes, 4 * kMib);  // to the end of a page
+  EXPECT_EQ(driven.device().end.rounding_bytes, 6 * kMib - (5 * kMib + 1));
+}
+
+TEST(DriverMemories, ABlockThatCannotBeIsNoHarm) {
+  Driven driven;
+  driven.came(DriverUse::kMemory, UINT64_MAX - 10, UINT64_MAX);
+  driven.came(DriverUse::kMemory, 0, UINT64_MAX / 2);
+  driven.went(DriverUse::kMemory, 0);
+  driven.went(DriverUse::kMemory, 12345);
+  driven.went(DriverUse::kMemory, UINT64_MAX - 10);
+  EXPECT_EQ(driven.device().end.asked_bytes(), 0u);
+}
+
+TEST(DriverMemories, APoolCountsWithWhatItReserved) {
+  Driven driven;
+  driven.came(DriverUse::kInPools, 0x1000, 3 * kMib);
+  driven.came(DriverUse::kPools, 0x55, 32 * kMib);
+  driven.went(DriverUse::kPools, 0x55);
+  driven.came(DriverUse::kPools, 0x55, 64 * kMib);
+  const DriverDevice device = driven.device();
+  EXPECT_EQ(device.end.asked_bytes(), 64 * kMib);
+  EXPECT_EQ(device.end.of(DriverUse::kInPools), 3 * kMib);
+}
+
+TEST(DriverMemories, AMissedEndIsMadeGoodByTheNextBlock) {
+  Driven driven;
+  driven.came(DriverUse::kHandles, 0x1000, 20 * kMib);
+  driven.came(DriverUse::kHandles, 0x1000, 4 * kMib, "libother.so");
+  const DriverMoment end = driven.device().end;
+  EXPECT_EQ(end.asked_bytes(), 4 * kMib);
+  ASSERT_EQ(end.libraries.size(), 1u);
+  EXPECT_EQ(end.libraries[0].name, "libother.so");
+}
+
+TEST(DriverMemories, TheLastContextOfADeviceTakesItsMemoryAlong) {
+  Driven driven;
+  driven.came(DriverUse::kContexts, 0x300, 500 * kMib);
+  driven.came(DriverUse::kUnmeasured, 0x9000, 0);
+  driven.came(DriverUse::kMemory, 512 * kDriverPageBytes, 10 * kMib);
+  driven.came(DriverUse::kHandles, 0x1000, 2 * kMib);
+  driven.went(DriverUse::kContexts, 0x300);
+  EXPECT_EQ(driven.device().end.asked_bytes(), 12 * kMib);
+  driven.went(DriverUse::kUnmeasured, 0x9000);
+  const DriverMoment end = driven.device().end;
+  EXPECT_EQ(end.asked_bytes(), 2 * kMib);
+  EXPECT_EQ(end.rounding_bytes, 0u);
+  ASSERT_EQ(end.libraries.size(), 1u);
+  EXPECT_EQ(end.libraries[0].bytes, 2 * kMib);
+}
+
+TEST(DriverMemories, WhatTheDeviceSaidIsTrueUntilSomethingChanges) {
+  Driven driven;
+  driven.came(DriverUse::kHandles, 0x1000, 2 * kMib);
+  driven.came(DriverUse::kDeviceUsed, 0x200, 100 * kMib);
+  EXPECT_EQ(driven.device().end.device_used_bytes, 100 * kMib);
+  EXPECT_EQ(driven.device().peak.device_used_bytes, 100 * kMib);
+  driven.came(DriverUse::kPinned, 0x2000, kMib);  // no matter of the device's
+  EXPECT_EQ(driven.device().end.device_used_bytes, 100 * kMib);
+  driven.went(DriverUse::kHandles, 0x1000);
+  const DriverDevice device = driven.device();
+  EXPECT_EQ(device.end.device_used_bytes, std::nullopt);
+  EXPECT_EQ(device.asked->device_used_bytes, 100 * kMib);
+  EXPECT_EQ(device.asked->asked_bytes(), 2 * kMib);
+}
+
+TEST(DriverMemories, TheRuntimeIsTheFrameworksWhereThereIsOne) {
+  Driven driven;
+  driven.came(DriverUse::kHandles, 0x1000, 2 * kMib, "libcudart.so.12");
+  driven.came(DriverUse::kHandles, 0x2000, 4 * kMib, "libcublas.so.12");
+  EXPECT_FALSE(driven.device().end.libraries[1].is_framework);
+  driven.framework(kMib, 2 * kMib);
+  const DriverMoment end = driven.device().end;
+  EXPECT_EQ(end.libraries[0].name, "libcublas.so.12");
+  EXPECT_FALSE(end.libraries[0].is_framework);
+  EXPECT_TRUE(end.libraries[1].is_framework);
+}
+
+TEST(DriverMemories, GoOnFromAStateBeforeTheFirstEvent) {
+  Driven driven;
+  driven.came(DriverUse::kHandles, 0x1000, 20 * kMib);
+  driven.came(DriverUse::kPinned, 0x2000, kMib);
+  LiveState before;
+  before.apply(driven.events());
+  DriverGatherer gatherer;
+  gatherer.seed(before, driven.tables());
+  const auto read = gatherer.finish();
+  ASSERT_EQ(read->devices.size(), 1u);
+  EXPECT_EQ(read->devices[0].end.asked_bytes(), 20 * kMib);
+  EXPECT_EQ(read->hosts.at(0).pinned_bytes, kMib);
+}
+
+/// 10 MiB of a library, 20 of the framework's allocator and 1 beside it, a context.
+DriverMoment some_moment() {
+  DriverMoment moment;
+  moment.live_bytes[static_cast<size_t>(DriverUse::kHandles)] = 31 * kMib;
+  moment.live_bytes[static_cast<size_t>(DriverUse::kContexts)] = 500 * kMib;
+  moment.rounding_bytes = 512;
+  moment.libraries = {{"libc10_cuda.so", 21 * kMib, true}, {"libnccl.so.2", 10 * kMib, false}};
+  moment.framework_allocated_bytes = 15 * kMib;
+  moment.framework_reserved_bytes = 20 * kMib;
+  return moment;
+}
+
+TEST(DeviceIdentity, AddsUpWithASignedRest) {
+  const DeviceTruth truth = {.time_ns = 1,
+                             .device_used_bytes = 2000 * kMib,
+                             .process_used_bytes = 540 * kMib,
+                             .others_used_bytes = 1000 * kMib,
+                             .reserved_bytes = 460 * kMib};
+  const DeviceIdentity sum = identity_of(some_moment(), truth);
+  EXPECT_EQ(sum.explained_bytes(), 531 * kMib + 512);
+  EXPECT_EQ(sum.unexplained_bytes, static_cast<int64_t>(9 * kMib - 512));
+  EXPECT_EQ(*sum.device_used_bytes, *sum.reserved_bytes + *sum.others_bytes + *sum.process_bytes);
+  EXPECT_EQ(static_cast<int64_t>(*sum.process_bytes),
+            static_cast<int64_t>(sum.contexts_bytes + sum.modules_bytes + sum.libraries_bytes +
+                                 sum.rounding_bytes + sum.framework_bytes) +
+                *sum.unexplained_bytes);
+  EXPECT_EQ(static_cast<int64_t>(sum.framework_bytes),
+            static_cast<int64_t>(*sum.framework_allocated_bytes + *sum.framework_cached_bytes) +
+                *sum.framework_beside_bytes);
+  EXPECT_THAT(sum.unknown, IsEmpty());
+}
+
+TEST(DeviceIdentity, TheRestCanBeNegative) {
+  const DeviceTruth truth = {.process_used_bytes = 500 * kMib};
+  EXPECT_EQ(identity_of(some_moment(), truth).unexplained_bytes,
+            -static_cast<int64_t>(31 * kMib + 512));
+}
+
+TEST(DeviceIdentity, WhatIsNotKnownIsNotGuessed) {
+  DriverMoment moment = some_moment();
+  moment.unmeasured_contexts = 1;
+  moment.framework_reserved_bytes.reset();
+  const DeviceIdentity sum = identity_of(moment, std::nullopt);
+  EXPECT_EQ(sum.process_bytes, std::nullopt);
+  EXPECT_EQ(sum.unexplained_bytes, std::nullopt);
+  EXPECT_EQ(sum.others_and_unexplained_bytes, std::nullopt);
+  EXPECT_FALSE(sum.contexts_are_known);
+  std::vector<std::string> terms;
+  for (const auto& [term, why] : sum.unknown) terms.push_back(term);
+  EXPECT_THAT(terms, ElementsAre("contexts", "framework_allocated", "device_used", "process_used",
+                                 "other_processes", "unexplained"));
+}
+
+TEST(DeviceIdentity, WithoutASampleTheDevicesOwnWordBoundsTheRest) {
+  DriverMoment moment = some_moment();
+  moment.device_used_bytes = 600 * kMib;
+  const DeviceIdentity sum = identity_of(moment, std::nullopt);
+  EXPECT_EQ(sum.others_and_unexplained_bytes, static_cast<int64_t>(69 * kMib - 512));
+}
+
+}  // namespace
+}  // namespace gpumemprof

@@ -1,0 +1,232 @@
+// Contexts and modules: the driver does not say what they take, so the device is asked before and
+// after. Other processes move that figure too: the recording calls it an estimate.
+#include "driver_proxy/management.h"
+#include "driver_proxy/watch.h"
+
+using namespace gpumemprof::driver_proxy;
+using namespace gpumemprof::probe;
+
+namespace {
+
+/// What is in use on the current context's device before a call, and how much more after it.
+class Bracket {
+ public:
+  explicit Bracket(const Watch& watch) : is_on_(watch.is_on()) {
+    const KeepErrno keep;
+    is_known_ = is_on_ && used_now(&before_);
+  }
+  /// False where it cannot be said.
+  bool growth(uint64_t* bytes) const {
+    uint64_t after = 0;
+    if (!is_known_ || !used_now(&after)) return false;
+    *bytes = after > before_ ? after - before_ : 0;
+    return true;
+  }
+
+ private:
+  bool is_on_, is_known_ = false;
+  uint64_t before_ = 0;
+};
+
+void took_module(Watch& watch, const Bracket& bracket, Result code, const Pointer* module) {
+  if (!watch.is_on() || code != kSuccess) return;
+  const KeepErrno keep;
+  uint64_t bytes = 0;
+  if (bracket.growth(&bytes) && bytes) watch.took(code, kDriverModules, module, bytes);
+  watch.level_used();
+}
+
+/// A context that is being made. Where the thread has one on the same device the driver is asked,
+/// else NVML.
+class NewContext {
+ public:
+  NewContext(Watch& watch, int device) : watch_(watch), device_(device) {
+    if (!watch.is_on()) return;
+    const KeepErrno keep;
+    asks_driver_ = device_now() == device;
+    is_known_ = ask(&before_);
+  }
+  void made(Pointer key, void* context) {
+    if (!watch_.is_on()) return;
+    const KeepErrno keep;
+    uint64_t after = 0;
+    if (is_known_ && ask(&after)) {
+      const uint64_t bytes = after > before_ ? after - before_ : 0;
+      watch_.took(kSuccess, kDriverContexts, &key, bytes, device_);
+    } else {
+      watch_.took(kSuccess, kDriverUnmeasured, &key, 0, device_);
+    }
+    // It need not be the thread's own one by now.
+    if (ASK_REAL(Result(void*), cuCtxPushCurrent_v2, context) != kSuccess) return;
+    watch_.level_used();
+    void* popped = nullptr;
+    ASK_REAL(Result(void**), cuCtxPopCurrent_v2, &popped);
+  }
+
+ private:
+  bool ask(uint64_t* bytes) const {
+    return asks_driver_ ? used_now(bytes) : used_by_management(device_, bytes);
+  }
+  Watch& watch_;
+  int device_;
+  bool asks_driver_ = false, is_known_ = false;
+  uint64_t before_ = 0;
+};
+
+bool primary_is_active(int device) {
+  unsigned flags = 0;
+  int active = 0;
+  return ASK_REAL(Result(int, unsigned*, int*), cuDevicePrimaryCtxGetState, device, &flags,
+                  &active) == kSuccess &&
+         active;
+}
+
+constexpr uint32_t kAnyContext = 1u << kDriverContexts | 1u << kDriverUnmeasured;
+
+Pointer as_key(void* context) { return reinterpret_cast<Pointer>(context); }
+
+void primary_ended(Watch& watch, int device) {
+  const KeepErrno keep;
+  if (!watch.is_on() || primary_is_active(device)) return;
+  for (int limit = 0; limit < 8; ++limit) watch.gives(kAnyContext, limit_key(device, limit));
+  watch.gives(kAnyContext, primary_key(device));
+  read_pools_again(watch, device);
+}
+
+}  // namespace
+
+DRIVER_EXPORT Result cuDevicePrimaryCtxRetain(void** context, int device) {
+  WATCH();
+  if (!watch.is_on() || primary_is_active(device))
+    return CALL_REAL(cuDevicePrimaryCtxRetain, context, device);
+  NewContext fresh(watch, device);
+  const Result code = CALL_REAL(cuDevicePrimaryCtxRetain, context, device);
+  if (code == kSuccess) fresh.made(primary_key(device), *context);
+  return code;
+}
+DRIVER_EXPORT Result cuDevicePrimaryCtxRelease_v2(int device) {
+  WATCH();
+  const Result code = CALL_REAL(cuDevicePrimaryCtxRelease_v2, device);
+  if (code == kSuccess) primary_ended(watch, device);
+  return code;
+}
+DRIVER_EXPORT Result cuDevicePrimaryCtxReset_v2(int device) {
+  WATCH();
+  const Result code = CALL_REAL(cuDevicePrimaryCtxReset_v2, device);
+  if (code == kSuccess) primary_ended(watch, device);
+  return code;
+}
+
+DRIVER_EXPORT Result cuCtxCreate_v2(void** context, unsigned flags, int device) {
+  WATCH();
+  NewContext fresh(watch, device);
+  const Result code = CALL_REAL(cuCtxCreate_v2, context, flags, device);
+  if (code == kSuccess) fresh.made(as_key(*context), *context);
+  return code;
+}
+DRIVER_EXPORT Result cuCtxCreate_v3(void** context, void* params, int count, unsigned flags,
+                                    int device) {
+  WATCH();
+  NewContext fresh(watch, device);
+  const Result code = CALL_REAL(cuCtxCreate_v3, context, params, count, flags, device);
+  if (code == kSuccess) fresh.made(as_key(*context), *context);
+  return code;
+}
+DRIVER_EXPORT Result cuCtxCreate_v4(void** context, void* params, unsigned flags, int device) {
+  WATCH();
+  NewContext fresh(watch, device);
+  const Result code = CALL_REAL(cuCtxCreate_v4, context, params, flags, device);
+  if (code == kSuccess) fresh.made(as_key(*context), *context);
+  return code;
+}
+DRIVER_EXPORT Result cuCtxDestroy_v2(void* context) {
+  WATCH();
+  watch.gives(kAnyContext, as_key(context));
+  const int device = watch.is_on() ? device_now() : -1;
+  const Result code = CALL_REAL(cuCtxDestroy_v2, context);
+  watch.gave(code);
+  if (watch.is_on()) read_pools_again(watch, device);
+  return code;
+}
+
+/// Stacks, the heap of device code and the printf buffer are made anew: what was measured of one
+/// before counts on.
+DRIVER_EXPORT Result cuCtxSetLimit(int limit, size_t value) {
+  WATCH();
+  const Bracket bracket(watch);
+  const Result code = CALL_REAL(cuCtxSetLimit, limit, value);
+  uint64_t bytes = 0;
+  const int device = watch.is_on() && code == kSuccess ? device_now() : -1;
+  if (device < 0 || !bracket.growth(&bytes) || !bytes) return code;
+  const KeepErrno keep;
+  const Pointer key = limit_key(device, limit);
+  const DriverLink::Gone before = watch->gave(1u << kDriverContexts, key);
+  watch.took(code, kDriverContexts, &key, bytes + before.size_bytes, device);
+  watch.level_used();
+  return code;
+}
+
+DRIVER_EXPORT Result cuModuleLoad(Pointer* module, const char* path) {
+  WATCH();
+  const Bracket bracket(watch);
+  const Result code = CALL_REAL(cuModuleLoad, module, path);
+  took_module(watch, bracket, code, module);
+  return code;
+}
+DRIVER_EXPORT Result cuModuleLoadData(Pointer* module, const void* image) {
+  WATCH();
+  const Bracket bracket(watch);
+  const Result code = CALL_REAL(cuModuleLoadData, module, image);
+  took_module(watch, bracket, code, module);
+  return code;
+}
+DRIVER_EXPORT Result cuModuleLoadDataEx(Pointer* module, const void* image, unsigned count,
+                                        int* options, void** values) {
+  WATCH();
+  const Bracket bracket(watch);
+  const Result code = CALL_REAL(cuModuleLoadDataEx, module, image, count, options, values);
+  took_module(watch, bracket, code, module);
+  return code;
+}
+DRIVER_EXPORT Result cuModuleLoadFatBinary(Pointer* module, const void* image) {
+  WATCH();
+  const Bracket bracket(watch);
+  const Result code = CALL_REAL(cuModuleLoadFatBinary, module, image);
+  took_module(watch, bracket, code, module);
+  return code;
+}
+DRIVER_EXPORT Result cuModuleUnload(Pointer module) {
+  WATCH();
+  watch.gives(1u << kDriverModules, module);
+  const Result code = CALL_REAL(cuModuleUnload, module);
+  watch.gave(code);
+  return code;
+}
+
+DRIVER_EXPORT Result cuLibraryLoadData(Pointer* library, const void* image, int* jit, void** jits,
+                                       unsigned jit_count, int* options, void** values,
+                                       unsigned count) {
+  WATCH();
+  const Bracket bracket(watch);
+  const Result code =
+      CALL_REAL(cuLibraryLoadData, library, image, jit, jits, jit_count, options, values, count);
+  took_module(watch, bracket, code, library);
+  return code;
+}
+DRIVER_EXPORT Result cuLibraryLoadFromFile(Pointer* library, const char* path, int* jit,
+                                           void** jits, unsigned jit_count, int* options,
+                                           void** values, unsigned count) {
+  WATCH();
+  const Bracket bracket(watch);
+  const Result code =
+      CALL_REAL(cuLibraryLoadFromFile, library, path, jit, jits, jit_count, options, values, count);
+  took_module(watch, bracket, code, library);
+  return code;
+}
+DRIVER_EXPORT Result cuLibraryUnload(Pointer library) {
+  WATCH();
+  watch.gives(1u << kDriverModules, library);
+  const Result code = CALL_REAL(cuLibraryUnload, library);
+  watch.gave(code);
+  return code;
+}

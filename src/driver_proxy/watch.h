@@ -1,0 +1,92 @@
+// One call of the program's into the driver, and what is told of it. Everything here is for the
+// call alone: no lock, no memory of its own but a depth a thread.
+#pragma once
+
+#include "driver_proxy/real.h"
+#include "probe/driver_link.h"
+
+namespace gpumemprof::driver_proxy {
+
+using probe::DriverKind;
+using probe::DriverLink;
+
+/// The probe's functions; null where no probe is loaded beside us.
+const DriverLink* driver_link();
+
+/// CUDA's number of the device of the calling thread's context; -1 where there is none.
+int device_now();
+/// What the device of the calling thread's context has in use, by everybody. False where there is
+/// none.
+bool used_now(uint64_t* bytes);
+
+// What names things of which a device has one, among the pointers that name others.
+inline uint64_t graphs_key(int device) { return 0x100 + static_cast<uint64_t>(device); }
+inline uint64_t used_key(int device) { return 0x200 + static_cast<uint64_t>(device); }
+inline uint64_t primary_key(int device) { return 0x300 + static_cast<uint64_t>(device); }
+inline uint64_t limit_key(int device, int limit) {
+  return 0x1000 + static_cast<uint64_t>(device) * 256 + static_cast<uint64_t>(limit & 255);
+}
+
+class Watch {
+ public:
+  /// `caller`: where the program's call returns to.
+  explicit Watch(const void* caller);
+  ~Watch();
+  Watch(const Watch&) = delete;
+
+  /// False inside another call of the driver's own, and where nothing is recorded.
+  bool is_on() const { return link_ != nullptr; }
+  const void* caller() const { return caller_; }
+
+  /// After an allocation: `code` is what it answered, `*key` what it made, read only where it
+  /// succeeded.
+  void took(Result code, DriverKind kind, const Pointer* key, uint64_t size_bytes, int device);
+  void took(Result code, DriverKind kind, const Pointer* key, uint64_t size_bytes);
+  /// Before something is given back: one of `kinds`, as bits.
+  void gives(uint32_t kinds, Pointer key);
+  /// After it, where the driver refused to take it.
+  void gave(Result code);
+  void level(DriverKind kind, int device, uint64_t key, bool (*read)(uint64_t, uint64_t*));
+  /// What the device says is in use by now, of the calling thread's context.
+  void level_used();
+
+  const DriverLink* operator->() const { return link_; }
+
+ private:
+  const DriverLink* link_ = nullptr;
+  const void* caller_;
+  DriverLink::Gone gone_{probe::kDriverKinds, -1, 0};
+  Pointer gone_key_ = 0;
+};
+
+/// While a stream of the program is being captured into a graph, some calls of whatever thread
+/// would end the capture. Ours are no part of it: within this scope the thread's calls are let
+/// through, as the driver provides.
+class BesideCapture {
+ public:
+  BesideCapture();
+  ~BesideCapture();
+  BesideCapture(const BesideCapture&) = delete;
+
+ private:
+  int mode_ = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED; later what it was before
+  bool is_on_;
+};
+
+/// Asks what all pools that were used have reserved by now, and the graphs of the device.
+void read_pools_again(Watch& watch, int device);
+
+/// Keeps errno as the driver left it: declared after the real call.
+class KeepErrno {
+ public:
+  KeepErrno();
+  ~KeepErrno();
+
+ private:
+  int saved_;
+};
+
+#define DRIVER_EXPORT extern "C" __attribute__((visibility("default")))
+#define WATCH() gpumemprof::driver_proxy::Watch watch(__builtin_return_address(0))
+
+}  // namespace gpumemprof::driver_proxy

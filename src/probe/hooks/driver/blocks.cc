@@ -1,0 +1,171 @@
+#include "probe/hooks/driver/blocks.h"
+
+#include <string.h>
+
+#include "probe/hooks/driver/callers.h"
+#include "probe/live_table.h"
+#include "probe/recorder.h"
+
+namespace gpumemprof::probe {
+namespace {
+
+using namespace format;
+
+constexpr uint8_t kDriverLayer = 3;
+constexpr int kMostDevices = 64;
+
+bool is_of_host(DriverKind kind) { return kind == kDriverPinned || kind == kDriverRegistered; }
+
+/// Addresses, and what is named by something else, apart: a pool's number may be an address.
+LiveTable g_addresses, g_things, g_reserved;
+
+LiveTable& table_of(DriverKind kind) {
+  switch (kind) {
+    case kDriverMemory:
+    case kDriverInPools:
+    case kDriverManaged:
+    case kDriverPinned:
+    case kDriverRegistered:
+    case kDriverImported:
+      return g_addresses;
+    case kDriverAddressSpace:
+      return g_reserved;  // begins where its first mapping does
+    default:
+      return g_things;
+  }
+}
+
+uint32_t pack_place(DriverKind kind, int device) {
+  return static_cast<uint32_t>(kind) << 16 | static_cast<uint32_t>(device + 1);
+}
+DriverKind kind_of(const Block& block) { return DriverKind(block.device >> 16); }
+int device_of(const Block& block) { return static_cast<int>(block.device & 0xffff) - 1; }
+
+/// One reader of a thing's size at a time, and nobody waits: who comes meanwhile asks the one who
+/// reads to do it again. In memory that a forked child finds empty, so that none is held there.
+struct Turn {
+  uint32_t state;  // 0: nobody. 1: somebody reads. 2: and must again
+};
+constexpr uint32_t kTurns = 64;
+Turn* g_turns;
+
+Turn* turn_of(uint64_t key) {
+  Turn* turns = __atomic_load_n(&g_turns, __ATOMIC_ACQUIRE);
+  if (!turns) {
+    auto* fresh = static_cast<Turn*>(map_emptied_by_fork(kTurns * sizeof(Turn)));
+    if (!fresh) return nullptr;
+    // Of two that came at once one mapping is left over: a page, once.
+    if (__atomic_compare_exchange_n(&g_turns, &turns, fresh, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE)) {
+      turns = fresh;
+    }
+  }
+  return &turns[(key * 0x9e3779b97f4a7c15u) >> 58];
+}
+
+/// The size that is known now becomes another one: two events, as a block cannot grow.
+void change_level(DriverKind kind, int device, uint64_t key, uint64_t bytes, const void* caller) {
+  Block before{};
+  const bool was_there = g_things.take(key, &before);
+  if (was_there && before.size_bytes == bytes) {
+    g_things.put(key, before, &before);
+    return;
+  }
+  if (was_there) record_driver(kRawFreeCompleted, kind, device, key, 0, nullptr);
+  if (bytes == 0) return;
+  Block old;
+  if (g_things.put(key, {bytes, 0, pack_place(kind, device)}, &old) == LiveTable::kNoMemory) {
+    count_loss(kLostNoBuffer);
+    return;
+  }
+  record_driver(kRawAlloc, kind, device, key, bytes, caller);
+}
+
+}  // namespace
+
+bool driver_is_wanted() {
+  const uint32_t now = state();
+  return g_config.folder[0] != 0 && now != kOff && now != kFrozen;
+}
+
+void record_driver(RawAction action, DriverKind kind, int device, uint64_t key, uint64_t size_bytes,
+                   const void* caller) {
+  if (kind >= kDriverKinds || device < -1 || device >= kMostDevices) {
+    count_loss(kLostWide);
+    return;
+  }
+  Memory memory{};
+  memory.id = static_cast<uint16_t>(0x4000 | kind << 7 | static_cast<uint32_t>(device + 1));
+  memory.device = {static_cast<int8_t>(is_of_host(kind) ? 0 : 1), static_cast<int8_t>(device)};
+  memory.layer = kDriverLayer;
+  memory.size_is_requested = kind == kDriverMemory || kind == kDriverInPools;
+  strncpy(memory.name, kDriverMemoryNames[kind], sizeof(memory.name) - 1);
+  record_in(action, key, size_bytes, memory, caller ? driver_caller(caller) : Label{});
+}
+
+void driver_took(DriverKind kind, int device, uint64_t key, uint64_t size_bytes,
+                 const void* caller) {
+  Block old;
+  if (table_of(kind).put(key, {size_bytes, 0, pack_place(kind, device)}, &old) ==
+      LiveTable::kNoMemory) {
+    return count_loss(kLostNoBuffer);  // its free would not be known either
+  }
+  record_driver(kRawAlloc, kind, device, key, size_bytes, caller);
+}
+
+DriverLink::Gone driver_gave(uint32_t kinds, uint64_t key) {
+  Block block;
+  LiveTable* const tables[] = {&g_addresses, &g_things, &g_reserved};
+  for (LiveTable* table : tables) {
+    if (!table->take(key, &block)) continue;
+    const DriverKind kind = kind_of(block);
+    if (!(kinds >> kind & 1)) {
+      table->put(key, block, &block);
+      continue;
+    }
+    record_driver(kRawFreeCompleted, kind, device_of(block), key, 0, nullptr);
+    return {kind, device_of(block), block.size_bytes};
+  }
+  return {kDriverKinds, -1, 0};
+}
+
+void driver_refused(DriverKind kind, int device, uint64_t size_bytes, const void* caller) {
+  record_driver(kRawOom, kind, device, 0, size_bytes, caller);
+}
+
+void driver_level(DriverKind kind, int device, uint64_t key, bool (*read)(uint64_t, uint64_t*),
+                  const void* caller) {
+  Turn* turn = turn_of(key);
+  if (!turn) return;
+  uint32_t nobody = 0;
+  if (!__atomic_compare_exchange_n(&turn->state, &nobody, 1, false, __ATOMIC_ACQ_REL,
+                                   __ATOMIC_RELAXED)) {
+    __atomic_store_n(&turn->state, 2, __ATOMIC_RELEASE);
+    return;
+  }
+  for (uint32_t reading = 1;;) {
+    uint64_t bytes = 0;
+    if (read(key, &bytes)) change_level(kind, device, key, bytes, caller);
+    if (__atomic_compare_exchange_n(&turn->state, &reading, 0, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_RELAXED)) {
+      return;
+    }
+    __atomic_store_n(&turn->state, 1, __ATOMIC_RELEASE);
+    reading = 1;
+  }
+}
+
+}  // namespace gpumemprof::probe
+
+static const gpumemprof::probe::DriverLink kLink = {
+    gpumemprof::probe::kDriverLinkVersion, gpumemprof::probe::driver_is_wanted,
+    gpumemprof::probe::driver_took,        gpumemprof::probe::driver_gave,
+    gpumemprof::probe::driver_refused,     gpumemprof::probe::driver_level,
+    gpumemprof::probe::driver_created,     gpumemprof::probe::driver_retained,
+    gpumemprof::probe::driver_released,    gpumemprof::probe::driver_mapped,
+    gpumemprof::probe::driver_unmapped};
+
+extern "C" __attribute__((visibility("default"))) const gpumemprof::probe::DriverLink*
+gpumemprof_driver_link(uint32_t version) {
+  return version == gpumemprof::probe::kDriverLinkVersion ? &kLink : nullptr;
+}

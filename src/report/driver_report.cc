@@ -1,0 +1,214 @@
+#include "report/driver_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/size.h"
+#include "report/facts.h"
+#include "report/words.h"
+
+namespace gpumemprof {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kMostLibraryRows = 12;
+
+template <class Value>
+Json or_null(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json libraries_json(const DriverMoment& moment, bool of_framework) {
+  Json out = Json::array();
+  for (const DriverLibrary& library : moment.libraries) {
+    if (library.is_framework == of_framework)
+      out.push_back({{"name", library.name}, {"bytes", library.bytes}});
+  }
+  return out;
+}
+
+std::optional<DeviceTruth> truth_at(const Tables& tables, const DriverDevice& device,
+                                    const DriverMoment& moment) {
+  return recorded_device_truth(tables, device.process, device.index, moment.time_ns);
+}
+
+Json moment_json(const Tables& tables, const DriverDevice& device, const DriverMoment& moment) {
+  const auto truth = truth_at(tables, device, moment);
+  const DeviceIdentity sum = identity_of(moment, truth);
+  Json by_kind = Json::object(), unknown = Json::object();
+  for (size_t use = 0; use < kDriverUses; ++use) {
+    const auto one = static_cast<DriverUse>(use);
+    if (is_physical(one)) by_kind[kDriverKindNames[use]] = moment.of(one);
+  }
+  for (const auto& [term, why] : sum.unknown) unknown[term] = why;
+  unknown["framework.unservable"] = "an allocator's snapshot or its history tells of fragmentation";
+  return {{"time_ns", moment.time_ns},
+          {"event_index", moment.event},
+          {"sample_time_ns", truth ? Json(truth->time_ns) : Json(nullptr)},
+          {"device_used_bytes", or_null(sum.device_used_bytes)},
+          {"reserved_bytes", or_null(sum.reserved_bytes)},
+          {"other_processes_bytes", or_null(sum.others_bytes)},
+          {"process_used_bytes", or_null(sum.process_bytes)},
+          {"contexts_bytes", sum.contexts_are_known ? Json(sum.contexts_bytes) : Json(nullptr)},
+          {"modules_bytes", sum.modules_bytes},
+          {"estimates", {"contexts_bytes", "modules_bytes"}},
+          {"libraries", libraries_json(moment, false)},
+          {"libraries_bytes", sum.libraries_bytes},
+          {"rounding_bytes", sum.rounding_bytes},
+          {"framework",
+           {{"bytes", sum.framework_bytes},
+            {"allocated_bytes", or_null(sum.framework_allocated_bytes)},
+            {"cached_bytes", or_null(sum.framework_cached_bytes)},
+            {"unservable_bytes", nullptr},
+            {"beside_bytes", or_null(sum.framework_beside_bytes)},
+            {"libraries", libraries_json(moment, true)}}},
+          {"explained_bytes", sum.explained_bytes()},
+          {"unexplained_bytes", or_null(sum.unexplained_bytes)},
+          {"others_and_unexplained_bytes", or_null(sum.others_and_unexplained_bytes)},
+          {"by_kind", by_kind},
+          {"beside",
+           {{"managed_bytes", moment.of(DriverUse::kManaged)},
+            {"imported_bytes", moment.of(DriverUse::kImported)},
+            {"blocks_in_pools_bytes", moment.of(DriverUse::kInPools)},
+            {"address_space_bytes", moment.of(DriverUse::kAddressSpace)},
+            {"mapped_bytes", moment.of(DriverUse::kMapped)}}},
+          {"unknown", unknown}};
+}
+
+std::string signed_bytes(int64_t bytes) {
+  const auto size = static_cast<uint64_t>(bytes < 0 ? -bytes : bytes);
+  return (bytes < 0 ? "-" : "+") + format_bytes(size);
+}
+
+std::string row(size_t depth, std::string_view name, std::string_view value,
+                std::string_view more = "") {
+  const std::string left = std::string(2 * depth, ' ') + std::string(name);
+  return fmt::format("  {:<40}  {:>10}{}{}", left, value, more.empty() ? "" : "  ", more);
+}
+
+std::string why(const DeviceIdentity& identity, std::string_view term) {
+  for (const auto& [name, reason] : identity.unknown)
+    if (name == term) return "because " + reason;
+  return "";
+}
+
+void known_or_why(std::vector<std::string>* out, size_t depth, std::string_view name,
+                  const std::optional<uint64_t>& bytes, const DeviceIdentity& sum,
+                  std::string_view term) {
+  out->push_back(bytes ? row(depth, name, format_bytes(*bytes))
+                       : row(depth, name, "unknown,", why(sum, term)));
+}
+
+/// The moment that answers most: where what is used is known, else the peak.
+const DriverMoment& shown_moment(const DriverDevice& device) {
+  return !device.peak.device_used_bytes && device.asked ? *device.asked : device.peak;
+}
+
+}  // namespace
+
+nlohmann::ordered_json driver_json(const Analysis& analysis, const Tables& tables) {
+  if (!analysis.driver) return nullptr;
+  Json devices = Json::array(), hosts = Json::array();
+  for (const DriverDevice& device : analysis.driver->devices) {
+    devices.push_back(
+        {{"device", fmt::format("cuda:{}", device.index)},
+         {"process", process_at(tables, device.process).pid},
+         {"process_index", device.process},
+         {"refused_count", device.refused},
+         {"peak", moment_json(tables, device, device.peak)},
+         {"end", moment_json(tables, device, device.end)},
+         {"asked", device.asked ? moment_json(tables, device, *device.asked) : Json(nullptr)}});
+  }
+  for (const DriverHost& host : analysis.driver->hosts) {
+    hosts.push_back({{"process", process_at(tables, host.process).pid},
+                     {"process_index", host.process},
+                     {"pinned_bytes", host.pinned_bytes},
+                     {"pinned_peak_bytes", host.pinned_peak_bytes},
+                     {"registered_bytes", host.registered_bytes},
+                     {"registered_peak_bytes", host.registered_peak_bytes}});
+  }
+  return {{"devices", devices}, {"hosts", hosts}};
+}
+
+std::vector<std::string> identity_lines(const DriverMoment& moment, const DeviceIdentity& sum) {
+  std::vector<std::string> out;
+  known_or_why(&out, 0, "device used", sum.device_used_bytes, sum, "device_used");
+  if (sum.reserved_bytes) out.push_back(row(1, "driver's own", format_bytes(*sum.reserved_bytes)));
+  known_or_why(&out, 1, "other processes", sum.others_bytes, sum, "other_processes");
+  known_or_why(&out, 1, "this process", sum.process_bytes, sum, "process_used");
+  if (sum.contexts_are_known) {
+    out.push_back(row(2, "contexts", format_bytes(sum.contexts_bytes), "an estimate"));
+  } else {
+    out.push_back(row(2, "contexts", "unknown,", why(sum, "contexts")));
+  }
+  out.push_back(row(2, "modules", format_bytes(sum.modules_bytes), "an estimate"));
+  size_t shown = 0;
+  uint64_t rest = 0;
+  for (const DriverLibrary& library : moment.libraries) {
+    if (library.is_framework) continue;
+    if (++shown > kMostLibraryRows) {
+      rest += library.bytes;
+      continue;
+    }
+    out.push_back(row(2, printable(library.name), format_bytes(library.bytes)));
+  }
+  if (rest) out.push_back(row(2, "other libraries", format_bytes(rest)));
+  out.push_back(row(2, "rounding to pages of 2 MiB", format_bytes(sum.rounding_bytes)));
+  out.push_back(row(2, "framework", format_bytes(sum.framework_bytes)));
+  if (sum.framework_allocated_bytes && sum.framework_cached_bytes) {
+    out.push_back(row(3, "allocated", format_bytes(*sum.framework_allocated_bytes)));
+    out.push_back(row(3, "cached", format_bytes(*sum.framework_cached_bytes)));
+    if (sum.framework_beside_bytes && *sum.framework_beside_bytes != 0)
+      out.push_back(row(3, "beside its allocator", signed_bytes(*sum.framework_beside_bytes)));
+  }
+  if (sum.unexplained_bytes) {
+    out.push_back(row(2, "unexplained", signed_bytes(*sum.unexplained_bytes)));
+  } else if (sum.others_and_unexplained_bytes) {
+    out.push_back(
+        row(1, "other processes and unexplained", signed_bytes(*sum.others_and_unexplained_bytes)));
+  } else {
+    out.push_back(row(2, "unexplained", "unknown,", why(sum, "unexplained")));
+  }
+  return out;
+}
+
+std::vector<std::string> driver_lines(const Analysis& analysis, const Tables& tables) {
+  std::vector<std::string> out;
+  if (!analysis.driver) return out;
+  for (const DriverDevice& device : analysis.driver->devices) {
+    const DriverMoment& moment = shown_moment(device);
+    const bool is_peak = &moment == &device.peak;
+    out.push_back(fmt::format("The CUDA driver: cuda:{} {}, {}, {}", device.index,
+                              is_peak ? "when the most was taken" : "when it last was asked",
+                              moment_text(analysis, moment.time_ns),
+                              process_label(process_at(tables, device.process), 32)));
+    for (std::string& text :
+         identity_lines(moment, identity_of(moment, truth_at(tables, device, moment))))
+      out.push_back(std::move(text));
+    const uint64_t space = moment.of(DriverUse::kAddressSpace);
+    const uint64_t mapped = moment.of(DriverUse::kMapped);
+    if (space > mapped)
+      out.push_back(row(0, "address space that holds nothing", format_bytes(space - mapped)));
+    if (const uint64_t bytes = moment.of(DriverUse::kManaged))
+      out.push_back(row(0, "managed memory, wherever it lies", format_bytes(bytes)));
+    if (const uint64_t bytes = moment.of(DriverUse::kImported))
+      out.push_back(row(0, "imported, which others pay for", format_bytes(bytes)));
+    if (device.refused)
+      out.push_back(row(0, "refused for want of memory", format_count(device.refused)));
+  }
+  for (const DriverHost& host : analysis.driver->hosts) {
+    out.push_back("Host memory that the driver keeps in place, " +
+                  process_label(process_at(tables, host.process), 32));
+    const auto at_end = [](uint64_t bytes) { return format_bytes(bytes) + " at the end"; };
+    out.push_back(row(0, "pinned by allocation, at most", format_bytes(host.pinned_peak_bytes),
+                      at_end(host.pinned_bytes)));
+    out.push_back(row(0, "registered, at most", format_bytes(host.registered_peak_bytes),
+                      at_end(host.registered_bytes)));
+  }
+  return out;
+}
+
+}  // namespace gpumemprof

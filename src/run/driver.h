@@ -1,0 +1,42 @@
+// The CUDA driver of this machine, and what is needed so that recorded programs reach it through
+// us.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace gpumemprof {
+
+inline constexpr const char* kDriverProxyLibrary = "libgpumemprof_cuda.so";
+
+/// Where the loader finds libcuda.so.1, absolute; empty where there is none. A process of its own
+/// asks, so that nothing of the driver comes into this one.
+std::string find_driver();
+
+/// The library that stands in for the driver, which lies beside the probe; empty where it does not.
+std::string driver_proxy_beside(const std::string& probe);
+
+/// A private folder (0700) that lives as long as this object, with four links: the stand-in under
+/// its own name, which is preloaded, and as libcuda.so and libcuda.so.1 for those who open these;
+/// the real library as "driver", for processes in whose environment it is not named any more.
+class DriverLinks {
+ public:
+  /// Errors: kSystem where the folder cannot be made.
+  static Result<DriverLinks> make(const std::string& proxy, const std::string& driver);
+  DriverLinks(DriverLinks&& other) noexcept;
+  DriverLinks& operator=(DriverLinks&&) = delete;
+  ~DriverLinks();
+  const std::string& folder() const { return folder_; }
+  const std::string& driver() const { return driver_; }
+  /// Leaves it behind: a process that still runs may start others.
+  void keep() { is_kept_ = true; }
+
+ private:
+  DriverLinks() = default;
+  std::string folder_, driver_;
+  bool is_kept_ = false;
+};
+
+}  // namespace gpumemprof
