@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "analysis/categories.h"
+#include "analysis/device_use.h"
 #include "analysis/finding.h"
 #include "analysis/moments.h"
 #include "analysis/step_sums.h"
@@ -115,6 +116,8 @@ struct Analysis {
   std::vector<Finding> findings;           ///< the most severe first
   Score score;                             ///< of analyze_whole(): the worst of the devices'
   Loss loss;
+  /// What drivers and kernel said meanwhile; nothing where the recording has no samples of them.
+  std::optional<DeviceUse> machine;
 };
 
 /// Reads `source` to its end. Errors are those of the source.
