@@ -320,7 +320,7 @@ Picture Camera::take() {
   if (picture.usable.used)
     remember(*picture.usable.used.bytes, options_.most_history, &used_history_);
   picture.used_history = used_history_;
-  picture.accelerators = in_a_picture(accelerators_.read(Depth::kProcesses));
+  picture.accelerators = in_a_picture(accelerators_.read(Depth::kEverything));
   if (picture.steady_ns >= next_search_ns_) {
     next_search_ns_ = picture.steady_ns + kSearchPauseNs;
     search();

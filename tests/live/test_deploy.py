@@ -8,7 +8,7 @@ import pytest
 from live_helpers import needs
 
 DEPLOY = harness.ROOT / "deploy"
-SOURCE = (harness.ROOT / "src" / "serve" / "metrics_text.cc").read_text()
+SOURCE = (harness.ROOT / "src" / "serve" / "metric_families.cc").read_text()
 FAMILIES = re.findall(r'family\(\s*"(gpumemprof_\w+)", "(\w+)"', SOURCE)
 TOLD = {name + ("_total" if kind == "counter" else "") for name, kind in FAMILIES}
 
