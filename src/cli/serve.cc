@@ -115,7 +115,9 @@ int serve(const ServeArguments& arguments, const sigset_t& stop) {
   }
   auto server = HttpServer::open(*address, {});
   if (!server) return report_error("", server.error());
-  Camera camera(arguments.camera);
+  CameraOptions looking = arguments.camera;
+  looking.most_look_ns = kLookForAView;
+  Camera camera(looking);
   ServiceOptions options{.token = *token, .version = GPUMEMPROF_VERSION};
   if (push) options.push_counts = [&] { return push->counts(); };
   Service service(std::move(options), [&] { return camera.take(); });

@@ -67,6 +67,7 @@ struct Camera::Subject {
   std::optional<int64_t> rank;
   std::optional<RecordingFollower> follower;
   std::string problem;
+  std::optional<Result<FollowedState>> state;  // of the last look
   bool has_exited = false;
   std::map<std::string, Memory> memories;
 };
@@ -164,6 +165,7 @@ void Camera::search_folder(const std::string& folder, bool with_folders) {
     subject->recording = {
         {follower->pid(), follower->start_ticks()}, follower->command(), folder, path};
     subject->follower = std::move(*follower);
+    subject->state = std::move(state);
     subjects_.emplace(key, std::move(subject));
   }
   closedir(listing);
@@ -212,6 +214,20 @@ void Camera::add_device(Subject& subject, const FollowedDevice& device, const Fo
   out.history = memory.history;
 }
 
+void Camera::look_at_recordings() {
+  const int64_t end_ns =
+      options_.most_look_ns == 0 ? INT64_MAX : steady_now_ns() + options_.most_look_ns;
+  auto at = subjects_.upper_bound(last_looked_);
+  for (size_t i = 0; i < subjects_.size(); ++i, ++at) {
+    if (at == subjects_.end()) at = subjects_.begin();
+    Subject& subject = *at->second;
+    if (!subject.follower) continue;
+    subject.state = subject.follower->look();
+    last_looked_ = at->first;
+    if (steady_now_ns() >= end_ns) return;
+  }
+}
+
 void Camera::add_recording(Subject& subject, Picture* picture) {
   PictureRecording& out = picture->recordings.emplace_back();
   out.pid = subject.recording.id.pid, out.start_ticks = subject.recording.id.start_ticks;
@@ -221,12 +237,14 @@ void Camera::add_recording(Subject& subject, Picture* picture) {
                                  : Quantity::absent("its process is not to be seen from here");
   out.problem = subject.problem;
   if (!subject.follower) return;
-  out.problem.clear();
-  auto state = subject.follower->look();
-  if (!state) {
-    out.problem = state.error().message;
-    return;
-  }
+  out.problem = "it has not been read yet: there is more to read than there was time";
+  if (!subject.state) return;
+  const Result<FollowedState>& state = *subject.state;
+  out.problem = state ? "" : state.error().message;
+  if (!state) return;
+  out.age_seconds =
+      static_cast<double>(std::max<int64_t>(0, picture->steady_ns - state->looked_steady_ns)) *
+      1e-9;
   subject.has_exited = state->has_exited;
   out.events = state->events, out.lost_events = state->lost_events;
   out.exact = state->exact, out.why_inexact = state->why_inexact;
@@ -326,6 +344,7 @@ Picture Camera::take() {
     search();
   }
   std::erase_if(subjects_, [&](const auto& entry) { return !is_running(*entry.second); });
+  look_at_recordings();
   for (const auto& [key, subject] : subjects_) add_recording(*subject, &picture);
   add_processes(&picture);
   judge(&picture);

@@ -38,6 +38,7 @@ struct PictureRecording {
   std::string host, command, folder;
   std::optional<int64_t> rank;  ///< RANK of its environment, where that can be read
   Quantity resident;
+  double age_seconds = 0;  ///< how long ago the recording was read for what follows
   uint64_t events = 0, lost_events = 0;
   bool exact = true;
   std::string why_inexact;

@@ -84,6 +84,7 @@ Json recording_json(const PictureRecording& recording, Commands commands) {
               {"folder", recording.folder},
               {"rank", recording.rank ? Json(*recording.rank) : Json(nullptr)}};
   put(&out, "resident_bytes", recording.resident);
+  out["age_seconds"] = recording.age_seconds;
   out["events"] = recording.events;
   out["lost_events"] = recording.lost_events;
   out["exact"] = recording.exact;

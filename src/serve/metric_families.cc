@@ -100,10 +100,14 @@ void add_recordings(const Picture& picture, MetricCollector* out) {
               "Resident memory (RSS) of a recorded process.");
   for (const PictureRecording& one : all) out->sample(labels_of(one), one.resident);
   out->family("gpumemprof_recording_events", "counter", "", "Events of the recording.");
-  for (const PictureRecording& one : all) out->sample(labels_of(one), one.events);
+  for (const PictureRecording& one : all) {
+    if (one.problem.empty()) out->sample(labels_of(one), one.events);
+  }
   out->family("gpumemprof_recording_lost_events", "gauge", "",
               "Events that are missing in the recording, as far as is known.");
-  for (const PictureRecording& one : all) out->sample(labels_of(one), one.lost_events);
+  for (const PictureRecording& one : all) {
+    if (one.problem.empty()) out->sample(labels_of(one), one.lost_events);
+  }
   out->family("gpumemprof_recording_exact", "gauge", "",
               "1 where the figures of the recording are exact, 0 where something is missing.");
   for (const PictureRecording& one : all)
