@@ -3,9 +3,10 @@
   bench/live_load.py                     64 writers × 100,000 events a second for a minute
   bench/live_load.py --writers 8 --rate 20000 --seconds 3 --json
 
-The writers are programs of their own (programs/load_writer.cc) that call the allocator of a libc10 that stands in for PyTorch's, so
-that their memory is that of the recorder alone; probe, files and sealing are the real ones. Each says how many events it made. They
-are compared with what `serve` tells while the writers still live, and with what `analyze` reads afterwards.
+The writers are programs of their own (programs/load_writer.cc) that call the allocator of a libc10 that stands in for
+PyTorch's, so that their memory is that of the recorder alone; probe, files and sealing are the real ones. Each says how
+many events it made. They are compared with what `serve` and `top` tell while the writers still live, and with what
+`analyze` reads afterwards.
 """
 import argparse
 import contextlib
@@ -77,11 +78,12 @@ def cpu_seconds(pid):
 
 
 def wait_for_all(port, written):
-    """What `serve` tells of the writers once they stand still; looks that took long are answered from memory for a while."""
+    """What `serve` tells of the writers once they stand still; after long looks it answers from memory for a while."""
     end = time.monotonic() + 120
     while True:
         told = metrics(port)
-        live = {pid: (told.get(("recording_events_total", pid), 0), told.get(("recording_lost_events", pid), 0)) for pid in written}
+        live = {pid: tuple(told.get((name, pid), 0) for name in ("recording_events_total", "recording_lost_events"))
+                for pid in written}
         if time.monotonic() > end or all(sum(live[pid]) >= events for pid, events in written.items()):
             return live
         time.sleep(0.5)
@@ -90,9 +92,9 @@ def wait_for_all(port, written):
 def load(writers, rate, seconds, work):
     folder, lines, times = work / "recording", [], {"serve": [], "top": []}
     argv = ["sh", "-c", SHELL, "sh", str(writers), str(compiled(work)), str(rate), str(seconds)]
-    with subprocess.Popen([COMMAND, "run", "-q", "-o", str(folder), "--", *argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                          text=True) as run:
-        reader = threading.Thread(target=lambda: [lines.append(json.loads(run.stdout.readline())) for _ in range(writers)])
+    argv = [COMMAND, "run", "-q", "-o", str(folder), "--", *argv]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as run:
+        reader = threading.Thread(target=lambda: lines.extend(json.loads(run.stdout.readline()) for _ in range(writers)))
         reader.start()
         while not list(folder.glob("*.gmp")) and run.poll() is None:
             time.sleep(0.05)
@@ -146,14 +148,17 @@ def main():
     if arguments.json:
         print(json.dumps(result, indent=1))
     else:
-        print(f"{result['writers']} writers, {result['written']:,} events, asked for {result['rate']:,} a second each; the slowest took "
-              f"{result['slowest_writer_seconds']:.1f} s")
+        print(f"{result['writers']} writers, {result['written']:,} events, asked for {result['rate']:,} a second each; "
+              f"the slowest took {result['slowest_writer_seconds']:.1f} s")
         for where in ("live", "top", "read"):
             one = result[where]
-            print(f"{where:>5}: {one['events']:,} events and {one['lost']:,} counted as lost: {'all' if one['exact'] else 'NOT ALL'}")
+            whole = "all" if one["exact"] else "NOT ALL"
+            print(f"{where:>5}: {one['events']:,} events and {one['lost']:,} counted as lost: {whole}")
         for name, one in result["answers"].items():
-            print(f"{name:>5}: {one['count']} answers, median {one['median_s']:.3f} s, longest {one['longest_s']:.3f} s")
-        print(f"serve took {result['serve_share_of_a_core']:.1%} of a core; {result['bytes_on_disk'] / result['written']:.2f} bytes an event")
+            print(f"{name:>5}: {one['count']} answers, median {one['median_s']:.3f} s, "
+                  f"longest {one['longest_s']:.3f} s")
+        print(f"serve took {result['serve_share_of_a_core']:.1%} of a core; "
+              f"{result['bytes_on_disk'] / result['written']:.2f} bytes an event")
     sys.exit(0 if is_exact else 1)
 
 

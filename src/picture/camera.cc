@@ -12,6 +12,7 @@
 #include "devices/proc_text.h"
 #include "devices/process_memory.h"
 #include "live/sampler.h"
+#include "picture/category_follower.h"
 
 namespace gpumemprof {
 namespace {
@@ -100,10 +101,12 @@ void Camera::search() {
     subject->inner_pid = innermost_pid(proc_, found.id.pid);
     const std::string folder = proc_ + '/' + std::to_string(found.id.pid);
     subject->rank = environment_number(read_proc_text(folder + "/environ"), "RANK");
-    auto follower = RecordingFollower::open(options_.root + found.file, options_.most_holders);
+    auto follower = RecordingFollower::open(options_.root + found.file, options_.most_holders,
+                                            follow_categories);
     // In another container the path means another file.
     if (!is_of(follower, *subject, found.id.start_ticks))
-      follower = RecordingFollower::open(folder + "/root" + found.file, options_.most_holders);
+      follower = RecordingFollower::open(folder + "/root" + found.file, options_.most_holders,
+                                         follow_categories);
     if (is_of(follower, *subject, found.id.start_ticks))
       subject->follower = std::move(*follower);
     else
@@ -134,7 +137,7 @@ void Camera::search_folder(const std::string& folder, bool with_folders) {
     if (!name.ends_with(".gmp") || subjects_.size() >= kMostRecordings) continue;
     const std::string path = folder + '/' + name;
     if (passed_over_.contains(path) || !was_written_lately(path)) continue;
-    auto follower = RecordingFollower::open(path, options_.most_holders);
+    auto follower = RecordingFollower::open(path, options_.most_holders, follow_categories);
     if (!follower) continue;
     const auto known = std::ranges::find_if(subjects_, [&](const auto& entry) {
       const Subject& subject = *entry.second;
@@ -191,6 +194,7 @@ void Camera::add_device(Subject& subject, const FollowedDevice& device, const Fo
   out.alloc_count = device.alloc_count, out.free_count = device.free_count;
   out.refused = device.oom_count;
   out.holders = device.holders;
+  out.categories = device.categories;
 
   Memory& memory = subject.memories[device.name];
   // A look that was answered from memory tells nothing of the time since.

@@ -28,6 +28,7 @@ struct PictureDevice {
   std::string why_no_leak;        ///< where there is no leak_bytes_per_second
   std::vector<uint64_t> history;  ///< `allocated` of the last looks, oldest first
   std::vector<FollowedHolder> holders;
+  FollowedCategories categories;  ///< of what is live
 };
 
 /// One process whose recording grows.

@@ -139,6 +139,15 @@ void add_recorded_devices(const Picture& picture, MetricCollector* out) {
   family("gpumemprof_recording_allocated_bytes", "gauge", "bytes",
          "What the program's tensors hold now.",
          [&](const Device& d) { return some(d.allocated); });
+  out->family("gpumemprof_recording_category_bytes", "gauge", "bytes",
+              "What the tensors of one category hold now, where the recording tells categories.");
+  for_devices(picture, [&](const MetricLabels& labels, const Device& device) {
+    for (const FollowedCategory& kind : device.categories.all) {
+      MetricLabels of_kind = labels;
+      of_kind.emplace_back("category", kind.name);
+      out->sample(std::move(of_kind), kind.bytes);
+    }
+  });
   family("gpumemprof_recording_reserved_bytes", "gauge", "bytes",
          "What the framework's allocator holds of the device.",
          [](const Device& d) { return d.reserved.bytes; });

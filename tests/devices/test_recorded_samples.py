@@ -1,4 +1,4 @@
-"""What `run` samples of the machine beside a recording: the figures of the fake driver's board, or why there are none."""
+"""What `run` samples of the machine: the figures of the fake driver's board, or why there are none."""
 
 import json
 import os
@@ -16,8 +16,8 @@ MIB = 1 << 20
 BALLAST = 96 * MIB
 SCHEMA = json.loads((harness.ROOT / "docs" / "schemas" / "analysis.schema.json").read_text())
 
-# Becomes a user of the GPU: its own PID stands on the board, and it has a file of the name of NVIDIA's library mapped. Then
-# it waits until its sampler has written what it saw of that, which its own file tells by growing.
+# Becomes a user of the GPU: its own PID stands on the board, and it has a file of the name of NVIDIA's library mapped.
+# Then it waits until what the driver says is in the file of samples.
 PROGRAM = """
 import ctypes, mmap, os, pathlib, sys, time
 board, library = map(pathlib.Path, sys.argv[1:3])
@@ -78,7 +78,7 @@ def test_the_samples_have_the_figures_of_the_board(gpu_run):
 
 def test_the_samples_in_words_and_on_a_page(gpu_run):
     text = harness.execute([harness.COMMAND, "analyze", gpu_run]).ok().stdout.decode()
-    assert "The machine meanwhile, as its drivers and kernel said\n  nvidia:0, NVIDIA A100-SXM4-80GB, 80.0 GiB in all (NVML" in text
+    assert "The machine meanwhile, as its drivers and kernel said\n  nvidia:0, NVIDIA A100-SXM4-80GB, 80.0 GiB in " in text
     assert "fullest: used 20.5 GiB, by this run 17.4 GiB; " in text
     page = harness.execute([harness.COMMAND, "analyze", "--format", "html", gpu_run]).ok().stdout.decode()
     assert "nvidia:0: used by everybody (grey) and by this run (blue), to 80.0 GiB" in page
@@ -122,9 +122,10 @@ def test_a_refused_request_is_sampled(tmp_path):
 
 def test_a_killed_run_loses_no_sample_that_was_written(tmp_path):
     folder = tmp_path / "r"
-    waiting = [harness.PYTHON, "-c", "import torch, sys\nkept = torch.ones(1 << 20)\nprint('ready', flush=True)\nsys.stdin.read()"]
+    source = "import torch, sys\nkept = torch.ones(1 << 20)\nprint('ready', flush=True)\nsys.stdin.read()"
+    waiting = harness.run_argv(folder, [harness.PYTHON, "-c", source], ["--quiet"])
     pytest.importorskip("torch")
-    with subprocess.Popen(harness.run_argv(folder, waiting, ["--quiet"]), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as run:
+    with subprocess.Popen(waiting, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as run:
         assert run.stdout.readline() == b"ready\n"
         deadline = time.monotonic() + 60
         while (before := analyzed(folder)) is None or before["samples"] < 2:

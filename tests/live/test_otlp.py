@@ -86,7 +86,8 @@ def decoded(body):
 
 
 def value(metrics, name, **attributes):
-    found = [v for said, v in metrics[name][2] if all(said.get(k.replace("__", ".")) == a for k, a in attributes.items())]
+    wanted = {key.replace("__", "."): text for key, text in attributes.items()}.items()
+    found = [number for said, number in metrics[name][2] if wanted <= said.items()]
     assert len(found) == 1, (name, found)
     return found[0]
 
@@ -149,7 +150,8 @@ def test_a_busy_collector_is_asked_again_and_all_is_counted():
                 time.sleep(0.1)
     assert said["gpumemprof_otlp_retries_total"] == "1"
     # 503 was tried again, and then 400 said that it never will do.
-    assert said['gpumemprof_otlp_messages_total{result="lost"}'] == "1" and said["gpumemprof_otlp_lost_points_total"] != "0"
+    assert said['gpumemprof_otlp_messages_total{result="lost"}'] == "1"
+    assert said["gpumemprof_otlp_lost_points_total"] != "0"
     assert collector.requests[0][2] == collector.requests[1][2] != collector.requests[2][2]
     assert all(one[1]["X-Scope"] == "a b" for one in collector.requests)
 
@@ -161,7 +163,8 @@ def test_a_busy_collector_is_asked_again_and_all_is_counted():
     (["--otlp", "http://127.0.0.1:4318", "--otlp-interval", "0.1"], "--otlp-interval is from 1 to 86400 seconds"),
 ])  # fmt: skip
 def test_mistakes_are_said_in_one_line(options, why):
-    done = subprocess.run([harness.COMMAND, "serve", "--listen", "127.0.0.1:0", *options], capture_output=True, text=True, check=False)
+    argv = [harness.COMMAND, "serve", "--listen", "127.0.0.1:0", *options]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode == 2 and why in done.stderr and done.stderr.count("\n") == 1 and done.stdout == ""
 
 
