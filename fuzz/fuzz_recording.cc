@@ -1,47 +1,17 @@
-// The whole reader on any bytes. The mutator puts the CRCs right again, else nothing would get past
-// them.
+// The whole reader on any bytes.
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <string>
 
-#include "format/checksum.h"
+#include "mend_crcs.h"
 #include "recording/allocator_history.h"
 #include "recording/open.h"
 #include "trace/live_state.h"
 
 using namespace gpumemprof;
-
-extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
-
-extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size,
-                                          unsigned seed) {
-  size = LLVMFuzzerMutate(data, size, max_size);
-  if (seed % 8 == 0 || size < format::kPage) return size;  // now and then a file with wrong CRCs
-  auto* header = reinterpret_cast<format::FileHeader*>(data);
-  memcpy(header->magic, format::kFileMagic, sizeof(header->magic));
-  header->major = format::kMajor;
-  header->header_bytes = format::kPage;
-  header->crc32c = format::header_crc(*header);
-  for (size_t at = format::kPage; at + sizeof(format::ChunkHeader) <= size;) {
-    format::ChunkHeader chunk;
-    memcpy(&chunk, data + at, sizeof(chunk));
-    size_t left = size - at - sizeof(chunk);
-    if (chunk.magic != format::kChunkMagic || chunk.length > left) {
-      at += format::kPage;
-      continue;
-    }
-    chunk.recording_id = header->recording_id;
-    bool header_only = chunk.type == format::kStage || chunk.type == format::kZero;
-    chunk.crc32c = format::chunk_crc(chunk, header_only ? nullptr : data + at + sizeof(chunk));
-    memcpy(data + at, &chunk, sizeof(chunk));
-    at += format::round_to_page(sizeof(chunk) + chunk.length);
-  }
-  return size;
-}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const int fd = memfd_create("fuzz", 0);

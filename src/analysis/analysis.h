@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "analysis/categories.h"
+#include "analysis/device_use.h"
 #include "analysis/finding.h"
 #include "analysis/moments.h"
 #include "analysis/step_sums.h"
@@ -118,6 +119,8 @@ struct Analysis {
   Loss loss;
   /// What the CUDA driver was seen to hand out; null where it was not recorded.
   std::shared_ptr<const DriverMemories> driver;
+  /// What drivers and kernel said meanwhile; nothing where the recording has no samples of them.
+  std::optional<DeviceUse> machine;
 };
 
 /// Reads `source` to its end. Errors are those of the source.

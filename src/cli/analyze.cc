@@ -13,6 +13,7 @@
 #include "cli/render.h"
 #include "readers/torch_snapshot/read.h"
 #include "recording/holders_file.h"
+#include "recording/samples_file.h"
 #include "report/html_report.h"
 #include "report/json_report.h"
 #include "report/text_report.h"
@@ -78,6 +79,11 @@ Result<Shown> show_recording(const AnalyzeArguments& arguments) {
   }
   auto analysis = analyze_whole(**source, options);
   if (!analysis) return std::unexpected(analysis.error());
+  const auto samples = read_samples(arguments.paths, &problems);
+  const DeviceAnalysis* main = main_device(*analysis, (*source)->tables());
+  const bool has_peak = main != nullptr && main->figures.peak_bytes != 0;
+  analysis->machine =
+      device_use(samples, has_peak ? std::optional(main->figures.peak_time_ns) : std::nullopt);
   for (std::string& problem : problems) {
     analysis->loss.reasons.push_back({0, std::move(problem)});
   }

@@ -35,7 +35,7 @@ Result<Output> Output::open(const std::string& path, const std::vector<std::stri
     if (is_same_file(path, input))
       return fail(ErrorCode::kUsage, path + ": is the input; choose another --output");
   }
-  if (path.ends_with(".gmp")) {
+  if (path.ends_with(".gmp") || path.ends_with(".gms")) {
     return fail(ErrorCode::kUsage, path + ": is the name of a recording; choose another --output");
   }
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);

@@ -68,7 +68,7 @@ class Tracking {
 class Session {
  public:
   Session(const TopArguments& arguments, Terminal* terminal)
-      : arguments_(arguments), terminal_(terminal), camera_(arguments.camera) {
+      : arguments_(arguments), terminal_(terminal), camera_(in_turn(arguments.camera)) {
     state_.unicode = terminal->shows_unicode();
     state_.warning_percent = arguments.camera.alerts.warning_percent;
     state_.critical_percent = arguments.camera.alerts.critical_percent;
@@ -99,6 +99,11 @@ class Session {
   const std::string& tracked() const { return last_file_; }
 
  private:
+  /// Where there is more to read than time, the keyboard is not kept waiting.
+  static CameraOptions in_turn(CameraOptions options) {
+    options.most_look_ns = kLookForAView;
+    return options;
+  }
   void look() {
     if (tracking_) {
       if (auto done = tracking_->sample(); !done) end_tracking(done.error().message);

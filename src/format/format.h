@@ -28,7 +28,7 @@ enum ChunkType : uint16_t {
   kFooter = 7,              // the file is complete: header fields and losses once more, under a CRC
   kMarks = 8 | kIgnorable,  // kRawMark records of the kSealedEvents chunk after it
   kStorageFacts = 9 | kIgnorable,        // not used: a role is a mark
-  kDeviceSamples = 10 | kIgnorable,      // reserved: what the driver said
+  kDeviceSamples = 10 | kIgnorable,      // what the system and its drivers said; in *.gms alone
   kSealedDeviceNames = 11 | kIgnorable,  // names of devices that kSealedDefinitions defines later
   kSealedRequested = 12 | kIgnorable,    // requested sizes of the kSealedEvents chunk after it
   kSealedAllocators = 13 | kIgnorable,   // what is known of the allocators that were followed
@@ -123,6 +123,8 @@ struct FileState {
   uint64_t pid_namespace;  // inode of /proc/self/ns/pid: what `pid` means; 0 unknown
   uint64_t unshared;  // 1: mmap was refused, so this page is the process's own copy; nobody else
                       // may claim places
+  uint64_t refusals;  // requests for memory that were refused (kRawOom), so that who samples the
+                      // device sees one at once; 0 also where a writer does not count them
 };
 static_assert(sizeof(FileState) <= 512);
 

@@ -44,7 +44,10 @@ FollowedDevice describe(const Device& device, const DeviceState& state) {
   out.live_bytes = state.live_bytes, out.live_count = state.live_count;
   out.peak_bytes = state.peak_bytes;
   out.alloc_count = state.actions[static_cast<size_t>(Action::kAlloc)];
-  out.free_count = state.actions[static_cast<size_t>(Action::kFreeCompleted)];
+  // Frees have one half on a CPU, on a GPU the first ends the block and the second may follow: so
+  // they are told by the blocks that are gone, and those that nobody saw made.
+  out.free_count =
+      out.alloc_count - state.repeated_allocs - state.live_count + state.unmatched_frees;
   out.alloc_bytes = state.total_bytes;
   out.unmatched_frees = state.unmatched_frees;
   out.oom_count = state.actions[static_cast<size_t>(Action::kOom)];
@@ -82,7 +85,8 @@ struct RecordingFollower::Impl {
   Tables tables;
   std::unique_ptr<SealedFile> sealed;
   std::unique_ptr<RawFile> raw;
-  LiveState settled;  // after all sealed events that were read
+  LiveState settled;                         // after all sealed events that were read
+  std::unique_ptr<FollowObserver> observer;  // of the same events; may be null
   bool began = false;
   uint64_t next_sealed = 0;  // number of the first sealed event that was not read
   uint64_t missing_events = 0;
@@ -108,6 +112,13 @@ struct RecordingFollower::Impl {
     }
   }
 
+  static void apply(const EventBatch& batch, FollowObserver* observer, LiveState* state) {
+    if (observer)
+      observer->apply(batch, state);
+    else
+      state->apply(batch);
+  }
+
   Status take_sealed() {
     if (!began) {
       began = true;
@@ -117,6 +128,9 @@ struct RecordingFollower::Impl {
           return done;
         next_sealed = sealed->first_event();
       }
+      // What still says something of blocks from before what is left.
+      EventBatch marks;
+      if (observer && sealed->read_marks_before(&marks)) observer->apply(marks, &settled);
     }
     EventBatch batch;
     for (const ChunkRef& chunk : sealed->events()) {
@@ -126,7 +140,7 @@ struct RecordingFollower::Impl {
       next_sealed = first + chunk.header.count;
       if (sealed->read_events(chunk, &batch)) {
         unite_devices(&batch);
-        settled.apply(batch);
+        apply(batch, observer.get(), &settled);
       } else {
         missing_events += chunk.header.count;
       }
@@ -161,6 +175,7 @@ struct RecordingFollower::Impl {
     sealed->take(raw->index().chunks);
     if (auto done = take_sealed(); !done) return std::unexpected(done.error());
     LiveState now = settled;
+    const std::unique_ptr<FollowObserver> observer_now = observer ? observer->copy() : nullptr;
     Merger merger;
     const auto& consumed = sealed->consumed();
     for (auto& [id, stream] : raw->streams()) {
@@ -170,15 +185,15 @@ struct RecordingFollower::Impl {
     EventBatch batch;
     while (merger.next(&batch)) {
       unite_devices(&batch);
-      now.apply(batch);
+      apply(batch, observer_now.get(), &now);
     }
     const uint64_t gone = missing();
     const bool whole = gone <= known_missing && now.event_count() >= last.events;
-    if (whole || last_try) publish(now, gone);
+    if (whole || last_try) publish(now, gone, observer_now.get());
     return whole;
   }
 
-  void publish(const LiveState& now, uint64_t gone) {
+  void publish(const LiveState& now, uint64_t gone, FollowObserver* told_by) {
     known_missing = gone;
     last = {};
     last.events = now.event_count();
@@ -190,6 +205,8 @@ struct RecordingFollower::Impl {
       last.devices.push_back(describe(tables.devices[i], state));
       last.devices.back().holders =
           name_holders(now, static_cast<uint16_t>(i), most_holders, tables);
+      if (told_by)
+        last.devices.back().categories = told_by->live_now(static_cast<uint16_t>(i), now);
     }
     uint64_t lost = missing_events + gone;
     const format::FileState file_state = read_file_state(*file);
@@ -211,7 +228,8 @@ RecordingFollower::RecordingFollower(RecordingFollower&&) noexcept = default;
 RecordingFollower& RecordingFollower::operator=(RecordingFollower&&) noexcept = default;
 RecordingFollower::~RecordingFollower() = default;
 
-Result<RecordingFollower> RecordingFollower::open(const std::string& gmp_path, size_t holders) {
+Result<RecordingFollower> RecordingFollower::open(const std::string& gmp_path, size_t holders,
+                                                  const FollowObserverFactory& observer) {
   auto impl = std::make_unique<Impl>();
   impl->most_holders = holders;
   auto file = open_file(gmp_path, FileMode::kRead);
@@ -222,6 +240,7 @@ Result<RecordingFollower> RecordingFollower::open(const std::string& gmp_path, s
   impl->header = *header;
   impl->tables.processes.emplace_back();
   impl->sealed = std::make_unique<SealedFile>(impl->file.get(), &impl->tables, 0);
+  if (observer) impl->observer = observer(impl->tables);
   return RecordingFollower(std::move(impl));
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "live/follow_observer.h"
 #include "trace/live_state.h"
 
 namespace gpumemprof {
@@ -26,12 +27,14 @@ struct FollowedDevice {
   int index = -1;
   uint64_t live_bytes = 0, live_count = 0;
   uint64_t peak_bytes = 0;
-  uint64_t alloc_count = 0, free_count = 0, alloc_bytes = 0;
+  uint64_t alloc_count = 0, alloc_bytes = 0;
+  uint64_t free_count = 0;  ///< a free that waits for a stream counts once, when it is requested
   uint64_t unmatched_frees = 0;  ///< of blocks from before the recording, or lost events
   uint64_t oom_count = 0;        ///< requests that were refused
   /// The framework's own totals, where it gives them (CUDA).
   std::optional<uint64_t> framework_allocated_bytes, framework_reserved_bytes;
   std::vector<FollowedHolder> holders;  ///< largest first; as many as open() was asked for
+  FollowedCategories categories;        ///< where open() was given who tells them
 };
 
 struct FollowedState {
@@ -51,7 +54,8 @@ class RecordingFollower {
  public:
   /// `holders`: how many stacks a look names of each device; naming costs a walk over those that
   /// hold something. Errors: those of open_recording for one file.
-  static Result<RecordingFollower> open(const std::string& gmp_path, size_t holders = 0);
+  static Result<RecordingFollower> open(const std::string& gmp_path, size_t holders = 0,
+                                        const FollowObserverFactory& observer = {});
   RecordingFollower(RecordingFollower&&) noexcept;
   RecordingFollower& operator=(RecordingFollower&&) noexcept;
   ~RecordingFollower();

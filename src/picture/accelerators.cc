@@ -8,6 +8,8 @@ PictureAccelerators in_a_picture(const Accelerators& said) {
     PictureAccelerator one;
     one.name = device.vendor + ":" + std::to_string(device.number);
     one.model = device.name.value.value_or(""), one.uuid = device.uuid.value.value_or("");
+    one.vendor = device.vendor, one.driver_version = device.driver_version.value.value_or("");
+    one.utilization_percent = device.utilization_percent;
     one.total = device.memory.total, one.used = device.memory.used, one.free = device.memory.free;
     if (device.processes) {
       // In a slice of MIG each of its users is listed by itself.

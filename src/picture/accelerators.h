@@ -12,9 +12,11 @@ namespace gpumemprof {
 
 /// One accelerator of this machine as its driver sees it: all processes together.
 struct PictureAccelerator {
-  std::string name;                ///< "nvidia:0": the vendor and the driver's own number
-  std::string model, uuid;         ///< empty where not told
-  Quantity total, used, free;      ///< bytes of its memory
+  std::string name;                    ///< "nvidia:0": the vendor and the driver's own number
+  std::string model, uuid;             ///< empty where not told
+  std::string vendor, driver_version;  ///< empty where not told
+  Quantity total, used, free;          ///< bytes of its memory
+  Known<uint64_t> utilization_percent;
   std::map<int, uint64_t> by_pid;  ///< bytes a process that we see holds, where the driver tells
 };
 

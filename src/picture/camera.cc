@@ -12,6 +12,7 @@
 #include "devices/proc_text.h"
 #include "devices/process_memory.h"
 #include "live/sampler.h"
+#include "picture/category_follower.h"
 
 namespace gpumemprof {
 namespace {
@@ -67,6 +68,7 @@ struct Camera::Subject {
   std::optional<int64_t> rank;
   std::optional<RecordingFollower> follower;
   std::string problem;
+  std::optional<Result<FollowedState>> state;  // of the last look
   bool has_exited = false;
   std::map<std::string, Memory> memories;
 };
@@ -99,10 +101,12 @@ void Camera::search() {
     subject->inner_pid = innermost_pid(proc_, found.id.pid);
     const std::string folder = proc_ + '/' + std::to_string(found.id.pid);
     subject->rank = environment_number(read_proc_text(folder + "/environ"), "RANK");
-    auto follower = RecordingFollower::open(options_.root + found.file, options_.most_holders);
+    auto follower = RecordingFollower::open(options_.root + found.file, options_.most_holders,
+                                            follow_categories);
     // In another container the path means another file.
     if (!is_of(follower, *subject, found.id.start_ticks))
-      follower = RecordingFollower::open(folder + "/root" + found.file, options_.most_holders);
+      follower = RecordingFollower::open(folder + "/root" + found.file, options_.most_holders,
+                                         follow_categories);
     if (is_of(follower, *subject, found.id.start_ticks))
       subject->follower = std::move(*follower);
     else
@@ -133,7 +137,7 @@ void Camera::search_folder(const std::string& folder, bool with_folders) {
     if (!name.ends_with(".gmp") || subjects_.size() >= kMostRecordings) continue;
     const std::string path = folder + '/' + name;
     if (passed_over_.contains(path) || !was_written_lately(path)) continue;
-    auto follower = RecordingFollower::open(path, options_.most_holders);
+    auto follower = RecordingFollower::open(path, options_.most_holders, follow_categories);
     if (!follower) continue;
     const auto known = std::ranges::find_if(subjects_, [&](const auto& entry) {
       const Subject& subject = *entry.second;
@@ -164,6 +168,7 @@ void Camera::search_folder(const std::string& folder, bool with_folders) {
     subject->recording = {
         {follower->pid(), follower->start_ticks()}, follower->command(), folder, path};
     subject->follower = std::move(*follower);
+    subject->state = std::move(state);
     subjects_.emplace(key, std::move(subject));
   }
   closedir(listing);
@@ -189,6 +194,7 @@ void Camera::add_device(Subject& subject, const FollowedDevice& device, const Fo
   out.alloc_count = device.alloc_count, out.free_count = device.free_count;
   out.refused = device.oom_count;
   out.holders = device.holders;
+  out.categories = device.categories;
 
   Memory& memory = subject.memories[device.name];
   // A look that was answered from memory tells nothing of the time since.
@@ -212,6 +218,20 @@ void Camera::add_device(Subject& subject, const FollowedDevice& device, const Fo
   out.history = memory.history;
 }
 
+void Camera::look_at_recordings() {
+  const int64_t end_ns =
+      options_.most_look_ns == 0 ? INT64_MAX : steady_now_ns() + options_.most_look_ns;
+  auto at = subjects_.upper_bound(last_looked_);
+  for (size_t i = 0; i < subjects_.size(); ++i, ++at) {
+    if (at == subjects_.end()) at = subjects_.begin();
+    Subject& subject = *at->second;
+    if (!subject.follower) continue;
+    subject.state = subject.follower->look();
+    last_looked_ = at->first;
+    if (steady_now_ns() >= end_ns) return;
+  }
+}
+
 void Camera::add_recording(Subject& subject, Picture* picture) {
   PictureRecording& out = picture->recordings.emplace_back();
   out.pid = subject.recording.id.pid, out.start_ticks = subject.recording.id.start_ticks;
@@ -221,12 +241,14 @@ void Camera::add_recording(Subject& subject, Picture* picture) {
                                  : Quantity::absent("its process is not to be seen from here");
   out.problem = subject.problem;
   if (!subject.follower) return;
-  out.problem.clear();
-  auto state = subject.follower->look();
-  if (!state) {
-    out.problem = state.error().message;
-    return;
-  }
+  out.problem = "it has not been read yet: there is more to read than there was time";
+  if (!subject.state) return;
+  const Result<FollowedState>& state = *subject.state;
+  out.problem = state ? "" : state.error().message;
+  if (!state) return;
+  out.age_seconds =
+      static_cast<double>(std::max<int64_t>(0, picture->steady_ns - state->looked_steady_ns)) *
+      1e-9;
   subject.has_exited = state->has_exited;
   out.events = state->events, out.lost_events = state->lost_events;
   out.exact = state->exact, out.why_inexact = state->why_inexact;
@@ -320,12 +342,13 @@ Picture Camera::take() {
   if (picture.usable.used)
     remember(*picture.usable.used.bytes, options_.most_history, &used_history_);
   picture.used_history = used_history_;
-  picture.accelerators = in_a_picture(accelerators_.read(Depth::kProcesses));
+  picture.accelerators = in_a_picture(accelerators_.read(Depth::kEverything));
   if (picture.steady_ns >= next_search_ns_) {
     next_search_ns_ = picture.steady_ns + kSearchPauseNs;
     search();
   }
   std::erase_if(subjects_, [&](const auto& entry) { return !is_running(*entry.second); });
+  look_at_recordings();
   for (const auto& [key, subject] : subjects_) add_recording(*subject, &picture);
   add_processes(&picture);
   judge(&picture);

@@ -17,10 +17,16 @@
 
 namespace gpumemprof {
 
+/// Of a view that must answer: CameraOptions::most_look_ns.
+inline constexpr int64_t kLookForAView = 500'000'000;
+
 struct CameraOptions {
   std::vector<std::string>
       folders;  ///< recordings there, and one level down, are followed too, wherever they are made
   size_t most_processes = 20, most_holders = 10, most_history = 240;
+  /// How long a picture may read recordings; what is left is read for the next ones, in turn, and
+  /// has the figures of its last reading until then. 0: all of it, however long that takes.
+  int64_t most_look_ns = 0;
   AlertOptions alerts;
   std::string root;  ///< stands for "/" in tests
 };
@@ -48,6 +54,7 @@ class Camera {
                     uint64_t start_ticks);
   void search();
   void search_folder(const std::string& folder, bool with_folders);
+  void look_at_recordings();
   void add_recording(Subject& subject, Picture* picture);
   void add_device(Subject& subject, const FollowedDevice& device, const FollowedState& state,
                   PictureRecording* recording);
@@ -69,6 +76,7 @@ class Camera {
   OomKills kills_;
   AcceleratorReader accelerators_;
   int64_t next_search_ns_ = 0;
+  Key last_looked_;  // where the next picture goes on
 };
 
 }  // namespace gpumemprof

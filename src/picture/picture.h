@@ -28,6 +28,7 @@ struct PictureDevice {
   std::string why_no_leak;        ///< where there is no leak_bytes_per_second
   std::vector<uint64_t> history;  ///< `allocated` of the last looks, oldest first
   std::vector<FollowedHolder> holders;
+  FollowedCategories categories;  ///< of what is live
 };
 
 /// One process whose recording grows.
@@ -38,6 +39,7 @@ struct PictureRecording {
   std::string host, command, folder;
   std::optional<int64_t> rank;  ///< RANK of its environment, where that can be read
   Quantity resident;
+  double age_seconds = 0;  ///< how long ago the recording was read for what follows
   uint64_t events = 0, lost_events = 0;
   bool exact = true;
   std::string why_inexact;

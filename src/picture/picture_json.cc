@@ -62,6 +62,14 @@ Json device_json(const PictureDevice& device) {
   put(&out, "bytes_per_second", device.bytes_per_second, once);
   put(&out, "allocations_per_second", device.allocs_per_second, once);
   put(&out, "leak_bytes_per_second", device.leak_bytes_per_second, device.why_no_leak.c_str());
+  // None is absent too where nothing is live, which is no unknown.
+  const FollowedCategories& kinds = device.categories;
+  out["categories"] = kinds.absent_because.empty() ? Json::array() : Json(nullptr);
+  if (!kinds.absent_because.empty()) out["unknown"]["categories"] = kinds.absent_because;
+  for (const FollowedCategory& kind : kinds.all) {
+    out["categories"].push_back(
+        {{"category", kind.name}, {"bytes", kind.bytes}, {"count", kind.count}});
+  }
   out["holders"] = Json::array();
   for (const FollowedHolder& holder : device.holders) {
     out["holders"].push_back({{"bytes", holder.bytes},
@@ -84,6 +92,7 @@ Json recording_json(const PictureRecording& recording, Commands commands) {
               {"folder", recording.folder},
               {"rank", recording.rank ? Json(*recording.rank) : Json(nullptr)}};
   put(&out, "resident_bytes", recording.resident);
+  out["age_seconds"] = recording.age_seconds;
   out["events"] = recording.events;
   out["lost_events"] = recording.lost_events;
   out["exact"] = recording.exact;

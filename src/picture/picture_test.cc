@@ -6,6 +6,7 @@
 #include "devices/fake_root.h"
 #include "picture/camera.h"
 #include "picture/growth.h"
+#include "recording/fake_probe.h"
 
 namespace gpumemprof {
 namespace {
@@ -103,6 +104,31 @@ TEST_F(CameraOfAFakeRoot, ARecordingThatIsNoneIsShownWithTheReason) {
   EXPECT_TRUE(picture.processes[0].is_recorded);
   std::filesystem::remove_all(root_ + "/proc/77");
   EXPECT_TRUE(camera.take().recordings.empty());
+}
+
+TEST_F(CameraOfAFakeRoot, WithoutTimeForAllRecordingsAreReadInTurn) {
+  std::filesystem::create_directories(root_ + "/rec");
+  for (uint32_t pid : {77u, 78u}) {
+    put_process(static_cast<int>(pid), "Name: python\nVmSize: 8 kB\n", 2);
+    const std::string name = "/rec/host." + std::to_string(pid) + ".777.gmp";
+    put("/proc/" + std::to_string(pid) + "/maps",
+        "7f00-7f10 rw-s 00000000 08:01 5   " + name + '\n');
+    testing::FakeProbe probe(pid, pid);
+    probe.header().start_ticks = 777;
+    probe.alloc(&probe.start_thread(1, "main"), 5000, 0x1000, pid, 0);
+    ASSERT_EQ(probe.save(root_ + name), 0);
+  }
+  Camera camera({.most_look_ns = 1, .root = root_});
+  const auto read = [](const Picture& picture) {
+    std::vector<uint64_t> allocated;
+    for (const PictureRecording& one : picture.recordings) {
+      EXPECT_EQ(one.devices.empty(), !one.problem.empty());
+      for (const PictureDevice& device : one.devices) allocated.push_back(device.allocated);
+    }
+    return allocated;
+  };
+  EXPECT_EQ(read(camera.take()), (std::vector<uint64_t>{77}));
+  EXPECT_EQ(read(camera.take()), (std::vector<uint64_t>{77, 78}));
 }
 
 TEST(PictureJson, TellsCommandsWithTheirArgumentsOnlyWhereAsked) {

@@ -268,6 +268,10 @@ void count_loss(LossKind kind, uint64_t events) {
   __atomic_store_n(&shared->last_lost_ns, now, __ATOMIC_RELAXED);
 }
 
+void count_refusal() {
+  if (FileState* shared = file_state()) __atomic_fetch_add(&shared->refusals, 1, __ATOMIC_RELAXED);
+}
+
 /// Of a page that could not be mapped, the state as it is now.
 static void mirror_state(long fd) {
   if (!file_state()->unshared || g_sandboxed) return;

@@ -90,6 +90,8 @@ bool flush_definitions(Stage* stage, format::LossKind* why);
 void mirror(const Stage* stage, const void* from, size_t size);
 
 void count_loss(format::LossKind kind, uint64_t events = 1);
+/// A request for memory was refused: beside its event, for who watches the file from outside.
+void count_refusal();
 /// The mutable part of the file's first page; null before the recording began.
 format::FileState* file_state();
 /// Records of all streams so far.

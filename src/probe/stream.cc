@@ -134,6 +134,7 @@ __attribute__((noinline)) void append(Stream* s, RawAction action, uint64_t time
     at[n++] = pack(time_ns, requested, device_class, size >> 37, kRawWide, detail, s->salt);
   }
   at[n++] = pack(time_ns, address, device_class, size, action, stack, s->salt);
+  if (UNLIKELY(action == kRawOom)) count_refusal();
   if (totals) {
     at[n++] = pack(time_ns, totals[0], device_class, totals[1] >> 9, kRawTotals,
                    static_cast<uint32_t>(totals[1] & 511), s->salt);
@@ -230,8 +231,8 @@ inline void record_one(RawAction action, uint64_t address, uint64_t size, uint64
     uint64_t now = monotonic_ns();
     uint32_t stack = wants_stack ? current_stack(s, label) : 0;
     // Nearly all events are one record. The other arguments then need not be handed on.
-    const bool is_one = !totals && !requested && !says && size <= kSizeMask &&
-                        (step == s->step || (action != kRawAlloc && action != kRawOom));
+    const bool is_one = !totals && !requested && !says && size <= kSizeMask && action != kRawOom &&
+                        (step == s->step || action != kRawAlloc);
     if (__builtin_expect(is_one && s->count + 4 <= kStageEvents, 1)) {
       s->stage->events()[s->count] = pack(now, address, device_class, size, action, stack, s->salt);
       return publish(s, 1);

@@ -12,6 +12,7 @@
 #include "report/flame_html.h"
 #include "report/html_style.h"
 #include "report/levels_svg.h"
+#include "report/machine_text.h"
 #include "report/pool_text.h"
 #include "report/score_report.h"
 #include "report/snapshot_html.h"
@@ -59,6 +60,7 @@ class HtmlReport {
     }
     write_other_devices(device);
     write_devices();
+    out_ += machine_section(analysis_);
     write_processes();
     out_ += fmt::format("<p class=\"dim\">{}, {}. {} in <code>{}</code>.</p>\n</body></html>\n",
                         format_plural(analysis_.events, "event"),

@@ -10,6 +10,7 @@
 #include "report/explanation.h"
 #include "report/facts.h"
 #include "report/findings_json.h"
+#include "report/machine_json.h"
 #include "report/pool_json.h"
 #include "report/score_report.h"
 #include "report/snapshot_json.h"
@@ -362,6 +363,7 @@ std::string json_report(const Analysis& analysis, const Tables& tables, int inde
       {"devices", devices},
       {"moments", moments_json(analysis, tables)},
       {"sums", sums},
+      {"device_samples", analysis.machine ? machine_json(*analysis.machine) : Json(nullptr)},
       {"processes", processes_json(analysis, tables)},
       {"threads", threads_json(analysis, tables)},
       {"driver", driver_json(analysis, tables)},

@@ -12,6 +12,7 @@
 #include "report/explanation.h"
 #include "report/facts.h"
 #include "report/finding_words.h"
+#include "report/machine_text.h"
 #include "report/pool_text.h"
 #include "report/score_report.h"
 #include "report/snapshot_words.h"
@@ -55,6 +56,7 @@ class TextReport {
     }
     write_driver();
     if (!analysis_.devices.empty()) write_devices();
+    write_machine();
     if (tables_.processes.size() > 1) write_processes();
     write_threads();
     write_loss();
@@ -325,6 +327,13 @@ class TextReport {
           device.snapshot ? "" : ", " + process_label(process_at(tables_, memory.process), 32)));
     }
     more(order.size(), shown, "device");
+  }
+
+  void write_machine() {
+    const std::vector<std::string> lines = machine_lines(analysis_);
+    if (lines.empty()) return;
+    title("The machine meanwhile, as its drivers and kernel said");
+    for (const std::string& text : lines) line("  " + text);
   }
 
   void write_processes() {

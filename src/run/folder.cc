@@ -35,7 +35,8 @@ std::string_view what_runs(const std::vector<std::string>& command) {
 }
 
 bool is_ours(std::string_view name) {
-  return name.ends_with(".gmp") || (name.starts_with("meta.") && name.ends_with(".json")) ||
+  return name.ends_with(".gmp") || name.ends_with(".gms") ||
+         (name.starts_with("meta.") && name.ends_with(".json")) ||
          name.starts_with(".meta.");  // another rank's, on its way
 }
 

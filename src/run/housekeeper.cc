@@ -22,8 +22,11 @@ constexpr int kLookCostShare = 50;
 
 }  // namespace
 
-Housekeeper::Housekeeper(FolderSealer* sealer, DescendantWatcher* watcher, bool keep_up)
-    : sealer_(sealer), watcher_(watcher), keep_up_(keep_up), thread_([this] { work(); }) {}
+Housekeeper::Housekeeper(FolderSealer* sealer, DescendantWatcher* watcher,
+                         WatchedProcesses* processes, bool keep_up)
+    : sealer_(sealer), watcher_(watcher), processes_(processes), keep_up_(keep_up), thread_([this] {
+        work();
+      }) {}
 
 void Housekeeper::stop() {
   {
@@ -59,6 +62,7 @@ void Housekeeper::work() {
     }
     if (now >= next_look) {
       watcher_->look();
+      processes_->set(watcher_->running(), watcher_->gpu_seen());
       auto cost = std::chrono::duration_cast<milliseconds>(Clock::now() - now);
       look_period = std::min(look_period * 2, kLookPeriod);
       next_look = Clock::now() + std::max(look_period, cost * kLookCostShare);

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "recording/seal.h"
+#include "run/device_sampler.h"
 #include "run/watcher.h"
 
 namespace gpumemprof {
@@ -21,7 +22,9 @@ namespace gpumemprof {
 /// reached with everything still raw.
 class Housekeeper {
  public:
-  Housekeeper(FolderSealer* sealer, DescendantWatcher* watcher, bool keep_up);
+  /// `processes` is told of those that each look finds.
+  Housekeeper(FolderSealer* sealer, DescendantWatcher* watcher, WatchedProcesses* processes,
+              bool keep_up);
   ~Housekeeper() { stop(); }
   void stop();
 
@@ -30,6 +33,7 @@ class Housekeeper {
 
   FolderSealer* sealer_;
   DescendantWatcher* watcher_;
+  WatchedProcesses* processes_;
   const bool keep_up_;
   std::mutex mutex_;
   std::condition_variable wake_;

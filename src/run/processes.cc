@@ -51,9 +51,20 @@ bool is_framework_library(std::string_view path) {
   std::string_view file = path.substr(path.rfind('/') + 1);
   if (file.starts_with("libtorch") || file.starts_with("libc10"))
     return file.find(".so") != file.npos;
-  if (file.starts_with("libtensorflow_") || file.starts_with("libjax_common")) return file.find(".so") != file.npos;
+  if (file.starts_with("libtensorflow_") || file.starts_with("libjax_common"))
+    return file.find(".so") != file.npos;
   // A build with everything inside its Python module has no library of its own.
   return file.starts_with("_C.") && path.ends_with(".so") && path.find("/torch/") != path.npos;
+}
+
+/// CUDA, HIP and Level Zero: drivers and run times, and what of the frameworks is linked to them.
+bool is_gpu_library(std::string_view path) {
+  static constexpr std::string_view kNames[] = {
+      "libcuda.so",  "libcudart",        "libnvidia-ml.so", "libc10_cuda",  "libtorch_cuda",
+      "libamdhip64", "libhsa-runtime64", "libc10_hip",      "libtorch_hip", "libze_loader",
+      "libc10_xpu",  "xla_cuda_plugin",  "xla_rocm_plugin"};
+  const std::string_view file = path.substr(path.rfind('/') + 1);
+  return std::ranges::any_of(kNames, [&](std::string_view name) { return file.starts_with(name); });
 }
 
 }  // namespace
@@ -103,6 +114,7 @@ void note_mapping(std::string_view line, Mappings* mappings) {
   if (path.ends_with(" (deleted)")) path.remove_suffix(10);
   if (path.ends_with(kProbeLibrary)) mappings->probe = true;
   if (is_framework_library(path)) mappings->torch = true;
+  if (is_gpu_library(path)) mappings->gpu = true;
 }
 
 Mappings read_mappings(const std::string& proc, int pid) {
@@ -122,6 +134,25 @@ Mappings read_mappings(const std::string& proc, int pid) {
   });
   mappings.readable = opened && any;  // a zombie's file opens and is empty
   return mappings;
+}
+
+bool has_gpu_open(const std::string& proc, int pid) {
+  const std::string folder = in_proc(proc, pid, "fd");
+  DIR* dir = opendir(folder.c_str());
+  if (!dir) return false;
+  bool found = false;
+  constexpr int kMostLooked = 4096;
+  for (int looked = 0; !found && looked < kMostLooked; ++looked) {
+    const dirent* entry = readdir(dir);
+    if (!entry) break;
+    char target[64];
+    const ssize_t n = readlinkat(dirfd(dir), entry->d_name, target, sizeof target);
+    const std::string_view path(target, n > 0 ? static_cast<size_t>(n) : 0);
+    found = path.starts_with("/dev/nvidia") || path == "/dev/kfd" ||
+            path.starts_with("/dev/dri/render");
+  }
+  closedir(dir);
+  return found;
 }
 
 std::string command_line(const std::string& proc, int pid) {

@@ -36,10 +36,14 @@ struct Mappings {
   bool readable = false;  ///< false: another user's, or gone
   bool torch = false;     ///< PyTorch's libraries or its Python module, or TensorFlow's
   bool probe = false;
+  bool gpu = false;  ///< a GPU's driver, or a run time that needs one
 };
 Mappings read_mappings(const std::string& proc, int pid);
 /// Takes one line of /proc/PID/maps into account.
 void note_mapping(std::string_view line, Mappings* mappings);
+
+/// Whether a process has the device of a GPU's driver open; false where that may not be seen.
+bool has_gpu_open(const std::string& proc, int pid);
 
 /// argv separated by spaces, cut at 1 KiB; empty where it cannot be read.
 std::string command_line(const std::string& proc, int pid);

@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <ctime>
 #include <memory>
@@ -51,6 +52,16 @@ void say_at_start(const RunOptions& options, const Program& program) {
   if (program.children_recordable) line += "; what it starts is";
   line += '\n';
   [[maybe_unused]] ssize_t n = write(STDERR_FILENO, line.data(), line.size());
+}
+
+/// What of --max-disk the samples of the machine may take; the events have the rest. 0: no limit.
+uint64_t samples_limit(uint64_t max_disk_bytes) {
+  constexpr uint64_t kShare = 32, kLeast = 16 << 10, kMost = 64 << 20;
+  return max_disk_bytes == 0 ? 0 : std::clamp(max_disk_bytes / kShare, kLeast, kMost);
+}
+uint64_t events_limit(uint64_t max_disk_bytes) {
+  const uint64_t taken = samples_limit(max_disk_bytes);
+  return max_disk_bytes > 2 * taken ? max_disk_bytes - taken : max_disk_bytes;
 }
 
 /// All that is settled before the program starts.
@@ -150,7 +161,7 @@ Result<Plan> prepare(const RunOptions& options) {
                                           .stacks = options.stacks,
                                           .free_stacks = options.free_stacks,
                                           .record_cpu = options.record_cpu,
-                                          .max_disk_bytes = options.max_disk_bytes,
+                                          .max_disk_bytes = events_limit(options.max_disk_bytes),
                                           .explain_leaks = options.explain_leaks,
                                           .attribution = options.attribution,
                                           .driver_links = plan.driver ? plan.driver->folder() : "",
@@ -176,10 +187,16 @@ Status run_and_watch(Plan* plan, FolderSealer* sealer, RunOutcome* outcome) {
   plan->meta.pid = *pid;
   note_failure(plan->meta_file->rewrite(plan->meta), outcome);
   DescendantWatcher watcher(*pid, plan->folder);
+  auto processes = std::make_shared<WatchedProcesses>();
+  processes->set({{*pid, 0}}, false);
+  DeviceSampler sampler(
+      {.folder = plan->folder, .most_bytes = samples_limit(plan->meta.max_disk_bytes)}, processes);
   {
-    Housekeeper housekeeper(sealer, &watcher, plan->meta.max_disk_bytes != 0);
+    Housekeeper housekeeper(sealer, &watcher, processes.get(), plan->meta.max_disk_bytes != 0);
     outcome->wait_status = wait_for_program(*pid, signals);
   }
+  sampler.stop();
+  if (!sampler.problem().empty()) outcome->warnings.push_back(sampler.problem());
   watcher.root_ended();
   watcher.look();
   // Before the sealing, which may take seconds: a second Ctrl-C then costs nothing that is not on
@@ -208,7 +225,7 @@ Result<RunOutcome> run_program(const RunOptions& options) {
     say_at_start(options, plan->program);
   }
   if (!plan->driver_failure.empty()) outcome.warnings.push_back(plan->driver_failure);
-  FolderSealer sealer(plan->folder, {.max_disk_bytes = options.max_disk_bytes});
+  FolderSealer sealer(plan->folder, {.max_disk_bytes = events_limit(options.max_disk_bytes)});
   if (auto ran = run_and_watch(&*plan, &sealer, &outcome); !ran)
     return std::unexpected(ran.error());
   note_failure(sealer.finish(), &outcome);

@@ -1,6 +1,7 @@
 #include "run/watcher.h"
 
 #include <algorithm>
+#include <bit>
 #include <unordered_map>
 #include <utility>
 
@@ -9,6 +10,7 @@
 namespace gpumemprof {
 namespace {
 
+constexpr uint64_t kEagerLooks = 8;      // the first five seconds or so
 constexpr size_t kMaxFinished = 10'000;  // a fork storm must not fill our memory
 
 }  // namespace
@@ -23,8 +25,22 @@ bool DescendantWatcher::is_recorded(const ProcessId& id, const Known& known) con
   return std::ranges::any_of(files_, [&](const std::string& f) { return f.find(part) != f.npos; });
 }
 
+/// An open device is seen without disturbing the process, so that is looked for each time. Reading
+/// the mappings takes its own lock for a moment: often at its beginning, when libraries are loaded,
+/// then ever more seldom; and not at all once one was found.
+void DescendantWatcher::look_for_gpu(const ProcessStat& stat, Known* known) {
+  if (gpu_seen_) return;
+  gpu_seen_ = has_gpu_open(proc_, stat.id.pid);
+  if (gpu_seen_ || known->gpu_virtual_bytes == stat.virtual_bytes) return;
+  const uint64_t look = ++known->looks_for_gpu;
+  if (look > kEagerLooks && !std::has_single_bit(look)) return;
+  known->gpu_virtual_bytes = stat.virtual_bytes;
+  gpu_seen_ = read_mappings(proc_, stat.id.pid).gpu;
+}
+
 void DescendantWatcher::examine(const ProcessStat& stat, Known* known) {
   if (stat.state == 'Z') return;  // what was known of it stays
+  look_for_gpu(stat, known);
   if (is_recorded(stat.id, *known)) {
     torch_seen_ = true;
     return;
@@ -82,7 +98,8 @@ void DescendantWatcher::look() {
       known = Known{.start_ticks = stat.id.start_ticks, .inner_pid = stat.id.pid};
     }
     known.last_seen = look_number_;
-    any_alive_ = any_alive_ || stat.state != 'Z';
+    known.is_running = stat.state != 'Z';
+    any_alive_ = any_alive_ || known.is_running;
     examine(stat, &known);
   }
   std::erase_if(known_, [&](const auto& entry) {
@@ -90,6 +107,17 @@ void DescendantWatcher::look() {
     retire(entry.first, entry.second);
     return true;
   });
+}
+
+std::vector<ProcessId> DescendantWatcher::running() const {
+  std::vector<ProcessId> out;
+  for (const auto& [pid, known] : known_) {
+    if (known.is_running) out.push_back({pid, known.start_ticks});
+  }
+  std::ranges::sort(out, [this](const ProcessId& a, const ProcessId& b) {
+    return std::pair(a.pid != root_, a.pid) < std::pair(b.pid != root_, b.pid);
+  });
+  return out;
 }
 
 void DescendantWatcher::judge(const ProcessId& id, const Known& known,

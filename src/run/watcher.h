@@ -32,6 +32,10 @@ class DescendantWatcher {
   bool torch_seen() const { return torch_seen_; }
   /// A known descendant was still running at the last look.
   bool any_alive() const { return any_alive_; }
+  /// Those that were running at the last look, the program first where it is among them.
+  std::vector<ProcessId> running() const;
+  /// A GPU's driver or run time was seen in some process, recorded or not.
+  bool gpu_seen() const { return gpu_seen_; }
   /// A descendant whose mappings may not be read (sudo: another user's), if there was one.
   const std::string& unreadable_command() const { return unreadable_command_; }
 
@@ -42,6 +46,9 @@ class DescendantWatcher {
     uint64_t last_seen = 0;      // number of the look
     int inner_pid = 0;
     int looks_with_torch = 0;
+    bool is_running = false;         // at the last look: no zombie
+    uint64_t looks_for_gpu = 0;      // how often its mappings could have been read for that
+    uint64_t gpu_virtual_bytes = 0;  // when they were
     Mappings mappings;
     std::string command;
   };
@@ -52,6 +59,7 @@ class DescendantWatcher {
   using ByPid = std::unordered_map<int, const ProcessStat*>;
   bool is_descendant(const ProcessStat& stat, const ByPid& by_pid) const;
   void retire(int pid, const Known& known);
+  void look_for_gpu(const ProcessStat& stat, Known* known);
   void examine(const ProcessStat& stat, Known* known);
   bool is_recorded(const ProcessId& id, const Known& known) const;
   void judge(const ProcessId& id, const Known& known, std::vector<NotRecorded>* out) const;
@@ -65,6 +73,7 @@ class DescendantWatcher {
   std::string unreadable_command_;
   uint64_t look_number_ = 0;
   bool torch_seen_ = false;
+  bool gpu_seen_ = false;
   bool any_alive_ = false;
 };
 

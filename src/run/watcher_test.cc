@@ -47,6 +47,19 @@ TEST(NoteMapping, KnowsPyTorchInAllItsShapes) {
   EXPECT_FALSE(has_torch("[heap]"));
 }
 
+TEST(NoteMapping, KnowsDriversAndRunTimesOfGpus) {
+  auto has_gpu = [](std::string_view path) {
+    Mappings mappings;
+    note_mapping("7f0-7f1 r-xp 00000000 fe:00 123   " + std::string(path), &mappings);
+    return mappings.gpu;
+  };
+  EXPECT_TRUE(has_gpu("/usr/lib/x86_64-linux-gnu/libcuda.so.550.163.01"));
+  EXPECT_TRUE(has_gpu("/x/nvidia/cuda_runtime/lib/libcudart.so.12"));
+  EXPECT_TRUE(has_gpu("/opt/rocm/lib/libamdhip64.so.6"));
+  EXPECT_FALSE(has_gpu("/x/torch/lib/libtorch_cpu.so"));
+  EXPECT_FALSE(has_gpu("/data/libcuda_notes.txt"));
+}
+
 /// A made-up /proc and recording.
 class WatcherTest : public testing::Test {
  protected:

@@ -204,7 +204,7 @@ void HttpServer::broadcast(const std::string& text) {
 }
 
 Status HttpServer::serve(const Handler& handler, const std::function<void()>& tick,
-                         const sigset_t& stop) {
+                         const sigset_t& stop, bool tick_always) {
   const int signals = signalfd(-1, &stop, SFD_NONBLOCK | SFD_CLOEXEC);
   if (signals < 0) return std::unexpected(system_error("no signalfd"));
   int64_t next_tick = 0;
@@ -212,7 +212,7 @@ Status HttpServer::serve(const Handler& handler, const std::function<void()>& ti
   for (;;) {
     int64_t now = now_ns();
     int64_t next = INT64_MAX;
-    if (streams() > 0) {
+    if (streams() > 0 || tick_always) {
       if (now >= next_tick) {
         next_tick = now + kTickNs;
         tick();

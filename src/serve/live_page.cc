@@ -140,6 +140,10 @@ function showRecording(recording, seen) {
         device.bytes_per_second === null ? "unknown" : bytes(device.bytes_per_second) + "/s",
         leak === null ? "none seen" : bytes(leak) + "/s"]]));
     out.push(sparkline(values));
+    const kinds = device.categories || [];
+    if (kinds.length > 0) {
+      out.push(element("p", kinds.map((k) => `${k.category} ${bytes(k.bytes)}`).join(", ")));
+    }
     if (device.holders.length > 0) {
       out.push(table([["Holds now", "n"], ["Blocks", "n"], ["Line", "w"]],
         device.holders.map((h) =>

@@ -3,8 +3,9 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "picture/picture.h"
+#include "serve/metric_families.h"
 
 namespace gpumemprof {
 
@@ -15,9 +16,9 @@ enum class MetricsFormat { kPrometheus, kOpenMetrics };
 MetricsFormat metrics_format(std::string_view accept);
 std::string metrics_type(MetricsFormat format);  ///< the Content-Type
 
-/// The whole exposition. Bytes, seconds and counts, never prefixes; what is unknown has no sample.
-/// Names and labels: docs/commands/serve.md. Both formats as their specifications of 2014 (0.0.4)
-/// and 2020 (OpenMetrics 1.0) want them; programs are named without their arguments.
+/// The whole exposition of metric_families(). Both formats as their specifications of 2014 (0.0.4)
+/// and 2020 (OpenMetrics 1.0) want them.
+std::string metrics_text(const std::vector<MetricFamily>& families, MetricsFormat format);
 std::string metrics_text(const Picture& picture, std::string_view version, MetricsFormat format);
 
 }  // namespace gpumemprof

@@ -49,6 +49,12 @@ const Picture& Service::picture() {
   return last_;
 }
 
+std::vector<MetricFamily> Service::families() {
+  auto out = metric_families(picture(), options_.version);
+  if (options_.push_counts) add_push_families(options_.push_counts(), &out);
+  return out;
+}
+
 std::string Service::next_event() {
   return "event: picture\ndata: " + picture_json(picture(), Commands::kProgramOnly) + "\n\n";
 }
@@ -75,8 +81,7 @@ HttpResponse Service::answer(const HttpRequest& request) {
   }
   if (path == "/metrics") {
     const MetricsFormat format = metrics_format(request.accept);
-    return {.type = metrics_type(format),
-            .body = metrics_text(picture(), options_.version, format)};
+    return {.type = metrics_type(format), .body = metrics_text(families(), format)};
   }
   if (path == "/events")
     return {.type = "text/event-stream", .body = next_event(), .is_stream = true};

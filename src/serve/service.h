@@ -6,12 +6,16 @@
 
 #include "picture/picture.h"
 #include "serve/http_server.h"
+#include "serve/metric_families.h"
+#include "serve/otlp_push.h"
 
 namespace gpumemprof {
 
 struct ServiceOptions {
   std::string token;    ///< empty: none is asked for, and the field Host must be a local one
   std::string version;  ///< of this command
+  /// Of a push beside the server, where there is one, what /metrics tells of it.
+  std::function<OtlpCounts()> push_counts;
 };
 
 /// Routes: "/" the live page, "/live.js" and "/live.css" its parts, "/events" its stream,
@@ -26,9 +30,11 @@ class Service {
   HttpResponse answer(const HttpRequest& request);
   /// The event that goes to every stream now.
   std::string next_event();
+  /// Taken anew where the last one is older than 900 ms.
+  const Picture& picture();
 
  private:
-  const Picture& picture();
+  std::vector<MetricFamily> families();
   bool may_see(const HttpRequest& request) const;
 
   ServiceOptions options_;

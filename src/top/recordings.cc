@@ -58,6 +58,14 @@ std::string holder_text(const FollowedHolder& holder) {
                      holder.line.empty() ? "(no stack recorded)" : holder.line);
 }
 
+/// "parameter 1.00 GiB, optimizer state 2.00 GiB"; empty where nothing is told.
+std::string category_text(const FollowedCategories& categories) {
+  std::string out;
+  for (const FollowedCategory& kind : categories.all)
+    out += (out.empty() ? "" : ", ") + kind.name + ' ' + format_bytes(kind.bytes);
+  return out;
+}
+
 void draw_head(const std::string& text, int y, Screen* screen) {
   screen->put(0, y, text);
   screen->paint_row(y, Style::kHeader);
@@ -98,6 +106,8 @@ void draw_overview(const TopState& state, int y, int end, Screen* screen) {
   draw_head(fmt::format("{:>9} {:>9} HELD NOW BY LINES OF {}", "HOLDS", "BLOCKS", row_name(row)),
             y++, screen);
   const int last = state.picture.alerts.empty() ? end : end - 1;
+  if (const std::string kinds = category_text(row.device->categories); !kinds.empty() && y < last)
+    screen->put(0, y++, kinds, Style::kBold);
   for (const FollowedHolder& holder : row.device->holders) {
     if (y >= last) break;
     screen->put(0, y++, holder_text(holder));
@@ -121,6 +131,8 @@ void draw_holders(const TopState& state, int y, int end, Screen* screen) {
   const RecordedRow& row = rows[static_cast<size_t>(chosen)];
   draw_head(fmt::format("{:>9} {:>9} HELD NOW BY LINES OF {}", "HOLDS", "BLOCKS", row_name(row)),
             y++, screen);
+  if (const std::string kinds = category_text(row.device->categories); !kinds.empty() && y < end)
+    screen->put(0, y++, kinds, Style::kBold);
   const auto& holders = row.device->holders;
   const int count = static_cast<int>(holders.size());
   const int selected =

@@ -8,7 +8,7 @@ import pytest
 from live_helpers import needs
 
 DEPLOY = harness.ROOT / "deploy"
-SOURCE = (harness.ROOT / "src" / "serve" / "metrics_text.cc").read_text()
+SOURCE = (harness.ROOT / "src" / "serve" / "metric_families.cc").read_text()
 FAMILIES = re.findall(r'family\(\s*"(gpumemprof_\w+)", "(\w+)"', SOURCE)
 TOLD = {name + ("_total" if kind == "counter" else "") for name, kind in FAMILIES}
 
@@ -42,7 +42,7 @@ def test_rules_and_dashboard_use_metrics_that_are_told():
 def test_promtool_takes_the_rules_and_raises_what_it_must():
     promtool = needs("promtool")
     checked = run(promtool, "check", "rules", DEPLOY / "prometheus" / "gpumemprof-alerts.yaml")
-    assert checked.returncode == 0 and "7 rules found" in checked.stdout, checked
+    assert checked.returncode == 0 and "8 rules found" in checked.stdout, checked
     tried = run(promtool, "test", "rules", "rules_test.yaml", cwd=harness.ROOT / "tests" / "live")
     assert tried.returncode == 0, tried
 
@@ -91,6 +91,18 @@ def test_options_in_the_files_exist(path):
     text = (DEPLOY / path).read_text()
     used = set(re.findall(r"(?<![\w-])--(?:listen|token[\w-]*)", text))
     assert "--listen" in used and all(option in shown for option in used)
+
+
+@pytest.mark.parametrize("version", ["1.25", "1.29", "1.33", "1.37"])
+def test_kubernetes_own_schemas_take_the_daemonset(version):
+    schemas = pytest.importorskip("kubernetes_validate")
+    yaml = pytest.importorskip("yaml")
+    documents = list(yaml.safe_load_all((DEPLOY / "kubernetes" / "daemonset.yaml").read_text()))
+    for document in documents:
+        schemas.validate(document, version, strict=True)
+    documents[0]["spec"]["template"]["spec"]["containers"][0]["volumeMount"] = []
+    with pytest.raises(schemas.ValidationError):  # a field that there is not is found
+        schemas.validate(documents[0], version, strict=True)
 
 
 def test_the_daemonset_is_yaml_of_its_kind():

@@ -1,0 +1,71 @@
+#include "picture/category_follower.h"
+
+#include <algorithm>
+#include <array>
+
+#include "analysis/categories.h"
+#include "trace/live_state_apply.h"
+
+namespace gpumemprof {
+namespace {
+
+/// Passes the events of a batch on.
+struct CategoryTee : LiveObserver {
+  explicit CategoryTee(Categories* to) : to(to) {}
+  void on_alloc(size_t index, uint16_t device, const DeviceState& state) {
+    to->on_alloc(index, device, state);
+  }
+  void on_free(size_t index, uint16_t device, const DeviceState& state, const LiveBlock&) {
+    to->on_free(index, device, state);
+  }
+  Categories* to;
+};
+
+class CategoryFollower final : public FollowObserver {
+ public:
+  explicit CategoryFollower(const Tables& tables) : categories_(tables) {}
+
+  std::unique_ptr<FollowObserver> copy() const override {
+    return std::make_unique<CategoryFollower>(*this);
+  }
+  void apply(const EventBatch& batch, LiveState* state) override {
+    categories_.begin_batch(batch, *state);
+    if (categories_.is_active()) {
+      CategoryTee tee(&categories_);
+      state->apply_observed(batch, tee);
+    } else {
+      state->apply(batch);
+    }
+    categories_.end_batch();
+  }
+  FollowedCategories live_now(uint16_t device, const LiveState& state) override {
+    FollowedCategories out;
+    if (!categories_.is_active()) {
+      out.absent_because = "the recording says nothing of modules, phases and what tensors are";
+      return out;
+    }
+    std::array<FollowedCategory, kCategories> sums;
+    const DeviceCategories now = categories_.finish(device, state.devices()[device]);
+    for (const CategoryHolder& holder : now.at_end) {
+      FollowedCategory& sum = sums[static_cast<size_t>(holder.category)];
+      sum.bytes += holder.bytes, sum.count += holder.count;
+    }
+    for (size_t i = 0; i < kCategories; ++i) {
+      sums[i].name = category_name(static_cast<Category>(i));
+      if (sums[i].count != 0) out.all.push_back(std::move(sums[i]));
+    }
+    std::ranges::stable_sort(out.all, std::ranges::greater{}, &FollowedCategory::bytes);
+    return out;
+  }
+
+ private:
+  Categories categories_;
+};
+
+}  // namespace
+
+std::unique_ptr<FollowObserver> follow_categories(const Tables& tables) {
+  return std::make_unique<CategoryFollower>(tables);
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,32 @@
+// Sees from outside that a recorded process was refused memory.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace gpumemprof {
+
+/// The processes count refusals in the first pages of their files; a look reads eight bytes of
+/// each. Not thread-safe.
+class RefusalWatch {
+ public:
+  static constexpr size_t kMostFiles = 256;
+  RefusalWatch() = default;
+  ~RefusalWatch();
+  RefusalWatch(const RefusalWatch&) = delete;
+  /// Watches a .gmp file from now on; of one that is watched already, and beyond kMostFiles,
+  /// nothing happens.
+  void add(const std::string& path);
+  /// Whether any file counts more than at the last look; a file's first look compares with none.
+  bool any_new();
+
+ private:
+  struct RefusalCount {
+    int fd;
+    uint64_t seen;
+  };
+  std::map<std::string, RefusalCount> files_;
+};
+
+}  // namespace gpumemprof

@@ -1,0 +1,254 @@
+#include "recording/samples_file.h"
+
+#include <dirent.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/file.h"
+#include "recording/chunk_scan.h"
+#include "recording/samples_writer.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr size_t kMostFiles = 1024;
+// Of a whole file; what real runs have is a hundredth of it.
+constexpr size_t kMostSeries = 100'000, kMostTexts = 400'000;
+constexpr useconds_t kTryAgainUs = 2'000;
+
+template <size_t kBytes>
+std::string text_of(const char (&text)[kBytes]) {
+  return {text, strnlen(text, kBytes)};
+}
+
+/// Puts chunk after chunk into series of the whole file.
+class SampleCollector {
+ public:
+  explicit SampleCollector(RecordedSamples* out) : out_(out) {}
+
+  /// False where the chunk contradicts itself or those before it, or is beyond all bounds; nothing
+  /// of it is taken then.
+  bool take(const format::ChunkHeader& header, const ParsedSamples& chunk) {
+    const auto& looks = chunk.looks;
+    if (looks.empty() || looks.size() != header.count) return false;
+    if (looks.back().time_ns != header.time_last_ns) return false;
+    if (!out_->looks.empty() && looks[0].time_ns < out_->looks.back().time_ns) return false;
+    if (header.first_ordinal < next_ordinal_ || header.first_ordinal > UINT64_MAX - looks.size()) {
+      return false;
+    }
+    if (series_.size() + chunk.series.size() > kMostSeries ||
+        texts_.size() + chunk.texts.size() > kMostTexts) {
+      return false;
+    }
+    out_->missing_looks += header.first_ordinal - next_ordinal_;
+    next_ordinal_ = header.first_ordinal + looks.size();
+    std::vector<uint32_t> series, texts;
+    for (const SampleKey& key : chunk.series) {
+      const auto [at, is_new] = series_.try_emplace(key, static_cast<uint32_t>(series_.size()));
+      if (is_new) out_->series.push_back(key), out_->points.emplace_back();
+      series.push_back(at->second);
+    }
+    for (const std::string& text : chunk.texts) {
+      const auto [at, is_new] = texts_.try_emplace(text, static_cast<uint32_t>(texts_.size()));
+      if (is_new) out_->texts.push_back(text);
+      texts.push_back(at->second);
+    }
+    for (size_t i = 0; i < looks.size(); ++i) {
+      const auto look = static_cast<uint32_t>(out_->looks.size());
+      out_->looks.push_back({looks[i].time_ns, looks[i].cause});
+      std::vector<bool> is_told(i == 0 ? out_->series.size() : 0);
+      for (const ParsedSamples::Change& change : looks[i].changes) {
+        const uint32_t at = series[change.series];
+        const bool is_text =
+            change.kind == SampledKind::kText || change.kind == SampledKind::kAbsent;
+        put(at, {look, change.kind, is_text ? texts[change.number] : change.number});
+        if (i == 0) is_told[at] = true;
+      }
+      // A chunk begins with nothing told.
+      for (uint32_t at = 0; at < is_told.size(); ++at) {
+        if (!is_told[at]) put(at, {look, SampledKind::kGone, 0});
+      }
+    }
+    return true;
+  }
+
+ private:
+  void put(uint32_t series, const RecordedSamples::Point& point) {
+    auto& points = out_->points[series];
+    const bool is_gone = point.kind == SampledKind::kGone;
+    if (points.empty() ? is_gone
+                       : points.back().kind == point.kind && points.back().number == point.number)
+      return;
+    points.push_back(point);
+  }
+
+  RecordedSamples* out_;
+  std::map<SampleKey, uint32_t> series_;
+  std::map<std::string, uint32_t> texts_;
+  uint64_t next_ordinal_ = 0;
+};
+
+/// Of each chunk the longest copy: while it grew it stood in two places in turn.
+std::map<uint64_t, ChunkRef> newest_copies(const FileIndex& index) {
+  std::map<uint64_t, ChunkRef> out;
+  for (const ChunkRef& chunk : index.chunks) {
+    if (chunk.header.type != format::kDeviceSamples) continue;
+    const auto [at, is_new] = out.try_emplace(chunk.header.sequence, chunk);
+    if (!is_new && chunk.header.count > at->second.header.count) at->second = chunk;
+  }
+  return out;
+}
+
+/// One look at the file. `is_whole`: nothing in it is damaged.
+Result<RecordedSamples> read_once(File& file, const format::FileHeader& header, bool* is_whole) {
+  RecordedSamples out;
+  out.path = file.path(), out.host = text_of(header.host), out.run_pid = header.pid;
+  FileIndex index;
+  if (auto done = scan_chunks(file, header.recording_id, &index); !done)
+    return std::unexpected(done.error());
+  const auto tell = [&](const std::string& what, uint64_t offset) {
+    out.problems.push_back(file.path() + ": " + what + " (at byte " + std::to_string(offset) + ")");
+  };
+  for (const Damage& damage : index.damage) tell(damage.reason, damage.offset);
+  SampleCollector collector(&out);
+  for (const auto& [sequence, chunk] : newest_copies(index)) {
+    if (chunk.header.length > kMostSampleChunkBytes) {
+      tell("a chunk of samples is too long", chunk.offset);
+      continue;
+    }
+    std::string payload(chunk.header.length, '\0');
+    const auto got = file.read_at(chunk.payload_offset(), payload.data(), payload.size());
+    if (!got || *got != payload.size()) {
+      tell("a chunk of samples cannot be read", chunk.offset);
+      continue;
+    }
+    const auto parsed = parse_sample_chunk(payload, chunk.header.time_first_ns);
+    if (!parsed) {
+      tell(parsed.error().message, chunk.payload_offset() + parsed.error().offset.value_or(0));
+    } else if (!collector.take(chunk.header, *parsed)) {
+      tell("a chunk of samples contradicts its header or those before it", chunk.offset);
+    }
+  }
+  *is_whole = out.problems.empty();
+  return out;
+}
+
+/// Files in the folders that `paths` name, or in which they lie.
+std::vector<std::string> files_beside(const std::vector<std::string>& paths, const char* suffix) {
+  std::set<std::string> folders;
+  std::vector<std::string> out;
+  for (const std::string& path : paths) {
+    std::string folder = path;
+    if (path.ends_with(".gmp")) {
+      const size_t slash = path.rfind('/');
+      folder = slash == std::string::npos ? "." : path.substr(0, slash);
+    }
+    folders.insert(folder);
+  }
+  for (const std::string& folder : folders) {
+    DIR* dir = opendir(folder.c_str());
+    if (!dir) continue;
+    while (const dirent* entry = readdir(dir)) {
+      if (std::string_view(entry->d_name).ends_with(suffix))
+        out.push_back(folder + '/' + entry->d_name);
+    }
+    closedir(dir);
+  }
+  std::ranges::sort(out);
+  return out;
+}
+
+Result<format::FileHeader> header_of(const std::string& path) {
+  auto file = open_file(path, FileMode::kRead);
+  if (!file) return std::unexpected(file.error());
+  return read_file_header(**file);
+}
+
+int64_t realtime_offset(const format::FileHeader& header) {
+  return static_cast<int64_t>(header.realtime_ns - header.monotonic_ns);
+}
+
+/// Wall clock minus monotonic clock of each boot, as its first recorded file has it: what events
+/// are moved by where several machines recorded (open.cc).
+std::map<std::string, int64_t> clocks_of(const std::vector<std::string>& recorded) {
+  std::map<std::string, int64_t> out;
+  for (const std::string& path : recorded) {
+    if (const auto header = header_of(path))
+      out.try_emplace(text_of(header->boot_id), realtime_offset(*header));
+  }
+  return out;
+}
+
+/// Moves looks onto the clock of the events; none lies before its zero.
+void shift(int64_t by_ns, RecordedSamples* samples) {
+  if (by_ns == 0) return;
+  for (auto& look : samples->looks) {
+    int64_t time_ns = 0;
+    if (__builtin_add_overflow(look.time_ns, by_ns, &time_ns)) time_ns = 0;
+    look.time_ns = static_cast<uint64_t>(std::max<int64_t>(time_ns, 0));
+  }
+}
+
+}  // namespace
+
+const RecordedSamples::Point* RecordedSamples::at(size_t of_series, size_t look) const {
+  const std::vector<Point>& all = points[of_series];
+  const auto after = std::ranges::upper_bound(all, look, {}, &Point::look);
+  if (after == all.begin() || (after - 1)->kind == SampledKind::kGone) return nullptr;
+  return &*(after - 1);
+}
+
+size_t RecordedSamples::find(const SampleKey& key) const {
+  const auto at = std::ranges::find(series, key);
+  return at == series.end() ? SIZE_MAX : static_cast<size_t>(at - series.begin());
+}
+
+Result<RecordedSamples> read_samples_file(const std::string& path, int tries) {
+  auto file = open_file(path, FileMode::kRead);
+  if (!file) return std::unexpected(file.error());
+  const auto header = read_file_header(**file);
+  if (!header) return std::unexpected(header.error());
+  for (int i = 1;; ++i) {
+    bool is_whole = false;
+    auto read = read_once(**file, *header, &is_whole);
+    if (!read || is_whole || i >= tries) return read;
+    usleep(kTryAgainUs);
+  }
+}
+
+std::vector<RecordedSamples> read_samples(const std::vector<std::string>& paths,
+                                          std::vector<std::string>* problems) {
+  std::vector<RecordedSamples> out;
+  const auto files = files_beside(paths, kSamplesSuffix);
+  if (files.empty()) return out;
+  const auto clocks = clocks_of(files_beside(paths, ".gmp"));
+  int64_t base = INT64_MAX;
+  for (const auto& [boot, offset] : clocks) base = std::min(base, offset);
+  for (size_t i = 0; i < files.size() && i < kMostFiles; ++i) {
+    const auto header = header_of(files[i]);
+    auto read = read_samples_file(files[i]);
+    if (!read || !header) {
+      const Error& error = read ? header.error() : read.error();
+      std::string line = error.message;
+      if (error.offset) line += " (at byte " + std::to_string(*error.offset) + ')';
+      problems->push_back(std::move(line));
+      continue;
+    }
+    if (!clocks.empty()) {
+      const auto own = clocks.find(text_of(header->boot_id));
+      const int64_t offset = own == clocks.end() ? realtime_offset(*header) : own->second;
+      shift(static_cast<int64_t>(static_cast<uint64_t>(offset) - static_cast<uint64_t>(base)),
+            &*read);
+    }
+    for (const std::string& problem : read->problems) problems->push_back(problem);
+    out.push_back(std::move(*read));
+  }
+  return out;
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,205 @@
+#include "serve/metric_families.h"
+
+#include <utility>
+
+#include "serve/otlp_push.h"
+
+namespace gpumemprof {
+namespace {
+
+/// Takes families one after the other, and the samples of each.
+class MetricCollector {
+ public:
+  /// A family without samples is not told.
+  void family(std::string_view name, std::string_view type, std::string_view unit,
+              std::string_view help) {
+    drop_empty();
+    families_.push_back(
+        {name, type == "counter" ? MetricKind::kCounter : MetricKind::kGauge, unit, help, {}});
+  }
+  void sample(MetricLabels labels, uint64_t value) {
+    families_.back().samples.push_back({std::move(labels), value});
+  }
+  void sample(MetricLabels labels, double value) {
+    families_.back().samples.push_back({std::move(labels), value});
+  }
+  void sample(MetricLabels labels, const Quantity& quantity) {
+    if (quantity) sample(std::move(labels), *quantity.bytes);
+  }
+  std::vector<MetricFamily> finish() {
+    drop_empty();
+    return std::move(families_);
+  }
+
+ private:
+  void drop_empty() {
+    if (!families_.empty() && families_.back().samples.empty()) families_.pop_back();
+  }
+  std::vector<MetricFamily> families_;
+};
+
+void add_host(const Picture& picture, MetricCollector* out) {
+  const HostMemory& memory = picture.memory;
+  out->family("gpumemprof_host_memory_total_bytes", "gauge", "bytes", "Memory of this machine.");
+  out->sample({}, memory.total);
+  out->family("gpumemprof_host_memory_available_bytes", "gauge", "bytes",
+              "What could be had without swapping, as the kernel estimates.");
+  out->sample({}, memory.available);
+  out->family("gpumemprof_host_memory_limit_bytes", "gauge", "bytes",
+              "The lowest limit of the cgroup of this exporter.");
+  out->sample({}, memory.limit);
+  out->family("gpumemprof_host_memory_limit_used_bytes", "gauge", "bytes",
+              "Use of the cgroup that has the limit, without its page cache.");
+  out->sample({}, memory.limit_used);
+  out->family("gpumemprof_kernel_oom_kills", "counter", "",
+              "Processes that the kernel killed for want of memory.");
+  if (picture.oom_kills) out->sample({}, *picture.oom_kills);
+}
+
+void add_accelerators(const PictureAccelerators& accelerators, MetricCollector* out) {
+  const auto labels = [](const PictureAccelerator& device) -> MetricLabels {
+    return {{"device", device.name}, {"model", device.model}, {"uuid", device.uuid}};
+  };
+  const auto& devices = accelerators.devices;
+  out->family("gpumemprof_device_memory_total_bytes", "gauge", "bytes",
+              "Memory of the accelerator.");
+  for (const PictureAccelerator& device : devices) out->sample(labels(device), device.total);
+  out->family("gpumemprof_device_memory_used_bytes", "gauge", "bytes",
+              "Memory of the accelerator that any process uses.");
+  for (const PictureAccelerator& device : devices) out->sample(labels(device), device.used);
+  out->family("gpumemprof_device_memory_free_bytes", "gauge", "bytes",
+              "Memory of the accelerator that nobody uses.");
+  for (const PictureAccelerator& device : devices) out->sample(labels(device), device.free);
+  out->family("gpumemprof_device_utilization_ratio", "gauge", "ratio",
+              "How busy the accelerator is, from 0 to 1, as its driver says.");
+  for (const PictureAccelerator& device : devices) {
+    if (device.utilization_percent)
+      out->sample(labels(device), static_cast<double>(*device.utilization_percent.value) / 100);
+  }
+  out->family("gpumemprof_process_device_memory_bytes", "gauge", "bytes",
+              "Memory of the accelerator that one process uses.");
+  for (const PictureAccelerator& device : devices) {
+    for (const auto& [pid, bytes] : device.by_pid)
+      out->sample({{"device", device.name}, {"pid", std::to_string(pid)}}, bytes);
+  }
+}
+
+MetricLabels labels_of(const PictureRecording& recording) {
+  MetricLabels labels = {{"pid", std::to_string(recording.pid)},
+                         {"program", program_name(recording.command)}};
+  if (!recording.is_here) labels.emplace_back("host", recording.host);
+  if (recording.rank) labels.emplace_back("rank", std::to_string(*recording.rank));
+  return labels;
+}
+
+void add_recordings(const Picture& picture, MetricCollector* out) {
+  const auto& all = picture.recordings;
+  out->family("gpumemprof_recordings", "gauge", "", "Recordings that grow now.");
+  out->sample({}, uint64_t{all.size()});
+  out->family("gpumemprof_process_resident_bytes", "gauge", "bytes",
+              "Resident memory (RSS) of a recorded process.");
+  for (const PictureRecording& one : all) out->sample(labels_of(one), one.resident);
+  out->family("gpumemprof_recording_events", "counter", "", "Events of the recording.");
+  for (const PictureRecording& one : all) {
+    if (one.problem.empty()) out->sample(labels_of(one), one.events);
+  }
+  out->family("gpumemprof_recording_lost_events", "gauge", "",
+              "Events that are missing in the recording, as far as is known.");
+  for (const PictureRecording& one : all) {
+    if (one.problem.empty()) out->sample(labels_of(one), one.lost_events);
+  }
+  out->family("gpumemprof_recording_exact", "gauge", "",
+              "1 where the figures of the recording are exact, 0 where something is missing.");
+  for (const PictureRecording& one : all)
+    out->sample(labels_of(one), uint64_t{one.exact && one.problem.empty()});
+}
+
+/// Calls `put` with the labels of each device of each recording.
+template <class Put>
+void for_devices(const Picture& picture, Put put) {
+  for (const PictureRecording& recording : picture.recordings) {
+    for (const PictureDevice& device : recording.devices) {
+      MetricLabels labels = labels_of(recording);
+      labels.emplace_back("device", device.name);
+      put(labels, device);
+    }
+  }
+}
+
+void add_recorded_devices(const Picture& picture, MetricCollector* out) {
+  using Device = PictureDevice;
+  const auto family = [&](std::string_view name, std::string_view type, std::string_view unit,
+                          std::string_view help, auto value) {
+    out->family(name, type, unit, help);
+    for_devices(picture, [&](const MetricLabels& labels, const Device& device) {
+      if (const auto known = value(device)) out->sample(labels, *known);
+    });
+  };
+  const auto some = [](uint64_t value) { return std::optional(value); };
+  family("gpumemprof_recording_allocated_bytes", "gauge", "bytes",
+         "What the program's tensors hold now.",
+         [&](const Device& d) { return some(d.allocated); });
+  out->family("gpumemprof_recording_category_bytes", "gauge", "bytes",
+              "What the tensors of one category hold now, where the recording tells categories.");
+  for_devices(picture, [&](const MetricLabels& labels, const Device& device) {
+    for (const FollowedCategory& kind : device.categories.all) {
+      MetricLabels of_kind = labels;
+      of_kind.emplace_back("category", kind.name);
+      out->sample(std::move(of_kind), kind.bytes);
+    }
+  });
+  family("gpumemprof_recording_reserved_bytes", "gauge", "bytes",
+         "What the framework's allocator holds of the device.",
+         [](const Device& d) { return d.reserved.bytes; });
+  family("gpumemprof_recording_peak_bytes", "gauge", "bytes",
+         "The highest allocated_bytes so far, over all events.",
+         [&](const Device& d) { return some(d.peak); });
+  family("gpumemprof_recording_live_blocks", "gauge", "", "Blocks that are allocated now.",
+         [&](const Device& d) { return some(d.live_blocks); });
+  family("gpumemprof_recording_leak_bytes_per_second", "gauge", "",
+         "How fast the floor of what is live rises, where it does.",
+         [](const Device& d) { return d.leak_bytes_per_second; });
+  family("gpumemprof_recording_allocations", "counter", "", "Allocations so far.",
+         [&](const Device& d) { return some(d.alloc_count); });
+  family("gpumemprof_recording_frees", "counter", "", "Frees so far.",
+         [&](const Device& d) { return some(d.free_count); });
+  family("gpumemprof_recording_refused_allocations", "counter", "",
+         "Requests for memory that were refused (out of memory).",
+         [&](const Device& d) { return some(d.refused); });
+}
+
+}  // namespace
+
+std::vector<MetricFamily> metric_families(const Picture& picture, std::string_view version) {
+  MetricCollector out;
+  out.family("gpumemprof_build_info", "gauge", "", "The version of this exporter.");
+  out.sample({{"version", std::string(version)}}, uint64_t{1});
+  add_host(picture, &out);
+  add_accelerators(picture.accelerators, &out);
+  add_recordings(picture, &out);
+  add_recorded_devices(picture, &out);
+  out.family("gpumemprof_alerts", "counter", "", "Alerts since the exporter began.");
+  out.sample({{"level", "warning"}}, picture.warning_count);
+  out.sample({{"level", "critical"}}, picture.critical_count);
+  return out.finish();
+}
+
+void add_push_families(const OtlpCounts& counts, std::vector<MetricFamily>* all) {
+  MetricCollector out;
+  out.family("gpumemprof_otlp_messages", "counter", "",
+             "Messages of metrics pushed by OTLP, by what became of them.");
+  out.sample({{"result", "sent"}}, counts.sent);
+  out.sample({{"result", "lost"}}, counts.lost);
+  out.family("gpumemprof_otlp_retries", "counter", "", "Tries that failed and are made again.");
+  out.sample({}, counts.retries);
+  out.family("gpumemprof_otlp_lost_points", "counter", "", "Data points of the lost messages.");
+  out.sample({}, counts.lost_points);
+  out.family("gpumemprof_otlp_rejected_points", "counter", "",
+             "Data points of sent messages that the collector did not take.");
+  out.sample({}, counts.rejected_points);
+  out.family("gpumemprof_otlp_waiting", "gauge", "", "Messages that wait to be sent.");
+  out.sample({}, counts.waiting);
+  for (MetricFamily& family : out.finish()) all->push_back(std::move(family));
+}
+
+}  // namespace gpumemprof
