@@ -36,8 +36,6 @@ bool set(LibraryTable& table, const std::string& word) {
     *figures[key] = value;
   } else if (key == "product_workspace_bytes") {
     table.product_workspace_bytes = static_cast<uint64_t>(value);
-  } else if (key == "every_call") {
-    table.every_call = value != 0;
   } else if (key == "empties_cache") {
     table.empties_cache_after_trials = value != 0;
   } else {

@@ -84,14 +84,16 @@ void add_run(CLI::App& command, EstimateArguments& arguments) {
                   "a further fact of the run; may be given several times")
       ->type_name("KEY=VALUE")
       ->take_all()
-      ->expected(1);
+      ->expected(1)
+      ->allow_extra_args(false);  // else a following "--" would be eaten
   command
       .add_option("--settings", arguments.settings,
                   "allocator settings to compare, as in PYTORCH_ALLOC_CONF; may be given several "
                   "times, a line of the table each")
       ->type_name("KEY:VALUE,...")
       ->take_all()
-      ->expected(1);
+      ->expected(1)
+      ->allow_extra_args(false);  // else a following "--" would be eaten
 }
 
 void add_limits(CLI::App& command, EstimateArguments& arguments) {

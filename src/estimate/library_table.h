@@ -27,8 +27,6 @@ struct LibraryTable {
   uint64_t product_workspace_bytes = 8'519'680;
   /// Trying algorithms ends with the cache given back (cudnn.benchmark).
   bool empties_cache_after_trials = true;
-  /// The workspace is asked for at each call, not only while algorithms are tried.
-  bool every_call = false;
 };
 const LibraryTable& library_table();
 

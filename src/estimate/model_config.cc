@@ -26,7 +26,8 @@ void ConfigReader::refuse(ErrorCode code, std::string message) {
 }
 
 bool is_megatron_config(const ConfigValues& values) {
-  return !values.has("model_type") && (values.has("num_layers") || values.has("encoder_num_layers")) &&
+  return !values.has("model_type") &&
+         (values.has("num_layers") || values.has("encoder_num_layers")) &&
          values.has("hidden_size");
 }
 
@@ -34,7 +35,8 @@ Result<ModelShape> model_shape(const ConfigValues& values) {
   if (is_megatron_config(values)) return megatron_shape(values);
   if (values.has("model_type")) return huggingface_shape(values);
   return fail(ErrorCode::kUnsupported,
-              "is no configuration that is known: neither Hugging Face's (no model_type) nor Megatron's (no num-layers "
+              "is no configuration that is known: neither Hugging Face's (no model_type) nor "
+              "Megatron's (no num-layers "
               "and hidden-size)");
 }
 

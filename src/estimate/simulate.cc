@@ -74,15 +74,14 @@ class StepSimulation {
     return simulator_.malloc({.requested_bytes = bytes, .stream = stream});
   }
 
-  /// Algorithms are tried at the first call of a shape, and the cache is given back after it. What
-  /// does not fit is asked for in smaller pieces: a slower algorithm is chosen.
+  /// Each call asks for its workspace. At the first of a shape algorithms are tried, and the cache
+  /// is given back after it. Where it does not fit, an algorithm is taken that needs less.
   void convolution(const ConvolutionCall& call) {
     const auto wanted = workspace_bytes(call, table_);
     if (!wanted) return;
     const bool is_trial = trace_.facts.cudnn_benchmark &&
                           tried_.insert({call.shape, static_cast<uint8_t>(call.part)}).second;
-    if (is_trial || table_.every_call || !trace_.facts.cudnn_benchmark)
-      workspace(std::min(*wanted, kMostLiveBytes));
+    workspace(std::min(*wanted, kMostLiveBytes));
     if (is_trial && table_.empties_cache_after_trials) simulator_.empty_cache();
   }
 

@@ -51,9 +51,10 @@ std::string owner(const StepTrace& trace, const TracedEvent& made) {
   const std::string& name = trace.names[made.module];
   const bool is_named_itself =
       made.storage_kind != StorageKind::kUntold && made.storage_kind != StorageKind::kInput;
+  if (name.empty()) return "outside of modules";
   if (!is_named_itself) return name;
   const size_t dot = name.rfind('.');
-  return dot == name.npos ? "" : name.substr(0, dot);
+  return dot == name.npos ? "the model itself" : name.substr(0, dot);
 }
 
 PredictedBytes exactly(uint64_t bytes) { return {bytes, bytes, bytes}; }

@@ -1,10 +1,12 @@
-"""`python -m gpumemprof._estimate FOLDER JSON`: traces of a library's model, one file a batch."""
+"""`python -m gpumemprof._estimate FOLDER JSON`: traces of models of a library, one file each."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
+
+_LOOP = "timm's training loop: label smoothing, foreach optimizer, the next batch is loaded meanwhile, cudnn.benchmark"
 
 
 def main() -> int:
@@ -16,20 +18,20 @@ def main() -> int:
         return _failed(folder, f"PyTorch cannot be imported by {sys.executable}: {error}")
     from .library_model import CannotTrace, LoopSetup, trace
 
+    model = ""
     try:
-        for batch in wanted.pop("batches"):
-            setup = LoopSetup(batch=batch, **wanted)
-            log = trace(setup)
-            log.write(os.path.join(folder, f"{batch}.trace"), {
-                "subject": setup.model, "batch": batch, "method": "model", "torch": torch.__version__,
+        for job in wanted:
+            file, model = job.pop("file"), job["model"]
+            setup = LoopSetup(**job)
+            trace(setup).write(os.path.join(folder, file), {
+                "subject": setup.model, "batch": setup.batch, "method": "model", "torch": torch.__version__,
                 "optimizer": "" if setup.inference else setup.optimizer, "precision": setup.precision, **setup.facts,
-                "assumptions": ["timm's training loop: label smoothing, foreach optimizer, the next batch is loaded meanwhile"]
-                if not setup.inference else [],
+                "assumptions": [] if setup.inference else [_LOOP],
             })
     except CannotTrace as error:
         return _failed(folder, str(error))
     except Exception as error:
-        return _failed(folder, f"{wanted['model']} cannot be traced: {type(error).__name__}: {error}")
+        return _failed(folder, f"{model} cannot be traced: {type(error).__name__}: {error}")
     return 0
 
 
