@@ -1,8 +1,10 @@
 // Predictions from traces, for bench/accuracy: one line in, one line out.
 //
 // In:  LOW-TRACE HIGH-TRACE BATCH...           (paths without spaces)
-// Out: BATCH LIVE ALLOCATED RESERVED ... TIME_US, or "! REASON" where the two do not merge
-// The words of the command line set figures of the library table: dense.weight_gradient=2 …
+// Out: BATCH LIVE ALLOCATED RESERVED FITS ... TIME_US, or "! REASON" where the two do not merge
+// FITS: 2 where the upper end of the interval fits into capacity=BYTES, 1 where the expected figure
+// does. The words of the command line set figures of the library table: dense.weight_gradient=2 …
+// `shipped` alone: the constant and the spread that are built in.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -13,10 +15,13 @@
 
 #include "estimate/merge.h"
 #include "estimate/simulate.h"
+#include "estimate/trace_prediction.h"
 
 namespace {
 
 using namespace gpumemprof;
+
+uint64_t capacity_bytes = ~0ull;
 
 bool set(LibraryTable& table, const std::string& word) {
   const size_t mark = word.find('=');
@@ -36,6 +41,8 @@ bool set(LibraryTable& table, const std::string& word) {
     *figures[key] = value;
   } else if (key == "product_workspace_bytes") {
     table.product_workspace_bytes = static_cast<uint64_t>(value);
+  } else if (key == "capacity") {
+    capacity_bytes = std::strtoull(word.c_str() + mark + 1, nullptr, 10);
   } else if (key == "empties_cache") {
     table.empties_cache_after_trials = value != 0;
   } else {
@@ -60,10 +67,13 @@ void predict(std::istringstream& words, const LibraryTable& table) {
     return;
   }
   for (uint64_t batch = 0; words >> batch;) {
-    const StepPeaks peaks =
-        simulate_steps(merged->at(batch), AllocatorConfig{}, newest_release(), table);
-    std::printf("%lu %lu %lu %lu ", batch, peaks.live_bytes, peaks.allocated_bytes,
-                peaks.reserved_bytes);
+    const StepTrace trace = merged->at(batch);
+    const StepPeaks peaks = simulate_steps(trace, AllocatorConfig{}, newest_release(), table);
+    const int fits = fits_into(trace, {}, capacity_bytes, true)    ? 2
+                     : fits_into(trace, {}, capacity_bytes, false) ? 1
+                                                                   : 0;
+    std::printf("%lu %lu %lu %lu %d ", batch, peaks.live_bytes, peaks.allocated_bytes,
+                peaks.reserved_bytes, fits);
   }
   const auto took = std::chrono::steady_clock::now() - began;
   std::printf("%ld\n", static_cast<long>(
@@ -74,6 +84,11 @@ void predict(std::istringstream& words, const LibraryTable& table) {
 
 int main(int argc, char** argv) {
   LibraryTable table = library_table();
+  if (argc == 2 && std::string(argv[1]) == "shipped") {
+    const DeviceSpread spread = device_spread();
+    std::printf("%lu %.4f %.4f\n", device_constant().bytes, spread.low, spread.high);
+    return 0;
+  }
   for (int i = 1; i < argc; ++i) {
     if (!set(table, argv[i])) {
       std::fprintf(stderr, "estimate_traces: not understood: %s\n", argv[i]);

@@ -11,6 +11,7 @@ from pathlib import Path
 
 CAPACITY_MIB = 40_536  # of the A100 that was measured
 NEARLY_FULL_MIB = 37_000  # from here on a run may have died of memory, or was about to
+MOST_RISE = 2.3  # for a doubled batch
 MIB = 1 << 20
 
 
@@ -23,6 +24,7 @@ class Row:
     trusted: bool = True
     live_mib: float = 0.0
     reserved_mib: float = 0.0
+    fits: int = 0  # 2: with the upper end of the interval, 1: as expected
 
     def predicted_mib(self, constant_mib: float) -> float:
         return self.reserved_mib + constant_mib
@@ -60,12 +62,34 @@ def judge(rows: list[Row]) -> None:
             line = base + slope * row.batch
             row.trusted = abs(row.measured_mib - line) <= 0.25 * line
     fallen = next((row for row in rows if not row.lived), None)
-    if fallen is not None and fallen.measured_mib < NEARLY_FULL_MIB and len(lived) >= 2:
-        base, slope = theil_sen(lived)  # where the line goes on far below the capacity, memory was not the reason
-        if base + slope * fallen.batch < 0.75 * CAPACITY_MIB:
+    if fallen is not None and lived and fallen.measured_mib < NEARLY_FULL_MIB:
+        # Where even a steep rise stays far below the capacity, memory was not the reason.
+        expected = MOST_RISE * lived[-1].measured_mib
+        if len(lived) >= 2:
+            base, slope = theil_sen(lived)
+            expected = base + slope * fallen.batch
+        if expected < 0.75 * CAPACITY_MIB:
             distrust(rows)
-    if any(later.measured_mib > 2.3 * row.measured_mib for row, later in zip(lived, lived[1:])):
+    if any(later.measured_mib > MOST_RISE * row.measured_mib for row, later in zip(lived, lived[1:])):
         distrust(rows)
+
+
+def fitted_batch(rows: list[Row]) -> int | None:
+    """The largest batch that fitted, by what was measured; None where that cannot be told."""
+    lived = [row for row in rows if row.lived]
+    if not all(row.trusted for row in lived) or not lived:
+        return None
+    first = next((row for row in rows if not row.lived), None)
+    if first is None or first.measured_mib < NEARLY_FULL_MIB:
+        return lived[-1].batch
+    if len(lived) < 2:
+        return None
+    # A nearly full device: the run died there, or it just fitted and is on the line of the others.
+    base, slope = theil_sen(lived)
+    line = base + slope * first.batch
+    if line > CAPACITY_MIB:
+        return lived[-1].batch
+    return first.batch if abs(first.measured_mib - line) <= 0.05 * line else None
 
 
 def distrust(rows: list[Row]) -> None:
@@ -88,7 +112,7 @@ def predict(models: dict[str, list[Row]], tool: Path, folder: Path, changes: lis
         " ".join([str(folder / f"{name}.2.trace"), str(folder / f"{name}.4.trace"), *(str(row.batch) for row in models[name])])
         for name in names
     ]
-    done = subprocess.run([str(tool), *changes], input="\n".join(lines) + "\n", text=True, capture_output=True, check=True)
+    done = subprocess.run([str(tool), f"capacity={CAPACITY_MIB * MIB}", *changes], input="\n".join(lines) + "\n", text=True, capture_output=True, check=True)
     failed: dict[str, str] = {}
     for name, line in zip(names, done.stdout.splitlines()):
         if line.startswith("!"):
@@ -96,6 +120,6 @@ def predict(models: dict[str, list[Row]], tool: Path, folder: Path, changes: lis
             continue
         words = [int(word) for word in line.split()]
         for i, row in enumerate(models[name]):
-            _, live, _, reserved = words[4 * i: 4 * i + 4]
+            _, live, _, reserved, row.fits = words[5 * i: 5 * i + 5]
             row.live_mib, row.reserved_mib = live / MIB, reserved / MIB
     return failed
