@@ -7,8 +7,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Takes the members of the outermost object as they come; deeper objects are skipped, but for those that hold the text
-/// model of a model of several kinds.
+/// Takes the members of the outermost object as they come; deeper objects are skipped, but for
+/// those that hold the text model of a model of several kinds.
 class TopLevelKeys : public nlohmann::json_sax<Json> {
  public:
   ConfigValues values;
@@ -42,7 +42,8 @@ class TopLevelKeys : public nlohmann::json_sax<Json> {
     }
     return true;
   }
-  bool parse_error(size_t offset, const std::string& token, const nlohmann::detail::exception&) override {
+  bool parse_error(size_t offset, const std::string& token,
+                   const nlohmann::detail::exception&) override {
     error = {ErrorCode::kBadInput, "is no valid JSON", offset == 0 ? 0 : offset - 1};
     (void)token;
     return false;

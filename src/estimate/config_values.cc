@@ -16,16 +16,20 @@ std::string as_name(std::string_view name) {
 
 }  // namespace
 
-void ConfigValues::set(std::string_view name, ConfigValue value) { values_[as_name(name)] = std::move(value); }
+void ConfigValues::set(std::string_view name, ConfigValue value) {
+  values_[as_name(name)] = std::move(value);
+}
 
 const ConfigValue* ConfigValues::find(std::string_view name) const {
   const auto it = values_.find(name);
-  return it == values_.end() || std::holds_alternative<std::monostate>(it->second) ? nullptr : &it->second;
+  return it == values_.end() || std::holds_alternative<std::monostate>(it->second) ? nullptr
+                                                                                   : &it->second;
 }
 
 bool ConfigValues::has(std::string_view name) const { return find(name) != nullptr; }
 
-Result<uint64_t> ConfigValues::count(std::string_view name, uint64_t fallback, uint64_t least, uint64_t most) const {
+Result<uint64_t> ConfigValues::count(std::string_view name, uint64_t fallback, uint64_t least,
+                                     uint64_t most) const {
   const ConfigValue* value = find(name);
   if (!value) return fallback;
   const double* number = std::get_if<double>(value);
@@ -33,8 +37,8 @@ Result<uint64_t> ConfigValues::count(std::string_view name, uint64_t fallback, u
     return fail(ErrorCode::kBadInput, std::string(name) + " is no whole number");
   }
   if (!(*number >= static_cast<double>(least) && *number <= static_cast<double>(most))) {
-    return fail(ErrorCode::kBadInput, std::string(name) + " is out of range: " + std::to_string(least) + " to " +
-                                          std::to_string(most));
+    return fail(ErrorCode::kBadInput, std::string(name) + " is out of range: " +
+                                          std::to_string(least) + " to " + std::to_string(most));
   }
   return static_cast<uint64_t>(*number);
 }
@@ -54,7 +58,8 @@ bool ConfigValues::flag(std::string_view name, bool fallback) const {
   if (!value) return fallback;
   if (const bool* flag = std::get_if<bool>(value)) return *flag;
   if (const double* number = std::get_if<double>(value)) return *number != 0;
-  if (const std::string* text = std::get_if<std::string>(value)) return *text == "true" || *text == "True";
+  if (const std::string* text = std::get_if<std::string>(value))
+    return *text == "true" || *text == "True";
   return fallback;
 }
 
@@ -70,7 +75,8 @@ const ConfigList* ConfigValues::list(std::string_view name) const {
 }
 
 Result<ConfigValues> parse_config(std::string_view text) {
-  if (text.size() > kMaxConfigBytes) return fail(ErrorCode::kBadInput, "is too large for a configuration");
+  if (text.size() > kMaxConfigBytes)
+    return fail(ErrorCode::kBadInput, "is too large for a configuration");
   const size_t first = text.find_first_not_of(" \t\r\n");
   if (first == text.npos) return fail_at(0, "is empty");
   return text[first] == '{' ? parse_json_config(text) : parse_yaml_config(text);

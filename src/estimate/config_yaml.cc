@@ -8,13 +8,15 @@
 namespace gpumemprof {
 namespace {
 
-/// libyaml's events, one after the other. Aliases are refused: they are how a small file becomes a large one.
+/// libyaml's events, one after the other. Aliases are refused: they are how a small file becomes a
+/// large one.
 class YamlEvents {
  public:
   explicit YamlEvents(std::string_view text) {
     is_open_ = yaml_parser_initialize(&parser_) == 1;
     if (is_open_) {
-      yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text.data()), text.size());
+      yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text.data()),
+                                   text.size());
     }
   }
   YamlEvents(const YamlEvents&) = delete;
@@ -51,7 +53,8 @@ class YamlEvents {
 };
 
 ConfigValue plain_value(const yaml_event_t& event) {
-  std::string text(reinterpret_cast<const char*>(event.data.scalar.value), event.data.scalar.length);
+  std::string text(reinterpret_cast<const char*>(event.data.scalar.value),
+                   event.data.scalar.length);
   if (event.data.scalar.style != YAML_PLAIN_SCALAR_STYLE) return text;
   if (text.empty() || text == "null" || text == "~" || text == "None") return std::monostate();
   if (text == "true" || text == "True") return true;
@@ -71,7 +74,8 @@ class MappingReader {
       if (!take(events.event())) return fail_at(events.offset(text), problem_);
     }
     if (events.has_failed()) return fail_at(events.offset(text), "is neither JSON nor YAML");
-    if (!saw_mapping_) return fail_at(0, "is no configuration: neither a JSON object nor a YAML mapping");
+    if (!saw_mapping_)
+      return fail_at(0, "is no configuration: neither a JSON object nor a YAML mapping");
     return std::move(saw_arguments_ ? arguments_ : top_);
   }
 
@@ -131,7 +135,8 @@ class MappingReader {
   bool scalar(const yaml_event_t& event) {
     if (depth_ == level()) {
       if (!has_key_) {
-        key_.assign(reinterpret_cast<const char*>(event.data.scalar.value), event.data.scalar.length);
+        key_.assign(reinterpret_cast<const char*>(event.data.scalar.value),
+                    event.data.scalar.length);
       } else {
         target()->set(key_, plain_value(event));
       }

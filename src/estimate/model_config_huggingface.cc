@@ -1,4 +1,5 @@
-// Hugging Face's config.json, one function a family. What a family has by default is what its class in Transformers has.
+// Hugging Face's config.json, one function a family. What a family has by default is what its class
+// in Transformers has.
 #include <algorithm>
 
 #include "estimate/model_config.h"
@@ -13,7 +14,8 @@ void read_width(Reader& read, ModelShape& shape) {
   shape.hidden = read.required("hidden_size", kMaxWidth);
   shape.heads = read.required("num_attention_heads", kMaxWidth);
   shape.kv_heads = read.count("num_key_value_heads", shape.heads, kMaxWidth, 1);
-  shape.head_dim = read.count("head_dim", std::max<uint64_t>(1, shape.hidden / shape.heads), kMaxWidth, 1);
+  shape.head_dim =
+      read.count("head_dim", std::max<uint64_t>(1, shape.hidden / shape.heads), kMaxWidth, 1);
   shape.ffn = read.required("intermediate_size", kMaxWidth);
   shape.vocabulary = read.required("vocab_size", kMaxVocabulary);
   shape.trained_positions = read.count("max_position_embeddings", 0, kMaxTokens);
@@ -57,8 +59,10 @@ void read_gemma(Reader& read, ModelShape& shape) {
   if (shape.family == "gemma3_text") shape.qk_norm_size = shape.head_dim;
   shape.sliding_window = read.count("sliding_window", 4096, kMaxTokens);
   // Gemma 2: every other layer sees a window; Gemma 3: all but each sixth.
-  const uint64_t pattern = shape.family == "gemma2" ? 2 : read.count("sliding_window_pattern", 6, kMaxLayers, 1);
-  for (uint64_t i = 0; i < shape.layers; ++i) shape.window_in_layer.push_back((i + 1) % pattern != 0);
+  const uint64_t pattern =
+      shape.family == "gemma2" ? 2 : read.count("sliding_window_pattern", 6, kMaxLayers, 1);
+  for (uint64_t i = 0; i < shape.layers; ++i)
+    shape.window_in_layer.push_back((i + 1) % pattern != 0);
 }
 
 void read_gpt2(Reader& read, ModelShape& shape) {
@@ -73,7 +77,8 @@ void read_gpt2(Reader& read, ModelShape& shape) {
   shape.tied = read.flag("tie_word_embeddings", true);
   shape.hidden_dropout = read.share("resid_pdrop", 0.1);
   shape.attention_dropout = read.share("attn_pdrop", 0.1);
-  shape.gelu_of_python = !read.has("activation_function") || read.text("activation_function") == "gelu_new";
+  shape.gelu_of_python =
+      !read.has("activation_function") || read.text("activation_function") == "gelu_new";
 }
 
 void read_gpt_neox(Reader& read, ModelShape& shape) {
@@ -102,7 +107,8 @@ void read_bert(Reader& read, ModelShape& shape) {
     return;
   }
   if (kind != "BertForMaskedLM" && kind != "BertForPreTraining") {
-    shape.assumptions.push_back({"the model is BertForMaskedLM", "the configuration names no class that is known"});
+    shape.assumptions.push_back(
+        {"the model is BertForMaskedLM", "the configuration names no class that is known"});
   }
   shape.masked_lm_head = shape.output_layer_bias = true;
   if (kind == "BertForPreTraining") {
@@ -140,7 +146,8 @@ void read_experts(Reader& read, ModelShape& shape) {
     for (uint64_t i = 0; i < shape.layers; ++i) experts.in_layer.push_back((i + 1) % step == 0);
     if (const ConfigList* dense = read.list("mlp_only_layers")) {
       for (double layer : *dense) {
-        if (layer >= 0 && layer < static_cast<double>(shape.layers)) experts.in_layer[static_cast<size_t>(layer)] = false;
+        if (layer >= 0 && layer < static_cast<double>(shape.layers))
+          experts.in_layer[static_cast<size_t>(layer)] = false;
       }
     }
     if (shape.family == "qwen2_moe") {
@@ -186,7 +193,8 @@ Result<ModelShape> huggingface_shape(const ConfigValues& values) {
   shape.family = read.text("model_type");
   const std::string& family = shape.family;
   const bool has_experts = family == "mixtral" || family == "qwen2_moe" || family == "qwen3_moe";
-  if (family == "llama" || family == "mistral" || family == "qwen2" || family == "qwen3" || has_experts) {
+  if (family == "llama" || family == "mistral" || family == "qwen2" || family == "qwen3" ||
+      has_experts) {
     read_llama(read, shape);
   } else if (family == "gemma" || family == "gemma2" || family == "gemma3_text") {
     read_gemma(read, shape);
@@ -203,11 +211,13 @@ Result<ModelShape> huggingface_shape(const ConfigValues& values) {
   } else {
     return fail(ErrorCode::kUnsupported,
                 "model_type \"" + family.substr(0, 40) +
-                    "\" is not known here: llama, mistral, mixtral, qwen2, qwen2_moe, qwen3, qwen3_moe, gemma, gemma2, "
+                    "\" is not known here: llama, mistral, mixtral, qwen2, qwen2_moe, qwen3, "
+                    "qwen3_moe, gemma, gemma2, "
                     "gemma3_text, gpt2, gpt_neox, bert, t5, deepseek_v2, deepseek_v3");
   }
   if ((has_experts || shape.latent) && !read.error()) read_experts(read, shape);
-  shape.weight_bytes = element_bytes(read.has("dtype") ? read.text("dtype") : read.text("torch_dtype"));
+  shape.weight_bytes =
+      element_bytes(read.has("dtype") ? read.text("dtype") : read.text("torch_dtype"));
   if (read.error()) return std::unexpected(*read.error());
   return shape;
 }

@@ -1,4 +1,5 @@
-// Megatron's arguments, as its own tests and launch scripts write them. Defaults are those of its argument parser.
+// Megatron's arguments, as its own tests and launch scripts write them. Defaults are those of its
+// argument parser.
 #include <algorithm>
 #include <charconv>
 
@@ -24,7 +25,8 @@ std::vector<bool> layer_pattern(std::string_view text, uint64_t layers) {
       if (error != std::errc() || times > kMaxLayers) return {};
       text.remove_prefix(static_cast<size_t>(end - text.data()));
     }
-    for (uint64_t i = 0; i < times && out.size() < layers; ++i) out.insert(out.end(), unit.begin(), unit.end());
+    for (uint64_t i = 0; i < times && out.size() < layers; ++i)
+      out.insert(out.end(), unit.begin(), unit.end());
   }
   out.resize(std::min<size_t>(out.size(), layers));
   return out.size() == layers ? out : std::vector<bool>();
@@ -42,7 +44,8 @@ void read_experts(ConfigReader& read, ModelShape& shape) {
     for (double value : *list) experts.in_layer.push_back(value != 0);
   } else if (!pattern.empty()) {
     experts.in_layer = layer_pattern(pattern, shape.layers);
-    if (experts.in_layer.empty()) read.refuse(ErrorCode::kBadInput, "moe_layer_freq does not name every layer");
+    if (experts.in_layer.empty())
+      read.refuse(ErrorCode::kBadInput, "moe_layer_freq does not name every layer");
   } else {
     const uint64_t every = read.count("moe_layer_freq", 1, kMaxLayers, 1);
     for (uint64_t i = 0; i < shape.layers; ++i) experts.in_layer.push_back(i % every == 0);
@@ -68,15 +71,18 @@ void read_vocabulary(ConfigReader& read, ModelShape& shape, uint64_t tensor_para
   }
   uint64_t tokens = read.count("vocab_size", 0, kMaxVocabulary);
   const std::string tokenizer = read.text("tokenizer_type");
-  if (tokens == 0 && (tokenizer == "GPT2BPETokenizer" || (tokenizer.empty() && read.has("merge_file")))) {
+  if (tokens == 0 &&
+      (tokenizer == "GPT2BPETokenizer" || (tokenizer.empty() && read.has("merge_file")))) {
     tokens = 50257;
     shape.assumptions.push_back({"vocabulary: 50257 tokens", "the tokenizer is GPT-2's"});
   }
   if (tokens == 0) {
-    read.refuse(ErrorCode::kBadInput, "says nothing of the vocabulary: add vocab-size, or give --set vocabulary=N");
+    read.refuse(ErrorCode::kBadInput,
+                "says nothing of the vocabulary: add vocab-size, or give --set vocabulary=N");
     return;
   }
-  const uint64_t unit = read.count("make_vocab_size_divisible_by", 128, kMaxVocabulary, 1) * tensor_parallel;
+  const uint64_t unit =
+      read.count("make_vocab_size_divisible_by", 128, kMaxVocabulary, 1) * tensor_parallel;
   shape.vocabulary = (tokens + unit - 1) / unit * unit;
 }
 
@@ -88,14 +94,16 @@ Result<ModelShape> megatron_shape(const ConfigValues& values) {
   shape.family = "megatron";
   shape.code = ModelCode::kMegatron;
   shape.encoder_layers = read.count("encoder_num_layers", 0, kMaxLayers);
-  shape.layers = shape.encoder_layers != 0 ? read.count("decoder_num_layers", shape.encoder_layers, kMaxLayers, 1)
-                                           : read.required("num_layers", kMaxLayers);
+  shape.layers = shape.encoder_layers != 0
+                     ? read.count("decoder_num_layers", shape.encoder_layers, kMaxLayers, 1)
+                     : read.required("num_layers", kMaxLayers);
   shape.has_cross_attention = shape.encoder_layers != 0;
   shape.hidden = read.required("hidden_size", kMaxWidth);
   shape.heads = read.required("num_attention_heads", kMaxWidth);
   const bool grouped = read.flag("group_query_attention", false);
   shape.kv_heads = grouped ? read.count("num_query_groups", 1, kMaxWidth, 1) : shape.heads;
-  shape.head_dim = read.count("kv_channels", std::max<uint64_t>(1, shape.hidden / shape.heads), kMaxWidth, 1);
+  shape.head_dim =
+      read.count("kv_channels", std::max<uint64_t>(1, shape.hidden / shape.heads), kMaxWidth, 1);
   shape.gated_mlp = read.flag("swiglu", false);
   const uint64_t usual_ffn = shape.gated_mlp ? shape.hidden * 8 / 3 / 64 * 64 : shape.hidden * 4;
   shape.ffn = read.count("ffn_hidden_size", std::max<uint64_t>(1, usual_ffn), 4 * kMaxWidth, 1);
@@ -105,7 +113,8 @@ Result<ModelShape> megatron_shape(const ConfigValues& values) {
   shape.norm_bias = read.text("normalization") != "RMSNorm";
   shape.trained_positions = read.count("max_position_embeddings", 0, kMaxTokens);
   const std::string positions = read.text("position_embedding_type");
-  if (positions.empty() || positions == "learned_absolute") shape.learned_positions = shape.trained_positions;
+  if (positions.empty() || positions == "learned_absolute")
+    shape.learned_positions = shape.trained_positions;
   shape.tied = !read.flag("untie_embeddings_and_output_weights", false);
   shape.hidden_dropout = read.share("hidden_dropout", 0.1);
   shape.attention_dropout = read.share("attention_dropout", 0.1);

@@ -18,20 +18,26 @@ struct Word {
   Kind kind;
 };
 
-constexpr std::array kOptimizers = {
-    Word{"adamw", OptimizerKind::kAdam},         Word{"adam", OptimizerKind::kAdam},
-    Word{"sgd", OptimizerKind::kSgd},            Word{"momentum", OptimizerKind::kMomentum},
-    Word{"adamw8bit", OptimizerKind::kAdam8bit}, Word{"adafactor", OptimizerKind::kAdafactor},
-    Word{"rmsprop", OptimizerKind::kRmsprop},    Word{"adagrad", OptimizerKind::kAdagrad},
-    Word{"none", OptimizerKind::kNone}};
+constexpr std::array kOptimizers = {Word{"adamw", OptimizerKind::kAdam},
+                                    Word{"adam", OptimizerKind::kAdam},
+                                    Word{"sgd", OptimizerKind::kSgd},
+                                    Word{"momentum", OptimizerKind::kMomentum},
+                                    Word{"adamw8bit", OptimizerKind::kAdam8bit},
+                                    Word{"adafactor", OptimizerKind::kAdafactor},
+                                    Word{"rmsprop", OptimizerKind::kRmsprop},
+                                    Word{"adagrad", OptimizerKind::kAdagrad},
+                                    Word{"none", OptimizerKind::kNone}};
 constexpr std::array kPrecisions = {
     Word{"fp32", TrainingPrecision::kFp32},        Word{"tf32", TrainingPrecision::kFp32},
     Word{"bf16", TrainingPrecision::kBf16},        Word{"fp16", TrainingPrecision::kFp16},
     Word{"amp-bf16", TrainingPrecision::kAmpBf16}, Word{"amp-fp16", TrainingPrecision::kAmpFp16}};
-constexpr std::array kRecomputes = {Word{"none", RecomputeMode::kNone}, Word{"selective", RecomputeMode::kSelective},
+constexpr std::array kRecomputes = {Word{"none", RecomputeMode::kNone},
+                                    Word{"selective", RecomputeMode::kSelective},
                                     Word{"full", RecomputeMode::kFull}};
-constexpr std::array kAttentions = {Word{"flash", AttentionKernel::kFlash}, Word{"unfused", AttentionKernel::kUnfused}};
-constexpr std::array kStages = {Word{"most", StageChoice::kMostLoaded}, Word{"first", StageChoice::kFirst},
+constexpr std::array kAttentions = {Word{"flash", AttentionKernel::kFlash},
+                                    Word{"unfused", AttentionKernel::kUnfused}};
+constexpr std::array kStages = {Word{"most", StageChoice::kMostLoaded},
+                                Word{"first", StageChoice::kFirst},
                                 Word{"last", StageChoice::kLast}};
 
 template <class Words, class Kind>
@@ -82,7 +88,8 @@ class OptionTaker {
     for (const auto& [known, target, most] : counts()) {
       if (name == known) return count(option, target, most);
     }
-    return fail(ErrorCode::kUsage, "there is no setting " + name + ": there are " + std::string(setup_option_names()));
+    return fail(ErrorCode::kUsage,
+                "there is no setting " + name + ": there are " + std::string(setup_option_names()));
   }
 
  private:
@@ -131,8 +138,10 @@ class OptionTaker {
     const std::string& text = option.second;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *out);
     const uint64_t least = option.first == "zero" ? 0 : 1;
-    if (error == std::errc() && end == text.data() + text.size() && *out >= least && *out <= most) return {};
-    return fail(ErrorCode::kUsage, option.first + " is a number from " + std::to_string(least) + " to " + std::to_string(most));
+    if (error == std::errc() && end == text.data() + text.size() && *out >= least && *out <= most)
+      return {};
+    return fail(ErrorCode::kUsage, option.first + " is a number from " + std::to_string(least) +
+                                       " to " + std::to_string(most));
   }
   Status size(const SetupOption& option, uint64_t* out) {
     auto bytes = parse_size(option.second);
@@ -142,7 +151,8 @@ class OptionTaker {
   }
   Status factor(const SetupOption& option) {
     const std::string& text = option.second;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), setup_->capacity_factor);
+    const auto [end, error] =
+        std::from_chars(text.data(), text.data() + text.size(), setup_->capacity_factor);
     if (error == std::errc() && end == text.data() + text.size() && setup_->capacity_factor >= 0 &&
         setup_->capacity_factor <= 1000) {
       return {};
@@ -150,8 +160,9 @@ class OptionTaker {
     return fail(ErrorCode::kUsage, "capacity-factor is a number from 0 to 1000");
   }
   Status cache_type(const SetupOption& option) {
-    constexpr std::array kTypes = {Word<uint64_t>{"fp32", 4}, Word<uint64_t>{"bf16", 2}, Word<uint64_t>{"fp16", 2},
-                                   Word<uint64_t>{"fp8", 1}, Word<uint64_t>{"int8", 1}};
+    constexpr std::array kTypes = {Word<uint64_t>{"fp32", 4}, Word<uint64_t>{"bf16", 2},
+                                   Word<uint64_t>{"fp16", 2}, Word<uint64_t>{"fp8", 1},
+                                   Word<uint64_t>{"int8", 1}};
     return word(option, kTypes, &setup_->cache_element_bytes);
   }
 
@@ -161,7 +172,8 @@ class OptionTaker {
 /// Megatron's arguments say how it is run, too.
 void take_megatron(ConfigReader& read, const ModelShape& shape, TrainingSetup& s) {
   s.batch = read.count("micro_batch_size", 1, kMaxTokens, 1);
-  s.sequence = read.count("seq_length", read.count("encoder_seq_length", 0, kMaxTokens), kMaxTokens);
+  s.sequence =
+      read.count("seq_length", read.count("encoder_seq_length", 0, kMaxTokens), kMaxTokens);
   s.decoder_sequence = read.count("decoder_seq_length", 0, kMaxTokens);
   s.tensor = read.count("tensor_model_parallel_size", 1, kMostRanks, 1);
   s.pipeline = read.count("pipeline_model_parallel_size", 1, kMostRanks, 1);
@@ -191,13 +203,20 @@ void take_megatron(ConfigReader& read, const ModelShape& shape, TrainingSetup& s
 Status check(const ModelShape& shape, const TrainingSetup& s) {
   const auto divides = [](uint64_t part, uint64_t whole) { return whole % part == 0; };
   const auto wrong = [](std::string text) { return fail(ErrorCode::kUsage, std::move(text)); };
-  if (!divides(s.tensor, shape.heads)) return wrong("tp does not divide the " + std::to_string(shape.heads) + " heads");
-  if (s.pipeline * s.chunks > shape.layers + shape.encoder_layers) return wrong("there are more stages than layers");
-  if (s.pipeline > 1 && shape.encoder_layers != 0) return wrong("pp with an encoder and a decoder is not estimated");
-  if (s.expert > 1 && shape.experts.count == 0) return wrong("ep is for models with experts; this one has none");
-  if (s.expert > 1 && !divides(s.expert, shape.experts.count)) return wrong("ep does not divide the experts");
-  if (s.context > 1 && !divides(s.context, s.sequence)) return wrong("cp does not divide the sequence");
-  if (s.zero_stage > 0 && s.distributed_optimizer) return wrong("zero and distributed-optimizer are two names of one thing");
+  if (!divides(s.tensor, shape.heads))
+    return wrong("tp does not divide the " + std::to_string(shape.heads) + " heads");
+  if (s.pipeline * s.chunks > shape.layers + shape.encoder_layers)
+    return wrong("there are more stages than layers");
+  if (s.pipeline > 1 && shape.encoder_layers != 0)
+    return wrong("pp with an encoder and a decoder is not estimated");
+  if (s.expert > 1 && shape.experts.count == 0)
+    return wrong("ep is for models with experts; this one has none");
+  if (s.expert > 1 && !divides(s.expert, shape.experts.count))
+    return wrong("ep does not divide the experts");
+  if (s.context > 1 && !divides(s.context, s.sequence))
+    return wrong("cp does not divide the sequence");
+  if (s.zero_stage > 0 && s.distributed_optimizer)
+    return wrong("zero and distributed-optimizer are two names of one thing");
   return {};
 }
 
@@ -224,18 +243,23 @@ Result<TrainingSetup> training_setup(const ConfigValues& values, const ModelShap
   if (!names_expert_tensor && !expert_tensor_from_file) setup.expert_tensor = setup.tensor;
   if (setup.sequence == 0) setup.sequence = shape.trained_positions;
   if (setup.sequence == 0) {
-    return fail(ErrorCode::kUsage, "how long are the sequences? The configuration does not say: give --sequence");
+    return fail(ErrorCode::kUsage,
+                "how long are the sequences? The configuration does not say: give --sequence");
   }
-  if (shape.encoder_layers != 0 && setup.decoder_sequence == 0) setup.decoder_sequence = setup.sequence;
+  if (shape.encoder_layers != 0 && setup.decoder_sequence == 0)
+    setup.decoder_sequence = setup.sequence;
   if (setup.context_tokens == 0) setup.context_tokens = setup.sequence;
-  if (setup.cache_element_bytes == 0) setup.cache_element_bytes = setup.precision == TrainingPrecision::kFp32 ? 4 : 2;
+  if (setup.cache_element_bytes == 0)
+    setup.cache_element_bytes = setup.precision == TrainingPrecision::kFp32 ? 4 : 2;
   if (auto done = check(shape, setup); !done) return std::unexpected(done.error());
   return setup;
 }
 
 std::string_view setup_option_names() {
-  return "batch, sequence, decoder-sequence, micro-batches, optimizer, precision, checkpointing, attention, fused-loss, "
-         "tp, pp, vpp, cp, ep, etp, dp, sequence-parallel, distributed-optimizer, zero, fsdp, stage, workspace, "
+  return "batch, sequence, decoder-sequence, micro-batches, optimizer, precision, checkpointing, "
+         "attention, fused-loss, "
+         "tp, pp, vpp, cp, ep, etp, dp, sequence-parallel, distributed-optimizer, zero, fsdp, "
+         "stage, workspace, "
          "capacity-factor, inference, kv-dtype, context, page";
 }
 
@@ -244,16 +268,19 @@ const char* precision_name(TrainingPrecision precision) { return word_of(kPrecis
 const char* recompute_name(RecomputeMode mode) { return word_of(kRecomputes, mode); }
 
 std::string setup_words(const TrainingSetup& s) {
-  std::string out = s.inference ? "inference" : "training, " + std::string(optimizer_name(s.optimizer));
+  std::string out =
+      s.inference ? "inference" : "training, " + std::string(optimizer_name(s.optimizer));
   out += ", " + std::string(precision_name(s.precision));
   if (s.inference) {
     out += ", context " + std::to_string(s.context_tokens);
   } else {
     out += ", sequence " + std::to_string(s.sequence);
-    if (s.recompute != RecomputeMode::kNone) out += ", checkpointing " + std::string(recompute_name(s.recompute));
+    if (s.recompute != RecomputeMode::kNone)
+      out += ", checkpointing " + std::string(recompute_name(s.recompute));
   }
-  const std::pair<const char*, uint64_t> ways[] = {{"tp", s.tensor}, {"pp", s.pipeline}, {"vpp", s.chunks},
-                                                   {"cp", s.context}, {"ep", s.expert}, {"dp", s.data}};
+  const std::pair<const char*, uint64_t> ways[] = {{"tp", s.tensor},  {"pp", s.pipeline},
+                                                   {"vpp", s.chunks}, {"cp", s.context},
+                                                   {"ep", s.expert},  {"dp", s.data}};
   for (const auto& [name, ranks] : ways) {
     if (ranks > 1) out += ", " + std::string(name) + ' ' + std::to_string(ranks);
   }
