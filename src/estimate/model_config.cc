@@ -1,5 +1,7 @@
 #include "estimate/model_config.h"
 
+#include "estimate/parameters.h"
+
 namespace gpumemprof {
 
 uint64_t ConfigReader::count(const char* name, uint64_t fallback, uint64_t most, uint64_t least) {
@@ -31,13 +33,28 @@ bool is_megatron_config(const ConfigValues& values) {
          values.has("hidden_size");
 }
 
-Result<ModelShape> model_shape(const ConfigValues& values) {
+namespace {
+
+constexpr double kMostParameters = 1e15;
+
+Result<ModelShape> shape_of_dialect(const ConfigValues& values) {
   if (is_megatron_config(values)) return megatron_shape(values);
   if (values.has("model_type")) return huggingface_shape(values);
   return fail(ErrorCode::kUnsupported,
               "is no configuration that is known: neither Hugging Face's (no model_type) nor "
               "Megatron's (no num-layers "
               "and hidden-size)");
+}
+
+}  // namespace
+
+Result<ModelShape> model_shape(const ConfigValues& values) {
+  auto shape = shape_of_dialect(values);
+  // Each value is within its bounds; their product may not be, and what follows counts in 64 bits.
+  if (shape && !(rough_parameter_count(*shape) < kMostParameters)) {
+    return fail(ErrorCode::kBadInput, "describes a model of more than 10^15 parameters");
+  }
+  return shape;
 }
 
 }  // namespace gpumemprof

@@ -1,5 +1,5 @@
-// From a configuration to the shape of its model: Hugging Face's config.json and Megatron's arguments, told apart by
-// what they hold.
+// From a configuration to the shape of its model: Hugging Face's config.json and Megatron's
+// arguments, told apart by what they hold.
 #pragma once
 
 #include <string_view>
@@ -9,9 +9,10 @@
 
 namespace gpumemprof {
 
-/// Bounds of what is believed: far above any model, far below what could overflow 64 bits when multiplied.
-inline constexpr uint64_t kMaxLayers = 4096, kMaxWidth = 1u << 20, kMaxVocabulary = 1u << 24, kMaxExperts = 1u << 16,
-                          kMaxTokens = 1u << 27;
+/// Bounds of what is believed: far above any model, far below what could overflow 64 bits when
+/// multiplied.
+inline constexpr uint64_t kMaxLayers = 4096, kMaxWidth = 1u << 20, kMaxVocabulary = 1u << 24,
+                          kMaxExperts = 1u << 16, kMaxTokens = 1u << 27;
 
 /// Errors: kBadInput, kUnsupported; one sentence.
 Result<ModelShape> model_shape(const ConfigValues& values);

@@ -1,4 +1,5 @@
-// What a configuration says of a transformer: all that parameters, activations and caches follow from.
+// What a configuration says of a transformer: all that parameters, activations and caches follow
+// from.
 #pragma once
 
 #include <cstdint>
@@ -38,29 +39,29 @@ struct ModelShape {
   uint64_t vocabulary = 0;
   uint64_t learned_positions = 0;  ///< rows of a table of positions
   uint64_t token_types = 0;
-  uint64_t relative_buckets = 0;  ///< T5
+  uint64_t relative_buckets = 0;   ///< T5
   uint64_t trained_positions = 0;  ///< the longest sequence that it is meant for; 0: not said
 
   bool gated_mlp = false;
   bool qkv_bias = false, output_bias = false, mlp_bias = false;
-  bool norm_bias = false;           ///< LayerNorm, not RMSNorm
-  uint64_t norms_per_layer = 2;     ///< of size `hidden`
-  uint64_t qk_norm_size = 0;        ///< elements of each of q's and k's norm
+  bool norm_bias = false;        ///< LayerNorm, not RMSNorm
+  uint64_t norms_per_layer = 2;  ///< of size `hidden`
+  uint64_t qk_norm_size = 0;     ///< elements of each of q's and k's norm
   bool norm_after_embedding = false;
   bool final_norm = true;
-  bool tied = false;                ///< the output layer is the embedding
+  bool tied = false;  ///< the output layer is the embedding
   bool output_layer = true;
   bool output_layer_bias = false;
-  bool masked_lm_head = false;      ///< BERT: a dense layer and a norm before the output
+  bool masked_lm_head = false;  ///< BERT: a dense layer and a norm before the output
   bool pooler = false;
-  uint64_t classes = 0;             ///< of a classifier behind the pooler
-  bool has_cross_attention = false; ///< the decoder's layers look at the encoder
-  bool normalises_in_fp32 = false;  ///< RMSNorm of Transformers
-  bool gelu_of_python = false;      ///< gelu_new: several operators, each keeps its input
+  uint64_t classes = 0;              ///< of a classifier behind the pooler
+  bool has_cross_attention = false;  ///< the decoder's layers look at the encoder
+  bool normalises_in_fp32 = false;   ///< RMSNorm of Transformers
+  bool gelu_of_python = false;       ///< gelu_new: several operators, each keeps its input
 
   double hidden_dropout = 0, attention_dropout = 0;
-  uint64_t sliding_window = 0;           ///< tokens; 0: every token sees all before it
-  std::vector<bool> window_in_layer;     ///< which layers have it; empty: all, where there is one
+  uint64_t sliding_window = 0;        ///< tokens; 0: every token sees all before it
+  std::vector<bool> window_in_layer;  ///< which layers have it; empty: all, where there is one
   std::optional<LatentAttention> latent;
   ExpertShape experts;
   uint64_t extra_prediction_layers = 0;  ///< multi-token prediction

@@ -19,7 +19,7 @@ void add_attention(WeightGroups& out, const ModelShape& shape, const char* name 
   const uint64_t h = shape.hidden, q = shape.heads * shape.head_dim,
                  kv = shape.kv_heads * shape.head_dim;
   add_linear(out, name, h, q, shape.qkv_bias, WeightSplit::kTensor, true);
-  add_linear(out, name, h, kv, shape.qkv_bias, WeightSplit::kTensor, true, 2);
+  add_linear(out, name, h, kv, shape.qkv_bias, WeightSplit::kKeyValue, true, 2);
   add_linear(out, name, q, h, shape.output_bias, WeightSplit::kTensor, false);
   if (shape.qk_norm_size != 0) add_norm(out, shape, shape.qk_norm_size, 2);
 }
@@ -134,6 +134,22 @@ WeightGroup tied_output(const ModelShape& shape) {
 uint64_t elements_of(const WeightGroups& groups) {
   uint64_t sum = 0;
   for (const WeightGroup& group : groups) sum += group.elements();
+  return sum;
+}
+
+double rough_parameter_count(const ModelShape& shape) {
+  const auto rough = [](const WeightGroups& groups) {
+    double sum = 0;
+    for (const WeightGroup& g : groups) {
+      sum += static_cast<double>(g.rows) * static_cast<double>(g.columns) *
+             static_cast<double>(g.copies);
+    }
+    return sum;
+  };
+  double sum = rough(embedding_weights(shape)) + rough(output_weights(shape));
+  for (uint64_t i = 0; i < shape.encoder_layers; ++i) sum += rough(encoder_layer_weights(shape, i));
+  for (uint64_t i = 0; i < shape.layers + shape.extra_prediction_layers; ++i)
+    sum += rough(layer_weights(shape, i));
   return sum;
 }
 

@@ -11,7 +11,10 @@ namespace gpumemprof {
 enum class WeightSplit : uint8_t {
   kWhole,     ///< every rank of a tensor-parallel group has it
   kTensor,    ///< split over the tensor-parallel group
-  kExpert,    ///< experts are split over the expert-parallel group, their matrices over their own tensor-parallel one
+  kKeyValue,  ///< the same, but no finer than the heads of keys and values: beyond that ranks share
+              ///< them
+  kExpert,    ///< experts are split over the expert-parallel group, their matrices over their own
+              ///< tensor-parallel one
 };
 
 /// `copies` matrices of rows × columns (a vector: columns 1).
@@ -35,6 +38,8 @@ WeightGroups output_weights(const ModelShape& shape);
 WeightGroup tied_output(const ModelShape& shape);
 
 uint64_t elements_of(const WeightGroups& groups);
+/// As a double, which cannot wrap: for judging whether a configuration is believable.
+double rough_parameter_count(const ModelShape& shape);
 /// All of the model, each weight once.
 uint64_t parameter_count(const ModelShape& shape);
 

@@ -12,7 +12,16 @@
 
 namespace gpumemprof {
 
-enum class OptimizerKind : uint8_t { kNone, kSgd, kMomentum, kAdam, kAdam8bit, kAdafactor, kRmsprop, kAdagrad };
+enum class OptimizerKind : uint8_t {
+  kNone,
+  kSgd,
+  kMomentum,
+  kAdam,
+  kAdam8bit,
+  kAdafactor,
+  kRmsprop,
+  kAdagrad
+};
 enum class TrainingPrecision : uint8_t { kFp32, kBf16, kFp16, kAmpBf16, kAmpFp16 };
 enum class RecomputeMode : uint8_t { kNone, kSelective, kFull };
 enum class AttentionKernel : uint8_t { kFlash, kUnfused };
@@ -31,23 +40,25 @@ struct TrainingSetup {
   AttentionKernel attention = AttentionKernel::kFlash;
   bool fused_loss = false;  ///< Megatron: the fused cross entropy; else: logits are never whole
 
-  uint64_t tensor = 1, pipeline = 1, chunks = 1, context = 1, expert = 1, expert_tensor = 1, data = 1;
+  uint64_t tensor = 1, pipeline = 1, chunks = 1, context = 1, expert = 1, expert_tensor = 1,
+           data = 1;
   bool sequence_parallel = false, distributed_optimizer = false, fsdp = false;
   uint64_t zero_stage = 0;
   StageChoice stage = StageChoice::kMostLoaded;
 
-  uint64_t workspace_bytes = 0;     ///< of libraries, taken from the allocator
-  double capacity_factor = 0;       ///< of experts; 0: every expert gets the same share of the tokens
+  uint64_t workspace_bytes = 0;  ///< of libraries, taken from the allocator
+  double capacity_factor = 0;    ///< of experts; 0: every expert gets the same share of the tokens
   uint64_t cache_element_bytes = 0, context_tokens = 0, page_tokens = 1;  ///< inference
 };
 
 /// One thing that the user said: "tp" and "4".
 using SetupOption = std::pair<std::string, std::string>;
 
-/// What the configuration says of the run (Megatron's does), overruled by `options`. Names of options: batch, sequence,
-/// decoder-sequence, micro-batches, optimizer, precision, checkpointing, attention, fused-loss, tp, pp, vpp, cp, ep, etp,
-/// dp, sequence-parallel, distributed-optimizer, zero, fsdp, stage, workspace, capacity-factor, inference, kv-dtype,
-/// context, page. Errors: kUsage for an option, kBadInput for the file; one sentence.
+/// What the configuration says of the run (Megatron's does), overruled by `options`. Names of
+/// options: batch, sequence, decoder-sequence, micro-batches, optimizer, precision, checkpointing,
+/// attention, fused-loss, tp, pp, vpp, cp, ep, etp, dp, sequence-parallel, distributed-optimizer,
+/// zero, fsdp, stage, workspace, capacity-factor, inference, kv-dtype, context, page. Errors:
+/// kUsage for an option, kBadInput for the file; one sentence.
 Result<TrainingSetup> training_setup(const ConfigValues& values, const ModelShape& shape,
                                      const std::vector<SetupOption>& options);
 
