@@ -147,7 +147,7 @@ Result<VariantAnswer> answer_variant(const EstimateArguments& arguments, const L
 }
 
 std::string setup_of(const EstimateArguments& arguments, const LoopVariant& variant,
-                     const TraceFacts& facts) {
+                     const LoopFacts& facts) {
   if (arguments.model.empty()) return facts.optimizer.empty() ? "" : "training, " + facts.optimizer;
   const std::string what =
       arguments.inference ? "inference, " + variant.precision : "training, " + variant.name();

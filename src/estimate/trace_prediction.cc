@@ -63,7 +63,7 @@ uint64_t times(uint64_t bytes, double factor) {
   return static_cast<uint64_t>(static_cast<double>(bytes) * factor);
 }
 
-EstimateMethod method_of(const TraceFacts& facts) {
+EstimateMethod method_of(const LoopFacts& facts) {
   if (facts.method == "script") return EstimateMethod::kTraceOfScript;
   return facts.method == "host" ? EstimateMethod::kTraceOnHost : EstimateMethod::kTraceOfModel;
 }
