@@ -82,7 +82,8 @@ def test_the_largest_batch_is_the_last_that_fits(mlp):
     batch = found["largest_batch"]["batch"]
     assert batch > 1000 and found["batch"] == batch
     assert found["peaks"]["device"]["high_bytes"] <= 2 << 30
-    more = estimate("--batch", str(batch + batch // 50), "--device-constant", "1GiB", "--", harness.PYTHON, mlp, "{batch}")
+    one_more = ["--batch", str(batch + 1), "--capacity", "2GiB", "--device-constant", "1GiB"]
+    more = estimate(*one_more, "--", harness.PYTHON, mlp, "{batch}")
     assert more["peaks"]["device"]["high_bytes"] > 2 << 30
 
 

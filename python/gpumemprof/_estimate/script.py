@@ -95,7 +95,9 @@ class ScriptTrace:
         self._in_backward = False
         self._phase = "setup"
         self._done = False
-        self._redirect = Redirect(target, self.log.is_ours, self._adopting)
+        self._redirect = Redirect(
+            target, self.log.is_ours, self._adopting, lambda tensor: self.log.categorize(tensor, "i")
+        )
 
     def begin(self) -> None:
         attention.choose_efficient()

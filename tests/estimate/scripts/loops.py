@@ -32,8 +32,6 @@ def images():
 
 
 MODELS = {
-    "mlp": (lambda: nn.Sequential(nn.Linear(50, 40), nn.Tanh(), nn.Linear(40, 10)),
-            lambda: (torch.randn(batch, 50), torch.randint(0, 10, (batch,))), torch.optim.SGD, {"lr": 0.1, "momentum": 0.9}),
     "convolutions": (convolutions, images, torch.optim.AdamW, {"lr": 1e-3}),
     "attention": (Attention, lambda: (torch.randint(0, 100, (batch, 12)), torch.randint(0, 100, (batch,))), torch.optim.Adam, {"lr": 1e-3}),
     "recurrent": (lambda: nn.Sequential(nn.Flatten(2), Last(), nn.Linear(20, 10)), images, torch.optim.RMSprop, {"lr": 1e-3}),
