@@ -27,7 +27,7 @@ def efficient(
         attn_mask = _aligned(attn_mask).expand(query.shape[0], query.shape[1], query.shape[2], key.shape[2])
     keeps = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (query, key, value))
     call: Any = _aten._scaled_dot_product_efficient_attention
-    return call(query, key, value, attn_mask, keeps, dropout_p, is_causal, scale=scale)[0]  # type: ignore[no-any-return]
+    return call(query, key, value, attn_mask, keeps, dropout_p, is_causal, scale=scale)[0]
 
 
 def _aligned(bias: torch.Tensor) -> torch.Tensor:

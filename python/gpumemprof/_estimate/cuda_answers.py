@@ -64,6 +64,6 @@ def install(log: Any) -> None:
     for name in ("Stream", "Event", "ExternalStream", "stream", "device", "device_of"):
         setattr(cuda, name, _Nothing)
     cuda.current_stream = cuda.default_stream = lambda *_, **__: _Nothing()
-    torch.backends.cuda.is_built = lambda: True  # type: ignore[assignment]
+    torch.backends.cuda.is_built = lambda: True
     torch.backends.cudnn.is_available = lambda: True
-    torch.backends.cudnn.version = lambda: 90100  # type: ignore[assignment]
+    torch.backends.cudnn.version = lambda: 90100

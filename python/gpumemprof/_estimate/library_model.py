@@ -35,14 +35,14 @@ class LoopSetup:
     facts: dict[str, Any] = field(default_factory=dict)
 
 
-class _Uninitialised(TorchDispatchMode):
+class _Uninitialised(TorchDispatchMode):  # type: ignore[misc]
     """While a model is built: its weights are left as they are. Their values are of no interest, and writing them would
     touch every page of a large model. Indices are computed: some models build on them."""
 
     def __enter__(self) -> Any:
         # It draws again until all values are in range: of values that nobody writes, forever.
         self._truncated = torch.nn.init._no_grad_trunc_normal_
-        torch.nn.init._no_grad_trunc_normal_ = lambda tensor, *args, **kwargs: tensor  # type: ignore[assignment]
+        torch.nn.init._no_grad_trunc_normal_ = lambda tensor, *args, **kwargs: tensor
         return super().__enter__()
 
     def __exit__(self, *error: Any) -> None:
@@ -148,8 +148,8 @@ def _allow_autocast_of_nothing() -> None:
             device_type, args, kwargs = "cpu", (), {"enabled": False}
         begin(self, device_type, *args, **kwargs)
 
-    kind.__init__ = __init__  # type: ignore[method-assign]
-    kind._gpumemprof = True  # type: ignore[attr-defined]
+    kind.__init__ = __init__
+    kind._gpumemprof = True
 
 
 def _loop(setup: LoopSetup, model: Any, input_size: tuple[int, ...], log: EventLog, calls: ModuleCalls) -> None:
@@ -176,7 +176,7 @@ def _loop(setup: LoopSetup, model: Any, input_size: tuple[int, ...], log: EventL
         del output
         if loss is not None:
             log.phase("backward")
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
         calls.categorize([])
         if optimizer is not None:
             log.phase("optimizer")

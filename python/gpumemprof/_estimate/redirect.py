@@ -10,17 +10,17 @@ from torch.overrides import TorchFunctionMode
 from . import autocast
 
 CUDA = torch.device("cuda", 0)
-_GET_DEVICE = torch.Tensor.device.__get__  # type: ignore[attr-defined]
-_GET_IS_CUDA = torch.Tensor.is_cuda.__get__  # type: ignore[attr-defined]
+_GET_DEVICE = torch.Tensor.device.__get__
+_GET_IS_CUDA = torch.Tensor.is_cuda.__get__
 
 
 def is_cuda(device: Any) -> bool:
     if isinstance(device, torch.device):
-        return device.type == "cuda"
+        return bool(device.type == "cuda")
     return isinstance(device, str) and device.split(":")[0] == "cuda"
 
 
-class Redirect(TorchFunctionMode):
+class Redirect(TorchFunctionMode):  # type: ignore[misc]
     """`target` is where tensors of the script's GPU really are. `adopt` is open while one is made, `came` is told of those
     that come from the host."""
 

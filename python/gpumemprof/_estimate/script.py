@@ -155,7 +155,7 @@ class ScriptTrace:
             self._made += 1
             begin(optimizer, *args, **kwargs)
 
-        torch.optim.Optimizer.__init__ = __init__  # type: ignore[method-assign,assignment]
+        torch.optim.Optimizer.__init__ = __init__
         register_optimizer_step_pre_hook(self._before_step)
         register_optimizer_step_post_hook(self._after_step)
         scaler: Any = torch.amp.GradScaler  # whether gradients are finite is a value that nobody has
@@ -208,8 +208,8 @@ class ScriptTrace:
                     module._buffers[name] = convert(buffer)
             return module
 
-        torch.nn.Module._apply = apply  # type: ignore[method-assign]
-        torch.nn.Module.cuda = lambda module, device=None: module._apply(lambda tensor: tensor.cuda(device))  # type: ignore[method-assign,assignment]
+        torch.nn.Module._apply = apply
+        torch.nn.Module.cuda = lambda module, device=None: module._apply(lambda tensor: tensor.cuda(device))
 
     # The end.
 
