@@ -1,7 +1,7 @@
 """What a function will need on a GPU, before it runs on one: `gpumemprof.estimate(step, model, batch)`.
 
-It is run in a child process on tensors without memory, and the child ends then: this process and its GPU see nothing of it.
-"""
+It is run in a child process on tensors without memory, and the child ends then: this process and its GPU see nothing
+of it."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class EstimateError(RuntimeError):
 
 @dataclass
 class Estimate:
-    """Peaks in bytes; each with the interval in which the middle 90 % of measured ones lie. `report` is the whole answer of
-    `gpumemprof estimate --format json`."""
+    """Peaks in bytes; each with the interval in which the middle 90 % of measured ones lie. `report` is the whole
+    answer of `gpumemprof estimate --format json`."""
 
     live_bytes: int
     allocated_bytes: int
@@ -36,13 +36,18 @@ class Estimate:
 
 
 def estimate(
-    function: Callable[..., Any], *args: Any, calls: int = 2, settings: Sequence[str] = (), device_constant: str = "", **kwargs: Any,
+    function: Callable[..., Any],
+    *args: Any,
+    calls: int = 2,
+    settings: Sequence[str] = (),
+    device_constant: str = "",
+    **kwargs: Any,
 ) -> Estimate:
     """Calls `function(*args, **kwargs)` `calls` times, as two steps of a loop, with every model and tensor among the
     arguments moved to a GPU that is not there; what the function itself puts on "cuda" is there too.
 
-    `settings`: texts of PYTORCH_ALLOC_CONF to compare, in `report["table"]`. `device_constant`: what the CUDA context and
-    library handles take, such as "1.5GiB".
+    `settings`: texts of PYTORCH_ALLOC_CONF to compare, in `report["table"]`. `device_constant`: what the CUDA context
+    and library handles take, such as "1.5GiB".
     """
     if calls < 1:
         raise ValueError("calls: at least one")
@@ -116,13 +121,19 @@ def _command() -> str:
 
 
 def _answer(trace: str, options: list[str]) -> Estimate:
-    done = subprocess.run([_command(), "estimate", "--trace", trace, "--format", "json", *options], capture_output=True, text=True)
+    done = subprocess.run(
+        [_command(), "estimate", "--trace", trace, "--format", "json", *options], capture_output=True, text=True
+    )
     if done.returncode != 0:
         raise EstimateError(done.stderr.strip().removeprefix("gpumemprof: "))
     report = json.loads(done.stdout)
     peaks = report["peaks"]
     return Estimate(
-        live_bytes=peaks["live"]["expected_bytes"], allocated_bytes=peaks["allocated"]["expected_bytes"],
-        reserved_bytes=peaks["reserved"]["expected_bytes"], device_bytes=peaks["device"]["expected_bytes"],
-        device_low_bytes=peaks["device"]["low_bytes"], device_high_bytes=peaks["device"]["high_bytes"], report=report,
+        live_bytes=peaks["live"]["expected_bytes"],
+        allocated_bytes=peaks["allocated"]["expected_bytes"],
+        reserved_bytes=peaks["reserved"]["expected_bytes"],
+        device_bytes=peaks["device"]["expected_bytes"],
+        device_low_bytes=peaks["device"]["low_bytes"],
+        device_high_bytes=peaks["device"]["high_bytes"],
+        report=report,
     )

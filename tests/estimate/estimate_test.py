@@ -1,4 +1,5 @@
 """`gpumemprof estimate -- CMD`: whole scripts, against what can be computed by hand."""
+
 import json
 
 import harness
@@ -41,7 +42,9 @@ def mlp(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def answer(mlp):
-    done = harness.execute([harness.COMMAND, "estimate", "--format", "json", "--", harness.PYTHON, mlp], timeout=120).ok()
+    done = harness.execute(
+        [harness.COMMAND, "estimate", "--format", "json", "--", harness.PYTHON, mlp], timeout=120
+    ).ok()
     return json.loads(done.stdout), done.stderr.decode()
 
 
@@ -50,12 +53,17 @@ def test_the_script_is_stopped_after_two_steps(answer):
 
 
 def test_live_bytes_of_an_mlp_are_those_computed_by_hand(answer):
-    # In Adam's step: weights, gradients, two moments, and the square roots that it makes of one; the batch and the loss.
+    # In Adam's step: weights, gradients, two moments, and the square roots that it makes of one; the batch and the
+    # loss.
     batch = 64 * 1000 * 4 + 64 * 8
     peaks, categories = answer[0]["peaks"], answer[0]["by_category"]
     assert peaks["live"] == dict.fromkeys(("expected_bytes", "low_bytes", "high_bytes"), 5 * PARAMETERS + batch + 4)
     assert categories == {
-        "parameter": PARAMETERS, "gradient": PARAMETERS, "optimizer state": 2 * PARAMETERS, "temporary": PARAMETERS, "input": batch,
+        "parameter": PARAMETERS,
+        "gradient": PARAMETERS,
+        "optimizer state": 2 * PARAMETERS,
+        "temporary": PARAMETERS,
+        "input": batch,
         "activation": 4,
     }
 
@@ -78,7 +86,9 @@ def test_modules_own_what_is_theirs(answer):
 
 
 def test_the_largest_batch_is_the_last_that_fits(mlp):
-    found = estimate("--batch", "auto", "--capacity", "2GiB", "--device-constant", "1GiB", "--", harness.PYTHON, mlp, "{batch}")
+    found = estimate(
+        "--batch", "auto", "--capacity", "2GiB", "--device-constant", "1GiB", "--", harness.PYTHON, mlp, "{batch}"
+    )
     batch = found["largest_batch"]["batch"]
     assert batch > 1000 and found["batch"] == batch
     assert found["peaks"]["device"]["high_bytes"] <= 2 << 30
@@ -88,7 +98,9 @@ def test_the_largest_batch_is_the_last_that_fits(mlp):
 
 
 def test_allocator_settings_are_lines_of_the_table(mlp):
-    found = estimate("--settings", "expandable_segments:True", "--settings", "max_split_size_mb:64", "--", harness.PYTHON, mlp)
+    found = estimate(
+        "--settings", "expandable_segments:True", "--settings", "max_split_size_mb:64", "--", harness.PYTHON, mlp
+    )
     assert [row["settings"] for row in found["table"]] == ["expandable_segments:True", "max_split_size_mb:64"]
     wrong = estimate("--settings", "nothing:1", "--", harness.PYTHON, mlp, rc=2)
     assert "nothing" in wrong
@@ -97,7 +109,9 @@ def test_allocator_settings_are_lines_of_the_table(mlp):
 def test_what_needs_values_runs_on_the_host_and_says_so(tmp_path):
     script = tmp_path / "choose.py"
     script.write_text(MLP.replace("model(x), y)", "model(x[(x.sum(1) > -1e9).nonzero().squeeze(1)]), y)"))
-    done = harness.execute([harness.COMMAND, "estimate", "--format", "json", "--", harness.PYTHON, script], timeout=120).ok()
+    done = harness.execute(
+        [harness.COMMAND, "estimate", "--format", "json", "--", harness.PYTHON, script], timeout=120
+    ).ok()
     assert b"cannot be traced without memory" in done.stderr and b"choose.py:9" in done.stderr
     found = json.loads(done.stdout)
     assert found["method"] == "trace_on_host"
@@ -107,7 +121,10 @@ def test_what_needs_values_runs_on_the_host_and_says_so(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("import torch\nraise ValueError('no such file: data.csv')\n", "ValueError: no such file: data.csv (script.py:2)"),
+        (
+            "import torch\nraise ValueError('no such file: data.csv')\n",
+            "ValueError: no such file: data.csv (script.py:2)",
+        ),
         ("import torch\ntorch.ones(3)\n", "the script put nothing on a GPU: nothing to estimate"),
         ("print('no torch here')\n", "exit code 0 before two steps were done"),
         ("import sys\nsys.exit(3)\n", "exit code 3 before two steps were done"),

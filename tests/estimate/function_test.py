@@ -1,4 +1,5 @@
 """gpumemprof.estimate(): a function of this process, in a child of it."""
+
 import os
 
 import pytest
@@ -24,8 +25,18 @@ def test_bytes_are_those_of_the_model_and_this_process_is_left_alone(parts):
     model, optimizer, x = parts
     before, process = model.weight.clone(), os.getpid()
     found = gpumemprof.estimate(step, model, optimizer, x)
-    assert found.report["by_category"]["parameter"] == found.report["by_category"]["optimizer state"] == 4 * (100 * 10 + 10)
-    assert found.live_bytes <= found.allocated_bytes <= found.reserved_bytes < found.device_bytes <= found.device_high_bytes
+    assert (
+        found.report["by_category"]["parameter"]
+        == found.report["by_category"]["optimizer state"]
+        == 4 * (100 * 10 + 10)
+    )
+    assert (
+        found.live_bytes
+        <= found.allocated_bytes
+        <= found.reserved_bytes
+        < found.device_bytes
+        <= found.device_high_bytes
+    )
     assert os.getpid() == process and model.weight.device.type == "cpu" and torch.equal(model.weight, before)
     assert not torch.cuda.is_available() or torch.version.cuda
     assert not optimizer.state

@@ -1,4 +1,5 @@
 """Traces of small loops: what holds for any batch, and without memory as with it."""
+
 import subprocess
 
 import pytest

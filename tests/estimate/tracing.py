@@ -1,4 +1,5 @@
 """Runs scripts as `gpumemprof estimate` does, to look at their traces."""
+
 import os
 import subprocess
 import sys
@@ -14,9 +15,14 @@ def trace(folder, words, batch=0, target="meta"):
     """The path of the trace of one script."""
     folder.mkdir(parents=True)
     environment = {
-        **os.environ, "GPUMEMPROF_ESTIMATE": str(folder), "GPUMEMPROF_ESTIMATE_TARGET": target, "GPUMEMPROF_ESTIMATE_BATCH": str(batch),
+        **os.environ,
+        "GPUMEMPROF_ESTIMATE": str(folder),
+        "GPUMEMPROF_ESTIMATE_TARGET": target,
+        "GPUMEMPROF_ESTIMATE_BATCH": str(batch),
     }
-    done = subprocess.run([sys.executable, *map(str, words)], env=environment, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, *map(str, words)], env=environment, capture_output=True, text=True, timeout=120
+    )
     found = list(folder.glob("*.trace"))
     reasons = [path.read_text() for path in folder.glob("*.error")]
     assert len(found) == 1, (done, reasons)

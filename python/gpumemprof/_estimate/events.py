@@ -137,14 +137,22 @@ class EventLog(TorchDispatchMode):  # type: ignore[misc]
         key = (tuple(data.shape), tuple(weight.shape), tuple(map(str, geometry)), data.dtype)
         shape = self._shapes.setdefault(key, len(self._shapes))
         facts = [
-            shape, _bytes(data), _bytes(outcome), _bytes(weight), _product(weight.shape[2:]), _product(stride), int(groups),
-            int(data.shape[1]), int(outcome.shape[1]), int(bool(transposed)),
+            shape,
+            _bytes(data),
+            _bytes(outcome),
+            _bytes(weight),
+            _product(weight.shape[2:]),
+            _product(stride),
+            int(groups),
+            int(data.shape[1]),
+            int(outcome.shape[1]),
+            int(bool(transposed)),
         ]
         for kind, made in zip(kinds, results):
             if made is not None:
                 self.add(made)
                 self.events.append(["c", kind, *facts])
-        for made in results[len(kinds):]:
+        for made in results[len(kinds) :]:
             if made is not None:
                 self.add(made)
 

@@ -105,8 +105,16 @@ def make_optimizer(name: str, groups: list[dict[str, Any]]) -> Any:
         return optim.SGD(groups, lr=0.05, foreach=True)
     if name == "momentum":
         return optim.SGD(groups, lr=0.05, momentum=0.9, nesterov=True, foreach=True)
-    plain = {"adam": "Adam", "adamw": "AdamW", "rmsprop": "RMSprop", "adagrad": "Adagrad", "adadelta": "Adadelta",
-             "adamax": "Adamax", "nadam": "NAdam", "radam": "RAdam"}
+    plain = {
+        "adam": "Adam",
+        "adamw": "AdamW",
+        "rmsprop": "RMSprop",
+        "adagrad": "Adagrad",
+        "adadelta": "Adadelta",
+        "adamax": "Adamax",
+        "nadam": "NAdam",
+        "radam": "RAdam",
+    }
     if name in plain:
         return getattr(optim, plain[name])(groups, lr=1e-3, foreach=True)
     if name == "adafactor" and hasattr(optim, "Adafactor"):
@@ -162,7 +170,9 @@ def _loop(setup: LoopSetup, model: Any, input_size: tuple[int, ...], log: EventL
         if not hasattr(model, "set_grad_checkpointing"):
             raise CannotTrace(f"{setup.model} has no activation checkpointing of its own")
         model.set_grad_checkpointing(True)
-    optimizer = None if setup.inference or setup.optimizer == "none" else make_optimizer(setup.optimizer, _groups(model))
+    optimizer = (
+        None if setup.inference or setup.optimizer == "none" else make_optimizer(setup.optimizer, _groups(model))
+    )
     loader = _Loader(setup.batch, input_size, log, dtype)
     upcoming = loader.load()
     for _ in range(setup.steps):

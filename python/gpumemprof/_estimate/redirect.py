@@ -21,8 +21,8 @@ def is_cuda(device: Any) -> bool:
 
 
 class Redirect(TorchFunctionMode):  # type: ignore[misc]
-    """`target` is where tensors of the script's GPU really are. `adopt` is open while one is made, `came` is told of those
-    that come from the host."""
+    """`target` is where tensors of the script's GPU really are. `adopt` is open while one is made, `came` is told of
+    those that come from the host."""
 
     def __init__(self, target: str, is_ours: Any, adopt: Any, came: Any) -> None:
         super().__init__()

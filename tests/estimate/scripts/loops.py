@@ -1,4 +1,5 @@
 """Small training loops: MODEL BATCH. As people write them; nothing of the tracer is known here."""
+
 import sys
 
 import torch
@@ -22,8 +23,17 @@ class Attention(nn.Module):
 
 def convolutions():
     return nn.Sequential(
-        nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 3, groups=8), nn.MaxPool2d(2),
-        nn.Conv2d(8, 16, 1), nn.GELU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Dropout(0.1), nn.Linear(16, 10),
+        nn.Conv2d(3, 8, 3, padding=1),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.Conv2d(8, 8, 3, groups=8),
+        nn.MaxPool2d(2),
+        nn.Conv2d(8, 16, 1),
+        nn.GELU(),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Dropout(0.1),
+        nn.Linear(16, 10),
     )
 
 
@@ -33,8 +43,18 @@ def images():
 
 MODELS = {
     "convolutions": (convolutions, images, torch.optim.AdamW, {"lr": 1e-3}),
-    "attention": (Attention, lambda: (torch.randint(0, 100, (batch, 12)), torch.randint(0, 100, (batch,))), torch.optim.Adam, {"lr": 1e-3}),
-    "recurrent": (lambda: nn.Sequential(nn.Flatten(2), Last(), nn.Linear(20, 10)), images, torch.optim.RMSprop, {"lr": 1e-3}),
+    "attention": (
+        Attention,
+        lambda: (torch.randint(0, 100, (batch, 12)), torch.randint(0, 100, (batch,))),
+        torch.optim.Adam,
+        {"lr": 1e-3},
+    ),
+    "recurrent": (
+        lambda: nn.Sequential(nn.Flatten(2), Last(), nn.Linear(20, 10)),
+        images,
+        torch.optim.RMSprop,
+        {"lr": 1e-3},
+    ),
 }
 
 
