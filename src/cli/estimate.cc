@@ -23,11 +23,14 @@ int usage(const char* wrong) { return report_error("estimate", {ErrorCode::kUsag
 
 int estimate_command(EstimateCommandLine& line) {
   EstimateArguments& arguments = line.arguments;
-  const int subjects = !line.parsed.empty() + !arguments.model.empty() + !arguments.config.empty();
+  const int subjects = !line.parsed.empty() + !arguments.model.empty() + !arguments.config.empty() +
+                       !arguments.traces.empty();
   if (subjects == 0) {
-    return usage("say what to estimate: -- COMMAND, --model timm:NAME or --config FILE");
+    return usage(
+        "say what to estimate: -- COMMAND, --model timm:NAME, --config FILE or --trace FILE");
   }
-  if (subjects > 1) return usage("-- COMMAND, --model and --config are three ways: give one");
+  if (subjects > 1)
+    return usage("-- COMMAND, --model, --config and --trace are ways to say what: give one");
   if (line.parsed.empty() && !line.unknown.empty()) {
     return usage(
         ("there is no option " + line.unknown[0] + ": see gpumemprof estimate --help").c_str());
@@ -60,6 +63,15 @@ void add_what(CLI::App& command, EstimateArguments& arguments) {
       .add_option("--config", arguments.config,
                   "a configuration of a language model, by closed form")
       ->type_name("FILE");
+  command
+      .add_option("--trace", arguments.traces,
+                  "a trace that was written before (docs/estimate-trace.md); two, of two batches, "
+                  "stand for "
+                  "all batches")
+      ->type_name("FILE")
+      ->take_all()
+      ->expected(1)
+      ->allow_extra_args(false);
 }
 
 void add_run(CLI::App& command, EstimateArguments& arguments) {
@@ -84,14 +96,16 @@ void add_run(CLI::App& command, EstimateArguments& arguments) {
                   "a further fact of the run; may be given several times")
       ->type_name("KEY=VALUE")
       ->take_all()
-      ->expected(1);
+      ->expected(1)
+      ->allow_extra_args(false);  // else a following "--" would be eaten
   command
       .add_option("--settings", arguments.settings,
                   "allocator settings to compare, as in PYTORCH_ALLOC_CONF; may be given several "
                   "times, a line of the table each")
       ->type_name("KEY:VALUE,...")
       ->take_all()
-      ->expected(1);
+      ->expected(1)
+      ->allow_extra_args(false);  // else a following "--" would be eaten
 }
 
 void add_limits(CLI::App& command, EstimateArguments& arguments) {

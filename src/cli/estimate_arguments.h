@@ -12,6 +12,7 @@ struct EstimateArguments {
   std::vector<std::string> command;  ///< the user's own program
   std::string model;                 ///< "timm:resnet50", "torchvision:vit_b_16"
   std::string config;                ///< path of a configuration
+  std::vector<std::string> traces;   ///< paths of one trace, or of two at two batches
 
   // How it would run.
   std::string batch;      ///< a number, or "auto"

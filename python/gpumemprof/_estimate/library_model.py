@@ -39,6 +39,16 @@ class _Uninitialised(TorchDispatchMode):
     """While a model is built: its weights are left as they are. Their values are of no interest, and writing them would
     touch every page of a large model. Indices are computed: some models build on them."""
 
+    def __enter__(self) -> Any:
+        # It draws again until all values are in range: of values that nobody writes, forever.
+        self._truncated = torch.nn.init._no_grad_trunc_normal_
+        torch.nn.init._no_grad_trunc_normal_ = lambda tensor, *args, **kwargs: tensor  # type: ignore[assignment]
+        return super().__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        torch.nn.init._no_grad_trunc_normal_ = self._truncated
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if args and func._schema.is_mutable and func._schema.name.endswith("_"):
             target = args[0]
@@ -107,6 +117,7 @@ def make_optimizer(name: str, groups: list[dict[str, Any]]) -> Any:
 def trace(setup: LoopSetup) -> EventLog:
     """Two iterations (the second has the optimizer's state from its start; more change nothing)."""
     attention.choose_efficient()
+    _allow_autocast_of_nothing()
     if setup.precision not in _DTYPES:
         raise CannotTrace(f"precision {setup.precision} is not traced for models of a library: {', '.join(_DTYPES)}")
     model, input_size = build(setup.model)
@@ -123,6 +134,22 @@ def trace(setup: LoopSetup) -> EventLog:
         gc.enable()
         calls.close()
     return log
+
+
+def _allow_autocast_of_nothing() -> None:
+    """Some models switch autocast off for the device of a tensor, and there is none for tensors without memory."""
+    kind = torch.amp.autocast_mode.autocast
+    if getattr(kind, "_gpumemprof", False):
+        return
+    begin: Any = kind.__init__
+
+    def __init__(self: Any, device_type: str, *args: Any, **kwargs: Any) -> None:
+        if device_type == "meta":
+            device_type, args, kwargs = "cpu", (), {"enabled": False}
+        begin(self, device_type, *args, **kwargs)
+
+    kind.__init__ = __init__  # type: ignore[method-assign]
+    kind._gpumemprof = True  # type: ignore[attr-defined]
 
 
 def _loop(setup: LoopSetup, model: Any, input_size: tuple[int, ...], log: EventLog, calls: ModuleCalls) -> None:

@@ -54,11 +54,12 @@ class ModuleCalls:
                 self._log.categorize(parameter, "p", name)
                 if parameter.grad is not None:
                     self._log.categorize(parameter.grad, "g", name)
+        names = {id(parameter): name for root in self.roots for name, parameter in root.named_parameters()} if optimizers else {}
         for optimizer in optimizers:
-            for state in optimizer.state.values():
+            for parameter, state in optimizer.state.items():
                 for value in state.values() if isinstance(state, dict) else ():
                     if isinstance(value, torch.Tensor):
-                        self._log.categorize(value, "o")
+                        self._log.categorize(value, "o", names.get(id(parameter), ""))
 
 
 def move(model: torch.nn.Module, log: EventLog, device: str, dtype: torch.dtype | None) -> None:
