@@ -202,6 +202,12 @@ KeptTerms kept_with_recompute(const ModelShape& shape, const TrainingSetup& setu
            tokens_of(setup, stack) * static_cast<double>(shape.hidden) * input / whole}};
 }
 
+double received_bytes(const ModelShape& shape, const TrainingSetup& setup) {
+  const double whole = setup.sequence_parallel ? static_cast<double>(setup.tensor) : 1;
+  return 2 * tokens_of(setup, LayerStack::kOnly) * static_cast<double>(shape.hidden) *
+         element_bytes(setup.precision) / whole;
+}
+
 KeptTerms kept_by_embedding(const ModelShape& shape, const TrainingSetup& setup) {
   KeptTerms terms;
   const double t = tokens_of(setup, LayerStack::kEncoder), h = static_cast<double>(shape.hidden);
