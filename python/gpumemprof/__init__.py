@@ -30,6 +30,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "lines": ("profile_lines",),
     "holders": ("why_alive",),
     "jax_memory": ("jax_memory_analysis", "CompiledMemory"),
+    "configuration_estimate": ("estimate_config",),
     "cpu_profiler": ("CPUMemoryProfiler", "CPUMemoryTracker", "CPUMemorySnapshot", "CPUProfileResult"),
     "utils": (
         "get_gpu_info", "get_system_info", "format_bytes", "convert_bytes", "memory_summary",

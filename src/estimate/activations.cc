@@ -26,20 +26,21 @@ class LayerTerms {
   }
 
   KeptTerms write(uint64_t layer, LayerStack stack) {
-    norm("norms", h_, 3);
+    const bool shares_input = shape_.parallel_residual && !megatron_;
+    norm("norms", shape_.fused_qkv ? 1 : 3, true);
     if (shape_.latent) {
-      latent_attention(layer);
+      latent_attention();
     } else {
-      attention(layer, tokens_, tokens_, keys_, "attention");
+      attention(tokens_, tokens_, keys_, "attention");
     }
     if (stack == LayerStack::kDecoder && shape_.has_cross_attention) {
-      norm("norms", h_, 1);
-      attention(layer, tokens_, encoder_tokens_, static_cast<double>(setup_.sequence),
-                "cross attention");
+      norm("norms", 1, true);
+      attention(tokens_, encoder_tokens_, static_cast<double>(setup_.sequence), "cross attention");
       dropout(1);
     }
-    norm("norms", h_, shape_.gated_mlp ? 2 : 1);
-    if (shape_.norms_per_layer > 2) norm("norms", h_, 0), norm("norms", h_, 0);
+    norm("norms", shape_.gated_mlp ? 2 : 1, !shares_input);
+    // Those behind attention and MLP: what they give goes into a sum, which keeps nothing.
+    for (uint64_t i = 2; i < shape_.norms_per_layer; ++i) norm("norms", 0, true);
     dropout(2);
     if (shape_.has_experts(layer)) {
       experts();
@@ -56,18 +57,20 @@ class LayerTerms {
 
   /// `readers`: matrix products that read the norm's output. Under autocast each has a copy of its
   /// own.
-  void norm(const char* name, double width, double readers) {
-    const double t = tokens_ / whole_;
-    const bool in_fp32 = shape_.normalises_in_fp32 && !megatron_;
-    if (autocast_) {
-      add(name, t * width * (4 + (in_fp32 ? 4 : 0) + 2 * readers));
-    } else if (in_fp32 && e_ < 4) {
-      add(name, t * width * (4 + 2 * e_));  // its input in fp32, the normalised value, its output
-    } else if (in_fp32) {
-      add(name, t * width * 3 * e_);
-    } else {
-      add(name, t * width * 2 * e_ + t * 8);  // input and output; mean and deviation of each token
-    }
+  void norm(const char* name, double readers, bool has_own_input) {
+    const double elements = tokens_ / whole_ * h_;
+    const bool rms = shape_.normalises_in_fp32 && !megatron_;
+    const double wide =
+        autocast_ ? 4 : e_;  // autocast leaves the stream between the layers in fp32
+    double bytes = 0;
+    if (has_own_input) bytes += rms ? 4 : wide;
+    if (rms)
+      bytes += shape_.scales_norm_in_fp32 || autocast_
+                   ? 4
+                   : e_;  // what was normalised, for the weight's gradient
+    bytes += autocast_ ? 2 * readers : readers > 0 ? e_ : 0;
+    add(name, elements * bytes);
+    if (!rms) add(name, tokens_ / whole_ * 8);  // mean and deviation of each token
   }
 
   void dropout(double times) {
@@ -75,21 +78,27 @@ class LayerTerms {
   }
 
   /// Queries of `q_tokens`, keys and values of `kv_tokens`.
-  void attention(uint64_t layer, double q_tokens, double kv_tokens, double keys, const char* name) {
+  void attention(double q_tokens, double kv_tokens, double keys, const char* name) {
+    const bool flash = setup_.attention == AttentionKernel::kFlash;
     const double q = static_cast<double>(shape_.heads * shape_.head_dim) / tensor_;
     const double groups = std::max(1.0, static_cast<double>(shape_.kv_heads) / tensor_);
     const double kv = groups * static_cast<double>(shape_.head_dim);
-    add(name, e_ * (q_tokens * q + kv_tokens * 2 * kv));
+    // Separate operators of Transformers repeat keys and values for every head.
+    const double kept_kv = flash || megatron_ ? kv : q;
+    add(name, e_ * (q_tokens * q + kv_tokens * 2 * kept_kv));
+    // Rotated queries and keys are new, the values a view: it holds all that one matrix product
+    // gave.
+    const bool holds_all = shape_.fused_qkv && flash && !megatron_ && shape_.learned_positions == 0;
+    if (holds_all) add(name, e_ * (q_tokens * q + kv_tokens * kv));
     if (shape_.qk_norm_size != 0) qk_norm(q_tokens * q + kv_tokens * kv);
-    scores(layer, q_tokens, keys, q, name);
+    scores(q_tokens, keys, q, name);
   }
 
-  /// Before the norm, and after it what attention keeps itself.
-  void qk_norm(double elements) { add("norms", elements * (megatron_ || e_ >= 4 ? e_ : 4 + e_)); }
+  /// Before the norm, and what was normalised; attention itself keeps what comes of it.
+  void qk_norm(double elements) { add("norms", elements * (megatron_ ? e_ : 4 + e_)); }
 
   /// What is kept between the queries and the output of attention.
-  void scores(uint64_t layer, double q_tokens, double keys, double out_width, const char* name) {
-    (void)layer;
+  void scores(double q_tokens, double keys, double out_width, const char* name) {
     const double heads = static_cast<double>(shape_.heads) / tensor_;
     add(name, e_ * q_tokens * out_width);
     if (setup_.attention == AttentionKernel::kFlash) {
@@ -100,25 +109,23 @@ class LayerTerms {
       return;
     }
     if (setup_.recompute == RecomputeMode::kSelective && megatron_) return;
-    const double scores = q_tokens * keys * heads;
-    // Transformers takes the softmax in fp32 and keeps it there and in the low precision.
-    double bytes = e_ + (!megatron_ && e_ < 4 ? 4 : 0);
+    // A softmax in fp32 is kept there and in the low precision.
+    const bool wide = !megatron_ && e_ < 4 && (shape_.softmax_in_fp32 || autocast_);
+    double bytes = e_ + (wide ? 4 : 0) + (shape_.caps_scores ? e_ : 0);
     if (shape_.attention_dropout > 0) bytes += 1 + e_;
-    add("attention scores", scores * bytes);
+    add("attention scores", q_tokens * keys * heads * bytes);
   }
 
-  void latent_attention(uint64_t layer) {
+  void latent_attention() {
     const LatentAttention& latent = *shape_.latent;
     const double heads = static_cast<double>(shape_.heads) / tensor_;
     const double query = heads * static_cast<double>(latent.nope_dim + latent.rope_dim);
     const double opened = heads * static_cast<double>(latent.nope_dim + latent.value_dim);
     const double out = heads * static_cast<double>(latent.value_dim);
-    const double q_rank = static_cast<double>(latent.q_rank),
-                 kv_rank = static_cast<double>(latent.kv_rank);
-    const double norm_factor = megatron_ || e_ >= 4 ? 2 * e_ : 4 + 2 * e_;
-    add("attention", tokens_ * norm_factor * (q_rank + kv_rank));
+    const double ranks = static_cast<double>(latent.q_rank + latent.kv_rank);
+    add("attention", tokens_ * ranks * (megatron_ ? 2 * e_ : 4 + 2 * e_));
     add("attention", tokens_ * e_ * (2 * query + opened));
-    scores(layer, tokens_, keys_, out, "attention");
+    scores(tokens_, keys_, out, "attention");
   }
 
   /// `ffn`: on this rank.
@@ -128,7 +135,7 @@ class LayerTerms {
       // activated half, too.
       add(name, tokens * ffn * e_ * (megatron_ ? 3 : 4));
     } else {
-      add(name, tokens * ffn * e_ * (shape_.gelu_of_python && !megatron_ ? 6 : 2));
+      add(name, tokens * ffn * e_ * (shape_.gelu_of_python && !megatron_ ? 5 : 2));
     }
   }
 
@@ -193,6 +200,12 @@ KeptTerms kept_with_recompute(const ModelShape& shape, const TrainingSetup& setu
   const double whole = setup.sequence_parallel ? static_cast<double>(setup.tensor) : 1;
   return {{"layer inputs",
            tokens_of(setup, stack) * static_cast<double>(shape.hidden) * input / whole}};
+}
+
+double received_bytes(const ModelShape& shape, const TrainingSetup& setup) {
+  const double whole = setup.sequence_parallel ? static_cast<double>(setup.tensor) : 1;
+  return 2 * tokens_of(setup, LayerStack::kOnly) * static_cast<double>(shape.hidden) *
+         element_bytes(setup.precision) / whole;
 }
 
 KeptTerms kept_by_embedding(const ModelShape& shape, const TrainingSetup& setup) {

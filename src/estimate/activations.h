@@ -33,6 +33,10 @@ KeptTerms kept_by_embedding(const ModelShape& shape, const TrainingSetup& setup)
 /// batch.
 KeptTerms kept_by_output(const ModelShape& shape, const TrainingSetup& setup);
 
+/// Between two stages of a pipeline: what came from the one before, and a gradient from the one
+/// behind.
+double received_bytes(const ModelShape& shape, const TrainingSetup& setup);
+
 double sum_of(const KeptTerms& terms);
 
 /// Bytes of an element of an activation.

@@ -26,6 +26,11 @@ const ConfigValue* ConfigValues::find(std::string_view name) const {
                                                                                    : &it->second;
 }
 
+bool ConfigValues::is_null(std::string_view name) const {
+  const auto it = values_.find(name);
+  return it != values_.end() && std::holds_alternative<std::monostate>(it->second);
+}
+
 bool ConfigValues::has(std::string_view name) const { return find(name) != nullptr; }
 
 Result<uint64_t> ConfigValues::count(std::string_view name, uint64_t fallback, uint64_t least,

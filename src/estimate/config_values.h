@@ -22,6 +22,7 @@ class ConfigValues {
  public:
   void set(std::string_view name, ConfigValue value);
   bool has(std::string_view name) const;  ///< present and not null
+  bool is_null(std::string_view name) const;
   size_t size() const { return values_.size(); }
 
   /// The value, or `fallback` where it is absent. Errors: kBadInput, one sentence, where it is of

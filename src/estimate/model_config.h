@@ -35,6 +35,7 @@ class ConfigReader {
   bool flag(const char* name, bool fallback) const { return values_.flag(name, fallback); }
   std::string text(const char* name) const { return values_.text(name); }
   bool has(const char* name) const { return values_.has(name); }
+  bool is_null(const char* name) const { return values_.is_null(name); }
   const ConfigList* list(const char* name) const { return values_.list(name); }
   void refuse(ErrorCode code, std::string message);
   const std::optional<Error>& error() const { return error_; }

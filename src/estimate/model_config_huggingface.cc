@@ -30,7 +30,7 @@ void read_window(Reader& read, ModelShape& shape, bool by_default) {
 /// Llama and those that follow it: RMSNorm, gated MLP, rotary positions.
 void read_llama(Reader& read, ModelShape& shape) {
   read_width(read, shape);
-  shape.gated_mlp = shape.normalises_in_fp32 = true;
+  shape.gated_mlp = shape.normalises_in_fp32 = shape.softmax_in_fp32 = true;
   shape.tied = read.flag("tie_word_embeddings", false);
   if (shape.family == "llama") {
     shape.qkv_bias = shape.output_bias = read.flag("attention_bias", false);
@@ -48,14 +48,19 @@ void read_llama(Reader& read, ModelShape& shape) {
   }
 }
 
+/// A null switches the cap off; where the configuration is silent there is one.
+bool caps_scores_by(Reader& read) { return !read.is_null("attn_logit_softcapping"); }
+
 void read_gemma(Reader& read, ModelShape& shape) {
   read_width(read, shape);
   shape.head_dim = read.count("head_dim", 256, kMaxWidth, 1);
-  shape.gated_mlp = shape.normalises_in_fp32 = true;
+  shape.gated_mlp = shape.normalises_in_fp32 = shape.softmax_in_fp32 = shape.scales_norm_in_fp32 =
+      true;
   shape.tied = read.flag("tie_word_embeddings", true);
   shape.qkv_bias = shape.output_bias = read.flag("attention_bias", false);
   if (shape.family == "gemma") return;
   shape.norms_per_layer = 4;
+  shape.caps_scores = shape.family == "gemma2" && caps_scores_by(read);
   if (shape.family == "gemma3_text") shape.qk_norm_size = shape.head_dim;
   shape.sliding_window = read.count("sliding_window", 4096, kMaxTokens);
   // Gemma 2: every other layer sees a window; Gemma 3: all but each sixth.
@@ -87,6 +92,8 @@ void read_gpt_neox(Reader& read, ModelShape& shape) {
   shape.mlp_bias = shape.norm_bias = true;
   shape.tied = read.flag("tie_word_embeddings", false);
   shape.hidden_dropout = read.share("hidden_dropout", 0);
+  shape.fused_qkv = shape.softmax_in_fp32 = true;
+  shape.parallel_residual = read.flag("use_parallel_residual", true);
 }
 
 void read_bert(Reader& read, ModelShape& shape) {
@@ -128,7 +135,7 @@ void read_t5(Reader& read, ModelShape& shape) {
   shape.relative_buckets = read.count("relative_attention_num_buckets", 32, kMaxTokens);
   shape.trained_positions = read.count("n_positions", 0, kMaxTokens);
   shape.gated_mlp = read.text("feed_forward_proj").starts_with("gated-");
-  shape.has_cross_attention = shape.normalises_in_fp32 = true;
+  shape.has_cross_attention = shape.normalises_in_fp32 = shape.softmax_in_fp32 = true;
   shape.tied = read.flag("tie_word_embeddings", true);
   shape.hidden_dropout = shape.attention_dropout = read.share("dropout_rate", 0.1);
 }
@@ -140,7 +147,8 @@ void read_experts(Reader& read, ModelShape& shape) {
     experts.ffn = shape.ffn;
     experts.in_layer.assign(shape.layers, true);
   } else if (shape.family == "qwen2_moe" || shape.family == "qwen3_moe") {
-    experts.count = read.required("num_experts", kMaxExperts);
+    experts.count = read.has("num_experts") ? read.required("num_experts", kMaxExperts)
+                                            : read.required("num_local_experts", kMaxExperts);
     experts.ffn = read.required("moe_intermediate_size", kMaxWidth);
     const uint64_t step = read.count("decoder_sparse_step", 1, kMaxLayers, 1);
     for (uint64_t i = 0; i < shape.layers; ++i) experts.in_layer.push_back((i + 1) % step == 0);
@@ -167,7 +175,7 @@ void read_experts(Reader& read, ModelShape& shape) {
 
 void read_deepseek(Reader& read, ModelShape& shape) {
   read_width(read, shape);
-  shape.gated_mlp = shape.normalises_in_fp32 = true;
+  shape.gated_mlp = shape.normalises_in_fp32 = shape.softmax_in_fp32 = true;
   shape.tied = read.flag("tie_word_embeddings", false);
   shape.output_bias = read.flag("attention_bias", false);
   LatentAttention latent;

@@ -57,7 +57,13 @@ struct ModelShape {
   uint64_t classes = 0;              ///< of a classifier behind the pooler
   bool has_cross_attention = false;  ///< the decoder's layers look at the encoder
   bool normalises_in_fp32 = false;   ///< RMSNorm of Transformers
-  bool gelu_of_python = false;       ///< gelu_new: several operators, each keeps its input
+  bool scales_norm_in_fp32 =
+      false;                       ///< Gemma: what is normalised stays in fp32 until it was scaled
+  bool softmax_in_fp32 = false;    ///< of attention by separate operators
+  bool caps_scores = false;        ///< tanh over the scores
+  bool fused_qkv = false;          ///< one matrix product for queries, keys and values
+  bool parallel_residual = false;  ///< attention and MLP read the same input
+  bool gelu_of_python = false;     ///< gelu_new: several operators, each keeps its input
 
   double hidden_dropout = 0, attention_dropout = 0;
   uint64_t sliding_window = 0;        ///< tokens; 0: every token sees all before it

@@ -33,6 +33,9 @@ class TrainingRank {
     if (state_.gradients_stay) out.add(Category::kGradient, "gradients", state_.gradients);
     out.add(Category::kWorkspace, "workspaces of libraries",
             static_cast<double>(setup_.workspace_bytes));
+    if (setup_.pipeline > 1) {
+      out.add(Category::kTemporary, "received from other stages", received_bytes(shape_, setup_));
+    }
     return out;
   }
 
