@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as functional
+from torch.overrides import TorchFunctionMode
 
 from . import attention
 
@@ -45,6 +46,28 @@ _SINGLE = (_functions((torch, torch.Tensor), _SINGLE_NAMES) | _functions((functi
 }
 
 _copies: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # of weights, until autocast ends, as PyTorch keeps them
+
+
+class Casting(TorchFunctionMode):  # type: ignore[misc]
+    """Autocast on tensors without memory, in its `with` block."""
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.dtype = dtype
+
+    def __enter__(self) -> Any:
+        torch.set_autocast_dtype("cuda", self.dtype)
+        torch.set_autocast_enabled("cuda", True)
+        return super().__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        torch.set_autocast_enabled("cuda", False)
+        _copies.clear()
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        args, kwargs = prepared(func, args, kwargs or {})
+        return func(*args, **kwargs)
 
 
 def prepared(func: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:

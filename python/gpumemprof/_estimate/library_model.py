@@ -4,6 +4,7 @@ label smoothing, the next batch loaded on a stream of its own while this one is 
 from __future__ import annotations
 
 import gc
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,11 +13,13 @@ import torch.nn.functional as functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from . import attention
+from .autocast import Casting
 from .events import EventLog
 from .modules import ModuleCalls, move
 
 DEVICE = "meta"
 _DTYPES = {"fp32": None, "tf32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
+_CASTS = {"amp-bf16": torch.bfloat16, "amp-fp16": torch.float16}
 
 
 class CannotTrace(Exception):
@@ -126,8 +129,8 @@ def trace(setup: LoopSetup) -> EventLog:
     """Two iterations (the second has the optimizer's state from its start; more change nothing)."""
     attention.choose_efficient()
     _allow_autocast_of_nothing()
-    if setup.precision not in _DTYPES:
-        raise CannotTrace(f"precision {setup.precision} is not traced for models of a library: {', '.join(_DTYPES)}")
+    if setup.precision not in (*_DTYPES, *_CASTS):
+        raise CannotTrace(f"there is no precision {setup.precision!r} here: {', '.join((*_DTYPES, *_CASTS))}")
     model, input_size = build(setup.model)
     setup.facts["input_size"] = list(input_size)
     log = EventLog(lambda tensor: tensor.device.type == DEVICE)
@@ -153,7 +156,8 @@ def _allow_autocast_of_nothing() -> None:
 
     def __init__(self: Any, device_type: str, *args: Any, **kwargs: Any) -> None:
         if device_type == "meta":
-            device_type, args, kwargs = "cpu", (), {"enabled": False}
+            now = torch.is_autocast_enabled("cuda")
+            device_type, args, kwargs = "cuda" if now else "cpu", (), {"enabled": False}
         begin(self, device_type, *args, **kwargs)
 
     kind.__init__ = __init__
@@ -161,7 +165,8 @@ def _allow_autocast_of_nothing() -> None:
 
 
 def _loop(setup: LoopSetup, model: Any, input_size: tuple[int, ...], log: EventLog, calls: ModuleCalls) -> None:
-    dtype = _DTYPES[setup.precision]
+    dtype = _DTYPES.get(setup.precision)
+    casting = Casting(_CASTS[setup.precision]) if setup.precision in _CASTS else nullcontext()
     log.phase("setup")
     move(model, log, DEVICE, dtype)
     calls.know(model)
@@ -179,7 +184,7 @@ def _loop(setup: LoopSetup, model: Any, input_size: tuple[int, ...], log: EventL
         data, target = upcoming
         upcoming = loader.load()
         log.phase("forward")
-        with torch.set_grad_enabled(not setup.inference):
+        with torch.set_grad_enabled(not setup.inference), casting:
             output = model(data)
             output = output[0] if isinstance(output, (tuple, list)) else output
             loss = None if setup.inference else _smoothed_loss(output, target)
