@@ -134,11 +134,13 @@ void add_estimate_command(CLI::App& app, CommandContext& context) {
       "predict the memory of a training run before it: of a script, a model or a configuration");
   command->footer(
       "gpumemprof estimate [options] -- python train.py\n"
-      "gpumemprof estimate --model timm:resnet50 --batch 64 --optimizer adamw");
+      "gpumemprof estimate --model timm:resnet50 --batch 64 --optimizer adamw\n"
+      "gpumemprof estimate --config config.json --batch 4 --tp 2 --dp 4 --zero 1");
   EstimateArguments& arguments = line->arguments;
   add_what(*command, arguments);
   add_run(*command, arguments);
   add_limits(*command, arguments);
+  add_configuration_options(*command, &arguments);
   command->add_option("--format", arguments.format, "text or json")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();

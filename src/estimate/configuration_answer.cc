@@ -1,19 +1,12 @@
 #include "estimate/configuration_answer.h"
 
 #include "estimate/prices.h"
+#include "estimate/search.h"
 
 namespace gpumemprof {
 namespace {
 
 constexpr uint64_t kMostBatch = 1u << 24;
-
-Result<bool> batch_fits(const ModelShape& shape, TrainingSetup setup, uint64_t batch,
-                        uint64_t capacity_bytes) {
-  setup.batch = batch;
-  auto prediction = predict_closed_form(shape, setup);
-  if (!prediction) return std::unexpected(prediction.error());
-  return fits(bytes_that_must_fit(*prediction), capacity_bytes) == FitVerdict::kFits;
-}
 
 /// Takes "batch auto" out of the options.
 bool take_auto_batch(std::vector<SetupOption>* options) {
@@ -66,21 +59,18 @@ Status add_prices(std::string_view text, EstimateAnswer* answer) {
 
 Result<uint64_t> largest_batch_that_fits(const ModelShape& shape, TrainingSetup setup,
                                          uint64_t capacity_bytes) {
-  uint64_t fitting = 0, failing = 1;
-  while (failing <= kMostBatch) {
-    auto fit = batch_fits(shape, setup, failing, capacity_bytes);
-    if (!fit) return std::unexpected(fit.error());
-    if (!*fit) break;
-    fitting = failing;
-    failing *= 2;
-  }
-  while (failing - fitting > 1) {
-    const uint64_t middle = fitting + (failing - fitting) / 2;
-    auto fit = batch_fits(shape, setup, middle, capacity_bytes);
-    if (!fit) return std::unexpected(fit.error());
-    (*fit ? fitting : failing) = middle;
-  }
-  return fitting;
+  std::optional<Error> error;
+  const uint64_t batch = largest_batch_that(
+      [&](uint64_t candidate) {
+        setup.batch = candidate;
+        auto prediction = predict_closed_form(shape, setup);
+        if (!prediction && !error) error = prediction.error();
+        return prediction &&
+               fits(bytes_that_must_fit(*prediction), capacity_bytes) == FitVerdict::kFits;
+      },
+      kMostBatch);
+  if (batch == 0 && error) return std::unexpected(*error);
+  return batch;
 }
 
 Result<EstimateAnswer> answer_configuration(std::string_view config,

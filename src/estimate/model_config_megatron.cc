@@ -78,7 +78,7 @@ void read_vocabulary(ConfigReader& read, ModelShape& shape, uint64_t tensor_para
   }
   if (tokens == 0) {
     read.refuse(ErrorCode::kBadInput,
-                "says nothing of the vocabulary: add vocab-size, or give --set vocabulary=N");
+                "says nothing of the vocabulary: add vocab-size");
     return;
   }
   const uint64_t unit =
