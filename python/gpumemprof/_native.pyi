@@ -31,6 +31,10 @@ def analyze_series(
     largest_free_block_bytes: float | None = None,
 ) -> dict[str, Any]: ...
 
+def estimate_config(
+    config: str, subject: str, options: Sequence[tuple[str, str]], capacity: str, table: bool, prices: str
+) -> str: ...
+
 class Trace:
     kind: str
     def event_count(self) -> int: ...

@@ -7,6 +7,7 @@
 
 #include "analysis/recording_history.h"
 #include "native/accelerators.h"
+#include "native/estimate.h"
 #include "native/probe.h"
 #include "native/raise.h"
 #include "native/resident.h"
@@ -96,5 +97,6 @@ NB_MODULE(_native, module) {
   module.def("analyze_series", &series_report, nb::arg("times_s"), nb::arg("values_bytes"),
              nb::arg("sensitivity") = 0.05, nb::kw_only(), nb::arg("limit_bytes") = nb::none(),
              nb::arg("free_bytes") = nb::none(), nb::arg("largest_free_block_bytes") = nb::none());
+  bind_estimate(module);
   bind_trace(module);
 }

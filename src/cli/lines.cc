@@ -3,33 +3,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "cli/active_python.h"
 #include "cli/commands.h"
 
 namespace gpumemprof {
 namespace {
-
-/// The Python beside this command (a virtual environment that is not activated), else that of PATH:
-/// the one where the package is installed with the command comes first.
-std::string active_python() {
-  if (const char* chosen = std::getenv("GPUMEMPROF_PYTHON"); chosen && *chosen) return chosen;
-  if (const char* venv = std::getenv("VIRTUAL_ENV"); venv && *venv) {
-    const std::string python = std::string(venv) + "/bin/python";
-    if (access(python.c_str(), X_OK) == 0) return python;
-  }
-  char self[4096];
-  const ssize_t length = readlink("/proc/self/exe", self, sizeof self);
-  if (length > 0) {
-    std::string path(self, static_cast<size_t>(length));
-    path.resize(path.rfind('/'));
-    if (access((path + "/python").c_str(), X_OK) == 0) return path + "/python";
-  }
-  return "python3";
-}
 
 /// Replaces this process: the script's exit code, signals and streams are its own.
 int run_lines(const std::vector<std::string>& words) {

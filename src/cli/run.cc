@@ -9,6 +9,7 @@
 
 #include "analysis/analysis.h"
 #include "base/size.h"
+#include "cli/command_words.h"
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "recording/open.h"
@@ -34,38 +35,6 @@ struct RunArguments {
   std::vector<std::string> command;  // as the parser took it apart
   std::vector<std::string> unknown;  // options that nobody defined
 };
-
-/// The program's words exactly as they were typed: the parser splits words like "[a,b]".
-/// Without "--" only a command without options of its own can be told from ours.
-Result<std::vector<std::string>> command_words(const std::vector<std::string>& parsed,
-                                               const std::vector<std::string>& unknown) {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  std::vector<std::string> words;
-  for (size_t begin = 0; begin < text.size();) {
-    size_t end = std::min(text.find('\0', begin), text.size());
-    words.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  auto mark = std::find(words.begin(), words.end(), "--");
-  if (parsed.empty()) {
-    return fail(ErrorCode::kUsage,
-                "no command: write gpumemprof run [options] -- COMMAND [arguments]");
-  }
-  bool mark_is_ours = mark != words.end() && mark + 1 != words.end() &&
-                      (mark[1] == parsed[0] || mark[1].starts_with('['));
-  if (mark_is_ours && !unknown.empty()) {
-    return fail(ErrorCode::kUsage,
-                "there is no option " + unknown[0] + ": see gpumemprof run --help");
-  }
-  if (mark_is_ours) return std::vector<std::string>(mark + 1, words.end());
-  bool comes_last =
-      words.size() >= parsed.size() &&
-      std::equal(parsed.begin(), parsed.end(), words.end() - std::ptrdiff_t(parsed.size()));
-  if (comes_last) return parsed;
-  return fail(ErrorCode::kUsage,
-              "put -- before the command, so that its options are told from ours");
-}
 
 void say(std::string_view text) {
   while (!text.empty()) {
@@ -121,7 +90,7 @@ void say_summary(const RunOutcome& outcome) {
 
 /// The exit code where nothing was started; else this process ends as the program did.
 int record(RunArguments& arguments) {
-  auto words = command_words(arguments.command, arguments.unknown);
+  auto words = command_words("run", arguments.command, arguments.unknown);
   if (!words) return report_error("run", words.error());
   arguments.options.command = std::move(*words);
   arguments.options.record_cpu = !arguments.no_cpu;

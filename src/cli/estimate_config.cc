@@ -1,0 +1,146 @@
+#include "cli/estimate_config.h"
+
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/size.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "estimate/configuration_answer.h"
+#include "report/estimate_report.h"
+
+namespace gpumemprof {
+namespace {
+
+/// A value of its own is a setting, too: `--tp 4` is `--set tp=4`.
+struct NumberOption {
+  const char* name;
+  const char* setting;
+  const char* help;
+};
+constexpr NumberOption kNumbers[] = {
+    {"--sequence", "sequence", "tokens of a sequence (default: as the configuration says)"},
+    {"--micro-batches", "micro-batches", "micro batches a step"},
+    {"--tp", "tp", "ranks of tensor parallelism"},
+    {"--pp", "pp", "ranks of a pipeline"},
+    {"--vpp", "vpp", "chunks of layers a rank of the pipeline has"},
+    {"--cp", "cp", "ranks of context parallelism"},
+    {"--ep", "ep", "ranks that share the experts"},
+    {"--dp", "dp", "ranks that have the same weights"},
+    {"--zero", "zero", "ZeRO's stage, 0 to 3"},
+    {"--context", "context", "tokens in the cache of keys and values (inference)"},
+    {"--page", "page", "tokens a page of that cache has"},
+};
+constexpr NumberOption kSwitches[] = {
+    {"--sequence-parallel", "sequence-parallel",
+     "what tensor parallelism leaves whole is split by the sequence"},
+    {"--distributed-optimizer", "distributed-optimizer",
+     "the optimizer's state is split over --dp"},
+    {"--fsdp", "fsdp", "fully sharded over --dp"},
+};
+
+Result<SetupOption> as_setting(const std::string& text) {
+  const size_t equals = text.find('=');
+  if (equals == text.npos) return fail(ErrorCode::kUsage, "--set takes KEY=VALUE");
+  return SetupOption{text.substr(0, equals), text.substr(equals + 1)};
+}
+
+Result<ConfigurationRequest> request_of(const EstimateArguments& arguments) {
+  ConfigurationRequest request;
+  request.subject = std::filesystem::path(arguments.config).filename().string();
+  const auto add = [&](const char* name, const std::string& text) {
+    if (!text.empty()) request.options.emplace_back(name, text);
+  };
+  add("batch", arguments.batch);
+  add("optimizer", arguments.optimizer);
+  add("precision", arguments.precision);
+  if (arguments.checkpointing) add("checkpointing", "full");
+  if (arguments.inference) add("inference", "true");
+  for (const std::string& text : arguments.options) {
+    if (text == "table=true") {
+      request.table = true;
+      continue;
+    }
+    auto setting = as_setting(text);
+    if (!setting) return std::unexpected(setting.error());
+    request.options.push_back(std::move(*setting));
+  }
+  if (!arguments.capacity.empty()) {
+    auto bytes = parse_size(arguments.capacity);
+    if (!bytes) return std::unexpected(bytes.error());
+    request.capacity_bytes = *bytes;
+  }
+  return request;
+}
+
+}  // namespace
+
+void add_configuration_options(CLI::App& command, EstimateArguments* arguments) {
+  const char* group = "Of a configuration (--config)";
+  for (const NumberOption& option : kNumbers) {
+    const std::string setting = option.setting;
+    command
+        .add_option_function<std::string>(
+            option.name,
+            [arguments, setting](const std::string& value) {
+              arguments->options.push_back(setting + '=' + value);
+            },
+            option.help)
+        ->type_name("N")
+        ->group(group);
+  }
+  for (const NumberOption& option : kSwitches) {
+    const std::string setting = option.setting;
+    command
+        .add_flag_callback(
+            option.name, [arguments, setting] { arguments->options.push_back(setting + "=true"); },
+            option.help)
+        ->group(group);
+  }
+  command
+      .add_option_function<std::string>(
+          "--kv-dtype",
+          [arguments](const std::string& value) {
+            arguments->options.push_back("kv-dtype=" + value);
+          },
+          "of the cache of keys and values: fp32, bf16, fp16, fp8 or int8")
+      ->type_name("NAME")
+      ->group(group);
+  command
+      .add_flag_callback(
+          "--table", [arguments] { arguments->options.push_back("table=true"); },
+          "also the peaks under other optimizers, precisions and checkpointing")
+      ->group(group);
+}
+
+int estimate_from_configuration(const EstimateArguments& arguments) {
+  auto request = request_of(arguments);
+  if (!request) return report_error("estimate", request.error());
+  auto text = read_small_file(arguments.config, kMaxConfigBytes);
+  if (!text) return report_error(arguments.config, text.error());
+  if (!arguments.prices.empty()) {
+    auto prices = read_small_file(arguments.prices, 1u << 20);
+    if (!prices) return report_error(arguments.prices, prices.error());
+    if (prices->empty())
+      return report_error(arguments.prices, {ErrorCode::kBadInput, "is empty", {}});
+    request->prices = std::move(*prices);
+  }
+  auto answer = answer_configuration(*text, *request);
+  if (!answer) {
+    const bool is_usage = answer.error().code == ErrorCode::kUsage;
+    const bool is_prices = answer.error().message.starts_with("the price list");
+    return report_error(is_prices  ? arguments.prices
+                        : is_usage ? "estimate"
+                                   : arguments.config,
+                        answer.error());
+  }
+  auto output = Output::open(arguments.output, {arguments.config});
+  if (!output) return report_error("", output.error());
+  const std::string report =
+      arguments.format == "json" ? estimate_json(*answer) : estimate_text(*answer);
+  if (auto done = output->write(report); !done) return report_output_error(*output, done.error());
+  if (auto done = output->close(); !done) return report_output_error(*output, done.error());
+  return kExitOk;
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,222 @@
+#include "cli/estimate_trace.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "base/file.h"
+#include "base/size.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/trace_subjects.h"
+#include "estimate/answer.h"
+#include "estimate/prices.h"
+#include "estimate/search.h"
+#include "estimate/trace_prediction.h"
+#include "report/estimate_report.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr uint64_t kMostBatch = 1u << 24;
+constexpr bool kByUpperEnd = true;  // the interval's, not the expected figure, must fit
+constexpr size_t kMaxPriceBytes = 1u << 20;
+constexpr uint64_t kDefaultBatch = 32;  // of a library's model
+
+std::vector<std::string> listed(const std::string& text, const std::string& default_word) {
+  std::vector<std::string> words;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    if (end > begin) words.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return words.empty() ? std::vector{default_word} : words;
+}
+
+std::vector<LoopVariant> variants(const EstimateArguments& arguments) {
+  std::vector<LoopVariant> result;
+  for (const std::string& optimizer : listed(arguments.optimizer, "adamw")) {
+    for (const std::string& precision : listed(arguments.precision, "fp32"))
+      result.push_back({optimizer, precision});
+  }
+  return result;
+}
+
+Result<TraceScenario> scenario_of(const EstimateArguments& arguments) {
+  TraceScenario scenario;
+  if (arguments.device_constant.empty()) return scenario;
+  auto bytes = parse_size(arguments.device_constant);
+  if (!bytes) return std::unexpected(bytes.error());
+  scenario.device_constant_bytes = *bytes;
+  scenario.device_constant_source = "--device-constant";
+  return scenario;
+}
+
+Status with_settings(const std::string& text, TraceScenario* scenario) {
+  auto config = parse_settings(text, scenario->release);
+  if (!config) return std::unexpected(config.error());
+  config->capacity_bytes = scenario->config.capacity_bytes;
+  scenario->config = std::move(*config);
+  scenario->settings = text;
+  return {};
+}
+
+/// The largest batch that fits, and the loop at it (at one sample where none does).
+Result<StepTrace> at_largest_batch(TraceSubject& subject, const TraceScenario& scenario,
+                                   uint64_t capacity_bytes, LargestBatch* largest) {
+  LoopAtBatches loop(subject);
+  std::optional<Error> error;
+  largest->capacity_bytes = capacity_bytes;
+  largest->by_upper_end = kByUpperEnd;
+  largest->batch = largest_batch_that(
+      [&](uint64_t batch) {
+        auto trace = loop.at(batch);
+        if (!trace) error = trace.error();
+        return trace && fits_into(*trace, scenario, capacity_bytes, kByUpperEnd);
+      },
+      kMostBatch);
+  if (error) return std::unexpected(*error);
+  return loop.at(std::max<uint64_t>(1, largest->batch));
+}
+
+Result<StepTrace> main_trace(const EstimateArguments& arguments, TraceSubject& subject,
+                             const TraceScenario& scenario, std::optional<uint64_t> capacity_bytes,
+                             std::optional<LargestBatch>* largest) {
+  if (arguments.batch == "auto") {
+    largest->emplace();
+    return at_largest_batch(subject, scenario, *capacity_bytes, &**largest);
+  }
+  const uint64_t batch = arguments.batch.empty() ? 0 : std::stoul(arguments.batch);
+  return subject.trace(batch == 0 && !arguments.model.empty() ? kDefaultBatch : batch);
+}
+
+Status check_batch(const EstimateArguments& arguments) {
+  const bool has_word = std::ranges::any_of(arguments.command, [](const std::string& word) {
+    return word.find(kBatchWord) != word.npos;
+  });
+  const bool is_given = !arguments.batch.empty();
+  if (has_word && !is_given)
+    return fail(ErrorCode::kUsage, "the command has {batch}: say which with --batch");
+  if (!arguments.command.empty() && is_given && !has_word) {
+    return fail(ErrorCode::kUsage,
+                "--batch needs {batch} in the command, where the batch goes: -- python train.py "
+                "--batch-size {batch}");
+  }
+  if (arguments.traces.size() == 1 && is_given)
+    return fail(ErrorCode::kUsage, "one trace is of one batch: --batch needs two, of two batches");
+  if (arguments.traces.size() == 2 && !is_given)
+    return fail(ErrorCode::kUsage, "two traces stand for all batches: say which with --batch");
+  if (arguments.traces.size() > 2)
+    return fail(ErrorCode::kUsage, "--trace takes one file, or two of two batches");
+  return {};
+}
+
+Status check(const EstimateArguments& arguments) {
+  const bool is_of_models = !arguments.optimizer.empty() || !arguments.precision.empty() ||
+                            arguments.checkpointing || arguments.inference;
+  if (arguments.model.empty() && is_of_models) {
+    return fail(ErrorCode::kUsage,
+                "--optimizer, --precision, --checkpointing and --inference are of --model and "
+                "--config: a script says it itself");
+  }
+  if (!arguments.options.empty()) return fail(ErrorCode::kUsage, "--set is of --config");
+  return check_batch(arguments);
+}
+
+/// What one variant of the loop needs.
+struct VariantAnswer {
+  StepTrace trace;
+  TraceScenario scenario;
+  Prediction prediction;
+  std::optional<LargestBatch> largest_batch;
+};
+
+Result<VariantAnswer> answer_variant(const EstimateArguments& arguments, const LoopVariant& variant,
+                                     std::optional<uint64_t> capacity_bytes) {
+  auto scenario = scenario_of(arguments);
+  if (!scenario) return std::unexpected(scenario.error());
+  VariantAnswer answer;
+  const std::unique_ptr<TraceSubject> subject = subject_of(arguments, variant);
+  auto trace = main_trace(arguments, *subject, *scenario, capacity_bytes, &answer.largest_batch);
+  if (!trace) return std::unexpected(trace.error());
+  // The rules of the PyTorch that traced, where they are known.
+  const std::string& torch = trace->facts.torch;
+  if (auto release = find_release(torch.substr(0, torch.find('+')))) scenario->release = *release;
+  // On a device that it fits into, the allocator makes do with what there is. Where it does not
+  // fit, what it would need is of more use than where it fails.
+  if (capacity_bytes && fits_into(*trace, *scenario, *capacity_bytes, kByUpperEnd)) {
+    scenario->config = config_within(*scenario, *capacity_bytes, kByUpperEnd);
+  }
+  answer.prediction = predict_from_trace(*trace, *scenario);
+  answer.trace = std::move(*trace);
+  answer.scenario = std::move(*scenario);
+  return answer;
+}
+
+std::string setup_of(const EstimateArguments& arguments, const LoopVariant& variant,
+                     const LoopFacts& facts) {
+  if (arguments.model.empty()) return facts.optimizer.empty() ? "" : "training, " + facts.optimizer;
+  const std::string what =
+      arguments.inference ? "inference, " + variant.precision : "training, " + variant.name();
+  return what + (arguments.checkpointing ? ", checkpointing" : "");
+}
+
+Status add_prices(const std::string& path, EstimateAnswer* answer) {
+  if (path.empty()) return {};
+  auto text = read_small_file(path, kMaxPriceBytes);
+  if (!text) return std::unexpected(text.error());
+  auto prices = parse_prices(*text);
+  if (!prices) return std::unexpected(prices.error());
+  auto cheapest = cheapest_that_fits(answer->prediction, *prices);
+  if (!cheapest) return std::unexpected(cheapest.error());
+  answer->prices_given = true;
+  answer->cheapest = *cheapest;
+  return {};
+}
+
+Status fill(const EstimateArguments& arguments, EstimateAnswer* answer) {
+  if (auto fine = check(arguments); !fine) return fine;
+  if (!arguments.capacity.empty()) {
+    auto bytes = parse_size(arguments.capacity);
+    if (!bytes) return std::unexpected(bytes.error());
+    answer->capacity_bytes = *bytes;
+  }
+  const std::vector<LoopVariant> all =
+      arguments.model.empty() ? std::vector<LoopVariant>(1) : variants(arguments);
+  for (const LoopVariant& variant : all) {
+    auto found = answer_variant(arguments, variant, answer->capacity_bytes);
+    if (!found) return std::unexpected(found.error());
+    if (all.size() > 1) answer->table.push_back({variant.name(), found->prediction});
+    if (&variant != &all.front()) continue;
+    answer->prediction = found->prediction;
+    answer->largest_batch = found->largest_batch;
+    answer->setup = setup_of(arguments, variant, found->trace.facts);
+    for (const std::string& settings : arguments.settings) {
+      TraceScenario other = found->scenario;
+      if (auto done = with_settings(settings, &other); !done) return done;
+      answer->table.push_back({settings, predict_from_trace(found->trace, other)});
+    }
+  }
+  answer->boards = fit_on_boards(answer->prediction, known_boards());
+  return add_prices(arguments.prices, answer);
+}
+
+}  // namespace
+
+int estimate_by_tracing(const EstimateArguments& arguments) {
+  EstimateAnswer answer;
+  answer.subject = arguments.traces.empty() ? arguments.model : arguments.traces[0];
+  for (const std::string& word : arguments.command)
+    answer.subject += (answer.subject.empty() ? "" : " ") + word;
+  if (auto done = fill(arguments, &answer); !done)
+    return report_error(answer.subject, done.error());
+  const std::string text =
+      arguments.format == "json" ? estimate_json(answer) : estimate_text(answer);
+  auto output = Output::open(arguments.output, {});
+  if (!output) return report_error("", output.error());
+  if (auto done = output->write(text); !done) return report_output_error(*output, done.error());
+  if (auto done = output->close(); !done) return report_output_error(*output, done.error());
+  return kExitOk;
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,42 @@
+// The child process that runs a loop without memory, and the folder in which it leaves its traces.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "estimate/step_trace.h"
+
+namespace gpumemprof {
+
+/// A private folder that is gone with the object.
+class TraceFolder {
+ public:
+  /// Errors: kSystem.
+  static Result<TraceFolder> make();
+  TraceFolder(TraceFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  TraceFolder& operator=(TraceFolder&&) = delete;
+  ~TraceFolder();
+  const std::string& path() const { return path_; }
+  /// Files in it that end so, sorted.
+  std::vector<std::string> ending_in(const std::string& suffix) const;
+  /// What the tracer could not do, in its own words; empty where it said nothing.
+  std::string reason() const;
+
+ private:
+  explicit TraceFolder(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+using EnvironmentChanges = std::vector<std::pair<std::string, std::string>>;
+
+/// Runs the program until it ends, its standard output on ours of errors; it sees no GPU. The
+/// answer is its status as waitpid gives it. Errors: those of starting it.
+Result<int> run_traced(const std::vector<std::string>& words, const EnvironmentChanges& changes);
+
+/// The traced process of a folder; of several the one with the most events, and how many there
+/// were. Errors: kUnsupported with the reason where there is none, kBadInput.
+Result<StepTrace> trace_in(const TraceFolder& folder, int wait_status);
+
+}  // namespace gpumemprof

@@ -1,0 +1,187 @@
+#include "estimate/rank_bytes.h"
+
+#include <gtest/gtest.h>
+
+#include "estimate/closed_form_for_tests.h"
+#include "estimate/rank_weights.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr double kMiB = 1 << 20;
+
+/// Bytes for each weight, all states together.
+double bytes_a_weight(const char* config, const std::vector<SetupOption>& options) {
+  const ConfigurationCase read = read_case(config);
+  const TrainingSetup setup = setup_of(read, options);
+  const RankContents rank = rank_contents(read.shape, setup, 0);
+  const StateBytes state = state_bytes(read.shape, setup, rank);
+  return (state.weights + state.gradients + state.optimizer) /
+         held_by_rank(read.shape, setup, rank).all();
+}
+
+// Megatron-LM's own figures: 18 bytes a parameter, 6 + 12 / d with the distributed optimizer over d
+// ranks.
+TEST(RankBytes, MegatronKeepsEighteenBytesAWeight) {
+  EXPECT_DOUBLE_EQ(bytes_a_weight(kPaperGpt, {}), 18);
+  EXPECT_DOUBLE_EQ(bytes_a_weight(kPaperGpt, {{"dp", "8"}, {"distributed-optimizer", "true"}}),
+                   6 + 12.0 / 8);
+  EXPECT_DOUBLE_EQ(
+      bytes_a_weight(kPaperGpt, {{"dp", "2"}, {"cp", "4"}, {"distributed-optimizer", "true"}}),
+      6 + 12.0 / 8);
+  EXPECT_DOUBLE_EQ(bytes_a_weight(kPaperGpt, {{"precision", "fp32"}}), 16);
+}
+
+// DeepSpeed's documentation of mixed precision: 16 bytes; 4 + 12 / d; 2 + 14 / d; 16 / d.
+TEST(RankBytes, ZerosStages) {
+  const auto zero = [](const char* stage) {
+    return bytes_a_weight(kLlama2_7b, {{"precision", "fp16"}, {"dp", "8"}, {"zero", stage}});
+  };
+  EXPECT_DOUBLE_EQ(zero("1"), 4 + 12.0 / 8);
+  EXPECT_DOUBLE_EQ(zero("2"), 2 + 14.0 / 8);
+  EXPECT_DOUBLE_EQ(zero("3"), 16.0 / 8);
+}
+
+TEST(RankBytes, PlainPyTorchByOptimizerAndPrecision) {
+  const auto of = [](const char* optimizer, const char* precision) {
+    return bytes_a_weight(kLlama2_7b, {{"optimizer", optimizer}, {"precision", precision}});
+  };
+  EXPECT_DOUBLE_EQ(of("adamw", "fp32"), 16);
+  EXPECT_DOUBLE_EQ(of("adamw", "bf16"), 8);
+  EXPECT_DOUBLE_EQ(of("adamw", "amp-bf16"), 16);
+  EXPECT_DOUBLE_EQ(of("sgd", "fp32"), 8);
+  EXPECT_DOUBLE_EQ(of("momentum", "fp32"), 12);
+  EXPECT_DOUBLE_EQ(of("none", "fp32"), 8);
+  EXPECT_DOUBLE_EQ(of("adamw8bit", "fp32"), 8 + 2 * (1 + 4.0 / 256));
+  EXPECT_LT(of("adafactor", "fp32"), 8.01) << "a row and a column of each matrix";
+  EXPECT_GT(of("adafactor", "fp32"), 8);
+}
+
+TEST(RankBytes, DistributedDataParallelHasBuckets) {
+  EXPECT_DOUBLE_EQ(bytes_a_weight(kLlama2_7b, {{"precision", "fp32"}, {"dp", "2"}}), 20);
+}
+
+uint64_t in_flight(const std::vector<SetupOption>& options, uint64_t stage) {
+  const ConfigurationCase read = read_case(kPaperGpt);
+  return rank_contents(read.shape, setup_of(read, options), stage).in_flight;
+}
+
+TEST(RankBytes, MicroBatchesInFlight) {
+  // 1F1B: a rank has as many as there are ranks behind it, and its own.
+  const std::vector<SetupOption> plain = {{"pp", "4"}, {"micro-batches", "8"}};
+  EXPECT_EQ(in_flight(plain, 0), 4u);
+  EXPECT_EQ(in_flight(plain, 3), 1u);
+  EXPECT_EQ(in_flight({{"pp", "4"}, {"micro-batches", "2"}}, 0), 2u);
+  // Interleaved, 3 chunks: warm-up is 2 (p - r - 1) + (v - 1) p, and the one that is computed.
+  const std::vector<SetupOption> chunks = {{"pp", "4"}, {"vpp", "3"}, {"micro-batches", "8"}};
+  EXPECT_EQ(in_flight(chunks, 0), 6u + 8 + 1);
+  EXPECT_EQ(in_flight(chunks, 3), 8u + 1);
+  EXPECT_EQ(in_flight({{"pp", "4"}, {"vpp", "3"}, {"micro-batches", "2"}}, 0), 6u);
+}
+
+uint64_t cache(const char* config, const std::vector<SetupOption>& more) {
+  std::vector<SetupOption> options = {{"inference", "true"}};
+  options.insert(options.end(), more.begin(), more.end());
+  return share_bytes(predicted(config, options), Category::kKvCache);
+}
+
+TEST(KvCache, BytesATokenAsTheModelsAuthorsSay) {
+  // Llama 2 7B: half a MiB a token; Llama 3 8B, eight groups: 128 KiB; DeepSeek-V3, compressed:
+  // 70,272 bytes.
+  EXPECT_EQ(cache(kLlama2_7b, {{"context", "4096"}}), 2048u * 1024 * 1024);
+  EXPECT_EQ(cache(kLlama3_8b, {{"context", "1"}}), 128u * 1024);
+  EXPECT_EQ(cache(kDeepSeekV3, {{"context", "1"}}), 70272u);
+}
+
+TEST(KvCache, TypeBatchRanksPagesAndWindow) {
+  EXPECT_EQ(cache(kLlama3_8b, {{"context", "1"}, {"kv-dtype", "fp8"}}), 64u * 1024);
+  EXPECT_EQ(cache(kLlama3_8b, {{"context", "1"}, {"batch", "3"}}), 3 * 128u * 1024);
+  EXPECT_EQ(cache(kLlama3_8b, {{"context", "1"}, {"tp", "4"}}), 32u * 1024);
+  EXPECT_EQ(cache(kLlama3_8b, {{"context", "1"}, {"tp", "32"}}), 16u * 1024)
+      << "ranks share the eight heads";
+  EXPECT_EQ(cache(kDeepSeekV3, {{"context", "1"}, {"tp", "8"}}), 70272u)
+      << "every rank has all of it";
+  EXPECT_EQ(cache(kLlama3_8b, {{"context", "17"}, {"page", "16"}}), 32u * 128 * 1024);
+  EXPECT_EQ(cache(kMistral7b, {{"context", "32768"}}), 4096u * 128 * 1024) << "a window of 4096";
+}
+
+TEST(RankBytes, WeightsOfInferenceAreTheParametersAlone) {
+  const Prediction prediction =
+      predicted(kLlama2_7b, {{"inference", "true"}, {"precision", "fp16"}});
+  EXPECT_EQ(share_bytes(prediction, Category::kParameter), 2 * 6'738'415'616u);
+  EXPECT_EQ(share_bytes(prediction, Category::kGradient) +
+                share_bytes(prediction, Category::kOptimizerState),
+            0u);
+}
+
+TEST(ClosedForm, SharesAddUpToWhatIsAllocated) {
+  for (const char* config : {kLlama3_8b, kMixtral8x7b, kGpt2, kDeepSeekV3, kPaperGpt}) {
+    for (const char* inference : {"false", "true"}) {
+      const Prediction p = predicted(config, {{"inference", inference}, {"sequence", "512"}});
+      uint64_t sum = 0;
+      for (const PredictedShare& share : p.at_peak) sum += share.bytes;
+      ASSERT_TRUE(p.allocated && p.reserved && p.device);
+      EXPECT_EQ(sum, p.allocated->expected);
+      EXPECT_LT(p.allocated->low, p.allocated->expected);
+      EXPECT_GT(p.allocated->high, p.allocated->expected);
+      EXPECT_LE(p.allocated->expected, p.reserved->expected);
+      EXPECT_LT(p.reserved->expected, p.device->expected);
+      EXPECT_FALSE(p.live);
+      EXPECT_FALSE(p.unknown.empty());
+      for (const Assumption& assumption : p.assumptions)
+        EXPECT_FALSE(assumption.source.empty()) << assumption.what;
+    }
+  }
+}
+
+// The last of four ranks with three chunks each: nine chunks of a layer in flight, and the logits
+// in bf16 and fp32.
+TEST(ClosedForm, TheTermsOfOneStageByHand) {
+  const Prediction p = predicted(kPaperGpt, {{"pp", "4"},
+                                             {"vpp", "3"},
+                                             {"micro-batches", "4"},
+                                             {"stage", "last"},
+                                             {"workspace", "68MiB"}});
+  const double sbh = 4096.0 * 512;
+  EXPECT_EQ(share_bytes(p, Category::kActivation, "attention scores"),
+            9 * 5 * 4 * 8 * 1024.0 * 1024);
+  EXPECT_EQ(share_bytes(p, Category::kActivation, "logits and loss"), 6 * 4096.0 * 50304);
+  EXPECT_EQ(share_bytes(p, Category::kActivation, "dropout masks"), 9 * 2 * sbh);
+  EXPECT_EQ(share_bytes(p, Category::kWorkspace), 68 * kMiB);
+}
+
+TEST(ClosedForm, WhatAddsUpToMoreThanAnyMachineIsRefused) {
+  const ConfigurationCase read = read_case(kLlama3_8b);
+  TrainingSetup setup = setup_of(read, {});
+  setup.sequence = 1u << 27;
+  setup.batch = 1u << 27;
+  setup.attention = AttentionKernel::kUnfused;
+  auto prediction = predict_closed_form(read.shape, setup);
+  ASSERT_FALSE(prediction);
+  EXPECT_EQ(prediction.error().message, "this adds up to more than any machine has");
+}
+
+std::string setup_error(const char* config, const std::vector<SetupOption>& options) {
+  const ConfigurationCase read = read_case(config);
+  auto setup = training_setup(read.values, read.shape, options);
+  return setup ? "" : setup.error().message;
+}
+
+TEST(TrainingSetup, WhatMakesNoSenseIsSaid) {
+  EXPECT_EQ(setup_error(kGpt2, {{"tp", "5"}}), "tp does not divide the 12 heads");
+  EXPECT_EQ(setup_error(kGpt2, {{"pp", "13"}}), "there are more stages than layers");
+  EXPECT_EQ(setup_error(kGpt2, {{"ep", "2"}}), "ep is for models with experts; this one has none");
+  EXPECT_EQ(setup_error(kMixtral8x7b, {{"ep", "3"}}), "ep does not divide the experts");
+  EXPECT_EQ(setup_error(kGpt2, {{"cp", "3"}}), "cp does not divide the sequence");
+  EXPECT_EQ(setup_error(kGpt2, {{"zero", "4"}}), "zero is a number from 0 to 3");
+  EXPECT_EQ(setup_error(kGpt2, {{"batch", "-1"}}), "batch is a number from 1 to 134217728");
+  EXPECT_EQ(setup_error(kGpt2, {{"batch", "0"}}), "batch is a number from 1 to 134217728");
+  EXPECT_EQ(setup_error(kGpt2, {{"precision", "fp4"}}),
+            "precision is one of fp32, tf32, bf16, fp16, amp-bf16, amp-fp16");
+  EXPECT_EQ(setup_error(kGpt2, {{"fsdp", "maybe"}}), "fsdp is true or false");
+  EXPECT_TRUE(setup_error(kGpt2, {{"speed", "9"}})
+                  .starts_with("there is no setting speed: there are batch,"));
+}
+
+}  // namespace
+}  // namespace gpumemprof

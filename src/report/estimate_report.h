@@ -1,0 +1,21 @@
+// What `estimate` says: for people, for programs. The same for every way of estimating.
+#pragma once
+
+#include <string>
+
+#include "estimate/answer.h"
+
+namespace gpumemprof {
+
+/// The peaks with their intervals first, then what the memory is, where it fits, what was assumed
+/// and what is not known. Safe for a terminal.
+std::string estimate_text(const EstimateAnswer& answer);
+
+/// Schema "gpumemprof.estimate/1", docs/schemas/estimate.schema.json. One object and a newline;
+/// `indent` < 0 writes it on one line.
+std::string estimate_json(const EstimateAnswer& answer, int indent = 1);
+
+/// "two steps of the script under fake tensors", …: how the figures were come by.
+const char* method_name(EstimateMethod method);
+
+}  // namespace gpumemprof
