@@ -5,6 +5,8 @@
 // FITS: 2 where the upper end of the interval fits into capacity=BYTES, 1 where the expected figure
 // does. The words of the command line set figures of the library table: dense.weight_gradient=2 …
 // `shipped` alone: the constant and the spread that are built in.
+// `equal LOW HIGH DIRECT`: is DIRECT what LOW and HIGH make at its batch, event by event?
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -80,6 +82,45 @@ void predict(std::istringstream& words, const LibraryTable& table) {
                            std::chrono::duration_cast<std::chrono::microseconds>(took).count()));
 }
 
+std::string described(const StepTrace& trace, size_t at) {
+  if (at >= trace.events.size()) return "the end";
+  const TracedEvent& event = trace.events[at];
+  return "kind " + std::to_string(static_cast<int>(event.kind)) + " number " +
+         std::to_string(event.index) + " stream " + std::to_string(event.stream) + " module " +
+         trace.names[event.module] + " bytes " + std::to_string(event.bytes) + " phase " +
+         std::to_string(static_cast<int>(event.phase)) + " is " +
+         std::to_string(static_cast<int>(event.storage_kind));
+}
+
+int compare(const char* low_path, const char* high_path, const char* direct_path) {
+  auto low = read_step_trace(low_path);
+  auto high = read_step_trace(high_path);
+  auto direct = read_step_trace(direct_path);
+  if (!low || !high || !direct) return 2;
+  auto merged = ScaledTrace::merge(std::move(*low), *high);
+  if (!merged) {
+    std::printf("%s\n", merged.error().message.c_str());
+    return 1;
+  }
+  const StepTrace made = merged->at(direct->facts.batch);
+  for (size_t i = 0; i < std::max(made.events.size(), direct->events.size()); ++i) {
+    if (described(made, i) == described(*direct, i)) continue;
+    std::printf("event %zu: merged %s, direct %s\n", i, described(made, i).c_str(),
+                described(*direct, i).c_str());
+    return 1;
+  }
+  for (size_t i = 0; i < made.convolutions.size(); ++i) {
+    const ConvolutionCall &a = made.convolutions[i], &b = direct->convolutions[i];
+    if (a.input_bytes == b.input_bytes && a.output_bytes == b.output_bytes &&
+        a.weight_bytes == b.weight_bytes)
+      continue;
+    std::printf("convolution %zu differs\n", i);
+    return 1;
+  }
+  std::printf("%zu events\n", made.events.size());
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -89,6 +130,7 @@ int main(int argc, char** argv) {
     std::printf("%lu %.4f %.4f\n", device_constant().bytes, spread.low, spread.high);
     return 0;
   }
+  if (argc == 5 && std::string(argv[1]) == "equal") return compare(argv[2], argv[3], argv[4]);
   for (int i = 1; i < argc; ++i) {
     if (!set(table, argv[i])) {
       std::fprintf(stderr, "estimate_traces: not understood: %s\n", argv[i]);

@@ -34,6 +34,7 @@ class Errors:
 
 def errors(rows: list[Row], constant_mib: float, capped: bool = False) -> Errors:
     """`capped`: a run that needs more than there is dies with the device full."""
+
     def predicted(row: Row) -> float:
         whole = row.predicted_mib(constant_mib)
         return min(whole, CAPACITY_MIB) if capped else whole
@@ -41,13 +42,24 @@ def errors(rows: list[Row], constant_mib: float, capped: bool = False) -> Errors
     relative = [abs(predicted(row) - row.measured_mib) / row.measured_mib for row in rows]
     net = [abs(predicted(row) - row.measured_mib) / max(1.0, row.measured_mib - constant_mib) for row in rows]
     under = [sum(predicted(row) * (1 + room) < row.measured_mib for row in rows) / len(rows) for room in HEADROOMS]
-    return Errors(len(rows), statistics.median(relative), quantile(relative, 0.9), under, statistics.median(net), quantile(net, 0.9))
+    return Errors(
+        len(rows),
+        statistics.median(relative),
+        quantile(relative, 0.9),
+        under,
+        statistics.median(net),
+        quantile(net, 0.9),
+    )
 
 
 def fit_constant(rows: list[Row]) -> int:
     """In steps of 10 MiB the one with the smallest median error."""
-    return min(range(1000, 3000, 10), key=lambda mib: statistics.median(
-        abs(row.predicted_mib(mib) - row.measured_mib) / row.measured_mib for row in rows))
+    return min(
+        range(1000, 3000, 10),
+        key=lambda mib: statistics.median(
+            abs(row.predicted_mib(mib) - row.measured_mib) / row.measured_mib for row in rows
+        ),
+    )
 
 
 def fit_spread(rows: list[Row], constant_mib: float) -> tuple[float, float]:

@@ -38,16 +38,25 @@ class Report:
 
     def summary(self) -> list[str]:
         share = len(self.failed) / max(1, len(self.models) + len(self.failed))
+        low, high = self.fitted_spread
+        processor = f"{self.seconds[2]:.1f} s of the processor, p90 {self.seconds[3]:.1f} s"
+        clock = f"{self.seconds[0]:.1f} s and {self.seconds[1]:.1f} s"
+        models, rows = self.fitting
         table = [
-            f"Fitted on {self.fitting[0]} models ({self.fitting[1]} trusted rows), reported on the other {self.reporting}.", "",
-            "| reported rows | rows | median error | p90 | under by more than 0 / 5 / 10 % headroom | net of the constant: median / p90 |",
-            "|---|---:|---:|---:|---:|---:|", *(line(name, found) for name, found in self.lines), "",
-            f"- Constant (context, handles): {self.constant_mib:.0f} MiB built in; fitted anew on the fitting half: {self.fitted_mib} MiB.",
-            f"- Middle 90 % of measured against predicted, on the fitting half: {self.fitted_spread[0]:.3f} to {self.fitted_spread[1]:.3f}; "
+            f"Fitted on {models} models ({rows} trusted rows), reported on the other {self.reporting}.",
+            "",
+            "| reported rows | rows | median error | p90 | under by more than 0 / 5 / 10 % | net of the constant |",
+            "|---|---:|---:|---:|---:|---:|",
+            *(line(name, found) for name, found in self.lines),
+            "",
+            "- Net of the constant: median and p90 of the error over what is above the constant.",
+            f"- Constant (context, handles): {self.constant_mib:.0f} MiB built in; fitted anew: {self.fitted_mib} MiB.",
+            f"- Middle 90 % of measured against predicted, on the fitting half: {low:.3f} to {high:.3f}; "
             f"built in: {self.spread[0]:.3f} to {self.spread[1]:.3f}.",
-            largest_line("expected figure", self.largest), largest_line("upper end of the interval", self.largest_upper),
-            f"- Time a model (it is built twice and traced at two batches, the libraries imported): median {self.seconds[2]:.1f} s of the processor, "
-            f"p90 {self.seconds[3]:.1f} s; on the clock, on a machine with other work, {self.seconds[0]:.1f} s and {self.seconds[1]:.1f} s.",
+            largest_line("expected figure", self.largest),
+            largest_line("upper end of the interval", self.largest_upper),
+            f"- Time a model (built twice, traced at two batches, libraries imported): median {processor}; "
+            f"on the clock, on a machine with other work, {clock}.",
             f"- Failures: {len(self.failed)} models ({100 * share:.1f} %).",
         ]
         return table
@@ -55,35 +64,39 @@ class Report:
 
 def line(name: str, found: Errors) -> str:
     under = " / ".join(f"{100 * share:.0f}" for share in found.under)
-    return (f"| {name} | {found.rows} | {100 * found.median:.2f} % | {100 * found.p90:.1f} % | {under} % | "
-            f"{100 * found.net_median:.2f} % / {100 * found.net_p90:.1f} % |")
+    return (
+        f"| {name} | {found.rows} | {100 * found.median:.2f} % | {100 * found.p90:.1f} % | {under} % | "
+        f"{100 * found.net_median:.2f} % / {100 * found.net_p90:.1f} % |"
+    )
 
 
 def largest_line(judged_by: str, found: Largest) -> str:
     share = 100 * found.exact / max(1, found.models)
-    return (f"- Largest batch of 8, 16, 32, 64, 128 that fits 40,536 MiB, by the {judged_by}: exact for {found.exact} of {found.models} models "
-            f"({share:.1f} %), too high for {found.too_high}, too low for {found.too_low}.")
+    return (
+        f"- Largest batch of 8, 16, 32, 64, 128 that fits 40,536 MiB, by the {judged_by}: exact for {found.exact} of "
+        f"{found.models} models ({share:.1f} %), too high for {found.too_high}, too low for {found.too_low}."
+    )
 
 
 _HEAD = """# Accuracy of predictions
 
-Written by `make accuracy` ({subset}). Predictions are those of `gpumemprof estimate --model timm:NAME --optimizer momentum`:
-two traces without a GPU at batches 2 and 4, merged, and simulated at the batch of the row. Measured are the peaks of
-`nvidia-smi` on an A100 of 40 GB in a public table of training runs (itu-rad/GPUMemNet, arXiv 2602.17817), which is not part
-of this repository, so this page has errors alone.
+Written by `make accuracy` ({subset}). Predictions are those of `gpumemprof estimate --model timm:NAME --optimizer
+momentum`: two traces without a GPU at batches 2 and 4, merged, and simulated at the batch of the row. Measured are the
+peaks of `nvidia-smi` on an A100 of 40 GB in a public table of training runs (itu-rad/GPUMemNet, arXiv 2602.17817),
+which is not part of this repository, so this page has errors alone.
 
 """
 
 _RULES = """
 ## What is a row
 
-The table has a figure for each model at batches 8 to 128, also where a run died. A row is taken for a run that died where it
-has 37,000 MiB or more, or no more than the row of the smaller batch; so are the rows after it. A row is trusted where it is
-not, lies within 25 % of the model's own line (Theil and Sen), and the model does not rise by more than 2.3 for a doubled batch or
-stop rising far below the device's memory. Nothing that is predicted has a say in it. In the first line of the table above a
-prediction above the device's memory counts as the device's memory. The largest batch is that of the last row that did not die; a
-row on the nearly full device also counts as one that fitted where it is within 5 % of the line and the line below the memory. Where
-neither can be told the model is left out.
+The table has a figure for each model at batches 8 to 128, also where a run died. A row is taken for a run that died
+where it has 37,000 MiB or more, or no more than the row of the smaller batch; so are the rows after it. A row is
+trusted where it is not, lies within 25 % of the model's own line (Theil and Sen), and the model does not rise by more
+than 2.3 for a doubled batch or stop rising far below the device's memory. Nothing that is predicted has a say in it.
+In the first line of the table above a prediction above the device's memory counts as the device's memory. The largest
+batch is that of the last row that did not die; a row on the nearly full device also counts as one that fitted where it
+is within 5 % of the line and the line below the memory. Where neither can be told the model is left out.
 
 Fitted are the constant and the interval, and by hand, on the fitting half alone, the workspaces of convolutions
 (`src/estimate/library_table.h`). Which half a model belongs to is decided by a hash of its name.

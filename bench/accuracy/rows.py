@@ -99,7 +99,7 @@ def distrust(rows: list[Row]) -> None:
 
 def theil_sen(rows: list[Row]) -> tuple[float, float]:
     slopes = [
-        (b.measured_mib - a.measured_mib) / (b.batch - a.batch) for i, a in enumerate(rows) for b in rows[i + 1:]
+        (b.measured_mib - a.measured_mib) / (b.batch - a.batch) for i, a in enumerate(rows) for b in rows[i + 1 :]
     ]
     slope = statistics.median(slopes)
     return statistics.median(row.measured_mib - slope * row.batch for row in rows), slope
@@ -109,10 +109,22 @@ def predict(models: dict[str, list[Row]], tool: Path, folder: Path, changes: lis
     """Fills in what the simulator says; the answer is what failed, by model. The time is of reading and simulating."""
     names = [name for name in models if (folder / f"{name}.4.trace").exists() and (folder / f"{name}.2.trace").exists()]
     lines = [
-        " ".join([str(folder / f"{name}.2.trace"), str(folder / f"{name}.4.trace"), *(str(row.batch) for row in models[name])])
+        " ".join(
+            [
+                str(folder / f"{name}.2.trace"),
+                str(folder / f"{name}.4.trace"),
+                *(str(row.batch) for row in models[name]),
+            ]
+        )
         for name in names
     ]
-    done = subprocess.run([str(tool), f"capacity={CAPACITY_MIB * MIB}", *changes], input="\n".join(lines) + "\n", text=True, capture_output=True, check=True)
+    done = subprocess.run(
+        [str(tool), f"capacity={CAPACITY_MIB * MIB}", *changes],
+        input="\n".join(lines) + "\n",
+        text=True,
+        capture_output=True,
+        check=True,
+    )
     failed: dict[str, str] = {}
     for name, line in zip(names, done.stdout.splitlines()):
         if line.startswith("!"):
@@ -120,6 +132,6 @@ def predict(models: dict[str, list[Row]], tool: Path, folder: Path, changes: lis
             continue
         words = [int(word) for word in line.split()]
         for i, row in enumerate(models[name]):
-            _, live, _, reserved, row.fits = words[5 * i: 5 * i + 5]
+            _, live, _, reserved, row.fits = words[5 * i : 5 * i + 5]
             row.live_mib, row.reserved_mib = live / MIB, reserved / MIB
     return failed

@@ -1,8 +1,8 @@
 """How well peaks are predicted: `make accuracy`.
 
 Traces the models of the table of measured peaks (resumable), fits on one half of them, reports on the other, and writes
-docs/accuracy.md. The table is other people's measurement and is not part of this repository: without it nothing is done.
-"""
+docs/accuracy.md. The table is other people's measurement and is not part of this repository: without it nothing is
+done."""
 
 from __future__ import annotations
 
@@ -46,11 +46,15 @@ def main() -> int:
 def evaluate(table: Path, tool: Path, folder: Path, wanted: list[str], all_models: int) -> Report:
     models = {name: rows for name, rows in read_table(table).items() if name in set(wanted)}
     not_merged = predict(models, tool, folder)
-    failed = {path.stem: path.read_text().strip() for path in sorted(folder.glob("*.error")) if path.stem in models} | not_merged
+    failed = {
+        path.stem: path.read_text().strip() for path in sorted(folder.glob("*.error")) if path.stem in models
+    } | not_merged
     done = {name: rows for name, rows in models.items() if rows[0].reserved_mib}
     shipped = subprocess.run([str(tool), "shipped"], text=True, capture_output=True, check=True).stdout.split()
     constant_mib = int(shipped[0]) / MIB
-    halves = [{name: rows for name, rows in done.items() if is_for_fitting(name) == fitting} for fitting in (True, False)]
+    halves = [
+        {name: rows for name, rows in done.items() if is_for_fitting(name) == fitting} for fitting in (True, False)
+    ]
     trusted = [[row for rows in half.values() for row in rows if row.trusted] for half in halves]
     reported = [row for rows in halves[1].values() for row in rows]
 
@@ -65,10 +69,21 @@ def evaluate(table: Path, tool: Path, folder: Path, wanted: list[str], all_model
     clock, processor = trace_seconds(folder, list(done))
     fitted = fit_constant(trusted[0])
     return Report(
-        models=done, wanted=len(wanted), all_models=all_models, failed=failed, not_done=[name for name in wanted if name not in done and name not in failed],
-        constant_mib=constant_mib, spread=(float(shipped[1]), float(shipped[2])), fitted_mib=fitted,
-        fitted_spread=fit_spread(trusted[0], fitted), fitting=(len(halves[0]), len(trusted[0])), reporting=len(halves[1]), lines=lines,
-        fitting_line=errors(trusted[0], constant_mib), largest=largest_batches(halves[1], 1), largest_upper=largest_batches(halves[1], 2),
+        models=done,
+        wanted=len(wanted),
+        all_models=all_models,
+        failed=failed,
+        not_done=[name for name in wanted if name not in done and name not in failed],
+        constant_mib=constant_mib,
+        spread=(float(shipped[1]), float(shipped[2])),
+        fitted_mib=fitted,
+        fitted_spread=fit_spread(trusted[0], fitted),
+        fitting=(len(halves[0]), len(trusted[0])),
+        reporting=len(halves[1]),
+        lines=lines,
+        fitting_line=errors(trusted[0], constant_mib),
+        largest=largest_batches(halves[1], 1),
+        largest_upper=largest_batches(halves[1], 2),
         seconds=(quantile(clock, 0.5), quantile(clock, 0.9), quantile(processor, 0.5), quantile(processor, 0.9)),
     )
 

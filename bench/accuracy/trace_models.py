@@ -44,10 +44,19 @@ def trace_in_child(folder: Path, model: str) -> None:
         began, began_cpu = time.monotonic(), time.process_time()
         setup = LoopSetup(f"timm:{model}", batch, optimizer="momentum")
         log = trace(setup)
-        log.write(str(path), {
-            "subject": setup.model, "batch": batch, "optimizer": setup.optimizer, "precision": setup.precision, "torch": torch.__version__,
-            **setup.facts, "trace_s": round(time.monotonic() - began, 3), "trace_cpu_s": round(time.process_time() - began_cpu, 3),
-        })
+        log.write(
+            str(path),
+            {
+                "subject": setup.model,
+                "batch": batch,
+                "optimizer": setup.optimizer,
+                "precision": setup.precision,
+                "torch": torch.__version__,
+                **setup.facts,
+                "trace_s": round(time.monotonic() - began, 3),
+                "trace_cpu_s": round(time.process_time() - began_cpu, 3),
+            },
+        )
 
 
 def run_one(folder: Path, model: str) -> None:
@@ -79,8 +88,10 @@ def main() -> None:
     if parsed.models:
         wanted = wanted[: parsed.models]
     missing = [
-        model for model in wanted
-        if not all(path.exists() for path in paths(parsed.folder, model)) and not (parsed.folder / f"{model}.error").exists()
+        model
+        for model in wanted
+        if not all(path.exists() for path in paths(parsed.folder, model))
+        and not (parsed.folder / f"{model}.error").exists()
     ]
     if not missing:
         return

@@ -43,6 +43,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "collective_attribution": ("CollectiveAttributionResult",),
     "tracker": ("MemoryTracker", "TrackingEvent"),
     "watchdog": ("MemoryWatchdog",),
+    "estimation": ("estimate", "Estimate", "EstimateError"),
     "oom_flight_recorder": (
         "OOMFlightRecorder", "OOMFlightRecorderConfig", "OOMExceptionClassification", "classify_oom_exception",
     ),
@@ -114,6 +115,9 @@ if TYPE_CHECKING:
     from .device_collectors import detect_torch_runtime_backend as detect_torch_runtime_backend
     from .distributed import resolve_distributed_identity as resolve_distributed_identity
     from .collective_attribution import CollectiveAttributionResult as CollectiveAttributionResult
+    from .estimation import Estimate as Estimate
+    from .estimation import EstimateError as EstimateError
+    from .estimation import estimate as estimate
     from .gap_analysis import GapFinding as GapFinding
     from .holders import why_alive as why_alive
     from .jax_memory import CompiledMemory as CompiledMemory

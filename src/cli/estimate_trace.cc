@@ -19,6 +19,7 @@ namespace gpumemprof {
 namespace {
 
 constexpr uint64_t kMostBatch = 1u << 24;
+constexpr bool kByUpperEnd = true;  // the interval's, not the expected figure, must fit
 constexpr size_t kMaxPriceBytes = 1u << 20;
 constexpr uint64_t kDefaultBatch = 32;  // of a library's model
 
@@ -54,6 +55,7 @@ Result<TraceScenario> scenario_of(const EstimateArguments& arguments) {
 Status with_settings(const std::string& text, TraceScenario* scenario) {
   auto config = parse_settings(text, scenario->release);
   if (!config) return std::unexpected(config.error());
+  config->capacity_bytes = scenario->config.capacity_bytes;
   scenario->config = std::move(*config);
   scenario->settings = text;
   return {};
@@ -65,11 +67,12 @@ Result<StepTrace> at_largest_batch(TraceSubject& subject, const TraceScenario& s
   LoopAtBatches loop(subject);
   std::optional<Error> error;
   largest->capacity_bytes = capacity_bytes;
+  largest->by_upper_end = kByUpperEnd;
   largest->batch = largest_batch_that(
       [&](uint64_t batch) {
         auto trace = loop.at(batch);
         if (!trace) error = trace.error();
-        return trace && fits_into(*trace, scenario, capacity_bytes, largest->by_upper_end);
+        return trace && fits_into(*trace, scenario, capacity_bytes, kByUpperEnd);
       },
       kMostBatch);
   if (error) return std::unexpected(*error);
@@ -77,8 +80,7 @@ Result<StepTrace> at_largest_batch(TraceSubject& subject, const TraceScenario& s
 }
 
 Result<StepTrace> main_trace(const EstimateArguments& arguments, TraceSubject& subject,
-                             const TraceScenario& scenario,
-                             std::optional<uint64_t> capacity_bytes,
+                             const TraceScenario& scenario, std::optional<uint64_t> capacity_bytes,
                              std::optional<LargestBatch>* largest) {
   if (arguments.batch == "auto") {
     largest->emplace();
@@ -140,6 +142,11 @@ Result<VariantAnswer> answer_variant(const EstimateArguments& arguments, const L
   // The rules of the PyTorch that traced, where they are known.
   const std::string& torch = trace->facts.torch;
   if (auto release = find_release(torch.substr(0, torch.find('+')))) scenario->release = *release;
+  // On a device that it fits into, the allocator makes do with what there is. Where it does not
+  // fit, what it would need is of more use than where it fails.
+  if (capacity_bytes && fits_into(*trace, *scenario, *capacity_bytes, kByUpperEnd)) {
+    scenario->config = config_within(*scenario, *capacity_bytes, kByUpperEnd);
+  }
   answer.prediction = predict_from_trace(*trace, *scenario);
   answer.trace = std::move(*trace);
   answer.scenario = std::move(*scenario);
@@ -147,7 +154,7 @@ Result<VariantAnswer> answer_variant(const EstimateArguments& arguments, const L
 }
 
 std::string setup_of(const EstimateArguments& arguments, const LoopVariant& variant,
-                     const TraceFacts& facts) {
+                     const LoopFacts& facts) {
   if (arguments.model.empty()) return facts.optimizer.empty() ? "" : "training, " + facts.optimizer;
   const std::string what =
       arguments.inference ? "inference, " + variant.precision : "training, " + variant.name();

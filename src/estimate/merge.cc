@@ -12,9 +12,10 @@ constexpr __int128 kMostBytes = 1ll << 50;  // of a storage, as in the file
 bool same_event(const TracedEvent& a, const TracedEvent& b) {
   return a.kind == b.kind && a.index == b.index && a.stream == b.stream && a.phase == b.phase;
 }
+/// Groups may follow the batch: a convolution with weights of each sample's own is one of the batch.
 bool same_call(const ConvolutionCall& a, const ConvolutionCall& b) {
   return a.part == b.part && a.shape == b.shape && a.kernel_elements == b.kernel_elements &&
-         a.groups == b.groups;
+         (a.groups > 1) == (b.groups > 1);
 }
 
 }  // namespace
@@ -75,6 +76,9 @@ StepTrace ScaledTrace::at(uint64_t batch) const {
     call.input_bytes = scaled(call.input_bytes, high.input_bytes, batch);
     call.output_bytes = scaled(call.output_bytes, high.output_bytes, batch);
     call.weight_bytes = scaled(call.weight_bytes, high.weight_bytes, batch);
+    call.groups = scaled(call.groups, high.groups, batch);
+    call.in_channels = scaled(call.in_channels, high.in_channels, batch);
+    call.out_channels = scaled(call.out_channels, high.out_channels, batch);
   }
   return result;
 }

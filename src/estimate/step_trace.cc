@@ -108,7 +108,7 @@ class TraceFileParser {
   Status facts() {
     const nlohmann::json facts = nlohmann::json::parse(next(), nullptr, false);
     if (!facts.is_object()) return wrong("the second line is no JSON object");
-    TraceFacts& to = trace_.facts;
+    LoopFacts& to = trace_.facts;
     const auto batch = facts.find("batch");
     if (batch != facts.end() && batch->is_number_unsigned()) to.batch = batch->get<uint64_t>();
     if (to.batch >= 1u << 30) return wrong("the batch is beyond anything that can be run");

@@ -56,7 +56,7 @@ struct TracedEvent {
 };
 
 /// What the tracer says of the run.
-struct TraceFacts {
+struct LoopFacts {
   uint64_t batch = 0;  ///< 0: not known
   std::string subject, optimizer, precision, torch, device;
   std::string method = "model";  ///< "model", "script" or "host"
@@ -66,7 +66,7 @@ struct TraceFacts {
 };
 
 struct StepTrace {
-  TraceFacts facts;
+  LoopFacts facts;
   std::vector<std::string> names = {""};
   std::vector<TracedEvent> events;
   std::vector<ConvolutionCall> convolutions;

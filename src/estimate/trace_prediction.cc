@@ -63,7 +63,7 @@ uint64_t times(uint64_t bytes, double factor) {
   return static_cast<uint64_t>(static_cast<double>(bytes) * factor);
 }
 
-EstimateMethod method_of(const TraceFacts& facts) {
+EstimateMethod method_of(const LoopFacts& facts) {
   if (facts.method == "script") return EstimateMethod::kTraceOfScript;
   return facts.method == "host" ? EstimateMethod::kTraceOnHost : EstimateMethod::kTraceOfModel;
 }
@@ -88,6 +88,12 @@ void assume(const StepTrace& trace, const TraceScenario& scenario, const StepPea
         {"workspaces of convolutions of up to " + format_bytes(peaks.workspace_bytes) +
              (trace.facts.cudnn_benchmark ? ", cudnn.benchmark on" : ", cudnn.benchmark off"),
          "rules fitted on an A100 of 40 GB"});
+  }
+  if (peaks.num_alloc_retries != 0 && !peaks.first_oom_event) {
+    list.push_back(
+        {"the device is full " + std::to_string(peaks.num_alloc_retries) +
+             " times: the allocator gives cached memory back and goes on, which costs time",
+         "simulated"});
   }
   for (const std::string& what : trace.facts.assumptions) list.push_back({what, "the tracer"});
 }
@@ -153,14 +159,19 @@ Prediction predict_from_trace(const StepTrace& trace, const TraceScenario& scena
   return prediction;
 }
 
-bool fits_into(const StepTrace& trace, const TraceScenario& scenario, uint64_t capacity_bytes,
-               bool by_upper_end) {
+AllocatorConfig config_within(const TraceScenario& scenario, uint64_t capacity_bytes,
+                              bool by_upper_end) {
   const double headroom = by_upper_end ? std::max(1.0, device_spread().high) : 1.0;
   const uint64_t usable = times(capacity_bytes, 1 / headroom);
   const uint64_t constant = constant_of(scenario).bytes;
-  if (usable <= constant) return false;
   AllocatorConfig config = scenario.config;
-  config.capacity_bytes = usable - constant;
+  config.capacity_bytes = usable > constant ? usable - constant : 0;
+  return config;
+}
+
+bool fits_into(const StepTrace& trace, const TraceScenario& scenario, uint64_t capacity_bytes,
+               bool by_upper_end) {
+  const AllocatorConfig config = config_within(scenario, capacity_bytes, by_upper_end);
   const StepPeaks peaks = simulate_steps(trace, config, scenario.release, library_table());
   return !peaks.first_oom_event && !peaks.is_beyond_measure;
 }

@@ -34,4 +34,8 @@ std::vector<PredictedShare> shares_at(const StepTrace& trace, uint64_t event);
 bool fits_into(const StepTrace& trace, const TraceScenario& scenario, uint64_t capacity_bytes,
                bool by_upper_end);
 
+/// The allocator's settings where this is all that the process can have, with the same taken off.
+AllocatorConfig config_within(const TraceScenario& scenario, uint64_t capacity_bytes,
+                              bool by_upper_end);
+
 }  // namespace gpumemprof

@@ -23,11 +23,19 @@ def main() -> int:
         for job in wanted:
             file, model = job.pop("file"), job["model"]
             setup = LoopSetup(**job)
-            trace(setup).write(os.path.join(folder, file), {
-                "subject": setup.model, "batch": setup.batch, "method": "model", "torch": torch.__version__,
-                "optimizer": "" if setup.inference else setup.optimizer, "precision": setup.precision, **setup.facts,
-                "assumptions": [] if setup.inference else [_LOOP],
-            })
+            trace(setup).write(
+                os.path.join(folder, file),
+                {
+                    "subject": setup.model,
+                    "batch": setup.batch,
+                    "method": "model",
+                    "torch": torch.__version__,
+                    "optimizer": "" if setup.inference else setup.optimizer,
+                    "precision": setup.precision,
+                    **setup.facts,
+                    "assumptions": [] if setup.inference else [_LOOP],
+                },
+            )
     except CannotTrace as error:
         return _failed(folder, str(error))
     except Exception as error:

@@ -12,8 +12,14 @@ _BIAS_ALIGNMENT = 4  # elements of a row of the bias in single precision: the ke
 
 
 def efficient(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attn_mask: torch.Tensor | None = None, dropout_p: float = 0.0,
-    is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
 ) -> torch.Tensor:
     """`scaled_dot_product_attention` by the memory-efficient kernel, by the plain formula where that one refuses."""
     if enable_gqa and query.dim() == 4 and query.shape[1] != key.shape[1]:
@@ -27,7 +33,7 @@ def efficient(
         attn_mask = _aligned(attn_mask).expand(query.shape[0], query.shape[1], query.shape[2], key.shape[2])
     keeps = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (query, key, value))
     call: Any = _aten._scaled_dot_product_efficient_attention
-    return call(query, key, value, attn_mask, keeps, dropout_p, is_causal, scale=scale)[0]  # type: ignore[no-any-return]
+    return call(query, key, value, attn_mask, keeps, dropout_p, is_causal, scale=scale)[0]
 
 
 def _aligned(bias: torch.Tensor) -> torch.Tensor:

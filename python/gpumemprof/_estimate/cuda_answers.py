@@ -40,21 +40,55 @@ class _Nothing:
 def install(log: Any) -> None:
     cuda: Any = torch.cuda
     properties = types.SimpleNamespace(
-        name="a GPU that is estimated", major=_CAPABILITY[0], minor=_CAPABILITY[1], total_memory=TOTAL_BYTES, multi_processor_count=108,
-        warp_size=32, gcnArchName="",
+        name="a GPU that is estimated",
+        major=_CAPABILITY[0],
+        minor=_CAPABILITY[1],
+        total_memory=TOTAL_BYTES,
+        multi_processor_count=108,
+        warp_size=32,
+        gcnArchName="",
     )
     constants: dict[str, Any] = {
-        "is_available": True, "device_count": 1, "current_device": 0, "is_initialized": True, "is_bf16_supported": True,
-        "get_device_name": properties.name, "get_device_capability": _CAPABILITY, "get_device_properties": properties,
-        "get_arch_list": ["sm_80"], "mem_get_info": (TOTAL_BYTES, TOTAL_BYTES), "is_current_stream_capturing": False,
-        "utilization": 0, "get_rng_state": torch.empty(16, dtype=torch.uint8), "get_rng_state_all": [], "memory_stats": {},
-        "memory_summary": "", "can_device_access_peer": False,
+        "is_available": True,
+        "device_count": 1,
+        "current_device": 0,
+        "is_initialized": True,
+        "is_bf16_supported": True,
+        "get_device_name": properties.name,
+        "get_device_capability": _CAPABILITY,
+        "get_device_properties": properties,
+        "get_arch_list": ["sm_80"],
+        "mem_get_info": (TOTAL_BYTES, TOTAL_BYTES),
+        "is_current_stream_capturing": False,
+        "utilization": 0,
+        "get_rng_state": torch.empty(16, dtype=torch.uint8),
+        "get_rng_state_all": [],
+        "memory_stats": {},
+        "memory_summary": "",
+        "can_device_access_peer": False,
     }
     for name, value in constants.items():
         setattr(cuda, name, lambda *_, value=value, **__: value)
-    for name in ("init", "_lazy_init", "synchronize", "set_device", "manual_seed", "manual_seed_all", "seed", "seed_all", "set_rng_state",
-                 "set_rng_state_all", "reset_peak_memory_stats", "reset_max_memory_allocated", "reset_accumulated_memory_stats",
-                 "reset_max_memory_reserved", "reset_max_memory_cached", "set_per_process_memory_fraction", "ipc_collect", "set_stream"):
+    for name in (
+        "init",
+        "_lazy_init",
+        "synchronize",
+        "set_device",
+        "manual_seed",
+        "manual_seed_all",
+        "seed",
+        "seed_all",
+        "set_rng_state",
+        "set_rng_state_all",
+        "reset_peak_memory_stats",
+        "reset_max_memory_allocated",
+        "reset_accumulated_memory_stats",
+        "reset_max_memory_reserved",
+        "reset_max_memory_cached",
+        "set_per_process_memory_fraction",
+        "ipc_collect",
+        "set_stream",
+    ):
         setattr(cuda, name, lambda *_, **__: None)
     for name in ("memory_allocated", "memory_reserved", "memory_cached"):
         setattr(cuda, name, lambda *_, **__: log.live_bytes)
@@ -64,6 +98,6 @@ def install(log: Any) -> None:
     for name in ("Stream", "Event", "ExternalStream", "stream", "device", "device_of"):
         setattr(cuda, name, _Nothing)
     cuda.current_stream = cuda.default_stream = lambda *_, **__: _Nothing()
-    torch.backends.cuda.is_built = lambda: True  # type: ignore[assignment]
+    torch.backends.cuda.is_built = lambda: True
     torch.backends.cudnn.is_available = lambda: True
-    torch.backends.cudnn.version = lambda: 90100  # type: ignore[assignment]
+    torch.backends.cudnn.version = lambda: 90100

@@ -6,6 +6,7 @@ import json
 import weakref
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -20,7 +21,7 @@ _PRODUCTS = frozenset(("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm"))
 CATEGORIES = frozenset("pbgoi-")
 
 
-class EventLog(TorchDispatchMode):
+class EventLog(TorchDispatchMode):  # type: ignore[misc]
     """The events of one trace. Live storages are known by weak references: a free is noted when it happens."""
 
     def __init__(self, counts: Callable[[torch.Tensor], bool]) -> None:
@@ -78,7 +79,7 @@ class EventLog(TorchDispatchMode):
         size = storage.nbytes()
         event = ["a", self._next, size, self.stream, "-", self._module()]
         self._live[key] = event
-        self._references[key] = weakref.ref(storage, lambda _, key=key: self._dropped(key))
+        self._references[key] = weakref.ref(storage, partial(self._storage_dropped, key))
         if size == 0:
             event[1] = -1
             return
@@ -87,7 +88,7 @@ class EventLog(TorchDispatchMode):
         self.live_bytes += size
         self.peak_bytes = max(self.peak_bytes, self.live_bytes)
 
-    def _dropped(self, key: int) -> None:
+    def _storage_dropped(self, key: int, _: Any) -> None:
         event = self._live.pop(key)
         self._references.pop(key, None)
         if event[1] >= 0:
@@ -136,14 +137,22 @@ class EventLog(TorchDispatchMode):
         key = (tuple(data.shape), tuple(weight.shape), tuple(map(str, geometry)), data.dtype)
         shape = self._shapes.setdefault(key, len(self._shapes))
         facts = [
-            shape, _bytes(data), _bytes(outcome), _bytes(weight), _product(weight.shape[2:]), _product(stride), int(groups),
-            int(data.shape[1]), int(outcome.shape[1]), int(bool(transposed)),
+            shape,
+            _bytes(data),
+            _bytes(outcome),
+            _bytes(weight),
+            _product(weight.shape[2:]),
+            _product(stride),
+            int(groups),
+            int(data.shape[1]),
+            int(outcome.shape[1]),
+            int(bool(transposed)),
         ]
         for kind, made in zip(kinds, results):
             if made is not None:
                 self.add(made)
                 self.events.append(["c", kind, *facts])
-        for made in results[len(kinds):]:
+        for made in results[len(kinds) :]:
             if made is not None:
                 self.add(made)
 
@@ -169,7 +178,7 @@ class EventLog(TorchDispatchMode):
 
 
 def _bytes(tensor: torch.Tensor) -> int:
-    return tensor.numel() * tensor.element_size()
+    return int(tensor.numel() * tensor.element_size())
 
 
 def _product(numbers: Any) -> int:

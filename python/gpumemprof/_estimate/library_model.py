@@ -35,14 +35,14 @@ class LoopSetup:
     facts: dict[str, Any] = field(default_factory=dict)
 
 
-class _Uninitialised(TorchDispatchMode):
+class _Uninitialised(TorchDispatchMode):  # type: ignore[misc]
     """While a model is built: its weights are left as they are. Their values are of no interest, and writing them would
     touch every page of a large model. Indices are computed: some models build on them."""
 
     def __enter__(self) -> Any:
         # It draws again until all values are in range: of values that nobody writes, forever.
         self._truncated = torch.nn.init._no_grad_trunc_normal_
-        torch.nn.init._no_grad_trunc_normal_ = lambda tensor, *args, **kwargs: tensor  # type: ignore[assignment]
+        torch.nn.init._no_grad_trunc_normal_ = lambda tensor, *args, **kwargs: tensor
         return super().__enter__()
 
     def __exit__(self, *error: Any) -> None:
@@ -105,8 +105,16 @@ def make_optimizer(name: str, groups: list[dict[str, Any]]) -> Any:
         return optim.SGD(groups, lr=0.05, foreach=True)
     if name == "momentum":
         return optim.SGD(groups, lr=0.05, momentum=0.9, nesterov=True, foreach=True)
-    plain = {"adam": "Adam", "adamw": "AdamW", "rmsprop": "RMSprop", "adagrad": "Adagrad", "adadelta": "Adadelta",
-             "adamax": "Adamax", "nadam": "NAdam", "radam": "RAdam"}
+    plain = {
+        "adam": "Adam",
+        "adamw": "AdamW",
+        "rmsprop": "RMSprop",
+        "adagrad": "Adagrad",
+        "adadelta": "Adadelta",
+        "adamax": "Adamax",
+        "nadam": "NAdam",
+        "radam": "RAdam",
+    }
     if name in plain:
         return getattr(optim, plain[name])(groups, lr=1e-3, foreach=True)
     if name == "adafactor" and hasattr(optim, "Adafactor"):
@@ -148,8 +156,8 @@ def _allow_autocast_of_nothing() -> None:
             device_type, args, kwargs = "cpu", (), {"enabled": False}
         begin(self, device_type, *args, **kwargs)
 
-    kind.__init__ = __init__  # type: ignore[method-assign]
-    kind._gpumemprof = True  # type: ignore[attr-defined]
+    kind.__init__ = __init__
+    kind._gpumemprof = True
 
 
 def _loop(setup: LoopSetup, model: Any, input_size: tuple[int, ...], log: EventLog, calls: ModuleCalls) -> None:
@@ -162,7 +170,9 @@ def _loop(setup: LoopSetup, model: Any, input_size: tuple[int, ...], log: EventL
         if not hasattr(model, "set_grad_checkpointing"):
             raise CannotTrace(f"{setup.model} has no activation checkpointing of its own")
         model.set_grad_checkpointing(True)
-    optimizer = None if setup.inference or setup.optimizer == "none" else make_optimizer(setup.optimizer, _groups(model))
+    optimizer = (
+        None if setup.inference or setup.optimizer == "none" else make_optimizer(setup.optimizer, _groups(model))
+    )
     loader = _Loader(setup.batch, input_size, log, dtype)
     upcoming = loader.load()
     for _ in range(setup.steps):
@@ -176,7 +186,7 @@ def _loop(setup: LoopSetup, model: Any, input_size: tuple[int, ...], log: EventL
         del output
         if loss is not None:
             log.phase("backward")
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
         calls.categorize([])
         if optimizer is not None:
             log.phase("optimizer")

@@ -20,7 +20,8 @@ class ModuleCalls:
         self._depth = 0
         self.on_root: Any = None  # called when a model's outermost call begins
         self._hooks = [
-            register_module_forward_pre_hook(self._enter), register_module_forward_hook(self._leave, always_call=True),
+            register_module_forward_pre_hook(self._enter),
+            register_module_forward_hook(self._leave, always_call=True),
         ]
 
     def know(self, root: torch.nn.Module) -> None:
@@ -54,7 +55,11 @@ class ModuleCalls:
                 self._log.categorize(parameter, "p", name)
                 if parameter.grad is not None:
                     self._log.categorize(parameter.grad, "g", name)
-        names = {id(parameter): name for root in self.roots for name, parameter in root.named_parameters()} if optimizers else {}
+        names = (
+            {id(parameter): name for root in self.roots for name, parameter in root.named_parameters()}
+            if optimizers
+            else {}
+        )
         for optimizer in optimizers:
             for parameter, state in optimizer.state.items():
                 for value in state.values() if isinstance(state, dict) else ():

@@ -5,29 +5,28 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode, resolve_name
+from torch.overrides import TorchFunctionMode
 
 from . import autocast
 
 CUDA = torch.device("cuda", 0)
-_GET_DEVICE = torch.Tensor.device.__get__  # type: ignore[attr-defined]
-_GET_IS_CUDA = torch.Tensor.is_cuda.__get__  # type: ignore[attr-defined]
-# Those whose arguments may name a device by a word, a number or nothing.
-_TO_DEVICE = frozenset((torch.Tensor.to, torch.Tensor.cuda))
+_GET_DEVICE = torch.Tensor.device.__get__
+_GET_IS_CUDA = torch.Tensor.is_cuda.__get__
 
 
 def is_cuda(device: Any) -> bool:
     if isinstance(device, torch.device):
-        return device.type == "cuda"
+        return bool(device.type == "cuda")
     return isinstance(device, str) and device.split(":")[0] == "cuda"
 
 
-class Redirect(TorchFunctionMode):
-    """`target` is where tensors of the script's GPU really are. `moved` is told of those that come from the host."""
+class Redirect(TorchFunctionMode):  # type: ignore[misc]
+    """`target` is where tensors of the script's GPU really are. `adopt` is open while one is made, `came` is told of
+    those that come from the host."""
 
-    def __init__(self, target: str, is_ours: Any, adopt: Any) -> None:
+    def __init__(self, target: str, is_ours: Any, adopt: Any, came: Any) -> None:
         super().__init__()
-        self.target, self.is_ours, self.adopt = torch.device(target), is_ours, adopt
+        self.target, self.is_ours, self.adopt, self.came = torch.device(target), is_ours, adopt, came
         self.values_read = False
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -65,13 +64,12 @@ class Redirect(TorchFunctionMode):
             return tensor if dtype is None else tensor.to(dtype)
         with self.adopt():
             if self.target.type == "cpu":  # the script's own copy stays where it is
-                return tensor.to(dtype or tensor.dtype, copy=True)
-            return tensor.to(self.target, dtype or tensor.dtype)
+                new = tensor.to(dtype or tensor.dtype, copy=True)
+            else:
+                new = tensor.to(self.target, dtype or tensor.dtype)
+            self.came(new)
+            return new
 
     def _values(self, tensor: torch.Tensor) -> torch.Tensor:
         self.values_read = True
         return torch.ones(tensor.shape, dtype=tensor.dtype)
-
-
-def name_of(func: Any) -> str:
-    return resolve_name(func) or getattr(func, "__name__", "?")

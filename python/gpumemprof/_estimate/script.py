@@ -1,4 +1,5 @@
-"""Traces the script that this process runs: two steps of its optimizer on a GPU that is not there, then the process ends.
+"""Traces the script that this process runs: two steps of its optimizer on a GPU that is not there, then the process
+ends.
 
 Begun by armed.py when the script imports torch. Everything here may change what PyTorch does: the process lives for the
 trace alone.
@@ -31,7 +32,8 @@ _VALUES_ARE_UNKNOWN = (
 
 
 class ScriptLog(EventLog):
-    """The events of the script's GPU. On the host it is known by descent: what is made of a tensor that was moved there."""
+    """The events of the script's GPU. On the host it is known by descent: what is made of a tensor that was moved
+    there."""
 
     def __init__(self, target: str) -> None:
         super().__init__(self._counts)
@@ -95,7 +97,9 @@ class ScriptTrace:
         self._in_backward = False
         self._phase = "setup"
         self._done = False
-        self._redirect = Redirect(target, self.log.is_ours, self._adopting)
+        self._redirect = Redirect(
+            target, self.log.is_ours, self._adopting, lambda tensor: self.log.categorize(tensor, "i")
+        )
 
     def begin(self) -> None:
         attention.choose_efficient()
@@ -153,7 +157,7 @@ class ScriptTrace:
             self._made += 1
             begin(optimizer, *args, **kwargs)
 
-        torch.optim.Optimizer.__init__ = __init__  # type: ignore[method-assign,assignment]
+        torch.optim.Optimizer.__init__ = __init__
         register_optimizer_step_pre_hook(self._before_step)
         register_optimizer_step_post_hook(self._after_step)
         scaler: Any = torch.amp.GradScaler  # whether gradients are finite is a value that nobody has
@@ -180,15 +184,22 @@ class ScriptTrace:
 
         def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
             # In this process alone: memory of the device does not depend on who reads the files.
-            for name in ("num_workers", "prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout", "pin_memory"):
+            for name in (
+                "num_workers",
+                "prefetch_factor",
+                "persistent_workers",
+                "multiprocessing_context",
+                "timeout",
+                "pin_memory",
+            ):
                 kwargs.pop(name, None)
             begin(self, *args[:5], **kwargs)
 
         loader.__init__ = __init__
 
     def _patch_models(self) -> None:
-        """`model.to("cuda")` keeps the identity of parameters, which optimizers and tied modules rely on; a tensor cannot
-        change its kind in place by `.data`, so the two are swapped."""
+        """`model.to("cuda")` keeps the identity of parameters, which optimizers and tied modules rely on; a tensor
+        cannot change its kind in place by `.data`, so the two are swapped."""
 
         def apply(module: Any, convert: Any, recurse: bool = True) -> Any:
             if recurse:
@@ -206,8 +217,8 @@ class ScriptTrace:
                     module._buffers[name] = convert(buffer)
             return module
 
-        torch.nn.Module._apply = apply  # type: ignore[method-assign]
-        torch.nn.Module.cuda = lambda module, device=None: module._apply(lambda tensor: tensor.cuda(device))  # type: ignore[method-assign,assignment]
+        torch.nn.Module._apply = apply
+        torch.nn.Module.cuda = lambda module, device=None: module._apply(lambda tensor: tensor.cuda(device))
 
     # The end.
 
@@ -225,12 +236,18 @@ class ScriptTrace:
             assumptions.append(_VALUES_ARE_UNKNOWN)
         if not self._steps_of:
             unknown.append("no optimizer made a step: what is estimated is what the script did until it ended")
-        log.write(os.path.join(self.folder, f"{os.getpid()}.trace"), {
-            "batch": int(os.environ.get("GPUMEMPROF_ESTIMATE_BATCH") or 0), "torch": torch.__version__,
-            "method": "script" if self.target == "meta" else "host", "steps": max(self._steps_of.values(), default=0),
-            "optimizer": ", ".join(sorted({type(one).__name__ for one in self._optimizers.values()})),
-            "assumptions": assumptions, "unknown": unknown,
-        })
+        log.write(
+            os.path.join(self.folder, f"{os.getpid()}.trace"),
+            {
+                "batch": int(os.environ.get("GPUMEMPROF_ESTIMATE_BATCH") or 0),
+                "torch": torch.__version__,
+                "method": "script" if self.target == "meta" else "host",
+                "steps": max(self._steps_of.values(), default=0),
+                "optimizer": ", ".join(sorted({type(one).__name__ for one in self._optimizers.values()})),
+                "assumptions": assumptions,
+                "unknown": unknown,
+            },
+        )
 
 
 def _take_over(tensor: torch.Tensor, new: torch.Tensor) -> None:
