@@ -50,6 +50,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "load_telemetry_events",
     ),
     "distributed": ("resolve_distributed_identity",),
+    "optimizing": ("optimize", "Measure", "OptimizationResult"),
     "practices": (
         "CheckpointedModel", "DynamicBatchSizer", "GradientAccumulator", "KnowledgeDistillation", "LayerOffloader",
         "MemoryMonitor", "OptimizedDataset", "SparseEmbedding", "analyze_profiling_results", "auto_cleanup",
@@ -132,6 +133,9 @@ if TYPE_CHECKING:
     from .oom_flight_recorder import OOMFlightRecorder as OOMFlightRecorder
     from .oom_flight_recorder import OOMFlightRecorderConfig as OOMFlightRecorderConfig
     from .oom_flight_recorder import classify_oom_exception as classify_oom_exception
+    from .optimizing import Measure as Measure
+    from .optimizing import OptimizationResult as OptimizationResult
+    from .optimizing import optimize as optimize
     from .phases import phase as phase
     from .phases import step as step
     from .practices import CheckpointedModel as CheckpointedModel
