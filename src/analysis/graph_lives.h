@@ -1,0 +1,33 @@
+// How the tensors that autograd saved ended: in a backward pass, as they should, or otherwise.
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+
+#include <cstdint>
+
+#include "base/error.h"
+#include "trace/event_source.h"
+
+namespace gpumemprof {
+
+/// Of the blocks of one stack that autograd saved.
+struct GraphLives {
+  uint64_t in_backward = 0;       ///< freed while a node of autograd ran
+  uint64_t after_backward = 0;    ///< freed outside, after a backward pass had ended
+  uint64_t without_backward = 0;  ///< freed, and no backward pass had ended in its life
+  uint64_t after_bytes = 0, without_bytes = 0;
+  uint64_t largest_bytes = 0;
+};
+
+struct GraphEvidence {
+  /// By stack: results of operations in modules' calls and of losses, no parameters or data.
+  absl::flat_hash_map<uint32_t, GraphLives> by_stack;
+  uint64_t backward_passes = 0;
+  /// Allocations by stack, and the bytes of the largest.
+  absl::flat_hash_map<uint32_t, std::pair<uint64_t, uint64_t>> allocated;
+};
+
+/// Reads `source` to its end. Memory O(live blocks + stacks).
+Result<GraphEvidence> gather_graph_lives(EventSource& source);
+
+}  // namespace gpumemprof
