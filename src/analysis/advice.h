@@ -26,8 +26,8 @@ struct Advice {
   uint64_t bytes = 0;
   std::vector<std::pair<std::string, uint64_t>> evidence;  ///< bytes, by name
   SavingBasis basis = SavingBasis::kAtStake;
-  uint32_t stack = 0;    ///< StackTable id of the line that matters; 0: none
-  uint16_t device = 0;   ///< index in Tables::devices
+  uint32_t stack = 0;       ///< StackTable id of the line that matters; 0: none
+  uint16_t device = 0;      ///< index in Tables::devices
   uint64_t peak_bytes = 0;  ///< of that device; 0: not told
   /// Median time of a step before and with the change, where both were measured.
   std::optional<uint64_t> step_ns, changed_step_ns;

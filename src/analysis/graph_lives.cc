@@ -21,8 +21,8 @@ class GraphLivesGatherer {
   void take(const EventBatch& batch) {
     size_t mark = 0;
     for (size_t i = 0; i <= batch.size(); ++i) {
-      for (; mark < batch.marks.size() &&
-             (i == batch.size() || batch.marks[mark].before_event <= i);
+      for (;
+           mark < batch.marks.size() && (i == batch.size() || batch.marks[mark].before_event <= i);
            ++mark)
         take_mark(batch.marks[mark]);
       if (i == batch.size()) break;
@@ -52,9 +52,12 @@ class GraphLivesGatherer {
   void allocate(const EventBatch& batch, size_t i, uint64_t key) {
     const Attribution& work = attributions_.of(batch.stack[i]);
     enter(batch.thread[i], work.phase);
-    auto& [count, largest] = evidence.allocated[batch.stack[i]];
-    ++count;
-    largest = std::max(largest, batch.size_bytes[i]);
+    StackSizes& sizes = evidence.allocated[batch.stack[i]];
+    ++sizes.count;
+    sizes.largest_bytes = std::max(sizes.largest_bytes, batch.size_bytes[i]);
+    if (sizes.by_size.size() < StackSizes::kMostSizes ||
+        sizes.by_size.contains(batch.size_bytes[i]))
+      ++sizes.by_size[batch.size_bytes[i]];
     blocks_[key] = {batch.size_bytes[i], evidence.backward_passes, batch.stack[i]};
   }
 
@@ -83,8 +86,7 @@ class GraphLivesGatherer {
   void take_mark(const Mark& mark) {
     if (mark.kind == MarkKind::kStep) {
       // Its thread has left the backward pass, also where nothing is allocated after it.
-      for (uint32_t thread = 0; thread < phases_.size(); ++thread)
-        enter(thread, WorkPhase::kNone);
+      for (uint32_t thread = 0; thread < phases_.size(); ++thread) enter(thread, WorkPhase::kNone);
       return;
     }
     if (mark.kind != MarkKind::kSaved && mark.kind != MarkKind::kRole) return;

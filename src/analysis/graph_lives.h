@@ -4,6 +4,7 @@
 #include <absl/container/flat_hash_map.h>
 
 #include <cstdint>
+#include <map>
 
 #include "base/error.h"
 #include "trace/event_source.h"
@@ -19,12 +20,18 @@ struct GraphLives {
   uint64_t largest_bytes = 0;
 };
 
+/// Of the allocations of one stack.
+struct StackSizes {
+  uint64_t count = 0, largest_bytes = 0;
+  std::map<uint64_t, uint64_t> by_size;  ///< of the first kMostSizes that are not equal
+  static constexpr size_t kMostSizes = 16;
+};
+
 struct GraphEvidence {
   /// By stack: results of operations in modules' calls and of losses, no parameters or data.
   absl::flat_hash_map<uint32_t, GraphLives> by_stack;
   uint64_t backward_passes = 0;
-  /// Allocations by stack, and the bytes of the largest.
-  absl::flat_hash_map<uint32_t, std::pair<uint64_t, uint64_t>> allocated;
+  absl::flat_hash_map<uint32_t, StackSizes> allocated;  ///< by stack
 };
 
 /// Reads `source` to its end. Memory O(live blocks + stacks).

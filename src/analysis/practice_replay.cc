@@ -105,7 +105,7 @@ class ChangedTrace {
   void look() { peak_ = std::max(peak_, live_ - std::min(live_, removed()) + extended_); }
 
   const TraceChange& change_;
-  absl::flat_hash_map<uint64_t, ReplayedBlock> blocks_;  // by address
+  absl::flat_hash_map<uint64_t, ReplayedBlock> blocks_;                // by address
   absl::flat_hash_map<std::pair<uint32_t, uint64_t>, uint64_t> kept_;  // stack, size -> blocks
   std::vector<uint64_t> groups_;
   uint64_t live_ = 0, in_set_ = 0, gone_ = 0, extended_ = 0, peak_ = 0, last_step_ = 0;

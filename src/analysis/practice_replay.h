@@ -14,7 +14,7 @@ namespace gpumemprof {
 /// A change of what the blocks of some stacks do.
 struct TraceChange {
   enum class Rule : uint8_t {
-    kGone,         ///< they are not there, but for `stays_bytes` of them at a time
+    kGone,           ///< they are not there, but for `stays_bytes` of them at a time
     kGoneAfterStep,  ///< none outlives the step in which it was made
     /// As gradients that are dropped after each step: one that would have outlived it is gone, and
     /// the block of its size that its stack makes in the next backward pass stays in its place.

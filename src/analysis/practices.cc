@@ -77,7 +77,11 @@ Result<AdviceReport> advise_practices(const Analysis& analysis, const Tables& ta
                                       const SourceOpener& open) {
   AdviceReport report;
   const DeviceAnalysis* main = practice_device(analysis, tables);
-  if (!main) {
+  const bool has_shared = std::ranges::any_of(analysis.devices, [&](const DeviceAnalysis& one) {
+    return one.device < tables.devices.size() &&
+           device_name(tables.devices[one.device]) == "shared memory";
+  });
+  if (!main && !has_shared) {
     report.unknown.emplace_back("all", "nothing is known of what the memory was");
     return report;
   }

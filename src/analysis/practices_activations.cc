@@ -46,8 +46,9 @@ void find_graphs(const PracticeEvidence& evidence, const DeviceAnalysis& device,
   const std::string line = practice_line(evidence.tables, candidate.advice.stack);
   if (is_needed) {
     candidate.advice.kind = "graph_kept";
-    candidate.advice.title = "the graph of " + line + " stays after its backward pass: " +
-                             format_bytes(at_peak) + " at the peak";
+    candidate.advice.title = "the graph of " + line +
+                             " stays after its backward pass: " + format_bytes(at_peak) +
+                             " at the peak";
     candidate.advice.fix =
         "Call backward() without retain_graph, and del the outputs and the loss after the step";
     candidate.change.rule = TraceChange::Rule::kGoneAfterStep;
@@ -65,40 +66,49 @@ void find_graphs(const PracticeEvidence& evidence, const DeviceAnalysis& device,
 }
 
 /// "encoder.layers.#" and 3 of "encoder.layers.3.mlp"; empty where no part of the path is a number.
-std::pair<std::string, uint32_t> block_of(std::string_view module) {
+struct BlockPath {
+  std::string name;
+  uint32_t number = 0;
+  bool is_below = false;  ///< it is a part of a block, not the block itself
+};
+BlockPath block_of(std::string_view module) {
   for (size_t begin = 0; begin < module.size();) {
     const size_t end = std::min(module.find('.', begin), module.size());
     const std::string_view part = module.substr(begin, end - begin);
-    const bool is_number = !part.empty() && part.size() < 7 &&
-                           std::ranges::all_of(part, [](unsigned char c) { return std::isdigit(c); });
-    // A number with nothing below it is a layer alone, which keeps its input and no more.
-    if (is_number && end < module.size())
-      return {std::string(module.substr(0, begin)) + '#',
-              static_cast<uint32_t>(std::stoul(std::string(part)))};
+    const bool is_number =
+        !part.empty() && part.size() < 7 &&
+        std::ranges::all_of(part, [](unsigned char c) { return std::isdigit(c); });
+    if (is_number)
+      return {.name = std::string(module.substr(0, begin)) + '#',
+              .number = static_cast<uint32_t>(std::stoul(std::string(part))),
+              .is_below = end < module.size()};
     begin = end + 1;
   }
   return {};
 }
 
 struct BlockFamily {
-  std::map<uint32_t, uint64_t> bytes;            // by number of the block
+  std::map<uint32_t, uint64_t> bytes;                 // by number of the block
   std::vector<std::pair<uint32_t, uint32_t>> stacks;  // stack, block
-  uint64_t largest_block = 0, largest_holder = 0, total = 0;
+  uint64_t largest_holder = 0, total = 0;
   uint32_t most_stack = 0;
+  bool has_parts = false;  // else these are layers alone, which keep their input and no more
 };
 
 /// Modules of one list, equal in what they keep, that together are a large part of the peak.
 void find_blocks(const PracticeEvidence& evidence, const DeviceAnalysis& device,
                  std::vector<PracticeCandidate>* out) {
-  constexpr uint64_t kLeastShare = 3;  // one part in so many of the peak
+  constexpr uint64_t kLeastShare = 3;   // one part in so many of the peak
+  constexpr uint64_t kStatistics = 64;  // smaller parts of a block are means, masks and the like
   std::map<std::string, BlockFamily> families;
   for (const CategoryHolder& holder : device.categories.at_peak) {
     if (holder.category != Category::kActivation || holder.count == 0) continue;
     const Attribution work = attribution_of(evidence.tables, holder.stack);
     if (work.is_recomputed) return;  // it is in use
-    const auto [family, number] = block_of(work.module);
+    const auto [family, number, is_below] = block_of(work.module);
     if (family.empty()) continue;
     BlockFamily& one = families[family];
+    one.has_parts |= is_below;
     one.bytes[number] += holder.bytes;
     one.total += holder.bytes;
     one.stacks.emplace_back(holder.stack, number);
@@ -106,19 +116,22 @@ void find_blocks(const PracticeEvidence& evidence, const DeviceAnalysis& device,
       one.largest_holder = holder.bytes, one.most_stack = holder.stack;
   }
   for (const auto& [name, family] : families) {
-    if (family.bytes.size() < 3 || family.total < device.figures.peak_bytes / kLeastShare) continue;
+    if (!family.has_parts || family.bytes.size() < 3) continue;
+    if (family.total < device.figures.peak_bytes / kLeastShare) continue;
     const auto [least, most] = std::ranges::minmax(family.bytes | std::views::values);
     if (2 * least < most) continue;  // not equal
     PracticeCandidate candidate;
-    uint64_t smallest_output = UINT64_MAX;
+    uint64_t smallest = UINT64_MAX;
     for (const auto& [stack, number] : family.stacks) {
       candidate.change.group_of[stack] = number;
       const auto made = evidence.graph.allocated.find(stack);
-      if (made != evidence.graph.allocated.end())
-        smallest_output = std::min(smallest_output, made->second.second);
+      if (made == evidence.graph.allocated.end()) continue;
+      for (const auto& [size_bytes, count] : made->second.by_size) {
+        if (size_bytes * kStatistics >= most) smallest = std::min(smallest, size_bytes);
+      }
     }
-    // A block's input stays: it is no larger than what the block keeps of it in any layer.
-    candidate.change.stays_bytes = smallest_output == UINT64_MAX ? 0 : smallest_output;
+    // A block's input stays, as the smallest of what it computes from it.
+    candidate.change.stays_bytes = smallest == UINT64_MAX ? 0 : smallest;
     candidate.advice.kind = "checkpointing";
     candidate.advice.stack = leak_line(evidence.tables, family.most_stack);
     candidate.advice.title = std::to_string(family.bytes.size()) + " equal blocks " + name +

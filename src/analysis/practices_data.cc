@@ -39,9 +39,9 @@ void find_loaded(const PracticeEvidence& evidence, const DeviceAnalysis& device,
   }
   if (bytes == 0) return;
   candidate.advice.kind = "checkpoint_file_kept";
-  candidate.advice.title = "what was loaded at " + practice_line(tables, candidate.advice.stack) +
-                           " stays beside the model that it was copied into: " +
-                           format_bytes(bytes);
+  candidate.advice.title =
+      "what was loaded at " + practice_line(tables, candidate.advice.stack) +
+      " stays beside the model that it was copied into: " + format_bytes(bytes);
   candidate.advice.fix =
       "Load with torch.load(…, mmap=True), or load_state_dict(…, assign=True), and del the "
       "dictionary";
@@ -51,10 +51,20 @@ void find_loaded(const PracticeEvidence& evidence, const DeviceAnalysis& device,
   out->push_back(std::move(candidate));
 }
 
+/// Autograd keeps views of data like results of its own, so that a set of data of which every step
+/// uses a part has the category of parameters; but it has no name, and no module made it.
+bool is_data(const Tables& tables, const CategoryHolder& holder) {
+  if (holder.category == Category::kInput) return true;
+  if (holder.category != Category::kParameter || holder.name != 0) return false;
+  const Attribution work = attribution_of(tables, holder.stack);
+  return work.phase == WorkPhase::kNone && work.module.empty() && !work.is_in_setup;
+}
+
 /// One large tensor of data, made once and there to the end, of which a step uses a part.
 void find_whole_data(const PracticeEvidence& evidence, const DeviceAnalysis& device,
                      std::vector<PracticeCandidate>* out) {
   constexpr uint64_t kMuchMore = 4;  // than the largest activation: a batch would be like that
+  constexpr uint64_t kFew = 2;       // data and its labels, say, of one line
   const Tables& tables = evidence.tables;
   uint64_t largest_activation = 0;
   for (const CategoryHolder& holder : device.categories.at_peak) {
@@ -62,14 +72,15 @@ void find_whole_data(const PracticeEvidence& evidence, const DeviceAnalysis& dev
       continue;
     const auto made = evidence.graph.allocated.find(holder.stack);
     if (made != evidence.graph.allocated.end())
-      largest_activation = std::max(largest_activation, made->second.second);
+      largest_activation = std::max(largest_activation, made->second.largest_bytes);
   }
   PracticeCandidate candidate;
   uint64_t bytes = 0;
-  for (const CategoryHolder& holder : device.categories.at_end) {
+  for (const CategoryHolder& holder : device.categories.at_peak) {
     const auto made = evidence.graph.allocated.find(holder.stack);
-    if (holder.category != Category::kInput || made == evidence.graph.allocated.end()) continue;
-    if (made->second.first != holder.count) continue;  // made again and again: batches
+    if (!is_data(tables, holder) || made == evidence.graph.allocated.end()) continue;
+    // Batches are made again and again, and are many where they are kept.
+    if (made->second.count != holder.count || holder.count > kFew) continue;
     if (holder.bytes / holder.count < kMuchMore * largest_activation) continue;
     if (has_file(tables, holder.stack, "/torch/serialization.py")) continue;
     bytes += holder.bytes;
@@ -92,7 +103,8 @@ void find_whole_data(const PracticeEvidence& evidence, const DeviceAnalysis& dev
   out->push_back(std::move(candidate));
 }
 
-/// Lines that keep more with every step, as the leaks have it; what was made in a step goes with it.
+/// Lines that keep more with every step, as the leaks have it; what was made in a step goes with
+/// it.
 void find_leaking(const PracticeEvidence& evidence, const DeviceAnalysis& device,
                   std::vector<PracticeCandidate>* out) {
   const Tables& tables = evidence.tables;
@@ -100,10 +112,11 @@ void find_leaking(const PracticeEvidence& evidence, const DeviceAnalysis& device
   for (const Finding& finding : evidence.analysis.findings) {
     if (finding.kind != "leak" || finding.name == "gradients_kept") continue;
     if (finding.device != device.device) continue;
+    const auto frame_of = [&](uint32_t stack) { return tables.stacks.node(stack).frame; };
     uint64_t input = 0, bytes = 0;
     std::vector<uint32_t> stacks;
-    for (const CategoryHolder& holder : device.categories.at_end) {
-      if (leak_line(tables, holder.stack) != finding.stack) continue;
+    for (const CategoryHolder& holder : device.categories.at_peak) {
+      if (frame_of(leak_line(tables, holder.stack)) != frame_of(finding.stack)) continue;
       stacks.push_back(holder.stack);
       bytes += holder.bytes;
       if (holder.category == Category::kInput) input += holder.bytes;
@@ -112,10 +125,12 @@ void find_leaking(const PracticeEvidence& evidence, const DeviceAnalysis& device
     PracticeCandidate& candidate = by_name[is_input ? "inputs" : finding.name];
     for (const uint32_t stack : stacks) candidate.change.group_of[stack] = 0;
     if (candidate.advice.kind.empty()) {
-      candidate.advice.kind = is_input ? "inputs_kept" : finding.name == "growth" ? "leak" : finding.name;
+      candidate.advice.kind = is_input                   ? "inputs_kept"
+                              : finding.name == "growth" ? "leak"
+                                                         : finding.name;
       candidate.advice.title = finding.title;
-      candidate.advice.fix = is_input ? "Keep numbers or paths instead of the batches that were used"
-                                      : finding.fix;
+      candidate.advice.fix =
+          is_input ? "Keep numbers or paths instead of the batches that were used" : finding.fix;
       candidate.advice.stack = finding.stack;
     }
     uint64_t before = candidate.advice.evidence.empty() ? 0 : candidate.advice.evidence[0].second;
@@ -143,7 +158,7 @@ void find_prefetched(const PracticeEvidence& evidence, std::vector<PracticeCandi
       candidate.change.group_of[holder.stack] = 0;
       if (const auto made = evidence.graph.allocated.find(holder.stack);
           made != evidence.graph.allocated.end())
-        largest += made->second.second;
+        largest += made->second.largest_bytes;
       if (candidate.advice.stack == 0) candidate.advice.stack = leak_line(tables, holder.stack);
     }
     if (bytes <= (kEnough + 1) * largest) continue;
@@ -153,7 +168,8 @@ void find_prefetched(const PracticeEvidence& evidence, std::vector<PracticeCandi
     candidate.advice.fix =
         "Give the DataLoader prefetch_factor=2 and no more workers than the model keeps busy: "
         "create_optimized_dataloader";
-    candidate.advice.evidence = {{"ahead_bytes", bytes}, {"batch_bytes", largest}, {"blocks", count}};
+    candidate.advice.evidence = {
+        {"ahead_bytes", bytes}, {"batch_bytes", largest}, {"blocks", count}};
     candidate.change.rule = TraceChange::Rule::kGone;
     candidate.change.device = device.device;
     candidate.change.stays_bytes = (kEnough + 1) * largest;  // and the one that it makes

@@ -14,23 +14,23 @@ namespace {
 
 constexpr std::string_view kStateOf = " of ";  // "exp_avg of encoder.0.weight"
 
-/// Parameters that an optimizer keeps state of, by name.
+/// "Net.layers" of "Net.layers.0"; "" where there is nothing above.
+std::string_view parent_of(std::string_view path) {
+  const size_t dot = path.rfind('.');
+  return dot == path.npos ? std::string_view() : path.substr(0, dot);
+}
+
+/// Modules with parameters of which an optimizer keeps state.
 absl::flat_hash_set<std::string_view> trained(const DeviceCategories& categories,
                                               const Tables& tables) {
   absl::flat_hash_set<std::string_view> names;
-  for (const CategoryHolder& holder : categories.at_end) {
+  for (const CategoryHolder& holder : categories.at_peak) {
     if (holder.category != Category::kOptimizerState) continue;
     const std::string_view name = tables.strings.get(holder.name);
     if (const size_t at = name.find(kStateOf); at != name.npos)
-      names.insert(name.substr(at + kStateOf.size()));
+      names.insert(parent_of(name.substr(at + kStateOf.size())));
   }
   return names;
-}
-
-/// "Net" of "Net.layers.0": the models' parameters are told apart by it where there are several.
-std::string_view parent_of(std::string_view module) {
-  const size_t dot = module.rfind('.');
-  return dot == module.npos ? module : module.substr(0, dot);
 }
 
 /// Gradients of parameters that no optimizer updates, while others are updated: the activations of
@@ -42,12 +42,13 @@ void find_unused(const PracticeEvidence& evidence, const DeviceAnalysis& device,
   if (updated.empty()) return;
   PracticeCandidate candidate;
   absl::flat_hash_set<std::string_view> parents, used;
-  for (const std::string_view name : updated) used.insert(parent_of(parent_of(name)));
+  for (const std::string_view module : updated) used.insert(parent_of(module));
   uint64_t gradient_bytes = 0, activation_bytes = 0;
-  for (const CategoryHolder& holder : device.categories.at_end) {
-    const std::string_view name = tables.strings.get(holder.name);
-    if (holder.category != Category::kGradient || name.empty() || updated.contains(name)) continue;
-    const std::string_view parent = parent_of(parent_of(name));
+  for (const CategoryHolder& holder : device.categories.at_peak) {
+    if (holder.category != Category::kGradient) continue;
+    const std::string_view module = attribution_of(tables, holder.stack).module;
+    if (module.empty() || updated.contains(module)) continue;
+    const std::string_view parent = parent_of(module);
     // Models that share a place in the tree with trained parameters are partly frozen on purpose.
     if (used.contains(parent)) continue;
     gradient_bytes += holder.bytes;
@@ -60,10 +61,9 @@ void find_unused(const PracticeEvidence& evidence, const DeviceAnalysis& device,
     const Attribution work = attribution_of(tables, holder.stack);
     const bool is_theirs = parents.contains(parent_of(work.module));
     if (!is_theirs) continue;
-    const bool is_work = holder.category == Category::kActivation ||
-                         holder.category == Category::kGradient ||
-                         (holder.category == Category::kTemporary &&
-                          work.phase == WorkPhase::kBackward);
+    const bool is_work =
+        holder.category == Category::kActivation || holder.category == Category::kGradient ||
+        (holder.category == Category::kTemporary && work.phase == WorkPhase::kBackward);
     if (!is_work) continue;
     if (holder.category == Category::kActivation) activation_bytes += holder.bytes;
     candidate.change.group_of[holder.stack] = 0;
@@ -96,10 +96,9 @@ void find_kept(const PracticeEvidence& evidence, const DeviceAnalysis& device,
   }
   if (bytes == 0) return;
   candidate.advice.kind = "gradients_kept";
-  candidate.advice.title = "gradients made at " +
-                           practice_line(evidence.tables, candidate.advice.stack) +
-                           " stay allocated into the next step: " + format_bytes(bytes) +
-                           " at the peak";
+  candidate.advice.title =
+      "gradients made at " + practice_line(evidence.tables, candidate.advice.stack) +
+      " stay allocated into the next step: " + format_bytes(bytes) + " at the peak";
   candidate.advice.fix =
       "Call optimizer.zero_grad(set_to_none=True), the default, right after optimizer.step()";
   candidate.advice.evidence = {{"gradient_bytes", bytes}};
@@ -130,7 +129,7 @@ void find_sparse(const PracticeEvidence& evidence, const DeviceAnalysis& device,
   for (const auto& [stack, allocated] : evidence.graph.allocated) {
     const Attribution work = attribution_of(tables, stack);
     if (work.module == module && work.phase == WorkPhase::kForward)
-      looked_up = std::max(looked_up, allocated.second);
+      looked_up = std::max(looked_up, allocated.largest_bytes);
   }
   if (looked_up == 0 || gradient_bytes < kFewRows * looked_up) return;
   candidate.advice.kind = "sparse_gradient";
@@ -159,7 +158,7 @@ void find_temporaries(const PracticeEvidence& evidence, const DeviceAnalysis& de
     bytes += holder.bytes, count += holder.count;
     if (const auto made = evidence.graph.allocated.find(holder.stack);
         made != evidence.graph.allocated.end())
-      largest = std::max(largest, made->second.second);
+      largest = std::max(largest, made->second.largest_bytes);
     candidate.change.group_of[holder.stack] = 0;
     if (candidate.advice.stack == 0) candidate.advice.stack = leak_line(tables, holder.stack);
   }

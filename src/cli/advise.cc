@@ -60,15 +60,13 @@ int advise_recording(const std::vector<std::string>& paths, const AdviseArgument
   const Tables& tables = (*source)->tables();
   AdviceReport report = advise_tensorflow(*analysis, tables);
   if (!report.applies) {
-    auto practices =
-        advise_practices(*analysis, tables, [&] { return open_input(paths, false); });
+    auto practices = advise_practices(*analysis, tables, [&] { return open_input(paths, false); });
     if (!practices) return report_error(subject, practices.error());
     report = std::move(*practices);
     if (trials) trials->measure(*analysis, tables, &report);
   }
   const std::string format = report_format(arguments.format, arguments.output);
-  const std::string text =
-      format == "json" ? advice_json(report, tables) : advice_text(report);
+  const std::string text = format == "json" ? advice_json(report, tables) : advice_text(report);
   auto output = Output::open(arguments.output, paths);
   if (!output) return report_error("", output.error());
   if (auto done = output->write(text); !done) return report_output_error(*output, done.error());

@@ -116,8 +116,7 @@ Result<std::string> AdviseTrials::record(const std::string& name, const std::str
     posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
   }
   pid_t child = -1;
-  const int failed =
-      posix_spawn(&child, self, &actions, nullptr, argv.data(), environment.data());
+  const int failed = posix_spawn(&child, self, &actions, nullptr, argv.data(), environment.data());
   posix_spawn_file_actions_destroy(&actions);
   if (failed != 0) return fail(ErrorCode::kSystem, std::string("cannot run: ") + strerror(failed));
   int status = 0;

@@ -1,3 +1,5 @@
+import time
+
 import torch
 
 
@@ -17,3 +19,4 @@ for batch in loader:
     optimizer.zero_grad()
     model(batch).square().mean().backward()
     optimizer.step()
+    time.sleep(0.02)
