@@ -91,8 +91,6 @@ Result<std::string> AdviseTrials::record(const std::string& name, const std::str
   if (length <= 0) return fail(ErrorCode::kSystem, "our own program cannot be found");
   self[length] = '\0';
   std::vector<std::string> words = {self, "run", "--quiet", "--output", recording};
-  // Who holds a leak tells which it is; a run that is measured does without the looking.
-  if (change.empty()) words.emplace_back("--explain-leaks");
   words.emplace_back("--");
   words.insert(words.end(), command_.begin(), command_.end());
   std::vector<std::string> variables;
