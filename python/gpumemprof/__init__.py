@@ -52,6 +52,17 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "load_telemetry_events",
     ),
     "distributed": ("resolve_distributed_identity",),
+    "optimizing": ("optimize", "Measure", "OptimizationResult"),
+    "practices": (
+        "CheckpointedModel", "DynamicBatchSizer", "GradientAccumulator", "KnowledgeDistillation", "LayerOffloader",
+        "MemoryMonitor", "OptimizedDataset", "SparseEmbedding", "analyze_profiling_results", "auto_cleanup",
+        "checkpoint_modules", "cleanup_distributed", "create_optimized_dataloader", "dynamic_quantization",
+        "efficient_training_loop", "fine_grained_pruning", "freeze_layers", "inference_mode",
+        "memory_efficient_forward", "memory_efficient_processing", "mixed_precision_training_example",
+        "optimize_based_on_profiling", "profile_first_approach", "profile_memory_usage", "prune_model",
+        "quantize_model", "selective_gradients", "setup_distributed", "sparse_matrix_operations",
+        "train_distributed", "train_with_dynamic_batching",
+    ),
     "device_collectors": (
         "DeviceMemoryCollector", "DeviceMemorySample", "build_device_memory_collector", "detect_torch_runtime_backend",
     ),
@@ -127,8 +138,42 @@ if TYPE_CHECKING:
     from .oom_flight_recorder import OOMFlightRecorder as OOMFlightRecorder
     from .oom_flight_recorder import OOMFlightRecorderConfig as OOMFlightRecorderConfig
     from .oom_flight_recorder import classify_oom_exception as classify_oom_exception
+    from .optimizing import Measure as Measure
+    from .optimizing import OptimizationResult as OptimizationResult
+    from .optimizing import optimize as optimize
     from .phases import phase as phase
     from .phases import step as step
+    from .practices import CheckpointedModel as CheckpointedModel
+    from .practices import DynamicBatchSizer as DynamicBatchSizer
+    from .practices import GradientAccumulator as GradientAccumulator
+    from .practices import KnowledgeDistillation as KnowledgeDistillation
+    from .practices import LayerOffloader as LayerOffloader
+    from .practices import MemoryMonitor as MemoryMonitor
+    from .practices import OptimizedDataset as OptimizedDataset
+    from .practices import SparseEmbedding as SparseEmbedding
+    from .practices import analyze_profiling_results as analyze_profiling_results
+    from .practices import auto_cleanup as auto_cleanup
+    from .practices import checkpoint_modules as checkpoint_modules
+    from .practices import cleanup_distributed as cleanup_distributed
+    from .practices import create_optimized_dataloader as create_optimized_dataloader
+    from .practices import dynamic_quantization as dynamic_quantization
+    from .practices import efficient_training_loop as efficient_training_loop
+    from .practices import fine_grained_pruning as fine_grained_pruning
+    from .practices import freeze_layers as freeze_layers
+    from .practices import inference_mode as inference_mode
+    from .practices import memory_efficient_forward as memory_efficient_forward
+    from .practices import memory_efficient_processing as memory_efficient_processing
+    from .practices import mixed_precision_training_example as mixed_precision_training_example
+    from .practices import optimize_based_on_profiling as optimize_based_on_profiling
+    from .practices import profile_first_approach as profile_first_approach
+    from .practices import profile_memory_usage as profile_memory_usage
+    from .practices import prune_model as prune_model
+    from .practices import quantize_model as quantize_model
+    from .practices import selective_gradients as selective_gradients
+    from .practices import setup_distributed as setup_distributed
+    from .practices import sparse_matrix_operations as sparse_matrix_operations
+    from .practices import train_distributed as train_distributed
+    from .practices import train_with_dynamic_batching as train_with_dynamic_batching
     from .profiler import GPUMemoryProfiler as GPUMemoryProfiler
     from .snapshot import MemorySnapshot as MemorySnapshot
     from .snapshot import ProfileResult as ProfileResult

@@ -37,5 +37,23 @@ def _arm(module: object = None) -> None:
     _standing.arm()
 
 
+def _try_when_imported() -> None:
+    """For a run of `gpumemprof advise` alone."""
+    from ._when_imported import when_imported
+
+    def arm(module: object) -> None:
+        from . import _trying
+
+        try:
+            _trying.arm()
+        except BaseException as error:  # would be swallowed, and the run be taken for one with the change
+            print(f"gpumemprof: the change cannot be tried: {error!r}", file=sys.stderr)
+            os._exit(1)
+
+    when_imported("torch", arm)
+
+
 if os.environ.get("GPUMEMPROF_DIR"):
     arm_when_needed()
+    if os.environ.get("GPUMEMPROF_TRY") or os.environ.get("GPUMEMPROF_TRY_STEPS"):
+        _try_when_imported()

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "analysis/fail_on.h"
+#include "analysis/practices.h"
 #include "analysis/recording_history.h"
 #include "analysis/snapshot_analysis.h"
 #include "base/size.h"
@@ -45,10 +46,17 @@ struct Shown {
 /// Design: 3 where --fail-on fails.
 constexpr int kExitConditionHolds = 3;
 
-Shown show(const Analysis& analysis, const Tables& tables, const AnalyzeArguments& arguments) {
+/// `reopen`: of a recording of which practices can be asked; else null.
+Result<Shown> show(const Analysis& analysis, const Tables& tables,
+                   const AnalyzeArguments& arguments, const SourceOpener* reopen) {
   Shown shown{.text = render(analysis, tables, arguments)};
   if (arguments.optimize || !arguments.report_path.empty()) {
     shown.advice = advise_tensorflow(analysis, tables);
+    if (!shown.advice.applies && arguments.optimize && reopen) {
+      auto practices = advise_practices(analysis, tables, *reopen);
+      if (!practices) return std::unexpected(practices.error());
+      shown.advice = std::move(*practices);
+    }
     shown.plain = text_report(analysis, tables, {.working_folder = working_folder()});
   }
   if (!arguments.fail_on.empty()) {
@@ -87,7 +95,9 @@ Result<Shown> show_recording(const AnalyzeArguments& arguments) {
   for (std::string& problem : problems) {
     analysis->loss.reasons.push_back({0, std::move(problem)});
   }
-  return show(*analysis, (*source)->tables(), arguments);
+  const SourceOpener reopen = [&] { return open_input(arguments.paths, false); };
+  // Under other names the events would be another trace.
+  return show(*analysis, (*source)->tables(), arguments, arguments.anonymize ? nullptr : &reopen);
 }
 
 /// A snapshot tells more than its events: they are replayed.
@@ -101,7 +111,7 @@ Result<Shown> show_snapshot(const AnalyzeArguments& arguments) {
     progress.update(kReading + done * (1 - kReading));
   }});
   if (!analysis) return std::unexpected(analysis.error());
-  return show(*analysis, snapshot->tables, arguments);
+  return show(*analysis, snapshot->tables, arguments, nullptr);
 }
 
 int analyze(const AnalyzeArguments& arguments) {
@@ -145,11 +155,7 @@ int analyze(const AnalyzeArguments& arguments) {
   return kExitConditionHolds;
 }
 
-/// The options of the documented `tfmemprof analyze`.
-void add_advice_options(CLI::App* command, CLI::Option* path, AnalyzeArguments* arguments) {
-  command->add_option("--input", arguments->paths, "the same as a path")
-      ->type_name("DIR|FILE...")
-      ->excludes(path);
+void add_advice_options(CLI::App* command, AnalyzeArguments* arguments) {
   command->add_flag("--optimize", arguments->optimize,
                     "also say what to change, by the evidence in the recording, with the bytes at "
                     "stake");
@@ -158,6 +164,13 @@ void add_advice_options(CLI::App* command, CLI::Option* path, AnalyzeArguments* 
                    "also write the analysis and the advice to this file: Markdown where its name "
                    "ends in .md, else text")
       ->type_name("FILE");
+}
+
+/// What the documented `tfmemprof analyze` has beside them.
+void add_documented_options(CLI::App* command, CLI::Option* path, AnalyzeArguments* arguments) {
+  command->add_option("--input", arguments->paths, "the same as a path")
+      ->type_name("DIR|FILE...")
+      ->excludes(path);
   command->add_flag("--detect-leaks", arguments->detect_leaks,
                     "accepted, and changes nothing: findings are always told");
   command->add_flag("--visualize", arguments->visualization, "the same as --visualization");
@@ -175,8 +188,9 @@ void add_analyze_command(CLI::App& app, CommandContext& context) {
       "that track, monitor, diagnose or a tracker in Python wrote, a snapshot of PyTorch's "
       "memory, or a profile or memory dump of TensorFlow");
   path->type_name("DIR|FILE...");
+  add_advice_options(command, arguments.get());
   if (context.tensorflow)
-    add_advice_options(command, path, arguments.get());
+    add_documented_options(command, path, arguments.get());
   else
     path->required();
   command

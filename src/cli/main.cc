@@ -36,6 +36,7 @@ int run_command_line(int argc, char** argv) {
   add_monitor_command(app, context);
   add_track_command(app, context);
   add_analyze_command(app, context);
+  add_advise_command(app, context);
   add_whatif_command(app, context);
   if (!context.tensorflow) add_estimate_command(app, context);
   add_diff_command(app, context);

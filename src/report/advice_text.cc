@@ -24,15 +24,39 @@ std::string what_to_do(std::string_view type) {
          "then tf.keras.backend.clear_session()";
 }
 
+/// Of what the bytes are, where they are more than what is at stake.
+std::string how_known(const Advice& one) {
+  if (one.basis == SavingBasis::kAtStake) return "";
+  std::string text =
+      fmt::format("{} of a peak of {}, {}", format_bytes(one.bytes), format_bytes(one.peak_bytes),
+                  one.basis == SavingBasis::kMeasured ? "measured in another run with the change"
+                                                      : "simulated on the recorded trace");
+  if (one.step_ns && one.changed_step_ns)
+    text += fmt::format("; a step took {:.2f} ms, with the change {:.2f} ms",
+                        static_cast<double>(*one.step_ns) / 1e6,
+                        static_cast<double>(*one.changed_step_ns) / 1e6);
+  if (!one.not_measured.empty()) text += "; not measured, because " + one.not_measured;
+  return text;
+}
+
+std::string why_none(const AdviceReport& report) {
+  for (const auto& [kind, why] : report.unknown) {
+    if (kind == "all") return why;
+  }
+  return std::string(kNotTensorflow);
+}
+
 }  // namespace
 
 std::string advice_text(const AdviceReport& report) {
-  if (!report.applies) return fmt::format("Advice: none, because {}.\n", kNotTensorflow);
+  if (!report.applies) return fmt::format("Advice: none, because {}.\n", why_none(report));
   std::string out =
       report.advice.empty() ? "Advice: none.\n" : fmt::format("Advice: {}\n", report.advice.size());
   for (const Advice& one : report.advice) {
     out += fmt::format("  {:<16} {:>9}  {}\n{:29}{}.\n", one.kind, format_bytes(one.bytes),
                        printable(one.title), "", printable(one.fix));
+    if (const std::string how = how_known(one); !how.empty())
+      out += fmt::format("{:29}{}.\n", "", printable(how));
   }
   for (const auto& [kind, why] : report.unknown)
     out += fmt::format("  {:<16} unknown, because {}\n", kind, printable(why));

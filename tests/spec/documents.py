@@ -12,6 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 FOLDER = Path(os.environ.get("GPUMEMPROF_SPEC", ROOT.parent / "shared" / "spec"))
 GUIDE, CLASS_PAGE = FOLDER / "guide.md", FOLDER / "gpumemoryprofiler-class.md"
+PRACTICES = FOLDER / "pytorch-memory-practices.md"
 
 _FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -43,13 +44,28 @@ class Block:
 
 def missing() -> str:
     """Why the documents cannot be read; empty where they can."""
-    absent = [path.name for path in (GUIDE, CLASS_PAGE) if not path.is_file()]
+    absent = [path.name for path in (GUIDE, CLASS_PAGE, PRACTICES) if not path.is_file()]
     return f"{' and '.join(absent)} not in {FOLDER}: set GPUMEMPROF_SPEC to the folder that has them" if absent else ""
 
 
 def guide_blocks(language: str) -> dict[int, Block]:
     """The guide's fenced blocks of one language by the line of the fence, 1 being the first line."""
-    text = GUIDE.read_text(encoding="utf-8")
+    return _fenced(GUIDE.read_text(encoding="utf-8"), language)
+
+
+def practice_blocks() -> dict[str, Block]:
+    """The practices page's Python blocks by the heading of their chapter, which has one each."""
+    found = {}
+    text = PRACTICES.read_text(encoding="utf-8")
+    for line, block in _fenced(text, "python").items():
+        heading = [row for row in text.splitlines()[: line - 1] if row.startswith("## ")][-1].removeprefix("## ")
+        if heading in found:
+            raise LookupError(f"{PRACTICES.name}: two blocks under {heading!r}")
+        found[heading] = block
+    return found
+
+
+def _fenced(text: str, language: str) -> dict[int, Block]:
     found = {}
     for match in _FENCED.finditer(text):
         line = text.count("\n", 0, match.start()) + 1

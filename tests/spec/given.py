@@ -196,7 +196,15 @@ def train_step(ns):
     return train_step
 
 
+def wide_batches(ns):
+    """For the practices' layers of 1000 × 1000."""
+    return [(torch.randn(4, 1000, device=DEVICE), torch.randn(4, 1000, device=DEVICE)) for _ in range(8)]
+
+
 _MAKERS = {
+    "wide_batches": wide_batches,
+    "mean_square": lambda ns: torch.nn.functional.mse_loss,
+    "optimizer": lambda ns: torch.optim.Adam(ns["model"].parameters()),
     "torch": lambda ns: torch,
     "gc": lambda ns: gc,
     "mlflow": tracking_server,

@@ -9,11 +9,12 @@ import checks_guide as guide
 import documents
 from given import DATASET_BYTES
 from ran import Ran
+from table_practices import PRACTICES
 
 
 @dataclass(frozen=True)
 class Case:
-    """One block. `key` is the guide's line or the class page's mark; `given` are its undefined names.
+    """One block. `key` is the guide's line, the class page's mark or, with `is_practice`, a heading; `given` are its undefined names.
 
     `raises` names the exception with which it has to end; `recorded` says how many allocations of a size are in its
     recording; `gpus` is how many GPUs a machine without one seems to have; `needs` is a module that has to be there.
@@ -27,8 +28,11 @@ class Case:
     gpus: int = 1
     needs: str = ""
     port: int = 0
+    is_practice: bool = False
 
     def text(self) -> str:
+        if self.is_practice:
+            return documents.practice_blocks()[str(self.key)].text
         blocks: Any = documents.class_page_blocks() if isinstance(self.key, str) else documents.guide_blocks("python")
         return str(blocks[self.key].text)
 
@@ -78,7 +82,12 @@ _CLASS_PAGE = [
     Case("tensors", "GPUMemoryProfiler create_tensors", page.tensors),
     Case("devices", "torch GPUMemoryProfiler", page.devices),
 ]
+_PRACTICES = [
+    Case(name, given, check, needs=module, gpus=0, is_practice=True)
+    for name, (given, check, module) in PRACTICES.items()
+]
 CASES = {f"guide-{case.key}": case for case in _GUIDE} | {f"class-page-{case.key}": case for case in _CLASS_PAGE}
+CASES |= {f"practice-{case.key.lower().replace(' ', '-')}": case for case in _PRACTICES}
 
 # Blocks of the guide that do not run here, and why.
 TENSORFLOW = {247, 279, 308, 759}  # the other framework's half: tensorflow_blocks.py

@@ -77,8 +77,15 @@ def started(request, tmp_path_factory):
         pool.shutdown(cancel_futures=True)
 
 
-@pytest.mark.parametrize("how", ["run", "plain"])
-@pytest.mark.parametrize("name", table.CASES)
+# Without the recorder a practice is the same program once more.
+RUNS = [
+    pytest.param(name, how, marks=[pytest.mark.slow] if case.is_practice and how == "plain" else [])
+    for name, case in table.CASES.items()
+    for how in ("run", "plain")
+]
+
+
+@pytest.mark.parametrize(("name", "how"), RUNS)
 def test_runs_as_written_with_true_figures(started, name, how):
     case, done, facts = started(name, how)
     if how == "plain" or GPU:
@@ -104,4 +111,9 @@ def test_every_python_block_of_the_guide_is_in_the_table():
 
 
 def test_every_block_of_the_class_page_is_in_the_table():
-    assert set(documents.class_page_blocks()) == {c.key for c in table.CASES.values() if isinstance(c.key, str)}
+    of_page = {c.key for c in table.CASES.values() if isinstance(c.key, str) and not c.is_practice}
+    assert set(documents.class_page_blocks()) == of_page
+
+
+def test_every_block_of_the_practices_is_in_the_table():
+    assert set(documents.practice_blocks()) == set(table.PRACTICES)

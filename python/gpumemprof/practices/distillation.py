@@ -1,0 +1,42 @@
+"""A small model that learns from a large one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .._torch import require_torch
+
+torch: Any = require_torch("distillation")
+
+
+class KnowledgeDistillation:
+    """The documented loss. The teacher is in evaluation mode, which the documented class forgets: its dropout would
+    add noise and its batch norms would learn from the student's data. Nothing is kept of its passes.
+    """
+
+    def __init__(self, teacher_model: Any, student_model: Any, temperature: float = 4.0, alpha: float = 0.7) -> None:
+        """`alpha`: the share of the labels; the rest is the teacher's."""
+        self.teacher, self.student = teacher_model.eval(), student_model
+        self.temperature, self.alpha = temperature, alpha
+
+    def distillation_loss(
+        self, student_outputs: Any, teacher_outputs: Any, labels: Any, criterion: Callable[[Any, Any], Any]
+    ) -> Any:
+        """`alpha` of the labels' loss and 1 - `alpha` of the divergence from the teacher, times temperature²."""
+        functional = torch.nn.functional
+        own = criterion(student_outputs, labels)
+        soft_teacher = functional.softmax(teacher_outputs.detach() / self.temperature, dim=1)
+        soft_student = functional.log_softmax(student_outputs / self.temperature, dim=1)
+        divergence = functional.kl_div(soft_student, soft_teacher, reduction="batchmean")
+        return self.alpha * own + (1 - self.alpha) * divergence * self.temperature**2
+
+    def train_step(self, inputs: Any, labels: Any, optimizer: Any, criterion: Callable[[Any, Any], Any]) -> float:
+        """One step of the student; its loss. Gradients are dropped after it, not before the next one."""
+        with torch.no_grad():
+            teacher_outputs = self.teacher(inputs)
+        loss = self.distillation_loss(self.student(inputs), teacher_outputs, labels, criterion)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        return float(loss.detach())

@@ -1,0 +1,75 @@
+"""Gradients only where they are needed, and only as long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from .._torch import require_torch
+
+torch: Any = require_torch("gradients")
+
+
+def inference_mode(model: Any, input_data: Any) -> Any:
+    """What the model gives, with nothing kept for a backward pass. The output may be used in one later, which that of
+    torch.inference_mode may not."""
+    with torch.no_grad():
+        return model(input_data)
+
+
+def freeze_layers(model: Any, trainable: Iterable[str] = ("classifier",)) -> list[str]:
+    """Trains the named modules only; the names of the parameters that are trained.
+
+    Gradients that frozen parameters had are dropped, which the usual recipe keeps allocated for good. LookupError where
+    a name is none of the model's: everything would be frozen.
+    """
+    chosen = [model.get_submodule(name) for name in _known(model, trainable)]
+    for parameter in model.parameters():
+        parameter.requires_grad = False
+    for module in chosen:
+        for parameter in module.parameters():
+            parameter.requires_grad = True
+    for parameter in model.parameters():
+        if not parameter.requires_grad:
+            parameter.grad = None
+    return [name for name, parameter in model.named_parameters() if parameter.requires_grad]
+
+
+def selective_gradients(
+    model: Any, preprocess: Callable[[Any], Any], criterion: Callable[[Any, Any], Any], data: Any, target: Any
+) -> float:
+    """A training pass in which what `preprocess` does is not kept; the loss. Gradients are in `.grad`."""
+    with torch.no_grad():
+        processed = preprocess(data)
+    with torch.enable_grad():
+        loss = criterion(model(processed), target)
+        loss.backward()
+    return float(loss.detach())
+
+
+def efficient_training_loop(
+    model: Any, optimizer: Any, dataloader: Iterable[Any], criterion: Callable[[Any, Any], Any]
+) -> list[float]:
+    """Trains on batches of (inputs, targets); the losses as numbers.
+
+    Gradients are dropped right after the optimizer's step, so that the next forward pass has their memory: the usual
+    recipe drops them before it too, but keeps the last batch's to the end and the loss's graph to the next one.
+    """
+    losses = []
+    for inputs, targets in dataloader:
+        loss = criterion(model(inputs), targets)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        losses.append(float(loss.detach()))
+        del loss
+    return losses
+
+
+def _known(model: Any, names: Iterable[str]) -> list[str]:
+    paths = {path for path, _ in model.named_modules()}
+    listed = list(names)
+    unknown = [name for name in listed if name not in paths]
+    if unknown:
+        raise LookupError(f"the model has no module {', '.join(map(repr, unknown))}")
+    return listed

@@ -1,0 +1,79 @@
+"""Weights in eight bits."""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+from .._torch import require_torch
+
+torch: Any = require_torch("quantization")
+
+
+def quantize_model(model: Any, calibration_data: Iterable[Any] | None = None) -> Any:
+    """A copy of the model with its weights in eight bits, for inference; the model itself is left as it is.
+
+    By torchao where it is installed, which keeps activations as they are and works on GPUs; else by PyTorch's own
+    quantization for CPUs. With `calibration_data`, inputs of the model, activations have eight bits as well (PyTorch's
+    static quantization). The documented function gives a model that fails when it is called, as nothing in it turns
+    its input into eight bits.
+    """
+    if calibration_data is not None:
+        return _static(model, calibration_data)
+    if importlib.util.find_spec("torchao") is not None:
+        from torchao.quantization import Int8WeightOnlyConfig, quantize_
+
+        quantized = copy.deepcopy(model).eval()
+        quantize_(quantized, Int8WeightOnlyConfig())
+        return quantized
+    return dynamic_quantization(model)
+
+
+def dynamic_quantization(model: Any) -> Any:
+    """A copy whose Linear, LSTM and GRU layers have weights of eight bits and quantize activations as they come. On
+    the CPU.
+
+    A model that is such a layer itself is quantized too: PyTorch's function replaces what is in a model, so that the
+    documented example gives back what it was given.
+    """
+    kinds = {torch.nn.Linear, torch.nn.LSTM, torch.nn.GRU}
+    quantization = _toolbox()
+    inner = copy.deepcopy(model).eval()
+    is_layer = type(inner) in kinds
+    wrapped = torch.nn.Sequential(inner) if is_layer else inner
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        quantized = quantization.quantize_dynamic(wrapped, kinds, dtype=torch.qint8)
+    return quantized[0] if is_layer else quantized
+
+
+def _static(model: Any, calibration_data: Iterable[Any]) -> Any:
+    quantization = _toolbox()
+    engines = torch.backends.quantized.supported_engines
+    engine = next((name for name in ("fbgemm", "x86", "qnnpack") if name in engines), None)
+    if engine is None:
+        raise RuntimeError("this PyTorch has no engine for quantized models")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        wrapped = quantization.QuantWrapper(copy.deepcopy(model).eval())
+        wrapped.qconfig = quantization.get_default_qconfig(engine)
+        quantization.prepare(wrapped, inplace=True)
+        seen = 0
+        with torch.no_grad():
+            for data in calibration_data:
+                wrapped(data)
+                seen += 1
+        if not seen:
+            raise ValueError("calibration_data is empty: the ranges of the activations would be made up")
+        return quantization.convert(wrapped, inplace=False)
+
+
+def _toolbox() -> Any:
+    try:
+        import torch.ao.quantization as quantization
+    except ImportError as error:
+        raise ImportError("this PyTorch has no quantization of its own any more: pip install torchao") from error
+    return quantization

@@ -1,0 +1,38 @@
+"""Intermediate results that nobody needs any more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from .._torch import require_torch
+
+
+def memory_efficient_processing(
+    pieces: Iterable[Any],
+    process: Callable[[Any], Any],
+    reduce: Callable[[Any, Any], Any] | None = None,
+) -> Any:
+    """`process` of every piece, reduced as they come: one piece and the result are alive at a time.
+
+    The documented recipe collects the pieces in a list and stacks them, so that at its peak all of them are there
+    twice, whatever is deleted meanwhile. `reduce` is addition by default, in place where that is safe: the first result is
+    ours alone once it was copied by an addition.
+    """
+    require_torch("memory_efficient_processing")
+    total, is_ours = None, False
+    for piece in pieces:
+        part = process(piece)
+        del piece  # a generator's frame and this one would else hold it while the next is made
+        if total is None:
+            total = part
+        elif reduce is not None:
+            total = reduce(total, part)
+        elif is_ours and total.shape == part.shape and total.dtype == part.dtype:
+            total.add_(part)
+        else:
+            total, is_ours = total + part, True
+        del part
+    if total is None:
+        raise ValueError("there is no piece")
+    return total

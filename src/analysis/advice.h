@@ -1,0 +1,43 @@
+// What to change, with the bytes that it is about and where these come from.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gpumemprof {
+
+/// What `Advice::bytes` are.
+enum class SavingBasis : uint8_t {
+  kAtStake,    ///< held at the peak by what the advice is about: at most that can go
+  kSimulated,  ///< the peak less that of the same trace with the change applied to it
+  kMeasured,   ///< the peak less that of another run of the program, with the change made
+};
+/// "at stake", "simulated", "measured".
+const char* saving_basis_name(SavingBasis basis);
+
+/// One recommendation.
+struct Advice {
+  /// "tf_function", "mixed_precision", "tf_data", "allocator"; of PyTorch's as in practices.h.
+  std::string kind;
+  std::string title, fix;
+  uint64_t bytes = 0;
+  std::vector<std::pair<std::string, uint64_t>> evidence;  ///< bytes, by name
+  SavingBasis basis = SavingBasis::kAtStake;
+  uint32_t stack = 0;       ///< StackTable id of the line that matters; 0: none
+  uint16_t device = 0;      ///< index in Tables::devices
+  uint64_t peak_bytes = 0;  ///< of that device; 0: not told
+  /// Median time of a step before and with the change, where both were measured.
+  std::optional<uint64_t> step_ns, changed_step_ns;
+  std::string not_measured;  ///< why another run did not tell, where one was asked for
+};
+
+struct AdviceReport {
+  bool applies = false;        ///< false: the recording has no allocation of the framework's
+  std::vector<Advice> advice;  ///< the most bytes first
+  std::vector<std::pair<std::string, std::string>> unknown;  ///< kind -> why
+};
+
+}  // namespace gpumemprof

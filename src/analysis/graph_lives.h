@@ -1,0 +1,40 @@
+// How the tensors that autograd saved ended: in a backward pass, as they should, or otherwise.
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+
+#include <cstdint>
+#include <map>
+
+#include "base/error.h"
+#include "trace/event_source.h"
+
+namespace gpumemprof {
+
+/// Of the blocks of one stack that autograd saved.
+struct GraphLives {
+  uint64_t in_backward = 0;       ///< freed while a node of autograd ran
+  uint64_t after_backward = 0;    ///< freed outside, after a backward pass had ended
+  uint64_t without_backward = 0;  ///< freed, and no backward pass had ended in its life
+  uint64_t after_bytes = 0, without_bytes = 0;
+  uint64_t largest_bytes = 0;
+};
+
+/// Of the allocations of one stack.
+struct StackSizes {
+  uint64_t count = 0, largest_bytes = 0;
+  std::map<uint64_t, uint64_t> by_size;  ///< of the first kMostSizes that are not equal
+  static constexpr size_t kMostSizes = 16;
+};
+
+struct GraphEvidence {
+  /// By stack: results of operations in modules' calls and of losses, no parameters or data.
+  absl::flat_hash_map<uint32_t, GraphLives> by_stack;
+  uint64_t backward_passes = 0;
+  absl::flat_hash_map<uint32_t, StackSizes> allocated;  ///< by stack
+};
+
+/// Reads `source` to its end. Memory O(live blocks + stacks).
+Result<GraphEvidence> gather_graph_lives(EventSource& source);
+
+}  // namespace gpumemprof

@@ -1,0 +1,125 @@
+#include "analysis/practices.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "analysis/leaks.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr uint64_t kLeastSavingBytes = 64 << 10;
+constexpr uint64_t kLeastSavingShare = 20;  // one part in so many of the peak
+
+/// Settings of a pool are another question: `whatif` replays them.
+void add_allocator_practices(const Analysis& analysis, AdviceReport* report) {
+  for (const Finding& finding : analysis.findings) {
+    if (finding.kind != "fragmentation" && finding.kind != "cache_slack") continue;
+    if (finding.fix.empty() || !finding.bytes) continue;
+    report->advice.push_back({.kind = "allocator",
+                              .title = finding.title,
+                              .fix = finding.fix,
+                              .bytes = *finding.bytes,
+                              .device = finding.device});
+  }
+}
+
+void add_unknown(AdviceReport* report) {
+  const auto add = [&](const char* kind, const char* why) {
+    report->unknown.emplace_back(kind, why);
+  };
+  add("mixed_precision", "the types of elements are not in a recording");
+  add("quantization", "the types of elements are not in a recording");
+  add("pruning", "which weights are needed is not in a recording");
+  add("distributed", "how many devices there were is not in a recording");
+}
+
+}  // namespace
+
+const char* saving_basis_name(SavingBasis basis) {
+  switch (basis) {
+    case SavingBasis::kAtStake:
+      return "at stake";
+    case SavingBasis::kSimulated:
+      return "simulated";
+    case SavingBasis::kMeasured:
+      return "measured";
+  }
+  return "unknown";
+}
+
+const DeviceAnalysis* practice_device(const Analysis& analysis, const Tables& tables) {
+  const DeviceAnalysis* best = nullptr;
+  for (const DeviceAnalysis& device : analysis.devices) {
+    if (!device.categories.is_known || device.device >= tables.devices.size()) continue;
+    const Device& memory = tables.devices[device.device];
+    if (is_tensorflow(memory) || is_jax(memory) || memory.layer == Layer::kDriver) continue;
+    if (memory.layer == Layer::kHost || device_name(memory) == "shared memory") continue;
+    const auto rank = [&](const DeviceAnalysis& one) {
+      return std::pair(!is_host_memory(tables.devices[one.device]), one.figures.peak_bytes);
+    };
+    if (!best || rank(device) > rank(*best)) best = &device;
+  }
+  return best;
+}
+
+std::string practice_line(const Tables& tables, uint32_t stack) {
+  const uint32_t node = leak_line(tables, stack);
+  const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
+  const std::string_view file = tables.strings.get(frame.file);
+  if (node == 0 || file.empty()) return "a place without a stack";
+  std::string text(file.substr(file.rfind('/') + 1));
+  if (frame.line != 0) text += ':' + std::to_string(frame.line);
+  return text;
+}
+
+Result<AdviceReport> advise_practices(const Analysis& analysis, const Tables& tables,
+                                      const SourceOpener& open) {
+  AdviceReport report;
+  const DeviceAnalysis* main = practice_device(analysis, tables);
+  const bool has_shared = std::ranges::any_of(analysis.devices, [&](const DeviceAnalysis& one) {
+    return one.device < tables.devices.size() &&
+           device_name(tables.devices[one.device]) == "shared memory";
+  });
+  if (!main && !has_shared) {
+    report.unknown.emplace_back("all", "nothing is known of what the memory was");
+    return report;
+  }
+  report.applies = true;
+  Result<std::unique_ptr<EventSource>> source = open();
+  if (!source) return std::unexpected(source.error());
+  const Result<GraphEvidence> graph = gather_graph_lives(**source);
+  if (!graph) return std::unexpected(graph.error());
+  std::vector<PracticeCandidate> candidates;
+  const PracticeEvidence evidence{analysis, tables, *graph};
+  find_gradient_practices(evidence, &candidates);
+  find_activation_practices(evidence, &candidates);
+  find_data_practices(evidence, &candidates);
+  if (!candidates.empty()) {
+    std::vector<TraceChange> changes;
+    for (const PracticeCandidate& one : candidates) changes.push_back(one.change);
+    source = open();
+    if (!source) return std::unexpected(source.error());
+    const Result<std::vector<uint64_t>> peaks = replay_changes(**source, changes);
+    if (!peaks) return std::unexpected(peaks.error());
+    for (size_t i = 0; i < candidates.size(); ++i) {
+      Advice& advice = candidates[i].advice;
+      advice.device = candidates[i].change.device;
+      for (const DeviceAnalysis& device : analysis.devices) {
+        if (device.device == advice.device) advice.peak_bytes = device.figures.peak_bytes;
+      }
+      const uint64_t after = std::min((*peaks)[i], advice.peak_bytes);
+      advice.bytes = advice.peak_bytes - after;
+      advice.basis = SavingBasis::kSimulated;
+      if (advice.bytes < kLeastSavingBytes) continue;
+      if (advice.bytes < advice.peak_bytes / kLeastSavingShare) continue;
+      report.advice.push_back(std::move(advice));
+    }
+  }
+  add_allocator_practices(analysis, &report);
+  add_unknown(&report);
+  std::ranges::stable_sort(report.advice, std::greater(), &Advice::bytes);
+  return report;
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,125 @@
+// gpumemprof advise: what to change, and what it would save.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+
+#include "analysis/practices.h"
+#include "analysis/recording_history.h"
+#include "analysis/tensorflow_advice.h"
+#include "cli/advise_trials.h"
+#include "cli/commands.h"
+#include "cli/input.h"
+#include "cli/output.h"
+#include "cli/render.h"
+#include "recording/holders_file.h"
+#include "report/advice_json.h"
+#include "report/advice_text.h"
+
+namespace gpumemprof {
+namespace {
+
+struct AdviseArguments {
+  std::vector<std::string> paths;
+  std::string format, output;
+  bool no_measuring = false, no_seal = false;
+  uint64_t steps = 0;
+};
+
+/// A folder of our own that goes with everything in it.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    const char* base = std::getenv("TMPDIR");
+    std::string name = std::string(base && *base ? base : "/tmp") + "/gpumemprof-advise-XXXXXX";
+    if (mkdtemp(name.data()) != nullptr) path = name;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    if (!path.empty()) std::filesystem::remove_all(path, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  std::string path;  ///< empty: it could not be made
+};
+
+/// Writes the report of one recording. `trials` measure where a program can be run again; may be
+/// null.
+int advise_recording(const std::vector<std::string>& paths, const AdviseArguments& arguments,
+                     AdviseTrials* trials) {
+  const std::string subject = paths.size() == 1 ? paths[0] : "";
+  auto source = open_input(paths, !arguments.no_seal);
+  if (!source) return report_error(subject, source.error());
+  std::vector<std::string> problems;
+  const std::vector<ProcessHolders> holders = read_holders(paths, &problems);
+  AnalysisOptions options;
+  options.holders = &holders;
+  auto analysis = analyze_whole(**source, options);
+  if (!analysis) return report_error(subject, analysis.error());
+  const Tables& tables = (*source)->tables();
+  AdviceReport report = advise_tensorflow(*analysis, tables);
+  if (!report.applies) {
+    auto practices = advise_practices(*analysis, tables, [&] { return open_input(paths, false); });
+    if (!practices) return report_error(subject, practices.error());
+    report = std::move(*practices);
+    if (trials) trials->measure(*analysis, tables, &report);
+  }
+  const std::string format = report_format(arguments.format, arguments.output);
+  const std::string text = format == "json" ? advice_json(report, tables) : advice_text(report);
+  auto output = Output::open(arguments.output, paths);
+  if (!output) return report_error("", output.error());
+  if (auto done = output->write(text); !done) return report_output_error(*output, done.error());
+  if (auto done = output->close(); !done) return report_output_error(*output, done.error());
+  return kExitOk;
+}
+
+int advise_program(std::vector<std::string> command, const AdviseArguments& arguments) {
+  const TemporaryFolder folder;
+  if (folder.path.empty())
+    return report_error("", {ErrorCode::kSystem, "no temporary folder can be made", std::nullopt});
+  AdviseTrials trials(std::move(command), folder.path, arguments.steps);
+  const Result<std::string> base = trials.record("base", "", true);
+  if (!base) return report_error("", base.error());
+  return advise_recording({*base}, arguments, arguments.no_measuring ? nullptr : &trials);
+}
+
+}  // namespace
+
+void add_advise_command(CLI::App& app, CommandContext& context) {
+  auto arguments = std::make_shared<AdviseArguments>();
+  CLI::App* command =
+      app.add_subcommand("advise", "say what to change in a program, the most bytes first");
+  command->footer(
+      "advise RECORDING... simulates each change on the trace; advise -- COMMAND [ARGUMENTS...] "
+      "records the program and runs it again with those changes that can be made from outside, "
+      "and measures.");
+  command
+      ->add_option("path", arguments->paths,
+                   "folders that `run` wrote, or .gmp files; or, after --, a program")
+      ->type_name("DIR|FILE...")
+      ->required();
+  command
+      ->add_option("--format", arguments->format,
+                   "text or json (default: as --output's name ends, else text)")
+      ->check(CLI::IsMember({"text", "txt", "json"}));
+  command
+      ->add_option("-o,--output", arguments->output,
+                   "write to this file instead of standard output")
+      ->type_name("FILE");
+  command->add_flag("--no-seal", arguments->no_seal,
+                    "leave the files of the recording as they are");
+  command->add_flag("--no-measuring", arguments->no_measuring,
+                    "with a program: run it once and simulate");
+  command
+      ->add_option("--steps", arguments->steps,
+                   "with a program: end each run after this many steps of its optimizers")
+      ->type_name("N");
+  command->callback([arguments, &context] {
+    std::vector<std::string> words = words_after_dashes();
+    context.exit_code = words.empty() ? advise_recording(arguments->paths, *arguments, nullptr)
+                                      : advise_program(std::move(words), *arguments);
+  });
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,167 @@
+#include "cli/advise_trials.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <optional>
+
+#include "analysis/practices.h"
+#include "cli/commands.h"
+#include "cli/input.h"
+
+extern char** environ;
+
+namespace gpumemprof {
+namespace {
+
+constexpr const char* kChangeVariable = "GPUMEMPROF_TRY";
+constexpr const char* kStepsVariable = "GPUMEMPROF_TRY_STEPS";
+
+/// The change of _trying.py that a kind of advice is about; empty where none can be made from
+/// outside.
+std::string change_of(const Advice& advice) {
+  if (advice.kind == "gradients_kept") return "drop_gradients";
+  if (advice.kind == "optimizer_temporaries") return "one_by_one";
+  if (advice.kind == "prefetch") return "prefetch_two";
+  if (advice.kind != "checkpointing") return "";
+  // "6 equal blocks encoder.layers.# keep …"; models beside the first have a "#" of their own.
+  const size_t end = advice.title.find(".# keep");
+  const size_t begin = advice.title.rfind(' ', end) + 1;
+  if (end == std::string::npos || advice.title.substr(begin, end - begin).contains('#')) return "";
+  return "checkpoint:" + advice.title.substr(begin, end - begin);
+}
+
+uint64_t highest_peak(const Analysis& analysis, const Tables& tables, const Device& like) {
+  uint64_t peak = 0;
+  for (const DeviceAnalysis& device : analysis.devices) {
+    if (device.device < tables.devices.size() &&
+        device_name(tables.devices[device.device]) == device_name(like))
+      peak = std::max(peak, device.figures.peak_bytes);
+  }
+  return peak;
+}
+
+/// Median time between the ends of steps after the first, of the process that has most of them.
+std::optional<uint64_t> median_step_ns(const Analysis& analysis) {
+  std::vector<std::vector<uint64_t>> ends;
+  for (const CategoryMoment& moment : analysis.moments) {
+    if (moment.kind != CategoryMoment::kStepEnd) continue;
+    if (moment.process >= ends.size()) ends.resize(size_t{moment.process} + 1);
+    ends[moment.process].push_back(moment.time_ns);
+  }
+  const auto most = std::ranges::max_element(ends, {}, &std::vector<uint64_t>::size);
+  if (most == ends.end() || most->size() < 3) return std::nullopt;
+  std::vector<uint64_t> steps;
+  for (size_t i = 1; i < most->size(); ++i) steps.push_back((*most)[i] - (*most)[i - 1]);
+  std::ranges::nth_element(steps, steps.begin() + static_cast<std::ptrdiff_t>(steps.size() / 2));
+  return steps[steps.size() / 2];
+}
+
+}  // namespace
+
+std::vector<std::string> words_after_dashes() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::vector<std::string> words;
+  bool is_after = false;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\0', begin), text.size());
+    std::string word = text.substr(begin, end - begin);
+    if (is_after)
+      words.push_back(std::move(word));
+    else
+      is_after = word == "--";
+    begin = end + 1;
+  }
+  return words;
+}
+
+Result<std::string> AdviseTrials::record(const std::string& name, const std::string& change,
+                                         bool is_shown) {
+  const std::string recording = folder_ + '/' + name;
+  char self[4096];
+  const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+  if (length <= 0) return fail(ErrorCode::kSystem, "our own program cannot be found");
+  self[length] = '\0';
+  std::vector<std::string> words = {self, "run", "--quiet", "--output", recording};
+  words.emplace_back("--");
+  words.insert(words.end(), command_.begin(), command_.end());
+  std::vector<std::string> variables;
+  for (char** one = environ; *one != nullptr; ++one) {
+    const std::string_view text = *one;
+    if (!text.starts_with(std::string(kChangeVariable))) variables.emplace_back(text);
+  }
+  if (!change.empty()) variables.push_back(std::string(kChangeVariable) + '=' + change);
+  if (steps_ != 0) variables.push_back(std::string(kStepsVariable) + '=' + std::to_string(steps_));
+  std::vector<char*> argv, environment;
+  for (std::string& word : words) argv.push_back(word.data());
+  for (std::string& variable : variables) environment.push_back(variable.data());
+  argv.push_back(nullptr), environment.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  // Our own standard output is the advice's.
+  if (is_shown) {
+    posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+  } else {
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+  }
+  pid_t child = -1;
+  const int failed = posix_spawn(&child, self, &actions, nullptr, argv.data(), environment.data());
+  posix_spawn_file_actions_destroy(&actions);
+  if (failed != 0) return fail(ErrorCode::kSystem, std::string("cannot run: ") + strerror(failed));
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return recording;
+  return fail(ErrorCode::kUsage,
+              WIFSIGNALED(status)
+                  ? "the program was ended by signal " + std::to_string(WTERMSIG(status))
+                  : "the program ended with exit code " + std::to_string(WEXITSTATUS(status)));
+}
+
+void AdviseTrials::measure_one(const Analysis& base, const Tables& tables,
+                               const std::string& change, Advice* advice) {
+  const Result<std::string> recording = record("try-" + advice->kind, change, false);
+  if (!recording) {
+    advice->not_measured = "with the change " + recording.error().message;
+    return;
+  }
+  auto source = open_input({*recording}, false);
+  auto changed = source ? analyze_source(**source, {}) : std::unexpected(source.error());
+  if (!changed) {
+    advice->not_measured = changed.error().message;
+    return;
+  }
+  const uint64_t after =
+      highest_peak(*changed, (*source)->tables(), tables.devices[advice->device]);
+  const uint64_t before = highest_peak(base, tables, tables.devices[advice->device]);
+  if (after == 0) {
+    advice->not_measured = "the run with the change allocated nothing";
+    return;
+  }
+  advice->peak_bytes = before;
+  advice->bytes = before - std::min(before, after);
+  advice->basis = SavingBasis::kMeasured;
+  advice->step_ns = median_step_ns(base);
+  advice->changed_step_ns = median_step_ns(*changed);
+}
+
+void AdviseTrials::measure(const Analysis& base, const Tables& tables, AdviceReport* report) {
+  for (Advice& advice : report->advice) {
+    if (advice.device >= tables.devices.size()) continue;
+    const std::string change = change_of(advice);
+    if (!change.empty()) measure_one(base, tables, change, &advice);
+  }
+  std::erase_if(report->advice, [](const Advice& advice) { return advice.bytes == 0; });
+  std::ranges::stable_sort(report->advice, std::greater(), &Advice::bytes);
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,41 @@
+// Runs of a program, as it is and with one change each, for `advise -- COMMAND`.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "analysis/advice.h"
+#include "analysis/analysis.h"
+#include "base/error.h"
+
+namespace gpumemprof {
+
+/// The words of our own command line after the first "--"; empty where there is none.
+std::vector<std::string> words_after_dashes();
+
+class AdviseTrials {
+ public:
+  /// Recordings go into `folder`. `steps` > 0: the program is ended after so many.
+  AdviseTrials(std::vector<std::string> command, std::string folder, uint64_t steps)
+      : command_(std::move(command)), folder_(std::move(folder)), steps_(steps) {}
+
+  /// Runs the program recorded, with `change` (python/gpumemprof/_trying.py has their names) or as
+  /// it is; the answer is the recording's folder. What it prints goes to our standard error where
+  /// `is_shown`, else nowhere. Errors: kUsage where it ended with a failure, kSystem ours.
+  Result<std::string> record(const std::string& name, const std::string& change, bool is_shown);
+
+  /// Puts measured figures in place of simulated ones, where the change can be made from outside;
+  /// `not_measured` has the reason where a run failed. What turns out to save nothing is left out.
+  void measure(const Analysis& base, const Tables& tables, AdviceReport* report);
+
+ private:
+  void measure_one(const Analysis& base, const Tables& tables, const std::string& change,
+                   Advice* advice);
+
+  const std::vector<std::string> command_;
+  const std::string folder_;
+  const uint64_t steps_;
+};
+
+}  // namespace gpumemprof
