@@ -47,6 +47,9 @@ class Gatherer : public LiveObserver {
   void set_leaks(LeakGatherer* leaks, HolderStacks* holders, const Tables& tables) {
     leaks_ = leaks, holders_ = holders, tables_ = &tables;
   }
+  bool is_of_driver(uint16_t index, const Tables& tables) const {
+    return index < tables.devices.size() && is_driver_memory(tables.devices[index]);
+  }
 
   void on_batch(const EventBatch& batch, size_t device_count) {
     batch_ = &batch;
@@ -232,6 +235,7 @@ void take_devices(const LiveState& state, Gatherer& gatherer, const Tables& tabl
       continue;
     ProcessAnalysis& process = analysis->processes[tables.devices[i].process];
     for (uint64_t n : figures.actions) process.events += n;
+    if (is_driver_memory(tables.devices[i])) continue;  // it holds what is counted already
     process.alloc_count += figures.actions[static_cast<size_t>(Action::kAlloc)];
     process.alloc_bytes += figures.total_bytes;
     process.unmatched_frees += figures.unmatched_frees;
