@@ -47,9 +47,7 @@ class Gatherer : public LiveObserver {
   void set_leaks(LeakGatherer* leaks, HolderStacks* holders, const Tables& tables) {
     leaks_ = leaks, holders_ = holders, tables_ = &tables;
   }
-  bool is_of_driver(uint16_t index, const Tables& tables) const {
-    return index < tables.devices.size() && is_driver_memory(tables.devices[index]);
-  }
+  void set_tables(const Tables& tables) { tables_ = &tables; }
 
   void on_batch(const EventBatch& batch, size_t device_count) {
     batch_ = &batch;
@@ -74,7 +72,7 @@ class Gatherer : public LiveObserver {
     if (has_steps_) allocate_in_step(device, i, size);
     if (has_categories_) categories_->on_alloc(i, index, state);
     const uint32_t thread = batch_->thread[i];
-    if (thread < threads_.size()) {
+    if (thread < threads_.size() && !is_of_driver(index)) {
       ++threads_[thread].alloc_count;
       threads_[thread].alloc_bytes += size;
     }
@@ -125,10 +123,10 @@ class Gatherer : public LiveObserver {
   }
 
   /// What the driver hands out holds what is looked at already.
-  bool finds_leaks_in(uint16_t index) const {
-    return leaks_ &&
-           !(index < tables_->devices.size() && is_driver_memory(tables_->devices[index]));
+  bool is_of_driver(uint16_t index) const {
+    return tables_ && index < tables_->devices.size() && is_driver_memory(tables_->devices[index]);
   }
+  bool finds_leaks_in(uint16_t index) const { return leaks_ && !is_of_driver(index); }
   /// The event itself has changed the state already: one block of what was live is no matter.
   void look_at_holders(size_t i) {
     while (batch_->time_ns[i] >= holders_->next_ns()) holders_->take(*tables_, state_);
@@ -289,6 +287,7 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
   MomentGatherer moments(options.moments, state, &categories);
   Gatherer gatherer(options, state, analysis.threads, source.info().can.times, moments,
                     &categories);
+  gatherer.set_tables(source.tables());
   LeakGatherer leaks;
   const bool find_leaks = options.find_leaks && source.info().can.times;
   HolderStacks holders(options.holders);
