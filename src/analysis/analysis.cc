@@ -47,6 +47,7 @@ class Gatherer : public LiveObserver {
   void set_leaks(LeakGatherer* leaks, HolderStacks* holders, const Tables& tables) {
     leaks_ = leaks, holders_ = holders, tables_ = &tables;
   }
+  void set_tables(const Tables& tables) { tables_ = &tables; }
 
   void on_batch(const EventBatch& batch, size_t device_count) {
     batch_ = &batch;
@@ -71,7 +72,7 @@ class Gatherer : public LiveObserver {
     if (has_steps_) allocate_in_step(device, i, size);
     if (has_categories_) categories_->on_alloc(i, index, state);
     const uint32_t thread = batch_->thread[i];
-    if (thread < threads_.size()) {
+    if (thread < threads_.size() && !is_of_driver(index)) {
       ++threads_[thread].alloc_count;
       threads_[thread].alloc_bytes += size;
     }
@@ -125,10 +126,10 @@ class Gatherer : public LiveObserver {
   }
 
   /// What the driver hands out holds what is looked at already.
-  bool finds_leaks_in(uint16_t index) const {
-    return leaks_ &&
-           !(index < tables_->devices.size() && is_driver_memory(tables_->devices[index]));
+  bool is_of_driver(uint16_t index) const {
+    return tables_ && index < tables_->devices.size() && is_driver_memory(tables_->devices[index]);
   }
+  bool finds_leaks_in(uint16_t index) const { return leaks_ && !is_of_driver(index); }
   /// The event itself has changed the state already.
   void look_at_holders(size_t i, const HolderStacks::Ended* ended = nullptr) {
     while (batch_->time_ns[i] >= holders_->next_ns()) holders_->take(*tables_, state_, ended);
@@ -235,6 +236,7 @@ void take_devices(const LiveState& state, Gatherer& gatherer, const Tables& tabl
       continue;
     ProcessAnalysis& process = analysis->processes[tables.devices[i].process];
     for (uint64_t n : figures.actions) process.events += n;
+    if (is_driver_memory(tables.devices[i])) continue;  // it holds what is counted already
     process.alloc_count += figures.actions[static_cast<size_t>(Action::kAlloc)];
     process.alloc_bytes += figures.total_bytes;
     process.unmatched_frees += figures.unmatched_frees;
@@ -288,6 +290,7 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
   MomentGatherer moments(options.moments, state, &categories);
   Gatherer gatherer(options, state, analysis.threads, source.info().can.times, moments,
                     &categories);
+  gatherer.set_tables(source.tables());
   LeakGatherer leaks;
   const bool find_leaks = options.find_leaks && source.info().can.times;
   HolderStacks holders(options.holders);

@@ -22,6 +22,9 @@ bool is_of_host(DriverUse use) {
   return use == DriverUse::kPinned || use == DriverUse::kRegistered;
 }
 
+/// Wraps where a damaged file claims what no device has.
+int64_t less(uint64_t bytes, uint64_t taken) { return static_cast<int64_t>(bytes - taken); }
+
 size_t at(DriverUse use) { return static_cast<size_t>(use); }
 
 /// Libraries through which a framework's own allocator takes its memory. The CUDA runtime is one of
@@ -64,8 +67,7 @@ DeviceIdentity identity_of(const DriverMoment& moment, const std::optional<Devic
   if (allocated && reserved) {
     out.framework_allocated_bytes = allocated;
     out.framework_cached_bytes = *reserved > *allocated ? *reserved - *allocated : 0;
-    out.framework_beside_bytes =
-        static_cast<int64_t>(out.framework_bytes) - static_cast<int64_t>(*reserved);
+    out.framework_beside_bytes = less(out.framework_bytes, *reserved);
   } else {
     say("framework_allocated", "no framework's allocator was recorded on this device");
   }
@@ -82,13 +84,13 @@ DeviceIdentity identity_of(const DriverMoment& moment, const std::optional<Devic
     say("process_used", "no sample of what this process uses is in the recording");
   if (!out.others_bytes)
     say("other_processes", "no sample of what other processes use is in the recording");
-  const auto explained = static_cast<int64_t>(out.explained_bytes());
+  const uint64_t explained = out.explained_bytes();
   if (out.process_bytes) {
-    out.unexplained_bytes = static_cast<int64_t>(*out.process_bytes) - explained;
+    out.unexplained_bytes = less(*out.process_bytes, explained);
   } else {
     say("unexplained", "what this process uses is not known");
     if (out.device_used_bytes)
-      out.others_and_unexplained_bytes = static_cast<int64_t>(*out.device_used_bytes) - explained;
+      out.others_and_unexplained_bytes = less(*out.device_used_bytes, explained);
   }
   return out;
 }
@@ -228,12 +230,12 @@ void DriverGatherer::end_context(One& one) {
   one.edge_pages.clear(), one.whole_pages = 0;
 }
 
-void DriverGatherer::host_changed(const Memory& memory, int64_t bytes) {
+void DriverGatherer::host_changed(const Memory& memory, uint64_t bytes) {
   DriverHost& host = hosts_[static_cast<size_t>(memory.host)];
   const bool is_pinned = memory.use == DriverUse::kPinned;
   uint64_t& now = is_pinned ? host.pinned_bytes : host.registered_bytes;
   uint64_t& peak = is_pinned ? host.pinned_peak_bytes : host.registered_peak_bytes;
-  now += static_cast<uint64_t>(bytes);
+  now += bytes;
   peak = std::max(peak, now);
 }
 
@@ -253,7 +255,7 @@ void DriverGatherer::seed(const LiveState& state, const Tables& tables) {
       if (memory.host < 0) continue;
       host_blocks_[memory.use == DriverUse::kPinned][static_cast<size_t>(memory.host)][address] =
           block.size_bytes;
-      host_changed(memory, static_cast<int64_t>(block.size_bytes));
+      host_changed(memory, block.size_bytes);
     }
   }
 }
@@ -286,12 +288,12 @@ void DriverGatherer::take(const EventBatch& batch, const Tables& tables) {
       auto& blocks =
           host_blocks_[memory.use == DriverUse::kPinned][static_cast<size_t>(memory.host)];
       if (const auto known = blocks.find(batch.address[i]); known != blocks.end()) {
-        host_changed(memory, -static_cast<int64_t>(known->second));
+        host_changed(memory, 0 - known->second);
         blocks.erase(known);
       }
       if (action != Action::kAlloc) continue;
       blocks[batch.address[i]] = batch.size_bytes[i];
-      host_changed(memory, static_cast<int64_t>(batch.size_bytes[i]));
+      host_changed(memory, batch.size_bytes[i]);
       continue;
     }
     if (memory.device < 0) continue;

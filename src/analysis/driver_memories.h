@@ -167,7 +167,7 @@ class DriverGatherer {
   uint32_t library_of(uint32_t stack, const Tables& tables);
   void came(const Memory& memory, uint64_t address, Live live);
   void went(const Memory& memory, uint64_t address);
-  void host_changed(const Memory& memory, int64_t bytes);
+  void host_changed(const Memory& memory, uint64_t more_bytes);  // wraps for less
   void pages(One& one, uint64_t address, uint64_t bytes, bool is_coming);
   void end_context(One& one);
   void changed(One& one, DriverUse use);

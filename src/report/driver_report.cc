@@ -79,7 +79,7 @@ Json moment_json(const Tables& tables, const DriverDevice& device, const DriverM
 }
 
 std::string signed_bytes(int64_t bytes) {
-  const auto size = static_cast<uint64_t>(bytes < 0 ? -bytes : bytes);
+  const auto size = bytes < 0 ? 0 - static_cast<uint64_t>(bytes) : static_cast<uint64_t>(bytes);
   return (bytes < 0 ? "-" : "+") + format_bytes(size);
 }
 

@@ -7,6 +7,7 @@
 #include "base/size.h"
 #include "report/category_svg.h"
 #include "report/category_text.h"
+#include "report/driver_report.h"
 #include "report/explanation.h"
 #include "report/facts.h"
 #include "report/flame_html.h"
@@ -59,6 +60,7 @@ class HtmlReport {
       if (each.snapshot) out_ += snapshot_sections(each, tables_, options_.working_folder);
     }
     write_other_devices(device);
+    write_driver();
     write_devices();
     out_ += machine_section(analysis_);
     write_processes();
@@ -269,6 +271,14 @@ class HtmlReport {
           "<p class=\"dim\">and {}, each with a smaller peak (all are in the table below)</p>\n",
           format_count(others.size() - shown));
     }
+  }
+
+  void write_driver() {
+    const std::vector<std::string> lines = driver_lines(analysis_, tables_);
+    if (lines.empty()) return;
+    out_ += "<h2>What the CUDA driver handed out</h2>\n<pre>";
+    for (const std::string& text : lines) out_ += html_text(text) + '\n';
+    out_ += "</pre>\n";
   }
 
   void write_devices() {

@@ -95,6 +95,7 @@ void choose_driver(const RunOptions& options, Plan* plan) {
   if (driver.empty()) return;
   auto library = find_probe(getenv("GPUMEMPROF_PROBE"), link_target("/proc/self/exe"));
   const std::string proxy = library ? driver_proxy_beside(*library) : "";
+  if (proxy.empty() && getenv("GPUMEMPROF_PROBE")) return;  // another probe than ours, on purpose
   if (proxy.empty()) {
     plan->driver_failure =
         std::string(kDriverProxyLibrary) +

@@ -96,6 +96,19 @@ std::string_view installed_part(std::string_view path) {
                                                                              : std::string_view();
 }
 
+/// The file of a frame whose function is the library that called the CUDA driver.
+static constexpr std::string_view kCallerFile = "<driver>";
+
+static bool is_public_library(std::string_view name) {
+  constexpr std::string_view kPublic[] = {
+      "libcu",         "libcudnn", "libnccl",  "libnv", "libc10",
+      "libtorch",      "libffi",   "libjax",   "libtf", "_pywrap_tensorflow",
+      "libtensorflow", "xla_",     "libpython"};
+  for (std::string_view begin : kPublic)
+    if (name.starts_with(begin)) return true;
+  return name == "unknown library";
+}
+
 bool is_public_native_name(std::string_view name) {
   bool any = false;
   for (size_t i = 0; i < name.size();) {
@@ -124,7 +137,8 @@ std::string Anonymizer::numbered(Names& names, std::string_view name, std::strin
 
 std::string Anonymizer::file(std::string_view path) {
   // Names of layers are the program's own; that they are such names is what diff aligns by.
-  if (path.empty() || path == "??" || path == kLayerScopeFile || is_torch_label(path)) {
+  if (path.empty() || path == "??" || path == kLayerScopeFile || path == kCallerFile ||
+      is_torch_label(path)) {
     return std::string(path);
   }
   const std::string_view part = installed_part(path);
@@ -142,6 +156,8 @@ std::string Anonymizer::function(std::string_view name, std::string_view path) {
   if (path == kModeFile || (path == kBackwardFile && is_generated_node(name))) {
     return std::string(name);
   }
+  if (path == kCallerFile)
+    return is_public_library(name) ? std::string(name) : numbered(functions_, name, "library");
   const bool is_own_code = path == "<string>" || path == "<stdin>";
   if (!is_own_code && !installed_part(path).empty()) return std::string(name);
   if ((path.empty() || path == "??") && is_public_native_name(name)) return std::string(name);

@@ -35,6 +35,9 @@ TEST(Anonymizer, OwnNamesAreReplacedAlwaysByTheSame) {
             "Module._call_impl");
   EXPECT_EQ(names.file("<layer>"), "<layer>");
   EXPECT_EQ(names.function("annas_model/dense", "<layer>"), "function3");
+  EXPECT_EQ(names.file("<driver>"), "<driver>");
+  EXPECT_EQ(names.function("libcublas.so.12", "<driver>"), "libcublas.so.12");
+  EXPECT_EQ(names.function("libannas_model.so", "<driver>"), "library4");
   EXPECT_EQ(names.host("anna-pc"), "host1");
   EXPECT_EQ(names.command("python /srv/anna/train.py"), "command1");
 }

@@ -2,9 +2,11 @@
 // A library that calls the driver, built under the names of several real ones: as the CUDA runtime does (how = 1: the
 // function is asked for by name and version) or as PyTorch does for some (how = 0: dlsym by the exported name).
 #include <dlfcn.h>
+#include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 typedef long (*Function)(long, long, long, long, long, long);
 struct Handle {
@@ -31,6 +33,30 @@ int call_driver(const char* library, const char* base, const char* exported, int
   if (!function) return -1;
   int code = (int)function(a[0], a[1], a[2], a[3], a[4], a[5]);
   return code;  // no tail call: the return address is to lie here
+}
+
+/// errno after a call, having been 77 before it.
+int errno_after(const char* base, const char* exported, const long* a) {
+  Function function = (Function)look("libcuda.so.1", base, exported, 1, 0);
+  errno = 77;
+  if (function) function(a[0], a[1], a[2], a[3], a[4], a[5]);
+  return errno;
+}
+
+/// From here on this process may call read, write, exit and what it did so far: a filter that allows all, as the tests
+/// need no more than that there is one.
+int restrict_itself(void) {
+  struct {
+    unsigned short code;
+    unsigned char jt, jf;
+    unsigned k;
+  } allow = {6, 0, 0, 0x7fff0000};
+  struct {
+    unsigned short length;
+    void* filter;
+  } program = {1, &allow};
+  prctl(38, 1, 0, 0, 0);
+  return prctl(22, 2, &program);
 }
 
 int open_imported(long* out, long pid) {

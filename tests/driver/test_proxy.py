@@ -214,6 +214,13 @@ def test_the_program_says_the_same_with_and_without(record, libraries, machine, 
     answers += [runtime.ask("cuMemFree", address, exported="cuMemFree_v2"), runtime.ask("cuMemFree", address, exported="cuMemFree_v2")]
     answers += [runtime.ask("cuMemAlloc", ctypes.c_long(), 0, exported="cuMemAlloc_v2"), runtime.ask("cuMemRelease", 7)]
     answers += [runtime.ask("cuMemUnmap", 0, 5), runtime.ask("cuModuleUnload", 0), runtime.ask("cuCtxDestroy", 0, exported="cuCtxDestroy_v2")]
+    six = ctypes.c_long * 6
+    out = ctypes.c_long()
+    words = six(ctypes.addressof(out), 3 * MIB)
+    answers += [runtime.code.errno_after(b"cuMemAlloc", b"cuMemAlloc_v2", words)]
+    answers += [runtime.code.errno_after(b"cuMemFree", b"cuMemFree_v2", six(out.value))]
+    answers += [runtime.code.errno_after(b"cuMemAllocAsync", b"cuMemAllocAsync", words)]
+    answers += [runtime.code.errno_after(b"cuCtxSetLimit", b"cuCtxSetLimit", six(1, 4 * MIB))]
     print(json.dumps([answers, address, books()]))
     """
     recorded = record(code)
@@ -222,4 +229,39 @@ def test_the_program_says_the_same_with_and_without(record, libraries, machine, 
     program = tmp_path / "program.py"
     plain = subprocess.run([sys.executable, str(program), str(libraries)], env=env, capture_output=True, check=True)
     assert recorded.said() == json.loads(plain.stdout)
+    assert recorded.said()[0][-4:] == [77] * 4
     assert recorded.analysis()["lost"]["events"] == 0
+
+
+def test_nothing_is_asked_of_the_driver_once_the_program_has_restricted_itself(record):
+    recorded = record(
+        """
+        runtime = library("libcudart.so.12")
+        runtime.begin()
+        runtime.malloc(4 * MIB)
+        assert runtime.code.restrict_itself() == 0
+        runtime.malloc(8 * MIB)
+        runtime.device_used()
+        end()
+        """
+    )
+    analysis = recorded.analysis()
+    assert analysis["driver"]["devices"][0]["end"]["by_kind"]["memory"] == 4 * MIB
+    assert analysis["lost"]["events"] >= 1
+
+
+def test_what_comes_while_recording_is_stopped_is_not_in_it(record):
+    recorded = record(
+        """
+        runtime = library("libcudart.so.12")
+        runtime.begin()
+        probe = ctypes.CDLL(None)
+        probe.gpumemprof_stop()
+        runtime.malloc(4 * MIB)
+        probe.gpumemprof_start()
+        runtime.malloc(8 * MIB)
+        end()
+        """
+    )
+    (device,) = recorded.analysis()["driver"]["devices"]
+    assert device["end"]["by_kind"]["memory"] == 8 * MIB
