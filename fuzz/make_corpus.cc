@@ -9,6 +9,7 @@
 #include "recording/fake_probe.h"
 #include "recording/file_sealer.h"
 #include "recording/samples_writer.h"
+#include "recording/test_reading.h"
 
 using namespace gpumemprof;
 
@@ -74,22 +75,31 @@ void program(testing::FakeProbe* probe, uint64_t events) {
   }
 }
 
-/// A file of samples: two chunks, every kind of value, a series that ends.
+/// A file of samples: two chunks, every kind of value, a series that ends. Without the holes that
+/// its places leave, which would only make it large.
 bool sample_machine(const std::string& folder) {
   auto writer = SamplesWriter::create(folder, {.pid = 1}, 0);
   for (uint64_t i = 0; writer && i < 70; ++i) {
     TakenSample sample{5000 + i, i == 3 ? SampleCause::kOom : SampleCause::kPeriod, {}};
-    sample.values.emplace_back(SampleKey{"NVML", "nvidia:0", "name", 0},
-                               SampledValue::of_text("A GPU"));
-    sample.values.emplace_back(SampleKey{"NVML", "nvidia:0", "used_bytes", 0},
-                               i % 5 ? SampledValue::of(i * i) : SampledValue::absent("why"));
-    sample.values.emplace_back(SampleKey{"/proc", "host", "total_bytes", 0}, SampledValue::of(9));
-    if (i < 30)
-      sample.values.emplace_back(SampleKey{"/proc", "host", "resident_bytes", 7},
-                                 SampledValue::of(i));
+    const auto put = [&](const char* device, const char* field, int64_t pid, SampledValue value) {
+      sample.values.emplace_back(SampleKey{"NVML", device, field, pid}, std::move(value));
+    };
+    put("nvidia:0", "name", 0, SampledValue::of_text("A GPU"));
+    put("nvidia:0", "used_bytes", 0, i % 5 ? SampledValue::of(i * i) : SampledValue::absent("why"));
+    put("host", "total_bytes", 0, SampledValue::of(9));
+    if (i < 30) put("host", "resident_bytes", 7, SampledValue::of(i));
     if (!writer->add(sample)) return false;
   }
-  return writer.has_value();
+  if (!writer) return false;
+  const std::string whole = testing::read_file(writer->path());
+  std::string dense;
+  for (size_t at = 0; at < whole.size(); at += format::kPage) {
+    const std::string page = whole.substr(at, format::kPage);
+    if (page.find_first_not_of('\0') != page.npos) dense += page;
+  }
+  unlink(writer->path().c_str());
+  testing::write_file(folder + "/samples", dense);
+  return true;
 }
 
 }  // namespace
@@ -98,7 +108,6 @@ int main(int argc, char** argv) {
   if (argc != 2) return fprintf(stderr, "usage: fuzz_corpus DIR\n"), 2;
   const std::string folder = argv[1];
   mkdir(folder.c_str(), 0700);
-  unlink((folder + "/.1.0.gms").c_str());
   if (!sample_machine(folder)) return 1;
   for (uint64_t events : {1, 40, 400}) {
     for (bool sealed : {false, true}) {

@@ -123,8 +123,6 @@ struct FileState {
   uint64_t pid_namespace;  // inode of /proc/self/ns/pid: what `pid` means; 0 unknown
   uint64_t unshared;  // 1: mmap was refused, so this page is the process's own copy; nobody else
                       // may claim places
-  uint64_t refusals;  // requests for memory that were refused (kRawOom), so that who samples the
-                      // device sees one at once; 0 also where a writer does not count them
 };
 static_assert(sizeof(FileState) <= 512);
 
@@ -140,7 +138,12 @@ struct PlacePool {
   uint64_t offsets[128];
 };
 inline constexpr uint32_t kPoolOffset = kStateOffset + 512;
-static_assert(kPoolOffset + sizeof(PlacePool) <= kPage);
+
+/// Here in the first page is a u64, added to atomically: requests for memory that were refused
+/// (kRawOom), so that who samples the device sees one at once. 0 also where a writer does not count
+/// them. Not in FileState, a copy of which every footer holds.
+inline constexpr uint32_t kRefusalsOffset = 3840;
+static_assert(kPoolOffset + sizeof(PlacePool) <= kRefusalsOffset && kRefusalsOffset < kPage);
 
 // A stage: one thread's buffer, a piece of the file mapped shared, so that what is published
 // survives the death of the process. A full half is written out as a chunk of its own and begins

@@ -269,7 +269,9 @@ void count_loss(LossKind kind, uint64_t events) {
 }
 
 void count_refusal() {
-  if (FileState* shared = file_state()) __atomic_fetch_add(&shared->refusals, 1, __ATOMIC_RELAXED);
+  if (!file_state()) return;  // no page of this process's own
+  auto* count = reinterpret_cast<uint64_t*>(g_recorder->page + kRefusalsOffset);
+  __atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
 }
 
 /// Of a page that could not be mapped, the state as it is now.

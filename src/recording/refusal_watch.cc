@@ -1,7 +1,6 @@
 #include "recording/refusal_watch.h"
 
 #include <fcntl.h>
-#include <stddef.h>
 #include <unistd.h>
 
 #include "format/format.h"
@@ -20,11 +19,10 @@ void RefusalWatch::add(const std::string& path) {
 }
 
 bool RefusalWatch::any_new() {
-  constexpr off_t kAt = format::kStateOffset + offsetof(format::FileState, refusals);
   bool found = false;
   for (auto& [path, file] : files_) {
     uint64_t now = 0;
-    if (pread(file.fd, &now, sizeof now, kAt) != sizeof now) continue;
+    if (pread(file.fd, &now, sizeof now, format::kRefusalsOffset) != sizeof now) continue;
     found |= now > file.seen;
     file.seen = now;
   }
