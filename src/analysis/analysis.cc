@@ -295,7 +295,7 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
   const bool find_leaks = options.find_leaks && source.info().can.times;
   HolderStacks holders(options.holders);
   if (find_leaks) gatherer.set_leaks(&leaks, &holders, source.tables());
-  DriverGatherer driver;
+  DriverGatherer driver(options.truths);
   driver.seed(state, source.tables());
   HostSums sums;
   LiveState sum_state;
@@ -336,7 +336,7 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
   analysis.events = state.event_count();
   analysis.temporary_ns = options.temporary_ns;
   analysis.start_time_ns = recording_start(source.tables(), analysis.first_time_ns);
-  analysis.driver = driver.finish();
+  analysis.driver = driver.finish(source.tables());
   moments.finish(analysis.last_time_ns);
   sum_moments.finish(analysis.last_time_ns);
   take_devices(state, gatherer, source.tables(), &analysis);

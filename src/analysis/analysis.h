@@ -26,6 +26,7 @@ namespace gpumemprof {
 struct BfcPool;         // readers/bfc_pool.h
 struct DriverMemories;  // analysis/driver_memories.h
 struct ProcessHolders;  // recording/holders_file.h
+struct TruthOfProcess;  // analysis/device_truth.h
 struct SnapshotDevice;  // analysis/snapshot_device.h
 
 struct AnalysisOptions {
@@ -36,6 +37,8 @@ struct AnalysisOptions {
   std::vector<MomentRequest> moments;      ///< at which to tell what was live
   /// What the recorded processes told of who holds their tensors; may be null.
   const std::vector<ProcessHolders>* holders = nullptr;
+  /// What devices said of the processes meanwhile; may be null.
+  const std::vector<TruthOfProcess>* truths = nullptr;
   /// Called now and then with 0 to 1; may be empty.
   std::function<void(double)> on_progress;
 };

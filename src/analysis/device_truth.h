@@ -1,14 +1,15 @@
-// What the device itself said at a moment, where the recording has that: the other side of the sum
-// that driver_memories.h adds up.
+// What the device itself said while a process was recorded: the other side of the sum that
+// driver_memories.h adds up.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
-
-#include "trace/tables.h"
+#include <vector>
 
 namespace gpumemprof {
+
+struct RecordedSamples;  // recording/samples_file.h
 
 struct DeviceTruth {
   uint64_t time_ns = 0;                        ///< when it was asked, on the recording's clock
@@ -18,9 +19,16 @@ struct DeviceTruth {
   std::optional<uint64_t> reserved_bytes;      ///< by the driver for itself
 };
 
-/// The last sample of the device that was taken for the process at `time_ns` or before it. Empty
-/// where the recording has none.
-std::optional<DeviceTruth> recorded_device_truth(const Tables& tables, uint32_t process,
-                                                 int8_t device_index, uint64_t time_ns);
+/// One sample of the device that a process uses.
+struct TruthOfProcess {
+  uint32_t pid = 0;
+  std::string host;
+  DeviceTruth truth;
+};
+
+/// Every sample in which NVML names a process and its bytes, in order of time. A process that uses
+/// several devices is left out: the samples have NVML's numbers, the driver's events CUDA's, and
+/// which is which was not recorded.
+std::vector<TruthOfProcess> device_truths(const std::vector<RecordedSamples>& samples);
 
 }  // namespace gpumemprof

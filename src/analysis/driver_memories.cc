@@ -51,7 +51,8 @@ uint64_t DeviceIdentity::explained_bytes() const {
   return contexts_bytes + modules_bytes + libraries_bytes + rounding_bytes + framework_bytes;
 }
 
-DeviceIdentity identity_of(const DriverMoment& moment, const std::optional<DeviceTruth>& truth) {
+DeviceIdentity identity_of(const DriverMoment& moment) {
+  const std::optional<DeviceTruth>& truth = moment.truth;
   DeviceIdentity out;
   out.contexts_bytes = moment.of(DriverUse::kContexts);
   out.modules_bytes = moment.of(DriverUse::kModules);
@@ -267,6 +268,7 @@ void DriverGatherer::take(const EventBatch& batch, const Tables& tables) {
   auto totals = batch.totals.begin();
   for (size_t i = 0; i < batch.size(); ++i) {
     const Memory memory = memory_of(batch.device[i], tables);
+    pass_samples(batch.time_ns[i], tables);
     time_ns_ = batch.time_ns[i], event_ = batch.first_event + i;
     const Action action = batch.action[i];
     while (totals != batch.totals.end() && totals->event < i) ++totals;
@@ -310,6 +312,23 @@ void DriverGatherer::take(const EventBatch& batch, const Tables& tables) {
   }
 }
 
+void DriverGatherer::pass_samples(uint64_t time_ns, const Tables& tables) {
+  while (truths_ && next_truth_ < truths_->size() &&
+         (*truths_)[next_truth_].truth.time_ns < time_ns) {
+    const TruthOfProcess& told = (*truths_)[next_truth_++];
+    for (One& one : devices_) {
+      if (one.out.process >= tables.processes.size()) continue;
+      const Process& process = tables.processes[one.out.process];
+      if (process.pid != told.pid || process.host != told.host) continue;
+      const auto& best = one.out.sampled;
+      if (best && *best->truth->process_used_bytes > *told.truth.process_used_bytes) continue;
+      one.out.sampled = moment(one);
+      one.out.sampled->time_ns = told.truth.time_ns;
+      one.out.sampled->truth = told.truth;
+    }
+  }
+}
+
 DriverMoment DriverGatherer::moment(const One& one) const {
   DriverMoment out = one.now;
   out.time_ns = time_ns_, out.event = event_;
@@ -322,8 +341,9 @@ DriverMoment DriverGatherer::moment(const One& one) const {
   return out;
 }
 
-std::shared_ptr<const DriverMemories> DriverGatherer::finish() {
+std::shared_ptr<const DriverMemories> DriverGatherer::finish(const Tables& tables) {
   auto out = std::make_shared<DriverMemories>();
+  if (has_driver_) pass_samples(UINT64_MAX, tables);
   for (One& one : devices_) {
     const bool was_seen =
         std::any_of(memories_.begin(), memories_.end(), [&](const Memory& memory) {
@@ -333,6 +353,12 @@ std::shared_ptr<const DriverMemories> DriverGatherer::finish() {
     one.out.end = moment(one);
     std::vector<DriverMoment*> moments = {&one.out.peak, &one.out.end};
     if (one.out.asked) moments.push_back(&*one.out.asked);
+    // With several devices a sample would be one of them, and nobody knows which.
+    const auto is_of_process = [&](const One& other) {
+      return other.out.process == one.out.process;
+    };
+    if (std::ranges::count_if(devices_, is_of_process) > 1) one.out.sampled.reset();
+    if (one.out.sampled) moments.push_back(&*one.out.sampled);
     for (DriverMoment* moment : moments) {
       for (DriverLibrary& library : moment->libraries)
         library.is_framework = is_framework_library(library.name, one.has_framework);

@@ -85,6 +85,7 @@ struct DriverMoment {
   std::optional<uint64_t> framework_allocated_bytes, framework_reserved_bytes;
   /// What the driver itself called used, where nothing came or went since it was asked.
   std::optional<uint64_t> device_used_bytes;
+  std::optional<DeviceTruth> truth;  ///< of DriverDevice::sampled alone
 
   uint64_t of(DriverUse use) const { return live_bytes[static_cast<size_t>(use)]; }
   uint64_t asked_bytes() const;  ///< of all that is physical
@@ -108,7 +109,7 @@ struct DeviceIdentity {
 
   uint64_t explained_bytes() const;
 };
-DeviceIdentity identity_of(const DriverMoment& moment, const std::optional<DeviceTruth>& truth);
+DeviceIdentity identity_of(const DriverMoment& moment);
 
 struct DriverDevice {
   uint32_t process = 0;  ///< index in Tables::processes
@@ -117,6 +118,8 @@ struct DriverDevice {
   DriverMoment peak;     ///< when the most was physical
   DriverMoment end;
   std::optional<DriverMoment> asked;  ///< when the driver last said what the device uses
+  /// When a sample was taken that tells what the process uses: of these the one with the most.
+  std::optional<DriverMoment> sampled;
 };
 /// Host memory of a process that the driver keeps in place.
 struct DriverHost {
@@ -132,11 +135,14 @@ struct DriverMemories {
 
 class DriverGatherer {
  public:
+  /// `truths`: in order of time; null or as long-lived as this.
+  explicit DriverGatherer(const std::vector<TruthOfProcess>* truths = nullptr) : truths_(truths) {}
+
   /// What was live before the first event, where the source knows.
   void seed(const LiveState& state, const Tables& tables);
   void take(const EventBatch& batch, const Tables& tables);
   /// Null where nothing of the driver was seen. Call once, last.
-  std::shared_ptr<const DriverMemories> finish();
+  std::shared_ptr<const DriverMemories> finish(const Tables& tables);
 
  private:
   struct Live {
@@ -172,6 +178,8 @@ class DriverGatherer {
   void end_context(One& one);
   void changed(One& one, DriverUse use);
   DriverMoment moment(const One& one) const;
+  /// Looks at the samples that were taken before `time_ns`.
+  void pass_samples(uint64_t time_ns, const Tables& tables);
 
   std::vector<Memory> memories_;
   std::vector<One> devices_;
@@ -179,6 +187,8 @@ class DriverGatherer {
   std::vector<absl::flat_hash_map<uint64_t, uint64_t>> host_blocks_[2];
   std::vector<std::string> libraries_;
   absl::flat_hash_map<uint32_t, uint32_t> library_of_stack_;
+  const std::vector<TruthOfProcess>* truths_;
+  size_t next_truth_ = 0;
   bool has_driver_ = false;
   uint64_t time_ns_ = 0, event_ = 0;
 };

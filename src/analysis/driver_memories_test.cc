@@ -35,7 +35,7 @@ class Driven {
   std::shared_ptr<const DriverMemories> read() const {
     DriverGatherer gatherer;
     gatherer.take(events_, tables_);
-    return gatherer.finish();
+    return gatherer.finish(tables);
   }
   DriverDevice device() const { return read()->devices.at(0); }
   const EventBatch& events() const { return events_; }
@@ -181,7 +181,7 @@ TEST(DriverMemories, GoOnFromAStateBeforeTheFirstEvent) {
   before.apply(driven.events());
   DriverGatherer gatherer;
   gatherer.seed(before, driven.tables());
-  const auto read = gatherer.finish();
+  const auto read = gatherer.finish(tables);
   ASSERT_EQ(read->devices.size(), 1u);
   EXPECT_EQ(read->devices[0].end.asked_bytes(), 20 * kMib);
   EXPECT_EQ(read->hosts.at(0).pinned_bytes, kMib);
@@ -199,13 +199,19 @@ DriverMoment some_moment() {
   return moment;
 }
 
+DriverMoment with(const DeviceTruth& truth) {
+  DriverMoment moment = some_moment();
+  moment.truth = truth;
+  return moment;
+}
+
 TEST(DeviceIdentity, AddsUpWithASignedRest) {
   const DeviceTruth truth = {.time_ns = 1,
                              .device_used_bytes = 2000 * kMib,
                              .process_used_bytes = 540 * kMib,
                              .others_used_bytes = 1000 * kMib,
                              .reserved_bytes = 460 * kMib};
-  const DeviceIdentity sum = identity_of(some_moment(), truth);
+  const DeviceIdentity sum = identity_of(with(truth));
   EXPECT_EQ(sum.explained_bytes(), 531 * kMib + 512);
   EXPECT_EQ(sum.unexplained_bytes, static_cast<int64_t>(9 * kMib - 512));
   EXPECT_EQ(*sum.device_used_bytes, *sum.reserved_bytes + *sum.others_bytes + *sum.process_bytes);
@@ -221,15 +227,14 @@ TEST(DeviceIdentity, AddsUpWithASignedRest) {
 
 TEST(DeviceIdentity, TheRestCanBeNegative) {
   const DeviceTruth truth = {.process_used_bytes = 500 * kMib};
-  EXPECT_EQ(identity_of(some_moment(), truth).unexplained_bytes,
-            -static_cast<int64_t>(31 * kMib + 512));
+  EXPECT_EQ(identity_of(with(truth)).unexplained_bytes, -static_cast<int64_t>(31 * kMib + 512));
 }
 
 TEST(DeviceIdentity, WhatIsNotKnownIsNotGuessed) {
   DriverMoment moment = some_moment();
   moment.unmeasured_contexts = 1;
   moment.framework_reserved_bytes.reset();
-  const DeviceIdentity sum = identity_of(moment, std::nullopt);
+  const DeviceIdentity sum = identity_of(moment);
   EXPECT_EQ(sum.process_bytes, std::nullopt);
   EXPECT_EQ(sum.unexplained_bytes, std::nullopt);
   EXPECT_EQ(sum.others_and_unexplained_bytes, std::nullopt);
@@ -243,7 +248,7 @@ TEST(DeviceIdentity, WhatIsNotKnownIsNotGuessed) {
 TEST(DeviceIdentity, WithoutASampleTheDevicesOwnWordBoundsTheRest) {
   DriverMoment moment = some_moment();
   moment.device_used_bytes = 600 * kMib;
-  const DeviceIdentity sum = identity_of(moment, std::nullopt);
+  const DeviceIdentity sum = identity_of(moment);
   EXPECT_EQ(sum.others_and_unexplained_bytes, static_cast<int64_t>(69 * kMib - 512));
 }
 

@@ -1,6 +1,7 @@
 // gpumemprof analyze: how high, when, and which lines held it.
 #include <memory>
 
+#include "analysis/device_truth.h"
 #include "analysis/fail_on.h"
 #include "analysis/practices.h"
 #include "analysis/recording_history.h"
@@ -85,9 +86,12 @@ Result<Shown> show_recording(const AnalyzeArguments& arguments) {
     if (!capacity) return std::unexpected(capacity.error());
     options.capacity_bytes = *capacity;
   }
+  const auto samples = read_samples(arguments.paths, &problems);
+  // Hosts have other names there, so the samples of theirs are nobody's.
+  const auto truths = device_truths(samples);
+  options.truths = &truths;
   auto analysis = analyze_whole(**source, options);
   if (!analysis) return std::unexpected(analysis.error());
-  const auto samples = read_samples(arguments.paths, &problems);
   const DeviceAnalysis* main = main_device(*analysis, (*source)->tables());
   const bool has_peak = main != nullptr && main->figures.peak_bytes != 0;
   analysis->machine =

@@ -30,14 +30,9 @@ Json libraries_json(const DriverMoment& moment, bool of_framework) {
   return out;
 }
 
-std::optional<DeviceTruth> truth_at(const Tables& tables, const DriverDevice& device,
-                                    const DriverMoment& moment) {
-  return recorded_device_truth(tables, device.process, device.index, moment.time_ns);
-}
-
-Json moment_json(const Tables& tables, const DriverDevice& device, const DriverMoment& moment) {
-  const auto truth = truth_at(tables, device, moment);
-  const DeviceIdentity sum = identity_of(moment, truth);
+Json moment_json(const DriverMoment& moment) {
+  const auto& truth = moment.truth;
+  const DeviceIdentity sum = identity_of(moment);
   Json by_kind = Json::object(), unknown = Json::object();
   for (size_t use = 0; use < kDriverUses; ++use) {
     const auto one = static_cast<DriverUse>(use);
@@ -102,8 +97,10 @@ void known_or_why(std::vector<std::string>* out, size_t depth, std::string_view 
                        : row(depth, name, "unknown,", why(sum, term)));
 }
 
-/// The moment that answers most: where what is used is known, else the peak.
+/// The moment that answers most: where what the process uses is known, else what the device does,
+/// else the peak.
 const DriverMoment& shown_moment(const DriverDevice& device) {
+  if (device.sampled) return *device.sampled;
   return !device.peak.device_used_bytes && device.asked ? *device.asked : device.peak;
 }
 
@@ -113,14 +110,14 @@ nlohmann::ordered_json driver_json(const Analysis& analysis, const Tables& table
   if (!analysis.driver) return nullptr;
   Json devices = Json::array(), hosts = Json::array();
   for (const DriverDevice& device : analysis.driver->devices) {
-    devices.push_back(
-        {{"device", fmt::format("cuda:{}", device.index)},
-         {"process", process_at(tables, device.process).pid},
-         {"process_index", device.process},
-         {"refused_count", device.refused},
-         {"peak", moment_json(tables, device, device.peak)},
-         {"end", moment_json(tables, device, device.end)},
-         {"asked", device.asked ? moment_json(tables, device, *device.asked) : Json(nullptr)}});
+    devices.push_back({{"device", fmt::format("cuda:{}", device.index)},
+                       {"process", process_at(tables, device.process).pid},
+                       {"process_index", device.process},
+                       {"refused_count", device.refused},
+                       {"peak", moment_json(device.peak)},
+                       {"end", moment_json(device.end)},
+                       {"asked", device.asked ? moment_json(*device.asked) : Json(nullptr)},
+                       {"sampled", device.sampled ? moment_json(*device.sampled) : Json(nullptr)}});
   }
   for (const DriverHost& host : analysis.driver->hosts) {
     hosts.push_back({{"process", process_at(tables, host.process).pid},
@@ -182,11 +179,12 @@ std::vector<std::string> driver_lines(const Analysis& analysis, const Tables& ta
     const DriverMoment& moment = shown_moment(device);
     const bool is_peak = &moment == &device.peak;
     out.push_back(fmt::format("The CUDA driver: cuda:{} {}, {}, {}", device.index,
-                              is_peak ? "when the most was taken" : "when it last was asked",
+                              is_peak        ? "when the most was taken"
+                              : moment.truth ? "when a sample of it was the highest"
+                                             : "when it last was asked",
                               moment_text(analysis, moment.time_ns),
                               process_label(process_at(tables, device.process), 32)));
-    for (std::string& text :
-         identity_lines(moment, identity_of(moment, truth_at(tables, device, moment))))
+    for (std::string& text : identity_lines(moment, identity_of(moment)))
       out.push_back(std::move(text));
     const uint64_t space = moment.of(DriverUse::kAddressSpace);
     const uint64_t mapped = moment.of(DriverUse::kMapped);

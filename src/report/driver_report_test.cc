@@ -27,8 +27,9 @@ TEST(DriverReport, WritesTheSumWithEachTermOnALine) {
                              .process_used_bytes = 520 * kMib,
                              .others_used_bytes = 300 * kMib,
                              .reserved_bytes = 80 * kMib};
-  const DriverMoment moment = moment_with(500 * kMib);
-  EXPECT_THAT(identity_lines(moment, identity_of(moment, truth)),
+  DriverMoment moment = moment_with(500 * kMib);
+  moment.truth = truth;
+  EXPECT_THAT(identity_lines(moment, identity_of(moment)),
               ElementsAre("  device used                                  900 MiB",
                           "    driver's own                              80.0 MiB",
                           "    other processes                            300 MiB",
@@ -47,7 +48,7 @@ TEST(DriverReport, WritesTheSumWithEachTermOnALine) {
 TEST(DriverReport, SaysWhyATermIsUnknown) {
   DriverMoment moment = moment_with(0);
   moment.unmeasured_contexts = 1;
-  const std::vector<std::string> lines = identity_lines(moment, identity_of(moment, std::nullopt));
+  const std::vector<std::string> lines = identity_lines(moment, identity_of(moment));
   EXPECT_EQ(lines[0],
             "  device used                                 unknown,  because the device was not "
             "asked between this moment and the next change");
