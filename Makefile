@@ -11,8 +11,8 @@ export CCACHE_NOHASHDIR := 1
 CONFIGURE = cmake -S . -G Ninja $(LAUNCHER)
 
 .DEFAULT_GOAL := all
-.PHONY: all setup demo test test-all test-pythons gpu-test bench accuracy-megatron fuzz fmt lint clean distclean help
-.PHONY: sanitizers fuzz-smoke docs test-allocator test-tensorflows leak-table accuracy
+.PHONY: all setup demo test test-all test-pythons gpu-test bench fuzz fmt lint clean distclean help
+.PHONY: sanitizers fuzz-smoke docs test-allocator test-tensorflows leak-table accuracy accuracy-megatron
 
 all: setup ## set up, build, and put the command and the package in .venv
 	@test -f $(BUILD)/build.ninja || $(CONFIGURE) -B $(BUILD) >$(BUILD)/configure.log || \
@@ -84,14 +84,14 @@ bench: all ## measure, and write docs/benchmarks.md
 	@ninja -C $(BUILD)
 	$(PYTHON) bench/run.py
 
+accuracy-megatron: all ## the closed form against Megatron-LM's reference values; writes docs/accuracy-megatron.md
+	@scripts/setup tests
+	$(PYTHON) bench/accuracy_megatron.py
+
 accuracy: all ## how well peaks are predicted, on a table of measured ones; writes docs/accuracy.md (half an hour)
 	@scripts/setup accuracy
 	@ninja -C $(BUILD) estimate_traces
 	$(PYTHON) bench/accuracy/run.py --build $(BUILD) $(if $(MODELS),--models $(MODELS))
-
-accuracy-megatron: all ## the closed form against Megatron-LM's reference values; writes docs/accuracy-megatron.md
-	@scripts/setup tests
-	$(PYTHON) bench/accuracy_megatron.py
 
 leak-table: all ## how many leaks of the test set are found, on five seeds (an hour)
 	PYTHONPATH=tests $(PYTHON) -m leaks.table --longer

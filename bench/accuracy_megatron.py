@@ -4,7 +4,7 @@
 The table (megatron_golden_memory.csv: a configuration a row, the peak of torch's allocator on the last rank) is not part
 of the project: it is read from ../shared/prediction or from the folder that GPUMEMPROF_PREDICTION names. What the table
 leaves out is said in `facts` below. Everything that was chosen was chosen on one half of the configurations, and the other
-half is what is reported; a hash of the name decides which is which.
+half is what is reported; a hash of the configuration decides which is which.
 """
 
 import csv
@@ -50,8 +50,13 @@ def left_out(row):
     return ""
 
 
+# What makes two rows the same configuration, whatever their tests are called.
+SAME = ("kind", "layers", "hidden", "heads", "seq", "mbs", "gbs", "tp", "pp", "cp", "ep", "experts", "recompute",
+        "distopt", "sp", "vpl", "bf16", "fp8", "fsdp", "mla")  # fmt: skip
+
+
 def is_for_choosing(row):
-    return zlib.crc32(f"{row['kind']}/{row['case']}".encode()) % 2 == 0
+    return zlib.crc32("/".join(row[name] for name in SAME).encode()) % 2 == 0
 
 
 def integer(row, name, default=0):
@@ -63,9 +68,9 @@ def uses_engine(case):
     return "_te_" in case.split("tp")[0] or "release" in case or "memory_speed" in case or case.startswith(("deepseek", "gpt3_moe", "gpt3_weekly"))
 
 
-def kernel(row):
-    """Which attention ran is in neither the table nor, for old values, the configuration: a rule by name and system."""
-    case, system = row["case"], row["gold"]
+def kernel_by_name(row):
+    """Which attention a test of this name runs, or nothing where its values were made with both over the years."""
+    case = row["case"]
     if "t5_11b" in case:
         return "flash"
     if "release" in case or integer(row, "cp", 1) > 1 or "memory_speed" in case and row["mla"] != "True":
@@ -74,11 +79,27 @@ def kernel(row):
         return "unfused"
     if "resume" not in case and row["fsdp"] != "True" and "fp8" not in case:
         return "unfused"
-    return "unfused" if system in OLD_VALUES else "flash"
+    return ""
 
 
-# Systems whose stored values were made before the resuming tests went over to fused attention.
-OLD_VALUES = {"lts_dgxa100_dracooci", "lts_dgxa100_dracooci-ord"}
+# Of the tests that resume: system -> attention, chosen by choose_kernels() on one half.
+CHOSEN = {}
+
+
+def kernel(row):
+    return kernel_by_name(row) or CHOSEN.get(row["gold"], "flash")
+
+
+def choose_kernels(rows):
+    """The table does not say when a value was made: for each system, what explains the half for choosing better."""
+    CHOSEN.clear()
+    open_rows = [row for row in rows if is_for_choosing(row) and not kernel_by_name(row)]
+    for system in sorted({row["gold"] for row in open_rows}):
+        found = {}
+        for attention in ("flash", "unfused"):
+            CHOSEN[system] = attention
+            found[attention] = statistics.median(abs(error_of(row)) for row in open_rows if row["gold"] == system)
+        CHOSEN[system] = min(found, key=found.get)
 
 
 def ranks(row):
@@ -230,6 +251,14 @@ def flags(row):
     return names or ["no parallelism"]
 
 
+def by_configuration(pairs):
+    """The median error of each configuration: some have forty rows, some one."""
+    out = {}
+    for row, error in pairs:
+        out.setdefault(tuple(row[name] for name in SAME), []).append(error)
+    return {key: statistics.median(errors) for key, errors in out.items()}
+
+
 def report(rows, errors, dropped):
     reported = [(row, error) for row, error in zip(rows, errors) if not is_for_choosing(row)]
     chosen = [(row, error) for row, error in zip(rows, errors) if is_for_choosing(row)]
@@ -237,8 +266,8 @@ def report(rows, errors, dropped):
     out = [
         "# Accuracy of the closed form: Megatron-LM's reference values", "",
         "Made by `make accuracy-megatron`. Error of the predicted peak of allocated bytes on the last rank of the pipeline,",
-        "against the values that Megatron-LM's functional tests keep. Half of the configurations, by a hash of the name, were",
-        "used for choosing what is assumed; the figures are of the other half. The terms themselves are those of",
+        "against the values that Megatron-LM's functional tests keep. Half of the configurations, by a hash of what they are",
+        "and not of their names, were used for choosing what is assumed; the figures are of the other half. The terms are those of",
         "[estimate-configurations.md](estimate-configurations.md): while they were checked by hand, before there were halves,",
         "some thirty values of both were looked at.", "", HEAD,
         line("dense and MoE", [e for r, e in reported if group(r) in ("dense", "MoE")]),
@@ -247,6 +276,7 @@ def report(rows, errors, dropped):
         *(line(name, [e for r, e in reported if group(r) == name]) for name in ("dense", "MoE", "BERT", "T5")
           if any(group(r) == name for r, _ in reported)),
         line("all that is judged", [e for _, e in reported]),
+        line("all, one figure a configuration", list(by_configuration(reported).values())),
         line("the half for choosing", [e for _, e in chosen]), "",
         f"Of the half for choosing, nine of ten measured values lie between {100 / (1 + high):.0f} % and "
         f"{100 / (1 + low):.0f} % of the estimate.", "",
@@ -256,7 +286,9 @@ def report(rows, errors, dropped):
     out += [line(name, [e for r, e in reported if name in flags(r)]) for name in names]
     out += ["", "## What is not judged", "", "| why | rows |", "|---|---:|"]
     out += [f"| {why} | {count} |" for why, count in sorted(dropped.items())]
-    out += ["", "What the table does not say of a configuration (the vocabulary, which attention ran, how many devices) is",
+    chosen_words = ", ".join(f"{system} {attention}" for system, attention in sorted(CHOSEN.items()))
+    out += ["", f"Attention of the tests that resume, as chosen: {chosen_words}.",
+            "", "What the table does not say of a configuration (the vocabulary, which attention ran, how many devices) is",
             "said in `bench/accuracy_megatron.py`; the kinds of configuration are described in",
             "[estimate-configurations.md](estimate-configurations.md).", ""]  # fmt: skip
     return "\n".join(out)
@@ -272,6 +304,7 @@ def written(everything):
             dropped[why] = dropped.get(why, 0) + 1
         else:
             rows.append(row)
+    choose_kernels(rows)
     return report(rows, [error_of(row) for row in rows], dropped)
 
 
@@ -284,6 +317,7 @@ def main():
     everything = table()
     if "--rows" in sys.argv:  # the half for choosing alone, worst last: where a term is missing
         rows = [row for row in everything if not left_out(row) and is_for_choosing(row)]
+        choose_kernels(rows)
         for error, row in sorted(((error_of(row), row) for row in rows), key=lambda pair: abs(pair[0])):
             size = int(float(row["maxalloc"])) // MIB
             print(f"{100 * error:7.1f} % {size:7d} MiB {row['kind']} {row['case']} {row['gold']}")

@@ -54,6 +54,7 @@ Result<ConfigurationRequest> request_of(const EstimateArguments& arguments) {
   add("batch", arguments.batch);
   add("optimizer", arguments.optimizer);
   add("precision", arguments.precision);
+  add("device-constant", arguments.device_constant);
   if (arguments.checkpointing) add("checkpointing", "full");
   if (arguments.inference) add("inference", "true");
   for (const std::string& text : arguments.options) {

@@ -81,6 +81,7 @@ class OptionTaker {
     if (name == "stage") return word(option, kStages, &s.stage);
     if (name == "kv-dtype") return cache_type(option);
     if (name == "workspace") return size(option, &s.workspace_bytes);
+    if (name == "device-constant") return size(option, &s.device_constant_bytes);
     if (name == "capacity-factor") return factor(option);
     for (const auto& [known, target] : flags()) {
       if (name == known) return flag(option, target);
@@ -259,7 +260,7 @@ std::string_view setup_option_names() {
   return "batch, sequence, decoder-sequence, micro-batches, optimizer, precision, checkpointing, "
          "attention, fused-loss, "
          "tp, pp, vpp, cp, ep, etp, dp, sequence-parallel, distributed-optimizer, zero, fsdp, "
-         "stage, workspace, "
+         "stage, workspace, device-constant, "
          "capacity-factor, inference, kv-dtype, context, page";
 }
 

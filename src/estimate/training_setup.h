@@ -47,7 +47,9 @@ struct TrainingSetup {
   StageChoice stage = StageChoice::kMostLoaded;
 
   uint64_t workspace_bytes = 0;  ///< of libraries, taken from the allocator
-  double capacity_factor = 0;    ///< of experts; 0: every expert gets the same share of the tokens
+  uint64_t device_constant_bytes =
+      0;                       ///< context and libraries, where they were measured; 0: unknown
+  double capacity_factor = 0;  ///< of experts; 0: every expert gets the same share of the tokens
   uint64_t cache_element_bytes = 0, context_tokens = 0, page_tokens = 1;  ///< inference
 };
 
@@ -57,8 +59,8 @@ using SetupOption = std::pair<std::string, std::string>;
 /// What the configuration says of the run (Megatron's does), overruled by `options`. Names of
 /// options: batch, sequence, decoder-sequence, micro-batches, optimizer, precision, checkpointing,
 /// attention, fused-loss, tp, pp, vpp, cp, ep, etp, dp, sequence-parallel, distributed-optimizer,
-/// zero, fsdp, stage, workspace, capacity-factor, inference, kv-dtype, context, page. Errors:
-/// kUsage for an option, kBadInput for the file; one sentence.
+/// zero, fsdp, stage, workspace, device-constant, capacity-factor, inference, kv-dtype, context,
+/// page. Errors: kUsage for an option, kBadInput for the file; one sentence.
 Result<TrainingSetup> training_setup(const ConfigValues& values, const ModelShape& shape,
                                      const std::vector<SetupOption>& options);
 
