@@ -12,7 +12,8 @@ WIDTH = dict(hidden_size=256, intermediate_size=704, num_attention_heads=8, num_
              max_position_embeddings=2048)  # fmt: skip
 LATENT = dict(hidden_size=256, intermediate_size=704, moe_intermediate_size=128, num_attention_heads=8,
               num_key_value_heads=8, vocab_size=512, n_routed_experts=8, n_shared_experts=2, first_k_dense_replace=1,
-              kv_lora_rank=64, qk_nope_head_dim=32, qk_rope_head_dim=16, v_head_dim=24, num_experts_per_tok=2)  # fmt: skip
+              kv_lora_rank=64, qk_nope_head_dim=32, qk_rope_head_dim=16, v_head_dim=24,
+              num_experts_per_tok=2)  # fmt: skip
 T5 = dict(d_model=64, d_kv=16, d_ff=150, num_heads=4, vocab_size=512)
 BERT = dict(hidden_size=256, intermediate_size=704, num_attention_heads=8, vocab_size=512, max_position_embeddings=2048)
 NO_DROPOUT = dict(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
