@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """How far the closed form is from Megatron-LM's own reference values: make accuracy-megatron.
 
-The table (megatron_golden_memory.csv: a configuration a row, the peak of torch's allocator on the last rank) is not part
-of the project: it is read from ../shared/prediction or from the folder that GPUMEMPROF_PREDICTION names. What the table
-leaves out is said in `facts` below. Everything that was chosen was chosen on one half of the configurations, and the other
-half is what is reported; a hash of the configuration decides which is which.
+The table (megatron_golden_memory.csv: a configuration a row, the peak of torch's allocator on the last rank) is not
+part of the project: it is read from ../shared/prediction or from the folder that GPUMEMPROF_PREDICTION names. What the
+table leaves out is said in `facts` below. Everything that was chosen was chosen on one half of the configurations, and
+the other half is what is reported; a hash of the configuration decides which is which.
 """
 
 import csv
@@ -65,7 +65,9 @@ def integer(row, name, default=0):
 
 def uses_engine(case):
     """Transformer Engine's layers, or Megatron's local ones."""
-    return "_te_" in case.split("tp")[0] or "release" in case or "memory_speed" in case or case.startswith(("deepseek", "gpt3_moe", "gpt3_weekly"))
+    if "release" in case or "memory_speed" in case or case.startswith(("deepseek", "gpt3_moe", "gpt3_weekly")):
+        return True
+    return "_te_" in case.split("tp")[0]
 
 
 def kernel_by_name(row):
@@ -215,7 +217,8 @@ def configuration(row):
 
 def judged(row):
     """(predicted, measured) bytes of the last rank."""
-    answer = gpumemprof.estimate_config(configuration(row), settings={"stage": "last", "workspace": str(workspace(row))})
+    settings = {"stage": "last", "workspace": str(workspace(row))}
+    answer = gpumemprof.estimate_config(configuration(row), settings=settings)
     return answer["peaks"]["allocated"]["expected_bytes"], int(float(row["maxalloc"]))
 
 
@@ -235,7 +238,8 @@ def line(name, errors):
             f"{100 * under:.0f} |")  # fmt: skip
 
 
-HEAD = "| configurations | rows | median error % | nine of ten within % | estimated too low % |\n|---|---:|---:|---:|---:|"
+HEAD = """| configurations | rows | median error % | nine of ten within % | estimated too low % |
+|---|---:|---:|---:|---:|"""
 
 
 def flags(row):
@@ -265,11 +269,11 @@ def report(rows, errors, dropped):
     low, high = quantile([e for _, e in chosen], 0.05), quantile([e for _, e in chosen], 0.95)
     out = [
         "# Accuracy of the closed form: Megatron-LM's reference values", "",
-        "Made by `make accuracy-megatron`. Error of the predicted peak of allocated bytes on the last rank of the pipeline,",
-        "against the values that Megatron-LM's functional tests keep. Half of the configurations, by a hash of what they are",
-        "and not of their names, were used for choosing what is assumed; the figures are of the other half. The terms are those of",
-        "[estimate-configurations.md](estimate-configurations.md): while they were checked by hand, before there were halves,",
-        "some thirty values of both were looked at.", "", HEAD,
+        "Made by `make accuracy-megatron`. Error of the predicted peak of allocated bytes on the last rank of the",
+        "pipeline, against the values that Megatron-LM's functional tests keep. Half of the configurations, by a",
+        "hash of what they are and not of their names, were used for choosing what is assumed; the figures are of the",
+        "other half. The terms are those of [estimate-configurations.md](estimate-configurations.md): while they were",
+        "checked by hand, before there were halves, values of both were looked at.", "", HEAD,
         line("dense and MoE", [e for r, e in reported if group(r) in ("dense", "MoE")]),
         line("dense and MoE with parallelism", [e for r, e in reported
              if group(r) in ("dense", "MoE") and flags(r)[0] in ("TP", "PP", "CP", "EP")]),
@@ -288,7 +292,7 @@ def report(rows, errors, dropped):
     out += [f"| {why} | {count} |" for why, count in sorted(dropped.items())]
     chosen_words = ", ".join(f"{system} {attention}" for system, attention in sorted(CHOSEN.items()))
     out += ["", f"Attention of the tests that resume, as chosen: {chosen_words}.",
-            "", "What the table does not say of a configuration (the vocabulary, which attention ran, how many devices) is",
+            "", "What the table does not say of a configuration (the vocabulary, the attention, how many devices) is",
             "said in `bench/accuracy_megatron.py`; the kinds of configuration are described in",
             "[estimate-configurations.md](estimate-configurations.md).", ""]  # fmt: skip
     return "\n".join(out)

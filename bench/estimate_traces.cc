@@ -68,12 +68,15 @@ void predict(std::istringstream& words, const LibraryTable& table) {
     std::printf("! %s\n", merged.error().message.c_str());
     return;
   }
+  TraceScenario scenario;
+  const std::string& torch = merged->low().facts.torch;
+  if (auto release = find_release(torch.substr(0, torch.find('+')))) scenario.release = *release;
   for (uint64_t batch = 0; words >> batch;) {
     const StepTrace trace = merged->at(batch);
-    const StepPeaks peaks = simulate_steps(trace, AllocatorConfig{}, newest_release(), table);
-    const int fits = fits_into(trace, {}, capacity_bytes, true)    ? 2
-                     : fits_into(trace, {}, capacity_bytes, false) ? 1
-                                                                   : 0;
+    const StepPeaks peaks = simulate_steps(trace, AllocatorConfig{}, scenario.release, table);
+    const int fits = fits_into(trace, scenario, capacity_bytes, true)    ? 2
+                     : fits_into(trace, scenario, capacity_bytes, false) ? 1
+                                                                         : 0;
     std::printf("%lu %lu %lu %lu %d ", batch, peaks.live_bytes, peaks.allocated_bytes,
                 peaks.reserved_bytes, fits);
   }

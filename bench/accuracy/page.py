@@ -93,13 +93,15 @@ _RULES = """
 The table has a figure for each model at batches 8 to 128, also where a run died. A row is taken for a run that died
 where it has 37,000 MiB or more, or no more than the row of the smaller batch; so are the rows after it. A row is
 trusted where it is not, lies within 25 % of the model's own line (Theil and Sen), and the model does not rise by more
-than 2.3 for a doubled batch or stop rising far below the device's memory. Nothing that is predicted has a say in it.
-In the first line of the table above a prediction above the device's memory counts as the device's memory. The largest
-batch is that of the last row that did not die; a row on the nearly full device also counts as one that fitted where it
-is within 5 % of the line and the line below the memory. Where neither can be told the model is left out.
+than 2.3 for a doubled batch or stop rising far below the device's memory; at least three rows of the model must have
+lived, since two lie on a line whatever they are. Nothing that is predicted has a say in it. In the first line of the
+table above a prediction above the device's memory counts as the device's memory. The largest batch is that of the
+last row that did not die; a row on the nearly full device also counts as one that fitted where it is within 5 % of
+the line and the line below the memory. Where neither can be told the model is left out.
 
-Fitted are the constant and the interval, and by hand, on the fitting half alone, the workspaces of convolutions
-(`src/estimate/library_table.h`). Which half a model belongs to is decided by a hash of its name.
+Fitted on the fitting half are the constant and the interval, and that convolutions ask for their workspace at each
+call. How large workspaces are (`src/estimate/library_table.h`) came from an earlier trial on a part of the same table,
+whose models may be in either half. Which half a model belongs to is decided by a hash of its name.
 
 ## Every row
 

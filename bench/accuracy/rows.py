@@ -12,6 +12,7 @@ from pathlib import Path
 CAPACITY_MIB = 40_536  # of the A100 that was measured
 NEARLY_FULL_MIB = 37_000  # from here on a run may have died of memory, or was about to
 MOST_RISE = 2.3  # for a doubled batch
+MOST_UNCHECKED = 2  # two rows lie on a line whatever they are
 MIB = 1 << 20
 
 
@@ -21,7 +22,8 @@ class Row:
     batch: int
     measured_mib: float
     lived: bool = True  # nothing says that the run died before its peak
-    trusted: bool = True
+    consistent: bool = True  # no other row of the model speaks against it
+    trusted: bool = True  # there are enough others to say so
     live_mib: float = 0.0
     reserved_mib: float = 0.0
     fits: int = 0  # 2: with the upper end of the interval, 1: as expected
@@ -53,14 +55,14 @@ def judge(rows: list[Row]) -> None:
     for row in rows:
         if dead_at is None and (row.measured_mib >= NEARLY_FULL_MIB or row.measured_mib <= level):
             dead_at = row.batch
-        row.lived = row.trusted = dead_at is None
+        row.lived = row.consistent = dead_at is None
         level = row.measured_mib
     lived = [row for row in rows if row.lived]
-    if len(lived) >= 3:
+    if len(lived) > MOST_UNCHECKED:
         base, slope = theil_sen(lived)
         for row in lived:
             line = base + slope * row.batch
-            row.trusted = abs(row.measured_mib - line) <= 0.25 * line
+            row.consistent = abs(row.measured_mib - line) <= 0.25 * line
     fallen = next((row for row in rows if not row.lived), None)
     if fallen is not None and lived and fallen.measured_mib < NEARLY_FULL_MIB:
         # Where even a steep rise stays far below the capacity, memory was not the reason.
@@ -72,12 +74,14 @@ def judge(rows: list[Row]) -> None:
             distrust(rows)
     if any(later.measured_mib > MOST_RISE * row.measured_mib for row, later in zip(lived, lived[1:])):
         distrust(rows)
+    for row in rows:
+        row.trusted = row.consistent and len(lived) > MOST_UNCHECKED
 
 
 def fitted_batch(rows: list[Row]) -> int | None:
     """The largest batch that fitted, by what was measured; None where that cannot be told."""
     lived = [row for row in rows if row.lived]
-    if not all(row.trusted for row in lived) or not lived:
+    if not all(row.consistent for row in lived) or not lived:
         return None
     first = next((row for row in rows if not row.lived), None)
     if first is None or first.measured_mib < NEARLY_FULL_MIB:
@@ -94,7 +98,7 @@ def fitted_batch(rows: list[Row]) -> int | None:
 
 def distrust(rows: list[Row]) -> None:
     for row in rows:
-        row.trusted = False
+        row.consistent = False
 
 
 def theil_sen(rows: list[Row]) -> tuple[float, float]:

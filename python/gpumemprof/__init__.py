@@ -103,6 +103,7 @@ if TYPE_CHECKING:
     from .analyzer import MemoryPattern as MemoryPattern
     from .analyzer import PerformanceInsight as PerformanceInsight
     from .attachment import attach as attach
+    from .configuration_estimate import estimate_config as estimate_config
     from .context_profiler import MemoryProfiler as MemoryProfiler
     from .context_profiler import ProfiledModule as ProfiledModule
     from .context_profiler import clear_results as clear_results

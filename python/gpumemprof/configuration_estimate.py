@@ -28,11 +28,12 @@ def estimate_config(
     """Predicts the peak memory of training a model, or of running it, from a configuration.
 
     `config` is the path of a Hugging Face `config.json` or of Megatron's arguments (JSON or YAML), or such a
-    configuration as a mapping. `settings` are the further ones of `gpumemprof estimate --config --set`: `tp`, `pp`, `dp`,
-    `zero` and so on. `batch="auto"` looks for the largest batch that fits `capacity`.
+    configuration as a mapping. `settings` are the further ones of `gpumemprof estimate --config --set`: `tp`, `pp`,
+    `dp`, `zero` and so on. `batch="auto"` looks for the largest batch that fits `capacity`.
 
-    Returns what `gpumemprof estimate --config … --format json` prints (schema `gpumemprof.estimate/1`). Raises ValueError
-    with one sentence where the configuration or a setting makes no sense, OSError where a file cannot be read.
+    Returns what `gpumemprof estimate --config … --format json` prints (schema `gpumemprof.estimate/1`). Raises
+    ValueError with one sentence where the configuration or a setting makes no sense, OSError where a file cannot be
+    read.
     """
     from gpumemprof import _native
 

@@ -35,7 +35,7 @@ class Driven {
   std::shared_ptr<const DriverMemories> read() const {
     DriverGatherer gatherer;
     gatherer.take(events_, tables_);
-    return gatherer.finish(tables);
+    return gatherer.finish(tables_);
   }
   DriverDevice device() const { return read()->devices.at(0); }
   const EventBatch& events() const { return events_; }
@@ -181,7 +181,7 @@ TEST(DriverMemories, GoOnFromAStateBeforeTheFirstEvent) {
   before.apply(driven.events());
   DriverGatherer gatherer;
   gatherer.seed(before, driven.tables());
-  const auto read = gatherer.finish(tables);
+  const auto read = gatherer.finish(driven.tables());
   ASSERT_EQ(read->devices.size(), 1u);
   EXPECT_EQ(read->devices[0].end.asked_bytes(), 20 * kMib);
   EXPECT_EQ(read->hosts.at(0).pinned_bytes, kMib);

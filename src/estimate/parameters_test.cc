@@ -35,7 +35,7 @@ TEST(Parameters, WellKnownModelsHaveTheirPublishedCounts) {
   EXPECT_EQ(
       count_of(
           R"({"model_type": "gemma", "num_hidden_layers": 18, "hidden_size": 2048, "num_attention_heads": 8,
-                         "num_key_value_heads": 1, "head_dim": 256, "intermediate_size": 16384, "vocab_size": 256000})"),
+              "num_key_value_heads": 1, "head_dim": 256, "intermediate_size": 16384, "vocab_size": 256000})"),
       2'506'172'416u);
 }
 

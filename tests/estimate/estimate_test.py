@@ -163,3 +163,21 @@ def test_a_damaged_trace_is_refused_with_the_byte(tmp_path, mlp):
     assert "at byte" in said and said.count("\n") == 1
     path.write_bytes(whole)
     assert estimate("--trace", path)["by_category"]["parameter"] == PARAMETERS
+
+
+def test_a_rank_of_data_parallel_training_has_buckets_for_its_gradients(tmp_path):
+    script = tmp_path / "ranks.py"
+    script.write_text(
+        "import torch\n"
+        "torch.distributed.init_process_group('nccl')\n"
+        "torch.cuda.set_device(0)\n"
+        + MLP.replace("import sys, torch", "import sys, torch, os").replace(
+            "nn.Linear(500, 10)).cuda()",
+            "nn.Linear(500, 10)).cuda()\nmodel = nn.parallel.DistributedDataParallel(model, device_ids=[0])",
+        ).replace('print("step", step', 'print(f"{loss:.3f}"')
+    )
+    found = estimate("--", harness.PYTHON, script)
+    assert found["by_category"]["parameter"] == found["by_category"]["gradient"] == PARAMETERS
+    batch = 64 * 1000 * 4 + 64 * 8
+    assert found["peaks"]["live"]["expected_bytes"] == 6 * PARAMETERS + batch + 4
+    assert any("NCCL" in sentence for sentence in found["unknown"])

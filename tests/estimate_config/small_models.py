@@ -10,9 +10,10 @@ import gpumemprof  # noqa: E402
 
 WIDTH = dict(hidden_size=256, intermediate_size=704, num_attention_heads=8, num_key_value_heads=4, vocab_size=512,
              max_position_embeddings=2048)  # fmt: skip
-LATENT = dict(hidden_size=256, intermediate_size=704, moe_intermediate_size=128, num_attention_heads=8, num_key_value_heads=8,
-              vocab_size=512, n_routed_experts=8, n_shared_experts=2, first_k_dense_replace=1, kv_lora_rank=64,
-              qk_nope_head_dim=32, qk_rope_head_dim=16, v_head_dim=24, num_experts_per_tok=2)  # fmt: skip
+LATENT = dict(hidden_size=256, intermediate_size=704, moe_intermediate_size=128, num_attention_heads=8,
+              num_key_value_heads=8, vocab_size=512, n_routed_experts=8, n_shared_experts=2, first_k_dense_replace=1,
+              kv_lora_rank=64, qk_nope_head_dim=32, qk_rope_head_dim=16, v_head_dim=24,
+              num_experts_per_tok=2)  # fmt: skip
 T5 = dict(d_model=64, d_kv=16, d_ff=150, num_heads=4, vocab_size=512)
 BERT = dict(hidden_size=256, intermediate_size=704, num_attention_heads=8, vocab_size=512, max_position_embeddings=2048)
 NO_DROPOUT = dict(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
@@ -45,7 +46,8 @@ def make(name, layers):
         "deepseek_v3": lambda: t.DeepseekV3Config(**LATENT, **deep, q_lora_rank=96, n_group=2, topk_group=1),
         "bert": lambda: t.BertConfig(**BERT, **deep, **NO_DROPOUT),
         "t5": lambda: t.T5Config(**T5, num_layers=layers, num_decoder_layers=layers + 1),
-        "t5, gated": lambda: t.T5Config(**T5, num_layers=layers, feed_forward_proj="gated-gelu", tie_word_embeddings=False),
+        "t5, gated": lambda: t.T5Config(
+            **T5, num_layers=layers, feed_forward_proj="gated-gelu", tie_word_embeddings=False),
     }[name]()  # fmt: skip
 
 

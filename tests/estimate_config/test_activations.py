@@ -61,8 +61,8 @@ def test_a_layer_keeps_what_autograd_saves(name, attention, precision):
             # With gradients of an earlier micro batch there, the loss is always the largest moment of a step.
             **{"micro-batches": 2}, attention="flash" if attention == "sdpa" else "unfused")  # fmt: skip
         predicted.append(sum(size for (category, _), size in kept.items() if category == "activation"))
-    # Of the second layer alone: embedding and loss are in both models. Within a hundredth: row sums of norms, positions,
-    # and the choice of experts are left out or spread evenly.
+    # Of the second layer alone: embedding and loss are in both models. Within a hundredth: row sums of norms,
+    # positions, and the choice of experts are left out or spread evenly.
     assert predicted[1] - predicted[0] == pytest.approx(measured[1] - measured[0], rel=0.01)
 
 

@@ -113,7 +113,8 @@ def test_a_table_over_settings(llama):
 
 def test_prices_are_the_users_own(llama, tmp_path):
     prices = tmp_path / "prices.csv"
-    prices.write_text("board,memory,price_per_hour,currency\nsmall,8GiB,0.2,EUR\nlarge,500GiB,9,EUR\nhuge,900GiB,20,EUR\n")
+    rows = ("board,memory,price_per_hour,currency", "small,8GiB,0.2,EUR", "large,500GiB,9,EUR", "huge,900GiB,20,EUR")
+    prices.write_text("\n".join(rows) + "\n")
     out = answer(llama, "--sequence", "512", "--prices", prices)
     assert out["cheapest"] == {"board": "large", "usable_bytes": 500 << 30, "price_per_hour": 9, "currency": "EUR"}
     assert answer(llama)["cheapest"] is None

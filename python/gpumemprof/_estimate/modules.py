@@ -18,6 +18,7 @@ class ModuleCalls:
         self._names: dict[int, str] = {}
         self.roots: list[torch.nn.Module] = []
         self._depth = 0
+        self.recurrent = False  # a layer that cuDNN runs as a whole was called
         self.on_root: Any = None  # called when a model's outermost call begins
         self._hooks = [
             register_module_forward_pre_hook(self._enter),
@@ -40,6 +41,7 @@ class ModuleCalls:
             if self.on_root is not None:
                 self.on_root()
         self._depth += 1
+        self.recurrent |= isinstance(module, torch.nn.RNNBase)
         self._log.enter_module(self._names.get(id(module), type(module).__name__))
 
     def _leave(self, *_: Any) -> None:

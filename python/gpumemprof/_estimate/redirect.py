@@ -37,6 +37,8 @@ class Redirect(TorchFunctionMode):  # type: ignore[misc]
             return self.is_ours(args[0])
         if func is torch.Tensor.pin_memory:
             return args[0]
+        if func is torch.Tensor.__format__ and self.is_ours(args[0]) and args[0].dim() == 0:
+            return format(self._values(args[0]).item(), args[1])
         if func is torch.Tensor.cuda:
             return self._to(args[0], None, bool(kwargs.get("non_blocking", False)))
         if func is torch.Tensor.numpy or func is torch.Tensor.tolist or func is torch.Tensor.__array__:

@@ -18,10 +18,10 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils._pytree import tree_leaves
 
-from . import attention, cuda_answers
+from . import attention, cuda_answers, parallel
 from .events import EventLog
 from .modules import ModuleCalls
-from .redirect import Redirect
+from .redirect import Redirect, is_cuda
 
 _aten = torch.ops.aten
 _STEPS = 2
@@ -97,6 +97,7 @@ class ScriptTrace:
         self._in_backward = False
         self._phase = "setup"
         self._done = False
+        self.is_distributed = False
         self._redirect = Redirect(
             target, self.log.is_ours, self._adopting, lambda tensor: self.log.categorize(tensor, "i")
         )
@@ -108,6 +109,7 @@ class ScriptTrace:
         self._patch_models()
         self._patch_backward()
         self._patch_optimizers()
+        self._patch_devices()
         gc.collect()
         gc.disable()
         self.log.phase("setup")
@@ -121,6 +123,20 @@ class ScriptTrace:
             yield
         finally:
             self.log.adopting = before
+
+    def _patch_devices(self) -> None:
+        def set_default_device(device: Any) -> None:
+            if is_cuda(device):
+                self.log.adopting = True
+                device = self.target
+            real(device)
+
+        real = torch.set_default_device
+        torch.set_default_device = set_default_device
+        parallel.install(self._on_group)
+
+    def _on_group(self) -> None:
+        self.is_distributed = True
 
     # Where steps and phases begin and end.
 
@@ -234,6 +250,10 @@ class ScriptTrace:
         assumptions, unknown = [], []
         if log.values_read or self._redirect.values_read:
             assumptions.append(_VALUES_ARE_UNKNOWN)
+        if self.is_distributed:
+            unknown.append("buffers of collectives (NCCL) are not in the figures")
+        if self.calls.recurrent:
+            unknown.append("recurrent layers: the buffers that cuDNN has for them are not in the figures")
         if not self._steps_of:
             unknown.append("no optimizer made a step: what is estimated is what the script did until it ended")
         log.write(
