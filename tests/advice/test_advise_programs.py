@@ -86,6 +86,7 @@ def test_a_change_that_is_not_known_fails_the_run(tmp_path):
     assert done.rc == 1 and b"the change cannot be tried" in done.stderr
 
 
+@pytest.mark.slow
 def test_analyze_says_the_same(tmp_path):
     program = PROGRAMS / "gull.py"
     harness.record(tmp_path / "r", [sys.executable, program], ["-q"]).ok()
