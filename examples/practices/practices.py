@@ -67,7 +67,7 @@ def quantization(better):
     model = nn.Sequential(*(nn.Linear(1024, 1024) for _ in range(6))).eval()
     if better:
         model = helpers.dynamic_quantization(model)
-    torch.zeros(64 * KIB * KIB // 4)  # what a server allocates for its requests
+    torch.zeros(128 * KIB * KIB // 4)  # what a server allocates for its requests
     helpers.inference_mode(model, torch.randn(8, 1024))
 
 

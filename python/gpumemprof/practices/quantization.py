@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import importlib.util
 import warnings
 from collections.abc import Iterable
@@ -47,6 +48,8 @@ def dynamic_quantization(model: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         quantized = quantization.quantize_dynamic(wrapped, kinds, dtype=torch.qint8)
+    del inner, wrapped
+    gc.collect()  # the layers of the copy that were replaced are in cycles, and as large as the model
     return quantized[0] if is_layer else quantized
 
 
