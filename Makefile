@@ -2,7 +2,7 @@
 
 BUILD := build
 VENV := .venv
-PYTHON := $(VENV)/bin/python
+VENV_PYTHON := $(VENV)/bin/python
 JOBS := $(shell nproc)
 CTEST := ctest --output-on-failure --no-tests=error -j$(JOBS)
 LAUNCHER := $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
@@ -24,7 +24,7 @@ all: setup ## set up, build, and put the command and the package in .venv
 	@install -C -m 755 $(BUILD)/src/probe/libgpumemprof_probe.so $(VENV)/lib/
 	@install -C -m 755 $(BUILD)/src/driver_proxy/libgpumemprof_cuda.so $(VENV)/lib/
 	@install -C -m 755 $(BUILD)/python/_native*.so $(BUILD)/python/_marks*.so python/gpumemprof/
-	@$(PYTHON) scripts/link_package.py python
+	@$(VENV_PYTHON) scripts/link_package.py python
 
 setup:
 	@mkdir -p $(BUILD)
@@ -37,7 +37,7 @@ test: all ## build and pass the tests (the slow ones apart)
 	@scripts/setup tests
 	@ninja -C $(BUILD)
 	$(CTEST) --test-dir $(BUILD)
-	$(PYTHON) -m pytest -m "not slow and not gpu" tests
+	$(VENV_PYTHON) -m pytest -m "not slow and not gpu" tests
 
 test-all: all ## everything that needs no GPU: slow tests, sanitizers, fuzzing, Debian's PyTorch 1.13, other TensorFlows
 	@scripts/setup tests
@@ -48,7 +48,7 @@ test-all: all ## everything that needs no GPU: slow tests, sanitizers, fuzzing, 
 	scripts/test-tensorflows
 	@scripts/setup browser live frames
 	scripts/test-integrations
-	$(PYTHON) -m pytest -m "not gpu" tests
+	$(VENV_PYTHON) -m pytest -m "not gpu" tests
 
 sanitizers: setup ## the unit tests under address+undefined and under thread
 	@for kind in address,undefined thread; do \
@@ -73,17 +73,17 @@ test-tensorflows: all ## the recording tests with TensorFlow's CUDA build, on th
 test-allocator: setup ## the simulated allocator against PyTorch's own, release by release
 	@test -f $(BUILD)/build.ninja || $(CONFIGURE) -B $(BUILD) >$(BUILD)/configure.log
 	@ninja -C $(BUILD) simulate_allocator gpumemprof gpumemprof_probe
-	$(PYTHON) tests/reference_allocator/run.py $(BUILD)/simulate_allocator $(BUILD)/reference_allocator
-	$(PYTHON) tests/reference_allocator/recorded.py $(BUILD)/gpumemprof $(BUILD)/reference_allocator
+	$(VENV_PYTHON) tests/reference_allocator/run.py $(BUILD)/simulate_allocator $(BUILD)/reference_allocator
+	$(VENV_PYTHON) tests/reference_allocator/recorded.py $(BUILD)/gpumemprof $(BUILD)/reference_allocator
 
 gpu-test: all ## the recording tests on this machine's GPU
 	@scripts/setup tests
-	$(PYTHON) -m pytest -m gpu tests/gpu
+	$(VENV_PYTHON) -m pytest -m gpu tests/gpu
 
 bench: all ## measure, and write docs/benchmarks.md
 	@scripts/setup bench
 	@ninja -C $(BUILD)
-	$(PYTHON) bench/run.py
+	$(VENV_PYTHON) bench/run.py
 
 accuracy: all ## how well peaks are predicted, on a table of measured ones; writes docs/accuracy.md (half an hour)
 	@scripts/setup accuracy
@@ -95,7 +95,7 @@ accuracy-megatron: all ## the closed form against Megatron-LM's reference values
 	$(PYTHON) bench/accuracy_megatron.py
 
 leak-table: all ## how many leaks of the test set are found, on five seeds (an hour)
-	PYTHONPATH=tests $(PYTHON) -m leaks.table --longer --peer
+	PYTHONPATH=tests $(VENV_PYTHON) -m leaks.table --longer --peer
 
 docs: setup ## build the documentation's site in build/site
 	@scripts/docs
@@ -108,7 +108,7 @@ fmt: ## format the C++ sources
 lint: all ## clang-tidy over the sources, the layer and style tests
 	@scripts/setup clang tests
 	$(SOURCES) | grep '^src/.*\.cc$$' | xargs -P $(JOBS) -n 8 clang-tidy-19 -p $(BUILD)
-	$(PYTHON) -m pytest -q tests/layers_test.py tests/style_test.py
+	$(VENV_PYTHON) -m pytest -q tests/layers_test.py tests/style_test.py
 
 clean: ## remove what was built (the roots of test-pythons stay)
 	@find $(BUILD) -mindepth 1 -maxdepth 1 ! -name roots -exec rm -rf {} + 2>/dev/null || true

@@ -29,7 +29,7 @@ def wheel(tmp_path_factory):
     if shutil.which("ccache"):
         env |= {"CMAKE_CXX_COMPILER_LAUNCHER": "ccache", "CCACHE_NOHASHDIR": "1", "CXX": "c++"}
     run([sys.executable, "-m", "pip", "wheel", ROOT, "--no-build-isolation", "--no-deps", "-q", "-w", folder,
-         "-C", f"build-dir={ROOT / 'build-wheel'}"], env=env, cwd=folder)  # fmt: skip
+         "--config-settings", f"build-dir={ROOT / 'build-wheel'}"], env=env, cwd=folder)  # fmt: skip
     (path,) = folder.glob("gpumemprof-*.whl")
     return path
 
