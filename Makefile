@@ -88,11 +88,11 @@ bench: all ## measure, and write docs/benchmarks.md
 accuracy: all ## how well peaks are predicted, on a table of measured ones; writes docs/accuracy.md (half an hour)
 	@scripts/setup accuracy
 	@ninja -C $(BUILD) estimate_traces
-	$(PYTHON) bench/accuracy/run.py --build $(BUILD) $(if $(MODELS),--models $(MODELS))
+	$(VENV_PYTHON) bench/accuracy/run.py --build $(BUILD) $(if $(MODELS),--models $(MODELS))
 
 accuracy-megatron: all ## the closed form against Megatron-LM's reference values; writes docs/accuracy-megatron.md
 	@scripts/setup tests
-	$(PYTHON) bench/accuracy_megatron.py
+	$(VENV_PYTHON) bench/accuracy_megatron.py
 
 leak-table: all ## how many leaks of the test set are found, on five seeds (an hour)
 	PYTHONPATH=tests $(VENV_PYTHON) -m leaks.table --longer --peer
