@@ -85,6 +85,11 @@ DeviceIdentity identity_of(const DriverMoment& moment) {
     say("process_used", "no sample of what this process uses is in the recording");
   if (!out.others_bytes)
     say("other_processes", "no sample of what other processes use is in the recording");
+  if (out.device_used_bytes && out.process_bytes && out.others_bytes) {
+    out.of_no_process_bytes =
+        less(*out.device_used_bytes,
+             out.reserved_bytes.value_or(0) + *out.others_bytes + *out.process_bytes);
+  }
   const uint64_t explained = out.explained_bytes();
   if (out.process_bytes) {
     out.unexplained_bytes = less(*out.process_bytes, explained);

@@ -103,6 +103,9 @@ struct DeviceIdentity {
   std::optional<int64_t> framework_beside_bytes;  ///< not in the allocator's own count
   /// process_bytes less all that is explained; negative where more is explained than used.
   std::optional<int64_t> unexplained_bytes;
+  /// Of the device's bytes those of no process that the driver names; negative where it names more
+  /// than there is.
+  std::optional<int64_t> of_no_process_bytes;
   /// Where process_bytes is unknown: the device's used bytes less all that is explained.
   std::optional<int64_t> others_and_unexplained_bytes;
   std::vector<std::pair<std::string, std::string>> unknown;  ///< term, why

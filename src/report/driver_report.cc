@@ -47,6 +47,7 @@ Json moment_json(const DriverMoment& moment) {
           {"reserved_bytes", or_null(sum.reserved_bytes)},
           {"other_processes_bytes", or_null(sum.others_bytes)},
           {"process_used_bytes", or_null(sum.process_bytes)},
+          {"of_no_process_bytes", or_null(sum.of_no_process_bytes)},
           {"contexts_bytes", sum.contexts_are_known ? Json(sum.contexts_bytes) : Json(nullptr)},
           {"modules_bytes", sum.modules_bytes},
           {"estimates", {"contexts_bytes", "modules_bytes"}},
@@ -135,6 +136,8 @@ std::vector<std::string> identity_lines(const DriverMoment& moment, const Device
   known_or_why(&out, 0, "device used", sum.device_used_bytes, sum, "device_used");
   if (sum.reserved_bytes) out.push_back(row(1, "driver's own", format_bytes(*sum.reserved_bytes)));
   known_or_why(&out, 1, "other processes", sum.others_bytes, sum, "other_processes");
+  if (sum.of_no_process_bytes.value_or(0) != 0)
+    out.push_back(row(1, "of no process that is named", signed_bytes(*sum.of_no_process_bytes)));
   known_or_why(&out, 1, "this process", sum.process_bytes, sum, "process_used");
   if (sum.contexts_are_known) {
     out.push_back(row(2, "contexts", format_bytes(sum.contexts_bytes), "an estimate"));

@@ -30,7 +30,7 @@ class Recorded:
     """A program that was recorded: what it printed, and what the recording says."""
 
     def __init__(self, folder, done, env):
-        self.folder, self.done, self.env = folder, done, env
+        self.folder, self.done, self.env = Path(folder), done, env
 
     def said(self):
         return json.loads(self.done.stdout.splitlines()[-1])
