@@ -55,8 +55,11 @@ void add_assumptions(const ModelShape& shape, const TrainingSetup& setup, Predic
     }
   } else {
     if (shape.latent) add("the cache holds compressed keys and values", "as vLLM and SGLang do");
-    add("a prompt as long as the context is computed at once, with the logits of the last token",
-        "default");
+    add((setup.names_sequence ? "a prompt of " + std::to_string(setup.prompt_tokens) + " tokens"
+                              : "a prompt as long as the context, " +
+                                    std::to_string(setup.prompt_tokens) + " tokens,") +
+            " is computed at once, with the logits of the last token",
+        setup.names_sequence ? "--sequence" : "default; --sequence says another length");
   }
   add("workspaces of libraries: " + std::to_string(setup.workspace_bytes >> 20) +
           " MiB of the allocator",

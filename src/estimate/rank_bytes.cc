@@ -193,7 +193,7 @@ RankBytes inference_bytes(const ModelShape& shape, const TrainingSetup& setup, u
           static_cast<double>(setup.workspace_bytes));
   // A prompt runs through one layer at a time: its input and residual, and the widest that is
   // between them.
-  const double tokens = batch * static_cast<double>(setup.sequence);
+  const double tokens = batch * static_cast<double>(setup.prompt_tokens);
   const double tensor = static_cast<double>(setup.tensor);
   const double mlp = static_cast<double>(shape.ffn) / tensor * (shape.gated_mlp ? 3 : 2);
   const double attention =

@@ -114,6 +114,36 @@ TEST(RankBytes, WeightsOfInferenceAreTheParametersAlone) {
             0u);
 }
 
+/// Llama 3 8B as it was trained further, for 131072 tokens.
+constexpr const char* kLongLlama =
+    R"({"model_type": "llama", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32,
+        "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 128256,
+        "max_position_embeddings": 131072, "torch_dtype": "bfloat16"})";
+
+uint64_t layer_in_use(const std::vector<SetupOption>& options) {
+  return share_bytes(predicted(kLongLlama, options), Category::kActivation, "the layer in use");
+}
+
+// Input and residual of 4096, and the three of 14336 in the MLP, of two bytes: 102,400 a token.
+TEST(Inference, ThePromptIsTheContextUnlessTheUserSaysAnother) {
+  constexpr uint64_t kToken = 2 * (2 * 4096 + 3 * 14336);
+  EXPECT_EQ(layer_in_use({{"inference", "true"}, {"context", "4096"}}), 4096 * kToken);
+  EXPECT_EQ(layer_in_use({{"inference", "true"}, {"context", "4096"}, {"sequence", "512"}}),
+            512 * kToken);
+  EXPECT_EQ(layer_in_use({{"inference", "true"}, {"sequence", "512"}}), 512 * kToken);
+  EXPECT_EQ(layer_in_use({{"inference", "true"}}), 131072 * kToken);
+  const auto says = [](const std::vector<SetupOption>& options, std::string_view text) {
+    for (const Assumption& assumption : predicted(kLongLlama, options).assumptions) {
+      if (assumption.what.starts_with(text)) return true;
+    }
+    return false;
+  };
+  EXPECT_TRUE(says({{"inference", "true"}, {"context", "4096"}},
+                   "a prompt as long as the context, 4096 tokens, is computed at once"));
+  EXPECT_TRUE(says({{"inference", "true"}, {"context", "4096"}, {"sequence", "512"}},
+                   "a prompt of 512 tokens is computed at once"));
+}
+
 TEST(ClosedForm, SharesAddUpToWhatIsAllocated) {
   for (const char* config : {kLlama3_8b, kMixtral8x7b, kGpt2, kDeepSeekV3, kPaperGpt}) {
     for (const char* inference : {"false", "true"}) {
@@ -174,6 +204,10 @@ TEST(TrainingSetup, WhatMakesNoSenseIsSaid) {
   EXPECT_EQ(setup_error(kMixtral8x7b, {{"ep", "3"}}), "ep does not divide the experts");
   EXPECT_EQ(setup_error(kGpt2, {{"cp", "3"}}), "cp does not divide the sequence");
   EXPECT_EQ(setup_error(kGpt2, {{"zero", "4"}}), "zero is a number from 0 to 3");
+  EXPECT_EQ(setup_error(kGpt2, {{"dp", "2"}, {"distributed-optimizer", "true"}}),
+            "distributed-optimizer is of Megatron; here it is --zero 1");
+  EXPECT_EQ(setup_error(kGpt2, {{"inference", "true"}, {"context", "8"}, {"sequence", "9"}}),
+            "a prompt of 9 tokens (sequence) is longer than the context of 8");
   EXPECT_EQ(setup_error(kGpt2, {{"batch", "-1"}}), "batch is a number from 1 to 134217728");
   EXPECT_EQ(setup_error(kGpt2, {{"batch", "0"}}), "batch is a number from 1 to 134217728");
   EXPECT_EQ(setup_error(kGpt2, {{"precision", "fp4"}}),
