@@ -114,6 +114,47 @@ TEST(RankBytes, WeightsOfInferenceAreTheParametersAlone) {
             0u);
 }
 
+/// As Qwen2-0.5B, with windows of 4096 tokens switched on; `more` are further members.
+std::string qwen(const std::string& family, const std::string& more) {
+  return R"({"model_type": ")" + family +
+         R"(", "num_hidden_layers": 24, "hidden_size": 896, "num_attention_heads": 14,
+        "num_key_value_heads": 2, "head_dim": 64, "intermediate_size": 4864, "vocab_size": 151936,
+        "max_position_embeddings": 32768, "use_sliding_window": true, "sliding_window": 4096)" +
+         more + "}";
+}
+
+// 512 bytes a token and layer: keys and values, two heads of 64, two bytes.
+TEST(KvCache, LayersOfQwenBelowTheBoundarySeeAll) {
+  constexpr uint64_t kFull = 32768 * 512, kWindow = 4096 * 512;
+  const auto of = [](const std::string& family, const std::string& more) {
+    return cache(qwen(family, more).c_str(), {{"context", "32768"}});
+  };
+  for (const char* family : {"qwen2", "qwen3"}) {
+    EXPECT_EQ(of(family, R"(, "max_window_layers": 24)"), 402'653'184u);
+    EXPECT_EQ(of(family, R"(, "max_window_layers": 20)"), 20 * kFull + 4 * kWindow);
+    EXPECT_EQ(of(family, R"(, "max_window_layers": 0)"), 24 * kWindow);
+    EXPECT_EQ(of(family, ""), 24 * kFull) << "the boundary is 28 by default";
+    std::string types;
+    for (int i = 0; i < 24; ++i)
+      types += i < 3 ? R"("sliding_attention",)" : R"("full_attention",)";
+    types.pop_back();
+    EXPECT_EQ(of(family, R"(, "max_window_layers": 0, "layer_types": [)" + types + "]"),
+              21 * kFull + 3 * kWindow);
+  }
+  EXPECT_EQ(
+      read_configuration(qwen("qwen2", R"(, "layer_types": ["full_attention"])")).error().message,
+      "layer_types has 1 entries for 24 layers");
+}
+
+TEST(KvCache, HeadsOfKeysMustDivideTheHeads) {
+  std::string text = kLlama3_8b;
+  text.replace(text.find("\"num_key_value_heads\": 8"), 24, "\"num_key_value_heads\": 3");
+  const auto read = read_configuration(text);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().message, "num_key_value_heads: 3 does not divide the 32 heads");
+  EXPECT_EQ(read.error().code, ErrorCode::kBadInput);
+}
+
 /// Llama 3 8B as it was trained further, for 131072 tokens.
 constexpr const char* kLongLlama =
     R"({"model_type": "llama", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32,
