@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "estimate/activations.h"
 #include "estimate/library_table.h"
 #include "estimate/rank_bytes.h"
 
@@ -49,9 +50,16 @@ void add_assumptions(const ModelShape& shape, const TrainingSetup& setup, Predic
                            : "the 1F1B schedule",
           "default");
     }
-    if (!megatron && setup.data > 1 && setup.zero_stage == 0 && !setup.fsdp) {
-      add("DistributedDataParallel keeps a second copy of the gradients in its buckets",
+    if (!megatron && setup.data * setup.context > 1 && setup.zero_stage == 0 && !setup.fsdp) {
+      add("DistributedDataParallel keeps a second copy of the gradients in its buckets, from the "
+          "first step on",
           "PyTorch's default");
+    }
+    if (!megatron && setup.fsdp) {
+      add("FSDP's shards of weights and gradients, and the optimizer's states, are in fp32; layers "
+          "in use are gathered in " +
+              std::string(element_bytes(setup.precision) < 4 ? "two bytes a weight" : "fp32"),
+          "FSDP's mixed precision over weights loaded in fp32");
     }
   } else {
     if (shape.latent) add("the cache holds compressed keys and values", "as vLLM and SGLang do");

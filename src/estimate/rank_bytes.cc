@@ -31,6 +31,7 @@ class TrainingRank {
     out.add(Category::kParameter, "weights", state_.weights);
     out.add(Category::kOptimizerState, "optimizer", state_.optimizer);
     if (state_.gradients_stay) out.add(Category::kGradient, "gradients", state_.gradients);
+    out.add(Category::kGradient, "buckets of DistributedDataParallel", state_.buckets);
     out.add(Category::kWorkspace, "workspaces of libraries",
             static_cast<double>(setup_.workspace_bytes));
     if (setup_.pipeline > 1) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "estimate/closed_form_for_tests.h"
 #include "estimate/rank_weights.h"
 
@@ -16,7 +18,7 @@ double bytes_a_weight(const char* config, const std::vector<SetupOption>& option
   const TrainingSetup setup = setup_of(read, options);
   const RankContents rank = rank_contents(read.shape, setup, 0);
   const StateBytes state = state_bytes(read.shape, setup, rank);
-  return (state.weights + state.gradients + state.optimizer) /
+  return (state.weights + state.gradients + state.buckets + state.optimizer) /
          held_by_rank(read.shape, setup, rank).all();
 }
 
@@ -59,6 +61,51 @@ TEST(RankBytes, PlainPyTorchByOptimizerAndPrecision) {
 
 TEST(RankBytes, DistributedDataParallelHasBuckets) {
   EXPECT_DOUBLE_EQ(bytes_a_weight(kLlama2_7b, {{"precision", "fp32"}, {"dp", "2"}}), 20);
+}
+
+// GPT-2 has 124,439,808 weights; a large batch makes the loss the largest moment, and the buckets
+// of an earlier step are there then, too.
+TEST(RankBytes, BucketsAreThereAtTheLoss) {
+  std::vector<SetupOption> options = {{"batch", "64"}, {"precision", "bf16"}};
+  const Prediction alone = predicted(kGpt2, options);
+  EXPECT_GT(share_bytes(alone, Category::kActivation, "logits and loss"), 0u);
+  EXPECT_EQ(share_bytes(alone, Category::kGradient), 0u);
+  options.emplace_back("dp", "2");
+  const Prediction two = predicted(kGpt2, options);
+  EXPECT_EQ(two.allocated->expected - alone.allocated->expected, 2u * 124'439'808);
+  EXPECT_EQ(share_bytes(two, Category::kGradient, "buckets of DistributedDataParallel"),
+            2u * 124'439'808);
+}
+
+// Mixtral 8x7B: 46,702,792,704 weights, of them 32 layers of 8 experts of three matrices. With as
+// many ranks of experts as of data each expert is on one rank, and nothing is left to split.
+TEST(RankBytes, ExpertsOfOneRankAreNotSplitAgain) {
+  constexpr double kExperts = 32.0 * 8 * 3 * 4096 * 14336, kDense = 46'702'792'704 - kExperts;
+  const auto state = [](const char* zero, const char* expert) {
+    const ConfigurationCase read = read_case(kMixtral8x7b);
+    const TrainingSetup setup =
+        setup_of(read, {{"dp", "8"}, {"ep", expert}, {"zero", zero}, {"sequence", "512"}});
+    return state_bytes(read.shape, setup, rank_contents(read.shape, setup, 0));
+  };
+  StateBytes bytes = state("1", "8");
+  EXPECT_DOUBLE_EQ(bytes.weights, 2 * (kDense + kExperts / 8));
+  EXPECT_DOUBLE_EQ(bytes.optimizer, 12 * (kDense / 8 + kExperts / 8));
+  bytes = state("3", "8");
+  EXPECT_DOUBLE_EQ(bytes.weights, 2 * (kDense / 8 + kExperts / 8));
+  EXPECT_DOUBLE_EQ(bytes.gradients, 2 * (kDense / 8 + kExperts / 8));
+  // Of two ranks of experts each expert is on four: 2 * 4 ranks share all of them.
+  bytes = state("3", "2");
+  EXPECT_DOUBLE_EQ(bytes.weights, 2 * (kDense / 8 + kExperts / 2 / 4));
+  // No replicas: DistributedDataParallel has no bucket for them.
+  EXPECT_DOUBLE_EQ(state("0", "8").buckets, 2 * kDense);
+}
+
+TEST(ClosedForm, WhatFsdpKeepsInFp32IsSaid) {
+  const Prediction p = predicted(kLlama2_7b, {{"dp", "8"}, {"fsdp", "true"}});
+  EXPECT_TRUE(std::ranges::any_of(p.assumptions, [](const Assumption& assumption) {
+    return assumption.what.starts_with("FSDP's shards of weights and gradients");
+  }));
+  EXPECT_EQ(share_bytes(p, Category::kParameter, "weights"), 4 * 6'738'415'616u / 8);
 }
 
 uint64_t in_flight(const std::vector<SetupOption>& options, uint64_t stage) {
