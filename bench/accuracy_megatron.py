@@ -219,7 +219,10 @@ def judged(row):
     """(predicted, measured) bytes of the last rank."""
     settings = {"stage": "last", "workspace": str(workspace(row))}
     answer = gpumemprof.estimate_config(configuration(row), settings=settings)
-    return answer["peaks"]["allocated"]["expected_bytes"], int(float(row["maxalloc"]))
+    peak = answer["peaks"]["allocated"]
+    parts = tuple(round(peak[end] / peak["expected_bytes"], 4) for end in ("low_bytes", "high_bytes"))
+    assert parts == INTERVAL, f"the command's interval is {parts}"
+    return peak["expected_bytes"], int(float(row["maxalloc"]))
 
 
 def group(row):
@@ -229,6 +232,24 @@ def group(row):
 def quantile(values, share):
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+# The interval that the command prints around an estimate (closed_form.cc): parts of the expected figure.
+INTERVAL = (0.94, 1.22)
+
+
+def is_within(error):
+    """Whether the measured value lies in the interval of an estimate that is off by this."""
+    return INTERVAL[0] <= 1 / (1 + error) <= INTERVAL[1]
+
+
+def interval_words(errors):
+    within, low = sum(map(is_within, errors)), sum(e < 0 for e in errors)
+    return [
+        f"Of the {len(errors)} rows of the reporting half, {within} ({100 * within / len(errors):.0f} %) lie within the",
+        f"interval that is printed, {100 * INTERVAL[0]:.0f} % to {100 * INTERVAL[1]:.0f} % of the estimate; "
+        f"{low} ({100 * low / len(errors):.0f} %) were estimated too low.",
+    ]
 
 
 def line(name, errors):
@@ -283,7 +304,7 @@ def report(rows, errors, dropped):
         line("all, one figure a configuration", list(by_configuration(reported).values())),
         line("the half for choosing", [e for _, e in chosen]), "",
         f"Of the half for choosing, nine of ten measured values lie between {100 / (1 + high):.0f} % and "
-        f"{100 / (1 + low):.0f} % of the estimate.", "",
+        f"{100 / (1 + low):.0f} % of the estimate.", "", *interval_words([e for _, e in reported]), "",
         "## By what the configuration has", "", HEAD,
     ]  # fmt: skip
     names = sorted({flag for row, _ in reported for flag in flags(row)})

@@ -46,6 +46,11 @@ Result<SetupOption> as_setting(const std::string& text) {
 }
 
 Result<ConfigurationRequest> request_of(const EstimateArguments& arguments) {
+  if (!arguments.settings.empty()) {
+    return fail(ErrorCode::kUsage,
+                "--settings is for a trace or a program: a configuration has no order of "
+                "allocations to replay");
+  }
   ConfigurationRequest request;
   request.subject = std::filesystem::path(arguments.config).filename().string();
   const auto add = [&](const char* name, const std::string& text) {
@@ -135,7 +140,9 @@ int estimate_from_configuration(const EstimateArguments& arguments) {
                                    : arguments.config,
                         answer.error());
   }
-  auto output = Output::open(arguments.output, {arguments.config});
+  std::vector<std::string> inputs = {arguments.config};
+  if (!arguments.prices.empty()) inputs.push_back(arguments.prices);
+  auto output = Output::open(arguments.output, inputs);
   if (!output) return report_error("", output.error());
   const std::string report =
       arguments.format == "json" ? estimate_json(*answer) : estimate_text(*answer);

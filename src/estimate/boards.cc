@@ -5,7 +5,7 @@
 namespace gpumemprof {
 namespace {
 
-constexpr uint64_t kGigabyte = 1'000'000'000;
+constexpr const char* kSeen = "PyTorch's total in a public report of such a board";
 
 uint64_t gib(double amount) { return static_cast<uint64_t>(std::floor(amount * (1 << 30))); }
 
@@ -13,26 +13,19 @@ uint64_t gib(double amount) { return static_cast<uint64_t>(std::floor(amount * (
 // public report; of several the lowest was taken. They differ by some MiB between drivers.
 const std::vector<BoardFacts>& table() {
   static const std::vector<BoardFacts> boards = {
-      {"NVIDIA T4 16GB", 16 * kGigabyte, gib(14.75),
-       "PyTorch's message in hpcaitech/Open-Sora issue 697"},
-      {"NVIDIA GeForce RTX 4090 24GB", 24 * kGigabyte, gib(23.61),
-       "PyTorch's messages in pinokiofactory/flux-webui issue 11 and ali-vilab/VGen issue 104"},
-      {"NVIDIA GeForce RTX 5090 32GB", 32 * kGigabyte, gib(31.37),
-       "PyTorch's message in Wan-Video/Wan2.1 issue 465"},
-      {"NVIDIA V100 32GB", 32 * kGigabyte, gib(31.74),
-       "PyTorch's message in liucongg/ChatGLM-Finetuning issue 73"},
-      {"NVIDIA A100 40GB", 40 * kGigabyte, 40536ull << 20,
+      {"NVIDIA T4 16GB", gib(14.75), kSeen},
+      {"NVIDIA GeForce RTX 4090 24GB", gib(23.61),
+       "PyTorch's totals in public reports of such boards, the lowest of two"},
+      {"NVIDIA GeForce RTX 5090 32GB", gib(31.37), kSeen},
+      {"NVIDIA V100 32GB", gib(31.74), kSeen},
+      {"NVIDIA A100 40GB", 40536ull << 20,
        "the capacity of the boards that GPUMemNet's tables were measured on"},
-      {"NVIDIA L40S 48GB", 48 * kGigabyte, gib(44.42),
-       "PyTorch's message in stepfun-ai/Step-Video-T2V issue 8 (ECC is on)"},
-      {"NVIDIA H100 80GB", 80 * kGigabyte, gib(79.11),
-       "PyTorch's message in vllm-project/vllm issue 27508"},
-      {"NVIDIA A100 80GB", 80 * kGigabyte, gib(79.25),
-       "PyTorch's message in HiDream-ai/VAREdit issue 6"},
-      {"NVIDIA H100 NVL 94GB", 94 * kGigabyte, gib(93.00),
-       "PyTorch's message in ali-vilab/VACE issue 56"},
-      {"NVIDIA B200 180GB", 180 * kGigabyte, gib(178.35),
-       "the driver's figure in pytorch/ao pull request 4002"},
+      {"NVIDIA L40S 48GB", gib(44.42),
+       "PyTorch's total in a public report of such a board, ECC on"},
+      {"NVIDIA H100 80GB", gib(79.11), kSeen},
+      {"NVIDIA A100 80GB", gib(79.25), kSeen},
+      {"NVIDIA H100 NVL 94GB", gib(93.00), kSeen},
+      {"NVIDIA B200 180GB", gib(178.35), "the driver's total in a public report of such a board"},
   };
   return boards;
 }

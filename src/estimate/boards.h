@@ -11,14 +11,13 @@
 
 namespace gpumemprof {
 
-/// A GPU as it is sold, and as CUDA shows it: the driver keeps a part of the memory for itself, and
-/// so does ECC on some boards. So `usable_bytes` is below `nominal_bytes`; it is what a run can
-/// have when nobody else is there.
+/// A GPU as CUDA shows it: the driver keeps a part of the memory for itself, and so does ECC on
+/// some boards. `usable_bytes` is what a run can have when nobody else is there; of what the name
+/// says no bytes are made, for vendors mean GB by it or GiB.
 struct BoardFacts {
   std::string name;
-  uint64_t nominal_bytes = 0;  ///< as it is sold: decimal units
-  uint64_t usable_bytes = 0;   ///< the total memory that CUDA reports
-  std::string source;          ///< who saw that figure
+  uint64_t usable_bytes = 0;  ///< the total memory that CUDA reports
+  std::string source;         ///< who saw that figure
 };
 
 /// The smallest first. No price is in it: prices are the user's to say.

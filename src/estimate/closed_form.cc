@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "estimate/activations.h"
 #include "estimate/library_table.h"
 #include "estimate/rank_bytes.h"
 
@@ -49,14 +50,24 @@ void add_assumptions(const ModelShape& shape, const TrainingSetup& setup, Predic
                            : "the 1F1B schedule",
           "default");
     }
-    if (!megatron && setup.data > 1 && setup.zero_stage == 0 && !setup.fsdp) {
-      add("DistributedDataParallel keeps a second copy of the gradients in its buckets",
+    if (!megatron && setup.data * setup.context > 1 && setup.zero_stage == 0 && !setup.fsdp) {
+      add("DistributedDataParallel keeps a second copy of the gradients in its buckets, from the "
+          "first step on",
           "PyTorch's default");
+    }
+    if (!megatron && setup.fsdp) {
+      add("FSDP's shards of weights and gradients, and the optimizer's states, are in fp32; layers "
+          "in use are gathered in " +
+              std::string(element_bytes(setup.precision) < 4 ? "two bytes a weight" : "fp32"),
+          "FSDP's mixed precision over weights loaded in fp32");
     }
   } else {
     if (shape.latent) add("the cache holds compressed keys and values", "as vLLM and SGLang do");
-    add("a prompt as long as the context is computed at once, with the logits of the last token",
-        "default");
+    add((setup.names_sequence ? "a prompt of " + std::to_string(setup.prompt_tokens) + " tokens"
+                              : "a prompt as long as the context, " +
+                                    std::to_string(setup.prompt_tokens) + " tokens,") +
+            " is computed at once, with the logits of the last token",
+        setup.names_sequence ? "--sequence" : "default; --sequence says another length");
   }
   add("workspaces of libraries: " + std::to_string(setup.workspace_bytes >> 20) +
           " MiB of the allocator",

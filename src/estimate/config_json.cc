@@ -20,7 +20,7 @@ class TopLevelKeys : public nlohmann::json_sax<Json> {
   bool number_unsigned(uint64_t value) override { return put(static_cast<double>(value)); }
   bool number_float(double value, const std::string&) override { return put(value); }
   bool string(std::string& value) override {
-    // "architectures" is the one list of texts that counts: its first.
+    // Of "architectures" the first one counts.
     if (depth_ == 2 && in_list_ && !has_first_text_) {
       has_first_text_ = true;
       values.set(key_ + "_0", value);
@@ -33,6 +33,7 @@ class TopLevelKeys : public nlohmann::json_sax<Json> {
   bool start_array(size_t) override { return enter(true); }
   bool end_array() override {
     if (depth_ == 2 && in_list_ && is_numbers_) values.set(key_, list_);
+    if (depth_ == 2 && in_list_ && is_texts_ && !texts_.empty()) values.set(key_, texts_);
     return leave();
   }
   bool key(std::string& name) override {
@@ -61,11 +62,12 @@ class TopLevelKeys : public nlohmann::json_sax<Json> {
     }
     if (depth_ == 2) {
       in_list_ = list;
-      is_numbers_ = true;
+      is_numbers_ = is_texts_ = true;
       has_first_text_ = false;
       list_.clear();
+      texts_.clear();
     } else if (depth_ == 3) {
-      is_numbers_ = false;
+      is_numbers_ = is_texts_ = false;
     }
     return true;
   }
@@ -81,14 +83,18 @@ class TopLevelKeys : public nlohmann::json_sax<Json> {
       const double* number = std::get_if<double>(&value);
       is_numbers_ = is_numbers_ && number != nullptr && list_.size() < kMaxList;
       if (is_numbers_) list_.push_back(*number);
+      const std::string* text = std::get_if<std::string>(&value);
+      is_texts_ = is_texts_ && text != nullptr && texts_.size() < kMaxList;
+      if (is_texts_) texts_.push_back(*text);
     }
     return true;
   }
 
   int depth_ = 0;
-  bool in_list_ = false, is_numbers_ = false, has_first_text_ = false;
+  bool in_list_ = false, is_numbers_ = false, is_texts_ = false, has_first_text_ = false;
   std::string key_;
   ConfigList list_;
+  ConfigTexts texts_;
 };
 
 }  // namespace

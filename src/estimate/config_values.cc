@@ -79,6 +79,11 @@ const ConfigList* ConfigValues::list(std::string_view name) const {
   return value ? std::get_if<ConfigList>(value) : nullptr;
 }
 
+const ConfigTexts* ConfigValues::texts(std::string_view name) const {
+  const ConfigValue* value = find(name);
+  return value ? std::get_if<ConfigTexts>(value) : nullptr;
+}
+
 Result<ConfigValues> parse_config(std::string_view text) {
   if (text.size() > kMaxConfigBytes)
     return fail(ErrorCode::kBadInput, "is too large for a configuration");

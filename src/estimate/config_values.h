@@ -14,10 +14,12 @@
 namespace gpumemprof {
 
 using ConfigList = std::vector<double>;
-using ConfigValue = std::variant<std::monostate, bool, double, std::string, ConfigList>;
+using ConfigTexts = std::vector<std::string>;
+using ConfigValue =
+    std::variant<std::monostate, bool, double, std::string, ConfigList, ConfigTexts>;
 
 /// Names as Python would write them: "--num-layers" and "num_layers" are both "num_layers". Values
-/// that are neither plain nor a list of numbers are left out: nothing here needs them.
+/// that are neither plain nor a list of numbers or of texts are left out: nothing here needs them.
 class ConfigValues {
  public:
   void set(std::string_view name, ConfigValue value);
@@ -31,8 +33,9 @@ class ConfigValues {
                          uint64_t most) const;
   Result<double> share(std::string_view name, double fallback) const;  ///< 0 to 1
   bool flag(std::string_view name, bool fallback) const;               ///< "true" and 1 count too
-  std::string text(std::string_view name) const;        ///< empty where it is no text
-  const ConfigList* list(std::string_view name) const;  ///< null where it is none
+  std::string text(std::string_view name) const;          ///< empty where it is no text
+  const ConfigList* list(std::string_view name) const;    ///< null where it is none
+  const ConfigTexts* texts(std::string_view name) const;  ///< null where it is none, or empty
 
  private:
   const ConfigValue* find(std::string_view name) const;

@@ -95,7 +95,8 @@ class MappingReader {
       case YAML_MAPPING_END_EVENT:
         return leave();
       case YAML_SEQUENCE_END_EVENT:
-        if (depth_ == 1 + within_arguments_ + 1 && is_numbers_) target()->set(key_, list_);
+        if (depth_ == level() + 1 && is_numbers_) target()->set(key_, list_);
+        if (depth_ == level() + 1 && is_texts_ && !texts_.empty()) target()->set(key_, texts_);
         return leave();
       case YAML_SCALAR_EVENT:
         return scalar(event);
@@ -117,9 +118,10 @@ class MappingReader {
       within_arguments_ = saw_arguments_ = true;
     } else if (depth_ == level() + 1) {
       list_.clear();
-      is_numbers_ = !mapping;
+      texts_.clear();
+      is_numbers_ = is_texts_ = !mapping;
     } else {
-      is_numbers_ = false;
+      is_numbers_ = is_texts_ = false;
     }
     has_key_ = false;
     return true;
@@ -141,21 +143,26 @@ class MappingReader {
         target()->set(key_, plain_value(event));
       }
       has_key_ = !has_key_;
-    } else if (depth_ == level() + 1 && is_numbers_) {
+    } else if (depth_ == level() + 1 && (is_numbers_ || is_texts_)) {
       const ConfigValue value = plain_value(event);
       const double* number = std::get_if<double>(&value);
-      is_numbers_ = number != nullptr && list_.size() < 65536;
+      is_numbers_ = is_numbers_ && number != nullptr && list_.size() < 65536;
       if (is_numbers_) list_.push_back(*number);
+      const std::string* text = std::get_if<std::string>(&value);
+      is_texts_ = is_texts_ && text != nullptr && texts_.size() < 65536;
+      if (is_texts_) texts_.push_back(*text);
     }
     return true;
   }
 
   int depth_ = 0;
   int within_arguments_ = 0;
-  bool saw_mapping_ = false, saw_arguments_ = false, has_key_ = false, is_numbers_ = false;
+  bool saw_mapping_ = false, saw_arguments_ = false, has_key_ = false, is_numbers_ = false,
+       is_texts_ = false;
   std::string key_;
   const char* problem_ = "";
   ConfigList list_;
+  ConfigTexts texts_;
   ConfigValues top_, arguments_;
 };
 

@@ -37,6 +37,7 @@ class ConfigReader {
   bool has(const char* name) const { return values_.has(name); }
   bool is_null(const char* name) const { return values_.is_null(name); }
   const ConfigList* list(const char* name) const { return values_.list(name); }
+  const ConfigTexts* texts(const char* name) const { return values_.texts(name); }
   void refuse(ErrorCode code, std::string message);
   const std::optional<Error>& error() const { return error_; }
 

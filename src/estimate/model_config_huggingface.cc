@@ -14,6 +14,11 @@ void read_width(Reader& read, ModelShape& shape) {
   shape.hidden = read.required("hidden_size", kMaxWidth);
   shape.heads = read.required("num_attention_heads", kMaxWidth);
   shape.kv_heads = read.count("num_key_value_heads", shape.heads, kMaxWidth, 1);
+  if (shape.heads % shape.kv_heads != 0) {
+    read.refuse(ErrorCode::kBadInput, "num_key_value_heads: " + std::to_string(shape.kv_heads) +
+                                          " does not divide the " + std::to_string(shape.heads) +
+                                          " heads");
+  }
   shape.head_dim =
       read.count("head_dim", std::max<uint64_t>(1, shape.hidden / shape.heads), kMaxWidth, 1);
   shape.ffn = read.required("intermediate_size", kMaxWidth);
@@ -22,9 +27,37 @@ void read_width(Reader& read, ModelShape& shape) {
   shape.attention_dropout = read.share("attention_dropout", 0);
 }
 
-void read_window(Reader& read, ModelShape& shape, bool by_default) {
-  if (!read.flag("use_sliding_window", by_default)) return;
-  shape.sliding_window = read.count("sliding_window", 0, kMaxTokens);
+/// Which layers have the window: as layer_types says, or else as the family's class has it.
+template <class Rule>
+void read_window_layers(Reader& read, ModelShape& shape, Rule has_window) {
+  const ConfigTexts* types = read.texts("layer_types");
+  if (types && types->size() != shape.layers) {
+    read.refuse(ErrorCode::kBadInput, "layer_types has " + std::to_string(types->size()) +
+                                          " entries for " + std::to_string(shape.layers) +
+                                          " layers");
+    return;
+  }
+  for (uint64_t i = 0; i < shape.layers; ++i) {
+    if (types && (*types)[i] != "sliding_attention" && (*types)[i] != "full_attention") {
+      read.refuse(ErrorCode::kUnsupported, "layer_types has \"" + (*types)[i].substr(0, 40) +
+                                               "\", which is not known for this family");
+      return;
+    }
+    shape.window_in_layer.push_back(types ? (*types)[i] == "sliding_attention" : has_window(i));
+  }
+}
+
+/// Qwen's windows are off unless they are switched on, and then not in every layer; of Qwen 3 with
+/// experts they are in every one.
+void read_qwen_window(Reader& read, ModelShape& shape) {
+  if (!read.flag("use_sliding_window", false) || read.is_null("sliding_window")) return;
+  shape.sliding_window = read.count("sliding_window", 4096, kMaxTokens);
+  const uint64_t boundary = read.count("max_window_layers", 28, kMaxLayers);
+  if (shape.family == "qwen2_moe") {
+    read_window_layers(read, shape, [&](uint64_t i) { return i % 2 == 0 && i < boundary; });
+  } else if (shape.family != "qwen3_moe") {
+    read_window_layers(read, shape, [&](uint64_t i) { return i >= boundary; });
+  }
 }
 
 /// Llama and those that follow it: RMSNorm, gated MLP, rotary positions.
@@ -36,15 +69,15 @@ void read_llama(Reader& read, ModelShape& shape) {
     shape.qkv_bias = shape.output_bias = read.flag("attention_bias", false);
     shape.mlp_bias = read.flag("mlp_bias", false);
   } else if (shape.family == "mistral" || shape.family == "mixtral") {
-    read_window(read, shape, true);
+    shape.sliding_window = read.count("sliding_window", 0, kMaxTokens);
   } else if (shape.family == "qwen2" || shape.family == "qwen2_moe") {
     shape.qkv_bias = true;
-    read_window(read, shape, false);
+    read_qwen_window(read, shape);
   } else if (shape.family == "qwen3" || shape.family == "qwen3_moe") {
     shape.head_dim = read.count("head_dim", 128, kMaxWidth, 1);
     shape.qkv_bias = shape.output_bias = read.flag("attention_bias", false);
     shape.qk_norm_size = shape.head_dim;
-    read_window(read, shape, false);
+    read_qwen_window(read, shape);
   }
 }
 
@@ -66,8 +99,7 @@ void read_gemma(Reader& read, ModelShape& shape) {
   // Gemma 2: every other layer sees a window; Gemma 3: all but each sixth.
   const uint64_t pattern =
       shape.family == "gemma2" ? 2 : read.count("sliding_window_pattern", 6, kMaxLayers, 1);
-  for (uint64_t i = 0; i < shape.layers; ++i)
-    shape.window_in_layer.push_back((i + 1) % pattern != 0);
+  read_window_layers(read, shape, [&](uint64_t i) { return (i + 1) % pattern != 0; });
 }
 
 void read_gpt2(Reader& read, ModelShape& shape) {

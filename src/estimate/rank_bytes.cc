@@ -31,6 +31,7 @@ class TrainingRank {
     out.add(Category::kParameter, "weights", state_.weights);
     out.add(Category::kOptimizerState, "optimizer", state_.optimizer);
     if (state_.gradients_stay) out.add(Category::kGradient, "gradients", state_.gradients);
+    out.add(Category::kGradient, "buckets of DistributedDataParallel", state_.buckets);
     out.add(Category::kWorkspace, "workspaces of libraries",
             static_cast<double>(setup_.workspace_bytes));
     if (setup_.pipeline > 1) {
@@ -193,7 +194,7 @@ RankBytes inference_bytes(const ModelShape& shape, const TrainingSetup& setup, u
           static_cast<double>(setup.workspace_bytes));
   // A prompt runs through one layer at a time: its input and residual, and the widest that is
   // between them.
-  const double tokens = batch * static_cast<double>(setup.sequence);
+  const double tokens = batch * static_cast<double>(setup.prompt_tokens);
   const double tensor = static_cast<double>(setup.tensor);
   const double mlp = static_cast<double>(shape.ffn) / tensor * (shape.gated_mlp ? 3 : 2);
   const double attention =

@@ -52,17 +52,19 @@ double optimizer_bytes(const TrainingSetup& setup, const HeldElements& held, dou
 struct ReplicaCounts {
   double dense = 1, expert = 1;
 };
-ReplicaCounts replicas(const TrainingSetup& setup) {
+ReplicaCounts replicas(const ModelShape& shape, const TrainingSetup& setup) {
   const double ranks = static_cast<double>(setup.data * setup.context);
-  const double expert = ranks * static_cast<double>(setup.tensor) /
-                        static_cast<double>(setup.expert * setup.expert_tensor);
+  const uint64_t expert_tensor =
+      shape.code == ModelCode::kMegatron ? setup.expert_tensor : setup.tensor;
+  const double expert =
+      ranks * static_cast<double>(setup.tensor) / static_cast<double>(setup.expert * expert_tensor);
   return {ranks, std::max(1.0, expert)};
 }
 
 /// Weights in the low precision, and in fp32: main gradients, weights to update, and states.
-StateBytes megatron_state(const TrainingSetup& setup, const HeldElements& held) {
+StateBytes megatron_state(const TrainingSetup& setup, const HeldElements& held,
+                          const ReplicaCounts& over) {
   const bool low = element_bytes(setup.precision) < 4;
-  const ReplicaCounts over = replicas(setup);
   const bool split_all = setup.fsdp || setup.zero_stage == 3;
   const bool split_state = split_all || setup.distributed_optimizer || setup.zero_stage >= 1;
   const bool split_gradients = split_all || setup.zero_stage >= 2;
@@ -76,17 +78,20 @@ StateBytes megatron_state(const TrainingSetup& setup, const HeldElements& held) 
   return out;
 }
 
-StateBytes transformers_state(const TrainingSetup& setup, const HeldElements& held) {
+StateBytes transformers_state(const TrainingSetup& setup, const HeldElements& held,
+                              const ReplicaCounts& over) {
   const bool autocast = is_autocast(setup.precision);
   const double element = autocast ? 4 : element_bytes(setup.precision);
-  const double data = static_cast<double>(setup.data);
-  const auto over = [&](bool split) { return split ? data : 1.0; };
+  const double shard = held.dense / over.dense + held.expert / over.expert;
+  const auto held_if = [&](bool split) { return split ? shard : held.all(); };
   const uint64_t zero = setup.fsdp ? 3 : setup.zero_stage;
   StateBytes out;
   if (zero == 0) {
-    const double buckets = setup.data > 1 ? 2 : 1;
     out.weights = held.all() * element;
-    out.gradients = held.all() * element * buckets;
+    out.gradients = held.all() * element;
+    // What has no replica is not reduced.
+    out.buckets =
+        ((over.dense > 1 ? held.dense : 0) + (over.expert > 1 ? held.expert : 0)) * element;
     out.optimizer = optimizer_bytes(setup, held, held.all(), element);
     out.gradients_stay = setup.micro_batches > 1;
     const bool foreach_copies = setup.optimizer == OptimizerKind::kAdam ||
@@ -97,9 +102,8 @@ StateBytes transformers_state(const TrainingSetup& setup, const HeldElements& he
     // What is updated is in fp32: FSDP splits those weights themselves, ZeRO keeps them beside the
     // low-precision ones.
     const double low = setup.precision == TrainingPrecision::kFp32 ? 4 : 2;
-    out.weights = held.all() / over(zero >= 3) * (setup.fsdp ? 4 : low);
-    out.gradients = held.all() / over(zero >= 2) * (setup.fsdp ? 4 : low);
-    const double shard = held.all() / data;
+    out.weights = held_if(zero >= 3) * (setup.fsdp ? 4 : low);
+    out.gradients = held_if(zero >= 2) * (setup.fsdp ? 4 : low);
     out.optimizer =
         (low < 4 && !setup.fsdp ? shard * 4 : 0) + optimizer_bytes(setup, held, shard, 4);
     out.gradients_stay = true;
@@ -161,8 +165,9 @@ HeldElements held_by_rank(const ModelShape& shape, const TrainingSetup& setup,
 StateBytes state_bytes(const ModelShape& shape, const TrainingSetup& setup,
                        const RankContents& rank) {
   const HeldElements held = held_by_rank(shape, setup, rank);
-  StateBytes out = shape.code == ModelCode::kMegatron ? megatron_state(setup, held)
-                                                      : transformers_state(setup, held);
+  const ReplicaCounts over = replicas(shape, setup);
+  StateBytes out = shape.code == ModelCode::kMegatron ? megatron_state(setup, held, over)
+                                                      : transformers_state(setup, held, over);
   if ((setup.fsdp || setup.zero_stage == 3) && !rank.layers.empty()) {
     // The layer in use and the next, which is fetched meanwhile; and the embedding and output layer
     // where they are.

@@ -25,6 +25,7 @@ HeldElements held_by_rank(const ModelShape& shape, const TrainingSetup& setup,
 /// Bytes on this rank, in all.
 struct StateBytes {
   double weights = 0, gradients = 0, optimizer = 0;
+  double buckets = 0;   ///< DistributedDataParallel's, as long as it lives: from the first step on
   double gathered = 0;  ///< weights of the layers in use, where they are split over ranks
   double casts = 0;  ///< low-precision copies under autocast, from forward to the end of backward
   double step_temporary = 0;  ///< while the optimizer works

@@ -216,6 +216,12 @@ Status check(const ModelShape& shape, const TrainingSetup& s) {
     return wrong("ep does not divide the experts");
   if (s.context > 1 && !divides(s.context, s.sequence))
     return wrong("cp does not divide the sequence");
+  if (s.inference && s.prompt_tokens > s.context_tokens)
+    return wrong("a prompt of " + std::to_string(s.prompt_tokens) +
+                 " tokens (sequence) is longer than the context of " +
+                 std::to_string(s.context_tokens));
+  if (s.distributed_optimizer && shape.code != ModelCode::kMegatron)
+    return wrong("distributed-optimizer is of Megatron; here it is --zero 1");
   if (s.zero_stage > 0 && s.distributed_optimizer)
     return wrong("zero and distributed-optimizer are two names of one thing");
   return {};
@@ -234,8 +240,11 @@ Result<TrainingSetup> training_setup(const ConfigValues& values, const ModelShap
     setup.precision = TrainingPrecision::kFp32;
   }
   if (read.error()) return std::unexpected(*read.error());
-  const bool names_expert_tensor =
-      std::ranges::any_of(options, [](const SetupOption& option) { return option.first == "etp"; });
+  const auto names = [&](const char* name) {
+    return std::ranges::any_of(options,
+                               [&](const SetupOption& option) { return option.first == name; });
+  };
+  const bool names_expert_tensor = names("etp");
   const bool expert_tensor_from_file = values.has("expert_tensor_parallel_size");
   OptionTaker taker(&setup);
   for (const SetupOption& option : options) {
@@ -243,6 +252,8 @@ Result<TrainingSetup> training_setup(const ConfigValues& values, const ModelShap
   }
   if (!names_expert_tensor && !expert_tensor_from_file) setup.expert_tensor = setup.tensor;
   if (setup.sequence == 0) setup.sequence = shape.trained_positions;
+  setup.names_sequence = names("sequence");
+  if (setup.inference && setup.sequence == 0) setup.sequence = setup.context_tokens;
   if (setup.sequence == 0) {
     return fail(ErrorCode::kUsage,
                 "how long are the sequences? The configuration does not say: give --sequence");
@@ -250,6 +261,7 @@ Result<TrainingSetup> training_setup(const ConfigValues& values, const ModelShap
   if (shape.encoder_layers != 0 && setup.decoder_sequence == 0)
     setup.decoder_sequence = setup.sequence;
   if (setup.context_tokens == 0) setup.context_tokens = setup.sequence;
+  setup.prompt_tokens = setup.names_sequence ? setup.sequence : setup.context_tokens;
   if (setup.cache_element_bytes == 0)
     setup.cache_element_bytes = setup.precision == TrainingPrecision::kFp32 ? 4 : 2;
   if (auto done = check(shape, setup); !done) return std::unexpected(done.error());
@@ -274,6 +286,7 @@ std::string setup_words(const TrainingSetup& s) {
   out += ", " + std::string(precision_name(s.precision));
   if (s.inference) {
     out += ", context " + std::to_string(s.context_tokens);
+    if (s.names_sequence) out += ", prompt " + std::to_string(s.prompt_tokens);
   } else {
     out += ", sequence " + std::to_string(s.sequence);
     if (s.recompute != RecomputeMode::kNone)

@@ -51,6 +51,9 @@ struct TrainingSetup {
       0;                       ///< context and libraries, where they were measured; 0: unknown
   double capacity_factor = 0;  ///< of experts; 0: every expert gets the same share of the tokens
   uint64_t cache_element_bytes = 0, context_tokens = 0, page_tokens = 1;  ///< inference
+  /// Inference: tokens that are computed at once. The context, where `names_sequence` is not set.
+  uint64_t prompt_tokens = 0;
+  bool names_sequence = false;  ///< --sequence was given; the configuration's own is not meant
 };
 
 /// One thing that the user said: "tp" and "4".

@@ -61,7 +61,6 @@ Json boards_json(const EstimateAnswer& answer) {
   Json out = Json::array();
   for (const BoardFit& fit : answer.boards) {
     out.push_back({{"board", fit.board.name},
-                   {"nominal_bytes", fit.board.nominal_bytes},
                    {"usable_bytes", fit.board.usable_bytes},
                    {"source", fit.board.source},
                    {"verdict", verdict_name(fit.verdict)}});

@@ -37,8 +37,8 @@ Prediction small_row(const EstimateAnswer& a) {
 TEST(EstimateReport, TheWholeText) {
   EstimateAnswer a = answer();
   a.capacity_bytes = 10 * kGiB;
-  a.boards = {{{"Board A", 8'000'000'000, 7 * kGiB, "seen"}, FitVerdict::kDoesNotFit},
-              {{"Board B", 16'000'000'000, 15 * kGiB, "seen"}, FitVerdict::kFits}};
+  a.boards = {{{"Board A", 7 * kGiB, "seen"}, FitVerdict::kDoesNotFit},
+              {{"Board B", 15 * kGiB, "seen"}, FitVerdict::kFits}};
   a.prices_given = true;
   a.cheapest = BoardPrice{"Board B", 15 * kGiB, 1.5, "EUR"};
   a.table = {{"sgd, bf16", small_row(a)}};
@@ -111,7 +111,7 @@ TEST(EstimateReport, NoBatchFitsAndNoPrice) {
 TEST(EstimateReport, TheWholeJson) {
   EstimateAnswer a = answer();
   a.capacity_bytes = 8 * kGiB;
-  a.boards = {{{"Board A", 8'000'000'000, 7 * kGiB, "seen"}, FitVerdict::kDoesNotFit}};
+  a.boards = {{{"Board A", 7 * kGiB, "seen"}, FitVerdict::kDoesNotFit}};
   a.table = {{"sgd, bf16", small_row(a)}};
   const std::string expected =
       R"j({"schema":"gpumemprof.estimate/1","subject":"config.json (llama)","setup":"training, adamw, bf16",)j"
@@ -124,7 +124,7 @@ TEST(EstimateReport, TheWholeJson) {
       R"j({"name":"weights","category":"parameter","bytes":3221225472},)j"
       R"j({"name":"logits","category":"activation","bytes":1073741824}],)j"
       R"j("largest_batch":null,"capacity":{"usable_bytes":8589934592,"verdict":"does not fit"},)j"
-      R"j("boards":[{"board":"Board A","nominal_bytes":8000000000,"usable_bytes":7516192768,"source":"seen",)j"
+      R"j("boards":[{"board":"Board A","usable_bytes":7516192768,"source":"seen",)j"
       R"j("verdict":"does not fit"}],"cheapest":null,)j"
       R"j("table":[{"settings":"sgd, bf16","live":null,)j"
       R"j("allocated":{"expected_bytes":2097152,"low_bytes":2097152,"high_bytes":2097152},)j"
@@ -148,10 +148,12 @@ TEST(Boards, TheyAreSortedByWhatCanBeUsedAndHaveASource) {
     EXPECT_GT(board.usable_bytes, before) << board.name;
     before = board.usable_bytes;
     EXPECT_FALSE(board.source.empty());
-    // Sold in decimal units: no board shows more than a tenth above them, none less than seven
-    // eighths.
-    EXPECT_LT(board.usable_bytes, board.nominal_bytes * 11 / 10) << board.name;
-    EXPECT_GT(board.usable_bytes, board.nominal_bytes * 7 / 8) << board.name;
+    // The name says what it is sold as, in GB or GiB: no board has more than that many GiB, or less
+    // than seven eighths of as many GB.
+    const double sold = std::stod(board.name.substr(board.name.rfind(' ') + 1));
+    EXPECT_LE(static_cast<double>(board.usable_bytes), sold * static_cast<double>(kGiB))
+        << board.name;
+    EXPECT_GT(static_cast<double>(board.usable_bytes), sold * 1e9 * 7 / 8) << board.name;
   }
 }
 

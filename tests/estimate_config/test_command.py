@@ -154,6 +154,8 @@ def test_hostile_files_end_in_one_line(tmp_path, text, message):
         (["--set", "speed=9"], "there is no setting speed"),
         (["--capacity", "much"], "much"),
         (["--inference", "--table"], "the table is over settings of training"),
+        (["--settings", "expandable_segments:True"], "--settings is for a trace or a program"),
+        (["--distributed-optimizer"], "distributed-optimizer is of Megatron; here it is --zero 1"),
         (["--prices", "/nowhere/prices.csv"], "/nowhere/prices.csv"),
     ],
 )
@@ -161,6 +163,23 @@ def test_settings_that_make_no_sense_are_named(llama, options, message):
     done = estimate(llama, *options)
     assert done.rc == 2 and done.stdout == b""
     assert len(done.stderr.splitlines()) == 1 and message in done.stderr.decode()
+
+
+def test_an_output_that_is_an_input_is_refused(llama, tmp_path):
+    prices = tmp_path / "prices.csv"
+    prices.write_text("board,memory,price_per_hour,currency\nsmall,8GiB,0.2,EUR\n")
+    for path in (prices, llama):
+        before = path.read_bytes()
+        done = estimate(llama, "--sequence", "512", "--prices", prices, "--output", path)
+        assert done.rc == 2 and len(done.stderr.splitlines()) == 1
+        assert path.read_bytes() == before
+
+
+def test_heads_of_keys_that_do_not_divide_the_heads_are_refused(llama):
+    llama.write_text(json.dumps(dict(LLAMA, num_key_value_heads=3)))
+    done = estimate(llama)
+    assert done.rc == 2 and done.stdout == b"" and len(done.stderr.splitlines()) == 1
+    assert b"num_key_value_heads: 3 does not divide the 32 heads" in done.stderr
 
 
 def test_every_truncation_of_a_configuration_is_refused_or_read(llama, tmp_path):
