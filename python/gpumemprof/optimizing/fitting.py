@@ -38,8 +38,8 @@ def optimize(
     order do; of a step that differs from run to run, as closely as it does with itself, and its batch is not cut:
     gradients set to None instead of zero, and optimizers that update one tensor after the other (foreach=False),
     always; then, until the peak is within the budget, checkpointing of the modules that save enough in the least time;
-    cutting the batch; with `optimizer_state` "8bit" (torchao or bitsandbytes) or "factored" (torch.optim.Adafactor), an optimizer with
-    less state, which trains differently: with the settings of the given one that it has too, without schedulers, as
+    cutting the batch; with `optimizer_state` "8bit" (torchao or bitsandbytes) or "factored"
+    (torch.optim.Adafactor), an optimizer with less state, which trains differently: with the settings of the given one that it has too, without schedulers, as
     `result.optimizer`. Allocator settings are told, not changed.
 
     Every trial begins from the same weights, optimizer state and random numbers, and all is put back afterwards:

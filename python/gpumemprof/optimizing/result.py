@@ -52,8 +52,8 @@ class OptimizationResult:
 
     @property
     def optimizer(self) -> Any:
-        """The one that `step` steps: `optimizer` as it was given, or what `optimizer_state` put in its place; None where
-        step() has its own. Schedulers of the given one do not move another: make them for this."""
+        """The one that `step` steps: `optimizer` as it was given, or what `optimizer_state` put in its place; None
+        where step() has its own. Schedulers of the given one do not move another: make them for this."""
         return self._optimizer()
 
     @property
