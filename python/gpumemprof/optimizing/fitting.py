@@ -34,13 +34,13 @@ def optimize(
     `optimizer`, `step(batch)` gives the loss alone, a mean over samples, and the rest is done for it: then batches can
     be cut, and `result.step(batch)` is the step to train with.
 
-    In this order, each kept only where it saves bytes and the results agree, bit for bit or as closely as sums in another
-    order do; of a step that differs from run to run, as closely as it does with itself, and its batch is not cut:
+    In this order, each kept only where it saves bytes and the results agree, bit for bit or as closely as sums in
+    another order do; of a step that differs from run to run, as closely as it does with itself, and its batch is not cut:
     gradients set to None instead of zero, and optimizers that update one tensor after the other (foreach=False),
     always; then, until the peak is within the budget, checkpointing of the modules that save enough in the least time;
     cutting the batch; with `optimizer_state` "8bit" (torchao or bitsandbytes) or "factored"
-    (torch.optim.Adafactor), an optimizer with less state, which trains differently: with the settings of the given one that it has too, without schedulers, as
-    `result.optimizer`. Allocator settings are told, not changed.
+    (torch.optim.Adafactor), an optimizer with less state, which trains differently: with the settings of the given one
+    that it has too, without schedulers, as `result.optimizer`. Allocator settings are told, not changed.
 
     Every trial begins from the same weights, optimizer state and random numbers, and all is put back afterwards:
     the model is not trained. Peaks are exact under `gpumemprof run` or after `gpumemprof.attach()`; on a GPU else from
@@ -147,7 +147,8 @@ class _State:
             return self.skip("accumulation", f"{normalised} takes statistics over the batch, which pieces would change")
         if self.spread > _SMALL:
             # Whether the loss is a mean, which pieces need, would not show.
-            return self.skip("accumulation", "the step differs from run to run, so that pieces cannot be compared with it")
+            why = "the step differs from run to run, so that pieces cannot be compared with it"
+            return self.skip("accumulation", why)
         pieces = 2
         while not self.fits and pieces <= samples:
             if not self.attempt("accumulation", self.steps.cut(pieces), exact=False, pieces=pieces).applied:
