@@ -1,7 +1,9 @@
 """A change that `gpumemprof advise -- COMMAND` tries in a run of its own, made from outside of the program.
 
 GPUMEMPROF_TRY names it; GPUMEMPROF_TRY_STEPS ends the program after so many steps of its optimizers. Both are set for
-that run alone. What fails here fails the run: a change that was not made must not be measured as one.
+that run alone. What fails here fails the run: a change that was not made must not be measured as one. For the same
+reason the process that makes it says so, in the file of GPUMEMPROF_TRY_MADE: a program may never come to where it could
+be made, and its other processes (launchers, workers) need not.
 """
 
 from __future__ import annotations
@@ -29,6 +31,17 @@ def arm() -> None:
         _end_after(int(steps))
 
 
+_is_made = False
+
+
+def _made() -> None:
+    global _is_made
+    path = os.environ.get("GPUMEMPROF_TRY_MADE")
+    if path and not _is_made:
+        with open(path, "a"):
+            _is_made = True
+
+
 def _after_steps(call: Any) -> None:
     import_module("torch.optim.optimizer").register_optimizer_step_post_hook(call)
 
@@ -36,13 +49,16 @@ def _after_steps(call: Any) -> None:
 def _drop_gradients(optimizer: Any, *_: Any) -> None:
     for group in optimizer.param_groups:
         for parameter in group["params"]:
-            parameter.grad = None
+            if parameter.grad is not None:
+                parameter.grad = None
+                _made()
 
 
 def _one_by_one(optimizer: Any, *_: Any) -> None:
     for group in optimizer.param_groups:
         if "foreach" in group and not group.get("fused"):
             group["foreach"] = False
+            _made()
 
 
 def _prefetch_two() -> None:
@@ -52,6 +68,7 @@ def _prefetch_two() -> None:
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
         if kwargs.get("prefetch_factor") is not None:
             kwargs["prefetch_factor"] = 2
+            _made()
         made(self, *args, **kwargs)
 
     loader.__init__ = init
@@ -66,10 +83,14 @@ def _checkpoint(parent: str) -> None:
             blocks = called.get_submodule(parent)
         except AttributeError:
             return
+        members = [child for _, child in blocks.named_children()]
+        if not members:
+            return
         handle.remove()
         from .practices.checkpointing import CheckpointedModules
 
-        CheckpointedModules([child for _, child in blocks.named_children()])
+        CheckpointedModules(members)
+        _made()
 
     handle = module.register_module_forward_pre_hook(look)
 

@@ -26,17 +26,19 @@ struct Advice {
   uint64_t bytes = 0;
   std::vector<std::pair<std::string, uint64_t>> evidence;  ///< bytes, by name
   SavingBasis basis = SavingBasis::kAtStake;
-  uint32_t stack = 0;       ///< StackTable id of the line that matters; 0: none
-  uint16_t device = 0;      ///< index in Tables::devices
-  uint64_t peak_bytes = 0;  ///< of that device; 0: not told
+  uint32_t stack = 0;               ///< StackTable id of the line that matters; 0: none
+  uint16_t device = 0;              ///< index in Tables::devices
+  uint64_t peak_bytes = 0;          ///< of that device; 0: not told
+  uint64_t changed_peak_bytes = 0;  ///< of the run with the change; 0: not measured
   /// Median time of a step before and with the change, where both were measured.
   std::optional<uint64_t> step_ns, changed_step_ns;
   std::string not_measured;  ///< why another run did not tell, where one was asked for
 };
 
 struct AdviceReport {
-  bool applies = false;        ///< false: the recording has no allocation of the framework's
-  std::vector<Advice> advice;  ///< the most bytes first
+  bool applies = false;  ///< false: the recording has no allocation of the framework's
+  std::string failure;   ///< how the program ended that was run for this; empty: well, or none
+  std::vector<Advice> advice;                                ///< the most bytes first
   std::vector<std::pair<std::string, std::string>> unknown;  ///< kind -> why
 };
 

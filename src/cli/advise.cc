@@ -45,9 +45,9 @@ class TemporaryFolder {
 };
 
 /// Writes the report of one recording. `trials` measure where a program can be run again; may be
-/// null.
+/// null. `failure`: how the program ended; a recording of nothing is then an error.
 int advise_recording(const std::vector<std::string>& paths, const AdviseArguments& arguments,
-                     AdviseTrials* trials) {
+                     AdviseTrials* trials, const std::string& failure = "") {
   const std::string subject = paths.size() == 1 ? paths[0] : "";
   auto source = open_input(paths, !arguments.no_seal);
   if (!source) return report_error(subject, source.error());
@@ -57,6 +57,8 @@ int advise_recording(const std::vector<std::string>& paths, const AdviseArgument
   options.holders = &holders;
   auto analysis = analyze_whole(**source, options);
   if (!analysis) return report_error(subject, analysis.error());
+  if (!failure.empty() && analysis->events == 0)
+    return report_error("", {ErrorCode::kUsage, failure, std::nullopt});
   const Tables& tables = (*source)->tables();
   AdviceReport report = advise_tensorflow(*analysis, tables);
   if (!report.applies) {
@@ -65,6 +67,7 @@ int advise_recording(const std::vector<std::string>& paths, const AdviseArgument
     report = std::move(*practices);
     if (trials) trials->measure(*analysis, tables, &report);
   }
+  report.failure = failure;
   const std::string format = report_format(arguments.format, arguments.output);
   const std::string text = format == "json" ? advice_json(report, tables) : advice_text(report);
   auto output = Output::open(arguments.output, paths);
@@ -74,14 +77,24 @@ int advise_recording(const std::vector<std::string>& paths, const AdviseArgument
   return kExitOk;
 }
 
+/// False as well where `run` itself failed, as for a program that cannot be found.
+bool has_recording(const std::string& folder) { return open_input({folder}, false).has_value(); }
+
 int advise_program(std::vector<std::string> command, const AdviseArguments& arguments) {
   const TemporaryFolder folder;
   if (folder.path.empty())
     return report_error("", {ErrorCode::kSystem, "no temporary folder can be made", std::nullopt});
   AdviseTrials trials(std::move(command), folder.path, arguments.steps);
-  const Result<std::string> base = trials.record("base", "", true);
+  const Result<TrialRun> base = trials.record("base", "", true);
   if (!base) return report_error("", base.error());
-  return advise_recording({*base}, arguments, arguments.no_measuring ? nullptr : &trials);
+  // Running out of memory is what people come with: what was recorded until then has the answer. A
+  // changed run that gets further has done other work, so that nothing can be measured.
+  const bool is_failed = !base->failure.empty();
+  if (is_failed && !has_recording(base->folder))
+    return report_error("", {ErrorCode::kUsage, base->failure, std::nullopt});
+  const bool is_measured = !arguments.no_measuring && !is_failed;
+  return advise_recording({base->folder}, arguments, is_measured ? &trials : nullptr,
+                          base->failure);
 }
 
 }  // namespace
@@ -93,7 +106,10 @@ void add_advise_command(CLI::App& app, CommandContext& context) {
   command->footer(
       "advise RECORDING... simulates each change on the trace; advise -- COMMAND [ARGUMENTS...] "
       "records the program and runs it again with those changes that can be made from outside, "
-      "and measures.");
+      "and measures. Each of these runs is a real one, one for each change, so about five in all: "
+      "it takes the program's "
+      "whole time and writes the program's files again. --steps N ends each after N steps and is "
+      "recommended; --no-measuring runs the program once.");
   command
       ->add_option("path", arguments->paths,
                    "folders that `run` wrote, or .gmp files; or, after --, a program")
@@ -110,10 +126,11 @@ void add_advise_command(CLI::App& app, CommandContext& context) {
   command->add_flag("--no-seal", arguments->no_seal,
                     "leave the files of the recording as they are");
   command->add_flag("--no-measuring", arguments->no_measuring,
-                    "with a program: run it once and simulate");
+                    "with a program: run it once and simulate, instead of about five times");
   command
       ->add_option("--steps", arguments->steps,
-                   "with a program: end each run after this many steps of its optimizers")
+                   "with a program: end each run after this many steps of its optimizers "
+                   "(recommended; default: whole runs)")
       ->type_name("N");
   command->callback([arguments, &context] {
     std::vector<std::string> words = words_after_dashes();

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <optional>
@@ -23,6 +25,7 @@ namespace {
 
 constexpr const char* kChangeVariable = "GPUMEMPROF_TRY";
 constexpr const char* kStepsVariable = "GPUMEMPROF_TRY_STEPS";
+constexpr const char* kMadeVariable = "GPUMEMPROF_TRY_MADE";
 
 /// The change of _trying.py that a kind of advice is about; empty where none can be made from
 /// outside.
@@ -37,6 +40,9 @@ std::string change_of(const Advice& advice) {
   if (end == std::string::npos || advice.title.substr(begin, end - begin).contains('#')) return "";
   return "checkpoint:" + advice.title.substr(begin, end - begin);
 }
+
+/// _trying.py makes this file when it makes the change, in whichever process.
+std::string made_file(const std::string& recording) { return recording + ".made"; }
 
 uint64_t highest_peak(const Analysis& analysis, const Tables& tables, const Device& like) {
   uint64_t peak = 0;
@@ -83,8 +89,8 @@ std::vector<std::string> words_after_dashes() {
   return words;
 }
 
-Result<std::string> AdviseTrials::record(const std::string& name, const std::string& change,
-                                         bool is_shown) {
+Result<TrialRun> AdviseTrials::record(const std::string& name, const std::string& change,
+                                      bool is_shown) {
   const std::string recording = folder_ + '/' + name;
   char self[4096];
   const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
@@ -98,7 +104,10 @@ Result<std::string> AdviseTrials::record(const std::string& name, const std::str
     const std::string_view text = *one;
     if (!text.starts_with(std::string(kChangeVariable))) variables.emplace_back(text);
   }
-  if (!change.empty()) variables.push_back(std::string(kChangeVariable) + '=' + change);
+  if (!change.empty()) {
+    variables.push_back(std::string(kChangeVariable) + '=' + change);
+    variables.push_back(std::string(kMadeVariable) + '=' + made_file(recording));
+  }
   if (steps_ != 0) variables.push_back(std::string(kStepsVariable) + '=' + std::to_string(steps_));
   std::vector<char*> argv, environment;
   for (std::string& word : words) argv.push_back(word.data());
@@ -120,21 +129,26 @@ Result<std::string> AdviseTrials::record(const std::string& name, const std::str
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return recording;
-  return fail(ErrorCode::kUsage,
-              WIFSIGNALED(status)
-                  ? "the program was ended by signal " + std::to_string(WTERMSIG(status))
-                  : "the program ended with exit code " + std::to_string(WEXITSTATUS(status)));
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return TrialRun{recording, ""};
+  return TrialRun{recording,
+                  WIFSIGNALED(status)
+                      ? "the program was ended by signal " + std::to_string(WTERMSIG(status))
+                      : "the program ended with exit code " + std::to_string(WEXITSTATUS(status))};
 }
 
 void AdviseTrials::measure_one(const Analysis& base, const Tables& tables,
                                const std::string& change, Advice* advice) {
-  const Result<std::string> recording = record("try-" + advice->kind, change, false);
-  if (!recording) {
-    advice->not_measured = "with the change " + recording.error().message;
+  const Result<TrialRun> run = record("try-" + std::to_string(++trials_), change, false);
+  if (!run || !run->failure.empty()) {
+    advice->not_measured = "with the change " + (run ? run->failure : run.error().message);
     return;
   }
-  auto source = open_input({*recording}, false);
+  // A run of the program as it was would be taken for a change that saves nothing.
+  if (!std::filesystem::exists(made_file(run->folder))) {
+    advice->not_measured = "the run never came to make the change";
+    return;
+  }
+  auto source = open_input({run->folder}, false);
   auto changed = source ? analyze_source(**source, {}) : std::unexpected(source.error());
   if (!changed) {
     advice->not_measured = changed.error().message;
@@ -148,6 +162,7 @@ void AdviseTrials::measure_one(const Analysis& base, const Tables& tables,
     return;
   }
   advice->peak_bytes = before;
+  advice->changed_peak_bytes = after;
   advice->bytes = before - std::min(before, after);
   advice->basis = SavingBasis::kMeasured;
   advice->step_ns = median_step_ns(base);
@@ -155,12 +170,16 @@ void AdviseTrials::measure_one(const Analysis& base, const Tables& tables,
 }
 
 void AdviseTrials::measure(const Analysis& base, const Tables& tables, AdviceReport* report) {
+  std::vector<std::pair<std::string, Advice*>> wanted;
   for (Advice& advice : report->advice) {
-    if (advice.device >= tables.devices.size()) continue;
     const std::string change = change_of(advice);
-    if (!change.empty()) measure_one(base, tables, change, &advice);
+    if (advice.device < tables.devices.size() && !change.empty())
+      wanted.emplace_back(change, &advice);
   }
-  std::erase_if(report->advice, [](const Advice& advice) { return advice.bytes == 0; });
+  if (!wanted.empty())
+    std::fprintf(stderr, "%s: running the program again, once for each change: %zu\n", tool_name(),
+                 wanted.size());
+  for (const auto& [change, advice] : wanted) measure_one(base, tables, change, advice);
   std::ranges::stable_sort(report->advice, std::greater(), &Advice::bytes);
 }
 

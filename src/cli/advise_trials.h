@@ -14,6 +14,12 @@ namespace gpumemprof {
 /// The words of our own command line after the first "--"; empty where there is none.
 std::vector<std::string> words_after_dashes();
 
+/// A run that has ended, and where its recording is.
+struct TrialRun {
+  std::string folder;
+  std::string failure;  ///< how the program ended; empty: well
+};
+
 class AdviseTrials {
  public:
   /// Recordings go into `folder`. `steps` > 0: the program is ended after so many.
@@ -21,12 +27,13 @@ class AdviseTrials {
       : command_(std::move(command)), folder_(std::move(folder)), steps_(steps) {}
 
   /// Runs the program recorded, with `change` (python/gpumemprof/_trying.py has their names) or as
-  /// it is; the answer is the recording's folder. What it prints goes to our standard error where
-  /// `is_shown`, else nowhere. Errors: kUsage where it ended with a failure, kSystem ours.
-  Result<std::string> record(const std::string& name, const std::string& change, bool is_shown);
+  /// it is. What it prints goes to our standard error where `is_shown`, else nowhere. A program
+  /// that fails is no error: what it did until then may be recorded. Errors: kSystem.
+  Result<TrialRun> record(const std::string& name, const std::string& change, bool is_shown);
 
   /// Puts measured figures in place of simulated ones, where the change can be made from outside;
-  /// `not_measured` has the reason where a run failed. What turns out to save nothing is left out.
+  /// `not_measured` has the reason where a run failed or never came to make its change. What turns
+  /// out to save nothing stays, at zero bytes.
   void measure(const Analysis& base, const Tables& tables, AdviceReport* report);
 
  private:
@@ -36,6 +43,7 @@ class AdviseTrials {
   const std::vector<std::string> command_;
   const std::string folder_;
   const uint64_t steps_;
+  unsigned trials_ = 0;  // that were begun
 };
 
 }  // namespace gpumemprof

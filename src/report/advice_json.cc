@@ -18,6 +18,7 @@ Json advice_object(const Advice& advice, const Tables& tables) {
                       ? Json(device_name(tables.devices[advice.device]))
                       : Json();
   one["peak_bytes"] = advice.peak_bytes != 0 ? Json(advice.peak_bytes) : Json();
+  if (advice.changed_peak_bytes != 0) one["changed_peak_bytes"] = advice.changed_peak_bytes;
   one["stack"] = stack_lines(tables, advice.stack);
   one["evidence"] = Json::object();
   for (const auto& [name, value] : advice.evidence) one["evidence"][name] = value;
@@ -33,6 +34,7 @@ std::string advice_json(const AdviceReport& report, const Tables& tables) {
   Json root;
   root["schema"] = "gpumemprof.advice/1";
   root["applies"] = report.applies;
+  if (!report.failure.empty()) root["failure"] = report.failure;
   root["advice"] = Json::array();
   for (const Advice& one : report.advice) root["advice"].push_back(advice_object(one, tables));
   root["unknown"] = Json::object();

@@ -24,13 +24,23 @@ std::string what_to_do(std::string_view type) {
          "then tf.keras.backend.clear_session()";
 }
 
+/// Shown, so that nobody tries it again, and not counted.
+bool was_measured_for_nothing(const Advice& one) {
+  return one.bytes == 0 && one.changed_peak_bytes != 0;
+}
+
 /// Of what the bytes are, where they are more than what is at stake.
 std::string how_known(const Advice& one) {
   if (one.basis == SavingBasis::kAtStake) return "";
-  std::string text =
-      fmt::format("{} of a peak of {}, {}", format_bytes(one.bytes), format_bytes(one.peak_bytes),
-                  one.basis == SavingBasis::kMeasured ? "measured in another run with the change"
-                                                      : "simulated on the recorded trace");
+  std::string text;
+  if (was_measured_for_nothing(one))
+    text = fmt::format("saves nothing: a peak of {}, measured in another run with the change {}",
+                       format_bytes(one.peak_bytes), format_bytes(one.changed_peak_bytes));
+  else
+    text =
+        fmt::format("{} of a peak of {}, {}", format_bytes(one.bytes), format_bytes(one.peak_bytes),
+                    one.basis == SavingBasis::kMeasured ? "measured in another run with the change"
+                                                        : "simulated on the recorded trace");
   if (one.step_ns && one.changed_step_ns)
     text += fmt::format("; a step took {:.2f} ms, with the change {:.2f} ms",
                         static_cast<double>(*one.step_ns) / 1e6,
@@ -49,12 +59,18 @@ std::string why_none(const AdviceReport& report) {
 }  // namespace
 
 std::string advice_text(const AdviceReport& report) {
-  if (!report.applies) return fmt::format("Advice: none, because {}.\n", why_none(report));
-  std::string out =
-      report.advice.empty() ? "Advice: none.\n" : fmt::format("Advice: {}\n", report.advice.size());
+  std::string out;
+  if (!report.failure.empty())
+    out = fmt::format("Note: {}; what follows is about what it did until then, unmeasured.\n",
+                      printable(report.failure));
+  if (!report.applies) return out + fmt::format("Advice: none, because {}.\n", why_none(report));
+  const auto saving = report.advice.size() - static_cast<size_t>(std::ranges::count_if(
+                                                 report.advice, was_measured_for_nothing));
+  out += saving == 0 ? "Advice: none.\n" : fmt::format("Advice: {}\n", saving);
   for (const Advice& one : report.advice) {
-    out += fmt::format("  {:<16} {:>9}  {}\n{:29}{}.\n", one.kind, format_bytes(one.bytes),
-                       printable(one.title), "", printable(one.fix));
+    out += fmt::format("  {:<16} {:>9}  {}\n", one.kind, format_bytes(one.bytes),
+                       printable(one.title));
+    if (!was_measured_for_nothing(one)) out += fmt::format("{:29}{}.\n", "", printable(one.fix));
     if (const std::string how = how_known(one); !how.empty())
       out += fmt::format("{:29}{}.\n", "", printable(how));
   }

@@ -66,9 +66,34 @@ def test_what_the_program_prints_is_not_the_advice():
     assert done.stdout.startswith(b"Advice: none") and b"of the program" in done.stderr
 
 
-def test_a_program_that_fails_is_an_error():
-    done = advise("--", sys.executable, "-c", "raise SystemExit(7)")
+def test_a_program_that_fails_before_anything_is_recorded_is_an_error():
+    done = advise("--", "sh", "-c", "exit 7")
     assert done.rc == 2 and b"the program ended with exit code 7" in done.stderr and not done.stdout
+
+
+def test_a_program_that_runs_out_of_memory_is_advised_on():
+    """Two steps of the program whose gradients stay; then more is asked for than there is."""
+    report = report_of("nightjar")
+    assert report["failure"] == "the program ended with exit code 1"
+    (first,) = [one for one in report["advice"] if one["kind"] == "gradients_kept"]
+    assert first["basis"] == "simulated" and 7 * MIB < first["bytes"] <= 4 * (768 * 768 + 768) * 4
+    assert first["step_ns"] is None
+
+
+def test_a_change_that_is_never_made_is_not_measured():
+    """The list of blocks has another name in the run with the change, so that there is nothing to checkpoint."""
+    (blocks,) = [one for one in report_of("shrike")["advice"] if one["kind"] == "checkpointing"]
+    assert blocks["basis"] == "simulated" and blocks["bytes"] > 0
+    assert blocks["not_measured"] == "the run never came to make the change"
+
+
+@pytest.mark.slow
+def test_a_change_that_saves_nothing_is_shown_as_measured():
+    """Its run with the change allocates what the gradients were, and more."""
+    program = PROGRAMS / "siskin.py"
+    done = advise("--", sys.executable, program).ok()
+    assert done.stdout.startswith(b"Advice: none.\n  gradients_kept         0 B")
+    assert b"saves nothing: a peak of " in done.stdout and b"measured in another run with the change" in done.stdout
 
 
 def test_what_is_no_recording_is_an_error(tmp_path):

@@ -87,8 +87,29 @@ def test_wrong_arguments_are_told_in_words(said):
 
 def test_a_step_that_differs_from_itself_is_not_said_to_agree(said):
     ran = said["unrepeatable"]
-    assert "two runs of the step as it was differ" in ran["text"]
-    assert all(not m["agreement"] or m["agreement"].startswith("not comparable") for m in ran["measures"].values())
+    assert "runs of the step as it was differ" in ran["text"]
+    compared = [m for m in ran["measures"].values() if m["agreement"]]
+    assert compared and all(", as it was within " in m["agreement"] for m in compared)
+
+
+def test_a_step_that_differs_from_itself_is_not_cut_unseen(said):
+    """Its loss is a sum, so that pieces would train another thing."""
+    much, little = (said["uncut"][name]["measures"]["accumulation"] for name in ("much", "little"))
+    assert not much["applied"] and much["reason"].startswith("the step differs from run to run")
+    assert not little["applied"] and little["reason"] == "results differ"
+
+
+def test_another_optimizer_has_the_settings_that_it_knows(said):
+    ran = said["settings"]
+    measure = ran["measures"]["optimizer state: factored"]
+    assert measure["applied"] and ran["kind"] == "Adafactor" and ran["undone"]
+    assert "without betas, eps, which it does not have" in measure["reason"]
+    assert "schedulers move the old optimizer alone" in measure["reason"]
+    same = {"maximize": True, "foreach": False, "eps": [None, 0.001]}
+    assert ran["groups"] == [
+        {"lr": 0.5, "initial_lr": 0.5, "weight_decay": 0.125} | same,
+        {"lr": 0.25, "initial_lr": 0.25, "weight_decay": 0.25} | same,
+    ]
 
 
 def test_resident_memory_is_no_basis():

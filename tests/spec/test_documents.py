@@ -77,9 +77,21 @@ def started(request, tmp_path_factory):
         pool.shutdown(cancel_futures=True)
 
 
-# Without the recorder a practice is the same program once more.
+# Each of these is a process that imports PyTorch. By default every block of the guide and of the class page runs under
+# the recorder, where its figures are exact, and a few without it; of the practices, those of which advice is given.
+# All of them run with `make test-all`.
+RECORDED = {"practice-optimizer-zero-grad", "practice-gradient-checkpointing", "practice-gradient-accumulation"}
+PLAIN = {"guide-142", "guide-482", "guide-736", "class-page-function", "class-page-error", "class-page-tensors"}
+
+
+def is_slow(name, case, how):
+    if how == "plain":
+        return name not in PLAIN
+    return case.is_practice and name not in RECORDED
+
+
 RUNS = [
-    pytest.param(name, how, marks=[pytest.mark.slow] if case.is_practice and how == "plain" else [])
+    pytest.param(name, how, marks=[pytest.mark.slow] if is_slow(name, case, how) else [])
     for name, case in table.CASES.items()
     for how in ("run", "plain")
 ]

@@ -62,13 +62,49 @@ class Steps:
         if made is None:
             return None, reason
         before = self._optimizer
-        groups = [{"params": group["params"], "lr": group["lr"]} for group in before.param_groups]
-        self._optimizer = made(groups)
+        self._optimizer, dropped = _like(before, made)
 
         def undo() -> None:
             self._optimizer = before
 
-        return undo, f"by {made.__module__.split('.')[0]}; trains differently, and its rate may want another value"
+        words = [f"by {made.__module__.split('.')[0]}"]
+        if dropped:
+            words.append(f"without {', '.join(dropped)}, which it does not have")
+        words += [
+            "trains differently, and its rate may want another value",
+            "schedulers move the old optimizer alone: make them anew for result.optimizer",
+        ]
+        return undo, "; ".join(words)
+
+    @property
+    def optimizer(self) -> Any:
+        return self._optimizer
+
+
+def _like(before: Any, made: Any) -> tuple[Any, tuple[str, ...]]:
+    """An optimizer of the class `made` with the groups of another, and which of its settings the class does not have.
+
+    A setting of the same name means the same where its value is of the same form: Adam's `eps` is a number, Adafactor's
+    is two. What the class of the other one never had is its user's or a scheduler's (`initial_lr`), and comes along.
+    """
+    optimizer = made([{key: group[key] for key in ("params", "lr") if key in group} for group in before.param_groups])
+    dropped: dict[str, None] = {}
+    for old, new in zip(before.param_groups, optimizer.param_groups, strict=True):
+        for key, value in old.items():
+            if key in ("params", "lr"):
+                continue
+            if key not in before.defaults or (key in optimizer.defaults and _same_form(new[key], value)):
+                new[key] = value
+            elif value is not None and value is not False:  # off is what a class without the setting is, too
+                dropped[key] = None
+    return optimizer, tuple(dropped)
+
+
+def _same_form(own: Any, other: Any) -> bool:
+    if isinstance(own, (tuple, list)) or isinstance(other, (tuple, list)):
+        both = isinstance(own, (tuple, list)) and isinstance(other, (tuple, list))
+        return both and len(own) == len(other) and all(map(_same_form, own, other))
+    return own is None or other is None or isinstance(own, bool) == isinstance(other, bool)
 
 
 def _optimizer_class(kind: str) -> tuple[Any, str]:

@@ -44,10 +44,17 @@ class OptimizationResult:
     step: Callable[..., Any]
     notes: tuple[str, ...] = ()
     _undo: list[Callable[[], None]] = field(default_factory=list, repr=False)
+    _optimizer: Callable[[], Any] = field(default=lambda: None, repr=False)
 
     @property
     def fits(self) -> bool:
         return self.after_bytes <= self.budget_bytes
+
+    @property
+    def optimizer(self) -> Any:
+        """The one that `step` steps: `optimizer` as it was given, or what `optimizer_state` put in its place; None
+        where step() has its own. Schedulers of the given one do not move another: make them for this."""
+        return self._optimizer()
 
     @property
     def applied(self) -> tuple[Measure, ...]:

@@ -163,7 +163,43 @@ def unrepeatable():
     return told(gpumemprof.optimize(model, step, 1))
 
 
+def uncut():
+    """A loss that is a sum, which pieces would halve, of a step that varies: much, and as little as sums do."""
+    said = {}
+    for name, noise in {"much": 1e-2, "little": 1e-7}.items():
+        flat = nn.Sequential(nn.Linear(WIDTH, 512), nn.Tanh(), nn.Linear(512, 1))
+        optimizer = torch.optim.SGD(flat.parameters(), lr=1e-9)
+        generator = torch.Generator()
+
+        def loss_of(batch):
+            return flat(batch).square().sum() * (1 + noise * torch.randn((), dtype=torch.double, generator=generator))
+
+        data = torch.randn(2048, WIDTH)
+        said[name] = told(gpumemprof.optimize(flat, loss_of, 1, batch=data, optimizer=optimizer))
+    return said
+
+
+def settings():
+    """Of Adam's settings Adafactor has some; its eps is two numbers. Two groups, and what a scheduler wrote."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(512, 512), nn.Linear(512, 512))
+    optimizer = torch.optim.Adam(
+        [{"params": model[0].parameters(), "lr": 0.5}, {"params": model[1].parameters(), "weight_decay": 0.25}],
+        lr=0.25, weight_decay=0.125, betas=(0.5, 0.75), maximize=True, foreach=False,
+    )  # fmt: skip
+    torch.optim.lr_scheduler.StepLR(optimizer, 1)
+    result = gpumemprof.optimize(
+        model, lambda batch: model(batch).square().mean(), 1,
+        batch=torch.randn(2, 512), optimizer=optimizer, optimizer_state="factored",
+    )  # fmt: skip
+    keys = ("lr", "initial_lr", "weight_decay", "maximize", "foreach", "eps")
+    groups = [{key: group[key] for key in keys} for group in result.optimizer.param_groups]
+    kind = type(result.optimizer).__name__
+    result.undo()
+    return told(result) | {"kind": kind, "groups": groups, "undone": result.optimizer is optimizer}
+
+
 print(json.dumps(
     {"activation": KEPT, "random_state": OUTSIDE}
-    | {call.__name__: call() for call in (untouched, checkpointed, cut, factored, errors, unrepeatable)}
+    | {call.__name__: call() for call in (untouched, checkpointed, cut, factored, errors, unrepeatable, uncut, settings)}
 ))  # fmt: skip

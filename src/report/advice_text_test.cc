@@ -1,0 +1,44 @@
+#include "report/advice_text.h"
+
+#include <gtest/gtest.h>
+
+namespace gpumemprof {
+namespace {
+
+Advice measured(uint64_t bytes, uint64_t after) {
+  Advice one{.kind = "prefetch", .title = "8 batches ahead", .fix = "Fewer", .bytes = bytes};
+  one.basis = SavingBasis::kMeasured;
+  one.peak_bytes = 10 << 20;
+  one.changed_peak_bytes = after;
+  return one;
+}
+
+TEST(AdviceText, WhatSavesNothingIsShownAsMeasuredAndNotRecommended) {
+  AdviceReport report;
+  report.applies = true;
+  report.advice = {measured(4 << 20, 6 << 20), measured(0, 12 << 20)};
+  EXPECT_EQ(
+      advice_text(report),
+      "Advice: 1\n"
+      "  prefetch          4.00 MiB  8 batches ahead\n"
+      "                             Fewer.\n"
+      "                             4.00 MiB of a peak of 10.0 MiB, measured in another run "
+      "with the change.\n"
+      "  prefetch               0 B  8 batches ahead\n"
+      "                             saves nothing: a peak of 10.0 MiB, measured in another run "
+      "with the change 12.0 MiB.\n");
+}
+
+TEST(AdviceText, HowAProgramFailedIsSaidFirst) {
+  AdviceReport report;
+  report.applies = true;
+  report.failure = "the program was ended by signal 9";
+  EXPECT_EQ(
+      advice_text(report),
+      "Note: the program was ended by signal 9; what follows is about what it did until then, "
+      "unmeasured.\n"
+      "Advice: none.\n");
+}
+
+}  // namespace
+}  // namespace gpumemprof
