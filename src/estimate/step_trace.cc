@@ -146,9 +146,9 @@ class TraceFileParser {
     if (!take_texts(facts, "unknown", &to.unknown))
       return wrong_fact("unknown", "is no list of sentences");
     if (const auto benchmark = facts.find("cudnn_benchmark"); benchmark != facts.end()) {
-      if (!benchmark->is_boolean())
+      if (!benchmark->is_boolean() && !benchmark->is_null())  // null: no convolution was asked for
         return wrong_fact("cudnn_benchmark", "is neither true nor false");
-      to.cudnn_benchmark = benchmark->get<bool>();
+      to.cudnn_benchmark = *benchmark == true;
     }
     return {};
   }

@@ -107,6 +107,8 @@ TEST(StepTrace, FactsOfAnotherKindAreRefusedWhereTheyStand) {
     ASSERT_FALSE(odd) << fact;
     EXPECT_EQ(odd.error().offset, begin + before.size()) << fact;
   }
+  EXPECT_TRUE(parse_step_trace(
+      std::string(text).replace(begin, end - begin, R"({"cudnn_benchmark":null})")));
   EXPECT_FALSE(parse_step_trace(std::string(text).replace(begin, end - begin, "[]")));
   EXPECT_FALSE(
       parse_step_trace(std::string(text).replace(begin, end - begin, "{\"batch\":99999999999}")));
