@@ -8,6 +8,12 @@ from figures import Errors, Largest
 from rows import Row, is_for_fitting
 
 
+_CAVEAT = (
+    "How large workspaces are was not: that came from an earlier trial on a part of the same table, whose models may be",
+    "in either half, so the errors below are not of models that nobody had looked at.",
+)
+
+
 @dataclass
 class Report:
     models: dict[str, list[Row]]
@@ -44,6 +50,7 @@ class Report:
         models, rows = self.fitting
         table = [
             f"Fitted on {models} models ({rows} trusted rows), reported on the other {self.reporting}.",
+            *_CAVEAT,
             "",
             "| reported rows | rows | median error | p90 | under by more than 0 / 5 / 10 % | net of the constant |",
             "|---|---:|---:|---:|---:|---:|",

@@ -46,21 +46,26 @@ class _Finder:
         early = _waiting_before.pop(name, None)
         if early is not None:
             _safely(early, None)
-        call = _waiting.pop(name, None)
-        if not _waiting and not _waiting_before and self in sys.meta_path:
-            sys.meta_path.remove(self)
+        call = _waiting.get(name)
         if call is None:
+            self.leave_when_idle()
             return None
         for finder in list(sys.meta_path):
             find = getattr(finder, "find_spec", None)
             spec = find(name, path, target) if find is not None and finder is not self else None
             if spec is not None:
-                _call_when_executed(spec, call)
+                _call_when_executed(name, spec, call)
                 return spec
         return None
 
+    def leave_when_idle(self) -> None:
+        if not _waiting and not _waiting_before and self in sys.meta_path:
+            sys.meta_path.remove(self)
 
-def _call_when_executed(spec: Any, call: Callable[[Any], None]) -> None:
+
+def _call_when_executed(name: str, spec: Any, call: Callable[[Any], None]) -> None:
+    """It is waited for until then: many a program asks for a spec to see whether a module is there, and imports it
+    later."""
     loader = spec.loader
     try:
         execute = loader.exec_module
@@ -68,6 +73,9 @@ def _call_when_executed(spec: Any, call: Callable[[Any], None]) -> None:
         def exec_module(module: Any) -> None:
             del loader.exec_module  # the loader is as it was
             execute(module)
+            if _waiting.pop(name, None) is None:
+                return
+            _finder.leave_when_idle()
             _safely(call, module)
 
         loader.exec_module = exec_module

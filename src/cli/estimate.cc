@@ -91,9 +91,17 @@ void add_run(CLI::App& command, EstimateArguments& arguments) {
   command.add_flag("--checkpointing", arguments.checkpointing,
                    "activations are computed again in the backward pass");
   command.add_flag("--inference", arguments.inference, "no gradients and no optimizer");
+  command.add_flag("--on-host", arguments.on_host,
+                   "where a command cannot be traced without memory: two real steps of it on the "
+                   "host's memory");
   command
-      .add_option("--set", arguments.options,
-                  "a further fact of the run; may be given several times")
+      .add_option_function<std::vector<std::string>>(
+          "--set",
+          [&arguments](const std::vector<std::string>& texts) {
+            if (arguments.option_typed.empty()) arguments.option_typed = "--set";
+            arguments.options.insert(arguments.options.end(), texts.begin(), texts.end());
+          },
+          "a further fact of the run; may be given several times")
       ->type_name("KEY=VALUE")
       ->take_all()
       ->expected(1)
@@ -133,6 +141,9 @@ void add_estimate_command(CLI::App& app, CommandContext& context) {
       "estimate",
       "predict the memory of a training run before it: of a script, a model or a configuration");
   command->footer(
+      "A COMMAND runs up to its optimizer's second step. Tensors have no memory and checkpoints "
+      "are\n"
+      "not written; whatever else it does until then (files, requests, logs) does happen.\n\n"
       "gpumemprof estimate [options] -- python train.py\n"
       "gpumemprof estimate --model timm:resnet50 --batch 64 --optimizer adamw\n"
       "gpumemprof estimate --config config.json --batch 4 --tp 2 --dp 4 --zero 1");

@@ -20,8 +20,10 @@ struct EstimateArguments {
   std::string precision;  ///< "fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16"
   bool checkpointing = false;
   std::vector<std::string> options;   ///< --set KEY=VALUE: further facts of the run
+  std::string option_typed;           ///< the first that is kept in `options`, as it was typed
   std::vector<std::string> settings;  ///< PYTORCH_ALLOC_CONF, each a line of the table
   bool inference = false;             ///< no gradients and no optimizer
+  bool on_host = false;               ///< real steps of the command where it cannot be traced
 
   // What it has to fit into, and what that costs.
   std::string capacity;

@@ -79,6 +79,11 @@ Result<ConfigurationRequest> request_of(const EstimateArguments& arguments) {
   return request;
 }
 
+void keep_typed(EstimateArguments* arguments, const char* name, const std::string& setting) {
+  if (arguments->option_typed.empty()) arguments->option_typed = name;
+  arguments->options.push_back(setting);
+}
+
 }  // namespace
 
 void add_configuration_options(CLI::App& command, EstimateArguments* arguments) {
@@ -88,8 +93,8 @@ void add_configuration_options(CLI::App& command, EstimateArguments* arguments) 
     command
         .add_option_function<std::string>(
             option.name,
-            [arguments, setting](const std::string& value) {
-              arguments->options.push_back(setting + '=' + value);
+            [arguments, setting, name = option.name](const std::string& value) {
+              keep_typed(arguments, name, setting + '=' + value);
             },
             option.help)
         ->type_name("N")
@@ -99,7 +104,10 @@ void add_configuration_options(CLI::App& command, EstimateArguments* arguments) 
     const std::string setting = option.setting;
     command
         .add_flag_callback(
-            option.name, [arguments, setting] { arguments->options.push_back(setting + "=true"); },
+            option.name,
+            [arguments, setting, name = option.name] {
+              keep_typed(arguments, name, setting + "=true");
+            },
             option.help)
         ->group(group);
   }
@@ -107,14 +115,14 @@ void add_configuration_options(CLI::App& command, EstimateArguments* arguments) 
       .add_option_function<std::string>(
           "--kv-dtype",
           [arguments](const std::string& value) {
-            arguments->options.push_back("kv-dtype=" + value);
+            keep_typed(arguments, "--kv-dtype", "kv-dtype=" + value);
           },
           "of the cache of keys and values: fp32, bf16, fp16, fp8 or int8")
       ->type_name("NAME")
       ->group(group);
   command
       .add_flag_callback(
-          "--table", [arguments] { arguments->options.push_back("table=true"); },
+          "--table", [arguments] { keep_typed(arguments, "--table", "table=true"); },
           "also the peaks under other optimizers, precisions and checkpointing")
       ->group(group);
 }

@@ -61,8 +61,14 @@ Status with_settings(const std::string& text, TraceScenario* scenario) {
   return {};
 }
 
+/// The rules of the PyTorch that traced, where they are known.
+void use_release_of(const StepTrace& trace, TraceScenario* scenario) {
+  const std::string& torch = trace.facts.torch;
+  if (auto release = find_release(torch.substr(0, torch.find('+')))) scenario->release = *release;
+}
+
 /// The largest batch that fits, and the loop at it (at one sample where none does).
-Result<StepTrace> at_largest_batch(TraceSubject& subject, const TraceScenario& scenario,
+Result<StepTrace> at_largest_batch(TraceSubject& subject, TraceScenario scenario,
                                    uint64_t capacity_bytes, LargestBatch* largest) {
   LoopAtBatches loop(subject);
   std::optional<Error> error;
@@ -72,6 +78,7 @@ Result<StepTrace> at_largest_batch(TraceSubject& subject, const TraceScenario& s
       [&](uint64_t batch) {
         auto trace = loop.at(batch);
         if (!trace) error = trace.error();
+        if (trace) use_release_of(*trace, &scenario);
         return trace && fits_into(*trace, scenario, capacity_bytes, kByUpperEnd);
       },
       kMostBatch);
@@ -119,7 +126,10 @@ Status check(const EstimateArguments& arguments) {
                 "--optimizer, --precision, --checkpointing and --inference are of --model and "
                 "--config: a script says it itself");
   }
-  if (!arguments.options.empty()) return fail(ErrorCode::kUsage, "--set is of --config");
+  if (!arguments.option_typed.empty())
+    return fail(ErrorCode::kUsage, arguments.option_typed + " is of --config");
+  if (arguments.on_host && arguments.command.empty())
+    return fail(ErrorCode::kUsage, "--on-host is of a command");
   return check_batch(arguments);
 }
 
@@ -139,9 +149,7 @@ Result<VariantAnswer> answer_variant(const EstimateArguments& arguments, const L
   const std::unique_ptr<TraceSubject> subject = subject_of(arguments, variant);
   auto trace = main_trace(arguments, *subject, *scenario, capacity_bytes, &answer.largest_batch);
   if (!trace) return std::unexpected(trace.error());
-  // The rules of the PyTorch that traced, where they are known.
-  const std::string& torch = trace->facts.torch;
-  if (auto release = find_release(torch.substr(0, torch.find('+')))) scenario->release = *release;
+  use_release_of(*trace, &*scenario);
   // On a device that it fits into, the allocator makes do with what there is. Where it does not
   // fit, what it would need is of more use than where it fails.
   if (capacity_bytes && fits_into(*trace, *scenario, *capacity_bytes, kByUpperEnd)) {
@@ -174,6 +182,7 @@ Status add_prices(const std::string& path, EstimateAnswer* answer) {
   return {};
 }
 
+/// All but the prices.
 Status fill(const EstimateArguments& arguments, EstimateAnswer* answer) {
   if (auto fine = check(arguments); !fine) return fine;
   if (!arguments.capacity.empty()) {
@@ -198,7 +207,7 @@ Status fill(const EstimateArguments& arguments, EstimateAnswer* answer) {
     }
   }
   answer->boards = fit_on_boards(answer->prediction, known_boards());
-  return add_prices(arguments.prices, answer);
+  return {};
 }
 
 }  // namespace
@@ -208,11 +217,20 @@ int estimate_by_tracing(const EstimateArguments& arguments) {
   answer.subject = arguments.traces.empty() ? arguments.model : arguments.traces[0];
   for (const std::string& word : arguments.command)
     answer.subject += (answer.subject.empty() ? "" : " ") + word;
-  if (auto done = fill(arguments, &answer); !done)
-    return report_error(answer.subject, done.error());
+  if (auto done = fill(arguments, &answer); !done) {
+    const bool is_usage = done.error().code == ErrorCode::kUsage && arguments.command.empty();
+    return report_error(is_usage                    ? "estimate"
+                        : arguments.command.empty() ? answer.subject
+                                                    : arguments.command[0],
+                        done.error());
+  }
+  if (auto done = add_prices(arguments.prices, &answer); !done)
+    return report_error(arguments.prices, done.error());
   const std::string text =
       arguments.format == "json" ? estimate_json(answer) : estimate_text(answer);
-  auto output = Output::open(arguments.output, {});
+  std::vector<std::string> inputs = arguments.traces;
+  if (!arguments.prices.empty()) inputs.push_back(arguments.prices);
+  auto output = Output::open(arguments.output, inputs);
   if (!output) return report_error("", output.error());
   if (auto done = output->write(text); !done) return report_output_error(*output, done.error());
   if (auto done = output->close(); !done) return report_output_error(*output, done.error());

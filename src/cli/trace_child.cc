@@ -1,5 +1,6 @@
 #include "cli/trace_child.h"
 
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,20 +35,35 @@ std::string how_it_ended(int wait_status) {
   return "ended with exit code " + std::to_string(WEXITSTATUS(wait_status));
 }
 
-/// While it lives what we start writes its output where our messages go.
-class OutputOnErrors {
+/// While it lives, what we start has other standard streams than we.
+class ChildStreams {
  public:
-  OutputOnErrors() : kept_(dup(STDOUT_FILENO)) { dup2(STDERR_FILENO, STDOUT_FILENO); }
-  ~OutputOnErrors() {
-    if (kept_ < 0) return;
-    dup2(kept_, STDOUT_FILENO);
-    close(kept_);
+  explicit ChildStreams(TraceStreams streams) {
+    if (streams == TraceStreams::kOutputOnErrors) {
+      put(STDERR_FILENO, STDOUT_FILENO);
+      return;
+    }
+    const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (nothing < 0) return;
+    for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) put(nothing, stream);
+    close(nothing);
   }
-  OutputOnErrors(const OutputOnErrors&) = delete;
-  OutputOnErrors& operator=(const OutputOnErrors&) = delete;
+  ~ChildStreams() {
+    for (const auto& [stream, kept] : kept_) {
+      dup2(kept, stream);
+      close(kept);
+    }
+  }
+  ChildStreams(const ChildStreams&) = delete;
+  ChildStreams& operator=(const ChildStreams&) = delete;
 
  private:
-  int kept_;
+  void put(int from, int stream) {
+    const int kept = fcntl(stream, F_DUPFD_CLOEXEC, 3);
+    if (kept >= 0) kept_.emplace_back(stream, kept);
+    dup2(from, stream);
+  }
+  std::vector<std::pair<int, int>> kept_;
 };
 
 }  // namespace
@@ -86,7 +102,8 @@ std::string TraceFolder::reason() const {
   return "";
 }
 
-Result<int> run_traced(const std::vector<std::string>& words, const EnvironmentChanges& changes) {
+Result<int> run_traced(const std::vector<std::string>& words, const EnvironmentChanges& changes,
+                       TraceStreams streams) {
   const char* search_path = std::getenv("PATH");
   auto program =
       inspect_program(words[0], search_path ? search_path : "/usr/bin:/bin", current_caller());
@@ -94,7 +111,7 @@ Result<int> run_traced(const std::vector<std::string>& words, const EnvironmentC
   EnvironmentChanges all = changes;
   all.emplace_back("CUDA_VISIBLE_DEVICES", "");
   SignalScope signals;
-  const OutputOnErrors output;
+  const ChildStreams redirected(streams);
   auto pid = launch(program->path, words, environment_with(all), signals);
   if (!pid) return std::unexpected(pid.error());
   return wait_for_program(*pid, signals);

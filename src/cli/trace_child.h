@@ -1,6 +1,7 @@
 // The child process that runs a loop without memory, and the folder in which it leaves its traces.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,9 +32,15 @@ class TraceFolder {
 
 using EnvironmentChanges = std::vector<std::pair<std::string, std::string>>;
 
-/// Runs the program until it ends, its standard output on ours of errors; it sees no GPU. The
-/// answer is its status as waitpid gives it. Errors: those of starting it.
-Result<int> run_traced(const std::vector<std::string>& words, const EnvironmentChanges& changes);
+enum class TraceStreams : uint8_t {
+  kOutputOnErrors,  ///< its standard output goes to ours of errors
+  kNone,            ///< it reads nothing, and what it writes is dropped
+};
+
+/// Runs the program until it ends; it sees no GPU. The answer is its status as waitpid gives it.
+/// Errors: those of starting it.
+Result<int> run_traced(const std::vector<std::string>& words, const EnvironmentChanges& changes,
+                       TraceStreams streams = TraceStreams::kOutputOnErrors);
 
 /// The traced process of a folder; of several the one with the most events, and how many there
 /// were. Errors: kUnsupported with the reason where there is none, kBadInput.

@@ -5,6 +5,8 @@
 
 #include "cli/active_python.h"
 #include "cli/trace_child.h"
+#include "cli/trace_program.h"
+#include "report/words.h"
 
 namespace gpumemprof {
 namespace {
@@ -50,19 +52,36 @@ class ScriptSubject : public TraceSubject {
   explicit ScriptSubject(const EstimateArguments& arguments) : arguments_(arguments) {}
 
   Result<StepTrace> trace(uint64_t batch) override {
+    if (!is_checked_) {
+      if (auto fine = check_that_python_has_tracer(arguments_.command); !fine)
+        return std::unexpected(fine.error());
+      is_checked_ = true;
+    }
     auto trace = trace_on("meta", batch);
-    if (trace || trace.error().code != ErrorCode::kUnsupported || is_hopeless_) return trace;
+    if (trace || trace.error().code != ErrorCode::kUnsupported || is_final_) return trace;
     const std::string reason = trace.error().message;
+    if (!arguments_.on_host) {
+      return fail(ErrorCode::kUnsupported,
+                  reason + "; --on-host would make two real steps on the host's memory");
+    }
+    if (without_memory_only_) {
+      return fail(ErrorCode::kUnsupported,
+                  reason +
+                      "; two real steps at each batch that is tried are not made: say one "
+                      "batch with --batch");
+    }
     std::fprintf(stderr,
                  "gpumemprof: estimate: cannot be traced without memory: %s; two steps run on the "
                  "host's memory instead\n",
-                 reason.c_str());
+                 printable(reason).c_str());
     auto on_host = trace_on("cpu", batch);
     if (!on_host) return on_host;
     on_host->facts.assumptions.push_back(
         "two real steps on the host's memory, since without memory: " + reason);
     return on_host;
   }
+
+  void only_without_memory() override { without_memory_only_ = true; }
 
  private:
   Result<StepTrace> trace_on(const char* target, uint64_t batch) {
@@ -77,12 +96,16 @@ class ScriptSubject : public TraceSubject {
                                      {"GPUMEMPROF_ESTIMATE_TARGET", target},
                                      {"GPUMEMPROF_ESTIMATE_BATCH", std::to_string(batch)}});
     if (!status) return std::unexpected(status.error());
-    is_hopeless_ = folder->ending_in(".armed").empty();
+    const size_t finals = folder->ending_in(".final").size();
+    is_final_ = folder->ending_in(".begun").empty() ||
+                (finals != 0 && folder->ending_in(".error").size() <= finals);
     return trace_in(*folder, *status);
   }
 
   const EstimateArguments& arguments_;
-  bool is_hopeless_ = false;  // nothing of ours was in the process: another try would run it again
+  bool is_checked_ = false;
+  bool is_final_ = false;  // it was not followed, or has no GPU: another try would run it again
+  bool without_memory_only_ = false;
 };
 
 /// Traces that were written before: of two, the batch is free.
@@ -136,6 +159,7 @@ Status LoopAtBatches::merge() {
     merged_.emplace(std::move(*merged));
   } else {
     cannot_merge_ = true;
+    subject_.only_without_memory();
   }
   return {};
 }

@@ -28,6 +28,8 @@ class TraceSubject {
   /// `batch` 0: the subject's own. Errors: kUnsupported with the reason where it cannot be traced,
   /// kSystem, kBadInput.
   virtual Result<StepTrace> trace(uint64_t batch) = 0;
+  /// From here on it makes no step in earnest: it is going to be asked many times.
+  virtual void only_without_memory() {}
 };
 
 /// `arguments` must outlive it.

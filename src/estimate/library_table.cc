@@ -4,8 +4,9 @@ namespace gpumemprof {
 namespace {
 
 // Fitted on half of the models of a public table of measured peaks (519 models of timm 1.0.9, an
-// A100 of 40 GB, cuDNN's benchmark mode), chosen by a fixed hash: docs/accuracy.md, `make
-// accuracy`.
+// A100 of 40 GB, cuDNN's benchmark mode), chosen by a fixed hash: the constant, the spread, and
+// that workspaces are asked for at each call. How large they are came from an earlier trial on a
+// part of the same table, whose models may be in either half: docs/accuracy.md, `make accuracy`.
 constexpr LibraryTable kTable;
 constexpr DeviceConstant kConstant{1720ull << 20, "fitted on an A100 of 40 GB, no GPU here"};
 constexpr DeviceSpread kSpread{0.964, 1.070};

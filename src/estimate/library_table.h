@@ -16,7 +16,7 @@ struct WorkspaceRule {
   double forward = 0, input_gradient = 0, weight_gradient = 0;
 };
 
-/// Fitted, so that each can be fitted again: `make accuracy` does, on one half of the models.
+/// Sizes of workspaces are of an earlier trial, not fitted by `make accuracy`: library_table.cc.
 struct LibraryTable {
   WorkspaceRule dense{"dense k×k", 0, 1, 2};
   WorkspaceRule pointwise{"1×1", 1, 1, 1};

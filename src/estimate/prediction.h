@@ -12,7 +12,7 @@
 namespace gpumemprof {
 
 /// A figure with what it may turn out to be. `low` and `high` hold the middle 90 % of what was measured against
-/// estimates of the same kind; equal to `expected` where the figure is arithmetic.
+/// estimates of the same kind, where any was; equal to `expected` where the figure is arithmetic.
 struct PredictedBytes {
   uint64_t expected = 0, low = 0, high = 0;
 };

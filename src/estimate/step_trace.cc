@@ -60,17 +60,34 @@ StepPhase phase_named(std::string_view name) {
   return StepPhase::kOther;
 }
 
-void take_text(const nlohmann::json& facts, const char* key, std::string* text) {
+/// Each answers false where the fact is there and of another type.
+bool take_text(const nlohmann::json& facts, const char* key, std::string* text) {
   const auto found = facts.find(key);
-  if (found != facts.end() && found->is_string()) *text = found->get<std::string>();
+  if (found == facts.end()) return true;
+  if (!found->is_string()) return false;
+  *text = found->get<std::string>();
+  return true;
 }
 
-void take_texts(const nlohmann::json& facts, const char* key, std::vector<std::string>* texts) {
+bool take_texts(const nlohmann::json& facts, const char* key, std::vector<std::string>* texts) {
   const auto found = facts.find(key);
-  if (found == facts.end() || !found->is_array()) return;
+  if (found == facts.end()) return true;
+  if (!found->is_array()) return false;
   for (const nlohmann::json& text : *found) {
-    if (text.is_string()) texts->push_back(text.get<std::string>());
+    if (!text.is_string()) return false;
+    texts->push_back(text.get<std::string>());
   }
+  return true;
+}
+
+/// Where a key stands in a line of JSON.
+size_t place_of(std::string_view line, const std::string& key) {
+  const std::string quoted = '"' + key + '"';
+  for (size_t at = line.find(quoted); at != line.npos; at = line.find(quoted, at + 1)) {
+    const size_t next = line.find_first_not_of(" \t\r", at + quoted.size());
+    if (next != line.npos && line[next] == ':') return at;
+  }
+  return 0;
 }
 
 class TraceFileParser {
@@ -106,22 +123,33 @@ class TraceFileParser {
   std::unexpected<Error> wrong(std::string what) const { return fail_at(begin_, std::move(what)); }
 
   Status facts() {
-    const nlohmann::json facts = nlohmann::json::parse(next(), nullptr, false);
+    const std::string_view line = next();
+    const nlohmann::json facts = nlohmann::json::parse(line, nullptr, false);
     if (!facts.is_object()) return wrong("the second line is no JSON object");
     LoopFacts& to = trace_.facts;
-    const auto batch = facts.find("batch");
-    if (batch != facts.end() && batch->is_number_unsigned()) to.batch = batch->get<uint64_t>();
-    if (to.batch >= 1u << 30) return wrong("the batch is beyond anything that can be run");
-    take_text(facts, "subject", &to.subject);
-    take_text(facts, "optimizer", &to.optimizer);
-    take_text(facts, "precision", &to.precision);
-    take_text(facts, "torch", &to.torch);
-    take_text(facts, "device", &to.device);
-    take_text(facts, "method", &to.method);
-    take_texts(facts, "assumptions", &to.assumptions);
-    take_texts(facts, "unknown", &to.unknown);
-    const auto benchmark = facts.find("cudnn_benchmark");
-    to.cudnn_benchmark = benchmark != facts.end() && *benchmark == true;
+    const auto wrong_fact = [&](const char* key, const char* what) {
+      return fail_at(begin_ + place_of(line, key), std::string(key) + ' ' + what);
+    };
+    if (const auto batch = facts.find("batch"); batch != facts.end()) {
+      if (!batch->is_number_unsigned()) return wrong_fact("batch", "is no number of samples");
+      to.batch = batch->get<uint64_t>();
+    }
+    if (to.batch >= 1u << 30) return wrong_fact("batch", "is beyond anything that can be run");
+    const std::pair<const char*, std::string*> texts[] = {
+        {"subject", &to.subject}, {"optimizer", &to.optimizer}, {"precision", &to.precision},
+        {"torch", &to.torch},     {"device", &to.device},       {"method", &to.method}};
+    for (const auto& [key, text] : texts) {
+      if (!take_text(facts, key, text)) return wrong_fact(key, "is no text");
+    }
+    if (!take_texts(facts, "assumptions", &to.assumptions))
+      return wrong_fact("assumptions", "is no list of sentences");
+    if (!take_texts(facts, "unknown", &to.unknown))
+      return wrong_fact("unknown", "is no list of sentences");
+    if (const auto benchmark = facts.find("cudnn_benchmark"); benchmark != facts.end()) {
+      if (!benchmark->is_boolean() && !benchmark->is_null())  // null: no convolution was asked for
+        return wrong_fact("cudnn_benchmark", "is neither true nor false");
+      to.cudnn_benchmark = *benchmark == true;
+    }
     return {};
   }
 

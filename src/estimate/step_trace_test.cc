@@ -95,15 +95,20 @@ TEST(StepTrace, ASecondFreeIsRefused) {
   EXPECT_EQ(trace.error().message, "the second free of a storage");
 }
 
-TEST(StepTrace, FactsOfAnotherKindAreLeftOut) {
+TEST(StepTrace, FactsOfAnotherKindAreRefusedWhereTheyStand) {
   std::string text = kWhole;
   const size_t begin = text.find('{'), end = text.find('}') + 1;
-  const auto odd = parse_step_trace(std::string(text).replace(
-      begin, end - begin, "{\"batch\":\"two\",\"torch\":7,\"assumptions\":[1]}"));
-  ASSERT_TRUE(odd);
-  EXPECT_EQ(odd->facts.batch, 0u);
-  EXPECT_TRUE(odd->facts.torch.empty());
-  EXPECT_FALSE(odd->facts.cudnn_benchmark);
+  for (const std::string_view fact :
+       {R"("batch":"two")", R"("batch":-2)", R"("batch" :2.5)", R"("batch":null)", R"("torch":7)",
+        R"("assumptions":"one")", R"("unknown":[1])", R"("cudnn_benchmark":1)"}) {
+    const std::string before = R"({"more":"batch","subject":"torch",)";
+    const auto odd = parse_step_trace(
+        std::string(text).replace(begin, end - begin, before + std::string(fact) + '}'));
+    ASSERT_FALSE(odd) << fact;
+    EXPECT_EQ(odd.error().offset, begin + before.size()) << fact;
+  }
+  EXPECT_TRUE(parse_step_trace(
+      std::string(text).replace(begin, end - begin, R"({"cudnn_benchmark":null})")));
   EXPECT_FALSE(parse_step_trace(std::string(text).replace(begin, end - begin, "[]")));
   EXPECT_FALSE(
       parse_step_trace(std::string(text).replace(begin, end - begin, "{\"batch\":99999999999}")));

@@ -68,6 +68,16 @@ EstimateMethod method_of(const LoopFacts& facts) {
   return facts.method == "host" ? EstimateMethod::kTraceOnHost : EstimateMethod::kTraceOfModel;
 }
 
+const char* phase_at(const StepTrace& trace, uint64_t event) {
+  StepPhase phase = StepPhase::kSetup;
+  for (uint64_t at = 0; at < trace.events.size() && at <= event; ++at) {
+    if (trace.events[at].kind == TracedEvent::Kind::kPhase) phase = trace.events[at].phase;
+  }
+  constexpr const char* kNames[] = {"setup", "input", "forward", "backward", "optimizer"};
+  const auto index = static_cast<size_t>(phase);
+  return index < std::size(kNames) ? kNames[index] : "of another name";
+}
+
 DeviceConstant constant_of(const TraceScenario& scenario) {
   if (!scenario.device_constant_bytes) return device_constant();
   return {*scenario.device_constant_bytes, scenario.device_constant_source};
@@ -79,6 +89,10 @@ void assume(const StepTrace& trace, const TraceScenario& scenario, const StepPea
   const DeviceConstant constant = constant_of(scenario);
   list.push_back({"CUDA context and library handles: " + format_bytes(constant.bytes),
                   std::string(constant.source)});
+  list.push_back(
+      {"intervals are those of models of timm that were trained in fp32 with momentum on "
+       "one A100: nothing else was measured",
+       "docs/accuracy.md"});
   const std::string settings = scenario.settings.empty() ? "default settings" : scenario.settings;
   list.push_back(
       {"the allocator of PyTorch " + release_name(scenario.release) + " with " + settings,
@@ -141,6 +155,12 @@ Prediction predict_from_trace(const StepTrace& trace, const TraceScenario& scena
     prediction.unknown.push_back("the loop needs more memory than any device can have");
     return prediction;
   }
+  if (peaks.first_oom_event) {  // the figures are of what came before: no peaks of the loop
+    prediction.unknown.push_back(
+        "runs out of memory at " + format_bytes(scenario.config.capacity_bytes.value_or(0)) +
+        " for the allocator (phase " + phase_at(trace, *peaks.first_oom_event) + ")");
+    return prediction;
+  }
   const DeviceSpread spread = device_spread();
   const uint64_t constant = constant_of(scenario).bytes;
   const uint64_t device = peaks.reserved_bytes + constant;
@@ -151,7 +171,12 @@ Prediction predict_from_trace(const StepTrace& trace, const TraceScenario& scena
       std::min(peaks.reserved_bytes,
                std::max(peaks.live_bytes, whole.low > constant ? whole.low - constant : 0));
   prediction.live = exactly(peaks.live_bytes);
-  prediction.allocated = exactly(peaks.allocated_bytes);
+  // Workspaces in it are by fitted rules, as in the reserved bytes: as far off as the device is.
+  prediction.allocated = {
+      peaks.allocated_bytes,
+      std::max(peaks.live_bytes,
+               peaks.allocated_bytes - std::min(peaks.allocated_bytes, whole.expected - whole.low)),
+      peaks.allocated_bytes + (whole.high - whole.expected)};
   prediction.reserved = reserved;
   prediction.device = whole;
   prediction.at_peak = shares_at(trace, peaks.live_event);

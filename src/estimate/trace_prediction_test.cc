@@ -60,6 +60,30 @@ TEST(TracePrediction, TheDeviceIsTheReservedBytesAndTheConstant) {
   EXPECT_EQ(prediction.assumptions[0].source, "a test");
 }
 
+TEST(TracePrediction, WhatRunsOutOfMemoryHasNoPeaksAndSaysWhere) {
+  TraceScenario scenario;
+  scenario.config.capacity_bytes = 30 * kMiB;
+  const std::string lines = "p setup\na 0 20971520 0 p 0\np forward\na 1 20971520 0 - 0\n";
+  const Prediction prediction = predict_from_trace(trace_of(lines), scenario);
+  EXPECT_FALSE(prediction.live || prediction.allocated || prediction.reserved || prediction.device);
+  ASSERT_EQ(prediction.unknown.size(), 1u);
+  EXPECT_EQ(prediction.unknown[0],
+            "runs out of memory at 30.0 MiB for the allocator (phase forward)");
+  scenario.config.capacity_bytes = 40 * kMiB;  // the same loop has just enough of this
+  EXPECT_EQ(predict_from_trace(trace_of(lines), scenario).reserved->expected, 40 * kMiB);
+}
+
+TEST(TracePrediction, AllocatedBytesAreAsFarOffAsTheDevice) {
+  TraceScenario scenario;
+  scenario.device_constant_bytes = 1'000'000'000;
+  const Prediction prediction = predict_from_trace(trace_of(kStep), scenario);
+  ASSERT_TRUE(prediction.allocated && prediction.device);
+  EXPECT_EQ(prediction.allocated->high - prediction.allocated->expected,
+            prediction.device->high - prediction.device->expected);
+  // 2 MiB of 1 GB: the device may be 3 % lower, live tensors are there all the same.
+  EXPECT_EQ(prediction.allocated->low, prediction.live->expected);
+}
+
 TEST(TracePrediction, TheLargestBatchByHalvingIsThatOfALinearSearch) {
   const auto at = [](uint64_t batch) {
     return "a 0 50000000 0 p 0\na 1 " + std::to_string(batch * 3'000'000) + " 0 - 0\na 2 " +

@@ -95,6 +95,7 @@ Json table_json(const EstimateAnswer& answer) {
   for (const PredictionRow& row : answer.table) {
     Json entry = {{"settings", row.settings}};
     add_peaks(row.prediction, &entry);
+    entry["unknown"] = row.prediction.unknown;
     out.push_back(std::move(entry));
   }
   return out;

@@ -102,8 +102,12 @@ class EstimateWriter {
     };
     for (const PredictionRow& row : answer_.table) {
       const Prediction& p = row.prediction;
-      line(fmt::format("  {:>9}  {:>9}  {:>9}  {}", cell(p.allocated), cell(p.reserved),
-                       cell(p.device), printable(row.settings)));
+      const bool is_own =  // not that of the method, which is told once, below
+          !p.device && !p.unknown.empty() &&
+          std::ranges::find(prediction_.unknown, p.unknown.back()) == prediction_.unknown.end();
+      const std::string reason = is_own ? ": " + printable(p.unknown.back()) : "";
+      line(fmt::format("  {:>9}  {:>9}  {:>9}  {}{}", cell(p.allocated), cell(p.reserved),
+                       cell(p.device), printable(row.settings), reason));
     }
   }
 

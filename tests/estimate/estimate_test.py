@@ -110,7 +110,7 @@ def test_what_needs_values_runs_on_the_host_and_says_so(tmp_path):
     script = tmp_path / "choose.py"
     script.write_text(MLP.replace("model(x), y)", "model(x[(x.sum(1) > -1e9).nonzero().squeeze(1)]), y)"))
     done = harness.execute(
-        [harness.COMMAND, "estimate", "--format", "json", "--", harness.PYTHON, script], timeout=120
+        [harness.COMMAND, "estimate", "--format", "json", "--on-host", "--", harness.PYTHON, script], timeout=120
     ).ok()
     assert b"cannot be traced without memory" in done.stderr and b"choose.py:9" in done.stderr
     found = json.loads(done.stdout)
@@ -148,6 +148,9 @@ def test_what_cannot_be_traced_is_one_line(tmp_path, text, message):
         (["--", "python", "train.py", "{batch}"], "--batch"),
         (["--optimizer", "sgd", "--", "python", "train.py"], "a script says it itself"),
         (["--", "no-such-program"], "no-such-program"),
+        (["--on-host", "--model", "timm:resnet18"], "--on-host is of a command"),
+        (["--tp", "2", "--model", "timm:resnet18"], "estimate: --tp is of --config"),
+        (["--set", "dp=2", "--model", "timm:resnet18"], "estimate: --set is of --config"),
     ],
 )
 def test_requests_that_make_no_sense(options, message):

@@ -18,7 +18,7 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils._pytree import tree_leaves
 
-from . import attention, cuda_answers, parallel
+from . import attention, checkpoints, cuda_answers, parallel
 from .events import EventLog
 from .modules import ModuleCalls
 from .redirect import Redirect, is_cuda
@@ -98,6 +98,7 @@ class ScriptTrace:
         self._phase = "setup"
         self._done = False
         self.is_distributed = False
+        self.skipped_checkpoints = False
         self._redirect = Redirect(
             target, self.log.is_ours, self._adopting, lambda tensor: self.log.categorize(tensor, "i")
         )
@@ -110,6 +111,7 @@ class ScriptTrace:
         self._patch_backward()
         self._patch_optimizers()
         self._patch_devices()
+        checkpoints.skip(self._on_checkpoint)
         gc.collect()
         gc.disable()
         self.log.phase("setup")
@@ -137,6 +139,12 @@ class ScriptTrace:
 
     def _on_group(self) -> None:
         self.is_distributed = True
+
+    def _on_checkpoint(self, into_memory: bool) -> None:
+        self.skipped_checkpoints = True
+        if into_memory:  # the script may write the bytes over a file, which nobody could hold up
+            fail(self.folder, "the script saves a checkpoint into memory: where it goes from there is not known")
+            leave(1)
 
     # Where steps and phases begin and end.
 
@@ -246,10 +254,13 @@ class ScriptTrace:
         with torch._C.DisableTorchFunction():
             self.calls.categorize(list(self._optimizers.values()))
         if not any(event[0] == "a" for event in log.events):
+            _mark(self.folder, "final")  # no other way of running it would find more
             return fail(self.folder, "the script put nothing on a GPU: nothing to estimate")
         assumptions, unknown = [], []
         if log.values_read or self._redirect.values_read:
             assumptions.append(_VALUES_ARE_UNKNOWN)
+        if self.skipped_checkpoints:
+            assumptions.append("checkpoints were not written")
         if self.is_distributed:
             unknown.append("buffers of collectives (NCCL) are not in the figures")
         if self.calls.recurrent:
@@ -288,6 +299,12 @@ def fail(folder: str, reason: str) -> None:
     if not os.path.exists(path):
         with open(path, "w", encoding="utf-8", errors="replace") as file:
             file.write(text + "\n")
+
+
+def _mark(folder: str, kind: str) -> None:
+    """An empty file for the command."""
+    with open(os.path.join(folder, f"{os.getpid()}.{kind}"), "w"):
+        pass
 
 
 def leave(code: int) -> None:
