@@ -22,6 +22,7 @@ const DriverLink* driver_link() {
 }
 
 int device_now() {
+  const KeepErrno keep;
   int device = -1;
   return ASK_REAL(Result(int*), cuCtxGetDevice, &device) == kSuccess ? device : -1;
 }
