@@ -6,8 +6,9 @@ using namespace gpumemprof::probe;
 
 namespace {
 
+/// A pool's memory may be the host's.
 constexpr uint32_t kAnyDeviceMemory =
-    1u << kDriverMemory | 1u << kDriverInPools | 1u << kDriverManaged;
+    1u << kDriverMemory | 1u << kDriverInPools | 1u << kDriverManaged | 1u << kDriverPinned;
 
 /// A host's pointer as the driver's.
 const Pointer* as_key(void* const* address) { return reinterpret_cast<const Pointer*>(address); }

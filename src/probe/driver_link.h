@@ -83,8 +83,10 @@ struct DriverLink {
   void (*released)(uint64_t handle);
   void (*mapped)(uint64_t address, uint64_t size_bytes, uint64_t handle, const void* caller);
   void (*unmapped)(uint64_t address, uint64_t size_bytes);
+  /// Something could not be followed, or a size not be asked: counted in the recording.
+  void (*lost)();
 };
-inline constexpr uint32_t kDriverLinkVersion = 1;
+inline constexpr uint32_t kDriverLinkVersion = 2;
 
 }  // namespace gpumemprof::probe
 
