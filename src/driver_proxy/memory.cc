@@ -60,6 +60,13 @@ uint64_t bytes_of(const Array3d& d, unsigned levels) {
   return elements * d.channels * bits_of(d.format) / 8;
 }
 
+/// Of a format whose size we do not know nothing can be said but that it is there.
+void took_array(Watch& watch, Result code, const Pointer* out, const Array3d& d, unsigned levels) {
+  watch.took(code, kDriverArrays, out, bytes_of(d, levels));
+  if (code == kSuccess && bits_of(d.format) == 0 && !(d.flags & (kIsSparse | kIsDeferred)))
+    watch->lost();
+}
+
 }  // namespace
 
 DRIVER_EXPORT Result cuMemAlloc_v2(Pointer* out, size_t bytes) {
@@ -168,15 +175,14 @@ DRIVER_EXPORT Result cuArrayCreate_v2(Pointer* out, const Array2d* d) {
   WATCH();
   const Result code = CALL_REAL(cuArrayCreate_v2, out, d);
   if (watch.is_on() && d)
-    watch.took(code, kDriverArrays, out,
-               bytes_of({d->width, d->height, 0, d->format, d->channels, 0}, 1));
+    took_array(watch, code, out, {d->width, d->height, 0, d->format, d->channels, 0}, 1);
   return code;
 }
 
 DRIVER_EXPORT Result cuArray3DCreate_v2(Pointer* out, const Array3d* d) {
   WATCH();
   const Result code = CALL_REAL(cuArray3DCreate_v2, out, d);
-  if (watch.is_on() && d) watch.took(code, kDriverArrays, out, bytes_of(*d, 1));
+  if (watch.is_on() && d) took_array(watch, code, out, *d, 1);
   return code;
 }
 
@@ -191,7 +197,7 @@ DRIVER_EXPORT Result cuArrayDestroy(Pointer array) {
 DRIVER_EXPORT Result cuMipmappedArrayCreate(Pointer* out, const Array3d* d, unsigned levels) {
   WATCH();
   const Result code = CALL_REAL(cuMipmappedArrayCreate, out, d, levels);
-  if (watch.is_on() && d) watch.took(code, kDriverArrays, out, bytes_of(*d, levels));
+  if (watch.is_on() && d) took_array(watch, code, out, *d, levels);
   return code;
 }
 

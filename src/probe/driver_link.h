@@ -67,6 +67,7 @@ struct DriverLink {
     DriverKind kind;
     int device;
     uint64_t size_bytes;
+    const void* caller;  ///< where the library lies that took it; null where it is not known
   };
   Gone (*gave)(uint32_t kinds, uint64_t key);
   /// What the driver refused for want of memory.

@@ -86,7 +86,8 @@ void change_level(DriverKind kind, int device, uint64_t key, uint64_t bytes, con
   if (was_there) record_driver(kRawFreeCompleted, kind, device, key, 0, nullptr);
   if (bytes == 0) return;
   Block old;
-  if (g_things.put(key, {bytes, 0, pack_place(kind, device)}, &old) == LiveTable::kNoMemory) {
+  const uint32_t library = driver_caller_number(caller);
+  if (g_things.put(key, {bytes, library, pack_place(kind, device)}, &old) == LiveTable::kNoMemory) {
     count_loss(kLostNoBuffer);
     return;
   }
@@ -126,7 +127,8 @@ void record_driver(RawAction action, DriverKind kind, int device, uint64_t key, 
 void driver_took(DriverKind kind, int device, uint64_t key, uint64_t size_bytes,
                  const void* caller) {
   Block old;
-  if (table_of(kind).put(key, {size_bytes, 0, pack_place(kind, device)}, &old) ==
+  const uint32_t library = driver_caller_number(caller);
+  if (table_of(kind).put(key, {size_bytes, library, pack_place(kind, device)}, &old) ==
       LiveTable::kNoMemory) {
     return count_loss(kLostNoBuffer);  // its free would not be known either
   }
@@ -144,9 +146,9 @@ DriverLink::Gone driver_gave(uint32_t kinds, uint64_t key) {
       continue;
     }
     record_driver(kRawFreeCompleted, kind, device_of(block), key, 0, nullptr);
-    return {kind, device_of(block), block.size_bytes};
+    return {kind, device_of(block), block.size_bytes, address_of_caller(block.holder)};
   }
-  return {kDriverKinds, -1, 0};
+  return {kDriverKinds, -1, 0, nullptr};
 }
 
 void driver_refused(DriverKind kind, int device, uint64_t size_bytes, const void* caller) {
