@@ -91,12 +91,14 @@ DeviceIdentity identity_of(const DriverMoment& moment) {
              out.reserved_bytes.value_or(0) + *out.others_bytes + *out.process_bytes);
   }
   const uint64_t explained = out.explained_bytes();
-  if (out.process_bytes) {
+  if (!out.process_bytes) {
+    say("unexplained", "what this process uses is not known");
+    if (out.device_used_bytes && out.contexts_are_known)
+      out.others_and_unexplained_bytes = less(*out.device_used_bytes, explained);
+  } else if (out.contexts_are_known) {
     out.unexplained_bytes = less(*out.process_bytes, explained);
   } else {
-    say("unexplained", "what this process uses is not known");
-    if (out.device_used_bytes)
-      out.others_and_unexplained_bytes = less(*out.device_used_bytes, explained);
+    say("unexplained", "what a context takes is not known, and would be in it");
   }
   return out;
 }
@@ -175,7 +177,9 @@ void DriverGatherer::pages(One& one, uint64_t address, uint64_t bytes, bool is_c
 }
 
 void DriverGatherer::changed(One& one, DriverUse use) {
-  if (!is_physical(use) && use != DriverUse::kContexts && use != DriverUse::kModules) return;
+  const bool is_of_device = is_physical(use) || use == DriverUse::kContexts ||
+                            use == DriverUse::kUnmeasured || use == DriverUse::kModules;
+  if (!is_of_device) return;
   one.peak_is_open = one.asked_is_open = false;
   one.now.device_used_bytes.reset();
 }
@@ -250,6 +254,8 @@ void DriverGatherer::seed(const LiveState& state, const Tables& tables) {
   for (size_t i = 0; i < state.devices().size(); ++i) {
     const DeviceState& device = state.devices()[i];
     const Memory memory = memory_of(static_cast<uint16_t>(i), tables);
+    if (memory.framework >= 0 && (device.has_totals || !device.blocks.empty()))
+      devices_[static_cast<size_t>(memory.framework)].has_framework = true;
     if (memory.framework >= 0 && device.has_totals) {
       DriverMoment& now = devices_[static_cast<size_t>(memory.framework)].now;
       now.framework_allocated_bytes = device.framework_allocated_bytes;

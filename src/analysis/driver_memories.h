@@ -101,7 +101,8 @@ struct DeviceIdentity {
   uint64_t framework_bytes = 0;  ///< what the framework's libraries have of the driver
   std::optional<uint64_t> framework_allocated_bytes, framework_cached_bytes;
   std::optional<int64_t> framework_beside_bytes;  ///< not in the allocator's own count
-  /// process_bytes less all that is explained; negative where more is explained than used.
+  /// process_bytes less all that is explained; negative where more is explained than used. As below
+  /// unknown where a context is, whose bytes would be in it.
   std::optional<int64_t> unexplained_bytes;
   /// Of the device's bytes those of no process that the driver names; negative where it names more
   /// than there is.

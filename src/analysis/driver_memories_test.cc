@@ -161,6 +161,24 @@ TEST(DriverMemories, WhatTheDeviceSaidIsTrueUntilSomethingChanges) {
   EXPECT_EQ(device.asked->asked_bytes(), 2 * kMib);
 }
 
+TEST(DriverMemories, AContextOfUnknownSizeChangesWhatTheDeviceSaid) {
+  Driven driven;
+  driven.came(DriverUse::kDeviceUsed, 0x200, 100 * kMib);
+  driven.came(DriverUse::kUnmeasured, 0x9000, 0);
+  EXPECT_EQ(driven.device().end.device_used_bytes, std::nullopt);
+}
+
+TEST(DriverMemories, AFrameworkBeforeTheFirstEventIsOne) {
+  Driven driven;
+  driven.came(DriverUse::kHandles, 0x1000, 2 * kMib, "libcudart.so.12");
+  driven.framework(kMib, 2 * kMib);
+  LiveState before;
+  before.apply(driven.events());
+  DriverGatherer gatherer;
+  gatherer.seed(before, driven.tables());
+  EXPECT_TRUE(gatherer.finish(driven.tables())->devices.at(0).end.libraries.at(0).is_framework);
+}
+
 TEST(DriverMemories, TheRuntimeIsTheFrameworksWhereThereIsOne) {
   Driven driven;
   driven.came(DriverUse::kHandles, 0x1000, 2 * kMib, "libcudart.so.12");
@@ -243,6 +261,18 @@ TEST(DeviceIdentity, WhatIsNotKnownIsNotGuessed) {
   for (const auto& [term, why] : sum.unknown) terms.push_back(term);
   EXPECT_THAT(terms, ElementsAre("contexts", "framework_allocated", "device_used", "process_used",
                                  "other_processes", "unexplained"));
+}
+
+TEST(DeviceIdentity, WithAnUnknownContextTheRestIsUnknown) {
+  DriverMoment moment = with({.process_used_bytes = 540 * kMib});
+  moment.unmeasured_contexts = 1;
+  EXPECT_EQ(identity_of(moment).unexplained_bytes, std::nullopt);
+  EXPECT_THAT(identity_of(moment).unknown,
+              testing::Contains(testing::Pair("unexplained", testing::HasSubstr("context"))));
+  moment = some_moment();
+  moment.unmeasured_contexts = 1;
+  moment.device_used_bytes = 600 * kMib;
+  EXPECT_EQ(identity_of(moment).others_and_unexplained_bytes, std::nullopt);
 }
 
 TEST(DeviceIdentity, WithoutASampleTheDevicesOwnWordBoundsTheRest) {

@@ -85,10 +85,48 @@ constexpr uint32_t kAnyContext = 1u << kDriverContexts | 1u << kDriverUnmeasured
 
 Pointer as_key(void* context) { return reinterpret_cast<Pointer>(context); }
 
+/// Devices' primary contexts, by which their limits are known: nobody tells them at their end.
+constexpr int kMostDevices = 64;
+void* g_primary_contexts[kMostDevices];
+
+void know_primary(Result code, void* const* context, int device) {
+  if (code == kSuccess && device >= 0 && device < kMostDevices)
+    __atomic_store_n(&g_primary_contexts[device], *context, __ATOMIC_RELAXED);
+}
+
+/// What was measured of a context's limits goes with it. Told before the call, as another context
+/// may have this address at once; taken back where the driver refuses.
+class LimitsOf {
+ public:
+  LimitsOf(Watch& watch, void* context) : watch_(watch), context_(context) {
+    if (!watch.is_on() || !context) return;
+    const KeepErrno keep;
+    for (int limit = 0; limit < kMostLimits; ++limit)
+      gone_[limit] = watch->gave(1u << kDriverContexts, limit_key(context, limit));
+  }
+  void gave(Result code) const {
+    if (!watch_.is_on() || !context_ || code == kSuccess) return;
+    const KeepErrno keep;
+    for (int limit = 0; limit < kMostLimits; ++limit) {
+      const DriverLink::Gone& gone = gone_[limit];
+      if (gone.kind != kDriverKinds)
+        watch_->took(gone.kind, gone.device, limit_key(context_, limit), gone.size_bytes,
+                     gone.caller);
+    }
+  }
+
+ private:
+  Watch& watch_;
+  void* context_;
+  DriverLink::Gone gone_[kMostLimits];
+};
+
 void primary_ended(Watch& watch, int device) {
   const KeepErrno keep;
   if (!watch.is_on() || primary_is_active(device)) return;
-  for (int limit = 0; limit < 8; ++limit) watch.gives(kAnyContext, limit_key(device, limit));
+  if (device >= 0 && device < kMostDevices)
+    LimitsOf(watch, __atomic_exchange_n(&g_primary_contexts[device], nullptr, __ATOMIC_RELAXED))
+        .gave(kSuccess);
   watch.gives(kAnyContext, primary_key(device));
   read_pools_again(watch, device);
 }
@@ -97,10 +135,14 @@ void primary_ended(Watch& watch, int device) {
 
 DRIVER_EXPORT Result cuDevicePrimaryCtxRetain(void** context, int device) {
   WATCH();
-  if (!watch.is_on() || primary_is_active(device))
-    return CALL_REAL(cuDevicePrimaryCtxRetain, context, device);
+  if (!watch.is_on() || primary_is_active(device)) {
+    const Result code = CALL_REAL(cuDevicePrimaryCtxRetain, context, device);
+    know_primary(code, context, device);
+    return code;
+  }
   NewContext fresh(watch, device);
   const Result code = CALL_REAL(cuDevicePrimaryCtxRetain, context, device);
+  know_primary(code, context, device);
   if (code == kSuccess) fresh.made(primary_key(device), *context);
   return code;
 }
@@ -142,9 +184,11 @@ DRIVER_EXPORT Result cuCtxCreate_v4(void** context, void* params, unsigned flags
 DRIVER_EXPORT Result cuCtxDestroy_v2(void* context) {
   WATCH();
   watch.gives(kAnyContext, as_key(context));
+  const LimitsOf limits(watch, context);
   const int device = watch.is_on() ? device_now() : -1;
   const Result code = CALL_REAL(cuCtxDestroy_v2, context);
   watch.gave(code);
+  limits.gave(code);
   if (watch.is_on()) read_pools_again(watch, device);
   return code;
 }
@@ -159,7 +203,13 @@ DRIVER_EXPORT Result cuCtxSetLimit(int limit, size_t value) {
   const int device = watch.is_on() && code == kSuccess ? device_now() : -1;
   if (device < 0 || !bracket.growth(&bytes) || !bytes) return code;
   const KeepErrno keep;
-  const Pointer key = limit_key(device, limit);
+  void* context = nullptr;
+  if (limit < 0 || limit >= kMostLimits ||
+      ASK_REAL(Result(void**), cuCtxGetCurrent, &context) != kSuccess) {
+    watch->lost();
+    return code;
+  }
+  const Pointer key = limit_key(context, limit);
   const DriverLink::Gone before = watch->gave(1u << kDriverContexts, key);
   watch.took(code, kDriverContexts, &key, bytes + before.size_bytes, device);
   watch.level_used();

@@ -46,28 +46,35 @@ int row_of(const char* base, int version, uint64_t flags) {
 
 /// Whether `found` is a version of the function that is exported under another name than the row's.
 bool is_other_version(const Row& row, const void* found) {
-  static const char* const kEndings[] = {"", "_v2", "_v3", "_v4", "_v5"};
+  static const char* const kVersions[] = {"", "_v2", "_v3", "_v4", "_v5"};
+  static const char* const kStreams[] = {"", "_ptsz", "_ptds"};
   char name[96];
   const size_t length = strlen(row.base);
-  if (length + 4 > sizeof(name)) return true;
+  if (length + 9 > sizeof(name)) return true;
   memcpy(name, row.base, length);
-  for (const char* ending : kEndings) {
-    strcpy(name + length, ending);
-    if (strcmp(name, row.symbol) != 0 && real_function(name) == found) return true;
+  for (const char* version : kVersions) {
+    for (const char* streams : kStreams) {
+      strcpy(name + length, version);
+      strcat(name, streams);
+      if (strcmp(name, row.symbol) != 0 && real_function(name) == found) return true;
+    }
   }
   return false;
 }
 
 /// What to hand out where the real one has answered with `found`.
 void* ours_or(void* found, const char* base, int version, uint64_t flags) {
-  const int at = found ? row_of(base, version, flags) : -1;
+  if (!found) return found;
+  // One of the recorded ones by its address is that one, whatever version brought it.
+  for (int i = 0; i < kRowCount; ++i) {
+    if (strcmp(kRows[i].base, base) == 0 && real_function(kRows[i].symbol) == found)
+      return gpumemprof_driver_own[i];
+  }
+  const int at = row_of(base, version, flags);
   if (at < 0) return found;
   const Row& row = kRows[at];
-  if (real_function(row.symbol) != found) {
-    // Not the exported one of this name. A later interface than we know of may have another
-    // version.
-    if (version > kNewestKnownInterface || is_other_version(row, found)) return found;
-  }
+  // Not the exported one of this name. A later interface than we know of may have another version.
+  if (version > kNewestKnownInterface || is_other_version(row, found)) return found;
   return gpumemprof_driver_own[at];
 }
 

@@ -6,8 +6,9 @@ using namespace gpumemprof::probe;
 
 namespace {
 
+/// A pool's memory may be the host's.
 constexpr uint32_t kAnyDeviceMemory =
-    1u << kDriverMemory | 1u << kDriverInPools | 1u << kDriverManaged;
+    1u << kDriverMemory | 1u << kDriverInPools | 1u << kDriverManaged | 1u << kDriverPinned;
 
 /// A host's pointer as the driver's.
 const Pointer* as_key(void* const* address) { return reinterpret_cast<const Pointer*>(address); }
@@ -57,6 +58,13 @@ uint64_t bytes_of(const Array3d& d, unsigned levels) {
     elements += width * height * (deep ? deep : 1);
   }
   return elements * d.channels * bits_of(d.format) / 8;
+}
+
+/// Of a format whose size we do not know nothing can be said but that it is there.
+void took_array(Watch& watch, Result code, const Pointer* out, const Array3d& d, unsigned levels) {
+  watch.took(code, kDriverArrays, out, bytes_of(d, levels));
+  if (code == kSuccess && bits_of(d.format) == 0 && !(d.flags & (kIsSparse | kIsDeferred)))
+    watch->lost();
 }
 
 }  // namespace
@@ -167,15 +175,14 @@ DRIVER_EXPORT Result cuArrayCreate_v2(Pointer* out, const Array2d* d) {
   WATCH();
   const Result code = CALL_REAL(cuArrayCreate_v2, out, d);
   if (watch.is_on() && d)
-    watch.took(code, kDriverArrays, out,
-               bytes_of({d->width, d->height, 0, d->format, d->channels, 0}, 1));
+    took_array(watch, code, out, {d->width, d->height, 0, d->format, d->channels, 0}, 1);
   return code;
 }
 
 DRIVER_EXPORT Result cuArray3DCreate_v2(Pointer* out, const Array3d* d) {
   WATCH();
   const Result code = CALL_REAL(cuArray3DCreate_v2, out, d);
-  if (watch.is_on() && d) watch.took(code, kDriverArrays, out, bytes_of(*d, 1));
+  if (watch.is_on() && d) took_array(watch, code, out, *d, 1);
   return code;
 }
 
@@ -190,7 +197,7 @@ DRIVER_EXPORT Result cuArrayDestroy(Pointer array) {
 DRIVER_EXPORT Result cuMipmappedArrayCreate(Pointer* out, const Array3d* d, unsigned levels) {
   WATCH();
   const Result code = CALL_REAL(cuMipmappedArrayCreate, out, d, levels);
-  if (watch.is_on() && d) watch.took(code, kDriverArrays, out, bytes_of(*d, levels));
+  if (watch.is_on() && d) took_array(watch, code, out, *d, levels);
   return code;
 }
 

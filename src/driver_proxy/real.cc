@@ -18,17 +18,52 @@ __attribute__((constructor)) void read_path() {
   if (path && path[0] == '/' && strlen(path) < sizeof(g_path)) strcpy(g_path, path);
 }
 
+bool is_in(const dl_phdr_info& info, const void* address) {
+  const auto at = reinterpret_cast<uintptr_t>(address);
+  for (int i = 0; i < info.dlpi_phnum; ++i) {
+    const auto& segment = info.dlpi_phdr[i];
+    const uintptr_t begin = info.dlpi_addr + segment.p_vaddr;
+    if (segment.p_type == PT_LOAD && at >= begin && at < begin + segment.p_memsz) return true;
+  }
+  return false;
+}
+
+/// Where we lie: begin and end.
+struct OwnRange {
+  uintptr_t begin, end;
+};
+int find_own(dl_phdr_info* info, size_t, void* out) {
+  if (!is_in(*info, &g_path)) return 0;
+  OwnRange own = {UINTPTR_MAX, 0};
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const auto& segment = info->dlpi_phdr[i];
+    if (segment.p_type != PT_LOAD) continue;
+    const uintptr_t begin = info->dlpi_addr + segment.p_vaddr;
+    if (begin < own.begin) own.begin = begin;
+    if (begin + segment.p_memsz > own.end) own.end = begin + segment.p_memsz;
+  }
+  *static_cast<OwnRange*>(out) = own;
+  return 1;
+}
+
+/// A call that is forwarded to ourselves would never end. Asked once: who comes at the same time
+/// finds the same.
+bool is_own(const void* function) {
+  static OwnRange own;
+  if (!__atomic_load_n(&own.end, __ATOMIC_ACQUIRE)) {
+    OwnRange found = {0, 1};
+    dl_iterate_phdr(find_own, &found);
+    __atomic_store_n(&own.begin, found.begin, __ATOMIC_RELAXED);
+    __atomic_store_n(&own.end, found.end, __ATOMIC_RELEASE);
+  }
+  const auto at = reinterpret_cast<uintptr_t>(function);
+  return at >= own.begin && at < own.end;
+}
+
 /// Where the environment was emptied on the way (env -i, a launcher), the link beside the one that
 /// we were opened by.
 int find_sibling(dl_phdr_info* info, size_t, void*) {
-  const auto own = reinterpret_cast<uintptr_t>(&g_path);
-  bool is_ours = false;
-  for (int i = 0; i < info->dlpi_phnum; ++i) {
-    const auto& segment = info->dlpi_phdr[i];
-    const uintptr_t begin = info->dlpi_addr + segment.p_vaddr;
-    is_ours |= segment.p_type == PT_LOAD && own >= begin && own < begin + segment.p_memsz;
-  }
-  if (!is_ours) return 0;
+  if (!is_in(*info, &g_path)) return 0;
   static const char kSibling[] = "driver";
   const char* slash = info->dlpi_name ? strrchr(info->dlpi_name, '/') : nullptr;
   if (!slash) return 1;
@@ -56,6 +91,7 @@ void* real_function(const char* name) {
   const int saved = errno;
   void* from = library();
   void* found = from && dlsym ? dlsym(from, name) : nullptr;
+  if (found && is_own(found)) found = nullptr;
   errno = saved;
   return found;
 }

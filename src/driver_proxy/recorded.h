@@ -38,6 +38,10 @@
   ENTRY(cuStreamSynchronize, 7000, cuStreamSynchronize_ptsz, 2)                   \
   ENTRY(cuCtxSynchronize, 2000, cuCtxSynchronize, 0)                              \
   ENTRY(cuCtxSynchronize, 13000, cuCtxSynchronize_v2, 0)                          \
+  ENTRY(cuEventSynchronize, 2000, cuEventSynchronize, 0)                          \
+  ENTRY(cuGraphAddNode, 12020, cuGraphAddNode, 0)                                 \
+  ENTRY(cuGraphAddNode, 12030, cuGraphAddNode_v2, 0)                              \
+  ENTRY(cuGraphAddNode_v2, 12030, cuGraphAddNode_v2, 0)                           \
   ENTRY(cuGraphAddMemAllocNode, 11040, cuGraphAddMemAllocNode, 0)                 \
   ENTRY(cuGraphLaunch, 10000, cuGraphLaunch, 1)                                   \
   ENTRY(cuGraphLaunch, 10000, cuGraphLaunch_ptsz, 2)                              \

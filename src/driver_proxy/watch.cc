@@ -22,6 +22,7 @@ const DriverLink* driver_link() {
 }
 
 int device_now() {
+  const KeepErrno keep;
   int device = -1;
   return ASK_REAL(Result(int*), cuCtxGetDevice, &device) == kSuccess ? device : -1;
 }
@@ -67,7 +68,7 @@ void Watch::gives(uint32_t kinds, Pointer key) {
 void Watch::gave(Result code) {
   if (!link_ || code == kSuccess || gone_.kind == probe::kDriverKinds) return;
   const KeepErrno keep;
-  link_->took(gone_.kind, gone_.device, gone_key_, gone_.size_bytes, caller_);
+  link_->took(gone_.kind, gone_.device, gone_key_, gone_.size_bytes, gone_.caller);
 }
 
 void Watch::level(DriverKind kind, int device, uint64_t key, bool (*read)(uint64_t, uint64_t*)) {

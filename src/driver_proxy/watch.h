@@ -23,8 +23,12 @@ bool used_now(uint64_t* bytes);
 inline uint64_t graphs_key(int device) { return 0x100 + static_cast<uint64_t>(device); }
 inline uint64_t used_key(int device) { return 0x200 + static_cast<uint64_t>(device); }
 inline uint64_t primary_key(int device) { return 0x300 + static_cast<uint64_t>(device); }
-inline uint64_t limit_key(int device, int limit) {
-  return 0x1000 + static_cast<uint64_t>(device) * 256 + static_cast<uint64_t>(limit & 255);
+/// Of a context, whose pointer is a multiple of 16. Bit 47, which a recorded address may have, is set
+/// in no address of a program's.
+inline constexpr int kMostLimits = 62;
+inline uint64_t limit_key(void* context, int limit) {
+  const uint64_t number = reinterpret_cast<uint64_t>(context) / 16 * 64;
+  return uint64_t{1} << 47 | ((number + static_cast<uint64_t>(limit)) & ((uint64_t{1} << 47) - 1));
 }
 
 class Watch {
@@ -44,7 +48,7 @@ class Watch {
   void took(Result code, DriverKind kind, const Pointer* key, uint64_t size_bytes);
   /// Before something is given back: one of `kinds`, as bits.
   void gives(uint32_t kinds, Pointer key);
-  /// After it, where the driver refused to take it.
+  /// After it: where the driver refused to take it, it stays the block of who took it first.
   void gave(Result code);
   void level(DriverKind kind, int device, uint64_t key, bool (*read)(uint64_t, uint64_t*));
   /// What the device says is in use by now, of the calling thread's context.
@@ -55,7 +59,7 @@ class Watch {
  private:
   const DriverLink* link_ = nullptr;
   const void* caller_;
-  DriverLink::Gone gone_{probe::kDriverKinds, -1, 0};
+  DriverLink::Gone gone_{probe::kDriverKinds, -1, 0, nullptr};
   Pointer gone_key_ = 0;
 };
 

@@ -67,6 +67,7 @@ struct DriverLink {
     DriverKind kind;
     int device;
     uint64_t size_bytes;
+    const void* caller;  ///< where the library lies that took it; null where it is not known
   };
   Gone (*gave)(uint32_t kinds, uint64_t key);
   /// What the driver refused for want of memory.
@@ -83,8 +84,10 @@ struct DriverLink {
   void (*released)(uint64_t handle);
   void (*mapped)(uint64_t address, uint64_t size_bytes, uint64_t handle, const void* caller);
   void (*unmapped)(uint64_t address, uint64_t size_bytes);
+  /// Something could not be followed, or a size not be asked: counted in the recording.
+  void (*lost)();
 };
-inline constexpr uint32_t kDriverLinkVersion = 1;
+inline constexpr uint32_t kDriverLinkVersion = 2;
 
 }  // namespace gpumemprof::probe
 

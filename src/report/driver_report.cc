@@ -50,7 +50,7 @@ Json moment_json(const DriverMoment& moment) {
           {"of_no_process_bytes", or_null(sum.of_no_process_bytes)},
           {"contexts_bytes", sum.contexts_are_known ? Json(sum.contexts_bytes) : Json(nullptr)},
           {"modules_bytes", sum.modules_bytes},
-          {"estimates", {"contexts_bytes", "modules_bytes"}},
+          {"estimates", {"contexts_bytes", "modules_bytes", "rounding_bytes", "by_kind.arrays"}},
           {"libraries", libraries_json(moment, false)},
           {"libraries_bytes", sum.libraries_bytes},
           {"rounding_bytes", sum.rounding_bytes},

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
@@ -15,8 +16,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <string_view>
 #include <utility>
+#include <vector>
 
+#include "run/elf.h"
 #include "run/preload.h"
 
 namespace gpumemprof {
@@ -61,6 +65,26 @@ bool is_library(const std::string& path) {
   return stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode) && access(path.c_str(), R_OK) == 0;
 }
 
+/// Whether it is a stand-in, this one or an outer recording's, whatever links lead to it: it would
+/// forward every call to itself.
+bool is_stand_in(const std::string& path) {
+  char real[PATH_MAX];
+  const std::string_view name = realpath(path.c_str(), real) ? real : path.c_str();
+  return name.substr(name.rfind('/') + 1) == kDriverProxyLibrary;
+}
+
+bool is_driver(const std::string& path) { return is_library(path) && !is_stand_in(path); }
+
+std::vector<std::string> functions_of(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return {};
+  std::vector<std::string> names = read_elf_exports(fd, "cu");
+  close(fd);
+  // A debugger's own entries (cudbg…) are nothing that a program is linked to.
+  std::erase_if(names, [](const std::string& name) { return name[2] < 'A' || name[2] > 'Z'; });
+  return names;
+}
+
 constexpr std::array kLinkNames = {kDriverProxyLibrary, "libcuda.so", "libcuda.so.1", "driver"};
 
 }  // namespace
@@ -68,7 +92,7 @@ constexpr std::array kLinkNames = {kDriverProxyLibrary, "libcuda.so", "libcuda.s
 std::string find_driver() {
   // Within a recorded program the loader would answer with the stand-in.
   if (const char* known = getenv("GPUMEMPROF_DRIVER"); known && *known == '/')
-    return is_library(known) ? known : "";
+    return is_driver(known) ? known : "";
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return {};
   const pid_t pid = fork();
@@ -81,7 +105,27 @@ std::string find_driver() {
     while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
     }
   }
-  return path.starts_with('/') && is_library(path) ? path : "";
+  if (!path.starts_with('/') || !is_library(path)) return {};
+  if (!is_stand_in(path)) return path;
+  // The variable got lost on the way; an outer recording's links, which answered, know the driver.
+  char real[PATH_MAX];
+  for (std::string_view rest = getenv("LD_LIBRARY_PATH") ? getenv("LD_LIBRARY_PATH") : "";
+       !rest.empty();) {
+    const std::string_view folder = rest.substr(0, rest.find(':'));
+    rest.remove_prefix(std::min(rest.size(), folder.size() + 1));
+    if (folder.find("/gpumemprof-driver-") == folder.npos) continue;
+    const std::string link = std::string(folder) + '/' + kLinkNames.back();
+    if (realpath(link.c_str(), real) && is_driver(real)) return real;
+  }
+  return {};
+}
+
+std::string function_only_in(const std::string& driver, const std::string& proxy) {
+  const std::vector<std::string> known = functions_of(proxy);
+  if (known.empty()) return {};  // nothing of it can be said
+  for (const std::string& name : functions_of(driver))
+    if (!std::ranges::binary_search(known, name)) return name;
+  return {};
 }
 
 std::string driver_proxy_beside(const std::string& probe) {

@@ -11,9 +11,13 @@ namespace gpumemprof {
 
 inline constexpr const char* kDriverProxyLibrary = "libgpumemprof_cuda.so";
 
-/// Where the loader finds libcuda.so.1, absolute; empty where there is none. A process of its own
-/// asks, so that nothing of the driver comes into this one.
+/// Where the loader finds libcuda.so.1, absolute; empty where there is none, and never a stand-in
+/// of ours. A process of its own asks, so that nothing of the driver comes into this one.
 std::string find_driver();
+
+/// A function (cu…) that the driver exports and the stand-in lacks: a program that is linked to it
+/// would not start. Empty where there is none.
+std::string function_only_in(const std::string& driver, const std::string& proxy);
 
 /// The library that stands in for the driver, which lies beside the probe; empty where it does not.
 std::string driver_proxy_beside(const std::string& probe);

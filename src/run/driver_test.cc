@@ -63,6 +63,25 @@ TEST(FindDriver, ARecordedProgramKnowsIt) {
   fs::remove(path);
 }
 
+TEST(FindDriver, NeverAnswersWithAStandIn) {
+  const std::string folder = testing::TempDir() + "stand_in";
+  fs::create_directories(folder);
+  const std::string proxy = folder + "/libgpumemprof_cuda.so", link = folder + "/libcuda.so.1";
+  std::ofstream(proxy) << "library";
+  fs::create_symlink(proxy, link);
+  for (const std::string& path : {proxy, link}) {
+    setenv("GPUMEMPROF_DRIVER", path.c_str(), 1);
+    EXPECT_EQ(find_driver(), "");
+  }
+  unsetenv("GPUMEMPROF_DRIVER");
+  fs::remove_all(folder);
+}
+
+TEST(FunctionOnlyIn, OfWhatIsNoLibraryNothingIsSaid) {
+  EXPECT_EQ(function_only_in("/no/such/driver", "/no/such/proxy"), "");
+  EXPECT_EQ(function_only_in("/proc/self/exe", "/dev/null"), "");
+}
+
 const ProbeSettings kDriven = {.library = "/lib/probe.so",
                                .folder = "/data/run",
                                .driver_links = "/tmp/links",

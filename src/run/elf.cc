@@ -15,6 +15,8 @@ constexpr size_t kMaxProgramHeaders = 512;
 constexpr size_t kMaxDynamicEntries = 4096;
 constexpr size_t kMaxStringTableBytes = 16u << 20;
 constexpr size_t kMaxPathBytes = 4096;
+constexpr size_t kMaxSections = 4096;
+constexpr size_t kMaxSymbols = 1u << 20;
 
 // An instrumented program refers to its runtime's entry point, whether the runtime is shared
 // (undefined) or linked in (exported, so that libraries find it).
@@ -113,6 +115,37 @@ uint16_t own_elf_machine() {
 #else
 #error "no probe for this machine"
 #endif
+}
+
+std::vector<std::string> read_elf_exports(int fd, std::string_view beginning) {
+  std::vector<std::string> names;
+  Elf64_Ehdr header = {};
+  if (!read_at(fd, 0, &header, sizeof header) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
+      header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB ||
+      header.e_shentsize != sizeof(Elf64_Shdr) || header.e_shnum > kMaxSections) {
+    return names;
+  }
+  std::vector<Elf64_Shdr> sections(header.e_shnum);
+  if (!read_at(fd, header.e_shoff, sections.data(), sections.size() * sizeof(Elf64_Shdr)))
+    return names;
+  for (const Elf64_Shdr& s : sections) {
+    if (s.sh_type != SHT_DYNSYM || s.sh_link >= sections.size()) continue;
+    const Elf64_Shdr& strings = sections[s.sh_link];
+    std::vector<Elf64_Sym> symbols(std::min<uint64_t>(s.sh_size / sizeof(Elf64_Sym), kMaxSymbols));
+    std::string table(std::min<uint64_t>(strings.sh_size, kMaxStringTableBytes), '\0');
+    if (!read_at(fd, s.sh_offset, symbols.data(), symbols.size() * sizeof(Elf64_Sym)) ||
+        !read_at(fd, strings.sh_offset, table.data(), table.size())) {
+      continue;
+    }
+    for (const Elf64_Sym& symbol : symbols) {
+      if (symbol.st_shndx == SHN_UNDEF || ELF64_ST_BIND(symbol.st_info) == STB_LOCAL) continue;
+      std::string name = text_at(table, symbol.st_name);
+      if (name.starts_with(beginning)) names.push_back(std::move(name));
+    }
+  }
+  std::ranges::sort(names);
+  names.erase(std::ranges::unique(names).begin(), names.end());
+  return names;
 }
 
 std::optional<ElfFacts> read_elf_facts(int fd) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gpumemprof {
@@ -22,6 +23,11 @@ struct ElfFacts {
 /// Reads the facts of an open file. Nothing where it is no ELF file.
 /// The file is hostile: every offset and count is checked and bounded, at most some MiB are read.
 std::optional<ElfFacts> read_elf_facts(int fd);
+
+/// The functions that the library exports and whose names begin so, sorted; each once. By the
+/// dynamic symbols, which the section headers lead to: none where those were stripped or are
+/// damaged.
+std::vector<std::string> read_elf_exports(int fd, std::string_view beginning);
 
 /// The machine that this command was compiled for.
 uint16_t own_elf_machine();

@@ -76,6 +76,17 @@ TEST(Elf, ThisTestIsADynamicProgramForThisMachine) {
   EXPECT_THAT(facts->needed, testing::Contains(testing::StartsWith("libc.so")));
 }
 
+TEST(Elf, ExportsAreThoseOfTheDynamicSymbols) {
+  int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+  EXPECT_THAT(read_elf_exports(fd, "memfd_create"), testing::IsEmpty());  // needed, not exported
+  close(fd);
+  const std::string elf = small_elf();
+  fd = memfd_create("elf", MFD_CLOEXEC);
+  ASSERT_EQ(write(fd, elf.data(), elf.size()), static_cast<ssize_t>(elf.size()));
+  EXPECT_THAT(read_elf_exports(fd, ""), testing::IsEmpty());  // it has no sections
+  close(fd);
+}
+
 TEST(Elf, OtherFilesAreNoElf) {
   EXPECT_FALSE(facts_of(""));
   EXPECT_FALSE(facts_of("#!/bin/sh\n"));

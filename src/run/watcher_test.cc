@@ -58,6 +58,8 @@ TEST(NoteMapping, KnowsDriversAndRunTimesOfGpus) {
   EXPECT_TRUE(has_gpu("/opt/rocm/lib/libamdhip64.so.6"));
   EXPECT_FALSE(has_gpu("/x/torch/lib/libtorch_cpu.so"));
   EXPECT_FALSE(has_gpu("/data/libcuda_notes.txt"));
+  // Our stand-in is in every program of a machine with a driver, whether it uses the driver or not.
+  EXPECT_FALSE(has_gpu("/usr/lib/gpumemprof/libgpumemprof_cuda.so"));
 }
 
 /// A made-up /proc and recording.

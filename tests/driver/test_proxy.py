@@ -56,7 +56,7 @@ def test_it_exports_the_functions_of_the_list_and_the_recorded_ones(proxy):
     forwarded = {line for line in (SOURCE / "functions.txt").read_text().splitlines() if line.startswith("cu")}
     recorded = set(re.findall(r"ENTRY\(\w+, \d+, (\w+), \d\)", (SOURCE / "recorded.h").read_text()))
     assert exported == forwarded | recorded and not forwarded & recorded
-    assert len(forwarded) > 600 and len(recorded) == 60
+    assert len(forwarded) > 600 and len(recorded) == 63
 
 
 @pytest.mark.parametrize("options", [(), ("--no-driver",)])
@@ -92,6 +92,36 @@ def test_a_run_within_a_run_has_one_stand_in(machine, tmp_path):
     said = json.loads(harness.execute(outer, env=env).ok().stdout.splitlines()[-1])
     assert said["preload"].count("libgpumemprof_cuda.so") == 1
     assert said["path"].count("gpumemprof-driver-") == 1 and said["driver"].endswith("/cuda/libcuda.so.1")
+
+
+def test_a_run_within_a_run_that_lost_its_variable_finds_the_driver(machine, tmp_path):
+    env = machine()
+    calls = "import ctypes, json, os; d = ctypes.CDLL('libcuda.so.1'); v = ctypes.c_int(); "
+    calls += "d.cuDriverGetVersion(ctypes.byref(v)); print(json.dumps([d.cuInit(0), v.value, os.environ['GPUMEMPROF_DRIVER']]))"
+    inner = [harness.COMMAND, "run", "-q", "-o", str(tmp_path / "inner"), "--", sys.executable, "-c", calls]
+    outer = [harness.COMMAND, "run", "-q", "-o", str(tmp_path / "outer"), "--", "env", "-u", "GPUMEMPROF_DRIVER", *inner]
+    code, version, driver = json.loads(harness.execute(outer, env=env).ok().stdout.splitlines()[-1])
+    assert (code, version) == (0, 12040) and driver.endswith("/cuda/libcuda.so.1")
+
+
+@pytest.mark.parametrize("name", ["cuInit", "cuMemFree_v2"])
+def test_it_never_forwards_to_itself(proxy, name):
+    code = f"import ctypes; print(ctypes.CDLL({proxy!r}).{name}(0))"
+    env = {**os.environ, "GPUMEMPROF_DRIVER": proxy}
+    assert harness.execute([sys.executable, "-c", code], env=env).ok().stdout == b"500\n"
+
+
+def test_a_driver_with_functions_that_we_lack_is_left_alone(machine, tmp_path):
+    driver, source, program = tmp_path / "libcuda.so.1", tmp_path / "driver.c", tmp_path / "program"
+    source.write_text("int cuInit(unsigned f) { return (int)f; }\nint cudbgApi;\nint cuOfTomorrow(void) { return 42; }\n")
+    subprocess.run(["gcc", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", driver, source], check=True)
+    (tmp_path / "program.c").write_text("int cuOfTomorrow(void); int main(void) { return cuOfTomorrow(); }\n")
+    subprocess.run(["gcc", "-o", program, tmp_path / "program.c", driver], check=True)
+    env = {**machine(driver=False), "LD_LIBRARY_PATH": str(tmp_path)}
+    done = harness.execute([harness.COMMAND, "run", "-o", str(tmp_path / "recording"), "--", str(program)], env=env)
+    assert done.rc == 42
+    warning = "has functions that this version does not know (cuOfTomorrow), which programs may be linked to"
+    assert f"{driver}: {warning}: the CUDA driver is not recorded" in done.stderr.decode()
 
 
 def test_functions_that_nobody_knew_pass_through(record):

@@ -44,6 +44,10 @@ using namespace fake_cuda;
   E(cuMemAllocFromPoolAsync, 11020, cuMemAllocFromPoolAsync_ptsz, 2)          \
   E(cuMemFreeAsync, 11020, cuMemFreeAsync, 1)                                 \
   E(cuMemFreeAsync, 11020, cuMemFreeAsync_ptsz, 2)                            \
+  E(cuEventSynchronize, 2000, cuEventSynchronize, 0)                          \
+  E(cuStreamGetCtx, 9020, cuStreamGetCtx, 0)                                  \
+  E(cuGraphAddNode, 12020, cuGraphAddNode, 0)                                 \
+  E(cuGraphAddNode_v2, 12030, cuGraphAddNode_v2, 0)                           \
   E(cuMemPoolCreate, 11020, cuMemPoolCreate, 0)                               \
   E(cuMemPoolDestroy, 11020, cuMemPoolDestroy, 0)                             \
   E(cuMemPoolTrimTo, 11020, cuMemPoolTrimTo, 0)                               \

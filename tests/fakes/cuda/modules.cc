@@ -70,14 +70,14 @@ FAKE_CUDA Result cuLibraryLoadFromFile(Module** out, const char* path, int*, voi
 FAKE_CUDA Result cuLibraryUnload(Module* module) { return unload(module); }
 
 FAKE_CUDA Result cuStreamCreate(void** stream, unsigned) {
-  *stream = new char;
+  *stream = new Context*(current_context());
   return kSuccess;
 }
 FAKE_CUDA Result cuStreamCreateWithPriority(void** stream, unsigned flags, int) {
   return cuStreamCreate(stream, flags);
 }
 FAKE_CUDA Result cuStreamDestroy_v2(void* stream) {
-  delete static_cast<char*>(stream);
+  delete static_cast<Context**>(stream);
   return kSuccess;
 }
 

@@ -158,10 +158,19 @@ FAKE_CUDA Result cuMemPoolSetAttribute(Pool* pool, int attribute, void* value) {
   return attribute >= 1 && attribute <= 4 ? kSuccess : kInvalidValue;
 }
 
-FAKE_CUDA Result cuMemAllocAsync(Pointer* out, size_t bytes, void*) {
+FAKE_CUDA Result cuStreamGetCtx(void* stream, Context** context) {
+  // 0, 1 and 2 are the default streams of the thread's own context.
+  *context =
+      reinterpret_cast<uintptr_t>(stream) > 2 ? *static_cast<Context**>(stream) : current_context();
+  return kSuccess;
+}
+
+FAKE_CUDA Result cuMemAllocAsync(Pointer* out, size_t bytes, void* stream) {
   const std::lock_guard lock(g_lock);
   int device = 0;
   if (const Result code = current_device(&device)) return code;
+  Context* context = nullptr;
+  if (cuStreamGetCtx(stream, &context) == kSuccess) device = context->device;
   return take(g_chosen[device] ? g_chosen[device] : default_pool(device), bytes, out);
 }
 FAKE_CUDA Result cuMemAllocAsync_ptsz(Pointer* out, size_t bytes, void* stream) {
@@ -184,6 +193,7 @@ FAKE_CUDA Result cuMemFreeAsync_ptsz(Pointer address, void* s) {
 
 FAKE_CUDA Result cuCtxSynchronize();
 FAKE_CUDA Result cuStreamSynchronize(void*) { return cuCtxSynchronize(); }
+FAKE_CUDA Result cuEventSynchronize(void*) { return cuCtxSynchronize(); }
 FAKE_CUDA Result cuStreamSynchronize_ptsz(void*) { return cuCtxSynchronize(); }
 
 // ---- Graphs: a node's memory is taken when the graph is launched first, and stays until it is
@@ -215,6 +225,16 @@ FAKE_CUDA Result cuGraphAddMemAllocNode(void** node, Graph* graph, const void*, 
   params->address = take_addresses(params->bytes);
   *node = graph;
   return kSuccess;
+}
+/// CUgraphNodeParams: the kind (10 is memory to allocate) and three words, then what that kind
+/// wants.
+FAKE_CUDA Result cuGraphAddNode(void** node, Graph* graph, const void*, size_t, int* params) {
+  if (*params != 10) return kNotSupported;
+  return cuGraphAddMemAllocNode(node, graph, nullptr, 0, reinterpret_cast<AllocNode*>(params + 4));
+}
+FAKE_CUDA Result cuGraphAddNode_v2(void** node, Graph* graph, const void* needs, const void*,
+                                   size_t count, int* params) {
+  return cuGraphAddNode(node, graph, needs, count, params);
 }
 FAKE_CUDA Result cuGraphInstantiateWithFlags(Graph** exec, Graph* graph, unsigned long long) {
   *exec = new Graph(*graph);

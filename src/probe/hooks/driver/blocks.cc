@@ -44,9 +44,10 @@ int device_of(const Block& block) { return static_cast<int>(block.device & 0xfff
 /// One reader of a thing's size at a time, and nobody waits: who comes meanwhile asks the one who
 /// reads to do it again. In memory that a forked child finds empty, so that none is held there.
 struct Turn {
+  uint64_t key;    // whose turn this is, for good; 0: nobody's yet
   uint32_t state;  // 0: nobody. 1: somebody reads. 2: and must again
 };
-constexpr uint32_t kTurns = 64;
+constexpr uint32_t kTurns = 256;
 Turn* g_turns;
 
 Turn* turn_of(uint64_t key) {
@@ -60,7 +61,18 @@ Turn* turn_of(uint64_t key) {
       turns = fresh;
     }
   }
-  return &turns[(key * 0x9e3779b97f4a7c15u) >> 58];
+  const auto first = static_cast<uint32_t>((key * 0x9e3779b97f4a7c15u) >> 56);
+  for (uint32_t i = 0; i < kTurns; ++i) {
+    Turn& turn = turns[(first + i) % kTurns];
+    uint64_t owner = __atomic_load_n(&turn.key, __ATOMIC_ACQUIRE);
+    if (owner == key) return &turn;
+    if (owner == 0 && (__atomic_compare_exchange_n(&turn.key, &owner, key, false, __ATOMIC_ACQ_REL,
+                                                   __ATOMIC_ACQUIRE) ||
+                       owner == key)) {
+      return &turn;
+    }
+  }
+  return &turns[first];  // more things than turns: shared, and what is lost by that is counted
 }
 
 /// The size that is known now becomes another one: two events, as a block cannot grow.
@@ -74,7 +86,8 @@ void change_level(DriverKind kind, int device, uint64_t key, uint64_t bytes, con
   if (was_there) record_driver(kRawFreeCompleted, kind, device, key, 0, nullptr);
   if (bytes == 0) return;
   Block old;
-  if (g_things.put(key, {bytes, 0, pack_place(kind, device)}, &old) == LiveTable::kNoMemory) {
+  const uint32_t library = driver_caller_number(caller);
+  if (g_things.put(key, {bytes, library, pack_place(kind, device)}, &old) == LiveTable::kNoMemory) {
     count_loss(kLostNoBuffer);
     return;
   }
@@ -114,7 +127,8 @@ void record_driver(RawAction action, DriverKind kind, int device, uint64_t key, 
 void driver_took(DriverKind kind, int device, uint64_t key, uint64_t size_bytes,
                  const void* caller) {
   Block old;
-  if (table_of(kind).put(key, {size_bytes, 0, pack_place(kind, device)}, &old) ==
+  const uint32_t library = driver_caller_number(caller);
+  if (table_of(kind).put(key, {size_bytes, library, pack_place(kind, device)}, &old) ==
       LiveTable::kNoMemory) {
     return count_loss(kLostNoBuffer);  // its free would not be known either
   }
@@ -132,23 +146,26 @@ DriverLink::Gone driver_gave(uint32_t kinds, uint64_t key) {
       continue;
     }
     record_driver(kRawFreeCompleted, kind, device_of(block), key, 0, nullptr);
-    return {kind, device_of(block), block.size_bytes};
+    return {kind, device_of(block), block.size_bytes, address_of_caller(block.holder)};
   }
-  return {kDriverKinds, -1, 0};
+  return {kDriverKinds, -1, 0, nullptr};
 }
 
 void driver_refused(DriverKind kind, int device, uint64_t size_bytes, const void* caller) {
   record_driver(kRawOom, kind, device, 0, size_bytes, caller);
 }
 
+void driver_lost() { count_loss(kLostNoBuffer); }
+
 void driver_level(DriverKind kind, int device, uint64_t key, bool (*read)(uint64_t, uint64_t*),
                   const void* caller) {
   Turn* turn = turn_of(key);
-  if (!turn) return;
+  if (!turn) return driver_lost();
   uint32_t nobody = 0;
   if (!__atomic_compare_exchange_n(&turn->state, &nobody, 1, false, __ATOMIC_ACQ_REL,
                                    __ATOMIC_RELAXED)) {
     __atomic_store_n(&turn->state, 2, __ATOMIC_RELEASE);
+    if (turn->key != key) driver_lost();  // who reads will read another thing again
     return;
   }
   for (uint32_t reading = 1;;) {
@@ -171,7 +188,7 @@ static const gpumemprof::probe::DriverLink kLink = {
     gpumemprof::probe::driver_refused,     gpumemprof::probe::driver_level,
     gpumemprof::probe::driver_created,     gpumemprof::probe::driver_retained,
     gpumemprof::probe::driver_released,    gpumemprof::probe::driver_mapped,
-    gpumemprof::probe::driver_unmapped};
+    gpumemprof::probe::driver_unmapped,    gpumemprof::probe::driver_lost};
 
 extern "C" __attribute__((visibility("default"))) const gpumemprof::probe::DriverLink*
 gpumemprof_driver_link(uint32_t version) {

@@ -18,6 +18,9 @@ void driver_refused(DriverKind kind, int device, uint64_t size_bytes, const void
 void driver_level(DriverKind kind, int device, uint64_t key, bool (*read)(uint64_t, uint64_t*),
                   const void* caller);
 
+/// A size that could not be asked, or something that could not be followed.
+void driver_lost();
+
 // handles.cc
 void driver_created(uint64_t handle, int device, uint64_t size_bytes, bool is_own,
                     const void* caller);

@@ -52,4 +52,16 @@ Label driver_caller(const void* return_address) {
   return length ? Label{kDriverCallerPlace, fresh.name, fresh.length} : unknown;
 }
 
+uint32_t driver_caller_number(const void* return_address) {
+  if (!return_address) return 0;
+  driver_caller(return_address);  // so that it is in the list
+  const Library* one = known(reinterpret_cast<uintptr_t>(return_address) - 1);
+  return one ? static_cast<uint32_t>(one - g_libraries) + 1 : 0;
+}
+
+const void* address_of_caller(uint32_t number) {
+  if (number == 0 || number > kMostLibraries) return nullptr;
+  return reinterpret_cast<const void*>(g_libraries[number - 1].begin + 1);
+}
+
 }  // namespace gpumemprof::probe

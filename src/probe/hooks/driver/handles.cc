@@ -40,13 +40,21 @@ PoolHead* head() {
 /// What names the physical memory in the recording.
 uint64_t key_of(uint32_t number) { return uint64_t{number} << 12; }
 
-void drop(uint32_t number, uint64_t use) {
-  Physical* one = g_pool.at(number);
-  const int device = one->device;
-  const DriverKind kind = one->is_own ? kDriverHandles : kDriverImported;
-  if (__atomic_sub_fetch(&one->uses, use, __ATOMIC_ACQ_REL) != 0) return;
-  record_driver(kRawFreeCompleted, kind, device, key_of(number), 0, nullptr);
+/// After the last use.
+void end(uint32_t number) {
+  const Physical* one = g_pool.at(number);
+  record_driver(kRawFreeCompleted, one->is_own ? kDriverHandles : kDriverImported, one->device,
+                key_of(number), 0, nullptr);
   g_pool.give(head(), number);
+}
+
+/// Answers what is left of the uses; 0: the caller ends it.
+uint64_t less(uint32_t number, uint64_t use) {
+  return __atomic_sub_fetch(&g_pool.at(number)->uses, use, __ATOMIC_ACQ_REL);
+}
+
+void drop_mapping(uint32_t number) {
+  if (less(number, kMapping) == 0) end(number);
 }
 
 }  // namespace
@@ -79,10 +87,11 @@ void driver_retained(uint64_t handle) {
 void driver_released(uint64_t handle) {
   Block known;
   if (!g_handles.find(handle, &known)) return;
-  const uint64_t uses = __atomic_load_n(&g_pool.at(known.holder)->uses, __ATOMIC_ACQUIRE);
+  // Of several threads that release it at once one takes the last reference.
+  const uint64_t left = less(known.holder, kReference);
   Block last;
-  if (uses < 2 * kReference) g_handles.take(handle, &last);
-  drop(known.holder, kReference);
+  if (left < kReference) g_handles.take(handle, &last);
+  if (left == 0) end(known.holder);
 }
 
 void driver_mapped(uint64_t address, uint64_t size_bytes, uint64_t handle, const void* caller) {
@@ -93,7 +102,7 @@ void driver_mapped(uint64_t address, uint64_t size_bytes, uint64_t handle, const
   Block old;
   if (g_mappings.put(address, {size_bytes, known.holder, 0}, &old) == LiveTable::kNoMemory) {
     count_loss(kLostNoBuffer);
-    return drop(known.holder, kMapping);
+    return drop_mapping(known.holder);
   }
   record_driver(kRawAlloc, kDriverMapped, one->device, address, size_bytes, caller);
 }
@@ -105,7 +114,7 @@ void driver_unmapped(uint64_t address, uint64_t size_bytes) {
     record_driver(kRawFreeCompleted, kDriverMapped, g_pool.at(mapping.holder)->device, at, 0,
                   nullptr);
     at += mapping.size_bytes;
-    drop(mapping.holder, kMapping);
+    drop_mapping(mapping.holder);
   }
 }
 
