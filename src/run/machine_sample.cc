@@ -1,6 +1,6 @@
 #include "run/machine_sample.h"
 
-#include <algorithm>
+#include <set>
 
 #include "devices/host_memory.h"
 #include "devices/process_memory.h"
@@ -52,14 +52,17 @@ void put_processes(const Accelerator& device, SampledDevice* out) {
     return out->put("processes", SampledValue::absent(device.processes.absent_because));
   }
   const auto& all = *device.processes.value;
-  out->put("processes", SampledValue::of(all.size()));
+  std::set<int> pids;
+  for (const AcceleratorProcess& process : all) pids.insert(process.pid);
+  // All of them, so that a reader knows where fewer are told.
+  out->put("processes", SampledValue::of(pids.size()));
   if (!device.processes_note.empty())
     out->put("processes_note", SampledValue::of_text(device.processes_note));
-  std::vector<int> pids;
+  size_t told = 0;
   for (const AcceleratorProcess& process : all) {
-    const bool is_new = std::ranges::find(pids, process.pid) == pids.end();
-    if (!is_new || pids.size() >= kMostSampledProcesses) continue;
-    pids.push_back(process.pid);
+    if (told == kMostSampledProcesses) break;
+    if (pids.erase(process.pid) == 0) continue;
+    ++told;
     if (process.here) {
       out->put("used_bytes", used_by(device, process.pid), process.pid);
     } else {
