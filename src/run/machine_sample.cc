@@ -46,6 +46,17 @@ class SampledDevice {
   TakenSample* out_;
 };
 
+/// Of all rows of a number that is nobody's here.
+Quantity used_outside(const std::vector<AcceleratorProcess>& all, int pid) {
+  uint64_t sum = 0;
+  for (const AcceleratorProcess& process : all) {
+    if (process.pid != pid) continue;
+    if (!process.used) return process.used;
+    sum += *process.used.bytes;
+  }
+  return Quantity::of(sum);
+}
+
 /// In a slice of MIG each user of it is listed by itself; here a process has one figure a device.
 void put_processes(const Accelerator& device, SampledDevice* out) {
   if (!device.processes) {
@@ -67,7 +78,7 @@ void put_processes(const Accelerator& device, SampledDevice* out) {
       out->put("used_bytes", used_by(device, process.pid), process.pid);
     } else {
       // A number of another PID namespace: it must not be taken for a process of ours.
-      out->put("used_bytes_of_driver_pid", process.used, process.pid);
+      out->put("used_bytes_of_driver_pid", used_outside(all, process.pid), process.pid);
     }
   }
 }
