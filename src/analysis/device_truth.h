@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gpumemprof {
 
 struct RecordedSamples;  // recording/samples_file.h
+struct Process;          // trace/tables.h
 
 struct DeviceTruth {
   uint64_t time_ns = 0;                        ///< when it was asked, on the recording's clock
@@ -22,13 +24,16 @@ struct DeviceTruth {
 /// One sample of the device that a process uses.
 struct TruthOfProcess {
   uint32_t pid = 0;
-  std::string host;
+  std::string_view host;  ///< lives as long as the samples
   DeviceTruth truth;
 };
 
-/// Every sample in which NVML names a process and its bytes, in order of time. A process that uses
-/// several devices is left out: the samples have NVML's numbers, the driver's events CUDA's, and
-/// which is which was not recorded.
-std::vector<TruthOfProcess> device_truths(const std::vector<RecordedSamples>& samples);
+/// Every sample in which NVML names one of `processes` and its bytes, in order of time. A process
+/// that uses several devices is left out: the samples have NVML's numbers, the driver's events
+/// CUDA's, and which is which was not recorded. Files are hostile: what is more than any machine
+/// has is left out and told in `problems`.
+std::vector<TruthOfProcess> device_truths(const std::vector<RecordedSamples>& samples,
+                                          const std::vector<Process>& processes,
+                                          std::vector<std::string>* problems);
 
 }  // namespace gpumemprof

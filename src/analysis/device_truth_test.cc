@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "recording/samples_file.h"
+#include "trace/tables.h"
 
 namespace gpumemprof {
 namespace {
@@ -13,6 +14,7 @@ struct Told {
   RecordedSamples samples;
 
   explicit Told(size_t looks) {
+    samples.host = "box";
     for (size_t i = 0; i < looks; ++i) samples.looks.push_back({.time_ns = 10 * (i + 1)});
   }
   void number(const char* device, const char* field, int64_t pid, uint32_t look, uint64_t bytes) {
@@ -30,6 +32,16 @@ struct Told {
   }
 };
 
+std::vector<TruthOfProcess> truths_of(const Told& told, const std::vector<uint32_t>& pids,
+                                      std::vector<std::string>* problems = nullptr) {
+  static std::vector<RecordedSamples> kept;  // hosts of truths are its
+  kept = {told.samples};
+  std::vector<Process> processes;
+  for (uint32_t pid : pids) processes.push_back({.pid = pid, .host = "box"});
+  std::vector<std::string> none;
+  return device_truths(kept, processes, problems ? problems : &none);
+}
+
 TEST(DeviceTruth, EverySampleThatNamesTheProcessIsOne) {
   Told told(3);
   told.number("nvidia:0", "used_bytes", 0, 0, 1000);
@@ -37,7 +49,9 @@ TEST(DeviceTruth, EverySampleThatNamesTheProcessIsOne) {
   told.number("nvidia:0", "used_bytes", 7, 1, 300);
   told.number("nvidia:0", "used_bytes", 8, 1, 200);
   told.number("nvidia:0", "used_bytes_of_driver_pid", 9, 2, 50);
-  const auto truths = device_truths({told.samples});
+  told.number("nvidia:0", "processes", 0, 1, 2);
+  told.number("nvidia:0", "processes", 0, 2, 3);
+  const auto truths = truths_of(told, {7, 8});
   ASSERT_EQ(truths.size(), 4u);
   const DeviceTruth& last = truths[2].truth;
   EXPECT_EQ(truths[2].pid, 7u);
@@ -53,7 +67,8 @@ TEST(DeviceTruth, OneThatIsNotToldMakesTheSumOfOthersUnknown) {
   told.samples.texts = {"no permission"};
   told.number("nvidia:0", "used_bytes", 7, 0, 300);
   told.add("nvidia:0", "used_bytes", 8, {0, SampledKind::kAbsent, 0});
-  const auto truths = device_truths({told.samples});
+  told.number("nvidia:0", "processes", 0, 0, 2);
+  const auto truths = truths_of(told, {7, 8});
   ASSERT_EQ(truths.size(), 1u);
   EXPECT_FALSE(truths[0].truth.others_used_bytes.has_value());
   EXPECT_FALSE(truths[0].truth.device_used_bytes.has_value());
@@ -65,10 +80,62 @@ TEST(DeviceTruth, AProcessOnTwoDevicesIsLeftOutAndASliceIsNoDevice) {
   told.number("nvidia:1", "used_bytes", 7, 0, 300);
   told.number("nvidia:0", "used_bytes", 8, 0, 5);
   told.number("nvidia:0 slice 1", "used_bytes", 9, 0, 5);
-  const auto truths = device_truths({told.samples});
+  told.number("nvidia:0", "processes", 0, 0, 2);
+  const auto truths = truths_of(told, {7, 8, 9});
   ASSERT_EQ(truths.size(), 1u);
   EXPECT_EQ(truths[0].pid, 8u);
   EXPECT_EQ(truths[0].truth.others_used_bytes, 300u);
+}
+
+TEST(DeviceTruth, OnlyProcessesOfTheRecordingAreThere) {
+  Told told(1000);
+  for (int64_t pid = 1; pid <= 500; ++pid) told.number("nvidia:0", "used_bytes", pid, 0, 10);
+  told.number("nvidia:0", "processes", 0, 0, 500);
+  const auto truths = truths_of(told, {7});
+  ASSERT_EQ(truths.size(), 1000u);
+  EXPECT_EQ(truths[999].pid, 7u);
+  EXPECT_EQ(truths[999].truth.others_used_bytes, 4990u);
+  told.samples.host = "another";
+  EXPECT_TRUE(truths_of(told, {7}).empty());
+}
+
+TEST(DeviceTruth, WhereMoreProcessesAreThereThanListedTheSumIsUnknown) {
+  Told told(2);
+  told.number("nvidia:0", "used_bytes", 7, 0, 300);
+  told.number("nvidia:0", "used_bytes", 8, 0, 200);
+  told.number("nvidia:0", "processes", 0, 0, 3);
+  told.number("nvidia:0", "processes", 0, 1, 2);
+  const auto truths = truths_of(told, {7});
+  ASSERT_EQ(truths.size(), 2u);
+  EXPECT_FALSE(truths[0].truth.others_used_bytes.has_value());
+  EXPECT_EQ(truths[1].truth.others_used_bytes, 200u);
+}
+
+TEST(DeviceTruth, ANumberOfTwoNamespacesIsNotCountedTwice) {
+  Told told(2);
+  told.number("nvidia:0", "used_bytes", 7, 0, 300);
+  told.number("nvidia:0", "used_bytes", 8, 0, 200);
+  told.number("nvidia:0", "used_bytes_of_driver_pid", 8, 0, 200);
+  told.add("nvidia:0", "used_bytes_of_driver_pid", 8, {1, SampledKind::kGone, 0});
+  told.number("nvidia:0", "processes", 0, 0, 2);
+  const auto truths = truths_of(told, {7});
+  ASSERT_EQ(truths.size(), 2u);
+  EXPECT_FALSE(truths[0].truth.others_used_bytes.has_value());
+  EXPECT_EQ(truths[1].truth.others_used_bytes, 200u);
+}
+
+TEST(DeviceTruth, WhatNoMachineHasIsLeftOutAndSaid) {
+  Told told(1024);
+  std::vector<uint32_t> pids;
+  for (uint32_t pid = 1; pid <= 1100; ++pid) {
+    told.number("nvidia:0", "used_bytes", pid, 0, 1);
+    pids.push_back(pid);
+  }
+  std::vector<std::string> problems;
+  EXPECT_EQ(truths_of(told, pids, &problems).size(), 1'000'000u);
+  ASSERT_EQ(problems.size(), 2u);
+  EXPECT_NE(problems[0].find("samples of 76 processes"), std::string::npos);
+  EXPECT_NE(problems[1].find("only the first 1000000 samples"), std::string::npos);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,7 +15,9 @@ struct RecordedSamples;  // recording/samples_file.h
 /// A value at one sample, or why there is none.
 struct SampledBytes {
   std::optional<uint64_t> bytes;
-  std::string absent_because;
+  std::shared_ptr<const std::string> why;  ///< one for all samples that have it
+  /// Empty where there is a value.
+  std::string absent_because() const { return why ? *why : std::string(); }
 };
 
 /// Memory at one sample: everybody's, and that of the processes of this run.
@@ -46,10 +49,12 @@ struct DeviceUse {
   std::vector<MemoryUse> hosts;  ///< one for each machine that was sampled
   /// Why there are no devices, as the last sample says; empty where there are.
   std::string no_devices_because;
+  std::vector<std::string> left_out;  ///< one sentence each: what is more than there is room for
 };
 
 /// What `samples` tell; nothing where there are none. `peak_time_ns`: of the peak that reports are
-/// about, where there is one.
+/// about, where there is one. Files are hostile: of very many samples every second, third, … is
+/// taken, of very many devices the first.
 std::optional<DeviceUse> device_use(const std::vector<RecordedSamples>& samples,
                                     std::optional<uint64_t> peak_time_ns);
 

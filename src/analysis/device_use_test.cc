@@ -64,7 +64,7 @@ TEST(DeviceUse, AddsUpWhatTheRunHasAndNobodyElse) {
   ASSERT_EQ(use->hosts.size(), 1u);
   EXPECT_EQ(use->hosts[0].highest->used.bytes, 40u);
   EXPECT_EQ(use->hosts[0].highest_own->own.bytes, 8u);
-  EXPECT_EQ(use->hosts[0].limit.absent_because, "no cgroup limits this process");
+  EXPECT_EQ(use->hosts[0].limit.absent_because(), "no cgroup limits this process");
 }
 
 TEST(DeviceUse, WhatTheDriverDoesNotTellStaysUnknown) {
@@ -79,10 +79,52 @@ TEST(DeviceUse, WhatTheDriverDoesNotTellStaysUnknown) {
   const auto use = device_use({written_and_read({hidden, unknown})}, std::nullopt);
   ASSERT_TRUE(use);
   const auto& looks = use->devices[0].looks;
-  EXPECT_EQ(looks[0].own.absent_because, "not permitted");
-  EXPECT_EQ(looks[1].own.absent_because, "not available");
+  EXPECT_EQ(looks[0].own.absent_because(), "not permitted");
+  EXPECT_EQ(looks[1].own.absent_because(), "not available");
   EXPECT_FALSE(use->devices[0].highest_own);
   EXPECT_FALSE(use->devices[0].at_peak);
+}
+
+TEST(DeviceUse, WhereTheDriversNumbersAreNobodysHereTheRunsShareIsUnknown) {
+  TakenSample outside = at_second(0);
+  for (auto& [key, value] : outside.values)
+    if (key.device == "nvidia:0" && key.pid != 0)
+      key = on_device("used_bytes_of_driver_pid", key.pid);
+  TakenSample none = at_second(1);
+  std::erase_if(none.values, [](const auto& one) {
+    return one.first.device == "nvidia:0" && one.first.pid != 0;
+  });
+  TakenSample nobody = none;
+  nobody.time_ns += kSecond;
+  for (auto& [key, value] : nobody.values)
+    if (key == on_device("processes")) value = SampledValue::of(0);
+  const auto use = device_use({written_and_read({outside, none, nobody})}, std::nullopt);
+  ASSERT_TRUE(use);
+  const auto& looks = use->devices[0].looks;
+  ASSERT_EQ(looks.size(), 3u);
+  EXPECT_EQ(looks[0].own.absent_because(),
+            "the driver's process numbers are not of this PID namespace");
+  EXPECT_EQ(looks[1].own.absent_because(), "the driver names more processes than were sampled");
+  EXPECT_EQ(looks[2].own.bytes, 0u);
+}
+
+TEST(DeviceUse, WhatNoMachineHasIsThinnedOutAndSaid) {
+  RecordedSamples samples;
+  samples.path = "a.gms";
+  for (uint64_t i = 0; i < 8000; ++i) samples.looks.push_back({.time_ns = i});
+  for (int i = 0; i < 1500; ++i) {
+    samples.series.push_back({"NVML", "nvidia:" + std::to_string(i), "used_bytes", 0});
+    samples.points.push_back({{0, SampledKind::kNumber, 5}});
+  }
+  const auto use = device_use({samples}, std::nullopt);
+  ASSERT_TRUE(use);
+  EXPECT_EQ(use->devices.size(), 1024u);
+  size_t looks = 0;
+  for (const MemoryUse& one : use->devices) looks += one.looks.size();
+  EXPECT_EQ(looks, 1024u * 2667);  // every third of 8000
+  EXPECT_EQ(use->left_out,
+            (std::vector<std::string>{"a.gms: of its samples of the machine one in 3 is looked at",
+                                      "a.gms: 476 devices of its samples are left out"}));
 }
 
 TEST(DeviceUse, SaysWhyThereIsNoDevice) {

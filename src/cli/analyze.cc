@@ -88,7 +88,7 @@ Result<Shown> show_recording(const AnalyzeArguments& arguments) {
   }
   const auto samples = read_samples(arguments.paths, &problems);
   // Hosts have other names there, so the samples of theirs are nobody's.
-  const auto truths = device_truths(samples);
+  const auto truths = device_truths(samples, (*source)->tables().processes, &problems);
   options.truths = &truths;
   auto analysis = analyze_whole(**source, options);
   if (!analysis) return std::unexpected(analysis.error());
@@ -96,7 +96,12 @@ Result<Shown> show_recording(const AnalyzeArguments& arguments) {
   const bool has_peak = main != nullptr && main->figures.peak_bytes != 0;
   analysis->machine =
       device_use(samples, has_peak ? std::optional(main->figures.peak_time_ns) : std::nullopt);
+  if (analysis->machine)
+    for (std::string& left_out : analysis->machine->left_out)
+      problems.push_back(std::move(left_out));
   for (std::string& problem : problems) {
+    // Names of files have those of hosts in them.
+    if (arguments.anonymize) problem = "reason withheld, it may hold names";
     analysis->loss.reasons.push_back({0, std::move(problem)});
   }
   const SourceOpener reopen = [&] { return open_input(arguments.paths, false); };

@@ -46,8 +46,7 @@ FollowedDevice describe(const Device& device, const DeviceState& state) {
   out.alloc_count = state.actions[static_cast<size_t>(Action::kAlloc)];
   // Frees have one half on a CPU, on a GPU the first ends the block and the second may follow: so
   // they are told by the blocks that are gone, and those that nobody saw made.
-  out.free_count =
-      out.alloc_count - state.repeated_allocs - state.live_count + state.unmatched_frees;
+  out.free_count = frees_of(state);
   out.alloc_bytes = state.total_bytes;
   out.unmatched_frees = state.unmatched_frees;
   out.oom_count = state.actions[static_cast<size_t>(Action::kOom)];
@@ -78,6 +77,13 @@ std::vector<FollowedHolder> name_holders(const LiveState& state, uint16_t device
 }
 
 }  // namespace
+
+uint64_t frees_of(const DeviceFigures& figures) {
+  uint64_t ended = figures.actions[static_cast<size_t>(Action::kAlloc)], all = 0;
+  for (const uint64_t part : {figures.repeated_allocs, figures.live_count})
+    ended -= std::min<uint64_t>(ended, part);
+  return __builtin_add_overflow(ended, figures.unmatched_frees, &all) ? UINT64_MAX : all;
+}
 
 struct RecordingFollower::Impl {
   std::unique_ptr<File> file;

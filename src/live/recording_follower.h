@@ -47,6 +47,10 @@ struct FollowedState {
   std::string why_inexact;
 };
 
+/// The blocks that are gone, and the frees of blocks that nobody saw made. Of a checkpoint whose
+/// figures contradict each other no number that wraps.
+uint64_t frees_of(const DeviceFigures& figures);
+
 /// Decodes each sealed chunk once and what is not sealed yet anew with every look; so a look costs
 /// what happened since the last sealing, and the checksums of the whole file. The recorded process
 /// takes no part. Not thread-safe.

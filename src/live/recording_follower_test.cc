@@ -69,5 +69,16 @@ TEST(RecordingFollower, AFreeOfTheHostCountsOnce) {
   EXPECT_EQ(state->devices[0].live_bytes, 128u);
 }
 
+TEST(RecordingFollower, FiguresThatContradictEachOtherDoNotWrap) {
+  DeviceFigures figures;
+  figures.actions[static_cast<size_t>(Action::kAlloc)] = 10;
+  figures.live_count = 4, figures.repeated_allocs = 1, figures.unmatched_frees = 2;
+  EXPECT_EQ(frees_of(figures), 7u);
+  figures.live_count = 11;
+  EXPECT_EQ(frees_of(figures), 2u);
+  figures.repeated_allocs = UINT64_MAX;
+  EXPECT_EQ(frees_of(figures), 2u);
+}
+
 }  // namespace
 }  // namespace gpumemprof

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "base/file.h"
 #include "recording/chunk_scan.h"
@@ -19,6 +20,7 @@ namespace {
 constexpr size_t kMostFiles = 1024;
 // Of a whole file; what real runs have is a hundredth of it.
 constexpr size_t kMostSeries = 100'000, kMostTexts = 400'000;
+constexpr size_t kMostProblems = 64;
 constexpr useconds_t kTryAgainUs = 2'000;
 
 template <size_t kBytes>
@@ -50,7 +52,7 @@ class SampleCollector {
     std::vector<uint32_t> series, texts;
     for (const SampleKey& key : chunk.series) {
       const auto [at, is_new] = series_.try_emplace(key, static_cast<uint32_t>(series_.size()));
-      if (is_new) out_->series.push_back(key), out_->points.emplace_back();
+      if (is_new) out_->series.push_back(key), out_->points.emplace_back(), told_in_.push_back(0);
       series.push_back(at->second);
     }
     for (const std::string& text : chunk.texts) {
@@ -58,20 +60,23 @@ class SampleCollector {
       if (is_new) out_->texts.push_back(text);
       texts.push_back(at->second);
     }
+    // A chunk begins with nothing told: what those before it told last is visited, never all series
+    // of the file, which a chunk of few bytes would make us walk.
+    const std::vector<uint32_t> before = std::exchange(told_, {});
+    ++chunks_;
     for (size_t i = 0; i < looks.size(); ++i) {
       const auto look = static_cast<uint32_t>(out_->looks.size());
       out_->looks.push_back({looks[i].time_ns, looks[i].cause});
-      std::vector<bool> is_told(i == 0 ? out_->series.size() : 0);
       for (const ParsedSamples::Change& change : looks[i].changes) {
         const uint32_t at = series[change.series];
         const bool is_text =
             change.kind == SampledKind::kText || change.kind == SampledKind::kAbsent;
         put(at, {look, change.kind, is_text ? texts[change.number] : change.number});
-        if (i == 0) is_told[at] = true;
+        if (std::exchange(told_in_[at], chunks_) != chunks_) told_.push_back(at);
       }
-      // A chunk begins with nothing told.
-      for (uint32_t at = 0; at < is_told.size(); ++at) {
-        if (!is_told[at]) put(at, {look, SampledKind::kGone, 0});
+      if (i != 0) continue;
+      for (const uint32_t at : before) {
+        if (told_in_[at] != chunks_) put(at, {look, SampledKind::kGone, 0});
       }
     }
     return true;
@@ -90,6 +95,9 @@ class SampleCollector {
   RecordedSamples* out_;
   std::map<SampleKey, uint32_t> series_;
   std::map<std::string, uint32_t> texts_;
+  std::vector<uint32_t> told_;     // series of which the last chunk said something
+  std::vector<uint64_t> told_in_;  // by series: the last chunk, counted from 1, that did
+  uint64_t chunks_ = 0;
   uint64_t next_ordinal_ = 0;
 };
 
@@ -104,27 +112,29 @@ std::map<uint64_t, ChunkRef> newest_copies(const FileIndex& index) {
   return out;
 }
 
-/// One look at the file. `is_whole`: nothing in it is damaged.
-Result<RecordedSamples> read_once(File& file, const format::FileHeader& header, bool* is_whole) {
+/// One look at the file.
+Result<RecordedSamples> read_once(File& file, const format::FileHeader& header) {
   RecordedSamples out;
   out.path = file.path(), out.host = text_of(header.host), out.run_pid = header.pid;
   FileIndex index;
   if (auto done = scan_chunks(file, header.recording_id, &index); !done)
     return std::unexpected(done.error());
+  uint64_t untold = 0;
   const auto tell = [&](const std::string& what, uint64_t offset) {
+    if (out.problems.size() == kMostProblems) return void(++untold);
     out.problems.push_back(file.path() + ": " + what + " (at byte " + std::to_string(offset) + ")");
   };
   for (const Damage& damage : index.damage) tell(damage.reason, damage.offset);
   SampleCollector collector(&out);
+  std::string payload;
   for (const auto& [sequence, chunk] : newest_copies(index)) {
     if (chunk.header.length > kMostSampleChunkBytes) {
       tell("a chunk of samples is too long", chunk.offset);
       continue;
     }
-    std::string payload(chunk.header.length, '\0');
-    const auto got = file.read_at(chunk.payload_offset(), payload.data(), payload.size());
-    if (!got || *got != payload.size()) {
-      tell("a chunk of samples cannot be read", chunk.offset);
+    // Its CRC again: a `run` may have written the place anew since the scan.
+    if (!read_chunk_into(file, chunk, &payload)) {
+      tell("a chunk of samples changed while it was read", chunk.offset);
       continue;
     }
     const auto parsed = parse_sample_chunk(payload, chunk.header.time_first_ns);
@@ -134,7 +144,10 @@ Result<RecordedSamples> read_once(File& file, const format::FileHeader& header, 
       tell("a chunk of samples contradicts its header or those before it", chunk.offset);
     }
   }
-  *is_whole = out.problems.empty();
+  if (untold != 0) {
+    out.problems.push_back(file.path() + ": and " + std::to_string(untold) +
+                           " more places that cannot be read");
+  }
   return out;
 }
 
@@ -211,12 +224,15 @@ size_t RecordedSamples::find(const SampleKey& key) const {
 Result<RecordedSamples> read_samples_file(const std::string& path, int tries) {
   auto file = open_file(path, FileMode::kRead);
   if (!file) return std::unexpected(file.error());
-  const auto header = read_file_header(**file);
+  return read_samples_file(**file, tries);
+}
+
+Result<RecordedSamples> read_samples_file(File& file, int tries) {
+  const auto header = read_file_header(file);
   if (!header) return std::unexpected(header.error());
   for (int i = 1;; ++i) {
-    bool is_whole = false;
-    auto read = read_once(**file, *header, &is_whole);
-    if (!read || is_whole || i >= tries) return read;
+    auto read = read_once(file, *header);
+    if (!read || read->problems.empty() || i >= tries) return read;
     usleep(kTryAgainUs);
   }
 }

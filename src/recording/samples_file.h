@@ -10,6 +10,8 @@
 
 namespace gpumemprof {
 
+class File;  // base/file.h
+
 /// All samples of one `run`, as series over its looks.
 struct RecordedSamples {
   struct Look {
@@ -29,7 +31,7 @@ struct RecordedSamples {
   std::vector<std::vector<Point>> points;  ///< by series, in order of `look`
   std::vector<std::string> texts;
   uint64_t missing_looks = 0;         ///< taken and not there: damage, or --max-disk
-  std::vector<std::string> problems;  ///< one sentence each
+  std::vector<std::string> problems;  ///< one sentence each; of very many the first
 
   /// What a series has at a look; null where it is not told there.
   const Point* at(size_t of_series, size_t look) const;
@@ -40,6 +42,7 @@ struct RecordedSamples {
 /// One file, on its own clock. A `run` may be writing it: what looks torn is looked at again, at
 /// most `tries` times. Errors: those of read_file_header; damage after it is told in `problems`.
 Result<RecordedSamples> read_samples_file(const std::string& path, int tries = 4);
+Result<RecordedSamples> read_samples_file(File& file, int tries = 4);
 
 /// The samples in the folders among `paths` and beside the .gmp files among them, put on the clock
 /// that open_recording puts the events on. Files that cannot be read are told in `problems`.

@@ -6,6 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <map>
+#include <memory>
+
+#include "base/file.h"
 #include "recording/samples_writer.h"
 #include "recording/test_reading.h"
 
@@ -173,6 +177,63 @@ TEST(Samples, EveryFlippedByteIsSaidOrOfNoConsequence) {
     }
   }
   EXPECT_GT(told, 100u);
+}
+
+/// A file in which a `run` writes chunk after chunk anew between the scan and the next look.
+class RewrittenFile : public File {
+ public:
+  explicit RewrittenFile(std::unique_ptr<File> file) : file_(std::move(file)) {}
+  const std::string& path() const override { return file_->path(); }
+  Result<uint64_t> size() override { return file_->size(); }
+  Result<size_t> read_at(uint64_t offset, void* data, size_t size) override {
+    auto got = file_->read_at(offset, data, size);
+    // What is read from within a page is a payload; the first time the scan wants its CRC.
+    const bool is_payload = offset >= format::kPage && offset % format::kPage != 0;
+    if (got && *got != 0 && is_payload && is_seen_[offset]++)
+      static_cast<char*>(data)[*got - 1] ^= 1;
+    return got;
+  }
+  Status write_at(uint64_t, const void*, size_t) override { return {}; }
+  uint64_t next_data(uint64_t offset, uint64_t size) override {
+    return file_->next_data(offset, size);
+  }
+  Result<uint64_t> punch(uint64_t, uint64_t) override { return 0; }
+  Result<uint64_t> add_at(uint64_t, uint64_t) override { return 0; }
+  bool lock(bool) override { return true; }
+  void unlock() override {}
+
+ private:
+  std::unique_ptr<File> file_;
+  std::map<uint64_t, int> is_seen_;
+};
+
+TEST(Samples, WhatChangedSinceItsCrcWasRightIsSaidAndNotTaken) {
+  TempFolder folder;
+  auto file = open_file(write_looks(folder, 3), FileMode::kRead);
+  ASSERT_TRUE(file);
+  RewrittenFile rewritten(std::move(*file));
+  const auto read = read_samples_file(rewritten, 1);
+  ASSERT_TRUE(read);
+  EXPECT_TRUE(read->looks.empty());
+  ASSERT_EQ(read->problems.size(), 1u);
+  EXPECT_NE(read->problems[0].find("changed while it was read"), std::string::npos);
+}
+
+TEST(Samples, OfVeryManyProblemsTheFirstAreToldAndTheRestCounted) {
+  TempFolder folder;
+  const std::string path = write_looks(folder, 1);
+  std::string bytes = testing::read_file(path).substr(0, 2 * format::kPage);
+  bytes.resize(2 * format::kPage);
+  const std::string chunk = bytes.substr(format::kPage);
+  for (int i = 0; i < 70; ++i) bytes += std::string(format::kPage, 'x') + chunk;
+  const int fd = open(path.c_str(), O_WRONLY | O_TRUNC);
+  ASSERT_EQ(write(fd, bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+  close(fd);
+  const auto read = read_samples_file(path, 1);
+  ASSERT_TRUE(read);
+  ASSERT_EQ(read->problems.size(), 65u);
+  EXPECT_TRUE(read->problems[64].ends_with(": and 6 more places that cannot be read"));
+  EXPECT_EQ(read->looks.size(), 1u);
 }
 
 TEST(Samples, AHostileChunkIsAnErrorWithAPlace) {

@@ -12,7 +12,7 @@ constexpr size_t kMostPoints = 512, kMostRefusals = 64;
 
 void put(Json* out, const char* key, const SampledBytes& value) {
   (*out)[key] = value.bytes ? Json(*value.bytes) : Json(nullptr);
-  if (!value.bytes) (*out)["unknown"][key] = value.absent_because;
+  if (!value.bytes) (*out)["unknown"][key] = value.absent_because();
 }
 
 Json look_json(const UseAtLook& look) {

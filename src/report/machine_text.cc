@@ -15,7 +15,7 @@ constexpr double kWidth = 1000, kHeight = 160;
 
 std::string bytes_text(const SampledBytes& value) {
   return value.bytes ? format_bytes(*value.bytes)
-                     : "unknown (" + printable(value.absent_because) + ")";
+                     : "unknown (" + printable(value.absent_because()) + ")";
 }
 
 /// "used 20.5 GiB, by this run 17.4 GiB"

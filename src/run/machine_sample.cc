@@ -1,6 +1,6 @@
 #include "run/machine_sample.h"
 
-#include <algorithm>
+#include <set>
 
 #include "devices/host_memory.h"
 #include "devices/process_memory.h"
@@ -46,25 +46,39 @@ class SampledDevice {
   TakenSample* out_;
 };
 
+/// Of all rows of a number that is nobody's here.
+Quantity used_outside(const std::vector<AcceleratorProcess>& all, int pid) {
+  uint64_t sum = 0;
+  for (const AcceleratorProcess& process : all) {
+    if (process.pid != pid) continue;
+    if (!process.used) return process.used;
+    sum += *process.used.bytes;
+  }
+  return Quantity::of(sum);
+}
+
 /// In a slice of MIG each user of it is listed by itself; here a process has one figure a device.
 void put_processes(const Accelerator& device, SampledDevice* out) {
   if (!device.processes) {
     return out->put("processes", SampledValue::absent(device.processes.absent_because));
   }
   const auto& all = *device.processes.value;
-  out->put("processes", SampledValue::of(all.size()));
+  std::set<int> pids;
+  for (const AcceleratorProcess& process : all) pids.insert(process.pid);
+  // All of them, so that a reader knows where fewer are told.
+  out->put("processes", SampledValue::of(pids.size()));
   if (!device.processes_note.empty())
     out->put("processes_note", SampledValue::of_text(device.processes_note));
-  std::vector<int> pids;
+  size_t told = 0;
   for (const AcceleratorProcess& process : all) {
-    const bool is_new = std::ranges::find(pids, process.pid) == pids.end();
-    if (!is_new || pids.size() >= kMostSampledProcesses) continue;
-    pids.push_back(process.pid);
+    if (told == kMostSampledProcesses) break;
+    if (pids.erase(process.pid) == 0) continue;
+    ++told;
     if (process.here) {
       out->put("used_bytes", used_by(device, process.pid), process.pid);
     } else {
       // A number of another PID namespace: it must not be taken for a process of ours.
-      out->put("used_bytes_of_driver_pid", process.used, process.pid);
+      out->put("used_bytes_of_driver_pid", used_outside(all, process.pid), process.pid);
     }
   }
 }

@@ -62,6 +62,25 @@ TEST_F(MachineSample, APidThatIsNobodyHereIsNotTakenForAProcess) {
             SampledValue::of(2488 * kMib));
 }
 
+TEST_F(MachineSample, ProcessesAreCountedOnceAndBeyondTheListed) {
+  Accelerator device{.vendor = "nvidia"};
+  device.source = "NVML";
+  std::vector<AcceleratorProcess> all;
+  for (int pid = 1; pid <= 70; ++pid)
+    for (int times = 0; times < 2; ++times) {  // as in two slices
+      all.push_back({.pid = pid, .here = pid != 3});
+      all.back().used = Quantity::of(5);
+    }
+  device.processes.value = all;
+  Accelerators told;
+  told.devices.push_back(device);
+  add_accelerator_values(told, &sample_);
+  EXPECT_EQ(value("NVML", "nvidia:0", "processes"), SampledValue::of(70));
+  EXPECT_EQ(value("NVML", "nvidia:0", "used_bytes", 64), SampledValue::of(10));
+  EXPECT_EQ(value("NVML", "nvidia:0", "used_bytes_of_driver_pid", 3), SampledValue::of(10));
+  EXPECT_EQ(value("NVML", "nvidia:0", "used_bytes", 65).kind, SampledKind::kGone);
+}
+
 TEST_F(MachineSample, OfALostDeviceEveryFieldSaysWhy) {
   ask("h100-pair");
   EXPECT_EQ(value("NVML", "nvidia:1", "used_bytes"),

@@ -31,7 +31,8 @@ struct PostAnswer {
   int64_t retry_after_ns = 0;  ///< as the server asks; 0 where it does not
 };
 
-/// Waits for the answer, `timeout_ns` for all of it. Errors: kSystem with the reason.
+/// Waits for the answer, `timeout_ns` for all of it, looking up the name included; of an answer
+/// that does not end by then the head counts. Errors: kSystem with the reason.
 Result<PostAnswer> http_post(const HttpTarget& target, const HttpFields& fields,
                              std::string_view body, int64_t timeout_ns);
 

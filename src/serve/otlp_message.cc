@@ -1,5 +1,6 @@
 #include "serve/otlp_message.h"
 
+#include <algorithm>
 #include <protozero/pbf_reader.hpp>
 #include <protozero/pbf_writer.hpp>
 
@@ -229,14 +230,15 @@ std::string otlp_metrics(const Picture& picture, std::string_view version, uint6
   return out;
 }
 
-uint64_t rejected_points(std::string_view response) {
+uint64_t rejected_points(std::string_view response, uint64_t sent) {
+  using protozero::pbf_wire_type;
   try {
     protozero::pbf_reader reader(response.data(), response.size());
-    while (reader.next(1)) {
+    while (reader.next(1, pbf_wire_type::length_delimited)) {
       protozero::pbf_reader partial = reader.get_message();
-      while (partial.next(1)) {
+      while (partial.next(1, pbf_wire_type::varint)) {
         const int64_t rejected = partial.get_int64();
-        return rejected > 0 ? static_cast<uint64_t>(rejected) : 0;
+        return rejected > 0 ? std::min(static_cast<uint64_t>(rejected), sent) : 0;
       }
     }
   } catch (const protozero::exception&) {  // not what the specification wants; nothing is concluded

@@ -19,7 +19,8 @@ struct OtlpName {
 };
 OtlpName otlp_name(std::string_view family);
 
-/// How many points an ExportMetricsServiceResponse says were rejected; 0 for what is none.
-uint64_t rejected_points(std::string_view response);
+/// How many of `sent` points an ExportMetricsServiceResponse says were rejected, never more than
+/// those; 0 for what is no such message.
+uint64_t rejected_points(std::string_view response, uint64_t sent);
 
 }  // namespace gpumemprof

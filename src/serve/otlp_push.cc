@@ -69,7 +69,7 @@ bool OtlpPush::deliver(const Message& message, int64_t* pause_ns) {
   is_sending_ = false;
   if (answer && answer->status >= 200 && answer->status < 300) {
     ++counts_.sent;
-    counts_.rejected_points += rejected_points(answer->body);
+    counts_.rejected_points += rejected_points(answer->body, message.points);
     counts_.last_error.clear();
     waiting_.pop_front();
     return true;

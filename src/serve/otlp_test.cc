@@ -6,10 +6,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <future>
 #include <thread>
 
 #include "serve/otlp_message.h"
 #include "serve/otlp_push.h"
+#include "serve/resolve_host.h"
 
 namespace gpumemprof {
 namespace {
@@ -71,9 +73,15 @@ TEST(Otlp, NamesHaveDotsAndUnitsOfTheirOwn) {
 }
 
 TEST(Otlp, RejectedPointsAreThoseOfThePartialSuccess) {
-  EXPECT_EQ(rejected_points(""), 0u);
-  EXPECT_EQ(rejected_points(std::string("\x0a\x02\x08\x05", 4)), 5u);
-  EXPECT_EQ(rejected_points("no protobuf"), 0u);
+  const auto rejected = [](std::string bytes) { return rejected_points(bytes, 7); };
+  EXPECT_EQ(rejected(""), 0u);
+  EXPECT_EQ(rejected(std::string("\x0a\x02\x08\x05", 4)), 5u);
+  EXPECT_EQ(rejected(std::string("\x0a\x02\x08\x09", 4)), 7u);  // no more than were sent
+  EXPECT_EQ(rejected("no protobuf"), 0u);
+  // The right fields as another type: a number for the message, a text for the number.
+  EXPECT_EQ(rejected(std::string("\x08\x05", 2)), 0u);
+  EXPECT_EQ(rejected(std::string("\x0a\x03\x0a\x01\x05", 5)), 0u);
+  EXPECT_EQ(rejected(std::string("\x0a\x09\x09\x05\x00\x00\x00\x00\x00\x00\x00", 11)), 0u);
 }
 
 TEST(Otlp, OnlyWhatIsKnownIsAPoint) {
@@ -117,6 +125,11 @@ class AnsweringServer {
         }
         bodies_.push_back(got);
         [[maybe_unused]] const ssize_t n = write(client, answer.data(), answer.size());
+        // An answer that does not say where it ends stays open, until who asked has closed.
+        if (answer.find("Content-Length") == answer.npos) {
+          while (read(client, buffer, sizeof buffer) > 0) {
+          }
+        }
         close(client);
       }
       close(fd_);
@@ -160,6 +173,37 @@ TEST(OtlpPush, TriesAgainWhatMayBeTriedAgainAndCountsWhatIsLost) {
   EXPECT_EQ(counts.waiting, 0u);
   EXPECT_TRUE(server.bodies()[2].ends_with("\r\n\r\nfirst, the end"));
   EXPECT_TRUE(server.bodies()[4].ends_with("\r\n\r\nthird, the end"));
+}
+
+TEST(OtlpPush, AnAnswerThatDoesNotEndIsOneAllTheSame) {
+  AnsweringServer server({"HTTP/1.1 200 OK\r\n\r\n"});
+  OtlpOptions options = server.options();
+  options.timeout_ns = 300'000'000;
+  OtlpPush push(options);
+  push.send("the only one, the end", 7);
+  server.join();  // as the push closes, and not before
+  push.stop();
+  EXPECT_EQ(push.counts().sent, 1u);
+  EXPECT_EQ(push.counts().retries, 0u);
+  EXPECT_EQ(push.counts().lost, 0u);
+}
+
+TEST(OtlpPush, ANameThatIsNotFoundInTimeHoldsNobodyUp) {
+  std::promise<void> never;
+  std::shared_future<void> released = never.get_future().share();
+  const auto found = resolve_host(
+      "a.name", "1", 1'000'000, [released](const char*, const char*, const addrinfo*, addrinfo**) {
+        released.wait();
+        return EAI_AGAIN;
+      });
+  ASSERT_FALSE(found);  // though the look-up has not returned
+  EXPECT_EQ(found.error().message, "looking up its name took too long");
+  never.set_value();
+  const auto refused =
+      resolve_host("a.name", "1", 60'000'000'000, [](auto...) { return EAI_NONAME; });
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, gai_strerror(EAI_NONAME));
+  EXPECT_TRUE(resolve_host("127.0.0.1", "80", 0, [](auto...) { return EAI_FAIL; }));
 }
 
 TEST(OtlpPush, WithoutACollectorTheOldestAreLostAndAllAreCounted) {
