@@ -6,6 +6,7 @@
 #include <nanobind/stl/string.h>
 
 #include "analysis/recording_history.h"
+#include "analysis/with_samples.h"
 #include "native/accelerators.h"
 #include "native/estimate.h"
 #include "native/probe.h"
@@ -27,8 +28,10 @@ std::string analyze_recording(const std::string& path) {
   auto analyze = [&]() -> Result<std::string> {
     auto source = open_recording({path});
     if (!source) return std::unexpected(source.error());
-    auto analysis = analyze_whole(**source, {});
+    std::vector<std::string> problems;
+    auto analysis = analyze_with_samples(**source, {path}, {}, &problems);
     if (!analysis) return std::unexpected(analysis.error());
+    for (std::string& problem : problems) analysis->loss.reasons.push_back({0, std::move(problem)});
     return json_report(*analysis, (*source)->tables(), -1);
   };
   auto text = analyze();

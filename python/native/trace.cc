@@ -16,6 +16,7 @@
 #include "analysis/recording_history.h"
 #include "analysis/snapshot_analysis.h"
 #include "analysis/study_request.h"
+#include "analysis/with_samples.h"
 #include "native/arrow_stream.h"
 #include "native/columns.h"
 #include "native/raise.h"
@@ -261,8 +262,10 @@ std::string analysis(const Trace& trace) {
     }
     auto source = trace.new_source();
     if (!source) return std::unexpected(source.error());
-    auto result = analyze_whole(**source, {});
+    std::vector<std::string> problems;
+    auto result = analyze_with_samples(**source, {trace.path()}, {}, &problems);
     if (!result) return std::unexpected(result.error());
+    for (std::string& problem : problems) result->loss.reasons.push_back({0, std::move(problem)});
     return json_report(*result, (*source)->tables(), -1);
   });
 }

@@ -1,11 +1,11 @@
 // gpumemprof analyze: how high, when, and which lines held it.
 #include <memory>
 
-#include "analysis/device_truth.h"
 #include "analysis/fail_on.h"
 #include "analysis/practices.h"
 #include "analysis/recording_history.h"
 #include "analysis/snapshot_analysis.h"
+#include "analysis/with_samples.h"
 #include "base/size.h"
 #include "cli/analyze_telemetry.h"
 #include "cli/commands.h"
@@ -15,7 +15,6 @@
 #include "cli/render.h"
 #include "readers/torch_snapshot/read.h"
 #include "recording/holders_file.h"
-#include "recording/samples_file.h"
 #include "report/html_report.h"
 #include "report/json_report.h"
 #include "report/text_report.h"
@@ -86,19 +85,8 @@ Result<Shown> show_recording(const AnalyzeArguments& arguments) {
     if (!capacity) return std::unexpected(capacity.error());
     options.capacity_bytes = *capacity;
   }
-  const auto samples = read_samples(arguments.paths, &problems);
-  // Hosts have other names there, so the samples of theirs are nobody's.
-  const auto truths = device_truths(samples, (*source)->tables().processes, &problems);
-  options.truths = &truths;
-  auto analysis = analyze_whole(**source, options);
+  auto analysis = analyze_with_samples(**source, arguments.paths, options, &problems);
   if (!analysis) return std::unexpected(analysis.error());
-  const DeviceAnalysis* main = main_device(*analysis, (*source)->tables());
-  const bool has_peak = main != nullptr && main->figures.peak_bytes != 0;
-  analysis->machine =
-      device_use(samples, has_peak ? std::optional(main->figures.peak_time_ns) : std::nullopt);
-  if (analysis->machine)
-    for (std::string& left_out : analysis->machine->left_out)
-      problems.push_back(std::move(left_out));
   for (std::string& problem : problems) {
     // Names of files have those of hosts in them.
     if (arguments.anonymize) problem = "reason withheld, it may hold names";
