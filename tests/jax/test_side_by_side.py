@@ -92,8 +92,9 @@ def test_trained_in_graphs_on_tensorflow_layers_are_those_of_pytorch_and_paramet
     forward = [row for row in found["by_layer"] if row["part"] == "forward" and row["layer"] == "sequential/hidden_a"]
     assert [(row["a_bytes"], row["b_bytes"]) for row in forward] == [(2048 * 257 * FLOAT,) * 2]
     # The gradient of a kernel has its layer's name, as the operations that made it are in its scope.
-    live = harness.NaivePeak([e for e in harness.events(trained["tensorflow"]) if e["device"] == "tensorflow:cpu"]).peak_live
-    kernels = [e["size_bytes"] for e in live if e["stack"][1:2] == ["<layer> sequential/hidden_b"]
+    # Which of them live at the peak is up to TensorFlow's threads: all that were made are looked at.
+    made = [e for e in harness.events(trained["tensorflow"]) if e["device"] == "tensorflow:cpu" and e["action"] == "alloc"]
+    kernels = [e["size_bytes"] for e in made if e["stack"][1:2] == ["<layer> sequential/hidden_b"]
                and "gradient_tape" in e["stack"][0]]
     assert 257 * 131 * FLOAT in kernels
 
