@@ -24,7 +24,11 @@ def test_checkpointing_saves_what_the_layers_would_keep(tmp_path):
 @pytest.mark.parametrize("leak", [True, False])
 def test_kept_graphs_are_found_and_kept_numbers_are_none(tmp_path, leak):
     argv = [sys.executable, EXAMPLES / "find_a_leak.py", *(["--leak"] if leak else [])]
-    done = harness.record(tmp_path / "recording", argv).ok()
-    shown = done.stdout.decode()
+    # The tracker samples by time: on a machine that is busy with other things one try may have too few samples to
+    # say anything, and says so by finding nothing.
+    for attempt in range(3):
+        shown = harness.record(tmp_path / f"recording{attempt}", argv).ok().stdout.decode()
+        if not leak or "monotonic_increase" in shown:
+            break
     assert ("monotonic_increase" in shown) == leak
     assert ("no leak found" in shown) == (not leak)
