@@ -41,9 +41,9 @@ void fill(const AllocatorTrace& trace, Sites* sites) {
 }  // namespace
 
 void CacheGrowth::grew(uint64_t event, uint64_t bytes, const Simulator& simulator) {
-  const AllocatorEvent of = trace_.events[event];
+  const AllocatorEvent of = trace_->events[event];
   const bool may_be_forced =
-      of.action == Action::kAlloc && event >= trace_.events.size() / 2 && free_ >= of.size_bytes;
+      of.action == Action::kAlloc && event >= trace_->events.size() / 2 && free_ >= of.size_bytes;
   if (!may_be_forced || looks_ >= kMostLooks) return;
   ++looks_;
   const Obstacle now =
@@ -64,17 +64,17 @@ std::optional<VariableShapes> CacheGrowth::variable_shapes(uint64_t peak_reserve
   Sites sites;
   for (const auto& [event, bytes] : forced_) {
     found.forced_bytes += bytes;
-    sites.try_emplace(trace_.events[event].stack);
+    sites.try_emplace(trace_->events[event].stack);
   }
   const uint64_t least = std::max(kLeastBytes, peak_reserved_bytes / kForcedShare);
   if (found.forced_bytes < least) return std::nullopt;
-  fill(trace_, &sites);
+  fill(*trace_, &sites);
   // A site that runs all the time and asks for what it never asked for before. One that has many
   // sizes because many layers go through it has asked for all of them in the first half.
   absl::flat_hash_map<uint32_t, uint64_t> bytes_of;
   uint64_t by_new_sizes = 0, most = 0;
   for (const auto& [event, bytes] : forced_) {
-    const AllocatorEvent of = trace_.events[event];
+    const AllocatorEvent of = trace_->events[event];
     const Site& site = sites[of.stack];
     if (site.quarters != kAllQuarters || site.first_event_of.size() < kLeastSizes) continue;
     if (site.first_event_of.at(of.size_bytes) != event) continue;
@@ -92,13 +92,13 @@ std::optional<VariableShapes> CacheGrowth::variable_shapes(uint64_t peak_reserve
 }
 
 std::optional<IdleCache> CacheGrowth::idle_cache(uint64_t peak_reserved_bytes) const {
-  const uint64_t events = trace_.events.size();
+  const uint64_t events = trace_->events.size();
   const uint64_t least = std::max(kLeastBytes, peak_reserved_bytes / kIdleShare);
   const auto low = std::ranges::find_if(lows_, [&](const auto& l) { return l.second >= least; });
   if (low == lows_.end() || events - low->first < events / kIdleEventsShare) return std::nullopt;
   IdleCache found{.bytes = low->second, .first_event = low->first};
   for (uint64_t i = low->first; i < events; ++i) {
-    const AllocatorEvent event = trace_.events[i];
+    const AllocatorEvent event = trace_->events[i];
     if (event.action != Action::kAlloc) continue;
     ++found.alloc_events;
     found.allocated_bytes += event.size_bytes;

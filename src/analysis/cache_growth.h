@@ -40,7 +40,8 @@ struct IdleCache {
 /// Fed after every event of a replay. Memory O(segments).
 class CacheGrowth {
  public:
-  explicit CacheGrowth(const AllocatorTrace& trace) : trace_(trace) {}
+  /// `trace` must outlive it.
+  explicit CacheGrowth(const AllocatorTrace& trace) : trace_(&trace) {}
 
   void begin(const AllocatorStatistics& now) { note(now); }
   void see(uint64_t event, const Simulator& simulator) {
@@ -69,7 +70,7 @@ class CacheGrowth {
     releasable_ = now.releasable.current;
   }
 
-  const AllocatorTrace& trace_;
+  const AllocatorTrace* trace_;
   uint64_t reserved_ = 0, free_ = 0, releasable_ = 0;  // after the event before
   uint64_t looks_ = 0;
   std::vector<std::pair<uint64_t, uint64_t>> forced_;  // event, bytes

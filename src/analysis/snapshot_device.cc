@@ -14,13 +14,13 @@ class Watcher {
  public:
   Watcher(const AllocatorTrace& trace, std::optional<uint64_t> peak_event,
           const std::vector<uint64_t>& ooms, const SnapshotAnalysisOptions& options,
-          SnapshotDevice* device)
+          SnapshotDevice* device, CacheGrowth* growth)
       : trace_(trace),
         peak_event_(peak_event.value_or(kBeforeFirstEvent)),
         ooms_(ooms),
         options_(options),
-        growth_(trace),
-        device_(device) {}
+        device_(device),
+        growth_(growth) {}
 
   bool see(uint64_t event, const Simulator& simulator) {
     if (event == peak_event_) device_->at_peak = look_at(simulator, event);
@@ -29,8 +29,7 @@ class Watcher {
       begin(now);
       return true;
     }
-    growth_.see(event, simulator);
-    peak_reserved_ = now.reserved.peak;
+    growth_->see(event, simulator);
     // Only what changes: the rest of a bucket is the level that it has.
     const uint64_t allocated = now.allocated.current, reserved = now.reserved.current;
     if (allocated != allocated_ || reserved != reserved_) {
@@ -62,13 +61,11 @@ class Watcher {
     const uint64_t end = TraceSource::time_of(trace_, last, trace_.events[last].time_us);
     device_->allocated.finish(end);
     device_->reserved.finish(end);
-    device_->variable_shapes = growth_.variable_shapes(peak_reserved_);
-    device_->idle_cache = growth_.idle_cache(peak_reserved_);
   }
 
  private:
   void begin(const AllocatorStatistics& now) {
-    growth_.begin(now);
+    growth_->begin(now);
     device_->most_fragmented_bytes = now.fragmented_bytes();
     device_->most_fragmented_event.reset();
     allocated_ = now.allocated.current, reserved_ = now.reserved.current;
@@ -82,10 +79,9 @@ class Watcher {
   uint64_t peak_event_;
   const std::vector<uint64_t>& ooms_;
   const SnapshotAnalysisOptions& options_;
-  CacheGrowth growth_;
   SnapshotDevice* device_;
+  CacheGrowth* growth_;
   size_t next_oom_ = 0;
-  uint64_t peak_reserved_ = 0;
   uint64_t allocated_ = 0, reserved_ = 0;  // after the event before
 };
 
@@ -114,6 +110,21 @@ void check_consistency(SnapshotDevice* device) {
     why = difference("reserved", replay.end.reserved_bytes, device->end.reserved_bytes);
   }
   device->is_consistent = why.empty();
+}
+
+/// What made the cache larger than it had to be, of a device whose replay is consistent.
+void name_growth(const AllocatorTrace& trace, const TraceStart& start,
+                 const RecordedSettings& settings, const CacheGrowth& growth,
+                 SnapshotDevice* device) {
+  const ReplayResult& replay = device->replay;
+  device->idle_cache = growth.idle_cache(replay.peak_reserved.bytes);
+  device->variable_shapes = growth.variable_shapes(replay.peak_reserved.bytes);
+  AllocatorConfig config = recorded_config(settings, replay.release);
+  if (!device->variable_shapes || config.expandable_segments) return;
+  config.expandable_segments = true;
+  const WhatIfResult expandable = what_if(trace, start, config, replay.release);
+  if (expandable.gave_up_at) return;
+  device->variable_shapes->expandable_peak_reserved_bytes = expandable.peak_reserved_bytes;
 }
 
 }  // namespace
@@ -154,17 +165,21 @@ SnapshotDevice replay_device(const AllocatorSnapshot& snapshot, size_t index,
     if (trace.events[i].action == Action::kOom) ooms.push_back(i);
   }
   SnapshotDevice tried, best;
+  CacheGrowth tried_growth(trace), growth(trace);
   const auto replay = [&](const Release& release) {
     tried = device;
-    Watcher watcher(trace, peak_event, ooms, options, &tried);
+    tried_growth = CacheGrowth(trace);
+    Watcher watcher(trace, peak_event, ooms, options, &tried, &tried_growth);
     ReplayResult result = replay_recorded(
         trace, start, snapshot.settings, release,
         [&](uint64_t event, const Simulator& simulator) { return watcher.see(event, simulator); });
     watcher.finish();
     return result;
   };
-  ReplayResult found =
-      search_release(snapshot.info.writer_version_hint, replay, [&] { best = std::move(tried); });
+  ReplayResult found = search_release(snapshot.info.writer_version_hint, replay, [&] {
+    best = std::move(tried);
+    growth = std::move(tried_growth);
+  });
   device = std::move(best);
   device.replay = std::move(found);
   device.peak_event = peak_event;
@@ -172,18 +187,7 @@ SnapshotDevice replay_device(const AllocatorSnapshot& snapshot, size_t index,
   device.peak_allocated_time_us = time_of_event(trace, device.replay.peak_allocated.event);
   device.peak_reserved_time_us = time_of_event(trace, device.replay.peak_reserved.event);
   check_consistency(&device);
-  if (!device.is_consistent) {
-    device.variable_shapes.reset();
-    device.idle_cache.reset();
-  } else if (device.variable_shapes) {
-    AllocatorConfig config = recorded_config(snapshot.settings, device.replay.release);
-    if (!config.expandable_segments) {
-      config.expandable_segments = true;
-      const WhatIfResult expandable = what_if(trace, start, config, device.replay.release);
-      if (!expandable.gave_up_at)
-        device.variable_shapes->expandable_peak_reserved_bytes = expandable.peak_reserved_bytes;
-    }
-  }
+  if (device.is_consistent) name_growth(trace, start, snapshot.settings, growth, &device);
   for (OomExplanation& oom : device.ooms) {
     if (!device.is_consistent) {
       oom.not_reproduced = "the trace contradicts itself";
