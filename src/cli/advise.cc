@@ -1,8 +1,4 @@
 // gpumemprof advise: what to change, and what it would save.
-#include <unistd.h>
-
-#include <cstdlib>
-#include <filesystem>
 #include <memory>
 
 #include "analysis/practices.h"
@@ -13,6 +9,7 @@
 #include "cli/input.h"
 #include "cli/output.h"
 #include "cli/render.h"
+#include "cli/temporary_folder.h"
 #include "recording/holders_file.h"
 #include "report/advice_json.h"
 #include "report/advice_text.h"
@@ -25,23 +22,6 @@ struct AdviseArguments {
   std::string format, output;
   bool no_measuring = false, no_seal = false;
   uint64_t steps = 0;
-};
-
-/// A folder of our own that goes with everything in it.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    const char* base = std::getenv("TMPDIR");
-    std::string name = std::string(base && *base ? base : "/tmp") + "/gpumemprof-advise-XXXXXX";
-    if (mkdtemp(name.data()) != nullptr) path = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    if (!path.empty()) std::filesystem::remove_all(path, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  std::string path;  ///< empty: it could not be made
 };
 
 /// Writes the report of one recording. `trials` measure where a program can be run again; may be
@@ -81,10 +61,9 @@ int advise_recording(const std::vector<std::string>& paths, const AdviseArgument
 bool has_recording(const std::string& folder) { return open_input({folder}, false).has_value(); }
 
 int advise_program(std::vector<std::string> command, const AdviseArguments& arguments) {
-  const TemporaryFolder folder;
-  if (folder.path.empty())
-    return report_error("", {ErrorCode::kSystem, "no temporary folder can be made", std::nullopt});
-  AdviseTrials trials(std::move(command), folder.path, arguments.steps);
+  const auto folder = TemporaryFolder::make("gpumemprof-advise");
+  if (!folder) return report_error("", folder.error());
+  AdviseTrials trials(std::move(command), folder->path(), arguments.steps);
   const Result<TrialRun> base = trials.record("base", "", true);
   if (!base) return report_error("", base.error());
   // Running out of memory is what people come with: what was recorded until then has the answer. A

@@ -69,24 +69,15 @@ class ChildStreams {
 }  // namespace
 
 Result<TraceFolder> TraceFolder::make() {
-  const char* parent = std::getenv("TMPDIR");
-  std::string path =
-      std::string(parent && *parent ? parent : "/tmp") + "/gpumemprof-estimate-XXXXXX";
-  if (mkdtemp(path.data()) == nullptr) {
-    return fail(ErrorCode::kSystem, path + ": cannot be made: " + strerror(errno));
-  }
-  return TraceFolder(std::move(path));
-}
-
-TraceFolder::~TraceFolder() {
-  std::error_code ignored;
-  if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  auto folder = TemporaryFolder::make("gpumemprof-estimate");
+  if (!folder) return std::unexpected(folder.error());
+  return TraceFolder(std::move(*folder));
 }
 
 std::vector<std::string> TraceFolder::ending_in(const std::string& suffix) const {
   std::vector<std::string> found;
   std::error_code error;
-  for (std::filesystem::directory_iterator at(path_, error), end; !error && at != end;
+  for (std::filesystem::directory_iterator at(path(), error), end; !error && at != end;
        at.increment(error)) {
     if (at->path().native().ends_with(suffix)) found.push_back(at->path().native());
   }

@@ -7,27 +7,25 @@
 #include <vector>
 
 #include "base/error.h"
+#include "cli/temporary_folder.h"
 #include "estimate/step_trace.h"
 
 namespace gpumemprof {
 
-/// A private folder that is gone with the object.
+/// Where a traced program leaves its traces, and what it could not do.
 class TraceFolder {
  public:
   /// Errors: kSystem.
   static Result<TraceFolder> make();
-  TraceFolder(TraceFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-  TraceFolder& operator=(TraceFolder&&) = delete;
-  ~TraceFolder();
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return folder_.path(); }
   /// Files in it that end so, sorted.
   std::vector<std::string> ending_in(const std::string& suffix) const;
   /// What the tracer could not do, in its own words; empty where it said nothing.
   std::string reason() const;
 
  private:
-  explicit TraceFolder(std::string path) : path_(std::move(path)) {}
-  std::string path_;
+  explicit TraceFolder(TemporaryFolder folder) : folder_(std::move(folder)) {}
+  TemporaryFolder folder_;
 };
 
 using EnvironmentChanges = std::vector<std::pair<std::string, std::string>>;
