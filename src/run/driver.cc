@@ -134,9 +134,7 @@ std::string driver_proxy_beside(const std::string& probe) {
 }
 
 Result<DriverLinks> DriverLinks::make(const std::string& proxy, const std::string& driver) {
-  const char* tmp = getenv("TMPDIR");
-  std::string folder = tmp && *tmp == '/' && !path_needs_alias(tmp) ? tmp : "/tmp";
-  folder += "/gpumemprof-driver-XXXXXX";
+  std::string folder = folder_for_aliases() + "/gpumemprof-driver-XXXXXX";
   if (!mkdtemp(folder.data())) {
     return fail(ErrorCode::kSystem,
                 folder + ": cannot make a folder for the driver's links: " + strerror(errno));

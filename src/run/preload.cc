@@ -94,12 +94,16 @@ bool path_needs_alias(const std::string& path) {
   return path.find_first_of(" :$") != std::string::npos;
 }
 
+std::string folder_for_aliases() {
+  const char* tmp = getenv("TMPDIR");
+  return tmp && *tmp == '/' && !path_needs_alias(tmp) ? tmp : "/tmp";
+}
+
 Result<ProbePath> ProbePath::make(const std::string& probe) {
   ProbePath result;
   result.path_ = probe;
   if (!path_needs_alias(probe)) return result;
-  const char* tmp = getenv("TMPDIR");
-  std::string base = tmp && *tmp == '/' && !path_needs_alias(tmp) ? tmp : "/tmp";
+  const std::string base = folder_for_aliases();
   std::string folder = base + "/gpumemprof-XXXXXX";
   if (!mkdtemp(folder.data())) {
     return fail(ErrorCode::kSystem,

@@ -19,6 +19,8 @@ Result<std::string> find_probe(const char* override_path, const std::string& exe
 /// True where the loader would read the path as something else: LD_PRELOAD is split at spaces and
 /// colons, and "$ORIGIN" and its like are replaced.
 bool path_needs_alias(const std::string& path);
+/// Where folders with such links are made: TMPDIR, or /tmp where that could not be named either.
+std::string folder_for_aliases();
 
 /// A path of the probe that LD_PRELOAD can hold: the path itself or, where that has a space, a
 /// colon or a dollar sign, a link in a private folder (0700) that lives as long as this object.
