@@ -24,7 +24,7 @@ WASTES = {
     "finch": ("loss_kept", 58 * 256 * 1024, 60 * 400 * 1024),
     "heron": ("checkpointing", 3 * 2 * MIB, 6 * 3 * MIB),
     "crane": ("optimizer_temporaries", 2 * MIB, 6 * (512 * 512 + 512) * 4),
-    "stork": ("prefetch", 2 * 768 * 1024, 24 * 768 * 1024),  # how many batches wait depends on who is faster
+    "stork": ("prefetch", 2 * 768 * 1024, 24 * 768 * 1024),  # how many batches wait depends on the pipe
     "swift": ("data_in_memory", 20000 * 256 * 4, 20000 * 257 * 4),
     "plover": ("sparse_gradient", 12 * MIB, 100000 * 32 * 4),
     "gull": ("checkpoint_file_kept", 6 * (512 * 512 + 512) * 4, 6 * (512 * 512 + 512) * 4),

@@ -2,6 +2,7 @@
 
 import gc
 import json
+import weakref
 
 import harness
 import jsonschema
@@ -112,16 +113,15 @@ def test_why_alive_names_the_variable_of_the_caller_and_keeps_nothing():
 
     def inner():
         kept = [torch.ones(11) for _ in range(4)]
+        kept[0].requires_grad_().sum().backward()
         found = gpumemprof.why_alive(kept[2])
         assert [one["name"] for one in found] == ["kept"]
-        return found
+        return [weakref.ref(one) for one in (*kept, kept[0].grad)]
 
     was = gc.isenabled()
     gc.disable()
     try:
-        before = sum(1 for one in gc.get_objects() if type(one) is torch.Tensor)
-        inner()
-        assert sum(1 for one in gc.get_objects() if type(one) is torch.Tensor) == before
+        assert [one() for one in inner()] == [None] * 5
     finally:
         if was:
             gc.enable()

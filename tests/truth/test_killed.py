@@ -28,7 +28,9 @@ class Counting:
         self.pid = self._wait_for_first_number()
 
     def _wait_for_first_number(self):
-        while self.run.poll() is None:
+        ended = False
+        while not ended:
+            ended = self.run.poll() is not None  # asked before the read: on a busy machine it may have counted to its end
             lines = self.output.read_bytes().split(b"\n")
             if len(lines) > 2:
                 return int(lines[0])
