@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "probe/call_after.h"
+#include "probe/clock.h"
 #include "probe/hot.h"
 #include "probe/native_stack.h"
 #include "probe/python_frames.h"
@@ -228,7 +229,7 @@ inline void record_one(RawAction action, uint64_t address, uint64_t size, uint64
     }
     bool wants_stack = action == kRawAlloc || action == kRawOom || g_config.free_stacks;
     if (wants_stack) prefetch_frames(s->caches->walked);
-    uint64_t now = monotonic_ns();
+    uint64_t now = event_time_ns(s);
     uint32_t stack = wants_stack ? current_stack(s, label) : 0;
     // Nearly all events are one record. The other arguments then need not be handed on.
     const bool is_one = !totals && !requested && !says && size <= kSizeMask && action != kRawOom &&
@@ -312,7 +313,7 @@ void record_segment(RawDetail what, uint64_t address, uint64_t size, Device devi
       return;
     }
     prefetch_frames(s->caches->walked);
-    uint64_t now = monotonic_ns();
+    uint64_t now = event_time_ns(s);
     uint32_t stack = current_stack(s, nullptr);
     if (UNLIKELY(s->count + 2 > kStageEvents) && !make_room(s)) return;
     RawEvent* at = s->stage->events() + s->count;
@@ -332,7 +333,7 @@ HOT bool record_mark(RawMarkKind kind, uint64_t address, uint64_t value, const c
       return;
     }
     if (UNLIKELY(s->count + 1 > kStageEvents) && !make_room(s)) return;
-    const uint64_t now = monotonic_ns();
+    const uint64_t now = event_time_ns(s);
     s->stage->events()[s->count] = pack_mark(now, kind, address, value, string, s->salt);
     publish(s, 1);
     done = true;
