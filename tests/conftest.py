@@ -1,5 +1,6 @@
 import os
 import shutil
+import signal
 
 import pytest
 
@@ -7,6 +8,8 @@ import harness
 
 
 def pytest_sessionstart(session):
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what is in the background, and a child inherits
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if shutil.which(harness.COMMAND) is None:
         pytest.exit(f"no command at {harness.COMMAND}: run `make`, or set GPUMEMPROF_BIN", returncode=2)
 
