@@ -3,115 +3,76 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <fstream>
+#include <memory>
+#include <string>
 #include <thread>
-#include <vector>
 
 #include "probe/sys.h"
 
 namespace gpumemprof::probe {
 namespace {
 
-constexpr uint64_t kGhz2 = uint64_t{1} << 31;  // the scale of 2 GHz: half a ns a tick
 constexpr uint64_t kSecond = 1'000'000'000;
 
-TEST(ClockScale, IsNanosecondsATickTimesTwoToThe32) {
-  EXPECT_EQ(scale_between({1000, 500}, {1000 + 2 * kSecond, 500 + kSecond}), kGhz2);
-  EXPECT_EQ(scale_between({0, 0}, {4 * kSecond, kSecond}), kGhz2 / 2);
-}
-
-TEST(ClockScale, IsNoneOfACounterThatStoodStillOrWentBackwards) {
-  EXPECT_EQ(scale_between({5, 5}, {5, 500}), 0u);
-  EXPECT_EQ(scale_between({500, 5}, {400, 50}), 0u);
-  EXPECT_EQ(scale_between({5, 50}, {500, 40}), 0u);
-  EXPECT_EQ(scale_between({0, 0}, {kSecond / 2, kSecond}), 0u) << "0.5 GHz";
-  EXPECT_EQ(scale_between({0, 0}, {17 * kSecond, kSecond}), 0u) << "17 GHz";
-}
-
-TEST(ClockScale, ASecondOneMayDifferByAThousandth) {
-  EXPECT_TRUE(is_same_scale(kGhz2, kGhz2 + kGhz2 / 1001));
-  EXPECT_TRUE(is_same_scale(kGhz2 + kGhz2 / 1001, kGhz2));
-  EXPECT_FALSE(is_same_scale(kGhz2, kGhz2 + kGhz2 / 900));
-  EXPECT_FALSE(is_same_scale(kGhz2 + kGhz2 / 900, kGhz2));
-  EXPECT_FALSE(is_same_scale(0, 0));
-}
-
-TEST(ClockLine, FollowsTheCounterWithItsScale) {
-  const ClockLine line = {100, 7'000, kGhz2};
-  EXPECT_EQ(time_on(line, 100), 7'000u);
-  EXPECT_EQ(time_on(line, 100 + 2 * kSecond), 7'000 + kSecond);
-  EXPECT_EQ(time_on(line, 100 + 2'000'000 * kSecond), 7'000 + 1'000'000 * kSecond)
-      << "no overflow in weeks";
-}
-
-TEST(ClockLine, TheFirstBeginsAtTheKernelsClock) {
-  const ClockLine next = next_line({0, 0, 0}, {123, 456}, kGhz2);
-  EXPECT_EQ(next.counter, 123u);
-  EXPECT_EQ(next.time_ns, 456u);
-  EXPECT_EQ(next.scale, kGhz2);
-}
-
-TEST(ClockLine, GoesForwardToTheKernelsClock) {
-  const ClockLine next = next_line({0, 0, kGhz2}, {2 * kSecond, kSecond + 40}, kGhz2);
-  EXPECT_EQ(next.time_ns, kSecond + 40);
-  EXPECT_EQ(next.scale, kGhz2);
-}
-
-TEST(ClockLine, NeverGoesBackAndIsLessSteepUntilTheKernelsClockHasReachedIt) {
-  const ClockLine next = next_line({0, 0, kGhz2}, {2 * kSecond, kSecond - 50'000}, kGhz2);
-  EXPECT_EQ(next.time_ns, kSecond);
-  EXPECT_EQ(time_on(next, 4 * kSecond), 2 * kSecond - 50'000);
-}
-
-TEST(ClockLine, EndsWhereTheKernelsClockIsFarBehind) {
-  EXPECT_EQ(next_line({0, 0, kGhz2}, {2 * kSecond, kSecond - 100'001}, kGhz2).scale, 0u);
-}
-
-TEST(ClockLine, AfterAnHourWithoutEventsOnlyTheTimesThatEventsHadAreInTheWay) {
-  // The old line would be 1.8 ms ahead by now: half a millionth of an hour.
-  const ClockPair now = {7200 * kSecond, 3600 * kSecond - 1'800'000};
-  EXPECT_EQ(latest_on({0, 0, kGhz2}, now.counter), kEndTicks / 2);
-  const ClockLine next = next_line({0, 0, kGhz2}, now, kGhz2);
-  EXPECT_EQ(next.time_ns, now.time_ns);
-  EXPECT_EQ(next.scale, kGhz2);
-}
-
-TEST(EventTime, IsTheKernelsWithinTenMicrosecondsBeforeAndAfterTheCounterIsLearnt) {
+TEST(EventTime, IsTheKernelsBeforeAndAfterTheCounterIsLearnt) {
   const int writer = 0;
   const uint64_t end = monotonic_ns() + 2 * kSecond + kSecond / 2;  // lines are replaced meanwhile
   uint64_t last = 0, out = 0, events = 0;
   while (last < end) {
     const uint64_t before = monotonic_ns(), time = event_time_ns(&writer), after = monotonic_ns();
-    ASSERT_GE(time, last);
+    ASSERT_GE(time + 50, last);
     last = time;
     events += 1;
-    out += time + 10'000 < before || time > after + 10'000;
+    out += time + 50'000 < before || time > after + 50'000;
   }
   EXPECT_EQ(out, 0u) << "of " << events;
 }
 
-TEST(EventTime, WhatAThreadLearnsOfHappenedBefore) {
-  // Two threads hand a turn to each other; each has seen the other's time when it takes its own. On
-  // a busy machine they may have few turns in the time that there is.
-  std::vector<uint64_t> times(200'000);
-  const uint64_t end = monotonic_ns() + kSecond;
-  std::atomic<uint64_t> turn = 0;
-  std::atomic<bool> is_over = false;
-  auto play = [&](uint64_t first) {
-    for (uint64_t i = first; i < times.size(); i += 2) {
-      while (turn.load(std::memory_order_acquire) != i) {
-        if (is_over) return;
-        std::this_thread::yield();
-      }
-      times[i] = event_time_ns(&first);
-      if (times[i] > end) is_over = true;
-      turn.store(i + 1, std::memory_order_release);
-    }
+TEST(EventTime, IsReadOffTheCounterWhereTheKernelDoesThat) {
+  std::string source;
+  std::ifstream("/sys/devices/system/clocksource/clocksource0/current_clocksource") >> source;
+  if (source != "tsc") GTEST_SKIP() << "the kernel's clock source is " << source;
+  const int writer = 0;
+  for (const uint64_t end = monotonic_ns() + 5 * kSecond;
+       !is_read_off_the_counter() && monotonic_ns() < end;) {
+    event_time_ns(&writer);
+  }
+  EXPECT_TRUE(is_read_off_the_counter());
+}
+
+TEST(EventTime, IsNotBeforeThatOfAnEventThatItsThreadLearntOf) {
+  // The other thread's time comes in a cell that is in no cache of this one, which takes its own at
+  // once, without looking. What does not wait for the cell is early by what a miss takes.
+  struct alignas(64) Cell {
+    std::atomic<uint64_t> time_ns = 0;
   };
-  std::thread other([&] { play(1); });
-  play(0);
+  constexpr int kCells = 50'000;
+  auto cells = std::make_unique<Cell[]>(kCells);
+  const int one = 0, two = 0;
+  std::atomic<int> turn = -1;
+  std::thread other([&] {
+    for (int i = 0; i < kCells; ++i) {
+      while (turn.load() < i) std::this_thread::yield();
+      cells[i].time_ns.store(event_time_ns(&two), std::memory_order_release);
+    }
+  });
+  int early = 0, learnt_of = 0;
+  const uint64_t end = monotonic_ns() + 2 * kSecond;
+  for (int i = 0; i < kCells; ++i) {
+    turn.store(i);
+    for (uint64_t learnt = 0; learnt == 0;) {
+      learnt = cells[i].time_ns.load(std::memory_order_acquire);
+      const uint64_t own = event_time_ns(&one);
+      learnt_of += learnt != 0;
+      early += learnt && own < learnt;
+    }
+    if (monotonic_ns() > end)
+      turn.store(kCells), i = kCells;  // a busy machine: what there is will do
+  }
   other.join();
-  ASSERT_GE(turn, 2u);
-  for (uint64_t i = 1; i < turn; ++i) ASSERT_GE(times[i], times[i - 1]) << i;
+  EXPECT_GT(learnt_of, 0);
+  EXPECT_EQ(early, 0) << "of " << learnt_of;
 }
 
 }  // namespace
