@@ -35,9 +35,9 @@ bool has_addresses_of_segments(DriverUse use) {
 /// Libraries through which a framework's own allocator takes its memory. The CUDA runtime is one of
 /// them where a framework's allocator is in the process, as only the framework shares its runtime.
 bool is_framework_library(std::string_view name, bool has_framework) {
-  constexpr std::string_view kOwn[] = {"libc10_cuda",   "libtorch_cuda",      "libtorch.",
-                                       "libtensorflow", "_pywrap_tensorflow", "xla_cuda_plugin",
-                                       "libjax",        "xla_extension"};
+  constexpr std::string_view kOwn[] = {
+      "libc10_cuda",   "libtorch_cuda",      "libtorch.",       "libc10_hip", "libtorch_hip",
+      "libtensorflow", "_pywrap_tensorflow", "xla_cuda_plugin", "libjax",     "xla_extension"};
   for (std::string_view own : kOwn)
     if (name.starts_with(own)) return true;
   return has_framework && name.starts_with("libcudart");

@@ -97,6 +97,29 @@ class KeepErrno {
   int saved_;
 };
 
+/// What is in use on the current context's device before a call, and how much more after it.
+class Bracket {
+ public:
+  explicit Bracket(const Watch& watch) : is_on_(watch.is_on()) {
+    const KeepErrno keep;
+    is_known_ = is_on_ && used_now(&before_);
+  }
+  /// False where it cannot be said.
+  bool growth(uint64_t* bytes) const {
+    uint64_t after = 0;
+    if (!is_known_ || !used_now(&after)) return false;
+    *bytes = after > before_ ? after - before_ : 0;
+    return true;
+  }
+
+ private:
+  bool is_on_, is_known_ = false;
+  uint64_t before_ = 0;
+};
+
+/// After a module was loaded: what the device has more in use than before, where that can be said.
+void took_module(Watch& watch, const Bracket& bracket, Result code, const Pointer* module);
+
 #define DRIVER_EXPORT extern "C" __attribute__((visibility("default")))
 #define WATCH() gpumemprof::driver_proxy::Watch watch(__builtin_return_address(0))
 

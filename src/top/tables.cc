@@ -27,7 +27,7 @@ constexpr const char* kHelpLines[] = {
     "",
     "Allocated: what the program's tensors hold. Reserved: what the allocator holds of the device.",
     "Peak: over every allocation, none missed. Change: between two looks.",
-    "GPUs: what the driver says is used, and what of it each recorded process can explain.",
+    "GPU: what the driver says is used, and what of it each recorded process can explain.",
     "Ranks: processes that a launcher numbered, beside each other on one scale.",
 };
 

@@ -21,7 +21,7 @@ constexpr Tab kTabs[kViewCount] = {{View::kOverview, '1', "Overview"},
                                    {View::kProcesses, '3', "Processes"},
                                    {View::kRanks, '4', "Ranks"},
                                    {View::kAlerts, '5', "Alerts"},
-                                   {View::kGpus, '6', "GPUs"},
+                                   {View::kGpus, '6', "GPU"},
                                    {View::kHelp, '?', "Help"}};
 
 /// " 1 Overview": with all tabs a clock and "paused" still fit into 80 columns.

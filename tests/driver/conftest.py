@@ -1,6 +1,5 @@
 """A machine whose driver is the fake libcuda.so.1, and programs recorded on it."""
 
-import json
 import subprocess
 import sys
 import textwrap
@@ -8,7 +7,7 @@ from pathlib import Path
 
 import harness
 import pytest
-from fake_machine import environment
+from fake_machine import Recorded, environment
 
 HERE = Path(__file__).parent
 NAMES = ("libcudart.so.12", "libcublas.so.12", "libcudnn.so.9", "libnccl.so.2", "libc10_cuda.so", "libmine.so")
@@ -22,27 +21,6 @@ def libraries(tmp_path_factory):
         argv = ["gcc", "-O1", "-shared", "-fPIC", "-o", folder / name, HERE / "caller.c"]
         subprocess.run(argv, check=True)
     return folder
-
-
-class Recorded:
-    """A program that was recorded: what it printed, and what the recording says."""
-
-    def __init__(self, folder, done, env):
-        self.folder, self.done, self.env = Path(folder), done, env
-
-    def said(self):
-        return json.loads(self.done.stdout.splitlines()[-1])
-
-    def analysis(self):
-        argv = [harness.COMMAND, "analyze", str(self.folder), "--format", "json"]
-        return json.loads(harness.execute(argv, env=self.env).ok().stdout)
-
-    def text(self):
-        return harness.execute([harness.COMMAND, "analyze", str(self.folder)], env=self.env).ok().stdout.decode()
-
-    def events(self):
-        argv = [harness.COMMAND, "export", str(self.folder), "--to", "jsonl"]
-        return [json.loads(line) for line in harness.execute(argv, env=self.env).ok().stdout.splitlines()]
 
 
 @pytest.fixture

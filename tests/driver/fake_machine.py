@@ -1,5 +1,6 @@
-"""The environment of a machine with the fake driver."""
+"""The environment of a machine with the fake driver, and what was recorded on it."""
 
+import json
 import os
 from pathlib import Path
 
@@ -26,3 +27,24 @@ def environment(folder, board="a100-80gb", driver=True, management=True):
         "PYTHONPATH": str(HERE),
         "TMPDIR": str(folder),
     }
+
+
+class Recorded:
+    """A program that was recorded: what it printed, and what the recording says."""
+
+    def __init__(self, folder, done, env):
+        self.folder, self.done, self.env = Path(folder), done, env
+
+    def said(self):
+        return json.loads(self.done.stdout.splitlines()[-1])
+
+    def analysis(self):
+        argv = [harness.COMMAND, "analyze", str(self.folder), "--format", "json"]
+        return json.loads(harness.execute(argv, env=self.env).ok().stdout)
+
+    def text(self):
+        return harness.execute([harness.COMMAND, "analyze", str(self.folder)], env=self.env).ok().stdout.decode()
+
+    def events(self):
+        argv = [harness.COMMAND, "export", str(self.folder), "--to", "jsonl"]
+        return [json.loads(line) for line in harness.execute(argv, env=self.env).ok().stdout.splitlines()]

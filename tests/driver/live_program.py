@@ -38,11 +38,11 @@ class Holding:
 
 
 @contextlib.contextmanager
-def holding(folder, env, libraries, code=HOLDING, options=()):
+def holding(folder, env, libraries, code=HOLDING, options=(), module="driver_calls"):
     """The program while it waits."""
     folder.mkdir()
     program = folder / "program.py"
-    program.write_text("from driver_calls import *\n" + textwrap.dedent(code))
+    program.write_text(f"from {module} import *\n" + textwrap.dedent(code))
     argv = [harness.COMMAND, "run", "--quiet", "-o", str(folder / "r"), *options, "--", sys.executable, str(program)]
     with subprocess.Popen([*argv, str(libraries)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env,
                           text=True) as process:  # fmt: skip

@@ -86,7 +86,7 @@ def test_the_terminal_shows_every_term(held, tmp_path, width, height):
                          "cached", "of no use, in pieces", "unexplained"]  # fmt: skip
         assert "paused" not in lines[0]
         screen.keys("p")
-        screen.until(r"6 GPUs \? Help +paused \d\d:\d\d:\d\d$")
+        screen.until(r"6 GPU \? Help +paused \d\d:\d\d:\d\d$")
 
 
 def test_metrics_add_up_and_promtool_has_nothing_to_say(held):
