@@ -17,12 +17,12 @@ CONFIGURE = cmake -S . -G Ninja $(LAUNCHER)
 all: setup ## set up, build, and put the command and the package in .venv
 	@test -f $(BUILD)/build.ninja || $(CONFIGURE) -B $(BUILD) >$(BUILD)/configure.log || \
 	  { cat $(BUILD)/configure.log; exit 1; }
-	@ninja -C $(BUILD) gpumemprof gpumemprof_probe gpumemprof_cuda gpumemprof_hip _native _marks
+	@ninja -C $(BUILD) gpumemprof gpumemprof_probe gpumemprof_cuda gpumemprof_hip gpumemprof_level_zero _native _marks
 	@mkdir -p $(VENV)/lib
 	@install -C -m 755 $(BUILD)/gpumemprof $(VENV)/bin/gpumemprof
 	@ln -sf gpumemprof $(VENV)/bin/tfmemprof
 	@install -C -m 755 $(BUILD)/src/probe/libgpumemprof_probe.so $(VENV)/lib/
-	@install -C -m 755 $(BUILD)/src/driver_proxy/libgpumemprof_cuda.so $(BUILD)/src/driver_proxy/libgpumemprof_hip.so $(VENV)/lib/
+	@install -C -m 755 $(patsubst %,$(BUILD)/src/driver_proxy/libgpumemprof_%.so,cuda hip level_zero) $(VENV)/lib/
 	@install -C -m 755 $(BUILD)/python/_native*.so $(BUILD)/python/_marks*.so python/gpumemprof/
 	@$(VENV_PYTHON) scripts/link_package.py python
 

@@ -124,7 +124,8 @@ DeviceIdentity identity_of(const DriverMoment& moment);
 
 struct DriverDevice {
   uint32_t process = 0;             ///< index in Tables::processes
-  int8_t index = 0;                 ///< CUDA's number
+  int8_t type = 1;                  ///< Device::type: 1 of CUDA's and HIP's, 12 of Level Zero's
+  int8_t index = 0;                 ///< CUDA's number, or the like
   std::optional<PciAddress> place;  ///< by which it is found among NVML's
   uint64_t refused = 0;             ///< how often the driver had no memory
   DriverMoment peak;                ///< when the most was physical
@@ -133,6 +134,8 @@ struct DriverDevice {
   /// When a sample was taken that tells what the process uses: of these the one with the most.
   std::optional<DriverMoment> sampled;
 };
+/// "cuda:0", "xpu:1"
+std::string driver_device_name(const DriverDevice& device);
 /// Host memory of a process that the driver keeps in place.
 struct DriverHost {
   uint32_t process = 0;
@@ -182,7 +185,7 @@ class DriverGatherer {
   };
 
   Memory& memory_of(uint16_t device, const Tables& tables);
-  int32_t device_of(uint32_t process, int8_t index);
+  int32_t device_of(uint32_t process, const Device& device);
   int32_t host_of(uint32_t process);
   uint32_t library_of(uint32_t stack, const Tables& tables);
   void came(const Memory& memory, uint64_t address, Live live);

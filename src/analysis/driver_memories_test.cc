@@ -43,7 +43,7 @@ class Driven {
       events_.details.push_back({.event = static_cast<uint32_t>(last), .is_delayed_free = true});
   }
   /// What is told from here on is of this device.
-  void on(int8_t index) { index_ = index; }
+  void on(int8_t index, int8_t type = 1) { index_ = index, type_ = type; }
   std::shared_ptr<const DriverMemories> read(
       const std::vector<TruthOfProcess>* truths = nullptr) const {
     DriverGatherer gatherer(truths);
@@ -68,7 +68,7 @@ class Driven {
   void add(DriverUse use, Action action, uint64_t address, uint64_t bytes, uint32_t stack) {
     const bool is_host = use == DriverUse::kPinned || use == DriverUse::kRegistered;
     const std::string name = std::string("driver ") + kDriverKindNames[static_cast<size_t>(use)];
-    const uint16_t device = device_of({.type = static_cast<int8_t>(is_host ? 0 : 1),
+    const uint16_t device = device_of({.type = static_cast<int8_t>(is_host ? 0 : type_),
                                        .index = index_,
                                        .layer = Layer::kDriver,
                                        .name = name});
@@ -77,7 +77,7 @@ class Driven {
   Tables tables_;
   EventBatch events_;
   uint64_t time_ = 0;
-  int8_t index_ = 0;
+  int8_t index_ = 0, type_ = 1;
 };
 
 TEST(DriverMemories, AreCalledAsTheProbeCallsThem) {
@@ -305,6 +305,23 @@ TEST(DriverMemories, SamplesOfSeveralDevicesAreToldApartByTheirPlaces) {
   EXPECT_EQ(read->devices[0].sampled->truth->process_used_bytes, kSecond * kMib);
   EXPECT_EQ(read->devices[1].sampled->truth->process_used_bytes, kFirst * kMib);
   EXPECT_EQ(read->devices[2].sampled, std::nullopt);
+}
+
+TEST(DriverMemories, ADeviceOfLevelZeroIsAnotherThanCudasOfItsNumber) {
+  Driven driven;
+  driven.came(DriverUse::kMemory, 20 * kMib, kMib);
+  driven.on(0, 12);
+  driven.came(DriverUse::kMemory, 20 * kMib, 3 * kMib);
+  const std::vector<TruthOfProcess> truths = {
+      {7, true, std::nullopt, "", {.time_ns = 100, .process_used_bytes = 5}}};
+  const auto read = driven.read(&truths);
+  ASSERT_EQ(read->devices.size(), 2u);
+  EXPECT_EQ(driver_device_name(read->devices[0]), "cuda:0");
+  EXPECT_EQ(read->devices[0].end.rounding_bytes, kMib);
+  EXPECT_EQ(driver_device_name(read->devices[1]), "xpu:0");
+  EXPECT_EQ(read->devices[1].end.asked_bytes(), 3 * kMib);
+  EXPECT_EQ(read->devices[1].end.rounding_bytes, 0u) << "nobody told its pages";
+  EXPECT_EQ(read->devices[1].sampled, std::nullopt) << "NVML's samples are not its";
 }
 
 TEST(DriverMemories, ASampleOfTheOnlyDeviceNeedsNoPlaceAndOfSeveralItIsNobodys) {

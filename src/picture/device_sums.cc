@@ -15,7 +15,9 @@ constexpr const char* kSlices = "MIG divides the device, and which slice it is, 
 const Accelerator* find(const DriverDevice& wanted, bool is_only, const Accelerators& said,
                         int pid) {
   std::vector<const Accelerator*> listed;
+  constexpr int8_t kXpu = 12;
   for (const Accelerator& device : said.devices) {
+    if ((device.vendor == "intel") != (wanted.type == kXpu)) continue;
     if (wanted.place && device.pci_bus_id &&
         parse_pci_address(*device.pci_bus_id.value) == wanted.place)
       return &device;
@@ -63,7 +65,7 @@ std::vector<PictureSum> device_sums(const DriverMemories* driver, const Accelera
   if (!driver) return out;
   for (const DriverDevice& device : driver->devices) {
     PictureSum& one = out.emplace_back();
-    one.name = "cuda:" + std::to_string(device.index);
+    one.name = driver_device_name(device);
     one.refused = device.refused;
     one.moment = device.end;
     DeviceTruth truth{.time_ns = time_ns};

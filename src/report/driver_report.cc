@@ -53,7 +53,7 @@ nlohmann::ordered_json driver_json(const Analysis& analysis, const Tables& table
   Json devices = Json::array(), hosts = Json::array();
   for (const DriverDevice& device : analysis.driver->devices) {
     devices.push_back(
-        {{"device", fmt::format("cuda:{}", device.index)},
+        {{"device", driver_device_name(device)},
          {"process", process_at(tables, device.process).pid},
          {"process_index", device.process},
          {"refused_count", device.refused},
@@ -126,7 +126,9 @@ std::vector<std::string> driver_lines(const Analysis& analysis, const Tables& ta
   for (const DriverDevice& device : analysis.driver->devices) {
     const DriverMoment& moment = shown_moment(device);
     const bool is_peak = &moment == &device.peak;
-    out.push_back(fmt::format("The CUDA driver: cuda:{} {}, {}, {}", device.index,
+    out.push_back(fmt::format("{}: {} {}, {}, {}",
+                              device.type == 12 ? "Level Zero" : "The CUDA driver",
+                              driver_device_name(device),
                               is_peak        ? "when the most was taken"
                               : moment.truth ? "when a sample of it was the highest"
                                              : "when it last was asked",

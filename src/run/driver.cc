@@ -96,7 +96,8 @@ struct Runtime {
 constexpr std::array kRuntimes = {
     Runtime{"libgpumemprof_hip.so",
             {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"},
-            "/dev/kfd"}};
+            "/dev/kfd"},
+    Runtime{"libgpumemprof_level_zero.so", {"libze_loader.so.1"}, nullptr}};
 
 /// In the process that asks: its exit code has a bit for each run time that the loader finds.
 [[noreturn]] void tell_runtimes() {
@@ -127,7 +128,8 @@ std::vector<std::string> runtime_proxies_beside(const std::string& probe) {
   }
   const int found = pid > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : 0;
   for (size_t i = 0; i < kRuntimes.size(); ++i) {
-    const bool is_wanted = (found >> i & 1) != 0 || access(kRuntimes[i].device, F_OK) == 0;
+    const bool is_wanted =
+        (found >> i & 1) != 0 || (kRuntimes[i].device && access(kRuntimes[i].device, F_OK) == 0);
     if (is_wanted && is_here(kRuntimes[i])) out.push_back(folder + kRuntimes[i].proxy);
   }
   return out;

@@ -24,7 +24,7 @@ std::string function_only_in(const std::string& driver, const std::string& proxy
 std::string driver_proxy_beside(const std::string& probe);
 
 /// Libraries beside the probe that record other run times than CUDA's, of those that are on this
-/// machine: HIP's. Absolute paths; a process of its own asks, as find_driver().
+/// machine: HIP's and Level Zero's. Absolute paths; a process of its own asks, as find_driver().
 std::vector<std::string> runtime_proxies_beside(const std::string& probe);
 
 /// A private folder (0700) that lives as long as this object, with four links: the stand-in under
