@@ -76,9 +76,9 @@ test-allocator: setup ## the simulated allocator against PyTorch's own, release 
 	$(VENV_PYTHON) tests/reference_allocator/run.py $(BUILD)/simulate_allocator $(BUILD)/reference_allocator
 	$(VENV_PYTHON) tests/reference_allocator/recorded.py $(BUILD)/gpumemprof $(BUILD)/reference_allocator
 
-gpu-test: all ## the recording tests on this machine's GPU
+gpu-test: all ## the recording tests on this machine's GPU; one table, and into OUT=folder what was recorded
 	@scripts/setup tests
-	$(VENV_PYTHON) -m pytest -m gpu tests/gpu
+	$(VENV_PYTHON) -m pytest -m gpu $(if $(OUT),--basetemp=$(OUT)/recordings) tests/gpu
 
 bench: all ## measure, and write docs/benchmarks.md
 	@scripts/setup bench

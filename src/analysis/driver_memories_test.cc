@@ -258,7 +258,7 @@ TEST(DeviceIdentity, AddsUpWithASignedRest) {
   EXPECT_THAT(sum.unknown, IsEmpty());
 }
 
-TEST(DriverMemories, WhatIsFreeBesideALiveBlockOfTheAllocatorIsOfNoUse) {
+TEST(DriverMemories, WhatIsFreeBesideALiveBlockOfTheAllocatorIsPinned) {
   Driven driven;
   driven.came(DriverUse::kMemory, 20 * kMib, 20 * kMib, "libcudart.so.12");
   driven.block(20 * kMib, 6 * kMib, 6 * kMib, 20 * kMib);

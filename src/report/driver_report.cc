@@ -105,7 +105,7 @@ std::vector<std::string> identity_lines(const DriverMoment& moment, const Device
     out.push_back(row(3, "allocated", format_bytes(*sum.framework_allocated_bytes)));
     out.push_back(row(3, "cached", format_bytes(*sum.framework_cached_bytes)));
     if (sum.framework_unservable_bytes)
-      out.push_back(row(4, "of no use, in pieces", format_bytes(*sum.framework_unservable_bytes)));
+      out.push_back(row(4, "pinned, in pieces", format_bytes(*sum.framework_unservable_bytes)));
     if (sum.framework_beside_bytes && *sum.framework_beside_bytes != 0)
       out.push_back(row(3, "beside its allocator", signed_bytes(*sum.framework_beside_bytes)));
   }

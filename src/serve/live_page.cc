@@ -143,7 +143,7 @@ function showSum(device) {
   if (of.allocated_bytes !== null) {
     row(3, "allocated", bytes(of.allocated_bytes));
     row(3, "cached", bytes(of.cached_bytes));
-    row(4, "of no use, in pieces", bytes(of.unservable_bytes), why("framework.unservable"));
+    row(4, "pinned, in pieces", bytes(of.unservable_bytes), why("framework.unservable"));
     if (of.beside_bytes) row(3, "beside its allocator", signed(of.beside_bytes));
   }
   if (now.others_and_unexplained_bytes !== null)
