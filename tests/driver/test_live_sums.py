@@ -128,3 +128,22 @@ def test_what_cannot_be_known_says_why(tmp_path, libraries):
         assert now["unknown"]["explained"] == "what a context takes is not known, and would be in it"
         # What is known stays known.
         assert now["framework"]["unservable_bytes"] == 11 * MIB and now["modules_bytes"] == 3 * MIB
+
+
+@pytest.mark.slow
+def test_the_live_page_shows_the_sum_in_a_real_browser(held):
+    playwright = pytest.importorskip("playwright.sync_api")
+    with serving(env=held.env) as server, playwright.sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=needs("chromium"), args=["--no-sandbox"])
+        page = browser.new_page()
+        errors = []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto(f"http://127.0.0.1:{server.port}/")
+        sum_table = page.locator("#recordings table", has_text="cuda:0 is nvidia:0")
+        sum_table.wait_for()
+        rows = [row.split("\t") for row in sum_table.inner_text().splitlines()]
+        browser.close()
+    said = {row[0].strip(): row[1].strip() for row in rows if len(row) > 1}
+    assert said["pinned, in pieces"] == "11.0 MiB" and said["unexplained"] == "+6.00 MiB"
+    assert said["libcublas.so.12"] == "32.0 MiB" and said["of no process that is named"] == "+4.00 MiB"
+    assert not errors
