@@ -1,9 +1,25 @@
 // What the recording asks of HIP's run time beside the program's own calls.
-#include <stdlib.h>
-
 #include "driver_proxy/watch.h"
 
 namespace gpumemprof::driver_proxy {
+namespace {
+
+/// The hexadecimal number at `*at`, which is moved behind it. By hand: newer C libraries give
+/// strtoul another name, which older ones do not have.
+uint32_t take_hex(const char** at) {
+  uint32_t value = 0;
+  for (;; ++*at) {
+    const char c = **at;
+    const int digit = c >= '0' && c <= '9'   ? c - '0'
+                      : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                      : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                             : -1;
+    if (digit < 0 || value > 0xfffffff) return value;
+    value = value * 16 + static_cast<uint32_t>(digit);
+  }
+}
+
+}  // namespace
 
 int device_now() {
   const KeepErrno keep;
@@ -33,13 +49,12 @@ uint64_t used_key(int device) {
   key = unknown;
   if (ASK_REAL(Result(char*, int, int), hipDeviceGetPCIBusId, text, int{sizeof text - 1}, device) ==
       kSuccess) {
-    char* end = text;
-    const unsigned long domain = strtoul(text, &end, 16);
-    const unsigned long bus = *end == ':' ? strtoul(end + 1, &end, 16) : 256;
-    const unsigned long number = *end == ':' ? strtoul(end + 1, &end, 16) : 256;
-    if (domain <= 0xffff && bus <= 0xff && number <= 0x1f)
-      key = place_key(static_cast<uint32_t>(domain), static_cast<uint32_t>(bus),
-                      static_cast<uint32_t>(number));
+    constexpr uint32_t kNone = 256;
+    const char* at = text;
+    const uint32_t domain = take_hex(&at);
+    const uint32_t bus = *at == ':' ? take_hex((++at, &at)) : kNone;
+    const uint32_t number = *at == ':' ? take_hex((++at, &at)) : kNone;
+    if (domain <= 0xffff && bus <= 0xff && number <= 0x1f) key = place_key(domain, bus, number);
   }
   __atomic_store_n(&known[device], key, __ATOMIC_RELAXED);
   return key;
