@@ -17,12 +17,12 @@ CONFIGURE = cmake -S . -G Ninja $(LAUNCHER)
 all: setup ## set up, build, and put the command and the package in .venv
 	@test -f $(BUILD)/build.ninja || $(CONFIGURE) -B $(BUILD) >$(BUILD)/configure.log || \
 	  { cat $(BUILD)/configure.log; exit 1; }
-	@ninja -C $(BUILD) gpumemprof gpumemprof_probe gpumemprof_cuda _native _marks
+	@ninja -C $(BUILD) gpumemprof gpumemprof_probe gpumemprof_cuda gpumemprof_hip gpumemprof_level_zero _native _marks
 	@mkdir -p $(VENV)/lib
 	@install -C -m 755 $(BUILD)/gpumemprof $(VENV)/bin/gpumemprof
 	@ln -sf gpumemprof $(VENV)/bin/tfmemprof
 	@install -C -m 755 $(BUILD)/src/probe/libgpumemprof_probe.so $(VENV)/lib/
-	@install -C -m 755 $(BUILD)/src/driver_proxy/libgpumemprof_cuda.so $(VENV)/lib/
+	@install -C -m 755 $(patsubst %,$(BUILD)/src/driver_proxy/libgpumemprof_%.so,cuda hip level_zero) $(VENV)/lib/
 	@install -C -m 755 $(BUILD)/python/_native*.so $(BUILD)/python/_marks*.so python/gpumemprof/
 	@$(VENV_PYTHON) scripts/link_package.py python
 
@@ -76,9 +76,9 @@ test-allocator: setup ## the simulated allocator against PyTorch's own, release 
 	$(VENV_PYTHON) tests/reference_allocator/run.py $(BUILD)/simulate_allocator $(BUILD)/reference_allocator
 	$(VENV_PYTHON) tests/reference_allocator/recorded.py $(BUILD)/gpumemprof $(BUILD)/reference_allocator
 
-gpu-test: all ## the recording tests on this machine's GPU
+gpu-test: all ## the recording tests on this machine's GPU; one table, and into OUT=folder what was recorded
 	@scripts/setup tests
-	$(VENV_PYTHON) -m pytest -m gpu tests/gpu
+	$(VENV_PYTHON) -m pytest -m gpu $(if $(OUT),--basetemp=$(OUT)/recordings) tests/gpu
 
 bench: all ## measure, and write docs/benchmarks.md
 	@scripts/setup bench

@@ -17,7 +17,7 @@ using Point = RecordedSamples::Point;
 constexpr size_t kMostTruths = 1'000'000;
 constexpr size_t kMostOwnProcesses = 1024;  // of one file, that were recorded and have a device
 
-enum class Said : uint8_t { kDeviceUsed, kReserved, kProcesses, kOfProcess, kOfDriverPid };
+enum class Said : uint8_t { kDeviceUsed, kReserved, kProcesses, kOfProcess, kOfDriverPid, kPlace };
 
 struct SeriesOfDevice {
   size_t series;
@@ -31,6 +31,7 @@ std::optional<Said> said_by(const SampleKey& key) {
     if (key.field == "used_bytes") return Said::kDeviceUsed;
     if (key.field == "reserved_bytes") return Said::kReserved;
     if (key.field == "processes") return Said::kProcesses;
+    if (key.field == "pci_bus_id") return Said::kPlace;
     return std::nullopt;
   }
   if (key.field == "used_bytes") return Said::kOfProcess;
@@ -123,17 +124,24 @@ class TruthsOfFile {
           key.device.starts_with("nvidia:") && key.device.find(' ') == std::string::npos;
       const auto said = is_whole ? said_by(key) : std::nullopt;
       if (!said) continue;
+      if (*said == Said::kPlace) {
+        if (const auto place = place_in(i)) places_[key.device] = *place;
+        continue;
+      }
       devices_[key.device].push_back({i, *said, key.pid});
       if (*said == Said::kOfProcess && recorded.contains(key.pid))
         devices_of[key.pid].insert(key.device);
     }
     for (const auto& [pid, devices] : devices_of) {
-      if (devices.size() != 1) continue;
+      const bool is_told = std::ranges::all_of(
+          devices, [&](std::string_view device) { return places_.contains(device); });
+      if (devices.size() != 1 && !is_told) continue;
       if (own_.size() == kMostOwnProcesses) {
         ++left_out_;
         continue;
       }
-      own_.insert(pid), used_.insert(*devices.begin());
+      own_.insert(pid), used_.insert(devices.begin(), devices.end());
+      if (devices.size() != 1) with_several_.insert(pid);
     }
   }
 
@@ -141,6 +149,8 @@ class TruthsOfFile {
   bool add_to(std::vector<TruthOfProcess>* out) const {
     for (const auto& [name, device] : devices_) {
       if (!used_.contains(name)) continue;
+      const auto known = places_.find(name);
+      const auto place = known == places_.end() ? std::nullopt : std::optional(known->second);
       DeviceNow now(samples_, device, own_);
       for (size_t look = 0; look < samples_.looks.size(); ++look) {
         now.advance(look);
@@ -148,12 +158,16 @@ class TruthsOfFile {
           if (point->kind != SampledKind::kNumber) continue;
           if (out->size() == kMostTruths) return false;
           out->push_back({static_cast<uint32_t>(pid),
+                          !with_several_.contains(pid),
+                          place,
                           samples_.host,
                           {.time_ns = samples_.looks[look].time_ns,
                            .device_used_bytes = now.used(),
                            .process_used_bytes = point->number,
                            .others_used_bytes = now.others(point->number),
-                           .reserved_bytes = now.reserved()}});
+                           .reserved_bytes = now.reserved(),
+                           .why_no_process = {},
+                           .why_no_others = {}}});
         }
       }
     }
@@ -162,9 +176,18 @@ class TruthsOfFile {
   size_t left_out() const { return left_out_; }
 
  private:
+  /// What a series of places says: a device does not move.
+  std::optional<PciAddress> place_in(size_t series) const {
+    for (const Point& point : samples_.points[series])
+      if (point.kind == SampledKind::kText) return parse_pci_address(samples_.texts[point.number]);
+    return std::nullopt;
+  }
+
   const RecordedSamples& samples_;
   std::map<std::string_view, Device> devices_;
-  std::set<int64_t> own_;            // recorded PIDs with one device
+  std::map<std::string_view, PciAddress> places_;
+  std::set<int64_t> own_;            // recorded PIDs whose devices are known
+  std::set<int64_t> with_several_;   // of these
   std::set<std::string_view> used_;  // the devices of those
   size_t left_out_ = 0;
 };

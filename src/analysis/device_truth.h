@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/pci_address.h"
+
 namespace gpumemprof {
 
 struct RecordedSamples;  // recording/samples_file.h
@@ -19,18 +21,21 @@ struct DeviceTruth {
   std::optional<uint64_t> process_used_bytes;  ///< by this process, as the driver counts it
   std::optional<uint64_t> others_used_bytes;   ///< the sum of all other processes
   std::optional<uint64_t> reserved_bytes;      ///< by the driver for itself
+  std::string why_no_process, why_no_others;   ///< where these are unknown; may be empty
 };
 
-/// One sample of the device that a process uses.
+/// One sample of a device that a process uses.
 struct TruthOfProcess {
   uint32_t pid = 0;
-  std::string_view host;  ///< lives as long as the samples
+  bool is_only_device = true;       ///< the process uses no other
+  std::optional<PciAddress> place;  ///< of the device
+  std::string_view host;            ///< lives as long as the samples
   DeviceTruth truth;
 };
 
-/// Every sample in which NVML names one of `processes` and its bytes, in order of time. A process
-/// that uses several devices is left out: the samples have NVML's numbers, the driver's events
-/// CUDA's, and which is which was not recorded. Files are hostile: what is more than any machine
+/// Every sample in which NVML names one of `processes` and its bytes, in order of time. Of a
+/// process that uses several devices those are left out whose place is not told: the samples have
+/// NVML's numbers, the driver's events CUDA's. Files are hostile: what is more than any machine
 /// has is left out and told in `problems`.
 std::vector<TruthOfProcess> device_truths(const std::vector<RecordedSamples>& samples,
                                           const std::vector<Process>& processes,

@@ -42,6 +42,26 @@ std::vector<TruthOfProcess> truths_of(const Told& told, const std::vector<uint32
   return device_truths(kept, processes, problems ? problems : &none);
 }
 
+TEST(DeviceTruth, OfSeveralDevicesThoseWhosePlacesAreToldAreHeldApart) {
+  Told told(1);
+  for (const char* device : {"nvidia:0", "nvidia:1"}) {
+    told.number(device, "used_bytes", 7, 0, device[7] == '0' ? 300 : 400);
+    told.number(device, "used_bytes", 0, 0, 1000);
+  }
+  EXPECT_TRUE(truths_of(told, {7}).empty());
+  told.samples.texts = {"00000000:07:00.0", "00000000:47:00.0"};
+  told.add("nvidia:0", "pci_bus_id", 0, {0, SampledKind::kText, 0});
+  EXPECT_TRUE(truths_of(told, {7}).empty());
+  told.add("nvidia:1", "pci_bus_id", 0, {0, SampledKind::kText, 1});
+  const auto truths = truths_of(told, {7});
+  ASSERT_EQ(truths.size(), 2u);
+  EXPECT_FALSE(truths[0].is_only_device);
+  EXPECT_EQ(truths[0].place, 0x0700u);
+  EXPECT_EQ(truths[0].truth.process_used_bytes, 300u);
+  EXPECT_EQ(truths[1].place, 0x4700u);
+  EXPECT_EQ(truths[1].truth.process_used_bytes, 400u);
+}
+
 TEST(DeviceTruth, EverySampleThatNamesTheProcessIsOne) {
   Told told(3);
   told.number("nvidia:0", "used_bytes", 0, 0, 1000);

@@ -7,6 +7,7 @@ namespace gpumemprof {
 namespace {
 
 constexpr std::string_view kBegin = "driver ";
+constexpr int8_t kCuda = 1, kXpu = 12;
 constexpr std::string_view kCallerFile = "<driver>";
 constexpr size_t kMostLibraries = 256;  // a file may name any number; the rest is one
 
@@ -27,15 +28,27 @@ int64_t less(uint64_t bytes, uint64_t taken) { return static_cast<int64_t>(bytes
 
 size_t at(DriverUse use) { return static_cast<size_t>(use); }
 
+/// Memory whose addresses an allocator hands on. Pools are the driver's own allocator.
+bool has_addresses_of_segments(DriverUse use) {
+  return use == DriverUse::kMemory || use == DriverUse::kMapped;
+}
+
 /// Libraries through which a framework's own allocator takes its memory. The CUDA runtime is one of
 /// them where a framework's allocator is in the process, as only the framework shares its runtime.
 bool is_framework_library(std::string_view name, bool has_framework) {
-  constexpr std::string_view kOwn[] = {"libc10_cuda",   "libtorch_cuda",      "libtorch.",
-                                       "libtensorflow", "_pywrap_tensorflow", "xla_cuda_plugin",
-                                       "libjax",        "xla_extension"};
+  constexpr std::string_view kOwn[] = {"libc10_cuda",     "libtorch_cuda", "libtorch.",
+                                       "libc10_hip",      "libtorch_hip",  "libc10_xpu",
+                                       "libtorch_xpu",    "libtensorflow", "_pywrap_tensorflow",
+                                       "xla_cuda_plugin", "libjax",        "xla_extension"};
   for (std::string_view own : kOwn)
     if (name.starts_with(own)) return true;
   return has_framework && name.starts_with("libcudart");
+}
+
+/// The place that the key of "device used" is (driver_proxy/watch.h); nothing where it is none.
+std::optional<PciAddress> place_of_key(uint64_t key) {
+  if (key >> 47 != 1 || (key & 63) != 63 || (key >> 38 & 0x1ff) != 0) return std::nullopt;
+  return static_cast<PciAddress>(key >> 6);
 }
 
 }  // namespace
@@ -60,16 +73,24 @@ DeviceIdentity identity_of(const DriverMoment& moment) {
   out.rounding_bytes = moment.rounding_bytes;
   for (const DriverLibrary& library : moment.libraries)
     (library.is_framework ? out.framework_bytes : out.libraries_bytes) += library.bytes;
-  const auto say = [&](const char* term, const char* why) { out.unknown.emplace_back(term, why); };
-  if (!out.contexts_are_known)
+  const auto say = [&](const char* term, std::string why) {
+    out.unknown.emplace_back(term, std::move(why));
+  };
+  if (!out.contexts_are_known) {
     say("contexts", "the device could not be asked before a context was made");
+    say("explained", "what a context takes is not known, and would be in it");
+  }
   const auto allocated = moment.framework_allocated_bytes;
   const auto reserved = moment.framework_reserved_bytes;
   if (allocated && reserved) {
     out.framework_allocated_bytes = allocated;
     out.framework_cached_bytes = *reserved > *allocated ? *reserved - *allocated : 0;
     out.framework_beside_bytes = less(out.framework_bytes, *reserved);
+    out.framework_unservable_bytes = moment.framework_unservable_bytes;
+    if (!out.framework_unservable_bytes)
+      say("framework.unservable", "the segments that the driver saw are not those it reserved");
   } else {
+    say("framework.unservable", "no framework's allocator was recorded on this device");
     say("framework_allocated", "no framework's allocator was recorded on this device");
   }
   out.device_used_bytes = moment.device_used_bytes;
@@ -81,10 +102,15 @@ DeviceIdentity identity_of(const DriverMoment& moment) {
   }
   if (!out.device_used_bytes)
     say("device_used", "the device was not asked between this moment and the next change");
+  const auto or_else = [](const std::string* told, const char* usual) {
+    return told && !told->empty() ? *told : usual;
+  };
   if (!out.process_bytes)
-    say("process_used", "no sample of what this process uses is in the recording");
+    say("process_used", or_else(truth ? &truth->why_no_process : nullptr,
+                                "no sample of what this process uses is in the recording"));
   if (!out.others_bytes)
-    say("other_processes", "no sample of what other processes use is in the recording");
+    say("other_processes", or_else(truth ? &truth->why_no_others : nullptr,
+                                   "no sample of what other processes use is in the recording"));
   if (out.device_used_bytes && out.process_bytes && out.others_bytes) {
     out.of_no_process_bytes =
         less(*out.device_used_bytes,
@@ -103,13 +129,18 @@ DeviceIdentity identity_of(const DriverMoment& moment) {
   return out;
 }
 
-int32_t DriverGatherer::device_of(uint32_t process, int8_t index) {
+std::string driver_device_name(const DriverDevice& device) {
+  return device_name(Device{.type = device.type, .index = device.index, .name = {}});
+}
+
+int32_t DriverGatherer::device_of(uint32_t process, const Device& device) {
   for (size_t i = 0; i < devices_.size(); ++i) {
-    if (devices_[i].out.process == process && devices_[i].out.index == index)
+    const DriverDevice& known = devices_[i].out;
+    if (known.process == process && known.type == device.type && known.index == device.index)
       return static_cast<int32_t>(i);
   }
   One& fresh = devices_.emplace_back();
-  fresh.out.process = process, fresh.out.index = index;
+  fresh.out.process = process, fresh.out.type = device.type, fresh.out.index = device.index;
   return static_cast<int32_t>(devices_.size() - 1);
 }
 
@@ -130,9 +161,9 @@ DriverGatherer::Memory& DriverGatherer::memory_of(uint16_t device, const Tables&
     if (use && is_of_host(*use)) {
       memory.use = *use, memory.host = host_of(known.process);
     } else if (use) {
-      memory.use = *use, memory.device = device_of(known.process, known.index);
-    } else if (known.type == 1 && known.layer != Layer::kDriver) {
-      memory.framework = device_of(known.process, known.index);
+      memory.use = *use, memory.device = device_of(known.process, known);
+    } else if ((known.type == kCuda || known.type == kXpu) && known.layer != Layer::kDriver) {
+      memory.framework = device_of(known.process, known);
     }
   }
   static Memory none;
@@ -189,6 +220,7 @@ void DriverGatherer::came(const Memory& memory, uint64_t address, Live live) {
   went(memory, address);  // its end was missed
   if (memory.use == DriverUse::kDeviceUsed) {
     one.live[at(memory.use)][address] = live;
+    if (const auto place = place_of_key(address)) one.out.place = place;
     one.now.device_used_bytes = live.bytes;
     one.out.asked = moment(one);
     one.asked_is_open = true;
@@ -199,6 +231,10 @@ void DriverGatherer::came(const Memory& memory, uint64_t address, Live live) {
   one.now.live_bytes[at(memory.use)] += live.bytes;
   if (memory.use == DriverUse::kUnmeasured) ++one.now.unmeasured_contexts;
   if (memory.use == DriverUse::kMemory) pages(one, address, live.bytes, true);
+  if (has_addresses_of_segments(memory.use) &&
+      is_framework_library(libraries_[live.library], true)) {
+    one.segments.range_came(address, live.bytes);
+  }
   changed(one, memory.use);
   if (!is_physical(memory.use)) return;
   if (one.by_library.size() < libraries_.size()) one.by_library.resize(libraries_.size());
@@ -221,6 +257,7 @@ void DriverGatherer::went(const Memory& memory, uint64_t address) {
   one.now.live_bytes[at(memory.use)] -= gone.bytes;
   if (memory.use == DriverUse::kUnmeasured) --one.now.unmeasured_contexts;
   if (memory.use == DriverUse::kMemory) pages(one, address, gone.bytes, false);
+  if (has_addresses_of_segments(memory.use)) one.segments.range_went(address);
   if (is_physical(memory.use)) one.by_library[gone.library] -= gone.bytes;
   changed(one, memory.use);
 }
@@ -238,6 +275,7 @@ void DriverGatherer::end_context(One& one) {
     one.now.live_bytes[at(use)] = 0;
   }
   one.edge_pages.clear(), one.whole_pages = 0;
+  one.segments.forget_ranges();
 }
 
 void DriverGatherer::host_changed(const Memory& memory, uint64_t bytes) {
@@ -270,6 +308,14 @@ void DriverGatherer::seed(const LiveState& state, const Tables& tables) {
       host_changed(memory, block.size_bytes);
     }
   }
+  // Once the ranges that they lie in are known.
+  for (size_t i = 0; i < state.devices().size() && has_driver_; ++i) {
+    const Memory memory = memory_of(static_cast<uint16_t>(i), tables);
+    if (memory.framework < 0) continue;
+    for (const auto& [address, block] : state.devices()[i].blocks)
+      devices_[static_cast<size_t>(memory.framework)].segments.block_came(address,
+                                                                          block.size_bytes);
+  }
 }
 
 void DriverGatherer::take(const EventBatch& batch, const Tables& tables) {
@@ -277,15 +323,19 @@ void DriverGatherer::take(const EventBatch& batch, const Tables& tables) {
   memory_of(0, tables);
   if (!has_driver_) return;  // as in nearly all recordings: nothing an event
   auto totals = batch.totals.begin();
+  auto detail = batch.details.begin();
   for (size_t i = 0; i < batch.size(); ++i) {
     const Memory memory = memory_of(batch.device[i], tables);
     pass_samples(batch.time_ns[i], tables);
     time_ns_ = batch.time_ns[i], event_ = batch.first_event + i;
     const Action action = batch.action[i];
     while (totals != batch.totals.end() && totals->event < i) ++totals;
+    while (detail != batch.details.end() && detail->event < i) ++detail;
     if (memory.framework >= 0) {
       One& one = devices_[static_cast<size_t>(memory.framework)];
       one.has_framework = true;
+      const bool has_detail = detail != batch.details.end() && detail->event == i;
+      framework_event(batch, i, has_detail && detail->is_delayed_free, &one);
       if (totals == batch.totals.end() || totals->event != i) continue;
       one.now.framework_allocated_bytes = totals->allocated_bytes;
       one.now.framework_reserved_bytes = totals->reserved_bytes;
@@ -293,6 +343,7 @@ void DriverGatherer::take(const EventBatch& batch, const Tables& tables) {
       if (one.peak_is_open && one.awaits_framework) {
         one.out.peak.framework_allocated_bytes = totals->allocated_bytes;
         one.out.peak.framework_reserved_bytes = totals->reserved_bytes;
+        one.out.peak.framework_unservable_bytes = unservable_now(one);
       }
       one.awaits_framework = false;
       continue;
@@ -323,19 +374,58 @@ void DriverGatherer::take(const EventBatch& batch, const Tables& tables) {
   }
 }
 
+void DriverGatherer::framework_event(const EventBatch& batch, size_t event, bool is_delayed,
+                                     One* one) {
+  const uint64_t address = batch.address[event];
+  switch (batch.action[event]) {
+    case Action::kAlloc:
+      return one->segments.block_came(address, batch.size_bytes[event]);
+    case Action::kFreeRequested:
+      return one->segments.block_freed(address, is_delayed || batch.frees_in_two_steps);
+    case Action::kFreeCompleted:
+      return one->segments.block_went(address);
+    default:
+      return;
+  }
+}
+
+std::optional<uint64_t> DriverGatherer::unservable_now(const One& one) {
+  const SegmentUse& use = one.segments;
+  if (!use.is_followed() || one.now.framework_reserved_bytes != use.segments_bytes() ||
+      one.now.framework_allocated_bytes != use.allocated_bytes())
+    return std::nullopt;
+  return use.pinned_free_bytes();
+}
+
+void DriverGatherer::sample(const TruthOfProcess& told, One* one) {
+  if (one->out.type == kXpu) return;  // samples are of NVML's devices
+  const bool has_place = told.place && one->out.place;
+  if (has_place ? *told.place != *one->out.place : !told.is_only_device) return;
+  // Before its place was known it may have been taken for another one.
+  if (has_place && !one->is_surely_sampled) one->out.sampled.reset();
+  if (!has_place && one->is_surely_sampled) return;
+  one->is_surely_sampled = has_place;
+  const auto& best = one->out.sampled;
+  if (best && *best->truth->process_used_bytes > *told.truth.process_used_bytes) return;
+  one->out.sampled = moment(*one);
+  one->out.sampled->time_ns = told.truth.time_ns;
+  one->out.sampled->truth = told.truth;
+}
+
 void DriverGatherer::pass_samples(uint64_t time_ns, const Tables& tables) {
   while (truths_ && next_truth_ < truths_->size() &&
          (*truths_)[next_truth_].truth.time_ns < time_ns) {
     const TruthOfProcess& told = (*truths_)[next_truth_++];
-    for (One& one : devices_) {
-      if (one.out.process >= tables.processes.size()) continue;
-      const Process& process = tables.processes[one.out.process];
-      if (process.pid != told.pid || process.host != told.host) continue;
-      const auto& best = one.out.sampled;
-      if (best && *best->truth->process_used_bytes > *told.truth.process_used_bytes) continue;
-      one.out.sampled = moment(one);
-      one.out.sampled->time_ns = told.truth.time_ns;
-      one.out.sampled->truth = told.truth;
+    for (; devices_with_pid_ < devices_.size(); ++devices_with_pid_) {
+      const uint32_t process = devices_[devices_with_pid_].out.process;
+      if (process >= tables.processes.size()) continue;
+      devices_of_pid_[tables.processes[process].pid].push_back(devices_with_pid_);
+    }
+    const auto known = devices_of_pid_.find(told.pid);
+    if (known == devices_of_pid_.end()) continue;
+    for (const size_t device : known->second) {
+      One& one = devices_[device];
+      if (tables.processes[one.out.process].host == told.host) sample(told, &one);
     }
   }
 }
@@ -345,7 +435,9 @@ DriverMoment DriverGatherer::moment(const One& one) const {
   out.time_ns = time_ns_, out.event = event_;
   const uint64_t page_bytes = (one.whole_pages + one.edge_pages.size()) * kDriverPageBytes;
   const uint64_t asked = one.now.of(DriverUse::kMemory);
-  out.rounding_bytes = page_bytes > asked ? page_bytes - asked : 0;
+  // In which pages Level Zero's memory lies nobody has told: what it rounds is unexplained.
+  out.rounding_bytes = page_bytes > asked && one.out.type != kXpu ? page_bytes - asked : 0;
+  out.framework_unservable_bytes = unservable_now(one);
   for (size_t i = 0; i < one.by_library.size(); ++i) {
     if (one.by_library[i] != 0) out.libraries.push_back({libraries_[i], one.by_library[i]});
   }
@@ -364,11 +456,12 @@ std::shared_ptr<const DriverMemories> DriverGatherer::finish(const Tables& table
     one.out.end = moment(one);
     std::vector<DriverMoment*> moments = {&one.out.peak, &one.out.end};
     if (one.out.asked) moments.push_back(&*one.out.asked);
-    // With several devices a sample would be one of them, and nobody knows which.
+    // With several devices a sample is of one of them, and which is known by their places alone.
     const auto is_of_process = [&](const One& other) {
       return other.out.process == one.out.process;
     };
-    if (std::ranges::count_if(devices_, is_of_process) > 1) one.out.sampled.reset();
+    if (!one.is_surely_sampled && std::ranges::count_if(devices_, is_of_process) > 1)
+      one.out.sampled.reset();
     if (one.out.sampled) moments.push_back(&*one.out.sampled);
     for (DriverMoment* moment : moments) {
       for (DriverLibrary& library : moment->libraries)

@@ -17,6 +17,8 @@
 #include <vector>
 
 #include "analysis/device_truth.h"
+#include "analysis/segment_use.h"
+#include "base/pci_address.h"
 #include "trace/event.h"
 #include "trace/live_state.h"
 #include "trace/tables.h"
@@ -83,6 +85,9 @@ struct DriverMoment {
   std::vector<DriverLibrary> libraries;  ///< the largest first; they add up to what was asked for
   /// What the framework's own allocator said, where one was recorded on this device.
   std::optional<uint64_t> framework_allocated_bytes, framework_reserved_bytes;
+  /// Of what it has reserved and not allocated: what lies in segments that live blocks pin. Only
+  /// where the segments that the driver handed out are those that the allocator counts.
+  std::optional<uint64_t> framework_unservable_bytes;
   /// What the driver itself called used, where nothing came or went since it was asked.
   std::optional<uint64_t> device_used_bytes;
   std::optional<DeviceTruth> truth;  ///< of DriverDevice::sampled alone
@@ -100,7 +105,8 @@ struct DeviceIdentity {
   uint64_t rounding_bytes = 0;
   uint64_t framework_bytes = 0;  ///< what the framework's libraries have of the driver
   std::optional<uint64_t> framework_allocated_bytes, framework_cached_bytes;
-  std::optional<int64_t> framework_beside_bytes;  ///< not in the allocator's own count
+  std::optional<uint64_t> framework_unservable_bytes;  ///< part of what is cached
+  std::optional<int64_t> framework_beside_bytes;       ///< not in the allocator's own count
   /// process_bytes less all that is explained; negative where more is explained than used. As below
   /// unknown where a context is, whose bytes would be in it.
   std::optional<int64_t> unexplained_bytes;
@@ -111,20 +117,25 @@ struct DeviceIdentity {
   std::optional<int64_t> others_and_unexplained_bytes;
   std::vector<std::pair<std::string, std::string>> unknown;  ///< term, why
 
+  /// All that is known of this process; without contexts where one is not.
   uint64_t explained_bytes() const;
 };
 DeviceIdentity identity_of(const DriverMoment& moment);
 
 struct DriverDevice {
-  uint32_t process = 0;  ///< index in Tables::processes
-  int8_t index = 0;      ///< CUDA's number
-  uint64_t refused = 0;  ///< how often the driver had no memory
-  DriverMoment peak;     ///< when the most was physical
+  uint32_t process = 0;             ///< index in Tables::processes
+  int8_t type = 1;                  ///< Device::type: 1 of CUDA's and HIP's, 12 of Level Zero's
+  int8_t index = 0;                 ///< CUDA's number, or the like
+  std::optional<PciAddress> place;  ///< by which it is found among NVML's
+  uint64_t refused = 0;             ///< how often the driver had no memory
+  DriverMoment peak;                ///< when the most was physical
   DriverMoment end;
   std::optional<DriverMoment> asked;  ///< when the driver last said what the device uses
   /// When a sample was taken that tells what the process uses: of these the one with the most.
   std::optional<DriverMoment> sampled;
 };
+/// "cuda:0", "xpu:1"
+std::string driver_device_name(const DriverDevice& device);
 /// Host memory of a process that the driver keeps in place.
 struct DriverHost {
   uint32_t process = 0;
@@ -159,10 +170,12 @@ class DriverGatherer {
     std::vector<uint64_t> by_library;  // physical, as asked for
     std::array<absl::flat_hash_map<uint64_t, Live>, kDriverUses> live;
     absl::flat_hash_map<uint64_t, uint32_t> edge_pages;  // that blocks begin or end in
+    SegmentUse segments;
     uint64_t whole_pages = 0;
     uint64_t peak_bytes = 0;
     bool peak_is_open = false, asked_is_open = false;  // nothing physical came or went since
     bool has_framework = false, awaits_framework = false;
+    bool is_surely_sampled = false;  // its samples are told by its place
   };
   struct Memory {         // of Tables::devices
     int32_t device = -1;  // in devices_; -1: not the driver's
@@ -172,7 +185,7 @@ class DriverGatherer {
   };
 
   Memory& memory_of(uint16_t device, const Tables& tables);
-  int32_t device_of(uint32_t process, int8_t index);
+  int32_t device_of(uint32_t process, const Device& device);
   int32_t host_of(uint32_t process);
   uint32_t library_of(uint32_t stack, const Tables& tables);
   void came(const Memory& memory, uint64_t address, Live live);
@@ -181,7 +194,10 @@ class DriverGatherer {
   void pages(One& one, uint64_t address, uint64_t bytes, bool is_coming);
   void end_context(One& one);
   void changed(One& one, DriverUse use);
+  void framework_event(const EventBatch& batch, size_t event, bool is_delayed, One* one);
+  static std::optional<uint64_t> unservable_now(const One& one);
   DriverMoment moment(const One& one) const;
+  void sample(const TruthOfProcess& told, One* one);
   /// Looks at the samples that were taken before `time_ns`.
   void pass_samples(uint64_t time_ns, const Tables& tables);
 
@@ -192,6 +208,8 @@ class DriverGatherer {
   std::vector<std::string> libraries_;
   absl::flat_hash_map<uint32_t, uint32_t> library_of_stack_;
   const std::vector<TruthOfProcess>* truths_;
+  absl::flat_hash_map<uint32_t, std::vector<size_t>> devices_of_pid_;  // in devices_
+  size_t devices_with_pid_ = 0;  // so many of devices_ are in there
   size_t next_truth_ = 0;
   bool has_driver_ = false;
   uint64_t time_ns_ = 0, event_ = 0;

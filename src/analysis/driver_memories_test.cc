@@ -32,8 +32,21 @@ class Driven {
     append(&events_, {.time_ns = ++time_, .address = time_, .size_bytes = 1, .device = device});
     events_.totals.push_back({static_cast<uint32_t>(events_.size() - 1), allocated, reserved});
   }
-  std::shared_ptr<const DriverMemories> read() const {
-    DriverGatherer gatherer;
+  /// The same of a block of the framework's at this address; 0 bytes: its free.
+  void block(uint64_t address, uint64_t bytes, uint64_t allocated, uint64_t reserved,
+             bool is_delayed = false) {
+    framework(allocated, reserved);
+    const size_t last = events_.size() - 1;
+    events_.address[last] = address, events_.size_bytes[last] = bytes;
+    if (bytes == 0) events_.action[last] = Action::kFreeRequested;
+    if (is_delayed)
+      events_.details.push_back({.event = static_cast<uint32_t>(last), .is_delayed_free = true});
+  }
+  /// What is told from here on is of this device.
+  void on(int8_t index, int8_t type = 1) { index_ = index, type_ = type; }
+  std::shared_ptr<const DriverMemories> read(
+      const std::vector<TruthOfProcess>* truths = nullptr) const {
+    DriverGatherer gatherer(truths);
     gatherer.take(events_, tables_);
     return gatherer.finish(tables_);
   }
@@ -55,8 +68,8 @@ class Driven {
   void add(DriverUse use, Action action, uint64_t address, uint64_t bytes, uint32_t stack) {
     const bool is_host = use == DriverUse::kPinned || use == DriverUse::kRegistered;
     const std::string name = std::string("driver ") + kDriverKindNames[static_cast<size_t>(use)];
-    const uint16_t device = device_of({.type = static_cast<int8_t>(is_host ? 0 : 1),
-                                       .index = 0,
+    const uint16_t device = device_of({.type = static_cast<int8_t>(is_host ? 0 : type_),
+                                       .index = index_,
                                        .layer = Layer::kDriver,
                                        .name = name});
     append(&events_, {++time_, action, address, bytes, stack, 0, device});
@@ -64,6 +77,7 @@ class Driven {
   Tables tables_;
   EventBatch events_;
   uint64_t time_ = 0;
+  int8_t index_ = 0, type_ = 1;
 };
 
 TEST(DriverMemories, AreCalledAsTheProbeCallsThem) {
@@ -214,6 +228,7 @@ DriverMoment some_moment() {
   moment.libraries = {{"libc10_cuda.so", 21 * kMib, true}, {"libnccl.so.2", 10 * kMib, false}};
   moment.framework_allocated_bytes = 15 * kMib;
   moment.framework_reserved_bytes = 20 * kMib;
+  moment.framework_unservable_bytes = 3 * kMib;
   return moment;
 }
 
@@ -243,6 +258,84 @@ TEST(DeviceIdentity, AddsUpWithASignedRest) {
   EXPECT_THAT(sum.unknown, IsEmpty());
 }
 
+TEST(DriverMemories, WhatIsFreeBesideALiveBlockOfTheAllocatorIsPinned) {
+  Driven driven;
+  driven.came(DriverUse::kMemory, 20 * kMib, 20 * kMib, "libcudart.so.12");
+  driven.block(20 * kMib, 6 * kMib, 6 * kMib, 20 * kMib);
+  driven.came(DriverUse::kHandles, 0x77, 2 * kMib, "libc10_cuda.so");
+  driven.came(DriverUse::kMapped, 100 * kMib, 2 * kMib, "libc10_cuda.so");
+  driven.block(100 * kMib, 2 * kMib, 8 * kMib, 22 * kMib);
+  driven.came(DriverUse::kMemory, 200 * kMib, 4 * kMib, "libcublas.so.12");
+  EXPECT_EQ(driven.device().end.framework_unservable_bytes, 14 * kMib);
+  EXPECT_EQ(driven.device().peak.framework_unservable_bytes, 14 * kMib);
+  driven.block(100 * kMib, 0, 6 * kMib, 22 * kMib, true);
+  EXPECT_EQ(driven.device().end.framework_unservable_bytes, 16 * kMib) << "a stream still uses it";
+  driven.block(20 * kMib, 0, 0, 22 * kMib);
+  EXPECT_EQ(driven.device().end.framework_unservable_bytes, 2 * kMib);
+}
+
+TEST(DriverMemories, WhereTheAllocatorCountsOtherSegmentsNothingIsSaidOfPieces) {
+  Driven driven;
+  driven.came(DriverUse::kMemory, 20 * kMib, 20 * kMib, "libcudart.so.12");
+  driven.block(20 * kMib, 6 * kMib, 6 * kMib, 40 * kMib);  // a segment from before the recording
+  EXPECT_EQ(driven.device().end.framework_unservable_bytes, std::nullopt);
+  EXPECT_THAT(identity_of(driven.device().end).unknown,
+              testing::Contains(testing::Pair("framework.unservable", testing::_)));
+}
+
+/// As driver_proxy/watch.h makes it.
+constexpr uint64_t key_of_place(PciAddress place) {
+  return uint64_t{1} << 47 | uint64_t{place} << 6 | 63;
+}
+
+TEST(DriverMemories, SamplesOfSeveralDevicesAreToldApartByTheirPlaces) {
+  constexpr PciAddress kFirst = 0x0700, kSecond = 0x4700, kOther = 0x8100;
+  Driven driven;
+  driven.came(DriverUse::kDeviceUsed, key_of_place(kSecond), 100 * kMib);
+  driven.came(DriverUse::kMemory, 20 * kMib, 2 * kMib);
+  driven.on(1);
+  driven.came(DriverUse::kDeviceUsed, key_of_place(kFirst), 200 * kMib);
+  driven.on(2);  // a device whose place nobody told
+  driven.came(DriverUse::kMemory, 40 * kMib, 2 * kMib);
+  std::vector<TruthOfProcess> truths;
+  for (const PciAddress place : {kFirst, kSecond, kOther})
+    truths.push_back({7, false, place, "", {.time_ns = 100, .process_used_bytes = place * kMib}});
+  const auto read = driven.read(&truths);
+  ASSERT_EQ(read->devices.size(), 3u);
+  EXPECT_EQ(read->devices[0].sampled->truth->process_used_bytes, kSecond * kMib);
+  EXPECT_EQ(read->devices[1].sampled->truth->process_used_bytes, kFirst * kMib);
+  EXPECT_EQ(read->devices[2].sampled, std::nullopt);
+}
+
+TEST(DriverMemories, ADeviceOfLevelZeroIsAnotherThanCudasOfItsNumber) {
+  Driven driven;
+  driven.came(DriverUse::kMemory, 20 * kMib, kMib);
+  driven.on(0, 12);
+  driven.came(DriverUse::kMemory, 20 * kMib, 3 * kMib);
+  const std::vector<TruthOfProcess> truths = {
+      {7, true, std::nullopt, "", {.time_ns = 100, .process_used_bytes = 5}}};
+  const auto read = driven.read(&truths);
+  ASSERT_EQ(read->devices.size(), 2u);
+  EXPECT_EQ(driver_device_name(read->devices[0]), "cuda:0");
+  EXPECT_EQ(read->devices[0].end.rounding_bytes, kMib);
+  EXPECT_EQ(driver_device_name(read->devices[1]), "xpu:0");
+  EXPECT_EQ(read->devices[1].end.asked_bytes(), 3 * kMib);
+  EXPECT_EQ(read->devices[1].end.rounding_bytes, 0u) << "nobody told its pages";
+  EXPECT_EQ(read->devices[1].sampled, std::nullopt) << "NVML's samples are not its";
+}
+
+TEST(DriverMemories, ASampleOfTheOnlyDeviceNeedsNoPlaceAndOfSeveralItIsNobodys) {
+  Driven driven;
+  driven.came(DriverUse::kMemory, 20 * kMib, 2 * kMib);
+  const std::vector<TruthOfProcess> truths = {
+      {7, true, std::nullopt, "", {.time_ns = 100, .process_used_bytes = 5}}};
+  EXPECT_EQ(driven.read(&truths)->devices[0].sampled->truth->process_used_bytes, 5u);
+  driven.on(1);
+  driven.came(DriverUse::kMemory, 40 * kMib, 2 * kMib);
+  for (const DriverDevice& device : driven.read(&truths)->devices)
+    EXPECT_EQ(device.sampled, std::nullopt);
+}
+
 TEST(DeviceIdentity, TheRestCanBeNegative) {
   const DeviceTruth truth = {.process_used_bytes = 500 * kMib};
   EXPECT_EQ(identity_of(with(truth)).unexplained_bytes, -static_cast<int64_t>(31 * kMib + 512));
@@ -259,8 +352,9 @@ TEST(DeviceIdentity, WhatIsNotKnownIsNotGuessed) {
   EXPECT_FALSE(sum.contexts_are_known);
   std::vector<std::string> terms;
   for (const auto& [term, why] : sum.unknown) terms.push_back(term);
-  EXPECT_THAT(terms, ElementsAre("contexts", "framework_allocated", "device_used", "process_used",
-                                 "other_processes", "unexplained"));
+  EXPECT_THAT(terms,
+              ElementsAre("contexts", "explained", "framework.unservable", "framework_allocated",
+                          "device_used", "process_used", "other_processes", "unexplained"));
 }
 
 TEST(DeviceIdentity, WithAnUnknownContextTheRestIsUnknown) {

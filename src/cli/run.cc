@@ -127,8 +127,9 @@ void add_run_command(CLI::App& app, CommandContext& context) {
   run->add_flag("--no-attribution", arguments->no_attribution,
                 "stacks alone: no modules, autograd nodes, names of parameters or steps, so no "
                 "categories; costs less");
-  run->add_flag("--no-driver", arguments->no_driver,
-                "leave the CUDA driver alone: no memory of libraries, contexts and modules");
+  run->add_flag(
+      "--no-driver", arguments->no_driver,
+      "leave the CUDA driver, HIP and Level Zero alone: no memory of libraries, contexts, modules");
   run->add_option(
       "--max-disk", arguments->max_disk,
       "drop the oldest events above this size (24GiB, 24GB or bytes); peaks and totals stay exact");

@@ -16,6 +16,7 @@
 #include "cli/watch.h"
 #include "live/sampler.h"
 #include "picture/camera.h"
+#include "top/tables.h"
 #include "top/terminal.h"
 #include "top/view.h"
 
@@ -174,6 +175,23 @@ class Session {
   std::string last_file_;
 };
 
+/// The screen from this row on, without the row of keys and what is empty at the end.
+std::string lines_of(const TopState& state, int first_row) {
+  constexpr int kWidth = 120, kRows = 40;
+  const Screen screen = draw(state, kWidth, kRows);
+  std::string text, blank;
+  for (int y = first_row; y < screen.height() - 1; ++y) {
+    const std::string line = screen.line(y);
+    if (line.empty()) {
+      blank += '\n';
+      continue;
+    }
+    text += blank + line + '\n';
+    blank.clear();
+  }
+  return text;
+}
+
 /// Two looks, as far apart as --interval says: one alone tells no rate.
 int print_once(const TopArguments& arguments) {
   Camera camera(arguments.camera);
@@ -189,18 +207,11 @@ int print_once(const TopArguments& arguments) {
   if (arguments.format == "json") {
     text = picture_json(state.picture, Commands::kWhole, 1) + '\n';
   } else {
-    constexpr int kWidth = 120, kRows = 40;
-    const Screen screen = draw(state, kWidth, kRows);
-    std::string blank;
-    for (int y = 1; y < screen.height() - 1; ++y) {  // without the tabs and the keys
-      const std::string line = screen.line(y);
-      if (line.empty()) {
-        blank += '\n';
-        continue;
-      }
-      text += blank + line + '\n';
-      blank.clear();
-    }
+    text = lines_of(state, 1);  // without the tabs
+    state.view = View::kGpus;
+    const auto has_sum = [](const PictureRecording& one) { return !one.sums.empty(); };
+    if (std::ranges::any_of(state.picture.recordings, has_sum))
+      text += '\n' + lines_of(state, table_top(state));
   }
   if (auto done = output->write(text); !done) return report_output_error(*output, done.error());
   if (auto done = output->close(); !done) return report_output_error(*output, done.error());

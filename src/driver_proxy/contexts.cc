@@ -8,34 +8,6 @@ using namespace gpumemprof::probe;
 
 namespace {
 
-/// What is in use on the current context's device before a call, and how much more after it.
-class Bracket {
- public:
-  explicit Bracket(const Watch& watch) : is_on_(watch.is_on()) {
-    const KeepErrno keep;
-    is_known_ = is_on_ && used_now(&before_);
-  }
-  /// False where it cannot be said.
-  bool growth(uint64_t* bytes) const {
-    uint64_t after = 0;
-    if (!is_known_ || !used_now(&after)) return false;
-    *bytes = after > before_ ? after - before_ : 0;
-    return true;
-  }
-
- private:
-  bool is_on_, is_known_ = false;
-  uint64_t before_ = 0;
-};
-
-void took_module(Watch& watch, const Bracket& bracket, Result code, const Pointer* module) {
-  if (!watch.is_on() || code != kSuccess) return;
-  const KeepErrno keep;
-  uint64_t bytes = 0;
-  if (bracket.growth(&bytes) && bytes) watch.took(code, kDriverModules, module, bytes);
-  watch.level_used();
-}
-
 /// A context that is being made. Where the thread has one on the same device the driver is asked,
 /// else NVML.
 class NewContext {

@@ -36,8 +36,17 @@ struct Real {
 
 }  // namespace gpumemprof::driver_proxy
 
-/// Calls the real function of this name, as one expression; kNotFound where there is none.
-#define CALL_REAL(name, ...)                                                              \
+/// The same function of CUDA's driver or of HIP, whichever the file is compiled for.
+#ifdef GPUMEMPROF_HIP
+#define DRIVER_FUNCTION(name) hip##name
+#else
+#define DRIVER_FUNCTION(name) cu##name
+#endif
+
+/// Calls the real function of this name, as one expression; kNotFound where there is none. In two
+/// steps, so that a name may be made by DRIVER_FUNCTION.
+#define CALL_REAL(name, ...) CALL_REAL_NAMED(name, __VA_ARGS__)
+#define CALL_REAL_NAMED(name, ...)                                                        \
   ({                                                                                      \
     static constinit gpumemprof::driver_proxy::Real<decltype(name)> real{#name, nullptr}; \
     auto* function = real.get();                                                          \
@@ -45,7 +54,8 @@ struct Real {
   })
 
 /// As above for functions that we do not define: `type` is its type.
-#define ASK_REAL(type, name, ...)                                                \
+#define ASK_REAL(type, name, ...) ASK_REAL_NAMED(type, name, __VA_ARGS__)
+#define ASK_REAL_NAMED(type, name, ...)                                          \
   ({                                                                             \
     static constinit gpumemprof::driver_proxy::Real<type> real{#name, nullptr};  \
     auto* function = real.get();                                                 \

@@ -1,4 +1,5 @@
-// Virtual memory management: physical memory by handles, addresses, mappings.
+// Virtual memory management: physical memory by handles, addresses, mappings. CUDA and HIP have the
+// same functions under two beginnings.
 #include "driver_proxy/watch.h"
 
 using namespace gpumemprof::driver_proxy;
@@ -15,10 +16,10 @@ constexpr int kOnDevice = 1;
 
 }  // namespace
 
-DRIVER_EXPORT Result cuMemCreate(Pointer* handle, size_t bytes, const Prop* prop,
-                                 unsigned long long flags) {
+DRIVER_EXPORT Result DRIVER_FUNCTION(MemCreate)(Pointer* handle, size_t bytes, const Prop* prop,
+                                                unsigned long long flags) {
   WATCH();
-  const Result code = CALL_REAL(cuMemCreate, handle, bytes, prop, flags);
+  const Result code = CALL_REAL(DRIVER_FUNCTION(MemCreate), handle, bytes, prop, flags);
   if (!watch.is_on() || !prop || prop->place != kOnDevice) return code;  // else it is the host's
   const KeepErrno keep;
   if (code == kOutOfMemory) watch->refused(kDriverHandles, prop->number, bytes, watch.caller());
@@ -26,22 +27,24 @@ DRIVER_EXPORT Result cuMemCreate(Pointer* handle, size_t bytes, const Prop* prop
   return code;
 }
 
-DRIVER_EXPORT Result cuMemImportFromShareableHandle(Pointer* handle, void* from, int type) {
+DRIVER_EXPORT Result DRIVER_FUNCTION(MemImportFromShareableHandle)(Pointer* handle, void* from,
+                                                                   int type) {
   WATCH();
-  const Result code = CALL_REAL(cuMemImportFromShareableHandle, handle, from, type);
+  const Result code = CALL_REAL(DRIVER_FUNCTION(MemImportFromShareableHandle), handle, from, type);
   if (!watch.is_on() || code != kSuccess) return code;
   const KeepErrno keep;
   Prop prop[8] = {};  // with room for what newer drivers write
-  const bool is_known = ASK_REAL(Result(Prop*, Pointer), cuMemGetAllocationPropertiesFromHandle,
-                                 prop, *handle) == kSuccess;
+  const bool is_known =
+      ASK_REAL(Result(Prop*, Pointer), DRIVER_FUNCTION(MemGetAllocationPropertiesFromHandle), prop,
+               *handle) == kSuccess;
   // Its size is told by its mappings.
   watch->created(*handle, is_known ? prop[0].number : device_now(), 0, false, watch.caller());
   return code;
 }
 
-DRIVER_EXPORT Result cuMemRetainAllocationHandle(Pointer* handle, void* address) {
+DRIVER_EXPORT Result DRIVER_FUNCTION(MemRetainAllocationHandle)(Pointer* handle, void* address) {
   WATCH();
-  const Result code = CALL_REAL(cuMemRetainAllocationHandle, handle, address);
+  const Result code = CALL_REAL(DRIVER_FUNCTION(MemRetainAllocationHandle), handle, address);
   if (watch.is_on() && code == kSuccess) {
     const KeepErrno keep;
     watch->retained(*handle);
@@ -51,19 +54,19 @@ DRIVER_EXPORT Result cuMemRetainAllocationHandle(Pointer* handle, void* address)
 
 /// Told before the call, since another thread may get the same number right after it. A handle that
 /// the driver does not take back was none: nothing is known of it here either.
-DRIVER_EXPORT Result cuMemRelease(Pointer handle) {
+DRIVER_EXPORT Result DRIVER_FUNCTION(MemRelease)(Pointer handle) {
   WATCH();
   if (watch.is_on()) {
     const KeepErrno keep;
     watch->released(handle);
   }
-  return CALL_REAL(cuMemRelease, handle);
+  return CALL_REAL(DRIVER_FUNCTION(MemRelease), handle);
 }
 
-DRIVER_EXPORT Result cuMemMap(Pointer address, size_t bytes, size_t offset, Pointer handle,
-                              unsigned long long flags) {
+DRIVER_EXPORT Result DRIVER_FUNCTION(MemMap)(Pointer address, size_t bytes, size_t offset,
+                                             Pointer handle, unsigned long long flags) {
   WATCH();
-  const Result code = CALL_REAL(cuMemMap, address, bytes, offset, handle, flags);
+  const Result code = CALL_REAL(DRIVER_FUNCTION(MemMap), address, bytes, offset, handle, flags);
   if (watch.is_on() && code == kSuccess) {
     const KeepErrno keep;
     watch->mapped(address, bytes, handle, watch.caller());
@@ -72,9 +75,9 @@ DRIVER_EXPORT Result cuMemMap(Pointer address, size_t bytes, size_t offset, Poin
 }
 
 /// After the call: nobody else maps these addresses before their owner knows that they are free.
-DRIVER_EXPORT Result cuMemUnmap(Pointer address, size_t bytes) {
+DRIVER_EXPORT Result DRIVER_FUNCTION(MemUnmap)(Pointer address, size_t bytes) {
   WATCH();
-  const Result code = CALL_REAL(cuMemUnmap, address, bytes);
+  const Result code = CALL_REAL(DRIVER_FUNCTION(MemUnmap), address, bytes);
   if (watch.is_on() && code == kSuccess) {
     const KeepErrno keep;
     watch->unmapped(address, bytes);
@@ -82,18 +85,20 @@ DRIVER_EXPORT Result cuMemUnmap(Pointer address, size_t bytes) {
   return code;
 }
 
-DRIVER_EXPORT Result cuMemAddressReserve(Pointer* out, size_t bytes, size_t alignment, Pointer hint,
-                                         unsigned long long flags) {
+DRIVER_EXPORT Result DRIVER_FUNCTION(MemAddressReserve)(Pointer* out, size_t bytes,
+                                                        size_t alignment, Pointer hint,
+                                                        unsigned long long flags) {
   WATCH();
-  const Result code = CALL_REAL(cuMemAddressReserve, out, bytes, alignment, hint, flags);
+  const Result code =
+      CALL_REAL(DRIVER_FUNCTION(MemAddressReserve), out, bytes, alignment, hint, flags);
   if (code == kSuccess) watch.took(code, kDriverAddressSpace, out, bytes);
   return code;
 }
 
-DRIVER_EXPORT Result cuMemAddressFree(Pointer address, size_t bytes) {
+DRIVER_EXPORT Result DRIVER_FUNCTION(MemAddressFree)(Pointer address, size_t bytes) {
   WATCH();
   watch.gives(1u << kDriverAddressSpace, address);
-  const Result code = CALL_REAL(cuMemAddressFree, address, bytes);
+  const Result code = CALL_REAL(DRIVER_FUNCTION(MemAddressFree), address, bytes);
   watch.gave(code);
   return code;
 }

@@ -21,21 +21,6 @@ const DriverLink* driver_link() {
   return link;
 }
 
-int device_now() {
-  const KeepErrno keep;
-  int device = -1;
-  return ASK_REAL(Result(int*), cuCtxGetDevice, &device) == kSuccess ? device : -1;
-}
-
-bool used_now(uint64_t* bytes) {
-  const BesideCapture beside;
-  size_t free = 0, total = 0;
-  if (ASK_REAL(Result(size_t*, size_t*), cuMemGetInfo_v2, &free, &total) != kSuccess) return false;
-  if (free > total) return false;
-  *bytes = total - free;
-  return true;
-}
-
 Watch::Watch(const void* caller) : caller_(caller) {
   if (t_depth++ != 0) return;
   const DriverLink* link = driver_link();
@@ -83,10 +68,12 @@ void Watch::level_used() {
   if (device >= 0) level(probe::kDriverDeviceUsed, device, used_key(device), read_used);
 }
 
-BesideCapture::BesideCapture()
-    : is_on_(ASK_REAL(Result(int*), cuThreadExchangeStreamCaptureMode, &mode_) == kSuccess) {}
-BesideCapture::~BesideCapture() {
-  if (is_on_) ASK_REAL(Result(int*), cuThreadExchangeStreamCaptureMode, &mode_);
+void took_module(Watch& watch, const Bracket& bracket, Result code, const Pointer* module) {
+  if (!watch.is_on() || code != kSuccess) return;
+  const KeepErrno keep;
+  uint64_t bytes = 0;
+  if (bracket.growth(&bytes) && bytes) watch.took(code, probe::kDriverModules, module, bytes);
+  watch.level_used();
 }
 
 KeepErrno::KeepErrno() : saved_(errno) {}

@@ -21,15 +21,22 @@ bool used_now(uint64_t* bytes);
 
 // What names things of which a device has one, among the pointers that name others.
 inline uint64_t graphs_key(int device) { return 0x100 + static_cast<uint64_t>(device); }
-inline uint64_t used_key(int device) { return 0x200 + static_cast<uint64_t>(device); }
 inline uint64_t primary_key(int device) { return 0x300 + static_cast<uint64_t>(device); }
-/// Of a context, whose pointer is a multiple of 16. Bit 47, which a recorded address may have, is set
-/// in no address of a program's.
+/// Of a context, whose pointer is a multiple of 16. Bit 47, which a recorded address may have, is
+/// set in no address of a program's.
 inline constexpr int kMostLimits = 62;
 inline uint64_t limit_key(void* context, int limit) {
   const uint64_t number = reinterpret_cast<uint64_t>(context) / 16 * 64;
   return uint64_t{1} << 47 | ((number + static_cast<uint64_t>(limit)) & ((uint64_t{1} << 47) - 1));
 }
+
+/// Of what a device has in use: where it sits on the PCI bus (domain, bus, device), by which a
+/// reader finds it among those of NVML, whose order is another one. No limit has number 63, so this
+/// is the key of none. Where the driver does not tell its place: a number that no device has.
+inline constexpr uint64_t place_key(uint32_t domain, uint32_t bus, uint32_t device) {
+  return uint64_t{1} << 47 | (uint64_t{domain} << 16 | bus << 8 | device << 3) << 6 | 63;
+}
+uint64_t used_key(int device);
 
 class Watch {
  public:
@@ -89,6 +96,29 @@ class KeepErrno {
  private:
   int saved_;
 };
+
+/// What is in use on the current context's device before a call, and how much more after it.
+class Bracket {
+ public:
+  explicit Bracket(const Watch& watch) : is_on_(watch.is_on()) {
+    const KeepErrno keep;
+    is_known_ = is_on_ && used_now(&before_);
+  }
+  /// False where it cannot be said.
+  bool growth(uint64_t* bytes) const {
+    uint64_t after = 0;
+    if (!is_known_ || !used_now(&after)) return false;
+    *bytes = after > before_ ? after - before_ : 0;
+    return true;
+  }
+
+ private:
+  bool is_on_, is_known_ = false;
+  uint64_t before_ = 0;
+};
+
+/// After a module was loaded: what the device has more in use than before, where that can be said.
+void took_module(Watch& watch, const Bracket& bracket, Result code, const Pointer* module);
 
 #define DRIVER_EXPORT extern "C" __attribute__((visibility("default")))
 #define WATCH() gpumemprof::driver_proxy::Watch watch(__builtin_return_address(0))

@@ -13,6 +13,8 @@
 
 namespace gpumemprof {
 
+struct DriverMemories;  // analysis/driver_memories.h: handed through, and not looked into
+
 /// What is held now of one kind.
 struct FollowedCategory {
   std::string name;
@@ -31,10 +33,15 @@ class FollowObserver {
  public:
   virtual ~FollowObserver() = default;
   virtual std::unique_ptr<FollowObserver> copy() const = 0;
+  /// What was live before the first event of the file. Once, before all others, where there is
+  /// such.
+  virtual void begin(const LiveState& before) = 0;
   /// Applies the batch to `state` and sees its events; a batch may be of marks alone.
   virtual void apply(const EventBatch& batch, LiveState* state) = 0;
   /// Call once, at the end of a copy's life.
   virtual FollowedCategories live_now(uint16_t device, const LiveState& state) = 0;
+  /// What the driver has handed out by now; null where it was not recorded. Likewise.
+  virtual std::shared_ptr<const DriverMemories> driver_now() = 0;
 };
 
 /// The tables grow, and outlive the observer.

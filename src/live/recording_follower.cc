@@ -133,6 +133,7 @@ struct RecordingFollower::Impl {
         if (auto done = settled.absorb(*before, {ids.stacks, ids.threads, ids.devices}); !done)
           return done;
         next_sealed = sealed->first_event();
+        if (observer) observer->begin(settled);
       }
       // What still says something of blocks from before what is left.
       EventBatch marks;
@@ -214,6 +215,7 @@ struct RecordingFollower::Impl {
       if (told_by)
         last.devices.back().categories = told_by->live_now(static_cast<uint16_t>(i), now);
     }
+    if (told_by) last.driver = told_by->driver_now();
     uint64_t lost = missing_events + gone;
     const format::FileState file_state = read_file_state(*file);
     for (uint32_t kind = 0; kind < format::kLossKinds; ++kind) {

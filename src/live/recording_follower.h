@@ -39,6 +39,7 @@ struct FollowedDevice {
 
 struct FollowedState {
   std::vector<FollowedDevice> devices;
+  std::shared_ptr<const DriverMemories> driver;  ///< as the observer tells; its `end` is now
   uint64_t events = 0;
   uint64_t lost_events = 0;      ///< that are known to be missing
   bool has_exited = false;       ///< the process has ended by exit()

@@ -12,7 +12,8 @@
 #include "devices/proc_text.h"
 #include "devices/process_memory.h"
 #include "live/sampler.h"
-#include "picture/category_follower.h"
+#include "picture/device_sums.h"
+#include "picture/picture_follower.h"
 
 namespace gpumemprof {
 namespace {
@@ -71,6 +72,8 @@ struct Camera::Subject {
   std::optional<Result<FollowedState>> state;  // of the last look
   bool has_exited = false;
   std::map<std::string, Memory> memories;
+  std::vector<PictureSum> sums;  // of the last time that the recording was read anew
+  int64_t summed_ns = 0;         // when that was
 };
 
 bool Camera::is_of(const Result<RecordingFollower>& follower, const Subject& subject,
@@ -102,11 +105,11 @@ void Camera::search() {
     const std::string folder = proc_ + '/' + std::to_string(found.id.pid);
     subject->rank = environment_number(read_proc_text(folder + "/environ"), "RANK");
     auto follower = RecordingFollower::open(options_.root + found.file, options_.most_holders,
-                                            follow_categories);
+                                            follow_for_pictures);
     // In another container the path means another file.
     if (!is_of(follower, *subject, found.id.start_ticks))
       follower = RecordingFollower::open(folder + "/root" + found.file, options_.most_holders,
-                                         follow_categories);
+                                         follow_for_pictures);
     if (is_of(follower, *subject, found.id.start_ticks))
       subject->follower = std::move(*follower);
     else
@@ -137,7 +140,7 @@ void Camera::search_folder(const std::string& folder, bool with_folders) {
     if (!name.ends_with(".gmp") || subjects_.size() >= kMostRecordings) continue;
     const std::string path = folder + '/' + name;
     if (passed_over_.contains(path) || !was_written_lately(path)) continue;
-    auto follower = RecordingFollower::open(path, options_.most_holders, follow_categories);
+    auto follower = RecordingFollower::open(path, options_.most_holders, follow_for_pictures);
     if (!follower) continue;
     const auto known = std::ranges::find_if(subjects_, [&](const auto& entry) {
       const Subject& subject = *entry.second;
@@ -253,6 +256,20 @@ void Camera::add_recording(Subject& subject, Picture* picture) {
   out.events = state->events, out.lost_events = state->lost_events;
   out.exact = state->exact, out.why_inexact = state->why_inexact;
   for (const FollowedDevice& device : state->devices) add_device(subject, device, *state, &out);
+  // What the drivers say and what the recording says are held against each other once, while both
+  // are of this moment.
+  if (state->looked_steady_ns > subject.summed_ns) {
+    subject.summed_ns = state->looked_steady_ns;
+    subject.sums = device_sums(state->driver.get(), said_,
+                               subject.is_here ? std::optional(out.pid) : std::nullopt,
+                               static_cast<uint64_t>(picture->steady_ns));
+  }
+  out.sums = subject.sums;
+  out.has_driver = state->driver != nullptr;
+  if (state->driver) {
+    for (const DriverHost& host : state->driver->hosts)
+      out.pinned_bytes += host.pinned_bytes, out.registered_bytes += host.registered_bytes;
+  }
 }
 
 void Camera::add_processes(Picture* picture) {
@@ -342,7 +359,8 @@ Picture Camera::take() {
   if (picture.usable.used)
     remember(*picture.usable.used.bytes, options_.most_history, &used_history_);
   picture.used_history = used_history_;
-  picture.accelerators = in_a_picture(accelerators_.read(Depth::kEverything));
+  said_ = accelerators_.read(Depth::kEverything);
+  picture.accelerators = in_a_picture(said_);
   if (picture.steady_ns >= next_search_ns_) {
     next_search_ns_ = picture.steady_ns + kSearchPauseNs;
     search();

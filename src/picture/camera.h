@@ -75,6 +75,7 @@ class Camera {
   std::vector<uint64_t> used_history_;
   OomKills kills_;
   AcceleratorReader accelerators_;
+  Accelerators said_;  // by them, for the picture that is being taken
   int64_t next_search_ns_ = 0;
   Key last_looked_;  // where the next picture goes on
 };

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/driver_memories.h"
 #include "devices/host_memory.h"
 #include "live/recording_follower.h"
 #include "picture/accelerators.h"
@@ -31,6 +32,17 @@ struct PictureDevice {
   FollowedCategories categories;  ///< of what is live
 };
 
+/// What one device holds of a recorded process and of others, added up. The recording and the
+/// device's driver are asked one after the other: what came or went between is in what is
+/// unexplained.
+struct PictureSum {
+  std::string name;         ///< "cuda:0", as the program numbers it
+  std::string accelerator;  ///< "nvidia:1"; empty where it is not known which one it is
+  uint64_t refused = 0;     ///< by the driver, for want of memory
+  DriverMoment moment;
+  DeviceIdentity sum;  ///< of `moment`
+};
+
 /// One process whose recording grows.
 struct PictureRecording {
   int pid = 0;  ///< as this machine sees it; as the process itself does where `is_here` is false
@@ -45,6 +57,9 @@ struct PictureRecording {
   std::string why_inexact;
   std::string problem;  ///< why the recording cannot be read; empty where it can
   std::vector<PictureDevice> devices;
+  bool has_driver = false;  ///< whether what the driver handed out is recorded
+  std::vector<PictureSum> sums;
+  uint64_t pinned_bytes = 0, registered_bytes = 0;  ///< host memory that the driver keeps in place
 };
 
 struct PictureProcess {

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "analysis/driver_moment_json.h"
 #include "picture/picture.h"
 
 namespace gpumemprof {
@@ -84,6 +85,20 @@ std::string told(const std::string& command, Commands commands) {
   return commands == Commands::kWhole ? command : program_name(command);
 }
 
+Json driver_json(const PictureRecording& recording) {
+  Json out = {{"devices", Json::array()},
+              {"pinned_bytes", recording.pinned_bytes},
+              {"registered_bytes", recording.registered_bytes}};
+  for (const PictureSum& sum : recording.sums) {
+    out["devices"].push_back(
+        {{"device", sum.name},
+         {"accelerator", sum.accelerator.empty() ? Json(nullptr) : Json(sum.accelerator)},
+         {"refused_count", sum.refused},
+         {"now", driver_moment_json(sum.moment)}});
+  }
+  return out;
+}
+
 Json recording_json(const PictureRecording& recording, Commands commands) {
   Json out = {{"pid", recording.pid},
               {"host", recording.host},
@@ -101,6 +116,7 @@ Json recording_json(const PictureRecording& recording, Commands commands) {
   out["devices"] = Json::array();
   for (const PictureDevice& device : recording.devices)
     out["devices"].push_back(device_json(device));
+  out["driver"] = recording.has_driver ? driver_json(recording) : Json(nullptr);
   return out;
 }
 

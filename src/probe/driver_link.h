@@ -33,6 +33,9 @@ enum DriverKind : uint32_t {
   kDriverKinds = 16
 };
 
+/// Devices from this number on are Level Zero's, counted from here: XPUs in the recording.
+inline constexpr int kFirstLevelZeroDevice = 32;
+
 /// In the recording; tests hold the reader's words to them.
 inline constexpr const char* kDriverMemoryNames[kDriverKinds] = {"driver memory",
                                                                  "driver arrays",

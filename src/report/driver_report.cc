@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "analysis/driver_moment_json.h"
 #include "base/size.h"
 #include "report/facts.h"
 #include "report/words.h"
@@ -13,66 +14,6 @@ namespace gpumemprof {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr size_t kMostLibraryRows = 12;
-
-template <class Value>
-Json or_null(const std::optional<Value>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
-Json libraries_json(const DriverMoment& moment, bool of_framework) {
-  Json out = Json::array();
-  for (const DriverLibrary& library : moment.libraries) {
-    if (library.is_framework == of_framework)
-      out.push_back({{"name", library.name}, {"bytes", library.bytes}});
-  }
-  return out;
-}
-
-Json moment_json(const DriverMoment& moment) {
-  const auto& truth = moment.truth;
-  const DeviceIdentity sum = identity_of(moment);
-  Json by_kind = Json::object(), unknown = Json::object();
-  for (size_t use = 0; use < kDriverUses; ++use) {
-    const auto one = static_cast<DriverUse>(use);
-    if (is_physical(one)) by_kind[kDriverKindNames[use]] = moment.of(one);
-  }
-  for (const auto& [term, why] : sum.unknown) unknown[term] = why;
-  unknown["framework.unservable"] = "an allocator's snapshot or its history tells of fragmentation";
-  return {{"time_ns", moment.time_ns},
-          {"event_index", moment.event},
-          {"sample_time_ns", truth ? Json(truth->time_ns) : Json(nullptr)},
-          {"device_used_bytes", or_null(sum.device_used_bytes)},
-          {"reserved_bytes", or_null(sum.reserved_bytes)},
-          {"other_processes_bytes", or_null(sum.others_bytes)},
-          {"process_used_bytes", or_null(sum.process_bytes)},
-          {"of_no_process_bytes", or_null(sum.of_no_process_bytes)},
-          {"contexts_bytes", sum.contexts_are_known ? Json(sum.contexts_bytes) : Json(nullptr)},
-          {"modules_bytes", sum.modules_bytes},
-          {"estimates", {"contexts_bytes", "modules_bytes", "rounding_bytes", "by_kind.arrays"}},
-          {"libraries", libraries_json(moment, false)},
-          {"libraries_bytes", sum.libraries_bytes},
-          {"rounding_bytes", sum.rounding_bytes},
-          {"framework",
-           {{"bytes", sum.framework_bytes},
-            {"allocated_bytes", or_null(sum.framework_allocated_bytes)},
-            {"cached_bytes", or_null(sum.framework_cached_bytes)},
-            {"unservable_bytes", nullptr},
-            {"beside_bytes", or_null(sum.framework_beside_bytes)},
-            {"libraries", libraries_json(moment, true)}}},
-          {"explained_bytes", sum.explained_bytes()},
-          {"unexplained_bytes", or_null(sum.unexplained_bytes)},
-          {"others_and_unexplained_bytes", or_null(sum.others_and_unexplained_bytes)},
-          {"by_kind", by_kind},
-          {"beside",
-           {{"managed_bytes", moment.of(DriverUse::kManaged)},
-            {"imported_bytes", moment.of(DriverUse::kImported)},
-            {"blocks_in_pools_bytes", moment.of(DriverUse::kInPools)},
-            {"address_space_bytes", moment.of(DriverUse::kAddressSpace)},
-            {"mapped_bytes", moment.of(DriverUse::kMapped)}}},
-          {"unknown", unknown}};
-}
 
 std::string signed_bytes(int64_t bytes) {
   const auto size = bytes < 0 ? 0 - static_cast<uint64_t>(bytes) : static_cast<uint64_t>(bytes);
@@ -111,14 +52,15 @@ nlohmann::ordered_json driver_json(const Analysis& analysis, const Tables& table
   if (!analysis.driver) return nullptr;
   Json devices = Json::array(), hosts = Json::array();
   for (const DriverDevice& device : analysis.driver->devices) {
-    devices.push_back({{"device", fmt::format("cuda:{}", device.index)},
-                       {"process", process_at(tables, device.process).pid},
-                       {"process_index", device.process},
-                       {"refused_count", device.refused},
-                       {"peak", moment_json(device.peak)},
-                       {"end", moment_json(device.end)},
-                       {"asked", device.asked ? moment_json(*device.asked) : Json(nullptr)},
-                       {"sampled", device.sampled ? moment_json(*device.sampled) : Json(nullptr)}});
+    devices.push_back(
+        {{"device", driver_device_name(device)},
+         {"process", process_at(tables, device.process).pid},
+         {"process_index", device.process},
+         {"refused_count", device.refused},
+         {"peak", driver_moment_json(device.peak)},
+         {"end", driver_moment_json(device.end)},
+         {"asked", device.asked ? driver_moment_json(*device.asked) : Json(nullptr)},
+         {"sampled", device.sampled ? driver_moment_json(*device.sampled) : Json(nullptr)}});
   }
   for (const DriverHost& host : analysis.driver->hosts) {
     hosts.push_back({{"process", process_at(tables, host.process).pid},
@@ -131,7 +73,8 @@ nlohmann::ordered_json driver_json(const Analysis& analysis, const Tables& table
   return {{"devices", devices}, {"hosts", hosts}};
 }
 
-std::vector<std::string> identity_lines(const DriverMoment& moment, const DeviceIdentity& sum) {
+std::vector<std::string> identity_lines(const DriverMoment& moment, const DeviceIdentity& sum,
+                                        size_t most_libraries) {
   std::vector<std::string> out;
   known_or_why(&out, 0, "device used", sum.device_used_bytes, sum, "device_used");
   if (sum.reserved_bytes) out.push_back(row(1, "driver's own", format_bytes(*sum.reserved_bytes)));
@@ -149,7 +92,7 @@ std::vector<std::string> identity_lines(const DriverMoment& moment, const Device
   uint64_t rest = 0;
   for (const DriverLibrary& library : moment.libraries) {
     if (library.is_framework) continue;
-    if (++shown > kMostLibraryRows) {
+    if (++shown > most_libraries) {
       rest += library.bytes;
       continue;
     }
@@ -161,6 +104,8 @@ std::vector<std::string> identity_lines(const DriverMoment& moment, const Device
   if (sum.framework_allocated_bytes && sum.framework_cached_bytes) {
     out.push_back(row(3, "allocated", format_bytes(*sum.framework_allocated_bytes)));
     out.push_back(row(3, "cached", format_bytes(*sum.framework_cached_bytes)));
+    if (sum.framework_unservable_bytes)
+      out.push_back(row(4, "pinned, in pieces", format_bytes(*sum.framework_unservable_bytes)));
     if (sum.framework_beside_bytes && *sum.framework_beside_bytes != 0)
       out.push_back(row(3, "beside its allocator", signed_bytes(*sum.framework_beside_bytes)));
   }
@@ -181,7 +126,9 @@ std::vector<std::string> driver_lines(const Analysis& analysis, const Tables& ta
   for (const DriverDevice& device : analysis.driver->devices) {
     const DriverMoment& moment = shown_moment(device);
     const bool is_peak = &moment == &device.peak;
-    out.push_back(fmt::format("The CUDA driver: cuda:{} {}, {}, {}", device.index,
+    out.push_back(fmt::format("{}: {} {}, {}, {}",
+                              device.type == 12 ? "Level Zero" : "The CUDA driver",
+                              driver_device_name(device),
                               is_peak        ? "when the most was taken"
                               : moment.truth ? "when a sample of it was the highest"
                                              : "when it last was asked",

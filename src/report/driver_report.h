@@ -17,7 +17,9 @@ nlohmann::ordered_json driver_json(const Analysis& analysis, const Tables& table
 /// line of a table has no indentation.
 std::vector<std::string> driver_lines(const Analysis& analysis, const Tables& tables);
 
-/// The lines of one sum: what is used = what it is made of. What is unknown says why.
-std::vector<std::string> identity_lines(const DriverMoment& moment, const DeviceIdentity& identity);
+/// The lines of one sum: what is used = what it is made of. What is unknown says why. Of more than
+/// `most_libraries` the rest is one line.
+std::vector<std::string> identity_lines(const DriverMoment& moment, const DeviceIdentity& identity,
+                                        size_t most_libraries = 12);
 
 }  // namespace gpumemprof

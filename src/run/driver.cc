@@ -87,7 +87,53 @@ std::vector<std::string> functions_of(const std::string& path) {
 
 constexpr std::array kLinkNames = {kDriverProxyLibrary, "libcuda.so", "libcuda.so.1", "driver"};
 
+/// A library that stands before a run time, and what this is called, the newest first.
+struct Runtime {
+  const char* proxy;
+  std::array<const char*, 4> names;
+  const char* device;  ///< the kernel's: there where programs bring a run time of their own
+};
+constexpr std::array kRuntimes = {
+    Runtime{"libgpumemprof_hip.so",
+            {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"},
+            "/dev/kfd"},
+    Runtime{"libgpumemprof_level_zero.so", {"libze_loader.so.1"}, nullptr}};
+
+/// In the process that asks: its exit code has a bit for each run time that the loader finds.
+[[noreturn]] void tell_runtimes() {
+  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (null >= 0) dup2(null, STDOUT_FILENO), dup2(null, STDERR_FILENO);
+  alarm(kPatienceMs / 1000);
+  int found = 0;
+  for (size_t i = 0; i < kRuntimes.size(); ++i) {
+    const auto opens = [](const char* name) {
+      return name && dlopen(name, RTLD_LAZY | RTLD_LOCAL) != nullptr;
+    };
+    if (std::ranges::any_of(kRuntimes[i].names, opens)) found |= 1 << i;
+  }
+  _exit(found);
+}
+
 }  // namespace
+
+std::vector<std::string> runtime_proxies_beside(const std::string& probe) {
+  std::vector<std::string> out;
+  const std::string folder = probe.substr(0, probe.rfind('/') + 1);
+  const auto is_here = [&](const Runtime& runtime) { return is_library(folder + runtime.proxy); };
+  if (std::ranges::none_of(kRuntimes, is_here)) return out;
+  const pid_t pid = fork();
+  if (pid == 0) tell_runtimes();
+  int status = 0;
+  while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  const int found = pid > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+  for (size_t i = 0; i < kRuntimes.size(); ++i) {
+    const bool is_wanted =
+        (found >> i & 1) != 0 || (kRuntimes[i].device && access(kRuntimes[i].device, F_OK) == 0);
+    if (is_wanted && is_here(kRuntimes[i])) out.push_back(folder + kRuntimes[i].proxy);
+  }
+  return out;
+}
 
 std::string find_driver() {
   // Within a recorded program the loader would answer with the stand-in.

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
 
@@ -21,6 +22,10 @@ std::string function_only_in(const std::string& driver, const std::string& proxy
 
 /// The library that stands in for the driver, which lies beside the probe; empty where it does not.
 std::string driver_proxy_beside(const std::string& probe);
+
+/// Libraries beside the probe that record other run times than CUDA's, of those that are on this
+/// machine: HIP's and Level Zero's. Absolute paths; a process of its own asks, as find_driver().
+std::vector<std::string> runtime_proxies_beside(const std::string& probe);
 
 /// A private folder (0700) that lives as long as this object, with four links: the stand-in under
 /// its own name, which is preloaded, and as libcuda.so and libcuda.so.1 for those who open these;

@@ -153,6 +153,8 @@ std::vector<std::string> probe_environment(const std::vector<std::string>& envir
   }
   if (!settings.driver_links.empty())
     preload += ':' + settings.driver_links + '/' + kDriverProxyLibrary;
+  for (const std::string& runtime : settings.runtimes)
+    if (!lists(preload, runtime)) preload += ':' + runtime;
   search = library_path(std::move(search), outer, settings.driver_links);
   if (!search.empty() || (had_search && outer.empty()))
     result.push_back("LD_LIBRARY_PATH=" + search);

@@ -54,6 +54,7 @@ struct ProbeSettings {
   bool attribution = true;      ///< modules, nodes, saved tensors, names, steps
   std::string driver_links;     ///< folder of DriverLinks; empty: the CUDA driver is left alone
   std::string driver;           ///< the real one, absolute
+  std::vector<std::string> runtimes;  ///< libraries that record other run times, absolute
 };
 
 /// `environment` as "NAME=value" lines with the probe's own added. An existing LD_PRELOAD keeps its

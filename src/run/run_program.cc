@@ -72,6 +72,7 @@ struct Plan {
   std::optional<ProbePath> probe;     ///< none: started without
   std::optional<DriverLinks> driver;  ///< none: no driver here, or it is to be left alone
   std::string driver_failure;         ///< why there is none, where that is our fault
+  std::vector<std::string> runtimes;  ///< libraries that record HIP, where it is here
   std::vector<std::string> environment;
   RunMeta meta;
   std::optional<MetaFile> meta_file;
@@ -91,9 +92,15 @@ Status choose_probe(Plan* plan) {
 /// The driver is an extra: where it cannot be had, the rest is recorded.
 void choose_driver(const RunOptions& options, Plan* plan) {
   if (!options.record_driver || !plan->probe) return;
+  auto library = find_probe(getenv("GPUMEMPROF_PROBE"), link_target("/proc/self/exe"));
+  if (library) plan->runtimes = runtime_proxies_beside(*library);
+  if (std::ranges::any_of(plan->runtimes, path_needs_alias)) {
+    plan->driver_failure =
+        plan->runtimes.front() + ": LD_PRELOAD cannot hold this path: the run time is not recorded";
+    plan->runtimes.clear();
+  }
   const std::string driver = find_driver();
   if (driver.empty()) return;
-  auto library = find_probe(getenv("GPUMEMPROF_PROBE"), link_target("/proc/self/exe"));
   const std::string proxy = library ? driver_proxy_beside(*library) : "";
   if (proxy.empty() && getenv("GPUMEMPROF_PROBE")) return;  // another probe than ours, on purpose
   if (proxy.empty()) {
@@ -171,7 +178,8 @@ Result<Plan> prepare(const RunOptions& options) {
                                           .explain_leaks = options.explain_leaks,
                                           .attribution = options.attribution,
                                           .driver_links = plan.driver ? plan.driver->folder() : "",
-                                          .driver = plan.driver ? plan.driver->driver() : ""});
+                                          .driver = plan.driver ? plan.driver->driver() : "",
+                                          .runtimes = plan.runtimes});
   }
   return plan;
 }

@@ -119,6 +119,40 @@ function showMemory(picture) {
   }
   $("memory").replaceChildren(...out);
 }
+function signed(value) {
+  return value === null ? "unknown" : (value < 0 ? "-" : "+") + bytes(Math.abs(value));
+}
+function showSum(device) {
+  const now = device.now, of = now.framework, rows = [];
+  const row = (depth, name, text, why) => {
+    const first = element("td", name);
+    first.style.paddingLeft = depth + "rem";
+    rows.push([first, text, text === "unknown" ? "because " + why : ""]);
+  };
+  const why = (term) => now.unknown[term] || "nobody tells";
+  row(0, "device used", bytes(now.device_used_bytes), why("device_used"));
+  if (now.reserved_bytes !== null) row(1, "driver's own", bytes(now.reserved_bytes));
+  row(1, "other processes", bytes(now.other_processes_bytes), why("other_processes"));
+  if (now.of_no_process_bytes) row(1, "of no process that is named", signed(now.of_no_process_bytes));
+  row(1, "this process", bytes(now.process_used_bytes), why("process_used"));
+  row(2, "contexts", bytes(now.contexts_bytes), why("contexts"));
+  row(2, "modules", bytes(now.modules_bytes));
+  for (const one of now.libraries) row(2, one.name, bytes(one.bytes));
+  row(2, "rounding to pages of 2 MiB", bytes(now.rounding_bytes));
+  row(2, "framework", bytes(of.bytes));
+  if (of.allocated_bytes !== null) {
+    row(3, "allocated", bytes(of.allocated_bytes));
+    row(3, "cached", bytes(of.cached_bytes));
+    row(4, "pinned, in pieces", bytes(of.unservable_bytes), why("framework.unservable"));
+    if (of.beside_bytes) row(3, "beside its allocator", signed(of.beside_bytes));
+  }
+  if (now.others_and_unexplained_bytes !== null)
+    row(1, "other processes and unexplained", signed(now.others_and_unexplained_bytes));
+  else
+    row(2, "unexplained", signed(now.unexplained_bytes), why("unexplained"));
+  const name = device.device + (device.accelerator === null ? "" : " is " + device.accelerator);
+  return table([[name, ""], ["Bytes", "n"], ["", "w"]], rows);
+}
 function showRecording(recording, seen) {
   const rank = recording.rank === null ? "" : `, rank ${recording.rank}`;
   const out = [element("h3", `${recording.program} (pid ${recording.pid}${rank})`)];
@@ -150,6 +184,7 @@ function showRecording(recording, seen) {
           [bytes(h.bytes), h.count.toLocaleString("en"), h.line || "(no stack recorded)"])));
     }
   }
+  for (const device of recording.driver ? recording.driver.devices : []) out.push(showSum(device));
   return out;
 }
 function show(picture) {

@@ -20,6 +20,9 @@ class MetricCollector {
   void sample(MetricLabels labels, uint64_t value) {
     families_.back().samples.push_back({std::move(labels), value});
   }
+  void sample(MetricLabels labels, int64_t value) {
+    families_.back().samples.push_back({std::move(labels), value});
+  }
   void sample(MetricLabels labels, double value) {
     families_.back().samples.push_back({std::move(labels), value});
   }
@@ -168,6 +171,86 @@ void add_recorded_devices(const Picture& picture, MetricCollector* out) {
          [&](const Device& d) { return some(d.refused); });
 }
 
+/// A sum of which libraries are told by name, the largest first.
+void add_parts(const MetricLabels& labels, const PictureSum& of, MetricCollector* out) {
+  constexpr size_t kMostLibraries = 32;
+  const auto put = [&](const char* part, const std::string& library, uint64_t bytes) {
+    MetricLabels more = labels;
+    more.emplace_back("part", part), more.emplace_back("library", library);
+    out->sample(std::move(more), bytes);
+  };
+  const DeviceIdentity& sum = of.sum;
+  if (sum.contexts_are_known) put("contexts", "", sum.contexts_bytes);
+  put("modules", "", sum.modules_bytes), put("rounding", "", sum.rounding_bytes);
+  put("framework", "", sum.framework_bytes);
+  size_t told = 0;
+  uint64_t rest = 0;
+  for (const DriverLibrary& library : of.moment.libraries) {
+    if (library.is_framework) continue;
+    if (++told <= kMostLibraries)
+      put("library", library.name, library.bytes);
+    else
+      rest += library.bytes;
+  }
+  if (told > kMostLibraries) put("library", "", rest);
+}
+
+void add_sums(const Picture& picture, MetricCollector* out) {
+  const auto for_sums = [&](auto put) {
+    for (const PictureRecording& recording : picture.recordings) {
+      for (const PictureSum& sum : recording.sums) {
+        MetricLabels labels = labels_of(recording);
+        labels.emplace_back("device", sum.name),
+            labels.emplace_back("accelerator", sum.accelerator);
+        put(std::move(labels), sum);
+      }
+    }
+  };
+  const auto family = [&](std::string_view name, std::string_view help, auto term) {
+    out->family(name, "gauge", "bytes", help);
+    for_sums([&](MetricLabels labels, const PictureSum& of) {
+      if (const auto& known = of.sum.*term) out->sample(std::move(labels), *known);
+    });
+  };
+  using Sum = DeviceIdentity;
+  family("gpumemprof_sum_device_used_bytes",
+         "Memory of the device that is in use: the driver's own, other processes, this process, "
+         "and what is of no process that the driver names.",
+         &Sum::device_used_bytes);
+  family("gpumemprof_sum_driver_reserved_bytes", "What the driver keeps for itself.",
+         &Sum::reserved_bytes);
+  family("gpumemprof_sum_other_processes_bytes", "Memory of the device that other processes use.",
+         &Sum::others_bytes);
+  family("gpumemprof_sum_no_process_bytes", "Memory of the device of no process that is named.",
+         &Sum::of_no_process_bytes);
+  family("gpumemprof_sum_process_used_bytes",
+         "Memory of the device that the recorded process uses: its parts, and what is unexplained.",
+         &Sum::process_bytes);
+  out->family("gpumemprof_sum_part_bytes", "gauge", "bytes",
+              "What the memory of the recorded process is: contexts, modules, libraries by name, "
+              "rounding to pages, and what its framework reserved.");
+  for_sums([&](const MetricLabels& labels, const PictureSum& of) { add_parts(labels, of, out); });
+  family("gpumemprof_sum_unexplained_bytes",
+         "What the recorded process uses and no part explains; negative where the parts are more.",
+         &Sum::unexplained_bytes);
+  family("gpumemprof_sum_allocated_bytes", "Of the framework's memory what tensors hold.",
+         &Sum::framework_allocated_bytes);
+  family("gpumemprof_sum_cached_bytes", "Of the framework's memory what its allocator keeps.",
+         &Sum::framework_cached_bytes);
+  family("gpumemprof_sum_unservable_bytes",
+         "Of what is cached the free pieces of segments that live blocks pin.",
+         &Sum::framework_unservable_bytes);
+  const auto host = [&](std::string_view name, std::string_view help, auto bytes) {
+    out->family(name, "gauge", "bytes", help);
+    for (const PictureRecording& one : picture.recordings)
+      if (one.has_driver) out->sample(labels_of(one), one.*bytes);
+  };
+  host("gpumemprof_process_pinned_bytes", "Host memory that the driver allocated, pinned.",
+       &PictureRecording::pinned_bytes);
+  host("gpumemprof_process_registered_bytes", "Host memory of the program that the driver pins.",
+       &PictureRecording::registered_bytes);
+}
+
 }  // namespace
 
 std::vector<MetricFamily> metric_families(const Picture& picture, std::string_view version) {
@@ -178,6 +261,7 @@ std::vector<MetricFamily> metric_families(const Picture& picture, std::string_vi
   add_accelerators(picture.accelerators, &out);
   add_recordings(picture, &out);
   add_recorded_devices(picture, &out);
+  add_sums(picture, &out);
   out.family("gpumemprof_alerts", "counter", "", "Alerts since the exporter began.");
   out.sample({{"level", "warning"}}, picture.warning_count);
   out.sample({{"level", "critical"}}, picture.critical_count);

@@ -16,7 +16,7 @@ using MetricLabels = std::vector<std::pair<std::string_view, std::string>>;
 
 struct MetricSample {
   MetricLabels labels;
-  std::variant<uint64_t, double> value;
+  std::variant<uint64_t, int64_t, double> value;
 };
 
 /// kCounter: only ever grows.

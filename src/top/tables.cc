@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kHelpLines[] = {
     "What is shown follows the files of the recordings; the programs take no part.",
     "",
-    "1 2 3 4 5 ?    views; Tab: the next one; a click on a tab, too",
+    "1 2 3 4 5 6 ?  views; Tab: the next one; a click on a tab, too",
     "arrows j k     select a row; PgUp PgDn Home End; a click or the wheel, too",
     "Enter          of a recording: the stacks that hold its memory",
     "s              order: allocated, peak, change, PID",
@@ -27,6 +27,7 @@ constexpr const char* kHelpLines[] = {
     "",
     "Allocated: what the program's tensors hold. Reserved: what the allocator holds of the device.",
     "Peak: over every allocation, none missed. Change: between two looks.",
+    "GPU: what the driver says is used, and what of it each recorded process can explain.",
     "Ranks: processes that a launcher numbered, beside each other on one scale.",
 };
 
@@ -67,6 +68,8 @@ std::string row_name(const RecordedRow& row) {
 
 int visible_rows(const TopState& state, int height) {
   const int room = std::max(height - 2 - table_top(state), 1);
+  if (state.view == View::kGpus)
+    return std::clamp(row_count(state), 1, std::max(room - kSumRows, 1));
   // Below the overview's table come the holders of the selected row, and the last alert.
   constexpr int kHolders = 8;
   return state.view == View::kOverview && room > 2 * kHolders - 3
@@ -90,6 +93,8 @@ int row_count(const TopState& state) {
       return static_cast<int>(picture.processes.size());
     case View::kAlerts:
       return static_cast<int>(picture.alerts.size());
+    case View::kGpus:
+      return sum_count(picture);
     case View::kHelp:
       break;
   }

@@ -17,12 +17,18 @@ int row_count(const TopState& state);
 /// How many of them a screen of `height` rows has room for.
 int visible_rows(const TopState& state, int height);
 
+/// Devices of which the driver is recorded: rows of draw_gpus().
+int sum_count(const Picture& picture);
+/// Rows of the sum below its table, at most.
+inline constexpr int kSumRows = 18;
+
 /// Each draws its table from row `y` to before `end`.
 void draw_overview(const TopState& state, int y, int end, Screen* screen);
 void draw_holders(const TopState& state, int y, int end, Screen* screen);
 void draw_processes(const TopState& state, int y, int end, Screen* screen);
 void draw_ranks(const TopState& state, int y, int end, Screen* screen);
 void draw_alerts(const TopState& state, int y, int end, Screen* screen);
+void draw_gpus(const TopState& state, int y, int end, Screen* screen);
 void draw_help(const TopState& state, int y, int end, Screen* screen);
 
 /// The first row to show so that `selected` is among `visible` of `count` rows.

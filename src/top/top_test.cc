@@ -68,7 +68,7 @@ TEST(Overview, HasItsFiguresIn80By24) {
   const TopState state = state_of(2);
   const Screen screen = draw(state, 80, 24);
   EXPECT_TRUE(
-      screen.line(0).starts_with(" 1 Overview  2 Holders  3 Processes  4 Ranks  5 Alerts  ? Help"));
+      screen.line(0).starts_with(" 1 Overview 2 Holders 3 Processes 4 Ranks 5 Alerts 6 GPU ? Help"));
   EXPECT_TRUE(screen.line(1).starts_with("Memory   "));
   EXPECT_TRUE(screen.line(1).ends_with(" 850 MiB of 1000 MiB (85.0 %)"));
   EXPECT_EQ(screen.at(9, 1).style, Style::kWarning);

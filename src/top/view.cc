@@ -16,13 +16,16 @@ struct Tab {
   char key;
   const char* name;
 };
-constexpr Tab kTabs[kViewCount] = {
-    {View::kOverview, '1', "Overview"},   {View::kHolders, '2', "Holders"},
-    {View::kProcesses, '3', "Processes"}, {View::kRanks, '4', "Ranks"},
-    {View::kAlerts, '5', "Alerts"},       {View::kHelp, '?', "Help"}};
+constexpr Tab kTabs[kViewCount] = {{View::kOverview, '1', "Overview"},
+                                   {View::kHolders, '2', "Holders"},
+                                   {View::kProcesses, '3', "Processes"},
+                                   {View::kRanks, '4', "Ranks"},
+                                   {View::kAlerts, '5', "Alerts"},
+                                   {View::kGpus, '6', "GPU"},
+                                   {View::kHelp, '?', "Help"}};
 
-/// " 1 Overview "
-std::string tab_text(const Tab& tab) { return fmt::format(" {} {} ", tab.key, tab.name); }
+/// " 1 Overview": with all tabs a clock and "paused" still fit into 80 columns.
+std::string tab_text(const Tab& tab) { return fmt::format(" {} {}", tab.key, tab.name); }
 
 void draw_tabs(const TopState& state, Screen* screen) {
   int x = 0;
@@ -159,6 +162,9 @@ Screen draw(const TopState& state, int width, int height) {
       break;
     case View::kAlerts:
       draw_alerts(state, y, end, &screen);
+      break;
+    case View::kGpus:
+      draw_gpus(state, y, end, &screen);
       break;
     case View::kHelp:
       draw_help(state, y, end, &screen);

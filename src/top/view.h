@@ -10,8 +10,8 @@
 
 namespace gpumemprof {
 
-enum class View : uint8_t { kOverview, kHolders, kProcesses, kRanks, kAlerts, kHelp };
-inline constexpr int kViewCount = 6;
+enum class View : uint8_t { kOverview, kHolders, kProcesses, kRanks, kAlerts, kGpus, kHelp };
+inline constexpr int kViewCount = 7;
 enum class Order : uint8_t { kAllocated, kPeak, kChange, kPid };
 
 struct TopState {

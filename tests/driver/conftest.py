@@ -1,7 +1,5 @@
 """A machine whose driver is the fake libcuda.so.1, and programs recorded on it."""
 
-import json
-import os
 import subprocess
 import sys
 import textwrap
@@ -9,10 +7,9 @@ from pathlib import Path
 
 import harness
 import pytest
+from fake_machine import Recorded, environment
 
 HERE = Path(__file__).parent
-FAKES = Path(os.environ.get("GPUMEMPROF_FAKES", Path(harness.ROOT) / "build" / "tests" / "fakes"))
-BOARDS = Path(harness.ROOT) / "tests" / "fakes" / "nvml" / "boards"
 NAMES = ("libcudart.so.12", "libcublas.so.12", "libcudnn.so.9", "libnccl.so.2", "libc10_cuda.so", "libmine.so")
 
 
@@ -26,45 +23,11 @@ def libraries(tmp_path_factory):
     return folder
 
 
-class Recorded:
-    """A program that was recorded: what it printed, and what the recording says."""
-
-    def __init__(self, folder, done, env):
-        self.folder, self.done, self.env = Path(folder), done, env
-
-    def said(self):
-        return json.loads(self.done.stdout.splitlines()[-1])
-
-    def analysis(self):
-        argv = [harness.COMMAND, "analyze", str(self.folder), "--format", "json"]
-        return json.loads(harness.execute(argv, env=self.env).ok().stdout)
-
-    def text(self):
-        return harness.execute([harness.COMMAND, "analyze", str(self.folder)], env=self.env).ok().stdout.decode()
-
-    def events(self):
-        argv = [harness.COMMAND, "export", str(self.folder), "--to", "jsonl"]
-        return [json.loads(line) for line in harness.execute(argv, env=self.env).ok().stdout.splitlines()]
-
-
 @pytest.fixture
 def machine(tmp_path):
     """The environment of a machine with a driver; without one where `driver` is false."""
-    if not (FAKES / "cuda").is_dir():
-        pytest.skip(f"no fakes in {FAKES}: `make test` builds them")
-
     def make(board="a100-80gb", driver=True, management=True):
-        folders = [FAKES / "cuda"] if driver else []
-        if management:
-            folders.append(FAKES / "nvml-3")
-        return {
-            **os.environ,
-            "LD_LIBRARY_PATH": ":".join(map(str, folders)),
-            "FAKE_NVML_BOARD": str(BOARDS / f"{board}.yaml"),
-            "FAKE_GPU_STATE": str(tmp_path / "machine"),
-            "PYTHONPATH": str(HERE),
-            "TMPDIR": str(tmp_path),
-        }
+        return environment(tmp_path, board, driver, management)
 
     return make
 

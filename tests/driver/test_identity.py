@@ -137,7 +137,7 @@ def test_a_frameworks_memory_is_what_it_handed_out_and_what_it_keeps(record):
         "libcudart.so.12": 20 * MIB, "libc10_cuda.so": 2 * MIB,
     }  # fmt: skip
     assert end["framework"] == {
-        "bytes": 22 * MIB, "allocated_bytes": 9 * MIB, "cached_bytes": 11 * MIB, "unservable_bytes": None,
+        "bytes": 22 * MIB, "allocated_bytes": 9 * MIB, "cached_bytes": 11 * MIB, "unservable_bytes": 11 * MIB,
         "beside_bytes": 2 * MIB,
     }  # fmt: skip
     assert (peak["framework"]["allocated_bytes"], peak["framework"]["cached_bytes"]) == (9 * MIB, 11 * MIB)
@@ -225,6 +225,7 @@ def test_without_the_management_library_a_context_is_unknown_and_says_so(record,
     end = device_of(recorded)["end"]
     assert end["contexts_bytes"] is None
     assert end["unknown"]["contexts"] == "the device could not be asked before a context was made"
+    assert end["explained_bytes"] is None and end["unknown"]["explained"] == "what a context takes is not known, and would be in it"
     assert end["by_kind"]["memory"] == 10 * MIB
     assert "contexts" in recorded.text() and "unknown, because" not in recorded.text().split("contexts")[0]
 

@@ -33,7 +33,7 @@ def test_it_shows_the_figures(standing, tmp_path, width, height):
     with terminal(tmp_path, width, height, TOP) as screen:
         lines = choose(screen, standing.pid)
         assert len(lines) == height
-        assert lines[0].startswith(" 1 Overview  2 Holders  3 Processes  4 Ranks  5 Alerts  ? Help")
+        assert lines[0].startswith(" 1 Overview 2 Holders 3 Processes 4 Ranks 5 Alerts 6 GPU ? Help")
         assert lines[1].startswith("Memory") or lines[1].startswith("Cgroup")
         words = row_of(lines, standing.pid).split()
         if width == 80:
@@ -90,7 +90,7 @@ def test_a_change_of_size_is_followed(standing, tmp_path):
         lines = screen.until(r"RANK DEVICE +ALLOCATED +RESERVED")
         assert len(lines) == 30
         screen.run("resize-window", "-x", "20", "-y", "4")
-        lines = screen.until(r"^ 1 Overview  2 Holde$")
+        lines = screen.until(r"^ 1 Overview 2 Holder$")
         assert len(lines) == 4
         screen.keys("q")
         screen.run("resize-window", "-x", "80", "-y", "24")

@@ -138,6 +138,14 @@ FAKE_CUDA Result cuDeviceTotalMem_v2(size_t* bytes, int device) {
 
 FAKE_CUDA Result cuDeviceGetAttribute(int* value, int attribute, int device) {
   if (!is_device(device)) return kInvalidDevice;
+  // Its place on the PCI bus: "00000000:3B:00.0".
+  const std::string& place = g_machine->boards[static_cast<size_t>(device)]->bus;
+  const auto hex = [&](size_t at, size_t length) {
+    return at < place.size() ? static_cast<int>(std::stoul(place.substr(at, length), nullptr, 16)) : 0;
+  };
+  if (attribute == 33) return *value = hex(9, 2), kSuccess;
+  if (attribute == 34) return *value = hex(12, 2), kSuccess;
+  if (attribute == 50) return *value = hex(0, 8), kSuccess;
   // Unified addressing, managed memory, virtual memory management, memory pools.
   *value = attribute == 41 || attribute == 83 || attribute == 102 || attribute == 115;
   return kSuccess;

@@ -117,7 +117,10 @@ void record_driver(RawAction action, DriverKind kind, int device, uint64_t key, 
   }
   Memory memory{};
   memory.id = static_cast<uint16_t>(0x4000 | kind << 7 | static_cast<uint32_t>(device + 1));
-  memory.device = {static_cast<int8_t>(is_of_host(kind) ? 0 : 1), static_cast<int8_t>(device)};
+  constexpr int8_t kCpu = 0, kCuda = 1, kXpu = 12;  // c10::DeviceType
+  const bool is_xpu = device >= kFirstLevelZeroDevice;
+  const int8_t type = is_of_host(kind) ? kCpu : is_xpu ? kXpu : kCuda;
+  memory.device = {type, static_cast<int8_t>(is_xpu ? device - kFirstLevelZeroDevice : device)};
   memory.layer = kDriverLayer;
   memory.size_is_requested = kind == kDriverMemory || kind == kDriverInPools;
   strncpy(memory.name, kDriverMemoryNames[kind], sizeof(memory.name) - 1);

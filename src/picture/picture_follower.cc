@@ -1,9 +1,10 @@
-#include "picture/category_follower.h"
+#include "picture/picture_follower.h"
 
 #include <algorithm>
 #include <array>
 
 #include "analysis/categories.h"
+#include "analysis/driver_memories.h"
 #include "trace/live_state_apply.h"
 
 namespace gpumemprof {
@@ -21,13 +22,14 @@ struct CategoryTee : LiveObserver {
   Categories* to;
 };
 
-class CategoryFollower final : public FollowObserver {
+class PictureFollower final : public FollowObserver {
  public:
-  explicit CategoryFollower(const Tables& tables) : categories_(tables) {}
+  explicit PictureFollower(const Tables& tables) : tables_(tables), categories_(tables) {}
 
   std::unique_ptr<FollowObserver> copy() const override {
-    return std::make_unique<CategoryFollower>(*this);
+    return std::make_unique<PictureFollower>(*this);
   }
+  void begin(const LiveState& before) override { driver_.seed(before, tables_); }
   void apply(const EventBatch& batch, LiveState* state) override {
     categories_.begin_batch(batch, *state);
     if (categories_.is_active()) {
@@ -37,6 +39,7 @@ class CategoryFollower final : public FollowObserver {
       state->apply(batch);
     }
     categories_.end_batch();
+    driver_.take(batch, tables_);
   }
   FollowedCategories live_now(uint16_t device, const LiveState& state) override {
     FollowedCategories out;
@@ -57,15 +60,18 @@ class CategoryFollower final : public FollowObserver {
     std::ranges::stable_sort(out.all, std::ranges::greater{}, &FollowedCategory::bytes);
     return out;
   }
+  std::shared_ptr<const DriverMemories> driver_now() override { return driver_.finish(tables_); }
 
  private:
+  const Tables& tables_;
   Categories categories_;
+  DriverGatherer driver_;
 };
 
 }  // namespace
 
-std::unique_ptr<FollowObserver> follow_categories(const Tables& tables) {
-  return std::make_unique<CategoryFollower>(tables);
+std::unique_ptr<FollowObserver> follow_for_pictures(const Tables& tables) {
+  return std::make_unique<PictureFollower>(tables);
 }
 
 }  // namespace gpumemprof
