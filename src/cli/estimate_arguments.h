@@ -13,6 +13,8 @@ struct EstimateArguments {
   std::string model;                 ///< "timm:resnet50", "torchvision:vit_b_16"
   std::string config;                ///< path of a configuration
   std::vector<std::string> traces;   ///< paths of one trace, or of two at two batches
+  std::string target;                ///< "cpu" or "mobile": an exported model on that, no GPU
+  std::vector<std::string> dims;     ///< NAME=N, sizes of its open dimensions
 
   // How it would run.
   std::string batch;      ///< a number, or "auto"
