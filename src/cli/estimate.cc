@@ -52,6 +52,8 @@ int estimate_command(EstimateCommandLine& line) {
       return usage("--target takes one exported model: --target cpu model.onnx");
     return estimate_exported(arguments, line.parsed[0]);
   }
+  if (!arguments.calibration.empty() && !arguments.device_constant.empty())
+    return usage("--calibration has a --device-constant of its own: give one");
   if (!arguments.dims.empty()) return usage("--dim is of an exported model: --target cpu MODEL");
   if (!arguments.config.empty()) return estimate_from_configuration(arguments);
   if (!line.parsed.empty()) {
@@ -147,6 +149,10 @@ void add_limits(CLI::App& command, EstimateArguments& arguments) {
                   "what the CUDA context and library handles take, such as 1.5GiB (default: from a "
                   "table)")
       ->type_name("SIZE");
+  command
+      .add_option("--calibration", arguments.calibration,
+                  "what gpumemprof calibrate measured on the GPU, in place of the table")
+      ->type_name("FILE");
   command
       .add_option(
           "--prices", arguments.prices,

@@ -30,6 +30,7 @@ struct EstimateArguments {
   // What it has to fit into, and what that costs.
   std::string capacity;
   std::string device_constant;  ///< context and library handles
+  std::string calibration;      ///< path of what `calibrate` measured
   std::string prices;           ///< path of the user's price list
 
   std::string format = "text";

@@ -71,7 +71,9 @@ void add_assumptions(const ModelShape& shape, const TrainingSetup& setup, Predic
   }
   add("workspaces of libraries: " + std::to_string(setup.workspace_bytes >> 20) +
           " MiB of the allocator",
-      "two of cuBLAS at 32 MiB, as on Hopper, unless --set workspace says another");
+      setup.measured_source.empty()
+          ? "two of cuBLAS at 32 MiB, as on Hopper, unless --set workspace says another"
+          : "two of cuBLAS, " + setup.measured_source + ", unless --set workspace says another");
   add(megatron ? "interval: 0.94 to 1.22 of the expected figure"
                : "interval: 0.8 to 1.25 of the expected figure",
       megatron ? "the spread in docs/accuracy-megatron.md"
@@ -80,7 +82,7 @@ void add_assumptions(const ModelShape& shape, const TrainingSetup& setup, Predic
       "a rule of thumb; a closed form has no order of allocations");
   if (setup.device_constant_bytes != 0) {
     add("CUDA context and libraries: " + std::to_string(setup.device_constant_bytes >> 20) + " MiB",
-        "option");
+        setup.measured_source.empty() ? "option" : setup.measured_source);
   } else {
     add("CUDA context and libraries: 300 to " + std::to_string(device_constant().bytes >> 20) +
             " MiB, 600 expected",

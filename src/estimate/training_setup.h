@@ -48,8 +48,9 @@ struct TrainingSetup {
 
   uint64_t workspace_bytes = 0;  ///< of libraries, taken from the allocator
   uint64_t device_constant_bytes =
-      0;                       ///< context and libraries, where they were measured; 0: unknown
-  double capacity_factor = 0;  ///< of experts; 0: every expert gets the same share of the tokens
+      0;                        ///< context and libraries, where they were measured; 0: unknown
+  std::string measured_source;  ///< of the two above, where they were measured; may be empty
+  double capacity_factor = 0;   ///< of experts; 0: every expert gets the same share of the tokens
   uint64_t cache_element_bytes = 0, context_tokens = 0, page_tokens = 1;  ///< inference
   /// Inference: tokens that are computed at once. The context, where `names_sequence` is not set.
   uint64_t prompt_tokens = 0;
