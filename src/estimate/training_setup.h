@@ -27,6 +27,17 @@ enum class RecomputeMode : uint8_t { kNone, kSelective, kFull };
 enum class AttentionKernel : uint8_t { kFlash, kUnfused };
 enum class StageChoice : uint8_t { kMostLoaded, kFirst, kLast };
 
+/// Megatron's `--recompute-modules`: what selective recomputation computes again.
+struct RecomputedModules {
+  bool core_attention = true;  ///< "core_attn", its default: what lies between queries and output
+  bool norms = false;          ///< "layernorm": those before attention and MLP
+  bool latent_up = false;      ///< "mla_up_proj": opened queries, keys and values
+  bool mlp = false;            ///< "mlp": of layers without experts
+  bool expert_activation = false;  ///< "moe_act"
+  bool experts = false;            ///< "moe": the whole of them, with router and shared ones
+  bool shared_experts = false;     ///< "shared_experts"
+};
+
 struct TrainingSetup {
   bool inference = false;
   uint64_t batch = 1;             ///< sequences a device and micro batch
@@ -37,6 +48,7 @@ struct TrainingSetup {
   OptimizerKind optimizer = OptimizerKind::kAdam;
   TrainingPrecision precision = TrainingPrecision::kBf16;
   RecomputeMode recompute = RecomputeMode::kNone;
+  RecomputedModules recomputed;  ///< where that is kSelective, of Megatron alone
   AttentionKernel attention = AttentionKernel::kFlash;
   bool fused_loss = false;  ///< Megatron: the fused cross entropy; else: logits are never whole
 
