@@ -237,7 +237,7 @@ def quantile(values, share):
 
 
 # The interval that the command prints around an estimate (closed_form.cc): parts of the expected figure.
-INTERVAL = (0.94, 1.22)
+INTERVAL = (0.93, 1.19)
 
 
 def is_within(error):
