@@ -46,7 +46,7 @@ test-all: all ## everything that needs no GPU: slow tests, sanitizers, fuzzing, 
 	$(MAKE) sanitizers fuzz-smoke
 	scripts/test-debian-torch
 	scripts/test-tensorflows
-	@scripts/setup browser live frames
+	@scripts/setup browser live frames exported optimizers
 	scripts/test-integrations
 	$(VENV_PYTHON) -m pytest -m "not gpu" tests
 

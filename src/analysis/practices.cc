@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "analysis/leaks.h"
+#include "analysis/tensorflow_advice.h"
 
 namespace gpumemprof {
 namespace {
@@ -119,6 +120,24 @@ Result<AdviceReport> advise_practices(const Analysis& analysis, const Tables& ta
   add_allocator_practices(analysis, &report);
   add_unknown(&report);
   std::ranges::stable_sort(report.advice, std::greater(), &Advice::bytes);
+  return report;
+}
+
+Result<AdviceReport> advise_on_recording(const Analysis& analysis, const Tables& tables,
+                                         const SourceOpener& open) {
+  AdviceReport report = advise_tensorflow(analysis, tables);
+  if (report.applies) return report;
+  return advise_practices(analysis, tables, open);
+}
+
+Result<AdviceReport> advise_in_passing(const Analysis& analysis, const Tables& tables,
+                                       const SourceOpener& open) {
+  if (analysis.events <= kMostEventsInPassing) return advise_on_recording(analysis, tables, open);
+  AdviceReport report = advise_tensorflow(analysis, tables);
+  if (report.applies) return report;
+  report.unknown = {{"all", "more than " + std::to_string(kMostEventsInPassing) +
+                                " events are looked at only when asked: analyze --advice, or "
+                                "advise"}};
   return report;
 }
 

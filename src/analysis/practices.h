@@ -56,4 +56,17 @@ using SourceOpener = std::function<Result<std::unique_ptr<EventSource>>()>;
 Result<AdviceReport> advise_practices(const Analysis& analysis, const Tables& tables,
                                       const SourceOpener& open);
 
+/// What `advise` and reports say of a recording: advice of TensorFlow's, else of PyTorch's
+/// practices, as advise_practices(). Simulated alone.
+Result<AdviceReport> advise_on_recording(const Analysis& analysis, const Tables& tables,
+                                         const SourceOpener& open);
+
+/// The same for a report that nobody asked for advice: not where the passes over the events would
+/// be felt. The reason is in `unknown` then, as "all".
+Result<AdviceReport> advise_in_passing(const Analysis& analysis, const Tables& tables,
+                                       const SourceOpener& open);
+
+/// A pass of advice costs about as much as the analysis itself: half a second for so many.
+inline constexpr uint64_t kMostEventsInPassing = 5'000'000;
+
 }  // namespace gpumemprof

@@ -3,7 +3,6 @@
 
 #include "analysis/practices.h"
 #include "analysis/recording_history.h"
-#include "analysis/tensorflow_advice.h"
 #include "cli/advise_trials.h"
 #include "cli/commands.h"
 #include "cli/input.h"
@@ -40,16 +39,16 @@ int advise_recording(const std::vector<std::string>& paths, const AdviseArgument
   if (!failure.empty() && analysis->events == 0)
     return report_error("", {ErrorCode::kUsage, failure, std::nullopt});
   const Tables& tables = (*source)->tables();
-  AdviceReport report = advise_tensorflow(*analysis, tables);
-  if (!report.applies) {
-    auto practices = advise_practices(*analysis, tables, [&] { return open_input(paths, false); });
-    if (!practices) return report_error(subject, practices.error());
-    report = std::move(*practices);
-    if (trials) trials->measure(*analysis, tables, &report);
-  }
-  report.failure = failure;
+  auto report = advise_on_recording(*analysis, tables, [&] { return open_input(paths, false); });
+  if (!report) return report_error(subject, report.error());
+  if (trials) trials->measure(*analysis, tables, &*report);
+  // Without its holders a leak has no name.
+  std::string unread;
+  for (const std::string& problem : problems) unread += (unread.empty() ? "" : "; ") + problem;
+  if (!unread.empty()) report->unknown.emplace_back("holders", std::move(unread));
+  report->failure = failure;
   const std::string format = report_format(arguments.format, arguments.output);
-  const std::string text = format == "json" ? advice_json(report, tables) : advice_text(report);
+  const std::string text = format == "json" ? advice_json(*report, tables) : advice_text(*report);
   auto output = Output::open(arguments.output, paths);
   if (!output) return report_error("", output.error());
   if (auto done = output->write(text); !done) return report_output_error(*output, done.error());

@@ -1,5 +1,6 @@
 // gpumemprof analyze: how high, when, and which lines held it.
 #include <memory>
+#include <optional>
 
 #include "analysis/fail_on.h"
 #include "analysis/practices.h"
@@ -24,10 +25,11 @@ namespace gpumemprof {
 namespace {
 
 std::string render(const Analysis& analysis, const Tables& tables,
-                   const AnalyzeArguments& arguments) {
+                   const AnalyzeArguments& arguments, const AdviceReport* advice) {
   const std::string format = report_format(arguments.format, arguments.output);
-  if (format == "json") return json_report(analysis, tables);
-  if (format == "html") return html_report(analysis, tables, {.working_folder = working_folder()});
+  if (format == "json") return json_report(analysis, tables, 1, advice);
+  if (format == "html")
+    return html_report(analysis, tables, {.advice = advice, .working_folder = working_folder()});
   return text_report(analysis, tables,
                      {.color = report_color(arguments.color, arguments.output),
                       .full_stacks = arguments.full_stacks,
@@ -46,19 +48,32 @@ struct Shown {
 /// Design: 3 where --fail-on fails.
 constexpr int kExitConditionHolds = 3;
 
+/// What goes into a report, however it came to be wanted; absent where nothing asks for it.
+Result<std::optional<AdviceReport>> advice_of(const Analysis& analysis, const Tables& tables,
+                                              const AnalyzeArguments& arguments,
+                                              const SourceOpener* reopen) {
+  const bool is_asked = arguments.optimize;
+  const bool is_shown = report_format(arguments.format, arguments.output) != "text";
+  const auto wrapped = [](Result<AdviceReport> report) -> Result<std::optional<AdviceReport>> {
+    if (!report) return std::unexpected(report.error());
+    return std::optional(std::move(*report));
+  };
+  if (reopen && is_asked) return wrapped(advise_on_recording(analysis, tables, *reopen));
+  if (reopen && is_shown) return wrapped(advise_in_passing(analysis, tables, *reopen));
+  if (is_asked || !arguments.report_path.empty())
+    return std::optional(advise_tensorflow(analysis, tables));
+  return std::optional<AdviceReport>();
+}
+
 /// `reopen`: of a recording of which practices can be asked; else null.
 Result<Shown> show(const Analysis& analysis, const Tables& tables,
                    const AnalyzeArguments& arguments, const SourceOpener* reopen) {
-  Shown shown{.text = render(analysis, tables, arguments)};
-  if (arguments.optimize || !arguments.report_path.empty()) {
-    shown.advice = advise_tensorflow(analysis, tables);
-    if (!shown.advice.applies && arguments.optimize && reopen) {
-      auto practices = advise_practices(analysis, tables, *reopen);
-      if (!practices) return std::unexpected(practices.error());
-      shown.advice = std::move(*practices);
-    }
+  auto advice = advice_of(analysis, tables, arguments, reopen);
+  if (!advice) return std::unexpected(advice.error());
+  Shown shown{.text = render(analysis, tables, arguments, reopen && *advice ? &**advice : nullptr)};
+  if (*advice) shown.advice = std::move(**advice);
+  if (arguments.optimize || !arguments.report_path.empty())
     shown.plain = text_report(analysis, tables, {.working_folder = working_folder()});
-  }
   if (!arguments.fail_on.empty()) {
     const auto conditions = parse_fail_conditions(arguments.fail_on);  // checked before
     if (conditions) shown.failures = failures(*conditions, analysis, tables);
@@ -153,9 +168,10 @@ int analyze(const AnalyzeArguments& arguments) {
 }
 
 void add_advice_options(CLI::App* command, AnalyzeArguments* arguments) {
-  command->add_flag("--optimize", arguments->optimize,
+  command->add_flag("--advice,--optimize", arguments->optimize,
                     "also say what to change, by the evidence in the recording, with the bytes at "
-                    "stake");
+                    "stake; JSON and HTML have it by themselves of recordings of up to 5 million "
+                    "events");
   command
       ->add_option("--report", arguments->report_path,
                    "also write the analysis and the advice to this file: Markdown where its name "

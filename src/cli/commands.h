@@ -27,6 +27,7 @@ void add_analyze_command(CLI::App& app, CommandContext& context);
 void add_advise_command(CLI::App& app, CommandContext& context);
 void add_whatif_command(CLI::App& app, CommandContext& context);
 void add_estimate_command(CLI::App& app, CommandContext& context);
+void add_calibrate_command(CLI::App& app, CommandContext& context);
 void add_diff_command(CLI::App& app, CommandContext& context);
 void add_explain_oom_command(CLI::App& app, CommandContext& context);
 void add_export_command(CLI::App& app, CommandContext& context);

@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/estimate_arguments.h"
 #include "cli/estimate_config.h"
+#include "cli/estimate_exported.h"
 #include "cli/estimate_trace.h"
 
 namespace gpumemprof {
@@ -31,7 +32,8 @@ int estimate_command(EstimateCommandLine& line) {
   }
   if (subjects > 1)
     return usage("-- COMMAND, --model, --config and --trace are ways to say what: give one");
-  if (line.parsed.empty() && !line.unknown.empty()) {
+  const bool is_command = !line.parsed.empty() && arguments.target.empty();
+  if (!is_command && !line.unknown.empty()) {
     return usage(
         ("there is no option " + line.unknown[0] + ": see gpumemprof estimate --help").c_str());
   }
@@ -45,6 +47,14 @@ int estimate_command(EstimateCommandLine& line) {
     return usage(
         "--batch auto looks for the largest batch that fits: say into what with --capacity");
   }
+  if (!arguments.target.empty()) {
+    if (line.parsed.size() != 1)
+      return usage("--target takes one exported model: --target cpu model.onnx");
+    return estimate_exported(arguments, line.parsed[0]);
+  }
+  if (!arguments.calibration.empty() && !arguments.device_constant.empty())
+    return usage("--calibration has a --device-constant of its own: give one");
+  if (!arguments.dims.empty()) return usage("--dim is of an exported model: --target cpu MODEL");
   if (!arguments.config.empty()) return estimate_from_configuration(arguments);
   if (!line.parsed.empty()) {
     auto words = command_words("estimate", line.parsed, line.unknown);
@@ -69,6 +79,19 @@ void add_what(CLI::App& command, EstimateArguments& arguments) {
                   "stand for "
                   "all batches")
       ->type_name("FILE")
+      ->take_all()
+      ->expected(1)
+      ->allow_extra_args(false);
+  command
+      .add_option("--target", arguments.target,
+                  "an exported model (.onnx, .pte or .pt2) where it runs without a GPU, measured "
+                  "on the CPU of this machine: cpu or mobile")
+      ->check(CLI::IsMember({"cpu", "mobile"}));
+  command
+      .add_option("--dim", arguments.dims,
+                  "the size of an open dimension of an exported model's input, by its name or as "
+                  "INPUT.INDEX; may be given several times")
+      ->type_name("NAME=N")
       ->take_all()
       ->expected(1)
       ->allow_extra_args(false);
@@ -127,6 +150,10 @@ void add_limits(CLI::App& command, EstimateArguments& arguments) {
                   "table)")
       ->type_name("SIZE");
   command
+      .add_option("--calibration", arguments.calibration,
+                  "what gpumemprof calibrate measured on the GPU, in place of the table")
+      ->type_name("FILE");
+  command
       .add_option(
           "--prices", arguments.prices,
           "a file of boards and what an hour of each costs you, to name the cheapest that fits")
@@ -146,7 +173,8 @@ void add_estimate_command(CLI::App& app, CommandContext& context) {
       "not written; whatever else it does until then (files, requests, logs) does happen.\n\n"
       "gpumemprof estimate [options] -- python train.py\n"
       "gpumemprof estimate --model timm:resnet50 --batch 64 --optimizer adamw\n"
-      "gpumemprof estimate --config config.json --batch 4 --tp 2 --dp 4 --zero 1");
+      "gpumemprof estimate --config config.json --batch 4 --tp 2 --dp 4 --zero 1\n"
+      "gpumemprof estimate --target mobile --capacity 512MiB model.onnx");
   EstimateArguments& arguments = line->arguments;
   add_what(*command, arguments);
   add_run(*command, arguments);

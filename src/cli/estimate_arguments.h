@@ -13,6 +13,8 @@ struct EstimateArguments {
   std::string model;                 ///< "timm:resnet50", "torchvision:vit_b_16"
   std::string config;                ///< path of a configuration
   std::vector<std::string> traces;   ///< paths of one trace, or of two at two batches
+  std::string target;                ///< "cpu" or "mobile": an exported model on that, no GPU
+  std::vector<std::string> dims;     ///< NAME=N, sizes of its open dimensions
 
   // How it would run.
   std::string batch;      ///< a number, or "auto"
@@ -28,6 +30,7 @@ struct EstimateArguments {
   // What it has to fit into, and what that costs.
   std::string capacity;
   std::string device_constant;  ///< context and library handles
+  std::string calibration;      ///< path of what `calibrate` measured
   std::string prices;           ///< path of the user's price list
 
   std::string format = "text";

@@ -6,6 +6,7 @@
 #include "base/size.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/read_calibration.h"
 #include "estimate/configuration_answer.h"
 #include "report/estimate_report.h"
 
@@ -60,6 +61,14 @@ Result<ConfigurationRequest> request_of(const EstimateArguments& arguments) {
   add("optimizer", arguments.optimizer);
   add("precision", arguments.precision);
   add("device-constant", arguments.device_constant);
+  if (!arguments.calibration.empty()) {
+    auto found = read_calibration(arguments.calibration);
+    if (!found) return std::unexpected(found.error());
+    // Before what the user says: of two of a name the later counts.
+    add("workspace", std::to_string(2 * found->product_workspace_bytes));
+    add("device-constant", std::to_string(found->device_constant_bytes()));
+    request.device_constant_source = calibration_source(*found);
+  }
   if (arguments.checkpointing) add("checkpointing", "full");
   if (arguments.inference) add("inference", "true");
   for (const std::string& text : arguments.options) {
@@ -150,6 +159,7 @@ int estimate_from_configuration(const EstimateArguments& arguments) {
   }
   std::vector<std::string> inputs = {arguments.config};
   if (!arguments.prices.empty()) inputs.push_back(arguments.prices);
+  if (!arguments.calibration.empty()) inputs.push_back(arguments.calibration);
   auto output = Output::open(arguments.output, inputs);
   if (!output) return report_error("", output.error());
   const std::string report =

@@ -8,6 +8,7 @@
 #include "base/size.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/read_calibration.h"
 #include "cli/trace_subjects.h"
 #include "estimate/answer.h"
 #include "estimate/prices.h"
@@ -44,6 +45,13 @@ std::vector<LoopVariant> variants(const EstimateArguments& arguments) {
 
 Result<TraceScenario> scenario_of(const EstimateArguments& arguments) {
   TraceScenario scenario;
+  if (!arguments.calibration.empty()) {
+    auto found = read_calibration(arguments.calibration);
+    if (!found) return std::unexpected(found.error());
+    scenario.device_constant_bytes = found->device_constant_bytes();
+    scenario.device_constant_source = calibration_source(*found);
+    scenario.product_workspace_bytes = found->product_workspace_bytes;
+  }
   if (arguments.device_constant.empty()) return scenario;
   auto bytes = parse_size(arguments.device_constant);
   if (!bytes) return std::unexpected(bytes.error());
@@ -230,6 +238,7 @@ int estimate_by_tracing(const EstimateArguments& arguments) {
       arguments.format == "json" ? estimate_json(answer) : estimate_text(answer);
   std::vector<std::string> inputs = arguments.traces;
   if (!arguments.prices.empty()) inputs.push_back(arguments.prices);
+  if (!arguments.calibration.empty()) inputs.push_back(arguments.calibration);
   auto output = Output::open(arguments.output, inputs);
   if (!output) return report_error("", output.error());
   if (auto done = output->write(text); !done) return report_output_error(*output, done.error());

@@ -94,13 +94,13 @@ std::string TraceFolder::reason() const {
 }
 
 Result<int> run_traced(const std::vector<std::string>& words, const EnvironmentChanges& changes,
-                       TraceStreams streams) {
+                       TraceStreams streams, TraceDevices devices) {
   const char* search_path = std::getenv("PATH");
   auto program =
       inspect_program(words[0], search_path ? search_path : "/usr/bin:/bin", current_caller());
   if (!program) return std::unexpected(program.error());
   EnvironmentChanges all = changes;
-  all.emplace_back("CUDA_VISIBLE_DEVICES", "");
+  if (devices == TraceDevices::kHidden) all.emplace_back("CUDA_VISIBLE_DEVICES", "");
   SignalScope signals;
   const ChildStreams redirected(streams);
   auto pid = launch(program->path, words, environment_with(all), signals);

@@ -35,10 +35,13 @@ enum class TraceStreams : uint8_t {
   kNone,            ///< it reads nothing, and what it writes is dropped
 };
 
-/// Runs the program until it ends; it sees no GPU. The answer is its status as waitpid gives it.
-/// Errors: those of starting it.
+enum class TraceDevices : uint8_t { kHidden, kSeen };
+
+/// Runs the program until it ends; it sees no GPU unless `devices` says so. The answer is its
+/// status as waitpid gives it. Errors: those of starting it.
 Result<int> run_traced(const std::vector<std::string>& words, const EnvironmentChanges& changes,
-                       TraceStreams streams = TraceStreams::kOutputOnErrors);
+                       TraceStreams streams = TraceStreams::kOutputOnErrors,
+                       TraceDevices devices = TraceDevices::kHidden);
 
 /// The traced process of a folder; of several the one with the most events, and how many there
 /// were. Errors: kUnsupported with the reason where there is none, kBadInput.

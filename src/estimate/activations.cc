@@ -43,8 +43,8 @@ class LayerTerms {
     for (uint64_t i = 2; i < shape_.norms_per_layer; ++i) norm("norms", 0, true);
     dropout(2);
     if (shape_.has_experts(layer)) {
-      experts();
-    } else {
+      if (!is_again(&RecomputedModules::experts)) experts();
+    } else if (!is_again(&RecomputedModules::mlp)) {
       mlp("mlp", tokens_, static_cast<double>(shape_.ffn) / tensor_);
     }
     return std::move(terms_);
@@ -53,6 +53,17 @@ class LayerTerms {
  private:
   void add(const char* name, double bytes) {
     if (bytes > 0) terms_.push_back({name, bytes});
+  }
+
+  /// Takes off what the last term had too much.
+  void add_less(const char* name, double bytes) {
+    if (!terms_.empty() && terms_.back().name == std::string_view(name))
+      terms_.back().bytes -= std::min(bytes, terms_.back().bytes);
+  }
+
+  /// Whether selective recomputation has it computed again, so that nothing of it is kept.
+  bool is_again(bool RecomputedModules::* module) const {
+    return megatron_ && setup_.recompute == RecomputeMode::kSelective && setup_.recomputed.*module;
   }
 
   /// `readers`: matrix products that read the norm's output. Under autocast each has a copy of its
@@ -68,7 +79,9 @@ class LayerTerms {
       bytes += shape_.scales_norm_in_fp32 || autocast_
                    ? 4
                    : e_;  // what was normalised, for the weight's gradient
-    bytes += autocast_ ? 2 * readers : readers > 0 ? e_ : 0;
+    // Computed again, its output is dropped as soon as it was read.
+    const bool is_dropped = is_again(&RecomputedModules::norms);
+    bytes += autocast_ ? 2 * readers : readers > 0 && !is_dropped ? e_ : 0;
     add(name, elements * bytes);
     if (!rms) add(name, tokens_ / whole_ * 8);  // mean and deviation of each token
   }
@@ -108,7 +121,7 @@ class LayerTerms {
       if (megatron_) add(name, e_ * q_tokens * out_width);
       return;
     }
-    if (setup_.recompute == RecomputeMode::kSelective && megatron_) return;
+    if (is_again(&RecomputedModules::core_attention)) return;
     // A softmax in fp32 is kept there and in the low precision.
     const bool wide = !megatron_ && e_ < 4 && (shape_.softmax_in_fp32 || autocast_);
     double bytes = e_ + (wide ? 4 : 0) + (shape_.caps_scores ? e_ : 0);
@@ -124,7 +137,8 @@ class LayerTerms {
     const double out = heads * static_cast<double>(latent.value_dim);
     const double ranks = static_cast<double>(latent.q_rank + latent.kv_rank);
     add("attention", tokens_ * ranks * (megatron_ ? 2 * e_ : 4 + 2 * e_));
-    add("attention", tokens_ * e_ * (2 * query + opened));
+    if (!is_again(&RecomputedModules::latent_up))
+      add("attention", tokens_ * e_ * (2 * query + opened));
     scores(tokens_, keys_, out, "attention");
   }
 
@@ -150,8 +164,12 @@ class LayerTerms {
     add("router", own_tokens * static_cast<double>(experts.count) * 4 * 2);
     // What is sent to the experts, and what comes back and is weighted.
     add("experts", routed * h_ * e_ * 2);
-    mlp("experts", routed, static_cast<double>(experts.ffn) / expert_tensor);
-    if (experts.shared_ffn != 0)
+    const double expert_ffn = static_cast<double>(experts.ffn) / expert_tensor;
+    mlp("experts", routed, expert_ffn);
+    // What the activation gave is made again from what it took.
+    if (is_again(&RecomputedModules::expert_activation))
+      add_less("experts", routed * expert_ffn * e_);
+    if (experts.shared_ffn != 0 && !is_again(&RecomputedModules::shared_experts))
       mlp("shared experts", tokens_, static_cast<double>(experts.shared_ffn) / tensor_);
   }
 

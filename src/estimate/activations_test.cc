@@ -37,6 +37,51 @@ TEST(Activations, SelectiveRecomputationDropsTheScores) {
   EXPECT_EQ(kept({{"checkpointing", "selective"}}), s * b * h * 34 + kNormStatistics);
 }
 
+/// Of the paper's layer, its scores apart: 34 s b h, of which the norms' outputs are 4 and the
+/// MLP 16.
+double kept_with_modules(const char* modules) {
+  const ConfigurationCase read =
+      read_case(std::string(kPaperGpt) + "recompute-granularity: selective\nrecompute-modules: \"" +
+                modules + "\"\n");
+  return sum_of(kept_by_layer(read.shape, setup_of(read, {}), 0, LayerStack::kOnly));
+}
+
+TEST(Activations, ModulesSayWhatIsComputedAgain) {
+  const double scores = s * b * h * 5 * a * s / h;
+  EXPECT_EQ(kept_with_modules("core_attn"), s * b * h * 34 + kNormStatistics);
+  EXPECT_EQ(kept_with_modules("[layernorm mlp]"),
+            s * b * h * (34 - 4 - 16) + scores + kNormStatistics);
+  EXPECT_EQ(kept_with_modules("core_attn,mlp"), s * b * h * (34 - 16) + kNormStatistics);
+  // There are no experts and no latent attention.
+  EXPECT_EQ(kept_with_modules("[moe_act moe shared_experts mla_up_proj]"),
+            s * b * h * 34 + scores + kNormStatistics);
+  const auto wrong = read_configuration(std::string(kPaperGpt) + "recompute-modules: attn\n");
+  ASSERT_TRUE(wrong);
+  const auto setup = training_setup(wrong->values, wrong->shape, {});
+  ASSERT_FALSE(setup);
+  EXPECT_NE(setup.error().message.find("there is no attn"), std::string::npos);
+}
+
+TEST(Activations, ExpertsOfWhichTheActivationIsMadeAgainKeepAThirdLess) {
+  const std::string experts =
+      "num-experts: 4\nmoe-router-topk: 2\nswiglu: true\nmoe-ffn-hidden-size: 1024\n";
+  const auto expert_bytes = [&](const std::string& more) {
+    const ConfigurationCase read = read_case(kPaperGpt + experts + more);
+    double sum = 0;
+    for (const KeptTerm& term :
+         kept_by_layer(read.shape, setup_of(read, {}), 0, LayerStack::kOnly)) {
+      if (std::string_view(term.name) == "experts") sum += term.bytes;
+    }
+    return sum;
+  };
+  const double routed = 2 * s * b;
+  const double sent = routed * h * 2 * 2;
+  EXPECT_EQ(expert_bytes(""), sent + routed * 1024 * 2 * 3);
+  const std::string selective = "recompute-granularity: selective\nrecompute-modules: ";
+  EXPECT_EQ(expert_bytes(selective + "moe_act\n"), sent + routed * 1024 * 2 * 2);
+  EXPECT_EQ(expert_bytes(selective + "moe\n"), 0);
+}
+
 TEST(Activations, FullRecomputationKeepsTheInput) {
   const ConfigurationCase read = read_case(kPaperGpt);
   const TrainingSetup setup = setup_of(read, {{"checkpointing", "full"}});

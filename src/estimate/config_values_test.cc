@@ -98,6 +98,14 @@ TEST(ModelConfig, ValuesThatAreEachInBoundsAreRefusedTogether) {
             "describes a model of more than 10^15 parameters");
 }
 
+TEST(ModelConfig, MegatronsGroupsDivideTheHeads) {
+  const auto read = read_configuration(
+      "num-layers: 2\nhidden-size: 64\nnum-attention-heads: 8\nvocab-size: 100\n"
+      "group-query-attention: true\nnum-query-groups: 3\n");
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().message, "num_query_groups: 3 does not divide the 8 heads");
+}
+
 TEST(ModelConfig, MegatronsPatternOfExpertLayers) {
   const std::string start =
       "num-layers: 4\nhidden-size: 8\nnum-attention-heads: 2\nvocab-size: 8\nnum-experts: 2\n";

@@ -84,6 +84,7 @@ Result<EstimateAnswer> answer_configuration(std::string_view config,
   }
   auto setup = training_setup(read->values, read->shape, options);
   if (!setup) return std::unexpected(setup.error());
+  setup->measured_source = request.device_constant_source;
   EstimateAnswer answer;
   answer.subject = request.subject + " (" + read->shape.family + ")";
   if (search) {

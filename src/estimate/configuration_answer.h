@@ -18,6 +18,8 @@ struct ConfigurationRequest {
   std::optional<uint64_t> capacity_bytes;
   bool table = false;  ///< over optimizers, precisions and checkpointing
   std::string prices;  ///< the text of a price list; empty: none
+  /// Of options "device-constant" and "workspace" that were measured; empty: the user said them.
+  std::string device_constant_source;
 };
 
 /// Errors: as read_configuration() and training_setup(); of the price list with "the price list "

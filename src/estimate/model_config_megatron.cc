@@ -77,8 +77,7 @@ void read_vocabulary(ConfigReader& read, ModelShape& shape, uint64_t tensor_para
     shape.assumptions.push_back({"vocabulary: 50257 tokens", "the tokenizer is GPT-2's"});
   }
   if (tokens == 0) {
-    read.refuse(ErrorCode::kBadInput,
-                "says nothing of the vocabulary: add vocab-size");
+    read.refuse(ErrorCode::kBadInput, "says nothing of the vocabulary: add vocab-size");
     return;
   }
   const uint64_t unit =
@@ -102,6 +101,11 @@ Result<ModelShape> megatron_shape(const ConfigValues& values) {
   shape.heads = read.required("num_attention_heads", kMaxWidth);
   const bool grouped = read.flag("group_query_attention", false);
   shape.kv_heads = grouped ? read.count("num_query_groups", 1, kMaxWidth, 1) : shape.heads;
+  if (shape.heads % shape.kv_heads != 0) {
+    read.refuse(ErrorCode::kBadInput, "num_query_groups: " + std::to_string(shape.kv_heads) +
+                                          " does not divide the " + std::to_string(shape.heads) +
+                                          " heads");
+  }
   shape.head_dim =
       read.count("kv_channels", std::max<uint64_t>(1, shape.hidden / shape.heads), kMaxWidth, 1);
   shape.gated_mlp = read.flag("swiglu", false);

@@ -78,6 +78,13 @@ const char* phase_at(const StepTrace& trace, uint64_t event) {
   return index < std::size(kNames) ? kNames[index] : "of another name";
 }
 
+LibraryTable table_of(const TraceScenario& scenario) {
+  LibraryTable table = library_table();
+  if (scenario.product_workspace_bytes)
+    table.product_workspace_bytes = *scenario.product_workspace_bytes;
+  return table;
+}
+
 DeviceConstant constant_of(const TraceScenario& scenario) {
   if (!scenario.device_constant_bytes) return device_constant();
   return {*scenario.device_constant_bytes, scenario.device_constant_source};
@@ -89,6 +96,11 @@ void assume(const StepTrace& trace, const TraceScenario& scenario, const StepPea
   const DeviceConstant constant = constant_of(scenario);
   list.push_back({"CUDA context and library handles: " + format_bytes(constant.bytes),
                   std::string(constant.source)});
+  if (scenario.product_workspace_bytes) {
+    list.push_back(
+        {"workspace of a handle of cuBLAS: " + format_bytes(*scenario.product_workspace_bytes),
+         scenario.device_constant_source});
+  }
   list.push_back(
       {"intervals are those of models of timm that were trained in fp32 with momentum on "
        "one A100: nothing else was measured",
@@ -149,7 +161,8 @@ Prediction predict_from_trace(const StepTrace& trace, const TraceScenario& scena
   Prediction prediction;
   prediction.method = method_of(trace.facts);
   prediction.batch = trace.facts.batch;
-  const StepPeaks peaks = simulate_steps(trace, scenario.config, scenario.release, library_table());
+  const StepPeaks peaks =
+      simulate_steps(trace, scenario.config, scenario.release, table_of(scenario));
   prediction.unknown = trace.facts.unknown;
   if (peaks.is_beyond_measure) {
     prediction.unknown.push_back("the loop needs more memory than any device can have");
@@ -197,7 +210,7 @@ AllocatorConfig config_within(const TraceScenario& scenario, uint64_t capacity_b
 bool fits_into(const StepTrace& trace, const TraceScenario& scenario, uint64_t capacity_bytes,
                bool by_upper_end) {
   const AllocatorConfig config = config_within(scenario, capacity_bytes, by_upper_end);
-  const StepPeaks peaks = simulate_steps(trace, config, scenario.release, library_table());
+  const StepPeaks peaks = simulate_steps(trace, config, scenario.release, table_of(scenario));
   return !peaks.first_oom_event && !peaks.is_beyond_measure;
 }
 

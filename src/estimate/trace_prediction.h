@@ -19,8 +19,9 @@ struct TraceScenario {
   AllocatorConfig config;
   std::string settings;  ///< the text that `config` was read from; empty: PyTorch's defaults
   Release release = newest_release();
-  std::optional<uint64_t> device_constant_bytes;  ///< absent: the table's
-  std::string device_constant_source;             ///< of the one that is given
+  std::optional<uint64_t> device_constant_bytes;    ///< absent: the table's
+  std::string device_constant_source;               ///< of the one that is given
+  std::optional<uint64_t> product_workspace_bytes;  ///< of cuBLAS, a handle; absent: the table's
 };
 
 Prediction predict_from_trace(const StepTrace& trace, const TraceScenario& scenario);

@@ -66,6 +66,32 @@ const char* word_of(const Words& words, Kind kind) {
   return "";
 }
 
+/// "[core_attn moe_act]", "core_attn,moe_act" or the like, as people write it in these files.
+void read_recomputed_modules(ConfigReader& read, RecomputedModules* modules) {
+  const std::string text = read.text("recompute_modules");
+  if (text.empty()) return;
+  *modules = {.core_attention = false};
+  const std::pair<const char*, bool*> names[] = {
+      {"core_attn", &modules->core_attention},     {"layernorm", &modules->norms},
+      {"mla_up_proj", &modules->latent_up},        {"mlp", &modules->mlp},
+      {"moe_act", &modules->expert_activation},    {"moe", &modules->experts},
+      {"shared_experts", &modules->shared_experts}};
+  constexpr const char* kLetters = "abcdefghijklmnopqrstuvwxyz_";
+  for (size_t begin = 0; (begin = text.find_first_of(kLetters, begin)) != text.npos;) {
+    const size_t end = std::min(text.find_first_not_of(kLetters, begin), text.size());
+    const std::string word = text.substr(begin, end - begin);
+    const auto known =
+        std::ranges::find_if(names, [&](const auto& one) { return word == one.first; });
+    if (known == std::end(names))
+      return read.refuse(ErrorCode::kBadInput,
+                         "recompute_modules: there is no " + word.substr(0, 40) +
+                             ": core_attn, layernorm, mla_up_proj, mlp, moe_act, moe and "
+                             "shared_experts are");
+    *known->second = true;
+    begin = end;
+  }
+}
+
 /// One option after the other; the first that makes no sense is the error.
 class OptionTaker {
  public:
@@ -197,6 +223,7 @@ void take_megatron(ConfigReader& read, const ModelShape& shape, TrainingSetup& s
   const std::string granularity = read.text("recompute_granularity");
   if (granularity == "full") s.recompute = RecomputeMode::kFull;
   if (granularity == "selective") s.recompute = RecomputeMode::kSelective;
+  read_recomputed_modules(read, &s.recomputed);
   if (read.text("attention_backend") == "unfused") s.attention = AttentionKernel::kUnfused;
   if (read.text("optimizer") == "sgd") s.optimizer = OptimizerKind::kMomentum;
 }

@@ -27,6 +27,17 @@ enum class RecomputeMode : uint8_t { kNone, kSelective, kFull };
 enum class AttentionKernel : uint8_t { kFlash, kUnfused };
 enum class StageChoice : uint8_t { kMostLoaded, kFirst, kLast };
 
+/// Megatron's `--recompute-modules`: what selective recomputation computes again.
+struct RecomputedModules {
+  bool core_attention = true;  ///< "core_attn", its default: what lies between queries and output
+  bool norms = false;          ///< "layernorm": those before attention and MLP
+  bool latent_up = false;      ///< "mla_up_proj": opened queries, keys and values
+  bool mlp = false;            ///< "mlp": of layers without experts
+  bool expert_activation = false;  ///< "moe_act"
+  bool experts = false;            ///< "moe": the whole of them, with router and shared ones
+  bool shared_experts = false;     ///< "shared_experts"
+};
+
 struct TrainingSetup {
   bool inference = false;
   uint64_t batch = 1;             ///< sequences a device and micro batch
@@ -37,6 +48,7 @@ struct TrainingSetup {
   OptimizerKind optimizer = OptimizerKind::kAdam;
   TrainingPrecision precision = TrainingPrecision::kBf16;
   RecomputeMode recompute = RecomputeMode::kNone;
+  RecomputedModules recomputed;  ///< where that is kSelective, of Megatron alone
   AttentionKernel attention = AttentionKernel::kFlash;
   bool fused_loss = false;  ///< Megatron: the fused cross entropy; else: logits are never whole
 
@@ -48,8 +60,9 @@ struct TrainingSetup {
 
   uint64_t workspace_bytes = 0;  ///< of libraries, taken from the allocator
   uint64_t device_constant_bytes =
-      0;                       ///< context and libraries, where they were measured; 0: unknown
-  double capacity_factor = 0;  ///< of experts; 0: every expert gets the same share of the tokens
+      0;                        ///< context and libraries, where they were measured; 0: unknown
+  std::string measured_source;  ///< of the two above, where they were measured; may be empty
+  double capacity_factor = 0;   ///< of experts; 0: every expert gets the same share of the tokens
   uint64_t cache_element_bytes = 0, context_tokens = 0, page_tokens = 1;  ///< inference
   /// Inference: tokens that are computed at once. The context, where `names_sequence` is not set.
   uint64_t prompt_tokens = 0;

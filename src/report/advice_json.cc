@@ -30,7 +30,7 @@ Json advice_object(const Advice& advice, const Tables& tables) {
 
 }  // namespace
 
-std::string advice_json(const AdviceReport& report, const Tables& tables) {
+Json advice_root(const AdviceReport& report, const Tables& tables) {
   Json root;
   root["schema"] = "gpumemprof.advice/1";
   root["applies"] = report.applies;
@@ -39,7 +39,11 @@ std::string advice_json(const AdviceReport& report, const Tables& tables) {
   for (const Advice& one : report.advice) root["advice"].push_back(advice_object(one, tables));
   root["unknown"] = Json::object();
   for (const auto& [kind, why] : report.unknown) root["unknown"][kind] = why;
-  return root.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+  return root;
+}
+
+std::string advice_json(const AdviceReport& report, const Tables& tables) {
+  return advice_root(report, tables).dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 
 }  // namespace gpumemprof

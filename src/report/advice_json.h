@@ -1,6 +1,7 @@
 // Recommendations for programs (docs/schemas/advice.schema.json).
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "analysis/advice.h"
@@ -9,6 +10,8 @@
 namespace gpumemprof {
 
 /// "gpumemprof.advice/1": what to change, the most bytes first, then what could not be told.
+nlohmann::ordered_json advice_root(const AdviceReport& report, const Tables& tables);
+/// The same as text.
 std::string advice_json(const AdviceReport& report, const Tables& tables);
 
 }  // namespace gpumemprof

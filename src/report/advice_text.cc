@@ -56,6 +56,15 @@ std::string why_none(const AdviceReport& report) {
   return std::string(kNotTensorflow);
 }
 
+std::string unknown_text(const AdviceReport& report) {
+  std::string out;
+  for (const auto& [kind, why] : report.unknown) {
+    if (report.applies || kind != "all")  // why nothing applies is said before
+      out += fmt::format("  {:<16} unknown, because {}\n", kind, printable(why));
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string advice_text(const AdviceReport& report) {
@@ -63,7 +72,10 @@ std::string advice_text(const AdviceReport& report) {
   if (!report.failure.empty())
     out = fmt::format("Note: {}; what follows is about what it did until then, unmeasured.\n",
                       printable(report.failure));
-  if (!report.applies) return out + fmt::format("Advice: none, because {}.\n", why_none(report));
+  if (!report.applies) {
+    out += fmt::format("Advice: none, because {}.\n", why_none(report));
+    return out + unknown_text(report);
+  }
   const auto saving = report.advice.size() - static_cast<size_t>(std::ranges::count_if(
                                                  report.advice, was_measured_for_nothing));
   out += saving == 0 ? "Advice: none.\n" : fmt::format("Advice: {}\n", saving);
@@ -74,9 +86,7 @@ std::string advice_text(const AdviceReport& report) {
     if (const std::string how = how_known(one); !how.empty())
       out += fmt::format("{:29}{}.\n", "", printable(how));
   }
-  for (const auto& [kind, why] : report.unknown)
-    out += fmt::format("  {:<16} unknown, because {}\n", kind, printable(why));
-  return out;
+  return out + unknown_text(report);
 }
 
 AdviceReport advise_of_samples(const TelemetryAnalysis& analysis) {

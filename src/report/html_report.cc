@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/size.h"
+#include "report/advice_html.h"
 #include "report/category_svg.h"
 #include "report/category_text.h"
 #include "report/driver_report.h"
@@ -45,6 +46,7 @@ class HtmlReport {
         "'unsafe-inline'\">\n<title>Memory of {}</title>\n<style>{}</style></head><body>\n",
         html_text(analysis_.source.path), kHtmlStyle);
     write_answer(device);
+    if (options_.advice) out_ += advice_section(*options_.advice);
     if (device) {
       out_ += device->snapshot ? levels_figure(analysis_, *device)
                                : timeline_figure(analysis_, *device, true);

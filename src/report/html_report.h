@@ -3,13 +3,15 @@
 
 #include <string>
 
+#include "analysis/advice.h"
 #include "analysis/analysis.h"
 
 namespace gpumemprof {
 
 struct HtmlOptions {
-  size_t holders = 100;        ///< lines of code to list for the main device
-  size_t other_devices = 32;   ///< devices that get a section of their own beside the main one
+  size_t holders = 100;       ///< lines of code to list for the main device
+  size_t other_devices = 32;  ///< devices that get a section of their own beside the main one
+  const AdviceReport* advice = nullptr;  ///< shown where it applies; may be null
   std::string working_folder;  ///< paths of code below it are shown relative to it; may be empty
 };
 

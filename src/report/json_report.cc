@@ -5,6 +5,7 @@
 
 #include "analysis/op_names.h"
 #include "analysis/tensorflow_advice.h"
+#include "report/advice_json.h"
 #include "report/category_json.h"
 #include "report/driver_report.h"
 #include "report/explanation.h"
@@ -333,7 +334,8 @@ Json all_findings(const Analysis& analysis, const Tables& tables) {
 
 }  // namespace
 
-std::string json_report(const Analysis& analysis, const Tables& tables, int indent) {
+std::string json_report(const Analysis& analysis, const Tables& tables, int indent,
+                        const AdviceReport* advice) {
   Json devices = Json::array(), sums = Json::array();
   Json reasons = Json::array(), notes = Json::array();
   for (const DeviceAnalysis& device : analysis.devices) {
@@ -377,6 +379,7 @@ std::string json_report(const Analysis& analysis, const Tables& tables, int inde
     out["explanation"] = why.text;
     for (const auto& [name, value] : why.figures) out["explanation_figures"][name] = value;
   }
+  if (advice) out["advice"] = advice_root(*advice, tables);
   return out.dump(indent, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 

@@ -96,6 +96,8 @@ def _like(before: Any, made: Any) -> tuple[Any, tuple[str, ...]]:
             if key not in before.defaults or (key in optimizer.defaults and _same_form(new[key], value)):
                 new[key] = value
             elif value is not None and value is not False:  # off is what a class without the setting is, too
+                if key == "decoupled_weight_decay" and made.__name__.startswith("AdamW"):
+                    continue  # what makes an AdamW of an Adam
                 dropped[key] = None
     return optimizer, tuple(dropped)
 

@@ -1,0 +1,100 @@
+// gpumemprof calibrate: what CUDA and its libraries take of this machine's GPU beside tensors.
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "base/file.h"
+#include "base/size.h"
+#include "cli/active_python.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/trace_child.h"
+#include "estimate/calibration.h"
+#include "report/words.h"
+
+namespace gpumemprof {
+namespace {
+
+struct CalibrateArguments {
+  unsigned device = 0;
+  std::string output;
+};
+
+/// The text that the measuring process wrote. Errors: kUnsupported with the reason.
+Result<std::string> measured(unsigned device) {
+  auto folder = TraceFolder::make();
+  if (!folder) return std::unexpected(folder.error());
+  const std::vector<std::string> words = {active_python(), "-m", "gpumemprof._calibrate",
+                                          folder->path(), std::to_string(device)};
+  auto status =
+      run_traced(words, {{"GPUMEMPROF_ESTIMATE", ""}}, TraceStreams::kNone, TraceDevices::kSeen);
+  if (!status) return std::unexpected(status.error());
+  auto text = read_small_file(folder->path() + "/answer.json", kMaxCalibrationBytes);
+  if (text && !text->empty()) return *text;
+  std::string reason = folder->reason();
+  if (reason.empty()) {
+    reason =
+        WIFSIGNALED(*status)
+            ? "the process that measures was ended by signal " + std::to_string(WTERMSIG(*status))
+            : "the process that measures did not start in " + active_python() +
+                  ": install gpumemprof and torch there, or set GPUMEMPROF_PYTHON to the "
+                  "Python to use";
+  }
+  return fail(ErrorCode::kUnsupported, reason);
+}
+
+std::string calibration_text(const Calibration& found) {
+  std::string text = printable(calibration_source(found)) + '\n';
+  const auto line = [&](uint64_t bytes, const char* what) {
+    char row[128];
+    std::snprintf(row, sizeof row, "  %9s  %s\n", format_bytes(bytes).c_str(), what);
+    text += row;
+  };
+  line(found.context_bytes, "CUDA context, with PyTorch's first kernel");
+  line(found.cublas_bytes, "cuBLAS, outside of the allocator");
+  line(found.cudnn_bytes, "cuDNN, outside of the allocator");
+  line(found.device_constant_bytes(), "together: what estimates add to the allocator's memory");
+  line(found.product_workspace_bytes, "workspace of a handle of cuBLAS, from the allocator");
+  if (found.basis != "process")
+    text += "By what the device had more in use: the driver has no figure of the process.\n";
+  return text;
+}
+
+int calibrate(const CalibrateArguments& arguments) {
+  auto text = measured(arguments.device);
+  if (!text) return report_error("calibrate", text.error());
+  auto found = parse_calibration(*text);
+  if (!found) return report_error("calibrate", found.error());
+  std::fputs(calibration_text(*found).c_str(), stdout);
+  if (arguments.output.empty()) return kExitOk;
+  auto output = Output::open(arguments.output, {});
+  if (!output) return report_error("", output.error());
+  if (auto done = output->write(*text); !done) return report_output_error(*output, done.error());
+  if (auto done = output->close(); !done) return report_output_error(*output, done.error());
+  std::printf("Wrote %s: estimate --calibration %s uses it\n", printable(arguments.output).c_str(),
+              printable(arguments.output).c_str());
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_calibrate_command(CLI::App& app, CommandContext& context) {
+  auto arguments = std::make_shared<CalibrateArguments>();
+  CLI::App* command = app.add_subcommand(
+      "calibrate",
+      "measure what CUDA, cuBLAS and cuDNN take of this machine's GPU, for estimates to use");
+  command->footer(
+      "In a process of its own PyTorch makes a context, multiplies matrices and convolves; what\n"
+      "the driver says of that process, less what the allocator holds, is measured after each.\n\n"
+      "gpumemprof calibrate -o h200.json\n"
+      "gpumemprof estimate --calibration h200.json -- python train.py");
+  command->add_option("--device", arguments->device, "number of the GPU, as CUDA counts")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1023));
+  command->add_option("-o,--output", arguments->output, "write the calibration to this file")
+      ->type_name("FILE");
+  command->callback([arguments, &context] { context.exit_code = calibrate(*arguments); });
+}
+
+}  // namespace gpumemprof
