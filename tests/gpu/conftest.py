@@ -1,8 +1,9 @@
 """One table of what was found on this machine's GPU, and what was skipped and why: at the end of `make gpu-test`, and as
-gpu-test.txt and gpu-test.json in the folder OUT where that is set."""
+gpu-test.txt and gpu-test.json in the folder OUT where that is set, with all recordings in one archive."""
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 ROWS = []
@@ -38,3 +39,5 @@ def pytest_terminal_summary(terminalreporter):
         Path(out).mkdir(parents=True, exist_ok=True)
         (Path(out) / "gpu-test.txt").write_text(table() + "\n")
         (Path(out) / "gpu-test.json").write_text(json.dumps(ROWS, indent=1) + "\n")
+        if (recordings := Path(out) / "recordings").is_dir():
+            shutil.make_archive(str(recordings), "gztar", recordings)
