@@ -11,6 +11,7 @@ many events it made. They are compared with what `serve` and `top` tell while th
 import argparse
 import contextlib
 import http.client
+import itertools
 import json
 import os
 import re
@@ -94,7 +95,7 @@ def load(writers, rate, seconds, work):
     argv = ["sh", "-c", SHELL, "sh", str(writers), str(compiled(work)), str(rate), str(seconds)]
     argv = [COMMAND, "run", "-q", "-o", str(folder), "--", *argv]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as run:
-        reader = threading.Thread(target=lambda: lines.extend(json.loads(run.stdout.readline()) for _ in range(writers)))
+        reader = threading.Thread(target=lambda: lines.extend(map(json.loads, itertools.islice(run.stdout, writers))))
         reader.start()
         while not list(folder.glob("*.gmp")) and run.poll() is None:
             time.sleep(0.05)
@@ -105,6 +106,8 @@ def load(writers, rate, seconds, work):
                 timed(times["top"], once)
                 reader.join(1)
             reader.join()
+            if len(lines) != writers:
+                raise SystemExit(f"{len(lines)} of {writers} writers told how many events they made")
             serve_share = cpu_seconds(serve.pid) / (time.monotonic() - begin)
             written = {line["pid"]: line["allocs"] + line["frees"] for line in lines}
             live = wait_for_all(port, written)

@@ -37,7 +37,8 @@ class Light:
                              ("allocate.c", ["-DPROGRAM", "-o", self.program]),
                              ("hostile.c", ["-o", self.hostile])):
             harness.execute(["gcc", "-O1", "-w", harness.PROGRAMS / source, *argv, *link]).ok()
-        self.env = dict(os.environ, ALLOCATE_LIBRARY=str(self.library))
+        # From Python 3.12 on a fork beside threads is warned of, with the PID.
+        self.env = dict(os.environ, ALLOCATE_LIBRARY=str(self.library), PYTHONWARNINGS="ignore::DeprecationWarning")
 
 
 @pytest.fixture(scope="session")
