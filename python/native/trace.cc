@@ -13,6 +13,7 @@
 
 #include "analysis/diff.h"
 #include "analysis/pick_device.h"
+#include "analysis/practices.h"
 #include "analysis/recording_history.h"
 #include "analysis/snapshot_analysis.h"
 #include "analysis/study_request.h"
@@ -266,7 +267,10 @@ std::string analysis(const Trace& trace) {
     auto result = analyze_with_samples(**source, {trace.path()}, {}, &problems);
     if (!result) return std::unexpected(result.error());
     for (std::string& problem : problems) result->loss.reasons.push_back({0, std::move(problem)});
-    return json_report(*result, (*source)->tables(), -1);
+    auto advice =
+        advise_in_passing(*result, (*source)->tables(), [&] { return trace.new_source(); });
+    if (!advice) return std::unexpected(advice.error());
+    return json_report(*result, (*source)->tables(), -1, &*advice);
   });
 }
 
