@@ -71,9 +71,11 @@ void Categories::enter(uint32_t index, const Attribution& work, uint32_t process
   };
   if (now.is_recomputing && !work.is_recomputed) ++now.recomputation;
   if (now.phase == WorkPhase::kBackward && work.phase != WorkPhase::kBackward) ++now.backward;
-  if (now.phase == WorkPhase::kOptimizer && work.phase != WorkPhase::kOptimizer) ++now.optimizer;
+  // A closure that the step calls does not end it.
+  if (now.is_in_step && !work.is_in_step) ++now.optimizer;
   if (!in_call(now.phase) && in_call(work.phase)) ++process(process_index).calls;
   now.phase = work.phase, now.is_recomputing = work.is_recomputed;
+  now.is_in_step = work.is_in_step;
 }
 
 void Categories::on_alloc(size_t i, uint16_t index, const DeviceState& state) {

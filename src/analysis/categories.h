@@ -112,7 +112,7 @@ class Categories {
   /// What a thread does, as its allocations show.
   struct ThreadWork {
     WorkPhase phase = WorkPhase::kNone;
-    bool is_recomputing = false;
+    bool is_recomputing = false, is_in_step = false;
     uint32_t backward = 0, optimizer = 0, recomputation = 0;  // how many have ended
   };
   struct ProcessWork {
