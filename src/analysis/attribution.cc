@@ -32,7 +32,7 @@ bool is_engine_frame(std::string_view file, std::string_view function) {
 struct Code {
   Caller caller = Caller::kNothing;
   bool is_checkpoint = false, is_setup = false, is_engine = false;
-  bool is_in_step = false, is_in_closure = false;
+  bool is_in_step = false, is_in_closure = false, is_compiled = false;
   bool has_gradients = true;
   std::vector<CodeFrame> frames;
 
@@ -56,6 +56,8 @@ struct Code {
       if (caller != Caller::kOptimizer) caller = Caller::kData;
     }
     is_checkpoint |= file.ends_with("/torch/utils/checkpoint.py");
+    is_compiled |=
+        is_in(file, "/torch/_functorch/") && function.ends_with("CompiledFunction.forward");
     is_setup |=
         is_in(file, "/torch/nn/modules/") &&
         (function.ends_with("__init__") || function.ends_with("reset_parameters") ||
@@ -113,8 +115,9 @@ Attribution attribution_of(const Tables& tables, uint32_t stack) {
   } else if (code.caller == Caller::kData) {
     out.phase = WorkPhase::kDataLoading;
   } else if (!out.module.empty()) {
-    // Checkpointing runs a forward without gradients, to repeat it with them.
-    const bool is_forward = code.has_gradients || code.is_checkpoint;
+    // Checkpointing runs a forward without gradients, to repeat it with them. A compiled one is a
+    // function of autograd's, which turns them off within and is called only where they are on.
+    const bool is_forward = code.has_gradients || code.is_checkpoint || code.is_compiled;
     out.phase = is_forward ? WorkPhase::kForward : WorkPhase::kEvaluation;
   }
   return out;

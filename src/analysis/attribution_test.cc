@@ -104,6 +104,16 @@ TEST(Attribution, OfAForwardThatCheckpointingRunsIsForwardAndTheSecondTimeRecomp
   EXPECT_TRUE(second.is_recomputed);
 }
 
+TEST(Attribution, OfACompiledForwardIsForwardThoughGradientsAreOffWithinIt) {
+  const Names file{kTorch + "_functorch/_aot_autograd/runtime_wrappers.py",
+                   "AOTDispatchAutograd.post_compile.<locals>.CompiledFunction.forward"},
+      no_grad{kModeFile, "no grad"}, module{kModuleFile, "net"},
+      mine{"/me/a.py", "CompiledFunction.forward"};
+  EXPECT_EQ(of({file, no_grad, module}).phase, WorkPhase::kForward);
+  EXPECT_EQ(of({mine, no_grad, module}).phase, WorkPhase::kEvaluation);
+  EXPECT_EQ(of({file, no_grad, module, {kBackwardFile, "PyNode"}}).phase, WorkPhase::kBackward);
+}
+
 TEST(Attribution, NamesModuleNodeAndTheProgramsOwnPhase) {
   const Attribution work =
       of({{kPhaseFile, "warm-up"}, {kModuleFile, "encoder.0"}, {kBackwardFile, "MulBackward0"}});
