@@ -103,6 +103,11 @@ void Categories::on_alloc(size_t i, uint16_t index, const DeviceState& state) {
     }
     site.last_bytes = block.size_bytes, site.last_call = all.calls;
   }
+  if (work.phase == WorkPhase::kForward) {
+    if (stack >= last_steps_.size())
+      last_steps_.resize(std::max<size_t>(stack + 1, tables_.stacks.stack_count()));
+    last_steps_[stack] = all.steps;
+  }
   auto [number, is_new] = device.index.try_emplace(batch_->address[i], 0);
   if (!is_new) {  // its free was missed
     end_life(device, device.blocks[*number], state, i);
@@ -162,6 +167,7 @@ BlockLife Categories::life_of(const Block& block, uint32_t process_index) {
   if (auto site = sites_.find(block.stack); site != sites_.end()) {
     life.site_grows = site->second.grows;
   }
+  life.is_made_again = block.stack < last_steps_.size() && last_steps_[block.stack] > block.steps;
   return life;
 }
 

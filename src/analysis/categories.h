@@ -176,6 +176,7 @@ class Categories {
   std::vector<ThreadWork> threads_;
   std::vector<ProcessWork> processes_;
   absl::flat_hash_map<uint32_t, Site> sites_;  // of evaluation, by stack
+  std::vector<uint32_t> last_steps_;           // of forward, by stack: in which it allocated last
   absl::flat_hash_map<std::pair<uint32_t, uint64_t>, uint32_t> open_phases_;
   std::vector<CategoryMoment> moments_;
   uint64_t moment_count_ = 0;
