@@ -71,9 +71,11 @@ void Categories::enter(uint32_t index, const Attribution& work, uint32_t process
   };
   if (now.is_recomputing && !work.is_recomputed) ++now.recomputation;
   if (now.phase == WorkPhase::kBackward && work.phase != WorkPhase::kBackward) ++now.backward;
-  if (now.phase == WorkPhase::kOptimizer && work.phase != WorkPhase::kOptimizer) ++now.optimizer;
+  // A closure that the step calls does not end it.
+  if (now.is_in_step && !work.is_in_step) ++now.optimizer;
   if (!in_call(now.phase) && in_call(work.phase)) ++process(process_index).calls;
   now.phase = work.phase, now.is_recomputing = work.is_recomputed;
+  now.is_in_step = work.is_in_step;
 }
 
 void Categories::on_alloc(size_t i, uint16_t index, const DeviceState& state) {
@@ -100,6 +102,11 @@ void Categories::on_alloc(size_t i, uint16_t index, const DeviceState& state) {
       site.grows = block.size_bytes > site.last_bytes;
     }
     site.last_bytes = block.size_bytes, site.last_call = all.calls;
+  }
+  if (work.phase == WorkPhase::kForward) {
+    if (stack >= last_steps_.size())
+      last_steps_.resize(std::max<size_t>(stack + 1, tables_.stacks.stack_count()));
+    last_steps_[stack] = all.steps;
   }
   auto [number, is_new] = device.index.try_emplace(batch_->address[i], 0);
   if (!is_new) {  // its free was missed
@@ -160,6 +167,7 @@ BlockLife Categories::life_of(const Block& block, uint32_t process_index) {
   if (auto site = sites_.find(block.stack); site != sites_.end()) {
     life.site_grows = site->second.grows;
   }
+  life.is_made_again = block.stack < last_steps_.size() && last_steps_[block.stack] > block.steps;
   return life;
 }
 

@@ -112,7 +112,7 @@ class Categories {
   /// What a thread does, as its allocations show.
   struct ThreadWork {
     WorkPhase phase = WorkPhase::kNone;
-    bool is_recomputing = false;
+    bool is_recomputing = false, is_in_step = false;
     uint32_t backward = 0, optimizer = 0, recomputation = 0;  // how many have ended
   };
   struct ProcessWork {
@@ -176,6 +176,7 @@ class Categories {
   std::vector<ThreadWork> threads_;
   std::vector<ProcessWork> processes_;
   absl::flat_hash_map<uint32_t, Site> sites_;  // of evaluation, by stack
+  std::vector<uint32_t> last_steps_;           // of forward, by stack: in which it allocated last
   absl::flat_hash_map<std::pair<uint32_t, uint64_t>, uint32_t> open_phases_;
   std::vector<CategoryMoment> moments_;
   uint64_t moment_count_ = 0;

@@ -49,7 +49,9 @@ Category of_forward(const BlockLife& life) {
   // Nobody but the graph lets go of memory while an autograd node runs. It holds tensors that are
   // not seen to be saved where the program keeps them in its own way (saved_tensors_hooks).
   if (life.is_freed_in_backward) return Category::kActivation;
-  return life.steps < kLastsForSteps ? Category::kTemporary : Category::kFrameworkOther;
+  if (life.steps < kLastsForSteps) return Category::kTemporary;
+  // Each step has one of its own, and somebody keeps it. What is made once is for all steps.
+  return life.is_made_again ? Category::kActivation : Category::kFrameworkOther;
 }
 
 /// Made outside of a model: data if a model was called while it lived.

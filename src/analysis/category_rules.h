@@ -38,6 +38,7 @@ struct BlockLife {
   bool is_freed = false;
   bool is_freed_in_backward = false;  ///< while an autograd node ran
   bool site_grows = false;            ///< each call allocates more there than the one before
+  bool is_made_again = false;         ///< of forward: its stack allocated in a later step too
 };
 Category category_of(const Attribution& made_in, const BlockLife& life);
 

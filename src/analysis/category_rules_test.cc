@@ -87,6 +87,13 @@ TEST(CategoryRules, WhatOnlyTheGraphHeldIsAnActivation) {
   EXPECT_EQ(category_of(made_in(WorkPhase::kForward), life), Category::kActivation);
 }
 
+TEST(CategoryRules, WhatEachStepMakesInAModuleAndIsKeptIsAnActivation) {
+  const Attribution forward = made_in(WorkPhase::kForward);
+  EXPECT_EQ(category_of(forward, {.steps = 2, .is_made_again = true}), Category::kActivation);
+  EXPECT_EQ(category_of(forward, {.steps = 2}), Category::kFrameworkOther) << "made once";
+  EXPECT_EQ(category_of(forward, {.steps = 1, .is_made_again = true}), Category::kTemporary);
+}
+
 TEST(CategoryRules, WhatGrowsFromCallToCallWithoutGradientsIsACache) {
   const Attribution evaluation = made_in(WorkPhase::kEvaluation);
   EXPECT_EQ(category_of(evaluation, {.calls = 1, .site_grows = true}), Category::kKvCache);

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "analysis/attribution.h"
 #include "trace/label_frames.h"
+#include "trace/own_code.h"
 
 namespace gpumemprof {
 namespace {
@@ -18,10 +20,6 @@ bool any_frame(const Tables& tables, uint32_t stack, auto is_it) {
   return false;
 }
 
-bool is_optimizer(std::string_view file, std::string_view) {
-  return file.find("/torch/optim/") != std::string_view::npos;
-}
-
 bool is_backward(std::string_view file, std::string_view function) {
   return file == kBackwardFile || function == "_engine_run_backward";
 }
@@ -30,14 +28,31 @@ bool is_module(std::string_view file, std::string_view) {
   return file == kModuleFile || file.find("/torch/nn/modules/") != std::string_view::npos;
 }
 
+/// Made by the optimizer itself. A step may call a closure: the program's code and modules in there
+/// are no optimizer's.
+bool is_of_optimizer(const Tables& tables, uint32_t stack) {
+  if (attribution_of(tables, stack).phase == WorkPhase::kOptimizer) return true;
+  for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
+    const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
+    const std::string_view file = tables.strings.get(frame.file);
+    if (is_module(file, {}) || (frame.line != 0 && is_user_file(file))) return false;
+    if (file.find("/torch/optim/") != std::string_view::npos) return true;
+  }
+  return false;
+}
+
 bool is_without_graph(std::string_view file, std::string_view) { return file == kModeFile; }
 
-double share(const Leak& leak, const Tables& tables, auto is_it) {
+double share_of_stacks(const Leak& leak, auto is_it) {
   double of_it = 0;
   for (const LeakStack& stack : leak.stacks) {
-    if (any_frame(tables, stack.stack, is_it)) of_it += stack.growth.bytes_a_step;
+    if (is_it(stack.stack)) of_it += stack.growth.bytes_a_step;
   }
   return leak.bytes_a_step > 0 ? of_it / leak.bytes_a_step : 0;
+}
+
+double share(const Leak& leak, const Tables& tables, auto is_it) {
+  return share_of_stacks(leak, [&](uint32_t s) { return any_frame(tables, s, is_it); });
 }
 
 bool has_recorded_parent(const Leak& leak, const Tables& tables) {
@@ -66,7 +81,8 @@ LeakEvidence evidence_of(const Leak& leak, const std::vector<Leak>& others, cons
   LeakEvidence out;
   const ProcessHolders* told = holders.of_process(leak.process, tables);
   out.in_child = has_recorded_parent(leak, tables) || (told && told->is_worker);
-  out.in_optimizer = share(leak, tables, is_optimizer) > kMost;
+  out.in_optimizer =
+      share_of_stacks(leak, [&](uint32_t s) { return is_of_optimizer(tables, s); }) > kMost;
   out.in_backward = share(leak, tables, is_backward) > kMost;
   out.in_module =
       share(leak, tables, is_module) > 0 || std::ranges::any_of(leak.others, [&](uint32_t stack) {

@@ -84,10 +84,27 @@ def ruled(folder, events, on_own_thread=False):
     return device
 
 
+QUICK = ("checkpointing", "generation", "transformer")
+SLOW = ("accumulation", "autocast", "cnn", "factored", "frozen", "lstm", "mlp", "sgd_momentum", "tied")
+NO_CASES = ("measured", "two_ranks")  # what the others import, and one of several processes
+
+
 def cases():
-    names = sorted(path.stem for path in PROGRAMS.glob("*.py") if path.stem != "measured")
-    quick = ("checkpointing", "generation", "transformer")
-    return [pytest.param(name, marks=[] if name in quick else [pytest.mark.slow]) for name in names]
+    return [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
+
+
+def test_every_program_is_a_case_or_said_to_be_none():
+    assert sorted([*QUICK, *SLOW, *NO_CASES]) == sorted(path.stem for path in PROGRAMS.glob("*.py"))
+
+
+@pytest.mark.parametrize("arguments", [[], ["ddp"], ["neither", "FOLDER"], ["fsdp", "/no/such/folder"],
+                                       ["ddp", "FOLDER", "2"], ["ddp", "FOLDER", "x"], ["ddp", "FOLDER", "0", "1"]])  # fmt: skip
+def test_the_program_of_several_processes_refuses_wrong_arguments(arguments, tmp_path):
+    """Before it starts anything: without them it would start itself again and again."""
+    arguments = [str(tmp_path) if word == "FOLDER" else word for word in arguments]
+    done = harness.execute([sys.executable, PROGRAMS / "two_ranks.py", *arguments])
+    assert done.rc == 2 and done.stderr.startswith(b"usage: two_ranks.py ddp|fsdp FOLDER"), done
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", cases())

@@ -264,6 +264,10 @@ def test_a_recording_has_the_steps_and_modules_of_somebody_elses_loop(tmp_path, 
     events = [e for e in harness.events(with_us.folder) if e["action"] == "alloc"]
     # How many steps had ended; nothing is said before the first one has.
     assert {e.get("step", 0) for e in events if e.get("phase") == "optimizer"} == set(range(6))
+    # With Lightning forward and backward run within the optimizer's step, in its closure.
+    calls = [e for e in events if "module" in e and not any(line.startswith("<torch backward>") for line in e["stack"])]
+    assert {e["phase"] for e in calls} <= {"forward", "evaluation"}
+    assert {e["module"] for e in calls if e["phase"] == "forward"} >= {f"{prefix}.{i}" for i in range(3)}
     modules = {e["module"] for e in events if "module" in e}
     assert {f"{prefix}.0", f"{prefix}.1", f"{prefix}.2"} <= modules
     assert not any("@" in name for name in modules)

@@ -3,6 +3,12 @@
 import os
 import sys
 
+# Before PyTorch, and before anything is started: with other arguments a child would take itself for the one that starts it.
+HOW, FOLDER, RANK = (sys.argv[1:] + [""] * 3)[:3]
+if len(sys.argv) > 4 or HOW not in ("ddp", "fsdp") or not os.path.isdir(FOLDER) or RANK not in ("", "0", "1"):
+    print("usage: two_ranks.py ddp|fsdp FOLDER", file=sys.stderr)
+    sys.exit(2)
+
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -50,9 +56,9 @@ def rank(number, how, folder):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 4:
-        rank(int(sys.argv[3]), *sys.argv[1:3])
+    if RANK:
+        rank(int(RANK), HOW, FOLDER)
         sys.exit()
-    arguments = [sys.executable, __file__, *sys.argv[1:3]]
+    arguments = [sys.executable, __file__, HOW, FOLDER]
     children = [os.spawnv(os.P_NOWAIT, sys.executable, [*arguments, str(number)]) for number in range(2)]
     sys.exit(max(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children))

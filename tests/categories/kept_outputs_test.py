@@ -1,0 +1,41 @@
+"""What modules made and the program keeps, with gradients on: arithmetic on the sizes of programs/kept_outputs.py."""
+
+import collections
+import sys
+
+import pytest
+
+pytest.importorskip("torch")
+
+import harness  # noqa: E402
+
+STEPS, OUTPUT, BETWEEN = 12, 4 * 64 * 10, 4 * 64 * 128
+
+
+def at_end(folder, kept):
+    harness.record(folder / kept, [sys.executable, harness.PROGRAMS / "kept_outputs.py", kept], timeout=300).ok()
+    analysis = harness.analysis(folder / kept)
+    device = next(d for d in analysis["devices"] if d["device"] == "cpu")
+    (end,) = [i for i, m in enumerate(analysis["moments"]) if m["kind"] == "phase_begin" and m["phase"] == "end"]
+    kinds = collections.Counter({kind: column[end] for kind, column in device["categories_at_moments"].items()})
+    return kinds, analysis
+
+
+@pytest.mark.parametrize(("kept", "size"), [("outputs", OUTPUT), pytest.param("between", BETWEEN, marks=pytest.mark.slow)])
+def test_what_each_step_makes_in_a_module_and_is_kept_is_an_activation(kept, size, tmp_path):
+    kinds, analysis = at_end(tmp_path, kept)
+    assert kinds["framework other"] == 0
+    # The last one has lived through the end of one step only.
+    assert kinds["activation"] == (STEPS - 1) * size and kinds["temporary"] == size
+    assert "unknown reason" not in analysis["explanation"] and "framework's own" not in analysis["explanation"]
+
+
+def test_what_a_module_makes_once_and_keeps_is_none(tmp_path):
+    kinds, _ = at_end(tmp_path, "once")
+    assert kinds["framework other"] == OUTPUT and kinds["activation"] == 0
+
+
+@pytest.mark.slow
+def test_where_nothing_is_kept_nothing_is_left(tmp_path):
+    kinds, _ = at_end(tmp_path, "nothing")
+    assert kinds["framework other"] == kinds["activation"] == kinds["temporary"] == 0

@@ -1,0 +1,113 @@
+"""Categories over time with steps and phases marked: the sums against the exported events, the drawing against the JSON."""
+
+import html
+import re
+import sys
+from pathlib import Path
+
+import harness
+import pytest
+
+pytest.importorskip("torch")
+
+PROGRAM = Path(__file__).resolve().parent / "programs" / "phases_known.py"
+PARAMETERS, DATA, RESULT = 4 * (256 * 512 + 512), 4 * 64 * 256, 4 * 64 * 512
+STEPS = [("phase_begin", "forward is done"), ("phase_end", "forward is done"), ("step_end", None)]
+WIDTH, HEIGHT = 1000, 240  # of the drawing, in its own units
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory):
+    return harness.record(tmp_path_factory.mktemp("timeline") / "recording", [sys.executable, PROGRAM]).ok().folder
+
+
+@pytest.fixture(scope="module")
+def said(recording):
+    return harness.analysis(recording)
+
+
+def cpu(said):
+    return next(d for d in said["devices"] if d["device"] == "cpu")
+
+
+def live_after(events):
+    """(time, bytes live from then on) of every event; before the first nothing is."""
+    live, level, steps = {}, 0, []
+    for event in events:
+        if event["action"] == "alloc":
+            level -= live.get(event["address"], 0)
+            live[event["address"]] = event["size_bytes"]
+            level += event["size_bytes"]
+        elif event["action"] == "free_completed":
+            level -= live.pop(event["address"], 0)
+        steps.append((event["time_ns"], level))
+    return steps
+
+
+def column_sums(columns, count):
+    assert {len(column) for column in columns.values()} == {count}
+    return [sum(values) for values in zip(*columns.values())]
+
+
+def test_the_moments_are_those_of_the_program_in_its_order(said):
+    def phase(name, inside):
+        return [("phase_begin", name), *inside, ("phase_end", name)]
+
+    expected = [*phase("warm-up", STEPS), *phase("training <& more>", STEPS) * 2, *phase("evaluation", [])]
+    assert [(m["kind"], m["phase"]) for m in said["moments"]] == expected
+    assert [m["step"] for m in said["moments"] if m["kind"] == "step_end"] == [0, 1, 2]
+    times = [m["time_ns"] for m in said["moments"]]
+    assert times == sorted(times)
+
+
+def test_at_each_moment_the_categories_are_what_was_live_and_of_the_programs_sizes(said, recording):
+    moments, columns = said["moments"], cpu(said)["categories_at_moments"]
+    after = live_after(harness.events(recording))
+    live = [after[m["event_index"] - 1][1] if m["event_index"] else 0 for m in moments]
+    assert column_sums(columns, len(moments)) == live
+    at = {(m["kind"], m["phase"]): i for i, m in enumerate(moments)}  # of each the last
+    forward, end = at["phase_begin", "forward is done"], at["step_end", None]
+    assert columns["parameter"] == [PARAMETERS] * len(moments)
+    assert columns["input"][forward] == DATA and columns["activation"][forward] == RESULT
+    assert columns["gradient"][forward] == 0 and columns["gradient"][end] == PARAMETERS
+    assert columns["optimizer state"][forward] == columns["optimizer state"][end] == PARAMETERS
+    assert columns["activation"][end] == 0
+
+
+def test_each_sample_is_what_was_live_at_its_time(said, recording):
+    timeline = cpu(said)["category_timeline"]
+    sums = column_sums(timeline["bytes"], timeline["samples"])
+    after = live_after(harness.events(recording))
+    assert timeline["samples"] >= 256
+    for number, found in enumerate(sums):
+        time_ns = timeline["start_ns"] + number * timeline["sample_ns"]
+        assert found == next((level for at, level in reversed(after) if at <= time_ns), 0), number
+
+
+def test_the_page_marks_steps_and_phases_where_the_json_has_them(said, recording, tmp_path):
+    page = tmp_path / "page.html"
+    harness.execute([harness.COMMAND, "analyze", recording, "--output", page]).ok()
+    text = page.read_text()
+    timeline = cpu(said)["category_timeline"]
+    span = timeline["samples"] * timeline["sample_ns"]
+
+    def x(moment):
+        return min(WIDTH, WIDTH * (moment["time_ns"] - timeline["start_ns"]) / span)  # the last may be after the last sample
+
+    (lines,) = re.findall(r'<path class="step" d="([^"]*)"/>', text)
+    drawn = [float(at) for at in re.findall(rf"M([\d.]+),0V{HEIGHT}", lines)]
+    ends = [x(m) for m in said["moments"] if m["kind"] == "step_end"]
+    assert drawn == pytest.approx(ends, abs=0.051) and len(drawn) == 3
+    assert "3 steps, each end a line" in text
+    bars = re.findall(r'<rect class="phase" x="([\d.]+)" y="[\d.]+" width="([\d.]+)" height="[\d.]+"><title>(.*?)</title>', text)
+    expected, open_at = [], {}
+    for moment in said["moments"]:  # drawn when they end
+        if moment["kind"] == "phase_begin":
+            open_at[moment["phase"]] = x(moment)
+        elif moment["kind"] == "phase_end":
+            begin = open_at.pop(moment["phase"])
+            expected.append((moment["phase"], begin, max(1.0, x(moment) - begin)))
+    assert [html.unescape(name) for _, _, name in bars] == [name for name, _, _ in expected]
+    assert [float(n) for bar in bars for n in bar[:2]] == pytest.approx([n for _, *bar in expected for n in bar], abs=0.101)
+    layers = re.findall(r"<path fill=\"#[0-9a-f]+\" d=\"[^\"]*\"><title>([^<]*)</title></path>", text)
+    assert set(layers) == {name for name, column in timeline["bytes"].items() if any(column)}
