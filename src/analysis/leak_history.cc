@@ -1,5 +1,7 @@
 #include "analysis/leak_history.h"
 
+#include <absl/container/flat_hash_map.h>
+
 #include <algorithm>
 
 namespace gpumemprof {
@@ -25,6 +27,21 @@ void merge_pairs(std::vector<HeldCell>* cells) {
     }
   }
   all.resize(out);
+}
+
+/// The mean would be that of what a stack makes and drops, where it makes blocks of several sizes.
+void tell_median_sizes(ProcessHistory* history) {
+  absl::flat_hash_map<uint64_t, std::vector<uint64_t>> sizes;  // device << 32 | stack
+  for (const KeptBlock& block : history->kept) {
+    sizes[uint64_t{block.device} << 32 | block.stack].push_back(block.size_bytes);
+  }
+  for (SiteHistory& site : history->sites) {
+    const auto live = sizes.find(uint64_t{site.device} << 32 | site.stack);
+    if (live == sizes.end()) continue;
+    const auto middle = live->second.begin() + static_cast<ptrdiff_t>(live->second.size() / 2);
+    std::ranges::nth_element(live->second, middle);
+    site.median_live_bytes = *middle;
+  }
 }
 
 }  // namespace
@@ -218,6 +235,7 @@ std::vector<ProcessHistory> LeakGatherer::finish(const LiveState& state) {
             {block.size_bytes, block.time_ns, block.stack, static_cast<uint16_t>(i)});
       }
     }
+    tell_median_sizes(&history);
   }
   return out;
 }

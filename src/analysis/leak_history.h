@@ -26,6 +26,7 @@ struct SiteHistory {
   uint16_t device = 0;
   uint64_t alloc_count = 0, alloc_bytes = 0;
   uint64_t live_bytes = 0, live_count = 0;  ///< right after the process's last allocation
+  uint64_t median_live_bytes = 0;           ///< size of one of these blocks; 0 where none is left
   std::vector<HeldCell> cells;              ///< windows ascending
 };
 

@@ -107,6 +107,21 @@ TEST_F(LeakHistory, TheLineThatKeepsIsFoundWithItsBytesAStep) {
   EXPECT_NEAR(leaks[0].survivors_a_step, 1, 0.05);
 }
 
+TEST_F(LeakHistory, ALossOfFourBytesIsFoundOnTheStackThatMakesLargeBlocksThatGo) {
+  for (uint64_t i = 0; i < 80; ++i) {
+    append(&events_, {.time_ns = ++time_, .address = 2, .size_bytes = 256'000, .stack = leak_});
+    append(&events_, {.time_ns = ++time_, .action = Action::kFreeCompleted, .address = 2});
+    step(4);
+  }
+  const std::vector<ProcessHistory> history = histories();
+  const auto site = std::ranges::find(history.at(0).sites, leak_, &SiteHistory::stack);
+  ASSERT_NE(site, history[0].sites.end());
+  EXPECT_EQ(site->median_live_bytes, 4);
+  const std::vector<Leak> leaks = find_leaks(history, tables_);
+  ASSERT_EQ(leaks.size(), 1);
+  EXPECT_EQ(leaks[0].bytes_a_step, 4);
+}
+
 TEST_F(LeakHistory, MarksOfStepsAreCountedWhereTheyStand) {
   for (int i = 0; i < 40; ++i) {
     step(48);

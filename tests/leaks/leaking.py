@@ -23,6 +23,11 @@ class $Model(nn.Module):
         return $result
 """
 INNER = {"n_in": (32, 96), "n_out": (64, 256), "n_rows": (8, 32)}
+CLASSIFIER = """
+$net = nn.Sequential(nn.Linear($n_in, $n_out), nn.ReLU(), nn.Linear($n_out, $n_classes))
+$sgd = torch.optim.SGD($net.parameters(), lr=0.1)
+"""
+CLASSES = {**INNER, "n_classes": (100, 1000)}
 
 RECIPES = [
     Recipe("metric summed with its graph", bug=LOSS, holder="$total", state="$total = 0.0", periodic=True,
@@ -34,6 +39,23 @@ RECIPES = [
 $penalty = ($model[0].weight * $model[0].weight.sigmoid()).sum()  #@
 $log.append({"step": $i, "penalty": $penalty})
 """),
+    Recipe("the training loss itself in a list", bug=LOSS, holder="$losses", train=False,
+           state=CLASSIFIER + "$losses = []", step="""
+$value = functional.cross_entropy($net(torch.randn($n_rows, $n_in)), torch.randint(0, $n_classes, ($n_rows,)))  #@
+$sgd.zero_grad()
+$value.backward()
+$sgd.step()
+$losses.append($value)
+""", numbers=CLASSES),
+    Recipe("the training loss itself in records", bug=LOSS, holder="$log", train=False,
+           state=CLASSIFIER + "$log = {}", step="""
+$scores = $net(torch.randn($n_rows, $n_in)).log_softmax(-1)
+$value = functional.nll_loss($scores, torch.randint(0, $n_classes, ($n_rows,)))  #@
+$value.backward()
+$sgd.step()
+$sgd.zero_grad()
+$log[$i] = {"loss": $value, "step": $i}
+""", numbers=CLASSES, churn_bytes=1_000_000),
     Recipe("slow: the loss alone under much churn", bug=LOSS, holder="$history", state="$history = []",
            step="""
 $distance = ($out - $y).pow(2)  #@
