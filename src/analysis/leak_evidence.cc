@@ -51,7 +51,8 @@ bool has_recorded_parent(const Leak& leak, const Tables& tables) {
 bool one_block(const Leak& leak) {
   constexpr uint64_t kFew = 2;
   return std::ranges::all_of(leak.stacks, [](const LeakStack& stack) {
-    return stack.survivors <= kFew && stack.largest_bytes > stack.growth.grown_bytes;
+    if (stack.survivors <= kFew && stack.largest_bytes > stack.growth.grown_bytes) return true;
+    return stack.old_survivors == 0 && stack.survivor_bytes > stack.growth.grown_bytes;
   });
 }
 
@@ -59,6 +60,10 @@ bool one_block(const Leak& leak) {
 
 bool is_in_backward(const Tables& tables, uint32_t stack) {
   return any_frame(tables, stack, is_backward);
+}
+
+bool is_in_module(const Tables& tables, uint32_t stack) {
+  return any_frame(tables, stack, is_module);
 }
 
 LeakEvidence evidence_of(const Leak& leak, const std::vector<Leak>& others, const Tables& tables,
@@ -74,6 +79,7 @@ LeakEvidence evidence_of(const Leak& leak, const std::vector<Leak>& others, cons
       });
   out.without_graph = share(leak, tables, is_without_graph) > 1 - 1e-9;
   out.grows_one_block = one_block(leak);
+  out.is_training = leak.is_training, out.sizes_rise = leak.sizes_rise;
   double backward = 0;
   for (const Leak& other : others) {
     if (other.process == leak.process)

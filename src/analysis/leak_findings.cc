@@ -46,6 +46,7 @@ void add_limit(const Leak& leak, const LeakLimit& limit, Finding* finding) {
   if (limit.seconds_left) {
     finding->evidence.emplace_back("seconds_until_limit", *limit.seconds_left);
   }
+  if (finding->kind != "leak") return;
   // A run like the one that was recorded does not get to its end a second time.
   if (limit.steps_left && *limit.steps_left <= leak.steps) finding->severity = Severity::kCritical;
 }
@@ -96,9 +97,10 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
     const LeakEvidence evidence = evidence_of(leak, leaks, tables, holders);
     const LeakName& name = name_leak(evidence);
     const uint64_t a_step = rounded(leak.bytes_a_step);
-    Finding finding{.kind = "leak",
-                    .severity = Severity::kWarning,
-                    .name = name.name,
+    const bool is_leak = std::string_view(name.name) != kSizesRise;
+    Finding finding{.kind = is_leak ? "leak" : kSizesRise,
+                    .severity = is_leak ? Severity::kWarning : Severity::kInfo,
+                    .name = is_leak ? name.name : "",
                     .title = short_line(tables, leak.node) + " keeps " + format_bytes(a_step) +
                              " more with every step: " + name.title,
                     .bytes = leak.live_bytes,

@@ -20,6 +20,7 @@ void merge_pairs(std::vector<HeldCell>* cells) {
     // never less than the floor of this half.
     if (out != 0 && all[out - 1].window == cell.window) {
       all[out - 1].allocs += cell.allocs;
+      all[out - 1].alloc_bytes += cell.alloc_bytes;
       all[out - 1].floor_bytes = std::min(all[out - 1].floor_bytes, cell.floor_bytes);
       all[out - 1].last_bytes = cell.last_bytes;
     } else {
@@ -50,13 +51,15 @@ struct LeakGatherer::Open : SiteHistory {
   uint32_t window = kNone;  // the one that is open, not in `cells` yet
   uint32_t allocs = 0;      // in it
   uint64_t floor_bytes = 0;
+  uint64_t allocated_bytes = 0;  // in it
   // As they were right after the allocation with the number `before_frees`: what was freed since
   // may be the end of the program.
   uint64_t before_frees = UINT64_MAX;
   uint64_t safe_floor_bytes = 0, safe_live_bytes = 0, safe_live_count = 0;
 
   void close() {
-    if (window != kNone) cells.push_back({window, allocs, floor_bytes, live_bytes});
+    if (window != kNone)
+      cells.push_back({window, allocs, floor_bytes, live_bytes, allocated_bytes});
     window = kNone;
   }
 };
@@ -146,7 +149,7 @@ void LeakGatherer::touch(Running& process, Open& site) {
   if (site.window != kNone) ++process.cells;
   site.close();
   site.window = process.window();
-  site.allocs = 0;
+  site.allocs = 0, site.allocated_bytes = 0;
   site.floor_bytes = site.live_bytes;
 }
 
@@ -192,6 +195,7 @@ void LeakGatherer::on_alloc(size_t i, uint16_t device) {
   const uint64_t size = batch_->size_bytes[i];
   site.live_bytes += size, ++site.live_count;
   site.alloc_bytes += size, ++site.alloc_count, ++site.allocs;
+  site.allocated_bytes += size;
 }
 
 void LeakGatherer::on_free(uint16_t device, const LiveBlock& block) {

@@ -18,6 +18,7 @@ struct HeldCell {
   uint32_t allocs = 0;
   uint64_t floor_bytes = 0;  ///< the least that was live within the window
   uint64_t last_bytes = 0;   ///< what was live at its end
+  uint64_t alloc_bytes = 0;  ///< of `allocs`
 };
 
 /// One stack on one device.
