@@ -18,6 +18,7 @@ struct LeakEvidence {
   bool without_graph = false;  ///< all of it under no_grad or inference_mode (where it is told)
   /// No more blocks survive than before: a larger one takes the place of the last.
   bool grows_one_block = false;
+  std::string module;        ///< path of the module that makes most of it; empty: none is told
   bool is_training = false;  ///< backward passes ran in the process
   bool sizes_rise = false;   ///< what its passes make and drop gets larger, too
   /// Also the parameters, the forward and the backward of one model grow together.

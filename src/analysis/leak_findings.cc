@@ -16,6 +16,8 @@ uint64_t rounded(double value) {
   return value > 0 ? static_cast<uint64_t>(std::llround(value)) : 0;
 }
 
+double to_thousandths(double value) { return std::round(value * 1000) / 1000; }
+
 /// "train.py:41": the whole path is in the stack.
 std::string short_line(const Tables& tables, uint32_t node) {
   const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
@@ -118,6 +120,8 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
     uint64_t survivors = 0;
     for (const LeakStack& stack : leak.stacks) survivors += stack.survivors;
     finding.evidence.emplace_back("survivors", survivors);
+    finding.rates.emplace_back("survivors_a_step", to_thousandths(leak.survivors_a_step));
+    if (!evidence.module.empty()) finding.facts.emplace_back("module", evidence.module);
     finding.facts.emplace_back("steps_from", leak.period_from == Period::From::kMarks
                                                  ? "steps that the program marked"
                                                  : "a line that allocates once a round");
