@@ -21,6 +21,8 @@ struct Finding {
   std::vector<std::pair<std::string, uint64_t>> evidence;
   /// What is behind it and is no figure, by name: who holds the memory, why a figure is missing.
   std::vector<std::pair<std::string, std::string>> facts;
+  /// Figures that are no whole numbers, by name, as `evidence`.
+  std::vector<std::pair<std::string, double>> rates;
   double confidence = 1;  ///< 0 to 1; 1 where all of it is counted or replayed
   uint32_t stack = 0;     ///< StackTable id of the line that matters; 0: none
   std::string fix;        ///< what to do, one sentence; empty where nothing is proved to help

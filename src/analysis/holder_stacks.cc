@@ -9,6 +9,8 @@ namespace {
 
 /// A block that somebody holds counts more than any number that nobody does.
 constexpr uint64_t kNamed = uint64_t{1} << 32;
+/// Where one holder has so many times the blocks of another, the other's are of the moment.
+constexpr uint64_t kInFlight = 8;
 
 bool is_process(const ProcessHolders& told, const Process& process) {
   return told.pid == process.pid && told.start_ticks == process.start_ticks;
@@ -87,10 +89,14 @@ HolderStacks::Held HolderStacks::most_of(uint32_t process, uint16_t device,
     }
     if (known <= most_known) continue;
     most_known = known;
+    uint64_t most_blocks = 0;
+    for (const auto& [holder, held] : held_by) most_blocks = std::max(most_blocks, held.blocks);
     const auto most = std::ranges::max_element(held_by, {}, [&](const auto& holder_and_held) {
       const auto& [holder, held] = holder_and_held;
-      // One block that nothing holds may be the one that the program was making at that moment.
-      const bool in_flight = look.look->holders[holder].owner == "nothing" && held.blocks == 1;
+      // One block that nothing holds may be the one that the program was making at that moment; a
+      // few large ones beside many small are what it worked on.
+      const bool in_flight = (look.look->holders[holder].owner == "nothing" && held.blocks == 1) ||
+                             kInFlight * held.blocks < most_blocks;
       return std::pair(!in_flight, held.bytes);
     });
     best = {&look.look->holders[most->first], most->second.blocks};

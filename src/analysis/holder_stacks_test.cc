@@ -65,5 +65,14 @@ TEST(HolderStacks, ManyBlocksThatNothingHoldsHoldThemselves) {
   EXPECT_EQ(looked.most().blocks, 5u);
 }
 
+TEST(HolderStacks, AFewLargeBlocksOfTheMomentHideNoHolderOfManySmallOnes) {
+  Looked looked({{.name = "losses", .owner = "variable"}, {.owner = "nothing"}});
+  for (uint64_t i = 0; i < 25; ++i) looked.block(100 + 100 * i, 4, 0);
+  for (uint64_t i = 0; i < 3; ++i) looked.block(9000 + 1000 * i, 28'000, 1);
+  EXPECT_EQ(looked.most().holder->name, "losses");  // 25 blocks > 8 * 3
+  looked.block(20'000, 28'000, 1);
+  EXPECT_EQ(looked.most().holder->owner, "nothing");  // 25 blocks < 8 * 4
+}
+
 }  // namespace
 }  // namespace gpumemprof

@@ -1,6 +1,8 @@
 #include "analysis/leak_evidence.h"
 
 #include <algorithm>
+#include <map>
+#include <string_view>
 
 #include "analysis/attribution.h"
 #include "trace/label_frames.h"
@@ -55,6 +57,26 @@ double share(const Leak& leak, const Tables& tables, auto is_it) {
   return share_of_stacks(leak, [&](uint32_t s) { return any_frame(tables, s, is_it); });
 }
 
+/// The innermost module's path, where the recording has them.
+std::string_view module_of(const Tables& tables, uint32_t stack) {
+  for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
+    const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
+    if (tables.strings.get(frame.file) == kModuleFile) return tables.strings.get(frame.function);
+  }
+  return {};
+}
+
+std::string module_of_most(const Leak& leak, const Tables& tables) {
+  std::map<std::string_view, double> bytes_a_step;
+  for (const LeakStack& stack : leak.stacks) {
+    bytes_a_step[module_of(tables, stack.stack)] += stack.growth.bytes_a_step;
+  }
+  if (bytes_a_step.empty()) return {};
+  const auto most = std::ranges::max_element(
+      bytes_a_step, {}, [](const auto& module_and_bytes) { return module_and_bytes.second; });
+  return std::string(most->first);
+}
+
 bool has_recorded_parent(const Leak& leak, const Tables& tables) {
   if (leak.process >= tables.processes.size()) return false;
   const Process& process = tables.processes[leak.process];
@@ -66,7 +88,8 @@ bool has_recorded_parent(const Leak& leak, const Tables& tables) {
 bool one_block(const Leak& leak) {
   constexpr uint64_t kFew = 2;
   return std::ranges::all_of(leak.stacks, [](const LeakStack& stack) {
-    return stack.survivors <= kFew && stack.largest_bytes > stack.growth.grown_bytes;
+    if (stack.survivors <= kFew && stack.largest_bytes > stack.growth.grown_bytes) return true;
+    return stack.old_survivors == 0 && stack.survivor_bytes > stack.growth.grown_bytes;
   });
 }
 
@@ -74,6 +97,10 @@ bool one_block(const Leak& leak) {
 
 bool is_in_backward(const Tables& tables, uint32_t stack) {
   return any_frame(tables, stack, is_backward);
+}
+
+bool is_in_module(const Tables& tables, uint32_t stack) {
+  return any_frame(tables, stack, is_module);
 }
 
 LeakEvidence evidence_of(const Leak& leak, const std::vector<Leak>& others, const Tables& tables,
@@ -90,6 +117,8 @@ LeakEvidence evidence_of(const Leak& leak, const std::vector<Leak>& others, cons
       });
   out.without_graph = share(leak, tables, is_without_graph) > 1 - 1e-9;
   out.grows_one_block = one_block(leak);
+  out.module = module_of_most(leak, tables);
+  out.is_training = leak.is_training, out.sizes_rise = leak.sizes_rise;
   double backward = 0;
   for (const Leak& other : others) {
     if (other.process == leak.process)

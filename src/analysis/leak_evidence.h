@@ -11,12 +11,16 @@
 namespace gpumemprof {
 
 struct LeakEvidence {
-  bool in_child = false;         ///< in a process that a recorded one, or multiprocessing, started
-  bool in_optimizer = false;     ///< most of it was made inside torch.optim
-  bool in_backward = false;      ///< most of it was made by a backward pass
-  bool in_module = false;        ///< the line runs a torch.nn module
-  bool without_graph = false;    ///< all of it under no_grad or inference_mode (where it is told)
-  bool grows_one_block = false;  ///< few blocks survive: a larger one takes the place of the last
+  bool in_child = false;       ///< in a process that a recorded one, or multiprocessing, started
+  bool in_optimizer = false;   ///< most of it was made inside torch.optim
+  bool in_backward = false;    ///< most of it was made by a backward pass
+  bool in_module = false;      ///< the line runs a torch.nn module
+  bool without_graph = false;  ///< all of it under no_grad or inference_mode (where it is told)
+  /// No more blocks survive than before: a larger one takes the place of the last.
+  bool grows_one_block = false;
+  std::string module;        ///< path of the module that makes most of it; empty: none is told
+  bool is_training = false;  ///< backward passes ran in the process
+  bool sizes_rise = false;   ///< what its passes make and drop gets larger, too
   /// Also the parameters, the forward and the backward of one model grow together.
   bool whole_graph = false;
   /// Who holds most of its bytes; null where that is not known.
@@ -26,6 +30,8 @@ struct LeakEvidence {
 
 /// Whether a backward pass made what the stack stands for.
 bool is_in_backward(const Tables& tables, uint32_t stack);
+/// Whether it was made while a torch.nn module was called.
+bool is_in_module(const Tables& tables, uint32_t stack);
 
 /// `others`: all leaks of the recording, this one among them.
 LeakEvidence evidence_of(const Leak& leak, const std::vector<Leak>& others, const Tables& tables,

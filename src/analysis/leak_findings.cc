@@ -16,6 +16,8 @@ uint64_t rounded(double value) {
   return value > 0 ? static_cast<uint64_t>(std::llround(value)) : 0;
 }
 
+double to_thousandths(double value) { return std::round(value * 1000) / 1000; }
+
 /// "train.py:41": the whole path is in the stack.
 std::string short_line(const Tables& tables, uint32_t node) {
   const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
@@ -46,6 +48,7 @@ void add_limit(const Leak& leak, const LeakLimit& limit, Finding* finding) {
   if (limit.seconds_left) {
     finding->evidence.emplace_back("seconds_until_limit", *limit.seconds_left);
   }
+  if (finding->kind != "leak") return;
   // A run like the one that was recorded does not get to its end a second time.
   if (limit.steps_left && *limit.steps_left <= leak.steps) finding->severity = Severity::kCritical;
 }
@@ -96,9 +99,10 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
     const LeakEvidence evidence = evidence_of(leak, leaks, tables, holders);
     const LeakName& name = name_leak(evidence);
     const uint64_t a_step = rounded(leak.bytes_a_step);
-    Finding finding{.kind = "leak",
-                    .severity = Severity::kWarning,
-                    .name = name.name,
+    const bool is_leak = std::string_view(name.name) != kSizesRise;
+    Finding finding{.kind = is_leak ? "leak" : kSizesRise,
+                    .severity = is_leak ? Severity::kWarning : Severity::kInfo,
+                    .name = is_leak ? name.name : "",
                     .title = short_line(tables, leak.node) + " keeps " + format_bytes(a_step) +
                              " more with every step: " + name.title,
                     .bytes = leak.live_bytes,
@@ -116,6 +120,8 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
     uint64_t survivors = 0;
     for (const LeakStack& stack : leak.stacks) survivors += stack.survivors;
     finding.evidence.emplace_back("survivors", survivors);
+    finding.rates.emplace_back("survivors_a_step", to_thousandths(leak.survivors_a_step));
+    if (!evidence.module.empty()) finding.facts.emplace_back("module", evidence.module);
     finding.facts.emplace_back("steps_from", leak.period_from == Period::From::kMarks
                                                  ? "steps that the program marked"
                                                  : "a line that allocates once a round");

@@ -70,11 +70,19 @@ bool rises_in_each_third(const std::vector<double>& kept) {
          kept[last] > kept[2 * last / 3];
 }
 
-bool waits_for_collector(const SiteHistory& site, const LeakGrowth& growth, uint64_t all_steps) {
-  if (site.alloc_count == 0) return false;
+/// How many blocks the growth is. Of the size of those that stay: a loss of four bytes and what it
+/// was made from are often of one stack.
+double kept_blocks(const SiteHistory& site, const LeakGrowth& growth) {
   const double mean_bytes =
       static_cast<double>(site.alloc_bytes) / static_cast<double>(site.alloc_count);
-  const double kept = static_cast<double>(growth.grown_bytes) / mean_bytes;
+  const double block_bytes =
+      site.median_live_bytes != 0 ? static_cast<double>(site.median_live_bytes) : mean_bytes;
+  return static_cast<double>(growth.grown_bytes) / block_bytes;
+}
+
+bool waits_for_collector(const SiteHistory& site, const LeakGrowth& growth, uint64_t all_steps) {
+  if (site.alloc_count == 0) return false;
+  const double kept = kept_blocks(site, growth);
   const double allocs = static_cast<double>(site.alloc_count) * static_cast<double>(growth.steps) /
                         static_cast<double>(all_steps);
   return kept < kLeastKept * allocs && kept < kKeptAStep * static_cast<double>(growth.steps) &&

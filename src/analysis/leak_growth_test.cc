@@ -88,6 +88,19 @@ TEST(LeakGrowth, OneBlockOfMillionsThatStaysNowAndThenWaitsForTheCollector) {
   EXPECT_FALSE(growth_of(site, one_window_a_step()));
 }
 
+TEST(LeakGrowth, SmallBlocksThatStayAmongLargeOnesThatGoAreCountedBySizeOfThoseThatStay) {
+  // Each step makes 256,000 bytes that go and 4 that stay: 4 bytes a step are a block a step.
+  SiteHistory site = site_that_holds([](uint32_t step) { return uint64_t{step} * 4; });
+  site.alloc_count = uint64_t{2} * kSteps, site.alloc_bytes = uint64_t{kSteps} * 256'004;
+  site.median_live_bytes = 4;
+  const auto found = growth_of(site, one_window_a_step());
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->bytes_a_step, 4);
+  // As many bytes of blocks as large as the mean are a few in many thousand.
+  site.alloc_count *= 1000, site.alloc_bytes *= 1000, site.median_live_bytes = 128'002;
+  EXPECT_FALSE(growth_of(site, one_window_a_step()));
+}
+
 TEST(LeakGrowth, WithoutStepsNothingIsSaid) {
   const SiteHistory site = site_that_holds([](uint32_t step) { return uint64_t{step} * 100; });
   EXPECT_FALSE(growth_of(site, Period{.why_none = "none"}));

@@ -1,5 +1,7 @@
 #include "analysis/leak_history.h"
 
+#include <absl/container/flat_hash_map.h>
+
 #include <algorithm>
 
 namespace gpumemprof {
@@ -18,6 +20,7 @@ void merge_pairs(std::vector<HeldCell>* cells) {
     // never less than the floor of this half.
     if (out != 0 && all[out - 1].window == cell.window) {
       all[out - 1].allocs += cell.allocs;
+      all[out - 1].alloc_bytes += cell.alloc_bytes;
       all[out - 1].floor_bytes = std::min(all[out - 1].floor_bytes, cell.floor_bytes);
       all[out - 1].last_bytes = cell.last_bytes;
     } else {
@@ -27,19 +30,36 @@ void merge_pairs(std::vector<HeldCell>* cells) {
   all.resize(out);
 }
 
+/// The mean would be that of what a stack makes and drops, where it makes blocks of several sizes.
+void tell_median_sizes(ProcessHistory* history) {
+  absl::flat_hash_map<uint64_t, std::vector<uint64_t>> sizes;  // device << 32 | stack
+  for (const KeptBlock& block : history->kept) {
+    sizes[uint64_t{block.device} << 32 | block.stack].push_back(block.size_bytes);
+  }
+  for (SiteHistory& site : history->sites) {
+    const auto live = sizes.find(uint64_t{site.device} << 32 | site.stack);
+    if (live == sizes.end()) continue;
+    const auto middle = live->second.begin() + static_cast<ptrdiff_t>(live->second.size() / 2);
+    std::ranges::nth_element(live->second, middle);
+    site.median_live_bytes = *middle;
+  }
+}
+
 }  // namespace
 
 struct LeakGatherer::Open : SiteHistory {
   uint32_t window = kNone;  // the one that is open, not in `cells` yet
   uint32_t allocs = 0;      // in it
   uint64_t floor_bytes = 0;
+  uint64_t allocated_bytes = 0;  // in it
   // As they were right after the allocation with the number `before_frees`: what was freed since
   // may be the end of the program.
   uint64_t before_frees = UINT64_MAX;
   uint64_t safe_floor_bytes = 0, safe_live_bytes = 0, safe_live_count = 0;
 
   void close() {
-    if (window != kNone) cells.push_back({window, allocs, floor_bytes, live_bytes});
+    if (window != kNone)
+      cells.push_back({window, allocs, floor_bytes, live_bytes, allocated_bytes});
     window = kNone;
   }
 };
@@ -129,7 +149,7 @@ void LeakGatherer::touch(Running& process, Open& site) {
   if (site.window != kNone) ++process.cells;
   site.close();
   site.window = process.window();
-  site.allocs = 0;
+  site.allocs = 0, site.allocated_bytes = 0;
   site.floor_bytes = site.live_bytes;
 }
 
@@ -175,6 +195,7 @@ void LeakGatherer::on_alloc(size_t i, uint16_t device) {
   const uint64_t size = batch_->size_bytes[i];
   site.live_bytes += size, ++site.live_count;
   site.alloc_bytes += size, ++site.alloc_count, ++site.allocs;
+  site.allocated_bytes += size;
 }
 
 void LeakGatherer::on_free(uint16_t device, const LiveBlock& block) {
@@ -218,6 +239,7 @@ std::vector<ProcessHistory> LeakGatherer::finish(const LiveState& state) {
             {block.size_bytes, block.time_ns, block.stack, static_cast<uint16_t>(i)});
       }
     }
+    tell_median_sizes(&history);
   }
   return out;
 }

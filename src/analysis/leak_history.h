@@ -18,6 +18,7 @@ struct HeldCell {
   uint32_t allocs = 0;
   uint64_t floor_bytes = 0;  ///< the least that was live within the window
   uint64_t last_bytes = 0;   ///< what was live at its end
+  uint64_t alloc_bytes = 0;  ///< of `allocs`
 };
 
 /// One stack on one device.
@@ -26,6 +27,7 @@ struct SiteHistory {
   uint16_t device = 0;
   uint64_t alloc_count = 0, alloc_bytes = 0;
   uint64_t live_bytes = 0, live_count = 0;  ///< right after the process's last allocation
+  uint64_t median_live_bytes = 0;           ///< size of one of these blocks; 0 where none is left
   std::vector<HeldCell> cells;              ///< windows ascending
 };
 

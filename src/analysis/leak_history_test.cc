@@ -96,6 +96,17 @@ TEST_F(LeakHistory, WindowsAreMergedAndLoseNoAllocationAndNoFloor) {
   }
 }
 
+TEST_F(LeakHistory, WindowsAddUpToAllBytesThatWereAllocated) {
+  for (int i = 0; i < 2000; ++i) step(64);
+  const std::vector<ProcessHistory> history = histories();
+  for (const SiteHistory& site : history.at(0).sites) {
+    uint64_t bytes = 0;
+    for (const HeldCell& cell : site.cells) bytes += cell.alloc_bytes;
+    EXPECT_EQ(bytes, site.alloc_bytes);
+    EXPECT_EQ(bytes, site.stack == leak_ ? 2000 * 64 : 2000 * 5000);
+  }
+}
+
 TEST_F(LeakHistory, TheLineThatKeepsIsFoundWithItsBytesAStep) {
   for (int i = 0; i < 100; ++i) step(48);
   take_down();
@@ -105,6 +116,48 @@ TEST_F(LeakHistory, TheLineThatKeepsIsFoundWithItsBytesAStep) {
   EXPECT_EQ(leaks[0].bytes_a_step, 48);
   EXPECT_EQ(leaks[0].live_bytes, 4800);
   EXPECT_NEAR(leaks[0].survivors_a_step, 1, 0.05);
+}
+
+TEST_F(LeakHistory, ALossOfFourBytesIsFoundOnTheStackThatMakesLargeBlocksThatGo) {
+  for (uint64_t i = 0; i < 80; ++i) {
+    append(&events_, {.time_ns = ++time_, .address = 2, .size_bytes = 256'000, .stack = leak_});
+    append(&events_, {.time_ns = ++time_, .action = Action::kFreeCompleted, .address = 2});
+    step(4);
+  }
+  const std::vector<ProcessHistory> history = histories();
+  const auto site = std::ranges::find(history.at(0).sites, leak_, &SiteHistory::stack);
+  ASSERT_NE(site, history[0].sites.end());
+  EXPECT_EQ(site->median_live_bytes, 4);
+  const std::vector<Leak> leaks = find_leaks(history, tables_);
+  ASSERT_EQ(leaks.size(), 1);
+  EXPECT_EQ(leaks[0].bytes_a_step, 4);
+}
+
+TEST_F(LeakHistory, ABlockThatALargerOneReplacesHasNoOldSurvivor) {
+  for (uint64_t i = 0; i < 80; ++i) {
+    append(&events_, {.time_ns = ++time_, .address = 1, .size_bytes = 5000, .stack = churn_});
+    const uint64_t now = 100 + i % 2, before = 101 - i % 2;
+    append(&events_, {.time_ns = ++time_, .address = now, .size_bytes = 64 * i, .stack = leak_});
+    append(&events_, {.time_ns = ++time_, .action = Action::kFreeCompleted, .address = before});
+    append(&events_, {.time_ns = ++time_, .action = Action::kFreeCompleted, .address = 1});
+  }
+  const std::vector<Leak> replaced = find_leaks(histories(), tables_);
+  ASSERT_EQ(replaced.size(), 1);
+  EXPECT_EQ(replaced[0].stacks[0].old_survivors, 0);
+  // What was freed after the last allocation counts: it may be the end of the program.
+  EXPECT_EQ(replaced[0].stacks[0].survivors, 2);
+  EXPECT_EQ(replaced[0].stacks[0].survivor_bytes, 64 * (78 + 79));
+  EXPECT_FALSE(replaced[0].is_training);
+}
+
+TEST_F(LeakHistory, WhatEachStepKeepsHasOldSurvivors) {
+  for (int i = 0; i < 80; ++i) step(64);
+  const std::vector<Leak> kept = find_leaks(histories(), tables_);
+  ASSERT_EQ(kept.size(), 1);
+  const LeakStack& stack = kept[0].stacks[0];
+  EXPECT_EQ(stack.survivor_bytes, 64 * stack.survivors);
+  // The last 80 / 8 steps are no age; windows begin where they begin.
+  EXPECT_NEAR(static_cast<double>(stack.survivors - stack.old_survivors), 80 / 8, 1);
 }
 
 TEST_F(LeakHistory, MarksOfStepsAreCountedWhereTheyStand) {

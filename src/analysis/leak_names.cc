@@ -13,10 +13,21 @@ bool is_owned_by(const Evidence& e, std::string_view owner) {
   return e.holder && e.holder->owner == owner;
 }
 bool has_graph(const Evidence& e) { return e.holder && e.holder->with_graph != 0; }
-bool is_contained(const Evidence& e) { return e.holder && !e.holder->through.empty(); }
 /// Of what is held with a graph, nearly all are single numbers.
 bool is_scalar(const Evidence& e) {
   return has_graph(e) && e.holder->scalars * 10 >= e.holder->with_graph * 9;
+}
+
+/// What its operations saved for a backward pass is still there: none ran through the graph. After
+/// one the tensors themselves are all that is left of it.
+bool is_graph_whole(const Evidence& e) {
+  return has_graph(e) && 2 * e.holder->storages >= 3 * e.holder->tensors;
+}
+/// A few tensors, the state of a recurrent layer or two, with the graph of many steps behind them.
+bool is_carried_on(const Evidence& e) {
+  constexpr uint64_t kFew = 3, kMany = 16;
+  return has_graph(e) && e.holder->tensors <= kFew &&
+         e.holder->storages >= kMany * e.holder->tensors && !e.grows_one_block;
 }
 
 /// What turns outputs into predictions, and what no loss to be trained on ends in: it has no
@@ -65,6 +76,9 @@ constexpr LeakName kActivations = {
 
 /// The first that holds is the name: what keeps it is surer than what it was made by.
 constexpr Rule kRules[] = {
+    {[](const Evidence& e) { return e.grows_one_block && e.is_training && e.sizes_rise; },
+     {kSizesRise, "the sizes of what the program works on rise, as do those of its passes",
+      "where that is not meant, give lengths and sizes a limit"}},
     {[](const Evidence& e) { return is_owned_by(e, "exception"); },
      {"exception_traceback", "kept exceptions keep the frames they passed, with their tensors",
       "keep the text: traceback.format_exc(); or call traceback.clear_frames() and drop "
@@ -81,19 +95,26 @@ constexpr Rule kRules[] = {
     // was looked for.
     {[](const Evidence& e) { return is_owned_by(e, "nothing") && !e.grows_one_block; }, kCycle},
     {[](const Evidence& e) { return is_owned_by(e, "hook"); }, kHook},
+    {[](const Evidence& e) { return !is_scalar(e) && is_carried_on(e); }, kHidden},
     {[](const Evidence& e) { return is_owned_by(e, "module attribute"); },
      {"tensors_on_model", "an attribute of a module collects tensors",
       "keep the last or a running figure, in a registered buffer, or clear the attribute after "
       "each step"}},
-    {[](const Evidence& e) { return is_scalar(e) && makes_predictions(e); }, kEvaluation},
-    {[](const Evidence& e) { return is_scalar(e); }, kLoss},
-    {[](const Evidence& e) { return has_graph(e) && !is_contained(e); }, kHidden},
-    {[](const Evidence& e) { return has_graph(e); }, kEvaluation},
+    {[](const Evidence& e) {
+       return is_scalar(e) && makes_predictions(e) && is_graph_whole(e) && !e.grows_one_block;
+     },
+     kEvaluation},
+    {[](const Evidence& e) { return is_scalar(e) && !e.grows_one_block; }, kLoss},
+    {[](const Evidence& e) { return is_graph_whole(e) && !e.grows_one_block; }, kEvaluation},
+    {[](const Evidence& e) { return has_graph(e) && !e.grows_one_block; }, kActivations},
     // A rank of a training is a child, too: what names its bug better comes before.
     {[](const Evidence& e) { return e.in_child; },
      {"worker_growth", "a worker process keeps more with every task",
       "let the worker's data set or function keep nothing between tasks, or give its cache a "
       "limit; restart workers after some tasks where that cannot be changed"}},
+    {[](const Evidence& e) { return e.grows_one_block && e.is_training; },
+     {"growth", "a tensor is replaced by a larger one again and again",
+      "give it a longest length, or keep what is needed of it as numbers or on the CPU"}},
     {[](const Evidence& e) { return e.grows_one_block; }, kKv},
     {[](const Evidence& e) { return e.holder && 2 * e.holder->in_pairs > e.holder->tensors; }, kKv},
     {[](const Evidence& e) { return !e.holder && e.whole_graph; }, kCycle},

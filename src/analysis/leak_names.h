@@ -5,6 +5,9 @@
 
 namespace gpumemprof {
 
+/// The name of what is no leak: the program's data gets larger.
+inline constexpr const char* kSizesRise = "sizes_rise";
+
 struct LeakName {
   const char* name;   ///< "loss_kept_with_graph"; what `name` of a finding is
   const char* title;  ///< what happens, to follow "this line keeps …: "

@@ -37,16 +37,47 @@ TEST(LeakNames, SingleNumbersWithAGraphAreLossesUnlessTheyWerePredicted) {
                       .tensors = 40,
                       .with_graph = 40,
                       .scalars = 40,
+                      .storages = 160,
                       .operations = {"MeanBackward0", "AddmmBackward0"}};
   EXPECT_EQ(held_by(losses), "loss_kept_with_graph");
   losses.operations.push_back("SoftmaxBackward0");
   EXPECT_EQ(held_by(losses), "evaluation_without_no_grad");
 }
 
-TEST(LeakNames, OutputsInAContainerAreAnEvaluationOneTensorAloneIsAState) {
-  EXPECT_EQ(held_by({.owner = "variable", .through = {"list"}, .tensors = 40, .with_graph = 40}),
-            "evaluation_without_no_grad");
-  EXPECT_EQ(held_by({.owner = "variable", .tensors = 1, .with_graph = 1}),
+TEST(LeakNames, OutputsAreAnEvaluationWhileWhatTheirGraphSavedIsThere) {
+  TensorHolder outputs{.owner = "variable", .through = {"list"}, .tensors = 40, .with_graph = 40};
+  outputs.storages = 120;  // an input and a hidden layer each
+  EXPECT_EQ(held_by(outputs), "evaluation_without_no_grad");
+  outputs.storages = 41;  // a backward pass has freed what was saved
+  EXPECT_EQ(held_by(outputs), "activations_kept");
+  outputs.scalars = 40;
+  outputs.operations = {"MeanBackward0",
+                        "SoftmaxBackward0"};  // attention in a model that is trained
+  EXPECT_EQ(held_by(outputs), "loss_kept_with_graph");
+}
+
+TEST(LeakNames, AFewTensorsWithManyBlocksInTheirGraphAreAStateWhateverIsAroundThem) {
+  const TensorHolder one{.owner = "variable", .tensors = 1, .with_graph = 1, .storages = 40};
+  EXPECT_EQ(held_by(one), "hidden_state_not_detached");
+  TensorHolder pair{.owner = "variable", .through = {"tuple"}, .tensors = 2, .with_graph = 2};
+  pair.in_pairs = 2, pair.storages = 80;
+  EXPECT_EQ(held_by(pair), "hidden_state_not_detached");
+  pair.owner = "module attribute";
+  EXPECT_EQ(held_by(pair), "hidden_state_not_detached");
+  pair.storages = 4;
+  EXPECT_EQ(held_by(pair), "tensors_on_model");
+}
+
+TEST(LeakNames, WhatIsReplacedByALargerOneIsNoState) {
+  const TensorHolder output{.owner = "variable", .tensors = 1, .with_graph = 1, .storages = 40};
+  EXPECT_EQ(held_by(output, {.grows_one_block = true, .is_training = true, .sizes_rise = true}),
+            "sizes_rise");
+  EXPECT_EQ(held_by(output, {.grows_one_block = true, .is_training = true}), "growth");
+  EXPECT_EQ(held_by(output, {.grows_one_block = true}), "kv_cache_growth");
+  EXPECT_EQ(held_by({.owner = "module attribute", .tensors = 1},
+                    {.grows_one_block = true, .is_training = true, .sizes_rise = true}),
+            "sizes_rise");
+  EXPECT_EQ(held_by(output, {.is_training = true, .sizes_rise = true}),
             "hidden_state_not_detached");
 }
 

@@ -6,14 +6,16 @@
 #include <map>
 #include <tuple>
 
+#include "analysis/leak_passes.h"
 #include "trace/own_code.h"
 
 namespace gpumemprof {
 namespace {
 
-/// Of one process, by stack: the blocks that were made after the warm-up and are live.
+/// Of one process, by stack: the blocks that were made after the warm-up and are live; `old_count`
+/// of them before the last steps.
 struct Survivors {
-  uint64_t count = 0, largest_bytes = 0;
+  uint64_t count = 0, largest_bytes = 0, bytes = 0, old_count = 0;
 };
 using SurvivorsByStack = absl::flat_hash_map<uint64_t, Survivors>;
 
@@ -27,12 +29,22 @@ uint64_t time_after(uint64_t steps, const ProcessHistory& history, const Period&
   return 0;
 }
 
-SurvivorsByStack survivors_since(uint64_t time_ns, const ProcessHistory& history) {
+/// What is as young as one step in so many is replaced in every step, not kept.
+constexpr uint64_t kLastSteps = 8;
+
+SurvivorsByStack survivors_since(uint64_t warm_up_steps, const ProcessHistory& history,
+                                 const Period& period) {
+  const uint64_t time_ns = time_after(warm_up_steps, history, period);
+  const uint64_t last_steps = std::max<uint64_t>(2, period.steps() / kLastSteps);
+  const uint64_t last_ns =
+      time_after(period.steps() - std::min(last_steps, period.steps()), history, period);
   SurvivorsByStack out;
   for (const KeptBlock& block : history.kept) {
     if (block.time_ns == LiveBlock::kUnknownTime || block.time_ns < time_ns) continue;
     Survivors& of_stack = out[key_of(block.device, block.stack)];
     ++of_stack.count;
+    of_stack.bytes += block.size_bytes;
+    of_stack.old_count += block.time_ns < last_ns;
     of_stack.largest_bytes = std::max(of_stack.largest_bytes, block.size_bytes);
   }
   return out;
@@ -57,6 +69,8 @@ void add(const SiteHistory& site, const LeakGrowth& growth, const SurvivorsBySta
   if (known != survivors.end()) {
     stack.survivors = known->second.count;
     stack.largest_bytes = known->second.largest_bytes;
+    stack.survivor_bytes = known->second.bytes;
+    stack.old_survivors = known->second.old_count;
   }
   leak->bytes_a_step += growth.bytes_a_step;
   leak->live_bytes += site.live_bytes, leak->grown_bytes += growth.grown_bytes;
@@ -97,7 +111,7 @@ std::vector<Leak> find_leaks(const std::vector<ProcessHistory>& histories, const
       const auto growth = growth_of(site, period);
       if (!growth) continue;
       if (survivors.empty()) {
-        survivors = survivors_since(time_after(growth->warm_up_steps, history, period), history);
+        survivors = survivors_since(growth->warm_up_steps, history, period);
       }
       const uint32_t node = leak_line(tables, site.stack);
       Leak& leak = by_line[{site.device, tables.stacks.node(node).frame}];
@@ -108,6 +122,7 @@ std::vector<Leak> find_leaks(const std::vector<ProcessHistory>& histories, const
       add(site, *growth, survivors, &leak);
     }
     if (by_line.empty()) continue;
+    const Passes passes = passes_of(history, period, tables);
     for (const SiteHistory& site : history.sites) {
       const uint32_t node = leak_line(tables, site.stack);
       const auto leak = by_line.find({site.device, tables.stacks.node(node).frame});
@@ -118,6 +133,7 @@ std::vector<Leak> find_leaks(const std::vector<ProcessHistory>& histories, const
     }
     for (auto& [line, leak] : by_line) {
       finish(&leak);
+      leak.is_training = passes.have_backward, leak.sizes_rise = passes.sizes_rise;
       out.push_back(std::move(leak));
     }
   }

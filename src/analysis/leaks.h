@@ -19,6 +19,8 @@ struct LeakStack {
   uint64_t live_bytes = 0;
   uint64_t survivors = 0;      ///< blocks that were made after the warm-up and are still live
   uint64_t largest_bytes = 0;  ///< of these
+  uint64_t survivor_bytes = 0;
+  uint64_t old_survivors = 0;  ///< of these, those that are older than the last few steps
   uint64_t alloc_count = 0;    ///< over the whole run
 };
 
@@ -36,6 +38,8 @@ struct Leak {
   double z = 0;                           ///< Mann-Kendall's, of the stack that grows most
   Period::From period_from = Period::From::kNothing;
   double seconds_a_step = 0;  ///< 0: not known
+  bool is_training = false;   ///< backward passes ran in the process
+  bool sizes_rise = false;    ///< what its passes make and drop gets larger, too
 };
 
 /// The line that a stack is told by: own_node(), else the innermost line of a library.

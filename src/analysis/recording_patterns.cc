@@ -17,6 +17,7 @@ constexpr size_t kLeastSteps = 12;       // as in the search for leaks
 constexpr double kLeastAmplitude = 0.2;  // of the range, as of samples
 constexpr uint64_t kLeastMoveBytes = 256 * 1024;
 constexpr size_t kLeastCycles = 10;  // to tell spikes among them
+constexpr double kLeakScore = 6;     // the best that growth has beside a leak, as of samples
 constexpr size_t kLeastRegular = 3;  // spikes, to speak of a period
 
 /// What the questions are asked of.
@@ -105,8 +106,13 @@ class Patterns {
     ceiling_ = analyze_series(levels_.ceiling_times_s, levels_.ceiling, options);
     whole_ = analyze_series(of_timeline.times_s, of_timeline.ceiling, options);
     for (const Finding& finding : analysis.findings) {
-      has_leak_ |= finding.kind == "leak" && finding.device == device->device &&
-                   finding.severity != Severity::kInfo;
+      const bool is_here = finding.device == device->device ||
+                           std::ranges::find(device->parts, finding.device) != device->parts.end();
+      if (finding.kind != "leak" || !is_here || finding.severity == Severity::kInfo) continue;
+      has_leak_ = true;
+      for (const auto& [name, value] : finding.evidence) {
+        if (name == "grown_bytes") leaked_bytes_ += static_cast<double>(value);
+      }
     }
   }
 
@@ -292,6 +298,19 @@ class Patterns {
     }
   }
 
+  /// The floor of a program that trains may hide what a line adds to it: no score is better than
+  /// its leaks. A program that ends gives all back, so the level is the highest of the last tenth.
+  void bound_by_leaks(ScorePart* growth) const {
+    const std::vector<double>& floor = levels_.floor;
+    const size_t last = std::max<size_t>(1, floor.size() / 10);
+    const double level = *std::max_element(floor.end() - static_cast<ptrdiff_t>(last), floor.end());
+    const double share = level > leaked_bytes_ ? leaked_bytes_ / level : 1;
+    const double value = kLeakScore * (1 - share);
+    if (!growth->value || *growth->value <= value) return;
+    growth->value = value;
+    growth->reason = "what leaks grew by against the level at the end";
+  }
+
   /// Growth and cleanup are questions to the floor, the peak to the whole timeline, spikes to the
   /// ceiling.
   void score() {
@@ -306,6 +325,7 @@ class Patterns {
       const bool of_floor = name == "growth" || name == "cleanup";
       const SeriesReport& of = of_floor ? floor_ : name == "peak" ? whole_ : ceiling_;
       score.parts.push_back(of.score.parts[i]);
+      if (name == "growth" && has_leak_) bound_by_leaks(&score.parts.back());
       const ScorePart& part = score.parts.back();
       if (!part.value) continue;
       sum += *part.value * part.weight, weights += part.weight;
@@ -319,6 +339,7 @@ class Patterns {
   Evidence cycles_;  // of the sawtooth in the turns; empty: none
   SeriesReport floor_, ceiling_, whole_;
   bool has_leak_ = false;
+  double leaked_bytes_ = 0;
   std::vector<Finding> findings_;
 };
 

@@ -113,6 +113,28 @@ TEST(RecordingPatterns, WhereALineIsKnownTheLeakIsTheFinding) {
   EXPECT_EQ(analysis.findings.front().kind, "leak");
 }
 
+TEST(RecordingPatterns, LeaksBoundTheGrowthPartOfTheScore) {
+  // 100 MiB at the end of every step; parts of weights 4, 1.5 and 1.5, the peak without a limit.
+  const auto score = [](std::vector<uint64_t> grown_mib, Severity severity, uint16_t device) {
+    MemorySource source = rounds(100, true, kTwenty, kNothing);
+    Analysis analysis = *analyze_source(source, {});
+    for (uint64_t mib : grown_mib) {
+      analysis.findings.push_back({.kind = "leak",
+                                   .severity = severity,
+                                   .evidence = {{"grown_bytes", mib * kMiB}},
+                                   .device = device});
+    }
+    add_patterns(source.tables(), std::nullopt, &analysis);
+    return *analysis.score.value;
+  };
+  EXPECT_NEAR(score({}, Severity::kWarning, 0), 10, 1e-9);
+  EXPECT_NEAR(score({50}, Severity::kWarning, 0), (4 * 3 + 30) / 7.0, 1e-9);
+  EXPECT_NEAR(score({25, 50}, Severity::kCritical, 0), (4 * 1.5 + 30) / 7.0, 1e-9);
+  EXPECT_NEAR(score({70, 50}, Severity::kWarning, 0), 30 / 7.0, 1e-9);
+  EXPECT_NEAR(score({50}, Severity::kInfo, 0), 10, 1e-9);
+  EXPECT_NEAR(score({50}, Severity::kWarning, 1), 10, 1e-9) << "of another device";
+}
+
 TEST(RecordingPatterns, TheScoreHasThePeakWhereTheLimitIsKnown) {
   const Analysis calm = analyzed(rounds(100, true, kTwenty, kNothing), 1000 * kMiB);
   EXPECT_EQ(calm.score.value, 10.0);

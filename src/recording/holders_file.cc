@@ -96,7 +96,9 @@ Status take_storages(const Json& list, HoldersLook* out) {
     }
     const uint64_t holder = pair[1].get<uint64_t>();
     if (holder >= out->holders.size()) return bad("a storage has a holder that is not there");
-    out->by_address.try_emplace(pair[0].get<uint64_t>(), static_cast<uint32_t>(holder));
+    const bool is_new =
+        out->by_address.try_emplace(pair[0].get<uint64_t>(), static_cast<uint32_t>(holder)).second;
+    out->holders[holder].storages += is_new;
   }
   return {};
 }

@@ -24,6 +24,7 @@ struct TensorHolder {
   uint64_t with_graph = 0;              ///< of these, results of operations that autograd can undo
   uint64_t scalars = 0;                 ///< of those with a graph, with one element
   uint64_t in_pairs = 0;                ///< of the tensors, in a tuple with others
+  uint64_t storages = 0;                ///< blocks that they and their graphs keep
   std::vector<std::string> operations;  ///< of their graphs, the commonest first: "AddBackward0"
 };
 

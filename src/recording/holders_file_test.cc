@@ -24,6 +24,7 @@ TEST(HoldersFile, SaysWhoHoldsWhichStorage) {
   EXPECT_EQ(look.holders[0].owner, "variable");
   EXPECT_EQ(look.holders[0].through, std::vector<std::string>{"list"});
   EXPECT_EQ(look.holders[0].with_graph, 2);
+  EXPECT_EQ(look.holders[0].storages, 1);
   ASSERT_TRUE(look.by_address.contains(4096));
   EXPECT_EQ(look.by_address.at(4096), 0);
 }

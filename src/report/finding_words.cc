@@ -17,6 +17,20 @@ std::optional<uint64_t> figure(const Finding& finding, std::string_view name) {
   return found->second;
 }
 
+std::optional<double> rate(const Finding& finding, std::string_view name) {
+  const auto found = std::ranges::find(finding.rates, name, &std::pair<std::string, double>::first);
+  if (found == finding.rates.end()) return std::nullopt;
+  return found->second;
+}
+
+/// Whole seconds are known, rounded down.
+std::string pace_text(uint64_t seconds) {
+  constexpr uint64_t kLongestSeconds = uint64_t{1} << 33;  // some centuries, and no overflow
+  if (seconds == 0) return ", in less than a second";
+  return fmt::format(", about {}",
+                     format_duration(std::min(seconds, kLongestSeconds) * 1'000'000'000));
+}
+
 std::string_view fact(const Finding& finding, std::string_view name) {
   const auto found =
       std::ranges::find(finding.facts, name, &std::pair<std::string, std::string>::first);
@@ -35,17 +49,20 @@ std::vector<std::string> finding_details(const Finding& finding) {
         format_count(figure(finding, "warm_up_steps").value_or(0)),
         format_bytes(finding.bytes.value_or(0)), finding.confidence));
   }
+  if (const auto survivors = rate(finding, "survivors_a_step")) {
+    const auto module = fact(finding, "module");
+    out.push_back(fmt::format("{:.3g} blocks a step stay{}", *survivors,
+                              module.empty() ? "" : fmt::format(", made in module {}", module)));
+  }
   if (const auto holder = fact(finding, "holder"); !holder.empty()) {
     out.push_back(fmt::format("Held by: {}", holder));
   }
   const auto left = figure(finding, "steps_until_limit"), limit = figure(finding, "limit_bytes");
   if (left && limit) {
     const auto seconds = figure(finding, "seconds_until_limit");
-    out.push_back(fmt::format(
-        "{} are reached in {}{}", format_bytes(*limit), format_plural(*left, "more step"),
-        seconds
-            ? ", about " + format_duration(std::min<uint64_t>(*seconds, 1ull << 33) * 1'000'000'000)
-            : ""));
+    out.push_back(fmt::format("{} are reached in {}{}", format_bytes(*limit),
+                              format_plural(*left, "more step"),
+                              seconds ? pace_text(*seconds) : ""));
   } else if (const auto why = fact(finding, "limit"); !why.empty()) {
     out.push_back(fmt::format("Limit: {}", why));
   }

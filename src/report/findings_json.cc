@@ -12,6 +12,7 @@ nlohmann::ordered_json findings_json(const Analysis& analysis, const Tables& tab
   for (const Finding& finding : analysis.findings) {
     Json evidence = Json::object(), stack = Json::array();
     for (const auto& [name, figure] : finding.evidence) evidence[name] = figure;
+    for (const auto& [name, rate] : finding.rates) evidence[name] = rate;
     for (const auto& [name, text] : finding.facts) evidence[name] = printable(text);
     for (std::string& line : stack_lines(tables, finding.stack)) stack.push_back(std::move(line));
     Json one = {{"kind", finding.kind}};

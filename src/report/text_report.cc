@@ -146,7 +146,7 @@ class TextReport {
   }
 
   void write_facts(const Finding& finding) {
-    if (finding.kind != "leak") return;
+    if (finding.kind != "leak" && finding.kind != "sizes_rise") return;
     if (finding.stack != 0) {
       line(dim(fmt::format("{:12}{}", "",
                            headline_text(tables_, finding.stack, options_.working_folder))));

@@ -4,6 +4,10 @@ from leaks.recipe import Recipe
 
 INNER = {"n_in": (32, 96), "n_out": (64, 256), "n_rows": (8, 32)}
 EVERY = {"n_every": (4, 9)}
+FITTED = """
+$net = nn.Sequential(nn.Linear($n_in, $n_out), nn.Tanh(), nn.Linear($n_out, $n_in))
+$adam = torch.optim.Adam($net.parameters())
+"""
 
 RECIPES = [
     Recipe("plain training", step="$loss.item()"),
@@ -97,6 +101,55 @@ class $Items(torch.utils.data.Dataset):
 $length = min(4 + $i, $n_rows)
 $mixer(torch.randn($length, $n_in)).pow(2).sum().backward()
 $mixer.zero_grad()
+""", numbers=INNER),
+    Recipe("sequences get longer to the end", train=False, rises=True, state=FITTED, step="""
+$x = torch.randn(8 + $n_every * $i, $n_in)
+$out = $net($x)
+$loss = $out.pow(2).mean()
+$adam.zero_grad()
+$loss.backward()
+$adam.step()
+""", numbers={**INNER, **EVERY}),
+    Recipe("batches sorted by length", train=False, rises=True, state=FITTED + """
+$lengths = sorted(torch.randint(8, 8 + $n_every * steps, (steps,)).tolist())
+""", step="""
+$x = torch.randn($lengths[$i], $n_in)
+$y = torch.randn_like($x)
+$out = $net($x)
+$loss = functional.mse_loss($out, $y)
+$loss.backward()
+$adam.step()
+$adam.zero_grad()
+""", numbers={**INNER, **EVERY}),
+    Recipe("images get larger every few steps", train=False, rises=True, state="""
+$net = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 4))
+$adam = torch.optim.Adam($net.parameters())
+""", step="""
+$side = 12 + 4 * int(1.5 * $i**0.5)
+$x = torch.randn(2, 3, $side, $side)
+$y = torch.randint(0, 4, (2,))
+$out = $net($x)
+$loss = functional.cross_entropy($out, $y)
+$adam.zero_grad()
+$loss.backward()
+$adam.step()
+"""),
+    Recipe("the last output of a module as inputs get longer", train=False, rises=True, definitions="""
+class $Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.$layers = nn.ModuleList([nn.Linear($n_in, $n_in) for _ in range(3)])
+        self.$last = None
+
+    def forward(self, $value):
+        for $layer in self.$layers:
+            $value = $layer($value).tanh()
+        self.$last = $value.detach()
+        return $value
+""", state="$net = $Model()", step="""
+$parts = [torch.randn(4 + $i, $n_in) for _ in range(4)]
+$net(torch.cat($parts)).pow(2).mean().backward()
+$net.zero_grad()
 """, numbers=INNER),
     Recipe("batches of random length", train=False, state="$mixer = nn.Linear($n_in, $n_in)",
            step="""

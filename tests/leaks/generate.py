@@ -97,6 +97,8 @@ def program(rng: random.Random, recipe: Recipe) -> tuple[str, dict]:
     lines = string.Template(text).substitute(chooser).splitlines()
     marked = [number for number, line in enumerate(lines, 1) if line.endswith(MARK)]
     expected: dict = {"recipe": recipe.name, "leaks": recipe.bug is not None}
+    if recipe.rises:
+        expected["rises"] = True
     if recipe.bug:
         holder = string.Template(recipe.holder).substitute(chooser)
         expected |= {"bug": recipe.bug, "lines": marked, "holder": holder, "grows": recipe.grows, "period": period}

@@ -23,6 +23,11 @@ class $Model(nn.Module):
         return $result
 """
 INNER = {"n_in": (32, 96), "n_out": (64, 256), "n_rows": (8, 32)}
+CLASSIFIER = """
+$net = nn.Sequential(nn.Linear($n_in, $n_out), nn.ReLU(), nn.Linear($n_out, $n_classes))
+$sgd = torch.optim.SGD($net.parameters(), lr=0.1)
+"""
+CLASSES = {**INNER, "n_classes": (100, 1000)}
 
 RECIPES = [
     Recipe("metric summed with its graph", bug=LOSS, holder="$total", state="$total = 0.0", periodic=True,
@@ -34,6 +39,23 @@ RECIPES = [
 $penalty = ($model[0].weight * $model[0].weight.sigmoid()).sum()  #@
 $log.append({"step": $i, "penalty": $penalty})
 """),
+    Recipe("the training loss itself in a list", bug=LOSS, holder="$losses", train=False,
+           state=CLASSIFIER + "$losses = []", step="""
+$value = functional.cross_entropy($net(torch.randn($n_rows, $n_in)), torch.randint(0, $n_classes, ($n_rows,)))  #@
+$sgd.zero_grad()
+$value.backward()
+$sgd.step()
+$losses.append($value)
+""", numbers=CLASSES),
+    Recipe("the training loss itself in records", bug=LOSS, holder="$log", train=False,
+           state=CLASSIFIER + "$log = {}", step="""
+$scores = $net(torch.randn($n_rows, $n_in)).log_softmax(-1)
+$value = functional.nll_loss($scores, torch.randint(0, $n_classes, ($n_rows,)))  #@
+$value.backward()
+$sgd.step()
+$sgd.zero_grad()
+$log[$i] = {"loss": $value, "step": $i}
+""", numbers=CLASSES, churn_bytes=1_000_000),
     Recipe("slow: the loss alone under much churn", bug=LOSS, holder="$history", state="$history = []",
            step="""
 $distance = ($out - $y).pow(2)  #@
@@ -50,6 +72,42 @@ $features.append($hidden.detach())
 with torch.no_grad():
     $by_step[$i] = $model[1]($model[0]($x))  #@
 """),
+    Recipe("outputs of the training with their graph", bug=ACTIVATIONS, holder="$outputs", train=False,
+           state=CLASSIFIER + "$outputs = []", step="""
+$answer = $net(torch.randn($n_rows, $n_in))  #@
+$sgd.zero_grad()
+functional.cross_entropy($answer, torch.randint(0, $n_classes, ($n_rows,))).backward()
+$sgd.step()
+$outputs.append($answer)
+""", numbers=CLASSES),
+    Recipe("outputs of the training in records", bug=ACTIVATIONS, holder="$epoch", train=False,
+           state=CLASSIFIER + "$epoch = {}", step="""
+$target = torch.randint(0, $n_classes, ($n_rows,))
+$answer = $net(torch.randn($n_rows, $n_in))  #@
+$value = functional.cross_entropy($answer, $target)
+$value.backward()
+$sgd.step()
+$sgd.zero_grad()
+$epoch[$i] = {"answer": $answer, "loss": $value.item()}
+""", numbers=CLASSES),
+    Recipe("feature maps of the training with their graph", bug=ACTIVATIONS, holder="$maps", train=False,
+           state=CLASSIFIER + "$maps = {}", step="""
+$middle = $net[0](torch.randn($n_rows, $n_in))  #@
+$value = $net[2]($middle.relu()).pow(2).mean()
+$sgd.zero_grad()
+$value.backward()
+$sgd.step()
+$maps[$i] = $middle
+""", numbers=CLASSES),
+    Recipe("pairs of feature maps of the training", bug=ACTIVATIONS, holder="$maps", train=False,
+           state=CLASSIFIER + "$maps = []", step="""
+$first = $net[0](torch.randn($n_rows, $n_in))  #@
+$second = $first.sigmoid()  #@
+$net[2]($second).log_softmax(-1).amax(-1).sum().backward()
+$sgd.step()
+$sgd.zero_grad()
+$maps.append([$first, $second])
+""", numbers=CLASSES),
     Recipe("slow: one row of activations under much churn", bug=ACTIVATIONS, holder="$rows", state="$rows = []",
            step="""
 with torch.no_grad():
@@ -65,6 +123,33 @@ with torch.no_grad():
 $h = $cell(torch.randn($n_rows, $n_in), $h)  #@
 $h.mean().backward(retain_graph=True)
 """, numbers={"n_in": (8, 24), "n_out": (32, 64), "n_rows": (16, 48)}),
+    Recipe("state of an LSTM runs on", bug=HIDDEN, holder="$carry", train=False,
+           state="$lstm = nn.LSTM($n_in, $n_out, batch_first=True)\n$carry = None",
+           step="""
+$answer, $carry = $lstm(torch.randn($n_rows, 4, $n_in), $carry)  #@
+del $answer
+""", numbers={"n_in": (8, 24), "n_out": (16, 48), "n_rows": (4, 16)}),
+    Recipe("state of an LSTM with retain_graph", bug=HIDDEN, holder="$carry", train=False, definitions="""
+class $Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.$lstm = nn.LSTM($n_in, $n_out)
+        self.$head = nn.Linear($n_out, 4)
+
+    def forward(self, $value, $before):
+        $all, $after = self.$lstm($value, $before)  #@
+        return self.$head($all[-1]), $after
+""", state="""
+$net = $Model()
+$sgd = torch.optim.SGD($net.parameters(), lr=1e-3)
+$carry = (torch.zeros(1, $n_rows, $n_out), torch.zeros(1, $n_rows, $n_out))
+""", step="""
+$sgd.zero_grad()
+$answer, $carry = $net(torch.randn(5, $n_rows, $n_in), $carry)  #@
+$value = $answer.pow(2).mean()
+$value.backward(retain_graph=True)
+del $answer, $value
+""", numbers={"n_in": (8, 24), "n_out": (16, 48), "n_rows": (4, 16)}),
     Recipe("running state of a layer", bug=HIDDEN, holder="$state",
            state="$layer = nn.Linear($n_in, $n_out)\n$state = torch.zeros($n_rows, $n_out)",
            step="$state = 0.9 * $state + $layer(torch.randn($n_rows, $n_in)).tanh()  #@", numbers=INNER),

@@ -32,6 +32,8 @@ class Recipe:
     """The step may be done only every second or third time without being another bug (or none)."""
     grows: bool = True
     """A leak that grows with the steps; else a constant that should not be there."""
+    rises: bool = False
+    """A clean one whose data gets larger to the end: so does its peak, but not the number of blocks that stay."""
     numbers: dict[str, tuple[int, int]] = dataclasses.field(default_factory=dict)
     """Bounds of every `$n_…` that the texts use besides those of the network."""
     churn_bytes: int = 0

@@ -127,6 +127,42 @@ def test_why_alive_names_the_variable_of_the_caller_and_keeps_nothing():
             gc.enable()
 
 
+ASKING = """import json
+import gpumemprof, torch
+
+class Table:
+    def __init__(self):
+        self.store = {}
+
+def main():
+    table, losses = Table(), []
+    for n in range(5):
+        table.store[n] = torch.randn(100)
+        losses.append(torch.ones(3))
+        torch.ones(7).sum()
+    return [gpumemprof.why_alive(line) for line in ("asking.py:11", "asking.py:12", "asking.py:13", "king.py:11")]
+
+print(json.dumps(main()))
+"""
+
+
+def test_why_alive_of_a_line_is_who_holds_what_it_allocated(tmp_path):
+    program = tmp_path / "asking.py"
+    program.write_text(ASKING)
+    done = harness.record(tmp_path / "recording", [harness.PYTHON, program], ["-q"], timeout=300).ok()
+    first, second, freed, no_such_file = json.loads(done.stdout)
+    assert [(one["name"], one["owner"], one["storages"]) for one in first] == [("Table.store", "attribute", 5)]
+    assert [(one["name"], one["owner"], one["storages"]) for one in second] == [("losses", "variable", 5)]
+    assert (freed, no_such_file) == ([], [])
+
+
+def test_why_alive_of_a_line_needs_a_recording():
+    import gpumemprof
+
+    with pytest.raises(RuntimeError, match="nothing is recorded"):
+        gpumemprof.why_alive("train.py:3")
+
+
 def test_why_alive_wants_a_tensor_or_a_line():
     import gpumemprof
 

@@ -1,0 +1,20 @@
+// What the forward and backward passes of a process make and drop: does it get larger from step to
+// step? Then so does the data, and a tensor that is replaced by a larger one is no leak.
+#pragma once
+
+#include "analysis/leak_history.h"
+#include "analysis/leak_period.h"
+#include "trace/tables.h"
+
+namespace gpumemprof {
+
+struct Passes {
+  bool have_backward = false;
+  /// In the last third of the steps the blocks of modules and of backward passes are larger than in
+  /// the first, for a quarter of their bytes or more (parameters' gradients stay as they are).
+  bool sizes_rise = false;
+};
+
+Passes passes_of(const ProcessHistory& history, const Period& period, const Tables& tables);
+
+}  // namespace gpumemprof
