@@ -31,6 +31,11 @@ def frame_line(frame):
     return f"{place} {frame['name']}".removeprefix(" ")  # some native frames have no file
 
 
+def runs_backward(frame):
+    of_autograd = frame["filename"].endswith("/torch/autograd/__init__.py")
+    return of_autograd and frame["name"] in ("backward", "grad", "_make_grads")
+
+
 def expected_event(event):
     """What one line of the export must hold of an event, apart from the device."""
     out = {"action": {"free": "free_completed"}.get(event["action"], event["action"])}
@@ -42,6 +47,9 @@ def expected_event(event):
     out["stream"] = event["stream"]
     if event.get("frames"):
         out["stack"] = [frame_line(frame) for frame in event["frames"]]
+    # The one phase that frames alone can tell: the gradient that backward begins with is made in Python.
+    if event["action"] == "alloc" and any(runs_backward(frame) for frame in event.get("frames", [])):
+        out["phase"] = "backward"
     return out
 
 
