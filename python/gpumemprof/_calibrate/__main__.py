@@ -7,6 +7,7 @@ import os
 import sys
 from typing import Any
 
+from .._child_error import failed
 from .measure import CannotMeasure, Meter, measure
 
 
@@ -46,19 +47,13 @@ def main() -> int:
     try:
         answer = _calibrate(index)
     except CannotMeasure as error:
-        return _failed(folder, str(error))
+        return failed(folder, "calibrate.error", str(error))
     except Exception as error:
-        return _failed(folder, f"{type(error).__name__}: {error}")
+        return failed(folder, "calibrate.error", f"{type(error).__name__}: {error}")
     with open(os.path.join(folder, "answer.json"), "w", encoding="utf-8") as file:
         json.dump(answer, file, indent=1)
         file.write("\n")
     return 0
-
-
-def _failed(folder: str, reason: str) -> int:
-    with open(os.path.join(folder, "calibrate.error"), "w", encoding="utf-8", errors="replace") as file:
-        file.write(" ".join(reason.split())[:400] + "\n")
-    return 1
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@ import json
 import os
 import sys
 
+from .._child_error import failed
+
 _LOOP = "timm's training loop: label smoothing, foreach optimizer, the next batch is loaded meanwhile, cudnn.benchmark"
 
 
@@ -15,7 +17,7 @@ def main() -> int:
     try:
         import torch
     except ImportError as error:
-        return _failed(folder, f"PyTorch cannot be imported by {sys.executable}: {error}")
+        return failed(folder, "model.error", f"PyTorch cannot be imported by {sys.executable}: {error}")
     from .library_model import CannotTrace, LoopSetup, trace
 
     model = ""
@@ -37,16 +39,10 @@ def main() -> int:
                 },
             )
     except CannotTrace as error:
-        return _failed(folder, str(error))
+        return failed(folder, "model.error", str(error))
     except Exception as error:
-        return _failed(folder, f"{model} cannot be traced: {type(error).__name__}: {error}")
+        return failed(folder, "model.error", f"{model} cannot be traced: {type(error).__name__}: {error}")
     return 0
-
-
-def _failed(folder: str, reason: str) -> int:
-    with open(os.path.join(folder, "model.error"), "w", encoding="utf-8", errors="replace") as file:
-        file.write(" ".join(reason.split())[:400] + "\n")
-    return 1
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import os
 import resource
 import sys
 
+from .._child_error import failed
 from .facts import CannotMeasure, Measured
 
 
@@ -31,20 +32,14 @@ def main() -> int:
     try:
         answer = _measure(json.loads(text))
     except CannotMeasure as error:
-        return _failed(folder, str(error))
+        return failed(folder, "model.error", str(error))
     except MemoryError:
-        return _failed(folder, "this machine has not enough memory to run the model")
+        return failed(folder, "model.error", "this machine has not enough memory to run the model")
     except Exception as error:
-        return _failed(folder, f"it cannot be run: {type(error).__name__}: {error}")
+        return failed(folder, "model.error", f"it cannot be run: {type(error).__name__}: {error}")
     with open(os.path.join(folder, "answer.json"), "w", encoding="utf-8", errors="replace") as file:
         json.dump(answer.as_json(), file)
     return 0
-
-
-def _failed(folder: str, reason: str) -> int:
-    with open(os.path.join(folder, "model.error"), "w", encoding="utf-8", errors="replace") as file:
-        file.write(" ".join(reason.split())[:400] + "\n")
-    return 1
 
 
 if __name__ == "__main__":
