@@ -18,14 +18,8 @@ bool used_now(uint64_t* bytes) {
   return true;
 }
 
-uint64_t used_key(int device) {
+uint64_t ask_place(int device) {
   constexpr int kBus = 33, kDevice = 34, kDomain = 50;  // CU_DEVICE_ATTRIBUTE_PCI_…
-  constexpr int kMostDevices = 64;
-  static uint64_t known[kMostDevices];
-  const uint64_t unknown = 0x200 + static_cast<uint64_t>(device);
-  if (device < 0 || device >= kMostDevices) return unknown;
-  uint64_t key = __atomic_load_n(&known[device], __ATOMIC_RELAXED);
-  if (key) return key;
   const auto ask = [device](int attribute, uint32_t most, uint32_t* out) {
     int value = -1;
     const Result code =
@@ -36,10 +30,7 @@ uint64_t used_key(int device) {
   uint32_t domain = 0, bus = 0, number = 0;
   const bool is_told =
       ask(kDomain, 0xffff, &domain) && ask(kBus, 0xff, &bus) && ask(kDevice, 0x1f, &number);
-  // The same key for good: what is in use is one block a device.
-  key = is_told ? place_key(domain, bus, number) : unknown;
-  __atomic_store_n(&known[device], key, __ATOMIC_RELAXED);
-  return key;
+  return is_told ? place_key(domain, bus, number) : 0;
 }
 
 BesideCapture::BesideCapture()

@@ -63,6 +63,21 @@ void Watch::level(DriverKind kind, int device, uint64_t key, bool (*read)(uint64
   link_->level(kind, device, key, read, caller_);
 }
 
+/// The key of what a device has in use, the same one for good: that is one block a device. Where
+/// its place is not told, a number that no place has.
+static uint64_t used_key(int device) {
+  constexpr int kMostDevices = 64;
+  static uint64_t known[kMostDevices];
+  const uint64_t unknown = 0x200 + static_cast<uint64_t>(device);
+  if (device < 0 || device >= kMostDevices) return unknown;
+  uint64_t key = __atomic_load_n(&known[device], __ATOMIC_RELAXED);
+  if (key) return key;
+  const uint64_t place = ask_place(device);
+  key = place ? place : unknown;
+  __atomic_store_n(&known[device], key, __ATOMIC_RELAXED);
+  return key;
+}
+
 void Watch::level_used() {
   const int device = link_ ? device_now() : -1;
   if (device >= 0) level(probe::kDriverDeviceUsed, device, used_key(device), read_used);

@@ -32,11 +32,12 @@ inline uint64_t limit_key(void* context, int limit) {
 
 /// Of what a device has in use: where it sits on the PCI bus (domain, bus, device), by which a
 /// reader finds it among those of NVML, whose order is another one. No limit has number 63, so this
-/// is the key of none. Where the driver does not tell its place: a number that no device has.
+/// is the key of none.
 inline constexpr uint64_t place_key(uint32_t domain, uint32_t bus, uint32_t device) {
   return uint64_t{1} << 47 | (uint64_t{domain} << 16 | bus << 8 | device << 3) << 6 | 63;
 }
-uint64_t used_key(int device);
+/// The place_key of a device; 0 where the driver does not tell its place. Asked once a device.
+uint64_t ask_place(int device);
 
 class Watch {
  public:

@@ -37,16 +37,9 @@ bool used_now(uint64_t* bytes) {
 }
 
 /// Attributes have other numbers in each release; the text, "0000:03:00.0", is the same in all.
-uint64_t used_key(int device) {
+uint64_t ask_place(int device) {
   const KeepErrno keep;
-  constexpr int kMostDevices = 64;
-  static uint64_t known[kMostDevices];
-  const uint64_t unknown = 0x200 + static_cast<uint64_t>(device);
-  if (device < 0 || device >= kMostDevices) return unknown;
-  uint64_t key = __atomic_load_n(&known[device], __ATOMIC_RELAXED);
-  if (key) return key;
   char text[32] = "";
-  key = unknown;
   if (ASK_REAL(Result(char*, int, int), hipDeviceGetPCIBusId, text, int{sizeof text - 1}, device) ==
       kSuccess) {
     constexpr uint32_t kNone = 256;
@@ -54,10 +47,9 @@ uint64_t used_key(int device) {
     const uint32_t domain = take_hex(&at);
     const uint32_t bus = *at == ':' ? take_hex((++at, &at)) : kNone;
     const uint32_t number = *at == ':' ? take_hex((++at, &at)) : kNone;
-    if (domain <= 0xffff && bus <= 0xff && number <= 0x1f) key = place_key(domain, bus, number);
+    if (domain <= 0xffff && bus <= 0xff && number <= 0x1f) return place_key(domain, bus, number);
   }
-  __atomic_store_n(&known[device], key, __ATOMIC_RELAXED);
-  return key;
+  return 0;
 }
 
 BesideCapture::BesideCapture()
