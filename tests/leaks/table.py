@@ -71,7 +71,7 @@ def table(rows):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--seeds", default="110,111,112,113,114", help="numbers with commas between")
+    parser.add_argument("--seeds", default="111,112,113,114,115", help="numbers with commas between")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "leak-table", help="where all of it is kept")
     parser.add_argument("--longer", action="store_true", help="also the clean ones with ten times the steps")
     parser.add_argument("--peer", action="store_true", help="also the direct peer's detectors on the same programs")
