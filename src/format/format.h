@@ -64,6 +64,7 @@ enum LossKind : uint32_t {
   kLostStack = 5,      // the event is there, its stack is not (interpreter shutting down)
   kLostIo = 6,         // any other refusal of the file system
   kLostWide = 7,       // a value that the format cannot hold
+  kLostDriver = 8,     // a call of a device's driver whose memory could not be told
   // A framework's functions do not fit together, so that what they tell would be wrong:
   kLostNoAllocs = 13,  // frees come to us, allocations do not
   kLostNoFrees = 14,   // the reverse

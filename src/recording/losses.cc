@@ -33,6 +33,8 @@ const char* loss_text(uint32_t kind) {
       return "the file system refused a write";
     case kLostWide:
       return "a value does not fit into the format";
+    case kLostDriver:
+      return "the memory of a call of the device's driver could not be told";
     case kLostNoAllocs:
       return "TensorFlow is not recorded: frees of its allocator arrive, its allocations do not (a "
              "release "

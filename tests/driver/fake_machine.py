@@ -42,6 +42,12 @@ class Recorded:
         argv = [harness.COMMAND, "analyze", str(self.folder), "--format", "json"]
         return json.loads(harness.execute(argv, env=self.env).ok().stdout)
 
+    def lost_in_driver(self):
+        """How many calls of the driver were lost; no other loss may be there."""
+        reasons = self.analysis()["lost"]["reasons"]
+        assert all(one["reason"] == "the memory of a call of the device's driver could not be told" for one in reasons)
+        return sum(one["events"] for one in reasons)
+
     def text(self):
         return harness.execute([harness.COMMAND, "analyze", str(self.folder)], env=self.env).ok().stdout.decode()
 

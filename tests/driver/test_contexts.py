@@ -82,5 +82,5 @@ runtime.make("cuArrayCreate", (ctypes.c_long * 3)(1000, 1000, 1 << 32 | 0x91), e
 end()
 """
     )
-    assert end_of(recorded)["by_kind"]["arrays"] == 0 and recorded.analysis()["lost"]["events"] == 1
+    assert end_of(recorded)["by_kind"]["arrays"] == 0 and recorded.lost_in_driver() == 1
     assert "by_kind.arrays" in end_of(recorded)["estimates"]

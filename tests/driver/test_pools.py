@@ -82,7 +82,7 @@ end()
 """
     )
     assert end_of(recorded)["by_kind"]["pools"] == 0
-    assert recorded.analysis()["lost"]["events"] == 1
+    assert recorded.lost_in_driver() == 1
 
 
 def test_pools_of_the_host_and_of_managed_memory_are_not_the_devices(record):
@@ -104,7 +104,7 @@ end()
 
 def test_more_pools_than_are_followed_are_counted_as_lost(record):
     recorded = record(CREATE + "pools = [pool() for _ in range(66)]\nend()\n")
-    assert recorded.analysis()["lost"]["events"] == 2
+    assert recorded.lost_in_driver() == 2
 
 
 def test_memory_comes_from_the_streams_device(record, machine):

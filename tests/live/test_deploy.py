@@ -9,7 +9,8 @@ from live_helpers import needs
 
 DEPLOY = harness.ROOT / "deploy"
 SOURCE = (harness.ROOT / "src" / "serve" / "metric_families.cc").read_text()
-FAMILIES = re.findall(r'family\(\s*"(gpumemprof_\w+)", "(\w+)"', SOURCE)
+# What is told of every sum or host alike is a gauge, and its kind is said once for all of them.
+FAMILIES = re.findall(r'(?:family|host)\(\s*"(gpumemprof_\w+)",\s*(?:"(\w+)")?', SOURCE)
 TOLD = {name + ("_total" if kind == "counter" else "") for name, kind in FAMILIES}
 
 
