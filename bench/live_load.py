@@ -25,6 +25,8 @@ import threading
 import time
 from pathlib import Path
 
+from terminal_view import TerminalView
+
 ROOT = Path(__file__).resolve().parent.parent
 COMMAND = os.environ.get("GPUMEMPROF_BIN", str(ROOT / ".venv" / "bin" / "gpumemprof"))
 # Each writer in the background, with the input of the whole: it ends when that ends.
@@ -78,6 +80,12 @@ def cpu_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def press_keys(view, times):
+    """Two keys of a `top` that runs all the while: to its help and back."""
+    timed(times, view.press, b"?", b"the programs take no part")
+    timed(times, view.press, b"1", b"PROGRAM")
+
+
 def wait_for_all(port, written):
     """What `serve` tells of the writers once they stand still; after long looks it answers from memory for a while."""
     end = time.monotonic() + 120
@@ -91,7 +99,7 @@ def wait_for_all(port, written):
 
 
 def load(writers, rate, seconds, work):
-    folder, lines, times = work / "recording", [], {"serve": [], "top": []}
+    folder, lines, times = work / "recording", [], {"serve": [], "top": [], "top_key": []}
     argv = ["sh", "-c", SHELL, "sh", str(writers), str(compiled(work)), str(rate), str(seconds)]
     argv = [COMMAND, "run", "-q", "-o", str(folder), "--", *argv]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as run:
@@ -99,11 +107,13 @@ def load(writers, rate, seconds, work):
         reader.start()
         while not list(folder.glob("*.gmp")) and run.poll() is None:
             time.sleep(0.05)
-        with serving(folder) as (serve, port):
+        with serving(folder) as (serve, port), TerminalView(COMMAND, "top", str(folder)) as view:
+            view.until(b"PROGRAM")
             begin = time.monotonic()
             while reader.is_alive() and run.poll() is None:
                 timed(times["serve"], metrics, port)
                 timed(times["top"], once)
+                press_keys(view, times["top_key"])
                 reader.join(1)
             reader.join()
             if len(lines) != writers:
@@ -156,9 +166,9 @@ def main():
         for where in ("live", "top", "read"):
             one = result[where]
             whole = "all" if one["exact"] else "NOT ALL"
-            print(f"{where:>5}: {one['events']:,} events and {one['lost']:,} counted as lost: {whole}")
+            print(f"{where:>10}: {one['events']:,} events and {one['lost']:,} counted as lost: {whole}")
         for name, one in result["answers"].items():
-            print(f"{name:>5}: {one['count']} answers, median {one['median_s']:.3f} s, "
+            print(f"{name:>10}: {one['count']} answers, median {one['median_s']:.3f} s, "
                   f"longest {one['longest_s']:.3f} s")
         print(f"serve took {result['serve_share_of_a_core']:.1%} of a core; "
               f"{result['bytes_on_disk'] / result['written']:.2f} bytes an event")

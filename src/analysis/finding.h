@@ -11,6 +11,13 @@
 
 namespace gpumemprof {
 
+/// One of several lines that a finding is about.
+struct FindingLine {
+  uint32_t stack = 0;  ///< StackTable id of the line
+  std::string text;    ///< "train.py:41"
+  uint64_t bytes = 0, bytes_a_step = 0;
+};
+
 struct Finding {
   std::string kind;  ///< "out_of_memory", "fragmentation", "cache_slack", …
   Severity severity = Severity::kInfo;
@@ -23,10 +30,11 @@ struct Finding {
   std::vector<std::pair<std::string, std::string>> facts;
   /// Figures that are no whole numbers, by name, as `evidence`.
   std::vector<std::pair<std::string, double>> rates;
-  double confidence = 1;  ///< 0 to 1; 1 where all of it is counted or replayed
-  uint32_t stack = 0;     ///< StackTable id of the line that matters; 0: none
-  std::string fix;        ///< what to do, one sentence; empty where nothing is proved to help
-  uint16_t device = 0;    ///< index in Tables::devices
+  double confidence = 1;           ///< 0 to 1; 1 where all of it is counted or replayed
+  uint32_t stack = 0;              ///< StackTable id of the line that matters; 0: none
+  std::vector<FindingLine> lines;  ///< where there are several: all, the one that matters first
+  std::string fix;      ///< what to do, one sentence; empty where nothing is proved to help
+  uint16_t device = 0;  ///< index in Tables::devices
 };
 
 }  // namespace gpumemprof

@@ -4,9 +4,8 @@
 #include <cmath>
 
 #include "analysis/kept_gradients.h"
-#include "analysis/leak_evidence.h"
+#include "analysis/leak_groups.h"
 #include "analysis/leak_limit.h"
-#include "analysis/leak_names.h"
 #include "base/size.h"
 
 namespace gpumemprof {
@@ -89,47 +88,67 @@ void add_holder(const HolderStacks::Held& held, const ProcessHolders* told, Find
   }
 }
 
+/// "train.py:41 keeps 2 KiB", "train.py:41 and 3 more lines keep 9 KiB".
+std::string who_keeps(const LeakGroup& group, const Tables& tables) {
+  std::string text = short_line(tables, group.whole.node);
+  const size_t more = group.lines.size() - 1;
+  if (more == 0) return text + " keeps ";
+  return text + " and " + std::to_string(more) +
+         (more == 1 ? " more line keep " : " more lines keep ");
+}
+
+/// All but the limit and the holder.
+Finding leak_finding(const LeakGroup& group, const Tables& tables) {
+  const Leak& leak = group.whole;
+  const uint64_t a_step = rounded(leak.bytes_a_step);
+  const bool is_leak = std::string_view(group.name->name) != kSizesRise;
+  Finding finding{.kind = is_leak ? "leak" : kSizesRise,
+                  .severity = is_leak ? Severity::kWarning : Severity::kInfo,
+                  .name = is_leak ? group.name->name : "",
+                  .title = who_keeps(group, tables) + format_bytes(a_step) +
+                           " more with every step: " + group.name->title,
+                  .bytes = leak.live_bytes,
+                  .evidence = {{"bytes_a_step", a_step},
+                               {"grown_bytes", leak.grown_bytes},
+                               {"steps", leak.steps},
+                               {"warm_up_steps", leak.warm_up_steps},
+                               {"stacks", leak.stacks.size()},
+                               {"rises", leak.stacks.front().growth.rises},
+                               {"points", leak.stacks.front().growth.points}},
+                  .confidence = confidence_of(leak.z),
+                  .stack = leak.node,
+                  .fix = group.name->fix,
+                  .device = leak.device};
+  uint64_t survivors = 0;
+  for (const LeakStack& stack : leak.stacks) survivors += stack.survivors;
+  finding.evidence.emplace_back("survivors", survivors);
+  finding.rates.emplace_back("survivors_a_step", to_thousandths(leak.survivors_a_step));
+  if (!group.evidence.module.empty()) finding.facts.emplace_back("module", group.evidence.module);
+  finding.facts.emplace_back("steps_from", leak.period_from == Period::From::kMarks
+                                               ? "steps that the program marked"
+                                               : "a line that allocates once a round");
+  if (group.lines.size() == 1) return finding;
+  for (const Leak* line : group.lines) {
+    finding.lines.push_back({line->node, short_line(tables, line->node), line->live_bytes,
+                             rounded(line->bytes_a_step)});
+  }
+  return finding;
+}
+
 }  // namespace
 
 void add_leak_findings(const std::vector<ProcessHistory>& histories, const Tables& tables,
                        const LeakContext& context, Analysis* analysis) {
   const HolderStacks& holders = context.holders;
   const std::vector<Leak> leaks = find_leaks(histories, tables);
-  for (const Leak& leak : leaks) {
-    const LeakEvidence evidence = evidence_of(leak, leaks, tables, holders);
-    const LeakName& name = name_leak(evidence);
-    const uint64_t a_step = rounded(leak.bytes_a_step);
-    const bool is_leak = std::string_view(name.name) != kSizesRise;
-    Finding finding{.kind = is_leak ? "leak" : kSizesRise,
-                    .severity = is_leak ? Severity::kWarning : Severity::kInfo,
-                    .name = is_leak ? name.name : "",
-                    .title = short_line(tables, leak.node) + " keeps " + format_bytes(a_step) +
-                             " more with every step: " + name.title,
-                    .bytes = leak.live_bytes,
-                    .evidence = {{"bytes_a_step", a_step},
-                                 {"grown_bytes", leak.grown_bytes},
-                                 {"steps", leak.steps},
-                                 {"warm_up_steps", leak.warm_up_steps},
-                                 {"stacks", leak.stacks.size()},
-                                 {"rises", leak.stacks.front().growth.rises},
-                                 {"points", leak.stacks.front().growth.points}},
-                    .confidence = confidence_of(leak.z),
-                    .stack = leak.node,
-                    .fix = name.fix,
-                    .device = leak.device};
-    uint64_t survivors = 0;
-    for (const LeakStack& stack : leak.stacks) survivors += stack.survivors;
-    finding.evidence.emplace_back("survivors", survivors);
-    finding.rates.emplace_back("survivors_a_step", to_thousandths(leak.survivors_a_step));
-    if (!evidence.module.empty()) finding.facts.emplace_back("module", evidence.module);
-    finding.facts.emplace_back("steps_from", leak.period_from == Period::From::kMarks
-                                                 ? "steps that the program marked"
-                                                 : "a line that allocates once a round");
-    add_limit(leak,
-              limit_of(leak, tables, held_bytes(leak.device, *analysis), context.capacity_bytes),
+  for (const LeakGroup& group : group_leaks(leaks, tables, holders)) {
+    Finding finding = leak_finding(group, tables);
+    add_limit(group.whole,
+              limit_of(group.whole, tables, held_bytes(group.whole.device, *analysis),
+                       context.capacity_bytes),
               &finding);
-    add_holder({evidence.holder, evidence.held_blocks}, holders.of_process(leak.process, tables),
-               &finding);
+    add_holder({group.evidence.holder, group.evidence.held_blocks},
+               holders.of_process(group.whole.process, tables), &finding);
     analysis->findings.push_back(std::move(finding));
   }
   for (const KeptGradients& kept : find_kept_gradients(histories, leaks, tables)) {

@@ -113,7 +113,7 @@ constexpr Rule kRules[] = {
       "let the worker's data set or function keep nothing between tasks, or give its cache a "
       "limit; restart workers after some tasks where that cannot be changed"}},
     {[](const Evidence& e) { return e.grows_one_block && e.is_training; },
-     {"growth", "a tensor is replaced by a larger one again and again",
+     {kGrowth, "a tensor is replaced by a larger one again and again",
       "give it a longest length, or keep what is needed of it as numbers or on the CPU"}},
     {[](const Evidence& e) { return e.grows_one_block; }, kKv},
     {[](const Evidence& e) { return e.holder && 2 * e.holder->in_pairs > e.holder->tensors; }, kKv},
@@ -122,9 +122,10 @@ constexpr Rule kRules[] = {
     {[](const Evidence& e) { return e.in_module; }, kActivations},
 };
 
-constexpr LeakName kGrowth = {"growth", "it keeps more with every step",
-                              "drop or limit what holds it; gpumemprof run --explain-leaks names "
-                              "the variable"};
+constexpr LeakName kNoKnownBug = {
+    kGrowth, "it keeps more with every step",
+    "drop or limit what holds it; gpumemprof run --explain-leaks names "
+    "the variable"};
 
 }  // namespace
 
@@ -132,7 +133,7 @@ const LeakName& name_leak(const LeakEvidence& evidence) {
   for (const Rule& rule : kRules) {
     if (rule.holds(evidence)) return rule.name;
   }
-  return kGrowth;
+  return kNoKnownBug;
 }
 
 }  // namespace gpumemprof

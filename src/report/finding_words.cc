@@ -37,6 +37,20 @@ std::string_view fact(const Finding& finding, std::string_view name) {
   return found == finding.facts.end() ? std::string_view() : std::string_view(found->second);
 }
 
+/// "train.py:9 2.00 KiB a step, train.py:12 1.00 KiB, and 4 more lines".
+std::string lines_text(const std::vector<FindingLine>& lines) {
+  constexpr size_t kMostLines = 6;
+  std::string text;
+  for (size_t i = 0; i < std::min(lines.size(), kMostLines); ++i) {
+    text += fmt::format("{}{} {}{}", i == 0 ? "" : ", ", lines[i].text,
+                        format_bytes(lines[i].bytes_a_step), i == 0 ? " a step" : "");
+  }
+  if (lines.size() > kMostLines) {
+    text += fmt::format(", and {}", format_plural(lines.size() - kMostLines, "more line"));
+  }
+  return text;
+}
+
 }  // namespace
 
 std::vector<std::string> finding_details(const Finding& finding) {
@@ -49,6 +63,7 @@ std::vector<std::string> finding_details(const Finding& finding) {
         format_count(figure(finding, "warm_up_steps").value_or(0)),
         format_bytes(finding.bytes.value_or(0)), finding.confidence));
   }
+  if (!finding.lines.empty()) out.push_back("Lines: " + lines_text(finding.lines));
   if (const auto survivors = rate(finding, "survivors_a_step")) {
     const auto module = fact(finding, "module");
     out.push_back(fmt::format("{:.3g} blocks a step stay{}", *survivors,

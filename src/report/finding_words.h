@@ -8,7 +8,7 @@
 
 namespace gpumemprof {
 
-/// Of a leak: how fast and how sure, who holds it, until when. Not yet safe to print.
+/// Of a leak: how fast and how sure, which lines, who holds it, until when. Not yet safe to print.
 std::vector<std::string> finding_details(const Finding& finding);
 
 }  // namespace gpumemprof

@@ -1,5 +1,6 @@
 #include "report/finding_words.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace gpumemprof {
@@ -22,6 +23,20 @@ TEST(FindingWords, ALeakTellsItsGrowthItsBlocksItsModuleAndItsHolder) {
                 "Held by: losses in train (train.py)"}));
   finding.facts.clear();
   EXPECT_EQ(finding_details(finding).at(1), "0.333 blocks a step stay");
+}
+
+TEST(FindingWords, OfManyLinesTheFirstSixAreNamed) {
+  Finding finding = leak({});
+  const auto lines = [&](size_t count) {
+    finding.lines.clear();
+    for (uint32_t i = 0; i < count; ++i)
+      finding.lines.push_back({i, "a.py:" + std::to_string(i), 9, 1024 * (9 - i)});
+    return finding_details(finding).at(0);
+  };
+  EXPECT_EQ(lines(2), "Lines: a.py:0 9.00 KiB a step, a.py:1 8.00 KiB");
+  EXPECT_THAT(lines(6), testing::EndsWith(", a.py:5 4.00 KiB"));
+  EXPECT_THAT(lines(7), testing::EndsWith(", a.py:5 4.00 KiB, and 1 more line"));
+  EXPECT_THAT(lines(8), testing::EndsWith(", a.py:5 4.00 KiB, and 2 more lines"));
 }
 
 TEST(FindingWords, TheLimitIsToldInStepsAndInSecondsButNeverInNone) {

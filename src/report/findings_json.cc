@@ -1,6 +1,8 @@
 #include "report/findings_json.h"
 
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "report/words.h"
 
@@ -24,6 +26,12 @@ nlohmann::ordered_json findings_json(const Analysis& analysis, const Tables& tab
     one["device"] = device_name(device_at(tables, finding.device));
     one["evidence"] = evidence;
     one["stack"] = stack;
+    for (const FindingLine& line : finding.lines) {
+      const std::vector<std::string> frames = stack_lines(tables, line.stack);
+      one["lines"].push_back({{"frame", frames.empty() ? line.text : frames.front()},
+                              {"bytes", line.bytes},
+                              {"bytes_a_step", line.bytes_a_step}});
+    }
     one["fix"] = finding.fix.empty() ? Json(nullptr) : Json(finding.fix);
     out.push_back(std::move(one));
   }

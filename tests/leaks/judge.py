@@ -18,7 +18,7 @@ class Verdict:
     name: bool = False
     holder: bool = False
     other_lines: int = 0
-    """Findings on lines of a leaking program that are not expected."""
+    """Lines of findings on a leaking program that are not expected."""
     said: str = ""
 
     @property
@@ -26,10 +26,21 @@ class Verdict:
         return not self.leaks and self.found
 
 
-def line_of(finding, program):
-    """The line of the program that a finding is about; None where it is another file's."""
-    match = LINE.match(finding["stack"][0]) if finding["stack"] else None
+def number_of(frame, program):
+    """The line's number; None where it is another file's."""
+    match = LINE.match(frame)
     return int(match["line"]) if match and match["file"].endswith(program) else None
+
+
+def line_of(finding, program):
+    """The line of the program that a finding is about first."""
+    return number_of(finding["stack"][0], program) if finding["stack"] else None
+
+
+def lines_of(finding, program):
+    """All lines that it is about."""
+    frames = [line["frame"] for line in finding.get("lines", [])]
+    return [number_of(frame, program) for frame in frames] or [line_of(finding, program)]
 
 
 def judge(program, expected, findings):
@@ -51,5 +62,5 @@ def judge(program, expected, findings):
     verdict.line = line_of(first, program) in expected["lines"]
     verdict.name = first["name"] == expected["bug"]
     verdict.holder = first["evidence"].get("holder_name") == expected["holder"]
-    verdict.other_lines = sum(line_of(f, program) not in expected["lines"] for f in leaks)
+    verdict.other_lines = sum(line not in expected["lines"] for f in leaks for line in lines_of(f, program))
     return verdict
