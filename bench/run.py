@@ -22,7 +22,7 @@ MEASURES = ("steps", "hook", "disk", "analysis", "exceptions", "idle", "scope", 
             "snapshot", "tensorflow")
 FULL = {
     "pairs": 600, "control_pairs": 300, "peer_pairs": 16,
-    "process_pairs": 30, "peer_process_pairs": 5, "blocks": 12,
+    "process_pairs": 100, "peer_process_pairs": 5, "blocks": 12,  # 30 pairs told no ratio to half a percent
     "hook_pairs": 60, "disk_steps": 400,
     "analysis_events": 10_000_000, "analysis_repeats": 5,
     "tensorflow_pairs": 150,
