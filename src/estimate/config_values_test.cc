@@ -84,6 +84,8 @@ TEST(ModelConfig, WhatIsNotKnownIsSaidInOneSentence) {
             "and hidden-size)");
   EXPECT_TRUE(refusal(R"({"model_type": "resnet"})")
                   .starts_with("model_type \"resnet\" is not known here: llama,"));
+  EXPECT_TRUE(
+      refusal("{\"model_type\": \"res\\nnet\"}").starts_with("model_type \"res?net\" is not"));
   EXPECT_EQ(refusal(R"({"model_type": "llama"})"), "has no num_hidden_layers");
   EXPECT_EQ(refusal(R"({"model_type": "llama", "num_hidden_layers": 1e9})"),
             "num_hidden_layers is out of range: 1 to 4096");

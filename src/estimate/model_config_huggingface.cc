@@ -2,6 +2,7 @@
 // in Transformers has.
 #include <algorithm>
 
+#include "base/quoted.h"
 #include "estimate/model_config.h"
 
 namespace gpumemprof {
@@ -39,8 +40,8 @@ void read_window_layers(Reader& read, ModelShape& shape, Rule has_window) {
   }
   for (uint64_t i = 0; i < shape.layers; ++i) {
     if (types && (*types)[i] != "sliding_attention" && (*types)[i] != "full_attention") {
-      read.refuse(ErrorCode::kUnsupported, "layer_types has \"" + (*types)[i].substr(0, 40) +
-                                               "\", which is not known for this family");
+      read.refuse(ErrorCode::kUnsupported, "layer_types has " + quoted((*types)[i]) +
+                                               ", which is not known for this family");
       return;
     }
     shape.window_in_layer.push_back(types ? (*types)[i] == "sliding_attention" : has_window(i));
@@ -250,8 +251,8 @@ Result<ModelShape> huggingface_shape(const ConfigValues& values) {
     read_deepseek(read, shape);
   } else {
     return fail(ErrorCode::kUnsupported,
-                "model_type \"" + family.substr(0, 40) +
-                    "\" is not known here: llama, mistral, mixtral, qwen2, qwen2_moe, qwen3, "
+                "model_type " + quoted(family) +
+                    " is not known here: llama, mistral, mixtral, qwen2, qwen2_moe, qwen3, "
                     "qwen3_moe, gemma, gemma2, "
                     "gemma3_text, gpt2, gpt_neox, bert, t5, deepseek_v2, deepseek_v3");
   }

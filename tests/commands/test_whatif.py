@@ -72,7 +72,7 @@ def test_a_sweep_is_bounded_and_marks_its_rows(paper):
     (["--set", "backend:cudaMallocAsync"], "cannot be simulated"),
     (["--torch", "1.13"], "known are 2.1 to"),
     (["--device", "7"], "device 0"),
-    (["--capacity", "lots"], "capacity lots: 'lots' is not a size"),
+    (["--capacity", "lots"], 'capacity lots: "lots" is not a size'),
 ])
 def test_what_the_release_refuses_is_refused(paper, options, words):
     done = whatif(paper, *options)
