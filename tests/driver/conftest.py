@@ -7,7 +7,7 @@ from pathlib import Path
 
 import harness
 import pytest
-from fake_machine import Recorded, environment
+from fake_machine import FAKES, Recorded, environment, hip_environment
 
 HERE = Path(__file__).parent
 NAMES = ("libcudart.so.12", "libcublas.so.12", "libcudnn.so.9", "libnccl.so.2", "libc10_cuda.so", "libmine.so")
@@ -41,6 +41,31 @@ def record(tmp_path, libraries, machine):
         program.write_text("from driver_calls import *\n" + textwrap.dedent(code))
         folder, env = tmp_path / name, env or machine()
         argv = [harness.COMMAND, "run", "-o", str(folder), *options, "--", sys.executable, str(program), str(libraries)]
+        done = harness.execute(argv, env=env)
+        assert done.rc == 0, repr(done)
+        return Recorded(folder, done, env)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def hip_libraries(tmp_path_factory):
+    if not (FAKES / "hip").is_dir():
+        pytest.skip(f"no fake of HIP in {FAKES}: `make test` builds it")
+    folder = tmp_path_factory.mktemp("hip")
+    for name in ("libc10_hip.so", "librccl.so.1", "librocblas.so.4"):
+        subprocess.run(["gcc", "-O1", "-w", "-shared", "-fPIC", "-o", folder / name, HERE / "hip_caller.c",
+                        f"-L{FAKES / 'hip'}", "-l:libamdhip64.so.6"], check=True)  # fmt: skip
+    return folder
+
+
+@pytest.fixture
+def record_hip(tmp_path, hip_libraries):
+    def run(code, *options, env=None, name="recording"):
+        program = tmp_path / "program.py"
+        program.write_text("from hip_calls import *\n" + textwrap.dedent(code))
+        folder, env = tmp_path / name, env or hip_environment(tmp_path)
+        argv = [harness.COMMAND, "run", "-o", str(folder), *options, "--", sys.executable, str(program), str(hip_libraries)]
         done = harness.execute(argv, env=env)
         assert done.rc == 0, repr(done)
         return Recorded(folder, done, env)

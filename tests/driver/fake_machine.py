@@ -29,6 +29,11 @@ def environment(folder, board="a100-80gb", driver=True, management=True):
     }
 
 
+def hip_environment(folder):
+    env = environment(folder, driver=False)
+    return {**env, "LD_LIBRARY_PATH": f"{FAKES / 'hip'}:{env['LD_LIBRARY_PATH']}"}
+
+
 class Recorded:
     """A program that was recorded: what it printed, and what the recording says."""
 
