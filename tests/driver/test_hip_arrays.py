@@ -32,6 +32,9 @@ blas.make("hipArray3DCreate", deep(512, 256, 8, 0x08, 2, 0))
 # 1000 rows of 4000 bytes; levels of 4 MiB, 1 MiB and 256 KiB: the rest of their rows and pages nobody tells.
 blas.make("hipArrayCreate", flat(1000, 1000, 0x20, 1))
 assert by_value("malloc_mipmapped", channels(32, 32, 32, 32), 512, 512, 3)[0] == 0
+# Four layers of 512 and 256 rows: layers do not get fewer. And of a depth of 4, which does: 4 of 512 rows, 2 of 256.
+blas.make("hipMipmappedArrayCreate", deep(512, 512, 4, 0x20, 1, 1), 2)
+blas.make("hipMipmappedArrayCreate", deep(512, 512, 4, 0x20, 1, 0), 2)
 # 200 rows of 1000 bytes, which are 1024 apart.
 code, address, pitch = by_value("malloc_3d", 1000, 10, 20)
 assert (code, pitch) == (0, 1024) and address
@@ -52,7 +55,8 @@ end(used=torch.device_used())
 """
 
 EXACT = 8 * MIB + 2 * MIB + 4 * MIB + 2 * MIB
-TOLD = EXACT + 4_000_000 + (4 * MIB + MIB + MIB // 4)
+TOLD = EXACT + 4_000_000 + (4 * MIB + MIB + MIB // 4) + (4 * MIB + MIB) + (4 * MIB + MIB // 2)
+IN_PAGES = EXACT + 4 * MIB + 6 * MIB + 6 * MIB + 6 * MIB  # 4,096,000, and what is told of the others
 
 
 def test_arrays_are_recorded_by_their_descriptors(record_hip):
@@ -61,11 +65,11 @@ def test_arrays_are_recorded_by_their_descriptors(record_hip):
     books, end = said["books"], device["end"]
     kinds = end["by_kind"]
     assert kinds["arrays"] == TOLD
-    assert books["arrays"] == EXACT + 4 * MIB + 6 * MIB  # 4,096,000 and 5.25 MiB, in pages
+    assert books["arrays"] == IN_PAGES
     assert kinds["memory"] == 200 * 1024 and kinds["memory"] + end["rounding_bytes"] == books["memory"] == 2 * MIB
     assert named(end) == {"librocblas.so.4": TOLD + 200 * 1024}, "nothing is left of what librccl gave back"
-    # The padding of two arrays, and the context, which HIP makes without a call that says so.
-    hidden = (10 * MIB - (TOLD - EXACT)) + books["contexts"]
+    # The padding of rows and pages, and the context, which HIP makes without a call that says so.
+    hidden = (IN_PAGES - TOLD) + books["contexts"]
     assert sum(books.values()) - end["explained_bytes"] == hidden
     assert end["device_used_bytes"] == said["used"] and device["refused_count"] == 4
     assert recorded.analysis()["lost"]["events"] == 0

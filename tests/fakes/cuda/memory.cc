@@ -227,13 +227,16 @@ FAKE_CUDA Result cuArrayDestroy(Pointer array) {
   const std::lock_guard lock(g_lock);
   return give_back_pages(array) ? kSuccess : kInvalidHandle;
 }
-/// Each level a quarter of the one before it.
+/// Each level is half as wide and half as high as the one before it, and half as deep where its
+/// depth is no number of layers.
 FAKE_CUDA Result cuMipmappedArrayCreate(Pointer* out, const Array3d* d, unsigned levels) {
   uint64_t bytes = 0;
   for (unsigned level = 0; level < levels; ++level) {
     const size_t width = d->width >> level ? d->width >> level : 1;
     const size_t height = d->height >> level ? d->height >> level : 1;
-    bytes += round_up(width * element_bytes(d->format, d->channels), kAlignment) * height;
+    const size_t deep = d->flags & 5 ? d->depth : d->depth >> level;
+    bytes += round_up(width * element_bytes(d->format, d->channels), kAlignment) * height *
+             (deep ? deep : 1);
   }
   return allocate(out, bytes, fake_gpu::kArrays);
 }
