@@ -1,4 +1,4 @@
-// Memory of the device, of the host, of other processes; arrays.
+// Memory of the device, of the host, of other processes.
 #include "driver_proxy/watch.h"
 
 using namespace gpumemprof::driver_proxy;
@@ -13,59 +13,6 @@ constexpr uint32_t kAnyDeviceMemory =
 /// A host's pointer as the driver's.
 const Pointer* as_key(void* const* address) { return reinterpret_cast<const Pointer*>(address); }
 Pointer as_key(void* address) { return reinterpret_cast<Pointer>(address); }
-
-/// CUDA_ARRAY3D_DESCRIPTOR; that of two dimensions has no depth and no flags.
-struct Array2d {
-  size_t width, height;
-  int format;
-  unsigned channels;
-};
-struct Array3d {
-  size_t width, height, depth;
-  int format;
-  unsigned channels, flags;
-};
-constexpr unsigned kIsCubemap = 4, kIsSparse = 0x40, kIsDeferred = 0x80;
-
-/// Bits of an element of one channel; 0 for formats that are laid out in blocks or planes.
-unsigned bits_of(int format) {
-  switch (format) {
-    case 0x01:
-    case 0x08:
-      return 8;
-    case 0x02:
-    case 0x09:
-    case 0x10:
-      return 16;
-    case 0x03:
-    case 0x0a:
-    case 0x20:
-      return 32;
-    default:
-      return 0;
-  }
-}
-
-uint64_t bytes_of(const Array3d& d, unsigned levels) {
-  if (d.flags & (kIsSparse | kIsDeferred)) return 0;  // memory is mapped into it
-  uint64_t elements = 0;
-  for (unsigned level = 0; level < levels && level < 32; ++level) {
-    const uint64_t width = d.width >> level ? d.width >> level : 1;
-    const uint64_t height = d.height ? (d.height >> level ? d.height >> level : 1) : 1;
-    // The layers of an array of arrays do not get fewer.
-    const bool is_layered = d.flags & 1 || d.flags & kIsCubemap;
-    const uint64_t deep = is_layered ? d.depth : d.depth >> level;
-    elements += width * height * (deep ? deep : 1);
-  }
-  return elements * d.channels * bits_of(d.format) / 8;
-}
-
-/// Of a format whose size we do not know nothing can be said but that it is there.
-void took_array(Watch& watch, Result code, const Pointer* out, const Array3d& d, unsigned levels) {
-  watch.took(code, kDriverArrays, out, bytes_of(d, levels));
-  if (code == kSuccess && bits_of(d.format) == 0 && !(d.flags & (kIsSparse | kIsDeferred)))
-    watch->lost();
-}
 
 }  // namespace
 
@@ -152,11 +99,13 @@ DRIVER_EXPORT Result cuIpcOpenMemHandle_v2(Pointer* out, IpcHandle handle, unsig
   WATCH();
   const Result code = CALL_REAL(cuIpcOpenMemHandle_v2, out, handle, flags);
   if (watch.is_on() && code == kSuccess) {
+    const KeepErrno keep;
     size_t bytes = 0;
     Pointer base = 0;
     if (ASK_REAL(Result(Pointer*, size_t*, Pointer), cuMemGetAddressRange_v2, &base, &bytes,
                  *out) != kSuccess) {
       bytes = 0;
+      watch->lost();
     }
     watch.took(code, kDriverImported, out, bytes);
   }
@@ -167,44 +116,6 @@ DRIVER_EXPORT Result cuIpcCloseMemHandle(Pointer address) {
   WATCH();
   watch.gives(1u << kDriverImported, address);
   const Result code = CALL_REAL(cuIpcCloseMemHandle, address);
-  watch.gave(code);
-  return code;
-}
-
-DRIVER_EXPORT Result cuArrayCreate_v2(Pointer* out, const Array2d* d) {
-  WATCH();
-  const Result code = CALL_REAL(cuArrayCreate_v2, out, d);
-  if (watch.is_on() && d)
-    took_array(watch, code, out, {d->width, d->height, 0, d->format, d->channels, 0}, 1);
-  return code;
-}
-
-DRIVER_EXPORT Result cuArray3DCreate_v2(Pointer* out, const Array3d* d) {
-  WATCH();
-  const Result code = CALL_REAL(cuArray3DCreate_v2, out, d);
-  if (watch.is_on() && d) took_array(watch, code, out, *d, 1);
-  return code;
-}
-
-DRIVER_EXPORT Result cuArrayDestroy(Pointer array) {
-  WATCH();
-  watch.gives(1u << kDriverArrays, array);
-  const Result code = CALL_REAL(cuArrayDestroy, array);
-  watch.gave(code);
-  return code;
-}
-
-DRIVER_EXPORT Result cuMipmappedArrayCreate(Pointer* out, const Array3d* d, unsigned levels) {
-  WATCH();
-  const Result code = CALL_REAL(cuMipmappedArrayCreate, out, d, levels);
-  if (watch.is_on() && d) took_array(watch, code, out, *d, levels);
-  return code;
-}
-
-DRIVER_EXPORT Result cuMipmappedArrayDestroy(Pointer array) {
-  WATCH();
-  watch.gives(1u << kDriverArrays, array);
-  const Result code = CALL_REAL(cuMipmappedArrayDestroy, array);
   watch.gave(code);
   return code;
 }

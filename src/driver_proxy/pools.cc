@@ -1,6 +1,7 @@
 // Allocation in stream order. What counts is what the pools have reserved; the blocks lie in that.
 // A pool gives memory back at synchronisations, so devices' own pools are asked again after each;
 // one that the program created only by calls that name it.
+#include "driver_proxy/graphs.h"
 #include "driver_proxy/watch.h"
 
 using namespace gpumemprof::driver_proxy;
@@ -8,14 +9,12 @@ using namespace gpumemprof::probe;
 
 namespace {
 
-constexpr int kReservedCurrent = 5;       // CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT
-constexpr int kGraphReservedCurrent = 2;  // CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT
+constexpr int kReservedCurrent = 5;  // CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT
 
 /// Devices' own pools that were used so far, by device. They are never destroyed, so they alone may
 /// be asked at a time of our choosing: another thread may destroy any other pool meanwhile.
 constexpr int kMostDevices = 64;
 Pointer g_default_pools[kMostDevices];
-uint32_t g_has_graph_memory;
 
 /// Where a pool's memory lies: that of the host and managed memory are no bytes of a device.
 struct PoolPlace {
@@ -90,12 +89,6 @@ bool read_reserved(uint64_t pool, uint64_t* bytes) {
                   bytes) == kSuccess;
 }
 
-bool read_graphs(uint64_t key, uint64_t* bytes) {
-  const int device = static_cast<int>(key - graphs_key(0));
-  return ASK_REAL(Result(int, int, void*), cuDeviceGetGraphMemAttribute, device,
-                  kGraphReservedCurrent, bytes) == kSuccess;
-}
-
 void level_pool(Watch& watch, Pointer pool, int device) {
   watch.level(kDriverPools, device, pool, read_reserved);
 }
@@ -106,12 +99,6 @@ void level_default_pools(Watch& watch) {
     const Pointer pool = __atomic_load_n(&g_default_pools[device], __ATOMIC_RELAXED);
     if (pool) level_pool(watch, pool, device);
   }
-}
-
-void level_graphs(Watch& watch) {
-  if (!watch.is_on() || !__atomic_load_n(&g_has_graph_memory, __ATOMIC_RELAXED)) return;
-  const int device = device_now();
-  if (device >= 0) watch.level(kDriverGraphs, device, graphs_key(device), read_graphs);
 }
 
 /// The device of a stream; that of the calling thread for the streams that stand for its own.
@@ -138,7 +125,7 @@ void took_from_current(Watch& watch, Result code, const Pointer* out, size_t byt
   if (device < 0) return;
   watch.took(code, kDriverInPools, out, bytes, device);
   // Within a capture of a graph no pool is used; what it will need is the graphs'.
-  __atomic_store_n(&g_has_graph_memory, 1, __ATOMIC_RELAXED);
+  expect_graph_memory();
   if (ASK_REAL(Result(Pointer*, int), cuDeviceGetMemPool, &pool, device) != kSuccess) return;
   if (is_default(pool, device)) {
     level_pool(watch, pool, device);
@@ -163,8 +150,7 @@ constexpr uint32_t kFreedInOrder =
 
 void gpumemprof::driver_proxy::read_pools_again(Watch& watch, int device) {
   level_default_pools(watch);
-  if (device >= 0 && __atomic_load_n(&g_has_graph_memory, __ATOMIC_RELAXED))
-    watch.level(kDriverGraphs, device, graphs_key(device), read_graphs);
+  level_graphs(watch, device);
 }
 
 DRIVER_EXPORT Result cuMemAllocAsync(Pointer* out, size_t bytes, void* stream) {
@@ -285,52 +271,5 @@ DRIVER_EXPORT Result cuCtxSynchronize_v2(void* context) {
   WATCH();
   const Result code = CALL_REAL(cuCtxSynchronize_v2, context);
   level_default_pools(watch);
-  return code;
-}
-
-/// CUgraphNodeParams begins with the kind of node.
-static void added_node(Watch& watch, Result code, const int* params) {
-  constexpr int kAllocNode = 10;  // CU_GRAPH_NODE_TYPE_MEM_ALLOC
-  if (watch.is_on() && code == kSuccess && params && *params == kAllocNode)
-    __atomic_store_n(&g_has_graph_memory, 1, __ATOMIC_RELAXED);
-}
-DRIVER_EXPORT Result cuGraphAddNode(void* node, void* graph, const void* needs, size_t need_count,
-                                    int* params) {
-  WATCH();
-  const Result code = CALL_REAL(cuGraphAddNode, node, graph, needs, need_count, params);
-  added_node(watch, code, params);
-  return code;
-}
-DRIVER_EXPORT Result cuGraphAddNode_v2(void* node, void* graph, const void* needs,
-                                       const void* edges, size_t need_count, int* params) {
-  WATCH();
-  const Result code = CALL_REAL(cuGraphAddNode_v2, node, graph, needs, edges, need_count, params);
-  added_node(watch, code, params);
-  return code;
-}
-DRIVER_EXPORT Result cuGraphAddMemAllocNode(void* node, void* graph, const void* needs,
-                                            size_t need_count, void* params) {
-  WATCH();
-  const Result code = CALL_REAL(cuGraphAddMemAllocNode, node, graph, needs, need_count, params);
-  if (watch.is_on()) __atomic_store_n(&g_has_graph_memory, 1, __ATOMIC_RELAXED);
-  return code;
-}
-DRIVER_EXPORT Result cuGraphLaunch(void* graph, void* stream) {
-  WATCH();
-  const Result code = CALL_REAL(cuGraphLaunch, graph, stream);
-  level_graphs(watch);
-  return code;
-}
-DRIVER_EXPORT Result cuGraphLaunch_ptsz(void* graph, void* stream) {
-  WATCH();
-  const Result code = CALL_REAL(cuGraphLaunch_ptsz, graph, stream);
-  level_graphs(watch);
-  return code;
-}
-DRIVER_EXPORT Result cuDeviceGraphMemTrim(int device) {
-  WATCH();
-  const Result code = CALL_REAL(cuDeviceGraphMemTrim, device);
-  if (watch.is_on() && code == kSuccess)
-    watch.level(kDriverGraphs, device, graphs_key(device), read_graphs);
   return code;
 }

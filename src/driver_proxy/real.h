@@ -39,8 +39,10 @@ struct Real {
 /// The same function of CUDA's driver or of HIP, whichever the file is compiled for.
 #ifdef GPUMEMPROF_HIP
 #define DRIVER_FUNCTION(name) hip##name
+#define DRIVER_FUNCTION_V2(name) hip##name
 #else
 #define DRIVER_FUNCTION(name) cu##name
+#define DRIVER_FUNCTION_V2(name) cu##name##_v2
 #endif
 
 /// Calls the real function of this name, as one expression; kNotFound where there is none. In two

@@ -1,5 +1,6 @@
-// The driver's functions that are recorded: our definitions of them are in memory.cc, pools.cc,
-// virtual.cc and contexts.cc. All others are forwarded as they are (functions.txt, trampolines.cc).
+// The driver's functions that are recorded: our definitions of them are in memory.cc, arrays.cc,
+// pools.cc, graphs.cc, virtual.cc and contexts.cc. All others are forwarded as they are
+// (functions.txt, trampolines.cc).
 //
 // ENTRY(base, version, symbol, streams): cuGetProcAddress(base, version) stands for the exported
 // `symbol`, from this version of the interface on. streams: 0 where the default stream is of no

@@ -59,12 +59,13 @@ int restrict_itself(void) {
   return prctl(22, 2, &program);
 }
 
-int open_imported(long* out, long pid) {
+int open_imported(long* out, long pid, long size) {
   int (*open)(long*, struct Handle, unsigned) = (int (*)(long*, struct Handle, unsigned))look(
       "libcuda.so.1", "cuIpcOpenMemHandle", "cuIpcOpenMemHandle_v2", 1, 0);
+  const long words[3] = {pid, 0, size};
   struct Handle handle;
   memset(&handle, 0, sizeof handle);
-  memcpy(&handle, &pid, sizeof pid);
+  memcpy(&handle, words, sizeof words);
   int code = open ? open(out, handle, 1) : -1;
   return code;
 }

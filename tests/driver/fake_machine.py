@@ -29,6 +29,27 @@ def environment(folder, board="a100-80gb", driver=True, management=True):
     }
 
 
+def hip_environment(folder):
+    env = environment(folder, driver=False)
+    return {**env, "LD_LIBRARY_PATH": f"{FAKES / 'hip'}:{env['LD_LIBRARY_PATH']}"}
+
+
+def ze_environment(folder, machine="machine"):
+    env = environment(folder, board="a100-pair", driver=False)
+    return {**env, "LD_LIBRARY_PATH": f"{FAKES / 'level_zero'}:{env['LD_LIBRARY_PATH']}", "FAKE_GPU_STATE": str(folder / machine)}
+
+
+ZE_BEGIN = """
+import struct
+torch, sycl = library("libc10_xpu.so"), library("libur_adapter.so")
+torch.call("zeInit", 0)
+driver, devices = ctypes.c_long(), (ctypes.c_long * 2)()
+torch.call("zeDriverGet", ctypes.c_uint32(1), driver)
+torch.call("zeDeviceGet", driver.value, ctypes.c_uint32(2), devices)
+first, second = devices
+"""
+
+
 class Recorded:
     """A program that was recorded: what it printed, and what the recording says."""
 

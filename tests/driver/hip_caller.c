@@ -18,6 +18,7 @@ CALL(hipSetDevice)
 CALL(hipMalloc)
 CALL(hipExtMallocWithFlags)
 CALL(hipMallocPitch)
+CALL(hipMemAllocPitch)
 CALL(hipFree)
 CALL(hipMallocManaged)
 CALL(hipHostMalloc)
@@ -29,6 +30,8 @@ CALL(hipIpcCloseMemHandle)
 CALL(hipMallocAsync)
 CALL(hipFreeAsync)
 CALL(hipStreamSynchronize)
+CALL(hipStreamSynchronize_spt)
+CALL(hipEventSynchronize)
 CALL(hipDeviceSynchronize)
 CALL(hipMemCreate)
 CALL(hipMemRelease)
@@ -38,14 +41,53 @@ CALL(hipMemAddressReserve)
 CALL(hipMemAddressFree)
 CALL(hipModuleLoadData)
 CALL(hipModuleUnload)
+CALL(hipMallocArray)
+CALL(hipFreeArray)
+CALL(hipFreeMipmappedArray)
+CALL(hipArrayCreate)
+CALL(hipArray3DCreate)
+CALL(hipArrayDestroy)
+CALL(hipMipmappedArrayCreate)
+CALL(hipMipmappedArrayDestroy)
+CALL(hipGraphCreate)
+CALL(hipGraphAddMemAllocNode)
+CALL(hipGraphAddNode)
+CALL(hipGraphInstantiateWithFlags)
+CALL(hipGraphLaunch)
+CALL(hipGraphLaunch_spt)
+CALL(hipDeviceGraphMemTrim)
 CALL(hipOfTomorrow)
 
 int hipIpcOpenMemHandle(long* out, struct Handle handle, unsigned flags);
-int open_imported(long* out, long pid) {
+int open_imported(long* out, long pid, long size) {
+  const long words[3] = {pid, 0, size};
   struct Handle handle;
   memset(&handle, 0, sizeof handle);
-  memcpy(&handle, &pid, sizeof pid);
+  memcpy(&handle, words, sizeof words);
   int code = hipIpcOpenMemHandle(out, handle, 1);
+  return code;
+}
+
+/// What HIP takes by value, and so on the stack.
+struct Extent {
+  unsigned long width, height, depth;
+};
+int hipMalloc3D(long* out, struct Extent extent);
+int hipMalloc3DArray(long* out, const int* channels, struct Extent extent, unsigned flags);
+int hipMallocMipmappedArray(long* out, const int* channels, struct Extent extent, unsigned levels, unsigned flags);
+int malloc_3d(long* out, long width, long height, long depth) {
+  struct Extent extent = {width, height, depth};
+  int code = hipMalloc3D(out, extent);
+  return code;
+}
+int malloc_3d_array(long* out, const int* channels, long width, long height, long depth, unsigned flags) {
+  struct Extent extent = {width, height, depth};
+  int code = hipMalloc3DArray(out, channels, extent, flags);
+  return code;
+}
+int malloc_mipmapped(long* out, const int* channels, long width, long height, unsigned levels) {
+  struct Extent extent = {width, height, 0};
+  int code = hipMallocMipmappedArray(out, channels, extent, levels, 0);
   return code;
 }
 

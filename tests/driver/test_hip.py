@@ -2,20 +2,14 @@
 as if nobody stood before it. No AMD device took part."""
 
 import os
-import subprocess
-import sys
-import textwrap
-from pathlib import Path
 
 import harness
-import pytest
-from fake_machine import FAKES, Recorded, environment
+from fake_machine import environment, hip_environment
 from live_program import holding
 from test_identity import device_of, named
 from test_live_sums import picture_of
 
 MIB = 1 << 20
-HERE = Path(__file__).parent
 
 EVERYTHING = """
 torch, rccl, blas = library("libc10_hip.so"), library("librccl.so.1"), library("librocblas.so.4")
@@ -47,41 +41,11 @@ torch.call("hipHostFree", torch.make("hipHostMalloc", 16 * MIB, 0))
 buffer = ctypes.create_string_buffer(2 * MIB)
 torch.call("hipHostRegister", buffer, 2 * MIB, 0)
 imported = ctypes.c_long()
-assert rccl.code.open_imported(ctypes.byref(imported), 4711) == 0
+assert rccl.code.open_imported(ctypes.byref(imported), ctypes.c_long(4711), ctypes.c_long(48 * MIB)) == 0
 assert torch.ask("hipMalloc", ctypes.c_long(), 1 << 40) == 2
 used = torch.device_used()
 end(used=used, tomorrow=torch.ask("hipOfTomorrow", 7, 5), errno=torch.code.errno_after_malloc(ctypes.byref(ctypes.c_long()), ctypes.c_long(1 << 40)))
 """
-
-
-def hip_environment(folder):
-    env = environment(folder, driver=False)
-    return {**env, "LD_LIBRARY_PATH": f"{FAKES / 'hip'}:{env['LD_LIBRARY_PATH']}"}
-
-
-@pytest.fixture(scope="module")
-def hip_libraries(tmp_path_factory):
-    if not (FAKES / "hip").is_dir():
-        pytest.skip(f"no fake of HIP in {FAKES}: `make test` builds it")
-    folder = tmp_path_factory.mktemp("hip")
-    for name in ("libc10_hip.so", "librccl.so.1", "librocblas.so.4"):
-        subprocess.run(["gcc", "-O1", "-w", "-shared", "-fPIC", "-o", folder / name, HERE / "hip_caller.c",
-                        f"-L{FAKES / 'hip'}", "-l:libamdhip64.so.6"], check=True)  # fmt: skip
-    return folder
-
-
-@pytest.fixture
-def record_hip(tmp_path, hip_libraries):
-    def run(code, *options, env=None, name="recording"):
-        program = tmp_path / "program.py"
-        program.write_text("from hip_calls import *\n" + textwrap.dedent(code))
-        folder, env = tmp_path / name, env or hip_environment(tmp_path)
-        argv = [harness.COMMAND, "run", "-o", str(folder), *options, "--", sys.executable, str(program), str(hip_libraries)]
-        done = harness.execute(argv, env=env)
-        assert done.rc == 0, repr(done)
-        return Recorded(folder, done, env)
-
-    return run
 
 
 def test_every_byte_is_recorded_with_its_library(record_hip):
@@ -101,7 +65,7 @@ def test_every_byte_is_recorded_with_its_library(record_hip):
     assert sum(books.values()) - end["explained_bytes"] == books["contexts"]
     assert end["device_used_bytes"] == said["used"] and device["refused_count"] == 2
     assert end["beside"] == {
-        "managed_bytes": 100 * MIB, "imported_bytes": 0, "blocks_in_pools_bytes": MIB,
+        "managed_bytes": 100 * MIB, "imported_bytes": 48 * MIB, "blocks_in_pools_bytes": MIB,
         "address_space_bytes": 1024 * MIB, "mapped_bytes": 20 * MIB,
     }  # fmt: skip
     (host,) = recorded.analysis()["driver"]["hosts"]

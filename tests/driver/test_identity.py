@@ -67,7 +67,7 @@ pinned = runtime.make("cuMemHostAlloc", 8 * MIB, 0)
 runtime.call("cuMemFreeHost", runtime.make("cuMemHostAlloc", 16 * MIB, 0))
 buffer = ctypes.create_string_buffer(2 * MIB)
 runtime.call("cuMemHostRegister", buffer, 2 * MIB, 0, exported="cuMemHostRegister_v2")
-assert runtime.code.open_imported(ctypes.byref(ctypes.c_long()), 4711) == 0
+assert runtime.code.open_imported(ctypes.byref(ctypes.c_long()), ctypes.c_long(4711), ctypes.c_long(48 * MIB)) == 0
 used = runtime.device_used()
 end(used=used)
 """
@@ -152,7 +152,7 @@ def test_what_is_no_memory_of_the_device_is_told_apart(record):
     analysis = recorded.analysis()
     end = analysis["driver"]["devices"][0]["end"]
     assert end["beside"] == {
-        "managed_bytes": 100 * MIB, "imported_bytes": 0, "blocks_in_pools_bytes": MIB,
+        "managed_bytes": 100 * MIB, "imported_bytes": 48 * MIB, "blocks_in_pools_bytes": MIB,
         "address_space_bytes": 1024 * MIB, "mapped_bytes": 60 * MIB,
     }  # fmt: skip
     (host,) = analysis["driver"]["hosts"]

@@ -1,4 +1,6 @@
 // A library that is linked to Level Zero's loader, as PyTorch's run time for XPUs is; built under the names of several.
+#include <string.h>
+
 #define CALL(name)                                               \
   int name();                                                    \
   int call_##name(const long* a) {                               \
@@ -17,11 +19,30 @@ CALL(zePhysicalMemDestroy)
 CALL(zeVirtualMemReserve)
 CALL(zeVirtualMemMap)
 CALL(zeVirtualMemUnmap)
+CALL(zeVirtualMemFree)
+CALL(zeMemFreeExt)
+CALL(zeMemCloseIpcHandle)
+CALL(zeImageCreate)
+CALL(zeImageDestroy)
 CALL(zeOfTomorrow)
 
 /// Seven arguments: the last on the stack.
 int zeMemAllocShared(long, long, long, long, long, long, long*);
 int shared(long device, long bytes, long* out) {
   int code = zeMemAllocShared(0, 0, 0, bytes, 64, device, out);
+  return code;
+}
+
+/// By value, and so on the stack.
+struct Handle {
+  char bytes[64];
+};
+int zeMemOpenIpcHandle(long context, long device, struct Handle handle, unsigned flags, long* out);
+int open_imported(long device, long pid, long size, long* out) {
+  const long words[3] = {pid, 0, size};
+  struct Handle handle;
+  memset(&handle, 0, sizeof handle);
+  memcpy(&handle, words, sizeof words);
+  int code = zeMemOpenIpcHandle(0, device, handle, 0, out);
   return code;
 }

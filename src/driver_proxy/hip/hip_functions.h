@@ -1,5 +1,6 @@
-// HIP's functions that are recorded by their arguments alone; virtual.cc and hip_pools.cc have the
-// rest. All others reach the real run time without us. Arguments are counted from 0.
+// HIP's functions that are recorded by their arguments alone; hip_memory.cc, hip_arrays.cc,
+// hip_pools.cc, arrays.cc, graphs.cc and virtual.cc have the rest. All others reach the real run
+// time without us. Arguments are counted from 0.
 //
 // TAKES(name, kind, out, size): `*out` names the block of `size` bytes that was made.
 // GIVES(name, kinds, which): the block that argument `which` names is given back.
@@ -19,6 +20,8 @@
   GIVES(hipFreeHost, 1u << kDriverPinned, 0)            \
   GIVES(hipHostUnregister, 1u << kDriverRegistered, 0)  \
   GIVES(hipIpcCloseMemHandle, 1u << kDriverImported, 0) \
+  GIVES(hipFreeArray, 1u << kDriverArrays, 0)           \
+  GIVES(hipFreeMipmappedArray, 1u << kDriverArrays, 0)  \
   LOADS(hipModuleLoad)                                  \
   LOADS(hipModuleLoadData)                              \
   LOADS(hipModuleLoadDataEx)                            \

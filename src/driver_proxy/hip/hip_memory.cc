@@ -61,6 +61,15 @@ DRIVER_EXPORT Result hipMallocPitch(void** out, size_t* pitch, size_t width, siz
   return code;
 }
 
+DRIVER_EXPORT Result hipMemAllocPitch(void** out, size_t* pitch, size_t width, size_t height,
+                                      unsigned element) {
+  WATCH();
+  const Result code = CALL_REAL(hipMemAllocPitch, out, pitch, width, height, element);
+  took_block(watch, code, kDriverMemory, reinterpret_cast<Word>(out),
+             (code == kSuccess ? *pitch : width) * height);
+  return code;
+}
+
 /// The address is the program's own.
 DRIVER_EXPORT Result hipHostRegister(void* address, size_t bytes, unsigned flags) {
   WATCH();
@@ -85,11 +94,14 @@ DRIVER_EXPORT Result hipIpcOpenMemHandle(void** out, HipIpcHandle handle, unsign
   WATCH();
   const Result code = CALL_REAL(hipIpcOpenMemHandle, out, handle, flags);
   if (!watch.is_on() || code != kSuccess) return code;
+  const KeepErrno keep;
   size_t bytes = 0;
   void* base = nullptr;
   if (ASK_REAL(Result(void**, size_t*, void*), hipMemGetAddressRange, &base, &bytes, *out) !=
-      kSuccess)
+      kSuccess) {
     bytes = 0;
+    watch->lost();
+  }
   watch.took(code, kDriverImported, reinterpret_cast<const Pointer*>(out), bytes);
   return code;
 }

@@ -1,5 +1,6 @@
 // HIP's allocation in stream order. As CUDA's: what counts is what pools have reserved; devices'
 // own pools are asked again after each synchronisation, created ones by calls that name them.
+#include "driver_proxy/graphs.h"
 #include "driver_proxy/watch.h"
 
 using namespace gpumemprof::driver_proxy;
@@ -46,6 +47,7 @@ DRIVER_EXPORT Result hipMallocAsync(Pointer* out, size_t bytes, void* stream) {
   WATCH();
   const Result code = CALL_REAL(hipMallocAsync, out, bytes, stream);
   watch.took(code, kDriverInPools, out, bytes);
+  expect_graph_memory();  // while a graph is captured it is the graph's
   level_current(watch);
   return code;
 }
@@ -87,6 +89,20 @@ DRIVER_EXPORT Result hipMemPoolDestroy(Pointer pool) {
 DRIVER_EXPORT Result hipStreamSynchronize(void* stream) {
   WATCH();
   const Result code = CALL_REAL(hipStreamSynchronize, stream);
+  level_default_pools(watch);
+  return code;
+}
+
+DRIVER_EXPORT Result hipStreamSynchronize_spt(void* stream) {
+  WATCH();
+  const Result code = CALL_REAL(hipStreamSynchronize_spt, stream);
+  level_default_pools(watch);
+  return code;
+}
+
+DRIVER_EXPORT Result hipEventSynchronize(void* event) {
+  WATCH();
+  const Result code = CALL_REAL(hipEventSynchronize, event);
   level_default_pools(watch);
   return code;
 }

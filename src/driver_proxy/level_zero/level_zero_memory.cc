@@ -1,121 +1,59 @@
-// Level Zero's functions that are recorded. All others reach the real loader without us.
-#include "driver_proxy/watch.h"
+// Level Zero's memory: of devices, shared, of the host, of other processes. All functions that are
+// not recorded reach the real loader without us.
+#include "driver_proxy/level_zero/level_zero.h"
 
 using namespace gpumemprof::driver_proxy;
 using namespace gpumemprof::probe;
 
 namespace {
 
-using Handle = void*;
+constexpr uint32_t kAny =
+    1u << kDriverMemory | 1u << kDriverManaged | 1u << kDriverPinned | 1u << kDriverImported;
 
-/// Its codes in the words of the other drivers.
-Result in_common(Result code) {
-  constexpr Result kOutOfDeviceMemory = 0x70000003;
-  if (code == kSuccess) return kSuccess;
-  return code == kOutOfDeviceMemory ? int{kOutOfMemory} : -1;
-}
-
-/// A function that this loader lacks.
-Result or_unsupported(Result code) { return code == kNotFound ? 0x78000003 : code; }
-
-constexpr uint32_t kMost = 16;  // devices, and drivers
-
-/// The place of a device among those of all drivers; -1 for one that is none of them, as a part of
-/// a device is.
-int number_of(Handle device) {
-  Handle drivers[kMost], devices[kMost];
-  uint32_t driver_count = kMost;
-  int number = 0;
-  if (ASK_REAL(Result(uint32_t*, Handle*), zeDriverGet, &driver_count, drivers) != kSuccess)
-    return -1;
-  for (uint32_t i = 0; i < driver_count && i < kMost; ++i) {
-    uint32_t count = kMost;
-    if (ASK_REAL(Result(Handle, uint32_t*, Handle*), zeDeviceGet, drivers[i], &count, devices) !=
-        kSuccess)
-      continue;
-    for (uint32_t k = 0; k < count && k < kMost; ++k, ++number)
-      if (devices[k] == device) return number;
-  }
-  return -1;
-}
-
-/// What the probe calls it; asked once a device. -1 where it is not known, which is counted.
-int device_of(Watch& watch, Handle device) {
-  if (!watch.is_on()) return -1;
-  struct Known {
-    Handle handle;
-    int number;
-  };
-  static Known known[kMost];
-  for (Known& one : known) {
-    const Handle handle = __atomic_load_n(&one.handle, __ATOMIC_ACQUIRE);
-    if (handle == device && device) return kFirstLevelZeroDevice + one.number;
-    if (handle) continue;
-    const KeepErrno keep;
-    const int number = number_of(device);
-    if (number < 0 || number >= int{kMost}) break;
-    // Two that come at once write the same or leave a place with a number that nobody asks for.
-    Handle nobody = nullptr;
-    if (__atomic_compare_exchange_n(&one.handle, &nobody, reinterpret_cast<Handle>(1), false,
-                                    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-      one.number = number;
-      __atomic_store_n(&one.handle, device, __ATOMIC_RELEASE);
-    }
-    return kFirstLevelZeroDevice + number;
-  }
-  watch->lost();
-  return -1;
-}
-
-void took(Watch& watch, Result code, DriverKind kind, void* const* out, size_t bytes, Handle on) {
-  if (!watch.is_on() || (code != kSuccess && in_common(code) != kOutOfMemory)) return;
-  const int device = on ? device_of(watch, on) : 0;
-  if (device >= 0)
-    watch.took(in_common(code), kind, reinterpret_cast<const Pointer*>(out), bytes, device);
-}
-
-constexpr uint32_t kAny = 1u << kDriverMemory | 1u << kDriverManaged | 1u << kDriverPinned;
-
-Pointer key_of(const void* address) { return reinterpret_cast<Pointer>(address); }
+/// ze_ipc_mem_handle_t: 64 bytes, handed over by value.
+struct ZeIpcHandle {
+  char bytes[64];
+};
 
 }  // namespace
 
-DRIVER_EXPORT Result zeMemAllocDevice(Handle context, const void* desc, size_t bytes,
-                                      size_t alignment, Handle device, void** out) {
+DRIVER_EXPORT Result zeMemAllocDevice(ZeHandle context, const void* desc, size_t bytes,
+                                      size_t alignment, ZeHandle device, void** out) {
   WATCH();
   const Result code =
       or_unsupported(CALL_REAL(zeMemAllocDevice, context, desc, bytes, alignment, device, out));
-  took(watch, code, kDriverMemory, out, bytes, device);
+  const bool is_other = watch.is_on() && code == kSuccess && is_followed_by(desc, kImportsFd);
+  took_on(watch, code, is_other ? kDriverImported : kDriverMemory, out, bytes, device);
   return code;
 }
 
 /// It lies where who touches it is.
-DRIVER_EXPORT Result zeMemAllocShared(Handle context, const void* device_desc,
+DRIVER_EXPORT Result zeMemAllocShared(ZeHandle context, const void* device_desc,
                                       const void* host_desc, size_t bytes, size_t alignment,
-                                      Handle device, void** out) {
+                                      ZeHandle device, void** out) {
   WATCH();
   const Result code = or_unsupported(
       CALL_REAL(zeMemAllocShared, context, device_desc, host_desc, bytes, alignment, device, out));
   // Without a device any may have it: counted with the first.
   const int number = device ? -1 : kFirstLevelZeroDevice;
   if (device)
-    took(watch, code, kDriverManaged, out, bytes, device);
+    took_on(watch, code, kDriverManaged, out, bytes, device);
   else
     watch.took(in_common(code), kDriverManaged, reinterpret_cast<const Pointer*>(out), bytes,
                number);
   return code;
 }
 
-DRIVER_EXPORT Result zeMemAllocHost(Handle context, const void* desc, size_t bytes,
+DRIVER_EXPORT Result zeMemAllocHost(ZeHandle context, const void* desc, size_t bytes,
                                     size_t alignment, void** out) {
   WATCH();
   const Result code =
       or_unsupported(CALL_REAL(zeMemAllocHost, context, desc, bytes, alignment, out));
-  took(watch, code, kDriverPinned, out, bytes, nullptr);
+  took_on(watch, code, kDriverPinned, out, bytes, nullptr);
   return code;
 }
 
-DRIVER_EXPORT Result zeMemFree(Handle context, void* address) {
+DRIVER_EXPORT Result zeMemFree(ZeHandle context, void* address) {
   WATCH();
   watch.gives(kAny, key_of(address));
   const Result code = or_unsupported(CALL_REAL(zeMemFree, context, address));
@@ -123,7 +61,7 @@ DRIVER_EXPORT Result zeMemFree(Handle context, void* address) {
   return code;
 }
 
-DRIVER_EXPORT Result zeMemFreeExt(Handle context, const void* desc, void* address) {
+DRIVER_EXPORT Result zeMemFreeExt(ZeHandle context, const void* desc, void* address) {
   WATCH();
   watch.gives(kAny, key_of(address));
   const Result code = or_unsupported(CALL_REAL(zeMemFreeExt, context, desc, address));
@@ -131,56 +69,29 @@ DRIVER_EXPORT Result zeMemFreeExt(Handle context, const void* desc, void* addres
   return code;
 }
 
-/// ze_physical_mem_desc_t
-struct PhysicalDesc {
-  uint32_t type;
-  const void* next;
-  uint32_t flags;
-  size_t bytes;
-};
-constexpr uint32_t kOnHost = 2;  // ZE_PHYSICAL_MEM_FLAG_ALLOCATE_ON_HOST
-
-DRIVER_EXPORT Result zePhysicalMemCreate(Handle context, Handle device, PhysicalDesc* desc,
-                                         Pointer* out) {
-  WATCH();
-  const Result code = or_unsupported(CALL_REAL(zePhysicalMemCreate, context, device, desc, out));
-  if (!watch.is_on() || !desc || desc->flags & kOnHost) return code;
-  const int number = device_of(watch, device);
-  const KeepErrno keep;
-  if (number >= 0 && in_common(code) == kOutOfMemory)
-    watch->refused(kDriverHandles, number, desc->bytes, watch.caller());
-  if (number >= 0 && code == kSuccess)
-    watch->created(*out, number, desc->bytes, true, watch.caller());
-  return code;
-}
-
-DRIVER_EXPORT Result zePhysicalMemDestroy(Handle context, Pointer handle) {
-  WATCH();
-  if (watch.is_on()) {
-    const KeepErrno keep;
-    watch->released(handle);
-  }
-  return or_unsupported(CALL_REAL(zePhysicalMemDestroy, context, handle));
-}
-
-DRIVER_EXPORT Result zeVirtualMemMap(Handle context, void* address, size_t bytes, Pointer handle,
-                                     size_t offset, uint32_t access) {
+/// Another process pays for it.
+DRIVER_EXPORT Result zeMemOpenIpcHandle(ZeHandle context, ZeHandle device, ZeIpcHandle handle,
+                                        uint32_t flags, void** out) {
   WATCH();
   const Result code =
-      or_unsupported(CALL_REAL(zeVirtualMemMap, context, address, bytes, handle, offset, access));
-  if (watch.is_on() && code == kSuccess) {
-    const KeepErrno keep;
-    watch->mapped(key_of(address), bytes, handle, watch.caller());
+      or_unsupported(CALL_REAL(zeMemOpenIpcHandle, context, device, handle, flags, out));
+  if (!watch.is_on() || code != kSuccess) return code;
+  const KeepErrno keep;
+  size_t bytes = 0;
+  void* base = nullptr;
+  if (ASK_REAL(Result(ZeHandle, const void*, void**, size_t*), zeMemGetAddressRange, context, *out,
+               &base, &bytes) != kSuccess) {
+    bytes = 0;
+    watch->lost();
   }
+  took_on(watch, code, kDriverImported, out, bytes, device);
   return code;
 }
 
-DRIVER_EXPORT Result zeVirtualMemUnmap(Handle context, void* address, size_t bytes) {
+DRIVER_EXPORT Result zeMemCloseIpcHandle(ZeHandle context, const void* address) {
   WATCH();
-  const Result code = or_unsupported(CALL_REAL(zeVirtualMemUnmap, context, address, bytes));
-  if (watch.is_on() && code == kSuccess) {
-    const KeepErrno keep;
-    watch->unmapped(key_of(address), bytes);
-  }
+  watch.gives(1u << kDriverImported, key_of(address));
+  const Result code = or_unsupported(CALL_REAL(zeMemCloseIpcHandle, context, address));
+  watch.gave(in_common(code));
   return code;
 }

@@ -2,6 +2,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <set>
@@ -23,7 +24,8 @@ constexpr uint64_t kAlignment = 512;
 
 std::map<Pointer, Pages> g_pages;
 std::map<void*, bool> g_host;  // true: registered, of the program's own
-std::set<Pointer> g_managed, g_imported;
+std::set<Pointer> g_managed;
+std::map<Pointer, uint64_t> g_imported;  // what the handle said; 0: nobody can tell
 
 /// The first hole of the page where `bytes` fit; 0 where there is none.
 Pointer hole_in(Pointer begin, const Pages& pages, uint64_t bytes) {
@@ -159,18 +161,34 @@ FAKE_CUDA Result cuMemHostUnregister(void* address) {
 struct IpcHandle {
   char bytes[64];
 };
+FAKE_CUDA Result cuMemGetAddressRange_v2(Pointer* base, size_t* bytes, Pointer address) {
+  const std::lock_guard lock(g_lock);
+  const auto imported = g_imported.find(address);
+  if (imported != g_imported.end() && imported->second)
+    return *base = imported->first, *bytes = imported->second, kSuccess;
+  auto at = g_pages.upper_bound(address);
+  if (at == g_pages.begin()) return kInvalidValue;
+  const auto& blocks = (--at)->second.blocks;
+  const auto block = blocks.find(address);
+  if (block == blocks.end()) return kInvalidValue;
+  return *base = address, *bytes = block->second - address, kSuccess;
+}
 FAKE_CUDA Result cuIpcGetMemHandle(IpcHandle* handle, Pointer address) {
+  Pointer base = 0;
+  size_t bytes = 0;
+  if (const Result code = cuMemGetAddressRange_v2(&base, &bytes, address)) return code;
   std::memset(handle, 0, sizeof(*handle));
-  const uint64_t words[2] = {uint64_t(getpid()), address};
+  const uint64_t words[3] = {uint64_t(getpid()), address, bytes};
   std::memcpy(handle, words, sizeof(words));
   return kSuccess;
 }
 FAKE_CUDA Result cuIpcOpenMemHandle_v2(Pointer* out, IpcHandle handle, unsigned) {
   const std::lock_guard lock(g_lock);
-  uint64_t pid = 0;
-  std::memcpy(&pid, &handle, sizeof(pid));
-  if (pid == 0) return kInvalidHandle;
-  g_imported.insert(*out = take_addresses(kPage));
+  uint64_t words[3] = {};
+  std::memcpy(words, &handle, sizeof(words));
+  if (words[0] == 0) return kInvalidHandle;
+  *out = take_addresses(std::max<uint64_t>(words[2], kPage));
+  g_imported[*out] = words[2];
   return kSuccess;
 }
 FAKE_CUDA Result cuIpcCloseMemHandle(Pointer address) {
@@ -209,13 +227,16 @@ FAKE_CUDA Result cuArrayDestroy(Pointer array) {
   const std::lock_guard lock(g_lock);
   return give_back_pages(array) ? kSuccess : kInvalidHandle;
 }
-/// Each level a quarter of the one before it.
+/// Each level is half as wide and half as high as the one before it, and half as deep where its
+/// depth is no number of layers.
 FAKE_CUDA Result cuMipmappedArrayCreate(Pointer* out, const Array3d* d, unsigned levels) {
   uint64_t bytes = 0;
   for (unsigned level = 0; level < levels; ++level) {
     const size_t width = d->width >> level ? d->width >> level : 1;
     const size_t height = d->height >> level ? d->height >> level : 1;
-    bytes += round_up(width * element_bytes(d->format, d->channels), kAlignment) * height;
+    const size_t deep = d->flags & 5 ? d->depth : d->depth >> level;
+    bytes += round_up(width * element_bytes(d->format, d->channels), kAlignment) * height *
+             (deep ? deep : 1);
   }
   return allocate(out, bytes, fake_gpu::kArrays);
 }

@@ -1,13 +1,12 @@
 // A libamdhip64.so.6 of our own, by the documented interface and with versions of its symbols, over
-// the same machine as the fake driver of CUDA: what that one does, under HIP's names.
+// the same machine as the fake driver of CUDA: what that one does, under HIP's names. Arrays and
+// graphs are in arrays.cc.
 #include <cstdio>
 #include <cstring>
 
-#include "../cuda/driver.h"
+#include "as_cuda.h"
 
-#define FAKE_HIP extern "C" __attribute__((visibility("default")))
-
-using namespace fake_cuda;
+using namespace fake_hip;
 
 struct Prop {
   int type, handles, place, number;
@@ -16,13 +15,11 @@ struct IpcHandle {
   char bytes[64];
 };
 extern "C" {
-Result cuInit(unsigned);
-Result cuDevicePrimaryCtxRetain(Context**, int);
-Result cuCtxSetCurrent(Context*);
 Result cuDeviceGetCount(int*);
 Result cuDeviceGetAttribute(int*, int, int);
 Result cuMemAlloc_v2(Pointer*, size_t);
 Result cuMemAllocPitch_v2(Pointer*, size_t*, size_t, size_t, unsigned);
+Result cuMemGetAddressRange_v2(Pointer*, size_t*, Pointer);
 Result cuMemFree_v2(Pointer);
 Result cuMemAllocManaged(Pointer*, size_t, unsigned);
 Result cuMemHostAlloc(void**, size_t, unsigned);
@@ -47,18 +44,6 @@ Result cuMemAddressReserve(Pointer*, size_t, size_t, Pointer, unsigned long long
 Result cuMemAddressFree(Pointer, size_t);
 Result cuModuleLoadData(void**, const void*);
 Result cuModuleUnload(void*);
-}
-
-/// As HIP, which has a device from the first call on.
-static bool begin(int device = 0) {
-  if (current_context()) return true;
-  Context* context = nullptr;
-  return cuInit(0) == kSuccess && cuDevicePrimaryCtxRetain(&context, device) == kSuccess &&
-         cuCtxSetCurrent(context) == kSuccess;
-}
-template <class... Wanted, class... Given>
-static Result as_cuda(Result (*function)(Wanted...), Given... given) {
-  return begin() ? function(given...) : int{kNoDevice};
 }
 
 FAKE_HIP int hipInit(unsigned) { return begin() ? kSuccess : kNoDevice; }
@@ -87,6 +72,10 @@ FAKE_HIP int hipExtMallocWithFlags(Pointer* out, size_t bytes, unsigned) {
 FAKE_HIP int hipMallocPitch(Pointer* out, size_t* pitch, size_t width, size_t height) {
   return as_cuda(cuMemAllocPitch_v2, out, pitch, width, height, 4u);
 }
+FAKE_HIP int hipMemAllocPitch(Pointer* out, size_t* pitch, size_t width, size_t height,
+                              unsigned element) {
+  return as_cuda(cuMemAllocPitch_v2, out, pitch, width, height, element);
+}
 FAKE_HIP int hipFree(Pointer address) { return as_cuda(cuMemFree_v2, address); }
 FAKE_HIP int hipMallocManaged(Pointer* out, size_t bytes, unsigned flags) {
   return as_cuda(cuMemAllocManaged, out, bytes, flags);
@@ -105,8 +94,9 @@ FAKE_HIP int hipMemGetInfo(size_t* free, size_t* total) {
 FAKE_HIP int hipIpcOpenMemHandle(Pointer* out, IpcHandle handle, unsigned flags) {
   return as_cuda(cuIpcOpenMemHandle_v2, out, handle, flags);
 }
-FAKE_HIP int hipIpcCloseMemHandle(Pointer address) {
-  return as_cuda(cuIpcCloseMemHandle, address);
+FAKE_HIP int hipIpcCloseMemHandle(Pointer address) { return as_cuda(cuIpcCloseMemHandle, address); }
+FAKE_HIP int hipMemGetAddressRange(Pointer* base, size_t* bytes, Pointer address) {
+  return as_cuda(cuMemGetAddressRange_v2, base, bytes, address);
 }
 FAKE_HIP int hipMallocAsync(Pointer* out, size_t bytes, void* stream) {
   return as_cuda(cuMemAllocAsync, out, bytes, stream);
@@ -115,6 +105,8 @@ FAKE_HIP int hipFreeAsync(Pointer address, void* stream) {
   return as_cuda(cuMemFreeAsync, address, stream);
 }
 FAKE_HIP int hipStreamSynchronize(void* stream) { return as_cuda(cuStreamSynchronize, stream); }
+FAKE_HIP int hipStreamSynchronize_spt(void* stream) { return hipStreamSynchronize(stream); }
+FAKE_HIP int hipEventSynchronize(void*) { return hipStreamSynchronize(nullptr); }
 FAKE_HIP int hipDeviceSynchronize() { return as_cuda(cuCtxSynchronize); }
 FAKE_HIP int hipDeviceGetDefaultMemPool(Pointer* pool, int device) {
   return as_cuda(cuDeviceGetDefaultMemPool, pool, device);

@@ -158,7 +158,11 @@ void driver_refused(DriverKind kind, int device, uint64_t size_bytes, const void
   record_driver(kRawOom, kind, device, 0, size_bytes, caller);
 }
 
-void driver_lost() { count_loss(kLostDriver); }
+/// What is lost before the first event counts, too.
+void driver_lost() {
+  if (state() == kUnset) begin_recording();
+  count_loss(kLostDriver);
+}
 
 void driver_level(DriverKind kind, int device, uint64_t key, bool (*read)(uint64_t, uint64_t*),
                   const void* caller) {
