@@ -76,7 +76,8 @@ def test_the_terminal_shows_every_term(held, tmp_path, width, height):
                   **{name: held.env[name] for name in keep}) as screen:  # fmt: skip
         screen.until(r"1 Overview")
         screen.keys("6")
-        lines = screen.until(rf"THE SUM OF pid {held.pid} program.py cuda:0$")
+        # Drawn from top to bottom: its last row is there when all are.
+        lines = screen.until(rf"THE SUM OF pid {held.pid} program.py cuda:0$[\s\S]*^ *unexplained +\+6\.00 MiB")
         row = next(line for line in lines if line.split()[:1] == [str(held.pid)])
         assert row.split()[1:3] == ["cuda:0", "nvidia:0"] and row.split()[-3:] == ["+6.00", "MiB", "program.py"]
         begin = next(i for i, line in enumerate(lines) if line.startswith("THE SUM OF"))
