@@ -21,7 +21,7 @@ constexpr double kTransformersLow = 0.8, kTransformersHigh = 1.25;
 constexpr double kReservedHigh = 1 / 0.9;
 // The CUDA context alone is a few hundred MiB, by driver and GPU. Above it come handles and code of
 // libraries: at most what the table of libraries has, which was fitted on models that use many.
-constexpr double kContextLow = 300.0 * (1 << 20), kContextUsual = 600.0 * (1 << 20);
+constexpr double kContextUsual = 600.0 * (1 << 20);
 constexpr double kMostBytes = 4e18;
 
 uint64_t rounded(double bytes) { return static_cast<uint64_t>(std::llround(bytes)); }
@@ -84,9 +84,10 @@ void add_assumptions(const ModelShape& shape, const TrainingSetup& setup, Predic
     add("CUDA context and libraries: " + std::to_string(setup.device_constant_bytes >> 20) + " MiB",
         setup.measured_source.empty() ? "option" : setup.measured_source);
   } else {
-    add("CUDA context and libraries: 300 to " + std::to_string(device_constant().bytes >> 20) +
-            " MiB, 600 expected",
-        "a context alone; the upper end is " + std::string(device_constant().source));
+    const DeviceConstant constant = device_constant();
+    add("CUDA context and libraries: " + std::to_string(constant.least_bytes >> 20) + " to " +
+            std::to_string(constant.bytes >> 20) + " MiB, 600 expected",
+        std::string(constant.least_source) + "; the upper end is " + std::string(constant.source));
   }
 }
 
@@ -105,9 +106,10 @@ void set_peaks(const ModelShape& shape, const TrainingSetup& setup, double total
                                  rounded(total * high * kReservedHigh)};
   const double measured = static_cast<double>(setup.device_constant_bytes);
   const bool known = setup.device_constant_bytes != 0;
-  const double most = static_cast<double>(device_constant().bytes);
+  const double least = static_cast<double>(device_constant().least_bytes),
+               most = static_cast<double>(device_constant().bytes);
   out->device = PredictedBytes{rounded(reserved + (known ? measured : kContextUsual)),
-                               rounded(total * low + (known ? measured : kContextLow)),
+                               rounded(total * low + (known ? measured : least)),
                                rounded(total * high * kReservedHigh + (known ? measured : most))};
 }
 

@@ -35,6 +35,9 @@ const LibraryTable& library_table();
 struct DeviceConstant {
   uint64_t bytes = 0;
   std::string_view source;
+  /// What it may be on another GPU than that of `source`; equal to `bytes` where it was measured.
+  uint64_t least_bytes = 0;
+  std::string_view least_source;
 };
 DeviceConstant device_constant();
 

@@ -12,7 +12,8 @@ constexpr __int128 kMostBytes = 1ll << 50;  // of a storage, as in the file
 bool same_event(const TracedEvent& a, const TracedEvent& b) {
   return a.kind == b.kind && a.index == b.index && a.stream == b.stream && a.phase == b.phase;
 }
-/// Groups may follow the batch: a convolution with weights of each sample's own is one of the batch.
+/// Groups may follow the batch: a convolution with weights of each sample's own is one of the
+/// batch.
 bool same_call(const ConvolutionCall& a, const ConvolutionCall& b) {
   return a.part == b.part && a.shape == b.shape && a.kernel_elements == b.kernel_elements &&
          (a.groups > 1) == (b.groups > 1);

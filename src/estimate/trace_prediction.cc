@@ -87,7 +87,8 @@ LibraryTable table_of(const TraceScenario& scenario) {
 
 DeviceConstant constant_of(const TraceScenario& scenario) {
   if (!scenario.device_constant_bytes) return device_constant();
-  return {*scenario.device_constant_bytes, scenario.device_constant_source};
+  const uint64_t measured = *scenario.device_constant_bytes;
+  return {measured, scenario.device_constant_source, measured, scenario.device_constant_source};
 }
 
 void assume(const StepTrace& trace, const TraceScenario& scenario, const StepPeaks& peaks,
@@ -96,6 +97,12 @@ void assume(const StepTrace& trace, const TraceScenario& scenario, const StepPea
   const DeviceConstant constant = constant_of(scenario);
   list.push_back({"CUDA context and library handles: " + format_bytes(constant.bytes),
                   std::string(constant.source)});
+  if (constant.least_bytes < constant.bytes) {
+    list.push_back({"on another GPU these may be as small as " +
+                        format_bytes(constant.least_bytes) +
+                        ", which the lower end allows for; gpumemprof calibrate measures them",
+                    std::string(constant.least_source)});
+  }
   if (scenario.product_workspace_bytes) {
     list.push_back(
         {"workspace of a handle of cuBLAS: " + format_bytes(*scenario.product_workspace_bytes),
@@ -175,7 +182,8 @@ Prediction predict_from_trace(const StepTrace& trace, const TraceScenario& scena
     return prediction;
   }
   const DeviceSpread spread = device_spread();
-  const uint64_t constant = constant_of(scenario).bytes;
+  const DeviceConstant constants = constant_of(scenario);
+  const uint64_t constant = constants.bytes;
   const uint64_t device = peaks.reserved_bytes + constant;
   PredictedBytes whole{device, times(device, spread.low), times(device, spread.high)};
   PredictedBytes reserved{peaks.reserved_bytes, 0, whole.high - constant};
@@ -191,6 +199,8 @@ Prediction predict_from_trace(const StepTrace& trace, const TraceScenario& scena
                peaks.allocated_bytes - std::min(peaks.allocated_bytes, whole.expected - whole.low)),
       peaks.allocated_bytes + (whole.high - whole.expected)};
   prediction.reserved = reserved;
+  // The spread is that of one GPU, whose constant was fitted. Another one's is not known.
+  whole.low = std::min(whole.low, times(peaks.reserved_bytes, spread.low) + constants.least_bytes);
   prediction.device = whole;
   prediction.at_peak = shares_at(trace, peaks.live_event);
   assume(trace, scenario, peaks, &prediction);

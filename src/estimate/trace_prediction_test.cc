@@ -60,6 +60,21 @@ TEST(TracePrediction, TheDeviceIsTheReservedBytesAndTheConstant) {
   EXPECT_EQ(prediction.assumptions[0].source, "a test");
 }
 
+TEST(TracePrediction, WithoutACalibrationTheIntervalIsWider) {
+  TraceScenario measured;
+  measured.device_constant_bytes = 1720 * kMiB;  // as fitted, but measured on this GPU
+  measured.device_constant_source = "a test";
+  const Prediction with = predict_from_trace(trace_of(kStep), measured),
+                   without = predict_from_trace(trace_of(kStep), {});
+  EXPECT_EQ(without.device->expected, 1722 * kMiB);
+  EXPECT_EQ(without.device->expected, with.device->expected);
+  EXPECT_EQ(without.device->high, with.device->high);
+  EXPECT_EQ(with.device->low, static_cast<uint64_t>(0.964 * 1722 * kMiB));
+  // 287,047,680 bytes were in use with one tensor in a segment of 20 MiB.
+  EXPECT_EQ(without.device->low, static_cast<uint64_t>(0.964 * 2 * kMiB) + 287'047'680 - 20 * kMiB);
+  EXPECT_EQ(without.allocated->low, with.allocated->low) << "the constant is no allocator's";
+}
+
 TEST(TracePrediction, WhatRunsOutOfMemoryHasNoPeaksAndSaysWhere) {
   TraceScenario scenario;
   scenario.config.capacity_bytes = 30 * kMiB;
