@@ -46,7 +46,7 @@ test-all: all ## everything that needs no GPU: slow tests, sanitizers, fuzzing, 
 	$(MAKE) sanitizers fuzz-smoke
 	scripts/test-debian-torch
 	scripts/test-tensorflows
-	@scripts/setup browser live frames exported optimizers
+	@scripts/setup browser live frames exported optimizers accuracy
 	scripts/test-integrations
 	$(VENV_PYTHON) -m pytest -m "not gpu" tests
 
@@ -88,7 +88,7 @@ bench: all ## measure, and write docs/benchmarks.md
 accuracy: all ## how well peaks are predicted, on a table of measured ones; writes docs/accuracy.md (half an hour)
 	@scripts/setup accuracy
 	@ninja -C $(BUILD) estimate_traces
-	$(VENV_PYTHON) bench/accuracy/run.py --build $(BUILD) $(if $(MODELS),--models $(MODELS))
+	$(BUILD)/venvs/accuracy/bin/python bench/accuracy/run.py --build $(BUILD) $(if $(MODELS),--models $(MODELS))
 
 accuracy-megatron: all ## the closed form against Megatron-LM's reference values; writes docs/accuracy-megatron.md
 	@scripts/setup tests

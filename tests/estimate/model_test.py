@@ -1,19 +1,21 @@
-"""`gpumemprof estimate --model`: models of libraries, where they are installed (scripts/setup accuracy)."""
+"""`gpumemprof estimate --model`: models of libraries, in the environment that scripts/setup accuracy makes."""
 
-import importlib.util
 import json
+import os
 
 import harness
 import pytest
 
-if importlib.util.find_spec("timm") is None:
-    pytest.skip("timm is not installed: scripts/setup accuracy", allow_module_level=True)
+PYTHON = harness.ROOT / "build" / "venvs" / "accuracy" / "bin" / "python"
+if not PYTHON.exists():
+    pytest.skip("needs timm: scripts/setup accuracy installs it", allow_module_level=True)
+ENVIRONMENT = {**os.environ, "GPUMEMPROF_PYTHON": str(PYTHON)}
 RESNET18_PARAMETERS = 11_689_512  # as its paper's architecture has them, with 1,000 classes
 
 
 def estimate(*options):
-    done = harness.execute([harness.COMMAND, "estimate", "--format", "json", *options], timeout=240).ok()
-    return json.loads(done.stdout)
+    argv = [harness.COMMAND, "estimate", "--format", "json", *options]
+    return json.loads(harness.execute(argv, timeout=240, env=ENVIRONMENT).ok().stdout)
 
 
 @pytest.mark.slow
@@ -37,7 +39,7 @@ def test_the_largest_batch_of_a_model_fits_and_one_more_does_not():
 
 
 def test_a_model_that_is_not_there_is_one_line():
-    done = harness.execute([harness.COMMAND, "estimate", "--model", "timm:no_such_model"], timeout=120)
+    done = harness.execute([harness.COMMAND, "estimate", "--model", "timm:no_such_model"], timeout=120, env=ENVIRONMENT)
     assert (
         done.rc == 2
         and done.stderr.decode().splitlines()[-1] == "gpumemprof: timm:no_such_model: Unknown model (no_such_model)"
