@@ -129,3 +129,17 @@ def test_the_site_builds_without_a_warning():
         assert (ROOT / "build" / "site" / page).exists()
     reference = (ROOT / "build" / "site" / "reference" / "gpu-memory-profiler.html").read_text()
     assert "profile_function" in reference and "Calls <code>func(*args, **kwargs)</code> once" in reference
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_stands_behind_a_fence_is_a_title(page):
+    """Of anything else the site makes no block of code: the fence and all up to the next one become one paragraph."""
+    assert [block.line for block in blocks(page) if not re.fullmatch(r'(title="[^"]*")?', block.note)] == []
+
+
+def test_every_page_is_in_the_navigation():
+    navigation = (ROOT / "mkdocs.yml").read_text()
+    by_folder = set(re.findall(r'": "(\w+)"', (ROOT / "scripts" / "docs_hooks.py").read_text()))
+    pages = [path.relative_to(DOCS) for path in DOCS.rglob("*.md")]
+    missing = [p for p in pages if p.parts[0] not in by_folder and not re.search(rf"[ :]{p}$", navigation, re.MULTILINE)]
+    assert len(pages) > 50 and {"commands", "reference", "tensorflow"} <= by_folder and missing == []
