@@ -10,8 +10,9 @@ METHOD = """\
   brackets. A few steps after every switch are not timed, for every tool alike. Garbage is
   collected before a block, not during it.
 - *Pairs of processes*: whole processes with and without the recorder in turn, in an order drawn
-  by chance; the figure of a process is the median of its blocks. The cost of the preloaded
-  library while it records nothing is in this figure, not in the other.
+  by chance; the figure of a process is the median of its blocks, and each round's recorded one is
+  held against the mean of its two plain ones. The cost of the preloaded library while it records
+  nothing is in this figure, not in the other.
 - A bound on a ratio counts as met when the interval's upper end is within the bound + 0.005; a
   bound in ns when the interval's upper end is within it.
 - "Not met" where the interval holds the bound means that this run could not tell: the row of the
