@@ -66,17 +66,6 @@ std::string_view module_of(const Tables& tables, uint32_t stack) {
   return {};
 }
 
-std::string module_of_most(const Leak& leak, const Tables& tables) {
-  std::map<std::string_view, double> bytes_a_step;
-  for (const LeakStack& stack : leak.stacks) {
-    bytes_a_step[module_of(tables, stack.stack)] += stack.growth.bytes_a_step;
-  }
-  if (bytes_a_step.empty()) return {};
-  const auto most = std::ranges::max_element(
-      bytes_a_step, {}, [](const auto& module_and_bytes) { return module_and_bytes.second; });
-  return std::string(most->first);
-}
-
 bool has_recorded_parent(const Leak& leak, const Tables& tables) {
   if (leak.process >= tables.processes.size()) return false;
   const Process& process = tables.processes[leak.process];
@@ -101,6 +90,17 @@ bool is_in_backward(const Tables& tables, uint32_t stack) {
 
 bool is_in_module(const Tables& tables, uint32_t stack) {
   return any_frame(tables, stack, is_module);
+}
+
+std::string module_of_most(const Leak& leak, const Tables& tables) {
+  std::map<std::string_view, double> bytes_a_step;
+  for (const LeakStack& stack : leak.stacks) {
+    bytes_a_step[module_of(tables, stack.stack)] += stack.growth.bytes_a_step;
+  }
+  if (bytes_a_step.empty()) return {};
+  const auto most = std::ranges::max_element(
+      bytes_a_step, {}, [](const auto& module_and_bytes) { return module_and_bytes.second; });
+  return std::string(most->first);
 }
 
 LeakEvidence evidence_of(const Leak& leak, const std::vector<Leak>& others, const Tables& tables,

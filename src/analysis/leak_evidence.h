@@ -33,6 +33,9 @@ bool is_in_backward(const Tables& tables, uint32_t stack);
 /// Whether it was made while a torch.nn module was called.
 bool is_in_module(const Tables& tables, uint32_t stack);
 
+/// Path of the module that makes most of what grows; empty where none is told.
+std::string module_of_most(const Leak& leak, const Tables& tables);
+
 /// `others`: all leaks of the recording, this one among them.
 LeakEvidence evidence_of(const Leak& leak, const std::vector<Leak>& others, const Tables& tables,
                          const HolderStacks& holders);

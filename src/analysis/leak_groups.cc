@@ -48,8 +48,7 @@ std::vector<LeakGroup> group_leaks(const std::vector<Leak>& leaks, const Tables&
     known->evidence.held_blocks += evidence.held_blocks;
   }
   for (LeakGroup& group : groups) {
-    if (group.lines.size() == 1) continue;
-    group.evidence.module = evidence_of(group.whole, leaks, tables, holders).module;
+    if (group.lines.size() > 1) group.evidence.module = module_of_most(group.whole, tables);
   }
   return groups;
 }

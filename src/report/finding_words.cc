@@ -10,16 +10,11 @@
 namespace gpumemprof {
 namespace {
 
-std::optional<uint64_t> figure(const Finding& finding, std::string_view name) {
-  const auto found =
-      std::ranges::find(finding.evidence, name, &std::pair<std::string, uint64_t>::first);
-  if (found == finding.evidence.end()) return std::nullopt;
-  return found->second;
-}
-
-std::optional<double> rate(const Finding& finding, std::string_view name) {
-  const auto found = std::ranges::find(finding.rates, name, &std::pair<std::string, double>::first);
-  if (found == finding.rates.end()) return std::nullopt;
+template <typename Value>
+std::optional<Value> named(const std::vector<std::pair<std::string, Value>>& values,
+                           std::string_view name) {
+  const auto found = std::ranges::find(values, name, &std::pair<std::string, Value>::first);
+  if (found == values.end()) return std::nullopt;
   return found->second;
 }
 
@@ -29,12 +24,6 @@ std::string pace_text(uint64_t seconds) {
   if (seconds == 0) return ", in less than a second";
   return fmt::format(", about {}",
                      format_duration(std::min(seconds, kLongestSeconds) * 1'000'000'000));
-}
-
-std::string_view fact(const Finding& finding, std::string_view name) {
-  const auto found =
-      std::ranges::find(finding.facts, name, &std::pair<std::string, std::string>::first);
-  return found == finding.facts.end() ? std::string_view() : std::string_view(found->second);
 }
 
 /// "train.py:9 2.00 KiB a step, train.py:12 1.00 KiB, and 4 more lines".
@@ -55,31 +44,33 @@ std::string lines_text(const std::vector<FindingLine>& lines) {
 
 std::vector<std::string> finding_details(const Finding& finding) {
   std::vector<std::string> out;
-  const auto grown = figure(finding, "grown_bytes"), steps = figure(finding, "steps");
+  const auto grown = named(finding.evidence, "grown_bytes"),
+             steps = named(finding.evidence, "steps");
   if (grown && steps) {
     out.push_back(fmt::format(
         "Grew by {} in {} after a warm-up of {}; {} are live at the end (confidence {:.2f})",
         format_bytes(*grown), format_plural(*steps, "step"),
-        format_count(figure(finding, "warm_up_steps").value_or(0)),
+        format_count(named(finding.evidence, "warm_up_steps").value_or(0)),
         format_bytes(finding.bytes.value_or(0)), finding.confidence));
   }
   if (!finding.lines.empty()) out.push_back("Lines: " + lines_text(finding.lines));
-  if (const auto survivors = rate(finding, "survivors_a_step")) {
-    const auto module = fact(finding, "module");
+  if (const auto survivors = named(finding.rates, "survivors_a_step")) {
+    const auto module = named(finding.facts, "module");
     out.push_back(fmt::format("{:.3g} blocks a step stay{}", *survivors,
-                              module.empty() ? "" : fmt::format(", made in module {}", module)));
+                              module ? fmt::format(", made in module {}", *module) : ""));
   }
-  if (const auto holder = fact(finding, "holder"); !holder.empty()) {
-    out.push_back(fmt::format("Held by: {}", holder));
+  if (const auto holder = named(finding.facts, "holder"); holder && !holder->empty()) {
+    out.push_back(fmt::format("Held by: {}", *holder));
   }
-  const auto left = figure(finding, "steps_until_limit"), limit = figure(finding, "limit_bytes");
+  const auto left = named(finding.evidence, "steps_until_limit"),
+             limit = named(finding.evidence, "limit_bytes");
   if (left && limit) {
-    const auto seconds = figure(finding, "seconds_until_limit");
+    const auto seconds = named(finding.evidence, "seconds_until_limit");
     out.push_back(fmt::format("{} are reached in {}{}", format_bytes(*limit),
                               format_plural(*left, "more step"),
                               seconds ? pace_text(*seconds) : ""));
-  } else if (const auto why = fact(finding, "limit"); !why.empty()) {
-    out.push_back(fmt::format("Limit: {}", why));
+  } else if (const auto why = named(finding.facts, "limit")) {
+    out.push_back(fmt::format("Limit: {}", *why));
   }
   return out;
 }
