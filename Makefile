@@ -37,7 +37,7 @@ test: all ## build and pass the tests (the slow ones apart)
 	@scripts/setup tests
 	@ninja -C $(BUILD)
 	$(CTEST) --test-dir $(BUILD)
-	$(VENV_PYTHON) -m pytest -m "not slow and not gpu" tests
+	$(VENV_PYTHON) -m pytest -m "not slow and not gpu" tests bench
 
 test-all: all ## everything that needs no GPU: slow tests, sanitizers, fuzzing, Debian's PyTorch 1.13, other TensorFlows
 	@scripts/setup tests
@@ -48,7 +48,7 @@ test-all: all ## everything that needs no GPU: slow tests, sanitizers, fuzzing, 
 	scripts/test-tensorflows
 	@scripts/setup browser live frames exported optimizers accuracy
 	scripts/test-integrations
-	$(VENV_PYTHON) -m pytest -m "not gpu" tests
+	$(VENV_PYTHON) -m pytest -m "not gpu" tests bench
 
 sanitizers: setup ## the unit tests under address+undefined and under thread
 	@for kind in address,undefined thread; do \

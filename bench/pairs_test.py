@@ -1,11 +1,6 @@
 """The statistics of pairs, against values worked out by hand."""
-import os
-import sys
-
+import pairs
 import pytest
-
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import pairs  # noqa: E402
 
 
 def test_ratio_is_the_median_of_the_ratios_of_partners_not_the_ratio_of_medians():

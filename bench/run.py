@@ -22,7 +22,7 @@ MEASURES = ("steps", "hook", "disk", "analysis", "exceptions", "idle", "scope", 
             "snapshot", "tensorflow")
 FULL = {
     "pairs": 600, "control_pairs": 300, "peer_pairs": 16,
-    "process_pairs": 100, "peer_process_pairs": 5, "blocks": 12,  # 30 pairs told no ratio to half a percent
+    "process_pairs": 100, "peer_process_pairs": 5, "rounds": 24,
     "hook_pairs": 60, "disk_steps": 400,
     "analysis_events": 10_000_000, "analysis_repeats": 5,
     "tensorflow_pairs": 150,
@@ -31,7 +31,7 @@ FULL = {
 }
 QUICK = {
     "pairs": 6, "control_pairs": 4, "peer_pairs": 2,
-    "process_pairs": 2, "peer_process_pairs": 1, "blocks": 3,
+    "process_pairs": 2, "peer_process_pairs": 1, "rounds": 3,
     "hook_pairs": 6, "disk_steps": 40,
     "analysis_events": 1_000_000, "analysis_repeats": 2,
     "tensorflow_pairs": 4,

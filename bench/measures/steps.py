@@ -6,6 +6,7 @@ import statistics
 
 import launch
 import pairs
+import turns
 from rows import Row, ns_row, ns_text, ratio_row, ratio_text
 
 STACKS_ALONE = ("--no-attribution",)
@@ -97,48 +98,34 @@ def measure_toggled(name, size):
     return rows
 
 
-def block_median(result):
-    return statistics.median(result["block_s"])
-
-
 def measure_processes(name, size):
-    """Whole processes in turn, in an order drawn by chance: what the preloaded library costs even
-    while it records nothing is in here too."""
+    """Processes side by side, each of its own from start to end: what the preloaded library costs even while it
+    records nothing is in here too. A round's block is held against the mean of its two plain ones, which is held
+    against less noise than either; a pair's figure is the median of its rounds."""
     title, bound, _ = PROGRAMS[name]
-    command = launch.program(f"{name}.py", "--blocks", size["blocks"])
+    command = launch.program(f"{name}.py", "--turns")
     chance = random.Random(2)
-    taken = {"plain": [], "control": [], "gpumemprof": [], "memray": []}
+    found = {"gpumemprof": [], "memray": [], "control": []}
+    raw = []
     for index in range(size["process_pairs"]):
-        kinds = ["plain", "control", "gpumemprof"]
-        if index < size["peer_process_pairs"]:
-            kinds.append("memray")
-        chance.shuffle(kinds)
-        for kind in kinds:
-            if kind == "gpumemprof":
-                result = launch.run_recorded(command, options=STACKS_ALONE)
-            elif kind == "memray":
-                result = run_memray(command)
-            else:
-                result = launch.run_json(command)
-            taken[kind].append(block_median(result))
-    plain = taken["plain"]
-    # A round has two plain processes: what is held against their mean is held against less noise than either's.
-    both = [statistics.mean(two) for two in zip(plain, taken["control"])]
-    value = pairs.ratio(taken["gpumemprof"], both)
-    memray = pairs.ratio(taken["memray"], both[:len(taken["memray"])])
-    control = pairs.ratio(taken["control"], plain)
+        with launch.folder() as path:
+            commands = {"plain": command, "control": command,
+                        "gpumemprof": launch.recorded(command, f"{path}/recording", options=STACKS_ALONE)}
+            if index < size["peer_process_pairs"]:
+                python, *rest = command
+                commands["memray"] = [python, "-m", "memray", "run", "-q", "-o", f"{path}/memray.bin", *rest]
+            taken = turns.in_turn(commands, size["rounds"], chance)
+        raw.append(taken)
+        both = [statistics.mean(two) for two in zip(taken["plain"], taken["control"])]
+        for kind in found.keys() & taken.keys():
+            without = taken["plain"] if kind == "control" else both
+            found[kind].append(statistics.median(a / b for a, b in zip(taken[kind], without)))
+    value, memray, control = (pairs.estimate(found[kind]) for kind in ("gpumemprof", "memray", "control"))
     return [
-        ratio_row(f"{title} with Python stacks, pairs of processes, {len(plain)} pairs", value, bound,
-                  [f"memray {ratio_text(memray)} ({memray.count} pairs)"], raw=taken),
+        ratio_row(f"{title} with Python stacks, pairs of processes side by side, {value.count} pairs", value, bound,
+                  [f"memray {ratio_text(memray)} ({memray.count} pairs)"], raw=raw),
         Row("the same: control, plain against plain", ratio_text(control), section="more"),
     ]
-
-
-def run_memray(command):
-    with launch.folder() as path:
-        python, *rest = command
-        return launch.run_json([python, "-m", "memray", "run", "-q", "-o", f"{path}/memray.bin",
-                                *rest])
 
 
 def parts(size):

@@ -1,6 +1,6 @@
 """Runs a step in blocks, with a recorder switched on and off in turn, and times the blocks.
 
-Used by the programs beside it; the only output is one line of JSON on stdout.
+Used by the programs beside it; the only output is one line of JSON on stdout, or with --turns a line a block.
 """
 import argparse
 import ctypes
@@ -12,8 +12,7 @@ import sys
 import tempfile
 import time
 
-TOOLS = ("plain", "control", "gpumemprof", "memray", "torch_memory", "torch_memory_stacks",
-         "tf_profiler")
+TOOLS = ("control", "gpumemprof", "memray", "torch_memory", "torch_memory_stacks", "tf_profiler")
 
 
 class Nothing:
@@ -187,15 +186,24 @@ def toggled(tool, step, pairs, warm_steps, steps, seed, most_s):
     return result
 
 
+def by_turns(step, warm_steps, steps):
+    """A block for each line on stdin, and a line with the seconds a step of it took. The first line, before any
+    block, says that the program is ready."""
+    print(0, flush=True)
+    for _ in iter(sys.stdin.readline, ""):
+        warm_up(step, warm_steps)
+        print(timed_block(step, steps)[0], flush=True)
+
+
 def main(program, step, defaults):
     """`defaults`: pairs, block_steps, warm_steps, first_steps (before anything is timed)."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--tool", choices=TOOLS, default="plain")
+    parser.add_argument("--tool", choices=TOOLS, default="control")
     parser.add_argument("--pairs", type=int, default=defaults["pairs"])
     parser.add_argument("--block-steps", type=int, default=defaults["block_steps"])
     parser.add_argument("--warm-steps", type=int, default=defaults["warm_steps"])
     parser.add_argument("--first-steps", type=int, default=defaults["first_steps"])
-    parser.add_argument("--blocks", type=int, default=8, help="--tool plain: how many blocks")
+    parser.add_argument("--turns", action="store_true", help="a block for each line on stdin")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--most-seconds", type=float, default=float("inf"), help="fewer pairs where these take longer")
     options = parser.parse_args()
@@ -205,18 +213,11 @@ def main(program, step, defaults):
         step()
     gc.collect()
     gc.freeze()  # so that the collection before each block is short, and the two blocks of a pair are close in time
-    if options.tool == "plain":
-        blocks = []
-        for _ in range(options.blocks):
-            warm_up(step, options.warm_steps)
-            blocks.append(timed_block(step, options.block_steps))
-        result["block_s"] = [wall for wall, _ in blocks]
-        result["block_cpu_s"] = [cpu for _, cpu in blocks]
-        result["steps"] = options.first_steps + options.blocks * (
-            options.warm_steps + options.block_steps)
-    else:
-        tool = make_tool(options.tool)
-        result["pairs"] = toggled(tool, step, options.pairs, options.warm_steps,
-                                  options.block_steps, options.seed, options.most_seconds)
+    if options.turns:
+        by_turns(step, options.warm_steps, options.block_steps)
+        return
+    tool = make_tool(options.tool)
+    result["pairs"] = toggled(tool, step, options.pairs, options.warm_steps,
+                              options.block_steps, options.seed, options.most_seconds)
     print(json.dumps(result))
     sys.stdout.flush()

@@ -1,0 +1,83 @@
+"""Programs that run side by side and are timed in turn, block by block.
+
+    started together:   plain      control    recorded
+    round 1                1 ─────────▶ 2 ───────▶ 3         one block of steps each, the order drawn by chance
+    round 2                2 ◀───────── 1          3         the others wait for their line on stdin meanwhile
+
+A machine's speed drifts by some percent within seconds, which is more than what is measured: blocks of one round are
+within a tenth of a second of each other, whole processes run one after the other are not.
+"""
+import contextlib
+import os
+import select
+import subprocess
+import tempfile
+
+import launch
+
+
+class Program:
+    """A program of bench/programs started with --turns: a line on its stdin is a block, a line on its stdout the
+    seconds a step of it took. Raises launch.Failed where it ends early or does not answer."""
+
+    def __init__(self, command):
+        self._name = os.path.basename(command[0])
+        self._stderr = tempfile.TemporaryFile("w+")
+        environment = {**os.environ, "BENCH_WORK": launch.WORK}
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr,
+                                         text=True, bufsize=1, env=environment)
+
+    def turn(self):
+        try:
+            self._process.stdin.write("\n")
+        except BrokenPipeError:
+            raise self._failed("has ended") from None
+        return self._answer()
+
+    def ready(self):
+        """Waits until it has done its first steps."""
+        self._answer()
+
+    def end(self):
+        self._process.stdin.close()
+        if self._process.wait(launch.TIMEOUT_S) != 0:
+            raise self._failed(f"ended with {self._process.returncode}")
+
+    def close(self):
+        self._process.kill()
+        self._process.wait()
+        self._process.stdout.close()
+        self._stderr.close()
+
+    def _answer(self):
+        if not select.select([self._process.stdout], [], [], launch.TIMEOUT_S)[0]:
+            raise self._failed(f"did not answer within {launch.TIMEOUT_S} s")
+        line = self._process.stdout.readline()  # one line an answer, so none waits in the buffer above
+        if not line:
+            raise self._failed("has ended")
+        return float(line)
+
+    def _failed(self, what):
+        self._stderr.seek(0)
+        tail = " | ".join(self._stderr.read().strip().splitlines()[-3:])
+        return launch.Failed(f"{self._name} {what}: {tail}")
+
+
+def in_turn(commands, rounds, chance):
+    """{name: command} side by side for `rounds` rounds; {name: [seconds a step, one a round]}."""
+    with contextlib.ExitStack() as stack:
+        programs = {}
+        for name, command in commands.items():
+            programs[name] = Program(command)
+            stack.callback(programs[name].close)
+        for program in programs.values():
+            program.ready()
+        taken = {name: [] for name in programs}
+        for _ in range(rounds):
+            order = list(programs)
+            chance.shuffle(order)
+            for name in order:
+                taken[name].append(programs[name].turn())
+        for program in programs.values():
+            program.end()
+        return taken
