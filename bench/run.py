@@ -22,7 +22,7 @@ MEASURES = ("steps", "hook", "disk", "analysis", "exceptions", "idle", "scope", 
             "snapshot", "tensorflow")
 FULL = {
     "pairs": 600, "control_pairs": 300, "peer_pairs": 16,
-    "process_pairs": 100, "peer_process_pairs": 5, "rounds": 24,
+    "process_pairs": 80, "peer_process_pairs": 5, "rounds": 24,
     "hook_pairs": 60, "disk_steps": 400,
     "analysis_events": 10_000_000, "analysis_repeats": 5,
     "tensorflow_pairs": 150,

@@ -92,11 +92,11 @@ bool begin_folder(const char* folder, int flags) {
   if (state() == kRecording || state() == kPaused) return true;
   size_t length = strlen(folder);
   if (folder[0] != '/') return fail("the folder's name must be absolute");
-  if (length >= sizeof(g_config.folder)) return fail("the folder's name is too long");
-  if (g_config.folder[0] && (state() == kUnset || state() == kOpening)) {
+  if (length >= sizeof(g_folder)) return fail("the folder's name is too long");
+  if (g_folder[0] && (state() == kUnset || state() == kOpening)) {
     return begin_recording() || fail("no recording can be made in the folder");
   }
-  if (g_config.folder[0]) return fail("this process has already tried to record and could not");
+  if (g_folder[0]) return fail("this process has already tried to record and could not");
   long error = sys(SYS_mkdirat, AT_FDCWD, sys_ptr(folder), 0700);
   if (error < 0 && error != -EEXIST) return fail("the folder cannot be made");
   static constexpr uint32_t kModes[] = {format::kStacksPython, format::kStacksNative,
@@ -106,8 +106,8 @@ bool begin_folder(const char* folder, int flags) {
   g_config.free_stacks = flags & GPUMEMPROF_ATTACH_FREE_STACKS;
   g_config.no_attribution = flags & GPUMEMPROF_ATTACH_NO_ATTRIBUTION;
   // The first letter last: another thread's event looks at it.
-  memcpy(g_config.folder + 1, folder + 1, length);
-  __atomic_store_n(&g_config.folder[0], folder[0], __ATOMIC_RELEASE);
+  memcpy(g_folder + 1, folder + 1, length);
+  __atomic_store_n(&g_folder[0], folder[0], __ATOMIC_RELEASE);
   uint32_t off = kOff;
   __atomic_compare_exchange_n(g_state, &off, kUnset, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
   return begin_recording() || fail("no recording can be made in the folder");

@@ -40,7 +40,7 @@ struct Processor {
 #endif
 };
 
-alignas(64) HOT_DATA constinit LineClock<Processor> g_clock;
+HOT_LINES constinit LineClock<Processor> g_clock;
 
 }  // namespace
 

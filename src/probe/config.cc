@@ -10,6 +10,7 @@ namespace gpumemprof::probe {
 
 // constinit: an initialiser that runs would run after read_config() and undo it.
 HOT_DATA constinit Config g_config{};
+char g_folder[3072];
 
 static uint64_t number(const char* text) {
   uint64_t value = 0;
@@ -28,8 +29,8 @@ __attribute__((constructor)) static void read_config() {
   const char* folder = getenv("GPUMEMPROF_DIR");
   if (!folder || folder[0] != '/') return;
   size_t length = strlen(folder);
-  if (length >= sizeof(g_config.folder)) return;
-  memcpy(g_config.folder, folder, length + 1);
+  if (length >= sizeof(g_folder)) return;
+  memcpy(g_folder, folder, length + 1);
   g_config.stacks = stack_mode(getenv("GPUMEMPROF_STACKS"));
   g_config.free_stacks = getenv("GPUMEMPROF_FREE_STACKS") != nullptr;
   g_config.no_cpu = getenv("GPUMEMPROF_NO_CPU") != nullptr;

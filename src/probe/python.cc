@@ -7,7 +7,7 @@
 
 namespace gpumemprof::probe {
 
-HOT_DATA constinit Python g_python{};
+HOT_LINES constinit Python g_python{};
 
 namespace {
 

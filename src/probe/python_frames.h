@@ -9,6 +9,7 @@
 // so.
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -33,14 +34,16 @@ struct PythonLayout {
 bool python_layout(uint32_t major, uint32_t minor, const uint64_t* debug_offsets,
                    PythonLayout* out);
 
-struct Python {
+/// What an event reads of it lies in the first 64 bytes: a line.
+struct alignas(64) Python {
   bool ready = false;
-  PythonLayout layout{};
   void* (*this_thread_state)() =
       nullptr;  // PyGILState_GetThisThreadState: null for a foreign thread
   int (*is_finalizing)() = nullptr;
   const void* cell_type = nullptr;  // PyCell_Type
+  PythonLayout layout{};
 };
+static_assert(offsetof(Python, layout) + offsetof(PythonLayout, frame_owner) <= 64);
 extern Python g_python;
 
 /// Looks for an interpreter in this process; sets g_python and the state in the file. Again and

@@ -163,8 +163,7 @@ bool create_file() {
   alignas(8) static uint8_t page[kPage];  // only the opening thread is here
   memset(page, 0, sizeof(page));
   auto* header = reinterpret_cast<FileHeader*>(page);
-  long fd =
-      create_recording_file(g_config.folder, header, g_recorder->path, sizeof(g_recorder->path));
+  long fd = create_recording_file(g_folder, header, g_recorder->path, sizeof(g_recorder->path));
   if (fd < 0) return false;
   g_recorder->is_unmappable = !keeps_places(fd);  // the file is still empty, as btrfs wants it
   header->stack_mode = g_config.stacks;
@@ -189,7 +188,7 @@ bool create_file() {
 }
 
 bool open_recording_of_this_process() {
-  if (!g_config.folder[0]) return false;
+  if (!g_folder[0]) return false;
   if (!g_recorder) {
     g_recorder = static_cast<Recorder*>(map_private(sizeof(Recorder)));
     if (!g_recorder) return false;
@@ -210,7 +209,7 @@ bool g_sandboxed;
 bool begin_recording() {
   if (g_sandboxed) return false;
   if (g_state == g_unset) {
-    volatile uint32_t* page = g_config.folder[0] ? make_state_page() : nullptr;
+    volatile uint32_t* page = g_folder[0] ? make_state_page() : nullptr;
     if (!page) {
       __atomic_store_n(&g_unset[0], kOff, __ATOMIC_RELAXED);
       return false;

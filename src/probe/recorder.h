@@ -36,11 +36,11 @@ struct Config {
   bool no_cpu = false;
   bool no_attribution = false;  // stacks and what the program says itself; nothing of Surroundings
   uint64_t max_disk_bytes = 0;
-  char folder[3072] = {};  // empty: do nothing
 
   bool wants_attribution() const { return stacks != format::kStacksNone && !no_attribution; }
 };
 extern Config g_config;
+extern char g_folder[3072];  // where to; empty: do nothing
 
 /// Points to two words: a State, and the incarnation, a number of this recording's own. Never null.
 /// Read for every event: a thread whose stream is of another incarnation carries what its parent

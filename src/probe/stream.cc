@@ -18,12 +18,14 @@ using namespace format;
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 /// What the thread knows of itself. Zero at its birth; plain data, so it outlives every destructor.
-struct ThreadLocal {
-  Stream stream;
+/// What an event reads and writes of it is one cache line.
+struct alignas(64) ThreadLocal {
   uint32_t incarnation;  // of the recording that `stream` belongs to; 0: none
   uint32_t busy;         // inside record(): a signal handler that allocates must not enter again
-  uint32_t backoff;      // events to drop before asking for a stage again
+  Stream stream;
+  uint32_t backoff;  // events to drop before asking for a stage again
 };
+static_assert(offsetof(ThreadLocal, stream) + offsetof(Stream, refused) <= 64);
 thread_local ThreadLocal t_thread __attribute__((tls_model("initial-exec")));
 
 constexpr uint32_t kRetryEvents = 4096;
@@ -59,10 +61,17 @@ bool begin_stream(ThreadLocal* self) {
   Caches* caches = prepare_caches(stage, fresh);
   caches->next_string = caches->next_frame = caches->next_stack = 1;
   StageControl* control = stage->control();
-  self->stream = Stream{
-      stage,  caches, salt(control->stream, static_cast<uint32_t>(control->events_published >> 32)),
-      0,      0,      0,
-      kNoStep};
+  const auto turn = static_cast<uint32_t>(control->events_published >> 32);
+  self->stream = Stream{.events = stage->events(),
+                        .control = control,
+                        .mirrored = stage->mirrored,
+                        .salt = salt(control->stream, turn),
+                        .count = 0,
+                        .step = kNoStep,
+                        .caches = caches,
+                        .stage = stage,
+                        .refused = 0,
+                        .refusal = 0};
   self->incarnation = incarnation();
   define_thread(&self->stream, tid);
   return true;
@@ -86,7 +95,7 @@ bool make_room(Stream* s) {
   s->refused = 0;
   s->count = 0;
   s->step = kNoStep;
-  StageControl* control = s->stage->control();
+  StageControl* control = s->control;
   s->salt = salt(control->stream, static_cast<uint32_t>(control->events_published >> 32));
   // The program may have loaded an interpreter meanwhile. A few times only: looking takes the
   // loader's lock.
@@ -98,13 +107,18 @@ bool make_room(Stream* s) {
   return true;
 }
 
+constexpr uint32_t kEventsAhead = 3;  // more than a cache line
+
 inline void publish(Stream* s, uint32_t added) {
-  StageControl* control = s->stage->control();
+  StageControl* control = s->control;
   uint64_t sequence = control->events_published >> 32 << 32;
   s->count += added;
   __atomic_store_n(&control->events_published, sequence | s->count, __ATOMIC_RELEASE);
-  if (UNLIKELY(s->stage->mirrored)) {
-    mirror(s->stage, s->stage->events() + s->count - added, added * sizeof(RawEvent));
+  // The next event's line: it was written a turn ago and has left the caches, and a store that
+  // misses them holds up every store of the program after it. Past the end it asks in vain.
+  __builtin_prefetch(s->events + s->count + kEventsAhead, 1);
+  if (UNLIKELY(s->mirrored)) {
+    mirror(s->stage, s->events + s->count - added, added * sizeof(RawEvent));
     mirror(s->stage, control, sizeof(*control));
   }
 }
@@ -119,7 +133,7 @@ __attribute__((noinline)) void append(Stream* s, RawAction action, uint64_t time
                                       const uint64_t* device_free = nullptr) {
   const uint32_t most = device_free ? 6 : 4;  // what belongs together is never torn apart
   if (UNLIKELY(s->count + most > kStageEvents) && !make_room(s)) return;
-  RawEvent* at = s->stage->events() + s->count;
+  RawEvent* at = s->events + s->count;
   uint32_t n = 0;
   if (UNLIKELY(device_free != nullptr)) {
     at[n++] = pack(time_ns, 0, device_class, 0, kRawWide, kDetailDeviceFree, s->salt);
@@ -235,7 +249,7 @@ inline void record_one(RawAction action, uint64_t address, uint64_t size, uint64
     const bool is_one = !totals && !requested && !says && size <= kSizeMask && action != kRawOom &&
                         (step == s->step || action != kRawAlloc);
     if (__builtin_expect(is_one && s->count + 4 <= kStageEvents, 1)) {
-      s->stage->events()[s->count] = pack(now, address, device_class, size, action, stack, s->salt);
+      s->events[s->count] = pack(now, address, device_class, size, action, stack, s->salt);
       return publish(s, 1);
     }
     append(s, action, now, address, size, requested, device_class, stack, step, totals, detail,
@@ -316,7 +330,7 @@ void record_segment(RawDetail what, uint64_t address, uint64_t size, Device devi
     uint64_t now = event_time_ns(s);
     uint32_t stack = current_stack(s, nullptr);
     if (UNLIKELY(s->count + 2 > kStageEvents) && !make_room(s)) return;
-    RawEvent* at = s->stage->events() + s->count;
+    RawEvent* at = s->events + s->count;
     at[0] = pack(now, 0, device_class, 0, kRawWide, id << 4 | what, s->salt);
     at[1] = pack(now, address, device_class, size >> 9, kRawTotals, stack, s->salt);
     publish(s, 2);
@@ -334,7 +348,7 @@ HOT bool record_mark(RawMarkKind kind, uint64_t address, uint64_t value, const c
     }
     if (UNLIKELY(s->count + 1 > kStageEvents) && !make_room(s)) return;
     const uint64_t now = event_time_ns(s);
-    s->stage->events()[s->count] = pack_mark(now, kind, address, value, string, s->salt);
+    s->events[s->count] = pack_mark(now, kind, address, value, string, s->salt);
     publish(s, 1);
     done = true;
   });
@@ -358,7 +372,7 @@ void record_in(RawAction action, uint64_t address, uint64_t size, const Memory& 
 }
 
 bool define(Stream* s, DefinitionType type, const void* body, size_t length) {
-  StageControl* control = s->stage->control();
+  StageControl* control = s->control;
   size_t need = sizeof(DefinitionHeader) + length;
   if (need > kStageDefinitionBytes) return false;
   uint64_t published = control->definitions_published;
@@ -375,7 +389,7 @@ bool define(Stream* s, DefinitionType type, const void* body, size_t length) {
   for (size_t i = 0; i < need; ++i) parity ^= at[i];
   at[offsetof(DefinitionHeader, parity)] = parity;
   __atomic_store_n(&control->definitions_published, published + need, __ATOMIC_RELEASE);
-  if (s->stage->mirrored) {
+  if (s->mirrored) {
     mirror(s->stage, at, need);
     mirror(s->stage, control, sizeof(*control));
   }

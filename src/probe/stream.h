@@ -74,13 +74,18 @@ struct Caches {
 };
 
 struct Stream {
-  Stage* stage;
+  // Of the stage, so that an event need not look there.
+  format::RawEvent* events;
+  format::StageControl* control;
+  bool mirrored;
+
+  uint8_t salt;    // of the current turn of the events half
+  uint32_t count;  // records in the events half
+  int64_t step;    // that the events half was told last
   Caches* caches;
-  uint8_t salt;      // of the current turn of the events half
-  uint32_t count;    // records in the events half
+  Stage* stage;
   uint32_t refused;  // events since the file refused; tried again now and then
   uint32_t refusal;  // the LossKind of that
-  int64_t step;      // that the events half was told last
 };
 
 /// The thread's stream, made on its first event. Null where it cannot be had.

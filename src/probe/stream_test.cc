@@ -59,7 +59,7 @@ std::string record_in_child(Body body) {
   EXPECT_NE(mkdtemp(folder), nullptr);
   pid_t child = fork();
   if (child == 0) {
-    strcpy(g_config.folder, folder);
+    strcpy(g_folder, folder);
     g_config.stacks = format::kStacksNone;
     body();
     _exit(0);
@@ -119,7 +119,7 @@ TEST(Stream, PlacesOfSealedEventsAreWrittenAgainAndNothingIsLost) {
   char token = 0;
   pid_t child = fork();
   if (child == 0) {
-    strcpy(g_config.folder, folder);
+    strcpy(g_folder, folder);
     g_config.stacks = format::kStacksNone;
     for (uint64_t turn = 0; turn < kTurns; ++turn) {
       record_allocs(1 + turn * kEach, kEach);
@@ -203,7 +203,7 @@ TEST(Stream, EveryEventPublishedBeforeAKillIsThere) {
   ASSERT_EQ(pipe(pipe_ends), 0);
   pid_t child = fork();
   if (child == 0) {
-    strcpy(g_config.folder, folder);
+    strcpy(g_folder, folder);
     g_config.stacks = format::kStacksNone;
     for (uint32_t i = 1;; ++i) {
       record_allocs(i, 1);

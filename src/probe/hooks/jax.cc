@@ -111,7 +111,7 @@ void* gpumemprof_jax_init() {
   using namespace gpumemprof::probe;
   Init init = find_init();
   if (!init) return nullptr;  // cannot be: who calls this needs the library
-  if (g_config.folder[0] || is_counting()) enter_tables(init);
+  if (g_folder[0] || is_counting()) enter_tables(init);
   return init();
 }
 

@@ -225,7 +225,7 @@ void take_settings(uint32_t minor) {
 
 /// Right after the allocator was set up for `devices` devices.
 void follow(int64_t devices) {
-  if (g_is_attached || !g_config.folder[0] || devices <= 0) return;
+  if (g_is_attached || !g_folder[0] || devices <= 0) return;
   if (state() != kUnset && state() != kRecording && state() != kOpening) return;
   const uint32_t count =
       devices < int64_t{kMostDevices} ? static_cast<uint32_t>(devices) : kMostDevices;

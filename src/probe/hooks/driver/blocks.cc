@@ -101,12 +101,12 @@ bool driver_is_wanted() {
   // What the driver would be asked for our sake are system calls: there are none of ours any more.
   if (__builtin_expect(g_sandboxed, 0)) {
     static uint32_t is_said;
-    if (g_config.folder[0] && now == kRecording &&
+    if (g_folder[0] && now == kRecording &&
         !__atomic_exchange_n(&is_said, 1, __ATOMIC_RELAXED))
       count_loss(kLostSandboxed);
     return false;
   }
-  return g_config.folder[0] != 0 && now != kOff && now != kFrozen;
+  return g_folder[0] != 0 && now != kOff && now != kFrozen;
 }
 
 void record_driver(RawAction action, DriverKind kind, int device, uint64_t key, uint64_t size_bytes,
