@@ -11,7 +11,7 @@ export CCACHE_NOHASHDIR := 1
 CONFIGURE = cmake -S . -G Ninja $(LAUNCHER)
 
 .DEFAULT_GOAL := all
-.PHONY: all setup demo test test-all test-pythons gpu-test bench accuracy-megatron fuzz fmt lint clean distclean help
+.PHONY: all setup demo test test-all test-fresh test-pythons gpu-test bench accuracy-megatron fuzz fmt lint clean distclean help
 .PHONY: sanitizers fuzz-smoke docs test-allocator test-tensorflows leak-table accuracy
 
 all: setup ## set up, build, and put the command and the package in .venv
@@ -67,6 +67,9 @@ fuzz: ## every fuzz target for 10 minutes
 test-pythons: all ## the recording tests on Debian 13 (Python 3.13) and sid (3.14), in roots under build/
 	scripts/test-pythons
 
+test-fresh: ## make demo as a newcomer has it: in a root of Debian 12 with git and make alone
+	scripts/test-fresh
+
 test-tensorflows: all ## the recording tests with TensorFlow's CUDA build, on the CPU, and with 2.16
 	scripts/test-tensorflows
 
@@ -110,7 +113,7 @@ lint: all ## clang-tidy over the sources, the layer and style tests
 	$(SOURCES) | grep '^src/.*\.cc$$' | xargs -P $(JOBS) -n 8 clang-tidy-19 -p $(BUILD)
 	$(VENV_PYTHON) -m pytest -q tests/layers_test.py tests/style_test.py
 
-clean: ## remove what was built (the roots of test-pythons stay)
+clean: ## remove what was built (the roots of other systems stay)
 	@find $(BUILD) -mindepth 1 -maxdepth 1 ! -name roots -exec rm -rf {} + 2>/dev/null || true
 	@rm -f python/gpumemprof/_native*.so python/gpumemprof/_marks*.so
 	@rm -rf $(BUILD)-wheel $(BUILD)-address-undefined $(BUILD)-thread $(BUILD)-fuzz demo.gpumemprof report.html

@@ -61,7 +61,7 @@ def test_links_and_files_in_documents_exist(document):
 
 def test_help_lists_every_target_it_describes():
     shown = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    for target in ("demo", "test", "test-all", "test-pythons", "bench", "gpu-test", "fmt", "lint", "clean"):
+    for target in ("demo", "test", "test-all", "test-fresh", "test-pythons", "bench", "gpu-test", "fmt", "lint", "clean"):
         assert f"make {target} " in shown
 
 
