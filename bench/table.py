@@ -9,10 +9,10 @@ METHOD = """\
   is the median of the pairs' ratios, with the 95 % interval of a bootstrap of 10,000 resamples in
   brackets. A few steps after every switch are not timed, for every tool alike. Garbage is
   collected before a block, not during it.
-- *Pairs of processes*: whole processes with and without the recorder in turn, in an order drawn
-  by chance; the figure of a process is the median of its blocks, and each round's recorded one is
-  held against the mean of its two plain ones. The cost of the preloaded library while it records
-  nothing is in this figure, not in the other.
+- *Pairs of processes side by side*: a recorded process and two plain ones are started together
+  and do a block of steps each in turn, in an order drawn by chance; one works at a time. A pair's
+  figure is the median of its blocks' ratios to either plain one's of the same round. The cost of
+  the preloaded library while it records nothing is in this figure, not in the other.
 - A bound on a ratio counts as met when the interval's upper end is within the bound + 0.005; a
   bound in ns when the interval's upper end is within it.
 - "Not met" where the interval holds the bound means that this run could not tell: the row of the

@@ -10,6 +10,7 @@ within a tenth of a second of each other, whole processes run one after the othe
 import contextlib
 import os
 import select
+import signal
 import subprocess
 import tempfile
 
@@ -20,12 +21,13 @@ class Program:
     """A program of bench/programs started with --turns: a line on its stdin is a block, a line on its stdout the
     seconds a step of it took. Raises launch.Failed where it ends early or does not answer."""
 
-    def __init__(self, command):
+    def __init__(self, command, timeout_s):
+        self._timeout_s = timeout_s
         self._name = os.path.basename(command[0])
         self._stderr = tempfile.TemporaryFile("w+")
         environment = {**os.environ, "BENCH_WORK": launch.WORK}
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr,
-                                         text=True, bufsize=1, env=environment)
+                                         text=True, bufsize=1, env=environment, start_new_session=True)
 
     def turn(self):
         try:
@@ -40,22 +42,33 @@ class Program:
 
     def end(self):
         self._process.stdin.close()
-        if self._process.wait(launch.TIMEOUT_S) != 0:
+        try:
+            self._process.wait(self._timeout_s)
+        except subprocess.TimeoutExpired:
+            raise self._failed(f"did not end within {self._timeout_s} s") from None
+        if self._process.returncode != 0:
             raise self._failed(f"ended with {self._process.returncode}")
 
     def close(self):
-        self._process.kill()
+        """Leaves nothing behind: a program under a recorder is the recorder's child."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
         self._process.stdout.close()
         self._stderr.close()
 
     def _answer(self):
-        if not select.select([self._process.stdout], [], [], launch.TIMEOUT_S)[0]:
-            raise self._failed(f"did not answer within {launch.TIMEOUT_S} s")
+        if not select.select([self._process.stdout], [], [], self._timeout_s)[0]:
+            raise self._failed(f"did not answer within {self._timeout_s} s")
         line = self._process.stdout.readline()  # one line an answer, so none waits in the buffer above
         if not line:
             raise self._failed("has ended")
-        return float(line)
+        try:
+            return float(line)
+        except ValueError:
+            raise self._failed(f"said {line.strip()[:80]!r}") from None
 
     def _failed(self, what):
         self._stderr.seek(0)
@@ -63,12 +76,12 @@ class Program:
         return launch.Failed(f"{self._name} {what}: {tail}")
 
 
-def in_turn(commands, rounds, chance):
+def in_turn(commands, rounds, chance, timeout_s=launch.TIMEOUT_S):
     """{name: command} side by side for `rounds` rounds; {name: [seconds a step, one a round]}."""
     with contextlib.ExitStack() as stack:
         programs = {}
         for name, command in commands.items():
-            programs[name] = Program(command)
+            programs[name] = Program(command, timeout_s)
             stack.callback(programs[name].close)
         for program in programs.values():
             program.ready()

@@ -1,4 +1,5 @@
 """Programs timed in turn, with programs whose answers are known."""
+import pathlib
 import random
 import sys
 
@@ -22,6 +23,20 @@ def test_a_program_that_ends_early_is_a_failure_with_its_last_words():
     commands = {"a": program("print(0, flush=True); input(); raise SystemExit('no memory')")}
     with pytest.raises(launch.Failed, match="has ended: no memory"):
         turns.in_turn(commands, 2, random.Random(1))
+
+
+def test_what_is_no_number_is_a_failure():
+    with pytest.raises(launch.Failed, match="said 'Loading'"):
+        turns.in_turn({"a": program("print('Loading', flush=True); input()")}, 1, random.Random(1))
+
+
+def test_nothing_that_was_started_is_left_behind(tmp_path):
+    child = tmp_path / "child"
+    text = f"import subprocess as s; c = s.Popen(['sleep', '600']); open({str(child)!r}, 'w').write(str(c.pid)); c.wait()"
+    with pytest.raises(launch.Failed, match="did not answer"):
+        turns.in_turn({"a": program(text)}, 1, random.Random(1), timeout_s=3)
+    state = pathlib.Path(f"/proc/{child.read_text()}/stat")
+    assert not state.exists() or state.read_text().split()[2] == "Z"
 
 
 def test_a_program_that_fails_at_its_end_is_a_failure():

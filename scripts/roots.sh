@@ -7,11 +7,20 @@ if apt-config dump Acquire::Check-Valid-Until 2>/dev/null | grep -qi '"\(false\|
   apt_settings+=(--aptopt='Acquire::Check-Valid-Until "false"')
 fi
 
+# become_root ARGUMENT…: this script again, by sudo. What sudo would drop of pip's and the proxies' settings goes along.
 become_root() {
   [ "$(id -u)" = 0 ] && return 0
   command -v sudo >/dev/null || { echo "$(basename "$0"): needs root for chroot, and there is no sudo" >&2; exit 1; }
-  exec sudo "$0" "$@"
+  mkdir -p build/roots  # the user's own, as all of build/
+  local kept=()
+  while IFS= read -r setting; do kept+=("$setting"); done < <(handed_on)
+  exec sudo env ${kept[@]+"${kept[@]}"} "scripts/$(basename "$0")" "$@"
 }
+
+handed_on() { env | grep -iE '^(PIP_[A-Z_]*|[a-z]*_proxy|ROOT_FOLDERS)=' || true; }
+
+# Ubuntu keeps in universe what Debian has in main, and every installation of it has both.
+components() { case $1 in noble) echo main,universe ;; *) echo main ;; esac; }
 
 # make_root NAME SUITE PACKAGE,…: build/roots/NAME, made once.
 make_root() {
@@ -21,7 +30,7 @@ make_root() {
   echo "$(basename "$0"): making a root of $suite in $root (about a minute)"
   rm -rf "$root"
   mkdir -p build/roots
-  mmdebstrap --mode=root --variant=apt --include="$packages" "${apt_settings[@]}" \
+  mmdebstrap --mode=root --variant=apt --include="$packages" --components="$(components "$suite")" "${apt_settings[@]}" \
     "$suite" "$root" >"build/roots/$name.log" 2>&1 ||
     { echo "$(basename "$0"): no root of $suite: $(grep -m 1 '^E:' "build/roots/$name.log")" >&2; return 1; }
   touch "$root/.complete"

@@ -100,8 +100,8 @@ def measure_toggled(name, size):
 
 def measure_processes(name, size):
     """Processes side by side, each of its own from start to end: what the preloaded library costs even while it
-    records nothing is in here too. A round's block is held against the mean of its two plain ones, which is held
-    against less noise than either; a pair's figure is the median of its rounds."""
+    records nothing is in here too. A round's block is held against each of its two plain ones (not against their mean:
+    times are skewed, and most are below a mean); a pair's figure is the median of these ratios."""
     title, bound, _ = PROGRAMS[name]
     command = launch.program(f"{name}.py", "--turns")
     chance = random.Random(2)
@@ -116,10 +116,9 @@ def measure_processes(name, size):
                 commands["memray"] = [python, "-m", "memray", "run", "-q", "-o", f"{path}/memray.bin", *rest]
             taken = turns.in_turn(commands, size["rounds"], chance)
         raw.append(taken)
-        both = [statistics.mean(two) for two in zip(taken["plain"], taken["control"])]
         for kind in found.keys() & taken.keys():
-            without = taken["plain"] if kind == "control" else both
-            found[kind].append(statistics.median(a / b for a, b in zip(taken[kind], without)))
+            without = ("plain",) if kind == "control" else ("plain", "control")
+            found[kind].append(statistics.median(a / b for other in without for a, b in zip(taken[kind], taken[other])))
     value, memray, control = (pairs.estimate(found[kind]) for kind in ("gpumemprof", "memray", "control"))
     return [
         ratio_row(f"{title} with Python stacks, pairs of processes side by side, {value.count} pairs", value, bound,

@@ -14,7 +14,7 @@ Wanted g_wanted;
 
 }  // namespace
 
-alignas(64) HOT_DATA int64_t g_events_until_call;  // the first of them: no line begins outside
+alignas(64) HOT_DATA int64_t g_events_until_call;  // so that these words begin with a line
 
 void call_after(uint64_t events, int (*add)(int (*)(void*), void*), int (*call)(void*),
                 void* argument) {

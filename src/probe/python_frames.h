@@ -40,10 +40,10 @@ struct alignas(64) Python {
   void* (*this_thread_state)() =
       nullptr;  // PyGILState_GetThisThreadState: null for a foreign thread
   int (*is_finalizing)() = nullptr;
-  const void* cell_type = nullptr;  // PyCell_Type
   PythonLayout layout{};
+  const void* cell_type = nullptr;  // PyCell_Type
 };
-static_assert(offsetof(Python, layout) + offsetof(PythonLayout, frame_owner) <= 64);
+static_assert(offsetof(Python, layout) + offsetof(PythonLayout, code_first_line) <= 64);
 extern Python g_python;
 
 /// Looks for an interpreter in this process; sets g_python and the state in the file. Again and

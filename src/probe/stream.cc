@@ -18,8 +18,14 @@ using namespace format;
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 /// What the thread knows of itself. Zero at its birth; plain data, so it outlives every destructor.
-/// What an event reads and writes of it is one cache line.
+/// What an event reads and writes of it is one cache line. On x86-64, that is: elsewhere the
+/// thread's own block may be aligned to less, and a library that is opened later, as by a program
+/// that attaches, cannot ask for more.
+#if defined(__x86_64__)
 struct alignas(64) ThreadLocal {
+#else
+struct ThreadLocal {
+#endif
   uint32_t incarnation;  // of the recording that `stream` belongs to; 0: none
   uint32_t busy;         // inside record(): a signal handler that allocates must not enter again
   Stream stream;
