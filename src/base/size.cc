@@ -5,7 +5,7 @@
 #include <cctype>
 #include <cstdio>
 
-#include "base/quoted.h"
+#include "base/in_quotes.h"
 
 namespace gpumemprof {
 namespace {
@@ -17,7 +17,7 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 std::unexpected<Error> not_a_size(std::string_view text) {
   return fail(ErrorCode::kUsage,
-              quoted(text) + " is not a size: write 24GiB, 24GB, 500MiB or bytes");
+              in_quotes(text) + " is not a size: write 24GiB, 24GB, 500MiB or bytes");
 }
 
 std::string_view trim(std::string_view text) {
@@ -49,7 +49,7 @@ Result<uint64_t> parse_size(std::string_view text) {
   size_t digits = 0;
   for (; digits < rest.size() && is_digit(rest[digits]); ++digits) {
     value = value * 10 + (rest[digits] - '0');
-    if (value > UINT64_MAX) return fail(ErrorCode::kUsage, quoted(text) + " is too large");
+    if (value > UINT64_MAX) return fail(ErrorCode::kUsage, in_quotes(text) + " is too large");
   }
   if (digits == 0) return not_a_size(text);
   rest.remove_prefix(digits);
@@ -70,7 +70,7 @@ Result<uint64_t> parse_size(std::string_view text) {
   uint64_t unit = unit_bytes(rest);
   if (unit == 0 || (has_fraction && unit == 1)) return not_a_size(text);
   value = value * unit + static_cast<unsigned __int128>(numerator) * unit / denominator;
-  if (value > UINT64_MAX) return fail(ErrorCode::kUsage, quoted(text) + " is too large");
+  if (value > UINT64_MAX) return fail(ErrorCode::kUsage, in_quotes(text) + " is too large");
   return static_cast<uint64_t>(value);
 }
 

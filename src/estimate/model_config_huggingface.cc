@@ -2,7 +2,7 @@
 // in Transformers has.
 #include <algorithm>
 
-#include "base/quoted.h"
+#include "base/in_quotes.h"
 #include "estimate/model_config.h"
 
 namespace gpumemprof {
@@ -40,7 +40,7 @@ void read_window_layers(Reader& read, ModelShape& shape, Rule has_window) {
   }
   for (uint64_t i = 0; i < shape.layers; ++i) {
     if (types && (*types)[i] != "sliding_attention" && (*types)[i] != "full_attention") {
-      read.refuse(ErrorCode::kUnsupported, "layer_types has " + quoted((*types)[i]) +
+      read.refuse(ErrorCode::kUnsupported, "layer_types has " + in_quotes((*types)[i]) +
                                                ", which is not known for this family");
       return;
     }
@@ -251,7 +251,7 @@ Result<ModelShape> huggingface_shape(const ConfigValues& values) {
     read_deepseek(read, shape);
   } else {
     return fail(ErrorCode::kUnsupported,
-                "model_type " + quoted(family) +
+                "model_type " + in_quotes(family) +
                     " is not known here: llama, mistral, mixtral, qwen2, qwen2_moe, qwen3, "
                     "qwen3_moe, gemma, gemma2, "
                     "gemma3_text, gpt2, gpt_neox, bert, t5, deepseek_v2, deepseek_v3");

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "base/quoted.h"
+#include "base/in_quotes.h"
 #include "base/size.h"
 #include "estimate/boards.h"
 
@@ -46,7 +46,7 @@ Result<BoardPrice> price_of(std::string board, std::string_view memory, double p
     if (lower(known.name) == lower(out.board)) out.usable_bytes = known.usable_bytes;
   }
   if (out.usable_bytes == 0) {
-    return fail(ErrorCode::kBadInput, where + ": the memory of " + quoted(out.board, 60) +
+    return fail(ErrorCode::kBadInput, where + ": the memory of " + in_quotes(out.board, 60) +
                                           " is not known here: say it in memory, such as 79.1GiB");
   }
   return out;

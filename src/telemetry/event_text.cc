@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-std::string quoted(const std::string& text) {
+std::string json_text(const std::string& text) {
   return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -23,7 +23,7 @@ std::string required(const std::optional<uint64_t>& value) {
   return std::to_string(value.value_or(0));
 }
 std::string maybe_text(const std::optional<std::string>& value) {
-  return value ? quoted(*value) : "null";
+  return value ? json_text(*value) : "null";
 }
 
 /// Calls each(name, value as JSON) in the order of the file.
@@ -31,11 +31,11 @@ template <class Each>
 void for_each_field(const TelemetryEvent& e, Each each) {
   each("schema_version", std::to_string(kTelemetryVersion));
   each("timestamp_ns", std::to_string(e.timestamp_ns));
-  each("event_type", quoted(e.event_type));
-  each("collector", quoted(e.collector));
+  each("event_type", json_text(e.event_type));
+  each("collector", json_text(e.collector));
   each("sampling_interval_ms", std::to_string(e.sampling_interval_ms));
   each("pid", std::to_string(e.pid));
-  each("host", quoted(e.host));
+  each("host", json_text(e.host));
   each("job_id", maybe_text(e.job_id));
   each("rank", std::to_string(e.rank));
   each("local_rank", std::to_string(e.local_rank));

@@ -1,8 +1,8 @@
-#include "base/quoted.h"
+#include "base/in_quotes.h"
 
 namespace gpumemprof {
 
-std::string quoted(std::string_view text, size_t most_bytes) {
+std::string in_quotes(std::string_view text, size_t most_bytes) {
   const bool is_cut = text.size() > most_bytes;
   if (is_cut) {
     size_t end = most_bytes;
