@@ -15,13 +15,6 @@ namespace {
 
 constexpr int kMostFrames = 1000;  // of a deep recursion the innermost
 
-/// The argument in its cell, where an inner function uses it too. New reference or null.
-PyObject* in_cell(PyObject* value) {
-  if (value && PyCell_Check(value)) value = PyCell_GET(value);
-  Py_XINCREF(value);
-  return value;
-}
-
 #if PY_VERSION_HEX >= 0x030C0000
 
 PyObject* first_argument(PyFrameObject* frame, PyCodeObject* code) {
@@ -34,7 +27,16 @@ PyObject* first_argument(PyFrameObject* frame, PyCodeObject* code) {
   return value;
 }
 
-#elif PY_VERSION_HEX >= 0x030B0000
+#else
+
+/// The argument in its cell, where an inner function uses it too. New reference or null.
+PyObject* in_cell(PyObject* value) {
+  if (value && PyCell_Check(value)) value = PyCell_GET(value);
+  Py_XINCREF(value);
+  return value;
+}
+
+#if PY_VERSION_HEX >= 0x030B0000
 
 PyObject* first_argument(PyFrameObject* frame, PyCodeObject*) {
   return in_cell(frame->f_frame->localsplus[0]);
@@ -52,6 +54,7 @@ PyObject* first_argument(PyFrameObject* frame, PyCodeObject* code) {
   return in_cell(value);
 }
 
+#endif
 #endif
 
 }  // namespace
