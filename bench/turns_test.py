@@ -2,12 +2,20 @@
 import pathlib
 import random
 import sys
+import time
 
 import launch
 import pytest
 import turns
 
 ANSWERS = "print(0, flush=True)\nfor line in __import__('sys').stdin: print({answer}, flush=True)"
+
+
+def is_gone(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
 
 
 def program(text):
@@ -35,8 +43,12 @@ def test_nothing_that_was_started_is_left_behind(tmp_path):
     text = f"import subprocess as s; c = s.Popen(['sleep', '600']); open({str(child)!r}, 'w').write(str(c.pid)); c.wait()"
     with pytest.raises(launch.Failed, match="did not answer"):
         turns.in_turn({"a": program(text)}, 1, random.Random(1), timeout_s=3)
-    state = pathlib.Path(f"/proc/{child.read_text()}/stat")
-    assert not state.exists() or state.read_text().split()[2] == "Z"
+    pid = int(child.read_text())
+    for _ in range(1000):  # a signal takes a moment
+        if is_gone(pid):
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"process {pid} still runs")
 
 
 def test_a_program_that_fails_at_its_end_is_a_failure():
