@@ -54,17 +54,23 @@ def recorded(command, recording, stacks="python", options=()):
     return [gpumemprof(), "run", "-o", recording, "--stacks", stacks, *options, "--", *command]
 
 
+def environment():
+    """That of a measured program."""
+    return {**os.environ, "BENCH_WORK": WORK, "KINETO_LOG_LEVEL": "5"}
+
+
+def last_words(stderr):
+    return " | ".join(stderr.strip().splitlines()[-3:])
+
+
 def run(command):
     """stdout of `command`; Failed with the end of its stderr where it fails."""
-    environment = {**os.environ, "BENCH_WORK": WORK, "KINETO_LOG_LEVEL": "5"}
     try:
-        result = subprocess.run(command, capture_output=True, text=True, env=environment,
-                                timeout=TIMEOUT_S)
+        result = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=TIMEOUT_S)
     except subprocess.TimeoutExpired:
         raise Failed(f"{os.path.basename(command[0])} did not end within {TIMEOUT_S} s") from None
     if result.returncode != 0:
-        tail = " | ".join(result.stderr.strip().splitlines()[-3:])
-        raise Failed(f"{os.path.basename(command[0])} ended with {result.returncode}: {tail}")
+        raise Failed(f"{os.path.basename(command[0])} ended with {result.returncode}: {last_words(result.stderr)}")
     return result.stdout
 
 

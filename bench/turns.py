@@ -25,9 +25,8 @@ class Program:
         self._timeout_s = timeout_s
         self._name = os.path.basename(command[0])
         self._stderr = tempfile.TemporaryFile("w+")
-        environment = {**os.environ, "BENCH_WORK": launch.WORK}
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr,
-                                         text=True, bufsize=1, env=environment, start_new_session=True)
+                                         text=True, bufsize=1, env=launch.environment(), start_new_session=True)
 
     def turn(self):
         try:
@@ -72,8 +71,7 @@ class Program:
 
     def _failed(self, what):
         self._stderr.seek(0)
-        tail = " | ".join(self._stderr.read().strip().splitlines()[-3:])
-        return launch.Failed(f"{self._name} {what}: {tail}")
+        return launch.Failed(f"{self._name} {what}: {launch.last_words(self._stderr.read())}")
 
 
 def in_turn(commands, rounds, chance, timeout_s=launch.TIMEOUT_S):
