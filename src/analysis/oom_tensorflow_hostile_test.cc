@@ -50,7 +50,9 @@ void expect_part_of(const BfcPool& part, const BfcPool& whole, size_t end) {
   expect_same_or_absent(part.peak_in_use, whole.peak_in_use, end);
   expect_same_or_absent(part.largest_allocation, whole.largest_allocation, end);
   expect_same_or_absent(part.requested, whole.requested, end);
-  if (part.allocations) EXPECT_EQ(part.allocations, whole.allocations) << end;
+  if (part.allocations) {
+    EXPECT_EQ(part.allocations, whole.allocations) << end;
+  }
   EXPECT_EQ(part.allocator, whole.allocator) << end;
   ASSERT_LE(part.regions.size(), whole.regions.size());
   for (size_t i = 0; i < part.regions.size(); ++i) EXPECT_EQ(part.regions[i], whole.regions[i]);
@@ -62,7 +64,9 @@ void expect_part_of(const BfcPool& part, const BfcPool& whole, size_t end) {
               whole.operations[whole.chunks[i].operation])
         << end;
   }
-  if (part.is_complete) EXPECT_EQ(part.chunks.size(), whole.chunks.size()) << end;
+  if (part.is_complete) {
+    EXPECT_EQ(part.chunks.size(), whole.chunks.size()) << end;
+  }
 }
 
 TEST(HostileTensorflowOom, CutOffAtEveryByteItNeverInventsAFigure) {
@@ -77,7 +81,9 @@ TEST(HostileTensorflowOom, CutOffAtEveryByteItNeverInventsAFigure) {
     if (cut.messages.empty()) continue;
     const OomMessage& part = cut.messages[0];
     expect_same_or_absent(part.requested, whole.requested, end);
-    if (part.rounded_bytes) EXPECT_EQ(part.rounded_bytes, whole.rounded_bytes) << end;
+    if (part.rounded_bytes) {
+      EXPECT_EQ(part.rounded_bytes, whole.rounded_bytes) << end;
+    }
     EXPECT_TRUE(part.operation.empty() || part.operation == whole.operation) << end;
     if (part.pool) expect_part_of(*part.pool, *whole.pool, end);
     EXPECT_FALSE(explain_oom(part, false).summary.empty());

@@ -150,7 +150,9 @@ TEST(AllocatorHistory, IsRefusedWithTheReasonWhereItWasNotFollowedToTheEnd) {
   allocator.tell("recording was paused");
   ASSERT_EQ(probe.save(folder.file("a.gmp")), 0);
   for (const bool sealed : {false, true}) {
-    if (sealed) ASSERT_TRUE(FolderSealer(folder.path(), {}).finish());
+    if (sealed) {
+      ASSERT_TRUE(FolderSealer(folder.path(), {}).finish());
+    }
     const auto snapshot = history_of(folder.path());
     ASSERT_FALSE(snapshot.has_value());
     EXPECT_NE(snapshot.error().message.find("cuda:0: recording was paused"), std::string::npos)

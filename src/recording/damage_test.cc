@@ -65,7 +65,9 @@ class Damage : public ::testing::TestWithParam<bool> {
     FakeProbe probe(0x1234, 100, 40);
     small_program(&probe);
     ASSERT_EQ(probe.save(path_), 0);
-    if (GetParam()) ASSERT_TRUE(FolderSealer(folder_.path(), {}).finish());
+    if (GetParam()) {
+      ASSERT_TRUE(FolderSealer(folder_.path(), {}).finish());
+    }
     bytes_ = read_file(path_);
     whole_ = read_all({path_});
     ASSERT_EQ(whole_.events.size(), 150u);

@@ -80,7 +80,9 @@ TEST(OperationFile, LayersCutOrFlippedAtAnyByteAreRefusedOrAreTexts) {
       std::string text = whole;
       text[at] = static_cast<char>(text[at] ^ 1 << bit);
       auto file = parse_operation_file(text);
-      if (file) EXPECT_LE(file->layers.size(), 3u);
+      if (file) {
+        EXPECT_LE(file->layers.size(), 3u);
+      }
     }
   }
 }

@@ -308,7 +308,9 @@ TEST(Sealing, DroppedEventsStayCountedInStatePeakAndTotals) {
   while (*(*full)->next(&batch)) whole.apply(batch);
   bool first = true;
   while (*(*cut)->next(&batch)) {
-    if (first) EXPECT_EQ(batch.first_event, before->event_count());
+    if (first) {
+      EXPECT_EQ(batch.first_event, before->event_count());
+    }
     first = false;
     rest.apply(batch);
   }
