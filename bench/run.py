@@ -1,6 +1,6 @@
 """Measures speed and size against the budgets, prints the table and writes docs/benchmarks.md.
 
-  bench/run.py            everything (about half an hour); writes docs/benchmarks.md
+  bench/run.py            everything (about 40 minutes); writes docs/benchmarks.md
   bench/run.py --quick    a smoke test of the harness (about 2 minutes); its figures mean nothing
   bench/run.py --only steps,hook,disk,analysis,exceptions,idle,scope,scope_python,import_cost,snapshot,tensorflow
 
@@ -22,7 +22,7 @@ MEASURES = ("steps", "hook", "disk", "analysis", "exceptions", "idle", "scope", 
             "snapshot", "tensorflow")
 FULL = {
     "pairs": 600, "control_pairs": 300, "peer_pairs": 16,
-    "process_pairs": 80, "peer_process_pairs": 5, "rounds": 24,
+    "process_pairs": 80, "peer_process_pairs": 5, "rounds": 48,
     "hook_pairs": 60, "disk_steps": 400,
     "analysis_events": 10_000_000, "analysis_repeats": 5,
     "tensorflow_pairs": 150,
