@@ -58,7 +58,7 @@ def markdown(rows, facts, quiet, failures):
     if failures:
         lines += ["", "## Not measured", ""] + [f"- {name}: {why}" for name, why in failures]
     lines += ["", METHOD.rstrip(), "", "## To reproduce", "", "```", "make",
-              "make bench          # about half an hour; the machine should do nothing else",
+              "make bench          # about 40 minutes; the machine should do nothing else",
               ".venv/bin/python bench/run.py --only steps,hook   # a part, printed but not written",
               "```", ""]
     return "\n".join(lines)
