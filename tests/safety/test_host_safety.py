@@ -88,7 +88,8 @@ def test_the_end_of_the_interpreter_many_times(tmp_path, light, mode):
 
 @pytest.mark.slow
 def test_a_long_storm_of_forks(tmp_path, light):
-    compare(tmp_path, python("forks_in_a_storm"), env=dict(light.env, STORM="1000"))
+    # A thousand files to seal after the program, each with several syncs: beside a compiler a disk takes a minute.
+    compare(tmp_path, python("forks_in_a_storm"), env=dict(light.env, STORM="1000"), timeout=600)
 
 
 @pytest.mark.parametrize("extra", [{"BY_SYSCALL": "1"}, {"WITH_THREAD": "1"}, {"WITH_THREAD": "1", "BY_SYSCALL": "1"}])
