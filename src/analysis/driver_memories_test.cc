@@ -332,8 +332,9 @@ TEST(DriverMemories, ASampleOfTheOnlyDeviceNeedsNoPlaceAndOfSeveralItIsNobodys) 
   EXPECT_EQ(driven.read(&truths)->devices[0].sampled->truth->process_used_bytes, 5u);
   driven.on(1);
   driven.came(DriverUse::kMemory, 40 * kMib, 2 * kMib);
-  for (const DriverDevice& device : driven.read(&truths)->devices)
-    EXPECT_EQ(device.sampled, std::nullopt);
+  const auto two = driven.read(&truths);
+  ASSERT_EQ(two->devices.size(), 2u);
+  for (const DriverDevice& device : two->devices) EXPECT_EQ(device.sampled, std::nullopt);
 }
 
 TEST(DeviceIdentity, TheRestCanBeNegative) {

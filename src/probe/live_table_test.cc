@@ -14,7 +14,10 @@ namespace gpumemprof::probe {
 namespace {
 
 /// The levels stay mapped: a table lives as long as its process.
-LiveTable* new_table() { return new LiveTable{}; }
+LiveTable* new_table() {
+  static std::vector<std::unique_ptr<LiveTable>> tables;
+  return tables.emplace_back(std::make_unique<LiveTable>()).get();
+}
 
 uint64_t address_of(uint64_t i) { return 0x7f0000000000 + i * 64; }
 

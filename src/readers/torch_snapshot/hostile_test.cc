@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/sanitizers_for_tests.h"
 #include "readers/memory_file.h"
 #include "readers/pickle/pickle_for_tests.h"
 #include "readers/torch_snapshot/read.h"
@@ -286,15 +287,10 @@ int read_in_child(const std::string& bytes, uint64_t limit, uint64_t more_addres
   return WIFEXITED(status) ? WEXITSTATUS(status) : 100 + WTERMSIG(status);
 }
 
-// Sanitizers reserve terabytes of address space.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define NOT_UNDER_SANITIZERS GTEST_SKIP() << "sanitizers do not run under RLIMIT_AS"
-#else
-#define NOT_UNDER_SANITIZERS
-#endif
+constexpr char kReserves[] = "sanitizers reserve terabytes of address space: not under RLIMIT_AS";
 
 TEST(HostileSnapshot, BombsEndAtTheLimitOfMemory) {
-  NOT_UNDER_SANITIZERS;
+  NOT_UNDER_SANITIZERS(kReserves);
   constexpr uint64_t kLimit = 32 << 20;
   std::string distinct_stacks = "\x80\x04]\x94(";  // every list a stack of its own
   std::string frames;
