@@ -49,6 +49,15 @@ def test_a_script_that_looks_for_torch_first_is_followed(tmp_path):
     assert estimate("--", harness.PYTHON, script)["method"] == "trace_of_script"
 
 
+def test_what_a_script_asks_of_the_accelerator_goes_to_no_driver(tmp_path):
+    """Adam's step asks it too, in a CUDA build, and there the driver may be missing; a CPU build would raise."""
+    script = tmp_path / "train.py"
+    script.write_text("import torch\nassert torch.accelerator.current_device_index() == 0\n"
+                      "assert not torch.accelerator.current_stream().is_capturing()\n"
+                      "torch.accelerator.synchronize()\n" + MLP)
+    assert estimate("--", harness.PYTHON, script)["method"] == "trace_of_script"
+
+
 @pytest.fixture
 def marker(tmp_path):
     """A program that says that it ran, and the file in which it does."""

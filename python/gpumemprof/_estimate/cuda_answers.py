@@ -98,6 +98,17 @@ def install(log: Any) -> None:
     for name in ("Stream", "Event", "ExternalStream", "stream", "device", "device_of"):
         setattr(cuda, name, _Nothing)
     cuda.current_stream = cuda.default_stream = lambda *_, **__: _Nothing()
+    if accelerator := getattr(torch, "accelerator", None):  # from PyTorch 2.6 on
+        _answer_for_the_accelerator(accelerator)
     torch.backends.cuda.is_built = lambda: True
     torch.backends.cudnn.is_available = lambda: True
     torch.backends.cudnn.version = lambda: 90100
+
+
+def _answer_for_the_accelerator(accelerator: Any) -> None:
+    """A CUDA build asks the driver through it, even in an optimizer's step, and there may be none."""
+    accelerator.current_stream = lambda *_, **__: _Nothing()
+    for name in ("current_device_index", "current_device_idx"):
+        setattr(accelerator, name, lambda: 0)
+    for name in ("set_device_index", "set_device_idx", "set_stream", "synchronize"):
+        setattr(accelerator, name, lambda *_, **__: None)
