@@ -20,14 +20,19 @@ class Listener(Protocol):
 
 
 class _Run:
-    """One run of a function: the line that it is at."""
+    """One run of a function: the line that it is at.
 
-    __slots__ = ("code", "line", "hits", "thrown", "sources", "spans")
+    A line that went on after a suspension may be announced again, in the middle of it: by Python 3.12 where a branch
+    after the `yield` ends, from 3.13 on where an exception was thrown in. Only a loop on one line begins it anew, and
+    it jumps back, so what is announced after the offset `went_on_at` (in bytes of the bytecode) is no new hit.
+    """
+
+    __slots__ = ("code", "line", "hits", "went_on_at", "sources", "spans")
 
     def __init__(self, code: CodeType, sources: list[Any]) -> None:
         self.code, self.sources = code, sources
         self.line = self.hits = 0
-        self.thrown = False
+        self.went_on_at = sys.maxsize
         self.spans: list[Any] = []
 
     def begin(self, line: int, hits: int) -> None:
@@ -85,19 +90,21 @@ class LineTracer:
     def _enter(self, code: CodeType) -> None:
         self._runs().append(_Run(code, self._listener.sources()))
 
-    def _reenter(self, frame: FrameType) -> None:
+    def _reenter(self, frame: FrameType, thrown: bool = False) -> None:
         """A generator or coroutine runs on, in the middle of a line that has been counted."""
         self._enter(frame.f_code)
         line: int | None = frame.f_lineno  # none in code that has no line
         if line is not None:
-            self._runs()[-1].begin(line, 0)
+            run = self._runs()[-1]
+            run.begin(line, 0)
+            run.went_on_at = -1 if thrown else frame.f_lasti
 
-    def _line(self, code: CodeType, line: int) -> None:
+    def _line(self, frame: FrameType, line: int) -> None:
         runs = self._runs()
-        if runs and runs[-1].code is code:
+        if runs and runs[-1].code is frame.f_code:
             run = runs[-1]
-            # From Python 3.13 on, a line that an exception was thrown into is announced again.
-            again, run.thrown = run.thrown and run.line == line, False
+            again = run.line == line and frame.f_lasti > run.went_on_at
+            run.went_on_at = sys.maxsize
             run.end(self._listener)
             run.begin(line, 0 if again else 1)
 
@@ -121,7 +128,7 @@ class LineTracer:
         def local(frame: FrameType, event: str, argument: Any) -> Any:
             nonlocal other
             if event == "line":
-                self._line(frame.f_code, frame.f_lineno)
+                self._line(frame, frame.f_lineno)
             elif event == "return":
                 self._leave(frame.f_code)
             if other is not None:
@@ -142,7 +149,7 @@ class LineTracer:
                     raise RuntimeError("every tool number of sys.monitoring is taken by other tools")
                 monitoring.use_tool_id(self._tool, "gpumemprof.lines")
                 register = monitoring.register_callback
-                register(self._tool, events.LINE, lambda code, line: self._line(code, line))
+                register(self._tool, events.LINE, lambda _, line: self._line(sys._getframe(1), line))
                 register(self._tool, events.PY_START, lambda code, *_: self._enter(code))
                 register(self._tool, events.PY_RESUME, lambda *_: self._reenter(sys._getframe(1)))
                 for event in (events.PY_RETURN, events.PY_YIELD):
@@ -157,8 +164,7 @@ class LineTracer:
         def _thrown(self, into: bool) -> Any:
             def called(code: CodeType, *_: Any) -> None:
                 if code in self._codes and into:
-                    self._reenter(sys._getframe(1))
-                    self._runs()[-1].thrown = True
+                    self._reenter(sys._getframe(1), thrown=True)
                 elif code in self._codes:
                     self._leave(code)
 
