@@ -17,12 +17,15 @@ BALLAST = 96 * MIB
 SCHEMA = json.loads((harness.ROOT / "docs" / "schemas" / "analysis.schema.json").read_text())
 
 # Becomes a user of the GPU: its own PID stands on the board, and it has a file of the name of NVIDIA's library mapped.
-# Then it waits until what the driver says is in the file of samples.
+# Then it waits until what the driver says is in the file of samples. The driver is asked as soon as such a file is
+# mapped, which a PyTorch for CUDA does by itself, so what the samples are to say is there before.
 PROGRAM = """
-import ctypes, mmap, os, pathlib, sys, time
+import mmap, os, pathlib, sys, time
 board, library = map(pathlib.Path, sys.argv[1:3])
 board.write_text(board.read_text().replace("pid: 4101\\n", f"pid: {os.getpid()}\\n"))
 ballast = bytearray(int(sys.argv[3]))
+import torch
+kept = torch.ones(1 << 20)
 with open(library, "r+b") as file:
     kept = mmap.mmap(file.fileno(), 4096)
 deadline = time.monotonic() + 60
@@ -53,8 +56,7 @@ def gpu_run(machine, tmp_path):
     library = tmp_path / "libcuda.so.1"
     library.write_bytes(bytes(4096))
     folder = tmp_path / "recording"
-    source = "import torch\nkept = torch.ones(1 << 20)\n" + PROGRAM
-    program = [harness.PYTHON, "-c", source, str(tmp_path / "board.yaml"), str(library), str(BALLAST), str(folder)]
+    program = [harness.PYTHON, "-c", PROGRAM, str(tmp_path / "board.yaml"), str(library), str(BALLAST), str(folder)]
     done = harness.execute(harness.run_argv(folder, program, ["--quiet"]), env=env)
     assert done.rc == 0, repr(done)
     MADE["gpu_run"] = shutil.copytree(folder, tmp_path / "kept")
