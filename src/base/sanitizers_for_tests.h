@@ -9,3 +9,10 @@
 #else
 #define NOT_UNDER_SANITIZERS(why) static_cast<void>(why)
 #endif
+
+/// Where it is the thread sanitizer's runtime alone.
+#if defined(__SANITIZE_THREAD__)
+#define NOT_UNDER_THREAD_SANITIZER(why) GTEST_SKIP() << (why)
+#else
+#define NOT_UNDER_THREAD_SANITIZER(why) static_cast<void>(why)
+#endif

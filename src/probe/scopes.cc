@@ -111,6 +111,11 @@ bool change_state(Scope* scope, uint32_t* seen, ScopeState to) {
                                      __ATOMIC_SEQ_CST);
 }
 
+/// Another thread may move the scope meanwhile; then the answer is no, before and after.
+bool is_home(const Scope* scope, const ThreadScopes* thread) {
+  return __atomic_load_n(&scope->home, __ATOMIC_RELAXED) == thread;
+}
+
 bool is_dead(uint32_t tid) {
   return !g_sandboxed && sys(SYS_tgkill, sys(SYS_getpid), tid, 0) == -3 /* ESRCH */;
 }
@@ -123,13 +128,14 @@ void leave_thread(uint32_t number) {
   Scope* scope = g_scopes.at(number);
   uint32_t now = __atomic_load_n(&scope->state, __ATOMIC_SEQ_CST);
   while (now != kFree && now != kClosed) {
-    if (now == kRunning && scope->home == &t_scopes) {
+    if (now == kRunning && is_home(scope, &t_scopes)) {
       if (ThreadScopes* thread = this_thread()) {
         pull(thread, number);
         return recycle(number);
       }
     }
-    bool is_nobodys = now == kSuspended || (now == kRunning && is_dead(scope->tid));
+    bool is_nobodys = now == kSuspended ||
+                      (now == kRunning && is_dead(__atomic_load_n(&scope->tid, __ATOMIC_RELAXED)));
     if (change_state(scope, &now, is_nobodys ? kFree : kClosed)) {
       if (is_nobodys) recycle(number);
       return;
@@ -153,7 +159,7 @@ uint64_t begin_scope(Device device, const void* asked_context) {
                          : reinterpret_cast<uintptr_t>(asked_context);
   }
   scope->is_thread_only = asked_context && scope->context == kNoContext;
-  scope->device = slot;
+  __atomic_store_n(&scope->device, slot, __ATOMIC_RELAXED);  // release_block may look at it
   scope->own_alloc_count = scope->own_alloc_bytes = scope->own_peak_bytes = 0;
   scope->own.low = 0;
   uint32_t generation = __atomic_add_fetch(&g_generation, 1, __ATOMIC_RELAXED);
@@ -171,7 +177,8 @@ void switch_scope_out(uint64_t id) {
   if (!thread) return;
   Scope* scope = g_scopes.at(number);
   uint32_t running = kRunning;
-  if (scope->home != thread || __atomic_load_n(&scope->state, __ATOMIC_ACQUIRE) != running) return;
+  if (!is_home(scope, thread) || __atomic_load_n(&scope->state, __ATOMIC_ACQUIRE) != running)
+    return;
   pull(thread, number);
   if (!change_state(scope, &running, kSuspended) && running == kClosed) recycle(number);
 }

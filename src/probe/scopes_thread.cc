@@ -23,6 +23,12 @@ bool counts_in(const Scope* scope, uint64_t context) {
   return scope->context == kNoContext || scope->context == context;
 }
 
+/// Another thread may still look at the same word as `next`, in a take() that will find it
+/// nonsense.
+void set_parent(Holder* holder, uint32_t parent) {
+  __atomic_store_n(&holder->parent, parent, __ATOMIC_RELAXED);
+}
+
 uint32_t make_holder(uint32_t number, uint32_t parent) {
   uint32_t made = g_holders.take(&g_control->holder_pool);
   if (!made) return 0;
@@ -30,7 +36,7 @@ uint32_t make_holder(uint32_t number, uint32_t parent) {
   holder->scope = number;
   holder->generation =
       generation_of(__atomic_load_n(&g_scopes.at(number)->own.high, __ATOMIC_RELAXED));
-  holder->parent = parent;
+  set_parent(holder, parent);
   __atomic_store_n(&holder->references, 1, __ATOMIC_RELEASE);
   return made;
 }
@@ -67,7 +73,7 @@ bool remake_holder(ThreadScopes* thread, uint64_t context) {
         if (first) drop_holder(first);
         return false;
       }
-      if (last) g_holders.at(last)->parent = made;
+      if (last) set_parent(g_holders.at(last), made);
       if (!first) first = made;
       last = made;
     }
@@ -113,8 +119,8 @@ void push(ThreadScopes* thread, uint32_t number) {
   sweep(thread);
   Busy busy(thread);
   Scope* scope = g_scopes.at(number);
-  scope->home = thread;
-  scope->tid = thread->tid;
+  __atomic_store_n(&scope->home, thread, __ATOMIC_RELAXED);
+  __atomic_store_n(&scope->tid, thread->tid, __ATOMIC_RELAXED);
   scope->outer = thread->running;
   if (!thread->running) {
     forget_holder(thread);
