@@ -184,14 +184,43 @@ def test_another_preloaded_library_stays_first_and_works(tmp_path, light):
     assert order.replace(":", " ").split()[0] == str(library), order
 
 
-def test_a_static_program_runs_unrecorded_with_one_line(tmp_path):
-    source, program = tmp_path / "static.c", tmp_path / "static"
-    source.write_text('#include <stdio.h>\nint main() { puts("static"); return 4; }\n')
-    if harness.execute(["gcc", "-static", "-o", program, source]).rc:
-        pytest.skip("no static C library")
+# Each prints a line and ends with 4; the one of 32 bits needs no library of that kind, as write and exit are int 0x80.
+HELLO = '#include <stdio.h>\nint main() { puts("hello"); return 4; }\n'
+HELLO_32 = (".globl _start\n_start: movl $4, %eax; movl $1, %ebx; movl $text, %ecx; movl $6, %edx; int $0x80\n"
+            "movl $1, %eax; movl $4, %ebx; int $0x80\n.data\ntext: .ascii \"hello\\n\"\n")
+FOREIGN = {
+    "static": (["gcc", "-static", "-x", "c"], HELLO, "a static program; what it starts is"),
+    "musl": (["musl-gcc", "-x", "c"], HELLO, "a musl program (the probe needs glibc)"),
+    "32-bit": (["gcc", "-m32", "-nostdlib", "-static", "-x", "assembler"], HELLO_32, "a 32-bit program"),
+}
+
+
+@pytest.fixture(params=FOREIGN)
+def foreign(request, tmp_path):
+    """A program that the probe cannot be in, and what it is called."""
+    compiler, text, name = FOREIGN[request.param]
+    source, program = tmp_path / "foreign.source", tmp_path / "foreign"
+    source.write_text(text)
+    if shutil.which(compiler[0]) is None or harness.execute([*compiler, "-o", program, source]).rc:
+        pytest.skip(f"{compiler[0]} makes no such program here")
+    try:
+        assert harness.execute([program]).stdout == b"hello\n"
+    except OSError as error:
+        pytest.skip(f"this system runs no such program: {error}")
+    return program, name
+
+
+def test_a_program_that_cannot_hold_the_library_runs_unrecorded_with_one_line(tmp_path, foreign):
+    program, name = foreign
     without, with_us = compare(tmp_path, [program])
-    assert without.rc == 4
-    assert "static" in with_us.stderr.decode()
+    assert (without.rc, without.stdout) == (4, b"hello\n")
+    said = [line for line in with_us.stderr.decode().splitlines() if line.startswith("gpumemprof: not recorded: ")]
+    assert said == [f"gpumemprof: not recorded: {program} is {name}"]
+
+
+def test_such_a_program_started_by_one_that_is_recorded_runs_as_without_us(tmp_path, foreign):
+    without, _ = compare(tmp_path, ["sh", "-c", f"{foreign[0]}; echo $?; {foreign[0]} >&2"])
+    assert (without.rc, without.stdout, without.stderr) == (4, b"hello\n4\n", b"hello\n")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make a set-user-ID program")
