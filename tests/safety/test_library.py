@@ -40,6 +40,15 @@ def test_it_runs_on_a_c_library_of_2018(library):
     assert found and max(found) <= (2, 28), max(found)
 
 
+def test_neither_it_nor_its_fellows_call_functions_that_abort(library):
+    """Those that _FORTIFY_SOURCE puts in the places of memcpy() and the like. musl has none, so its programs would not start."""
+    fellows = [library, *library.parent.glob("libgpumemprof_*.so")]
+    for one in fellows:
+        lines = harness.execute(["nm", "-D", "--undefined-only", one]).ok().stdout.decode().splitlines()
+        names = [line.split()[-1].split("@")[0] for line in lines]
+        assert names and [n for n in names if n.endswith("_chk")] == [], one
+
+
 def test_it_shows_the_hooks_and_nothing_else(library):
     lines = harness.execute(["nm", "-D", "--defined-only", library]).ok().stdout.decode().splitlines()
     names = [line.split()[-1].split("@")[0] for line in lines]
