@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 
+import harness
 import pytest
 import torch
 
@@ -76,6 +77,12 @@ def test_recursion_generators_and_exceptions_keep_lines_apart(tmp_path):
     assert seen["down"]["2"] == [3, 3] and seen["down"]["4"][0] == 2
     assert seen["batches"] == {"2": [1, 1], "3": [1, 0], "4": [1, 0]}
     assert seen["fails"] == {"2": [1, 3], "3": [1, 0]}
+
+
+def test_a_line_that_goes_on_after_a_suspension_is_no_new_hit():
+    tracer = harness.ROOT / "python" / "gpumemprof" / "_line_tracer.py"
+    done = harness.execute([harness.PYTHON, harness.ROOT / "tests" / "pythons" / "check_lines.py", tracer])
+    assert done.ok().stdout.endswith(b"4 passed, 0 failed\n")
 
 
 def test_a_line_that_awaits_has_what_came_after_the_suspension(tmp_path):
