@@ -51,6 +51,27 @@ TEST_F(FakeRoot, WhereTheRecordedProcessHasGoneBeforeTheFirstSampleItIsTheMachin
   EXPECT_EQ(sampler->state(), WatchState::kRunning);
 }
 
+TEST_F(FakeRoot, WhereTheRecordedProcessHasEndedALaterOneIsAwaited) {
+  auto put_recorded = [&](int pid) {
+    put_process(pid, "Name:\tpython\nVmSize:\t 90 kB\n", 2);
+    const std::string number = std::to_string(pid);
+    put("/proc/" + number + "/maps",
+        "7f00-7f10 rw-s 00000000 08:01 5   /rec/host." + number + ".gmp\n");
+  };
+  put_recorded(77);
+  auto sampler = Sampler::open({.root = root_});
+  ASSERT_TRUE(sampler);
+  ASSERT_EQ(sampler->sample().size(), 1u);
+  std::filesystem::remove_all(root_ + "/proc/77");
+  EXPECT_TRUE(sampler->sample().empty());
+  EXPECT_EQ(sampler->state(), WatchState::kRunning) << "only a process that was asked for ends it";
+  put_recorded(78);
+  std::vector<TelemetryEvent> events;  // they are looked for once a second
+  for (int i = 0; i < 1000 && (events = sampler->sample()).empty(); ++i) usleep(10'000);
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].pid, 78);
+}
+
 TelemetryEvent at(uint64_t used, int64_t seconds) {
   TelemetryEvent event;
   event.timestamp_ns = seconds * 1'000'000'000;

@@ -279,7 +279,7 @@ std::vector<TelemetryEvent> Sampler::sample() {
     add_machine(&out);
     add_accelerators(&out);
   }
-  if (targets_.empty() && !whole_machine_) state_ = WatchState::kEnded;
+  if (targets_.empty() && options_.pid) state_ = WatchState::kEnded;
   return out;
 }
 

@@ -30,7 +30,6 @@ struct SamplerOptions {
   std::optional<DeviceRoot> devices;
 };
 
-/// What is watched, in words, and whether the kernel ended it.
 enum class WatchState { kRunning, kEnded };
 
 /// Not thread-safe. Watched processes take no part.
@@ -42,8 +41,8 @@ class Sampler {
   /// One event a memory that is watched: every device of every recorded process, the RSS of a
   /// process that is not recorded and, once a second, what the driver says it uses of each
   /// accelerator; or the machine and each of its accelerators. What an event's figures stand for is
-  /// in its metadata ("basis"), and why a figure is not there ("unknown"). Empty once the process
-  /// has ended.
+  /// in its metadata ("basis"), and why a figure is not there ("unknown"). Empty while none
+  /// of the recorded processes that were watched is left: a later one is taken in.
   std::vector<TelemetryEvent> sample();
   /// kEnded once the process given by `pid` is gone.
   WatchState state() const { return state_; }

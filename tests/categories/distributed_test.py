@@ -39,8 +39,8 @@ def processes(how, folder):
 def test_each_process_holds_its_share_under_the_modules_names(how, share, tmp_path):
     for device, kinds in processes(how, tmp_path):
         assert kinds["parameter"] == (LOWER + UPPER) // share
-        # Where the layers are spread, a thread of gloo may still hold the last whole gradient that it has spread.
-        late = (0,) if share == 1 else (0, LOWER)
+        # Where the layers are spread, a thread of gloo may still hold a whole gradient that it has spread.
+        late = (0,) if share == 1 else (0, LOWER, UPPER, LOWER + UPPER)
         assert kinds["gradient"] - (LOWER + UPPER) // share in late
         # Two moments of each parameter, and a step counter of 4 bytes for each of the four.
         assert kinds["optimizer state"] == 2 * (LOWER + UPPER) // share + 4 * 4
