@@ -111,7 +111,9 @@ bool change_state(Scope* scope, uint32_t* seen, ScopeState to) {
                                      __ATOMIC_SEQ_CST);
 }
 
-/// Another thread may move the scope meanwhile; then the answer is no, before and after.
+/// To be asked after the state was seen to be kRunning: who sees that sees the home it runs in, and
+/// only a scope's home moves it on from there. A suspended scope still names the home that it left,
+/// while another thread may be taking it.
 bool is_home(const Scope* scope, const ThreadScopes* thread) {
   return __atomic_load_n(&scope->home, __ATOMIC_RELAXED) == thread;
 }
@@ -161,7 +163,7 @@ uint64_t begin_scope(Device device, const void* asked_context) {
   scope->is_thread_only = asked_context && scope->context == kNoContext;
   __atomic_store_n(&scope->device, slot, __ATOMIC_RELAXED);  // release_block may look at it
   scope->own_alloc_count = scope->own_alloc_bytes = scope->own_peak_bytes = 0;
-  scope->own.low = 0;
+  __atomic_store_n(&scope->own.low, 0, __ATOMIC_RELAXED);  // and at this, too
   uint32_t generation = __atomic_add_fetch(&g_generation, 1, __ATOMIC_RELAXED);
   if (!generation) generation = __atomic_add_fetch(&g_generation, 1, __ATOMIC_RELAXED);
   if (!enter_device(number)) return recycle(number), 0;
@@ -177,7 +179,7 @@ void switch_scope_out(uint64_t id) {
   if (!thread) return;
   Scope* scope = g_scopes.at(number);
   uint32_t running = kRunning;
-  if (!is_home(scope, thread) || __atomic_load_n(&scope->state, __ATOMIC_ACQUIRE) != running)
+  if (__atomic_load_n(&scope->state, __ATOMIC_ACQUIRE) != running || !is_home(scope, thread))
     return;
   pull(thread, number);
   if (!change_state(scope, &running, kSuspended) && running == kClosed) recycle(number);
@@ -206,7 +208,8 @@ int end_scope(uint64_t id, gpumemprof_scope_result* out) {
   uint32_t number = find(id);
   if (!number) return 0;
   Scope* scope = g_scopes.at(number);
-  DeviceScopes* list = &g_control->scopes[scope->device];
+  // Ended since find(), it may be another scope's record by now: then the generation says so below.
+  DeviceScopes* list = &g_control->scopes[__atomic_load_n(&scope->device, __ATOMIC_RELAXED)];
   if (!lock(list)) return 0;
   Pair last;
   if (!end_generation(scope, generation_of(id), &last)) return unlock(list), 0;

@@ -316,6 +316,28 @@ TEST_F(Scopes, OneThatIsEndedWhileAnotherThreadResumesItIsGivenBackOnce) {
   for (uint64_t id : ids) end(id);
 }
 
+TEST_F(Scopes, OneThatItsLastThreadSuspendsAgainWhileAnotherResumesItStaysTheOthers) {
+  uint64_t id = begin();
+  std::atomic<bool> is_over{false};
+  uint64_t made_count = 0;
+  std::thread other([&] {
+    for (int i = 0; i < 4'000'000 && !t_scopes.running; ++i) {
+      switch_scope_in(id);
+      if (t_scopes.running) drop(make(1)), ++made_count;
+      switch_scope_out(id);
+    }
+    EXPECT_EQ(t_scopes.running, 0u);
+    is_over = true;
+  });
+  while (!is_over) {
+    switch_scope_out(id);
+    switch_scope_out(id);  // it is suspended, or the other thread's by now
+    switch_scope_in(id);
+  }
+  other.join();
+  EXPECT_EQ(end(id).own_alloc_count, made_count);
+}
+
 TEST_F(Scopes, AThreadThatBeginsInASandboxAsksTheKernelForNothing) {
   NOT_UNDER_SANITIZERS("a thread of theirs asks the kernel for its stacks");
   pid_t child = fork();
