@@ -64,7 +64,7 @@ fuzz-smoke: ## every fuzz target for 20 seconds over its corpus
 fuzz: ## every fuzz target for 10 minutes
 	@scripts/fuzz 600
 
-test-pythons: all ## the recording tests on Debian 13 (Python 3.13) and sid (3.14), in roots under build/
+test-pythons: all ## the recording and line tracer tests on Debian 13 (Python 3.13) and sid (3.14), in roots under build/
 	scripts/test-pythons
 
 test-fresh: ## make demo as a newcomer has it: in a root of Debian 12 with git and make alone

@@ -19,20 +19,23 @@ class Listener(Protocol):
     def record(self, code: CodeType, line: int, sources: list[Any], spans: list[Any], hits: int) -> None: ...
 
 
+# sys.monitoring of 3.12 announces a line again in the middle of it, where a branch ends: `f(a() or b())`.
+_BRANCHES_ARE_LINES = sys.version_info[:2] == (3, 12)
+
+
 class _Run:
     """One run of a function: the line that it is at.
 
-    A line that went on after a suspension may be announced again, in the middle of it: by Python 3.12 where a branch
-    after the `yield` ends, from 3.13 on where an exception was thrown in. Only a loop on one line begins it anew, and
-    it jumps back, so what is announced after the offset `went_on_at` (in bytes of the bytecode) is no new hit.
+    A line that is announced twice in a row is a loop on one line, which jumps back, unless it is announced at a higher
+    offset than before: then it goes on, and is no new hit. Offsets are in bytes of the bytecode, and taken on 3.12
+    alone; elsewhere they are 0, and -1 for what goes on after an exception was thrown in, which is announced again.
     """
 
-    __slots__ = ("code", "line", "hits", "went_on_at", "sources", "spans")
+    __slots__ = ("code", "line", "hits", "offset", "sources", "spans")
 
     def __init__(self, code: CodeType, sources: list[Any]) -> None:
         self.code, self.sources = code, sources
-        self.line = self.hits = 0
-        self.went_on_at = sys.maxsize
+        self.line = self.hits = self.offset = 0
         self.spans: list[Any] = []
 
     def begin(self, line: int, hits: int) -> None:
@@ -43,6 +46,10 @@ class _Run:
         if self.spans:
             spans, self.spans = self.spans, []
             listener.record(self.code, self.line, self.sources, spans, self.hits)
+
+
+def _offset(frame: FrameType) -> int:
+    return frame.f_lasti if _BRANCHES_ARE_LINES else 0
 
 
 class LineTracer:
@@ -97,16 +104,16 @@ class LineTracer:
         if line is not None:
             run = self._runs()[-1]
             run.begin(line, 0)
-            run.went_on_at = -1 if thrown else frame.f_lasti
+            run.offset = -1 if thrown else _offset(frame)
 
-    def _line(self, frame: FrameType, line: int) -> None:
+    def _line(self, code: CodeType, line: int, offset: int = 0) -> None:
         runs = self._runs()
-        if runs and runs[-1].code is frame.f_code:
+        if runs and runs[-1].code is code:
             run = runs[-1]
-            again = run.line == line and frame.f_lasti > run.went_on_at
-            run.went_on_at = sys.maxsize
+            goes_on = run.line == line and offset > run.offset
+            run.offset = offset
             run.end(self._listener)
-            run.begin(line, 0 if again else 1)
+            run.begin(line, 0 if goes_on else 1)
 
     def _leave(self, code: CodeType) -> None:
         runs = self._runs()
@@ -128,7 +135,7 @@ class LineTracer:
         def local(frame: FrameType, event: str, argument: Any) -> Any:
             nonlocal other
             if event == "line":
-                self._line(frame, frame.f_lineno)
+                self._line(frame.f_code, frame.f_lineno)
             elif event == "return":
                 self._leave(frame.f_code)
             if other is not None:
@@ -149,7 +156,9 @@ class LineTracer:
                     raise RuntimeError("every tool number of sys.monitoring is taken by other tools")
                 monitoring.use_tool_id(self._tool, "gpumemprof.lines")
                 register = monitoring.register_callback
-                register(self._tool, events.LINE, lambda _, line: self._line(sys._getframe(1), line))
+                # Each sys._getframe() is an event for the program's audit hooks, so it is asked where it must be.
+                register(self._tool, events.LINE, self._line if not _BRANCHES_ARE_LINES else
+                         lambda code, line: self._line(code, line, _offset(sys._getframe(1))))  # fmt: skip
                 register(self._tool, events.PY_START, lambda code, *_: self._enter(code))
                 register(self._tool, events.PY_RESUME, lambda *_: self._reenter(sys._getframe(1)))
                 for event in (events.PY_RETURN, events.PY_YIELD):

@@ -57,6 +57,27 @@ def loop():
         kept.append((yield nothing()) or nothing(1))
 
 
+def two_branches():
+    kept.append(nothing((yield nothing()) or nothing(1), nothing() or nothing(2)))
+
+
+def plain():
+    for _ in range(3):
+        kept.append(nothing(nothing() or nothing(1), nothing(2) or nothing(3), nothing() or nothing()))
+
+
+def loop_on_a_line():
+    for one in (yield nothing()) or (1, 2, 3): kept.append(one)  # noqa: E701
+
+
+async def loop_that_awaited():
+    for one in await asyncio.sleep(0, (1, 2, 3)): kept.append(one)  # noqa: E701
+
+
+def while_on_a_line(left):
+    while left: left = left[1:] or nothing()  # noqa: E701
+
+
 def resume(function, throw):
     made = function()
     next(made)
@@ -73,13 +94,17 @@ def main():
     spec.loader.exec_module(module)
     hits = Hits()
     tracer = module.LineTracer(hits)
-    for function in (argument, in_with, awaits, loop):
+    generators = (argument, in_with, loop, two_branches, loop_on_a_line)
+    for function in (*generators, awaits, plain, loop_that_awaited, while_on_a_line):
         tracer.add(function.__code__)
-    for function in (argument, in_with, loop):
+    for function in generators:
         resume(function, throw=False)
     for function in (argument, in_with):
         resume(function, throw=True)
     asyncio.run(awaits())
+    asyncio.run(loop_that_awaited())
+    plain()
+    while_on_a_line([1, 2, 3])
     tracer.remove()
     # Two runs of the first two, and the exception of the second run alone goes to the handler.
     expected = {
@@ -87,6 +112,12 @@ def main():
         "in_with": {1: 2, 2: 2},
         "awaits": {1: 1, 2: 1},
         "loop": {1: 4, 2: 3},
+        "two_branches": {1: 1},
+        "plain": {1: 4, 2: 3},
+        # sys.settrace announces every jump back, sys.monitoring not those within one line.
+        "loop_on_a_line": {1: 4 if sys.version_info < (3, 12) else 1},
+        "loop_that_awaited": {1: 4 if sys.version_info < (3, 12) else 1},
+        "while_on_a_line": {1: 3 if sys.version_info < (3, 12) else 1},  # it jumps back where there is another round
     }
     print(f"Python {sys.version.split()[0]}")
     for name, lines in expected.items():
