@@ -85,7 +85,7 @@ class Tracker {
 
   Status take(std::vector<TelemetryEvent> events) {
     for (const std::string& news : sampler_->take_news()) say("Tracking also " + news);
-    if (!events.empty()) last_ = events;
+    remember(events);
     if (rounds_++ == 0) add_mark("start", events, &events);
     std::vector<TelemetryEvent> alerts;
     for (const TelemetryEvent& event : events) {
@@ -113,12 +113,13 @@ class Tracker {
 
   Status finish(const WatchEnd& end) {
     // A signal comes between two samples: the figures at the very end are worth one more.
-    std::vector<TelemetryEvent> events, final = last_;
-    if (end.signal != 0) {
-      events = sampler_->sample();
-      if (!events.empty()) final = events;
+    std::vector<TelemetryEvent> events;
+    if (end.signal != 0) remember(events = sampler_->sample());
+    // Of processes that ended long ago the figures, and so their mark, stay those of then.
+    if (is_last_of_now_) {
+      for (TelemetryEvent& event : last_) event.timestamp_ns = wall_clock_ns();
     }
-    add_mark("stop", final, &events);
+    add_mark("stop", last_, &events);
     if (auto done = put(events); !done) return done;
     if (arguments_.flight_recorder) {
       if (const uint64_t killed = kills_.new_kills(); killed > 0) dump(killed);
@@ -144,6 +145,11 @@ class Tracker {
   }
 
  private:
+  void remember(const std::vector<TelemetryEvent>& events) {
+    is_last_of_now_ = !events.empty();
+    if (is_last_of_now_) last_ = events;
+  }
+
   /// Marks the beginning or the end of each series.
   static void add_mark(const char* type, std::vector<TelemetryEvent> of,
                        std::vector<TelemetryEvent>* to) {
@@ -151,7 +157,6 @@ class Tracker {
     for (TelemetryEvent& event : of) {
       if (event.event_type != "sample") continue;
       event.event_type = type, event.change_bytes = 0;
-      if (std::string_view(type) == "stop") event.timestamp_ns = wall_clock_ns();
       marks.push_back(std::move(event));
     }
     const bool before = std::string_view(type) == "start";
@@ -177,8 +182,9 @@ class Tracker {
   OomKills kills_;
   std::map<int64_t, Alerts> alerts_;
   std::map<std::tuple<std::string, int64_t, int64_t>, Threshold>
-      thresholds_;  // by process and device
-  std::vector<TelemetryEvent> last_;
+      thresholds_;                    // by process and device
+  std::vector<TelemetryEvent> last_;  // the last that there were
+  bool is_last_of_now_ = false;       // of this round, not of one before
   uint64_t rounds_ = 0, samples_ = 0, peak_ = 0, alert_count_ = 0;
 };
 

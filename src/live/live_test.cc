@@ -52,24 +52,27 @@ TEST_F(FakeRoot, WhereTheRecordedProcessHasGoneBeforeTheFirstSampleItIsTheMachin
 }
 
 TEST_F(FakeRoot, WhereTheRecordedProcessHasEndedALaterOneIsAwaited) {
-  auto put_recorded = [&](int pid) {
-    put_process(pid, "Name:\tpython\nVmSize:\t 90 kB\n", 2);
+  auto put_recorded = [&](int pid, int resident_pages) {
+    put_process(pid, "Name:\tpython\nVmSize:\t 90 kB\n", resident_pages);
     const std::string number = std::to_string(pid);
     put("/proc/" + number + "/maps",
         "7f00-7f10 rw-s 00000000 08:01 5   /rec/host." + number + ".gmp\n");
   };
-  put_recorded(77);
+  put_recorded(77, 2);
   auto sampler = Sampler::open({.root = root_});
   ASSERT_TRUE(sampler);
   ASSERT_EQ(sampler->sample().size(), 1u);
   std::filesystem::remove_all(root_ + "/proc/77");
   EXPECT_TRUE(sampler->sample().empty());
   EXPECT_EQ(sampler->state(), WatchState::kRunning) << "only a process that was asked for ends it";
-  put_recorded(78);
+  put_recorded(78, 3);
+  put_recorded(77, 9);
   std::vector<TelemetryEvent> events;  // they are looked for once a second
   for (int i = 0; i < 1000 && (events = sampler->sample()).empty(); ++i) usleep(10'000);
-  ASSERT_EQ(events.size(), 1u);
-  EXPECT_EQ(events[0].pid, 78);
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[0].pid + events[1].pid, 77 + 78);
+  for (const TelemetryEvent& event : events)
+    EXPECT_EQ(event.change_bytes, 0) << "a PID that comes back is another process";
 }
 
 TelemetryEvent at(uint64_t used, int64_t seconds) {

@@ -130,13 +130,13 @@ void Sampler::finish(TelemetryEvent event, Json metadata, std::vector<TelemetryE
     metadata["unknown"]["device_used_bytes"] = usable_.used.absent_because;
   if (metadata["unknown"].empty()) metadata.erase("unknown");
   event.metadata = dump(metadata);
-  const std::string key =
-      event.collector + ' ' + std::to_string(event.pid) + ' ' + std::to_string(event.device_id);
+  const std::tuple key{event.pid, event.collector, event.device_id};
   const auto before = last_allocated_.find(key);
   // The first sample is where counting begins: nothing changed yet.
   if (before != last_allocated_.end() && event.allocated_bytes)
     event.change_bytes = static_cast<int64_t>(*event.allocated_bytes - before->second);
   if (event.allocated_bytes) last_allocated_[key] = *event.allocated_bytes;
+  is_told_ = true;
   out->push_back(std::move(event));
 }
 
@@ -265,15 +265,10 @@ std::vector<TelemetryEvent> Sampler::sample() {
   for (Target& target : targets_) add_process(&target, &out);
   // Where no recorded process uses the device that was asked for, it is watched as a whole.
   if (options_.device && !options_.pid && !whole_machine_ && out.empty()) add_accelerators(&out);
-  // A PID that comes back is another process.
-  std::erase_if(targets_, [&](const Target& target) {
-    const std::string folder = proc_ + '/' + std::to_string(target.recording.id.pid);
-    const auto stat = parse_stat(read_proc_text(folder + "/stat"));
-    return !stat || stat->id != target.recording.id || stat->state == 'Z' || stat->state == 'X';
-  });
+  forget_ended();
   // The recorded processes were at their end before there was anything to tell: then it is the
   // machine.
-  if (out.empty() && !options_.pid && !options_.device && last_allocated_.empty()) {
+  if (out.empty() && !options_.pid && !options_.device && !is_told_) {
     whole_machine_ = true;
     news_.push_back("this machine's memory: those processes have ended");
     add_machine(&out);
@@ -281,6 +276,19 @@ std::vector<TelemetryEvent> Sampler::sample() {
   }
   if (targets_.empty() && options_.pid) state_ = WatchState::kEnded;
   return out;
+}
+
+/// A PID that comes back is another process, and its first sample changes nothing.
+void Sampler::forget_ended() {
+  std::erase_if(targets_, [&](const Target& target) {
+    const int pid = target.recording.id.pid;
+    const auto stat = parse_stat(read_proc_text(proc_ + '/' + std::to_string(pid) + "/stat"));
+    const bool is_same = stat && stat->id == target.recording.id;
+    if (is_same && stat->state != 'Z' && stat->state != 'X') return false;
+    std::erase_if(last_allocated_,
+                  [&](const auto& last) { return std::get<0>(last.first) == pid; });
+    return true;
+  });
 }
 
 std::vector<std::string> Sampler::take_news() { return std::exchange(news_, {}); }

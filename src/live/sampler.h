@@ -6,6 +6,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/error.h"
@@ -41,8 +42,9 @@ class Sampler {
   /// One event a memory that is watched: every device of every recorded process, the RSS of a
   /// process that is not recorded and, once a second, what the driver says it uses of each
   /// accelerator; or the machine and each of its accelerators. What an event's figures stand for is
-  /// in its metadata ("basis"), and why a figure is not there ("unknown"). Empty while none
-  /// of the recorded processes that were watched is left: a later one is taken in.
+  /// in its metadata ("basis"), and why a figure is not there ("unknown"). Without
+  /// `device`, empty while none of the recorded processes is left, until there is another; empty
+  /// once the process given by `pid` is gone.
   std::vector<TelemetryEvent> sample();
   /// kEnded once the process given by `pid` is gone.
   WatchState state() const { return state_; }
@@ -66,6 +68,7 @@ class Sampler {
   static std::string describe(const Target& target);
   void look_for_recordings();
   void follow(Target* target);
+  void forget_ended();
   void add_process(Target* target, std::vector<TelemetryEvent>* out);
   void add_machine(std::vector<TelemetryEvent>* out);
   void add_accelerators(std::vector<TelemetryEvent>* out);
@@ -83,7 +86,9 @@ class Sampler {
   WatchState state_ = WatchState::kRunning;
   UsableMemory usable_{};
   DeviceWatch devices_;
-  std::map<std::string, uint64_t> last_allocated_;  // by what the series is of
+  std::map<std::tuple<int64_t, std::string, int64_t>, uint64_t>
+      last_allocated_;    // by PID, collector and device: what one series is of
+  bool is_told_ = false;  // whether there was an event yet
   int64_t next_search_ns_ = 0, next_pss_ns_ = 0;
   bool with_pss_ = false;
 };

@@ -125,6 +125,29 @@ def test_without_a_pid_the_recorded_processes_are_tracked(tmp_path):
     assert (cpu["live_bytes"], cpu["peak_bytes"], cpu["live_blocks"]) == (LIVE_BYTES, PEAK_BYTES, 4)
 
 
+def test_figures_of_a_process_that_ended_before_keep_their_time(tmp_path):
+    path = tmp_path / "t.json"
+    with standing_program(tmp_path / "r"):
+        pid = recorded_pid(tmp_path / "r")
+        tracker = start("--output", path, "--interval", "0.05", stdin=subprocess.DEVNULL)
+        while not path.exists() or path.stat().st_size < 3000:
+            time.sleep(0.01)
+    ended_ns = time.time_ns()
+    time.sleep(0.5)
+    tracker.send_signal(signal.SIGTERM)
+    assert tracker.wait(20) == 0, tracker.stderr.read()
+    events = telemetry(path)
+    stops = [e for e in of_type(events, "stop") if e["pid"] == pid]
+    if not stops:
+        pytest.skip("another recorded program runs on this machine: the last figures are its own")
+    samples = [e for e in of_type(events, "sample") if e["pid"] == pid]
+    assert samples[0]["allocator_allocated_bytes"] == LIVE_BYTES
+    (stop,) = stops
+    for field in ("timestamp_ns", "allocator_allocated_bytes", "allocator_reserved_bytes"):
+        assert stop[field] == samples[-1][field]
+    assert stop["timestamp_ns"] < ended_ns
+
+
 def test_a_process_that_is_not_recorded_is_its_rss_and_says_so(tmp_path):
     path = tmp_path / "t.json"
     with standing_program(None, recorded=False) as process:
