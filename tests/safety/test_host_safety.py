@@ -191,8 +191,10 @@ HELLO_32 = (".globl _start\n_start: movl $4, %eax; movl $1, %ebx; movl $text, %e
 FOREIGN = {
     "static": (["gcc", "-static", "-x", "c"], HELLO, "a static program; what it starts is"),
     "musl": (["musl-gcc", "-x", "c"], HELLO, "a musl program (the probe needs glibc)"),
-    "32-bit": (["gcc", "-m32", "-nostdlib", "-static", "-x", "assembler"], HELLO_32, "a 32-bit program"),
-}
+    "32-bit, static": (["gcc", "-m32", "-nostdlib", "-static", "-x", "assembler"], HELLO_32, "a 32-bit program"),
+    "32-bit": (["gcc", "-m32", "-nostdlib", "-no-pie", "-Wl,--no-as-needed,-I,/lib/ld-linux.so.2", "/lib32/libc.so.6",
+                "-x", "assembler"], HELLO_32, "a 32-bit program"),
+}  # fmt: skip
 
 
 @pytest.fixture(params=FOREIGN)
@@ -218,9 +220,20 @@ def test_a_program_that_cannot_hold_the_library_runs_unrecorded_with_one_line(tm
     assert said == [f"gpumemprof: not recorded: {program} is {name}"]
 
 
+@pytest.mark.parametrize("foreign", [kind for kind in FOREIGN if kind != "32-bit"], indirect=True)
 def test_such_a_program_started_by_one_that_is_recorded_runs_as_without_us(tmp_path, foreign):
     without, _ = compare(tmp_path, ["sh", "-c", f"{foreign[0]}; echo $?; {foreign[0]} >&2"])
     assert (without.rc, without.stdout, without.stderr) == (4, b"hello\n4\n", b"hello\n")
+
+
+@pytest.mark.parametrize("foreign", ["32-bit"], indirect=True)
+def test_of_a_32_bit_child_that_glibc_loads_glibc_says_that_it_left_us_out(tmp_path, foreign):
+    without, with_us = (harness.execute(argv) for argv in (
+        ["sh", "-c", foreign[0]], harness.run_argv(tmp_path / "recording", ["sh", "-c", foreign[0]], ["--quiet"])))
+    assert (without.rc, without.stdout, without.stderr) == (4, b"hello\n", b"")
+    assert (with_us.rc, with_us.stdout) == (4, b"hello\n")
+    (line,) = with_us.stderr.splitlines()
+    assert line.startswith(b"ERROR: ld.so: object ") and line.endswith(b"(wrong ELF class: ELFCLASS64): ignored.")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make a set-user-ID program")
