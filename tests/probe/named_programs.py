@@ -71,6 +71,20 @@ def tied():
     train(model, optimizer, torch.arange(30).reshape(2, 15), 2)
 
 
+def flat():
+    """Parameters and gradients that are views of one block each, as those of a model in shards may be."""
+    model = nn.Sequential(nn.Linear(8, 8, bias=False), nn.Linear(8, 8, bias=False))
+    memory, gradients = torch.zeros(2, 2, 8, 8)
+    for layer, part, gradient in zip(model, memory, gradients.clone(), strict=True):
+        layer.weight = nn.Parameter(part)
+        layer.weight.grad = gradient
+    optimizer = torch.optim.SGD(model.parameters())
+    model(torch.ones(4, 8)).sum().backward()
+    optimizer.step()
+    offsets = [t.storage_offset() for layer in model for t in (layer.weight, layer.weight.grad)]
+    say(offsets=offsets, storages=storages(model) | {"gradient": address(model[1].weight.grad)})
+
+
 def changes():
     """State that is made late, loaded, or moved is told again; while nothing changes, nothing is."""
     model = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 8))

@@ -60,6 +60,13 @@ def test_every_storage_has_the_name_that_pytorch_gives_it(recorded):
     assert [m for part in by_step(raw)[1:] for m in part if m["kind"] == "role"] == []  # nothing changed
 
 
+def test_of_a_view_it_is_the_storage_that_is_told(recorded):
+    (said,), raw = recorded("flat")
+    assert said["offsets"] == [0, 0, 64, 64]
+    told = {(ROLES[m["value"]], m["address"]) for m in raw.marks if m["kind"] == "role"}
+    assert told == {("parameter", said["storages"]["parameter 1.weight"]), ("gradient", said["storages"]["gradient"])}
+
+
 def test_state_that_is_made_late_or_loaded_is_told_again_and_nothing_else_is(recorded):
     said, raw = recorded("changes")
     parts = by_step(raw)

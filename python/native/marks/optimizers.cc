@@ -72,7 +72,7 @@ struct Optimizer {
     }
     // Last, as it calls into PyTorch, which might collect garbage: what is borrowed ends there.
     Py_XINCREF(first);
-    if (first) shape.first_address = data_of(first);
+    if (first) shape.first_address = storage_of(first);
     Py_XDECREF(first);
     return shape;
   }

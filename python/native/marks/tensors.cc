@@ -9,7 +9,6 @@ namespace {
 PyTypeObject* g_tensor = nullptr;
 PyObject* g_no_dispatch = nullptr;  // the __torch_dispatch__ of classes that have none of their own
 PyObject* g_data_address = nullptr;
-PyObject *g_storage_offset = nullptr, *g_element_size = nullptr;
 PyObject *g_grad = nullptr, *g_is_leaf = nullptr;
 PyObject* g_disable_functions = nullptr;
 PyObject *g_enter_name = nullptr, *g_exit_name = nullptr, *g_dispatch_name = nullptr;
@@ -67,10 +66,8 @@ bool find_tensors(PyObject* torch_c) {
   PyObject* base = attribute(torch_c, "TensorBase");
   if (!base) base = attribute(torch_c, "_TensorBase");  // until 2.1
   g_no_dispatch = attribute(torch_c, "_disabled_torch_dispatch_impl");
-  g_data_address = attribute(torch_c, "_data_address");  // since 2.1
+  g_data_address = attribute(torch_c, "_data_address");  // since 2.1; of a view, too, the storage's
   g_disable_functions = attribute(torch_c, "DisableTorchFunction");
-  g_storage_offset = attribute(base, "storage_offset");
-  g_element_size = attribute(base, "element_size");
   g_grad = attribute(base, "grad");
   g_is_leaf = attribute(base, "is_leaf");
   g_enter_name = PyUnicode_InternFromString("__enter__");
@@ -78,9 +75,9 @@ bool find_tensors(PyObject* torch_c) {
   g_dispatch_name = PyUnicode_InternFromString("__torch_dispatch__");
   g_local_name = PyUnicode_InternFromString("_local_tensor");
   const bool all = base && PyType_Check(base) && g_no_dispatch && g_data_address &&
-                   g_disable_functions && g_storage_offset && g_element_size && g_grad &&
-                   Py_TYPE(g_grad)->tp_descr_get && g_is_leaf && Py_TYPE(g_is_leaf)->tp_descr_get &&
-                   g_enter_name && g_exit_name && g_dispatch_name && g_local_name;
+                   g_disable_functions && g_grad && Py_TYPE(g_grad)->tp_descr_get && g_is_leaf &&
+                   Py_TYPE(g_is_leaf)->tp_descr_get && g_enter_name && g_exit_name &&
+                   g_dispatch_name && g_local_name;
   if (!all) {
     PyErr_Clear();
     return false;
@@ -91,22 +88,11 @@ bool find_tensors(PyObject* torch_c) {
 
 bool is_tensor(PyObject* object) { return g_tensor && PyObject_TypeCheck(object, g_tensor); }
 
-const void* data_of(PyObject* tensor) {
-  PyObject* holder = with_memory(tensor);
-  if (!holder) return nullptr;
-  const int64_t data = number(g_data_address, holder);
-  return data > 0 ? reinterpret_cast<const void*>(data) : nullptr;
-}
-
 const void* storage_of(PyObject* tensor) {
   PyObject* holder = with_memory(tensor);
-  const auto data = holder ? reinterpret_cast<intptr_t>(data_of(holder)) : 0;
-  if (data == 0) return nullptr;
-  const int64_t offset = number(g_storage_offset, holder);
-  if (offset < 0) return nullptr;
-  const int64_t before_bytes = offset ? offset * number(g_element_size, holder) : 0;
-  if (before_bytes < 0 || before_bytes >= data) return nullptr;
-  return reinterpret_cast<const void*>(data - before_bytes);
+  if (!holder) return nullptr;
+  const int64_t address = number(g_data_address, holder);
+  return address > 0 ? reinterpret_cast<const void*>(address) : nullptr;
 }
 
 PyObject* gradient_of(PyObject* tensor) {

@@ -12,11 +12,8 @@ bool find_tensors(PyObject* torch_c);
 
 /// The begin of the storage, of this process's part where the tensor is distributed (DTensor); 0
 /// where it has none of its own (meta, sparse, lazy, fake or wrapped ones, and those of classes
-/// that make their own operators) or the object is no tensor. Only while a `Quiet` lives.
+/// that make their own operators) or the object is no tensor. At any time.
 const void* storage_of(PyObject* tensor);
-
-/// Where the first element of a tensor is, 0 where that is nowhere: quicker, and at any time.
-const void* data_of(PyObject* tensor);
 
 /// The gradient of a leaf, a new reference; null where there is none. Only while a `Quiet` lives.
 PyObject* gradient_of(PyObject* tensor);
