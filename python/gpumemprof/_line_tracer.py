@@ -48,10 +48,6 @@ class _Run:
             listener.record(self.code, self.line, self.sources, spans, self.hits)
 
 
-def _offset(frame: FrameType) -> int:
-    return frame.f_lasti if _BRANCHES_ARE_LINES else 0
-
-
 class LineTracer:
     """Follows the functions that were added, on every thread.
 
@@ -104,7 +100,7 @@ class LineTracer:
         if line is not None:
             run = self._runs()[-1]
             run.begin(line, 0)
-            run.offset = -1 if thrown else _offset(frame)
+            run.offset = -1 if thrown else frame.f_lasti if _BRANCHES_ARE_LINES else 0
 
     def _line(self, code: CodeType, line: int, offset: int = 0) -> None:
         runs = self._runs()
@@ -158,7 +154,7 @@ class LineTracer:
                 register = monitoring.register_callback
                 # Each sys._getframe() is an event for the program's audit hooks, so it is asked where it must be.
                 register(self._tool, events.LINE, self._line if not _BRANCHES_ARE_LINES else
-                         lambda code, line: self._line(code, line, _offset(sys._getframe(1))))  # fmt: skip
+                         lambda code, line: self._line(code, line, sys._getframe(1).f_lasti))  # fmt: skip
                 register(self._tool, events.PY_START, lambda code, *_: self._enter(code))
                 register(self._tool, events.PY_RESUME, lambda *_: self._reenter(sys._getframe(1)))
                 for event in (events.PY_RETURN, events.PY_YIELD):

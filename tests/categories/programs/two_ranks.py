@@ -1,17 +1,16 @@
 """Two processes that train one model: `ddp` keeps all of it in each, `fsdp` half. Arguments: which, a folder."""
 
+import contextlib
 import os
 import sys
+import threading
+import time
 
 # Before PyTorch, and before anything is started: with other arguments a child would take itself for the one that starts it.
 HOW, FOLDER, RANK = (sys.argv[1:] + [""] * 3)[:3]
 if len(sys.argv) > 4 or HOW not in ("ddp", "fsdp") or not os.path.isdir(FOLDER) or RANK not in ("", "0", "1"):
     print("usage: two_ranks.py ddp|fsdp FOLDER", file=sys.stderr)
     sys.exit(2)
-
-import contextlib
-import threading
-import time
 
 import torch
 import torch.distributed as dist
