@@ -5,7 +5,8 @@ VENV := .venv
 VENV_PYTHON := $(VENV)/bin/python
 JOBS := $(shell nproc)
 CTEST := ctest --output-on-failure --no-tests=error -j$(JOBS)
-LAUNCHER := $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+# Looked for when it is used: on a new machine set-up installs it first.
+LAUNCHER = $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 # An object is the same in every build folder: the wheel's and a second clone's come out of the cache.
 export CCACHE_NOHASHDIR := 1
 CONFIGURE = cmake -S . -G Ninja $(LAUNCHER)
