@@ -45,7 +45,7 @@ class phase:
         return self
 
     def __exit__(self, *_: object) -> None:
-        number = self._open.pop()
+        number = self._open.pop() if self._open else 0  # left once already
         if number:
             _attribution.marks().phase_end(number)
 

@@ -104,10 +104,13 @@ bool is_listed(uint64_t id) {
 }  // namespace
 
 uint64_t begin_phase(const char* name) {
-  if (!name) name = "";
   if (state() == kUnset) begin_recording();
   if (state() != kRecording) return 0;
-  const auto length = static_cast<uint32_t>(length_of_text(name, kMostPhaseName));
+  auto length = name ? static_cast<uint32_t>(length_of_text(name, kMostPhaseName)) : 0;
+  if (length == 0) {  // who asks for the name takes none for a phase that has ended
+    name = "(no name)";
+    length = static_cast<uint32_t>(strlen(name));
+  }
   const uint64_t id = take_slot(name, length);
   // What cannot be written is counted there; the stacks have the name all the same.
   record_mark(format::kMarkPhaseBegin, id, 0, name, length);
