@@ -93,7 +93,8 @@ def key_in(space: object, value: object) -> str | None:
     """The name under which a dictionary has a value."""
     if not issubclass(type(space), dict):
         return None
-    for key, one in dict.items(space):  # type: ignore[arg-type]
+    items: Any = dict.items(space)  # type: ignore[arg-type]
+    for key, one in items:
         if one is value:
             return key if type(key) is str else None
     return None

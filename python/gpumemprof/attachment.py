@@ -51,7 +51,7 @@ def attach(output: str | os.PathLike[str] | None = None, *, flags: int = 0) -> N
     """Counts every allocation and free of PyTorch in this process from now on, without preloading anything.
 
     Call it after `import torch`, and again after loading libraries that call the allocator themselves. With `output`, a
-    folder, the process records into it as under `gpumemprof run`; `flags` are GPUMEMPROF_ATTACH_* of the C API.
+    folder, the process records into it as under `gpumemprof run`, and a second folder is an error; `flags` are GPUMEMPROF_ATTACH_* of the C API.
     Profilers that exist already use the exact figures too. Blocks that are older are not in any figure; that they
     were freed is counted. Under `gpumemprof run` it only begins counting. From now on an out-of-memory exception that
     nobody catches leaves a bundle (OOMFlightRecorder says what is in it).

@@ -51,3 +51,19 @@ def test_a_shells_loop_ends_at_ctrl_c(tmp_path):
     argv = harness.run_argv(tmp_path / "r", [harness.PYTHON, "-m", "interrupted"], ["-q"])
     done = harness.execute(["bash", "-c", loop, "bash", *argv], cwd=tmp_path)
     assert (done.stdout, done.rc) == (b"round\n", 128 + signal.SIGINT)
+
+
+FRAMEWORKS = {
+    "tensorflow": "import tensorflow as tf\ntf.function(lambda x: x + 1)(tf.ones([1000]))\n",
+    "jax": "import jax\njax.jit(lambda x: x + 1)(jax.numpy.ones(1000)).block_until_ready()\n",
+    "keras": "import keras\nkeras.Sequential([keras.layers.Dense(4)])(keras.ops.ones((2, 3)))\n",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_a_program_of_another_framework_ends_by_the_signal(tmp_path, framework):
+    pytest.importorskip(framework)
+    argv = [harness.PYTHON, "-c", FRAMEWORKS[framework] + "raise KeyboardInterrupt"]
+    for done in harness.execute(argv, timeout=120), harness.record(tmp_path / "r", argv, ["-q"], timeout=120):
+        assert done.rc == 128 + signal.SIGINT, done

@@ -5,8 +5,8 @@
 
 namespace gpumemprof::python {
 
-/// The functions of the C API's section "Marks", and one of "Controls". Where no probe, or an older one, is loaded they do
-/// nothing: so nobody has to ask.
+/// The functions of the C API's section "Marks", and one that calls back. Where no probe, or an
+/// older one, is loaded they do nothing: so nobody has to ask.
 struct Calls {
   uint64_t (*phase_begin)(const char*);
   void (*phase_end)(uint64_t);
