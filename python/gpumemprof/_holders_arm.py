@@ -16,6 +16,7 @@ from ._attribution import marks
 # Now, as it compiles code: done at the program's end CPython would forget that Ctrl-C ended it.
 from ._holders_look import look
 from ._process_start import start_ticks
+from ._signal_errors import of_the_program
 
 _FIRST_EVENTS = 64
 _MOST_S = 2.0
@@ -46,7 +47,7 @@ class _Looking:
         try:
             self._look_once()
         except BaseException as error:
-            return _of_the_program(error)
+            return of_the_program(error)
         finally:
             self.events *= 2
             self._ask()
@@ -96,27 +97,6 @@ def _is_worker() -> bool:
     """Whether multiprocessing started this process; without it there is no such process."""
     module = sys.modules.get("multiprocessing.process")
     return module is not None and module.parent_process() is not None
-
-
-def _of_the_program(error: BaseException) -> BaseException | None:
-    """None for an error of ours. Ctrl-C is the program's, though it is raised in the middle of our code."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code not in _handlers():
-        trace = trace.tb_next
-    if trace is None and issubclass(type(error), Exception):
-        return None
-    error.__traceback__ = trace
-    return error
-
-
-def _handlers() -> list[Any]:
-    """The code of the program's signal handlers. One in C has none, and raises nothing but KeyboardInterrupt."""
-    signal = sys.modules.get("signal")
-    if signal is None:
-        return []
-    handlers = [signal.getsignal(number) for number in range(1, signal.NSIG)]
-    functions = [getattr(one, "__func__", one) for one in handlers if callable(one)]
-    return [getattr(one, "__code__", None) or getattr(type(one).__call__, "__code__", None) for one in functions]
 
 
 _looking: _Looking | None = None

@@ -18,7 +18,7 @@ from typing import Any
 from . import _graph_scopes, _tf_variables
 from ._process_start import start_ticks
 from ._tf_clusters import Clusters
-from ._when_imported import when_imported
+from ._when_imported import drop, when_imported
 
 _MODULE = "tensorflow.python.framework.func_graph"
 _SCHEMA = "gpumemprof.operations/1"
@@ -52,8 +52,8 @@ def _wrap(module: Any) -> None:
         try:
             _graphs.add(self)
             _made += 1
-        except Exception:
-            pass
+        except Exception as error:
+            drop(error)
 
     __init__._gpumemprof = True  # type: ignore[attr-defined]
     graph.__init__ = __init__

@@ -15,7 +15,7 @@ _waiting_before: dict[str, Callable[[Any], None]] = {}
 
 def before_import(name: str, call: Callable[[Any], None]) -> None:
     """Calls `call(None)` when the module is asked for, before its code runs; at once where it is loaded. What `call` raises
-    is dropped."""
+    is dropped, but for what a signal handler of the program's raises meanwhile."""
     if name in sys.modules:
         _safely(call, None)
         return
@@ -44,8 +44,16 @@ def no_longer_before(name: str) -> None:
 def _safely(call: Callable[[Any], None], module: Any) -> None:
     try:
         call(module)
-    except Exception:
-        pass
+    except Exception as error:
+        drop(error)
+
+
+def drop(error: Exception) -> None:
+    """To be called where an error of ours is caught: raises again what a signal handler of the program's has raised."""
+    from ._signal_errors import of_the_program
+
+    if of_the_program(error) is not None:
+        raise error
 
 
 class _Finder:
