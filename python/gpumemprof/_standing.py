@@ -29,8 +29,9 @@ def _in_main_or_thread(error: BaseException, thread: Any) -> None:
     """`thread`: None for the main one."""
     where = "uncaught"
     if thread is not None and oom_reason(error) is not None:  # else its name is not looked for
-        threading = __import__("threading")
-        name = threading.Thread.name.__get__(thread) if isinstance(thread, threading.Thread) else "of unknown name"
+        from threading import Thread
+
+        name = vars(Thread)["name"].__get__(thread) if issubclass(type(thread), Thread) else "of unknown name"
         where = f"uncaught in thread {name}"
     _on_uncaught(error, where)
 
@@ -94,7 +95,7 @@ def explain_leaks(folder: str | None) -> None:
 
 def arm(folder: str | None = None, *, attribution: bool = True) -> None:
     """Has an uncaught out-of-memory exception leave a bundle. `folder`: where the process has begun to be recorded."""
-    if folder is not None:
+    if folder is not None and not os.environ.get("GPUMEMPROF_DIR"):  # under `run` it is the one of `run`
         _recording_folder.attached = folder
     _note_uncaught()
     recorded = _recording_folder.recording_folder()

@@ -25,8 +25,9 @@ def without():
 
 
 def said(done):
-    """Numbers of threads and lines of the standard library apart."""
-    return re.sub(rb"0x[0-9a-f]+|-\d+\b", b"N", done.stderr)
+    """Without the frames, as a signal may come a line earlier or later, and without numbers of threads."""
+    lines = [line for line in done.stderr.splitlines() if not line.startswith(b" ")]
+    return [re.sub(rb"0x[0-9a-f]+|-\d+\b", b"N", line) for line in lines]
 
 
 @pytest.mark.parametrize("options", [(), ("--explain-leaks",)], ids=str)
