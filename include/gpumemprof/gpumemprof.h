@@ -48,8 +48,9 @@ GPUMEMPROF_API void gpumemprof_call_after(uint64_t events, int (*add)(int (*)(vo
 /* A part of the program's run, "evaluation" for example: what the calling thread allocates until the end carries the
  * name of the innermost one that is open on it; of Python's tasks that take turns on a thread each has those that it
  * has begun itself. The end may be told on another thread. Returns a number for it, 0 where nothing is recorded. An
- * empty name is recorded as "(no name)". One that ends while recording is stopped has no end in the recording. Where more than 14
- * are open on a thread, or 250 in the process, what is allocated carries no phase, and that is counted as lost. */
+ * empty name is recorded as "(no name)". One that ends while recording is stopped has no end in the recording. Where
+ * more than 14 are open on a thread, or 250 in the process, what is allocated carries no phase, and that is counted
+ * as lost. */
 GPUMEMPROF_API uint64_t gpumemprof_phase_begin(const char *name);
 GPUMEMPROF_API void gpumemprof_phase_end(uint64_t phase);
 
