@@ -3,12 +3,14 @@ import launch
 import pairs
 from rows import ns_row
 
-BOUNDS_NS = {"exact": 5_000, "polled": 20_000}
+BOUNDS_NS = {"exact": 5_000, "polled": 20_000, "by CPUMemoryProfiler": 20_000, "by CPUMemoryProfiler, recorded": 20_000}
 
 
 def one(kind, size):
-    options = ["--rounds", size["hook_pairs"], *(["--attach"] if kind == "exact" else [])]
-    result = launch.run_json(launch.program("profiled_call.py", *options))
+    is_process = kind.startswith("by")
+    options = [*(["--attach"] if kind == "exact" else []), *(["--process"] if is_process else [])]
+    command = launch.program("profiled_call.py", "--rounds", size["hook_pairs"], *options)
+    result = launch.run_recorded(command) if kind.endswith("recorded") else launch.run_json(command)
     if (result["basis"] == "exact") != (kind == "exact"):
         raise launch.Failed(f"a profiled call was to be {kind} and was {result['basis']}")
     what = f"a profiled call that does nothing, {kind}, with a million live objects"
@@ -16,4 +18,4 @@ def one(kind, size):
 
 
 def parts(size):
-    return [lambda: [one("exact", size)], lambda: [one("polled", size)]]
+    return [lambda kind=kind: [one(kind, size)] for kind in BOUNDS_NS]

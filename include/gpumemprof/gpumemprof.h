@@ -46,9 +46,11 @@ GPUMEMPROF_API void gpumemprof_call_after(uint64_t events, int (*add)(int (*)(vo
  * gpumemprof_stop(); elsewhere they do nothing. Texts are copied, and cut at 1,000 bytes. */
 
 /* A part of the program's run, "evaluation" for example: what the calling thread allocates until the end carries the
- * name of the innermost one that is open on it. The end may be told on another thread. Returns a number for it, 0
- * where nothing is recorded. One that ends while recording is stopped has no end in the recording. Where more than 14
- * are open on a thread, or 250 in the process, what is allocated carries no phase, and that is counted as lost. */
+ * name of the innermost one that is open on it; of Python's tasks that take turns on a thread each has those that it
+ * has begun itself. The end may be told on another thread. Returns a number for it, 0 where nothing is recorded. An
+ * empty name is recorded as "(no name)". One that ends while recording is stopped has no end in the recording. Where
+ * more than 14 are open on a thread, or 250 in the process, what is allocated carries no phase, and that is counted
+ * as lost. */
 GPUMEMPROF_API uint64_t gpumemprof_phase_begin(const char *name);
 GPUMEMPROF_API void gpumemprof_phase_end(uint64_t phase);
 
@@ -164,7 +166,7 @@ GPUMEMPROF_API int gpumemprof_scope_end(uint64_t id, struct gpumemprof_scope_res
  * PyTorch is loaded it prepares for that.
  *
  * With a `folder` (made if it is not there; its name must be absolute) the process also records into it, as under
- * `run`. Under `run` it does nothing and returns 1.
+ * `run`. A second folder is refused while the process records. Under `run` it does nothing and returns 1.
  *
  * 1: done. 0: gpumemprof_attach_error() says why, in one line. The library must never be unloaded. */
 #define GPUMEMPROF_ATTACH_STACKS_PYTHON 0 /* how to record; without a folder there are no stacks */

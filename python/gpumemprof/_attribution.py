@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
 
-from . import _oom_hook
+from ._recording_folder import recording_folder
 from ._when_imported import when_imported
+
+TYPE_CHECKING = False  # as in typing, whose import alone takes 10 ms
+if TYPE_CHECKING:
+    from typing import Any
 
 _marks: Any = None  # the module; False where this process is not recorded, or not by this Python's package
 
@@ -22,7 +25,7 @@ def marks() -> Any:
     global _marks
     if _marks is None:
         _marks = False
-        if _oom_hook.recording_folder() is not None:
+        if recording_folder() is not None:
             try:
                 from . import _marks as found
 

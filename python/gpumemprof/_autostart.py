@@ -1,8 +1,6 @@
 """Has `_standing` armed in a recorded process once it imports a framework. Most processes of a program never do, such
-as the shells and tools that it starts: they pay for this module and `_when_imported`, which import nothing.
-
-A line in a .pth file does it for every program of an environment, recorded or not:
-`import os; os.environ.get("GPUMEMPROF_DIR") and __import__("gpumemprof._autostart")`
+as the shells and tools that it starts: they pay for this module and `_when_imported`, which import nothing. The package
+`_gpumemprof_recorded` loads it.
 """
 
 from __future__ import annotations
@@ -10,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from ._when_imported import before_import
+from ._when_imported import before_import, no_longer_before
 
 _FRAMEWORKS = ("torch", "tensorflow", "keras", "jax")
 
@@ -32,6 +30,8 @@ def _arm(module: object = None) -> None:
     if _is_armed:
         return
     _is_armed = True
+    for name in _FRAMEWORKS:
+        no_longer_before(name)
     from . import _standing
 
     _standing.arm()

@@ -7,13 +7,16 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from ._unseen import mro_of, space_of_class
+
 _saved_names: dict[type, tuple[str, ...]] = {}
 
 
 def _names(kind: type) -> tuple[str, ...]:
     names = _saved_names.get(kind)
     if names is None:
-        names = _saved_names[kind] = tuple(name for name in dir(kind) if name.startswith("_raw_saved_"))
+        known = {name: None for one in mro_of(kind) for name in space_of_class(one)}  # in order
+        names = _saved_names[kind] = tuple(name for name in known if name.startswith("_raw_saved_"))
     return names
 
 

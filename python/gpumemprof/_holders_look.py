@@ -13,6 +13,7 @@ import torch
 from ._holders_graph import kept_by_graph
 from ._holders_name import Name, filled_by_hooks, name_of
 from ._holders_roots import frame_roots, module_roots
+from ._holders_tensor import address_of, grad_fn_of, gradient_of, is_scalar, without_the_program
 from ._holders_walk import Step, Walk
 
 _MOST_OPERATIONS = 16
@@ -84,7 +85,7 @@ class _Look:
         # Their graphs after all that is held by name: a name is nearer than a graph.
         self.add_graphs(reached)
         rest = [one for one in tensors if id(one) not in walk.tensors]
-        return [one for one in rest if self.address_of(one) not in self.storages]
+        return [one for one in rest if address_of(one) not in self.storages]
 
     def index_of(self, name: Name) -> int:
         key = (name.path, name.owner)
@@ -100,30 +101,26 @@ class _Look:
         holder = self.holders[index]
         holder.tensors += 1
         holder.in_pairs += in_pair
-        if tensor.grad_fn is not None:
+        if grad_fn_of(tensor) is not None:
             holder.with_graph += 1
-            holder.scalars += tensor.numel() == 1
-        if tensor.is_leaf and tensor.grad is not None:
-            self.add_storage(tensor.grad, index)
+            holder.scalars += is_scalar(tensor)
+        gradient = gradient_of(tensor)
+        if gradient is not None:
+            self.add_storage(gradient, index)
 
     def add_storage(self, tensor: Any, index: int) -> bool:
-        """False for a tensor that has none: of another kind, or on no device."""
-        address = self.address_of(tensor)
+        """False for a tensor that has none."""
+        address = address_of(tensor)
         if address != 0:
             self.storages.setdefault(address, index)
         return address != 0
 
-    def address_of(self, tensor: Any) -> int:
-        try:
-            return int(tensor.untyped_storage().data_ptr())
-        except Exception:
-            return 0
-
     def add_graphs(self, held: list[tuple[Any, int]]) -> None:
         for tensor, index in held:
-            starts = [tensor.grad_fn]
-            if tensor.is_leaf and tensor.grad is not None:
-                starts.append(tensor.grad.grad_fn)
+            starts = [grad_fn_of(tensor)]
+            gradient = gradient_of(tensor)
+            if gradient is not None:
+                starts.append(grad_fn_of(gradient))
             for start in starts:
                 if start is None:
                     continue
@@ -141,7 +138,7 @@ def look(most_s: float) -> dict[str, Any]:
     without the collector running."""
     taken = _Look(time.thread_time() + most_s)
     time_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-    with torch._C.DisableTorchFunctionSubclass():
+    with without_the_program():
         taken.take()
     return {
         "time_ns": time_ns,

@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 import torch
 
+from ._holders_tensor import backward_hooks_of
 from ._holders_walk import Step, attribute_of, is_cache, is_own_class, way_to
+from ._unseen import name_of_class, space_of
 
 _PARTS_OF_MODULE = ("_parameters", "_buffers", "_modules")
 _CONTAINERS = ("list", "dict", "tuple", "set", "frozenset", "deque", "OrderedDict", "defaultdict", "Counter")
@@ -40,9 +42,9 @@ class _Reading:
             kind = type(value)
             if id(value) in self.hooked and not self.is_settled:
                 self._settle("hook")
-            if kind.__name__ in _CONTAINERS:
+            if name_of_class(kind) in _CONTAINERS:
                 if not self._is_namespace(at):
-                    self.through.append(kind.__name__)
+                    self.through.append(name_of_class(kind))
             elif not self.is_settled:
                 self._look_at(value, kind, following)
         path = f"{self.name} in {self.root.place}"
@@ -64,7 +66,7 @@ class _Reading:
         elif is_own_class(kind):
             attribute = attribute_of(value, following)
             if attribute is not None:
-                self.name, self.owner = f"{kind.__name__}.{attribute}", "attribute"
+                self.name, self.owner = f"{name_of_class(kind)}.{attribute}", "attribute"
         elif issubclass(kind, type) and is_own_class(value):
             self.owner = "attribute"
 
@@ -75,7 +77,7 @@ class _Reading:
         if attribute.endswith("_hooks"):
             self._settle("hook")
             return
-        self.name, self.owner = f"{kind.__name__}.{attribute}", "module attribute"
+        self.name, self.owner = f"{name_of_class(kind)}.{attribute}", "module attribute"
 
     def _closure(self, function: types.FunctionType, following: list[object]) -> None:
         cells = function.__closure__ or ()
@@ -95,12 +97,7 @@ class _Reading:
         before = self.way[at - 1]
         if type(before) is types.FunctionType:
             return True
-        if type(before).__name__ in _CONTAINERS:
-            return False
-        try:
-            return object.__getattribute__(before, "__dict__") is self.way[at]
-        except Exception:
-            return False
+        return name_of_class(type(before)) not in _CONTAINERS and space_of(before) is self.way[at]
 
 
 def name_of(step: Step, hooked: set[int]) -> Name:
@@ -114,14 +111,13 @@ def filled_by_hooks(objects: list[Any], tensors: list[Any]) -> set[int]:
     found: set[int] = set()
     for module in objects:
         if issubclass(type(module), torch.nn.Module):
-            space = object.__getattribute__(module, "__dict__")
-            for name, hooks in list(space.items()):
-                if type(name) is str and name.endswith("_hooks") and isinstance(hooks, dict):
+            for name, hooks in list(dict.items(space_of(module) or {})):
+                if type(name) is str and name.endswith("_hooks") and issubclass(type(hooks), dict):
                     for hook in list(dict.values(hooks)):
                         found.update(_at_hand(hook))
     for tensor in tensors:
-        hooks = torch._C.TensorBase._backward_hooks.__get__(tensor)
-        if isinstance(hooks, dict):
+        hooks = backward_hooks_of(tensor)
+        if issubclass(type(hooks), dict):
             for hook in list(dict.values(hooks)):
                 found.update(_at_hand(hook))
     return found
@@ -129,15 +125,16 @@ def filled_by_hooks(objects: list[Any], tensors: list[Any]) -> set[int]:
 
 def _at_hand(hook: Any) -> set[int]:
     found: set[int] = set()
-    if type(hook) in (types.MethodType, types.BuiltinMethodType):
+    if type(hook) is types.MethodType or type(hook) is types.BuiltinMethodType:
         if not issubclass(type(hook.__self__), (types.ModuleType, torch.nn.Module)):
             found.add(id(hook.__self__))
-        hook = getattr(hook, "__func__", None) if type(hook) is types.MethodType else None
+        hook = hook.__func__ if type(hook) is types.MethodType else None
     if type(hook) is types.FunctionType:
         for cell in hook.__closure__ or ():
             try:
                 found.add(id(cell.cell_contents))
             except ValueError:  # empty
                 continue
-        found.update(id(hook.__globals__[name]) for name in hook.__code__.co_names if name in hook.__globals__)
+        space = hook.__globals__
+        found.update(id(dict.get(space, name)) for name in hook.__code__.co_names if dict.__contains__(space, name))
     return found

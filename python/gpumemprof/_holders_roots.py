@@ -11,6 +11,7 @@ _LIBRARIES = tuple(
     f"{os.sep}{part}{os.sep}" for part in ("site-packages", "dist-packages", f"python{sys.version_info[0]}.{sys.version_info[1]}")
 )
 _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_OUR_PACKAGES = ("gpumemprof", "tfmemprof", "_gpumemprof_recorded")
 _CO_OPTIMIZED = 1  # inspect.CO_OPTIMIZED: the frame has fast locals, f_locals is a copy of them
 
 
@@ -33,7 +34,7 @@ def _modules() -> list[tuple[dict[str, object], str, bool]]:
     """(namespace, file, is the program's own) of every module that is loaded."""
     found = []
     for name, module in list(sys.modules.items()):
-        if type(module) is not type(sys) or name.partition(".")[0] in ("gpumemprof", "tfmemprof"):
+        if type(module) is not type(sys) or name.partition(".")[0] in _OUR_PACKAGES:
             continue
         space = object.__getattribute__(module, "__dict__")
         file = dict.get(space, "__file__")

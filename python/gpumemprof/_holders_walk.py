@@ -12,10 +12,12 @@ from functools import _lru_cache_wrapper
 from typing import Any, NamedTuple
 
 from ._holders_roots import Root, is_own, namespaces
+from ._unseen import module_of_class, mro_of, space_of, space_of_class
 
-_SKIPPED: tuple[type, ...] = (
+# By id: a metaclass of the program's may have an `__eq__`.
+_SKIPPED = frozenset(map(id, (
     types.ModuleType, types.CodeType, types.BuiltinFunctionType, str, bytes, int, float, complex, bool, type(None), range,
-)  # fmt: skip
+)))  # fmt: skip
 
 
 class Step(NamedTuple):
@@ -58,7 +60,7 @@ class Walk:
     def _reach(self, step: Step, waiting: deque[Step]) -> None:
         value = step.value
         kind = type(value)
-        if kind in _SKIPPED or id(value) in self._seen:
+        if id(kind) in _SKIPPED or id(value) in self._seen:
             return
         self._seen.add(id(value))
         if issubclass(kind, self._tensor_type):
@@ -72,11 +74,8 @@ class Walk:
 
 def is_own_class(value: Any) -> bool:
     """A class of the program's: its attributes may hold something."""
-    try:
-        name = type.__getattribute__(value, "__module__")
-    except Exception:
-        return False
-    module = sys.modules.get(name) if type(name) is str else None
+    name = module_of_class(value)
+    module = sys.modules.get(name) if name is not None else None
     return name == "__main__" or (type(module) is types.ModuleType and is_own(module.__dict__.get("__file__")))
 
 
@@ -92,9 +91,10 @@ def way_to(step: Step) -> list[object]:
 
 def key_in(space: object, value: object) -> str | None:
     """The name under which a dictionary has a value."""
-    if not isinstance(space, dict):
+    if not issubclass(type(space), dict):
         return None
-    for key, one in dict.items(space):
+    items: Any = dict.items(space)  # type: ignore[arg-type]
+    for key, one in items:
         if one is value:
             return key if type(key) is str else None
     return None
@@ -102,18 +102,15 @@ def key_in(space: object, value: object) -> str | None:
 
 def attribute_of(owner: object, following: list[object]) -> str | None:
     """Which attribute of `owner` leads on to the first of `following`, or, through its `__dict__`, to the second."""
-    try:
-        space = object.__getattribute__(owner, "__dict__")
-    except Exception:
-        space = None
+    space = space_of(owner)
     if following and space is not None:
         if following[0] is space:
             return key_in(space, following[1]) if len(following) > 1 else None
         name = key_in(space, following[0])
         if name is not None:
             return name
-    for kind in type(owner).__mro__:
-        for name, member in list(kind.__dict__.items()):
+    for kind in mro_of(type(owner)):
+        for name, member in space_of_class(kind).items():
             if type(member) is types.MemberDescriptorType and following:
                 try:
                     if member.__get__(owner) is following[0]:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import _graph_scopes
-from ._when_imported import when_imported
+from ._when_imported import drop, when_imported
 
 _COMMON = "keras.src.backend.common.name_scope"
 # Those that override what a scope does when it is entered.
@@ -74,8 +74,8 @@ def _tell_innermost(state: Any) -> None:
     try:
         if not _is_compiling():
             _tell(state.get_global_attribute("name_scope_stack"))
-    except Exception:
-        pass
+    except Exception as error:
+        drop(error)
 
 
 def _tell(scopes: list[Any] | None) -> None:
@@ -123,8 +123,8 @@ def _wrap_enter_of_tensorflow(module: Any) -> None:
             scopes = state.get_global_attribute("name_scope_stack")
             if scopes:
                 _graph_scopes.note(tensorflow, _path_of(scopes))
-        except Exception:
-            pass
+        except Exception as error:
+            drop(error)
 
     _wrap_enter(module, note)
 

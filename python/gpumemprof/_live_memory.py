@@ -9,12 +9,12 @@ import sys
 from glob import escape, glob
 from typing import Any
 
-from . import _oom_hook
+from ._recording_folder import recording_folder
 
 MAX_HOLDERS = 100
 _TIMEOUT_S = 60.0
 # Another process reads the recording: this one has just run out of memory, and its limits are not to be trusted.
-_READER = "import sys; from gpumemprof._core import native; sys.stdout.write(native().analyze_recording(sys.argv[1]))"
+_READER = "import sys; from _gpumemprof_recorded._core import native; sys.stdout.write(native().analyze_recording(sys.argv[1]))"
 
 
 def live_memory(folder: str | None = None) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def live_memory(folder: str | None = None) -> dict[str, Any]:
 
     A holder is {"bytes", "count", "stack"}, largest first. `folder`: the recording's; default: of this process.
     """
-    folder = folder or _oom_hook.recording_folder()
+    folder = folder or recording_folder()
     if not folder:
         return _unknown("nothing records this process (gpumemprof run, or gpumemprof.attach(folder))")
     try:

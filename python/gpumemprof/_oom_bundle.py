@@ -14,6 +14,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from ._live_memory import live_memory
+from ._oom_words import message_of
 from ._telemetry_write import plain
 from ._torch import loaded_torch
 
@@ -47,7 +48,7 @@ def write_bundle(
             "reason": reason,
             "exception_type": type(exception).__name__,
             "exception_module": type(exception).__module__,
-            "exception_message": _message(exception),
+            "exception_message": message_of(exception),
             "context": context,
             "backend": backend,
             "captured_event_count": len(events),
@@ -152,13 +153,6 @@ def _size_of(folder: str) -> int:
     return sum(
         os.lstat(os.path.join(where, file)).st_size for where, _, files in os.walk(folder) for file in files
     )
-
-
-def _message(exception: BaseException) -> str:
-    try:
-        return str(exception)
-    except Exception:
-        return "<no message>"
 
 
 def _working_folder() -> str | None:

@@ -1,5 +1,5 @@
 """Notices an exception that nobody caught, in the main thread, another or a process of multiprocessing, and asks the
-flight recorders to look.
+flight recorders to look that the program itself has armed. What a recording arms is in _standing.py.
 
 The hooks that were there before are called all the same. Nothing here raises into the program.
 """
@@ -13,24 +13,16 @@ import weakref
 from types import TracebackType
 from typing import Any, Protocol
 
+from ._oom_processes import tell_of_processes
+
 
 class _Watcher(Protocol):
     def _on_uncaught(self, error: BaseException, where: str) -> None: ...
 
 
-# Of a recording that began with `gpumemprof.attach(folder)`; `gpumemprof run` says it in the environment.
-attached_folder: str | None = None
-
 _watchers: weakref.WeakSet[Any] = weakref.WeakSet()
 _lock = threading.Lock()
 _before: tuple[Any, Any] | None = None
-_told_util = False  # whether multiprocessing.util calls `_process_begins`; a forked child has what its parent had
-_finalized_pid = 0
-
-
-def recording_folder() -> str | None:
-    """Where this process is recorded, None where it is not."""
-    return attached_folder or os.environ.get("GPUMEMPROF_DIR") or None
 
 
 def watch(watcher: _Watcher) -> None:
@@ -41,7 +33,7 @@ def watch(watcher: _Watcher) -> None:
         if _before is None:
             _before = (sys.excepthook, threading.excepthook)
             sys.excepthook, threading.excepthook = _in_main, _in_thread
-    _reach_processes()
+    tell_of_processes(_tell)
 
 
 def unwatch(watcher: _Watcher) -> None:
@@ -56,7 +48,7 @@ def unwatch(watcher: _Watcher) -> None:
 
 
 def _tell(error: BaseException | None, where: str) -> None:
-    if error is None:
+    if not issubclass(type(error), Exception):  # Ctrl-C and sys.exit() have nothing to do with memory
         return
     for watcher in list(_watchers):
         try:
@@ -78,99 +70,9 @@ def _in_thread(arguments: Any) -> None:
     before(arguments)
 
 
-# -- multiprocessing ---------------------------------------------------------------------------------------------------
-#
-# A process of multiprocessing catches everything, prints it and ends with 1: no hook of Python's sees it. But up to
-# Python 3.12 it runs the finalizers while the exception is still on its way, so nothing has to be replaced. From 3.13
-# on it does not; there the process object gets a `run` around its own as it begins, which takes itself out of
-# tracebacks, and a process that is armed only by what it runs goes without. Classes with their own `run` are served.
-
-
-def _reach_processes(may_have_begun: bool = True) -> None:
-    """Has multiprocessing tell of the processes that begin. It is not imported: who uses it will have done so."""
-    global _told_util
-    try:
-        spawned = "--multiprocessing-fork" in sys.orig_argv
-        if spawned:
-            import multiprocessing.util  # noqa: F401 - this interpreter was started for a process, and does so next
-        util: Any = sys.modules.get("multiprocessing.util")
-        if not hasattr(util, "Finalize"):  # not imported, or half of it
-            return
-        if sys.version_info >= (3, 13):
-            _wrap_bootstrap(sys.modules["multiprocessing.process"].BaseProcess)
-            return
-        if not _told_util:
-            util.register_after_fork(_hold, _process_begins)
-            _told_util = True
-        # A spawned process says nothing when it begins; another may be armed by what it runs, and has begun.
-        has_begun = spawned or sys.modules["multiprocessing.process"].parent_process() is not None
-        if may_have_begun and has_begun and _finalized_pid != os.getpid():
-            _finalize(handled=None)
-    except Exception:
-        return  # multiprocessing as we do not know it: its processes go without
-
-
-def _wrap_bootstrap(base: Any) -> None:
-    """Has `run` of each process that begins from now on watched."""
-    begin = base._bootstrap
-    if getattr(begin, "_is_watched", False):
-        return
-
-    def _bootstrap(self: Any, *args: Any, **kwargs: Any) -> Any:
-        own_run, handled = self.run, id(sys.exc_info()[1])
-
-        def run() -> None:
-            self.__dict__.pop("run", None)  # a process object may be pickled for a process of its own
-            try:
-                own_run()
-            except BaseException as error:
-                _process_ends(handled)
-                if error.__traceback__ is not None:
-                    error.__traceback__ = error.__traceback__.tb_next
-                raise
-
-        self.__dict__["run"] = run
-        return begin(self, *args, **kwargs)
-
-    _bootstrap._is_watched = True  # type: ignore[attr-defined]
-    base._bootstrap = _bootstrap
-
-
-class _Hold:
-    """What multiprocessing drops its entry with: here never."""
-
-
-_hold = _Hold()
-
-
-def _process_begins(_: Any) -> None:
-    _finalize(sys.exc_info()[1])
-
-
-def _finalize(handled: BaseException | None) -> None:
-    """`handled`: a process that is forked where an exception is being handled has that one about all its life."""
-    global _finalized_pid
-    _finalized_pid = os.getpid()
-    util: Any = sys.modules["multiprocessing.util"]
-    # By its id: to hold the exception would hold all that its frames do. First of all finalizers.
-    util.Finalize(None, _process_ends, args=(id(handled),), exitpriority=1 << 30)
-
-
-def _process_ends(handled_id: int) -> None:
-    error, how = sys.exc_info()[1], "uncaught in"
-    if isinstance(error, SystemExit) and error.code and error.__context__ is not None:
-        # PyTorch's spawn() reports an exception to the parent, and then leaves so.
-        error, how = error.__context__, "ended"
-    if id(error) != handled_id:
-        process: Any = sys.modules["multiprocessing.process"]
-        _tell(error, f"{how} process {process.current_process().name}")
-
-
 def _after_fork() -> None:
     global _lock
     _lock = threading.Lock()
-    if _before is not None:
-        _reach_processes(may_have_begun=False)  # multiprocessing says so itself, once it has cleared its finalizers
 
 
 os.register_at_fork(after_in_child=_after_fork)

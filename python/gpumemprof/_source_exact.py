@@ -18,12 +18,18 @@ _LIVE, _ALLOCS, _FREES, _ALLOC_BYTES, _FREE_BYTES, _UNKNOWN_FREES, _UNTRACKED = 
 _OWN, _MISSED, _FLAGS = slice(3, 8), 8, 9
 _THREAD_ONLY = 2  # GPUMEMPROF_SCOPE_THREAD_ONLY
 _NO_DEVICE = "the device was first used within: the peak is the allocator's highest mark since"
+_FORKED = (
+    "the process forked within: figures are of this child alone, since then, and the peak is the higher of before and "
+    "after"
+)
 _began = "counting began"
+_forks = 0  # that lie between the first of these processes and this one
 
 
 def _after_fork() -> None:
-    global _began
+    global _began, _forks
     _began = "counting began anew in this forked child"
+    _forks += 1
 
 
 os.register_at_fork(after_in_child=_after_fork)
@@ -124,22 +130,26 @@ class ExactSource:
 class ExactSpan:
     """A scope of the probe, and the counters around it. Kept as they came; reading them out comes later, if ever."""
 
-    __slots__ = ("_source", "_scope", "_first", "_stats", "_settled", "_highest")
+    __slots__ = ("_source", "_scope", "_first", "_stats", "_settled", "_highest", "_forks")
 
     def __init__(self, source: ExactSource, in_context: bool) -> None:
         self._source = source
         self._first, self._stats, self._settled = source.both()
         self._highest = source.highest
         self._scope = source.scope_begin(in_context)
+        self._forks = _forks
 
     def end(self) -> Raw:
         source, first, stats = self._source, self._first, self._stats
+        is_forked = self._forks != _forks
+        if is_forked:  # the child counts from zero
+            first, self._highest, source.highest = _NOTHING, 0, 0
         result = source.native.scope_end(self._scope)
         last = source.counters()
         peak = max(first[_LIVE], last[_LIVE]) if result is None else result[2]
         if peak > source.highest:
             source.highest = peak
-        end_stats = why_not = None
+        end_stats, why_not = None, _FORKED if is_forked else None
         if stats is not None:
             # As torch.cuda counts it: with the blocks that are older than counting.
             last, after, settled = source.both()

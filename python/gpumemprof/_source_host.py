@@ -15,20 +15,25 @@ _rss_bytes = 0
 _rss_time_ns = -RSS_RESOLUTION_NS
 
 
-def resident_bytes() -> tuple[int, int]:
-    """(resident memory of this process now, its highest so far), 0 where the system does not say."""
+def process_bytes() -> tuple[int, int, int]:
+    """(resident memory of this process now, its highest so far, virtual memory), 0 where the system does not say."""
     try:
-        read = native().resident_bytes
+        read = native().process_bytes
     except ImportError:  # the package without its native module: slower, the same figures
-        read = _resident_bytes_in_python
-    global resident_bytes
-    resident_bytes = read
-    result: tuple[int, int] = read()
+        read = _process_bytes_in_python
+    global process_bytes
+    process_bytes = read
+    result: tuple[int, int, int] = read()
     return result
 
 
-def _resident_bytes_in_python() -> tuple[int, int]:
-    return status_bytes("VmRSS") or 0, status_bytes("VmHWM") or 0
+def _process_bytes_in_python() -> tuple[int, int, int]:
+    return status_bytes("VmRSS") or 0, status_bytes("VmHWM") or 0, status_bytes("VmSize") or 0
+
+
+def resident_bytes() -> tuple[int, int]:
+    """The first two of them."""
+    return process_bytes()[:2]
 
 
 def read_rss_bytes() -> int:

@@ -1,47 +1,75 @@
-"""Arms the out-of-memory recorder, and what notes TensorFlow's graphs, Keras' layers and PyTorch's modules, in a recorded
-process."""
+"""Arms, in a recorded process, what notes an uncaught out-of-memory error, TensorFlow's graphs, Keras' layers and PyTorch's
+modules."""
 
 from __future__ import annotations
 
 import os
 
-from . import _oom_hook
-from ._when_imported import when_imported
+from . import _recording_folder
+from ._oom_words import oom_reason
+from ._when_imported import before_import, when_imported
+
+TYPE_CHECKING = False  # as in typing, whose import alone takes 10 ms
+if TYPE_CHECKING:
+    from typing import Any
 
 
-class _Standing:
-    """Loads the recorder when it is needed. Any failure of that stays here: the hook swallows it."""
+def _on_uncaught(error: BaseException, where: str) -> None:
+    """The program is ending with an error of its own: what fails here stays here."""
+    try:
+        if oom_reason(error) is not None:
+            from .oom_flight_recorder import standing_recorder
 
-    def _on_uncaught(self, error: BaseException, where: str) -> None:
-        from .oom_flight_recorder import watch_uncaught_oom
-
-        _oom_hook.unwatch(self)  # the recorder takes over
-        watch_uncaught_oom()._on_uncaught(error, where)
+            standing_recorder().look_at(error, where)
+    except Exception:
+        pass
 
 
-_standing = _Standing()
+def _in_main_or_thread(error: BaseException, thread: Any) -> None:
+    """`thread`: None for the main one."""
+    where = "uncaught"
+    if thread is not None and oom_reason(error) is not None:  # else its name is not looked for
+        from threading import Thread
+
+        name = vars(Thread)["name"].__get__(thread) if issubclass(type(thread), Thread) else "of unknown name"
+        where = f"uncaught in thread {name}"
+    _on_uncaught(error, where)
+
+
+def _note_uncaught() -> None:
+    """Without the C++ module there is no way to do it unseen, and nothing is noted."""
+    try:
+        from . import _marks
+    except ImportError:
+        return
+    if _marks.watch_uncaught(_in_main_or_thread):
+        from ._oom_processes import tell_of_processes
+
+        tell_of_processes(_on_uncaught)
 
 
 def note_graphs(folder: str | None) -> None:
-    """Has the lines of code that made TensorFlow's operations written into `folder` when the process ends.
+    """Has the lines of code that made TensorFlow's operations written into `folder` when the process ends."""
+    if folder is not None:
 
-    Without the package tfmemprof the recording has the operations' names alone.
-    """
-    if folder is None:
-        return
-    try:
-        from tfmemprof import _graphs
-    except ImportError:
-        return
-    _graphs.arm(folder)
+        def begin(module: object) -> None:
+            from . import _tf_graphs
+
+            _tf_graphs.arm(folder)
+
+        before_import("tensorflow.python", begin)  # for many a program asks whether TensorFlow is there
 
 
 def note_layers(folder: str | None) -> None:
     """Has the names of Keras' layers recorded with what is allocated in them."""
     if folder is not None:
-        from . import _keras_layers
 
-        _keras_layers.arm()
+        def begin(module: object) -> None:
+            from . import _keras_layers
+
+            _keras_layers.arm()
+
+        before_import("keras.src", begin)
 
 
 def note_modules(folder: str | None) -> None:
@@ -67,11 +95,12 @@ def explain_leaks(folder: str | None) -> None:
 
 def arm(folder: str | None = None, *, attribution: bool = True) -> None:
     """Has an uncaught out-of-memory exception leave a bundle. `folder`: where the process has begun to be recorded."""
-    if folder is not None:
-        _oom_hook.attached_folder = folder
-    _oom_hook.watch(_standing)
-    note_graphs(_oom_hook.recording_folder())
-    note_layers(_oom_hook.recording_folder())
+    if folder is not None and not os.environ.get("GPUMEMPROF_DIR"):  # under `run` it is the one of `run`
+        _recording_folder.attached = folder
+    _note_uncaught()
+    recorded = _recording_folder.recording_folder()
+    note_graphs(recorded)
+    note_layers(recorded)
     if attribution:
-        note_modules(_oom_hook.recording_folder())
-    explain_leaks(_oom_hook.recording_folder())
+        note_modules(recorded)
+    explain_leaks(recorded)

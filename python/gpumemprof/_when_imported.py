@@ -14,7 +14,11 @@ _waiting_before: dict[str, Callable[[Any], None]] = {}
 
 
 def before_import(name: str, call: Callable[[Any], None]) -> None:
-    """Calls `call(None)` when the module is asked for, before its code runs. What `call` raises is dropped."""
+    """Calls `call(None)` when the module is asked for, before its code runs; at once where it is loaded. What `call` raises
+    is dropped, but for what a signal handler of the program's raises meanwhile."""
+    if name in sys.modules:
+        _safely(call, None)
+        return
     if not _waiting and not _waiting_before:
         sys.meta_path.insert(0, _finder)
     _waiting_before[name] = call
@@ -32,20 +36,32 @@ def when_imported(name: str, call: Callable[[Any], None]) -> None:
     _waiting[name] = call
 
 
+def no_longer_before(name: str) -> None:
+    """Takes back what `before_import` was asked for."""
+    _waiting_before.pop(name, None)
+
+
 def _safely(call: Callable[[Any], None], module: Any) -> None:
     try:
         call(module)
-    except Exception:
-        pass
+    except Exception as error:
+        drop(error)
+
+
+def drop(error: Exception) -> None:
+    """To be called where an error of ours is caught: raises again what a signal handler of the program's has raised."""
+    from ._signal_errors import of_the_program
+
+    if of_the_program(error) is not None:
+        raise error
 
 
 class _Finder:
     """Is asked for every import while something is waited for, and finds nothing itself."""
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
-        early = _waiting_before.pop(name, None)
-        if early is not None:
-            _safely(early, None)
+        while name in _waiting_before:  # who is called may ask to be called for it, too
+            _safely(_waiting_before.pop(name), None)
         call = _waiting.get(name)
         if call is None:
             self.leave_when_idle()

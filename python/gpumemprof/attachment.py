@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 from . import _standing, counters
 from ._core import native
@@ -38,11 +40,18 @@ def find_probe() -> Path:
     raise FileNotFoundError(f"{PROBE_NAME} is not in {where}: install gpumemprof again, or run `make`")
 
 
+def _arming() -> ModuleType:
+    """What arms this process: that of `gpumemprof run`, where it is here, so that nothing is armed twice."""
+    if "_gpumemprof_recorded" in sys.modules:
+        return import_module("_gpumemprof_recorded._standing")
+    return _standing
+
+
 def attach(output: str | os.PathLike[str] | None = None, *, flags: int = 0) -> None:
     """Counts every allocation and free of PyTorch in this process from now on, without preloading anything.
 
     Call it after `import torch`, and again after loading libraries that call the allocator themselves. With `output`, a
-    folder, the process records into it as under `gpumemprof run`; `flags` are GPUMEMPROF_ATTACH_* of the C API.
+    folder, the process records into it as under `gpumemprof run`, and a second folder is an error; `flags` are GPUMEMPROF_ATTACH_* of the C API.
     Profilers that exist already use the exact figures too. Blocks that are older are not in any figure; that they
     were freed is counted. Under `gpumemprof run` it only begins counting. From now on an out-of-memory exception that
     nobody catches leaves a bundle (OOMFlightRecorder says what is in it).
@@ -57,4 +66,4 @@ def attach(output: str | os.PathLike[str] | None = None, *, flags: int = 0) -> N
     except (OSError, ValueError) as error:
         raise RuntimeError(f"cannot attach: {error}") from error
     counters.source_changed()
-    _standing.arm(folder, attribution=not flags & _NO_ATTRIBUTION)
+    _arming().arm(folder, attribution=not flags & _NO_ATTRIBUTION)

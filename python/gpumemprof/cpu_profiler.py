@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -12,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from ._fork_safe import renews_after_fork
 from ._sampler import Sampler
-from ._source_host import resident_bytes, status_bytes
+from ._source_host import process_bytes, resident_bytes
+
 
 @dataclass
 class CPUMemorySnapshot:
@@ -79,15 +79,19 @@ class CPUMemoryProfiler:
         self._lock = threading.RLock()
 
     def _set_baseline(self) -> None:
-        self._baseline = self._snapshot()
-        self._high_water = resident_bytes()[1]
+        self._baseline, self._high_water = self._look()
 
     def _snapshot(self) -> CPUMemorySnapshot:
-        now, used = time.monotonic(), sum(os.times()[:2])
+        return self._look()[0]
+
+    def _look(self) -> tuple[CPUMemorySnapshot, int]:
+        """What the process is now, and the highest resident memory that it has had, of one moment."""
+        now, used = time.monotonic(), time.process_time()
+        resident, highest, virtual = process_bytes()
         with self._lock:
             before, self._last_times = self._last_times, (now, used)
         percent = 0.0 if before is None or now <= before[0] else 100.0 * (used - before[1]) / (now - before[0])
-        return CPUMemorySnapshot(time.time(), resident_bytes()[0], status_bytes("VmSize") or 0, percent)
+        return CPUMemorySnapshot(time.time(), resident, virtual, percent), highest
 
     def profile_function(self, func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> CPUProfileResult:
         """Calls the function once and returns what it took. What it raises is raised again, and the result is kept."""
@@ -161,22 +165,25 @@ class _Block:
 
     def __init__(self, profiler: CPUMemoryProfiler, name: str) -> None:
         self._profiler, self._name = profiler, name
+        self._before: CPUMemorySnapshot | None = None
 
     def __enter__(self) -> _Block:
-        self._before = self._profiler._snapshot()
-        self._high_water = resident_bytes()[1]
+        self._before, self._high_water = self._profiler._look()
         self._start_ns = time.perf_counter_ns()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        before, self._before = self._before, None
+        if before is None:  # left once already
+            return
         duration = (time.perf_counter_ns() - self._start_ns) / 1e9
-        after, high_water = self._profiler._snapshot(), resident_bytes()[1]
+        after, high_water = self._profiler._look()
         risen = high_water > self._high_water
-        peak = max(self._before.rss, after.rss, high_water if risen else 0)
+        peak = max(before.rss, after.rss, high_water if risen else 0)
         name = None if kind is None else kind.__name__
-        self.result = CPUProfileResult(self._name, duration, self._before, after, peak, risen, name)
+        self.result = CPUProfileResult(self._name, duration, before, after, peak, risen, name)
         self._profiler._keep(self.result)
 
 

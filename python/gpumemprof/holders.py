@@ -52,7 +52,7 @@ def _addresses(what: Any) -> set[int] | None:
 
 def _made_at(line: str) -> set[int]:
     """Addresses of what is live by the recording of this process and was allocated at a line."""
-    from ._oom_hook import recording_folder
+    from ._recording_folder import recording_folder
     from .trace import load
 
     folder = recording_folder()

@@ -18,13 +18,9 @@ from typing import Any
 
 from . import _oom_hook
 from ._fork_safe import renews_after_fork
+from ._oom_words import oom_reason
+from ._recording_folder import recording_folder
 from ._torch import loaded_torch
-
-_PATTERNS = (
-    "cuda out of memory", "hip out of memory", "out of memory", "resource exhausted", "failed to allocate",
-    "allocation failed", "not enough memory", "can't allocate memory", "cannot allocate memory",
-)  # fmt: skip
-_MAX_CAUSES = 8
 
 
 @dataclass(frozen=True)
@@ -53,33 +49,11 @@ def classify_oom_exception(exc: BaseException) -> OOMExceptionClassification:
     """Whether an exception says that memory ran out, and how that was told.
 
     By its type (PyTorch's OutOfMemoryError, TensorFlow's ResourceExhaustedError, Python's MemoryError), else by the
-    words of its message, else by the exception that it was raised from. PyTorch need not be loaded.
+    words that it was made with, else by the exception that it was raised from. PyTorch need not be loaded, and no method
+    of the exception is called.
     """
-    error: BaseException | None = exc
-    for _ in range(_MAX_CAUSES):
-        if not isinstance(error, Exception):  # a KeyboardInterrupt says nothing about memory
-            break
-        reason = _reason(error)
-        if reason is not None:
-            return OOMExceptionClassification(True, reason)
-        error = error.__cause__
-    return OOMExceptionClassification(False, None)
-
-
-def _reason(error: Exception) -> str | None:
-    for kind in type(error).__mro__:
-        if kind.__name__ == "OutOfMemoryError" and kind.__module__.split(".")[0] == "torch":
-            return "torch.cuda.OutOfMemoryError"
-        if kind.__name__.lower().endswith("resourceexhaustederror"):
-            return "tensorflow.ResourceExhaustedError"
-        if kind is MemoryError:
-            return "MemoryError"
-    try:
-        message = str(error).lower()
-    except Exception:  # somebody's __str__
-        return None
-    found = next((pattern for pattern in _PATTERNS if pattern in message), None)
-    return f"message_pattern:{found}" if found else None
+    reason = oom_reason(exc)
+    return OOMExceptionClassification(reason is not None, reason)
 
 
 class OOMFlightRecorder:
@@ -142,15 +116,14 @@ class OOMFlightRecorder:
             self.last_error = f"{type(error).__name__}: {error}"
             return None
         self.last_error, self.last_dump_path = None, path
-        try:
-            exception.__dict__["_gpumemprof_bundle"] = path
-        except AttributeError:
-            pass  # an exception without a dictionary may get a second bundle
+        own = _dictionary_of(exception)
+        if own is not None:  # without one it may get a second bundle
+            own["_gpumemprof_bundle"] = path
         return path
 
     def has_bundle_of(self, exception: BaseException) -> bool:
         """Whether a recorder has written a bundle of this very exception."""
-        return "_gpumemprof_bundle" in getattr(exception, "__dict__", {})
+        return "_gpumemprof_bundle" in (_dictionary_of(exception) or {})
 
     def watch_uncaught(
         self, metadata: Callable[[], Mapping[str, Any]] | None = None, backend: str | None = None
@@ -170,19 +143,29 @@ class OOMFlightRecorder:
         _oom_hook.unwatch(self)
 
     def _on_uncaught(self, error: BaseException, where: str) -> None:
+        path = self.look_at(error, where)
+        if path is not None and sys.stderr is not None:
+            print(f"gpumemprof: out of memory: what held it is in {path}", file=sys.stderr)
+
+    def look_at(self, error: BaseException, where: str) -> str | None:
+        """The folder of a bundle, where memory ran out and there was none yet."""
         verdict = classify_oom_exception(error)
         if not verdict.is_oom or self.has_bundle_of(error):
-            return
+            return None
         ask = self._metadata()
-        path = self.dump(
+        return self.dump(
             reason=verdict.reason or "out of memory",
             exception=error,
             context=where,
             backend=self._backend or _backend_in_use(),
             metadata=ask() if ask is not None else {},
         )
-        if path is not None and sys.stderr is not None:
-            print(f"gpumemprof: out of memory: what held it is in {path}", file=sys.stderr)
+
+
+def _dictionary_of(exception: BaseException) -> dict[str, Any] | None:
+    """Its attributes, asked past what its class may have put before them."""
+    own = object.__getattribute__(exception, "__dict__")
+    return own if type(own) is dict else None
 
 
 def _backend_in_use() -> str:
@@ -196,23 +179,34 @@ def _backend_in_use() -> str:
 _standing: OOMFlightRecorder | None = None
 
 
+def standing_recorder() -> OOMFlightRecorder:
+    """That of this process, where no tracker has its own; not armed."""
+    global _standing
+    if _standing is None:
+        folder = os.path.join(recording_folder() or "", "oom_dumps")
+        _standing = OOMFlightRecorder(OOMFlightRecorderConfig(True, folder, 1000))
+    return _standing
+
+
 def watch_uncaught_oom(
     dump_dir: str | os.PathLike[str] | None = None, max_dumps: int = 5, max_total_mb: int = 256
 ) -> OOMFlightRecorder:
     """Arms this process without a tracker: an uncaught out-of-memory exception leaves a bundle. Idempotent.
 
     The bundles go to `dump_dir`; without one, into "oom_dumps" in the folder of the process's recording where there is
-    one, else in the working folder. Returns the recorder; its `unwatch()` disarms.
+    one, else in the working folder. Returns the recorder; its `unwatch()` disarms. A line on stderr says where a bundle
+    is.
     """
     global _standing
-    if _standing is None or dump_dir is not None:
-        folder = _oom_hook.recording_folder()
-        chosen = os.fspath(dump_dir) if dump_dir is not None else os.path.join(folder or "", "oom_dumps")
-        if _standing is not None:
-            _standing.unwatch()
-        _standing = OOMFlightRecorder(OOMFlightRecorderConfig(True, chosen, 1000, max_dumps, max_total_mb))
-    _standing.watch_uncaught()
-    return _standing
+    if _standing is not None:
+        _standing.unwatch()
+    recorder = standing_recorder()
+    chosen = os.fspath(dump_dir) if dump_dir is not None else recorder.config.dump_dir
+    limits = (True, chosen, 1000, max_dumps, max_total_mb)
+    if recorder.config != OOMFlightRecorderConfig(*limits):
+        recorder = _standing = OOMFlightRecorder(OOMFlightRecorderConfig(*limits))
+    recorder.watch_uncaught()
+    return recorder
 
 
 def read_bundle(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -29,8 +29,9 @@ class phase:
     name in the recording; inside another phase, the inner one's.
 
     A decorated generator or coroutine is in the phase only while it runs, not while others do on its thread. A `with`
-    block in a coroutine is in it until its end, and so is what other tasks of the thread do meanwhile. Of names the
-    first 1,000 bytes are kept.
+    block in a coroutine is in it until its end. Of several tasks on a thread each has the phases that it has begun itself;
+    one that has begun none has the phase that was begun last, as it may have been started in it. Of names the first 1,000
+    bytes are kept, and one without a letter is called "(no name)".
     """
 
     __slots__ = ("name", "_open")
@@ -45,7 +46,7 @@ class phase:
         return self
 
     def __exit__(self, *_: object) -> None:
-        number = self._open.pop()
+        number = self._open.pop() if self._open else 0  # left once already
         if number:
             _attribution.marks().phase_end(number)
 

@@ -293,6 +293,8 @@ class ProfiledBlock:
         return self if self._enter is None else self._enter
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if not self._open:  # left once already
+            return
         measurement = self._open.pop()
         self._result = ProfileResult.of(self._profiler.finish(measurement, error), measurement.source)
 

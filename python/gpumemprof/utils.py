@@ -195,6 +195,7 @@ class MemoryContext:
     def __init__(self, name: str = "operation", device: Any = None) -> None:
         self.name = name
         self.device: Device = resolve_device(device)
+        self._span: Any = None
 
     def __enter__(self) -> MemoryContext:
         from .counters import source_for
@@ -208,7 +209,10 @@ class MemoryContext:
     ) -> None:
         from .counters import figures_of
 
+        if self._span is None:  # left once already
+            return
         figures = self.figures = figures_of(self._source, self._span.end())
+        self._span = None
         change = figures.after.allocated_bytes - figures.before.allocated_bytes
         sign = "+" if change >= 0 else ""
         bound = "" if figures.peak_is_exact else "at least "

@@ -94,7 +94,10 @@ NB_MODULE(_native, module) {
   module.def("scope_end", &scope_end);
   module.def("scope_switch_out", &scope_switch_out);
   module.def("scope_switch_in", &scope_switch_in);
-  module.def("resident_bytes", &resident_bytes);
+  module.def("process_bytes", [] {
+    const ProcessBytes now = process_bytes();
+    return nb::make_tuple(now.resident, now.highest, now.virtual_size);
+  });
   module.def("attach", &attach, nb::arg("library"), nb::arg("folder").none(), nb::arg("flags"));
   module.def("analyze_recording", &analyze_recording);
   module.def("analyze_series", &series_report, nb::arg("times_s"), nb::arg("values_bytes"),

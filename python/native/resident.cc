@@ -30,34 +30,38 @@ uint64_t status_bytes(const char* text, const char* name) {
   return line && sscanf(line + strlen(name), "%llu", &kilobytes) == 1 ? kilobytes * 1024 : 0;
 }
 
-std::pair<uint64_t, uint64_t> from_status() {
+ProcessBytes from_status() {
   char text[kTextSize];
   read_text("/proc/self/status", text);
-  return {status_bytes(text, "VmRSS:"), status_bytes(text, "VmHWM:")};
+  return {status_bytes(text, "VmRSS:"), status_bytes(text, "VmHWM:"),
+          status_bytes(text, "VmSize:")};
 }
 
-std::pair<uint64_t, uint64_t> from_statm() {
+ProcessBytes from_statm() {
   static const uint64_t page_bytes = sysconf(_SC_PAGESIZE);
   char text[kTextSize];
   read_text("/proc/self/statm", text);
-  unsigned long long pages = 0;
-  if (sscanf(text, "%*u %llu", &pages) != 1) pages = 0;
+  unsigned long long all = 0, resident = 0;
+  if (sscanf(text, "%llu %llu", &all, &resident) != 2) all = resident = 0;
   struct rusage usage;
   const bool known = getrusage(RUSAGE_SELF, &usage) == 0;
-  return {pages * page_bytes, known ? static_cast<uint64_t>(usage.ru_maxrss) * 1024 : 0};
+  return {resident * page_bytes, known ? static_cast<uint64_t>(usage.ru_maxrss) * 1024 : 0,
+          all * page_bytes};
 }
 
 }  // namespace
 
-std::pair<uint64_t, uint64_t> resident_bytes() {
+ProcessBytes process_bytes() {
   // Through exec a process inherits the high-water mark of the program that it was before, and
   // getrusage goes on to say that one until it is passed. The other file is right and slower.
-  enum Mark { kUnknown, kInherited, kOwn };
-  static std::atomic<int> mark = kUnknown;
-  if (mark == kOwn) return from_statm();
-  const auto right = from_status();
-  const auto quick = from_statm();
-  mark = quick.second > right.second + (1 << 20) ? kInherited : kOwn;
+  static std::atomic<uint64_t> inherited = 0;  // 0: not known yet
+  const ProcessBytes quick = from_statm();
+  if (inherited != 0 && quick.highest > inherited) return quick;
+  const ProcessBytes right = from_status();
+  if (inherited == 0) {
+    const bool is_own = quick.highest <= right.highest + (1 << 20);
+    inherited = is_own ? 1 : quick.highest;
+  }
   return right;
 }
 

@@ -68,9 +68,18 @@ std::vector<std::string> as_text(const std::vector<NotRecorded>& processes) {
   return result;
 }
 
+/// The folder of what an out-of-memory error left, or that of several.
+std::string oom_bundle(const RunOutcome& outcome) {
+  if (outcome.oom_bundles.empty()) return "";
+  const std::string folder = outcome.folder + "/oom_dumps";
+  return outcome.oom_bundles.size() == 1 ? folder + '/' + outcome.oom_bundles[0] : folder;
+}
+
 void say_summary(const RunOutcome& outcome) {
+  const std::string bundle = oom_bundle(outcome);
   std::string nothing =
       one_line("nothing recorded in " + outcome.folder + ": " + why_nothing_was_recorded(outcome));
+  if (!bundle.empty()) nothing += one_line("Out of memory: the error is in " + bundle);
   if (!outcome.has_files) return say(nothing);
   auto source = open_recording({outcome.folder});
   auto analysis = source ? analyze_source(**source, {}) : std::unexpected(source.error());
@@ -82,6 +91,7 @@ void say_summary(const RunOutcome& outcome) {
     say(run_summary(*analysis, (*source)->tables(), (*source)->loss(),
                     {.folder = outcome.folder,
                      .not_recorded = as_text(outcome.not_recorded),
+                     .oom_bundle = bundle,
                      .tool = typed_name(),
                      .prefix = tool_name(),
                      .working_folder = working_folder()}));

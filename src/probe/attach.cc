@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "gpumemprof/gpumemprof.h"
 #include "probe/counters.h"
@@ -87,8 +88,30 @@ bool become_visible_to_all() {
 
 // ---- Recording ---------------------------------------------------------------------------------
 
+/// Whether a folder was begun here. One that comes with the environment is that of
+/// `gpumemprof run`, under which no other is meant.
+bool g_is_own_folder;
+
+bool is_same_folder(const char* a, const char* b) {
+  struct stat of_a, of_b;
+  return strcmp(a, b) == 0 ||
+         (sys(SYS_newfstatat, AT_FDCWD, sys_ptr(a), sys_ptr(&of_a), 0) == 0 &&
+          sys(SYS_newfstatat, AT_FDCWD, sys_ptr(b), sys_ptr(&of_b), 0) == 0 &&
+          of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino);
+}
+
+bool fail_as_recording_elsewhere() {
+  static constexpr char kWhy[] = "this process records already, into ";
+  static char why[sizeof(kWhy) + sizeof(g_folder)];
+  memcpy(why, kWhy, sizeof(kWhy));
+  memcpy(why + sizeof(kWhy) - 1, g_folder, strlen(g_folder) + 1);
+  return fail(why);
+}
+
 /// Makes the process record into `folder`. What stays off without a folder is switched on again.
 bool begin_folder(const char* folder, int flags) {
+  if (state() != kOff && g_is_own_folder && !is_same_folder(folder, g_folder))
+    return fail_as_recording_elsewhere();
   if (state() == kRecording || state() == kPaused) return true;
   size_t length = strlen(folder);
   if (folder[0] != '/') return fail("the folder's name must be absolute");
@@ -107,6 +130,7 @@ bool begin_folder(const char* folder, int flags) {
   g_config.no_attribution = flags & GPUMEMPROF_ATTACH_NO_ATTRIBUTION;
   // The first letter last: another thread's event looks at it.
   memcpy(g_folder + 1, folder + 1, length);
+  g_is_own_folder = true;
   __atomic_store_n(&g_folder[0], folder[0], __ATOMIC_RELEASE);
   uint32_t off = kOff;
   __atomic_compare_exchange_n(g_state, &off, kUnset, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "probe/hot.h"
+#include "probe/scopes_context.h"
 
 namespace gpumemprof::probe {
 namespace {
@@ -21,8 +22,9 @@ struct Slot {
 Slot g_slots[kSlots];
 uint64_t g_serial;
 
+/// `context`: of asynchronous code, in which it was begun; 0: the thread's own.
 struct Entry {
-  uint64_t id, hash;
+  uint64_t id, hash, context;
 };
 /// What the thread has begun. Zero at its birth; plain data, so it outlives every destructor.
 struct Open {
@@ -43,6 +45,26 @@ bool is_open(const Slot* slot, uint64_t id) {
   return __atomic_load_n(&slot->id, __ATOMIC_ACQUIRE) == id && slot->incarnation == incarnation();
 }
 
+uint64_t context_here() {
+  const uint64_t context = current_context();
+  return context == kBaseContext ? 0 : context;
+}
+
+/// Of tasks that take turns on the thread each has its own phases. A task that has begun none may
+/// have been started by the one that began the last, which is then its phase, too.
+const Entry* of_this_context(const Open* open) {
+  const Entry* last = &open->entries[open->count - 1];
+  uint64_t any = 0;
+  for (uint16_t i = 0; i < open->count; ++i) any |= open->entries[i].context;
+  if (__builtin_expect(any == 0, 1)) return last;
+  const uint64_t here = context_here();
+  for (uint16_t i = open->count; i > 0; --i) {
+    const Entry* entry = &open->entries[i - 1];
+    if (entry->context == here && is_open(slot_of(entry->id), entry->id)) return entry;
+  }
+  return here ? last : nullptr;
+}
+
 /// Takes away what ended, on this thread or another, and what is a parent process's. Null where no
 /// name can be told.
 const Entry* innermost() {
@@ -54,7 +76,7 @@ const Entry* innermost() {
     if (is_open(slot_of(last.id), last.id)) break;
     open->count -= 1;
   }
-  return open->count && !open->unseen ? &open->entries[open->count - 1] : nullptr;
+  return open->count && !open->unseen ? of_this_context(open) : nullptr;
 }
 
 /// A free slot with the name in it, and the number that opens it; the number alone where all are
@@ -88,7 +110,7 @@ void enter(uint64_t id, uint64_t hash) {
     count_loss(format::kLostNoBuffer);
     return;
   }
-  open->entries[open->count] = {id, hash};
+  open->entries[open->count] = {id, hash, know_contexts() ? context_here() : 0};
   // A signal handler that allocates in between sees the phase around it, never half of one.
   __atomic_signal_fence(__ATOMIC_SEQ_CST);
   __atomic_store_n(&open->count, static_cast<uint16_t>(open->count + 1), __ATOMIC_RELAXED);
@@ -104,10 +126,13 @@ bool is_listed(uint64_t id) {
 }  // namespace
 
 uint64_t begin_phase(const char* name) {
-  if (!name) name = "";
   if (state() == kUnset) begin_recording();
   if (state() != kRecording) return 0;
-  const auto length = static_cast<uint32_t>(length_of_text(name, kMostPhaseName));
+  auto length = name ? static_cast<uint32_t>(length_of_text(name, kMostPhaseName)) : 0;
+  if (length == 0) {  // who asks for the name takes none for a phase that has ended
+    name = "(no name)";
+    length = static_cast<uint32_t>(strlen(name));
+  }
   const uint64_t id = take_slot(name, length);
   // What cannot be written is counted there; the stacks have the name all the same.
   record_mark(format::kMarkPhaseBegin, id, 0, name, length);

@@ -70,6 +70,10 @@ std::string run_summary(const Analysis& analysis, const Tables& tables, const Lo
                                       format_plural(analysis.events, "event")));
   }
   lines.push_back(loss_sentence(without_named(loss, context)));
+  if (!context.oom_bundle.empty()) {
+    lines.push_back("Out of memory: what held it is in " +
+                    printable(shell_word(context.oom_bundle)));
+  }
   std::vector<std::string> unseen;
   for (const std::string& text : context.not_recorded)
     unseen.push_back("Not recorded: " + printable(text));

@@ -12,6 +12,8 @@ struct RunSummaryContext {
   std::string folder;  ///< the recording, as the user would type it
   /// Processes that could not be recorded, one text each: which, and why.
   std::vector<std::string> not_recorded;
+  /// What an uncaught out-of-memory error left: its folder, or that of several; empty: none.
+  std::string oom_bundle;
   /// How this command was called, so that the next one can be typed as it is shown.
   std::string tool = "gpumemprof";
   /// What every line begins with.

@@ -97,6 +97,19 @@ TEST(RunSummary, WithoutAnAllocationItSaysSo) {
   const Analysis analysis = analyze_all(source);
   const std::string text = run_summary(analysis, source.tables(), analysis.loss, {.folder = "r"});
   EXPECT_THAT(text, HasSubstr("No allocation was recorded."));
+  EXPECT_THAT(text, Not(HasSubstr("Out of memory")));
+}
+
+TEST(RunSummary, SaysWhereAnOutOfMemoryErrorLeftWhatHeldTheMemory) {
+  MemorySource source = sample_source();
+  const Analysis analysis = analyze_all(source);
+  const std::string text = run_summary(analysis, source.tables(), analysis.loss,
+                                       {.folder = "r", .oom_bundle = "r/oom_dumps/of mine"});
+  const std::vector<std::string> lines = lines_of(text);
+  ASSERT_LE(lines.size(), 10u);
+  EXPECT_THAT(text, HasSubstr("gpumemprof: Out of memory: what held it is in "
+                              "'r/oom_dumps/of mine'\n"));
+  EXPECT_EQ(lines.back(), "gpumemprof: Next: gpumemprof analyze r");
 }
 
 }  // namespace

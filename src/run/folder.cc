@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cerrno>
 #include <cstdlib>
@@ -57,6 +58,18 @@ std::optional<Contents> look_into(const std::string& folder) {
   }
   closedir(dir);
   return contents;
+}
+
+template <class IsWanted>
+std::vector<std::string> names_in(const std::string& folder, IsWanted is_wanted) {
+  std::vector<std::string> names;
+  DIR* dir = opendir(folder.c_str());
+  if (!dir) return names;
+  while (dirent* entry = readdir(dir)) {
+    if (is_wanted(entry->d_name)) names.emplace_back(entry->d_name);
+  }
+  closedir(dir);
+  return names;
 }
 
 Status make_parents(const std::string& path) {
@@ -127,13 +140,13 @@ Result<bool> is_recording_folder(const std::string& folder) {
 }
 
 std::vector<std::string> recorded_files(const std::string& folder) {
-  std::vector<std::string> names;
-  DIR* dir = opendir(folder.c_str());
-  if (!dir) return names;
-  while (dirent* entry = readdir(dir)) {
-    if (std::string_view(entry->d_name).ends_with(".gmp")) names.emplace_back(entry->d_name);
-  }
-  closedir(dir);
+  return names_in(folder, [](std::string_view name) { return name.ends_with(".gmp"); });
+}
+
+std::vector<std::string> oom_bundles(const std::string& folder) {
+  auto names = names_in(folder + "/oom_dumps",
+                        [](std::string_view name) { return name.starts_with("oom_dump_"); });
+  std::ranges::sort(names);
   return names;
 }
 

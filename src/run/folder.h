@@ -24,4 +24,7 @@ Result<bool> is_recording_folder(const std::string& folder);
 /// Names of the .gmp files in a folder; empty where it cannot be read.
 std::vector<std::string> recorded_files(const std::string& folder);
 
+/// Names of what processes that ran out of memory left in the folder's "oom_dumps", sorted.
+std::vector<std::string> oom_bundles(const std::string& folder);
+
 }  // namespace gpumemprof

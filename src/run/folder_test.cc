@@ -128,5 +128,12 @@ TEST(Meta, BytesThatAreNoTextDoNotBreakTheJson) {
   EXPECT_EQ(json["command"][1], "\"\n");
 }
 
+TEST_F(FolderTest, BundlesAreWhatIsCalledSoInTheirFolder) {
+  EXPECT_TRUE(oom_bundles(folder_).empty());
+  for (const char* name : {"oom_dump_2", "oom_dump_1", ".oom_dump_3.tmp", "notes"})
+    fs::create_directories(fs::path(folder_) / "oom_dumps" / name);
+  EXPECT_EQ(oom_bundles(folder_), (std::vector<std::string>{"oom_dump_1", "oom_dump_2"}));
+}
+
 }  // namespace
 }  // namespace gpumemprof

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
+#include <iterator>
 #include <memory>
 #include <optional>
 
@@ -240,10 +241,13 @@ Result<RunOutcome> run_program(const RunOptions& options) {
   }
   if (!plan->driver_failure.empty()) outcome.warnings.push_back(plan->driver_failure);
   FolderSealer sealer(plan->folder, {.max_disk_bytes = events_limit(options.max_disk_bytes)});
+  const std::vector<std::string> older = oom_bundles(plan->folder);
   if (auto ran = run_and_watch(&*plan, &sealer, &outcome); !ran)
     return std::unexpected(ran.error());
   note_failure(sealer.finish(), &outcome);
   outcome.has_files = !recorded_files(plan->folder).empty();
+  std::ranges::set_difference(oom_bundles(plan->folder), older,
+                              std::back_inserter(outcome.oom_bundles));
   return outcome;
 }
 

@@ -31,6 +31,7 @@ struct RunOutcome {
   bool torch_seen = false;
   std::string unreadable_command;  ///< a descendant that we may not look at
   std::vector<NotRecorded> not_recorded;
+  std::vector<std::string> oom_bundles;   ///< names of those that this run left
   std::vector<std::string> warnings;  ///< what failed on our side; never the program's concern
 };
 

@@ -234,6 +234,23 @@ def own_steps():
     say(steps=4)
 
 
+async def tasks_around(make):
+    """The loop's own code is outside of every task's phase."""
+    import asyncio
+
+    async def task():
+        with gpumemprof.phase("inside"):
+            await asyncio.sleep(0.02)
+            make(1041)
+
+    inside = asyncio.ensure_future(task())
+    with gpumemprof.phase("main"):
+        await asyncio.sleep(0.01)
+        make(1042)
+        await inside
+    make(1043)
+
+
 def phases():
     import asyncio
 
@@ -291,6 +308,24 @@ def phases():
     except StopIteration as stop:
         values.append(stop.value)
     values += asyncio.run(main())
+
+    async def task(name, size):
+        with gpumemprof.phase(name):
+            make(size + 1)
+            await asyncio.sleep(0.01)
+            make(size + 2)
+
+    async def tasks():
+        with gpumemprof.phase("of the first"):
+            await asyncio.sleep(0)
+        await asyncio.gather(task("one", 1020), task("two", 1030))
+
+    asyncio.run(tasks())
+    with gpumemprof.phase("around"):
+        asyncio.run(tasks_around(make))
+    for number, name in enumerate(("", "\0n", "\ud800", "a\0b")):
+        with gpumemprof.phase(name):
+            make(1050 + number)
     say(values=values)
 
 

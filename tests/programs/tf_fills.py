@@ -37,10 +37,10 @@ def attach(folder):
     probe.gpumemprof_attach_error.restype = ctypes.c_char_p
     assert probe.gpumemprof_attach(folder.encode(), 0) == 1, probe.gpumemprof_attach_error()
     try:
-        from tfmemprof import _graphs
+        from gpumemprof import _tf_graphs
     except ImportError:
         return
-    _graphs.arm(folder)
+    _tf_graphs.arm(folder)
 
 
 old = [tf.ones([3_000 + i]) for i in range(5)]

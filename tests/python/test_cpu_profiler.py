@@ -61,6 +61,24 @@ def test_monitoring_collects_snapshots():
     assert profiler.snapshots == []
 
 
+def test_a_block_that_is_left_twice_has_one_result():
+    profiler = CPUMemoryProfiler()
+    block = profiler.profile_context("twice")
+    block.__enter__()
+    for _ in range(2):
+        block.__exit__(None, None, None)
+    assert [result.name for result in profiler.results] == ["twice"]
+
+
+def test_a_snapshot_has_what_the_kernel_says():
+    held = bytearray(64 << 20)
+    snapshot = CPUMemoryProfiler()._snapshot()
+    fields = dict(line.split(":", 1) for line in open("/proc/self/status"))
+    assert abs(snapshot.rss - int(fields["VmRSS"].split()[0]) * 1024) < 8 << 20
+    assert abs(snapshot.vms - int(fields["VmSize"].split()[0]) * 1024) < 8 << 20
+    assert len(held) == 64 << 20
+
+
 def test_results_are_bounded():
     profiler = CPUMemoryProfiler(max_results=10)
     for _ in range(25):

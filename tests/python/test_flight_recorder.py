@@ -284,13 +284,13 @@ want_too_much()
 
 def test_a_pth_line_arms_recorded_programs_and_costs_the_others_nothing(tmp_path):
     (tmp_path / "arm.pth").write_text(
-        'import os; os.environ.get("GPUMEMPROF_DIR") and __import__("gpumemprof._autostart")\n'
+        'import os; os.environ.get("GPUMEMPROF_DIR") and __import__("_gpumemprof_recorded")\n'
     )
     program = tmp_path / "program.py"
     program.write_text(f"""
 import site, sys
 site.addsitedir({str(tmp_path)!r})
-print(sorted(name for name in sys.modules if name.startswith("gpumemprof.")))
+print(sorted(name for name in sys.modules if name.startswith(("gpumemprof.", "_gpumemprof_recorded"))))
 """ + RUN_OUT + "limit()\nwant_too_much()\n")
     alone = execute([PYTHON, program], cwd=tmp_path)
     assert alone.rc == 1 and alone.stdout == b"[]\n" and b"gpumemprof" not in alone.stderr
@@ -325,7 +325,7 @@ if __name__ == "__main__":
 
 def run_processes(tmp_path, target, method, start="process.start()"):
     (tmp_path / "arm.pth").write_text(
-        'import os; os.environ.get("GPUMEMPROF_DIR") and __import__("gpumemprof._autostart")\n'
+        'import os; os.environ.get("GPUMEMPROF_DIR") and __import__("_gpumemprof_recorded")\n'
     )
     program = tmp_path / "program.py"
     program.write_text(PROCESSES.format(target=target, start=start))
@@ -410,7 +410,7 @@ def test_limits_below_one_are_errors(option):
 
 
 def test_a_recorded_process_without_a_framework_imports_next_to_nothing(tmp_path):
-    code = "import sys; print('gpumemprof._autostart' in sys.modules, 'gpumemprof._standing' in sys.modules)"
+    code = "import sys; print(*('_gpumemprof_recorded.' + name in sys.modules for name in ('_autostart', '_standing')))"
     expected = {"": b"True False\n", "import keras; ": b"True True\n"}
     for before, printed in expected.items():
         if before and not importlib.util.find_spec("keras"):

@@ -324,6 +324,70 @@ def test_a_forked_child_profiles_its_own(tmp_path):
     assert seen == {"child": f"exact {MIB}", "parent": 0}
 
 
+def test_a_forked_child_that_leaves_its_parents_block_has_what_it_did_itself(tmp_path):
+    seen = run(
+        """
+        import os
+        profiler = GPUMemoryProfiler()
+        read, write = os.pipe()
+        block = profiler.profile_context("around the fork")
+        block.__enter__()
+        held = tensor(5 * MIB)
+        pid = os.fork()
+        if pid == 0:
+            kept = tensor(2 * MIB)
+            tensor(MIB)
+            block.__exit__(None, None, None)
+            r = block.result
+            said = [r.memory_diff(), r.memory_allocated, r.memory_freed, r.tensors_created, r.peak_is_exact, r.own_peak_bytes]
+            os.write(write, json.dumps([*said, "the process forked within" in r.basis_reason]).encode())
+            os._exit(0)
+        os.waitpid(pid, 0)
+        for _ in range(2):  # the second time nothing
+            block.__exit__(None, None, None)
+        show(child=json.loads(os.read(read, 1000)), parent=block.result.memory_diff(), results=len(profiler.results))
+        """,
+        tmp_path,
+    )
+    child = [2 * MIB, 3 * MIB, MIB, 2, False, None, True]
+    assert seen == {"child": child, "parent": 5 * MIB, "results": 1}
+
+
+def test_attaching_to_a_second_folder_is_an_error_that_names_the_first(tmp_path):
+    seen = run(
+        """
+        import os, sys
+        os.chdir(sys.path[0])
+        os.symlink("first", "link")
+        gpumemprof.attach("first")
+        gpumemprof.attach("first")
+        gpumemprof.attach("link")
+        gpumemprof.attach()
+        try:
+            gpumemprof.attach("second")
+        except RuntimeError as error:
+            show(error=str(error), made=os.path.exists("second"), first=os.path.abspath("first"))
+        """,
+        tmp_path,
+        "plain",
+    )
+    assert seen["error"] == f"cannot attach: this process records already, into {seen['first']}"
+    assert seen["made"] is False
+
+
+def test_under_run_a_folder_to_attach_to_changes_nothing(tmp_path):
+    seen = run(
+        """
+        import os
+        gpumemprof.attach("second")
+        show(made=os.path.exists("second"))
+        """,
+        tmp_path,
+        "run",
+    )
+    assert seen == {"made": False}
+
+
 def test_sums_stay_exact_and_results_bounded(tmp_path):
     seen = run(
         """

@@ -10,7 +10,7 @@ pytestmark = needs_tensorflow
 BEGIN = """
 import os, sys, json, gc, weakref
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-from tfmemprof import _graphs
+from gpumemprof import _tf_graphs as _graphs
 """
 
 
@@ -88,7 +88,7 @@ def test_without_a_graph_no_file_is_written(tmp_path):
 
 def test_a_call_that_is_compiled_in_one_place_and_not_in_another_is_a_cluster_in_neither(tmp_path):
     said = run(tmp_path, """
-from tfmemprof._clusters import Clusters
+from gpumemprof._tf_clusters import Clusters
 class Operation:
     def __init__(self, name, function, compiled):
         self.name, self.type, self._function, self._compiled = name, "PartitionedCall", function, compiled

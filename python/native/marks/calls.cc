@@ -22,6 +22,7 @@ Calls g_calls = {
     [](const void*, int, const char*) {},
     [](const void*, const char*) {},
     [](int (*)(void*), void*) {},
+    [](uint64_t, int (*)(int (*)(void*), void*), int (*)(void*), void*) {},
 };
 
 bool find_calls(const char* path) {
@@ -33,7 +34,8 @@ bool find_calls(const char* path) {
                    find(found.step_end, library, "gpumemprof_step_end") &&
                    find(found.mark_storage, library, "gpumemprof_mark_storage") &&
                    find(found.mark_module, library, "gpumemprof_mark_module") &&
-                   find(found.when_module_is_new, library, "gpumemprof_when_module_is_new");
+                   find(found.when_module_is_new, library, "gpumemprof_when_module_is_new") &&
+                   find(found.call_after, library, "gpumemprof_call_after");
   if (all) g_calls = found;
   return all;
 }

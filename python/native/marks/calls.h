@@ -5,8 +5,8 @@
 
 namespace gpumemprof::python {
 
-/// The functions of the C API's section "Marks". Where no probe, or an older one, is loaded they do
-/// nothing: so nobody has to ask.
+/// The functions of the C API's section "Marks", and one that calls back. Where no probe, or an
+/// older one, is loaded they do nothing: so nobody has to ask.
 struct Calls {
   uint64_t (*phase_begin)(const char*);
   void (*phase_end)(uint64_t);
@@ -14,6 +14,7 @@ struct Calls {
   void (*mark_storage)(const void*, int, const char*);
   void (*mark_module)(const void*, const char*);
   void (*when_module_is_new)(int (*)(void*), void*);
+  void (*call_after)(uint64_t, int (*)(int (*)(void*), void*), int (*)(void*), void*);
 };
 
 extern Calls g_calls;

@@ -11,6 +11,9 @@
 #include "native/marks/names.h"
 #include "native/marks/optimizers.h"
 #include "native/marks/tensors.h"
+#include "native/marks/text.h"
+#include "native/marks/uncaught.h"
+#include "native/marks/untraced.h"
 
 using namespace gpumemprof::python;
 
@@ -111,9 +114,9 @@ PyObject* step(PyObject*, PyObject*) {
 }
 
 PyObject* phase_begin(PyObject*, PyObject* name) {
-  const char* text = PyUnicode_AsUTF8(name);
-  if (!text) PyErr_Clear();
-  return PyLong_FromUnsignedLongLong(g_calls.phase_begin(text ? text : "?"));
+  uint64_t number = 0;
+  safely([&] { number = g_calls.phase_begin(text_of(name, "?").c_str()); });
+  return PyLong_FromUnsignedLongLong(number);
 }
 
 PyObject* phase_end(PyObject*, PyObject* phase) {
@@ -122,6 +125,38 @@ PyObject* phase_end(PyObject*, PyObject* phase) {
   g_calls.phase_end(number);
   Py_RETURN_NONE;
 }
+
+PyObject* g_look = nullptr;
+
+/// Between two instructions of the main thread. What the function gives is an exception of the
+/// program's, from a handler of a signal that came meanwhile: it is raised where the program goes
+/// on.
+int on_look(void*) {
+  const Untraced untraced;
+  PyObject* error = PyObject_CallNoArgs(g_look);
+  if (!error) PyErr_Clear();
+  const bool is_raised = error && PyExceptionInstance_Check(error);
+  if (is_raised) {
+    PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(error));
+    PyErr_Restore(Py_NewRef(type), Py_NewRef(error), PyException_GetTraceback(error));
+  }
+  Py_XDECREF(error);
+  return is_raised ? -1 : 0;
+}
+
+/// look_after(events, call): has `call()` called once, after so many events of this process.
+PyObject* look_after(PyObject*, PyObject* arguments) {
+  unsigned long long events;
+  PyObject* call;
+  if (!PyArg_ParseTuple(arguments, "KO", &events, &call)) return nullptr;
+  Py_INCREF(call);
+  Py_XSETREF(g_look, call);
+  g_calls.call_after(events, Py_AddPendingCall, on_look, nullptr);
+  Py_RETURN_NONE;
+}
+
+/// watch_uncaught(call): see uncaught.h. False where it is done already, too.
+PyObject* watch(PyObject*, PyObject* call) { return PyBool_FromLong(watch_uncaught(call)); }
 
 /// In a forked child, which has a recording of its own.
 PyObject* forked(PyObject*, PyObject*) {
@@ -143,6 +178,8 @@ PyMethodDef g_methods[] = {
     {"step", step, METH_NOARGS, nullptr},
     {"phase_begin", phase_begin, METH_O, nullptr},
     {"phase_end", phase_end, METH_O, nullptr},
+    {"look_after", look_after, METH_VARARGS, nullptr},
+    {"watch_uncaught", watch, METH_O, nullptr},
     {"forked", forked, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };

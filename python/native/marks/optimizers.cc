@@ -9,6 +9,7 @@
 #include "native/marks/names.h"
 #include "native/marks/steps.h"
 #include "native/marks/tensors.h"
+#include "native/marks/text.h"
 
 namespace gpumemprof::python {
 namespace {
@@ -78,12 +79,6 @@ struct Optimizer {
   }
 };
 
-std::string text(PyObject* object) {
-  const char* data = PyUnicode_Check(object) ? PyUnicode_AsUTF8(object) : nullptr;
-  if (!data) PyErr_Clear();
-  return data ? data : "";
-}
-
 /// Tells one optimizer's storages, each once.
 class Telling {
  public:
@@ -98,7 +93,7 @@ class Telling {
     PyObject *key, *value;
     for (Py_ssize_t i = 0; optimizer.state && PyDict_Next(optimizer.state, &i, &key, &value);) {
       const auto name = names_.find(key);
-      tell_state(value, name != names_.end() ? name->second : class_name_, text(key), 0);
+      tell_state(value, name != names_.end() ? name->second : class_name_, text_of(key, ""), 0);
     }
   }
 
@@ -131,7 +126,7 @@ class Telling {
     if (!PyDict_Check(value)) return;
     PyObject *key, *inner;
     for (Py_ssize_t i = 0; PyDict_Next(value, &i, &key, &inner);) {
-      const std::string name = text(key);
+      const std::string name = text_of(key, "");
       tell_state(inner, of, path.empty() || name.empty() ? path + name : path + "." + name,
                  depth + 1);
     }

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "native/marks/tensors.h"
+#include "native/marks/text.h"
 
 namespace gpumemprof::python {
 namespace {
@@ -32,12 +33,6 @@ constexpr Wrapper kWrappers[] = {
 
 PyObject *g_modules = nullptr, *g_parameters = nullptr, *g_buffers = nullptr, *g_module = nullptr;
 
-std::string text(PyObject* string) {
-  const char* data = string && PyUnicode_Check(string) ? PyUnicode_AsUTF8(string) : nullptr;
-  if (!data) PyErr_Clear();
-  return data ? data : "?";
-}
-
 const char* short_name(PyTypeObject* type) {
   const char* dot = strrchr(type->tp_name, '.');
   return dot ? dot + 1 : type->tp_name;
@@ -56,7 +51,7 @@ bool is_of(PyTypeObject* type, const Wrapper& wrapper) {
   if (strcmp(short_name(type), wrapper.class_name) != 0) return false;
   PyObject* module = type->tp_dict ? PyDict_GetItemWithError(type->tp_dict, g_module) : nullptr;
   if (!module) PyErr_Clear();
-  return text(module) == wrapper.python_module;
+  return text_of(module, "?") == wrapper.python_module;
 }
 
 /// The name that a wrapper, or a class made from one, adds to the paths below it; null for any
@@ -99,7 +94,7 @@ class Walk {
     for (Py_ssize_t i = 0; tensors && PyDict_Next(tensors, &i, &key, &value);) {
       if (!is_tensor(value) || tree_.tensors.size() >= kMostTensors) continue;
       if (!seen_.insert(value).second) continue;
-      tree_.tensors.push_back({value, joined(in.path, text(key)), is_parameter});
+      tree_.tensors.push_back({value, joined(in.path, text_of(key, "?")), is_parameter});
     }
   }
 
@@ -110,7 +105,7 @@ class Walk {
     PyObject *key, *value;
     for (Py_ssize_t i = 0; children && PyDict_Next(children, &i, &key, &value);) {
       if (value == Py_None || seen_.contains(value)) continue;
-      const std::string name = text(key);
+      const std::string name = text_of(key, "?");
       std::string path = added && name == added ? in.path : joined(in.path, name);
       if (path.size() <= kMostPath) todo_.push_back({value, std::move(path)});
     }

@@ -15,12 +15,10 @@ import time
 import weakref
 from typing import Any
 
-from gpumemprof import _graph_scopes
-from gpumemprof._process_start import start_ticks
-from gpumemprof._when_imported import when_imported
-
-from . import _variables
-from ._clusters import Clusters
+from . import _graph_scopes, _tf_variables
+from ._process_start import start_ticks
+from ._tf_clusters import Clusters
+from ._when_imported import drop, when_imported
 
 _MODULE = "tensorflow.python.framework.func_graph"
 _SCHEMA = "gpumemprof.operations/1"
@@ -54,8 +52,8 @@ def _wrap(module: Any) -> None:
         try:
             _graphs.add(self)
             _made += 1
-        except Exception:
-            pass
+        except Exception as error:
+            drop(error)
 
     __init__._gpumemprof = True  # type: ignore[attr-defined]
     graph.__init__ = __init__
@@ -108,14 +106,14 @@ def collect(max_seconds: float = MAX_SECONDS) -> Collected:
     end = time.monotonic() + max_seconds
     graphs, clusters = list(_graphs), Clusters()
     for graph in graphs:
-        captured = _variables.captured(graph)
+        captured = _tf_variables.captured(graph)
         for operation in graph.get_operations():
             if time.monotonic() > end or len(collected.operations) >= MAX_OPERATIONS:
                 collected.left_out += 1
                 continue
             frames = [(f.filename, f.lineno, f.name) for f in operation.traceback.get_user_frames()]
             collected.add(operation.name, frames)
-            if captured and _variables.writes_variable(operation.type):
+            if captured and _tf_variables.writes_variable(operation.type):
                 _add_variable(collected, operation, captured)
             clusters.add(graph.name, operation)
     collected.xla = clusters.by_name()
@@ -128,22 +126,22 @@ def _add_variable(collected: Collected, operation: Any, captured: dict[str, Any]
     variable = captured.get(operation.inputs[0].name)
     if variable is None:
         return
-    name = _variables.plain_name(variable)
+    name = _tf_variables.plain_name(variable)
     if collected.variables.setdefault(operation.name, name) != name:
         collected.variables[operation.name] = None
 
 
 def _add_layers(collected: Collected, graphs: list[Any]) -> None:
     """Of every variable of the graphs; an optimizer's belongs to the layer that it is the state of."""
-    shapes = _variables.shapes_of(variable for graph in graphs for variable in graph.variables)
-    states = _variables.states(shapes)
+    shapes = _tf_variables.shapes_of(variable for graph in graphs for variable in graph.variables)
+    states = _tf_variables.states(shapes)
     optimizers = {name.partition("/")[0] for name in states}
     for name in shapes:
         if name in states:
-            collected.layers[name] = _variables.layer_of(states[name])
+            collected.layers[name] = _tf_variables.layer_of(states[name])
         elif name.partition("/")[0] not in optimizers:
-            collected.layers[name] = _variables.layer_of(name)
-    collected.initial = _variables.layers_of_initial_values(shapes, states)
+            collected.layers[name] = _tf_variables.layer_of(name)
+    collected.initial = _tf_variables.layers_of_initial_values(shapes, states)
 
 
 def _add_compiled_functions(collected: Collected, end: float) -> None:

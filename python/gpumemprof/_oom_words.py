@@ -1,0 +1,45 @@
+"""Whether an exception says that memory ran out, told without a line of the program's code: no `__str__`, no property, no
+metaclass of it is called."""
+
+from __future__ import annotations
+
+PATTERNS = (
+    "cuda out of memory", "hip out of memory", "out of memory", "resource exhausted", "failed to allocate",
+    "allocation failed", "not enough memory", "can't allocate memory", "cannot allocate memory",
+)  # fmt: skip
+_MAX_CAUSES = 8
+_TYPE, _EXCEPTION = type.__dict__, BaseException.__dict__
+_names_of = _TYPE["__mro__"].__get__, _TYPE["__name__"].__get__, _TYPE["__module__"].__get__
+
+
+def oom_reason(error: BaseException | None) -> str | None:
+    """By its type (PyTorch's OutOfMemoryError, TensorFlow's ResourceExhaustedError, Python's MemoryError), else by the words
+    that it was made with, else by the exception that it was raised from. A KeyboardInterrupt says nothing of memory."""
+    for _ in range(_MAX_CAUSES):
+        if not issubclass(type(error), Exception):
+            break
+        reason = _reason(error)
+        if reason is not None:
+            return reason
+        error = _EXCEPTION["__cause__"].__get__(error)
+    return None
+
+
+def message_of(error: BaseException) -> str:
+    """The texts that it was made with."""
+    return " ".join(one for one in _EXCEPTION["args"].__get__(error) if type(one) is str)
+
+
+def _reason(error: BaseException | None) -> str | None:
+    mro_of, name_of, module_of = _names_of
+    for kind in mro_of(type(error)):
+        name, module = name_of(kind), module_of(kind)
+        if name == "OutOfMemoryError" and type(module) is str and module.split(".")[0] == "torch":
+            return "torch.cuda.OutOfMemoryError"
+        if name.lower().endswith("resourceexhaustederror"):
+            return "tensorflow.ResourceExhaustedError"
+        if kind is MemoryError:
+            return "MemoryError"
+    message = message_of(error).lower()  # type: ignore[arg-type]
+    found = next((pattern for pattern in PATTERNS if pattern in message), None)
+    return f"message_pattern:{found}" if found else None

@@ -1,0 +1,60 @@
+"""All that a program can see of its interpreter and process is what it sees without a recorder, but for a list that users
+read: docs/guide/what-is-exact.md."""
+
+import json
+import re
+
+import pytest
+
+import harness
+
+PROGRAM = harness.PROGRAMS / "interpreter.py"
+PAGE = harness.ROOT / "docs" / "guide" / "what-is-exact.md"
+
+
+def listed():
+    """The first column of the page's table of what is different."""
+    table = PAGE.read_text().partition("| what it looks at |")[2].partition("\n\n")[0]
+    return {re.sub(r"[`()]", "", line.split("|")[1]).strip() for line in table.splitlines()[2:]}
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory):
+    pytest.importorskip("torch")
+    folder = tmp_path_factory.mktemp("interpreter")
+    argv = [harness.PYTHON, "-W", "error", PROGRAM]
+    (without,) = harness.execute(argv).ok().printed()
+    with_us = harness.record(folder / "r", argv, ["-q"]).ok()
+    assert with_us.stderr == b""
+    return without, with_us.printed()[0]
+
+
+def more(seen, name):
+    without, with_us = seen[0][name], seen[1][name]
+    assert [one for one in without if one not in with_us] == []
+    return [one for one in with_us if one not in without]
+
+
+def test_what_differs_is_on_the_list_and_all_of_the_list_differs(seen):
+    without, with_us = seen
+    assert without.keys() == with_us.keys()
+    assert {name for name in without if with_us[name] != without[name]} == listed()
+
+
+def test_the_hooks_of_uncaught_errors_are_pythons_own(seen):
+    for name in ("sys.excepthook", "threading.excepthook", "sys.unraisablehook"):
+        assert seen[1][name][0] is True and seen[1][name] == seen[0][name]
+
+
+def test_what_is_different_is_no_more_than_the_list_says(seen):
+    assert all(name.startswith("_gpumemprof_recorded") for name in more(seen, "sys.modules"))
+    assert len(more(seen, "sys.modules")) <= 10
+    assert len(more(seen, "sys.meta_path")) == 1 and seen[1]["sys.meta_path"][1:] == seen[0]["sys.meta_path"]
+    assert len(more(seen, "sys.path_importer_cache")) == 1
+    assert all(re.search(r"/(libgpumemprof_probe|_marks\.[^/]*)\.so$", name) for name in more(seen, "/proc/self/maps"))
+    names = {name for name, value in seen[1]["os.environ"] if [name, value] not in seen[0]["os.environ"]}
+    assert all(name in ("LD_PRELOAD", "_") or name.startswith("GPUMEMPROF_") for name in names)
+    assert seen[0]["hooks of optimizers"] == {"_global_optimizer_pre_hooks": 0, "_global_optimizer_post_hooks": 0}
+    assert seen[1]["hooks of optimizers"] == {"_global_optimizer_pre_hooks": 0, "_global_optimizer_post_hooks": 1}
+    assert seen[1]["parent process"] == "gpumemprof"
+    assert 0 < seen[1]["gc.get_objects"] - seen[0]["gc.get_objects"] < 1000
