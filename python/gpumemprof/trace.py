@@ -159,7 +159,8 @@ class Trace:
 
     @cached_property
     def lost(self) -> dict[str, Any]:
-        """What was written, or should have been, and is not in `events`: `events`, `bytes` and the `reasons`."""
+        """What was written, or should have been, and is not in `events`: `events`, `bytes`, the `reasons`, and
+        `more_than_counted`, True where nobody knows how many more."""
         return dict(self._native.lost())
 
     @property

@@ -189,12 +189,13 @@ nb::dict lost(Trace& trace) {
     nb::dict row;
     row["reason"] = printable(reason.reason);
     row["events"] =
-        reason.events == 0 ? nb::object(nb::none()) : nb::object(nb::int_(reason.events));
+        reason.is_counted() ? nb::object(nb::int_(reason.events)) : nb::object(nb::none());
     reasons.append(row);
   }
   nb::dict out;
   out["events"] = trace.loss().events;
   out["bytes"] = trace.loss().bytes;
+  out["more_than_counted"] = trace.loss().is_open_ended();
   out["reasons"] = reasons;
   return out;
 }

@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "analysis/driver_memories.h"
+#include "analysis/held_bound.h"
 #include "analysis/host_sums.h"
 #include "analysis/leak_findings.h"
 #include "trace/live_state_apply.h"
@@ -23,6 +24,7 @@ struct OfStep {
 struct Gathered {
   Timeline timeline;
   Turns turns;
+  HeldBound held;
   absl::flat_hash_map<uint32_t, Temporary> temporaries;
   std::array<LifetimeBin, kLifetimeBins> lifetimes = {};
   uint64_t first_time_ns = 0;
@@ -64,6 +66,7 @@ class Gatherer : public LiveObserver {
   void on_alloc(size_t i, uint16_t index, const DeviceState& state) {
     Gathered& device = devices[index];
     const uint64_t size = batch_->size_bytes[i];
+    device.held.add(batch_->thread[i], size, 0, state.live_bytes, state.peak_bytes);
     if (finds_leaks_in(index)) {
       look_at_holders(i);
       leaks_->on_alloc(i, index);
@@ -80,6 +83,8 @@ class Gatherer : public LiveObserver {
   }
 
   void on_free(size_t i, uint16_t index, const DeviceState& state, const LiveBlock& block) {
+    devices[index].held.add(batch_->thread[i], 0, block.size_bytes, state.live_bytes,
+                            state.peak_bytes);
     end_block(i, index, state, block);
     on_level(i, index, state);
   }
@@ -87,6 +92,7 @@ class Gatherer : public LiveObserver {
   void on_other(size_t i, uint16_t index, const DeviceState& state) {
     Gathered& device = devices[index];
     device.timeline.add(seen(device, i), state.live_bytes);
+    device.held.add(batch_->thread[i], 0, 0, state.live_bytes, state.peak_bytes);
     on_level(i, index, state);
   }
 
@@ -213,6 +219,8 @@ DeviceAnalysis take_device(const LiveState& state, uint16_t index, Gathered* gat
   device.timeline = std::move(gathered->timeline);
   device.timeline.finish(last_time_ns);
   device.turns = std::move(gathered->turns);
+  device.most_held_bytes = gathered->held.most_bytes();
+  device.threads = gathered->held.threads();
   device.first_time_ns = gathered->first_time_ns;
   device.last_time_ns = gathered->last_time_ns;
   device.steps = std::move(gathered->steps);
@@ -349,12 +357,22 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
   take_sums(sums, sum_state, sum_gatherer, sum_moments, source.tables(), &analysis);
   analysis.threads.resize(source.tables().threads.size());
   analysis.loss = source.loss();
+  const bool knows_threads = source.info().can.threads && !analysis.oldest_dropped;
+  for (auto* devices : {&analysis.devices, &analysis.sums}) {
+    for (DeviceAnalysis& device : *devices) {
+      if (!knows_threads || !is_exact(analysis, device)) device.most_held_bytes.reset();
+    }
+  }
   if (find_leaks) {
     holders.finish(source.tables(), state);
     add_leak_findings(leaks.finish(state), source.tables(),
                       {.capacity_bytes = options.capacity_bytes, .holders = holders}, &analysis);
   }
   return analysis;
+}
+
+bool is_exact(const Analysis& analysis, const DeviceAnalysis& device) {
+  return analysis.loss.has_every_event() && device.figures.repeated_allocs == 0;
 }
 
 const DeviceAnalysis* main_device(const Analysis& analysis, const Tables& tables) {

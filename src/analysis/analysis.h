@@ -63,6 +63,10 @@ struct DeviceAnalysis {
   /// Of a sum, the allocators whose blocks it adds up; else empty.
   std::vector<uint16_t> parts;
   DeviceFigures figures;
+  /// The most that can have been held at one moment: figures.peak_bytes or more (held_bound.h).
+  /// Absent where it is not known.
+  std::optional<uint64_t> most_held_bytes;
+  uint32_t threads = 0;  ///< that allocated or freed, where most_held_bytes is known
   std::vector<Holder> holders_at_peak;  ///< all, largest first; they add up to figures.peak_bytes
   std::vector<Holder> holders_at_end;   ///< all, largest first; they add up to figures.live_bytes
   std::vector<Holder> totals;  ///< allocated over the whole source; as holders, largest first
@@ -128,6 +132,9 @@ struct Analysis {
 
 /// Reads `source` to its end. Errors are those of the source.
 Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& options);
+
+/// Nothing is missing that the figures of the device could depend on. What every report goes by.
+bool is_exact(const Analysis& analysis, const DeviceAnalysis& device);
 
 /// The device whose peak is the answer: the highest accelerator where one was used, else the
 /// highest of the rest, a sum in place of its parts. Null where nothing was allocated. Points into

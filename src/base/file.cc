@@ -89,6 +89,11 @@ class PosixFile final : public File {
     return flock(fd_, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0 || errno != EWOULDBLOCK;
   }
   void unlock() override { flock(fd_, LOCK_UN); }
+  FileIdentity identity() override {
+    struct stat st;
+    if (fstat(fd_, &st) != 0) return {};
+    return {st.st_dev, st.st_ino};
+  }
   Status sync() override {
     // Some file systems have no such thing; then nothing more can be done.
     if (fdatasync(fd_) == 0 || errno == EINVAL || errno == ENOSYS) return {};

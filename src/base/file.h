@@ -11,6 +11,12 @@
 
 namespace gpumemprof {
 
+/// Which file it is, whatever its path.
+struct FileIdentity {
+  uint64_t device = 0, inode = 0;
+  bool operator==(const FileIdentity&) const = default;
+};
+
 /// Errors are kSystem (or kNotFound from open_file) and name the file.
 class File {
  public:
@@ -34,6 +40,7 @@ class File {
   /// Without waiting. True where the lock is held now; it ends with the object or unlock().
   virtual bool lock(bool exclusive) = 0;
   virtual void unlock() = 0;
+  virtual FileIdentity identity() { return {}; }
 };
 
 enum class FileMode { kRead, kReadWrite, kCreate };

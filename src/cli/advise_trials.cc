@@ -15,6 +15,7 @@
 #include <optional>
 
 #include "analysis/practices.h"
+#include "base/descriptor_limit.h"
 #include "cli/commands.h"
 #include "cli/input.h"
 
@@ -123,7 +124,9 @@ Result<TrialRun> AdviseTrials::record(const std::string& name, const std::string
     posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
   }
   pid_t child = -1;
+  restore_descriptor_limit();
   const int failed = posix_spawn(&child, self, &actions, nullptr, argv.data(), environment.data());
+  raise_descriptor_limit();
   posix_spawn_file_actions_destroy(&actions);
   if (failed != 0) return fail(ErrorCode::kSystem, std::string("cannot run: ") + strerror(failed));
   int status = 0;

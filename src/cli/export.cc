@@ -140,6 +140,14 @@ std::string wrong_use(const ExportArguments& arguments) {
   return "";
 }
 
+/// What the output lacks, in the words of `analyze`. Where it lacks events it is not what was asked
+/// for, whoever lost them.
+int say_losses(const std::string& subject, const Loss& loss) {
+  if (is_complete(loss)) return kExitOk;
+  report_error(subject, {ErrorCode::kSystem, loss_sentence(loss), std::nullopt});
+  return loss.has_every_event() ? kExitOk : kExitToolFailed;
+}
+
 int export_source(const ExportArguments& arguments) {
   const std::string subject = arguments.paths.size() == 1 ? arguments.paths[0] : "";
   if (const std::string wrong = wrong_use(arguments); !wrong.empty()) {
@@ -173,7 +181,7 @@ int export_source(const ExportArguments& arguments) {
     return output_failed ? report_output_error(*output, done.error())
                          : report_error(subject, done.error());
   if (auto closed = output->close(); !closed) return report_output_error(*output, closed.error());
-  return kExitOk;
+  return say_losses(subject, (*source)->loss());
 }
 
 }  // namespace

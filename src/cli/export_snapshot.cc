@@ -22,7 +22,7 @@ void say_what_is_missing(const std::string& path, const AllocatorSnapshot& snaps
   for (const LossReason& part : snapshot.not_kept)
     add(std::to_string(part.events) + ' ' + part.reason);
   for (const LossReason& loss : snapshot.loss.reasons)
-    add((loss.events == 0 ? "" : std::to_string(loss.events) + ' ') + loss.reason);
+    add((loss.is_counted() ? std::to_string(loss.events) + ' ' : "") + loss.reason);
   if (missing.empty()) return;
   std::fprintf(stderr, "%s: %s: not in what was written: %s\n", tool_name(),
                printable(path).c_str(), printable(missing).c_str());
@@ -44,7 +44,7 @@ int export_as_snapshot(const std::vector<std::string>& paths, const std::string&
   if (!done) return report_output_error(*output, done.error());
   if (auto closed = output->close(); !closed) return report_output_error(*output, closed.error());
   say_what_is_missing(paths[0], *snapshot);
-  return kExitOk;
+  return snapshot->loss.has_every_event() ? kExitOk : kExitToolFailed;
 }
 
 }  // namespace gpumemprof

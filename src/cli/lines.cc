@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/descriptor_limit.h"
 #include "cli/active_python.h"
 #include "cli/commands.h"
 
@@ -20,6 +21,7 @@ int run_lines(const std::vector<std::string>& words) {
   std::vector<char*> argv;
   for (std::string& word : command) argv.push_back(word.data());
   argv.push_back(nullptr);
+  restore_descriptor_limit();
   execvp(argv[0], argv.data());
   return report_error(command[0], {ErrorCode::kSystem,
                                    std::string("cannot be started: ") + strerror(errno) +

@@ -3,6 +3,7 @@
 #include <iostream>
 #include <string_view>
 
+#include "base/descriptor_limit.h"
 #include "cli/commands.h"
 #include "cli/watch.h"
 
@@ -71,6 +72,7 @@ int main(int argc, char** argv) {
   // Before anything else: a tracker that is told to stop while it starts still leaves a whole file.
   const std::string_view command = argc > 1 ? argv[1] : "";
   if (command == "track" || command == "monitor") gpumemprof::hold_stop_signals();
+  gpumemprof::raise_descriptor_limit();
   const int exit_code = run_command_line(argc, argv);
   // Help and tables that did not reach a full disk or a closed pipe are a failure, not a success.
   std::cout.flush();

@@ -85,7 +85,7 @@ void say_summary(const RunOutcome& outcome) {
   auto analysis = source ? analyze_source(**source, {}) : std::unexpected(source.error());
   if (!analysis) {
     report_error(outcome.folder, analysis.error());
-  } else if (analysis->events == 0 && (*source)->loss().events == 0) {
+  } else if (analysis->events == 0 && (*source)->loss().has_every_event()) {
     say(nothing);
   } else {
     say(run_summary(*analysis, (*source)->tables(), (*source)->loss(),

@@ -11,24 +11,29 @@
 namespace gpumemprof {
 namespace {
 
-Status seal_folder(const std::string& folder) {
+Result<int> seal_folder(const std::string& folder) {
   auto ours = is_recording_folder(folder);
   if (!ours) return std::unexpected(ours.error());
   if (!*ours) return fail(ErrorCode::kBadInput, "is not a recording: name a folder that run wrote");
   FolderSealer sealer(folder, {});
-  if (auto done = sealer.finish(); !done) return done;
+  if (auto done = sealer.finish(); !done) return std::unexpected(done.error());
   const SealTotals& totals = sealer.totals();
   std::printf("%s: %llu file%s, %llu events, %s before, %s after\n", folder.c_str(),
               static_cast<unsigned long long>(totals.files), totals.files == 1 ? "" : "s",
               static_cast<unsigned long long>(totals.events),
               format_bytes(totals.bytes_before).c_str(), format_bytes(totals.bytes_after).c_str());
-  return {};
+  for (const std::string& why : totals.left) {
+    report_error("", {ErrorCode::kBadInput, why, std::nullopt});
+  }
+  return totals.left.empty() ? kExitOk : kExitBadInput;
 }
 
 int seal(const std::vector<std::string>& folders) {
   int exit_code = kExitOk;
   for (const std::string& folder : folders) {
-    if (auto done = seal_folder(folder); !done) exit_code = report_error(folder, done.error());
+    auto done = seal_folder(folder);
+    const int code = done ? *done : report_error(folder, done.error());
+    if (code != kExitOk) exit_code = code;
   }
   return exit_code;
 }

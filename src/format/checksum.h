@@ -21,4 +21,10 @@ inline uint32_t header_crc(const FileHeader& header) {
   return crc32c(0, &header, offsetof(FileHeader, crc32c));
 }
 
+/// Of what the first page says of a finished file.
+inline uint32_t finished_crc(uint64_t recording_id, const FinishedFile& finished) {
+  const uint64_t words[3] = {recording_id, finished.bytes, finished.events};
+  return crc32c(0, words, sizeof(words));
+}
+
 }  // namespace gpumemprof::format

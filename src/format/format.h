@@ -9,7 +9,7 @@ namespace gpumemprof::format {
 
 inline constexpr uint8_t kFileMagic[8] = {0x89, 'G', 'M', 'P', '\r', '\n', 0x1a, '\n'};
 inline constexpr uint16_t kMajor = 1;    // a reader refuses a newer major
-inline constexpr uint16_t kMinor = 0;    // a newer minor only adds ignorable things
+inline constexpr uint16_t kMinor = 1;    // a newer minor only adds ignorable things
 inline constexpr uint32_t kPage = 4096;  // everything in the file starts at a multiple of this
 inline constexpr uint32_t kChunkMagic = 0x4b434d47;  // "GMCK"
 inline constexpr uint32_t kMaxChunkBytes = 64u << 20;
@@ -109,6 +109,18 @@ struct FileHeader {
 static_assert(sizeof(FileHeader) <= 2048);
 inline constexpr uint32_t kStateOffset = 2048;
 
+/// From minor 1 on, in the first page of a finished file: where it ends and how much is in it, so
+/// that a file that was cut later says so itself. Zeros while it grows.
+struct FinishedFile {
+  uint64_t bytes;   // size of the file
+  uint64_t events;  // of the footer
+  uint32_t crc32c;  // of the recording id and the two
+  uint32_t pad;
+};
+inline constexpr uint32_t kFinishedOffset = 1216;
+static_assert(sizeof(FileHeader) <= kFinishedOffset);
+static_assert(kFinishedOffset + sizeof(FinishedFile) <= kStateOffset);
+
 /// At kStateOffset of the first page; every field is stored and added to atomically.
 struct FileState {
   uint64_t
@@ -145,6 +157,15 @@ inline constexpr uint32_t kPoolOffset = kStateOffset + 512;
 /// them. Not in FileState, a copy of which every footer holds.
 inline constexpr uint32_t kRefusalsOffset = 3840;
 static_assert(kPoolOffset + sizeof(PlacePool) <= kRefusalsOffset && kRefusalsOffset < kPage);
+
+/// After it in the first page, from minor 1 on; both are added to atomically. So a reader knows how
+/// much of a file is not there any more.
+struct FileCounts {
+  uint64_t written_events;  // in the kRawEvents chunks written so far
+  uint64_t stages;          // that were made
+};
+inline constexpr uint32_t kCountsOffset = kRefusalsOffset + 8;
+static_assert(kCountsOffset + sizeof(FileCounts) <= kPage);
 
 // A stage: one thread's buffer, a piece of the file mapped shared, so that what is published
 // survives the death of the process. A full half is written out as a chunk of its own and begins
@@ -290,6 +311,19 @@ inline bool is_step(const RawEvent& e) {
 inline bool has_step(const RawEvent& e) { return stack_of(e) >> 4 & kStepIsKnown; }
 inline int64_t step_of(const RawEvent& e) {
   return static_cast<int64_t>(address_of(e) | uint64_t{stack_of(e) >> 4 & 127} << 57);
+}
+
+/// How many events `count` whole records are: a pair of a segment is one, wide sizes, totals, steps
+/// and marks belong to one or are none.
+inline uint32_t events_among(const RawEvent* records, uint32_t count) {
+  uint32_t events = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    const RawAction action = action_of(records[i]);
+    const uint32_t detail = stack_of(records[i]) & 15;
+    const bool is_segment = detail >= kDetailSegmentAlloc && detail <= kDetailSegmentUnmap;
+    events += (action >= kRawAlloc && action <= kRawOom) || (action == kRawWide && is_segment);
+  }
+  return events;
 }
 
 inline RawEvent pack_mark(uint64_t time_ns, RawMarkKind kind, uint64_t address, uint64_t value,

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/file.h"
+#include "recording/missing_events.h"
 #include "recording/raw_file.h"
 #include "recording/sealed_file.h"
 #include "trace/own_code.h"
@@ -95,7 +96,7 @@ struct RecordingFollower::Impl {
   std::unique_ptr<FollowObserver> observer;  // of the same events; may be null
   bool began = false;
   uint64_t next_sealed = 0;  // number of the first sealed event that was not read
-  uint64_t missing_events = 0;
+  uint64_t unreadable_events = 0;
   uint64_t known_missing = 0;  // records that stayed away when we looked again and again
   bool last_try = false;
   size_t most_holders = 0;
@@ -143,13 +144,12 @@ struct RecordingFollower::Impl {
     for (const ChunkRef& chunk : sealed->events()) {
       const uint64_t first = chunk.header.first_ordinal;
       if (first < next_sealed) continue;
-      missing_events += first - next_sealed;
       next_sealed = first + chunk.header.count;
       if (sealed->read_events(chunk, &batch)) {
         unite_devices(&batch);
         apply(batch, observer.get(), &settled);
       } else {
-        missing_events += chunk.header.count;
+        unreadable_events += chunk.header.count;
       }
     }
     return {};
@@ -175,6 +175,9 @@ struct RecordingFollower::Impl {
     // before says nothing of what is there now. Only what is sealed stays.
     raw =
         std::make_unique<RawFile>(file.get(), header, &tables, 0, &sealed->ids().thread_of_stream);
+    auto page = read_first_page(*file);
+    if (!page) return std::unexpected(page.error());
+    if (page->finished) sealed->expect_events(page->finished->events);
     if (auto done = scan_chunks(*file, header.recording_id, &raw->index()); !done)
       return std::unexpected(done.error());
     sealed->take(raw->index().chunks);
@@ -196,11 +199,12 @@ struct RecordingFollower::Impl {
     }
     const uint64_t gone = missing();
     const bool whole = gone <= known_missing && now.event_count() >= last.events;
-    if (whole || last_try) publish(now, gone, observer_now.get());
+    if (whole || last_try) publish(now, *page, gone, observer_now.get());
     return whole;
   }
 
-  void publish(const LiveState& now, uint64_t gone, FollowObserver* told_by) {
+  void publish(const LiveState& now, const FirstPage& page, uint64_t gone,
+               FollowObserver* told_by) {
     known_missing = gone;
     last = {};
     last.events = now.event_count();
@@ -216,18 +220,23 @@ struct RecordingFollower::Impl {
         last.devices.back().categories = told_by->live_now(static_cast<uint16_t>(i), now);
     }
     if (told_by) last.driver = told_by->driver_now();
-    uint64_t lost = missing_events + gone;
-    const format::FileState file_state = read_file_state(*file);
+    const MissingEvents missing =
+        missing_events(*file, page, *sealed, *raw, raw->losses().events);
+    uint64_t lost = missing.events + unreadable_events;
+    const auto& footer = sealed->footer();
+    const format::FileState& state = footer ? footer->state : page.state;
     for (uint32_t kind = 0; kind < format::kLossKinds; ++kind) {
-      if (kind != format::kLostStack) lost += file_state.lost[kind];
+      if (kind != format::kLostStack) lost += state.lost[kind];
     }
+    if (footer) lost += footer->lost.damaged_records;
     last.lost_events = lost;
-    last.has_exited = file_state.clean_exit != 0;
+    last.has_exited = page.state.clean_exit != 0;
     last.looked_steady_ns = Clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
-    last.exact = lost == 0 && raw->losses().damaged_records == 0;
+    last.exact = lost == 0 && missing.uncounted.empty() && raw->losses().damaged_records == 0;
     if (last.exact) return;
-    last.why_inexact = lost == 0 ? "records of the recording are damaged"
-                                 : std::to_string(lost) + " events are not in the recording";
+    last.why_inexact = lost != 0 ? std::to_string(lost) + " events are not in the recording"
+                       : missing.uncounted.empty() ? "records of the recording are damaged"
+                                                   : missing.uncounted.front();
   }
 };
 

@@ -137,6 +137,8 @@ uint64_t claim_place(size_t size) {
 
 PlacePool* pool() { return reinterpret_cast<PlacePool*>(g_recorder->page + kPoolOffset); }
 
+FileCounts* counts() { return reinterpret_cast<FileCounts*>(g_recorder->page + kCountsOffset); }
+
 /// A place whose events are sealed, to be written over; 0 where there is none. What a damaged page
 /// says is not believed.
 uint64_t claim_used_place() {
@@ -277,6 +279,7 @@ void count_refusal() {
 static void mirror_state(long fd) {
   if (!file_state()->unshared || g_sandboxed) return;
   write_all(fd, file_state(), sizeof(FileState), kStateOffset);
+  write_all(fd, counts(), sizeof(FileCounts), kCountsOffset);
 }
 
 void mirror(const Stage* stage, const void* from, size_t size) {
@@ -306,6 +309,9 @@ uint32_t write_chunk(ChunkHeader header, const void* payload) {
   if (error < 0 && !used) unclaim_place(offset, size);
   if (error == 0 && header.type == kRawEvents) {
     __atomic_fetch_add(&pool()->raw_bytes, round_to_page(size), __ATOMIC_RELAXED);
+    const auto* records = static_cast<const RawEvent*>(payload);
+    __atomic_fetch_add(&counts()->written_events, events_among(records, header.count),
+                       __ATOMIC_RELAXED);
   }
   mirror_state(fd);
   sys(SYS_close, fd);
@@ -441,6 +447,7 @@ Stage* claim_stage(uint32_t tid, LossKind* why) {
     fill_header(&header, kStage, kStageBytes - sizeof(header));
     header.crc32c = chunk_crc(header, nullptr);
     memcpy(made.base, &header, sizeof(header));
+    __atomic_fetch_add(&counts()->stages, 1, __ATOMIC_RELAXED);
     stage = &g_recorder->stages[index];
     stage->offset = made.offset;
     stage->mirrored = made.mirrored;

@@ -148,7 +148,7 @@ std::vector<AllocatorSnapshot> AllocatorHistory::finish() {
       why = allocator->why_not;
     } else if (!is_whole) {
       why = "the oldest events were dropped to save disk";
-    } else if (source_.loss().events != 0) {
+    } else if (!source_.loss().has_every_event()) {
       why = "events of the recording were lost";
     } else if (history != devices_.end() && !history->second.contradiction().empty()) {
       why = "its history contradicts itself: " + history->second.contradiction();

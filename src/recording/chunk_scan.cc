@@ -203,6 +203,27 @@ FileState read_file_state(File& file) {
   return state;
 }
 
+FileCounts read_file_counts(File& file) {
+  FileCounts counts{};
+  auto got = file.read_at(kCountsOffset, &counts, sizeof(counts));
+  if (!got || *got != sizeof(counts)) return FileCounts{};
+  return counts;
+}
+
+std::optional<FinishedFile> read_finished(File& file, uint64_t recording_id) {
+  FinishedFile finished{};
+  auto got = file.read_at(kFinishedOffset, &finished, sizeof(finished));
+  if (!got || *got != sizeof(finished) || finished.bytes == 0) return std::nullopt;
+  if (finished_crc(recording_id, finished) != finished.crc32c) return std::nullopt;
+  return finished;
+}
+
+Status write_finished(File& file, uint64_t recording_id, uint64_t bytes, uint64_t events) {
+  FinishedFile finished{bytes, events, 0, 0};
+  finished.crc32c = finished_crc(recording_id, finished);
+  return file.write_at(kFinishedOffset, &finished, sizeof(finished));
+}
+
 Status scan_chunks(File& file, uint64_t recording_id, FileIndex* index) {
   auto size = file.size();
   if (!size) return std::unexpected(size.error());

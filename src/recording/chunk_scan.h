@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,13 @@ Result<format::FileHeader> read_file_header(File& file);
 
 /// The part of the first page that changes; zeros where it cannot be read. Hints, never facts.
 format::FileState read_file_state(File& file);
+/// The same of what has been written; zeros also where the writer's minor does not have it.
+format::FileCounts read_file_counts(File& file);
+
+/// Where a finished file ends and what is in it, under a CRC; nothing where it does not say so.
+std::optional<format::FinishedFile> read_finished(File& file, uint64_t recording_id);
+/// Says it. Errors: kSystem.
+Status write_finished(File& file, uint64_t recording_id, uint64_t bytes, uint64_t events);
 
 /// Looks at what was unwritten before and at what the file has gained, up to its size now. Offsets
 /// below kPage are never touched. Errors: kSystem where the file cannot be read at all.

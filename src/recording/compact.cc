@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "recording/chunk_scan.h"
+#include "recording/sealed_payload.h"
 
 namespace gpumemprof {
 
@@ -19,12 +20,18 @@ bool is_kept(const ChunkRef& chunk) {
   return type != kRawEvents && type != kRawDefinitions && type != kStage;
 }
 
-Status copy_chunks(File& from, const FileIndex& index, File& to) {
+Status copy_chunks(File& from, const FileIndex& index, uint64_t recording_id, File& to) {
+  uint64_t events = 0;
   uint64_t at = kPage;
   for (const ChunkRef& chunk : index.chunks) {
     if (!is_kept(chunk)) continue;
     auto payload = read_chunk(from, chunk);
     if (!payload) return std::unexpected(payload.error());
+    if (chunk.header.type == kFooter) {
+      auto footer = parse_footer(*payload);
+      if (!footer) return std::unexpected(footer.error());
+      events = footer->events;
+    }
     if (auto done = to.write_at(at, &chunk.header, sizeof(ChunkHeader)); !done) return done;
     if (auto done = to.write_at(at + sizeof(ChunkHeader), payload->data(), payload->size()); !done)
       return done;
@@ -36,7 +43,10 @@ Status copy_chunks(File& from, const FileIndex& index, File& to) {
   memcpy(page.data() + kStateOffset + offsetof(FileState, next_offset), &at, sizeof(at));
   const uint64_t none = 0;
   memcpy(page.data() + kStateOffset + offsetof(FileState, reclaimed_bytes), &none, sizeof(none));
-  return to.write_at(0, page.data(), page.size());
+  if (auto done = to.write_at(0, page.data(), page.size()); !done) return done;
+  auto size = to.size();
+  if (!size) return std::unexpected(size.error());
+  return write_finished(to, recording_id, *size, events);
 }
 
 }  // namespace
@@ -60,7 +70,7 @@ Result<bool> compact_file(File& file) {
   if (kept > *size - *size / 5) return false;
   auto to = open_file(temporary, FileMode::kCreate);
   if (!to) return std::unexpected(to.error());
-  Status done = copy_chunks(file, index, **to);
+  Status done = copy_chunks(file, index, header->recording_id, **to);
   if (done) done = (*to)->sync();  // the old file must not go before the new one is there
   if (!done) {
     unlink(temporary.c_str());

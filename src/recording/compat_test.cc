@@ -13,7 +13,7 @@ using namespace testing;
 
 const std::string kFolder = std::string(GPUMEMPROF_SOURCE_DIR) + "/tests/compat/";
 
-/// What the files of 1.0 hold: 60 allocations by two functions, each freed two events later, a
+/// What the files hold: 60 allocations by two functions, each freed two events later, a
 /// second thread with a GPU, one size over 2^37, totals.
 std::vector<ExpectedEvent> expected_events() {
   std::vector<ExpectedEvent> events;
@@ -43,15 +43,16 @@ TEST(Compat, DISABLED_WriteTheFilesOfThisVersion) {
   probe.alloc(&main, 20'000, 0x100000, size, load, 7);
   probe.totals(&main, 20'000, size, 2 * size, 7);
   probe.free(&main, 20'500, 0x100000, 7, size);
-  ASSERT_EQ(probe.save(kFolder + "1.0-small.gmp"), 0);
-  ASSERT_EQ(probe.save(kFolder + "1.0-small-sealed.gmp"), 0);
-  auto file = std::move(*open_file(kFolder + "1.0-small-sealed.gmp", FileMode::kReadWrite));
+  ASSERT_EQ(probe.save(kFolder + "1.1-small.gmp"), 0);
+  ASSERT_EQ(probe.save(kFolder + "1.1-small-sealed.gmp"), 0);
+  auto file = std::move(*open_file(kFolder + "1.1-small-sealed.gmp", FileMode::kReadWrite));
   ASSERT_TRUE((*FileSealer::open(file.get(), {}))->finish());
   ASSERT_TRUE(*compact_file(*file));
 }
 
-TEST(Compat, FilesOfVersion1_0ReadTheSameRawAndSealed) {
-  for (const char* name : {"1.0-small.gmp", "1.0-small-sealed.gmp"}) {
+TEST(Compat, FilesOfEveryVersionReadTheSameRawAndSealed) {
+  for (const char* name :
+       {"1.0-small.gmp", "1.0-small-sealed.gmp", "1.1-small.gmp", "1.1-small-sealed.gmp"}) {
     auto read = read_all({kFolder + name});
     EXPECT_EQ(read.error, "");
     EXPECT_EQ(read.events, expected_events()) << name;

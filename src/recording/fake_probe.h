@@ -94,6 +94,7 @@ class FakeProbe {
 
   format::FileHeader header_{};
   format::FileState state_{};
+  format::FileCounts counts_{};
   uint32_t half_records_;
   std::string file_;
   std::deque<Thread> threads_;

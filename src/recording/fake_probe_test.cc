@@ -195,6 +195,7 @@ void FakeProbe::flush(Thread* thread, bool bump) {
   header.first_ordinal = thread->first_ordinal;
   header.time_first_ns = time_of(thread->events.front());
   header.time_last_ns = time_of(thread->events.back());
+  counts_.written_events += events_among(thread->events.data(), header.count);
   add_chunk(header, std::string(reinterpret_cast<const char*>(thread->events.data()),
                                 thread->events.size() * sizeof(RawEvent)));
   if (!bump) return;
@@ -223,6 +224,8 @@ std::string FakeProbe::bytes() {
   state_.next_offset = file_.size();
   memcpy(file_.data(), &header_, sizeof(header_));
   memcpy(file_.data() + kStateOffset, &state_, sizeof(state_));
+  counts_.stages = threads_.size();
+  memcpy(file_.data() + kCountsOffset, &counts_, sizeof(counts_));
   return file_;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/varint.h"
 #include "format/checksum.h"
+#include "recording/missing_events.h"
 #include "recording/sealed_marks.h"
 
 namespace gpumemprof {
@@ -34,6 +35,10 @@ Status FileSealer::load() {
   sealed_->take(raw_->index().chunks);
   // Damage may have been a sealed chunk: going on would give its ids to other things.
   const bool may_lack_sealed = !sealed_->events().empty() && !raw_->index().damage.empty();
+  // A new footer would say that what is left is all.
+  if (!sealed_->footer() && read_finished(*file_, header_.recording_id)) {
+    return fail(ErrorCode::kBadInput, file_->path() + ": its end is missing; left as it is");
+  }
   if (!sealed_->ids().are_the_same() || !sealed_->losses().damage.empty() || may_lack_sealed) {
     return fail(ErrorCode::kBadInput,
                 file_->path() + ": its sealed part is damaged; left as it is");
@@ -295,16 +300,27 @@ Status FileSealer::finish() {
   if (auto done = seal_until(kNoTime); !done) return done;
   if (auto done = write_allocators(); !done) return done;  // also where no event came after
   if (auto done = file_->sync(); !done) return done;       // as before a checkpoint
-  Footer footer{header_, read_file_state(*file_), next_event_, {}};
+  auto page = read_first_page(*file_);
+  if (!page) return std::unexpected(page.error());
+  Footer footer{header_, page->state, next_event_, {}};
   footer.lost.damaged_records = raw_->losses().damaged_records;
   for (const Damage& damage : raw_->index().damage) footer.lost.damaged_bytes += damage.bytes;
+  // All that was there is sealed by now.
+  const uint64_t sealed_since = next_event_ - sealed_->event_count();
+  const MissingEvents missing = missing_events(*file_, *page, *sealed_, *raw_, sealed_since);
+  const uint64_t told_by_numbers = sealed_->losses().missing_events;
+  footer.lost.missing_events = missing.events - std::min(missing.events, told_by_numbers);
+  footer.lost.is_open_ended = !missing.uncounted.empty();
   ChunkHeader header{};
   header.type = kFooter;
   if (auto chunk = write(header, encode_footer(footer)); !chunk)
     return std::unexpected(chunk.error());
   finished_ = true;
   if (auto done = give_back(true); !done) return done;
-  return empty_pool();
+  if (auto done = empty_pool(); !done) return done;
+  auto size = file_->size();
+  if (!size) return std::unexpected(size.error());
+  return write_finished(*file_, header_.recording_id, *size, next_event_);
 }
 
 Status FileSealer::punch(uint64_t offset, uint64_t end) {

@@ -28,7 +28,7 @@ const char* loss_text(uint32_t kind) {
     case kLostSandboxed:
       return "the program forbade itself system calls (seccomp) and the buffer was full";
     case kLostMaxDisk:
-      return "--max-disk was reached and nothing sealed the recording";
+      return "--max-disk was reached, and sealing had stopped or was far behind";
     case kLostIo:
       return "the file system refused a write";
     case kLostWide:

@@ -94,7 +94,7 @@ class Recording final : public EventSource {
     for (const std::string& folder : places) operation_lines_.load_folder(folder, &loss_);
     put_on_one_clock();
     read_state_before();
-    info_.can.times = info_.can.addresses = true;
+    info_.can.times = info_.can.addresses = info_.can.threads = true;
     info_.can.complete_history = state_before_ == nullptr;
     return {};
   }
@@ -114,15 +114,18 @@ class Recording final : public EventSource {
  private:
   /// Among several files one that is no recording is stated as lost; alone it is the error.
   Status add_file(const std::string& path, bool only_one) {
-    auto file = RecordedProcess::open(path, &tables_, [&](const format::FileHeader& header) {
-      return recording_ids_.insert(header.recording_id).second;
-    });
+    bool is_copy = false;
+    const auto is_new = [&](const format::FileHeader& header) {
+      is_copy = !recording_ids_.insert(header.recording_id).second;
+      return !is_copy;
+    };
+    auto file = RecordedProcess::open(path, &pool_, &tables_, is_new);
     if (!file) {
       if (only_one) return std::unexpected(file.error());
       if (!first_error_) first_error_ = file.error();
       std::string where;
       if (file.error().offset) where = " (at byte " + std::to_string(*file.error().offset) + ")";
-      loss_.add(0, 0, file.error().message + where);
+      loss_.add(is_copy ? 0 : LossReason::kUncounted, 0, file.error().message + where);
       return {};
     }
     const auto& header = (*file)->header();
@@ -180,6 +183,7 @@ class Recording final : public EventSource {
   std::vector<std::string> folders_;
   std::optional<Error> first_error_;
   std::set<uint64_t> recording_ids_;
+  FilePool pool_;  // before files_, whose files are its own
   std::vector<std::unique_ptr<RecordedProcess>> files_;
   Merger merger_;  // after files_: its lanes point into them
   OperationLines operation_lines_;

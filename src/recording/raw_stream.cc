@@ -133,7 +133,7 @@ bool RawLane::load(EventBatch* block) {
   half_done_ = true;
   const StageHalf& half = *stream_->half;
   decode(half.records.data(), half.records.size(), half.first_ordinal, half.sequence, false, block);
-  losses_->damaged_records += half.missing;
+  losses_->cut_records += half.missing;
   return true;
 }
 
@@ -163,6 +163,7 @@ void RawLane::decode(const RawEvent* records, size_t count, uint64_t first_ordin
       continue;
     }
     last = time_of(record);
+    losses_->events += events_among(&record, 1);
     if (says_step) {
       totals_may_follow_ = has_wide_ =
           false;  // what the device had free stays: its refusal comes after both

@@ -55,7 +55,9 @@ void each_raw_mark(File& file, RawStream& stream, MarkKind kind,
 
 /// What a lane met that is no event. Shared by all lanes of a file.
 struct RawLosses {
+  uint64_t events = 0;  ///< no loss: that were read
   uint64_t damaged_records = 0;
+  uint64_t cut_records = 0;  ///< published, but beyond the end of the file
   uint64_t no_device = 0;
   uint64_t no_placement = 0;    ///< events whose stream and pool are not known: a lost definition
   uint64_t clamped_times = 0;   ///< times before their predecessor's, shown at the predecessor's

@@ -1,6 +1,7 @@
 #include "recording/recorded_process.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "recording/losses.h"
 
@@ -40,29 +41,39 @@ void add_counted(Loss* loss, uint64_t events, const std::string& file, const cha
   if (events > 0) loss->add(events, 0, file + ": " + reason);
 }
 
+/// What a sealer is at work on moves. It is done soon; one that is not, because it was stopped,
+/// costs what moves while we read, which is said.
+void keep_sealer_off(File& file) {
+  constexpr int kTries = 500;
+  constexpr useconds_t kWaitUs = 10'000;
+  for (int i = 0; i < kTries && !file.lock(false); ++i) usleep(kWaitUs);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<RecordedProcess>> RecordedProcess::open(
-    const std::string& path, Tables* tables, const std::function<bool(const FileHeader&)>& is_new) {
-  auto file = open_file(path, FileMode::kRead);
+    const std::string& path, FilePool* pool, Tables* tables,
+    const std::function<bool(const FileHeader&)>& is_new) {
+  auto file = pool->open(path, FileMode::kRead);
   if (!file) return std::unexpected(file.error());
   std::unique_ptr<RecordedProcess> self(new RecordedProcess);
   self->file_ = std::move(*file);
   self->tables_ = tables;
-  (void)self->file_->lock(false);  // a busy sealer only means that chunks may move while we read
-  auto header = read_file_header(*self->file_);
-  if (!header) return std::unexpected(header.error());
-  if (!is_new(*header))
+  keep_sealer_off(*self->file_);
+  auto page = read_first_page(*self->file_);
+  if (!page) return std::unexpected(page.error());
+  const FileHeader& header = page->header;
+  if (!is_new(header))
     return fail(ErrorCode::kBadInput, path + ": a second copy of a file that is read already");
-  self->header_ = *header;
-  self->state_ = read_file_state(*self->file_);
+  self->page_ = *page;
   self->process_ = static_cast<uint32_t>(tables->processes.size());
   tables->processes.emplace_back();
   self->sealed_ = std::make_unique<SealedFile>(self->file_.get(), tables, self->process_);
-  self->raw_ = std::make_unique<RawFile>(self->file_.get(), *header, tables, self->process_,
+  if (page->finished) self->sealed_->expect_events(page->finished->events);
+  self->raw_ = std::make_unique<RawFile>(self->file_.get(), header, tables, self->process_,
                                          &self->sealed_->ids().thread_of_stream);
   // Sealed definitions come first: with one file its own ids and ours are the same then.
-  if (auto done = scan_chunks(*self->file_, header->recording_id, &self->raw_->index()); !done) {
+  if (auto done = scan_chunks(*self->file_, header.recording_id, &self->raw_->index()); !done) {
     return std::unexpected(done.error());
   }
   self->sealed_->take(self->raw_->index().chunks);
@@ -72,31 +83,31 @@ Result<std::unique_ptr<RecordedProcess>> RecordedProcess::open(
     auto known = self->raw_->streams().find(stream);
     if (known != self->raw_->streams().end()) known->second.consumed = list;
   }
-  if (self->sealed_->footer()) self->state_ = self->sealed_->footer()->state;
+  if (self->sealed_->footer()) self->page_.state = self->sealed_->footer()->state;
   if (auto size = self->file_->size()) self->bytes_ = *size;
   self->describe(&tables->processes[self->process_]);
   return self;
 }
 
 void RecordedProcess::describe(Process* process) const {
-  process->pid = header_.pid;
-  process->parent_pid = header_.parent_pid;
-  process->start_ticks = header_.start_ticks;
-  process->host = text(header_.host);
-  process->command = text(header_.command);
-  process->python_version = describe_python(state_);
-  process->stacks = describe_stacks(header_, state_);
-  process->exited_cleanly = state_.clean_exit == 1;
-  process->first_time_ns = header_.monotonic_ns;
+  process->pid = page_.header.pid;
+  process->parent_pid = page_.header.parent_pid;
+  process->start_ticks = page_.header.start_ticks;
+  process->host = text(page_.header.host);
+  process->command = text(page_.header.command);
+  process->python_version = describe_python(page_.state);
+  process->stacks = describe_stacks(page_.header, page_.state);
+  process->exited_cleanly = page_.state.clean_exit == 1;
+  process->first_time_ns = page_.header.monotonic_ns;
   process->realtime_offset_ns = realtime_offset_ns();
 }
 
 std::string_view RecordedProcess::boot() const {
-  return {header_.boot_id, strnlen(header_.boot_id, sizeof(header_.boot_id))};
+  return {page_.header.boot_id, strnlen(page_.header.boot_id, sizeof(page_.header.boot_id))};
 }
 
 int64_t RecordedProcess::realtime_offset_ns() const {
-  return static_cast<int64_t>(header_.realtime_ns - header_.monotonic_ns);
+  return static_cast<int64_t>(page_.header.realtime_ns - page_.header.monotonic_ns);
 }
 
 void RecordedProcess::add_lanes(Merger* merger, uint64_t shift_ns) {
@@ -140,7 +151,7 @@ bool RecordedProcess::add_state_before(LiveState* state, ModuleNames* names, Los
 void RecordedProcess::add_losses(Loss* loss) const {
   const std::string& path = file_->path();
   const std::string file = path.substr(path.rfind('/') + 1);
-  add_writer_losses(state_, loss);
+  add_writer_losses(page_.state, loss);
   add_damage(raw_->index().damage, file, loss);
   add_damage(sealed_->losses().damage, file, loss);
   const RawLosses& raw = raw_->losses();
@@ -149,20 +160,13 @@ void RecordedProcess::add_losses(Loss* loss) const {
   if (before.damaged_bytes > 0) {
     loss->add(0, before.damaged_bytes, file + ": parts that could not be read when it was sealed");
   }
-  uint64_t missing = 0;
-  ConsumedTable streams = sealed_->consumed();
-  for (const auto& [id, stream] : raw_->streams()) streams[id];
-  for (const auto& [id, consumed] : streams) {
-    auto known = raw_->streams().find(id);
-    missing +=
-        missing_records(consumed, known == raw_->streams().end() ? std::vector<Interval>{}
-                                                                 : sources_of(known->second));
+  const MissingEvents missing = missing_events(*file_, page_, *sealed_, *raw_, raw.events);
+  add_counted(loss, missing.events, file, missing.reason);
+  for (const std::string& why : missing.uncounted) {
+    loss->add(LossReason::kUncounted, 0, file + ": " + why);
   }
-  add_counted(loss, missing, file, "records that are not in the file");
   add_counted(loss, raw.no_device, file, "more devices than can be told apart");
   add_counted(loss, raw.no_placement, file, "events whose stream and memory pool are not known");
-  add_counted(loss, sealed_->losses().missing_events, file,
-              "events of sealed chunks that cannot be read");
   auto say = [&](uint64_t count, const char* text) {
     if (count > 0) loss->add(0, 0, file + ": " + std::to_string(count) + text);
   };
@@ -172,7 +176,6 @@ void RecordedProcess::add_losses(Loss* loss) const {
   say(raw.clamped_times, " events carry a time before that of the event before them");
   say(raw_->damaged_definitions(), " damaged definitions of names or stacks");
   say(raw_->unknown_stacks(), " events name a stack whose definition is not in the file");
-  say(raw_->unreadable_stages(), " buffers of threads cannot be read");
   say(raw_->unknown_chunks(), " chunks of a kind that this version does not know");
 }
 

@@ -5,8 +5,9 @@
 #include <memory>
 #include <string>
 
-#include "base/file.h"
+#include "base/file_pool.h"
 #include "recording/lane.h"
+#include "recording/missing_events.h"
 #include "recording/module_names.h"
 #include "recording/raw_file.h"
 #include "recording/sealed_file.h"
@@ -20,13 +21,14 @@ class RecordedProcess {
  public:
   /// Adds the process to `tables`. A sealer is kept off the file for as long as the object lives.
   /// Errors: those of open_recording.
+  /// The file is one of `pool`, which must outlive it.
   /// `is_new` is asked before anything is added: a copy of a file beside its original would count
   /// twice.
   static Result<std::unique_ptr<RecordedProcess>> open(
-      const std::string& path, Tables* tables,
+      const std::string& path, FilePool* pool, Tables* tables,
       const std::function<bool(const format::FileHeader&)>& is_new);
 
-  const format::FileHeader& header() const { return header_; }
+  const format::FileHeader& header() const { return page_.header; }
   uint64_t bytes() const { return bytes_; }
   std::string_view boot() const;
   /// Wall clock minus monotonic clock of the machine that wrote it.
@@ -48,8 +50,7 @@ class RecordedProcess {
 
   std::unique_ptr<File> file_;
   uint64_t bytes_ = 0;
-  format::FileHeader header_{};
-  format::FileState state_{};
+  FirstPage page_;
   Tables* tables_ = nullptr;
   uint32_t process_ = 0;
   std::unique_ptr<RawFile> raw_;

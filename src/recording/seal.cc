@@ -10,6 +10,7 @@
 #include <map>
 #include <vector>
 
+#include "base/file_pool.h"
 #include "recording/chunk_scan.h"
 #include "recording/compact.h"
 #include "recording/file_sealer.h"
@@ -36,14 +37,13 @@ uint64_t disk_bytes(const std::string& path) {
   return stat(path.c_str(), &st) == 0 ? static_cast<uint64_t>(st.st_blocks) * 512 : 0;
 }
 
-bool same_file(const std::string& path, ino_t inode) {
+bool same_file(const std::string& path, const FileIdentity& file) {
   struct stat st;
-  return stat(path.c_str(), &st) == 0 && st.st_ino == inode;
+  return stat(path.c_str(), &st) == 0 && FileIdentity{st.st_dev, st.st_ino} == file;
 }
 
 struct OneFile {
   std::string path;
-  ino_t inode = 0;
   std::unique_ptr<File> file;
   std::unique_ptr<FileSealer> sealer;
   bool done = false;  // finished, or nothing that we can seal
@@ -70,9 +70,11 @@ bool is_complete(File& file) {
 }  // namespace
 
 struct FolderSealer::Impl {
+  Impl(std::string folder, SealOptions options) : folder(std::move(folder)), options(options) {}
   std::string folder;
   SealOptions options;
   SealTotals totals;
+  FilePool pool;                         // before the files, which are its own
   std::map<std::string, OneFile> files;  // by name
 
   Status list();
@@ -84,6 +86,7 @@ struct FolderSealer::Impl {
   uint64_t low_water() const;
   bool is_short() const { return options.max_disk_bytes != 0 && used_bytes() > low_water(); }
   Status keep_below_limit();
+  Status drop_at_end(OneFile* one);
   Status step(bool all);
 };
 
@@ -94,7 +97,7 @@ uint64_t FolderSealer::Impl::used_bytes() const {
 }
 
 /// What sealing tries to stay below: the rest is room for what the program writes until the next
-/// step, for the probe stops at the limit itself.
+/// step.
 uint64_t FolderSealer::Impl::low_water() const {
   return options.max_disk_bytes - std::min<uint64_t>(options.max_disk_bytes / 2, 512u << 20);
 }
@@ -132,20 +135,17 @@ bool FolderSealer::Impl::may_finish(const OneFile& one, bool by_hand) const {
 Status FolderSealer::Impl::step_one(OneFile* one, bool all) {
   if (one->done) return {};
   if (!one->file) {
-    auto file = open_file(one->path, FileMode::kReadWrite);
+    auto file = pool.open(one->path, FileMode::kReadWrite);
     if (!file) return one->done = true, std::unexpected(file.error());
     one->file = std::move(*file);
-    struct stat st;
-    one->inode = stat(one->path.c_str(), &st) == 0 ? st.st_ino : 0;
   }
-  if (!one->file->lock(true))
-    return {};  // another sealer or a reader: the next step may find it free
-  Status done{};
-  if (!same_file(one->path, one->inode)) {
+  const bool is_locked = one->file->lock(true);
+  if (!same_file(one->path, one->file->identity())) {
     one->sealer.reset(), one->file.reset();  // replaced by another sealer's compaction
     return {};
   }
-  done = work(one, all);
+  if (!is_locked) return {};  // another sealer or a reader: the next step may find it free
+  Status done = work(one, all);
   if (one->file) one->file->unlock();
   if (one->done) one->sealer.reset(), one->file.reset();
   return done;
@@ -167,7 +167,9 @@ Status FolderSealer::Impl::work(OneFile* one, bool all) {
     if (!sealer) {
       // The probe writes its header in one piece; a file without it will not get one.
       one->done = true;
-      return sealer.error().code == ErrorCode::kSystem ? std::unexpected(sealer.error()) : Status{};
+      if (sealer.error().code == ErrorCode::kSystem) return std::unexpected(sealer.error());
+      totals.left.push_back(sealer.error().message);
+      return {};
     }
     one->sealer = std::move(*sealer);
   }
@@ -184,6 +186,7 @@ Status FolderSealer::Impl::finish_one(OneFile* one) {
   const bool was_finished = one->sealer->finished();
   const uint64_t before = disk_bytes(one->path);
   if (auto done = one->sealer->finish(); !done) return done;
+  if (auto done = drop_at_end(one); !done) return done;
   totals.events += one->sealer->events_sealed() - one->counted_events;
   one->counted_events = one->sealer->events_sealed();
   auto compacted = compact_file(*one->file);
@@ -194,6 +197,21 @@ Status FolderSealer::Impl::finish_one(OneFile* one) {
     totals.bytes_after += disk_bytes(one->path);
   }
   return compacted ? Status{} : std::unexpected(compacted.error());
+}
+
+/// Of a file that was finished faster than it was dropped from. What is not finished yet counts as
+/// what it will be.
+Status FolderSealer::Impl::drop_at_end(OneFile* one) {
+  if (options.max_disk_bytes == 0) return {};
+  constexpr uint64_t kLeastGain = 4;  // sealed it takes a quarter to an eighth
+  uint64_t used = disk_bytes(one->path);
+  for (const auto& [name, other] : files) {
+    if (&other == one) continue;
+    used += other.done ? disk_bytes(other.path) : disk_bytes(other.path) / kLeastGain;
+  }
+  if (used <= low_water()) return {};
+  auto freed = one->sealer->drop_oldest(used - low_water());
+  return freed ? Status{} : std::unexpected(freed.error());
 }
 
 Status FolderSealer::Impl::keep_below_limit() {
@@ -223,7 +241,7 @@ Status FolderSealer::Impl::step(bool all) {
 }
 
 FolderSealer::FolderSealer(std::string folder, SealOptions options)
-    : impl_(new Impl{std::move(folder), options, {}, {}}) {}
+    : impl_(new Impl(std::move(folder), options)) {}
 FolderSealer::~FolderSealer() = default;
 
 Status FolderSealer::step() { return impl_->step(false); }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 
@@ -23,6 +24,7 @@ struct SealTotals {
   uint64_t events = 0;
   uint64_t bytes_before = 0;
   uint64_t bytes_after = 0;
+  std::vector<std::string> left;  ///< files that were left as they are, with the reason
 };
 
 /// Seals one folder. Not thread-safe. The folder may gain files between calls.

@@ -265,9 +265,10 @@ void SealedFile::account() {
     next_event_ = first + chunk.header.count;
     return false;
   });
-  if (footer_ && footer_->events > next_event_ && footer_->events < UINT64_MAX / 2) {
-    losses_.missing_events += footer_->events - next_event_;
-    next_event_ = footer_->events;
+  const uint64_t all = footer_ ? footer_->events : expected_events_;
+  if (all > next_event_ && all < UINT64_MAX / 2) {
+    losses_.missing_events += all - next_event_;
+    next_event_ = all;
   }
 }
 

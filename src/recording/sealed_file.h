@@ -61,6 +61,8 @@ class SealedFile {
   uint64_t next_sequence() const { return next_sequence_; }
   /// Number of the first event that was not dropped on purpose.
   uint64_t first_event() const { return first_event_; }
+  /// Where something else than a footer tells how many events there are. Before take().
+  void expect_events(uint64_t count) { expected_events_ = count; }
   const std::optional<Footer>& footer() const { return footer_; }
   const Companions& companions() const { return companions_; }
   const std::vector<ChunkRef>& checkpoints() const { return checkpoints_; }
@@ -99,6 +101,7 @@ class SealedFile {
   uint64_t first_event_ = 0;
   std::optional<LiveState> state_before_;
   uint64_t next_event_ = 0;
+  uint64_t expected_events_ = 0;
   uint64_t next_sequence_ = 0;
   absl::flat_hash_map<uint64_t, bool> taken_;
   SealedLosses losses_;

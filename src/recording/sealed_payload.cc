@@ -395,8 +395,17 @@ std::string encode_footer(const Footer& footer) {
 
 Result<Footer> parse_footer(std::string_view payload) {
   ByteReader in(payload);
-  Footer footer{in.number<format::FileHeader>(), in.number<format::FileState>(),
-                in.number<uint64_t>(), in.number<SealedAway>()};
+  Footer footer{};
+  footer.header = in.number<format::FileHeader>();
+  footer.state = in.number<format::FileState>();
+  footer.events = in.number<uint64_t>();
+  footer.lost.damaged_records = in.number<uint64_t>();
+  footer.lost.damaged_bytes = in.number<uint64_t>();
+  if (!in.ok()) return fail(ErrorCode::kBadInput, "a footer that is too short");
+  footer.tells_missing = !in.at_end();
+  if (!footer.tells_missing) return footer;
+  footer.lost.missing_events = in.number<uint64_t>();
+  footer.lost.is_open_ended = in.number<uint64_t>();
   if (!in.ok()) return fail(ErrorCode::kBadInput, "a footer that is too short");
   return footer;
 }

@@ -87,6 +87,8 @@ Status parse_definitions(std::string_view payload, uint32_t process, Tables* tab
 struct SealedAway {
   uint64_t damaged_records = 0;
   uint64_t damaged_bytes = 0;
+  uint64_t missing_events = 0;  ///< from minor 1 on, as the next
+  uint64_t is_open_ended = 0;   ///< 1: more of them, and nobody knows how many
 };
 
 struct Footer {
@@ -94,6 +96,7 @@ struct Footer {
   format::FileState state;
   uint64_t events;
   SealedAway lost;
+  bool tells_missing = false;  ///< `lost` has missing_events: written by minor 1 or later
 };
 std::string encode_footer(const Footer& footer);
 Result<Footer> parse_footer(std::string_view payload);

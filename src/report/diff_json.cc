@@ -41,7 +41,10 @@ Json side_json(const DiffSide& side) {
       {"timeline", timeline_json(side)},
       {"moment", nullptr},
       {"lost",
-       {{"events", analysis.loss.events}, {"bytes", analysis.loss.bytes}, {"reasons", reasons}}}};
+       {{"events", analysis.loss.events},
+        {"bytes", analysis.loss.bytes},
+        {"more_than_counted", analysis.loss.is_open_ended()},
+        {"reasons", reasons}}}};
   if (side.moment) {
     const DiffMoment& at = *side.moment;
     const uint64_t start = std::min(analysis.start_time_ns, at.time_ns);

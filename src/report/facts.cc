@@ -32,6 +32,19 @@ std::string snapshot_peak_sentence(const Analysis& analysis, const DeviceAnalysi
                             format_count(events));
 }
 
+/// "Between 95 MiB and 96 MiB were held at once: 3 threads …"; empty where no more than the peak
+/// can have been held.
+std::string held_bound_sentence(const DeviceAnalysis& device) {
+  const uint64_t least = device.figures.peak_bytes;
+  const uint64_t most = device.most_held_bytes.value_or(least);
+  if (most <= least) return {};
+  std::string from = format_bytes(least), to = format_bytes(most);
+  if (from == to) from = format_count(least), to = format_count(most) + " bytes";
+  return fmt::format("Between {} and {} were held at once: {} threads allocated and freed at the "
+                     "same time.",
+                     from, to, device.threads);
+}
+
 }  // namespace
 
 std::string peak_sentence(const Analysis& analysis, const Tables& tables,
@@ -54,7 +67,7 @@ std::string peak_sentence(const Analysis& analysis, const Tables& tables,
   }
   text += ", " + process_label(process_at(tables, memory.process));
   // A lost allocation makes the peak too low, a lost free too high.
-  if (analysis.loss.events != 0) text += "; NOT EXACT, as events were lost";
+  if (!is_exact(analysis, device)) text += "; NOT EXACT, as events were lost";
   return text;
 }
 
@@ -84,15 +97,19 @@ std::string no_such_step_text(const DeviceAnalysis& device, uint64_t step) {
 
 std::string reason_text(const LossReason& reason) {
   std::string text = printable(reason.reason);
-  if (reason.events != 0) text += fmt::format(" ({})", format_plural(reason.events, "event"));
+  if (reason.is_counted()) text += fmt::format(" ({})", format_plural(reason.events, "event"));
   return text;
 }
 
 std::string loss_sentence(const Loss& loss) {
   if (is_complete(loss)) return "Lost: nothing.";
   std::string text;
-  if (loss.events != 0) text = format_plural(loss.events, "event");
-  if (loss.events != 0 && loss.bytes != 0) text += ", ";
+  if (loss.events != 0) {
+    text = (loss.is_open_ended() ? "at least " : "") + format_plural(loss.events, "event");
+  } else if (loss.is_open_ended()) {
+    text = "an unknown number of events";
+  }
+  if (!text.empty() && loss.bytes != 0) text += ", ";
   if (loss.bytes != 0) text += format_bytes(loss.bytes) + " of the file unreadable";
   text = text.empty() ? "Not complete" : "LOST: " + text;
   const char* separator = ": ";
@@ -118,6 +135,9 @@ std::vector<std::string> caveats(const Analysis& analysis, const Tables& tables)
     const std::string name = device_name(device_at(tables, device.device));
     for (std::string& text : snapshot_caveats(*device.snapshot, name))
       out.push_back(std::move(text));
+  }
+  if (const DeviceAnalysis* device = main_device(analysis, tables)) {
+    if (std::string text = held_bound_sentence(*device); !text.empty()) out.push_back(text);
   }
   if (oom != 0)
     out.push_back(fmt::format("The allocator ran out of memory: {}.", format_plural(oom, "time")));

@@ -35,7 +35,7 @@ std::string no_such_step_text(const DeviceAnalysis& device, uint64_t step);
 /// A reason as loss_sentence() writes it.
 std::string reason_text(const LossReason& reason);
 inline bool is_complete(const Loss& loss) {
-  return loss.events == 0 && loss.bytes == 0 && loss.reasons.empty();
+  return loss.has_every_event() && loss.bytes == 0 && loss.reasons.empty();
 }
 
 /// What a reader must know to trust the figures: missed frees, blocks from before, missing stacks,

@@ -173,7 +173,9 @@ void add_peaks(Json* out, Json* unknown, const DeviceAnalysis& device, const Dev
       {"basis", requested ? "requested" : "allocated"},
       {"requested_bytes", requested ? bytes : Json(nullptr)},
       {"allocated_bytes", bytes},
-      {"exact", analysis.loss.events == 0 && figures.repeated_allocs == 0},
+      {"exact", is_exact(analysis, device)},
+      {"upper_bound_bytes",
+       device.most_held_bytes ? Json(*device.most_held_bytes) : Json(nullptr)},
       {"blocks", figures.peak_count},
       {"event_index", event},
       {"time_us", when},
@@ -182,6 +184,12 @@ void add_peaks(Json* out, Json* unknown, const DeviceAnalysis& device, const Dev
        reached ? Json(static_cast<double>(figures.peak_time_ns - start) * 1e-9) : Json(nullptr)}};
   (*out)["peak_allocated"] = {
       {"allocated_bytes", bytes}, {"event_index", event}, {"time_us", when}};
+  if (!device.most_held_bytes) {
+    (*unknown)["peak.upper_bound_bytes"] =
+        !is_exact(analysis, device)     ? "events were lost"
+        : analysis.source.can.threads ? "the oldest events were dropped to save disk (--max-disk)"
+                                        : "the file does not tell what each thread did";
+  }
   const bool totals = figures.has_totals != 0;
   (*out)["peak_reserved"] = {
       {"reserved_bytes", totals ? Json(figures.peak_reserved_bytes) : Json(nullptr)},
@@ -346,7 +354,7 @@ std::string json_report(const Analysis& analysis, const Tables& tables, int inde
   }
   for (const LossReason& reason : analysis.loss.reasons) {
     reasons.push_back({{"reason", reason.reason},
-                       {"events", reason.events == 0 ? Json(nullptr) : Json(reason.events)}});
+                       {"events", reason.is_counted() ? Json(reason.events) : Json(nullptr)}});
   }
   for (const std::string& text : caveats(analysis, tables)) notes.push_back(text);
   Json out = {
@@ -372,7 +380,10 @@ std::string json_report(const Analysis& analysis, const Tables& tables, int inde
       {"findings", all_findings(analysis, tables)},
       {"notes", notes},
       {"lost",
-       {{"events", analysis.loss.events}, {"bytes", analysis.loss.bytes}, {"reasons", reasons}}},
+       {{"events", analysis.loss.events},
+        {"bytes", analysis.loss.bytes},
+        {"more_than_counted", analysis.loss.is_open_ended()},
+        {"reasons", reasons}}},
       {"score", score_json(analysis.score)}};
   if (const DeviceAnalysis* device = main_device(analysis, tables)) {
     const PeakExplanation why = explain_peak(analysis, tables, *device, "");

@@ -13,6 +13,8 @@
 #include <cstring>
 #include <ctime>
 
+#include "base/descriptor_limit.h"
+
 namespace gpumemprof {
 namespace {
 
@@ -36,6 +38,7 @@ struct ChildPlan {
 [[noreturn]] void become_program(const ChildPlan& plan) {
   if (plan.signals->child_signal_was_ignored()) signal(SIGCHLD, SIG_IGN);
   sigprocmask(SIG_SETMASK, &plan.signals->original(), nullptr);
+  restore_descriptor_limit();
   execve(plan.path, plan.words, plan.environment);
   if (errno == ENOEXEC) execve(_PATH_BSHELL, plan.shell_words, plan.environment);
   int error = errno;

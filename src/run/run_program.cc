@@ -65,6 +65,13 @@ uint64_t events_limit(uint64_t max_disk_bytes) {
   return max_disk_bytes > 2 * taken ? max_disk_bytes - taken : max_disk_bytes;
 }
 
+/// At which a process stops to record. Sealing takes its time, and the program is never made to
+/// wait: what it writes meanwhile lies above the limit until then.
+uint64_t process_limit(uint64_t max_disk_bytes) {
+  constexpr uint64_t kAhead = 256 << 20;
+  return max_disk_bytes == 0 ? 0 : events_limit(max_disk_bytes) + kAhead;
+}
+
 /// All that is settled before the program starts.
 struct Plan {
   Program program;
@@ -175,7 +182,7 @@ Result<Plan> prepare(const RunOptions& options) {
                                           .stacks = options.stacks,
                                           .free_stacks = options.free_stacks,
                                           .record_cpu = options.record_cpu,
-                                          .max_disk_bytes = events_limit(options.max_disk_bytes),
+                                          .max_disk_bytes = process_limit(options.max_disk_bytes),
                                           .explain_leaks = options.explain_leaks,
                                           .attribution = options.attribution,
                                           .driver_links = plan.driver ? plan.driver->folder() : "",

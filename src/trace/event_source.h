@@ -21,20 +21,29 @@ struct Capabilities {
   bool stacks = false;
   bool segments = false;
   bool complete_history = false;  ///< false: a suffix; what was live before it is not listed
+  bool threads = false;  ///< events name their thread, and each thread's come in its own order
 };
 
 /// Something that happened and is not in the events, with how often and why.
 struct LossReason {
-  uint64_t events = 0;  ///< 0 where the number itself is unknown
+  /// As `events`: some, or there may be, and nobody knows how many.
+  static constexpr uint64_t kUncounted = UINT64_MAX;
+  uint64_t events = 0;  ///< 0 where no event is missing for it
   std::string reason;
+  bool is_counted() const { return events != 0 && events != kUncounted; }
 };
 
 /// What was lost, stated in every report.
 struct Loss {
-  uint64_t events = 0;
-  uint64_t bytes = 0;  ///< bytes of the file that could not be read
+  uint64_t events = 0;  ///< those that are counted
+  uint64_t bytes = 0;   ///< bytes of the file that could not be read
   std::vector<LossReason> reasons;
+  /// `lost_events` may be LossReason::kUncounted.
   void add(uint64_t lost_events, uint64_t lost_bytes, std::string reason);
+  /// More events than `events` may be missing, and nobody knows how many.
+  bool is_open_ended() const;
+  /// The one place that decides whether figures are exact.
+  bool has_every_event() const { return events == 0 && !is_open_ended(); }
 };
 
 struct SourceInfo {

@@ -19,7 +19,11 @@ class MemorySource : public EventSource {
       : events_(std::move(events)), batch_size_(batch_size) {
     info_.path = "memory";
     info_.kind = "memory";
-    info_.can = {.times = true, .addresses = true, .stacks = true, .complete_history = true};
+    info_.can = {.times = true,
+                 .addresses = true,
+                 .stacks = true,
+                 .complete_history = true,
+                 .threads = true};
   }
 
   Tables& mutable_tables() { return tables_; }

@@ -16,8 +16,8 @@ def test_the_probe_is_told_what_was_asked(run, tmp_path, probe):
     assert every == plain | {"GPUMEMPROF_DIR": str(tmp_path / "b"), "GPUMEMPROF_STACKS": "both",
                              "GPUMEMPROF_FREE_STACKS": "1", "GPUMEMPROF_NO_CPU": "1",
                              "GPUMEMPROF_NO_ATTRIBUTION": "1",
-                             # the rest is for samples of the machine
-                                 "GPUMEMPROF_MAX_DISK": str((20 << 30) - (64 << 20))}
+                             # what is less is for samples of the machine, what is more is what sealing may be behind
+                             "GPUMEMPROF_MAX_DISK": str((20 << 30) - (64 << 20) + (256 << 20))}
 
 
 def test_it_is_loaded_in_the_program_and_what_it_starts(run, tmp_path):

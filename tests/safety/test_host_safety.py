@@ -285,7 +285,7 @@ def test_what_a_full_disk_lost_is_said_and_the_rest_is_read(tmp_path, light, sma
     without = harness.execute(program, env=light.env)
     with_us = harness.record(small_disk / "recording", program, env=light.env)
     assert (with_us.rc, with_us.stdout.count(b"\n")) == (without.rc, without.stdout.count(b"\n"))
-    events = [e for e in harness.allocs(harness.events(small_disk / "recording")) if e["size_bytes"] >= 4096]
+    events = [e for e in harness.allocs(harness.events(small_disk / "recording", True)) if e["size_bytes"] >= 4096]
     numbers = [e["size_bytes"] - 4096 for e in events]
     assert len(numbers) == len(set(numbers)) and set(numbers) <= set(range(150_000))
     lost = harness.analysis(small_disk / "recording")["lost"]
