@@ -44,7 +44,7 @@ void add_counted(Loss* loss, uint64_t events, const std::string& file, const cha
 
 Result<std::unique_ptr<RecordedProcess>> RecordedProcess::open(
     const std::string& path, Tables* tables, const std::function<bool(const FileHeader&)>& is_new) {
-  auto file = open_file(path, FileMode::kRead);
+  auto file = RecordingFile::open(path, FileMode::kRead);
   if (!file) return std::unexpected(file.error());
   std::unique_ptr<RecordedProcess> self(new RecordedProcess);
   self->file_ = std::move(*file);
@@ -141,6 +141,11 @@ void RecordedProcess::add_losses(Loss* loss) const {
   const std::string& path = file_->path();
   const std::string file = path.substr(path.rfind('/') + 1);
   add_writer_losses(state_, loss);
+  if (file_->holding() == Holding::kUnseen) {
+    loss->add(0, 0,
+              file + ": what happened last may be missing: this is a copy that was made while it "
+                     "grew, or all that kept it in memory was killed");
+  }
   add_damage(raw_->index().damage, file, loss);
   add_damage(sealed_->losses().damage, file, loss);
   const RawLosses& raw = raw_->losses();
