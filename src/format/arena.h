@@ -21,11 +21,10 @@ enum UnrecordedAt : uint32_t {
   kAtFirstPage = 2  // nor its first page written or kept
 };
 
-/// What who keeps the arena saw when it first saw an entry.
 enum UnrecordedNotes : uint32_t {
-  kNoted = 1,
-  kNoInodesThen = 2,
-  kFolderWasThere = 4,
+  kNoInodesThen = 1,    // the process saw that
+  kNoted = 2,           // who keeps the arena has looked at the entry
+  kFolderWasThere = 4,  // and saw that then
 };
 
 /// A process that could make no file counts here what it would have recorded. `state` 0 is a free
@@ -44,12 +43,12 @@ struct Unrecorded {
   uint64_t file_limit_bytes;  // RLIMIT_FSIZE; UINT64_MAX: none
   uint64_t events, bytes;     // bytes: of allocations
   uint64_t processes;
-  char command[64];
+  char command[192];  // argv with spaces, cut
 };
-static_assert(sizeof(Unrecorded) == 128);
+static_assert(sizeof(Unrecorded) == 256);
 
 inline constexpr uint32_t kArenaProcesses = 4096;
-inline constexpr uint32_t kArenaUnrecorded = 192;
+inline constexpr uint32_t kArenaUnrecorded = 128;
 
 /// The first pages, mapped by every recorded process and made present before the first of them.
 struct ArenaHeader {
@@ -64,7 +63,7 @@ struct ArenaHeader {
   /// takes it out when the file has all of it.
   uint64_t processes[kArenaProcesses];
 };
-inline constexpr uint64_t kArenaHeaderBytes = 15 * kPage;
+inline constexpr uint64_t kArenaHeaderBytes = 17 * kPage;
 static_assert(sizeof(ArenaHeader) <= kArenaHeaderBytes);
 
 /// A page before each piece of a file that lies here, which follows it. Of a process the piece is

@@ -5,8 +5,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/statfs.h>
 
 #include "probe/file_name.h"
+#include "probe/recorder.h"
 #include "probe/storage.h"
 #include "probe/sys.h"
 #include "probe/text.h"
@@ -21,6 +23,8 @@ namespace {
 
 ArenaHeader* g_arena;      // the first pages
 Unrecorded* g_unrecorded;  // where this process counts, if it has no file
+
+char g_command[sizeof(Unrecorded::command)];
 
 bool take_number(const char** text, uint64_t* out) {
   const char* p = *text;
@@ -50,6 +54,15 @@ long open_arena() {
     sys(SYS_close, fd);
   }
   return -1;
+}
+
+/// The disk may have room again by the time somebody looks at it from outside.
+uint32_t notes_of(long error) {
+  struct statfs disk {};
+  if (error != -ENOSPC || is_filtered()) return 0;
+  if (sys(SYS_statfs, sys_ptr(g_folder), sys_ptr(&disk)) < 0) return 0;
+  const bool has_inodes = disk.f_files == 0 || disk.f_ffree != 0;
+  return has_inodes ? 0 : uint32_t{kNoInodesThen};
 }
 
 uint64_t file_limit() {
@@ -129,6 +142,11 @@ void list_stage(ArenaPlace* process, ArenaPlace* stage) {
                                         __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 }
 
+void remember_command(const char* command) {
+  memset(g_command, 0, sizeof(g_command));
+  memcpy(g_command, command, strnlen(command, sizeof(g_command) - 1));
+}
+
 bool begin_unrecorded(UnrecordedAt at, long error) {
   if (!use_arena()) return false;
   Unrecorded* entry = nullptr;
@@ -153,8 +171,10 @@ bool begin_unrecorded(UnrecordedAt at, long error) {
   entry->error = static_cast<int32_t>(-error);
   entry->user = static_cast<uint32_t>(sys(SYS_geteuid));
   entry->processes = 1;
+  entry->notes = notes_of(error);
   entry->file_limit_bytes = file_limit();
   read_command(entry->command, sizeof(entry->command));
+  if (!entry->command[0]) memcpy(entry->command, g_command, sizeof(g_command));
   __atomic_store_n(&entry->state, Unrecorded::kFilled, __ATOMIC_RELEASE);
   __atomic_store_n(&g_unrecorded, entry, __ATOMIC_RELEASE);
   return true;

@@ -41,6 +41,8 @@ bool list_process(const format::ArenaPlace* place);
 /// Lists a thread's place with its process's.
 void list_stage(format::ArenaPlace* process, format::ArenaPlace* stage);
 
+/// argv of this process, for its forked children, some of which cannot ask for theirs.
+void remember_command(const char* command);
 /// Tells that this process has no file and why (errno); from now on count_unrecorded() counts.
 /// False where there is no arena to count in.
 bool begin_unrecorded(format::UnrecordedAt at, long error);

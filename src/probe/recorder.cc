@@ -155,6 +155,7 @@ long create_file(UnrecordedAt* at) {
   long fd = create_recording_file(g_folder, header, g_recorder->path, sizeof(g_recorder->path));
   if (fd < 0) return fd;
   *at = kAtFirstPage;
+  remember_command(header->command);
   header->stack_mode = g_config.stacks;
   header->free_stacks = g_config.free_stacks;
   seal_header(header);

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file.h"
 #include "recording/arena.h"
 #include "recording/fake_probe.h"
 #include "recording/test_reading.h"

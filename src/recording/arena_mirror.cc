@@ -28,6 +28,26 @@ LossKind loss_of(int error) {
   return error == ENOSPC || error == EDQUOT || error == EFBIG ? kLostNoSpace : kLostIo;
 }
 
+constexpr size_t kLostOffset = kStateOffset + offsetof(FileState, lost);
+
+/// Of a first page, empty for none.
+uint64_t losses_in(const std::string& page) {
+  uint64_t sum = 0;
+  for (uint32_t kind = 0; kind < kLossKinds && !page.empty(); ++kind) {
+    uint64_t lost = 0;
+    memcpy(&lost, page.data() + kLostOffset + 8 * kind, sizeof(lost));
+    if (kind != kLostStack) sum += lost;
+  }
+  return sum;
+}
+
+void add_loss(std::string* page, LossKind kind, uint64_t events) {
+  uint64_t lost = 0;
+  memcpy(&lost, page->data() + kLostOffset + 8 * kind, sizeof(lost));
+  lost += events;
+  memcpy(page->data() + kLostOffset + 8 * kind, &lost, sizeof(lost));
+}
+
 }  // namespace
 
 int ArenaMirror::write_at(int fd, uint64_t offset, const void* data, size_t size) {
@@ -131,46 +151,48 @@ int ArenaMirror::write_stage(int fd, const ArenaPiece& stage, Written* written, 
 /// 0 or errno. The file's first page comes last: where its process is gone it says that the file
 /// has everything.
 int ArenaMirror::write(Process* process, uint64_t offset, const ArenaPlace& place, bool give_up) {
-  if (!open_its_file(process, place)) {
-    const int error = errno;
-    if (process->is_gone && give_up && error != ENOENT) tell_failure(place, error);
+  std::string page(kPage, '\0');
+  if (!arena_->read_at(offset + kPage, page.data(), page.size())) return EIO;
+  const std::vector<ArenaPiece> stages = arena_->stages_of(place);
+  int error = open_its_file(process, place) ? 0 : errno;
+  if (error != 0) {
+    if (give_up && process->is_gone && error != ENOENT) tell_given_up(*process, page, error);
     return error;
   }
-  const std::vector<ArenaPiece> stages = arena_->stages_of(place);
   const uint64_t end = stages.empty() ? kPage : stages.back().file_offset + stages.back().length;
   // All of it at the end, and where somebody has cut the file.
   const bool everything = process->is_gone || process->file_bytes < end;
-  int error = 0;
   uint64_t left = 0;
   for (const ArenaPiece& stage : stages) {
     Written& written = process->stages[stage.file_offset];
     if (everything) written.any = false;
     if (int failed = write_stage(process->fd, stage, &written, &left)) error = failed;
   }
-  std::string page(kPage, '\0');
-  if (!arena_->read_at(offset + kPage, page.data(), page.size())) return EIO;
-  if (process->is_gone && (error == 0 || give_up)) {
+  const bool is_last = process->is_gone && (error == 0 || give_up);
+  if (is_last) {
     memset(page.data() + kHolderOffset, 0, sizeof(Holder));
-    uint64_t lost = 0;
-    const size_t lost_at = kStateOffset + offsetof(FileState, lost) + 8 * loss_of(error);
-    memcpy(&lost, page.data() + lost_at, sizeof(lost));
-    lost += left;
-    memcpy(page.data() + lost_at, &lost, sizeof(lost));
+    if (left != 0) add_loss(&page, loss_of(error), left);
   }
   if (everything || page != process->last_page) {
     const int failed = write_(process->fd, 0, page.data(), page.size());
-    process->last_page = failed == 0 ? std::move(page) : std::string();
-    if (failed) error = failed;
-    if (failed && give_up && process->is_gone) tell_failure(place, failed);
-    if (!failed && give_up) error = 0;  // what is missing is counted in it
+    if (failed == 0) process->last_page = page;
+    if (failed == 0 && is_last) error = 0;  // what is missing is counted in it
+    if (failed != 0 && is_last && give_up) tell_given_up(*process, page, failed);
+    if (failed != 0) error = failed;
   }
   if (open_files_ > kMostOpenFiles) close_file(process);
   return error;
 }
 
-void ArenaMirror::tell_failure(const ArenaPlace& place, int error) {
-  problems_.push_back(folder_ + '/' + place.file +
-                      ": its last events could not be written: " + strerror(error));
+/// What the file does not count although it should: this is said by us, then.
+void ArenaMirror::tell_given_up(const Process& process, const std::string& page, int error) {
+  FileHeader header{};
+  memcpy(&header, page.data(), sizeof(header));
+  given_up_.push_back({.pid = static_cast<int>(header.pid),
+                       .command = {header.command, strnlen(header.command, sizeof(header.command))},
+                       .reason = std::string("its last events could not be written: ") +
+                                 strerror(error),
+                       .lost_events = losses_in(page) - losses_in(process.last_page)});
 }
 
 void ArenaMirror::forget(uint64_t offset, Process* process) {

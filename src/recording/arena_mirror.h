@@ -38,8 +38,8 @@ class ArenaMirror {
   /// Processes without a file.
   UnrecordedProcesses& unrecorded() { return unrecorded_; }
   const UnrecordedProcesses& unrecorded() const { return unrecorded_; }
-  /// What was given up without a place to count it in.
-  const std::vector<std::string>& problems() const { return problems_; }
+  /// Processes with a file that does not count what it lacks, as it could not be written any more.
+  const std::vector<UnrecordedProcess>& given_up() const { return given_up_; }
 
  private:
   /// What of a stage the file has.
@@ -61,7 +61,7 @@ class ArenaMirror {
   void close_file(Process* process);
   int write(Process* process, uint64_t offset, const format::ArenaPlace& place, bool give_up);
   int write_stage(int fd, const ArenaPiece& stage, Written* written, uint64_t* left);
-  void tell_failure(const format::ArenaPlace& place, int error);
+  void tell_given_up(const Process& process, const std::string& page, int error);
   void forget(uint64_t offset, Process* process);
 
   std::shared_ptr<Arena> arena_;
@@ -70,7 +70,7 @@ class ArenaMirror {
   std::map<uint64_t, Process> processes_;  // by the offset of their place
   size_t alive_ = 0, waiting_ = 0, open_files_ = 0;
   UnrecordedProcesses unrecorded_;
-  std::vector<std::string> problems_;
+  std::vector<UnrecordedProcess> given_up_;
 };
 
 }  // namespace gpumemprof

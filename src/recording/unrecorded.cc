@@ -2,8 +2,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,11 +29,7 @@ void free_entry(Unrecorded* entry) {
 uint64_t take_all(uint64_t* word) { return __atomic_exchange_n(word, 0, __ATOMIC_ACQ_REL); }
 
 uint32_t notes_now(const std::string& folder) {
-  uint32_t notes = kNoted;
-  struct statvfs fs;
-  if (statvfs(folder.c_str(), &fs) != 0) return notes;
-  notes |= kFolderWasThere;
-  return fs.f_files != 0 && fs.f_ffree == 0 ? notes | kNoInodesThen : notes;
+  return access(folder.c_str(), F_OK) == 0 ? kNoted | kFolderWasThere : kNoted;
 }
 
 bool are_alike(const Unrecorded& a, const Unrecorded& b) {
@@ -79,8 +73,8 @@ std::string why_it_has_no_file(const Unrecorded& entry) {
 std::string lost_text(uint64_t processes, uint64_t events, uint64_t bytes) {
   if (events == 0) return "";
   const std::string who = processes > 1 ? std::to_string(processes) + " processes" : "it";
-  return who + " lost " + std::to_string(events) + (events == 1 ? " event, " : " events, ") +
-         format_bytes(bytes) + " of allocations";
+  return who + " lost " + std::to_string(events) + (events == 1 ? " event" : " events") +
+         (bytes == 0 ? "" : ", " + format_bytes(bytes) + " of allocations");
 }
 
 /// Of a process that is gone.
@@ -101,7 +95,7 @@ size_t UnrecordedProcesses::round() {
     Unrecorded& entry = arena_->header()->unrecorded[i];
     if (state_of(entry) != Unrecorded::kFilled) continue;
     if (!(entry.notes & kNoted)) {
-      entry.notes = notes_now(folder_);
+      entry.notes |= notes_now(folder_);
       if (pids_.size() < kMostPids) pids_.insert(static_cast<int>(entry.pid));
     }
     auto [start, is_new] = start_ticks_.try_emplace(i, 0);

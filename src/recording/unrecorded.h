@@ -23,7 +23,7 @@ struct UnrecordedProcess {
 /// Why a process has no file, as far as what it told and what was seen from here says.
 std::string why_it_has_no_file(const format::Unrecorded& entry);
 
-/// "3 processes lost 24 events, 286 MiB of allocations"; empty where nobody counted.
+/// "3 processes lost 24 events, 286 MiB of allocations"; bytes where they are known, empty where nobody counted.
 std::string lost_text(uint64_t processes, uint64_t events, uint64_t bytes);
 
 /// Not thread-safe. Everything that counts is in the arena.

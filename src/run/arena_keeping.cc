@@ -66,7 +66,9 @@ void ArenaKeeping::finish() {
 }
 
 std::vector<NotRecorded> ArenaKeeping::take_not_recorded() {
-  return not_recorded(mirror_.unrecorded().take());
+  std::vector<UnrecordedProcess> all = mirror_.unrecorded().take();
+  all.insert(all.end(), mirror_.given_up().begin(), mirror_.given_up().end());
+  return not_recorded(all);
 }
 
 void ArenaKeeping::release() { keeper_.release(mirror_.alive() != 0); }

@@ -30,10 +30,9 @@ class ArenaKeeping {
   void begin(pid_t program);
   /// The program has ended: everything of processes that are gone goes into their files.
   void finish();
-  /// After finish(): processes that lost events for want of a file. Tells each event once.
+  /// After finish(): processes that lost events for want of a file, or of room in it.
   std::vector<NotRecorded> take_not_recorded();
   bool counts(int pid) const { return mirror_.unrecorded().pids().contains(pid); }
-  const std::vector<std::string>& problems() const { return mirror_.problems(); }
   /// Nothing is sealed any more: what still records is the keeper's.
   void release();
 

@@ -201,7 +201,6 @@ void take_from_arena(ArenaKeeping* arena, RunOutcome* outcome) {
                 [&](const NotRecorded& one) { return arena->counts(one.pid); });
   for (NotRecorded& one : arena->take_not_recorded())
     outcome->not_recorded.push_back(std::move(one));
-  for (const std::string& problem : arena->problems()) outcome->warnings.push_back(problem);
 }
 
 /// From the start of the program to its end.
@@ -271,6 +270,8 @@ std::string why_nothing_was_recorded(const RunOutcome& outcome) {
     const NotRecorded& first = outcome.not_recorded[0];
     std::string text =
         "pid " + std::to_string(first.pid) + " (" + first.command + "): " + first.reason;
+    const std::string lost = lost_text(first.processes, first.lost_events, first.lost_bytes);
+    if (!lost.empty()) text += ": " + lost;
     size_t others = outcome.not_recorded.size() - 1;
     return others == 0 ? text : text + "; and " + std::to_string(others) + " more in meta.json";
   }
