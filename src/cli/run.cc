@@ -63,7 +63,9 @@ std::string typed_name() {
 std::vector<std::string> as_text(const std::vector<NotRecorded>& processes) {
   std::vector<std::string> result;
   for (const NotRecorded& one : processes) {
-    result.push_back("pid " + std::to_string(one.pid) + " (" + one.command + "): " + one.reason);
+    std::string text = "pid " + std::to_string(one.pid) + " (" + one.command + "): " + one.reason;
+    const std::string lost = lost_text(one.processes, one.lost_events, one.lost_bytes);
+    result.push_back(lost.empty() ? text : text + ": " + lost);
   }
   return result;
 }

@@ -4,9 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <fstream>
 
 #include "devices/proc_text.h"
+#include "recording/arena.h"
+#include "run/folder.h"
 
 namespace gpumemprof {
 namespace {
@@ -23,15 +26,38 @@ std::string variable(const std::string& environment, const std::string& name) {
   return "";
 }
 
-/// The .gmp file that the process has mapped: whoever records maps its own.
-std::string mapped_recording(const std::string& folder) {
+struct Mapped {
+  std::string file;       ///< a .gmp file: whoever records without an arena maps its own
+  bool in_arena = false;  ///< what changes in its file is there instead
+};
+
+Mapped mapped_recording(const std::string& folder) {
+  Mapped mapped;
   std::ifstream maps(folder + "/maps");
   for (std::string line; std::getline(maps, line);) {
+    if (line.find(format::kArenaLink) != line.npos) mapped.in_arena = true;
     if (!line.ends_with(".gmp")) continue;
     const size_t slash = line.find('/');
-    if (slash != line.npos) return line.substr(slash);
+    if (slash != line.npos) return mapped.file = line.substr(slash), mapped;
   }
-  return "";
+  return mapped;
+}
+
+/// HOST.PID.START[.N].gmp in a folder, the one with the highest N: the process has become another
+/// program N times. `root` is before the folder's name, as the process sees it, to get there.
+std::string file_of(const std::string& root, const std::string& folder, int pid, uint64_t start) {
+  const std::string middle = '.' + std::to_string(pid) + '.' + std::to_string(start) + '.';
+  std::string found;
+  uint64_t most = 0;
+  for (const std::string& name : recorded_files(root + folder)) {
+    const size_t at = name.rfind(middle);
+    if (at == name.npos) continue;
+    uint64_t n = 0;
+    const char* rest = name.data() + at + middle.size();
+    std::from_chars(rest, name.data() + name.size(), n);
+    if (found.empty() || n > most) found = folder + '/' + name, most = n;
+  }
+  return found;
 }
 
 bool is_ours(const std::string& folder) {
@@ -45,16 +71,20 @@ LiveRecording find_live_recording(const std::string& proc, const ProcessId& id) 
   const std::string folder = proc + '/' + std::to_string(id.pid);
   LiveRecording found{id, command_line(proc, id.pid), "", ""};
   // A forked child inherits its parent's map until its own first event makes a file of its own.
-  const std::string file = mapped_recording(folder);
-  const std::string name = '.' + std::to_string(innermost_pid(proc, id.pid)) + '.';
-  if (!file.empty() && file.find(name, file.rfind('/')) != file.npos) {
-    found.file = file;
-    found.folder = file.substr(0, file.rfind('/'));
+  const Mapped mapped = mapped_recording(folder);
+  const int pid = innermost_pid(proc, id.pid);
+  const std::string name = '.' + std::to_string(pid) + '.';
+  if (mapped.file.find(name, mapped.file.rfind('/') + 1) != mapped.file.npos) {
+    found.file = mapped.file;
+    found.folder = found.file.substr(0, found.file.rfind('/'));
     return found;
   }
   const std::string environment = read_proc_text(folder + "/environ");
-  if (!variable(environment, "LD_PRELOAD").empty())
-    found.folder = variable(environment, "GPUMEMPROF_DIR");
+  if (variable(environment, "LD_PRELOAD").empty()) return found;
+  found.folder = variable(environment, "GPUMEMPROF_DIR");
+  if (!mapped.in_arena || found.folder.empty()) return found;
+  found.file = file_of(folder + "/root", found.folder, pid, id.start_ticks);
+  if (found.file.empty()) found.file = file_of("", found.folder, pid, id.start_ticks);
   return found;
 }
 

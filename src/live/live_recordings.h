@@ -15,7 +15,7 @@ struct LiveRecording {
   std::string file;     ///< its .gmp; empty where the process has had no event yet
 };
 
-/// Processes that have a growing .gmp file of their own mapped, by PID. Those of other users cannot
+/// Processes that have a growing .gmp file of their own, by PID. Those of other users cannot
 /// be seen into and are left out. `proc` is "/proc".
 std::vector<LiveRecording> list_live_recordings(const std::string& proc = "/proc");
 

@@ -6,9 +6,9 @@
 #include <cstring>
 #include <optional>
 
-#include "base/file.h"
 #include "recording/missing_events.h"
 #include "recording/raw_file.h"
+#include "recording/recording_file.h"
 #include "recording/sealed_file.h"
 #include "trace/own_code.h"
 #include "trace/tables.h"
@@ -87,7 +87,7 @@ uint64_t frees_of(const DeviceFigures& figures) {
 }
 
 struct RecordingFollower::Impl {
-  std::unique_ptr<File> file;
+  std::unique_ptr<RecordingFile> file;
   format::FileHeader header{};
   Tables tables;
   std::unique_ptr<SealedFile> sealed;
@@ -249,7 +249,7 @@ Result<RecordingFollower> RecordingFollower::open(const std::string& gmp_path, s
                                                   const FollowObserverFactory& observer) {
   auto impl = std::make_unique<Impl>();
   impl->most_holders = holders;
-  auto file = open_file(gmp_path, FileMode::kRead);
+  auto file = RecordingFile::open(gmp_path, FileMode::kRead);
   if (!file) return std::unexpected(file.error());
   impl->file = std::move(*file);
   auto header = read_file_header(*impl->file);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "probe/arena.h"
 #include "probe/hot.h"
 #include "probe/recorder.h"
 
@@ -35,6 +36,7 @@ __attribute__((constructor)) static void read_config() {
   g_config.free_stacks = getenv("GPUMEMPROF_FREE_STACKS") != nullptr;
   g_config.no_cpu = getenv("GPUMEMPROF_NO_CPU") != nullptr;
   g_config.no_attribution = getenv("GPUMEMPROF_NO_ATTRIBUTION") != nullptr;
+  g_arena_address = parse_arena_address(getenv("GPUMEMPROF_ARENA"));
   g_config.max_disk_bytes = number(getenv("GPUMEMPROF_MAX_DISK"));
 }
 

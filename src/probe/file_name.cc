@@ -7,61 +7,10 @@
 
 #include "format/checksum.h"
 #include "probe/sys.h"
+#include "probe/text.h"
 
 namespace gpumemprof::probe {
 namespace {
-
-/// Appends to a fixed buffer; what does not fit makes it !ok.
-class Text {
- public:
-  Text(char* buffer, size_t size) : buffer_(buffer), left_(size) {}
-  void add(const char* text, size_t length) {
-    if (length + 1 > left_) return ok_ = false, void();
-    memcpy(buffer_, text, length);
-    buffer_ += length, left_ -= length;
-    *buffer_ = 0;
-  }
-  void add(const char* text) { add(text, strlen(text)); }
-  void add(uint64_t number) {
-    char digits[20];
-    int n = 0;
-    do digits[n++] = static_cast<char>('0' + number % 10);
-    while (number /= 10);
-    while (n--) add(&digits[n], 1);
-  }
-  bool ok() const { return ok_; }
-
- private:
-  char* buffer_;
-  size_t left_;
-  bool ok_ = true;
-};
-
-/// Field 22 of /proc/self/stat: starttime in clock ticks since boot (man 5 proc). 0 where /proc is
-/// missing.
-uint64_t read_start_ticks() {
-  char stat[1024];
-  long n = read_file("/proc/self/stat", stat, sizeof(stat) - 1);
-  if (n <= 0) return 0;
-  stat[n] = 0;
-  const char* p = strrchr(stat, ')');  // the command may hold spaces and parentheses
-  for (int field = 2; p && field < 22; ++field) {
-    p = strchr(p + 1, ' ');
-  }
-  uint64_t value = 0;
-  for (; p && p[1] >= '0' && p[1] <= '9'; ++p) value = value * 10 + (p[1] - '0');
-  return value;
-}
-
-void read_command(char* out, size_t size) {
-  long n = read_file("/proc/self/cmdline", out, size - 1);
-  if (n < 0) n = 0;
-  while (n > 0 && out[n - 1] == 0) --n;
-  out[n] = 0;
-  for (long i = 0; i < n; ++i) {
-    if (out[i] == 0 || out[i] == '\n') out[i] = ' ';
-  }
-}
 
 void read_boot_id(char* out, size_t size) {
   long n = read_file("/proc/sys/kernel/random/boot_id", out, size - 1);
@@ -93,6 +42,34 @@ void copy_host(char* out, size_t size) {
 
 }  // namespace
 
+uint64_t read_start_ticks(uint32_t* pid) {
+  char stat[1024];
+  long n = read_file("/proc/self/stat", stat, sizeof(stat) - 1);
+  if (n <= 0) return 0;
+  stat[n] = 0;
+  if (pid) {
+    *pid = 0;
+    for (const char* p = stat; *p >= '0' && *p <= '9'; ++p) *pid = *pid * 10 + (*p - '0');
+  }
+  const char* p = strrchr(stat, ')');  // the command may hold spaces and parentheses
+  for (int field = 2; p && field < 22; ++field) {
+    p = strchr(p + 1, ' ');
+  }
+  uint64_t value = 0;
+  for (; p && p[1] >= '0' && p[1] <= '9'; ++p) value = value * 10 + (p[1] - '0');
+  return value;
+}
+
+void read_command(char* out, size_t size) {
+  long n = read_file("/proc/self/cmdline", out, size - 1);
+  if (n < 0) n = 0;
+  while (n > 0 && out[n - 1] == 0) --n;
+  out[n] = 0;
+  for (long i = 0; i < n; ++i) {
+    if (out[i] == 0 || out[i] == '\n') out[i] = ' ';
+  }
+}
+
 uint64_t pid_namespace() {
   char link[64] = {};  // "pid:[4026531836]"
   if (sys(SYS_readlinkat, AT_FDCWD, sys_ptr("/proc/self/ns/pid"), sys_ptr(link), sizeof(link) - 1) <
@@ -115,7 +92,7 @@ long create_recording_file(const char* folder, format::FileHeader* header, char*
   header->header_bytes = format::kPage;
   header->pid = static_cast<uint32_t>(sys(SYS_getpid));
   header->parent_pid = static_cast<uint32_t>(sys(SYS_getppid));
-  header->start_ticks = read_start_ticks();
+  header->start_ticks = read_start_ticks(nullptr);
   header->recording_id = make_id(header->pid);
   header->monotonic_ns = monotonic_ns();
   header->realtime_ns = realtime_ns();

@@ -4,12 +4,15 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "format/checksum.h"
+#include "probe/arena.h"
 #include "probe/file_name.h"
 #include "probe/hot.h"
 #include "probe/native_stack.h"
 #include "probe/python_frames.h"
+#include "probe/storage.h"
 #include "probe/sys.h"
 
 namespace gpumemprof::probe {
@@ -22,11 +25,12 @@ HOT_DATA uint32_t g_unset[2] = {kUnset, 0};
 /// Everything about the current process; begun afresh in a forked child.
 struct Recorder {
   char path[4096];
-  uint8_t* page;  // the file's first page, shared
+  uint8_t* page;      // the file's first page: of the arena, of the file, or private
+  ArenaPlace* place;  // where it is of the arena
   uint64_t recording_id;
   uint32_t pid;
   uint32_t stage_count;
-  bool is_unmappable;  // see keeps_places()
+  bool is_mappable;  // promises_pages() of the file
   Stage stages[4096];  // 128 KiB of address space, touched as threads come
 };
 Recorder* g_recorder;
@@ -43,81 +47,22 @@ volatile uint32_t* make_state_page() {
   return static_cast<volatile uint32_t*>(page);
 }
 
+/// What is there is not looked at: it may be the memory of a parent that is gone.
+void unmap_piece(const uint8_t* base, size_t size, bool in_arena) {
+  if (!base) return;
+  const size_t before = in_arena ? kPage : 0;
+  sys(SYS_munmap, sys_ptr(base - before), static_cast<long>(size + before));
+}
+
 /// The parent's buffers in a forked child: never written again.
 void forget_parent() {
   Recorder* old = g_recorder;
   if (!old) return;
   for (uint32_t i = 0; i < old->stage_count && i < 4096; ++i) {
-    if (old->stages[i].base) sys(SYS_munmap, sys_ptr(old->stages[i].base), kStageBytes);
+    unmap_piece(old->stages[i].base, kStageBytes, old->stages[i].in_arena);
   }
-  if (old->page) sys(SYS_munmap, sys_ptr(old->page), kPage);
+  unmap_piece(old->page, kPage, old->place != nullptr);
   memset(old, 0, sizeof(*old));
-}
-
-LossKind kind_of(long error) {
-  if (error == -ENOSPC || error == -EDQUOT || error == -EFBIG) return kLostNoSpace;
-  if (error == -ENOMEM || error == -EMFILE || error == -ENFILE) return kLostNoBuffer;
-  return kLostIo;
-}
-
-/// All of the bytes or an error.
-long write_all(long fd, const void* data, size_t size, uint64_t offset) {
-  const char* p = static_cast<const char*>(data);
-  while (size > 0) {
-    long n = sys(SYS_pwrite64, fd, sys_ptr(p), static_cast<long>(size), static_cast<long>(offset));
-    if (n == -EINTR) continue;
-    if (n < 0) return n;
-    if (n == 0) return -ENOSPC;
-    p += n, offset += static_cast<uint64_t>(n), size -= static_cast<size_t>(n);
-  }
-  return 0;
-}
-
-/// A filter that was there before us may punish what is unusual, so then we keep to calls that
-/// every program makes. (In a container there nearly always is one, which refuses with an error.)
-bool is_filtered() {
-  constexpr int kGetSeccomp = 21;
-  static int known = -1;  // a race writes the same value twice
-  if (known < 0) known = sys(SYS_prctl, kGetSeccomp) > 0;
-  return known;
-}
-
-/// Blocks for [offset, offset + size), so that a store into the mapping can never raise SIGBUS.
-long allocate(long fd, uint64_t offset, size_t size) {
-  long error = is_filtered()
-                   ? -EPERM
-                   : sys(SYS_fallocate, fd, 0, static_cast<long>(offset), static_cast<long>(size));
-  if (error != -EOPNOTSUPP && error != -ENOSYS && error != -EPERM) return error;
-  static const char zeros[kPage] = {};
-  for (size_t done = 0; done < size; done += kPage) {
-    error = write_all(fd, zeros, kPage, offset + done);
-    if (error < 0) return error;
-  }
-  return 0;
-}
-
-/// False on file systems that write a changed page to a new place: there a store into a page that
-/// was reserved can still find the disk full, which is a SIGBUS. btrfs can be told not to.
-bool keeps_places(long fd) {
-  constexpr long kBtrfs = 0x9123683e, kZfs = 0x2fc12fc1, kBcachefs = static_cast<long>(0xca451a4e);
-  constexpr long kGetFlags = 0x80086601, kSetFlags = 0x40086602, kNoCow = 0x00800000;
-  if (is_filtered())
-    return true;  // both calls are unusual; a container's file system is seldom one
-  alignas(8) long facts[16] = {};
-  if (sys(SYS_fstatfs, fd, sys_ptr(facts)) < 0) return true;
-  if (facts[0] == kZfs || facts[0] == kBcachefs) return false;
-  if (facts[0] != kBtrfs) return true;
-  long flags = 0;
-  if (sys(SYS_ioctl, fd, kGetFlags, sys_ptr(&flags)) < 0) return false;
-  flags |= kNoCow;
-  return sys(SYS_ioctl, fd, kSetFlags, sys_ptr(&flags)) == 0;
-}
-
-uint8_t* map_shared(long fd, uint64_t offset, size_t size) {
-  if (g_recorder->is_unmappable) return nullptr;
-  long p = sys(SYS_mmap, 0, static_cast<long>(size), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-               static_cast<long>(offset));
-  return p < 0 && p > -4096 ? nullptr : reinterpret_cast<uint8_t*>(p);
 }
 
 long open_file() {
@@ -160,47 +105,96 @@ void unclaim_place(uint64_t offset, size_t size) {
                               __ATOMIC_RELAXED);
 }
 
-/// Creates the file and its first page; the path is in g_recorder then.
-bool create_file() {
+/// Puts the first page into the arena, so that the file needs no mapping. False: there is none.
+bool keep_page_in_arena(long fd, uint8_t* page) {
+  ArenaPlace* place = use_arena() ? claim_arena_place(0, kPage) : nullptr;
+  if (!place) return false;
+  const auto* header = reinterpret_cast<const FileHeader*>(page);
+  struct stat file {};
+  const char* name = strrchr(g_recorder->path, '/') + 1;
+  const size_t length = strlen(name);
+  place->recording_id = header->recording_id;
+  place->start_ticks = read_start_ticks(&place->pid);
+  bool ok = place->pid && length < sizeof(place->file) && sys(SYS_fstat, fd, sys_ptr(&file)) == 0;
+  if (ok) {
+    memcpy(place->file, name, length);
+    place->device = file.st_dev, place->inode = file.st_ino;
+    Holder holder{g_arena_address.id, offset_of(place), {}, {}};
+    memcpy(holder.pid, g_arena_address.pid, sizeof(holder.pid));
+    memcpy(holder.fd, g_arena_address.fd, sizeof(holder.fd));
+    memcpy(page + kHolderOffset, &holder, sizeof(holder));
+    memcpy(piece_of(place), page, kPage);
+    // Who reads the file must know before it lacks anything.
+    ok = write_all(fd, page, kPage, 0) == 0 && list_process(place);
+  }
+  if (!ok) {
+    memset(page + kHolderOffset, 0, sizeof(Holder));
+    write_all(fd, page, kPage, 0);
+    unmap_piece(piece_of(place), kPage, true);
+    return false;
+  }
+  g_recorder->place = place;
+  g_recorder->page = piece_of(place);
+  return true;
+}
+
+/// A first page that is the process's own; what changes in it is written to the file.
+bool keep_page_here(long fd, uint8_t* page) {
+  reinterpret_cast<FileState*>(page + kStateOffset)->unshared = 1;
+  g_recorder->page = static_cast<uint8_t*>(map_private(kPage));
+  if (!g_recorder->page) return false;
+  memcpy(g_recorder->page, page, kPage);
+  return write_all(fd, page, kPage, 0) == 0;
+}
+
+/// Creates the file and its first page; the path is in g_recorder then. 0, or a negative errno with
+/// what it was that failed.
+long create_file(UnrecordedAt* at) {
   alignas(8) static uint8_t page[kPage];  // only the opening thread is here
   memset(page, 0, sizeof(page));
   auto* header = reinterpret_cast<FileHeader*>(page);
+  *at = kAtCreation;
   long fd = create_recording_file(g_folder, header, g_recorder->path, sizeof(g_recorder->path));
-  if (fd < 0) return false;
-  g_recorder->is_unmappable = !keeps_places(fd);  // the file is still empty, as btrfs wants it
+  if (fd < 0) return fd;
+  *at = kAtFirstPage;
+  remember_command(header->command);
   header->stack_mode = g_config.stacks;
   header->free_stacks = g_config.free_stacks;
   seal_header(header);
   auto* shared = reinterpret_cast<FileState*>(page + kStateOffset);
   shared->next_offset = kPage;
   shared->pid_namespace = pid_namespace();
-  bool ok = !exceeds_file_limit(kPage) && allocate(fd, 0, kPage) == 0 &&
-            write_all(fd, page, kPage, 0) == 0;
-  if (ok && !(g_recorder->page = map_shared(fd, 0, kPage))) {
-    shared->unshared = 1;
-    g_recorder->page = static_cast<uint8_t*>(map_private(kPage));
-    if (g_recorder->page) memcpy(g_recorder->page, page, kPage);
-    ok = g_recorder->page && write_all(fd, page, kPage, 0) == 0;
+  long error = exceeds_file_limit(kPage) ? -EFBIG : allocate(fd, 0, kPage);
+  if (error == 0) error = write_all(fd, page, kPage, 0);
+  if (error == 0 && !keep_page_in_arena(fd, page)) {
+    g_recorder->is_mappable = promises_pages(fd);
+    if (g_recorder->is_mappable) g_recorder->page = map_shared(fd, 0, kPage);
+    if (!g_recorder->page && !keep_page_here(fd, page)) error = -ENOMEM;
   }
   sys(SYS_close, fd);
-  if (!ok) sys(SYS_unlinkat, AT_FDCWD, sys_ptr(g_recorder->path), 0);
+  if (error < 0) sys(SYS_unlinkat, AT_FDCWD, sys_ptr(g_recorder->path), 0);
   g_recorder->recording_id = header->recording_id;
   g_recorder->pid = header->pid;
-  return ok;
+  return error;
 }
 
-bool open_recording_of_this_process() {
-  if (!g_folder[0]) return false;
+/// What the process is from its first event on.
+State open_recording_of_this_process() {
+  if (!g_folder[0]) return kOff;
+  forget_unrecorded();
   if (!g_recorder) {
     g_recorder = static_cast<Recorder*>(map_private(sizeof(Recorder)));
-    if (!g_recorder) return false;
+    if (!g_recorder) return kOff;
   } else {
     forget_parent();
   }
-  if (!create_file()) return false;
+  UnrecordedAt at;
+  if (long error = create_file(&at); error < 0) {
+    return begin_unrecorded(at, error) ? kUnrecordable : kOff;
+  }
   prepare_python();
   prepare_native();
-  return true;
+  return kRecording;
 }
 
 }  // namespace
@@ -225,7 +219,7 @@ bool begin_recording() {
   uint32_t expected = kUnset;
   if (__atomic_compare_exchange_n(g_state, &expected, kOpening, false, __ATOMIC_ACQ_REL,
                                   __ATOMIC_ACQUIRE)) {
-    uint32_t next = open_recording_of_this_process() ? kRecording : kOff;
+    const State next = open_recording_of_this_process();
     // Never 0, which is what a new thread carries, and random, as a PID may come again in a
     // grandchild.
     if (next == kRecording) {
@@ -247,7 +241,8 @@ bool begin_recording() {
 void freeze() {
   uint32_t now = state();
   bool has_file = now == kRecording || now == kPaused;  // else there is nothing of ours to count in
-  __atomic_store_n(g_state, has_file ? kFrozen : kOff, __ATOMIC_SEQ_CST);
+  if (now != kUnrecordable)  // that only counts
+    __atomic_store_n(g_state, has_file ? kFrozen : kOff, __ATOMIC_SEQ_CST);
 }
 
 FileState* file_state() {
@@ -294,7 +289,7 @@ uint32_t write_chunk(ChunkHeader header, const void* payload) {
   if (g_sandboxed) return kLostSandboxed + 1;
   uint64_t size = sizeof(header) + header.length;
   long fd = open_file();
-  if (fd < 0) return kind_of(fd) + 1;
+  if (fd < 0) return loss_of(fd) + 1;
   bool fills_place = header.type == kRawEvents && round_to_page(size) == kEventsPlaceBytes;
   uint64_t used = fills_place ? claim_used_place() : 0;
   uint64_t offset = used ? used : claim_place(size);
@@ -315,7 +310,7 @@ uint32_t write_chunk(ChunkHeader header, const void* payload) {
   }
   mirror_state(fd);
   sys(SYS_close, fd);
-  return error < 0 ? kind_of(error) + 1 : 0;
+  return error < 0 ? loss_of(error) + 1 : 0;
 }
 
 static void fill_header(ChunkHeader* header, ChunkType type, uint32_t length) {
@@ -409,23 +404,27 @@ static Stage* adopt_stage(uint32_t tid) {
 
 static bool map_stage(Stage* stage, LossKind* why) {
   long fd = open_file();
-  if (fd < 0) return *why = kind_of(fd), false;
+  if (fd < 0) return *why = loss_of(fd), false;
   stage->offset = claim_place(kStageBytes);
   if (stage->offset == 0) return sys(SYS_close, fd), *why = kLostMaxDisk, false;
   long error = exceeds_file_limit(stage->offset + kStageBytes)
                    ? -EFBIG
                    : allocate(fd, stage->offset, kStageBytes);
-  if (error == 0) {
+  if (error == 0 && g_recorder->place) {
+    ArenaPlace* place = claim_arena_place(stage->offset, kStageBytes);
+    stage->in_arena = place;
+    if (place) stage->base = piece_of(place);
+  }
+  if (error == 0 && !stage->base && g_recorder->is_mappable)
     stage->base = map_shared(fd, stage->offset, kStageBytes);
-    if (!stage->base) {
-      stage->mirrored = true;
-      stage->base = static_cast<uint8_t*>(map_private(kStageBytes));
-    }
+  if (error == 0 && !stage->base) {
+    stage->mirrored = true;
+    stage->base = static_cast<uint8_t*>(map_private(kStageBytes));
   }
   sys(SYS_close, fd);
   if (stage->base) return true;
   unclaim_place(stage->offset, kStageBytes);
-  *why = error < 0 ? kind_of(error) : kLostNoBuffer;
+  *why = error < 0 ? loss_of(error) : kLostNoBuffer;
   return false;
 }
 
@@ -440,7 +439,7 @@ Stage* claim_stage(uint32_t tid, LossKind* why) {
     if (!map_stage(&made, why)) return nullptr;
     uint32_t index = __atomic_fetch_add(&g_recorder->stage_count, 1, __ATOMIC_ACQ_REL);
     if (index >= 4096) {  // several threads at once
-      sys(SYS_munmap, sys_ptr(made.base), kStageBytes);
+      unmap_piece(made.base, kStageBytes, made.in_arena);
       return *why = kLostNoBuffer, nullptr;
     }
     ChunkHeader header;
@@ -448,9 +447,11 @@ Stage* claim_stage(uint32_t tid, LossKind* why) {
     header.crc32c = chunk_crc(header, nullptr);
     memcpy(made.base, &header, sizeof(header));
     __atomic_fetch_add(&counts()->stages, 1, __ATOMIC_RELAXED);
+    if (made.in_arena) list_stage(g_recorder->place, place_of(made.base));
     stage = &g_recorder->stages[index];
     stage->offset = made.offset;
     stage->mirrored = made.mirrored;
+    stage->in_arena = made.in_arena;
     stage->base = made.base;
     __atomic_store_n(&stage->owner, tid, __ATOMIC_RELEASE);
     if (stage->mirrored) mirror(stage, stage->base, sizeof(header));

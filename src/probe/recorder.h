@@ -2,7 +2,8 @@
 // losses.
 //
 // Life of a process:   kUnset --first event--> kOpening --> kRecording <--> kPaused
-//                         ^                        \--> kOff (no folder, no disk: for good)
+//                         ^                        \--> kOff (no folder: for good)
+//                         ^                        \--> kUnrecordable (no file: for good; counts)
 //                         └── a forked child finds itself here: the word lives in a page that the
 //                             kernel empties at fork (MADV_WIPEONFORK), however the fork was made
 //   any --strict seccomp--> kFrozen: not even the clock may be read (it faults there); events are
@@ -24,7 +25,8 @@ enum State : uint32_t {
   kOff = 2,
   kPaused = 3,
   kOpening = 4,
-  kFrozen = 5
+  kFrozen = 5,
+  kUnrecordable = 6
 };
 
 struct Caches;  // stream.h
@@ -50,12 +52,13 @@ inline volatile uint32_t* state_page() { return __atomic_load_n(&g_state, __ATOM
 inline uint32_t state() { return __atomic_load_n(state_page(), __ATOMIC_RELAXED); }
 inline uint32_t incarnation() { return __atomic_load_n(state_page() + 1, __ATOMIC_RELAXED); }
 
-/// One thread's buffer, mapped from the file. `owner` is the tid that writes it, 0 when nobody
+/// One thread's buffer. `owner` is the tid that writes it, 0 when nobody
 /// does.
 struct Stage {
-  uint8_t* base;    // kStageBytes; the file's pages, or private memory where `mirrored`
+  uint8_t* base;    // kStageBytes: of the arena, the file's own pages, or private where `mirrored`
   uint64_t offset;  // in the file
-  bool mirrored;    // mmap was refused: every change is also written with pwrite
+  bool mirrored;    // nothing that may be mapped: every change is also written with pwrite
+  bool in_arena;    // a page before it is its ArenaPlace
   uint32_t owner;
   Caches* caches;  // private tables of the stream that has it; null until first used
 
@@ -68,7 +71,7 @@ struct Stage {
   uint8_t* definitions() const { return base + format::kStageDefinitionsOffset; }
 };
 
-/// Makes this process record: opens the file, maps its first page. Called on the first event and in
+/// Makes this process record: makes the file, finds memory for its first page. Called on the first event and in
 /// a forked child. True where the process records now. Any thread; one does the work, others wait
 /// briefly.
 bool begin_recording();

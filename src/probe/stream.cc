@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "probe/arena.h"
 #include "probe/call_after.h"
 #include "probe/clock.h"
 #include "probe/hot.h"
@@ -197,7 +198,7 @@ __attribute__((noinline, cold)) Stream* slow_stream(ThreadLocal* self) {
   // Here a thread may learn that another one has opened the recording: all of that is to be seen.
   uint32_t now = __atomic_load_n(state_page(), __ATOMIC_ACQUIRE);
   if (now == kFrozen) count_loss(kLostSandboxed);
-  if (now == kOff || now == kPaused || now == kFrozen) return nullptr;
+  if (now == kOff || now == kPaused || now == kFrozen || now == kUnrecordable) return nullptr;
   if (now != kRecording && !begin_recording()) return nullptr;
   if (self->incarnation == incarnation()) return &self->stream;
   if (self->incarnation != 0) {  // in a forked child: what is here is the parent's
@@ -216,9 +217,10 @@ __attribute__((noinline, cold)) Stream* slow_stream(ThreadLocal* self) {
 
 namespace {
 
-/// Calls `use` with the calling thread's stream, unless this happens inside another record().
-template <class Use>
-inline void with_stream(Use use) {
+/// Calls `use` with the calling thread's stream, unless this happens inside another record(); where
+/// there is none, `otherwise`.
+template <class Use, class Otherwise>
+inline void with_stream(Use use, Otherwise otherwise) {
   ThreadLocal* self = &t_thread;
   if (UNLIKELY(self->busy)) {
     if (state() == kRecording) count_loss(kLostReentered);
@@ -227,11 +229,24 @@ inline void with_stream(Use use) {
   self->busy = 1;
   __asm__ volatile("" ::: "memory");
   Stream* s = &self->stream;
-  if (UNLIKELY(state() != kRecording || self->incarnation != incarnation())) s = slow_stream(self);
+  if (UNLIKELY(state() != kRecording || self->incarnation != incarnation())) {
+    s = slow_stream(self);
+    if (!s) otherwise();
+  }
   if (s) use(s);
   __asm__ volatile("" ::: "memory");
   self->busy = 0;
   one_more_event();
+}
+
+template <class Use>
+inline void with_stream(Use use) {
+  with_stream(use, [] {});
+}
+
+/// An event of a process that has no file.
+__attribute__((noinline, cold)) void count_without_file(RawAction action, uint64_t size) {
+  if (state() == kUnrecordable) count_unrecorded(action == kRawAlloc ? size : 0);
 }
 
 /// One event. `class_of(stream)` answers its device class; kDeviceClasses where there are too many.
@@ -239,7 +254,7 @@ template <class ClassOf>
 inline void record_one(RawAction action, uint64_t address, uint64_t size, uint64_t requested,
                        const uint64_t* totals, const Label* label, int64_t step, ClassOf class_of,
                        const AllocatorSays* says = nullptr) {
-  with_stream([&](Stream* s) {
+  const auto use = [&](Stream* s) {
     uint32_t device_class = class_of(s);
     uint32_t detail = says ? detail_of(s, *says) : 0;
     if (UNLIKELY(address > kAddressMask || device_class == kDeviceClasses ||
@@ -260,7 +275,8 @@ inline void record_one(RawAction action, uint64_t address, uint64_t size, uint64
     }
     append(s, action, now, address, size, requested, device_class, stack, step, totals, detail,
            says && says->has_device_free ? &says->device_free : nullptr);
-  });
+  };
+  with_stream(use, [&] { count_without_file(action, size); });
 }
 
 /// The class in this stream of the device that `key` stands for; 0 where it has none yet.

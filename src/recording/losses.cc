@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "recording/unrecorded.h"
 
 namespace gpumemprof {
 namespace {
@@ -56,6 +57,16 @@ std::string text_of(const Json& object, const char* key) {
                                                : std::string{};
 }
 
+/// Absent, negative or absurd is 0: sums of what a file says must not wrap.
+uint64_t count_of(const Json& object, const char* key) {
+  constexpr uint64_t kMost = uint64_t{1} << 56;
+  if (!object.is_object()) return 0;
+  auto it = object.find(key);
+  if (it == object.end() || !it->is_number_unsigned()) return 0;
+  const uint64_t value = it->get<uint64_t>();
+  return value < kMost ? value : 0;
+}
+
 void add_one(const Json& one, Loss* loss) {
   std::string reason = one.is_string() ? one.get<std::string>() : std::string{};
   if (one.is_object()) {
@@ -69,7 +80,11 @@ void add_one(const Json& one, Loss* loss) {
     }
     reason += ": " + text_of(one, "reason");
   }
-  if (!reason.empty()) loss->add(0, 0, reason);
+  const uint64_t events = count_of(one, "lost_events");
+  if (events != 0) {
+    reason += ": " + lost_text(count_of(one, "processes"), events, count_of(one, "lost_bytes"));
+  }
+  if (!reason.empty()) loss->add(events, 0, reason);
 }
 
 }  // namespace

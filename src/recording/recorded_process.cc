@@ -54,7 +54,7 @@ void keep_sealer_off(File& file) {
 Result<std::unique_ptr<RecordedProcess>> RecordedProcess::open(
     const std::string& path, FilePool* pool, Tables* tables,
     const std::function<bool(const FileHeader&)>& is_new) {
-  auto file = pool->open(path, FileMode::kRead);
+  auto file = RecordingFile::open(pool->open(path, FileMode::kRead));
   if (!file) return std::unexpected(file.error());
   std::unique_ptr<RecordedProcess> self(new RecordedProcess);
   self->file_ = std::move(*file);
@@ -152,6 +152,11 @@ void RecordedProcess::add_losses(Loss* loss) const {
   const std::string& path = file_->path();
   const std::string file = path.substr(path.rfind('/') + 1);
   add_writer_losses(page_.state, loss);
+  if (file_->holding() == Holding::kUnseen) {
+    loss->add(LossReason::kUncounted, 0,
+              file + ": what happened last may be missing: this is a copy that was made while it "
+                     "grew, or all that kept it in memory was killed");
+  }
   add_damage(raw_->index().damage, file, loss);
   add_damage(sealed_->losses().damage, file, loss);
   const RawLosses& raw = raw_->losses();

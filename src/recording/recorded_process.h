@@ -10,6 +10,7 @@
 #include "recording/missing_events.h"
 #include "recording/module_names.h"
 #include "recording/raw_file.h"
+#include "recording/recording_file.h"
 #include "recording/sealed_file.h"
 #include "trace/event_source.h"
 #include "trace/live_state.h"
@@ -48,7 +49,7 @@ class RecordedProcess {
   RecordedProcess() = default;
   void describe(Process* process) const;
 
-  std::unique_ptr<File> file_;
+  std::unique_ptr<RecordingFile> file_;
   uint64_t bytes_ = 0;
   FirstPage page_;
   Tables* tables_ = nullptr;

@@ -1,28 +1,21 @@
 #include "recording/refusal_watch.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include "format/format.h"
 
 namespace gpumemprof {
 
-RefusalWatch::~RefusalWatch() {
-  for (const auto& [path, file] : files_) close(file.fd);
-}
-
 void RefusalWatch::add(const std::string& path) {
   if (files_.size() >= kMostFiles || files_.contains(path)) return;
-  // Never a FIFO that would wait: the folder is somebody's.
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (fd >= 0) files_.emplace(path, RefusalCount{fd, 0});
+  auto file = RecordingFile::open(path, FileMode::kRead);
+  if (file) files_.emplace(path, RefusalCount{std::move(*file), 0});
 }
 
 bool RefusalWatch::any_new() {
   bool found = false;
   for (auto& [path, file] : files_) {
     uint64_t now = 0;
-    if (pread(file.fd, &now, sizeof now, format::kRefusalsOffset) != sizeof now) continue;
+    auto got = file.file->read_at(format::kRefusalsOffset, &now, sizeof now);
+    if (!got || *got != sizeof now) continue;
     found |= now > file.seen;
     file.seen = now;
   }

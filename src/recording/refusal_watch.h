@@ -3,7 +3,10 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
+
+#include "recording/recording_file.h"
 
 namespace gpumemprof {
 
@@ -12,9 +15,6 @@ namespace gpumemprof {
 class RefusalWatch {
  public:
   static constexpr size_t kMostFiles = 256;
-  RefusalWatch() = default;
-  ~RefusalWatch();
-  RefusalWatch(const RefusalWatch&) = delete;
   /// Watches a .gmp file from now on; of one that is watched already, and beyond kMostFiles,
   /// nothing happens.
   void add(const std::string& path);
@@ -23,7 +23,7 @@ class RefusalWatch {
 
  private:
   struct RefusalCount {
-    int fd;
+    std::unique_ptr<RecordingFile> file;
     uint64_t seen;
   };
   std::map<std::string, RefusalCount> files_;

@@ -14,6 +14,7 @@
 #include "recording/chunk_scan.h"
 #include "recording/compact.h"
 #include "recording/file_sealer.h"
+#include "recording/recording_file.h"
 #include "recording/writer_state.h"
 
 namespace gpumemprof {
@@ -44,7 +45,7 @@ bool same_file(const std::string& path, const FileIdentity& file) {
 
 struct OneFile {
   std::string path;
-  std::unique_ptr<File> file;
+  std::unique_ptr<RecordingFile> file;
   std::unique_ptr<FileSealer> sealer;
   bool done = false;  // finished, or nothing that we can seal
   uint64_t counted_events = 0;
@@ -135,7 +136,7 @@ bool FolderSealer::Impl::may_finish(const OneFile& one, bool by_hand) const {
 Status FolderSealer::Impl::step_one(OneFile* one, bool all) {
   if (one->done) return {};
   if (!one->file) {
-    auto file = pool.open(one->path, FileMode::kReadWrite);
+    auto file = RecordingFile::open(pool.open(one->path, FileMode::kReadWrite));
     if (!file) return one->done = true, std::unexpected(file.error());
     one->file = std::move(*file);
   }
@@ -173,7 +174,11 @@ Status FolderSealer::Impl::work(OneFile* one, bool all) {
     }
     one->sealer = std::move(*sealer);
   }
-  if (one->sealer->finished() || may_finish(*one, all)) return finish_one(one);
+  const Holding holding = one->file->holding();
+  // While somebody keeps the newest of it, the file lacks that; it is finished when that is done.
+  const bool is_kept = holding == Holding::kSeen;
+  if (one->sealer->finished() || (!is_kept && may_finish(*one, all))) return finish_one(one);
+  if (holding == Holding::kUnseen) return {};  // the program's own page is what says what is free
   // Where the probe has stopped at the limit its file does not grow any more, so growth is not
   // waited for.
   Status done = one->sealer->advance(monotonic_ns() - kSettleNs, all || is_short());

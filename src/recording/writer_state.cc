@@ -7,10 +7,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "base/file.h"
 #include "recording/chunk_scan.h"
+#include "recording/recording_file.h"
 #include "recording/seal.h"
 
 namespace gpumemprof {
@@ -45,16 +47,16 @@ size_t thread_count(uint32_t pid) {
   return n;
 }
 
-/// Whether the process of that number and start still runs; only where /proc says that there is
-/// none is it gone.
-bool is_running(uint32_t pid, uint64_t start_ticks) {
-  const std::string folder = "/proc/" + std::to_string(pid);
-  std::string stat = read_proc(folder + "/stat");
-  if (stat.empty()) return access(folder.c_str(), F_OK) == 0 || errno != ENOENT;
-  // "pid (name) state ppid …": the name may hold anything, so fields are counted from the last ')'.
+/// Field 3 and 22 of /proc/PID/stat. "pid (name) state ppid …": the name may hold anything, so
+/// fields are counted from the last ')'.
+struct Stat {
+  char state;
+  uint64_t start_ticks;
+};
+std::optional<Stat> parse_stat(const std::string& stat) {
   size_t at = stat.rfind(')');
-  if (at == stat.npos || at + 2 >= stat.size()) return false;
-  const char state = stat[at + 2];
+  if (at == stat.npos || at + 2 >= stat.size()) return std::nullopt;
+  Stat result{stat[at + 2], 0};
   uint64_t field = 2;
   std::string_view rest = std::string_view(stat).substr(at + 1);
   while (field < 22 && !rest.empty()) {
@@ -62,14 +64,11 @@ bool is_running(uint32_t pid, uint64_t start_ticks) {
     ++field;
     if (rest.find(' ') == rest.npos) break;
   }
-  uint64_t started = 0;
   for (char c : rest) {
     if (c < '0' || c > '9') break;
-    started = started * 10 + static_cast<uint64_t>(c - '0');
+    result.start_ticks = result.start_ticks * 10 + static_cast<uint64_t>(c - '0');
   }
-  if (started != start_ticks) return false;
-  // A leader that has ended stays a zombie for as long as other threads of the process run.
-  return !(state == 'Z' || state == 'X') || thread_count(pid) > 1;
+  return result;
 }
 
 uint64_t pid_namespace() {
@@ -78,6 +77,21 @@ uint64_t pid_namespace() {
 }
 
 }  // namespace
+
+uint64_t start_ticks_of(uint32_t pid) {
+  const auto stat = parse_stat(read_proc("/proc/" + std::to_string(pid) + "/stat"));
+  return stat ? stat->start_ticks : 0;
+}
+
+bool is_running(uint32_t pid, uint64_t start_ticks) {
+  const std::string folder = "/proc/" + std::to_string(pid);
+  const std::string text = read_proc(folder + "/stat");
+  if (text.empty()) return access(folder.c_str(), F_OK) == 0 || errno != ENOENT;
+  const auto stat = parse_stat(text);
+  if (!stat || (start_ticks != 0 && stat->start_ticks != start_ticks)) return false;
+  // A leader that has ended stays a zombie for as long as other threads of the process run.
+  return !(stat->state == 'Z' || stat->state == 'X') || thread_count(pid) > 1;
+}
 
 WriterState writer_state(const format::FileHeader& header, const format::FileState& state) {
   // Another boot may be an earlier one of this machine or another machine with the same name: not
@@ -92,7 +106,7 @@ WriterState writer_state(const format::FileHeader& header, const format::FileSta
 }
 
 bool writer_is_alive(const std::string& gmp_path) {
-  auto file = open_file(gmp_path, FileMode::kRead);
+  auto file = RecordingFile::open(gmp_path, FileMode::kRead);
   if (!file) return false;
   auto header = read_file_header(**file);
   return header && writer_state(*header, read_file_state(**file)) == WriterState::kAlive;

@@ -15,6 +15,8 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "base/file.h"
+
 namespace gpumemprof {
 namespace {
 
@@ -62,6 +64,15 @@ Json environment_json(const std::vector<std::string>& environment) {
   return result;
 }
 
+Json not_recorded_json(const NotRecorded& one) {
+  Json json = {{"pid", one.pid}, {"command", one.command}, {"reason", one.reason}};
+  if (one.lost_events == 0) return json;
+  json["processes"] = one.processes;
+  json["lost_events"] = one.lost_events;
+  json["lost_bytes"] = one.lost_bytes;
+  return json;
+}
+
 Status write_file(const std::string& path, const std::string& text) {
   int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) return fail(ErrorCode::kSystem, path + ": cannot be written: " + strerror(errno));
@@ -87,7 +98,40 @@ std::string own_name(int attempt, int pid) {
   return name + '.' + std::to_string(attempt - 1) + ".json";
 }
 
+constexpr size_t kMostMetaBytes = 16u << 20;
+
 }  // namespace
+
+std::vector<NotRecorded> not_recorded(const std::vector<UnrecordedProcess>& processes) {
+  std::vector<NotRecorded> result;
+  for (const UnrecordedProcess& one : processes) {
+    result.push_back({.pid = one.pid,
+                      .command = one.command,
+                      .reason = one.reason,
+                      .processes = one.processes,
+                      .lost_events = one.lost_events,
+                      .lost_bytes = one.lost_bytes});
+  }
+  return result;
+}
+
+Status add_not_recorded(const std::string& path, const std::vector<NotRecorded>& more) {
+  auto text = read_small_file(path, kMostMetaBytes);
+  if (!text) return std::unexpected(text.error());
+  Json json = Json::parse(*text, nullptr, false);
+  if (!json.is_object()) return fail(ErrorCode::kBadInput, path + ": is no JSON object");
+  Json& list = json["not_recorded"];
+  if (!list.is_array()) list = Json::array();
+  for (const NotRecorded& one : more) list.push_back(not_recorded_json(one));
+  const size_t slash = path.rfind('/') + 1;
+  const std::string temporary = path.substr(0, slash) + ".meta." + path.substr(slash) + ".tmp";
+  const std::string whole = json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+  if (auto written = write_file(temporary, whole); !written) return written;
+  if (rename(temporary.c_str(), path.c_str()) == 0) return {};
+  const int error = errno;
+  unlink(temporary.c_str());
+  return fail(ErrorCode::kSystem, path + ": cannot be replaced: " + strerror(error));
+}
 
 bool is_allowed_environment_name(std::string_view name) {
   std::string upper(name);
@@ -141,10 +185,8 @@ std::string meta_json(const RunMeta& meta) {
     json["exit"] = exit_json(meta.wait_status);
   }
   json["not_recorded"] = Json::array();
-  for (const NotRecorded& one : meta.not_recorded) {
-    json["not_recorded"].push_back(
-        {{"pid", one.pid}, {"command", one.command}, {"reason", one.reason}});
-  }
+  for (const NotRecorded& one : meta.not_recorded)
+    json["not_recorded"].push_back(not_recorded_json(one));
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "recording/unrecorded.h"
 
 namespace gpumemprof {
 
@@ -16,7 +17,11 @@ struct NotRecorded {
   int pid = 0;
   std::string command;
   std::string reason;
+  /// Of a process that counted what it could not record, and of others like it: 0 where nobody
+  /// counted.
+  uint64_t processes = 0, lost_events = 0, lost_bytes = 0;
 };
+std::vector<NotRecorded> not_recorded(const std::vector<UnrecordedProcess>& processes);
 
 struct RunMeta {
   std::vector<std::string> command;
@@ -57,6 +62,9 @@ class MetaFile {
   std::string temporary_;
   std::string path_;
 };
+
+/// Adds to what a meta.json says was not recorded, in one step. Errors: kSystem, kBadInput.
+Status add_not_recorded(const std::string& path, const std::vector<NotRecorded>& more);
 
 /// "2024-01-31T23:59:59.123Z".
 std::string utc_time(int64_t unix_ns);

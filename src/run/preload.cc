@@ -16,7 +16,8 @@
 namespace gpumemprof {
 namespace {
 
-constexpr std::array<std::string_view, 8> kSettingNames = {"GPUMEMPROF_DIR",
+constexpr std::array<std::string_view, 9> kSettingNames = {"GPUMEMPROF_DIR",
+                                                           "GPUMEMPROF_ARENA",
                                                            "GPUMEMPROF_STACKS",
                                                            "GPUMEMPROF_FREE_STACKS",
                                                            "GPUMEMPROF_NO_CPU",
@@ -161,6 +162,7 @@ std::vector<std::string> probe_environment(const std::vector<std::string>& envir
   result.push_back("LD_PRELOAD=" + preload);
   result.push_back("GPUMEMPROF_DIR=" + settings.folder);
   result.push_back("GPUMEMPROF_STACKS=" + settings.stacks);
+  if (!settings.arena.empty()) result.push_back("GPUMEMPROF_ARENA=" + settings.arena);
   if (settings.free_stacks) result.push_back("GPUMEMPROF_FREE_STACKS=1");
   if (!settings.record_cpu) result.push_back("GPUMEMPROF_NO_CPU=1");
   if (!settings.attribution) result.push_back("GPUMEMPROF_NO_ATTRIBUTION=1");

@@ -46,6 +46,7 @@ class ProbePath {
 struct ProbeSettings {
   std::string library;
   std::string folder;  ///< absolute
+  std::string arena;   ///< ArenaKeeping::address(); empty: none
   std::string stacks = "python";
   bool free_stacks = false;
   bool record_cpu = true;

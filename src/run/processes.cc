@@ -2,9 +2,11 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 
 #include "run/preload.h"
@@ -65,6 +67,37 @@ bool is_gpu_library(std::string_view path) {
       "libc10_xpu",  "xla_cuda_plugin",  "xla_rocm_plugin"};
   const std::string_view file = path.substr(path.rfind('/') + 1);
   return std::ranges::any_of(kNames, [&](std::string_view name) { return file.starts_with(name); });
+}
+
+/// The rest of the line that begins with `name`.
+std::string_view line_of(std::string_view text, std::string_view name) {
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line = text.substr(begin, end - begin);
+    if (line.starts_with(name)) return line.substr(name.size());
+    begin = end + 1;
+  }
+  return {};
+}
+
+/// The n-th word of a line, counted from 0, as a number.
+bool nth_number(std::string_view line, int n, uint64_t* out) {
+  for (;; --n) {
+    const size_t begin = line.find_first_not_of(" \t");
+    if (begin == line.npos) return false;
+    line.remove_prefix(begin);
+    if (n == 0) return number(line, out);
+    line.remove_prefix(std::min(line.find_first_of(" \t"), line.size()));
+  }
+}
+
+size_t open_descriptors(const std::string& folder) {
+  DIR* dir = opendir(folder.c_str());
+  if (!dir) return 0;
+  size_t n = 0;
+  while (const dirent* entry = readdir(dir)) n += entry->d_name[0] != '.';
+  closedir(dir);
+  return n;
 }
 
 }  // namespace
@@ -173,6 +206,32 @@ int innermost_pid(const std::string& proc, int pid) {
   if (size_t last = line.find_last_of("\t "); last != line.npos)
     number(line.substr(last + 1), &inner);
   return inner;
+}
+
+std::string why_it_cannot_record(const std::string& proc, int pid, const std::string& folder) {
+  struct stat st;
+  uint64_t user = 0, limit = 0;
+  if (stat(folder.c_str(), &st) != 0) return "the recording's folder was deleted";
+  const std::string status = read_small(in_proc(proc, pid, "status"));
+  if (nth_number(line_of(status, "Uid:"), 1, &user) && user != 0 && user != st.st_uid &&
+      (st.st_mode & (S_IWOTH | S_IXOTH)) != (S_IWOTH | S_IXOTH)) {
+    return "it runs as user " + std::to_string(user) +
+           ", who may not write into the recording's folder";
+  }
+  struct stat there;
+  if (stat((in_proc(proc, pid, "root") + folder).c_str(), &there) != 0 && errno == ENOENT &&
+      stat(in_proc(proc, pid, "root").c_str(), &there) == 0) {
+    return "the recording's folder is not there for it: it has another root or other mounts";
+  }
+  const std::string limits = read_small(in_proc(proc, pid, "limits"));
+  if (nth_number(line_of(limits, "Max file size"), 0, &limit) && limit < 4096) {
+    return "its file size limit is " + std::to_string(limit) + " bytes";
+  }
+  if (nth_number(line_of(limits, "Max open files"), 0, &limit) &&
+      open_descriptors(in_proc(proc, pid, "fd")) >= limit) {
+    return "its limit of descriptors is used up";
+  }
+  return "";
 }
 
 }  // namespace gpumemprof

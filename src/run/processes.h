@@ -51,4 +51,8 @@ std::string command_line(const std::string& proc, int pid);
 /// The PID that the process itself sees (it may live in its own PID namespace).
 int innermost_pid(const std::string& proc, int pid);
 
+/// What keeps a process from making a file in the recording's folder, as far as /proc tells: another
+/// user, another root, its own limits. A sentence without a full stop; empty where nothing is seen.
+std::string why_it_cannot_record(const std::string& proc, int pid, const std::string& folder);
+
 }  // namespace gpumemprof

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "recording/seal.h"
+#include "run/arena_keeping.h"
 #include "run/child.h"
 #include "run/driver.h"
 #include "run/folder.h"
@@ -84,6 +85,7 @@ struct Plan {
   std::vector<std::string> environment;
   RunMeta meta;
   std::optional<MetaFile> meta_file;
+  std::unique_ptr<ArenaKeeping> arena;  ///< none: the system has no such memory
 };
 
 Status choose_probe(Plan* plan) {
@@ -176,9 +178,12 @@ Result<Plan> prepare(const RunOptions& options) {
   plan.meta_file.emplace(std::move(*meta_file));
   if (plan.probe) {
     choose_driver(options, &plan);
+    if (auto arena = ArenaKeeping::start(plan.folder, plan.meta_file->path()))
+      plan.arena = std::move(*arena);
     plan.environment = probe_environment(plan.environment,
                                          {.library = plan.probe->path(),
                                           .folder = plan.folder,
+                                          .arena = plan.arena ? plan.arena->address() : "",
                                           .stacks = options.stacks,
                                           .free_stacks = options.free_stacks,
                                           .record_cpu = options.record_cpu,
@@ -196,6 +201,16 @@ void note_failure(const Status& status, RunOutcome* outcome) {
   if (!status) outcome->warnings.push_back(status.error().message);
 }
 
+/// Everything that processes without a file counted themselves. They know why better than whoever
+/// looked at them from outside.
+void take_from_arena(ArenaKeeping* arena, RunOutcome* outcome) {
+  arena->finish();
+  std::erase_if(outcome->not_recorded,
+                [&](const NotRecorded& one) { return arena->counts(one.pid); });
+  for (NotRecorded& one : arena->take_not_recorded())
+    outcome->not_recorded.push_back(std::move(one));
+}
+
 /// From the start of the program to its end.
 Status run_and_watch(Plan* plan, FolderSealer* sealer, RunOutcome* outcome) {
   SignalScope signals;
@@ -208,6 +223,7 @@ Status run_and_watch(Plan* plan, FolderSealer* sealer, RunOutcome* outcome) {
   release_standard_streams();
   plan->meta.pid = *pid;
   note_failure(plan->meta_file->rewrite(plan->meta), outcome);
+  if (plan->arena) plan->arena->begin(*pid);
   DescendantWatcher watcher(*pid, plan->folder);
   auto processes = std::make_shared<WatchedProcesses>();
   processes->set({{*pid, 0}}, false);
@@ -227,6 +243,7 @@ Status run_and_watch(Plan* plan, FolderSealer* sealer, RunOutcome* outcome) {
   plan->meta.end_unix_ns = now_unix_ns();
   plan->meta.wait_status = outcome->wait_status;
   outcome->not_recorded = watcher.not_recorded();
+  if (plan->arena) take_from_arena(plan->arena.get(), outcome);
   for (const NotRecorded& one : outcome->not_recorded) plan->meta.not_recorded.push_back(one);
   note_failure(plan->meta_file->rewrite(plan->meta), outcome);
   outcome->torch_seen = watcher.torch_seen();
@@ -252,6 +269,7 @@ Result<RunOutcome> run_program(const RunOptions& options) {
   if (auto ran = run_and_watch(&*plan, &sealer, &outcome); !ran)
     return std::unexpected(ran.error());
   note_failure(sealer.finish(), &outcome);
+  if (plan->arena) plan->arena->release();
   outcome.has_files = !recorded_files(plan->folder).empty();
   std::ranges::set_difference(oom_bundles(plan->folder), older,
                               std::back_inserter(outcome.oom_bundles));
@@ -263,6 +281,8 @@ std::string why_nothing_was_recorded(const RunOutcome& outcome) {
     const NotRecorded& first = outcome.not_recorded[0];
     std::string text =
         "pid " + std::to_string(first.pid) + " (" + first.command + "): " + first.reason;
+    const std::string lost = lost_text(first.processes, first.lost_events, first.lost_bytes);
+    if (!lost.empty()) text += ": " + lost;
     size_t others = outcome.not_recorded.size() - 1;
     return others == 0 ? text : text + "; and " + std::to_string(others) + " more in meta.json";
   }

@@ -61,7 +61,9 @@ void DescendantWatcher::examine(const ProcessStat& stat, Known* known) {
       known->command = std::move(command);
     }
   }
-  if (known->mappings.torch) ++known->looks_with_torch, torch_seen_ = true;
+  if (!known->mappings.torch) return;
+  ++known->looks_with_torch, torch_seen_ = true;
+  if (known->mappings.probe) known->obstacle = why_it_cannot_record(proc_, stat.id.pid, folder_);
 }
 
 /// Up the chain of parents until the program, or a process known as its descendant, is met.
@@ -123,9 +125,11 @@ std::vector<ProcessId> DescendantWatcher::running() const {
 void DescendantWatcher::judge(const ProcessId& id, const Known& known,
                               std::vector<NotRecorded>* out) const {
   if (known.looks_with_torch == 0 || is_recorded(id, known)) return;
-  const char* reason = nullptr;
+  std::string reason;
   if (!known.mappings.probe) {
     reason = "started without LD_PRELOAD (sudo, env -i, a static or setuid launcher)";
+  } else if (!known.obstacle.empty()) {
+    reason = known.obstacle;
   } else if (known.looks_with_torch > 1) {
     reason =
         "PyTorch, TensorFlow or JAX was loaded and no event arrived: no tensor was allocated, or "

@@ -51,6 +51,7 @@ class DescendantWatcher {
     uint64_t gpu_virtual_bytes = 0;  // when they were
     Mappings mappings;
     std::string command;
+    std::string obstacle;  // why_it_cannot_record() at the last look
   };
   struct Finished {
     ProcessId id;

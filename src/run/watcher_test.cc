@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -82,7 +83,25 @@ class WatcherTest : public testing::Test {
     std::ofstream(base + "/maps") << "7f8-7f9 r--p 0 fe:00 1  /bin/python\n" << maps;
     std::ofstream(base + "/cmdline") << "python" << '\0' << "train.py" << '\0';
     std::ofstream(base + "/status")
-        << "Name:\tpython\nNSpid:\t" << pid << "\t" << pid % 1000 << "\nX:\t1\n";
+        << "Name:\tpython\nUid:\t" << user_ << '\t' << user_ << "\t0\t0\nNSpid:\t" << pid << "\t"
+        << pid % 1000 << "\nX:\t1\n";
+    std::ofstream(base + "/limits")
+        << "Limit                     Soft Limit           Hard Limit           Units\n"
+        << "Max file size             " << file_limit_ << "            unlimited            bytes\n"
+        << "Max open files            " << descriptors_ << "                 4096         files\n";
+    fs::create_directory(base + "/fd");
+    for (int fd : {0, 1, 2}) std::ofstream(base + "/fd/" + std::to_string(fd)) << "";
+    if (!root_.empty()) fs::create_directory_symlink(root_, base + "/root");
+  }
+  /// Why the process is said not to be recorded.
+  std::string reason() {
+    process(100, 1, 5, "");
+    process(101, 100, 6, kTorch + kProbe);
+    DescendantWatcher watcher(100, folder_, proc_);
+    watcher.look();
+    watcher.look();
+    auto found = watcher.not_recorded();
+    return found.size() == 1 ? found[0].reason : std::to_string(found.size()) + " reasons";
   }
   void gone(int pid) { fs::remove_all(proc_ + '/' + std::to_string(pid)); }
   void recorded(const std::string& name) { std::ofstream(folder_ + '/' + name) << "x"; }
@@ -93,7 +112,28 @@ class WatcherTest : public testing::Test {
   }
 
   std::string proc_, folder_;
+  uint64_t user_ = geteuid();
+  std::string file_limit_ = "unlimited", descriptors_ = "1024", root_ = "/";
 };
+
+TEST_F(WatcherTest, TheReasonIsWhatKeepsAProcessFromMakingAFile) {
+  EXPECT_THAT(reason(), HasSubstr("no event arrived"));
+  fs::remove_all(proc_ + "/100"), fs::remove_all(proc_ + "/101");
+  file_limit_ = "1024";
+  EXPECT_EQ(reason(), "its file size limit is 1024 bytes");
+  fs::remove_all(proc_ + "/100"), fs::remove_all(proc_ + "/101");
+  file_limit_ = "unlimited", descriptors_ = "3";
+  EXPECT_EQ(reason(), "its limit of descriptors is used up");
+  fs::remove_all(proc_ + "/100"), fs::remove_all(proc_ + "/101");
+  root_ = proc_;
+  EXPECT_EQ(reason(),
+            "the recording's folder is not there for it: it has another root or other mounts");
+  fs::remove_all(proc_ + "/100"), fs::remove_all(proc_ + "/101");
+  user_ = geteuid() + 65534;
+  fs::permissions(folder_, fs::perms::owner_all);
+  EXPECT_EQ(reason(), "it runs as user " + std::to_string(user_) +
+                          ", who may not write into the recording's folder");
+}
 
 TEST_F(WatcherTest, TorchWithoutTheProbeIsNamedWithItsCommand) {
   process(100, 1, 5, "");

@@ -1,6 +1,7 @@
 """How the library gets into the program and what it starts."""
 
 import os
+import re
 import shutil
 
 from launching import PYTHON, compile_c, loaded_pids
@@ -9,10 +10,13 @@ from launching import PYTHON, compile_c, loaded_pids
 def test_the_probe_is_told_what_was_asked(run, tmp_path, probe):
     source = "import os; print({k: v for k, v in os.environ.items() if k.startswith(('GPUMEMPROF_', 'LD_'))})"
     plain = eval(run(PYTHON, "-c", source, folder="a").stdout)
+    # Which memory, and two processes that hold it with the number of their descriptor: `run` and its keeper.
+    assert re.fullmatch(r"\d+\.\d+\.\d+\.\d+\.\d+", plain.pop("GPUMEMPROF_ARENA"))
     assert plain == {"LD_PRELOAD": probe, "GPUMEMPROF_PROBE": probe, "GPUMEMPROF_STACKS": "python",
                      "GPUMEMPROF_DIR": str(tmp_path / "a")}
     options = ["--stacks", "both", "--free-stacks", "--no-cpu", "--no-attribution", "--max-disk", "20GiB"]
     every = eval(run(PYTHON, "-c", source, folder="b", options=options).stdout)
+    every.pop("GPUMEMPROF_ARENA")
     assert every == plain | {"GPUMEMPROF_DIR": str(tmp_path / "b"), "GPUMEMPROF_STACKS": "both",
                              "GPUMEMPROF_FREE_STACKS": "1", "GPUMEMPROF_NO_CPU": "1",
                              "GPUMEMPROF_NO_ATTRIBUTION": "1",

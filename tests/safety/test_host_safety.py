@@ -60,7 +60,6 @@ def test_python_program(tmp_path, light, mode, rc):
     assert without.rc == rc, without
 
 
-@pytest.mark.xfail(strict=True, reason="a mapped file that somebody else cuts short is a SIGBUS, and its handler is the program's")
 def test_a_file_that_somebody_cuts_short(tmp_path, light):
     compare(tmp_path, python("file_is_truncated"), env=light.env)
 

@@ -130,7 +130,8 @@ void on_segment(const TraceEntry& entry) {
 void on_entry(const void*, const TraceEntry& entry) {
   if (!is_on()) return;
   if (state() == kPaused) return switch_off("recording was paused");
-  if (state() == kOff || state() == kFrozen || entry.device < 0) return;
+  if ((state() != kRecording && state() != kUnset && state() != kOpening) || entry.device < 0)
+    return;
   Pending* pending = &t_pending;
   switch (entry.action) {
     case kAlloc:

@@ -106,7 +106,7 @@ bool driver_is_wanted() {
       count_loss(kLostSandboxed);
     return false;
   }
-  return g_folder[0] != 0 && now != kOff && now != kFrozen;
+  return g_folder[0] != 0 && now != kOff && now != kFrozen && now != kUnrecordable;
 }
 
 void record_driver(RawAction action, DriverKind kind, int device, uint64_t key, uint64_t size_bytes,

@@ -1,0 +1,59 @@
+// A .gmp file as it is now: with what lies in the arena and is not in the file yet.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "recording/arena.h"
+
+namespace gpumemprof {
+
+/// Who has the pages of a file that change.
+enum class Holding {
+  kNobody,  ///< the file has everything
+  kSeen,    ///< the arena, and it is read here
+  /// An arena that cannot be read here: another machine's or user's, this is a copy, or all that
+  /// kept it was killed. The end of the recording may be missing, and nobody may claim places in
+  /// it while its program lives.
+  kUnseen
+};
+
+/// Reads go to the arena for the pieces that are there, everything else to the file. Where the
+/// process is gone and its holder has written all of it, a read that comes later finds the file.
+class RecordingFile final : public File {
+ public:
+  /// As open_file(). Errors: the same.
+  static Result<std::unique_ptr<RecordingFile>> open(const std::string& path, FileMode mode);
+
+  Holding holding();
+
+  const std::string& path() const override { return file_->path(); }
+  Result<uint64_t> size() override;
+  Result<size_t> read_at(uint64_t offset, void* data, size_t size) override;
+  Status write_at(uint64_t offset, const void* data, size_t size) override {
+    return file_->write_at(offset, data, size);
+  }
+  uint64_t next_data(uint64_t offset, uint64_t file_size) override;
+  Result<uint64_t> punch(uint64_t offset, uint64_t length) override {
+    return file_->punch(offset, length);
+  }
+  Result<uint64_t> add_at(uint64_t offset, uint64_t amount) override;
+  Status sync() override { return file_->sync(); }
+  bool lock(bool exclusive) override { return file_->lock(exclusive); }
+  void unlock() override { file_->unlock(); }
+
+ private:
+  explicit RecordingFile(std::unique_ptr<File> file) : file_(std::move(file)) {}
+  void look_for_arena();
+  void look_for_stages();
+  bool is_overlaid();
+
+  std::unique_ptr<File> file_;
+  std::shared_ptr<Arena> arena_;    // null: the file alone
+  uint64_t place_ = 0;              // of the process
+  std::vector<ArenaPiece> pieces_;  // by file offset
+};
+
+}  // namespace gpumemprof
