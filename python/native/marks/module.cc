@@ -83,7 +83,9 @@ PyObject* find(PyObject*, PyObject* path) {
 PyObject* after_optimizer(PyObject*, PyObject* arguments, PyObject*) {
   if (g_has_begun && PyTuple_GET_SIZE(arguments) > 0) {
     safely([&] {
-      if (optimizer_stepped(PyTuple_GET_ITEM(arguments, 0)) && g_counts_steps) g_calls.step_end();
+      if (!optimizer_stepped(PyTuple_GET_ITEM(arguments, 0), g_counts_steps)) return;
+      look_at_all();
+      g_calls.step_end();
     });
     ask();
   }
@@ -105,6 +107,7 @@ PyObject* hook_of(PyObject*, PyObject* type) {
 
 PyObject* step(PyObject*, PyObject*) {
   g_counts_steps = false;
+  if (g_has_begun) safely(look_at_all);
   g_calls.step_end();
   ask();
   Py_RETURN_NONE;
@@ -120,6 +123,11 @@ PyObject* phase_end(PyObject*, PyObject* phase) {
   const unsigned long long number = PyLong_AsUnsignedLongLong(phase);
   if (PyErr_Occurred()) return nullptr;
   g_calls.phase_end(number);
+  Py_RETURN_NONE;
+}
+
+PyObject* program_ends(PyObject*, PyObject*) {
+  g_calls.program_ends();
   Py_RETURN_NONE;
 }
 
@@ -143,6 +151,7 @@ PyMethodDef g_methods[] = {
     {"step", step, METH_NOARGS, nullptr},
     {"phase_begin", phase_begin, METH_O, nullptr},
     {"phase_end", phase_end, METH_O, nullptr},
+    {"program_ends", program_ends, METH_NOARGS, nullptr},
     {"forked", forked, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
