@@ -358,8 +358,8 @@ void Categories::take_role(const Mark& mark, uint32_t of) {
   const uint8_t before = role_of(*block, of).role;
   // What was there at a look without a role was none: it has become one. But the parts of a model
   // that was called late were parts of it before.
-  const bool was_none = before == 0 && all.looks > block->looks &&
-                        !attributions_.of(block->stack).is_in_setup;
+  const bool is_late = attributions_.of(block->stack).is_in_setup && block->event == block->made_at;
+  const bool was_none = before == 0 && all.looks > block->looks && !is_late;
   if (all.looks > 0 && before != role && (before != 0 || was_none)) begin_part(place, *block);
   block->role = role, block->name = mark.text, block->address_role = 0;
 }

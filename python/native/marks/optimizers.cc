@@ -2,6 +2,7 @@
 
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "gpumemprof/gpumemprof.h"
 #include "native/marks/dying.h"
@@ -91,7 +92,10 @@ class Looking {
       PyObject* params = item(at(optimizer.groups, g), g_params);
       for (Py_ssize_t i = 0; i < size_of(params); ++i) {
         PyObject* parameter = at(params, i);
-        look(parameter, GPUMEMPROF_ROLE_PARAMETER, parameter);
+        const void* address = is_tensor(parameter) ? storage_of(parameter) : nullptr;
+        if (!address || roles().is_seen(address)) continue;  // of a model
+        all_told_ &= roles().is_told(address, GPUMEMPROF_ROLE_PARAMETER, parameter);
+        others_.push_back(parameter);
       }
     }
     PyObject *key, *value;
@@ -100,6 +104,8 @@ class Looking {
     }
     return all_told_;
   }
+  /// Its parameters that are of no model.
+  const std::vector<PyObject*>& others() const { return others_; }
 
  private:
   void look(PyObject* tensor, int role, const PyObject* owner) {
@@ -118,6 +124,7 @@ class Looking {
   }
 
   bool all_told_ = true;
+  std::vector<PyObject*> others_;
 };
 
 /// Tells one optimizer's storages, each once.
@@ -239,13 +246,9 @@ void look_at_all() {
   look_at_models();
   for (const auto& [object, shape] : *g_optimizers) {
     const Optimizer optimizer(object);
-    if (!Looking().is_told(optimizer)) {
-      Telling(Py_TYPE(object)->tp_name, true).tell(optimizer);
-    }
-    for (Py_ssize_t g = 0; g < size_of(optimizer.groups); ++g) {
-      PyObject* params = item(at(optimizer.groups, g), g_params);
-      for (Py_ssize_t i = 0; i < size_of(params); ++i) look_at_gradient(at(params, i));
-    }
+    Looking looking;
+    if (!looking.is_told(optimizer)) Telling(Py_TYPE(object)->tp_name, true).tell(optimizer);
+    for (PyObject* parameter : looking.others()) look_at_gradient(parameter);
   }
   roles().end_look();
 }

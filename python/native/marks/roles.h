@@ -19,6 +19,12 @@ class Roles {
   /// as something else in this look already. `owner`: by which the name is known.
   bool is_told(const void* address, int role, const PyObject* owner);
 
+  /// Whether the look has seen it.
+  bool is_seen(const void* address) const {
+    const auto found = told_.find(address);
+    return found != told_.end() && found->second.seen_in == look_;
+  }
+
   /// Tells it. What was told of the storage before no longer holds.
   void tell(const void* address, int role, const PyObject* owner, std::string name);
 
