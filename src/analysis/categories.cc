@@ -231,7 +231,8 @@ void Categories::end_part(OfDevice& device, const Block& block, const Verdict& v
                           bool is_at_peak, uint64_t peak_epoch) {
   const size_t category = static_cast<size_t>(verdict.category), kind = kind_of(verdict);
   const uint32_t name = role_of(block, device.process).name;
-  device.timeline.add(category, block.size_bytes, block.time_ns - std::min(start_ns_, block.time_ns),
+  device.timeline.add(category, block.size_bytes,
+                      block.time_ns - std::min(start_ns_, block.time_ns),
                       last_ns_ - std::min(start_ns_, last_ns_));
   if (block.moment != moment_count_) {
     device.at_moments.add(category, block.size_bytes, block.moment, moment_count_);

@@ -1,5 +1,5 @@
-// Which blocks were copied into which, for as long as they live: so that a copy of a weight is known
-// for one, whenever somebody says that the other is a parameter.
+// Which blocks were copied into which, for as long as they live: so that a copy of a weight is
+// known for one, whenever somebody says that the other is a parameter.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>

@@ -50,7 +50,8 @@ Json columns_json(const std::vector<CategoryBytes>& samples) {
 Json unknown_json(const std::vector<CategoryHolder>& holders) {
   Json out = Json::array();
   for (const UnknownSum& sum : unknown_sums(holders)) {
-    out.push_back({{"reason", why_unknown_text(sum.why)}, {"bytes", sum.bytes}, {"count", sum.count}});
+    out.push_back(
+        {{"reason", why_unknown_text(sum.why)}, {"bytes", sum.bytes}, {"count", sum.count}});
   }
   return out;
 }

@@ -1,4 +1,4 @@
-"""Whose memory it is, at the end of every step of many programs: what PyTorch's own objects say, to the byte, or unknown.
+"""Whose memory it is at the end of every step of many programs: what PyTorch's objects say, to the byte, or unknown.
 
 Each program of walked/ walks its parameters, buffers, gradients, optimizer state, copies of weights, data and whatever
 else it keeps whenever an optimizer has stepped. No byte may be under a category that it does not have.
@@ -53,9 +53,10 @@ def measured(folder, file, name):
     """One row a step's end."""
     out = folder / "walks.json"
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    harness.record(folder / "recording", [sys.executable, WALKED / f"{file}.py", name, out], env=environment, timeout=300).ok()
-    walks = json.loads(out.read_text())
-    return [(walks[walk], told, compared(walks[walk], told)) for walk, told in step_ends(harness.analysis(folder / "recording"))]
+    program = [sys.executable, WALKED / f"{file}.py", name, out]
+    harness.record(folder / "recording", program, env=environment, timeout=300).ok()
+    walks, ends = json.loads(out.read_text()), step_ends(harness.analysis(folder / "recording"))
+    return [(walks[walk], told, compared(walks[walk], told)) for walk, told in ends]
 
 
 @pytest.mark.parametrize(("file", "name"), [*programs("training"), *programs("copies"), *programs("others")])

@@ -15,8 +15,8 @@ class Roles {
   /// A look begins: whatever is not seen in it is taken back at its end.
   void begin_look() { ++look_; }
 
-  /// Whether nothing need be told of the storage: it has been told to be just this, or has been seen
-  /// as something else in this look already. `owner`: by which the name is known.
+  /// Whether nothing need be told of the storage: it has been told to be just this, or has been
+  /// seen as something else in this look already. `owner`: by which the name is known.
   bool is_told(const void* address, int role, const PyObject* owner);
 
   /// Whether the look has seen it.

@@ -163,7 +163,8 @@ class Positions(Plain):
 
 def a_table_in_an_attribute():
     model, data = Positions(), torch.randn(1024, 32, requires_grad=True)
-    train(model, batch=data, kept=[[model.table]])
+    optimizer = adam(model)
+    loop([model], optimizer, lambda: model(data).square().mean(), data=[X, data, model.table])
 
 
 def predictions_of_an_evaluation():

@@ -1,8 +1,8 @@
 """Ways to train that no rule was made for: `others.py NAME OUT` runs one and writes what it walked."""
 
 import copy
+import gc
 import io
-import itertools
 import sys
 
 import torch
@@ -275,7 +275,8 @@ def an_ensemble_of_functions():
     optimizer = torch.optim.Adam(parameters.values())
 
     def loss():
-        outputs = torch.func.vmap(lambda p, x: torch.func.functional_call(base, p, (x,)), (0, None))(parameters, X)
+        each = torch.func.vmap(lambda p, x: torch.func.functional_call(base, p, (x,)), (0, None))
+        outputs = each(parameters, X)
         return (outputs - Y).square().mean()
 
     loop(models, optimizer, loss, parameters=[parameters], data=[X, Y])
@@ -429,7 +430,7 @@ def a_loss_that_is_kept():
 
 
 def elastic_weights():
-    """What was learnt before, and how much it matters: copies of weights, and squares of gradients that look like them."""
+    """What was learnt before, and how much it matters: copies of weights, and constants of the loss that look alike."""
     model = Plain()
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
     matters = {name: torch.zeros_like(p) for name, p in model.named_parameters()}
@@ -442,7 +443,7 @@ def elastic_weights():
         far = sum((matters[n] * (p - before[n]) ** 2).sum() for n, p in model.named_parameters())
         return loss_of(model) + far
 
-    loop([model], adam(model), loss, data=[X, Y], copies=[before], kept=[matters])
+    loop([model], adam(model), loss, data=[X, Y, matters], copies=[before])
 
 
 def optimizers_one_after_the_other():
@@ -455,8 +456,8 @@ def optimizers_one_after_the_other():
             optimizer.step()
             optimizer.zero_grad()
         del optimizer
-        for p in itertools.chain(model.parameters()):
-            p.grad = None
+        gc.collect()  # what walks it holds it, and it what walks
+        model.zero_grad()
 
 
 if __name__ == "__main__":

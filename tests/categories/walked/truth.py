@@ -38,8 +38,8 @@ def flat(value):
 
 
 def walk(models, optimizers, parameters=(), copies=(), data=(), kept=()):
-    """Takes down what there is now. `copies`, `data`, `kept`: containers of copies of weights, of the program's data, and
-    of what else it keeps."""
+    """Takes down what there is now. `copies`, `data`, `kept`: containers of copies of weights, of the program's data,
+    and of what else it keeps."""
     with torch.no_grad():
         weights = [p for model in models for p in model.parameters()] + list(flat(list(parameters)))
         kinds = {
