@@ -160,7 +160,8 @@ def _add_compiled_functions(collected: Collected, end: float) -> None:
 
 def _identity() -> tuple[str, int, int]:
     """Host, PID and start in clock ticks: what names a process in a recording."""
-    host = "".join("_" if c == "/" or c <= " " else c for c in os.uname().nodename or "unknown")  # as the probe has it
+    name = os.fsencode(os.uname().nodename or "unknown")
+    host = "".join(chr(c) if 0x20 < c < 0x7F and c != 0x2F else "_" for c in name)  # base/host_name.h
     return host, os.getpid(), start_ticks()
 
 

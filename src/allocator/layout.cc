@@ -72,18 +72,29 @@ std::vector<SegmentView> segments(const Simulator& simulator) {
   return out;
 }
 
+uint64_t rounded_bytes(const Simulator& simulator, const Simulator::Request& request) {
+  return round_size(std::min(request.requested_bytes, kMostBytes), simulator.config(),
+                    simulator.release());
+}
+
+uint64_t free_bytes(const Simulator& simulator, const Simulator::Request& request) {
+  const Simulator::State& state = simulator.state();
+  const bool is_large = rounded_bytes(simulator, request) > kSmallBlockBytes;
+  const auto list = state.list_index.find(list_key(request.pool, request.stream, is_large));
+  return list == state.list_index.end() ? 0 : state.lists[list->second]->free_bytes;
+}
+
 Obstacle obstacle(const Simulator& simulator, const Simulator::Request& request) {
   const AllocatorConfig& config = simulator.config();
   Obstacle out;
-  out.rounded_bytes =
-      round_size(std::min(request.requested_bytes, kMostBytes), config, simulator.release());
+  out.rounded_bytes = rounded_bytes(simulator, request);
+  out.free_bytes = free_bytes(simulator, request);
   out.releasable_bytes = simulator.statistics().releasable.current;
   const bool is_large = out.rounded_bytes > kSmallBlockBytes;
   for (SegmentView& view : segments(simulator)) {
     if (view.pool != request.pool || view.stream != request.stream || view.is_large != is_large) {
       continue;
     }
-    out.free_bytes += view.size_bytes - view.active_bytes;
     const bool limited = out.rounded_bytes < config.max_split_size_bytes &&
                          view.largest_free_bytes >= config.max_split_size_bytes;
     if (!limited)

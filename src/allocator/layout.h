@@ -48,16 +48,22 @@ struct SegmentView {
 /// By address.
 std::vector<SegmentView> segments(const Simulator& simulator);
 
+/// What a request needs in one piece: the size that it asks for, as its release rounds it.
+uint64_t rounded_bytes(const Simulator& simulator, const Simulator::Request& request);
+/// In all free blocks that may serve a request, as far as their pool, stream and class go. O(1).
+uint64_t free_bytes(const Simulator& simulator, const Simulator::Request& request);
+
 /// Why a request of that kind cannot be served from the cache: the free bytes are enough, but in
 /// pieces. `pinned` are the segments that would serve it were their live blocks elsewhere, those
 /// with the fewest live bytes first.
 struct Obstacle {
-  uint64_t rounded_bytes = 0;         ///< what the request needs in one piece
+  uint64_t rounded_bytes = 0;         ///< as rounded_bytes() has it
   uint64_t largest_usable_bytes = 0;  ///< largest free block that the request may use
-  uint64_t free_bytes = 0;            ///< in all free blocks of its pool and stream
+  uint64_t free_bytes = 0;            ///< as free_bytes() has it
   uint64_t releasable_bytes = 0;      ///< what empty_cache would give back, all pools together
   std::vector<SegmentView> pinned;
 };
+/// O(blocks): for single moments.
 Obstacle obstacle(const Simulator& simulator, const Simulator::Request& request);
 
 }  // namespace gpumemprof

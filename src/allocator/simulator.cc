@@ -48,7 +48,7 @@ Simulator::State::State(const AllocatorConfig& config_, const Release& release_,
 
 FreeList& Simulator::State::list_for(uint16_t pool, uint16_t stream, bool is_large,
                                      uint32_t* index) {
-  const uint64_t key = uint64_t{pool} << 17 | uint64_t{stream} << 1 | (is_large ? 1 : 0);
+  const uint64_t key = list_key(pool, stream, is_large);
   if (key != last_list_key) {
     const auto [found, is_new] = list_index.try_emplace(key, static_cast<uint32_t>(lists.size()));
     if (is_new) {
@@ -132,7 +132,7 @@ BlockId Simulator::State::find_free(FreeList& list, uint64_t size_bytes) {
   const auto best = best_fit(list, size_bytes);
   if (best == list.free.end()) return kNoBlock;
   const BlockId id = best->block;
-  subtract_releasable(blocks[id]);
+  subtract_from_sums(blocks[id]);
   list.free.erase(best);
   return id;
 }

@@ -69,16 +69,20 @@ uint64_t Simulator::State::releasable_bytes(const SimulatedBlock& block) const {
   return end > begin ? end - begin : 0;
 }
 
-void Simulator::State::add_releasable(const SimulatedBlock& block) {
+void Simulator::State::add_to_sums(const SimulatedBlock& block) {
   const uint64_t bytes = releasable_bytes(block);
+  FreeList& list = *lists[block.list];
   statistics.releasable.add(bytes);
-  lists[block.list]->releasable_bytes += bytes;
+  list.releasable_bytes += bytes;
+  list.free_bytes += block.size_bytes;
 }
 
-void Simulator::State::subtract_releasable(const SimulatedBlock& block) {
+void Simulator::State::subtract_from_sums(const SimulatedBlock& block) {
   const uint64_t bytes = releasable_bytes(block);
+  FreeList& list = *lists[block.list];
   statistics.releasable.subtract(bytes);
-  lists[block.list]->releasable_bytes -= bytes;
+  list.releasable_bytes -= bytes;
+  list.free_bytes -= block.size_bytes;
 }
 
 void Simulator::State::put_free(BlockId id) {
@@ -88,12 +92,12 @@ void Simulator::State::put_free(BlockId id) {
   if (collects_garbage()) {
     block.lookups_before = lookups[uint32_t{list.pool} << 1 | (list.is_large ? 1 : 0)];
   }
-  add_releasable(block);
+  add_to_sums(block);
   list.free.insert(key_of(id));
 }
 
 void Simulator::State::take_free(BlockId id) {
-  subtract_releasable(blocks[id]);
+  subtract_from_sums(blocks[id]);
   list_of(id).free.erase(key_of(id));
 }
 

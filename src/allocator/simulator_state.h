@@ -25,9 +25,15 @@ struct FreeList {
   bool is_large = false;
   uint64_t page_bytes = 0;  ///< of expandable segments of this class
   FreeSet free;
+  uint64_t free_bytes = 0;        ///< of all of them
   uint64_t releasable_bytes = 0;  ///< of them; see AllocatorStatistics::releasable
   absl::btree_set<std::pair<uint64_t, BlockId>> unmapped;  ///< by address
 };
+
+/// In State::list_index.
+inline uint64_t list_key(uint16_t pool, uint16_t stream, bool is_large) {
+  return uint64_t{pool} << 17 | uint64_t{stream} << 1 | (is_large ? 1 : 0);
+}
 
 /// A piece of a segment that was there before the first event.
 struct SeedBlock {
@@ -72,9 +78,9 @@ struct Simulator::State {
   void merge_neighbours(BlockId id);
   bool absorb(BlockId id, BlockId neighbour, bool is_left);
   uint64_t releasable_bytes(const SimulatedBlock& block) const;
-  /// Notes what of `block`, which is put into its list or leaves it, could go back.
-  void add_releasable(const SimulatedBlock& block);
-  void subtract_releasable(const SimulatedBlock& block);
+  /// Sums up the free blocks of a list: `block` is put into its own, or leaves it.
+  void add_to_sums(const SimulatedBlock& block);
+  void subtract_from_sums(const SimulatedBlock& block);
   FreeKey key_of(BlockId id) const;
   FreeList& list_of(BlockId id) { return *lists[blocks[id].list]; }
   uint32_t add_segment(const SimulatedSegment& segment);

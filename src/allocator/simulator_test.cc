@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "allocator/layout.h"
 
 namespace gpumemprof {
@@ -192,6 +194,39 @@ TEST(Layout, NamesTheBlocksThatStandInTheWay) {
   EXPECT_EQ(segment.active_bytes, 2 * kMiB);
   ASSERT_EQ(segment.blocks.size(), 3u);
   EXPECT_EQ(s.block(segment.blocks[1]).stack, 7u);
+}
+
+TEST(Layout, FreeBytesAreThoseOfTheFreeBlocksOfTheSamePoolStreamAndClass) {
+  AllocatorConfig config;
+  config.expandable_segments = true;
+  for (const AllocatorConfig& each : {AllocatorConfig{}, config}) {
+    Simulator s(each, newest_release());
+    std::mt19937 chance(3);
+    std::vector<BlockId> blocks;
+    for (int i = 0; i < 2000; ++i) {
+      const auto stream = static_cast<uint16_t>(chance() % 3);
+      if (blocks.size() > 100 || (!blocks.empty() && chance() % 3 == 0)) {
+        std::swap(blocks[chance() % blocks.size()], blocks.back());
+        s.free_completed(blocks.back());
+        blocks.pop_back();
+      } else {
+        blocks.push_back(s.malloc({.requested_bytes = 1 + chance() % (i % 2 ? 4 << 20 : 9000),
+                                   .stream = stream}));
+      }
+      if (i % 500 == 499) s.empty_cache();
+      if (i % 8 != 0) continue;
+      for (uint16_t of = 0; of < 3; ++of) {
+        for (const uint64_t bytes : {uint64_t{512}, 2 * kMiB}) {
+          uint64_t expected = 0;
+          for (const SegmentView& view : segments(s)) {
+            if (view.stream == of && view.is_large == (bytes > kMiB))
+              expected += view.size_bytes - view.active_bytes;
+          }
+          ASSERT_EQ(free_bytes(s, {.requested_bytes = bytes, .stream = of}), expected);
+        }
+      }
+    }
+  }
 }
 
 /// `count` free pieces of 1 MiB that live ones pin, and then as many requests that do not fit.

@@ -13,7 +13,6 @@ namespace {
 constexpr uint64_t kLeastBytes = 32 * kMiB;
 constexpr uint64_t kForcedShare = 20, kIdleShare = 4;  // one part in so many of the peak
 constexpr uint64_t kTimesAllocated = 3, kIdleEventsShare = 5;
-constexpr uint64_t kMostLooks = 4096;  ///< at free blocks: each looks at all of them
 constexpr size_t kLeastSizes = 4;  ///< of one site: with two or three, all soon have their blocks
 
 /// One line of the program, in the whole trace.
@@ -44,13 +43,14 @@ void CacheGrowth::grew(uint64_t event, uint64_t bytes, const Simulator& simulato
   const AllocatorEvent of = trace_->events[event];
   const bool may_be_forced =
       of.action == Action::kAlloc && event >= trace_->events.size() / 2 && free_ >= of.size_bytes;
-  if (!may_be_forced || looks_ >= kMostLooks) return;
-  ++looks_;
-  const Obstacle now =
-      obstacle(simulator, {.requested_bytes = of.size_bytes, .stream = of.stream, .pool = of.pool});
+  if (!may_be_forced) return;
+  const Simulator::Request request{
+      .requested_bytes = of.size_bytes, .stream = of.stream, .pool = of.pool};
+  const uint64_t needed = rounded_bytes(simulator, request);
+  const uint64_t free = free_bytes(simulator, request);
   // Free by now is also what the new segment has more than was asked for.
-  const uint64_t left_over = bytes - std::min(bytes, now.rounded_bytes);
-  if (now.free_bytes - std::min(now.free_bytes, left_over) >= now.rounded_bytes)
+  const uint64_t left_over = bytes - std::min(bytes, needed);
+  if (free - std::min(free, left_over) >= needed)
     forced_.emplace_back(event, bytes);
 }
 

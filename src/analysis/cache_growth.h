@@ -37,7 +37,7 @@ struct IdleCache {
   uint64_t allocated_bytes = 0;  ///< sum of what these asked for
 };
 
-/// Fed after every event of a replay. Memory O(segments).
+/// Fed after every event of a replay. O(1) an event; memory O(growths).
 class CacheGrowth {
  public:
   /// `trace` must outlive it.
@@ -72,7 +72,6 @@ class CacheGrowth {
 
   const AllocatorTrace* trace_;
   uint64_t reserved_ = 0, free_ = 0, releasable_ = 0;  // after the event before
-  uint64_t looks_ = 0;
   std::vector<std::pair<uint64_t, uint64_t>> forced_;  // event, bytes
   /// Lows of what was releasable: each from its event on, until the next, which is higher.
   std::vector<std::pair<uint64_t, uint64_t>> lows_;  // event, bytes

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
+#include "base/host_name.h"
 #include "format/checksum.h"
 #include "probe/sys.h"
 #include "probe/text.h"
@@ -26,18 +27,6 @@ uint64_t make_id(uint32_t pid) {
     id = (realtime_ns() ^ uint64_t{pid} << 40) * 0x9e3779b97f4a7c15u | 1;
   }
   return id;
-}
-
-/// Letters that are safe in a file name; a host may be called anything.
-void copy_host(char* out, size_t size) {
-  utsname names{};
-  if (sys(SYS_uname, sys_ptr(&names)) < 0 || !names.nodename[0]) strcpy(names.nodename, "unknown");
-  size_t n = 0;
-  for (; names.nodename[n] && n + 1 < size; ++n) {
-    char c = names.nodename[n];
-    out[n] = c == '/' || c <= ' ' ? '_' : c;
-  }
-  out[n] = 0;
 }
 
 }  // namespace
@@ -96,7 +85,9 @@ long create_recording_file(const char* folder, format::FileHeader* header, char*
   header->recording_id = make_id(header->pid);
   header->monotonic_ns = monotonic_ns();
   header->realtime_ns = realtime_ns();
-  copy_host(header->host, sizeof(header->host));
+  utsname names{};
+  if (sys(SYS_uname, sys_ptr(&names)) < 0) names.nodename[0] = 0;
+  copy_host_name(names.nodename, header->host, sizeof(header->host));
   read_boot_id(header->boot_id, sizeof(header->boot_id));
   read_command(header->command, sizeof(header->command));
   for (uint64_t n = 0; n < 10000; ++n) {

@@ -18,67 +18,61 @@ ModuleLabel parse_module_label(std::string_view text) {
 }
 
 void ModuleNames::add(uint32_t process, const Mark& mark) {
-  said_[{process, mark.address}].push_back({mark.time_ns, mark.text});
+  names_[{process, mark.address}].said.push_back({mark.time_ns, mark.text});
   is_sorted_ = false;
 }
 
-std::vector<ModuleNames::Said>* ModuleNames::said_of(uint32_t process, uint64_t address) {
+const ModuleNames::Names* ModuleNames::names_of(uint32_t process, uint64_t address) {
   if (!is_sorted_) {
-    for (auto& [key, said] : said_) {
-      std::stable_sort(said.begin(), said.end(),
-                       [](const Said& a, const Said& b) { return a.time_ns < b.time_ns; });
+    for (auto& [key, names] : names_) {
+      std::ranges::stable_sort(names.said, {}, &Said::time_ns);
+      names.is_one = std::ranges::all_of(
+          names.said, [&](const Said& one) { return one.text == names.said.front().text; });
     }
     is_sorted_ = true;
   }
-  const auto found = said_.find({process, address});
-  return found == said_.end() ? nullptr : &found->second;
+  const auto found = names_.find({process, address});
+  return found == names_.end() ? nullptr : &found->second;
 }
 
-/// 0 where it is not known. `is_by_time`: at another time it may be another one.
-uint32_t ModuleNames::name_at(uint32_t process, uint64_t address, std::optional<uint64_t> time_ns,
-                              bool* is_by_time) {
-  const std::vector<Said>* said = said_of(process, address);
-  *is_by_time = false;
-  if (said == nullptr) return 0;
-  const uint32_t first = said->front().text;
-  const bool is_one =
-      std::all_of(said->begin(), said->end(), [&](const Said& one) { return one.text == first; });
-  if (is_one) return first;
-  *is_by_time = true;
+/// 0 where it is not known.
+uint32_t ModuleNames::name_at(const Names& names, std::optional<uint64_t> time_ns) {
+  const std::vector<Said>& said = names.said;
+  if (names.is_one) return said.front().text;
   if (!time_ns) return 0;
-  const auto next = std::upper_bound(said->begin(), said->end(), *time_ns,
-                                     [](uint64_t t, const Said& one) { return t < one.time_ns; });
-  const uint32_t before = next == said->begin() ? 0 : std::prev(next)->text;
-  const uint32_t after = next == said->end() ? 0 : next->text;
+  const auto next = std::ranges::upper_bound(said, *time_ns, {}, &Said::time_ns);
+  const uint32_t before = next == said.begin() ? 0 : std::prev(next)->text;
+  const uint32_t after = next == said.end() ? 0 : next->text;
   // Before it was named it had the name already, unless another one's had not ended.
   if (before == 0) return after;
-  if (next == said->end() || after == before || after == 0) return before;
+  if (next == said.end() || after == before || after == 0) return before;
   return 0;
 }
 
 /// The labels are at the inner end of a stack and have no line.
-uint32_t ModuleNames::with_name(uint32_t process, uint32_t stack, std::optional<uint64_t> time_ns,
-                                Tables* tables, bool* is_by_time) {
-  *is_by_time = false;
-  std::vector<uint32_t> inner;  // frames inside the one that names the module
-  for (uint32_t node = stack; node != 0; node = tables->stacks.node(node).parent) {
-    const StackTable::Node here = tables->stacks.node(node);
-    const Frame frame = tables->stacks.frame(here.frame);
-    if (frame.line != 0) return stack;
-    if (tables->strings.get(frame.file) != kModuleFile) {
-      inner.push_back(here.frame);
-      continue;
-    }
-    const ModuleLabel label = parse_module_label(tables->strings.get(frame.function));
-    if (label.address == 0) return stack;
-    uint32_t text = name_at(process, label.address, time_ns, is_by_time);
-    if (text == 0) text = tables->strings.intern(std::string(label.class_name));
-    uint32_t out =
-        tables->stacks.push(here.parent, tables->stacks.intern_frame({frame.file, text, 0}));
-    for (size_t i = inner.size(); i-- > 0;) out = tables->stacks.push(out, inner[i]);
-    return out;
+ModuleNames::Label ModuleNames::label_of(uint32_t stack, const Tables& tables) {
+  for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
+    const Frame frame = tables.stacks.frame(tables.stacks.node(node).frame);
+    if (frame.line != 0) return {};
+    if (tables.strings.get(frame.file) != kModuleFile) continue;
+    const ModuleLabel label = parse_module_label(tables.strings.get(frame.function));
+    if (label.address == 0) return {};
+    return {node, label.address, label.class_name};
   }
-  return stack;
+  return {};
+}
+
+uint32_t ModuleNames::with_text(uint32_t stack, const Label& label, uint32_t text,
+                                Tables* tables) {
+  std::vector<uint32_t> inner;  // frames inside the one that names the module
+  for (uint32_t node = stack; node != label.node; node = tables->stacks.node(node).parent)
+    inner.push_back(tables->stacks.node(node).frame);
+  const StackTable::Node here = tables->stacks.node(label.node);
+  const uint32_t file = tables->stacks.frame(here.frame).file;
+  if (text == 0) text = tables->strings.intern(label.class_name);
+  uint32_t out = tables->stacks.push(here.parent, tables->stacks.intern_frame({file, text, 0}));
+  for (size_t i = inner.size(); i-- > 0;) out = tables->stacks.push(out, inner[i]);
+  return out;
 }
 
 uint32_t ModuleNames::lookup(uint32_t process, uint32_t stack, std::optional<uint64_t> time_ns,
@@ -87,12 +81,25 @@ uint32_t ModuleNames::lookup(uint32_t process, uint32_t stack, std::optional<uin
   std::vector<Known>& known = known_[process];
   if (stack >= known.size())
     known.resize(std::max<size_t>(tables->stacks.stack_count(), stack + 1));
-  const uint32_t seen = known[stack].stack;
-  if (seen < Known::kByTime) return seen;
-  bool is_by_time = false;
-  const uint32_t out = with_name(process, stack, time_ns, tables, &is_by_time);
-  known[stack].stack = is_by_time ? Known::kByTime : out;
-  return out;
+  Known& seen = known[stack];
+  if (seen.stack == Known::kUnseen) {
+    const Label label = label_of(stack, *tables);
+    const Names* names = label.node == 0 ? nullptr : names_of(process, label.address);
+    if (names != nullptr && !names->is_one) {
+      seen.stack = Known::kByTime;
+      by_time_[{process, stack}].label = label;
+    } else if (label.node == 0) {
+      seen.stack = stack;
+    } else {
+      seen.stack = with_text(stack, label, names ? name_at(*names, time_ns) : 0, tables);
+    }
+  }
+  if (seen.stack != Known::kByTime) return seen.stack;
+  ByTime& one = by_time_[{process, stack}];
+  const uint32_t text = name_at(*names_of(process, one.label.address), time_ns);
+  const auto [with, is_new] = one.with_text.try_emplace(text);
+  if (is_new) with->second = with_text(stack, one.label, text, tables);
+  return with->second;
 }
 
 uint32_t ModuleNames::named(uint32_t process, uint32_t stack, Tables* tables) {

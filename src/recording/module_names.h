@@ -35,6 +35,22 @@ class ModuleNames {
     uint64_t time_ns;
     uint32_t text;
   };
+  /// All that was said of one address, by time.
+  struct Names {
+    std::vector<Said> said;
+    bool is_one = false;  ///< the same at every time
+  };
+  /// Where a stack names its module.
+  struct Label {
+    uint32_t node = 0;     ///< of the stack; 0: it names none
+    uint64_t address = 0;  ///< of the module's object
+    std::string_view class_name;
+  };
+  /// A stack whose name depends on the time: its label, and what it is with each name in it.
+  struct ByTime {
+    Label label;
+    absl::flat_hash_map<uint32_t, uint32_t> with_text;
+  };
   /// A stack that was looked at: what it is with its name in it.
   struct Known {
     static constexpr uint32_t kUnseen = UINT32_MAX, kByTime = UINT32_MAX - 1;
@@ -43,15 +59,15 @@ class ModuleNames {
   bool may_name_modules(const Tables& tables);
   uint32_t lookup(uint32_t process, uint32_t stack, std::optional<uint64_t> time_ns,
                   Tables* tables);
-  uint32_t with_name(uint32_t process, uint32_t stack, std::optional<uint64_t> time_ns,
-                     Tables* tables, bool* is_by_time);
-  uint32_t name_at(uint32_t process, uint64_t address, std::optional<uint64_t> time_ns,
-                   bool* is_by_time);
-  std::vector<Said>* said_of(uint32_t process, uint64_t address);
+  static Label label_of(uint32_t stack, const Tables& tables);
+  static uint32_t with_text(uint32_t stack, const Label& label, uint32_t text, Tables* tables);
+  const Names* names_of(uint32_t process, uint64_t address);
+  static uint32_t name_at(const Names& names, std::optional<uint64_t> time_ns);
 
-  absl::flat_hash_map<std::pair<uint32_t, uint64_t>, std::vector<Said>> said_;
+  absl::flat_hash_map<std::pair<uint32_t, uint64_t>, Names> names_;
   bool is_sorted_ = false;
   std::vector<std::vector<Known>> known_;  // by process, by stack
+  absl::flat_hash_map<std::pair<uint32_t, uint32_t>, ByTime> by_time_;  // by process and stack
   uint32_t frames_seen_ = 0;
   bool has_module_frames_ = false;
 };

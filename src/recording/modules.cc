@@ -3,6 +3,11 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include <iterator>
+#include <utility>
+
+#include "base/host_name.h"
+
 namespace gpumemprof {
 namespace {
 
@@ -20,9 +25,10 @@ std::string hex(uint64_t value) {
 }
 
 std::string this_host() {
-  char name[256] = {};
+  char name[256] = {}, clean[sizeof(name)];
   gethostname(name, sizeof(name) - 1);
-  return name;
+  copy_host_name(name, clean, sizeof(clean));
+  return clean;
 }
 
 }  // namespace
@@ -32,23 +38,40 @@ ModuleList::ModuleList(std::string host, uint64_t recorded_ns)
 
 void ModuleList::add(Module module) {
   if (modules_.size() >= kMostModules) return;
-  for (const auto& known : modules_) {
-    if (known->start == module.start && known->end == module.end && known->bias == module.bias &&
-        known->path == module.path) {
-      return;
-    }
+  const auto [added, is_new] = modules_.insert(std::move(module));
+  if (!is_new) return;
+  cover(*added);
+  for (const uint64_t pc : outside_) places_.erase(pc);
+  outside_.clear();
+}
+
+/// The range of `module` is its alone from now on.
+void ModuleList::cover(const Module& module) {
+  if (module.start >= module.end) return;
+  auto at = pieces_.upper_bound(module.start);
+  if (at != pieces_.begin() && std::prev(at)->second.end > module.start) --at;
+  while (at != pieces_.end() && at->first < module.end) {
+    const auto [start, piece] = *at;
+    at = pieces_.erase(at);
+    if (start < module.start) pieces_.emplace(start, Piece{module.start, piece.module});
+    if (piece.end > module.end) pieces_.emplace(module.end, piece);
   }
-  modules_.push_back(std::make_unique<Module>(std::move(module)));
-  absl::erase_if(places_, [](const auto& item) { return !item.second->module; });
+  pieces_.emplace(module.start, Piece{module.end, &module});
+}
+
+const Module* ModuleList::module_at(uint64_t pc) const {
+  const auto above = pieces_.upper_bound(pc);
+  if (above == pieces_.begin()) return nullptr;
+  const Piece& piece = std::prev(above)->second;
+  return pc < piece.end ? piece.module : nullptr;
 }
 
 const ModuleList::Place& ModuleList::place(uint64_t pc) {
   auto& known = places_[pc];
   if (known) return *known;
   known = std::make_unique<Place>();
-  for (auto it = modules_.rbegin(); it != modules_.rend() && !known->module; ++it) {
-    if (pc >= (*it)->start && pc < (*it)->end) known->module = it->get();
-  }
+  known->module = module_at(pc);
+  if (!known->module) outside_.push_back(pc);
   if (!known->module || !ask_files_) return *known;
   auto [table, added] = symbols_.try_emplace(known->module->path);
   if (added) table->second = SymbolTable::open(known->module->path, recorded_ns_);

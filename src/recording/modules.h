@@ -3,8 +3,11 @@
 
 #include <absl/container/flat_hash_map.h>
 
+#include <compare>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,9 +20,11 @@ namespace gpumemprof {
 struct Module {
   uint64_t start = 0, end = 0, bias = 0;
   std::string path;
+  auto operator<=>(const Module&) const = default;
 };
 
-/// The modules of one process, over its whole life. Not thread-safe.
+/// The modules of one process, over its whole life. Where two overlap, the latest one counts: a
+/// range of addresses can be reused. O(log modules) a call. Not thread-safe.
 class ModuleList {
  public:
   /// `recorded_ns`: wall clock when the recording began; a file that changed after it is not asked
@@ -37,14 +42,22 @@ class ModuleList {
     const Module* module = nullptr;
     std::string function;  // empty: unknown
   };
+  struct Piece {
+    uint64_t end = 0;
+    const Module* module = nullptr;
+  };
+  void cover(const Module& module);
+  const Module* module_at(uint64_t pc) const;
   const Place& place(uint64_t pc);
 
   bool ask_files_ = false;
   uint64_t recorded_ns_;
-  std::vector<std::unique_ptr<Module>> modules_;  // the latest last: an address range can be reused
+  std::set<Module> modules_;
+  std::map<uint64_t, Piece> pieces_;  // by start; none overlap
   absl::flat_hash_map<std::string, std::unique_ptr<SymbolTable>>
       symbols_;  // null: not to be trusted
   absl::flat_hash_map<uint64_t, std::unique_ptr<Place>> places_;
+  std::vector<uint64_t> outside_;  // those of places_ that are in no module
 };
 
 }  // namespace gpumemprof

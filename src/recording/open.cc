@@ -1,5 +1,6 @@
 #include "recording/open.h"
 
+#include <absl/container/flat_hash_map.h>
 #include <dirent.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -125,7 +126,9 @@ class Recording final : public EventSource {
       if (!first_error_) first_error_ = file.error();
       std::string where;
       if (file.error().offset) where = " (at byte " + std::to_string(*file.error().offset) + ")";
-      loss_.add(is_copy ? 0 : LossReason::kUncounted, 0, file.error().message + where);
+      Loss unread;
+      unread.add(is_copy ? 0 : LossReason::kUncounted, 0, file.error().message + where);
+      add_loss(unread);
       return {};
     }
     const auto& header = (*file)->header();
@@ -149,12 +152,35 @@ class Recording final : public EventSource {
                     " clocks were put on one by wall-clock time; times of different machines are "
                     "only as exact as those clocks");
     }
+    note_other_clocks(offsets);
     constexpr uint64_t kMostShift = uint64_t{1} << 61;
     for (const auto& file : files_) {
       uint64_t shift = static_cast<uint64_t>(offsets[file->boot()]) - static_cast<uint64_t>(base);
       file->add_lanes(&merger_, shift < kMostShift ? shift : 0);
       file->add_module_names(&module_names_, shift < kMostShift ? shift : 0);
     }
+  }
+
+  /// A process in a time namespace counts its monotonic time from elsewhere, which the wall clock
+  /// gives away; so does one that was set meanwhile, or a machine that slept. Nothing tells which.
+  void note_other_clocks(const std::map<std::string_view, int64_t>& offsets) {
+    constexpr uint64_t kLeastNs = 1'000'000'000;
+    uint64_t files = 0, most_ns = 0;
+    for (const auto& file : files_) {
+      const int64_t own = file->realtime_offset_ns(), first = offsets.at(file->boot());
+      const uint64_t by = own < first ? static_cast<uint64_t>(first) - static_cast<uint64_t>(own)
+                                      : static_cast<uint64_t>(own) - static_cast<uint64_t>(first);
+      if (by < kLeastNs) continue;
+      ++files, most_ns = std::max(most_ns, by);
+    }
+    if (files == 0) return;
+    loss_.add(0, 0,
+              std::to_string(files) + (files == 1 ? " process" : " processes") +
+                  " began on a clock that differs by up to " +
+                  std::to_string(most_ns / kLeastNs) +
+                  " s from that of another one of the same machine: a time namespace, a wall clock "
+                  "that was set, or a machine that slept; in the first case their times are off by "
+                  "as much");
   }
 
   void read_state_before() {
@@ -167,9 +193,29 @@ class Recording final : public EventSource {
     state_before_ = std::move(state);
   }
 
+  /// O(reasons of `part`): with thousands of damaged files there are very many.
+  void add_loss(const Loss& part) {
+    for (; placed_ < loss_.reasons.size(); ++placed_)
+      places_.try_emplace(loss_.reasons[placed_].reason, placed_);
+    loss_.events += part.events, loss_.bytes += part.bytes;
+    for (const LossReason& one : part.reasons) {
+      const auto [place, is_new] = places_.try_emplace(one.reason, loss_.reasons.size());
+      if (is_new) {
+        loss_.reasons.push_back(one);
+      } else {
+        loss_.reasons[place->second].events += one.events;
+      }
+    }
+    placed_ = loss_.reasons.size();
+  }
+
   void finish() {
     ended_ = true;
-    for (const auto& file : files_) file->add_losses(&loss_);
+    for (const auto& file : files_) {
+      Loss of_file;
+      file->add_losses(&of_file);
+      add_loss(of_file);
+    }
     for (const std::string& folder : folders_) add_unrecorded_processes(folder, &loss_);
     if (merger_.clamped() > 0) {
       loss_.add(0, 0,
@@ -180,6 +226,8 @@ class Recording final : public EventSource {
   SourceInfo info_;
   Tables tables_;
   Loss loss_;
+  absl::flat_hash_map<std::string, size_t> places_;  // in loss_.reasons, of the first placed_
+  size_t placed_ = 0;
   std::vector<std::string> folders_;
   std::optional<Error> first_error_;
   std::set<uint64_t> recording_ids_;

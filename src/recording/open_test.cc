@@ -153,6 +153,30 @@ TEST(OpenRecording, FilesOfTwoMachinesAreReadOnOneClock) {
   EXPECT_EQ(read.events[2].address, 0x20u);
 }
 
+TEST(OpenRecording, AProcessOnAnotherClockOfTheSameMachineIsSaid) {
+  TempFolder folder;
+  FakeProbe first(1, 100), second(2, 200), third(3, 300);
+  second.header().monotonic_ns += 500'000'000;  // began half a second later
+  second.header().realtime_ns += 500'000'000;
+  third.header().monotonic_ns += 100'001'000'000'000;  // one second later, in a time namespace
+  third.header().realtime_ns += 1'000'000'000;
+  int number = 0;
+  for (FakeProbe* probe : {&first, &second, &third}) {
+    auto& thread = probe->start_thread(11, "main");
+    probe->alloc(&thread, 100'002'000'000'000, 0x10, 8, 0);
+    ASSERT_EQ(probe->save(folder.file(std::to_string(number++) + ".gmp")), 0);
+  }
+  const auto read = read_all({folder.path()});
+  ASSERT_EQ(read.events.size(), 3u);
+  std::vector<std::string> clocks;
+  for (const LossReason& one : read.loss.reasons) {
+    if (one.reason.find("clock") != std::string::npos) clocks.push_back(one.reason);
+  }
+  ASSERT_EQ(clocks.size(), 1u);
+  EXPECT_TRUE(clocks[0].starts_with("1 process began on a clock that differs by up to 100000 s"))
+      << clocks[0];
+}
+
 TEST(OpenRecording, WhatTheWriterLostIsSaidInWords) {
   TempFolder folder;
   FakeProbe probe;

@@ -1,6 +1,8 @@
 #include "recording/sealed_file.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 
 #include "base/varint.h"
 #include "recording/sealed_events.h"
@@ -51,9 +53,6 @@ class SealedLane final : public Lane {
              SealedLosses* losses)
       : file_(file), ids_(ids), companions_(companions), shift_(shift_ns), losses_(losses) {}
 
-  bool accepts(const ChunkRef& chunk) const {
-    return chunks_.empty() || chunks_.back().header.time_last_ns <= chunk.header.time_first_ns;
-  }
   void add(const ChunkRef& chunk) { chunks_.push_back(chunk); }
 
   uint64_t next_time() const override {
@@ -77,6 +76,13 @@ class SealedLane final : public Lane {
   }
 
  private:
+  /// One for all lanes: its tables take longer to make than a rank's few events to read, and there
+  /// are thousands of ranks.
+  static EventDecoder& decoder() {
+    thread_local EventDecoder one;
+    return one;
+  }
+
   Status decode(const ChunkRef& chunk, EventBatch* block) {
     if (auto done = read_chunk_into(*file_, chunk, &payload_); !done) return done;
     bytes_read_ += payload_.size();
@@ -84,7 +90,7 @@ class SealedLane final : public Lane {
     auto head = parse_consumed(payload_, &ignored);
     if (!head) return std::unexpected(head.error());
     std::string_view columns = std::string_view(payload_).substr(*head);
-    if (auto done = decoder_.decode(columns, chunk.header.count, block); !done) return done;
+    if (auto done = decoder().decode(columns, chunk.header.count, block); !done) return done;
     const uint64_t first = chunk.header.first_ordinal;
     if (auto done = add(companions_->requested, first, parse_requested, block); !done) return done;
     if (auto done = add(companions_->details, first, parse_details, block); !done) return done;
@@ -139,7 +145,6 @@ class SealedLane final : public Lane {
   const Companions* companions_;
   uint64_t shift_;
   SealedLosses* losses_;
-  EventDecoder decoder_;
   std::string payload_;
   std::vector<ChunkRef> chunks_;
   size_t at_ = 0;
@@ -274,14 +279,20 @@ void SealedFile::account() {
 
 void SealedFile::add_lanes(Merger* merger, uint64_t shift_ns, SealedLosses* losses) {
   std::vector<std::unique_ptr<SealedLane>> lanes;
+  std::multimap<uint64_t, SealedLane*> by_end;  // the last time of each lane
   for (const ChunkRef& chunk : events_) {
-    auto fits =
-        std::find_if(lanes.begin(), lanes.end(), [&](const auto& l) { return l->accepts(chunk); });
-    if (fits == lanes.end()) {
+    // A lane goes on with a chunk that begins after it; the one that ended last, of several.
+    SealedLane* fits = nullptr;
+    const auto later = by_end.upper_bound(chunk.header.time_first_ns);
+    if (later == by_end.begin()) {
       lanes.push_back(std::make_unique<SealedLane>(file_, &ids_, &companions_, shift_ns, losses));
-      fits = lanes.end() - 1;
+      fits = lanes.back().get();
+    } else {
+      fits = std::prev(later)->second;
+      by_end.erase(std::prev(later));
     }
-    (*fits)->add(chunk);
+    fits->add(chunk);
+    by_end.emplace(chunk.header.time_last_ns, fits);
   }
   for (auto& lane : lanes) merger->add(std::move(lane));
   for (auto read : {&SealedFile::read_marks_before, &SealedFile::read_marks_after}) {

@@ -23,7 +23,12 @@ void append_number(std::string* out, uint64_t value) {
   out->append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
 }
 
+/// A spreadsheet takes a cell that begins so for a formula, which names of files could be.
+bool is_formula(std::string_view text) { return text.find_first_of("=+-@") == 0; }
+
+/// A cell of text: numbers are written as they are.
 void append_csv_field(std::string* out, std::string_view text) {
+  if (is_formula(text)) return append_csv_field(out, '\'' + std::string(text));
   if (text.find_first_of(",\"\r\n") == std::string_view::npos) {
     *out += text;
     return;

@@ -86,6 +86,24 @@ TEST(EventExport, HostileNamesStayInTheirField) {
       "1,alloc,1,5,,device type -1,framework,,,,,,,,\"a,\"\"b\"\"\xef\xbf\xbd\xef\xbf\xbd:1 f\"");
 }
 
+TEST(EventExport, ATextThatASpreadsheetWouldTakeForAFormulaIsMarkedInCsvAlone) {
+  for (const char* name : {"=1+1", "+a", "-a", "@a"}) {
+    EventBatch events;
+    append(&events, {1, Action::kAlloc, 0x1, 5, 1});
+    MemorySource source(events), again(events);
+    for (MemorySource* each : {&source, &again}) {
+      Tables& tables = each->mutable_tables();
+      tables.stacks.push(0, tables.stacks.intern_frame({tables.strings.intern(name),
+                                                        tables.strings.intern("f"), 1}));
+    }
+    EXPECT_EQ(json::parse(export_of(source, ExportFormat::kJsonLines)[0])["stack"][0],
+              std::string(name) + ":1 f");
+    const std::string line = export_of(again, ExportFormat::kCsv)[1];
+    EXPECT_TRUE(line.starts_with("1,alloc,1,5,") && line.ends_with(",'" + std::string(name) + ":1 f"))
+        << line;
+  }
+}
+
 TEST(EventExport, AnErrorOfTheSinkEndsTheExport) {
   MemorySource source = sample_source();
   const Status done = export_events(source, ExportFormat::kCsv, [](std::string_view) {

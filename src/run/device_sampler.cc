@@ -10,6 +10,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/host_name.h"
 #include "devices/accelerators.h"
 #include "devices/proc_text.h"
 #include "recording/refusal_watch.h"
@@ -44,8 +45,10 @@ SamplesOrigin own_origin() {
   out.monotonic_ns = clock_ns(CLOCK_MONOTONIC), out.realtime_ns = clock_ns(CLOCK_REALTIME);
   if (const auto stat = parse_stat(read_proc_text("/proc/self/stat")))
     out.start_ticks = stat->id.start_ticks;
-  char host[256] = {};
-  if (gethostname(host, sizeof host - 1) == 0) out.host = host;
+  char host[256] = {}, clean[sizeof host];
+  if (gethostname(host, sizeof host - 1) != 0) host[0] = 0;
+  copy_host_name(host, clean, sizeof clean);
+  out.host = clean;
   out.boot_id = read_proc_text("/proc/sys/kernel/random/boot_id");
   out.boot_id.resize(std::min(out.boot_id.size(), out.boot_id.find('\n')));
   return out;

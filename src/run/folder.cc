@@ -115,6 +115,9 @@ Result<std::string> prepare_folder(const std::string& folder) {
     if (stat(path.c_str(), &st) != 0 || !S_ISDIR(st.st_mode)) {
       return fail(ErrorCode::kUsage, path + ": is a file: -o names a folder");
     }
+    // Whoever owns it could put files of their own in place of these. Root may lend its hand.
+    if (st.st_uid != geteuid() && geteuid() != 0)
+      return fail(ErrorCode::kUsage, path + ": belongs to another user: name a folder of your own");
     auto contents = look_into(path);
     if (!contents) return fail(ErrorCode::kUsage, path + ": cannot be read: " + strerror(errno));
     if (!contents->empty && !contents->ours) {

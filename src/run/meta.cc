@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "base/file.h"
+#include "base/host_name.h"
 
 namespace gpumemprof {
 namespace {
@@ -194,8 +195,9 @@ Result<MetaFile> MetaFile::create(const std::string& folder, const RunMeta& meta
   MetaFile file;
   utsname system = {};
   uname(&system);
-  file.temporary_ =
-      folder + "/.meta." + system.nodename + '.' + std::to_string(meta.run_pid) + ".tmp";
+  char host[sizeof system.nodename];
+  copy_host_name(system.nodename, host, sizeof host);
+  file.temporary_ = folder + "/.meta." + host + '.' + std::to_string(meta.run_pid) + ".tmp";
   if (auto written = write_file(file.temporary_, meta_json(meta)); !written) {
     return fail(ErrorCode::kUsage, written.error().message);
   }

@@ -140,6 +140,11 @@ std::vector<ProcessStat> list_processes(const std::string& proc) {
   return result;
 }
 
+bool still_lives(const std::string& proc, const ProcessId& id) {
+  const auto now = parse_stat(read_small(in_proc(proc, id.pid, "stat")));
+  return now && now->id == id && now->state != 'Z' && now->state != 'X' && now->virtual_bytes != 0;
+}
+
 void note_mapping(std::string_view line, Mappings* mappings) {
   size_t slash = line.find('/');
   if (slash == std::string_view::npos) return;

@@ -31,6 +31,9 @@ std::optional<ProcessStat> parse_stat(std::string_view text);
 /// All processes that `proc` ("/proc") shows.
 std::vector<ProcessStat> list_processes(const std::string& proc);
 
+/// False where the process has ended, or gives back its memory on its way there.
+bool still_lives(const std::string& proc, const ProcessId& id);
+
 /// What of our concern a process has mapped.
 struct Mappings {
   bool readable = false;  ///< false: another user's, or gone

@@ -19,10 +19,24 @@ DescendantWatcher::DescendantWatcher(int root, std::string folder, std::string p
     : root_(root), folder_(std::move(folder)), proc_(std::move(proc)) {}
 
 bool DescendantWatcher::is_recorded(const ProcessId& id, const Known& known) const {
-  // HOST.PID.STARTTICKS[.N].gmp; a host's name may hold dots, so it is not taken apart.
-  std::string part =
-      '.' + std::to_string(known.inner_pid) + '.' + std::to_string(id.start_ticks) + '.';
-  return std::ranges::any_of(files_, [&](const std::string& f) { return f.find(part) != f.npos; });
+  return recorded_.contains(std::to_string(known.inner_pid) + '.' + std::to_string(id.start_ticks));
+}
+
+/// HOST.PID.STARTTICKS[.N].gmp: a host's name may hold dots and numbers, so the last two parts may
+/// be the process, and the two before the last.
+void DescendantWatcher::list_recorded() {
+  recorded_.clear();
+  for (std::string_view name : recorded_files(folder_)) {
+    name.remove_suffix(std::string_view(".gmp").size());
+    for (int way = 0; way < 2; ++way) {
+      const size_t last = name.rfind('.');
+      if (last == name.npos || last == 0) break;
+      const size_t before = name.rfind('.', last - 1);
+      if (before == name.npos) break;
+      recorded_.emplace(name.substr(before + 1));
+      name = name.substr(0, last);
+    }
+  }
 }
 
 /// An open device is seen without disturbing the process, so that is looked for each time. Reading
@@ -53,13 +67,15 @@ void DescendantWatcher::examine(const ProcessStat& stat, Known* known) {
       unreadable_command_ = command_line(proc_, stat.id.pid);
       return;
     }
+    const int inner_pid = innermost_pid(proc_, stat.id.pid);
+    std::string command = command_line(proc_, stat.id.pid);
+    // Of a process that ends meanwhile a part of each of these is read, which tells nothing.
+    if (!still_lives(proc_, stat.id)) return;
     known->virtual_bytes = stat.virtual_bytes;
     if (!now.torch) known->looks_with_torch = 0;  // a fork that has become another program
     known->mappings = now;
-    known->inner_pid = innermost_pid(proc_, stat.id.pid);
-    if (std::string command = command_line(proc_, stat.id.pid); !command.empty()) {
-      known->command = std::move(command);
-    }
+    known->inner_pid = inner_pid;
+    if (!command.empty()) known->command = std::move(command);
   }
   if (!known->mappings.torch) return;
   ++known->looks_with_torch, torch_seen_ = true;
@@ -88,7 +104,7 @@ void DescendantWatcher::retire(int pid, const Known& known) {
 void DescendantWatcher::look() {
   ++look_number_;
   any_alive_ = false;
-  files_ = recorded_files(folder_);
+  list_recorded();
   std::vector<ProcessStat> all = list_processes(proc_);
   ByPid by_pid;
   for (const ProcessStat& stat : all) by_pid.emplace(stat.id.pid, &stat);

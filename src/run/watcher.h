@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "run/meta.h"
@@ -59,6 +60,7 @@ class DescendantWatcher {
   };
   using ByPid = std::unordered_map<int, const ProcessStat*>;
   bool is_descendant(const ProcessStat& stat, const ByPid& by_pid) const;
+  void list_recorded();
   void retire(int pid, const Known& known);
   void look_for_gpu(const ProcessStat& stat, Known* known);
   void examine(const ProcessStat& stat, Known* known);
@@ -70,7 +72,7 @@ class DescendantWatcher {
   std::string proc_;
   std::unordered_map<int, Known> known_;  // by pid; the living ones
   std::vector<Finished> finished_;        // gone, had torch
-  std::vector<std::string> files_;        // of the recording, at the last look
+  std::unordered_set<std::string> recorded_;  // "PID.STARTTICKS" of its files, at the last look
   std::string unreadable_command_;
   uint64_t look_number_ = 0;
   bool torch_seen_ = false;

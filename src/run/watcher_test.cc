@@ -2,11 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 namespace gpumemprof {
 namespace {
@@ -223,6 +225,26 @@ TEST_F(WatcherTest, APidThatComesBackIsAnotherProcess) {
   process(101, 1, 12, kTorch);                    // a stranger's
   watcher.look();
   EXPECT_THAT(named(watcher), ElementsAre(101));
+}
+
+TEST_F(WatcherTest, OneThatEndsWhileItsMappingsAreReadIsNotJudgedByThePartThatWasLeft) {
+  process(100, 1, 5, "7f3-7f4 r-xp 0 fe:00 1  /usr/lib/libcuda.so.1\n");
+  DescendantWatcher watcher(100, folder_, proc_);
+  watcher.look();  // sees the GPU's driver, so the next one reads mappings once
+  process(101, 100, 6, "");
+  const std::string base = proc_ + "/101", maps = base + "/maps";
+  fs::remove(maps);
+  ASSERT_EQ(mkfifo(maps.c_str(), 0600), 0);
+  std::thread ends([&] {
+    std::ofstream out(maps);  // waits until it is read
+    for (const char* file : {"/stat", "/status", "/cmdline"}) fs::remove(base + file);
+    out << kTorch;
+  });
+  watcher.look();
+  ends.join();
+  gone(101);
+  watcher.look();
+  EXPECT_THAT(named(watcher), IsEmpty());
 }
 
 TEST_F(WatcherTest, ACircleOfParentsEnds) {

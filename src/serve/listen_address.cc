@@ -23,14 +23,16 @@ bool is_v6(const std::string& text) {
   return inet_pton(AF_INET6, text.c_str(), &address) == 1;
 }
 
-/// Splits "HOST:PORT" and "[HOST]:PORT"; `port` stays empty where there is none.
+/// Splits "HOST:PORT" and "[HOST]:PORT"; `port` stays empty where there is none, and so does `host`
+/// where something else stands behind the bracket.
 void split(std::string_view text, std::string* host, std::string_view* port) {
   if (text.starts_with('[')) {
     const size_t close = text.find(']');
     if (close == text.npos) return;
-    *host = text.substr(1, close - 1);
     const std::string_view rest = text.substr(close + 1);
-    if (rest.starts_with(':')) *port = rest.substr(1);
+    if (!rest.empty() && rest.front() != ':') return;
+    *host = text.substr(1, close - 1);
+    if (!rest.empty()) *port = rest.substr(1);
     return;
   }
   const size_t colon = text.rfind(':');
@@ -74,7 +76,7 @@ bool is_local_host_field(std::string_view text) {
   split(text, &host, &port);
   uint16_t number = 0;
   if (!port.empty() && !parse_port(port, &number)) return false;
-  return host == "localhost" || is_v4(host) || is_v6(host);
+  return text.starts_with('[') ? is_v6(host) : host == "localhost" || is_v4(host);
 }
 
 }  // namespace gpumemprof

@@ -122,7 +122,8 @@ TEST(Service, WithoutATokenKnowsNoOtherName) {
     request.host = host;
     EXPECT_EQ(service.answer(request).status, 200) << host;
   }
-  for (const char* host : {"evil.example", "127.0.0.1.evil.example:9810", "localhost:99999"}) {
+  for (const char* host : {"evil.example", "127.0.0.1.evil.example:9810", "localhost:99999",
+                           "[::1]evil.example", "[::1]x:9810", "[127.0.0.1]", "[localhost]:1"}) {
     request.host = host;
     EXPECT_EQ(service.answer(request).status, 421) << host;
   }

@@ -2,6 +2,7 @@
 import csv
 import io
 import json
+import os
 
 import harness
 import pytest
@@ -9,18 +10,20 @@ from programs_for_commands import LIVE_BYTES, recorded_pid, standing_program, te
 from test_analyze_telemetry import validator
 
 MONITOR = [harness.COMMAND, "monitor"]
+THIS = ["--pid", str(os.getpid())]  # and nobody else's recordings, whatever else the machine does
 FAST = ["--duration", "0.1", "--interval", "0.02"]
 
 
 def test_standard_output_is_json_alone():
-    done = harness.execute([*MONITOR, *FAST, "--format", "json"]).ok()
+    done = harness.execute([*MONITOR, *THIS, *FAST, "--format", "json"]).ok()
     events = json.loads(done.stdout)
     assert events and {e["event_type"] for e in events} == {"sample"}
     assert b"highest sample" in done.stderr, "words for people go elsewhere"
 
 
 def test_standard_output_is_csv_alone():
-    rows = list(csv.DictReader(io.StringIO(harness.execute([*MONITOR, *FAST, "--format", "csv"]).ok().stdout.decode())))
+    done = harness.execute([*MONITOR, *THIS, *FAST, "--format", "csv"]).ok()
+    rows = list(csv.DictReader(io.StringIO(done.stdout.decode())))
     assert rows and all(int(row["device_total_bytes"]) > 0 for row in rows)
 
 

@@ -13,6 +13,7 @@ import pytest
 from programs_for_commands import (ALLOCATIONS, LIVE_BYTES, PEAK_BYTES, recorded_pid, standing_program, telemetry)
 
 TRACK = [harness.COMMAND, "track"]
+TRACK_THIS = [*TRACK, "--pid", str(os.getpid())]  # and nobody else's recordings, whatever else the machine does
 
 
 def of_type(events, kind):
@@ -66,7 +67,7 @@ def test_the_format_follows_the_name_and_all_say_the_same(tmp_path):
     fields = None
     for name in ("t.json", "t.jsonl", "t.csv"):
         path = tmp_path / name
-        harness.execute([*TRACK, "--output", path, "--duration", "0.05", "--interval", "0.01"]).ok()
+        harness.execute([*TRACK_THIS, "--output", path, "--duration", "0.05", "--interval", "0.01"]).ok()
         if name.endswith(".json"):
             rows = telemetry(path)
         elif name.endswith(".jsonl"):
@@ -81,7 +82,7 @@ def test_the_format_follows_the_name_and_all_say_the_same(tmp_path):
 
 def test_a_duration_of_zero_takes_one_sample(tmp_path):
     path = tmp_path / "t.json"
-    harness.execute([*TRACK, "--output", path, "--duration", "0"]).ok()
+    harness.execute([*TRACK_THIS, "--output", path, "--duration", "0"]).ok()
     assert [e["event_type"] for e in telemetry(path)] == ["start", "sample", "stop"]
 
 
@@ -168,7 +169,7 @@ def test_tracking_ends_with_the_process(tmp_path):
 
 def test_alerts_come_once_and_not_with_every_sample(tmp_path):
     path = tmp_path / "t.json"
-    done = harness.execute([*TRACK, "--output", path, "--duration", "0.3", "--interval", "0.02",
+    done = harness.execute([*TRACK_THIS, "--output", path, "--duration", "0.3", "--interval", "0.02",
                             "--warning-threshold", "0.001", "--critical-threshold", "0.002"]).ok()
     events = telemetry(path)
     assert len(of_type(events, "critical")) == 1 and not of_type(events, "warning")

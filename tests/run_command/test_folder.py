@@ -3,9 +3,11 @@
 import json
 import os
 import subprocess
+import tempfile
 
+import harness
 import pytest
-from launching import BIN, meta_of
+from launching import BIN, NOBODY, meta_of
 
 
 def test_folder_and_meta_are_private_and_complete(run, tmp_path):
@@ -85,3 +87,35 @@ def test_seal_takes_a_recording_without_files(run, env, tmp_path):
     run("true")
     result = subprocess.run([BIN, "seal", "rec"], env=env, cwd=tmp_path, capture_output=True, timeout=60)
     assert (result.returncode, result.stdout) == (0, b"rec: 0 files, 0 events, 0 B before, 0 B after\n")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be another user")
+@pytest.mark.parametrize("way", ["folder", "symlink"])
+def test_a_folder_of_another_user_is_refused(env, way):
+    env.pop("GPUMEMPROF_PROBE")  # which the other user could not read
+    with tempfile.TemporaryDirectory() as outer:
+        os.chmod(outer, 0o777)
+        folder, name = f"{outer}/theirs", f"{outer}/name"
+        os.mkdir(folder)
+        os.chmod(folder, 0o777)
+        os.symlink(folder, name)
+        path = folder if way == "folder" else name
+        done = subprocess.run([BIN, "run", "-o", path, "--", "touch", f"{outer}/started"], env=env, capture_output=True,
+                              preexec_fn=lambda: (os.setgroups([]), os.setgid(NOBODY), os.setuid(NOBODY)), timeout=60)
+        assert done.returncode == 2 and not os.path.exists(f"{outer}/started")
+        assert done.stderr.decode() == f"gpumemprof: {path}: belongs to another user: name a folder of your own\n"
+        assert os.listdir(folder) == []
+
+
+HOST = "import os, sys; open('/proc/sys/kernel/hostname', 'wb').write(b'a/b \\xc3\\xa4'); os.execvp(sys.argv[1], sys.argv[1:])"
+
+
+def test_a_machine_may_be_called_anything_and_all_files_call_it_the_same(tmp_path):
+    alone = ["unshare", "--uts", harness.PYTHON, "-c", HOST]
+    if subprocess.run([*alone, "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("needs a name of its own for the machine (unshare --uts)")
+    program = [harness.PYTHON, "-c", "import torch; torch.empty(7)"]
+    harness.execute([*alone, *harness.run_argv(tmp_path / "r", program)]).ok()
+    names = sorted(path.name for path in (tmp_path / "r").iterdir())
+    assert "meta.json" in names and any(name.endswith(".gmp") for name in names)
+    assert [name for name in names if not name.startswith(("a_b___.", "meta.json"))] == []
