@@ -32,17 +32,19 @@ bool is_unknown(const LeakGroup& group) {
   return !group.evidence.holder && std::string_view(group.name->name) == kGrowth;
 }
 
-/// Whether nearly all rises of both are in the same steps.
+/// Whether nearly all rises of both are in the same steps, and these are not most steps, in which any
+/// two may meet.
 bool rise_together(const Leak& a, const Leak& b) {
   constexpr size_t kOf = 10, kLeast = 8;
   constexpr uint64_t kApart = 1;
+  if (a.rise_steps.empty() || b.rise_steps.empty()) return false;
+  if (a.rise_steps.back() - a.rise_steps.front() < 2 * a.rise_steps.size()) return false;
   size_t common = 0, next = 0;
   for (uint64_t step : a.rise_steps) {
     while (next < b.rise_steps.size() && b.rise_steps[next] + kApart < step) ++next;
     common += next < b.rise_steps.size() && b.rise_steps[next] <= step + kApart;
   }
-  const size_t most = std::max(a.rise_steps.size(), b.rise_steps.size());
-  return most != 0 && kOf * common >= kLeast * most;
+  return kOf * common >= kLeast * std::max(a.rise_steps.size(), b.rise_steps.size());
 }
 
 /// A graph keeps inputs and targets, too, which no module made: these lines have no name of their
