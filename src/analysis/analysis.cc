@@ -330,6 +330,7 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
     analysis.threads.resize(source.tables().threads.size());
     if (find_leaks) leaks.begin_batch(batch, source.tables(), state);
     state.apply_observed(batch, gatherer);
+    if (find_leaks) leaks.end_batch();
     driver.take(batch, source.tables());
     categories.end_batch();
     // A checkpoint knows the state of each allocator, and the peak of none but these.

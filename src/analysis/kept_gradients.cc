@@ -51,7 +51,7 @@ uint64_t end_of_step(uint64_t step, const ProcessHistory& history, const Period&
 
 void add_of_process(const ProcessHistory& history, const std::vector<Leak>& leaks,
                     const Tables& tables, std::vector<KeptGradients>* out) {
-  const Period period = find_period(history);
+  const Period period = find_periods(history, tables).front();
   if (period.from == Period::From::kNothing) return;
   // The first window of the steps may hold what was made before them, too.
   const uint64_t begin_ns =

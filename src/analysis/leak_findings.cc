@@ -30,11 +30,16 @@ std::string short_line(const Tables& tables, uint32_t node) {
 /// How sure Mann-Kendall's test is that there is a trend, one-sided. Never 1: it is no proof.
 double confidence_of(double z) { return std::min(0.99, 1 - std::erfc(z / std::sqrt(2.0)) / 2); }
 
-uint64_t held_bytes(uint16_t device, const Analysis& analysis) {
-  for (const DeviceAnalysis& one : analysis.devices) {
-    if (one.device == device) return one.figures.live_bytes;
+/// Live on the device right after the process's last allocation, as all figures of a leak are.
+uint64_t held_bytes(const Leak& leak, const std::vector<ProcessHistory>& histories) {
+  uint64_t bytes = 0;
+  for (const ProcessHistory& history : histories) {
+    if (history.process != leak.process) continue;
+    for (const SiteHistory& site : history.sites) {
+      if (site.device == leak.device) bytes += site.live_bytes;
+    }
   }
-  return 0;
+  return bytes;
 }
 
 void add_limit(const Leak& leak, const LeakLimit& limit, Finding* finding) {
@@ -97,16 +102,39 @@ std::string who_keeps(const LeakGroup& group, const Tables& tables) {
          (more == 1 ? " more line keep " : " more lines keep ");
 }
 
+struct Kind {
+  const char* name;
+  Severity severity;
+  const char* what_repeats;
+  const char* title;
+  const char* fix;
+  bool is_leak() const { return severity != Severity::kInfo; }
+};
+
+Kind kind_of(const LeakGroup& group) {
+  const LeakName& bug = *group.name;
+  if (std::string_view(bug.name) == kSizesRise) {
+    return {kSizesRise, Severity::kInfo, "step", bug.title, bug.fix};
+  }
+  // A block that is copied into a larger one in every round is no data that is loaded.
+  if (!group.whole.are_steps && !group.evidence.grows_one_block) {
+    return {kGrowthInLoop, Severity::kInfo, "round of a loop",
+            "no step is known, and it may be data that is loaded",
+            "mark what a step is with gpumemprof.step()"};
+  }
+  return {"leak", Severity::kWarning, "step", bug.title, bug.fix};
+}
+
 /// All but the limit and the holder.
 Finding leak_finding(const LeakGroup& group, const Tables& tables) {
   const Leak& leak = group.whole;
   const uint64_t a_step = rounded(leak.bytes_a_step);
-  const bool is_leak = std::string_view(group.name->name) != kSizesRise;
-  Finding finding{.kind = is_leak ? "leak" : kSizesRise,
-                  .severity = is_leak ? Severity::kWarning : Severity::kInfo,
-                  .name = is_leak ? group.name->name : "",
+  const Kind kind = kind_of(group);
+  Finding finding{.kind = kind.name,
+                  .severity = kind.severity,
+                  .name = kind.is_leak() ? group.name->name : "",
                   .title = who_keeps(group, tables) + format_bytes(a_step) +
-                           " more with every step: " + group.name->title,
+                           " more with every " + kind.what_repeats + ": " + kind.title,
                   .bytes = leak.live_bytes,
                   .evidence = {{"bytes_a_step", a_step},
                                {"grown_bytes", leak.grown_bytes},
@@ -117,7 +145,7 @@ Finding leak_finding(const LeakGroup& group, const Tables& tables) {
                                {"points", leak.stacks.front().growth.points}},
                   .confidence = confidence_of(leak.z),
                   .stack = leak.node,
-                  .fix = group.name->fix,
+                  .fix = kind.fix,
                   .device = leak.device};
   uint64_t survivors = 0;
   for (const LeakStack& stack : leak.stacks) survivors += stack.survivors;
@@ -125,7 +153,7 @@ Finding leak_finding(const LeakGroup& group, const Tables& tables) {
   finding.rates.emplace_back("survivors_a_step", to_thousandths(leak.survivors_a_step));
   if (!group.evidence.module.empty()) finding.facts.emplace_back("module", group.evidence.module);
   finding.facts.emplace_back("steps_from", leak.period_from == Period::From::kMarks
-                                               ? "steps that the program marked"
+                                               ? "steps of optimizers, or marked ones"
                                                : "a line that allocates once a round");
   if (group.lines.size() == 1) return finding;
   for (const Leak* line : group.lines) {
@@ -144,7 +172,7 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
   for (const LeakGroup& group : group_leaks(leaks, tables, holders)) {
     Finding finding = leak_finding(group, tables);
     add_limit(group.whole,
-              limit_of(group.whole, tables, held_bytes(group.whole.device, *analysis),
+              limit_of(group.whole, tables, held_bytes(group.whole, histories),
                        context.capacity_bytes),
               &finding);
     add_holder({group.evidence.holder, group.evidence.held_blocks},

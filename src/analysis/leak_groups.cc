@@ -28,6 +28,45 @@ void add(const Leak& line, Leak* whole) {
   whole->steps = std::max(whole->steps, line.steps);
 }
 
+bool is_unknown(const LeakGroup& group) {
+  return !group.evidence.holder && std::string_view(group.name->name) == kGrowth;
+}
+
+/// Whether nearly all rises of both are in the same steps, and these are not most steps, in which any
+/// two may meet.
+bool rise_together(const Leak& a, const Leak& b) {
+  constexpr size_t kOf = 10, kLeast = 8;
+  constexpr uint64_t kApart = 1;
+  if (a.rise_steps.empty() || b.rise_steps.empty()) return false;
+  if (a.rise_steps.back() - a.rise_steps.front() < 2 * a.rise_steps.size()) return false;
+  size_t common = 0, next = 0;
+  for (uint64_t step : a.rise_steps) {
+    while (next < b.rise_steps.size() && b.rise_steps[next] + kApart < step) ++next;
+    common += next < b.rise_steps.size() && b.rise_steps[next] <= step + kApart;
+  }
+  return kOf * common >= kLeast * std::max(a.rise_steps.size(), b.rise_steps.size());
+}
+
+/// A graph keeps inputs and targets, too, which no module made: these lines have no name of their
+/// own, but rise in the same steps.
+void join_by_rises(std::vector<LeakGroup>* groups) {
+  for (auto unknown = groups->begin(); unknown != groups->end();) {
+    const auto known = std::ranges::find_if(*groups, [&](const LeakGroup& group) {
+      return unknown->whole.process == group.whole.process &&
+             unknown->whole.device == group.whole.device && is_unknown(*unknown) &&
+             !group.evidence.holder && group.evidence.in_module && !is_unknown(group) &&
+             rise_together(unknown->whole, group.whole);
+    });
+    if (known == groups->end()) {
+      ++unknown;
+      continue;
+    }
+    known->lines.push_back(unknown->lines.front());
+    add(*unknown->lines.front(), &known->whole);
+    unknown = groups->erase(unknown);
+  }
+}
+
 }  // namespace
 
 std::vector<LeakGroup> group_leaks(const std::vector<Leak>& leaks, const Tables& tables,
@@ -47,6 +86,7 @@ std::vector<LeakGroup> group_leaks(const std::vector<Leak>& leaks, const Tables&
     add(leak, &known->whole);
     known->evidence.held_blocks += evidence.held_blocks;
   }
+  join_by_rises(&groups);
   for (LeakGroup& group : groups) {
     if (group.lines.size() > 1) group.evidence.module = module_of_most(group.whole, tables);
   }

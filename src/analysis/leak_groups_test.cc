@@ -67,6 +67,16 @@ TEST_F(LeakGroups, LinesOfWhichNothingIsKnownStayAlone) {
   EXPECT_STREQ(all[0].name->name, kGrowth);
 }
 
+TEST_F(LeakGroups, WhatAGraphKeepsOfInputsIsToldWithTheGraph) {
+  leaks_ = {leak(7, 400, "model.a"), leak(8, 300), leak(9, 200)};
+  leaks_[0].rise_steps = leaks_[1].rise_steps = {20, 30, 40};
+  leaks_[2].rise_steps = {21, 22, 23};
+  const auto all = groups();
+  EXPECT_EQ(line_counts(all), (std::vector<size_t>{2, 1}));
+  EXPECT_EQ(all[0].whole.bytes_a_step, 700);
+  EXPECT_EQ(all[0].whole.node, leaks_[0].node);
+}
+
 TEST_F(LeakGroups, ProcessesAndDevicesStayApart) {
   leaks_ = {leak(7, 400, "model.a"), leak(8, 300, "model.a"), leak(9, 200, "model.a")};
   leaks_[1].device = 1, leaks_[2].process = 1;

@@ -81,6 +81,77 @@ TEST(LeakGrowth, SizesAtRandomAreNoGrowth) {
   EXPECT_EQ(found, 0);
 }
 
+TEST(LeakGrowth, WhatBeginsLateGrowsFromThereOn) {
+  const auto found = growth([](uint32_t step) { return step < 45 ? 0 : uint64_t{step - 45} * 64; });
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->bytes_a_step, 64);
+  // In the last eighth of the run there is no telling.
+  EXPECT_FALSE(growth([](uint32_t step) { return step < 70 ? 0 : uint64_t{step - 70} * 64; }));
+  // What is undercut again and again has not begun.
+  EXPECT_FALSE(growth([](uint32_t step) {
+    return step < 45 ? 0 : step % 3 == 0 ? uint64_t{step - 45} : 9000;
+  }));
+}
+
+TEST(LeakGrowth, BurstsCountByTheStepsBetweenThem) {
+  // 700 bytes every tenth step, beginning with the fourth.
+  const auto found = growth([](uint32_t step) { return uint64_t{(step + 6) / 10} * 700; });
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->bytes_a_step, 70);
+  EXPECT_EQ(found->grown_bytes, 70 * found->steps);
+}
+
+/// Twelve windows after every `steps` steps, in each of which `grows` bytes more stay; the last
+/// after the last step.
+std::optional<LeakGrowth> validations(uint32_t epochs, uint32_t steps, uint64_t grows) {
+  SiteHistory site{.stack = 1};
+  Period period{.from = Period::From::kMarks};
+  uint64_t held = 0, done = 0;
+  for (uint32_t epoch = 0; epoch < epochs; ++epoch) {
+    for (uint32_t step = 0; step < steps; ++step) {
+      period.last_window = static_cast<uint32_t>(period.done.size());
+      period.done.push_back(++done);
+    }
+    for (uint32_t batch = 0; batch < 12; ++batch) {
+      const uint32_t window = static_cast<uint32_t>(period.done.size());
+      site.cells.push_back({window, 1, held, held + grows, grows});
+      held += grows, ++site.alloc_count, site.alloc_bytes += grows;
+      period.done.push_back(done);
+    }
+  }
+  site.live_bytes = held, site.live_count = site.alloc_count;
+  return growth_of(site, period);
+}
+
+TEST(LeakGrowth, ThreeBurstsOfManyAllocationsAreEnough) {
+  const auto found = validations(3, 10, 50);
+  ASSERT_TRUE(found);
+  // Of the last burst the floor does not have the last block; 50 of 12 * 50 * 2 bytes.
+  EXPECT_NEAR(found->bytes_a_step, 12 * 50 / 10.0, 0.05 * 60);
+  EXPECT_FALSE(validations(2, 15, 50));
+}
+
+TEST(LeakGrowth, EightLongStepsAreEnoughWhereEachOfThemGrows) {
+  SiteHistory site{.stack = 1, .alloc_count = 80, .alloc_bytes = 8000};
+  Period period{.from = Period::From::kMarks, .last_window = 79};
+  for (uint32_t window = 0; window < 80; ++window) {
+    site.cells.push_back({window, 1, uint64_t{window} * 100, uint64_t{window + 1} * 100, 100});
+    period.done.push_back((window + 1) / 10);
+  }
+  site.live_bytes = 8000, site.live_count = 80;
+  const auto found = growth_of(site, period);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->bytes_a_step, 1000);
+}
+
+TEST(LeakGrowth, AStackThatRisesWithItsLineHasItsOwnFigures) {
+  const SiteHistory site = site_that_holds([](uint32_t step) { return uint64_t{step / 9} * 90; });
+  const auto found = growth_along(site, one_window_a_step());
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->bytes_a_step, 10);
+  EXPECT_FALSE(growth_along(site_that_holds([](uint32_t) { return 64; }), one_window_a_step()));
+}
+
 TEST(LeakGrowth, OneBlockOfMillionsThatStaysNowAndThenWaitsForTheCollector) {
   SiteHistory site = site_that_holds([](uint32_t step) { return uint64_t{step / 4} * 100; });
   ASSERT_TRUE(growth_of(site, one_window_a_step()));

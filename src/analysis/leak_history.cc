@@ -1,6 +1,7 @@
 #include "analysis/leak_history.h"
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 
 #include <algorithm>
 
@@ -72,6 +73,7 @@ struct LeakGatherer::Running {
   std::vector<uint64_t> end_ns;
   std::vector<Open> sites;
   std::vector<KeptBlock> freed;  // since the last allocation
+  absl::flat_hash_set<uint32_t> state_names;
   uint32_t window() const { return static_cast<uint32_t>(end_ns.size()) - 1; }
 };
 
@@ -175,14 +177,25 @@ void LeakGatherer::next_window(Running& process) {
   process.steps.push_back(0);
 }
 
-void LeakGatherer::on_alloc(size_t i, uint16_t device) {
-  for (; next_mark_ < batch_->marks.size() && batch_->marks[next_mark_].before_event <= i;
+void LeakGatherer::take_marks(size_t until_event) {
+  for (; next_mark_ < batch_->marks.size() &&
+         batch_->marks[next_mark_].before_event <= until_event;
        ++next_mark_) {
     const Mark& mark = batch_->marks[next_mark_];
-    if (mark.kind != MarkKind::kStep || mark.thread >= tables_->threads.size()) continue;
+    if (mark.thread >= tables_->threads.size()) continue;
     const uint32_t process = tables_->threads[mark.thread].process;
-    if (process < processes_.size() && processes_[process]) ++processes_[process]->steps.back();
+    if (process >= processes_.size() || !processes_[process]) continue;
+    if (mark.kind == MarkKind::kStep) ++processes_[process]->steps.back();
+    const bool is_state = mark.kind == MarkKind::kRole &&
+                          mark.value == static_cast<uint64_t>(StorageRole::kOptimizerState);
+    if (is_state && mark.text != 0) processes_[process]->state_names.insert(mark.text);
   }
+}
+
+void LeakGatherer::end_batch() { take_marks(SIZE_MAX); }
+
+void LeakGatherer::on_alloc(size_t i, uint16_t device) {
+  take_marks(i);
   Running* process = running_of(device);
   if (!process) return;
   if (process->allocs_in_window == process->allocs_a_window) next_window(*process);
@@ -224,6 +237,7 @@ std::vector<ProcessHistory> LeakGatherer::finish(const LiveState& state) {
     history.allocs = process->allocs, history.allocs_a_window = process->allocs_a_window;
     history.steps = std::move(process->steps), history.end_ns = std::move(process->end_ns);
     history.kept = std::move(process->freed);
+    history.state_names = process->state_names.size();
     for (Open& site : process->sites) {
       if (site.before_frees == process->allocs) {
         site.floor_bytes = site.safe_floor_bytes;

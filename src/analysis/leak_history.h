@@ -48,6 +48,7 @@ struct ProcessHistory {
   std::vector<uint64_t> end_ns;    ///< by window: time of its last allocation
   std::vector<SiteHistory> sites;  ///< in the order in which they first allocated
   std::vector<KeptBlock> kept;     ///< as LiveState has them, in no order
+  uint64_t state_names = 0;  ///< names that storages of optimizers' state were given, each once
   uint32_t windows() const { return static_cast<uint32_t>(end_ns.size()); }
 };
 
@@ -66,6 +67,8 @@ class LeakGatherer {
   /// After the state has taken it. `i`: index of the event in the batch.
   void on_alloc(size_t i, uint16_t device);
   void on_free(uint16_t device, const LiveBlock& block);
+  /// After the last event of the batch: marks may follow it.
+  void end_batch();
   /// `state` is as it is after the last event. One history a process that allocated.
   std::vector<ProcessHistory> finish(const LiveState& state);
 
@@ -78,6 +81,7 @@ class LeakGatherer {
   Open& site_of(Running& process, uint16_t device, uint32_t stack);
   void touch(Running& process, Open& site);
   void next_window(Running& process);
+  void take_marks(size_t until_event);
   void resync_where_needed(const LiveState& state);
   void resync(uint16_t device, const DeviceState& state);
 

@@ -52,6 +52,7 @@ class LeakHistory : public testing::Test {
     LiveState state;
     gatherer.begin_batch(events_, tables_, state);
     state.apply_observed(events_, feed);
+    gatherer.end_batch();
     return gatherer.finish(state);
   }
 
@@ -170,16 +171,45 @@ TEST_F(LeakHistory, MarksOfStepsAreCountedWhereTheyStand) {
   uint64_t marked = 0;
   for (uint32_t steps : all[0].steps) marked += steps;
   EXPECT_EQ(marked, 40);
-  const Period period = find_period(all[0]);
+  const Period period = find_periods(all[0], tables_).front();
   EXPECT_EQ(period.from, Period::From::kMarks);
   EXPECT_EQ(period.steps(), 40);
 }
 
 TEST_F(LeakHistory, WithoutMarksTheStepsAreTheRoundsOfTheLoop) {
   for (int i = 0; i < 40; ++i) step(48);
-  const Period period = find_period(histories()[0]);
-  EXPECT_EQ(period.from, Period::From::kCallSite);
+  const Period period = find_periods(histories()[0], tables_).front();
+  EXPECT_EQ(period.from, Period::From::kRounds);
   EXPECT_EQ(period.steps(), 40);
+}
+
+TEST_F(LeakHistory, MarksAfterTheLastEventOfABatchCount) {
+  for (int i = 0; i < 20; ++i) step(48);
+  events_.marks.push_back({.before_event = static_cast<uint32_t>(events_.size())});
+  EXPECT_EQ(histories()[0].steps.back(), 1u);
+}
+
+TEST_F(LeakHistory, FewMarksToTheEndAreTooFewStepsAndNoLoop) {
+  for (int i = 0; i < 42; ++i) {
+    step(48);
+    if (i % 6 == 5) events_.marks.push_back({.before_event = static_cast<uint32_t>(events_.size())});
+  }
+  const Period period = find_periods(histories()[0], tables_).front();
+  EXPECT_EQ(period.from, Period::From::kNothing);
+  EXPECT_EQ(period.why_none, "the program has 7 steps, fewer than 8");
+}
+
+TEST_F(LeakHistory, ABlockThatALargerOneReplacesGrowsWhereTheCopyIsTheLastThingThatHappens) {
+  for (uint64_t i = 1; i <= 300; ++i) {
+    append(&events_, {.time_ns = ++time_, .address = 1, .size_bytes = 256, .stack = churn_});
+    const uint64_t now = 100 + i % 2, before = 101 - i % 2;
+    append(&events_, {.time_ns = ++time_, .address = now, .size_bytes = 256 * i, .stack = leak_});
+    append(&events_, {.time_ns = ++time_, .action = Action::kFreeCompleted, .address = before});
+    append(&events_, {.time_ns = ++time_, .action = Action::kFreeCompleted, .address = 1});
+  }
+  const std::vector<Leak> leaks = find_leaks(histories(), tables_);
+  ASSERT_EQ(leaks.size(), 1);
+  EXPECT_EQ(leaks[0].bytes_a_step, 256);
 }
 
 TEST_F(LeakHistory, AMissedFreeIsNoLeak) {

@@ -76,7 +76,7 @@ constexpr LeakName kActivations = {
 
 /// The first that holds is the name: what keeps it is surer than what it was made by.
 constexpr Rule kRules[] = {
-    {[](const Evidence& e) { return e.grows_one_block && e.is_training && e.sizes_rise; },
+    {[](const Evidence& e) { return e.grows_one_block && e.sizes_rise; },
      {kSizesRise, "the sizes of what the program works on rise, as do those of its passes",
       "where that is not meant, give lengths and sizes a limit"}},
     {[](const Evidence& e) { return is_owned_by(e, "exception"); },

@@ -11,6 +11,9 @@ inline constexpr const char* kSizesRise = "sizes_rise";
 /// The name where no rule's evidence is there: the line and the holder are all that is known.
 inline constexpr const char* kGrowth = "growth";
 
+/// The kind of what grows with every round of a loop without a known step.
+inline constexpr const char* kGrowthInLoop = "growth_in_loop";
+
 struct LeakName {
   const char* name;   ///< "loss_kept_with_graph"; what `name` of a finding is
   const char* title;  ///< what happens, to follow "this line keeps …: "

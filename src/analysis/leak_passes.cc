@@ -17,13 +17,15 @@ struct Allocated {
 
 }  // namespace
 
-Passes passes_of(const ProcessHistory& history, const Period& period, const Tables& tables) {
+Passes passes_of(const ProcessHistory& history, const Period& period, const Tables& tables,
+                 const absl::flat_hash_set<uint32_t>& grows) {
   Passes out;
   uint64_t bytes = 0, larger_bytes = 0;
   for (const SiteHistory& site : history.sites) {
     const bool is_backward = is_in_backward(tables, site.stack);
     out.have_backward |= is_backward;
     if (!is_backward && !is_in_module(tables, site.stack)) continue;
+    if (grows.contains(site.stack)) continue;
     Allocated first, last;
     for (const HeldCell& cell : site.cells) {
       if (cell.window < period.first_window || cell.window >= period.done.size()) continue;
@@ -35,6 +37,7 @@ Passes passes_of(const ProcessHistory& history, const Period& period, const Tabl
     bytes += last.bytes;
     if (last.mean_bytes() > kLarger * first.mean_bytes()) larger_bytes += last.bytes;
   }
+  out.a_size_rises = larger_bytes > 0;
   out.sizes_rise = larger_bytes > 0 &&
                    static_cast<double>(larger_bytes) >= kLeastShare * static_cast<double>(bytes);
   return out;

@@ -2,6 +2,8 @@
 // step? Then so does the data, and a tensor that is replaced by a larger one is no leak.
 #pragma once
 
+#include <absl/container/flat_hash_set.h>
+
 #include "analysis/leak_history.h"
 #include "analysis/leak_period.h"
 #include "trace/tables.h"
@@ -13,8 +15,12 @@ struct Passes {
   /// In the last third of the steps the blocks of modules and of backward passes are larger than in
   /// the first, for a quarter of their bytes or more (parameters' gradients stay as they are).
   bool sizes_rise = false;
+  /// One stack's do: where a model only answers, its work grows with what it looks back on.
+  bool a_size_rises = false;
 };
 
-Passes passes_of(const ProcessHistory& history, const Period& period, const Tables& tables);
+/// `grows`: stacks that are left out, as it is they that are asked about.
+Passes passes_of(const ProcessHistory& history, const Period& period, const Tables& tables,
+                 const absl::flat_hash_set<uint32_t>& grows = {});
 
 }  // namespace gpumemprof

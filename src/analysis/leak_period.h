@@ -6,26 +6,31 @@
 #include <vector>
 
 #include "analysis/leak_history.h"
+#include "trace/tables.h"
 
 namespace gpumemprof {
 
 struct Period {
-  enum class From : uint8_t { kNothing, kMarks, kCallSite };
+  enum class From : uint8_t { kNothing, kMarks, kRounds };
   From from = From::kNothing;
   std::string why_none;  ///< where there is none: one phrase
   /// Steps that have ended by the end of each window, counted from the first.
   std::vector<uint64_t> done;
   uint32_t first_window = 0, last_window = 0;  ///< of the part of the run that goes in steps
   uint64_t steps() const { return done.empty() ? 0 : done.back(); }
-  uint32_t stack = 0;  ///< kCallSite: the stack whose allocations were counted
+  uint32_t stack = 0;  ///< kRounds: the stack whose allocations were counted
+  /// Work is done in each: the program marks them, its rounds run a module or a backward pass, or
+  /// they are a worker's. Else what is kept may be data that is loaded.
+  bool are_steps = false;
 };
 
-/// With fewer steps than this there is no telling a trend from a warm-up.
-inline constexpr uint64_t kLeastSteps = 12;
+/// With fewer than this there is no telling a trend from a warm-up; of rounds, no telling a loop
+/// from chance.
+inline constexpr uint64_t kLeastSteps = 8, kLeastRounds = 12;
 
-/// The program's own marks where it has enough of them. Else the number of allocations that most
-/// stacks have in common is the number of steps: in a loop nearly every line allocates once a
-/// round; of these stacks the one that is spread most evenly over the run is the metronome.
-Period find_period(const ProcessHistory& history);
+/// The steps that the program marked, where there are enough; and the rounds of its loop
+/// (leak_rounds.h) where it marks none in the second half of its life, after its last mark. One at
+/// least: where there is neither, it says why.
+std::vector<Period> find_periods(const ProcessHistory& history, const Tables& tables);
 
 }  // namespace gpumemprof

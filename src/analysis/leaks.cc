@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 
+#include "analysis/attribution.h"
 #include "analysis/leak_passes.h"
 #include "trace/own_code.h"
 
@@ -79,14 +81,138 @@ void add(const SiteHistory& site, const LeakGrowth& growth, const SurvivorsBySta
         static_cast<double>(stack.survivors) / static_cast<double>(growth.steps_after_warm_up);
   }
   leak->steps = std::max(leak->steps, growth.steps);
-  leak->warm_up_steps = growth.warm_up_steps;
-  leak->stacks.push_back(stack);
+  leak->stacks.push_back(std::move(stack));
 }
 
 void finish(Leak* leak) {
   std::ranges::stable_sort(leak->stacks, std::greater<>(),
                            [](const LeakStack& s) { return s.growth.bytes_a_step; });
-  leak->z = leak->stacks.front().growth.z;
+  const LeakGrowth& most = leak->stacks.front().growth;
+  leak->z = most.z, leak->warm_up_steps = most.warm_up_steps;
+  leak->rise_steps = most.rise_steps;
+}
+
+/// An optimizer makes its state for a parameter when it first steps it: what grows as layers are
+/// unfrozen has an end.
+bool is_first_state(const SiteHistory& site, const ProcessHistory& history, const Tables& tables) {
+  return history.state_names != 0 && site.live_count <= history.state_names &&
+         attribution_of(tables, site.stack).phase == WorkPhase::kOptimizer;
+}
+
+/// What was gathered on purpose is joined after the last round: one block as large as all of it.
+bool is_joined_after(const std::vector<const SiteHistory*>& line, const ProcessHistory& history) {
+  uint32_t last = 0;
+  uint64_t bytes = 0;
+  for (const SiteHistory* site : line) {
+    bytes += site->live_bytes;
+    for (const HeldCell& cell : site->cells) {
+      if (cell.allocs != 0) last = std::max(last, cell.window);
+    }
+  }
+  return std::ranges::any_of(history.sites, [&](const SiteHistory& site) {
+    return site.alloc_bytes >= bytes && !site.cells.empty() &&
+           site.cells.front().window >= last && site.device == line.front()->device;
+  });
+}
+
+using SitesOfLines = std::map<std::tuple<uint16_t, uint32_t>, std::vector<const SiteHistory*>>;
+
+SitesOfLines sites_of_lines(const ProcessHistory& history, const Tables& tables) {
+  SitesOfLines out;  // by device, frame of the line
+  for (const SiteHistory& site : history.sites) {
+    const uint32_t frame = tables.stacks.node(leak_line(tables, site.stack)).frame;
+    out[{site.device, frame}].push_back(&site);
+  }
+  return out;
+}
+
+/// Of one process, in one kind of its steps.
+class Search {
+ public:
+  Search(const ProcessHistory& history, const Period& period, const Tables& tables)
+      : history_(history), period_(period), tables_(tables) {}
+
+  /// Nothing where the line does not grow.
+  std::optional<Leak> leak_of(const std::vector<const SiteHistory*>& line) {
+    std::vector<const SiteHistory*> sites;
+    for (const SiteHistory* site : line) {
+      if (!is_first_state(*site, history_, tables_)) sites.push_back(site);
+    }
+    const Growing growing = growing_of(sites);
+    if (growing.empty()) return std::nullopt;
+    if (period_.from == Period::From::kRounds && is_joined_after(line, history_)) {
+      return std::nullopt;
+    }
+    Leak leak{.process = history_.process, .device = line.front()->device};
+    leak.node = leak_line(tables_, growing.begin()->first->stack);
+    leak.period_from = period_.from, leak.are_steps = period_.are_steps;
+    leak.seconds_a_step = seconds_a_step(history_, period_);
+    for (const SiteHistory* site : line) {
+      const auto growth = growing.find(site);
+      if (growth == growing.end()) {
+        leak.others.push_back(site->stack);
+      } else {
+        add(*site, growth->second, survivors(growth->second.warm_up_steps), &leak);
+      }
+    }
+    finish(&leak);
+    return leak;
+  }
+
+ private:
+  using Growing = std::map<const SiteHistory*, LeakGrowth>;
+
+  /// What grows, and with it what the same line keeps more of, if less evenly. All of it where no
+  /// stack grows alone: a recursion, or a module that is made anew, has others in each step.
+  Growing growing_of(const std::vector<const SiteHistory*>& sites) const {
+    Growing out;
+    for (const SiteHistory* site : sites) {
+      if (auto growth = growth_of(*site, period_)) out.emplace(site, std::move(*growth));
+    }
+    if (!out.empty()) {
+      for (const SiteHistory* site : sites) {
+        if (out.contains(site)) continue;
+        if (auto along = growth_along(*site, period_)) out.emplace(site, std::move(*along));
+      }
+      return out;
+    }
+    const auto all = sites.size() > 1 ? growth_of(sites, period_) : std::nullopt;
+    double live_bytes = 0;
+    for (const SiteHistory* site : sites) live_bytes += static_cast<double>(site->live_bytes);
+    if (!all || live_bytes == 0) return out;
+    for (const SiteHistory* site : sites) {
+      if (site->live_bytes == 0) continue;
+      const double share = static_cast<double>(site->live_bytes) / live_bytes;
+      LeakGrowth& growth = out.emplace(site, *all).first->second;
+      growth.bytes_a_step *= share;
+      growth.grown_bytes = static_cast<uint64_t>(share * static_cast<double>(all->grown_bytes));
+    }
+    return out;
+  }
+
+  const SurvivorsByStack& survivors(uint64_t since_step) {
+    const auto [known, is_new] = survivors_.try_emplace(since_step);
+    if (is_new) known->second = survivors_since(since_step, history_, period_);
+    return known->second;
+  }
+
+  const ProcessHistory& history_;
+  const Period& period_;
+  const Tables& tables_;
+  std::map<uint64_t, SurvivorsByStack> survivors_;  // by the step since which they were made
+};
+
+void tell_passes(const ProcessHistory& history, const Period& period, const Tables& tables,
+                 std::vector<Leak>* leaks) {
+  absl::flat_hash_set<uint32_t> grows;
+  for (const Leak& leak : *leaks) {
+    for (const LeakStack& stack : leak.stacks) grows.insert(stack.stack);
+  }
+  const Passes passes = passes_of(history, period, tables, grows);
+  for (Leak& leak : *leaks) {
+    leak.is_training = passes.have_backward;
+    leak.sizes_rise = passes.have_backward ? passes.sizes_rise : passes.a_size_rises;
+  }
 }
 
 }  // namespace
@@ -103,38 +229,18 @@ uint32_t leak_line(const Tables& tables, uint32_t stack) {
 std::vector<Leak> find_leaks(const std::vector<ProcessHistory>& histories, const Tables& tables) {
   std::vector<Leak> out;
   for (const ProcessHistory& history : histories) {
-    const Period period = find_period(history);
-    if (period.from == Period::From::kNothing) continue;
-    SurvivorsByStack survivors;
-    std::map<std::tuple<uint16_t, uint32_t>, Leak> by_line;  // device, frame of the line
-    for (const SiteHistory& site : history.sites) {
-      const auto growth = growth_of(site, period);
-      if (!growth) continue;
-      if (survivors.empty()) {
-        survivors = survivors_since(growth->warm_up_steps, history, period);
+    SitesOfLines lines = sites_of_lines(history, tables);
+    for (const Period& period : find_periods(history, tables)) {
+      if (period.from == Period::From::kNothing) continue;
+      Search search(history, period, tables);
+      std::vector<Leak> found;
+      for (auto line = lines.begin(); line != lines.end();) {
+        std::optional<Leak> leak = search.leak_of(line->second);
+        if (leak) found.push_back(std::move(*leak));
+        line = leak ? lines.erase(line) : std::next(line);
       }
-      const uint32_t node = leak_line(tables, site.stack);
-      Leak& leak = by_line[{site.device, tables.stacks.node(node).frame}];
-      leak.process = history.process, leak.device = site.device;
-      if (leak.node == 0) leak.node = node;
-      leak.period_from = period.from;
-      leak.seconds_a_step = seconds_a_step(history, period);
-      add(site, *growth, survivors, &leak);
-    }
-    if (by_line.empty()) continue;
-    const Passes passes = passes_of(history, period, tables);
-    for (const SiteHistory& site : history.sites) {
-      const uint32_t node = leak_line(tables, site.stack);
-      const auto leak = by_line.find({site.device, tables.stacks.node(node).frame});
-      if (leak == by_line.end()) continue;
-      const bool grows = std::ranges::find(leak->second.stacks, site.stack, &LeakStack::stack) !=
-                         leak->second.stacks.end();
-      if (!grows) leak->second.others.push_back(site.stack);
-    }
-    for (auto& [line, leak] : by_line) {
-      finish(&leak);
-      leak.is_training = passes.have_backward, leak.sizes_rise = passes.sizes_rise;
-      out.push_back(std::move(leak));
+      if (!found.empty()) tell_passes(history, period, tables, &found);
+      std::ranges::move(found, std::back_inserter(out));
     }
   }
   std::ranges::stable_sort(out, std::greater<>(), &Leak::grown_bytes);

@@ -36,8 +36,10 @@ struct Leak {
   uint64_t live_bytes = 0, grown_bytes = 0;
   uint64_t steps = 0, warm_up_steps = 0;  ///< looked at; left out before
   double z = 0;                           ///< Mann-Kendall's, of the stack that grows most
+  std::vector<uint64_t> rise_steps;       ///< of that stack
   Period::From period_from = Period::From::kNothing;
   double seconds_a_step = 0;  ///< 0: not known
+  bool are_steps = false;     ///< of Period: else what grows may be data that is loaded
   bool is_training = false;   ///< backward passes ran in the process
   bool sizes_rise = false;    ///< what its passes make and drop gets larger, too
 };

@@ -168,8 +168,9 @@ class Patterns {
         fix = "gpumemprof diff DIR --steps " + step_text(levels_.steps.size() / 2) + " " +
               step_text(levels_.steps.size() - 1) + " names the lines that kept it";
       }
-      // Where a line is known, that is the finding.
-      const Severity severity = has_leak_ ? Severity::kInfo : found.severity;
+      // Where a line is known, that is the finding. Without steps it may be data that is loaded.
+      const bool is_info = has_leak_ || !levels_.are_steps;
+      const Severity severity = is_info ? Severity::kInfo : found.severity;
       add("steady_growth", severity,
           "memory grows steadily: its floor rose by " + size_text(found.bytes) + ", " + pace,
           found.bytes, found.confidence, std::move(figures), std::move(fix));

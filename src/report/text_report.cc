@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "analysis/leak_names.h"
 #include "analysis/op_names.h"
 #include "base/size.h"
 #include "report/category_text.h"
@@ -146,7 +147,9 @@ class TextReport {
   }
 
   void write_facts(const Finding& finding) {
-    if (finding.kind != "leak" && finding.kind != "sizes_rise") return;
+    if (finding.kind != "leak" && finding.kind != "sizes_rise" && finding.kind != kGrowthInLoop) {
+      return;
+    }
     if (finding.stack != 0) {
       line(dim(fmt::format("{:12}{}", "",
                            headline_text(tables_, finding.stack, options_.working_folder))));

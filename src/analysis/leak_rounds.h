@@ -1,0 +1,28 @@
+// Rounds of a loop, in a program that marks no steps.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "analysis/leak_history.h"
+#include "trace/tables.h"
+
+namespace gpumemprof {
+
+struct Rounds {
+  const SiteHistory* metronome = nullptr;  ///< allocates once a round
+  uint64_t count = 0;
+  bool have_passes = false;  ///< a module is called, or a backward pass runs, in the rounds
+  bool in_worker = false;    ///< of a process that multiprocessing or a DataLoader started
+};
+
+/// A loop is known by what repeats: several stacks allocate as often, to the end of the process,
+/// and part of what they make is gone a round later, or a module is called. A loop of a library is
+/// one call of the program's, and one within a module's call is one pass: neither goes in steps. A
+/// worker's life is its loop: there one stack is enough. Looks at windows from `from_window`;
+/// `why_none` is one phrase.
+std::optional<Rounds> find_rounds(const ProcessHistory& history, const Tables& tables,
+                                  uint32_t from_window, std::string* why_none);
+
+}  // namespace gpumemprof
