@@ -92,6 +92,7 @@ struct Holder {
   uint32_t pid[2], fd[2];
 };
 inline constexpr uint32_t kHolderOffset = 3904;
-static_assert(kHolderOffset >= kRefusalsOffset + 8 && kHolderOffset + sizeof(Holder) <= kPage);
+static_assert(kCountsOffset + sizeof(FileCounts) <= kHolderOffset &&
+              kHolderOffset + sizeof(Holder) <= kPage);
 
 }  // namespace gpumemprof::format

@@ -1,7 +1,6 @@
 #include "recording/recording_file.h"
 
 #include <string.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 
@@ -9,8 +8,7 @@ namespace gpumemprof {
 
 using namespace format;
 
-Result<std::unique_ptr<RecordingFile>> RecordingFile::open(const std::string& path, FileMode mode) {
-  auto file = open_file(path, mode);
+Result<std::unique_ptr<RecordingFile>> RecordingFile::open(Result<std::unique_ptr<File>> file) {
   if (!file) return std::unexpected(file.error());
   std::unique_ptr<RecordingFile> self(new RecordingFile(std::move(*file)));
   self->look_for_arena();
@@ -22,16 +20,16 @@ void RecordingFile::look_for_arena() {
   std::vector<char> page(kPage);
   Holder holder{};
   FileHeader header{};
-  struct stat st;
   auto got = file_->read_at(0, page.data(), page.size());
   if (!got || *got != page.size()) return;
   memcpy(&header, page.data(), sizeof(header));
   memcpy(&holder, page.data() + kHolderOffset, sizeof(holder));
-  if (holder.arena_id == 0 || stat(file_->path().c_str(), &st) != 0) return;
+  if (holder.arena_id == 0) return;
+  const FileIdentity self = file_->identity();
   auto arena = Arena::of(holder);
   auto place = arena ? arena->process_at(holder.place) : std::nullopt;
   if (!place || place->is_final || place->recording_id != header.recording_id ||
-      place->device != st.st_dev || place->inode != st.st_ino) {
+      place->device != self.device || place->inode != self.inode) {
     return;
   }
   arena_ = std::move(arena), place_ = holder.place;

@@ -24,8 +24,12 @@ enum class Holding {
 /// process is gone and its holder has written all of it, a read that comes later finds the file.
 class RecordingFile final : public File {
  public:
+  /// Of a file that was opened, as by a FilePool. Errors: that of `file`.
+  static Result<std::unique_ptr<RecordingFile>> open(Result<std::unique_ptr<File>> file);
   /// As open_file(). Errors: the same.
-  static Result<std::unique_ptr<RecordingFile>> open(const std::string& path, FileMode mode);
+  static Result<std::unique_ptr<RecordingFile>> open(const std::string& path, FileMode mode) {
+    return open(open_file(path, mode));
+  }
 
   Holding holding();
 
@@ -43,6 +47,7 @@ class RecordingFile final : public File {
   Status sync() override { return file_->sync(); }
   bool lock(bool exclusive) override { return file_->lock(exclusive); }
   void unlock() override { file_->unlock(); }
+  FileIdentity identity() override { return file_->identity(); }
 
  private:
   explicit RecordingFile(std::unique_ptr<File> file) : file_(std::move(file)) {}
