@@ -193,16 +193,22 @@ class Recording final : public EventSource {
     state_before_ = std::move(state);
   }
 
+  /// As Loss::add() tells two reasons apart.
+  using Kind = std::pair<std::string, bool>;
+  static Kind kind_of(const LossReason& why) {
+    return {why.reason, why.events == LossReason::kUncounted};
+  }
+
   /// O(reasons of `part`): with thousands of damaged files there are very many.
   void add_loss(const Loss& part) {
     for (; placed_ < loss_.reasons.size(); ++placed_)
-      places_.try_emplace(loss_.reasons[placed_].reason, placed_);
+      places_.try_emplace(kind_of(loss_.reasons[placed_]), placed_);
     loss_.events += part.events, loss_.bytes += part.bytes;
     for (const LossReason& one : part.reasons) {
-      const auto [place, is_new] = places_.try_emplace(one.reason, loss_.reasons.size());
+      const auto [place, is_new] = places_.try_emplace(kind_of(one), loss_.reasons.size());
       if (is_new) {
         loss_.reasons.push_back(one);
-      } else {
+      } else if (one.events != LossReason::kUncounted) {
         loss_.reasons[place->second].events += one.events;
       }
     }
@@ -226,7 +232,7 @@ class Recording final : public EventSource {
   SourceInfo info_;
   Tables tables_;
   Loss loss_;
-  absl::flat_hash_map<std::string, size_t> places_;  // in loss_.reasons, of the first placed_
+  absl::flat_hash_map<Kind, size_t> places_;  // in loss_.reasons, of the first placed_
   size_t placed_ = 0;
   std::vector<std::string> folders_;
   std::optional<Error> first_error_;
