@@ -44,7 +44,7 @@ void add_counted(Loss* loss, uint64_t events, const std::string& file, const cha
 /// What a sealer is at work on moves. It is done soon; one that is not, because it was stopped,
 /// costs what moves while we read, which is said.
 void keep_sealer_off(File& file) {
-  constexpr int kTries = 500;
+  constexpr int kTries = 20;
   constexpr useconds_t kWaitUs = 10'000;
   for (int i = 0; i < kTries && !file.lock(false); ++i) usleep(kWaitUs);
 }
