@@ -1,12 +1,15 @@
 // Writes an unsealed recording of any length in the real format, for timing `seal` and `analyze`:
-//   make_recording FOLDER --events N --live N [--sizes classes|random]
+//   make_recording FOLDER --events N --live N [--sizes classes|random] [--stacks N] [--frames N]
+//                  [--modules N] [--processes N]
 //
 // One thread fills memory with `live` blocks; from then on it frees a block drawn by chance and
 // allocates another at its address, as a malloc would reuse it. 600 stacks of 20 frames, as in a
-// training loop.
+// training loop, unless told otherwise. With --modules the innermost frames are native ones, of so
+// many libraries; the events are shared out to --processes, a file each.
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -23,9 +26,7 @@ using namespace gpumemprof::format;
 
 constexpr uint32_t kStream = 1;
 constexpr uint32_t kTid = 1000;
-constexpr uint32_t kStacks = 600;
-constexpr uint32_t kFramesEach = 20;
-constexpr uint32_t kSharedFrames = 18;
+constexpr uint32_t kOwnFrames = 2;  // of a stack; it shares the others with all
 constexpr uint64_t kBeginNs = 1'000'000'000'000;
 
 struct Options {
@@ -33,6 +34,10 @@ struct Options {
   uint64_t events = 10'000'000;
   uint64_t live = 10'000;
   bool random_sizes = false;
+  uint32_t stacks = 600;
+  uint32_t frames = 20;
+  uint64_t modules = 0;
+  uint32_t processes = 1;
 };
 
 [[noreturn]] void stop(const std::string& why) {
@@ -56,15 +61,15 @@ class Random {  // splitmix64: the same file on every machine
 
 class File {
  public:
-  explicit File(const std::string& folder) {
-    const std::string path = folder + "/bench.4194303.1.gmp";
+  File(const std::string& folder, uint32_t number) : number_(number) {
+    const std::string path = folder + "/bench.4194303." + std::to_string(1 + number) + ".gmp";
     file_ = std::fopen(path.c_str(), "wbx");
     if (!file_) stop("cannot create " + path);
     write_at_end(std::vector<char>(kPage));  // becomes the header in finish()
   }
   void chunk(ChunkHeader header, const void* payload) {
     header.magic = kChunkMagic;
-    header.recording_id = kRecordingId;
+    header.recording_id = kRecordingId + number_;
     header.stream = kStream;
     header.crc32c = chunk_crc(header, payload);
     std::vector<char> bytes(round_to_page(sizeof(header) + header.length));
@@ -77,8 +82,8 @@ class File {
     FileHeader header{};
     std::memcpy(header.magic, kFileMagic, sizeof(header.magic));
     header.major = kMajor, header.minor = kMinor, header.header_bytes = kPage;
-    header.recording_id = kRecordingId;
-    header.pid = 4'194'303, header.parent_pid = 1, header.start_ticks = 1;
+    header.recording_id = kRecordingId + number_;
+    header.pid = 4'194'303, header.parent_pid = 1, header.start_ticks = 1 + number_;
     header.monotonic_ns = kBeginNs, header.realtime_ns = kBeginNs;
     header.stack_mode = kStacksPython;
     std::strcpy(header.host, "bench");
@@ -101,6 +106,7 @@ class File {
     if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) stop("cannot write");
     size_ += bytes.size();
   }
+  uint32_t number_;
   std::FILE* file_;
   uint64_t size_ = 0;
 };
@@ -114,6 +120,13 @@ class Definitions {
            const std::string& text = "") {
     std::string body(reinterpret_cast<const char*>(numbers.data()), numbers.size() * 4);
     add_body(type, body + text);
+  }
+  void add_module(uint64_t start, uint64_t end, const std::string& path) {
+    const uint64_t numbers[] = {start, end, start};
+    add_body(kDefModule, std::string(reinterpret_cast<const char*>(numbers), sizeof(numbers)) + path);
+  }
+  void add_native_frame(uint32_t id, uint64_t pc) {
+    add(kDefNativeFrame, {id, static_cast<uint32_t>(pc), static_cast<uint32_t>(pc >> 32)});
   }
   void add_stack(uint32_t id, uint32_t base, uint16_t keep, const std::vector<uint32_t>& frames) {
     const auto n = static_cast<uint16_t>(frames.size());
@@ -183,24 +196,33 @@ class Events {
   uint32_t sequence_ = 0;
 };
 
-void define_stacks(File* file) {
+void define_stacks(File* file, const Options& options) {
+  constexpr uint64_t kFirstModule = 0x7e00'0000'0000, kModuleBytes = 1 << 20;
+  const uint32_t shared = options.frames - kOwnFrames;
   Definitions definitions(file);
   definitions.add(kDefThread, {kTid}, "bench");
   definitions.add(kDefString, {1}, "bench/model.py");
-  const uint32_t frame_count = kSharedFrames + kStacks * (kFramesEach - kSharedFrames);
+  for (uint64_t i = 0; i < options.modules; ++i) {
+    const uint64_t start = kFirstModule + i * kModuleBytes;
+    definitions.add_module(start, start + kModuleBytes, "/lib/part_" + std::to_string(i) + ".so");
+  }
+  const uint32_t frame_count = shared + options.stacks * kOwnFrames;
   for (uint32_t i = 1; i <= frame_count; ++i) {
+    if (options.modules != 0 && i > shared) {
+      definitions.add_native_frame(i, kFirstModule + i % options.modules * kModuleBytes + i * 16);
+      continue;
+    }
     definitions.add(kDefString, {1 + i}, "function_" + std::to_string(i));
     definitions.add(kDefFrame, {i, 1, 1 + i, 10 * i});
   }
-  for (uint32_t id = 1; id <= kStacks; ++id) {
+  for (uint32_t id = 1; id <= options.stacks; ++id) {
     std::vector<uint32_t> frames;
     if (id == 1) {
-      for (uint32_t i = 1; i <= kSharedFrames; ++i) frames.push_back(i);
+      for (uint32_t i = 1; i <= shared; ++i) frames.push_back(i);
     }
-    for (uint32_t i = 0; i < kFramesEach - kSharedFrames; ++i) {
-      frames.push_back(kSharedFrames + 1 + (id - 1) * (kFramesEach - kSharedFrames) + i);
-    }
-    definitions.add_stack(id, id == 1 ? 0 : 1, id == 1 ? 0 : kSharedFrames, frames);
+    for (uint32_t i = 0; i < kOwnFrames; ++i)
+      frames.push_back(shared + 1 + (id - 1) * kOwnFrames + i);
+    definitions.add_stack(id, id == 1 ? 0 : 1, static_cast<uint16_t>(id == 1 ? 0 : shared), frames);
   }
 }
 
@@ -217,14 +239,14 @@ void make_events(File* file, const Options& options) {
   uint64_t written = 0;
   for (uint64_t slot = 0; slot < options.live && written < options.events; ++slot, ++written) {
     sizes[slot] = draw_size();
-    events.add(kRawAlloc, address(slot), sizes[slot], 1 + random.below(kStacks));
+    events.add(kRawAlloc, address(slot), sizes[slot], 1 + static_cast<uint32_t>(random.below(options.stacks)));
   }
   while (written < options.events) {
     const uint64_t slot = random.below(options.live);
     events.add(kRawFreeCompleted, address(slot), sizes[slot], 0);
     if (++written == options.events) break;
     sizes[slot] = draw_size();
-    events.add(kRawAlloc, address(slot), sizes[slot], 1 + random.below(kStacks));
+    events.add(kRawAlloc, address(slot), sizes[slot], 1 + static_cast<uint32_t>(random.below(options.stacks)));
     ++written;
   }
 }
@@ -241,10 +263,23 @@ Options parse(int argc, char** argv) {
       options.live = std::strtoull(argv[i + 1], nullptr, 10);
     else if (name == "--sizes")
       options.random_sizes = std::string(argv[i + 1]) == "random";
+    else if (name == "--stacks")
+      options.stacks = static_cast<uint32_t>(std::strtoul(argv[i + 1], nullptr, 10));
+    else if (name == "--frames")
+      options.frames = static_cast<uint32_t>(std::strtoul(argv[i + 1], nullptr, 10));
+    else if (name == "--modules")
+      options.modules = std::strtoull(argv[i + 1], nullptr, 10);
+    else if (name == "--processes")
+      options.processes = static_cast<uint32_t>(std::strtoul(argv[i + 1], nullptr, 10));
     else
       stop("unknown option " + name);
   }
-  if (options.live == 0 || options.events == 0) stop("--events and --live must be above 0");
+  if (options.live == 0 || options.events == 0 || options.stacks == 0 || options.processes == 0)
+    stop("--events, --live, --stacks and --processes must be above 0");
+  if (options.frames <= kOwnFrames || options.frames > kMaxFrames)
+    stop("--frames must be 3 to " + std::to_string(kMaxFrames));
+  options.events = std::max<uint64_t>(1, options.events / options.processes);
+  options.live = std::max<uint64_t>(1, options.live / options.processes);
   return options;
 }
 
@@ -252,8 +287,10 @@ Options parse(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const Options options = parse(argc, argv);
-  File file(options.folder);
-  define_stacks(&file);
-  make_events(&file, options);
-  file.finish();
+  for (uint32_t number = 0; number < options.processes; ++number) {
+    File file(options.folder, number);
+    define_stacks(&file, options);
+    make_events(&file, options);
+    file.finish();
+  }
 }

@@ -2,7 +2,7 @@
 
   bench/run.py            everything (about 40 minutes); writes docs/benchmarks.md
   bench/run.py --quick    a smoke test of the harness (about 2 minutes); its figures mean nothing
-  bench/run.py --only steps,hook,disk,analysis,exceptions,idle,scope,scope_python,import_cost,snapshot,tensorflow
+  bench/run.py --only steps,hook,disk,analysis,exceptions,idle,scope,scope_python,import_cost,snapshot,shapes,tensorflow
 
 GPUMEMPROF_BIN names another command, GPUMEMPROF_BUILD another build folder.
 """
@@ -19,7 +19,7 @@ import machine
 import table
 
 MEASURES = ("steps", "hook", "disk", "analysis", "exceptions", "idle", "scope", "scope_python", "import_cost",
-            "snapshot", "tensorflow")
+            "snapshot", "shapes", "tensorflow")
 FULL = {
     "pairs": 600, "control_pairs": 300, "peer_pairs": 16,
     "process_pairs": 80, "peer_process_pairs": 5, "rounds": 48,
@@ -27,7 +27,7 @@ FULL = {
     "analysis_events": 10_000_000, "analysis_repeats": 5,
     "tensorflow_pairs": 150,
     "throw_pairs": 15, "true_pairs": 300, "python_pairs": 60, "run_pairs": 30,
-    "snapshot_bytes": 1_000_000_000,
+    "snapshot_bytes": 1_000_000_000, "shape_events": 1_000_000,
 }
 QUICK = {
     "pairs": 6, "control_pairs": 4, "peer_pairs": 2,
@@ -36,7 +36,7 @@ QUICK = {
     "analysis_events": 1_000_000, "analysis_repeats": 2,
     "tensorflow_pairs": 4,
     "throw_pairs": 2, "true_pairs": 20, "python_pairs": 6, "run_pairs": 3,
-    "snapshot_bytes": 20_000_000,
+    "snapshot_bytes": 20_000_000, "shape_events": 100_000,
 }
 
 

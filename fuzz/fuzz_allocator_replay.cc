@@ -7,6 +7,7 @@
 
 #include "allocator/layout.h"
 #include "allocator/replay.h"
+#include "allocator/step_limit.h"
 #include "readers/memory_file.h"
 #include "readers/torch_snapshot/read.h"
 
@@ -33,7 +34,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!snapshot) return 0;
   for (const AllocatorTrace& trace : snapshot->traces) {
     const uint64_t last = trace.events.size() - 1;
+    // One search may go on for as long as there are blocks after it has passed the limit.
+    const uint64_t most_steps = step_limit(trace.events.size()) + 16 * size + 4096;
     const auto look = [&](uint64_t event, const Simulator& simulator) {
+      if (simulator.steps() > most_steps) abort();
       if (event == last || event % 64 == 0) check(simulator);
       return true;
     };

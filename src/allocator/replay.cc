@@ -6,6 +6,7 @@
 #include "allocator/initial_state.h"
 #include "allocator/look_ahead.h"
 #include "allocator/simulator_state.h"
+#include "allocator/step_limit.h"
 #include "trace/address_map.h"
 
 namespace gpumemprof {
@@ -74,6 +75,7 @@ class Replay {
       if (is_live) live_.try_emplace(block.address, id);
     }
     simulator_.keep_driver_calls(true);
+    simulator_.limit_steps(step_limit(trace.events.size()));
   }
 
   ReplayResult run(const ReplayObserver* observer) {

@@ -3,6 +3,7 @@
 
 #include "allocator/look_ahead.h"
 #include "allocator/replay.h"
+#include "allocator/step_limit.h"
 #include "trace/address_map.h"
 
 namespace gpumemprof {
@@ -22,6 +23,7 @@ class WhatIf {
       : trace_(trace), start_(start), facts_(start.facts), simulator_(config, release) {}
 
   WhatIfResult run(const ReplayObserver* observer) {
+    simulator_.limit_steps(step_limit(trace_.events.size()));
     make_earlier_blocks();
     bool go_on = observer == nullptr || (*observer)(kBeforeFirstEvent, simulator_);
     const LookAhead look_ahead(trace_.events, live_, simulator_.state());

@@ -38,6 +38,7 @@ std::string render(const Analysis& analysis, const Tables& tables,
 
 /// What there is to show of one input.
 struct Shown {
+  std::string name;  // of the input, as reports may say it
   std::string text;
   std::string plain;  // the same as text, where --report or --optimize asks for it
   AdviceReport advice;
@@ -70,7 +71,8 @@ Result<Shown> show(const Analysis& analysis, const Tables& tables,
                    const AnalyzeArguments& arguments, const SourceOpener* reopen) {
   auto advice = advice_of(analysis, tables, arguments, reopen);
   if (!advice) return std::unexpected(advice.error());
-  Shown shown{.text = render(analysis, tables, arguments, reopen && *advice ? &**advice : nullptr)};
+  Shown shown{.name = analysis.source.path,
+              .text = render(analysis, tables, arguments, reopen && *advice ? &**advice : nullptr)};
   if (*advice) shown.advice = std::move(**advice);
   if (arguments.optimize || !arguments.report_path.empty())
     shown.plain = text_report(analysis, tables, {.working_folder = working_folder()});
@@ -156,7 +158,7 @@ int analyze(const AnalyzeArguments& arguments) {
   if (auto done = output->write(shown->text); !done)
     return report_output_error(*output, done.error());
   if (auto done = output->close(); !done) return report_output_error(*output, done.error());
-  const int advised = add_advice(arguments, arguments.paths[0], shown->plain, shown->advice);
+  const int advised = add_advice(arguments, shown->name, shown->plain, shown->advice);
   if (advised != kExitOk) return advised;
   const int drawn =
       shown->pictures.empty() ? kExitOk : say_and_write_pictures(shown->pictures, arguments);

@@ -49,6 +49,14 @@ def test_no_report_holds_a_name(recordings, form):
     assert b"file1.py" in done.stdout
 
 
+@pytest.mark.parametrize("name", ["report.md", "report.txt"])
+def test_no_report_in_a_file_holds_a_name(recordings, tmp_path, name):
+    path = tmp_path / name
+    harness.execute([harness.COMMAND, "analyze", recordings[0], "--anonymize", "--report", path]).ok()
+    assert_no_name(path.read_bytes())
+    assert b"file1.py" in path.read_bytes()
+
+
 def test_all_but_the_names_stays(recordings):
     def figures(data):
         return [{k: v for k, v in json.loads(line).items() if k != "stack"} for line in data.splitlines()]
