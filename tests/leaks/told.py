@@ -79,7 +79,7 @@ LEAKS = {
     "a replay buffer that is not full yet": (MODEL + "kept = collections.deque(maxlen=1000)\n" + TRAIN % 300 +
                                              "    kept.append(torch.randn(64))\n", 4 * 64),
     "a cache that a larger one replaces, without training": (
-        "table = torch.zeros(0, 64)\nfor _ in range(300):\n    table = torch.cat([table, torch.randn(1, 64)])\n", 4 * 64),
+        "table = torch.zeros(0, 64)\nfor _ in range(300):\n    row = torch.randn(1, 64)\n    table = torch.cat([table, row])\n", 4 * 64),
     "graphs of the validations of three epochs": (
         MODEL + "o = torch.optim.SGD(m.parameters(), lr=0.1)\nkept = []\nfor epoch in range(3):\n    for _ in range(10):\n"
         "        l = m(torch.randn(8, 64)).mean()\n        o.zero_grad()\n        l.backward()\n        o.step()\n"

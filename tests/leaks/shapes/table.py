@@ -7,6 +7,7 @@ import argparse
 import collections
 import concurrent.futures
 import dataclasses
+import itertools
 import json
 import os
 import subprocess
@@ -49,12 +50,19 @@ def record(folder, programs):
     argv = [COMMAND, "run", "-q", "-o", folder, "--", sys.executable, Path(__file__).with_name("each.py")]
     paths = "".join(f"{program}\n" for program in programs)
     ran = subprocess.run(argv, input=paths, capture_output=True, text=True, check=True)
-    out = {}
-    for row in ran.stdout.splitlines():
-        pid, code, program = row.split(" ", 2)
+    rows = [row.split(" ", 2) for row in ran.stdout.splitlines()]
+    for _, code, program in rows:
         if code != "0":
             raise SystemExit(f"{program} ended with {code}: {ran.stderr[-2000:]}")
-        out[program] = next((str(path) for path in folder.glob(f"*{pid}.*.gmp")), None)
+    programs_of = collections.defaultdict(list)  # the number of a process may come again
+    for pid, _, program in rows:
+        programs_of[pid].append(program)
+    out = {}
+    for pid, programs in programs_of.items():
+        files = sorted(folder.glob(f"*.{pid}.*.gmp"), key=lambda path: int(path.suffixes[-2][1:]))  # by its start
+        if len(files) != len(programs) > 1:
+            raise SystemExit(f"{programs} had one number, and {len(files)} recordings")
+        out |= dict(itertools.zip_longest(programs, map(str, files)))
     done.write_text(json.dumps(out))
     return out
 
