@@ -105,21 +105,24 @@ bool ArenaMirror::open_its_file(Process* process, const ArenaPlace& place) {
   return false;
 }
 
-/// `left`: events of the half that are not in the file.
-int ArenaMirror::write_stage(int fd, const ArenaPiece& stage, Written* written, uint64_t* left) {
+/// 0 or errno. `again`: also what is there already. `left`: records of the half that the file lacks.
+int ArenaMirror::write_stage(int fd, const ArenaPiece& stage, bool again, Written* written,
+                             uint64_t* left) {
   for (int i = 0; i < kTries; ++i) {
     StageControl before{}, after{};
     const uint64_t control = stage.offset + sizeof(ChunkHeader);
     if (!arena_->read_at(control, &before, sizeof(before))) return EIO;
-    if (written->any && memcmp(&before, &written->control, sizeof(before)) == 0) return 0;
+    if (!again && written->any && memcmp(&before, &written->control, sizeof(before)) == 0) return 0;
     const bool same = written->any && before.stream == written->control.stream;
     auto from = [&](uint64_t now, uint64_t then) {
       return same && turn(now) == turn(then) ? std::min(low(now), low(then)) : 0;
     };
     const uint32_t records = std::min(low(before.events_published), kStageEvents);
-    const uint32_t first = from(before.events_published, written->control.events_published);
+    const uint32_t there = from(before.events_published, written->control.events_published);
+    const uint32_t first = again ? 0 : there;
     const uint32_t bytes = std::min(low(before.definitions_published), kStageDefinitionBytes);
-    const uint32_t begin = from(before.definitions_published, written->control.definitions_published);
+    const uint32_t begin =
+        again ? 0 : from(before.definitions_published, written->control.definitions_published);
     const uint64_t events_at = kStageEventsOffset + uint64_t{first} * sizeof(RawEvent);
     const uint64_t definitions_at = kStageDefinitionsOffset + uint64_t{begin};
     std::string events((records - std::min(first, records)) * sizeof(RawEvent), '\0');
@@ -139,10 +142,10 @@ int ArenaMirror::write_stage(int fd, const ArenaPiece& stage, Written* written, 
     const uint64_t at = stage.file_offset;
     int error = write_(fd, at + events_at, events.data(), events.size());
     if (error == 0) error = write_(fd, at + definitions_at, definitions.data(), definitions.size());
-    if (error == 0 && !written->any) error = write_(fd, at, &header, sizeof(header));
+    if (error == 0 && (again || !written->any)) error = write_(fd, at, &header, sizeof(header));
     if (error == 0) error = write_(fd, at + sizeof(header), &before, sizeof(before));
     if (error == 0) *written = {true, before};
-    if (error != 0) *left += records;
+    if (error != 0) *left += records - std::min(there, records);
     return error;
   }
   return 0;  // it lives, and the next round comes
@@ -161,12 +164,13 @@ int ArenaMirror::write(Process* process, uint64_t offset, const ArenaPlace& plac
   }
   const uint64_t end = stages.empty() ? kPage : stages.back().file_offset + stages.back().length;
   // All of it at the end, and where somebody has cut the file.
-  const bool everything = process->is_gone || process->file_bytes < end;
+  const bool is_cut = process->file_bytes < end;
+  const bool everything = process->is_gone || is_cut;
   uint64_t left = 0;
   for (const ArenaPiece& stage : stages) {
     Written& written = process->stages[stage.file_offset];
-    if (everything) written.any = false;
-    if (int failed = write_stage(process->fd, stage, &written, &left)) error = failed;
+    if (is_cut) written = {};
+    if (int failed = write_stage(process->fd, stage, everything, &written, &left)) error = failed;
   }
   const bool is_last = process->is_gone && (error == 0 || give_up);
   if (is_last) {

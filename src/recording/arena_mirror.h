@@ -60,7 +60,7 @@ class ArenaMirror {
   bool open_its_file(Process* process, const format::ArenaPlace& place);
   void close_file(Process* process);
   int write(Process* process, uint64_t offset, const format::ArenaPlace& place, bool give_up);
-  int write_stage(int fd, const ArenaPiece& stage, Written* written, uint64_t* left);
+  int write_stage(int fd, const ArenaPiece& stage, bool again, Written* written, uint64_t* left);
   void tell_given_up(const Process& process, const std::string& page, int error);
   void forget(uint64_t offset, Process* process);
 

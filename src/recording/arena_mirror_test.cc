@@ -177,6 +177,24 @@ TEST_F(ArenaFile, CountsAsLostWhatADiskThatStaysFullRefuses) {
   EXPECT_EQ(copy.loss.events, 50u);
 }
 
+TEST_F(ArenaFile, CountsAsLostOnlyWhatItDoesNotHaveFromEarlierRounds) {
+  alloc(30);
+  bool is_full = false;
+  ArenaMirror mirror(arena_, folder_.path(),
+                     [&](int fd, uint64_t offset, const void* data, size_t size) {
+                       if (is_full && offset != 0) return ENOSPC;
+                       return ArenaMirror::write_at(fd, offset, data, size);
+                     });
+  mirror.round();
+  alloc(20);
+  is_full = true;
+  program_.end();
+  mirror.round(true);
+  const EverythingRead copy = read_copy();
+  EXPECT_EQ(copy.events.size(), 30u);
+  EXPECT_EQ(copy.loss.events, 20u);
+}
+
 TEST_F(ArenaFile, IsWrittenWhenTheDiskHasRoomAgain) {
   alloc(50);
   bool is_full = true;
