@@ -93,7 +93,10 @@ class WatcherTest : public testing::Test {
         << "Max open files            " << descriptors_ << "                 4096         files\n";
     fs::create_directory(base + "/fd");
     for (int fd : {0, 1, 2}) std::ofstream(base + "/fd/" + std::to_string(fd)) << "";
-    if (!root_.empty()) fs::create_directory_symlink(root_, base + "/root");
+    if (!root_.empty()) {
+      fs::remove(base + "/root");  // of the process before, where its number comes again
+      fs::create_directory_symlink(root_, base + "/root");
+    }
   }
   /// Why the process is said not to be recorded.
   std::string reason() {
