@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 
 import harness
 import pytest
@@ -104,7 +105,11 @@ def test_the_recording_of_another_container_is_one_and_stays_while_nobody_says_t
         seen = of_pid(picture("--interval", "0", str(tmp_path / "r")), pid)
         (file,) = harness.files(tmp_path / "r")
         (tmp_path / "copy").mkdir()
-        shutil.copy(file, tmp_path / "copy")
+        for _ in range(600):  # the file has what happened up to a tenth of a second ago
+            shutil.copy(file, tmp_path / "copy")
+            if of_pid(picture("--interval", "0", str(tmp_path / "copy")), pid)["devices"]:
+                break
+            time.sleep(0.05)
         process.communicate("\n", timeout=60)
     assert seen["resident_bytes"] > LIVE_BYTES and seen["devices"][0]["allocated_bytes"] == LIVE_BYTES
     said = picture("--interval", "0", str(tmp_path))  # one level above both
