@@ -107,7 +107,8 @@ def test_the_recording_of_another_container_is_one_and_stays_while_nobody_says_t
         (tmp_path / "copy").mkdir()
         for _ in range(600):  # the file has what happened up to a tenth of a second ago
             shutil.copy(file, tmp_path / "copy")
-            if of_pid(picture("--interval", "0", str(tmp_path / "copy")), pid)["devices"]:
+            devices = harness.analysis(tmp_path / "copy")["devices"]
+            if devices and devices[0]["end"]["requested_bytes"] == LIVE_BYTES:
                 break
             time.sleep(0.05)
         process.communicate("\n", timeout=60)
