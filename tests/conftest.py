@@ -6,6 +6,9 @@ import pytest
 
 import harness
 
+# TensorFlow takes oneDNN, and with it a second allocator, by itself on some processors alone.
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
+
 
 def pytest_sessionstart(session):
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what is in the background, and a child inherits
