@@ -17,6 +17,7 @@ constexpr size_t kMaxStringTableBytes = 16u << 20;
 constexpr size_t kMaxPathBytes = 4096;
 constexpr size_t kMaxSections = 4096;
 constexpr size_t kMaxSymbols = 1u << 20;
+constexpr size_t kMaxRelocations = 1u << 20;
 
 // An instrumented program refers to its runtime's entry point, whether the runtime is shared
 // (undefined) or linked in (exported, so that libraries find it).
@@ -105,6 +106,43 @@ bool read_segments(int fd, const Elf64_Ehdr& header, ElfFacts* facts) {
   return whole;
 }
 
+/// Empty where the file has none that can be used.
+std::vector<Elf64_Shdr> read_sections(int fd) {
+  Elf64_Ehdr header = {};
+  if (!read_at(fd, 0, &header, sizeof header) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
+      header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB ||
+      header.e_shentsize != sizeof(Elf64_Shdr) || header.e_shnum > kMaxSections) {
+    return {};
+  }
+  std::vector<Elf64_Shdr> sections(header.e_shnum);
+  if (!read_at(fd, header.e_shoff, sections.data(), sections.size() * sizeof(Elf64_Shdr)))
+    return {};
+  return sections;
+}
+
+/// The section as a table of at most `most` entries; empty where it lies outside the file.
+template <class Entry>
+std::vector<Entry> read_table(int fd, const Elf64_Shdr& section, size_t most) {
+  std::vector<Entry> table(std::min<uint64_t>(section.sh_size / sizeof(Entry), most));
+  if (!read_at(fd, section.sh_offset, table.data(), table.size() * sizeof(Entry))) return {};
+  return table;
+}
+
+struct Symbols {
+  std::vector<Elf64_Sym> entries;
+  std::string names;
+};
+
+Symbols read_symbols(int fd, const std::vector<Elf64_Shdr>& sections, const Elf64_Shdr& section) {
+  if (section.sh_link >= sections.size()) return {};
+  const Elf64_Shdr& strings = sections[section.sh_link];
+  Symbols symbols;
+  symbols.names.resize(std::min<uint64_t>(strings.sh_size, kMaxStringTableBytes));
+  if (!read_at(fd, strings.sh_offset, symbols.names.data(), symbols.names.size())) return {};
+  symbols.entries = read_table<Elf64_Sym>(fd, section, kMaxSymbols);
+  return symbols;
+}
+
 }  // namespace
 
 uint16_t own_elf_machine() {
@@ -119,33 +157,36 @@ uint16_t own_elf_machine() {
 
 std::vector<std::string> read_elf_exports(int fd, std::string_view beginning) {
   std::vector<std::string> names;
-  Elf64_Ehdr header = {};
-  if (!read_at(fd, 0, &header, sizeof header) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
-      header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB ||
-      header.e_shentsize != sizeof(Elf64_Shdr) || header.e_shnum > kMaxSections) {
-    return names;
-  }
-  std::vector<Elf64_Shdr> sections(header.e_shnum);
-  if (!read_at(fd, header.e_shoff, sections.data(), sections.size() * sizeof(Elf64_Shdr)))
-    return names;
+  const std::vector<Elf64_Shdr> sections = read_sections(fd);
   for (const Elf64_Shdr& s : sections) {
-    if (s.sh_type != SHT_DYNSYM || s.sh_link >= sections.size()) continue;
-    const Elf64_Shdr& strings = sections[s.sh_link];
-    std::vector<Elf64_Sym> symbols(std::min<uint64_t>(s.sh_size / sizeof(Elf64_Sym), kMaxSymbols));
-    std::string table(std::min<uint64_t>(strings.sh_size, kMaxStringTableBytes), '\0');
-    if (!read_at(fd, s.sh_offset, symbols.data(), symbols.size() * sizeof(Elf64_Sym)) ||
-        !read_at(fd, strings.sh_offset, table.data(), table.size())) {
-      continue;
-    }
-    for (const Elf64_Sym& symbol : symbols) {
+    if (s.sh_type != SHT_DYNSYM) continue;
+    const Symbols symbols = read_symbols(fd, sections, s);
+    for (const Elf64_Sym& symbol : symbols.entries) {
       if (symbol.st_shndx == SHN_UNDEF || ELF64_ST_BIND(symbol.st_info) == STB_LOCAL) continue;
-      std::string name = text_at(table, symbol.st_name);
+      std::string name = text_at(symbols.names, symbol.st_name);
       if (name.starts_with(beginning)) names.push_back(std::move(name));
     }
   }
   std::ranges::sort(names);
   names.erase(std::ranges::unique(names).begin(), names.end());
   return names;
+}
+
+bool elf_calls_by_name(int fd, std::string_view function) {
+  const std::vector<Elf64_Shdr> sections = read_sections(fd);
+  for (const Elf64_Shdr& s : sections) {
+    if (s.sh_type != SHT_RELA || s.sh_link >= sections.size() ||
+        sections[s.sh_link].sh_type != SHT_DYNSYM) {
+      continue;
+    }
+    const Symbols symbols = read_symbols(fd, sections, sections[s.sh_link]);
+    for (const Elf64_Rela& one : read_table<Elf64_Rela>(fd, s, kMaxRelocations)) {
+      const uint64_t symbol = ELF64_R_SYM(one.r_info);
+      if (symbol == 0 || symbol >= symbols.entries.size()) continue;
+      if (text_at(symbols.names, symbols.entries[symbol].st_name) == function) return true;
+    }
+  }
+  return false;
 }
 
 std::optional<ElfFacts> read_elf_facts(int fd) {

@@ -29,6 +29,11 @@ std::optional<ElfFacts> read_elf_facts(int fd);
 /// damaged.
 std::vector<std::string> read_elf_exports(int fd, std::string_view beginning);
 
+/// Whether the library reaches a function by its name, so that one of the same name in a library
+/// that was loaded before it gets the calls. Not where it was linked with -Bsymbolic. By the
+/// relocations, which the section headers lead to: false where those were stripped or are damaged.
+bool elf_calls_by_name(int fd, std::string_view function);
+
 /// The machine that this command was compiled for.
 uint16_t own_elf_machine();
 

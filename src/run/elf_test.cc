@@ -87,6 +87,18 @@ TEST(Elf, ExportsAreThoseOfTheDynamicSymbols) {
   close(fd);
 }
 
+TEST(Elf, CallsByNameAreThoseThatALibraryLoadedBeforeGets) {
+  int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+  EXPECT_TRUE(elf_calls_by_name(fd, "memfd_create"));
+  EXPECT_FALSE(elf_calls_by_name(fd, "memfd_creat"));
+  close(fd);
+  const std::string elf = small_elf();
+  fd = memfd_create("elf", MFD_CLOEXEC);
+  ASSERT_EQ(write(fd, elf.data(), elf.size()), static_cast<ssize_t>(elf.size()));
+  EXPECT_FALSE(elf_calls_by_name(fd, "memfd_create"));  // it has no sections
+  close(fd);
+}
+
 TEST(Elf, OtherFilesAreNoElf) {
   EXPECT_FALSE(facts_of(""));
   EXPECT_FALSE(facts_of("#!/bin/sh\n"));

@@ -49,14 +49,18 @@ std::string in_proc(const std::string& proc, int pid, const char* name) {
   return proc + '/' + std::to_string(pid) + '/' + name;
 }
 
-bool is_framework_library(std::string_view path) {
+bool is_torch_library(std::string_view path) {
   std::string_view file = path.substr(path.rfind('/') + 1);
   if (file.starts_with("libtorch") || file.starts_with("libc10"))
     return file.find(".so") != file.npos;
-  if (file.starts_with("libtensorflow_") || file.starts_with("libjax_common"))
-    return file.find(".so") != file.npos;
   // A build with everything inside its Python module has no library of its own.
   return file.starts_with("_C.") && path.ends_with(".so") && path.find("/torch/") != path.npos;
+}
+
+bool is_library_of_other_framework(std::string_view path) {
+  std::string_view file = path.substr(path.rfind('/') + 1);
+  return (file.starts_with("libtensorflow_") || file.starts_with("libjax_common")) &&
+         file.find(".so") != file.npos;
 }
 
 /// CUDA, HIP and Level Zero: drivers and run times, and what of the frameworks is linked to them.
@@ -151,7 +155,9 @@ void note_mapping(std::string_view line, Mappings* mappings) {
   std::string_view path = line.substr(slash);
   if (path.ends_with(" (deleted)")) path.remove_suffix(10);
   if (path.ends_with(kProbeLibrary)) mappings->probe = true;
-  if (is_framework_library(path)) mappings->torch = true;
+  if (is_library_of_other_framework(path)) mappings->other_framework = true;
+  if (is_torch_library(path) || mappings->other_framework) mappings->torch = true;
+  if (path.ends_with("/libc10.so")) mappings->c10 = path;
   if (is_gpu_library(path)) mappings->gpu = true;
 }
 

@@ -39,7 +39,9 @@ struct Mappings {
   bool readable = false;  ///< false: another user's, or gone
   bool torch = false;     ///< PyTorch's libraries or its Python module, or TensorFlow's
   bool probe = false;
-  bool gpu = false;  ///< a GPU's driver, or a run time that needs one
+  std::string c10;               ///< path of the library that has PyTorch's allocator
+  bool other_framework = false;  ///< TensorFlow's or JAX's libraries
+  bool gpu = false;              ///< a GPU's driver, or a run time that needs one
 };
 Mappings read_mappings(const std::string& proc, int pid);
 /// Takes one line of /proc/PID/maps into account.

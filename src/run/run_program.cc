@@ -247,6 +247,7 @@ Status run_and_watch(Plan* plan, FolderSealer* sealer, RunOutcome* outcome) {
   for (const NotRecorded& one : outcome->not_recorded) plan->meta.not_recorded.push_back(one);
   note_failure(plan->meta_file->rewrite(plan->meta), outcome);
   outcome->torch_seen = watcher.torch_seen();
+  outcome->allocated_nothing = watcher.allocated_nothing();
   outcome->unreadable_command = watcher.unreadable_command();
   if (watcher.any_alive() && plan->probe) plan->probe->keep();
   if (watcher.any_alive() && plan->driver) plan->driver->keep();
@@ -287,6 +288,7 @@ std::string why_nothing_was_recorded(const RunOutcome& outcome) {
     return others == 0 ? text : text + "; and " + std::to_string(others) + " more in meta.json";
   }
   if (!outcome.unrecordable.empty()) return outcome.unrecordable;
+  if (outcome.allocated_nothing) return "PyTorch was loaded and no tensor was allocated";
   if (outcome.torch_seen)
     return "PyTorch, TensorFlow or JAX was loaded, but no tensor was seen allocated: none was, or "
            "the calls of its library stay inside it (-Bsymbolic or static build)";

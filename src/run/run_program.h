@@ -29,9 +29,10 @@ struct RunOutcome {
   std::string unrecordable;  ///< "PROGRAM is …", empty where the probe could be in it
   bool has_files = false;    ///< at least one process wrote events
   bool torch_seen = false;
+  bool allocated_nothing = false;  ///< DescendantWatcher's
   std::string unreadable_command;  ///< a descendant that we may not look at
   std::vector<NotRecorded> not_recorded;
-  std::vector<std::string> oom_bundles;   ///< names of those that this run left
+  std::vector<std::string> oom_bundles;  ///< names of those that this run left
   std::vector<std::string> warnings;  ///< what failed on our side; never the program's concern
 };
 

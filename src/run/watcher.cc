@@ -1,16 +1,22 @@
 #include "run/watcher.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <bit>
 #include <unordered_map>
 #include <utility>
 
+#include "run/elf.h"
 #include "run/folder.h"
 
 namespace gpumemprof {
 namespace {
 
 constexpr uint64_t kEagerLooks = 8;      // the first five seconds or so
+constexpr std::string_view kAllocCpu = "_ZN3c109alloc_cpuEm";  // as the probe defines it
+constexpr size_t kMaxLibraries = 1000;
 constexpr size_t kMaxFinished = 10'000;  // a fork storm must not fill our memory
 
 }  // namespace
@@ -52,6 +58,21 @@ void DescendantWatcher::look_for_gpu(const ProcessStat& stat, Known* known) {
   gpu_seen_ = read_mappings(proc_, stat.id.pid).gpu;
 }
 
+/// In a process that has PyTorch alone: its allocations pass through the probe, so no event means
+/// that there was none. Not known of what is linked otherwise.
+bool DescendantWatcher::probe_gets_calls(int pid, const Mappings& mappings) {
+  if (!mappings.probe || mappings.c10.empty() || mappings.other_framework) return false;
+  if (calls_by_name_.size() >= kMaxLibraries) return false;
+  const auto [known, is_new] = calls_by_name_.try_emplace(mappings.c10, false);
+  if (!is_new) return known->second;
+  const std::string path = proc_ + '/' + std::to_string(pid) + "/root" + mappings.c10;
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return false;
+  known->second = elf_calls_by_name(fd, kAllocCpu);
+  close(fd);
+  return known->second;
+}
+
 void DescendantWatcher::examine(const ProcessStat& stat, Known* known) {
   if (stat.state == 'Z') return;  // what was known of it stays
   look_for_gpu(stat, known);
@@ -74,6 +95,7 @@ void DescendantWatcher::examine(const ProcessStat& stat, Known* known) {
     known->virtual_bytes = stat.virtual_bytes;
     if (!now.torch) known->looks_with_torch = 0;  // a fork that has become another program
     known->mappings = now;
+    known->probe_gets_calls = probe_gets_calls(stat.id.pid, now);
     known->inner_pid = inner_pid;
     if (!command.empty()) known->command = std::move(command);
   }
@@ -146,14 +168,26 @@ void DescendantWatcher::judge(const ProcessId& id, const Known& known,
     reason = "started without LD_PRELOAD (sudo, env -i, a static or setuid launcher)";
   } else if (!known.obstacle.empty()) {
     reason = known.obstacle;
-  } else if (known.looks_with_torch > 1) {
+  } else if (known.looks_with_torch > 1 && !known.probe_gets_calls) {
     reason =
         "PyTorch, TensorFlow or JAX was loaded and no event arrived: no tensor was allocated, or "
         "the allocator's symbols were not bound to the probe (-Bsymbolic or static build)";
   } else {
-    return;  // seen once: most likely the moment between fork and exec
+    return;  // it allocated nothing, or was seen once: most likely between fork and exec
   }
   out->push_back({id.pid, known.command, reason});
+}
+
+bool DescendantWatcher::allocated_nothing() const {
+  const auto nothing = [this](const ProcessId& id, const Known& known) {
+    return known.looks_with_torch > 0 && known.probe_gets_calls && known.obstacle.empty() &&
+           !is_recorded(id, known);
+  };
+  return std::ranges::any_of(
+             finished_, [&](const Finished& one) { return nothing(one.id, one.known); }) ||
+         std::ranges::any_of(known_, [&](const auto& one) {
+           return nothing({one.first, one.second.start_ticks}, one.second);
+         });
 }
 
 std::vector<NotRecorded> DescendantWatcher::not_recorded() const {

@@ -29,6 +29,8 @@ class DescendantWatcher {
   void root_ended() { root_ = 0; }
   /// What is known after the last look.
   std::vector<NotRecorded> not_recorded() const;
+  /// PyTorch was seen in a process whose allocations would have arrived, and none did.
+  bool allocated_nothing() const;
   /// Torch was seen in some process, recorded or not.
   bool torch_seen() const { return torch_seen_; }
   /// A known descendant was still running at the last look.
@@ -53,6 +55,7 @@ class DescendantWatcher {
     Mappings mappings;
     std::string command;
     std::string obstacle;  // why_it_cannot_record() at the last look
+    bool probe_gets_calls = false;
   };
   struct Finished {
     ProcessId id;
@@ -64,6 +67,7 @@ class DescendantWatcher {
   void retire(int pid, const Known& known);
   void look_for_gpu(const ProcessStat& stat, Known* known);
   void examine(const ProcessStat& stat, Known* known);
+  bool probe_gets_calls(int pid, const Mappings& mappings);
   bool is_recorded(const ProcessId& id, const Known& known) const;
   void judge(const ProcessId& id, const Known& known, std::vector<NotRecorded>* out) const;
 
@@ -73,6 +77,7 @@ class DescendantWatcher {
   std::unordered_map<int, Known> known_;  // by pid; the living ones
   std::vector<Finished> finished_;        // gone, had torch
   std::unordered_set<std::string> recorded_;  // "PID.STARTTICKS" of its files, at the last look
+  std::unordered_map<std::string, bool> calls_by_name_;  // what libc10.so of this path does
   std::string unreadable_command_;
   uint64_t look_number_ = 0;
   bool torch_seen_ = false;

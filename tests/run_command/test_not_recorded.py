@@ -71,5 +71,17 @@ def test_torch_with_the_probe_but_without_events_is_named(run, tmp_path):
     assert len(named) == 1 and "no event arrived" in named[0]["reason"]
 
 
+@pytest.mark.parametrize("link, named", [([], []), (["-Wl,-Bsymbolic"], ["no event arrived"])], ids=["by_name", "symbolic"])
+def test_a_process_whose_allocations_would_have_arrived_is_not_named(run, tmp_path, link, named):
+    """A parent that only starts workers, as torchrun and mp.spawn are."""
+    source = "void* _ZN3c109alloc_cpuEm(unsigned long n) { return 0; } void* other(void) { return _ZN3c109alloc_cpuEm(1); }"
+    library = compile_c(tmp_path, "libc10.so", source, "-shared", "-fPIC", *link)
+    result = run(PYTHON, "-c", f"import ctypes, time; ctypes.CDLL({library!r}); time.sleep(3)")
+    reasons = [one["reason"] for one in meta_of(tmp_path)["not_recorded"]]
+    assert len(reasons) == len(named) and all(part in reason for part, reason in zip(named, reasons))
+    says = named[0] if named else "PyTorch was loaded and no tensor was allocated"
+    assert says in result.stderr.decode().splitlines()[-1]
+
+
 def test_an_empty_recording_says_why(run):
     assert b"no process was seen loading PyTorch" in run("true").stderr
