@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 _BUNDLE = re.compile(r"oom_dump_\d{8}T\d{6}Z_\d+_[a-z]+_\d+")
 _ABANDONED_S = 3600.0
+_MOST_FRAMES = 200
 _sequence = 0
 
 
@@ -49,6 +50,7 @@ def write_bundle(
             "exception_type": type(exception).__name__,
             "exception_module": type(exception).__module__,
             "exception_message": message_of(exception),
+            "stack": _stack_of(exception),
             "context": context,
             "backend": backend,
             "captured_event_count": len(events),
@@ -143,6 +145,17 @@ class _folder_lock:
     def __exit__(self, *_: Any) -> None:
         if self._fd >= 0:
             os.close(self._fd)
+
+
+def _stack_of(exception: BaseException) -> list[str]:
+    """ "FILE:LINE FUNCTION" of every frame that it passed through, where it was raised first."""
+    traceback = BaseException.__dict__["__traceback__"].__get__(exception)
+    lines: list[str] = []
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        lines.append(f"{code.co_filename}:{traceback.tb_lineno} {getattr(code, 'co_qualname', code.co_name)}")
+        traceback = traceback.tb_next
+    return lines[: -_MOST_FRAMES - 1 : -1]
 
 
 def _encoded(value: Any) -> bytes:

@@ -14,6 +14,7 @@
 #include "analysis/device_use.h"
 #include "analysis/finding.h"
 #include "analysis/moments.h"
+#include "analysis/program_end.h"
 #include "analysis/step_sums.h"
 #include "analysis/timeline.h"
 #include "analysis/turns.h"
@@ -128,6 +129,7 @@ struct Analysis {
   std::shared_ptr<const DriverMemories> driver;
   /// What drivers and kernel said meanwhile; nothing where the recording has no samples of them.
   std::optional<DeviceUse> machine;
+  ProgramEnds ends;  ///< add_program_ends()
 };
 
 /// Reads `source` to its end. Errors are those of the source.

@@ -319,6 +319,7 @@ void Explainer::advise() {
 }  // namespace
 
 OomVerdict explain_oom(const OomMessage& message, bool expandable_segments_on) {
+  if (message.framework == "kernel") return explain_kernel_oom(message);
   if (message.framework != "pytorch") return explain_tensorflow_oom(message);
   return Explainer(message, expandable_segments_on).explain();
 }

@@ -51,5 +51,7 @@ std::vector<OomFigure> oom_figures(const OomMessage& message);
 OomVerdict explain_oom(const OomMessage& message, bool expandable_segments_on);
 /// The same of what TensorFlow and XLA print, and of TensorFlow's memory dumps.
 OomVerdict explain_tensorflow_oom(const OomMessage& message);
+/// The same of what the kernel and container runtimes say of a process that was killed.
+OomVerdict explain_kernel_oom(const OomMessage& message);
 
 }  // namespace gpumemprof

@@ -12,6 +12,7 @@
 #include "recording/holders_file.h"
 #include "report/advice_json.h"
 #include "report/advice_text.h"
+#include "report/end_words.h"
 
 namespace gpumemprof {
 namespace {
@@ -38,6 +39,7 @@ int advise_recording(const std::vector<std::string>& paths, const AdviseArgument
   if (!analysis) return report_error(subject, analysis.error());
   if (!failure.empty() && analysis->events == 0)
     return report_error("", {ErrorCode::kUsage, failure, std::nullopt});
+  add_program_ends(read_program_ends(paths), &*analysis);
   const Tables& tables = (*source)->tables();
   auto report = advise_on_recording(*analysis, tables, [&] { return open_input(paths, false); });
   if (!report) return report_error(subject, report.error());
@@ -48,7 +50,12 @@ int advise_recording(const std::vector<std::string>& paths, const AdviseArgument
   if (!unread.empty()) report->unknown.emplace_back("holders", std::move(unread));
   report->failure = failure;
   const std::string format = report_format(arguments.format, arguments.output);
-  const std::string text = format == "json" ? advice_json(*report, tables) : advice_text(*report);
+  std::string text;
+  if (format != "json") {
+    for (const std::string& line : end_sentences(analysis->ends, working_folder()))
+      text += line + '\n';
+  }
+  text += format == "json" ? advice_json(*report, tables) : advice_text(*report);
   auto output = Output::open(arguments.output, paths);
   if (!output) return report_error("", output.error());
   if (auto done = output->write(text); !done) return report_output_error(*output, done.error());

@@ -8,6 +8,7 @@
 #include "analysis/snapshot_analysis.h"
 #include "analysis/with_samples.h"
 #include "base/size.h"
+#include "cli/analyze_oom_dump.h"
 #include "cli/analyze_telemetry.h"
 #include "cli/commands.h"
 #include "cli/input.h"
@@ -109,6 +110,7 @@ Result<Shown> show_recording(const AnalyzeArguments& arguments) {
     if (arguments.anonymize) problem = "reason withheld, it may hold names";
     analysis->loss.reasons.push_back({0, std::move(problem)});
   }
+  if (!arguments.anonymize) add_program_ends(read_program_ends(arguments.paths), &*analysis);
   const SourceOpener reopen = [&] { return open_input(arguments.paths, false); };
   // Under other names the events would be another trace.
   return show(*analysis, (*source)->tables(), arguments, arguments.anonymize ? nullptr : &reopen);
@@ -134,6 +136,8 @@ int analyze(const AnalyzeArguments& arguments) {
     const auto conditions = parse_fail_conditions(arguments.fail_on);
     if (!conditions) return report_error("--fail-on", conditions.error());
   }
+  if (arguments.paths.size() == 1 && is_oom_dump(arguments.paths[0]))
+    return analyze_oom_dump(arguments);
   if (is_telemetry_input(arguments.paths)) {
     if (!arguments.fail_on.empty()) {
       return report_error(

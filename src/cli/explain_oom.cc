@@ -74,7 +74,7 @@ int explain(const ExplainArguments& arguments) {
   if (log->messages.empty()) {
     return report_error(name, {ErrorCode::kBadInput,
                                "no out-of-memory message that is known: give it the text that "
-                               "PyTorch or TensorFlow printed, from \"out of memory\" on",
+                               "PyTorch, TensorFlow or the kernel printed, from \"out of memory\" on",
                                log->bytes_read});
   }
   auto output = Output::open(arguments.output, {arguments.path});

@@ -1,4 +1,6 @@
 // gpumemprof run: records a program and says in ten lines what it found.
+#include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +15,7 @@
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "recording/open.h"
+#include "report/end_words.h"
 #include "report/run_summary.h"
 #include "run/child.h"
 #include "run/run_program.h"
@@ -77,14 +80,34 @@ std::string oom_bundle(const RunOutcome& outcome) {
   return outcome.oom_bundles.size() == 1 ? folder + '/' + outcome.oom_bundles[0] : folder;
 }
 
+/// Of this run alone: others may share the folder.
+ProgramEnds ends_of(const RunOutcome& outcome) {
+  ProgramEnds ends;
+  ProgramEnd run;
+  if (WIFSIGNALED(outcome.wait_status)) {
+    const char* name = sigabbrev_np(WTERMSIG(outcome.wait_status));
+    run.signal = name ? std::string("SIG") + name : "an unknown signal";
+  } else {
+    run.exit_code = WEXITSTATUS(outcome.wait_status);
+  }
+  ends.runs.push_back(std::move(run));
+  for (const std::string& name : outcome.oom_bundles) {
+    if (auto one = read_oom_dump(outcome.folder + "/oom_dumps/" + name))
+      ends.refused.push_back(std::move(*one));
+  }
+  return ends;
+}
+
 void say_summary(const RunOutcome& outcome) {
   const std::string bundle = oom_bundle(outcome);
   std::string nothing =
       one_line("nothing recorded in " + outcome.folder + ": " + why_nothing_was_recorded(outcome));
-  if (!bundle.empty()) nothing += one_line("Out of memory: the error is in " + bundle);
-  if (!outcome.has_files) return say(nothing);
-  auto source = open_recording({outcome.folder});
+  for (const std::string& text : end_sentences(ends_of(outcome), working_folder()))
+    nothing += one_line(text);
+  if (outcome.recorded.empty()) return say(nothing);
+  auto source = open_recording(outcome.recorded);
   auto analysis = source ? analyze_source(**source, {}) : std::unexpected(source.error());
+  if (analysis) add_program_ends(ends_of(outcome), &*analysis);
   if (!analysis) {
     report_error(outcome.folder, analysis.error());
   } else if (analysis->events == 0 && (*source)->loss().has_every_event()) {
@@ -129,6 +152,7 @@ void add_run_command(CLI::App& app, CommandContext& context) {
   run->footer("gpumemprof run [OPTIONS] -- COMMAND [ARGUMENTS...]: the command goes after --.");
   run->add_option("-o,--output", arguments->options.folder,
                   "folder of the recording (default: named after the program and the time)");
+  run->add_flag("--force", arguments->options.force, "replace the recording that is in the folder");
   run->add_option("--stacks", arguments->options.stacks,
                   "which stacks to record: python, native, both, none")
       ->check(CLI::IsMember({"python", "native", "both", "none"}))

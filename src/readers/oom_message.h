@@ -27,6 +27,8 @@ enum class OomWording : uint8_t {
   kTensorflowTensor,  ///< "OOM when allocating tensor with shape[…] and type …"
   kTensorflowDump,    ///< not a text: a memory dump
   kXla,               ///< "Out of memory while trying to allocate … bytes"
+  kKernel,            ///< the kernel's "Killed process …"
+  kKilled,            ///< "Killed", "OOMKilled": that a process was killed, and no more
   kWithoutNumbers,    ///< "CUDA error: out of memory" and its like
 };
 const char* wording_name(OomWording wording);  ///< "pytorch 1", "pytorch 2", …
@@ -38,7 +40,7 @@ struct ProcessUse {
 
 /// One message. Every figure that it does not give is absent.
 struct OomMessage {
-  std::string framework;  ///< "pytorch", "tensorflow", "xla"
+  std::string framework;  ///< "pytorch", "tensorflow", "xla", "kernel"
   std::string backend;    ///< "CUDA", "HIP", "XPU", "NPU", "MPS", "CPU", …
   OomWording wording = OomWording::kWithoutNumbers;
   uint64_t offset = 0;           ///< byte in the input where its key words begin
@@ -120,6 +122,7 @@ struct OomDialect {
 };
 OomDialect pytorch_oom_dialect();
 OomDialect tensorflow_oom_dialect();
+OomDialect kernel_oom_dialect();
 
 /// The state of a pool alone, as a message without words.
 OomMessage message_of_dump(BfcPool pool);

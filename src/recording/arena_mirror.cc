@@ -97,6 +97,7 @@ bool ArenaMirror::open_its_file(Process* process, const ArenaPlace& place) {
   struct stat st;
   if (fstat(process->fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_dev == place.device &&
       st.st_ino == place.inode) {
+    files_.insert(place.file);
     process->file_bytes = static_cast<uint64_t>(st.st_size);
     return true;
   }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,8 @@ class ArenaMirror {
   size_t alive() const { return alive_; }
   /// Processes that are gone and whose files lack something.
   size_t waiting() const { return waiting_; }
+  /// Names of the files that were written to.
+  const std::set<std::string>& files() const { return files_; }
   /// Processes without a file.
   UnrecordedProcesses& unrecorded() { return unrecorded_; }
   const UnrecordedProcesses& unrecorded() const { return unrecorded_; }
@@ -68,6 +71,7 @@ class ArenaMirror {
   std::string folder_;
   Write write_;
   std::map<uint64_t, Process> processes_;  // by the offset of their place
+  std::set<std::string> files_;
   size_t alive_ = 0, waiting_ = 0, open_files_ = 0;
   UnrecordedProcesses unrecorded_;
   std::vector<UnrecordedProcess> given_up_;

@@ -9,6 +9,7 @@
 #include "report/category_svg.h"
 #include "report/category_text.h"
 #include "report/driver_report.h"
+#include "report/end_words.h"
 #include "report/explanation.h"
 #include "report/facts.h"
 #include "report/flame_html.h"
@@ -77,6 +78,8 @@ class HtmlReport {
  private:
   void write_answer(const DeviceAnalysis* device) {
     out_ += "<header>";
+    for (const std::string& text : end_sentences(analysis_.ends, options_.working_folder))
+      out_ += fmt::format("<p class=\"box lost\">{}</p>", html_text(text));
     if (device) {
       out_ += fmt::format("<h1>{}</h1><ol class=\"answer\">",
                           html_text(peak_sentence(analysis_, tables_, *device)));
@@ -101,7 +104,7 @@ class HtmlReport {
           html_text(explain_peak(analysis_, tables_, *device, options_.working_folder).text));
     }
     out_ += findings_section(analysis_, tables_);
-    if (analysis_.score.value) {
+    if (analysis_.score.value || !analysis_.ends.failure.empty()) {
       out_ += fmt::format("<p>{}</p>\n", html_text(score_sentence(analysis_.score)));
     }
     const std::string loss = loss_sentence(analysis_.loss);

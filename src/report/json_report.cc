@@ -8,6 +8,7 @@
 #include "report/advice_json.h"
 #include "report/category_json.h"
 #include "report/driver_report.h"
+#include "report/end_words.h"
 #include "report/explanation.h"
 #include "report/facts.h"
 #include "report/findings_json.h"
@@ -384,6 +385,7 @@ std::string json_report(const Analysis& analysis, const Tables& tables, int inde
         {"bytes", analysis.loss.bytes},
         {"more_than_counted", analysis.loss.is_open_ended()},
         {"reasons", reasons}}},
+      {"end", ends_json(analysis.ends)},
       {"score", score_json(analysis.score)}};
   if (const DeviceAnalysis* device = main_device(analysis, tables)) {
     const PeakExplanation why = explain_peak(analysis, tables, *device, "");

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/size.h"
+#include "report/end_words.h"
 #include "report/facts.h"
 #include "report/user_code.h"
 #include "report/words.h"
@@ -58,7 +59,7 @@ Loss without_named(const Loss& loss, const RunSummaryContext& context) {
 
 std::string run_summary(const Analysis& analysis, const Tables& tables, const Loss& loss,
                         const RunSummaryContext& context) {
-  std::vector<std::string> lines;
+  std::vector<std::string> lines = end_sentences(analysis.ends, context.working_folder);
   const DeviceAnalysis* device = main_device(analysis, tables);
   if (device) {
     lines.push_back(peak_sentence(analysis, tables, *device));
@@ -71,7 +72,7 @@ std::string run_summary(const Analysis& analysis, const Tables& tables, const Lo
   }
   lines.push_back(loss_sentence(without_named(loss, context)));
   if (!context.oom_bundle.empty()) {
-    lines.push_back("Out of memory: what held it is in " +
+    lines.push_back("What held the memory is in " +
                     printable(shell_word(context.oom_bundle)));
   }
   std::vector<std::string> unseen;

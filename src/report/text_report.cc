@@ -10,6 +10,7 @@
 #include "base/size.h"
 #include "report/category_text.h"
 #include "report/driver_report.h"
+#include "report/end_words.h"
 #include "report/explanation.h"
 #include "report/facts.h"
 #include "report/finding_words.h"
@@ -40,7 +41,7 @@ class TextReport {
     for (const std::string& text : caveats(analysis_, tables_)) line(yellow("Note: ") + text);
     if (device) write_explanation(*device);
     write_findings();
-    if (analysis_.score.value) {
+    if (analysis_.score.value || !analysis_.ends.failure.empty()) {
       line();
       line(score_sentence(analysis_.score));
     }
@@ -81,6 +82,8 @@ class TextReport {
   }
 
   void write_answer(const DeviceAnalysis* device) {
+    for (const std::string& text : end_sentences(analysis_.ends, options_.working_folder))
+      line(paint("1;31", text));
     write_first_oom();
     if (device) {
       line(bold(peak_sentence(analysis_, tables_, *device)));

@@ -107,7 +107,7 @@ TEST(RunSummary, SaysWhereAnOutOfMemoryErrorLeftWhatHeldTheMemory) {
                                        {.folder = "r", .oom_bundle = "r/oom_dumps/of mine"});
   const std::vector<std::string> lines = lines_of(text);
   ASSERT_LE(lines.size(), 10u);
-  EXPECT_THAT(text, HasSubstr("gpumemprof: Out of memory: what held it is in "
+  EXPECT_THAT(text, HasSubstr("gpumemprof: What held the memory is in "
                               "'r/oom_dumps/of mine'\n"));
   EXPECT_EQ(lines.back(), "gpumemprof: Next: gpumemprof analyze r");
 }

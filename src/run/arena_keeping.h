@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -33,6 +34,8 @@ class ArenaKeeping {
   /// After finish(): processes that lost events for want of a file, or of room in it.
   std::vector<NotRecorded> take_not_recorded();
   bool counts(int pid) const { return mirror_.unrecorded().pids().contains(pid); }
+  /// Names of the files that its processes write.
+  const std::set<std::string>& files() const { return mirror_.files(); }
   /// Nothing is sealed any more: what still records is the keeper's.
   void release();
 

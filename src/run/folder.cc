@@ -35,9 +35,12 @@ std::string_view what_runs(const std::vector<std::string>& command) {
   return program;
 }
 
+bool is_meta(std::string_view name) {
+  return name.starts_with("meta.") && name.ends_with(".json");
+}
+
 bool is_ours(std::string_view name) {
-  return name.ends_with(".gmp") || name.ends_with(".gms") ||
-         (name.starts_with("meta.") && name.ends_with(".json")) ||
+  return name.ends_with(".gmp") || name.ends_with(".gms") || is_meta(name) ||
          name.starts_with(".meta.");  // another rank's, on its way
 }
 
@@ -140,6 +143,17 @@ Result<bool> is_recording_folder(const std::string& folder) {
   if (contents) return contents->ours;
   return fail(ErrorCode::kNotFound,
               errno == ENOTDIR ? "is a file, not a recording's folder" : strerror(errno));
+}
+
+std::vector<std::string> files_of_recording(const std::string& folder) {
+  return names_in(folder, [](std::string_view name) {
+    return is_ours(name) || name == "oom_dumps" || name.starts_with("holders.") ||
+           name.starts_with("operations.");
+  });
+}
+
+std::vector<std::string> meta_files(const std::string& folder) {
+  return names_in(folder, is_meta);
 }
 
 std::vector<std::string> recorded_files(const std::string& folder) {

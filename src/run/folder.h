@@ -21,6 +21,13 @@ Result<std::string> prepare_folder(const std::string& folder);
 /// True where the folder holds a meta.json or .gmp file. Errors: kNotFound where it is no folder.
 Result<bool> is_recording_folder(const std::string& folder);
 
+/// Names of what runs wrote into the folder: recordings, their meta.json, samples and holders, the
+/// dumps of out-of-memory errors.
+std::vector<std::string> files_of_recording(const std::string& folder);
+
+/// Names of the meta.json and meta.PID.json in a folder.
+std::vector<std::string> meta_files(const std::string& folder);
+
 /// Names of the .gmp files in a folder; empty where it cannot be read.
 std::vector<std::string> recorded_files(const std::string& folder);
 

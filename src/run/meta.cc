@@ -25,7 +25,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kMaxNames = 100'000;
 
-constexpr std::array<std::string_view, 14> kAllowedNames = {"CUDA_VISIBLE_DEVICES",
+constexpr std::array<std::string_view, 17> kAllowedNames = {"CUDA_VISIBLE_DEVICES",
                                                             "HIP_VISIBLE_DEVICES",
                                                             "ROCR_VISIBLE_DEVICES",
                                                             "PYTORCH_CUDA_ALLOC_CONF",
@@ -36,6 +36,9 @@ constexpr std::array<std::string_view, 14> kAllowedNames = {"CUDA_VISIBLE_DEVICE
                                                             "OMP_NUM_THREADS",
                                                             "MKL_NUM_THREADS",
                                                             "RANK",
+                                                            "SLURM_PROCID",
+                                                            "OMPI_COMM_WORLD_RANK",
+                                                            "PMI_RANK",
                                                             "LOCAL_RANK",
                                                             "WORLD_SIZE",
                                                             "LOCAL_WORLD_SIZE"};
@@ -91,6 +94,16 @@ Status write_file(const std::string& path, const std::string& text) {
   return fail(ErrorCode::kSystem, path + ": cannot be written: " + strerror(error));
 }
 
+/// In one step: a reader sees the old or the new content.
+Status replace_file(const std::string& path, const std::string& temporary,
+                    const std::string& text) {
+  if (auto written = write_file(temporary, text); !written) return written;
+  if (rename(temporary.c_str(), path.c_str()) == 0) return {};
+  const int error = errno;
+  unlink(temporary.c_str());
+  return fail(ErrorCode::kSystem, path + ": cannot be replaced: " + strerror(error));
+}
+
 std::string own_name(int attempt, int pid) {
   if (attempt == 0) return "meta.json";
   std::string name = "meta." + std::to_string(pid);
@@ -127,11 +140,7 @@ Status add_not_recorded(const std::string& path, const std::vector<NotRecorded>&
   const size_t slash = path.rfind('/') + 1;
   const std::string temporary = path.substr(0, slash) + ".meta." + path.substr(slash) + ".tmp";
   const std::string whole = json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
-  if (auto written = write_file(temporary, whole); !written) return written;
-  if (rename(temporary.c_str(), path.c_str()) == 0) return {};
-  const int error = errno;
-  unlink(temporary.c_str());
-  return fail(ErrorCode::kSystem, path + ": cannot be replaced: " + strerror(error));
+  return replace_file(path, temporary, whole);
 }
 
 bool is_allowed_environment_name(std::string_view name) {
@@ -220,11 +229,7 @@ Result<MetaFile> MetaFile::create(const std::string& folder, const RunMeta& meta
 }
 
 Status MetaFile::rewrite(const RunMeta& meta) const {
-  if (auto written = write_file(temporary_, meta_json(meta)); !written) return written;
-  if (rename(temporary_.c_str(), path_.c_str()) == 0) return {};
-  int error = errno;
-  unlink(temporary_.c_str());
-  return fail(ErrorCode::kSystem, path_ + ": cannot be replaced: " + strerror(error));
+  return replace_file(path_, temporary_, meta_json(meta));
 }
 
 }  // namespace gpumemprof

@@ -18,6 +18,7 @@
 #include "run/housekeeper.h"
 #include "run/preload.h"
 #include "run/program.h"
+#include "run/sharing.h"
 #include "run/watcher.h"
 
 namespace gpumemprof {
@@ -83,6 +84,7 @@ struct Plan {
   std::string driver_failure;         ///< why there is none, where that is our fault
   std::vector<std::string> runtimes;  ///< libraries that record HIP, where it is here
   std::vector<std::string> environment;
+  std::vector<std::string> files_before;  // other runs', in the same folder
   RunMeta meta;
   std::optional<MetaFile> meta_file;
   std::unique_ptr<ArenaKeeping> arena;  ///< none: the system has no such memory
@@ -169,6 +171,12 @@ Result<Plan> prepare(const RunOptions& options) {
   auto folder = prepare_folder(plan.typed_folder);
   if (!folder) return std::unexpected(folder.error());
   plan.folder = std::move(*folder);
+  if (options.force) {
+    if (auto done = remove_recording(plan.folder); !done) return std::unexpected(done.error());
+  }
+  if (auto may = may_record_into(plan.typed_folder, plan.environment); !may)
+    return std::unexpected(may.error());
+  plan.files_before = recorded_files(plan.folder);
   plan.meta = describe(options, plan, start_unix_ns);
   auto meta_file = MetaFile::create(plan.folder, plan.meta);
   if (!meta_file) {
@@ -209,6 +217,20 @@ void take_from_arena(ArenaKeeping* arena, RunOutcome* outcome) {
                 [&](const NotRecorded& one) { return arena->counts(one.pid); });
   for (NotRecorded& one : arena->take_not_recorded())
     outcome->not_recorded.push_back(std::move(one));
+}
+
+/// What other runs of a job record into the same folder meanwhile is not in the arena. Where none
+/// could be had, whatever is new counts.
+std::vector<std::string> recorded_by_this_run(const Plan& plan) {
+  const bool is_shared = meta_files(plan.folder).size() > 1 || !plan.files_before.empty();
+  std::vector<std::string> files;
+  for (const std::string& name : recorded_files(plan.folder)) {
+    if (std::ranges::find(plan.files_before, name) != plan.files_before.end()) continue;
+    if (is_shared && plan.arena && !plan.arena->files().contains(name)) continue;
+    files.push_back(plan.typed_folder + '/' + name);
+  }
+  if (!is_shared && !files.empty()) return {plan.typed_folder};
+  return files;
 }
 
 /// From the start of the program to its end.
@@ -271,7 +293,7 @@ Result<RunOutcome> run_program(const RunOptions& options) {
     return std::unexpected(ran.error());
   note_failure(sealer.finish(), &outcome);
   if (plan->arena) plan->arena->release();
-  outcome.has_files = !recorded_files(plan->folder).empty();
+  outcome.recorded = recorded_by_this_run(*plan);
   std::ranges::set_difference(oom_bundles(plan->folder), older,
                               std::back_inserter(outcome.oom_bundles));
   return outcome;

@@ -13,6 +13,7 @@ namespace gpumemprof {
 struct RunOptions {
   std::vector<std::string> command;
   std::string folder;  ///< empty: named after the program and the time
+  bool force = false;  ///< delete the recording that is in the folder
   std::string stacks = "python";
   bool free_stacks = false;
   bool record_cpu = true;
@@ -27,7 +28,9 @@ struct RunOutcome {
   int wait_status = 0;       ///< of the program, as waitpid gives it
   std::string folder;        ///< as the user would type it
   std::string unrecordable;  ///< "PROGRAM is …", empty where the probe could be in it
-  bool has_files = false;    ///< at least one process wrote events
+  /// What to open for this run's processes: the folder, or files of one that runs share. Empty
+  /// where no process wrote events.
+  std::vector<std::string> recorded;
   bool torch_seen = false;
   bool allocated_nothing = false;  ///< DescendantWatcher's
   std::string unreadable_command;  ///< a descendant that we may not look at

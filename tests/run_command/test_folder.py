@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import tempfile
+import time
 
 import harness
 import pytest
@@ -29,13 +30,63 @@ def test_the_default_folder_is_named_after_the_program(env, tmp_path):
     assert len(folders) == 1 and (folders[0] / "meta.json").exists()
 
 
-def test_two_runs_may_share_a_folder(run, tmp_path):
-    run("sh", "-c", "exit 1")
-    run("sh", "-c", "exit 2")
+def test_ranks_of_a_job_share_a_folder(run, tmp_path):
+    run("sh", "-c", "exit 1", more_env={"RANK": "0"})
+    run("sh", "-c", "exit 2", more_env={"RANK": "1"})
     others = list((tmp_path / "rec").glob("meta.*.json"))
     assert len(others) == 1
     assert meta_of(tmp_path)["exit"] == {"code": 1}
     assert json.loads(others[0].read_text())["exit"] == {"code": 2}
+
+
+def test_a_recording_that_ended_is_not_added_to(run, tmp_path):
+    run("true")
+    before = (tmp_path / "rec/meta.json").read_bytes()
+    result = run("touch", str(tmp_path / "started"))
+    said = f"gpumemprof: {tmp_path}/rec: has a recording: name another folder, or replace it with --force\n"
+    assert (result.returncode, result.stderr.decode()) == (2, said)
+    assert not (tmp_path / "started").exists() and (tmp_path / "rec/meta.json").read_bytes() == before
+
+
+def test_the_same_rank_does_not_add_to_what_it_recorded_before(run):
+    assert run("true", more_env={"SLURM_PROCID": "3"}).returncode == 0
+    assert run("true", more_env={"SLURM_PROCID": "3"}).returncode == 2
+    assert run("true", more_env={"SLURM_PROCID": "3", "SLURM_RESTART_COUNT": "1"}).returncode == 0
+
+
+def test_a_run_adds_to_one_that_goes_on(run, env, tmp_path):
+    first = subprocess.Popen([BIN, "run", "-o", str(tmp_path / "rec"), "--", "sleep", "60"], env=env, stderr=subprocess.DEVNULL)
+    try:
+        while not (tmp_path / "rec/meta.json").exists():
+            time.sleep(0.01)
+        assert run("true").returncode == 0
+        forced = run("true", options=["--force"])
+        assert forced.returncode == 2 and b"a run records into it" in forced.stderr
+    finally:
+        first.terminate()
+        first.wait()
+
+
+def test_force_replaces_the_recording_and_nothing_else(run, tmp_path):
+    run("sh", "-c", "exit 1")
+    (tmp_path / "rec/holders.1.2.json").write_text("{}")
+    (tmp_path / "rec/oom_dumps/oom_dump_1").mkdir(parents=True)
+    (tmp_path / "rec/notes.txt").write_text("mine")
+    assert run("sh", "-c", "exit 2", options=["--force"]).returncode == 2
+    assert meta_of(tmp_path)["exit"] == {"code": 2}
+    left = {path.name for path in (tmp_path / "rec").iterdir() if path.suffix != ".gms"}
+    assert left == {"meta.json", "notes.txt"}
+
+
+def test_the_summary_is_of_this_run_alone(light, tmp_path):
+    """Two ranks share a folder, the second holds less: its summary tells its own peak."""
+    def one(rank, size):
+        code = f"from light import Block; Block({size})"
+        env = light.env | {"PYTHONPATH": str(harness.PROGRAMS), "RANK": str(rank)}
+        return harness.record(tmp_path / "r", [harness.PYTHON, "-c", code], env=env).ok().stderr.decode()
+
+    assert "Peak 2.00 MiB" in one(0, 2 << 20)
+    assert "Peak 1.00 MiB" in one(1, 1 << 20)
 
 
 @pytest.mark.parametrize("folder", ["file", "file/below", "other", "\0proc"])

@@ -100,4 +100,4 @@ def test_signal_state_is_inherited_as_it_was(run):
     program = [PYTHON, "-c", textwrap.dedent(source)]
     plain = subprocess.run(program, preexec_fn=odd, capture_output=True)
     assert run(*program, preexec_fn=odd).stdout == plain.stdout
-    assert run("sh", "-c", "exit 3", preexec_fn=odd).returncode == 3
+    assert run("sh", "-c", "exit 3", folder="rec2", preexec_fn=odd).returncode == 3

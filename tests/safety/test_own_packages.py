@@ -31,5 +31,5 @@ def test_a_programs_own_packages_of_our_names(tmp_path):
     frames = {frame for event in harness.events(tmp_path / "r") for frame in event.get("stack", [])}
     assert "<torch module> Linear" in frames
     (bundle,) = (tmp_path / "r" / "oom_dumps").glob("oom_dump_*")
-    assert f"gpumemprof: Out of memory: what held it is in {bundle}\n" in done.stderr.decode()
+    assert f"gpumemprof: What held the memory is in {bundle}\n" in done.stderr.decode()
     assert b'"basis": "exact"' in (bundle / "live_memory.json").read_bytes()

@@ -1,0 +1,193 @@
+#include "analysis/program_end.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "analysis/analysis.h"
+#include "base/file.h"
+#include "readers/oom_message.h"
+
+namespace gpumemprof {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr size_t kMostBytes = 16u << 20;
+constexpr size_t kMostFiles = 10'000;
+constexpr size_t kMostDumps = 1000;
+constexpr size_t kMostHolders = 1000;
+constexpr size_t kMostFrames = 256;
+constexpr size_t kMostText = 4096;
+
+/// Null where the file is none that can be used.
+Json read_object(const std::string& path) {
+  auto text = read_small_file(path, kMostBytes);
+  Json json = text ? Json::parse(*text, nullptr, false) : Json();
+  return json.is_object() ? std::move(json) : Json();
+}
+
+std::string text_of(const Json& object, const char* key) {
+  if (!object.is_object()) return {};
+  auto found = object.find(key);
+  return found != object.end() && found->is_string()
+             ? found->get<std::string>().substr(0, kMostText)
+             : std::string{};
+}
+
+std::optional<uint64_t> number_of(const Json& object, const char* key) {
+  if (!object.is_object()) return std::nullopt;
+  auto found = object.find(key);
+  if (found == object.end() || !found->is_number_unsigned()) return std::nullopt;
+  return found->get<uint64_t>();
+}
+
+std::vector<std::string> lines_of(const Json& object, const char* key) {
+  std::vector<std::string> lines;
+  auto found = object.is_object() ? object.find(key) : object.end();
+  if (found == object.end() || !found->is_array()) return lines;
+  for (const Json& line : *found) {
+    if (line.is_string() && lines.size() < kMostFrames)
+      lines.push_back(line.get<std::string>().substr(0, kMostText));
+  }
+  return lines;
+}
+
+const Json* list_of(const Json& object, const char* key) {
+  auto found = object.is_object() ? object.find(key) : object.end();
+  return found != object.end() && found->is_array() ? &*found : nullptr;
+}
+
+/// Names in a folder that begin so, sorted.
+std::vector<std::string> names_in(const std::string& folder, std::string_view beginning,
+                                  size_t most) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::string name = entry->path().filename().string();
+    if (name.starts_with(beginning) && names.size() < most) names.push_back(std::move(name));
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+bool is_folder(const std::string& path) {
+  struct stat st;
+  return stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+std::optional<ProgramEnd> run_of(const Json& meta) {
+  if (!meta.is_object()) return std::nullopt;
+  ProgramEnd end;
+  if (const Json* words = list_of(meta, "command")) {
+    for (const Json& word : *words) {
+      if (!word.is_string() || end.command.size() > kMostText) continue;
+      end.command += (end.command.empty() ? "" : " ") + word.get<std::string>();
+    }
+  }
+  end.pid = static_cast<int64_t>(number_of(meta, "pid").value_or(0));
+  auto exit = meta.find("exit");
+  if (exit == meta.end()) return end;
+  end.signal = text_of(*exit, "signal_name");
+  if (auto code = number_of(*exit, "code"); code && *code <= 255)
+    end.exit_code = static_cast<int>(*code);
+  return end;
+}
+
+/// Of the device that the message is about: the kind is told, its number only sometimes.
+void take_live_memory(const Json& live, std::string_view backend, std::optional<uint64_t> number,
+                      RefusedRequest* refused) {
+  const std::string exact =
+      number ? std::string(backend) + ':' + std::to_string(*number) : std::string(backend);
+  const Json* devices = list_of(live, "devices");
+  if (!devices) return;
+  for (const Json& device : *devices) {
+    const std::string name = text_of(device, "device");
+    const bool fits = name == exact || (!number && name.starts_with(backend));
+    const auto bytes = number_of(device, "live_bytes");
+    if (!fits || !bytes || (refused->live_bytes && *bytes <= *refused->live_bytes)) continue;
+    refused->device = name, refused->live_bytes = bytes;
+    refused->holders.clear();
+    const Json* holders = list_of(device, "holders");
+    for (size_t i = 0; holders && i < std::min(holders->size(), kMostHolders); ++i) {
+      const Json& one = (*holders)[i];
+      refused->holders.push_back({.bytes = number_of(one, "bytes").value_or(0),
+                                  .count = number_of(one, "count").value_or(0),
+                                  .stack = lines_of(one, "stack")});
+    }
+  }
+}
+
+std::string failure_of(const ProgramEnds& ends) {
+  if (!ends.refused.empty()) return "the program ran out of memory";
+  for (const ProgramEnd& run : ends.runs) {
+    // Whoever presses Ctrl-C has seen enough; the program did not die.
+    if (!run.signal.empty() && run.signal != "SIGINT") return run.signal + " ended the program";
+    if (run.exit_code.value_or(0) != 0)
+      return "the program ended with exit code " + std::to_string(*run.exit_code);
+  }
+  return {};
+}
+
+}  // namespace
+
+bool is_oom_dump(const std::string& folder) {
+  return is_folder(folder) && read_object(folder + "/manifest.json").contains("bundle_name") &&
+         number_of(read_object(folder + "/metadata.json"), "captured_event_count") == 0;
+}
+
+Result<RefusedRequest> read_oom_dump(const std::string& folder) {
+  const std::string path = folder + "/metadata.json";
+  auto text = read_small_file(path, kMostBytes);
+  if (!text) return std::unexpected(text.error());
+  const Json metadata = Json::parse(*text, nullptr, false);
+  if (!metadata.is_object()) return fail(ErrorCode::kBadInput, path + ": is no JSON object");
+  RefusedRequest refused = {.folder = folder,
+                            .message = text_of(metadata, "exception_message"),
+                            .device = text_of(metadata, "backend"),
+                            .stack = lines_of(metadata, "stack")};
+  refused.pid = number_of(read_object(folder + "/environment.json"), "pid").value_or(0);
+  OomScanner scanner;
+  scanner.feed(refused.message);
+  const OomLog log = scanner.finish();
+  std::optional<uint64_t> number;
+  if (!log.messages.empty()) {
+    number = log.messages[0].device;
+    refused.requested = log.messages[0].requested;
+  }
+  const std::string backend = refused.device;
+  take_live_memory(read_object(folder + "/live_memory.json"), backend, number, &refused);
+  return refused;
+}
+
+ProgramEnds read_program_ends(const std::vector<std::string>& paths) {
+  ProgramEnds ends;
+  for (const std::string& path : paths) {
+    if (!is_folder(path)) continue;
+    for (const std::string& name : names_in(path, "meta.", kMostFiles)) {
+      if (!name.ends_with(".json")) continue;
+      if (auto run = run_of(read_object(path + '/' + name))) ends.runs.push_back(std::move(*run));
+    }
+    const std::string dumps = path + "/oom_dumps";
+    for (const std::string& name : names_in(dumps, "oom_dump_", kMostDumps)) {
+      if (auto one = read_oom_dump(dumps + '/' + name)) ends.refused.push_back(std::move(*one));
+    }
+  }
+  ends.failure = failure_of(ends);
+  return ends;
+}
+
+void add_program_ends(ProgramEnds ends, Analysis* analysis) {
+  if (!ends.failure.empty()) {
+    analysis->score = {.value = std::nullopt, .reason = ends.failure, .parts = {}};
+    for (DeviceAnalysis& device : analysis->devices) device.score = analysis->score;
+    for (DeviceAnalysis& sum : analysis->sums) sum.score = analysis->score;
+  }
+  analysis->ends = std::move(ends);
+}
+
+}  // namespace gpumemprof

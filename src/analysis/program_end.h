@@ -1,0 +1,65 @@
+// How a recorded program ended, and what memory it was refused: from the meta.json of `run` and the
+// dumps of out-of-memory errors beside a recording.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "readers/printed_size.h"
+
+namespace gpumemprof {
+
+struct Analysis;
+
+/// Lines of code that held memory, as a dump tells them.
+struct HolderAtRefusal {
+  uint64_t bytes = 0;
+  uint64_t count = 0;
+  std::vector<std::string> stack;  ///< innermost first
+};
+
+/// A request for memory that was refused, and that nobody in the program caught.
+struct RefusedRequest {
+  std::string folder;   ///< of the dump
+  std::string message;  ///< of the framework
+  std::string device;   ///< "cpu", "cuda:0"; the kind alone ("cuda") where no more is known
+  uint64_t pid = 0;     ///< 0: not known
+  std::optional<PrintedSize> requested;  ///< by the message
+  /// On that device just after it; absent where the process did not record.
+  std::optional<uint64_t> live_bytes;
+  std::vector<std::string> stack;  ///< where it was asked for, innermost first; may be empty
+  std::vector<HolderAtRefusal> holders;  ///< the largest first
+};
+
+/// One run. A program that is still running, or whose `run` was killed, has neither code nor signal.
+struct ProgramEnd {
+  std::string command;
+  int64_t pid = 0;
+  std::optional<int> exit_code;
+  std::string signal;  ///< "SIGKILL"
+};
+
+struct ProgramEnds {
+  std::vector<ProgramEnd> runs;
+  std::vector<RefusedRequest> refused;
+  /// How the first program that did not end by itself with 0 ended; empty where all did or none is
+  /// known to have. "the program ran out of memory", "SIGKILL ended the program".
+  std::string failure;
+};
+
+/// Of the folders among `paths`. Files are untrusted: what is no such file is passed over.
+ProgramEnds read_program_ends(const std::vector<std::string>& paths);
+
+/// One dump of an out-of-memory error, as `run` and OOMFlightRecorder write them.
+/// Errors: kNotFound, kBadInput, one line.
+Result<RefusedRequest> read_oom_dump(const std::string& folder);
+/// True of a folder that is one and has no samples of memory over time, which would tell more.
+bool is_oom_dump(const std::string& folder);
+
+/// A run that died is not scored.
+void add_program_ends(ProgramEnds ends, Analysis* analysis);
+
+}  // namespace gpumemprof

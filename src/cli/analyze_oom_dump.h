@@ -1,0 +1,11 @@
+// The part of `analyze` that reads what an out-of-memory error left.
+#pragma once
+
+#include "cli/analyze_telemetry.h"
+
+namespace gpumemprof {
+
+/// Of the one path, for which is_oom_dump() holds. The exit code.
+int analyze_oom_dump(const AnalyzeArguments& arguments);
+
+}  // namespace gpumemprof

@@ -1,0 +1,77 @@
+// What the kernel, container runtimes and batch systems say of a process that was killed for want of
+// the host's memory. The kernel's lines are those of mm/oom_kill.c since Linux 4.19.
+#include <algorithm>
+
+#include "readers/oom_message.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr std::string_view kKilled = "Killed process ";
+constexpr std::string_view kBare = "Killed";
+constexpr std::string_view kContainer = "OOMKilled";
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+uint64_t number_at(std::string_view text) {
+  uint64_t number = 0;
+  for (size_t i = 0; i < text.size() && i < 18 && is_digit(text[i]); ++i)
+    number = number * 10 + static_cast<uint64_t>(text[i] - '0');
+  return number;
+}
+
+/// "Killed process 1234 (python) total-vm:9kB, anon-rss:8kB, file-rss:1kB, …".
+OomMessage parse_kernel(std::string_view before, std::string_view text) {
+  OomMessage message{.framework = "kernel", .backend = "host", .wording = OomWording::kKernel};
+  message.is_own_limit = before.ends_with("Memory cgroup out of memory:");
+  text.remove_prefix(kKilled.size());
+  ProcessUse process{.pid = number_at(text), .in_use = {}};
+  const size_t name = text.find('('), end = text.find(')');
+  if (name != text.npos && end != text.npos && name < end)
+    message.operation = std::string(text.substr(name + 1, std::min<size_t>(end - name - 1, 64)));
+  constexpr std::string_view kResident = "anon-rss:";
+  if (const size_t at = text.find(kResident); at != text.npos) {
+    const uint64_t kib = number_at(text.substr(at + kResident.size()));
+    process.in_use = exact_size(kib << 10);
+    message.processes.push_back(std::move(process));
+  }
+  return message;
+}
+
+/// A shell writes "Killed", bash "FILE: line 3: 1234 Killed  python train.py"; nothing more is
+/// known then. Elsewhere the word means nothing.
+bool is_said_by_a_shell(std::string_view before, std::string_view text) {
+  while (!before.empty() && before.back() == ' ') before.remove_suffix(1);
+  if (before.ends_with("OOM") || before.ends_with(':')) return false;  // told by the longer words
+  const size_t end = text.find_last_not_of(' ');
+  if (end + 1 == kBare.size()) return true;
+  return before.contains("line ") && !before.empty() && is_digit(before.back()) &&
+         text.substr(kBare.size()).starts_with(' ');
+}
+
+std::optional<OomMessage> parse(std::string_view before, std::string_view text) {
+  if (text.starts_with(kKilled)) {
+    const bool is_oom = before.ends_with("ut of memory:");
+    return is_oom ? std::optional(parse_kernel(before, text)) : std::nullopt;
+  }
+  OomMessage message{.framework = "kernel", .backend = "host", .wording = OomWording::kKilled};
+  if (text.starts_with(kContainer) || text.starts_with("oom_kill event") ||
+      text.starts_with("oom-kill event")) {
+    message.is_own_limit = true;
+    return message;
+  }
+  if (text.starts_with("killed by signal: Killed")) return message;
+  if (text.starts_with(kBare) && is_said_by_a_shell(before, text)) return message;
+  return std::nullopt;
+}
+
+}  // namespace
+
+OomDialect kernel_oom_dialect() {
+  return {.keys = {kBare, kContainer, "oom_kill event", "oom-kill event", "killed by signal: Killed"},
+          .beginnings = {kBare, kContainer, "oom_kill event", "oom-kill event",
+                         "killed by signal: Killed"},
+          .parse = parse};
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,27 @@
+// How the recorded program ended, in the words of every report.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/program_end.h"
+
+namespace gpumemprof {
+
+/// The first lines of a report on a program that did not end well, printable; else none. Paths of
+/// code below `working_folder` are shown relative to it.
+std::vector<std::string> end_sentences(const ProgramEnds& ends, std::string_view working_folder);
+
+/// "Out of memory: 128 MiB were refused at train.py:13 <module>, with 1.75 GiB live on cpu."
+std::string refusal_sentence(const RefusedRequest& refused, std::string_view working_folder);
+
+/// What held the memory when the request was refused, by line of code, largest first; `most` lines.
+std::vector<std::string> refusal_holders(const RefusedRequest& refused,
+                                         std::string_view working_folder, size_t most);
+
+/// "end" of the analysis: docs/schemas/analysis.schema.json.
+nlohmann::ordered_json ends_json(const ProgramEnds& ends);
+
+}  // namespace gpumemprof

@@ -1,0 +1,121 @@
+#include "run/sharing.h"
+
+#include <signal.h>
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "base/file.h"
+#include "run/folder.h"
+
+namespace gpumemprof {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr size_t kMostMetaBytes = 16u << 20;
+
+// Of torchrun, SLURM, Open MPI, MPICH and Intel MPI: their documentation of each process's
+// environment.
+constexpr std::array<std::string_view, 4> kRanks = {"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK",
+                                                    "PMI_RANK"};
+constexpr std::array<std::string_view, 2> kRestarts = {"TORCHELASTIC_RESTART_COUNT",
+                                                       "SLURM_RESTART_COUNT"};
+
+std::string_view value_of(const std::vector<std::string>& environment, std::string_view name) {
+  for (std::string_view entry : environment) {
+    if (entry.starts_with(name) && entry.substr(name.size()).starts_with('='))
+      return entry.substr(name.size() + 1);
+  }
+  return {};
+}
+
+std::string text_of(const Json& object, std::string_view name) {
+  auto found = object.find(name);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+/// Of every run that recorded into the folder; what cannot be read is null.
+std::vector<Json> runs_in(const std::string& folder) {
+  std::vector<Json> runs;
+  for (const std::string& name : meta_files(folder)) {
+    auto text = read_small_file(folder + '/' + name, kMostMetaBytes);
+    Json run = text ? Json::parse(*text, nullptr, false) : Json();
+    runs.push_back(run.is_object() ? std::move(run) : Json());
+  }
+  return runs;
+}
+
+bool is_alive(const Json& run, std::string_view name) {
+  auto pid = run.find(name);
+  if (pid == run.end() || !pid->is_number_integer()) return false;
+  const int64_t number = pid->get<int64_t>();
+  return number > 0 && number <= INT32_MAX &&
+         (kill(static_cast<pid_t>(number), 0) == 0 || errno != ESRCH);
+}
+
+/// Of another machine's runs the end alone can be known.
+bool goes_on(const Json& run) {
+  if (!run.is_object() || run.contains("exit")) return false;
+  utsname here = {};
+  uname(&here);
+  if (text_of(run, "host") != here.nodename) return true;
+  return is_alive(run, "run_pid") || is_alive(run, "pid");
+}
+
+bool is_another_rank(const Json& run, const std::vector<std::string>& environment) {
+  auto its = run.is_object() ? run.find("environment") : run.end();
+  if (its == run.end() || !its->is_object()) return false;
+  return std::ranges::any_of(kRanks, [&](std::string_view name) {
+    const std::string_view mine = value_of(environment, name);
+    const std::string other = text_of(*its, name);
+    return !mine.empty() && !other.empty() && mine != other;
+  });
+}
+
+bool is_started_again(const std::vector<std::string>& environment) {
+  return std::ranges::any_of(kRestarts, [&](std::string_view name) {
+    const std::string_view count = value_of(environment, name);
+    return !count.empty() && count != "0";
+  });
+}
+
+}  // namespace
+
+Status may_record_into(const std::string& folder, const std::vector<std::string>& environment) {
+  auto is_recording = is_recording_folder(folder);
+  if (!is_recording || !*is_recording || is_started_again(environment)) return {};
+  const std::vector<Json> runs = runs_in(folder);
+  const bool is_shared =
+      std::ranges::any_of(runs, goes_on) ||
+      (!runs.empty() && std::ranges::all_of(runs, [&](const Json& run) {
+        return is_another_rank(run, environment);
+      }));
+  if (is_shared) return {};
+  return fail(ErrorCode::kUsage,
+              folder + ": has a recording: name another folder, or replace it with --force");
+}
+
+Status remove_recording(const std::string& folder) {
+  auto is_recording = is_recording_folder(folder);
+  if (!is_recording || !*is_recording) return {};
+  if (std::ranges::any_of(runs_in(folder), goes_on)) {
+    return fail(ErrorCode::kUsage,
+                folder + ": a run records into it: --force replaces a recording that has ended");
+  }
+  std::error_code error;
+  for (const std::string& name : files_of_recording(folder)) {
+    fs::remove_all(folder + '/' + name, error);
+    if (error)
+      return fail(ErrorCode::kUsage, folder + '/' + name + ": cannot be deleted: " + error.message());
+  }
+  return {};
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,88 @@
+"""A program that dies of memory, or of something else: that is the first thing that every command says."""
+import json
+import subprocess
+
+import harness
+import pytest
+
+DOUBLES = """
+import resource, torch
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (600 << 20),) * 2)
+kept = []
+def grow():
+    kept.append(torch.empty(1 << 20 + len(kept), dtype=torch.uint8))
+while True:
+    grow()
+"""
+
+
+def command(*words):
+    return harness.execute([harness.COMMAND, *words])
+
+
+def first_line(*words):
+    return command(*words).ok().stdout.decode().splitlines()[0]
+
+
+@pytest.fixture(scope="module")
+def died(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("died")
+    program = folder / "doubles.py"
+    program.write_text(DOUBLES)
+    return harness.record(folder / "r", [harness.PYTHON, program])
+
+
+def test_out_of_memory_is_the_first_line_of_everything(died):
+    assert died.rc == 1
+    analysis = harness.analysis(died.folder)
+    refused = analysis["end"]["refused"][0]
+    # Blocks of 1, 2, 4 … MiB: what is live is one MiB less than what was asked for next.
+    asked = refused["requested_bytes"]
+    assert asked & (asked - 1) == 0 and refused["live_bytes"] == asked - (1 << 20)
+    assert analysis["devices"][0]["peak"]["allocated_bytes"] == refused["live_bytes"]
+    assert refused["stack"][0].endswith("doubles.py:7 grow") and refused["stack"][1].endswith("doubles.py:9 <module>")
+    assert [holder["bytes"] for holder in refused["holders"]] == [refused["live_bytes"]]
+    assert analysis["end"]["failure"] == "the program ran out of memory" and analysis["score"]["value"] is None
+    mib = asked >> 20
+    sentence = f"Out of memory: {mib} MiB were refused at "
+    lines = [died.stderr.decode().split("gpumemprof: ", 1)[1], first_line("analyze", died.folder), first_line("advise", died.folder)]
+    for line in lines:
+        assert line.startswith(sentence) and f"doubles.py:7 grow, with {mib - 1} MiB live on cpu." in line, line
+    page = command("analyze", died.folder, "--format", "html").ok().stdout.decode()
+    assert page.index(sentence) < page.index("<h1>")
+    assert "Score: none, because the program ran out of memory." in command("analyze", died.folder).stdout.decode()
+
+
+def test_the_dump_that_run_names_is_read(died):
+    dump = next((died.folder / "oom_dumps").glob("oom_dump_*"))
+    assert str(dump) in died.stderr.decode()
+    told = command("analyze", dump).ok().stdout.decode().splitlines()
+    assert told[0] == first_line("analyze", died.folder)
+    assert told[1].split()[2:] == ["100.0", "%", f"{died.folder.parent}/doubles.py:7", "grow"]
+    assert told[-1].startswith("The error: ") and "DefaultCPUAllocator" in told[-1]
+    refused = json.loads(command("analyze", dump, "--format", "json").ok().stdout)["end"]["refused"]
+    assert refused[0]["live_bytes"] == harness.analysis(died.folder)["end"]["refused"][0]["live_bytes"]
+    assert command("analyze", dump, "--format", "html").rc == 2
+
+
+@pytest.mark.parametrize("ends, said", [
+    ("os.kill(os.getpid(), 9)", "SIGKILL ended the program."), ("os._exit(3)", "The program ended with exit code 3."),
+    ("os._exit(0)", None)], ids=["killed", "code", "well"])  # fmt: skip
+def test_the_end_of_a_program_is_said(tmp_path, light, ends, said):
+    code = f"import os\nfrom light import Block\nblock = Block(5000)\n{ends}"
+    env = light.env | {"PYTHONPATH": str(harness.PROGRAMS)}
+    done = harness.record(tmp_path / "r", [harness.PYTHON, "-c", code], env=env)
+    first = [done.stderr.decode().split("gpumemprof: ", 1)[1].splitlines()[0], first_line("analyze", done.folder)]
+    assert all(line.startswith(said or "Peak 4.88 KiB") for line in first), first
+    end = harness.analysis(done.folder)["end"]
+    assert (end["failure"] is None) == (said is None)
+    assert [(run["exit_code"], run["signal"]) for run in end["runs"]] == [(3 if "3" in ends else 0 if "(0)" in ends else None, "SIGKILL" if "9" in ends else None)]
+
+
+def test_a_message_of_the_kernel_is_explained():
+    text = b"Out of memory: Killed process 12 (python) total-vm:9kB, anon-rss:2097152kB, file-rss:0kB\n"
+    done = subprocess.run([harness.COMMAND, "explain-oom", "-"], input=text, capture_output=True, timeout=60)
+    assert done.returncode == 0
+    assert done.stdout.startswith(b"The host ran out of memory, and the kernel killed a process.")
+    assert b"It killed process 12 (python), which held 2.00 GiB" in done.stdout
