@@ -71,6 +71,11 @@ Result<std::vector<Planned>> plan(const AllocatorSnapshot& snapshot, const Alloc
   return planned;
 }
 
+auto cost(const StudyRow& row) {
+  return std::tuple(row.result.oom_before_first_event, row.result.num_ooms,
+                    row.result.peak_reserved_bytes, row.result.num_alloc_retries);
+}
+
 void simulate(const AllocatorTrace& trace, const StudyOptions& options,
               std::vector<Planned>* planned) {
   const TraceStart start = trace_start(trace);
@@ -104,7 +109,10 @@ Result<SettingsStudy> study_settings(const AllocatorSnapshot& snapshot, size_t i
     study.recorded_peak_reserved_bytes = study.replay.peak_reserved.bytes;
   }
   study.device_bytes_at_oom = device_bytes_at_oom(trace, snapshot.settings, study.replay.release);
-  auto planned = plan(snapshot, trace, study.replay.release, options);
+  StudyOptions within = options;
+  if (!options.capacity_bytes && !options.never_runs_out)
+    within.capacity_bytes = study.device_bytes_at_oom;
+  auto planned = plan(snapshot, trace, study.replay.release, within);
   if (!planned) return std::unexpected(planned.error());
   simulate(trace, options, &*planned);
   for (const Planned& done : *planned) {
@@ -115,19 +123,25 @@ Result<SettingsStudy> study_settings(const AllocatorSnapshot& snapshot, size_t i
                                              std::to_string(*done.row.result.gave_up_at));
   }
   for (Planned& done : *planned) study.rows.push_back(std::move(done.row));
+  const auto swept = std::ranges::find_if(study.rows, &StudyRow::from_sweep);
+  std::stable_sort(swept, study.rows.end(),
+                   [](const StudyRow& a, const StudyRow& b) { return cost(a) < cost(b); });
   return study;
 }
 
+bool fails(const StudyRow& row) {
+  return row.result.oom_before_first_event || row.result.num_ooms != 0;
+}
+
 const StudyRow* best_row(const SettingsStudy& study) {
-  const auto cost = [](const StudyRow& row) {
-    return std::tuple(row.result.oom_before_first_event, row.result.num_ooms,
-                      row.result.peak_reserved_bytes, row.result.num_alloc_retries);
-  };
+  const StudyRow& recorded = study.rows.front();
+  const auto worth_it = static_cast<uint64_t>(
+      static_cast<double>(recorded.result.peak_reserved_bytes) * (1 - kLeastGain));
   const StudyRow* best = nullptr;
   for (const StudyRow& row : study.rows) {
-    if (&row == &study.rows.front() || cost(row) >= cost(best ? *best : study.rows.front()))
-      continue;
-    best = &row;
+    if (&row == &recorded || fails(row)) continue;
+    if (!fails(recorded) && row.result.peak_reserved_bytes > worth_it) continue;
+    if (!best || cost(row) < cost(*best)) best = &row;
   }
   return best;
 }

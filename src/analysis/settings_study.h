@@ -20,7 +20,10 @@ inline constexpr double kLeastFidelity = 0.99;
 
 struct StudyOptions {
   std::vector<std::string> settings;  ///< each the whole text of PYTORCH_CUDA_ALLOC_CONF
+  /// What the process can have of the device; absent: what it had in the recorded run where an
+  /// out-of-memory event gives that away, else it never runs out.
   std::optional<uint64_t> capacity_bytes;
+  bool never_runs_out = false;     ///< whatever the file gives away
   std::optional<Release> release;  ///< of the settings; absent: the one that the replay found
   bool sweep = false;              ///< also candidate_settings()
   bool force = false;              ///< predict below kLeastFidelity too
@@ -43,7 +46,8 @@ struct SettingsStudy {
   std::optional<uint64_t> recorded_peak_reserved_bytes;  ///< absent where the replay contradicts it
   uint64_t live_before_bytes = 0;  ///< rounded, of blocks that were live before the first event
   std::optional<uint64_t> device_bytes_at_oom;  ///< what an oom event gives away of the device
-  std::vector<StudyRow> rows;                   ///< [0] is the recorded settings
+  /// [0] is the recorded settings, then those that were named, then a sweep's, the best first.
+  std::vector<StudyRow> rows;
 };
 
 /// Errors: kUsage where a setting is refused by the release; kUnsupported where it cannot be
@@ -52,8 +56,14 @@ struct SettingsStudy {
 Result<SettingsStudy> study_settings(const AllocatorSnapshot& snapshot, size_t trace,
                                      const StudyOptions& options);
 
-/// The row to recommend: the fewest failures, then the lowest reserved peak, where that is better
-/// than the recorded settings. Null where none is.
+/// Whether a request is refused under the row's settings.
+bool fails(const StudyRow& row);
+
+/// Less than this share of the reserved peak is not worth a setting.
+inline constexpr double kLeastGain = 0.02;
+
+/// The row to recommend: of those in which no request fails the one with the lowest reserved peak,
+/// where the recorded settings fail or reserve kLeastGain more. Null where none is.
 const StudyRow* best_row(const SettingsStudy& study);
 
 }  // namespace gpumemprof

@@ -68,7 +68,7 @@ TEST(SettingsStudy, TheRecordedSettingsAreTheFirstRow) {
 TEST(SettingsStudy, AnotherReleaseAloneIsARowOfItsOwn) {
   P paper = out_of_memory_on_paper();
   const SettingsStudy study =
-      *study_settings(paper.snapshot, 0, {.release = *find_release("2.13")});
+      *study_settings(paper.snapshot, 0, {.never_runs_out = true, .release = *find_release("2.13")});
   ASSERT_EQ(study.rows.size(), 2u);
   EXPECT_EQ(release_name(study.rows[1].release), "2.13");
   EXPECT_EQ(study.rows[1].result.peak_reserved_bytes, 68 * kMib);

@@ -10,7 +10,8 @@ Result<StudyOptions> study_options(const StudyRequest& request) {
                        .sweep = request.sweep,
                        .force = request.force,
                        .threads = request.threads};
-  if (!request.capacity.empty()) {
+  options.never_runs_out = request.capacity == "none";
+  if (!request.capacity.empty() && !options.never_runs_out) {
     Result<uint64_t> bytes = parse_size(request.capacity);
     if (!bytes)
       return fail(ErrorCode::kUsage, "capacity " + request.capacity + ": " + bytes.error().message);

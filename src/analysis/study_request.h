@@ -13,7 +13,7 @@ namespace gpumemprof {
 
 struct StudyRequest {
   std::vector<std::string> settings;  ///< each the whole text of PYTORCH_CUDA_ALLOC_CONF
-  std::string capacity;               ///< a size, such as "40GiB"; empty: none
+  std::string capacity;               ///< a size, such as "40GiB", or "none"; empty: as StudyOptions
   std::string torch;                  ///< "2.13" or "latest"; empty: the one that wrote the file
   bool sweep = false;
   bool force = false;

@@ -79,8 +79,8 @@ void add_whatif_command(CLI::App& app, CommandContext& context) {
       ->expected(1);
   command
       ->add_option("--capacity", arguments->request.capacity,
-                   "what the process can have of the device, such as 40GiB (default: it never runs "
-                   "out)")
+                   "what the process can have of the device, such as 40GiB; none: it never runs out "
+                   "(default: what it could have in a run that ran out of memory, else none)")
       ->type_name("SIZE");
   command
       ->add_option("--torch", arguments->request.torch,

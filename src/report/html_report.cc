@@ -59,7 +59,7 @@ class HtmlReport {
     for (const DeviceAnalysis& each : analysis_.devices) {
       if (each.pool)
         out_ +=
-            fmt::format("<h2>The pool</h2><pre>{}</pre>", html_text(pool_text(*each.pool, false)));
+            fmt::format("<h2>The pool</h2><pre>{}</pre>", html_lines(pool_text(*each.pool, false)));
       if (each.snapshot) out_ += snapshot_sections(each, tables_, options_.working_folder);
     }
     write_other_devices(device);

@@ -27,7 +27,7 @@ std::string telemetry_html(const TelemetryAnalysis& analysis) {
       "'unsafe-inline'\"><meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
       "<title>gpumemprof: {0}</title><style>{1}figure svg{{height:auto}}pre{{white-space:pre-wrap}}"
       "</style></head><body>\n<h1>gpumemprof: {0}</h1>\n{2}<pre>{3}</pre>\n</body></html>\n",
-      html_text(analysis.path), kHtmlStyle, pictures, html_text(telemetry_text(analysis)));
+      html_text(analysis.path), kHtmlStyle, pictures, html_lines(telemetry_text(analysis)));
 }
 
 }  // namespace gpumemprof

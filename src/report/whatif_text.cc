@@ -101,8 +101,11 @@ class Text {
                        format_count(result.num_ooms), failure(result), name));
     }
     if (first.capacity_bytes) {
-      line(fmt::format("  on a device of which this process can have {}",
-                       format_bytes(*first.capacity_bytes)));
+      line(fmt::format("  on a device of which this process can have {}{}",
+                       format_bytes(*first.capacity_bytes),
+                       first.capacity_bytes == study_.device_bytes_at_oom
+                           ? ", as in the recorded run, which ran out of it"
+                           : ""));
     } else {
       line("  on a device that never runs out (--capacity sets its size)");
     }
@@ -115,7 +118,9 @@ class Text {
     if (study_.rows.size() == 1) {
       line("Name settings with --set, or let --sweep try those that are worth it.");
     } else if (!best) {
-      line("None of these is better than the recorded settings.");
+      line(fails(study_.rows.front())
+               ? "No setting helps: under each of these a request is refused."
+               : "No setting helps: none of these reserves 2 % less than the recorded ones.");
     } else {
       const StudyRow& first = study_.rows.front();
       line(fmt::format("Best: {} reserved at most ({} against the recorded settings), {}.",
