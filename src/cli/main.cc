@@ -1,10 +1,13 @@
 // The gpumemprof command: every subcommand is a file of its own.
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 #include <string_view>
+#include <vector>
 
 #include "base/descriptor_limit.h"
 #include "cli/commands.h"
+#include "cli/help.h"
 #include "cli/watch.h"
 
 namespace {
@@ -30,7 +33,7 @@ int run_command_line(int argc, char** argv) {
   app.footer("Start with: " + tool +
              " run -- python train.py\nExit codes: 0 ok, 1 the tool failed, 2 usage or bad "
              "input. `run` ends as the program it ran.");
-  app.set_version_flag("--version", tool + " " GPUMEMPROF_VERSION);
+  app.set_version_flag("-V,--version", tool + " " GPUMEMPROF_VERSION);
   app.require_subcommand(1);
   add_run_command(app, context);
   add_info_command(app, context);
@@ -49,19 +52,15 @@ int run_command_line(int argc, char** argv) {
   if (!context.tensorflow) add_lines_command(app, context);
   add_export_command(app, context);
   add_seal_command(app, context);
+  add_help(app);
+  const std::vector<std::string> words = with_help_words({argv + std::min(argc, 1), argv + argc});
+  std::vector<std::string> reversed(words.rbegin(), words.rend());  // as parse() wants them
   try {
-    app.parse(argc, argv);  // callbacks run in here; CLI11 speaks in exceptions, we do not
+    app.parse(std::move(reversed));  // callbacks run in here; CLI11 speaks in exceptions, we do not
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0)
       return app.exit(error, std::cout, std::cerr);  // --help, --version
-    std::string wrong = error.what();
-    if (app.get_subcommands().empty() && argc > 1 && argv[1][0] != '-') {
-      std::string names;
-      for (const CLI::App* command : app.get_subcommands({})) names += ' ' + command->get_name();
-      wrong = "'" + std::string(argv[1]) + "' is no command; there are" + names;
-    }
-    return report_error("",
-                        {ErrorCode::kUsage, wrong + " (see " + tool + " --help)", std::nullopt});
+    return report_error("", {ErrorCode::kUsage, usage_error(app, error, words), std::nullopt});
   }
   return context.exit_code;
 }

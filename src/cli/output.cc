@@ -12,6 +12,10 @@
 namespace gpumemprof {
 namespace {
 
+// A text under such a name would be opened by what cannot read it.
+constexpr std::string_view kOtherFormats[] = {".pdf", ".png", ".jpg", ".jpeg", ".gif",
+                                              ".doc", ".docx", ".xls", ".xlsx", ".ppt", ".pptx"};
+
 bool is_same_file(const std::string& a, const std::string& b) {
   struct stat first, second;
   return stat(a.c_str(), &first) == 0 && stat(b.c_str(), &second) == 0 &&
@@ -37,6 +41,12 @@ Result<Output> Output::open(const std::string& path, const std::vector<std::stri
   }
   if (path.ends_with(".gmp") || path.ends_with(".gms")) {
     return fail(ErrorCode::kUsage, path + ": is the name of a recording; choose another --output");
+  }
+  for (std::string_view other : kOtherFormats) {
+    if (path.ends_with(other)) {
+      return fail(ErrorCode::kUsage, path + ": nothing is written as " + std::string(other) +
+                                         ": choose a name that ends as the format does");
+    }
   }
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd < 0) return failed(path);

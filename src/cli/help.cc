@@ -1,0 +1,158 @@
+#include "cli/help.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "cli/commands.h"
+
+namespace gpumemprof {
+namespace {
+
+struct CommandHelp {
+  std::string_view name, group;
+  std::array<std::string_view, 2> examples;  // without the tool's name
+};
+
+constexpr std::array<CommandHelp, 17> kCommands = {{
+    {"run",
+     "Record",
+     {"run -- python train.py",
+      "run -o slow --max-disk 20GiB -- torchrun --nproc-per-node 2 train.py"}},
+    {"lines", "Record", {"lines train.py", "lines train.py --epochs 1"}},
+    {"analyze",
+     "Understand",
+     {"analyze slow",
+      "analyze snapshot.pickle --format html -o memory.html"}},
+    {"advise", "Understand", {"advise slow", "advise --steps 5 -- python train.py"}},
+    {"diff", "Understand", {"diff before after", "diff slow --steps 10 20"}},
+    {"explain-oom",
+     "Understand",
+     {"explain-oom train.log",
+      "python train.py 2>&1 | gpumemprof explain-oom -"}},
+    {"whatif",
+     "Predict",
+     {"whatif snapshot.pickle --sweep",
+      "whatif slow --set expandable_segments:True --capacity 24GiB"}},
+    {"estimate",
+     "Predict",
+     {"estimate --model timm:resnet50 --batch auto --capacity 24GiB",
+      "estimate -- python train.py"}},
+    {"calibrate", "Predict", {"calibrate", "calibrate --device 1 -o calibration.json"}},
+    {"top", "Watch", {"top", "top --once --format json"}},
+    {"serve", "Watch", {"serve", "serve --listen 0.0.0.0:9810 --token-file token"}},
+    {"monitor",
+     "Watch",
+     {"monitor --duration 60 --output memory.csv",
+      "monitor --pid 4321 --interval 0.5"}},
+    {"track",
+     "Watch",
+     {"track --output memory.jsonl",
+      "track --output memory.json --warning-threshold 70"}},
+    {"info", "Watch", {"info", "info --detailed --format json"}},
+    {"diagnose", "Watch", {"diagnose", "diagnose --duration 10 --output diagnosis"}},
+    {"export",
+     "Keep",
+     {"export slow --to perfetto -o slow.perfetto-trace",
+      "export slow --to folded --at end"}},
+    {"seal", "Keep", {"seal slow", "seal monday tuesday"}},
+}};
+
+/// Letters to add, take away, change or swap with the next one.
+size_t distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> before(b.size() + 1), last(b.size() + 1), now(b.size() + 1);
+  std::iota(last.begin(), last.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    now[0] = i + 1;
+    for (size_t j = 0; j < b.size(); ++j) {
+      now[j + 1] = std::min({last[j + 1] + 1, now[j] + 1, last[j] + (a[i] != b[j])});
+      if (i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j])
+        now[j + 1] = std::min(now[j + 1], before[j - 1] + 1);
+    }
+    before = last, last = now;
+  }
+  return last[b.size()];
+}
+
+const CommandHelp* help_of(std::string_view name) {
+  const auto found = std::ranges::find(kCommands, name, &CommandHelp::name);
+  return found == kCommands.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(command->get_name());
+  return names;
+}
+
+std::vector<std::string> option_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+}  // namespace
+
+std::string nearest(std::string_view typed, const std::vector<std::string>& names) {
+  constexpr size_t kMostTyped = 64, kMost = 2;
+  if (typed.size() > kMostTyped) return {};
+  std::string best;
+  size_t least = kMost + 1;
+  for (const std::string& name : names) {
+    const size_t differ = distance(typed, name);
+    if (differ < least && differ < name.size()) least = differ, best = name;
+  }
+  return best;
+}
+
+void add_help(CLI::App& app) {
+  for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
+    const CommandHelp* help = help_of(command->get_name());
+    if (!help) continue;
+    command->group(std::string(help->group));
+    std::string footer = command->get_footer();
+    footer += footer.empty() ? "Examples:" : "\n\nExamples:";
+    for (std::string_view example : help->examples) {
+      const bool is_whole = example.find(" | ") != example.npos;
+      footer += "\n  " + (is_whole ? "" : tool_name() + std::string(" ")) + std::string(example);
+    }
+    command->footer(footer);
+  }
+}
+
+std::vector<std::string> with_help_words(std::vector<std::string> words) {
+  if (words.empty()) return {"--help"};
+  if (words[0] != "help") return words;
+  if (words.size() == 1) return {"--help"};
+  return {words[1], "--help"};
+}
+
+std::string usage_error(const CLI::App& app, const CLI::ParseError& error,
+                        const std::vector<std::string>& words) {
+  const std::vector<CLI::App*> parsed = app.get_subcommands();
+  const std::string see = std::string(" (see ") + tool_name() +
+                          (parsed.empty() ? "" : ' ' + parsed[0]->get_name()) + " --help)";
+  if (parsed.empty() && !words.empty() && !words[0].starts_with('-')) {
+    const std::string meant = nearest(words[0], command_names(app));
+    return "'" + words[0] + "' is no command" +
+           (meant.empty() ? "" : "; did you mean " + meant + "?") + see;
+  }
+  const CLI::App& command = parsed.empty() ? app : *parsed[0];
+  const std::vector<std::string> known = option_names(command);
+  const std::string what = error.what();
+  for (const std::string& word : words) {
+    const std::string name = word.substr(0, word.find('='));
+    if (word == "--") break;
+    const bool is_known = std::ranges::find(known, name) != known.end();
+    if (!word.starts_with("--") || !what.contains(name) || is_known) continue;
+    const std::string meant = nearest(name, known);
+    return name + " is no option of " + (parsed.empty() ? tool_name() : command.get_name()) +
+           (meant.empty() ? "" : "; did you mean " + meant + "?") + see;
+  }
+  return what + see;
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,25 @@
+// What the command line says of itself: groups, examples, and the nearest name to a wrong one.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gpumemprof {
+
+/// Sorts the commands into groups and gives each its examples. Call it once all are added.
+void add_help(CLI::App& app);
+
+/// The words to parse in place of those typed: none is --help, `help COMMAND` is COMMAND --help.
+std::vector<std::string> with_help_words(std::vector<std::string> words);
+
+/// One line on what is wrong with the words: CLI11's, or what was most likely meant, and whose help
+/// to read.
+std::string usage_error(const CLI::App& app, const CLI::ParseError& error,
+                        const std::vector<std::string>& words);
+
+/// The name that differs least, by two letters at most; empty where none does.
+std::string nearest(std::string_view typed, const std::vector<std::string>& names);
+
+}  // namespace gpumemprof

@@ -1,0 +1,58 @@
+"""The help, and what is said where the words are wrong."""
+import subprocess
+
+import harness
+import pytest
+
+GROUPS = {
+    "Record": ["run", "lines"], "Understand": ["analyze", "advise", "diff", "explain-oom"],
+    "Predict": ["whatif", "estimate", "calibrate"], "Watch": ["top", "serve", "monitor", "track", "info", "diagnose"],
+    "Keep": ["export", "seal"],
+}  # fmt: skip
+
+
+def call(*words):
+    return subprocess.run([harness.COMMAND, *words], capture_output=True, text=True, timeout=60)
+
+
+def test_alone_it_shows_its_help():
+    assert (call().returncode, call().stdout) == (0, call("--help").stdout)
+    assert call("help").stdout == call("--help").stdout
+    assert call("help", "run").stdout == call("run", "--help").stdout
+    assert call("-V").stdout == call("--version").stdout
+
+
+def test_every_command_is_in_a_group():
+    groups, group = {}, None
+    for line in call("--help").stdout.splitlines():
+        if line.endswith(":") and not line.startswith(" "):
+            group = line[:-1]
+        elif line.startswith("  ") and line[2] != " " and group in GROUPS:
+            groups.setdefault(group, []).append(line.split()[0])
+    assert {name: sorted(words) for name, words in groups.items()} == {name: sorted(words) for name, words in GROUPS.items()}
+
+
+@pytest.mark.parametrize("command", [name for names in GROUPS.values() for name in names])
+def test_every_command_has_two_examples(command):
+    lines = call(command, "--help").stdout.splitlines()
+    examples = lines[lines.index("Examples:") + 1 :]
+    assert len(examples) == 2 and all(f"gpumemprof {command}" in line for line in examples)
+
+
+@pytest.mark.parametrize("words, said", [
+    (["analize", "x"], "'analize' is no command; did you mean analyze? (see gpumemprof --help)"),
+    (["xyzzy"], "'xyzzy' is no command (see gpumemprof --help)"),
+    (["analyze", "--fromat", "json", "x"], "--fromat is no option of analyze; did you mean --format? (see gpumemprof analyze --help)"),
+    (["diff", "--colour=never", "x"], "--colour is no option of diff; did you mean --color? (see gpumemprof diff --help)"),
+    (["analyze"], "path is required (see gpumemprof analyze --help)"),
+])
+def test_a_wrong_word_is_answered_with_what_was_meant(words, said):
+    done = call(*words)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"gpumemprof: {said}\n")
+
+
+def test_a_format_that_is_not_written_is_refused(tmp_path):
+    recording = harness.ROOT / "tests" / "compat" / "1.0-small.gmp"
+    done = call("analyze", str(recording), "-o", str(tmp_path / "x.pdf"))
+    assert done.returncode == 2 and "nothing is written as .pdf" in done.stderr
+    assert not (tmp_path / "x.pdf").exists()
