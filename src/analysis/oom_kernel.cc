@@ -21,8 +21,8 @@ OomVerdict explain_kernel_oom(const OomMessage& message) {
     verdict.summary = message.is_own_limit
                           ? "The container reached its limit of host memory, and the kernel killed "
                             "a process. No GPU is involved."
-                          : "The host ran out of memory, and the kernel killed a process. No GPU is "
-                            "involved.";
+                          : "The host ran out of memory, and the kernel killed a process. No GPU "
+                            "is involved.";
     verdict.reasons.push_back(message.processes.empty() ? "The line has no sizes."
                                                         : victim_text(message));
   } else if (message.is_own_limit) {
@@ -43,8 +43,8 @@ OomVerdict explain_kernel_oom(const OomMessage& message) {
                             "analyze the recording.",
                             "gpumemprof run -- python YOUR_PROGRAM.py"});
   verdict.advice.push_back(
-      {"Each DataLoader worker holds its own batches and a copy of what it changes: fewer workers, or "
-       "a smaller prefetch_factor, need less.",
+      {"Each DataLoader worker holds its own batches and a copy of what it changes: fewer workers, "
+       "or a smaller prefetch_factor, need less.",
        ""});
   verdict.advice.push_back({message.is_own_limit
                                 ? "Or give the container or job a higher limit of memory."

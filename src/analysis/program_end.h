@@ -34,7 +34,7 @@ struct RefusedRequest {
   std::vector<HolderAtRefusal> holders;  ///< the largest first
 };
 
-/// One run. A program that is still running, or whose `run` was killed, has neither code nor signal.
+/// One run. A program that is running, or whose `run` was killed, has neither code nor signal.
 struct ProgramEnd {
   std::string command;
   int64_t pid = 0;

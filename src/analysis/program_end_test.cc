@@ -52,7 +52,8 @@ TEST_F(ProgramEndTest, ADumpTellsWhatWasAskedForWhereAndWhoHeldIt) {
   const std::string dump = "oom_dumps/oom_dump_20260101T000000Z_7_cpu_1/";
   file(dump + "metadata.json",
        R"({"backend": "cpu", "captured_event_count": 0, "stack": ["/j/a.py:9 grow"],
-           "exception_message": "DefaultCPUAllocator: can't allocate memory: you tried to allocate 4096 bytes. Error code 12"})");
+           "exception_message": "DefaultCPUAllocator: can't allocate memory: you tried to )"
+       R"(allocate 4096 bytes. Error code 12"})");
   file(dump + "manifest.json", R"({"bundle_name": "oom_dump_20260101T000000Z_7_cpu_1"})");
   file(dump + "environment.json", R"({"pid": 7})");
   file(dump + "live_memory.json",
@@ -79,10 +80,12 @@ TEST_F(ProgramEndTest, ADumpTellsWhatWasAskedForWhereAndWhoHeldIt) {
 
 TEST_F(ProgramEndTest, FilesOfAnyContentAreBorne) {
   const std::string dump = "oom_dumps/oom_dump_x/";
-  for (const char* text : {"", "{", "[]", "null", R"({"devices": 3, "exit": [], "command": {}})",
-                           R"({"backend": 1, "stack": [1, {}], "pid": -4, "exit": {"code": -1}})"}) {
+  for (const char* text :
+       {"", "{", "[]", "null", R"({"devices": 3, "exit": [], "command": {}})",
+        R"({"backend": 1, "stack": [1, {}], "pid": -4, "exit": {"code": -1}})"}) {
     file("meta.json", text);
-    for (const char* name : {"metadata.json", "manifest.json", "environment.json", "live_memory.json"})
+    for (const char* name :
+         {"metadata.json", "manifest.json", "environment.json", "live_memory.json"})
       file(dump + name, text);
     (void)read_program_ends({folder_, folder_ + "/meta.json", "/no/such"});
     EXPECT_FALSE(is_oom_dump(folder_ + "/oom_dumps/oom_dump_x"));

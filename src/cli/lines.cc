@@ -37,7 +37,7 @@ void add_lines_command(CLI::App& app, CommandContext& context) {
   // The script's own options are its own, --help included.
   command->prefix_command();
   command->set_help_flag();
-  command->footer("gpumemprof lines SCRIPT [ARGUMENTS...]");
+  command->usage("Usage: gpumemprof lines SCRIPT [ARGUMENTS...]");
   command->callback([command, &context] {
     const std::vector<std::string> all = command->remaining();
     if (all.empty() || all[0] == "--help" || all[0] == "-h") {
@@ -47,9 +47,7 @@ void add_lines_command(CLI::App& app, CommandContext& context) {
                  std::nullopt});
         return;
       }
-      std::puts(
-          "Run a script and report the memory of each line of its @profile_lines functions\n"
-          "Usage: gpumemprof lines SCRIPT [ARGUMENTS...]");
+      std::fputs(command->help().c_str(), stdout);
       return;
     }
     context.exit_code = run_lines(all);

@@ -1,5 +1,5 @@
-// What the kernel, container runtimes and batch systems say of a process that was killed for want of
-// the host's memory. The kernel's lines are those of mm/oom_kill.c since Linux 4.19.
+// What the kernel, container runtimes and batch systems say of a process that was killed for want
+// of the host's memory. The kernel's lines are those of mm/oom_kill.c since Linux 4.19.
 #include <algorithm>
 
 #include "readers/oom_message.h"
@@ -68,10 +68,9 @@ std::optional<OomMessage> parse(std::string_view before, std::string_view text) 
 }  // namespace
 
 OomDialect kernel_oom_dialect() {
-  return {.keys = {kBare, kContainer, "oom_kill event", "oom-kill event", "killed by signal: Killed"},
-          .beginnings = {kBare, kContainer, "oom_kill event", "oom-kill event",
-                         "killed by signal: Killed"},
-          .parse = parse};
+  const std::vector<std::string_view> words = {kBare, kContainer, "oom_kill event",
+                                               "oom-kill event", "killed by signal: Killed"};
+  return {.keys = words, .beginnings = words, .parse = parse};
 }
 
 }  // namespace gpumemprof

@@ -11,7 +11,9 @@ constexpr size_t kHead = 96;      // enough to tell the key words however they a
 constexpr size_t kKeep = 4 * kWindow;
 constexpr std::string_view kExpandableOn = "expandable_segments:True";
 
-std::vector<OomDialect> dialects() { return {pytorch_oom_dialect(), tensorflow_oom_dialect(), kernel_oom_dialect()}; }
+std::vector<OomDialect> dialects() {
+  return {pytorch_oom_dialect(), tensorflow_oom_dialect(), kernel_oom_dialect()};
+}
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 

@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kMostRefusals = 3;
 
-/// Of "FILE:LINE FUNCTION" lines the innermost of the user's own, else the innermost; empty without.
+/// Of "FILE:LINE FUNCTION" lines the innermost of the user's own, else the innermost.
 std::string_view headline(const std::vector<std::string>& stack) {
   for (std::string_view line : stack) {
     if (is_user_file(line.substr(0, line.rfind(':')))) return line;
@@ -59,7 +59,8 @@ Json refusal_json(const RefusedRequest& refused) {
 
 std::string refusal_sentence(const RefusedRequest& refused, std::string_view working_folder) {
   std::string text = "Out of memory: ";
-  text += refused.requested ? size_text(*refused.requested) + " were refused" : "a request was refused";
+  text += refused.requested ? size_text(*refused.requested) + " were refused"
+                            : "a request was refused";
   if (const std::string_view at = headline(refused.stack); !at.empty())
     text += " at " + shown(at, working_folder);
   if (refused.live_bytes) {

@@ -113,7 +113,8 @@ Status remove_recording(const std::string& folder) {
   for (const std::string& name : files_of_recording(folder)) {
     fs::remove_all(folder + '/' + name, error);
     if (error)
-      return fail(ErrorCode::kUsage, folder + '/' + name + ": cannot be deleted: " + error.message());
+      return fail(ErrorCode::kUsage,
+                  folder + '/' + name + ": cannot be deleted: " + error.message());
   }
   return {};
 }
