@@ -15,11 +15,38 @@ struct Allocated {
   double mean_bytes() const { return static_cast<double>(bytes) / static_cast<double>(blocks); }
 };
 
+/// As Passes has it. One stack that grows and nothing made beside it tells nothing.
+bool rounds_work_on_more(const ProcessHistory& history, const Period& period,
+                         const GrowingStacks& grows) {
+  constexpr double kOfMade = 2;    // what comes before the growth is made, too
+  constexpr uint64_t kSmaller = 4;  // a row is a small part of its table
+  constexpr uint64_t kOften = 8;
+  double made_bytes = 0, grown_bytes = 0;
+  uint64_t growing = 0;
+  for (const SiteHistory& site : history.sites) {
+    if (site.alloc_count < kLeastRounds) continue;
+    // Of lengths at random some are the largest so far, but few.
+    if (site.larger_count < kLeastRounds || site.larger_count * kOften < site.alloc_count) {
+      made_bytes += static_cast<double>(site.alloc_bytes);
+      continue;
+    }
+    const uint64_t rest = site.alloc_count - site.larger_count;
+    const uint64_t rest_bytes = site.alloc_bytes - site.larger_bytes;
+    const bool rest_is_small = rest == 0 || rest_bytes * kSmaller < site.largest_bytes * rest;
+    const auto grown = grows.find(site.stack);
+    if (grown == grows.end() || !rest_is_small) return true;
+    made_bytes += static_cast<double>(rest_bytes);
+    grown_bytes += grown->second * static_cast<double>(period.steps());
+    ++growing;
+  }
+  return (growing > 1 || made_bytes > 0) && grown_bytes > kOfMade * made_bytes;
+}
+
 }  // namespace
 
 Passes passes_of(const ProcessHistory& history, const Period& period, const Tables& tables,
-                 const absl::flat_hash_set<uint32_t>& grows) {
-  Passes out;
+                 const GrowingStacks& grows) {
+  Passes out{.rounds_work_on_more = rounds_work_on_more(history, period, grows)};
   uint64_t bytes = 0, larger_bytes = 0;
   for (const SiteHistory& site : history.sites) {
     const bool is_backward = is_in_backward(tables, site.stack);
