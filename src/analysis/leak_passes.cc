@@ -24,7 +24,8 @@ bool rounds_work_on_more(const ProcessHistory& history, const Period& period,
   double made_bytes = 0, grown_bytes = 0;
   uint64_t growing = 0;
   for (const SiteHistory& site : history.sites) {
-    if (site.alloc_count < kLeastRounds) continue;
+    const bool goes_on = 3 * site.last_alloc >= 2 * history.allocs;
+    if (site.alloc_count < kLeastRounds || !goes_on) continue;
     // Of lengths at random some are the largest so far, but few.
     if (site.larger_count < kLeastRounds || site.larger_count * kOften < site.alloc_count) {
       made_bytes += static_cast<double>(site.alloc_bytes);

@@ -78,7 +78,10 @@ class LeakRoundsWork : public testing::Test {
   }
 
   static bool work_on_more(std::vector<SiteHistory> sites, const GrowingStacks& grows) {
-    ProcessHistory history;
+    ProcessHistory history{.allocs = 6 * kRounds};
+    for (SiteHistory& site : sites) {
+      if (site.last_alloc == 0) site.last_alloc = history.allocs;
+    }
     history.sites = std::move(sites);
     const Period period{.from = Period::From::kRounds, .done = {kRounds}};
     return passes_of(history, period, {}, grows).rounds_work_on_more;
@@ -103,6 +106,12 @@ TEST_F(LeakRoundsWork, WhatIsDroppedRisesToo) {
   EXPECT_TRUE(work_on_more({makes(1, 256), enlarges(2, 256), enlarges(3, 256)}, {{2, 256}}));
   // On the line itself: as much again as the table has.
   EXPECT_TRUE(work_on_more({enlarges(2, 256, 256 * kRounds * kRounds / 2)}, {{2, 256}}));
+}
+
+TEST_F(LeakRoundsWork, ATableThatStoppedInTheFirstPartIsNoWork) {
+  SiteHistory stopped = enlarges(3, 256);
+  stopped.last_alloc = 2 * kRounds;
+  EXPECT_FALSE(work_on_more({makes(1, 256), enlarges(2, 256), stopped}, {{2, 256}}));
 }
 
 TEST_F(LeakRoundsWork, LengthsAtRandomAreNoSizesThatRise) {
