@@ -214,6 +214,8 @@ void LeakGatherer::on_alloc(size_t i, uint16_t device) {
   if (size > site.largest_bytes) {
     site.largest_bytes = size;
     ++site.larger_count, site.larger_bytes += size;
+  } else {
+    site.other_block_bytes = size;
   }
 }
 

@@ -17,8 +17,8 @@ struct Passes {
   bool sizes_rise = false;
   /// One stack's do: where a model only answers, its work grows with what it looks back on.
   bool a_size_rises = false;
-  /// Of rounds without passes: what they drop gets larger, too, or they make less than their
-  /// larger blocks grow by. So these are not joined from what is made; all is of another size.
+  /// Of rounds without passes: what they drop gets larger, too, or no block that they make is what
+  /// their larger blocks grow by. So these are not joined from what is made.
   bool rounds_work_on_more = false;
 };
 

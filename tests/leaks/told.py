@@ -77,6 +77,8 @@ SILENT = {
         "    scores = e[t] @ w\n    t = torch.cat([t, scores[-1:].argmax(-1)])\n",
     "sizes one after the other":
         "w = torch.randn(64, 64)\nfor n in range(1, 200):\n    x = torch.randn(100 * n, 64)\n    y = x @ w\n",
+    "sizes one after the other, and a product of one size":
+        "for n in range(18, 2100, 18):\n    x = torch.randn(22, n)\n    print((x @ x.T).sum().item())\n",
     "sizes one after the other, and their sums":
         "for n in range(1, 200):\n    x = torch.randn(100 * n, 64)\n    y = x.sum(0)\n",
 }  # fmt: skip
