@@ -116,8 +116,10 @@ Kind kind_of(const LeakGroup& group) {
   if (std::string_view(bug.name) == kSizesRise) {
     return {kSizesRise, Severity::kInfo, "step", bug.title, bug.fix};
   }
-  // A block that is copied into a larger one in every round is no data that is loaded.
-  if (!group.whole.are_steps && !group.evidence.grows_one_block) {
+  // A block that is copied into a larger one in every round is no data that is loaded, unless it is
+  // used when the loop is over.
+  const bool may_be_data = !group.evidence.grows_one_block || group.whole.is_used_after;
+  if (!group.whole.are_steps && may_be_data) {
     return {kGrowthInLoop, Severity::kInfo, "round of a loop",
             "no step is known, and it may be data that is loaded",
             "mark what a step is with gpumemprof.step()"};

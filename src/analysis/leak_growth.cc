@@ -28,9 +28,9 @@ constexpr uint64_t kLeastRises = 4, kLeastBursts = 3, kRisesOfBurst = 3;
 /// Of all that the floor goes up, what it never comes back from.
 constexpr double kKeptOfRises = 0.5;
 /// A stack that keeps one block of many hundred, now and then, waits for Python's collector. Of
-/// one that a larger one replaces there are two at the moment of the copy.
+/// one that a larger one replaces there are two at the moment of the copy, and what it grows by.
 constexpr double kLeastKept = 0.01, kKeptAStep = 0.5;
-constexpr uint64_t kBlocksOfCopy = 2;
+constexpr uint64_t kBlocksOfCopy = 3;
 /// Rises that are as much further apart than the closest ones are of another phase.
 constexpr double kPhaseApart = 2.5;
 

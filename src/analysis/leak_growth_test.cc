@@ -172,6 +172,18 @@ TEST(LeakGrowth, SmallBlocksThatStayAmongLargeOnesThatGoAreCountedBySizeOfThoseT
   EXPECT_FALSE(growth_of(site, one_window_a_step()));
 }
 
+TEST(LeakGrowth, ATableAndTheRowThatItIsJoinedWithDoNotWaitForTheCollector) {
+  // Of one stack, 256 bytes a step; live are a row, the table, and the one that it replaces.
+  SiteHistory site = site_that_holds([](uint32_t step) { return 256 * uint64_t{step}; });
+  site.alloc_count = 2 * kSteps, site.alloc_bytes = 256 * kSteps * (kSteps + 3) / 2;
+  site.median_live_bytes = 256 * (kSteps - 1), site.live_count = 3;
+  const auto found = growth_of(site, one_window_a_step());
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->bytes_a_step, 256);
+  site.live_count = 4;
+  EXPECT_FALSE(growth_of(site, one_window_a_step()));
+}
+
 TEST(LeakGrowth, WithoutStepsNothingIsSaid) {
   const SiteHistory site = site_that_holds([](uint32_t step) { return uint64_t{step} * 100; });
   EXPECT_FALSE(growth_of(site, Period{.why_none = "none"}));

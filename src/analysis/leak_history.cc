@@ -209,6 +209,14 @@ void LeakGatherer::on_alloc(size_t i, uint16_t device) {
   site.live_bytes += size, ++site.live_count;
   site.alloc_bytes += size, ++site.alloc_count, ++site.allocs;
   site.allocated_bytes += size;
+  site.last_alloc = process->allocs;
+  if (site.first_alloc == 0) site.first_alloc = process->allocs;
+  if (size > site.largest_bytes) {
+    site.largest_bytes = size;
+    ++site.larger_count, site.larger_bytes += size;
+  } else {
+    site.other_block_bytes = size;
+  }
 }
 
 void LeakGatherer::on_free(uint16_t device, const LiveBlock& block) {

@@ -28,6 +28,10 @@ struct SiteHistory {
   uint64_t alloc_count = 0, alloc_bytes = 0;
   uint64_t live_bytes = 0, live_count = 0;  ///< right after the process's last allocation
   uint64_t median_live_bytes = 0;           ///< size of one of these blocks; 0 where none is left
+  uint64_t first_alloc = 0, last_alloc = 0;  ///< which of the process's allocations; from 1
+  uint64_t largest_bytes = 0;                ///< of one block
+  uint64_t larger_count = 0, larger_bytes = 0;  ///< blocks that were larger than all before
+  uint64_t other_block_bytes = 0;  ///< of the last block that was not
   std::vector<HeldCell> cells;              ///< windows ascending
 };
 

@@ -212,6 +212,25 @@ TEST_F(LeakHistory, ABlockThatALargerOneReplacesGrowsWhereTheCopyIsTheLastThingT
   EXPECT_EQ(leaks[0].bytes_a_step, 256);
 }
 
+TEST_F(LeakHistory, ATableThatIsJoinedInOneLineGrowsOncePerRoundAndIsUsedWhereSomethingNewComesAfter) {
+  for (uint64_t i = 1; i <= 300; ++i) {
+    append(&events_, {.time_ns = ++time_, .address = 1, .size_bytes = 256, .stack = leak_});
+    const uint64_t now = 100 + i % 2, before = 101 - i % 2;
+    append(&events_, {.time_ns = ++time_, .address = now, .size_bytes = 256 * i, .stack = leak_});
+    append(&events_, {.time_ns = ++time_, .action = Action::kFreeCompleted, .address = before});
+    append(&events_, {.time_ns = ++time_, .action = Action::kFreeCompleted, .address = 1});
+  }
+  const std::vector<Leak> leaks = find_leaks(histories(), tables_);
+  ASSERT_EQ(leaks.size(), 1);
+  EXPECT_EQ(leaks[0].bytes_a_step, 256);
+  EXPECT_FALSE(leaks[0].sizes_rise);
+  EXPECT_FALSE(leaks[0].is_used_after);
+  append(&events_, {.time_ns = ++time_, .address = 7, .size_bytes = 4, .stack = churn_});
+  const std::vector<Leak> used = find_leaks(histories(), tables_);
+  ASSERT_EQ(used.size(), 1);
+  EXPECT_TRUE(used[0].is_used_after);
+}
+
 TEST_F(LeakHistory, AMissedFreeIsNoLeak) {
   // The same address again and again without a free: each block ends with the next.
   for (int i = 0; i < 100; ++i) {

@@ -1,5 +1,10 @@
 #include "analysis/leak_passes.h"
 
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
 #include "analysis/leak_evidence.h"
 
 namespace gpumemprof {
@@ -15,11 +20,49 @@ struct Allocated {
   double mean_bytes() const { return static_cast<double>(bytes) / static_cast<double>(blocks); }
 };
 
+/// What a table grows by is a block that was made: a row, or all of them together.
+bool is_joined_from(const std::vector<double>& made, std::vector<double> grown) {
+  constexpr double kAlike = 0.1;  // rows of lengths at random are alike on average
+  grown.push_back(std::accumulate(grown.begin(), grown.end(), 0.0));
+  return std::ranges::any_of(made, [&](double block) {
+    return std::ranges::any_of(
+        grown, [&](double bytes) { return std::abs(block - bytes) <= kAlike * bytes; });
+  });
+}
+
+/// As Passes has it. One stack that grows and nothing made beside it tells nothing.
+bool rounds_work_on_more(const ProcessHistory& history, const GrowingStacks& grows) {
+  constexpr uint64_t kSmaller = 4;  // a row is a small part of its table
+  constexpr uint64_t kOften = 8;    // of lengths at random few are the largest so far
+  std::vector<double> made, grown;  // bytes of a block; a round
+  const auto is_made = [&](const SiteHistory& site, uint64_t bytes, uint64_t blocks) {
+    if (blocks == 0) return;
+    made.push_back(static_cast<double>(site.other_block_bytes));
+    made.push_back(static_cast<double>(bytes) / static_cast<double>(blocks));
+  };
+  for (const SiteHistory& site : history.sites) {
+    const bool goes_on = 3 * site.last_alloc >= 2 * history.allocs;
+    if (site.alloc_count < kLeastRounds || !goes_on) continue;
+    if (site.larger_count < kLeastRounds || site.larger_count * kOften < site.alloc_count) {
+      is_made(site, site.alloc_bytes, site.alloc_count);
+      continue;
+    }
+    const uint64_t rest = site.alloc_count - site.larger_count;
+    const uint64_t rest_bytes = site.alloc_bytes - site.larger_bytes;
+    const bool rest_is_small = rest == 0 || rest_bytes * kSmaller < site.largest_bytes * rest;
+    const auto known = grows.find(site.stack);
+    if (known == grows.end() || !rest_is_small) return true;
+    is_made(site, rest_bytes, rest);
+    grown.push_back(known->second);
+  }
+  return (grown.size() > 1 || !made.empty()) && !is_joined_from(made, grown);
+}
+
 }  // namespace
 
 Passes passes_of(const ProcessHistory& history, const Period& period, const Tables& tables,
-                 const absl::flat_hash_set<uint32_t>& grows) {
-  Passes out;
+                 const GrowingStacks& grows) {
+  Passes out{.rounds_work_on_more = rounds_work_on_more(history, grows)};
   uint64_t bytes = 0, larger_bytes = 0;
   for (const SiteHistory& site : history.sites) {
     const bool is_backward = is_in_backward(tables, site.stack);

@@ -2,7 +2,7 @@
 // step? Then so does the data, and a tensor that is replaced by a larger one is no leak.
 #pragma once
 
-#include <absl/container/flat_hash_set.h>
+#include <absl/container/flat_hash_map.h>
 
 #include "analysis/leak_history.h"
 #include "analysis/leak_period.h"
@@ -17,10 +17,15 @@ struct Passes {
   bool sizes_rise = false;
   /// One stack's do: where a model only answers, its work grows with what it looks back on.
   bool a_size_rises = false;
+  /// Of rounds without passes: what they drop gets larger, too, or no block that they make is what
+  /// their larger blocks grow by. So these are not joined from what is made.
+  bool rounds_work_on_more = false;
 };
+
+using GrowingStacks = absl::flat_hash_map<uint32_t, double>;  ///< bytes a step by stack
 
 /// `grows`: stacks that are left out, as it is they that are asked about.
 Passes passes_of(const ProcessHistory& history, const Period& period, const Tables& tables,
-                 const absl::flat_hash_set<uint32_t>& grows = {});
+                 const GrowingStacks& grows = {});
 
 }  // namespace gpumemprof

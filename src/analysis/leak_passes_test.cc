@@ -58,5 +58,72 @@ TEST_F(LeakPasses, SizesThatStayOrGoUpAndDownDoNotRise) {
   EXPECT_FALSE(passes(kBackwardFile, waves, 0).sizes_rise);
 }
 
+/// Of a loop of 60 rounds, in each of which these stacks allocate.
+class LeakRoundsWork : public testing::Test {
+ protected:
+  static constexpr uint64_t kRounds = 60;
+
+  /// A block of `bytes` in each round.
+  static SiteHistory makes(uint32_t stack, uint64_t bytes) {
+    return {.stack = stack, .alloc_count = kRounds, .alloc_bytes = kRounds * bytes,
+            .largest_bytes = bytes, .larger_count = 1, .larger_bytes = bytes,
+            .other_block_bytes = bytes};
+  }
+
+  /// A block that is larger by `bytes` in each round, and beside it one of `row` bytes.
+  static SiteHistory enlarges(uint32_t stack, uint64_t bytes, uint64_t row = 0) {
+    const uint64_t sum = bytes * kRounds * (kRounds + 1) / 2;
+    return {.stack = stack, .alloc_count = (row == 0 ? 1 : 2) * kRounds,
+            .alloc_bytes = sum + row * kRounds, .largest_bytes = bytes * kRounds,
+            .larger_count = kRounds, .larger_bytes = sum, .other_block_bytes = row};
+  }
+
+  static bool work_on_more(std::vector<SiteHistory> sites, const GrowingStacks& grows) {
+    ProcessHistory history{.allocs = 6 * kRounds};
+    for (SiteHistory& site : sites) {
+      if (site.last_alloc == 0) site.last_alloc = history.allocs;
+    }
+    history.sites = std::move(sites);
+    return passes_of(history, {.from = Period::From::kRounds}, {}, grows).rounds_work_on_more;
+  }
+};
+
+TEST_F(LeakRoundsWork, ATableIsJoinedFromTheRowsThatTheRoundsMake) {
+  EXPECT_FALSE(work_on_more({makes(1, 256), enlarges(2, 256)}, {{2, 256}}));
+  EXPECT_FALSE(work_on_more({enlarges(2, 256, 256)}, {{2, 256}}));
+  EXPECT_FALSE(work_on_more({makes(1, 512), enlarges(2, 256), enlarges(3, 256)},
+                            {{2, 256}, {3, 256}}));
+  // A line that makes several blocks ends with what it is for.
+  SiteHistory line = makes(1, 4096);
+  line.other_block_bytes = 256;
+  EXPECT_FALSE(work_on_more({line, enlarges(2, 256)}, {{2, 256}}));
+  // Of a block alone there is nothing to tell it by.
+  EXPECT_FALSE(work_on_more({enlarges(2, 256)}, {{2, 256}}));
+}
+
+TEST_F(LeakRoundsWork, SizesThatRiseDoNotRiseByWhatTheRoundsMake) {
+  EXPECT_TRUE(work_on_more({makes(1, 256), enlarges(2, 25'600)}, {{2, 25'600}}));
+  EXPECT_TRUE(work_on_more({makes(1, 1936), makes(4, 4), enlarges(2, 1584)}, {{2, 1584}}));
+  EXPECT_TRUE(work_on_more({enlarges(2, 256), enlarges(3, 64)}, {{2, 256}, {3, 64}}));
+}
+
+TEST_F(LeakRoundsWork, WhatIsDroppedRisesToo) {
+  EXPECT_TRUE(work_on_more({makes(1, 256), enlarges(2, 256), enlarges(3, 256)}, {{2, 256}}));
+  // On the line itself: as much again as the table has.
+  EXPECT_TRUE(work_on_more({enlarges(2, 256, 256 * kRounds / 2)}, {{2, 256}}));
+}
+
+TEST_F(LeakRoundsWork, ATableThatStoppedInTheFirstPartIsNoWork) {
+  SiteHistory stopped = enlarges(3, 256);
+  stopped.last_alloc = 2 * kRounds;
+  EXPECT_FALSE(work_on_more({makes(1, 256), enlarges(2, 256), stopped}, {{2, 256}}));
+}
+
+TEST_F(LeakRoundsWork, LengthsAtRandomAreNoSizesThatRise) {
+  SiteHistory random = makes(3, 256);
+  random.alloc_count = 1000, random.larger_count = 12;
+  EXPECT_FALSE(work_on_more({makes(1, 256), enlarges(2, 256), random}, {{2, 256}}));
+}
+
 }  // namespace
 }  // namespace gpumemprof

@@ -32,8 +32,12 @@ Period of_rounds(const ProcessHistory& history, const Tables& tables, uint32_t f
   period.stack = rounds->metronome->stack;
   period.are_steps = rounds->have_passes || rounds->in_worker;
   std::vector<uint32_t> by_window(history.windows());
+  uint64_t allocs = 0, done = 0;
   for (const HeldCell& cell : rounds->metronome->cells) {
-    if (cell.window >= from_window) by_window[cell.window] = cell.allocs;
+    if (cell.window < from_window) continue;
+    allocs += cell.allocs;
+    by_window[cell.window] = static_cast<uint32_t>(allocs / rounds->allocs_a_round - done);
+    done = allocs / rounds->allocs_a_round;
   }
   accumulate(by_window, &period);
   period.last_window = history.windows() - 1;

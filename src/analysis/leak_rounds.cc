@@ -18,12 +18,19 @@ namespace {
 constexpr uint32_t kRoundsOfTail = 2, kShareOfTail = 16;
 /// Of what a round makes and drops one in so many may wait for Python's collector.
 constexpr uint64_t kShareOfKept = 8;
+/// A line that joins what it has with what it makes allocates so often in a round, at most.
+constexpr uint64_t kMostAllocsOfJoin = 8;
 
 struct Beat {
   const SiteHistory* site;
-  uint64_t count = 0;
+  uint64_t count = 0, allocs_a_round = 1;
   uint32_t first = 0, last = 0, longest_gap = 0;
+  bool joins = false;  ///< makes a larger block out of the last one in each round
 };
+
+bool comes_and_goes(const SiteHistory& site, uint64_t count) {
+  return site.live_count <= count / kShareOfKept + 1;
+}
 
 Beat beat_of(const SiteHistory& site, uint32_t from_window) {
   Beat beat{.site = &site};
@@ -32,6 +39,13 @@ Beat beat_of(const SiteHistory& site, uint32_t from_window) {
     if (beat.count == 0) beat.first = beat.last = cell.window;
     beat.longest_gap = std::max(beat.longest_gap, cell.window - beat.last);
     beat.count += cell.allocs, beat.last = cell.window;
+  }
+  const uint64_t rounds = site.larger_count;
+  beat.joins = rounds >= kLeastRounds && beat.count == site.alloc_count &&
+               comes_and_goes(site, beat.count) && beat.count <= kMostAllocsOfJoin * rounds;
+  if (beat.joins) {
+    beat.allocs_a_round = std::max<uint64_t>(1, (beat.count + rounds / 2) / rounds);
+    beat.count /= beat.allocs_a_round;
   }
   return beat;
 }
@@ -108,10 +122,6 @@ bool is_worker(const std::vector<const Beat*>& beats, const Tables& tables) {
   });
 }
 
-bool comes_and_goes(const Beat& beat) {
-  return beat.site->live_count <= beat.count / kShareOfKept + 1;
-}
-
 bool is_pass(const SiteHistory& site, const Tables& tables) {
   const Attribution of = attribution_of(tables, site.stack);
   return !of.is_in_setup && (of.phase == WorkPhase::kForward || of.phase == WorkPhase::kBackward ||
@@ -134,10 +144,10 @@ Loop loop_of(uint64_t count, std::vector<const Beat*> beats, const Tables& table
   const bool is_in_pass = std::ranges::any_of(code, [&](const Frame& frame) {
     return is_module_call(tables.strings.get(frame.file), tables.strings.get(frame.function));
   });
-  if (loop.beats.size() < 2) {
+  if (loop.beats.size() < 2 && !loop.beats.front()->joins) {
     loop.why_none = "nothing else happens as often as what is allocated most often";
   } else if (std::ranges::none_of(loop.beats, [&](const Beat* beat) {
-               return comes_and_goes(*beat) || is_pass(*beat->site, tables);
+               return beat->joins || comes_and_goes(*beat->site, beat->count) || is_pass(*beat->site, tables);
              })) {
     loop.why_none = "all that is allocated again and again is kept, as data that is loaded is";
   } else if (is_in_pass) {
@@ -195,7 +205,10 @@ std::optional<Rounds> find_rounds(const ProcessHistory& history, const Tables& t
     if (beat->count != loop.count) continue;
     if (!metronome || keeps_time_better(*beat, *metronome)) metronome = beat;
   }
-  Rounds out{.metronome = metronome->site, .count = loop.count, .in_worker = loop.in_worker};
+  Rounds out{.metronome = metronome->site,
+             .count = loop.count,
+             .allocs_a_round = metronome->allocs_a_round,
+             .in_worker = loop.in_worker};
   out.have_passes = std::ranges::any_of(beats, [&](const Beat& beat) {
     return 2 * beat.count >= loop.count && is_pass(*beat.site, tables);
   });

@@ -91,6 +91,48 @@ TEST_F(LeakRounds, RoundsInWhichAModuleIsCalledHavePasses) {
   EXPECT_TRUE(found->have_passes);
 }
 
+/// One stack that makes a row and joins it with the table, `kRounds` times; `kept` of it stays.
+ProcessHistory joins(uint32_t stack, uint64_t kept) {
+  ProcessHistory history;
+  SiteHistory site{.stack = stack, .alloc_count = 2 * kRounds};
+  site.live_count = kept, site.larger_count = kRounds;
+  for (uint32_t window = 0; window < 2 * kRounds; ++window) {
+    site.cells.push_back({.window = window, .allocs = 1});
+    history.end_ns.push_back(window);
+  }
+  history.sites.push_back(site);
+  return history;
+}
+
+TEST_F(LeakRounds, ALineThatJoinsWhatItHasWithMoreGoesRoundOncePerLargerBlock) {
+  const auto found = find_rounds(joins(line(7), 3), tables_, 0, &why_);
+  ASSERT_TRUE(found) << why_;
+  EXPECT_EQ(found->count, kRounds);
+  EXPECT_EQ(found->allocs_a_round, 2);
+  // Where all of it stays, it is data of rising length in a list.
+  EXPECT_FALSE(find_rounds(joins(line(7), 2 * kRounds), tables_, 0, &why_));
+}
+
+TEST_F(LeakRounds, LinesThatAllocateTwiceInARoundDoNotHalveIt) {
+  ProcessHistory history = joins(line(7), 3);
+  history.sites.push_back(joins(line(8), 3).sites[0]);
+  SiteHistory once{.stack = line(9), .alloc_count = kRounds};
+  for (uint32_t window = 0; window < 2 * kRounds; window += 2) {
+    once.cells.push_back({.window = window, .allocs = 1});
+  }
+  history.sites.push_back(once);
+  const auto found = find_rounds(history, tables_, 0, &why_);
+  ASSERT_TRUE(found) << why_;
+  EXPECT_EQ(found->count, kRounds);
+}
+
+TEST_F(LeakRounds, ALineOfALibraryThatJoinsIsOneCall) {
+  const uint32_t call = tables_.stacks.push(
+      line(7), frame("/usr/lib/python3/dist-packages/lm/generate.py", "generate", 20));
+  EXPECT_FALSE(find_rounds(joins(call, 3), tables_, 0, &why_));
+  EXPECT_EQ(why_, "what repeats is within a library's function");
+}
+
 TEST_F(LeakRounds, AWorkersLifeIsItsLoop) {
   const uint32_t run = tables_.stacks.push(
       0, frame("/usr/lib/python3.11/multiprocessing/process.py", "BaseProcess.run", 108));

@@ -99,20 +99,22 @@ bool is_first_state(const SiteHistory& site, const ProcessHistory& history, cons
          attribution_of(tables, site.stack).phase == WorkPhase::kOptimizer;
 }
 
+/// Stacks that first allocate when those of the line have done so for the last time.
+template <typename Uses>
+bool any_after(const std::vector<const SiteHistory*>& line, const ProcessHistory& history,
+               Uses uses) {
+  const uint64_t last = std::ranges::max(line, {}, &SiteHistory::last_alloc)->last_alloc;
+  return std::ranges::any_of(history.sites, [&](const SiteHistory& site) {
+    return site.device == line.front()->device && site.first_alloc > last && uses(site);
+  });
+}
+
 /// What was gathered on purpose is joined after the last round: one block as large as all of it.
 bool is_joined_after(const std::vector<const SiteHistory*>& line, const ProcessHistory& history) {
-  uint32_t last = 0;
   uint64_t bytes = 0;
-  for (const SiteHistory* site : line) {
-    bytes += site->live_bytes;
-    for (const HeldCell& cell : site->cells) {
-      if (cell.allocs != 0) last = std::max(last, cell.window);
-    }
-  }
-  return std::ranges::any_of(history.sites, [&](const SiteHistory& site) {
-    return site.alloc_bytes >= bytes && !site.cells.empty() &&
-           site.cells.front().window >= last && site.device == line.front()->device;
-  });
+  for (const SiteHistory* site : line) bytes += site->live_bytes;
+  return any_after(line, history,
+                   [&](const SiteHistory& site) { return site.alloc_bytes >= bytes; });
 }
 
 using SitesOfLines = std::map<std::tuple<uint16_t, uint32_t>, std::vector<const SiteHistory*>>;
@@ -147,6 +149,7 @@ class Search {
     leak.node = leak_line(tables_, growing.begin()->first->stack);
     leak.period_from = period_.from, leak.are_steps = period_.are_steps;
     leak.seconds_a_step = seconds_a_step(history_, period_);
+    leak.is_used_after = any_after(line, history_, [](const SiteHistory&) { return true; });
     for (const SiteHistory* site : line) {
       const auto growth = growing.find(site);
       if (growth == growing.end()) {
@@ -204,14 +207,17 @@ class Search {
 
 void tell_passes(const ProcessHistory& history, const Period& period, const Tables& tables,
                  std::vector<Leak>* leaks) {
-  absl::flat_hash_set<uint32_t> grows;
+  GrowingStacks grows;
   for (const Leak& leak : *leaks) {
-    for (const LeakStack& stack : leak.stacks) grows.insert(stack.stack);
+    for (const LeakStack& stack : leak.stacks) {
+      grows[stack.stack] += stack.growth.bytes_a_step;
+    }
   }
   const Passes passes = passes_of(history, period, tables, grows);
   for (Leak& leak : *leaks) {
     leak.is_training = passes.have_backward;
     leak.sizes_rise = passes.have_backward ? passes.sizes_rise : passes.a_size_rises;
+    leak.sizes_rise |= !period.are_steps && passes.rounds_work_on_more;
   }
 }
 

@@ -42,6 +42,7 @@ struct Leak {
   bool are_steps = false;     ///< of Period: else what grows may be data that is loaded
   bool is_training = false;   ///< backward passes ran in the process
   bool sizes_rise = false;    ///< what its passes make and drop gets larger, too
+  bool is_used_after = false; ///< something new is allocated when the line has done so to its end
 };
 
 /// The line that a stack is told by: own_node(), else the innermost line of a library.

@@ -48,7 +48,8 @@ std::vector<std::string> finding_details(const Finding& finding) {
              steps = named(finding.evidence, "steps");
   if (grown && steps) {
     out.push_back(fmt::format(
-        "Grew by {} in {} after a warm-up of {}; {} are live at the end (confidence {:.2f})",
+        "Grew by {} in {} after a warm-up of {}; {} are live after the last allocation (confidence "
+        "{:.2f})",
         format_bytes(*grown), format_plural(*steps, "step"),
         format_count(named(finding.evidence, "warm_up_steps").value_or(0)),
         format_bytes(finding.bytes.value_or(0)), finding.confidence));

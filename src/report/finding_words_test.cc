@@ -17,8 +17,8 @@ TEST(FindingWords, ALeakTellsItsGrowthItsBlocksItsModuleAndItsHolder) {
   finding.confidence = 0.99;
   EXPECT_EQ(finding_details(finding),
             (std::vector<std::string>{
-                "Grew by 2.00 KiB in 60 steps after a warm-up of 20; 4.00 KiB are live at the end "
-                "(confidence 0.99)",
+                "Grew by 2.00 KiB in 60 steps after a warm-up of 20; 4.00 KiB are live after the "
+                "last allocation (confidence 0.99)",
                 "0.333 blocks a step stay, made in module layers.1",
                 "Held by: losses in train (train.py)"}));
   finding.facts.clear();

@@ -57,6 +57,14 @@ def test_all_shapes(tmp_path):
     check(table.judged(tmp_path, SEED))
 
 
+def test_a_recording_is_that_of_the_process_with_this_number_that_started_then(tmp_path):
+    for name in ("a.b.9976.400.gmp", "a.b.9976.700.gmp", "a.b.19976.400.gmp"):
+        (tmp_path / name).touch()
+    assert table.recording_of(tmp_path, "9976", "400").name == "a.b.9976.400.gmp"
+    with pytest.raises(SystemExit, match="0 recordings of process 976"):
+        table.recording_of(tmp_path, "976", "400")
+
+
 def test_a_seed_gives_the_same_shapes_again_and_each_case_is_there(tmp_path):
     first, second = (write.write(tmp_path / name, 5) for name in "ab")
     assert first == second

@@ -68,6 +68,19 @@ SILENT = {
     "a table that grows for a third, without steps":
         MODEL + "t = []\nwith torch.no_grad():\n    for k in range(240):\n        if k < 80:\n            t.append(torch.randn(100))\n"
         "        m(torch.randn(8, 64)).sum()\n",
+    "a table that is joined on one line for a third":
+        "t = torch.zeros(0, 64)\nfor k in range(300):\n    t = torch.cat([t, torch.randn(1, 64)]) if k < 100 else t\n    t.mean(0)\n",
+    "a table that is joined on one line and then used":
+        "t = torch.zeros(0, 64)\nfor _ in range(300):\n    t = torch.cat([t, torch.randn(1, 64)])\nprint(t.norm().item())\n",
+    "a text by functions alone":
+        "e, w, t = torch.randn(50, 32), torch.randn(32, 50), torch.zeros(1, dtype=torch.int64)\nfor _ in range(200):\n"
+        "    scores = e[t] @ w\n    t = torch.cat([t, scores[-1:].argmax(-1)])\n",
+    "sizes one after the other":
+        "w = torch.randn(64, 64)\nfor n in range(1, 200):\n    x = torch.randn(100 * n, 64)\n    y = x @ w\n",
+    "sizes one after the other, and a product of one size":
+        "for n in range(18, 2100, 18):\n    x = torch.randn(22, n)\n    print((x @ x.T).sum().item())\n",
+    "sizes one after the other, and their sums":
+        "for n in range(1, 200):\n    x = torch.randn(100 * n, 64)\n    y = x.sum(0)\n",
 }  # fmt: skip
 # Bytes a step by the sizes of the tensors that are kept.
 WEIGHTS_BYTES = 4 * (64 * 256 + 256 + 256 * 8 + 8)
@@ -80,6 +93,14 @@ LEAKS = {
                                              "    kept.append(torch.randn(64))\n", 4 * 64),
     "a cache that a larger one replaces, without training": (
         "table = torch.zeros(0, 64)\nfor _ in range(300):\n    row = torch.randn(1, 64)\n    table = torch.cat([table, row])\n", 4 * 64),
+    "a cache that a larger one replaces, all in one line": (
+        "table = torch.zeros(0, 64)\nfor _ in range(300):\n    table = torch.cat([table, torch.randn(1, 64)])\n", 4 * 64),
+    "a cache that a larger one replaces, in a function": (
+        "def more(table):\n    return torch.cat([table, torch.randn(1, 64)])\n\n\ntable = torch.zeros(0, 64)\n"
+        "for _ in range(13):\n    table = more(table)\n", 4 * 64),
+    "two caches that larger ones replace, without modules": (
+        "w, k, v = torch.randn(32, 32), torch.zeros(0, 32), torch.zeros(0, 32)\nfor _ in range(200):\n"
+        "    x = torch.randn(1, 32)\n    k = torch.cat([k, x @ w])\n    v = torch.cat([v, x * 2])\n", 2 * 4 * 32),
     "graphs of the validations of three epochs": (
         MODEL + "o = torch.optim.SGD(m.parameters(), lr=0.1)\nkept = []\nfor epoch in range(3):\n    for _ in range(10):\n"
         "        l = m(torch.randn(8, 64)).mean()\n        o.zero_grad()\n        l.backward()\n        o.step()\n"

@@ -1,5 +1,6 @@
 """Runs programs one after the other, each in a process of its own that begins with PyTorch imported, and prints one
-line a program: its process's number, what it ended with, its path. Run under `gpumemprof run`, each is a recording."""
+line a program: its process's number, when that started in ticks of the clock, what it ended with, its path. Run under
+`gpumemprof run`, each is a recording."""
 
 import gc
 import os
@@ -29,6 +30,11 @@ def run(path):
     os._exit(code)
 
 
+def start_ticks(pid):
+    """Field 22 of /proc/PID/stat (man 5 proc_pid_stat); a process that has ended has it until it is waited for."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+
+
 def main():
     gc.freeze()
     for line in sys.stdin:
@@ -36,8 +42,9 @@ def main():
         pid = os.fork()
         if pid == 0:
             run(path)
+        ticks = start_ticks(pid)
         _, status = os.waitpid(pid, 0)
-        print(pid, os.waitstatus_to_exitcode(status), path, flush=True)
+        print(pid, ticks, os.waitstatus_to_exitcode(status), path, flush=True)
 
 
 main()

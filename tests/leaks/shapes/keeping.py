@@ -193,16 +193,26 @@ def at_several_rates(rng, names):
     return text, first[2] + second[2] / k
 
 
+JOINS = (
+    "row = torch.randn(<b>, <h>)\ntable = torch.cat([table, row])  #@\n<use>",
+    "table = torch.cat([table, torch.randn(<b>, <h>)])  #@",
+    "table = torch.vstack((table, torch.rand(<b>, <h>) - 0.5))  #@",
+    "table = joined(table)",
+)
+
+
 def without_a_model(rng):
     sizes = small(rng)
     text = block("""
+        def joined(table):
+            return torch.cat([table, torch.randn(<b>, <h>)])  <mark>
+
+
         table = torch.zeros(0, <h>)
         for i in range(<steps>):
-            row = torch.randn(<b>, <h>)
-            table = torch.cat([table, row])  #@
-            <use>
-    """, steps=rng.randrange(40, 300), use=rng.choice(("pass", "total = table[-1].sum().item()", "row = row.sum(0)")),
-        **sizes)  # fmt: skip
+            <join>
+    """, join=(join := rng.choice(JOINS)), mark="" if "#@" in join else "#@", steps=rng.randrange(40, 300),
+        use=rng.choice(("pass", "total = table[-1].sum().item()", "row = row.sum(0)")), **sizes)  # fmt: skip
     return text, rows("h")(sizes)
 
 
@@ -220,7 +230,7 @@ def cases():
             for when in LOOPS:
                 out.append((f"{name}, {when.__name__}, {how}",
                             lambda rng, n=name, w=when, k=work: program(rng, n, w, k)))  # fmt: skip
-    out += [("a larger one replaces it, no model", without_a_model)] * 6
+    out += [("a larger one replaces it, no model", without_a_model)] * 8
     names = [name for name in KEPT if name not in MARKS_A_STEP]
     out += [("two rates, training", lambda rng: at_several_rates(rng, rng.sample(names, 2)))] * 12
     return out

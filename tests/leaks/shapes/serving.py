@@ -133,5 +133,36 @@ def a_plain_loop(rng):
     """, body=rng.choice(PLAIN), steps=steps, third=steps // 3, few=rng.randrange(4, 16), **small(rng)))  # fmt: skip
 
 
+SIZES = (
+    "values = torch.randn(size, <i>)\nproduct = values @ weight",
+    "values = torch.randn(size, <i>) * 2",
+    "values = torch.randn(size, <i>)\nmeans = values.mean(0)\nleast = values.amin(1)",
+    "values = torch.randn(<b>, size)\nprint((values @ values.T).sum().item())",
+)
+
+
+def a_sweep_of_sizes(rng):
+    """As a benchmark does, from the smallest to the largest."""
+    return in_scope(rng, block("""
+        weight = torch.randn(<i>, <o>)
+        for size in range(<d>, <n> * <d>, <d>):
+            <body>
+    """, body=rng.choice(SIZES), n=rng.randrange(16, 200), d=rng.randrange(8, 200), **small(rng)))  # fmt: skip
+
+
+def a_table_joined_and_used(rng):
+    return in_scope(rng, block("""
+        table = torch.zeros(0, <h>)
+        for _ in range(<n>):
+            <join>
+        <use>
+    """, join=rng.choice(("table = torch.cat([table, torch.randn(<b>, <h>)])",
+                          "row = torch.randn(<b>, <h>)\ntable = torch.cat([table, row])")),
+        use=rng.choice(("print(table.norm().item())", "table = (table - table.mean(0)) / table.std(0)",
+                        "with torch.no_grad():\n    print(nn.Linear(<h>, <o>)(table).argmax(1).bincount())")),
+        n=rng.randrange(40, 300), **small(rng)))  # fmt: skip
+
+
 SHAPES = [one_text_by_a_library, one_text_by_a_library, texts_by_hand, the_whole_text_again_for_each_token,
-          requests, requests, requests, requests, a_plain_loop, a_plain_loop, a_plain_loop]  # fmt: skip
+          requests, requests, requests, requests, a_plain_loop, a_plain_loop, a_plain_loop, a_sweep_of_sizes,
+          a_table_joined_and_used]  # fmt: skip

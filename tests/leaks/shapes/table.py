@@ -7,7 +7,6 @@ import argparse
 import collections
 import concurrent.futures
 import dataclasses
-import itertools
 import json
 import os
 import subprocess
@@ -50,26 +49,25 @@ def record(folder, programs):
     argv = [COMMAND, "run", "-q", "-o", folder, "--", sys.executable, Path(__file__).with_name("each.py")]
     paths = "".join(f"{program}\n" for program in programs)
     ran = subprocess.run(argv, input=paths, capture_output=True, text=True, check=True)
-    rows = [row.split(" ", 2) for row in ran.stdout.splitlines()]
-    for _, code, program in rows:
+    out = {}
+    for row in ran.stdout.splitlines():
+        pid, ticks, code, program = row.split(" ", 3)
         if code != "0":
             raise SystemExit(f"{program} ended with {code}: {ran.stderr[-2000:]}")
-    programs_of = collections.defaultdict(list)  # the number of a process may come again
-    for pid, _, program in rows:
-        programs_of[pid].append(program)
-    out = {}
-    for pid, programs in programs_of.items():
-        files = sorted(folder.glob(f"*.{pid}.*.gmp"), key=lambda path: int(path.suffixes[-2][1:]))  # by its start
-        if len(files) != len(programs) > 1:
-            raise SystemExit(f"{programs} had one number, and {len(files)} recordings")
-        out |= dict(itertools.zip_longest(programs, map(str, files)))
+        out[program] = str(recording_of(folder, pid, ticks))
     done.write_text(json.dumps(out))
     return out
 
 
+def recording_of(folder, pid, start_ticks):
+    """The file of this very process: its number alone is the end of another one's, or comes again."""
+    files = list(folder.glob(f"*.{pid}.{start_ticks}.gmp"))
+    if len(files) != 1:
+        raise SystemExit(f"{folder}: {len(files)} recordings of process {pid} that started at {start_ticks}")
+    return files[0]
+
+
 def findings(recording):
-    if recording is None:  # nothing was allocated
-        return []
     done = subprocess.run([COMMAND, "analyze", "--format", "json", recording], capture_output=True, check=True)
     return json.loads(done.stdout)["findings"]
 
