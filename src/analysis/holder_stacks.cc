@@ -54,7 +54,8 @@ void HolderStacks::resolve(Look& look, const Tables& tables, const LiveState& st
     };
     const auto& blocks = state.devices()[device].blocks;
     for (const auto& [address, holder] : look.look->by_address) {
-      if (const auto block = blocks.find(address); block != blocks.end()) add(address, block->second);
+      const auto block = blocks.find(address);
+      if (block != blocks.end()) add(address, block->second);
     }
     if (ended && ended->device == device) add(ended->address, ended->block);
   }

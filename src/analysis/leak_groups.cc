@@ -96,7 +96,8 @@ std::vector<LeakGroup> group_leaks(const std::vector<Leak>& leaks, const Tables&
     const LeakName& name = name_leak(evidence);
     ++*steps;
     if (!is_unknown(evidence, name)) {
-      const auto [known, is_new] = group_of.try_emplace(bug_of(leak, evidence, name), groups.size());
+      const auto [known, is_new] =
+          group_of.try_emplace(bug_of(leak, evidence, name), groups.size());
       if (!is_new) {
         LeakGroup& group = groups[known->second];
         group.lines.push_back(&leak);
