@@ -5,7 +5,7 @@
 
 namespace {
 
-// The costliest inputs of the corpus take a third of this; what they decompress is in it. What
+// Some ten times what the costliest input of the corpus takes, as compressed ones take more. What
 // looks at all of an input at each of its bytes is beyond it from a few kilobytes on.
 constexpr uint64_t kLeast = 2'000'000, kAByte = 2'000;
 
