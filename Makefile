@@ -13,7 +13,7 @@ CONFIGURE = cmake -S . -G Ninja $(LAUNCHER)
 
 .DEFAULT_GOAL := all
 .PHONY: all setup demo test test-all test-fresh test-pythons gpu-test bench accuracy-megatron fuzz fmt lint clean distclean help
-.PHONY: sanitizers fuzz-smoke docs test-allocator test-tensorflows leak-table leak-shapes accuracy
+.PHONY: sanitizers fuzz-smoke fuzz-corpus docs test-allocator test-tensorflows leak-table leak-shapes accuracy
 
 all: setup ## set up, build, and put the command and the package in .venv
 	@test -f $(BUILD)/build.ninja || $(CONFIGURE) -B $(BUILD) >$(BUILD)/configure.log || \
@@ -61,6 +61,9 @@ sanitizers: setup ## the unit tests under address+undefined and under thread
 
 fuzz-smoke: ## every fuzz target for 20 seconds over its corpus
 	@scripts/fuzz 20
+
+fuzz-corpus: ## every fuzz target once over its corpus, without clang
+	@scripts/fuzz corpus
 
 fuzz: ## every fuzz target for 10 minutes
 	@scripts/fuzz 600
@@ -120,7 +123,7 @@ lint: all ## clang-tidy over the sources, the layer and style tests
 clean: ## remove what was built (the roots of other systems stay)
 	@find $(BUILD) -mindepth 1 -maxdepth 1 ! -name roots -exec rm -rf {} + 2>/dev/null || true
 	@rm -f python/gpumemprof/_native*.so python/gpumemprof/_marks*.so
-	@rm -rf $(BUILD)-wheel $(BUILD)-address-undefined $(BUILD)-thread $(BUILD)-fuzz demo.gpumemprof report.html
+	@rm -rf $(BUILD)-wheel $(BUILD)-address-undefined $(BUILD)-thread $(BUILD)-fuzz $(BUILD)-fuzz-corpus demo.gpumemprof report.html
 
 distclean: clean ## also remove .venv and the roots
 	@rm -rf $(BUILD) $(VENV)

@@ -10,6 +10,7 @@
 #include "allocator/step_limit.h"
 #include "readers/memory_file.h"
 #include "readers/torch_snapshot/read.h"
+#include "work_limit.h"
 
 using namespace gpumemprof;
 
@@ -29,6 +30,7 @@ void check(const Simulator& simulator) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const WorkLimit limit(size);
   MemoryFile file(std::string(reinterpret_cast<const char*>(data), size));
   const auto snapshot = read_torch_snapshot(file, {.limits = {.memory_bytes = 64 << 20}});
   if (!snapshot) return 0;

@@ -8,10 +8,12 @@
 #include "analysis/oom_verdict.h"
 #include "readers/bfc_dump/read.h"
 #include "readers/memory_file.h"
+#include "work_limit.h"
 
 using namespace gpumemprof;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const WorkLimit limit(size);
   MemoryFile file(std::string(reinterpret_cast<const char*>(data), size));
   auto pool = read_bfc_dump(file);
   if (!pool) {

@@ -5,10 +5,12 @@
 #include <string_view>
 
 #include "recording/holders_file.h"
+#include "work_limit.h"
 
 using namespace gpumemprof;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const WorkLimit limit(size);
   const auto told = parse_holders({reinterpret_cast<const char*>(data), size});
   if (!told) {
     if (told.error().message.empty()) abort();

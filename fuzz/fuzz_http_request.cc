@@ -7,10 +7,12 @@
 
 #include "serve/http_request.h"
 #include "serve/listen_address.h"
+#include "work_limit.h"
 
 using namespace gpumemprof;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const WorkLimit limit(size);
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   const ParsedRequest whole = parse_request(bytes);
   if (whole.status == 0 && size >= kMostHeadBytes) abort();

@@ -7,6 +7,7 @@
 
 #include "estimate/closed_form.h"
 #include "estimate/prices.h"
+#include "work_limit.h"
 
 using namespace gpumemprof;
 
@@ -30,6 +31,7 @@ void estimate(const ConfigurationCase& read, const std::vector<SetupOption>& opt
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const WorkLimit limit(size);
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   if (auto prices = parse_prices(text); !prices) check(prices.error(), size);
   auto read = read_configuration(text);

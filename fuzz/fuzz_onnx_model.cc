@@ -8,6 +8,7 @@
 #include "readers/memory_file.h"
 #include "readers/onnx_model.h"
 #include "readers/pte_program.h"
+#include "work_limit.h"
 
 using namespace gpumemprof;
 
@@ -39,6 +40,7 @@ void check_pte(MemoryFile& file) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const WorkLimit limit(size);
   MemoryFile file(std::string(reinterpret_cast<const char*>(data), size));
   check_onnx(file);
   check_pte(file);

@@ -6,10 +6,12 @@
 #include <string_view>
 
 #include "analysis/oom_verdict.h"
+#include "work_limit.h"
 
 using namespace gpumemprof;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const WorkLimit limit(size);
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   OomScanner whole, pieces;
   whole.feed(text);

@@ -6,10 +6,12 @@
 #include <string_view>
 
 #include "recording/operation_lines.h"
+#include "work_limit.h"
 
 using namespace gpumemprof;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const WorkLimit limit(size);
   auto file = parse_operation_file({reinterpret_cast<const char*>(data), size});
   if (!file) {
     if (!file.error().offset || *file.error().offset > size + 1) abort();

@@ -7,10 +7,12 @@
 #include "readers/memory_file.h"
 #include "readers/pprof/read.h"
 #include "trace/live_state.h"
+#include "work_limit.h"
 
 using namespace gpumemprof;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const WorkLimit limit(size);
   const std::string bytes(reinterpret_cast<const char*>(data), size);
   (void)looks_like_pprof(bytes);
   MemoryFile file(bytes);

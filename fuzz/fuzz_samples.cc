@@ -9,10 +9,12 @@
 #include "analysis/device_use.h"
 #include "mend_crcs.h"
 #include "recording/samples_file.h"
+#include "work_limit.h"
 
 using namespace gpumemprof;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const WorkLimit limit(size);
   static const int fd = memfd_create("fuzz", 0);
   static const std::string path = "/proc/self/fd/" + std::to_string(fd);
   if (ftruncate(fd, 0) != 0 || pwrite(fd, data, size, 0) != static_cast<ssize_t>(size)) return 0;

@@ -6,10 +6,12 @@
 #include <string>
 
 #include "recording/sealed_events.h"
+#include "work_limit.h"
 
 using namespace gpumemprof;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const WorkLimit limit(size);
   if (size < 2) return 0;
   static EventDecoder decoder;
   static EventEncoder encoder;

@@ -7,10 +7,12 @@
 
 #include "estimate/merge.h"
 #include "estimate/simulate.h"
+#include "work_limit.h"
 
 using namespace gpumemprof;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const WorkLimit limit(size);
   auto trace = parse_step_trace({reinterpret_cast<const char*>(data), size});
   if (!trace) {
     const Error& error = trace.error();

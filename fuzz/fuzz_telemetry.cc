@@ -7,10 +7,12 @@
 
 #include "analysis/telemetry_series.h"
 #include "telemetry/reader.h"
+#include "work_limit.h"
 
 using namespace gpumemprof;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const WorkLimit limit(size);
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   auto read = parse_telemetry(text);
   if (!read) return 0;

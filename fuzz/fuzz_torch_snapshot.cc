@@ -8,10 +8,12 @@
 #include "readers/memory_file.h"
 #include "readers/torch_snapshot/read.h"
 #include "trace/snapshot_source.h"
+#include "work_limit.h"
 
 using namespace gpumemprof;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const WorkLimit limit(size);
   MemoryFile file(std::string(reinterpret_cast<const char*>(data), size));
   auto snapshot = read_torch_snapshot(file, {.limits = {.memory_bytes = 64 << 20}});
   if (!snapshot) {

@@ -7,10 +7,12 @@
 #include "readers/memory_file.h"
 #include "readers/xplane/read.h"
 #include "trace/live_state.h"
+#include "work_limit.h"
 
 using namespace gpumemprof;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const WorkLimit limit(size);
   MemoryFile file(std::string(reinterpret_cast<const char*>(data), size));
   auto source = read_xplane(file, {.memory_bytes = 64 << 20});
   if (!source) {

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace gpumemprof::python {
@@ -26,8 +26,7 @@ void read_text(const char* path, char (&text)[kTextSize]) {
 /// A line "Name:   123 kB" of /proc/self/status, in bytes.
 uint64_t status_bytes(const char* text, const char* name) {
   const char* line = strstr(text, name);
-  unsigned long long kilobytes = 0;
-  return line && sscanf(line + strlen(name), "%llu", &kilobytes) == 1 ? kilobytes * 1024 : 0;
+  return line ? strtoull(line + strlen(name), nullptr, 10) * 1024 : 0;
 }
 
 ProcessBytes from_status() {
@@ -37,16 +36,20 @@ ProcessBytes from_status() {
           status_bytes(text, "VmSize:")};
 }
 
+/// What getrusage says that the process has had at most.
+uint64_t highest_bytes() {
+  struct rusage usage;
+  return getrusage(RUSAGE_SELF, &usage) == 0 ? static_cast<uint64_t>(usage.ru_maxrss) * 1024 : 0;
+}
+
 ProcessBytes from_statm() {
   static const uint64_t page_bytes = sysconf(_SC_PAGESIZE);
   char text[kTextSize];
   read_text("/proc/self/statm", text);
-  unsigned long long all = 0, resident = 0;
-  if (sscanf(text, "%llu %llu", &all, &resident) != 2) all = resident = 0;
-  struct rusage usage;
-  const bool known = getrusage(RUSAGE_SELF, &usage) == 0;
-  return {resident * page_bytes, known ? static_cast<uint64_t>(usage.ru_maxrss) * 1024 : 0,
-          all * page_bytes};
+  char* end = text;
+  const uint64_t all = strtoull(text, &end, 10);
+  const uint64_t resident = strtoull(end, nullptr, 10);
+  return {resident * page_bytes, highest_bytes(), all * page_bytes};
 }
 
 }  // namespace
@@ -55,12 +58,17 @@ ProcessBytes process_bytes() {
   // Through exec a process inherits the high-water mark of the program that it was before, and
   // getrusage goes on to say that one until it is passed. The other file is right and slower.
   static std::atomic<uint64_t> inherited = 0;  // 0: not known yet
-  const ProcessBytes quick = from_statm();
-  if (inherited != 0 && quick.highest > inherited) return quick;
+  static std::atomic<bool> is_passed = false;
+  if (is_passed) return from_statm();
+  const uint64_t highest = highest_bytes();
+  if (inherited != 0 && highest > inherited) {
+    is_passed = true;
+    return from_statm();
+  }
   const ProcessBytes right = from_status();
   if (inherited == 0) {
-    const bool is_own = quick.highest <= right.highest + (1 << 20);
-    inherited = is_own ? 1 : quick.highest;
+    const bool is_own = highest <= right.highest + (1 << 20);
+    inherited = is_own ? 1 : highest;
   }
   return right;
 }

@@ -255,6 +255,8 @@ void take_devices(const LiveState& state, Gatherer& gatherer, const Tables& tabl
 void take_sums(const HostSums& sums, const LiveState& state, Gatherer& gatherer,
                MomentGatherer& moments, const Tables& tables, Analysis* analysis) {
   gatherer.devices.resize(state.devices().size());
+  absl::flat_hash_map<uint16_t, const DeviceAnalysis*> known;
+  for (const DeviceAnalysis& device : analysis->devices) known.try_emplace(device.device, &device);
   for (const auto& [process, parts] : sums.parts()) {
     if (parts.size() < 2 || process >= state.devices().size()) continue;
     DeviceAnalysis sum = take_device(state, static_cast<uint16_t>(process),
@@ -267,10 +269,11 @@ void take_sums(const HostSums& sums, const LiveState& state, Gatherer& gatherer,
     sum.parts = parts;
     sum.categories.why_not = "only PyTorch's programs say what their memory is";
     std::fill(std::begin(sum.figures.actions), std::end(sum.figures.actions), 0);
-    for (const DeviceAnalysis& device : analysis->devices) {
-      if (std::find(parts.begin(), parts.end(), device.device) == parts.end()) continue;
+    for (const uint16_t part : parts) {
+      const auto device = known.find(part);
+      if (device == known.end()) continue;
       for (size_t a = 0; a < kActionCount; ++a) {
-        sum.figures.actions[a] += device.figures.actions[a];
+        sum.figures.actions[a] += device->second->figures.actions[a];
       }
     }
     analysis->sums.push_back(std::move(sum));

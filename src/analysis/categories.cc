@@ -76,6 +76,32 @@ void Categories::enter(uint32_t index, const Attribution& work, uint32_t process
   if (!in_call(now.phase) && in_call(work.phase)) ++process(process_index).calls;
   now.phase = work.phase, now.is_recomputing = work.is_recomputed;
   now.is_in_step = work.is_in_step;
+  if (now.is_listed) return;
+  now.is_listed = true;
+  if (process_index >= working_.size()) working_.resize(size_t{process_index} + 1);
+  working_[process_index].push_back(index);
+}
+
+/// A step ends for all threads that have worked since the last one did.
+void Categories::end_work(uint32_t process_index) {
+  if (process_index >= working_.size()) return;
+  for (const uint32_t t : working_[process_index]) {
+    enter(t, {}, process_index);
+    thread(t).is_listed = false;
+    ++look_count_;
+  }
+  working_[process_index].clear();
+}
+
+/// Those that anything has been allocated on.
+const std::vector<uint32_t>& Categories::devices_of(uint32_t process_index) {
+  for (; devices_listed_ < std::min(devices_.size(), tables_.devices.size()); ++devices_listed_) {
+    const uint32_t of = tables_.devices[devices_listed_].process;
+    if (of >= devices_of_.size()) devices_of_.resize(size_t{of} + 1);
+    devices_of_[of].push_back(static_cast<uint32_t>(devices_listed_));
+  }
+  static const std::vector<uint32_t> kNone;
+  return process_index < devices_of_.size() ? devices_of_[process_index] : kNone;
 }
 
 void Categories::on_alloc(size_t i, uint16_t index, const DeviceState& state) {
@@ -217,9 +243,7 @@ void Categories::take(const Mark& mark) {
     case MarkKind::kStep:
       ++process(of).steps;
       process(of).next_step = mark.value + 1;
-      for (uint32_t t = 0; t < threads_.size(); ++t) {
-        if (process_of_thread(t) == of) enter(t, {}, of);
-      }
+      end_work(of);
       return add_moment(moment);
     case MarkKind::kPhaseBegin:
       moment.kind = CategoryMoment::kPhaseBegin;
@@ -253,8 +277,8 @@ void Categories::add_moment(CategoryMoment moment) {
 }
 
 void Categories::take_storage(const Mark& mark, uint32_t of) {
-  for (size_t d = 0; d < devices_.size(); ++d) {
-    if (d >= tables_.devices.size() || tables_.devices[d].process != of) continue;
+  for (const uint32_t d : devices_of(of)) {
+    ++look_count_;
     const uint32_t* number = devices_[d].index.find(mark.address);
     if (number == nullptr) continue;
     Block& block = devices_[d].blocks[*number];

@@ -99,6 +99,8 @@ class Categories {
   /// After finish(): all that was live at a moment, largest first.
   std::vector<CategoryHolder> at_moment(uint16_t device, size_t number) const;
   const std::vector<CategoryMoment>& moments() const { return moments_; }
+  /// Threads and devices that marks made it look at, so far.
+  uint64_t look_count() const { return look_count_; }
 
  private:
   struct Block {
@@ -113,6 +115,7 @@ class Categories {
   struct ThreadWork {
     WorkPhase phase = WorkPhase::kNone;
     bool is_recomputing = false, is_in_step = false;
+    bool is_listed = false;  // in working_
     uint32_t backward = 0, optimizer = 0, recomputation = 0;  // how many have ended
   };
   struct ProcessWork {
@@ -159,6 +162,8 @@ class Categories {
   ThreadWork& thread(uint32_t index);
   ProcessWork& process(uint32_t index);
   uint32_t process_of_thread(uint32_t thread) const;
+  const std::vector<uint32_t>& devices_of(uint32_t process);
+  void end_work(uint32_t process);
   void enter(uint32_t thread, const Attribution& work, uint32_t process);
   void end_life(OfDevice& device, const Block& block, const DeviceState& state, size_t index);
   BlockLife life_of(const Block& block, uint32_t process);
@@ -173,6 +178,9 @@ class Categories {
   uint32_t frames_seen_ = 0;
   uint64_t start_ns_ = 0, last_ns_ = 0;
   std::vector<OfDevice> devices_;
+  std::vector<std::vector<uint32_t>> devices_of_, working_;  // devices and threads, by process
+  size_t devices_listed_ = 0;
+  uint64_t look_count_ = 0;
   std::vector<ThreadWork> threads_;
   std::vector<ProcessWork> processes_;
   absl::flat_hash_map<uint32_t, Site> sites_;  // of evaluation, by stack

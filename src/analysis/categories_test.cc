@@ -194,5 +194,44 @@ TEST(Categories, AddUpToWhatIsLiveAtThePeakAtEachSampleAndAtEachMoment) {
   }
 }
 
+/// Looks at threads and devices, of marks that come after `p`'s events.
+uint64_t looks_of(const Program& p) {
+  Categories categories(p.tables);
+  categories.begin_batch(p.events, LiveState());
+  for (size_t i = 0; i < p.events.size(); ++i) {
+    categories.on_alloc(i, p.events.device[i], DeviceState());
+  }
+  categories.end_batch();
+  return categories.look_count();
+}
+
+TEST(Categories, AStepsEndLooksAtTheThreadsThatHaveWorkedSinceTheLastOne) {
+  constexpr uint32_t kThreads = 3000, kSteps = 3000;
+  Program p;
+  p.tables.threads.resize(kThreads, {0, 11, "t"});
+  const uint32_t stack = p.stack({{kModuleFile, "head"}});
+  for (uint32_t thread = 0; thread < kThreads; ++thread) {
+    p.alloc(1 + thread, 8, stack);
+    p.events.thread.back() = thread;
+  }
+  for (uint32_t step = 0; step < kSteps; ++step) p.mark(MarkKind::kStep, 0, step);
+  EXPECT_EQ(looks_of(p), kThreads) << "once for each, not in every step";
+}
+
+TEST(Categories, WhatIsToldOfAStorageLooksAtTheDevicesOfItsProcess) {
+  constexpr uint32_t kProcesses = 1000, kMarks = 5000;
+  Program p;
+  p.tables.processes.resize(kProcesses);
+  p.tables.devices.assign(kProcesses, {});
+  for (uint32_t i = 0; i < kProcesses; ++i) p.tables.devices[i].process = i;
+  const uint32_t stack = p.stack({{kModuleFile, "head"}});
+  for (uint32_t i = 0; i < kProcesses; ++i) {
+    p.alloc(1 + i, 8, stack);
+    p.events.device.back() = static_cast<uint16_t>(i);
+  }
+  for (uint32_t i = 0; i < kMarks; ++i) p.mark(MarkKind::kSaved, 1, 0);
+  EXPECT_EQ(looks_of(p), kMarks) << "the thread's process has one device";
+}
+
 }  // namespace
 }  // namespace gpumemprof

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "analysis/category_sums.h"
 #include "analysis/layer_work.h"
@@ -13,37 +14,69 @@ namespace {
 
 constexpr uint32_t kUnset = UINT32_MAX;
 
+/// What was found of an id, a number or kUnset.
+class Memo {
+ public:
+  void resize(size_t ids) { known_.assign(ids, kUnset); }
+  /// `find` is called once for an id; one that is beyond the ids is looked for each time.
+  template <class Find>
+  uint32_t of(uint32_t id, Find find) {
+    if (id >= known_.size()) return find();
+    if (known_[id] == kUnset) known_[id] = find();
+    return known_[id];
+  }
+
+ private:
+  std::vector<uint32_t> known_;
+};
+
 /// Frames and stacks of both runs under common ids.
 class Aligner {
  public:
   struct Side {
-    const Tables* tables = nullptr;
+    explicit Side(const DiffSide& of) : tables(of.device == nullptr ? nullptr : of.tables) {
+      if (tables == nullptr) return;
+      stacks.assign(tables->stacks.stack_count(), kUnset);
+      stacks[0] = 0;
+      frames.resize(tables->stacks.frame_count());
+      strings.resize(tables->strings.size()), files.resize(tables->strings.size());
+    }
+    const Tables* tables;
     std::vector<uint32_t> stacks;  // by stack id of that side: the common one
+    Memo frames, strings, files;
   };
 
   explicit Aligner(bool with_lines = true) : with_lines_(with_lines) {}
 
-  uint32_t frame(const Tables& tables, uint32_t node) {
-    Frame frame = tables.stacks.frame(tables.stacks.node(node).frame);
-    frame.file = common_.strings.intern(aligned_file(tables.strings.get(frame.file)));
-    frame.function = common_.strings.intern(tables.strings.get(frame.function));
-    if (!with_lines_) frame.line = 0;
-    return common_.stacks.intern_frame(frame);
+  uint32_t frame(Side& side, uint32_t node) {
+    const Tables& tables = *side.tables;
+    const uint32_t id = tables.stacks.node(node).frame;
+    return side.frames.of(id, [&] {
+      Frame frame = tables.stacks.frame(id);
+      frame.file = side.files.of(frame.file, [&] {
+        return common_.strings.intern(aligned_file(tables.strings.get(frame.file)));
+      });
+      frame.function = side.strings.of(frame.function, [&] {
+        return common_.strings.intern(tables.strings.get(frame.function));
+      });
+      if (!with_lines_) frame.line = 0;
+      return common_.stacks.intern_frame(frame);
+    });
   }
 
   /// Iterative: a stack may be as deep as its recording allows.
   uint32_t stack(Side& side, uint32_t id) {
     const StackTable& stacks = side.tables->stacks;
-    if (side.stacks.empty()) {
-      side.stacks.assign(stacks.stack_count(), kUnset);
-      side.stacks[0] = 0;
-    }
     if (id >= side.stacks.size()) return 0;
     path_.clear();
     for (; side.stacks[id] == kUnset; id = stacks.node(id).parent) path_.push_back(id);
+    if (stack_count_ == 1) children_.reserve(stacks.stack_count());
     uint32_t aligned = side.stacks[id];
     for (; !path_.empty(); path_.pop_back()) {
-      aligned = common_.stacks.push(aligned, frame(*side.tables, path_.back()));
+      const auto [child, is_new] = children_.try_emplace(
+          uint64_t{aligned} << 32 | frame(side, path_.back()), stack_count_);
+      stack_count_ += is_new;
+      aligned = child->second;
       side.stacks[path_.back()] = aligned;
     }
     return aligned;
@@ -51,37 +84,59 @@ class Aligner {
 
  private:
   bool with_lines_;
-  Tables common_;
+  Tables common_;  // its strings and frames
+  absl::flat_hash_map<uint64_t, uint32_t> children_;  // common stack << 32 | common frame
+  uint32_t stack_count_ = 1;                          // the empty one among them
   std::vector<uint32_t> path_;
 };
 
-/// Rows by a common id. A row belongs to the run that names it first.
+/// Rows by a common id, which are dense. A row belongs to the run that names it first.
 class Rows {
  public:
   void add(uint32_t key, bool from_b, uint32_t node, const Holder& holder,
            uint64_t DiffFigures::* bytes, uint64_t DiffFigures::* count) {
-    auto [at, added] = index_.try_emplace(key, rows_.size());
-    if (added) rows_.push_back({.from_b = from_b, .node = node});
-    DiffRow& row = rows_[at->second];
+    uint32_t& at = row_of(key);
+    if (at == kUnset) {
+      at = static_cast<uint32_t>(rows_.size());
+      rows_.push_back({.from_b = from_b, .node = node});
+    }
+    DiffRow& row = rows_[at];
     DiffFigures& figures = from_b ? row.b : row.a;
     figures.*bytes += holder.bytes;
     figures.*count += holder.count;
   }
 
   std::vector<DiffRow> sorted() && {
-    std::stable_sort(rows_.begin(), rows_.end(), [](const DiffRow& x, const DiffRow& y) {
-      const uint64_t px = magnitude(x.peak_delta()), py = magnitude(y.peak_delta());
-      if (px != py) return px > py;
-      const uint64_t ex = magnitude(x.end_delta()), ey = magnitude(y.end_delta());
-      if (ex != ey) return ex > ey;
-      return std::max(x.a.peak_bytes, x.b.peak_bytes) > std::max(y.a.peak_bytes, y.b.peak_bytes);
+    struct Rank {
+      uint64_t peak, end, most;
+      uint32_t row;
+    };
+    std::vector<Rank> ranks;
+    ranks.reserve(rows_.size());
+    for (const DiffRow& row : rows_) {
+      ranks.push_back({magnitude(row.peak_delta()), magnitude(row.end_delta()),
+                       std::max(row.a.peak_bytes, row.b.peak_bytes),
+                       static_cast<uint32_t>(ranks.size())});
+    }
+    std::ranges::sort(ranks, [](const Rank& x, const Rank& y) {
+      return std::tie(y.peak, y.end, y.most, x.row) < std::tie(x.peak, x.end, x.most, y.row);
     });
-    return std::move(rows_);
+    std::vector<DiffRow> out;
+    out.reserve(rows_.size());
+    for (const Rank& rank : ranks) out.push_back(rows_[rank.row]);
+    return out;
   }
 
  private:
+  uint32_t& row_of(uint32_t key) {
+    if (key == kUnset) return no_frame_;
+    if (key >= index_.size()) index_.resize(std::max<size_t>(key + 1, 2 * index_.size()), kUnset);
+    return index_[key];
+  }
+
   std::vector<DiffRow> rows_;
-  absl::flat_hash_map<uint32_t, size_t> index_;
+  std::vector<uint32_t> index_;
+  uint32_t no_frame_ = kUnset;
 };
 
 /// Calls each(side, is B, holder, bytes, count) for every figure of both runs, B's first, so that
@@ -103,7 +158,7 @@ void for_each_figure(const Diff& diff, Each each) {
 
 std::vector<DiffRow> rows_by_stack(const Diff& diff) {
   Aligner aligner;
-  Aligner::Side sides[2] = {{diff.a.tables, {}}, {diff.b.tables, {}}};
+  Aligner::Side sides[2] = {Aligner::Side(diff.a), Aligner::Side(diff.b)};
   Rows rows;
   for_each_figure(diff, [&](const DiffSide&, bool is_b, const Holder& holder,
                             uint64_t DiffFigures::* bytes, uint64_t DiffFigures::* count) {
@@ -117,14 +172,22 @@ void group_by_layer(Diff* diff) {
   Rows rows;
   std::map<std::pair<std::string_view, std::string_view>, uint32_t> known;
   bool any_layer = false;
+  Memo layers[2];
+  for (const bool is_b : {true, false}) {
+    const DiffSide& side = is_b ? diff->b : diff->a;
+    if (side.device != nullptr) layers[is_b].resize(side.tables->stacks.stack_count());
+  }
   for_each_figure(*diff, [&](const DiffSide& side, bool is_b, const Holder& holder,
                              uint64_t DiffFigures::* bytes, uint64_t DiffFigures::* count) {
-    const LayerWork work = layer_work_of(*side.tables, holder.stack);
-    any_layer |= !work.layer.empty();
-    const auto [at, added] =
-        known.try_emplace({work.layer, work.part}, static_cast<uint32_t>(diff->layers.size()));
-    if (added) diff->layers.push_back({std::string(work.layer), std::string(work.part)});
-    rows.add(at->second, is_b, at->second, holder, bytes, count);
+    const uint32_t layer = layers[is_b].of(holder.stack, [&] {
+      const LayerWork work = layer_work_of(*side.tables, holder.stack);
+      any_layer |= !work.layer.empty();
+      const auto [at, added] =
+          known.try_emplace({work.layer, work.part}, static_cast<uint32_t>(diff->layers.size()));
+      if (added) diff->layers.push_back({std::string(work.layer), std::string(work.part)});
+      return at->second;
+    });
+    rows.add(layer, is_b, layer, holder, bytes, count);
   });
   if (any_layer) {
     diff->by_layer = std::move(rows).sorted();
@@ -171,14 +234,28 @@ void group_by_category(Diff* diff) {
   diff->by_module = std::move(modules).sorted();
 }
 
+/// The frame that stands for each stack of a side.
+struct LineNodes {
+  LineNodes(const DiffSide& side, LineOf of) : tables(side.tables), line_of(of) {
+    if (side.device != nullptr) nodes.resize(tables->stacks.stack_count());
+  }
+  uint32_t of(uint32_t stack) {
+    return nodes.of(stack, [&] { return line_of(*tables, stack); });
+  }
+  const Tables* tables;
+  LineOf line_of;
+  Memo nodes;
+};
+
 /// Rows by one frame of each stack. A new way to group by a frame is one more of these.
-std::vector<DiffRow> rows_by_frame(const Diff& diff, LineOf node_of, bool with_lines) {
+std::vector<DiffRow> rows_by_frame(const Diff& diff, LineNodes (&nodes)[2], bool with_lines) {
   Aligner aligner(with_lines);
+  Aligner::Side sides[2] = {Aligner::Side(diff.a), Aligner::Side(diff.b)};
   Rows rows;
-  for_each_figure(diff, [&](const DiffSide& side, bool is_b, const Holder& holder,
+  for_each_figure(diff, [&](const DiffSide&, bool is_b, const Holder& holder,
                             uint64_t DiffFigures::* bytes, uint64_t DiffFigures::* count) {
-    const uint32_t node = node_of(*side.tables, holder.stack);
-    const uint32_t key = node == 0 ? kUnset : aligner.frame(*side.tables, node);
+    const uint32_t node = nodes[is_b].of(holder.stack);
+    const uint32_t key = node == 0 ? kUnset : aligner.frame(sides[is_b], node);
     rows.add(key, is_b, node, holder, bytes, count);
   });
   return std::move(rows).sorted();
@@ -258,8 +335,9 @@ DiffMoment diff_moment(const DeviceAnalysis& device, const LiveMoment& moment, u
 Diff diff_runs(const DiffSide& a, const DiffSide& b, LineOf line_of) {
   Diff diff{.a = a, .b = b};
   diff.by_stack = rows_by_stack(diff);
-  diff.by_line = rows_by_frame(diff, line_of, true);
-  diff.by_function = rows_by_frame(diff, line_of, false);
+  LineNodes nodes[2] = {{diff.a, line_of}, {diff.b, line_of}};
+  diff.by_line = rows_by_frame(diff, nodes, true);
+  diff.by_function = rows_by_frame(diff, nodes, false);
   group_by_layer(&diff);
   group_by_category(&diff);
   return diff;

@@ -12,18 +12,16 @@ constexpr uint64_t kNamed = uint64_t{1} << 32;
 /// Where one holder has so many times the blocks of another, the other's are of the moment.
 constexpr uint64_t kInFlight = 8;
 
-bool is_process(const ProcessHolders& told, const Process& process) {
-  return told.pid == process.pid && told.start_ticks == process.start_ticks;
-}
-
 }  // namespace
 
-HolderStacks::HolderStacks(const std::vector<ProcessHolders>* holders) : processes_(holders) {
-  if (!processes_) return;
-  for (const ProcessHolders& process : *processes_) {
+HolderStacks::HolderStacks(const std::vector<ProcessHolders>* holders) {
+  if (!holders) return;
+  for (const ProcessHolders& process : *holders) {
+    processes_.try_emplace({process.pid, process.start_ticks}, &process);
     for (const HoldersLook& look : process.looks) looks_.push_back({&process, &look, {}});
   }
   std::ranges::stable_sort(looks_, {}, [](const Look& look) { return look.look->time_ns; });
+  for (size_t i = 0; i < looks_.size(); ++i) looks_of_[looks_[i].process].push_back(i);
   if (!looks_.empty()) next_ns_ = looks_[0].look->time_ns;
 }
 
@@ -43,27 +41,31 @@ void HolderStacks::resolve(Look& look, const Tables& tables, const LiveState& st
     if (device >= tables.devices.size()) break;
     const uint32_t process = tables.devices[device].process;
     if (process >= tables.processes.size()) continue;
-    if (!is_process(*look.process, tables.processes[process])) continue;
+    if (of_process(process, tables) != look.process) continue;
+    absl::flat_hash_map<std::pair<uint32_t, uint32_t>, size_t> places;  // of a stack and a holder
     const auto add = [&](uint64_t address, const LiveBlock& block) {
       const auto known = look.look->by_address.find(address);
       if (known == look.look->by_address.end()) return;
       std::vector<HeldByStack>& held = look.by_stack[uint64_t{device} << 32 | block.stack];
-      auto of_holder = std::ranges::find(held, known->second, &HeldByStack::holder);
-      if (of_holder == held.end()) of_holder = held.insert(held.end(), {known->second});
-      ++of_holder->blocks;
-      of_holder->bytes += block.size_bytes;
+      const auto [place, is_new] = places.try_emplace({block.stack, known->second}, held.size());
+      if (is_new) held.push_back({known->second});
+      ++held[place->second].blocks;
+      held[place->second].bytes += block.size_bytes;
     };
-    for (const auto& [address, block] : state.devices()[device].blocks) add(address, block);
+    const auto& blocks = state.devices()[device].blocks;
+    for (const auto& [address, holder] : look.look->by_address) {
+      const auto block = blocks.find(address);
+      if (block != blocks.end()) add(address, block->second);
+    }
     if (ended && ended->device == device) add(ended->address, ended->block);
   }
 }
 
 const ProcessHolders* HolderStacks::of_process(uint32_t process, const Tables& tables) const {
-  if (!processes_ || process >= tables.processes.size()) return nullptr;
-  for (const ProcessHolders& one : *processes_) {
-    if (is_process(one, tables.processes[process])) return &one;
-  }
-  return nullptr;
+  if (process >= tables.processes.size()) return nullptr;
+  const Process& of = tables.processes[process];
+  const auto known = processes_.find({of.pid, of.start_ticks});
+  return known == processes_.end() ? nullptr : known->second;
 }
 
 HolderStacks::Held HolderStacks::most_of(uint32_t process, uint16_t device,
@@ -72,8 +74,10 @@ HolderStacks::Held HolderStacks::most_of(uint32_t process, uint16_t device,
   Held best;
   uint64_t most_known = 0;
   const ProcessHolders* told = of_process(process, tables);
-  for (const Look& look : looks_) {
-    if (look.process != told) continue;
+  const auto looks = looks_of_.find(told);
+  if (looks == looks_of_.end()) return best;
+  for (const size_t index : looks->second) {
+    const Look& look = looks_[index];
     std::map<uint32_t, HeldByStack> held_by;
     uint64_t known = 0;
     for (uint32_t stack : stacks) {

@@ -58,8 +58,9 @@ class HolderStacks {
   };
   void resolve(Look& look, const Tables& tables, const LiveState& state, const Ended* ended) const;
 
-  const std::vector<ProcessHolders>* processes_;
+  absl::flat_hash_map<std::pair<uint32_t, uint64_t>, const ProcessHolders*> processes_;
   std::vector<Look> looks_;  // by time
+  absl::flat_hash_map<const ProcessHolders*, std::vector<size_t>> looks_of_;
   size_t next_ = 0;
   uint64_t next_ns_ = UINT64_MAX;
 };

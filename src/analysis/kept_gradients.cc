@@ -1,6 +1,7 @@
 #include "analysis/kept_gradients.h"
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 
 #include <algorithm>
 #include <map>
@@ -29,17 +30,21 @@ Sizes older_than(uint64_t time_ns, const ProcessHistory& history, uint16_t devic
   return out;
 }
 
-/// The stack still allocates in the last third of the steps.
-bool goes_on(const ProcessHistory& history, const Period& period, uint16_t device, uint32_t frame,
-             const Tables& tables) {
+/// A line on one device, by its frame.
+using Line = std::tuple<uint16_t, uint32_t>;
+
+/// Those of backward passes that still allocate in the last third of the steps.
+absl::flat_hash_set<Line> lines_that_go_on(const ProcessHistory& history, const Period& period,
+                                           const Tables& tables) {
+  absl::flat_hash_set<Line> out;
   uint32_t from = 0;
   while (from < period.done.size() && 3 * period.done[from] < 2 * period.steps()) ++from;
   for (const SiteHistory& site : history.sites) {
-    if (site.device != device || site.cells.empty() || site.cells.back().window < from) continue;
+    if (site.cells.empty() || site.cells.back().window < from) continue;
     if (!is_in_backward(tables, site.stack)) continue;
-    if (tables.stacks.node(leak_line(tables, site.stack)).frame == frame) return true;
+    out.insert({site.device, tables.stacks.node(leak_line(tables, site.stack)).frame});
   }
-  return false;
+  return out;
 }
 
 uint64_t end_of_step(uint64_t step, const ProcessHistory& history, const Period& period) {
@@ -57,21 +62,23 @@ void add_of_process(const ProcessHistory& history, const std::vector<Leak>& leak
   const uint64_t begin_ns =
       period.first_window == 0 ? 0 : history.end_ns[period.first_window - 1] + 1;
   const uint64_t end_ns = end_of_step(kFirstSteps, history, period);
+  absl::flat_hash_set<uint32_t> growing;  // frames
+  for (const Leak& leak : leaks) {
+    if (leak.process == history.process) growing.insert(tables.stacks.node(leak.node).frame);
+  }
   std::map<uint16_t, Sizes> parameters;
-  std::map<std::tuple<uint16_t, uint32_t>, KeptGradients> by_line;
+  std::map<Line, KeptGradients> by_line;
+  absl::flat_hash_set<std::tuple<Line, uint32_t>> stacks_of_lines;
   for (const KeptBlock& block : history.kept) {
     const bool is_early = block.time_ns != LiveBlock::kUnknownTime && block.time_ns >= begin_ns &&
                           block.time_ns <= end_ns;
     if (!is_early || !is_in_backward(tables, block.stack)) continue;
     const uint32_t node = leak_line(tables, block.stack);
     const uint32_t frame = tables.stacks.node(node).frame;
-    const bool grows = std::ranges::any_of(leaks, [&](const Leak& leak) {
-      return leak.process == history.process && tables.stacks.node(leak.node).frame == frame;
-    });
-    if (grows) continue;
-    Sizes& sizes =
-        parameters.try_emplace(block.device, older_than(end_ns, history, block.device, tables))
-            .first->second;
+    if (growing.contains(frame)) continue;
+    const auto [older, is_new] = parameters.try_emplace(block.device);
+    if (is_new) older->second = older_than(end_ns, history, block.device, tables);
+    Sizes& sizes = older->second;
     const auto of_size = sizes.find(block.size_bytes);
     if (of_size == sizes.end() || of_size->second == 0) continue;
     --of_size->second;
@@ -79,12 +86,14 @@ void add_of_process(const ProcessHistory& history, const std::vector<Leak>& leak
     kept.process = history.process, kept.device = block.device;
     kept.node = node, kept.steps = period.steps();
     kept.bytes += block.size_bytes, ++kept.blocks;
-    if (std::ranges::find(kept.stacks, block.stack) == kept.stacks.end()) {
+    if (stacks_of_lines.insert({{block.device, frame}, block.stack}).second) {
       kept.stacks.push_back(block.stack);
     }
   }
+  if (by_line.empty()) return;
+  const absl::flat_hash_set<Line> going_on = lines_that_go_on(history, period, tables);
   for (auto& [line, kept] : by_line) {
-    if (goes_on(history, period, kept.device, std::get<1>(line), tables)) out->push_back(kept);
+    if (going_on.contains(line)) out->push_back(std::move(kept));
   }
 }
 

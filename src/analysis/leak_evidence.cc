@@ -66,14 +66,6 @@ std::string_view module_of(const Tables& tables, uint32_t stack) {
   return {};
 }
 
-bool has_recorded_parent(const Leak& leak, const Tables& tables) {
-  if (leak.process >= tables.processes.size()) return false;
-  const Process& process = tables.processes[leak.process];
-  return std::ranges::any_of(tables.processes, [&](const Process& other) {
-    return other.pid == process.parent_pid && other.pid != 0 && other.host == process.host;
-  });
-}
-
 bool one_block(const Leak& leak) {
   constexpr uint64_t kFew = 2;
   return std::ranges::all_of(leak.stacks, [](const LeakStack& stack) {
@@ -103,11 +95,26 @@ std::string module_of_most(const Leak& leak, const Tables& tables) {
   return std::string(most->first);
 }
 
-LeakEvidence evidence_of(const Leak& leak, const std::vector<Leak>& others, const Tables& tables,
+AllLeaks::AllLeaks(const std::vector<Leak>& leaks, const Tables& tables) : count_(leaks.size()) {
+  for (const Leak& leak : leaks) {
+    if (keep_backward_.contains(leak.process)) continue;
+    if (share(leak, tables, is_backward) > 0) keep_backward_.insert(leak.process);
+  }
+  absl::flat_hash_set<std::pair<std::string_view, uint32_t>> pids;
+  for (const Process& process : tables.processes) pids.insert({process.host, process.pid});
+  for (uint32_t i = 0; i < tables.processes.size(); ++i) {
+    const Process& process = tables.processes[i];
+    if (process.parent_pid != 0 && pids.contains({process.host, process.parent_pid})) {
+      are_children_.insert(i);
+    }
+  }
+}
+
+LeakEvidence evidence_of(const Leak& leak, const AllLeaks& all, const Tables& tables,
                          const HolderStacks& holders) {
   LeakEvidence out;
   const ProcessHolders* told = holders.of_process(leak.process, tables);
-  out.in_child = has_recorded_parent(leak, tables) || (told && told->is_worker);
+  out.in_child = all.has_recorded_parent(leak.process) || (told && told->is_worker);
   out.in_optimizer =
       share_of_stacks(leak, [&](uint32_t s) { return is_of_optimizer(tables, s); }) > kMost;
   out.in_backward = share(leak, tables, is_backward) > kMost;
@@ -119,12 +126,7 @@ LeakEvidence evidence_of(const Leak& leak, const std::vector<Leak>& others, cons
   out.grows_one_block = one_block(leak);
   out.module = module_of_most(leak, tables);
   out.is_training = leak.is_training, out.sizes_rise = leak.sizes_rise;
-  double backward = 0;
-  for (const Leak& other : others) {
-    if (other.process == leak.process)
-      backward = std::max(backward, share(other, tables, is_backward));
-  }
-  out.whole_graph = backward > 0 && others.size() > 1;
+  out.whole_graph = all.keeps_backward(leak.process) && all.count() > 1;
   std::vector<uint32_t> stacks;
   for (const LeakStack& stack : leak.stacks) stacks.push_back(stack.stack);
   const HolderStacks::Held held = holders.most_of(leak.process, leak.device, stacks, tables);

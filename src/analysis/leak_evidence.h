@@ -2,8 +2,11 @@
 // program's own.
 #pragma once
 
+#include <absl/container/flat_hash_set.h>
+
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "analysis/holder_stacks.h"
 #include "analysis/leaks.h"
@@ -36,8 +39,22 @@ bool is_in_module(const Tables& tables, uint32_t stack);
 /// Path of the module that makes most of what grows; empty where none is told.
 std::string module_of_most(const Leak& leak, const Tables& tables);
 
-/// `others`: all leaks of the recording, this one among them.
-LeakEvidence evidence_of(const Leak& leak, const std::vector<Leak>& others, const Tables& tables,
+/// What each leak is judged beside, gathered once for all leaks of a recording.
+class AllLeaks {
+ public:
+  AllLeaks(const std::vector<Leak>& leaks, const Tables& tables);
+  size_t count() const { return count_; }
+  /// A backward pass made part of what the process keeps.
+  bool keeps_backward(uint32_t process) const { return keep_backward_.contains(process); }
+  bool has_recorded_parent(uint32_t process) const { return are_children_.contains(process); }
+
+ private:
+  size_t count_;
+  absl::flat_hash_set<uint32_t> keep_backward_, are_children_;  // processes
+};
+
+/// `all`: this one among them.
+LeakEvidence evidence_of(const Leak& leak, const AllLeaks& all, const Tables& tables,
                          const HolderStacks& holders);
 
 }  // namespace gpumemprof

@@ -22,8 +22,8 @@ struct LeakGroup {
 /// Lines of one process and device whose bug has the same name and whose memory the same object
 /// holds. Where nobody knows who holds it the name is all that is asked for; lines of no known bug
 /// stay alone, but for those that rise in the same few steps as what modules made. `leaks` must live
-/// as long; in their order.
+/// as long; in their order. Adds to `steps`, where it is given, how many groups were looked at.
 std::vector<LeakGroup> group_leaks(const std::vector<Leak>& leaks, const Tables& tables,
-                                   const HolderStacks& holders);
+                                   const HolderStacks& holders, uint64_t* steps = nullptr);
 
 }  // namespace gpumemprof

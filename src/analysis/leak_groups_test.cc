@@ -83,5 +83,16 @@ TEST_F(LeakGroups, ProcessesAndDevicesStayApart) {
   EXPECT_EQ(line_counts(groups()), (std::vector<size_t>{1, 1, 1}));
 }
 
+TEST_F(LeakGroups, EachLineLooksAtAFewGroupsHoweverManyThereAre) {
+  constexpr uint32_t kLines = 4000;
+  for (uint32_t line = 1; line <= kLines; ++line) {
+    leaks_.push_back(leak(line, 100, line % 2 == 0 ? "model.a" : ""));
+  }
+  uint64_t steps = 0;
+  const auto all = group_leaks(leaks_, tables_, HolderStacks(nullptr), &steps);
+  EXPECT_EQ(all.size(), kLines / 2 + 1) << "one bug of the modules, the others alone";
+  EXPECT_LE(steps, 2 * kLines);
+}
+
 }  // namespace
 }  // namespace gpumemprof

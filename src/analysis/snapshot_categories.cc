@@ -16,6 +16,7 @@ namespace {
 
 /// More than any memory; sums are signed.
 constexpr uint64_t kMostBytes = uint64_t{1} << 62;
+constexpr size_t kAhead = 16;  // events, for what is not in the caches
 constexpr uint64_t kBefore = ~uint64_t{0};  // the "event" of what was live before the first one
 
 /// Of which kinds the stacks of a trace are.
@@ -55,7 +56,11 @@ class Categorizer {
 
   DeviceCategories run(uint64_t peak_bytes) {
     for (const EarlierBlock& earlier : start_.blocks) adopt(earlier);
-    for (size_t i = 0; i < trace_.events.size(); ++i) take(i, trace_.events[i]);
+    const size_t events = trace_.events.size();
+    for (size_t i = 0; i < events; ++i) {
+      if (i + kAhead < events) index_.prefetch(trace_.events[i + kAhead].address);
+      take(i, trace_.events[i]);
+    }
     progress_.finish();
     settle_backward();
     end_open();
@@ -272,7 +277,15 @@ class Categorizer {
   /// What lives to the end: where the stack says little, the sizes of gradients say more.
   void end_open() {
     std::vector<SnapshotRule> rules(blocks_.size(), SnapshotRule::kNoRule);
-    index_.for_each([&](uint32_t number) {
+    std::vector<bool> is_open(blocks_.size(), true);
+    for (const uint32_t number : unused_) is_open[number] = false;
+    // One after the other as they lie in memory, where there are very many.
+    const auto each_open = [&](const auto& see) {
+      for (uint32_t number = 0; number < blocks_.size(); ++number) {
+        if (is_open[number]) see(number);
+      }
+    };
+    each_open([&](uint32_t number) {
       const Block& block = blocks_[number];
       SnapshotRule& rule = rules[number] =
           rule_of(works_.of(block.stack), block.phase, life_of(block));
@@ -290,7 +303,7 @@ class Categorizer {
       }
     });
     for (auto& [size, sized] : gradients_) name_by_size(&sized, &rules);
-    index_.for_each([&](uint32_t number) {
+    each_open([&](uint32_t number) {
       const Block& block = blocks_[number];
       if (trace_.has_times) {
         timeline_.add_open(static_cast<size_t>(facts_of(rules[number]).category), block.size_bytes,

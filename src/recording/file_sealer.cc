@@ -362,9 +362,9 @@ Status FileSealer::give_back(bool everything_raw) {
 /// the writer may have it.
 Status FileSealer::offer_again(std::vector<ChunkRef> places) {
   const ChunkHeader none{};
+  raw_->forget(places);
   for (const ChunkRef& chunk : places) {
     own_.erase(chunk.offset), given_back_.erase(chunk.offset);
-    raw_->forget(chunk);
     if (auto done = file_->write_at(chunk.offset, &none, sizeof(none)); !done) return done;
   }
   if (auto done = file_->sync(); !done) return done;

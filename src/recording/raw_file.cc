@@ -1,5 +1,6 @@
 #include "recording/raw_file.h"
 
+#include <absl/container/flat_hash_set.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@ RawFile::RawFile(File* file, const FileHeader& header, Tables* tables, uint32_t 
       recording_id_(header.recording_id),
       tables_(tables),
       process_(process),
+      entries_(tables, process),
       threads_(threads),
       modules_(std::string(header.host, strnlen(header.host, sizeof(header.host))),
                header.realtime_ns) {}
@@ -23,7 +25,8 @@ RawStream& RawFile::stream(uint32_t id) {
   RawStream& stream = streams_[id];
   if (!stream.definitions) {
     stream.id = id;
-    stream.definitions = std::make_unique<StreamDefinitions>(tables_, &modules_, process_);
+    stream.definitions =
+        std::make_unique<StreamDefinitions>(tables_, &entries_, &modules_, process_);
     stream.thread = UINT32_MAX;
   }
   return stream;
@@ -78,7 +81,7 @@ Status RawFile::refresh() {
     }
   }
   for (const StageCopy& copy : copies) take_definitions(copy);
-  for (StageCopy& copy : copies) take_half(std::move(copy));
+  if (!copies.empty()) take_halves(std::move(copies));
   for (auto& [id, stream] : streams_) {
     name_thread(&stream, 0);
     std::stable_sort(stream.chunks.begin(), stream.chunks.end(),
@@ -89,11 +92,15 @@ Status RawFile::refresh() {
   return {};
 }
 
-void RawFile::forget(const ChunkRef& chunk) {
-  const uint64_t offset = chunk.offset, end = chunk.end();
-  std::erase_if(index_.chunks, [&](const ChunkRef& known) { return known.offset == offset; });
-  taken_.erase(offset);
-  index_.unwritten.emplace_back(offset, end);
+void RawFile::forget(const std::vector<ChunkRef>& chunks) {
+  absl::flat_hash_set<uint64_t> offsets;
+  for (const ChunkRef& chunk : chunks) {
+    offsets.insert(chunk.offset);
+    taken_.erase(chunk.offset);
+    index_.unwritten.emplace_back(chunk.offset, chunk.end());
+  }
+  std::erase_if(index_.chunks,
+                [&](const ChunkRef& known) { return offsets.contains(known.offset); });
 }
 
 bool RawFile::copy_stage(const ChunkRef& chunk, StageCopy* copy) {
@@ -146,7 +153,15 @@ void RawFile::take_definitions(const StageCopy& copy) {
       .definitions->take(copy.definitions, salt(copy.stream, copy.definitions_sequence));
 }
 
-void RawFile::take_half(StageCopy copy) {
+void RawFile::take_halves(std::vector<StageCopy> copies) {
+  ChunksBySequence written;
+  for (const auto& [id, stream] : streams_) {
+    for (const ChunkRef& chunk : stream.chunks) written[{id, chunk.header.sequence}] = &chunk;
+  }
+  for (StageCopy& copy : copies) take_half(std::move(copy), written);
+}
+
+void RawFile::take_half(StageCopy copy, const ChunksBySequence& written) {
   StageHalf& half = copy.half;
   if (half.records.empty() && half.missing == 0) return;
   RawStream& stream = this->stream(copy.stream);
@@ -156,11 +171,10 @@ void RawFile::take_half(StageCopy copy) {
     losses_.damaged_records += half.records.size();
     return;
   }
-  for (const ChunkRef& chunk : stream.chunks) {
-    if (chunk.header.sequence == half.sequence) return;  // written out; the word was not bumped yet
-    if (chunk.header.sequence + 1 == half.sequence) {
-      half.first_ordinal = chunk.header.first_ordinal + chunk.header.count;
-    }
+  if (written.contains({copy.stream, half.sequence})) return;  // the word was not bumped yet
+  const auto before = written.find({copy.stream, uint64_t{half.sequence} - 1});
+  if (before != written.end()) {
+    half.first_ordinal = before->second->header.first_ordinal + before->second->header.count;
   }
   if (stream.half && stream.half->records.size() >= half.records.size()) return;
   stream.half = std::make_unique<StageHalf>(std::move(half));

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "recording/chunk_scan.h"
 #include "recording/modules.h"
+#include "recording/process_entries.h"
 #include "recording/raw_stream.h"
 #include "recording/sealed_payload.h"
 #include "trace/tables.h"
@@ -27,9 +28,9 @@ class RawFile {
   /// read without a gap. Cheap to repeat. Errors: kSystem.
   Status refresh();
 
-  /// The place of this chunk may be written again: the next refresh() looks there anew. The streams
-  /// keep it until they drop it.
-  void forget(const ChunkRef& chunk);
+  /// The places of these chunks may be written again: the next refresh() looks there anew. The
+  /// streams keep them until they drop them.
+  void forget(const std::vector<ChunkRef>& chunks);
 
   const FileIndex& index() const { return index_; }
   FileIndex& index() { return index_; }
@@ -54,13 +55,17 @@ class RawFile {
   bool copy_stage(const ChunkRef& chunk, StageCopy* copy);
   bool copy_stage_once(const ChunkRef& chunk, StageCopy* copy);
   void take_definitions(const StageCopy& copy);
-  void take_half(StageCopy copy);
+  /// By stream and sequence.
+  using ChunksBySequence = absl::flat_hash_map<std::pair<uint32_t, uint64_t>, const ChunkRef*>;
+  void take_halves(std::vector<StageCopy> copies);
+  void take_half(StageCopy copy, const ChunksBySequence& written);
   void name_thread(RawStream* stream, uint32_t tid);
 
   File* file_;
   uint64_t recording_id_;
   Tables* tables_;
   uint32_t process_;
+  ProcessEntries entries_;
   StreamThreads* threads_;
   ModuleList modules_;
   FileIndex index_;

@@ -22,9 +22,10 @@ void add_interval(std::vector<Interval>* list, Interval interval) {
 
 uint64_t covered(const std::vector<Interval>& list, uint64_t from, uint64_t to) {
   uint64_t sum = 0;
-  for (const Interval& i : list) {
-    uint64_t begin = std::max(i.from, from), end = std::min(i.to, to);
-    if (begin < end) sum += end - begin;
+  auto at = std::upper_bound(list.begin(), list.end(), from,
+                             [](uint64_t place, const Interval& i) { return place < i.to; });
+  for (; at != list.end() && at->from < to; ++at) {
+    sum += std::min(at->to, to) - std::max(at->from, from);
   }
   return sum;
 }

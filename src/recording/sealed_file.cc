@@ -173,7 +173,7 @@ Status SealedFile::read_events(const ChunkRef& chunk, EventBatch* batch) {
 }
 
 SealedFile::SealedFile(File* file, Tables* tables, uint32_t process)
-    : file_(file), tables_(tables), process_(process) {}
+    : file_(file), tables_(tables), entries_(tables, process), process_(process) {}
 
 void SealedFile::take(const std::vector<ChunkRef>& all) {
   std::vector<ChunkRef> chunks;
@@ -221,7 +221,7 @@ Status SealedFile::take_one(const ChunkRef& chunk, std::string_view payload) {
       companions_.details[chunk.header.first_ordinal] = chunk;
       return {};
     case kSealedAllocators:
-      return parse_allocators(payload, process_, tables_);
+      return parse_allocators(payload, process_, &entries_);
     case kSealedDeviceNames:
       return parse_device_names(payload, &ids_);
     case kSealedEvents: {

@@ -90,6 +90,7 @@ class SealedFile {
 
   File* file_;
   Tables* tables_;
+  ProcessEntries entries_;
   uint32_t process_;
   FileIds ids_;
   std::map<uint32_t, std::vector<Interval>> consumed_;

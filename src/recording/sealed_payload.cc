@@ -208,7 +208,7 @@ std::string encode_allocators(const Tables& tables) {
   return payload;
 }
 
-Status parse_allocators(std::string_view payload, uint32_t process, Tables* tables) {
+Status parse_allocators(std::string_view payload, uint32_t process, ProcessEntries* entries) {
   ByteReader in(payload);
   while (in.ok() && !in.at_end()) {
     FollowedAllocator one{.process = process};
@@ -217,7 +217,7 @@ Status parse_allocators(std::string_view payload, uint32_t process, Tables* tabl
     one.device_bytes = in.varint();
     one.torch_version = printable_ascii(in.text()), one.settings = printable_ascii(in.text());
     one.why_not = printable_ascii(in.text());
-    if (in.ok()) add_allocator(one, &tables->allocators);
+    if (in.ok()) entries->add_allocator(one);
   }
   if (!in.ok()) return fail(ErrorCode::kBadInput, "damaged facts of an allocator");
   return {};

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "format/format.h"
+#include "recording/process_entries.h"
 #include "recording/raw_stream.h"
 #include "trace/event.h"
 #include "trace/tables.h"
@@ -75,7 +76,7 @@ Status parse_steps(std::string_view payload, EventBatch* batch);
 /// payload adds to an earlier one (add_allocator).
 std::string encode_allocators(const Tables& tables);
 /// Errors: kBadInput.
-Status parse_allocators(std::string_view payload, uint32_t process, Tables* tables);
+Status parse_allocators(std::string_view payload, uint32_t process, ProcessEntries* entries);
 
 struct FileIds;
 /// Keeps the names until their devices are defined. Errors: kBadInput.

@@ -13,6 +13,7 @@ using namespace format;
 // Python frames and native frames of one stack have a limit of kMaxFrames each, and a mark where
 // some were left out.
 constexpr uint32_t kMostFrames = 2 * kMaxFrames + 8;
+constexpr int32_t kNotLookedUp = INT32_MIN;
 
 uint8_t fold_bytes(std::string_view bytes) {
   uint64_t folded = 0;
@@ -29,9 +30,14 @@ uint8_t fold_bytes(std::string_view bytes) {
 
 }  // namespace
 
-StreamDefinitions::StreamDefinitions(Tables* tables, ModuleList* modules, uint32_t process)
-    : tables_(tables), modules_(modules), process_(process), nodes_{{0, 0, 0}} {
-  devices_.fill(-1);
+StreamDefinitions::StreamDefinitions(Tables* tables, ProcessEntries* entries, ModuleList* modules,
+                                     uint32_t process)
+    : tables_(tables),
+      entries_(entries),
+      modules_(modules),
+      process_(process),
+      nodes_{{0, 0, 0}} {
+  devices_.fill(kNotLookedUp);
   device_kinds_[kClassCpu] = {process, 0, -1, Layer::kFramework, true};
   device_kinds_[kClassShared] = {process, 0, -1, Layer::kHost, true};
   device_known_[kClassCpu] = device_known_[kClassShared] = true;
@@ -172,23 +178,17 @@ bool StreamDefinitions::define_allocator(std::string_view body) {
     return false;
   }
   said.why_not = printable_ascii(in.bytes(in.left()));
-  add_allocator(said, &tables_->allocators);
+  entries_->add_allocator(said);
   return true;
 }
 
 int32_t StreamDefinitions::device(uint32_t device_class) {
   int32_t& index = devices_[device_class & (kDeviceClasses - 1)];
-  if (index >= 0) return index;
+  if (index != kNotLookedUp) return index;
   Device wanted{process_, -1,
                 static_cast<int8_t>(device_class & 127)};  // unknown: its definition is lost
   if (device_known_[device_class]) wanted = device_kinds_[device_class];
-  auto& devices = tables_->devices;
-  auto it = std::find(devices.begin(), devices.end(), wanted);
-  if (it == devices.end()) {
-    if (devices.size() > UINT16_MAX) return -1;
-    it = devices.insert(devices.end(), wanted);
-  }
-  return index = static_cast<int32_t>(it - devices.begin());
+  return index = entries_->device(wanted);
 }
 
 uint32_t StreamDefinitions::stack(uint32_t raw_id) {

@@ -12,6 +12,7 @@
 
 #include "format/format.h"
 #include "recording/modules.h"
+#include "recording/process_entries.h"
 #include "trace/tables.h"
 
 namespace gpumemprof {
@@ -52,10 +53,11 @@ struct Placement {
   std::pair<int64_t, int64_t> pool{0, 0};
 };
 
-/// Not thread-safe. `tables` and `modules` must outlive it.
+/// Not thread-safe. All that it is given must outlive it.
 class StreamDefinitions {
  public:
-  StreamDefinitions(Tables* tables, ModuleList* modules, uint32_t process);
+  StreamDefinitions(Tables* tables, ProcessEntries* entries, ModuleList* modules,
+                    uint32_t process);
 
   /// Takes a run of definition records that were written under `salt`. Records that are damaged are
   /// counted and left out; a record whose length cannot be right ends the run. Taking a run twice
@@ -104,6 +106,7 @@ class StreamDefinitions {
   uint32_t frame_of(const RawFrame& frame);
 
   Tables* tables_;
+  ProcessEntries* entries_;
   ModuleList* modules_;
   uint32_t process_;
   IdTable<uint32_t> strings_;  // -> StringTable id
@@ -114,7 +117,7 @@ class StreamDefinitions {
   absl::flat_hash_map<uint32_t, Placement> placements_;
   std::array<Device, format::kDeviceClasses> device_kinds_;
   std::array<bool, format::kDeviceClasses> device_known_{};
-  std::array<int32_t, format::kDeviceClasses> devices_;  // -> Tables::devices, -1 not yet looked up
+  std::array<int32_t, format::kDeviceClasses> devices_;  // -> Tables::devices, or kNotLookedUp
   uint32_t tid_ = 0;
   std::string thread_name_;
   bool has_thread_ = false;

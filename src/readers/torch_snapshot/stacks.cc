@@ -1,5 +1,6 @@
 #include "readers/torch_snapshot/stacks.h"
 
+#include <algorithm>
 #include <bit>
 
 namespace gpumemprof::torch_snapshot {
@@ -42,10 +43,24 @@ uint32_t Stacks::intern(std::span<const uint32_t> frames) {
       if (is_stack_of(known->second, frames)) return known->second;
       continue;
     }
-    uint32_t stack = 0;
-    for (size_t i = frames.size(); i-- > 0;) stack = table_.push(stack, frames[i]);
-    return known->second = stack;
+    return known->second = push(frames);
   }
+}
+
+/// Most of a deep stack is that of the last one.
+uint32_t Stacks::push(std::span<const uint32_t> frames) {
+  size_t same = 0;
+  while (same < std::min(last_.size(), frames.size()) &&
+         last_[same].frame == frames[frames.size() - 1 - same]) {
+    ++same;
+  }
+  last_.resize(same);
+  uint32_t stack = same == 0 ? 0 : last_.back().stack;
+  for (size_t i = frames.size() - same; i-- > 0;) {
+    stack = table_.push(stack, frames[i]);
+    last_.push_back({frames[i], stack});
+  }
+  return stack;
 }
 
 void Stacks::frames_of(uint32_t stack, std::vector<uint32_t>* frames) const {

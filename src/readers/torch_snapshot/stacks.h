@@ -25,9 +25,14 @@ class Stacks {
 
  private:
   bool is_stack_of(uint32_t stack, std::span<const uint32_t> frames) const;
+  uint32_t push(std::span<const uint32_t> frames);
 
   StackTable& table_;
   uint64_t seed_;  ///< another in every run, so that no file can be made of lists that collide
+  struct Pushed {
+    uint32_t frame, stack;
+  };
+  std::vector<Pushed> last_;  ///< of the list that was pushed last, outermost first
   absl::flat_hash_map<uint64_t, uint32_t> known_;  ///< hash of the frames: stack
 };
 
