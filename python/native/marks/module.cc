@@ -86,7 +86,9 @@ PyObject* find(PyObject*, PyObject* path) {
 PyObject* after_optimizer(PyObject*, PyObject* arguments, PyObject*) {
   if (g_has_begun && PyTuple_GET_SIZE(arguments) > 0) {
     safely([&] {
-      if (optimizer_stepped(PyTuple_GET_ITEM(arguments, 0)) && g_counts_steps) g_calls.step_end();
+      if (!optimizer_stepped(PyTuple_GET_ITEM(arguments, 0), g_counts_steps)) return;
+      look_at_all();
+      g_calls.step_end();
     });
     ask();
   }
@@ -108,6 +110,7 @@ PyObject* hook_of(PyObject*, PyObject* type) {
 
 PyObject* step(PyObject*, PyObject*) {
   g_counts_steps = false;
+  if (g_has_begun) safely(look_at_all);
   g_calls.step_end();
   ask();
   Py_RETURN_NONE;
@@ -158,6 +161,11 @@ PyObject* look_after(PyObject*, PyObject* arguments) {
 /// watch_uncaught(call): see uncaught.h. False where it is done already, too.
 PyObject* watch(PyObject*, PyObject* call) { return PyBool_FromLong(watch_uncaught(call)); }
 
+PyObject* program_ends(PyObject*, PyObject*) {
+  g_calls.program_ends();
+  Py_RETURN_NONE;
+}
+
 /// In a forked child, which has a recording of its own.
 PyObject* forked(PyObject*, PyObject*) {
   safely([] {
@@ -180,6 +188,7 @@ PyMethodDef g_methods[] = {
     {"phase_end", phase_end, METH_O, nullptr},
     {"look_after", look_after, METH_VARARGS, nullptr},
     {"watch_uncaught", watch, METH_O, nullptr},
+    {"program_ends", program_ends, METH_NOARGS, nullptr},
     {"forked", forked, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };

@@ -6,6 +6,7 @@
 #include "native/marks/calls.h"
 #include "native/marks/dying.h"
 #include "native/marks/frames.h"
+#include "native/marks/roles.h"
 #include "native/marks/tensors.h"
 #include "native/marks/tree.h"
 
@@ -69,9 +70,13 @@ std::string free_name(const std::string& name) {
   }
 }
 
+int role_of(const FoundTensor& found) {
+  return found.is_parameter ? GPUMEMPROF_ROLE_PARAMETER : GPUMEMPROF_ROLE_BUFFER;
+}
+
 /// Tells the storages. One that several tensors share is the first one's, and how many there are is
 /// said: the weights of a recurrent layer may be views of one block.
-void tell_tensors(const Root& root, const Tree& tree) {
+void tell_tensors(const Root& root, const Tree& tree, bool only_what_is_new) {
   struct Told {
     const void* address;
     const FoundTensor* first;
@@ -90,10 +95,11 @@ void tell_tensors(const Root& root, const Tree& tree) {
     }
   }
   for (const Told& t : told) {
+    const int role = role_of(*t.first);
+    if (only_what_is_new && roles().is_told(t.address, role, t.first->tensor)) continue;
     std::string name = root.path(t.first->name);
     if (t.more) name += " and " + std::to_string(t.more) + " more";
-    const int role = t.first->is_parameter ? GPUMEMPROF_ROLE_PARAMETER : GPUMEMPROF_ROLE_BUFFER;
-    g_calls.mark_storage(t.address, role, name.c_str());
+    roles().tell(t.address, role, t.first->tensor, std::move(name));
   }
 }
 
@@ -106,7 +112,7 @@ void tell(Root& root, const Tree& tree, bool all) {
     if (is_new && !watch_death(found.module, on_death)) g_root_of->erase(entry);
     g_calls.mark_module(found.module, root.path(found.path).c_str());
   }
-  tell_tensors(root, tree);
+  tell_tensors(root, tree, false);
 }
 
 /// What was thought to be a model and is below this one is part of it from now on.
@@ -180,11 +186,35 @@ std::unordered_map<PyObject*, std::string> parameter_names() {
   return names;
 }
 
+void look_at_models() {
+  for (const Root& root : *g_roots) {
+    const std::vector<FoundTensor> tensors = tensors_of(root.module);
+    const bool is_told = std::all_of(tensors.begin(), tensors.end(), [](const FoundTensor& found) {
+      return roles().is_told(storage_of(found.tensor), role_of(found), found.tensor);
+    });
+    if (!is_told) tell_tensors(root, tree_of(root.module), true);
+    for (const FoundTensor& found : tensors) {
+      if (found.is_parameter) look_at_gradient(found.tensor);
+    }
+  }
+}
+
+void look_at_gradient(PyObject* parameter) {
+  PyObject* gradient = gradient_of(parameter);
+  if (!gradient) return;
+  const void* address = storage_of(gradient);
+  Py_DECREF(gradient);  // the parameter has it
+  if (roles().is_told(address, GPUMEMPROF_ROLE_GRADIENT, parameter)) return;
+  std::string name = roles().name(storage_of(parameter));
+  roles().tell(address, GPUMEMPROF_ROLE_GRADIENT, parameter, std::move(name));
+}
+
 void forget_names() {
   if (!g_roots) return;
   for (const auto& entry : *g_root_of) forget_death(entry.first);
   g_root_of->clear();
   g_roots->clear();
+  roles().forget();
 }
 
 }  // namespace gpumemprof::python

@@ -23,6 +23,11 @@ bool name_running_modules();
 /// runs.
 std::unordered_map<PyObject*, std::string> parameter_names();
 
+/// Of all models that live: sees what its parameters, buffers and gradients are now, and tells what
+/// has not been told. Between roles().begin_look() and end_look(), while a `Quiet` lives.
+void look_at_models();
+void look_at_gradient(PyObject* parameter);
+
 /// Forgets all names, in a forked child: its recording is a new one.
 void forget_names();
 

@@ -73,6 +73,8 @@ std::string joined(const std::string& path, const std::string& name) {
 
 class Walk {
  public:
+  explicit Walk(bool with_names) : with_names_(with_names) {}
+
   Tree run(PyObject* root) {
     todo_.push_back({root, ""});
     while (!todo_.empty() && tree_.modules.size() < kMostModules) {
@@ -94,24 +96,29 @@ class Walk {
     for (Py_ssize_t i = 0; tensors && PyDict_Next(tensors, &i, &key, &value);) {
       if (!is_tensor(value) || tree_.tensors.size() >= kMostTensors) continue;
       if (!seen_.insert(value).second) continue;
-      tree_.tensors.push_back({value, joined(in.path, text_of(key, "?")), is_parameter});
+      std::string name = with_names_ ? joined(in.path, text_of(key, "?")) : std::string();
+      tree_.tensors.push_back({value, std::move(name), is_parameter});
     }
   }
 
   void take_children(const FoundModule& in) {
     PyObject* children = part(in.module, g_modules);
     const size_t before = todo_.size();
-    const char* added = children ? added_name(in.module) : nullptr;
+    const char* added = children && with_names_ ? added_name(in.module) : nullptr;
     PyObject *key, *value;
     for (Py_ssize_t i = 0; children && PyDict_Next(children, &i, &key, &value);) {
       if (value == Py_None || seen_.contains(value)) continue;
-      const std::string name = text_of(key, "?");
-      std::string path = added && name == added ? in.path : joined(in.path, name);
+      std::string path;
+      if (with_names_) {
+        const std::string name = text_of(key, "?");
+        path = added && name == added ? in.path : joined(in.path, name);
+      }
       if (path.size() <= kMostPath) todo_.push_back({value, std::move(path)});
     }
     std::reverse(todo_.begin() + before, todo_.end());  // the first child comes next
   }
 
+  const bool with_names_;
   Tree tree_;
   std::vector<FoundModule> todo_;
   std::unordered_set<PyObject*> seen_;
@@ -127,7 +134,9 @@ bool prepare_trees() {
   return g_modules && g_parameters && g_buffers && g_module;
 }
 
-Tree tree_of(PyObject* module) { return Walk().run(module); }
+Tree tree_of(PyObject* module) { return Walk(true).run(module); }
+
+std::vector<FoundTensor> tensors_of(PyObject* module) { return Walk(false).run(module).tensors; }
 
 std::string class_name(PyObject* module) {
   for (int i = 0; i < kMostWrappers; ++i) {

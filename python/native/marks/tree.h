@@ -33,6 +33,9 @@ bool prepare_trees();
 /// An entry that another program has put there in another form is left out.
 Tree tree_of(PyObject* module);
 
+/// Its tensors alone, each once, in no less time than it takes to look at them: without names.
+std::vector<FoundTensor> tensors_of(PyObject* module);
+
 /// "Linear"; of a wrapper, that of the model in it.
 std::string class_name(PyObject* module);
 

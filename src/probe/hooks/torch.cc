@@ -258,6 +258,7 @@ const Hook kHooks[] = {
     kCudaHooks[1],
     kAutogradHooks[0],
     kSavedHooks[0],
+    kCopyHooks[0],
 };
 
 Framework g_torch{kHooks,
