@@ -1,6 +1,7 @@
 """Programs that keep copies of weights, data, predictions and tables beside a model: `copies.py NAME OUT`."""
 
 import copy
+import gc
 import sys
 
 import torch
@@ -179,6 +180,7 @@ def predictions_of_an_evaluation():
 def what_is_kept_to_the_end():
     model = Plain()
     train(model)
+    gc.collect()  # the optimizer, which holds what walks it
     kept = [torch.empty(700_000 + i, dtype=torch.uint8) for i in range(10)]
     walk([model], [], data=[X], kept=kept)
     gpumemprof.step()
