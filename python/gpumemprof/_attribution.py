@@ -7,7 +7,6 @@ of dispatch is registered.
 
 from __future__ import annotations
 
-import atexit
 import os
 import sys
 
@@ -53,7 +52,6 @@ def _begin(module: Any) -> None:
     found = marks()
     if found is not None and found.begin(module.Module, module.torch._C):
         os.register_at_fork(after_in_child=found.forked)
-        atexit.register(found.program_ends)  # runs late, as it is registered early
         when_imported("torch.optim.optimizer", _follow_optimizers)
 
 

@@ -11,7 +11,6 @@ namespace {
 
 constexpr uint8_t kWasSaved = 128;  // beside SavedFlags
 constexpr int kDeepestCopies = 4;   // copies of copies
-constexpr uint32_t kKeeps = 3;      // blocks of one place that live at once: somebody keeps them
 constexpr uint64_t kSavedFlags = kSavedIsOutput | kSavedHasHistory | kSavedIsConstant;
 
 /// What sums are kept by, beside the stack.
@@ -116,6 +115,7 @@ void Categories::on_alloc(size_t i, uint16_t index, const DeviceState& state) {
   block.backward = now.backward, block.optimizer = now.optimizer;
   block.recomputation = now.recomputation;
   block.steps = all.steps, block.calls = all.calls, block.looks = all.looks;
+  block.is_before_calls = all.calls == all.calls_before_step;
   if (all.looks > 0) {
     if (auto told = all.roles.find(batch_->address[i]); told != all.roles.end()) {
       block.address_role = told->second.role, block.address_name = told->second.name;
@@ -125,11 +125,13 @@ void Categories::on_alloc(size_t i, uint16_t index, const DeviceState& state) {
     Site& site = sites_[stack];
     if (site.last_bytes != 0 && site.last_call != all.calls) {
       site.grows = block.size_bytes > site.last_bytes;
+      site.keeps |= site.live > site.of_last_call;
+      site.of_last_call = 0;
     }
     site.last_bytes = block.size_bytes, site.last_call = all.calls;
-    site.keeps |= ++site.live >= kKeeps;
+    ++site.of_last_call, ++site.live;
   }
-  if (work.phase == WorkPhase::kForward) {
+  if (work.phase == WorkPhase::kForward || work.phase == WorkPhase::kNone) {
     if (stack >= site_steps_.size())
       site_steps_.resize(std::max<size_t>(stack + 1, tables_.stacks.stack_count()));
     site_steps_[stack].first = std::min(site_steps_[stack].first, all.steps);
@@ -194,6 +196,7 @@ BlockLife Categories::life_of(const Block& block, const CopyLinks::Block& place,
   life.is_constant = block.saved & kSavedIsConstant;
   life.passes_saved_in = block.passes_saved_in;
   life.steps = all.steps - block.steps, life.calls = all.calls - block.calls;
+  life.is_before_calls = block.is_before_calls;
   // A step's end tells as well, where nothing is allocated after the last node.
   life.outlived_backward = now.backward != block.backward || life.steps > 0;
   life.outlived_optimizer = now.optimizer != block.optimizer || life.steps > 0;
@@ -270,6 +273,7 @@ void Categories::take(const Mark& mark) {
     case MarkKind::kStep:
       ++process(of).steps, ++process(of).passes;
       process(of).next_step = mark.value + 1;
+      process(of).calls_before_step = process(of).calls;
       for (uint32_t t = 0; t < threads_.size(); ++t) {
         if (process_of_thread(t) == of) enter(t, {}, of);
       }

@@ -114,7 +114,7 @@ class Categories {
     uint32_t address_name;       // told of its address before it was allocated, with the role
     uint8_t address_role;        // holds if a look finds it so
     uint8_t role, saved;
-    bool is_weight_copy, is_live;
+    bool is_weight_copy, is_live, is_before_calls;
   };
   /// What a thread does, as its allocations show.
   struct ThreadWork {
@@ -128,13 +128,14 @@ class Categories {
   };
   struct ProcessWork {
     uint32_t steps = 0, calls = 0, looks = 0, passes = 0;
+    uint32_t calls_before_step = 0;  // made when the last step ended
     uint64_t next_step = 0;  // its number
     bool has_ended = false;
     absl::flat_hash_map<uint64_t, ToldRole> roles;  // by address
   };
   struct Site {
     uint64_t last_bytes = 0;
-    uint32_t last_call = 0, live = 0;
+    uint32_t last_call = 0, of_last_call = 0, live = 0;
     bool grows = false, keeps = false;
   };
   struct SiteSteps {
@@ -205,7 +206,7 @@ class Categories {
   std::vector<ThreadWork> threads_;
   std::vector<ProcessWork> processes_;
   absl::flat_hash_map<uint32_t, Site> sites_;  // of evaluation, by stack
-  std::vector<SiteSteps> site_steps_;          // of forward, by stack: in which it allocated
+  std::vector<SiteSteps> site_steps_;          // by stack: in which it allocated
   CopyLinks copies_;
   absl::flat_hash_map<std::pair<uint32_t, uint64_t>, uint32_t> open_phases_;
   std::vector<CategoryMoment> moments_;

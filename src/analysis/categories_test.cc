@@ -248,6 +248,26 @@ TEST(Categories, OfCopiesOfAWeightAreTheirOwn) {
   }
 }
 
+/// Of two blocks of one line, each call of a model makes greater ones; the two of before live until
+/// then, or all of them stay.
+TEST(Categories, OfWhatGrowsWithEachCallAreACacheUnlessAllOfItIsKept) {
+  for (const bool is_kept : {false, true}) {
+    Program p;
+    const uint32_t plain = p.stack({});
+    const uint32_t call = p.stack({{kModeFile, kNoGrad}, {kModuleFile, "head"}});
+    for (uint64_t i = 1; i <= 4; ++i) {
+      p.alloc(100, 1, plain), p.free(100);
+      if (i == 4) p.mark(MarkKind::kStep, 0, 0);
+      p.alloc(2 * i, 10 * i, call);
+      if (i > 1 && !is_kept) p.free(2 * i - 2);
+      p.alloc(2 * i + 1, 10 * i, call);
+      if (i > 1 && !is_kept) p.free(2 * i - 1);
+    }
+    const Named expected = is_kept ? Named{{"unknown", 2 * (10 + 20 + 30)}} : Named{{"KV cache", 60}};
+    EXPECT_EQ(at_steps(p, p.analyze(3)), std::vector<Named>{expected});
+  }
+}
+
 /// Sums over all categories are what is live, whatever a program does.
 TEST(Categories, AddUpToWhatIsLiveAtThePeakAtEachSampleAndAtEachMoment) {
   std::mt19937_64 random(3);

@@ -90,6 +90,9 @@ Verdict of_step(const BlockLife& life) {
 /// Made outside of a model, for reasons that its life does not show.
 Verdict of_outside(const Attribution& made_in, const BlockLife& life) {
   if (is_freed_at_once(life)) return {Category::kTemporary};
+  // Each step made it anew, gave it to its model or to the loss, and let go of it.
+  const bool is_of_one_call = life.is_freed && life.steps == 0 && life.is_before_calls;
+  if (is_of_one_call && life.is_made_again && !made_in.is_in_setup) return {Category::kInput};
   return unknown(made_in.is_in_setup ? WhyUnknown::kSetUp : WhyUnknown::kOutside);
 }
 

@@ -59,8 +59,9 @@ struct BlockLife {
   bool is_freed = false;  ///< by the program, not at its end
   bool is_freed_in_backward = false;  ///< while an autograd node ran
   bool site_grows = false;            ///< each call allocates more there than the one before
-  bool site_keeps = false;            ///< three that were allocated there lived at once
-  bool is_made_again = false;         ///< of forward: its stack allocated in another step too
+  bool site_keeps = false;            ///< of more than one earlier call some lived when it allocated
+  bool is_made_again = false;         ///< its stack allocated in another step too
+  bool is_before_calls = false;       ///< made before the first call of a model in its step
 };
 
 struct Verdict {

@@ -173,6 +173,21 @@ TEST(CategoryRules, WhatIsMadeOutsideAndNotSavedIsTemporaryOrUnknown) {
   EXPECT_EQ(why_of(set_up, {.calls = 5}), WhyUnknown::kSetUp) << "a parameter or a buffer";
 }
 
+TEST(CategoryRules, WhatEachStepMakesBeforeItsModelsCallAndLetsGoOfIsInput) {
+  const Attribution outside = made_in(WorkPhase::kNone);
+  const BlockLife batch{.calls = 1, .is_freed = true, .is_made_again = true, .is_before_calls = true};
+  EXPECT_EQ(category_of(outside, batch), Category::kInput);
+  BlockLife other = batch;
+  other.is_before_calls = false;
+  EXPECT_EQ(why_of(outside, other), WhyUnknown::kOutside) << "a loss";
+  other = batch, other.is_made_again = false;
+  EXPECT_EQ(why_of(outside, other), WhyUnknown::kOutside) << "made once";
+  other = batch, other.steps = 1;
+  EXPECT_EQ(why_of(outside, other), WhyUnknown::kOutside) << "perhaps left from the step before";
+  other = batch, other.is_freed = false;
+  EXPECT_EQ(why_of(outside, other), WhyUnknown::kOutside);
+}
+
 TEST(CategoryRules, EveryReasonHasASentence) {
   EXPECT_STREQ(why_unknown_text(WhyUnknown::kNone), "");
   for (size_t why = 1; why < kWhyUnknown; ++why) {

@@ -8,6 +8,7 @@
 #include "probe/counters.h"
 #include "probe/modules.h"
 #include "probe/phases.h"
+#include "probe/program_end.h"
 #include "probe/recorder.h"
 #include "probe/scopes.h"
 #include "probe/stream.h"
@@ -82,9 +83,9 @@ void gpumemprof_unmark_storage(const void* address) {
   if (address) mark_role(reinterpret_cast<uintptr_t>(address), gpumemprof::format::kRoleNone);
 }
 void gpumemprof_roles_hold(void) { mark_role(0, gpumemprof::format::kRolesHold); }
-void gpumemprof_program_ends(void) { mark_role(0, gpumemprof::format::kProgramEnds); }
 void gpumemprof_mark_module(const void* object, const char* path) { name_module(object, path); }
 void gpumemprof_when_module_is_new(int (*call)(void*), void* argument) {
+  await_program_end();
   when_module_is_new(call, argument);
 }
 

@@ -161,11 +161,6 @@ PyObject* look_after(PyObject*, PyObject* arguments) {
 /// watch_uncaught(call): see uncaught.h. False where it is done already, too.
 PyObject* watch(PyObject*, PyObject* call) { return PyBool_FromLong(watch_uncaught(call)); }
 
-PyObject* program_ends(PyObject*, PyObject*) {
-  g_calls.program_ends();
-  Py_RETURN_NONE;
-}
-
 /// In a forked child, which has a recording of its own.
 PyObject* forked(PyObject*, PyObject*) {
   safely([] {
@@ -188,7 +183,6 @@ PyMethodDef g_methods[] = {
     {"phase_end", phase_end, METH_O, nullptr},
     {"look_after", look_after, METH_VARARGS, nullptr},
     {"watch_uncaught", watch, METH_O, nullptr},
-    {"program_ends", program_ends, METH_NOARGS, nullptr},
     {"forked", forked, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };

@@ -24,6 +24,7 @@ struct Root {
   bool is_model;
   bool is_plain;  ///< paths as PyTorch gives them, else with the name before them
   int walks;
+  Rewalk tensors = {};
 
   std::string path(const std::string& below) const {
     if (below.empty()) return name;
@@ -70,8 +71,8 @@ std::string free_name(const std::string& name) {
   }
 }
 
-int role_of(const FoundTensor& found) {
-  return found.is_parameter ? GPUMEMPROF_ROLE_PARAMETER : GPUMEMPROF_ROLE_BUFFER;
+int role_of(bool is_parameter) {
+  return is_parameter ? GPUMEMPROF_ROLE_PARAMETER : GPUMEMPROF_ROLE_BUFFER;
 }
 
 /// Tells the storages. One that several tensors share is the first one's, and how many there are is
@@ -95,7 +96,7 @@ void tell_tensors(const Root& root, const Tree& tree, bool only_what_is_new) {
     }
   }
   for (const Told& t : told) {
-    const int role = role_of(*t.first);
+    const int role = role_of(t.first->is_parameter);
     if (only_what_is_new && roles().is_told(t.address, role, t.first->tensor)) continue;
     std::string name = root.path(t.first->name);
     if (t.more) name += " and " + std::to_string(t.more) + " more";
@@ -186,25 +187,40 @@ std::unordered_map<PyObject*, std::string> parameter_names() {
   return names;
 }
 
+void see_with_gradient(PyObject* parameter, std::vector<Sight>* sights) {
+  sights->push_back({parameter, storage_of(parameter), GPUMEMPROF_ROLE_PARAMETER});
+  sights->push_back({parameter, gradient_storage_of(parameter), GPUMEMPROF_ROLE_GRADIENT});
+}
+
+void see_models(std::vector<Sight>* sights) {
+  for (Root& root : *g_roots) {
+    for (const auto& [tensor, is_parameter] : root.tensors.run(root.module)) {
+      if (is_parameter) {
+        see_with_gradient(tensor, sights);
+      } else {
+        sights->push_back({tensor, storage_of(tensor), GPUMEMPROF_ROLE_BUFFER});
+      }
+    }
+  }
+}
+
 void look_at_models() {
-  for (const Root& root : *g_roots) {
-    const std::vector<FoundTensor> tensors = tensors_of(root.module);
-    const bool is_told = std::all_of(tensors.begin(), tensors.end(), [](const FoundTensor& found) {
-      return roles().is_told(storage_of(found.tensor), role_of(found), found.tensor);
-    });
+  for (Root& root : *g_roots) {
+    bool is_told = true;
+    const std::vector<Rewalk::Tensor>& tensors = root.tensors.run(root.module);
+    for (const auto& [tensor, is_parameter] : tensors) {
+      is_told &= roles().is_told(storage_of(tensor), role_of(is_parameter), tensor);
+    }
     if (!is_told) tell_tensors(root, tree_of(root.module), true);
-    for (const FoundTensor& found : tensors) {
-      if (found.is_parameter) look_at_gradient(found.tensor);
+    for (const auto& [tensor, is_parameter] : tensors) {
+      if (is_parameter) look_at_gradient(tensor);
     }
   }
 }
 
 void look_at_gradient(PyObject* parameter) {
-  PyObject* gradient = gradient_of(parameter);
-  if (!gradient) return;
-  const void* address = storage_of(gradient);
-  Py_DECREF(gradient);  // the parameter has it
-  if (roles().is_told(address, GPUMEMPROF_ROLE_GRADIENT, parameter)) return;
+  const void* address = gradient_storage_of(parameter);
+  if (!address || roles().is_told(address, GPUMEMPROF_ROLE_GRADIENT, parameter)) return;
   std::string name = roles().name(storage_of(parameter));
   roles().tell(address, GPUMEMPROF_ROLE_GRADIENT, parameter, std::move(name));
 }

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "gpumemprof/gpumemprof.h"
@@ -15,7 +16,7 @@
 namespace gpumemprof::python {
 namespace {
 
-constexpr int kDeepest = 4;            // lists in lists of an optimizer's state
+constexpr int kDeepest = 4;  // lists in lists of an optimizer's state
 
 /// By what is seen that the set has changed. A state that was loaded is another dictionary; one
 /// whose parameters have moved to another device begins elsewhere.
@@ -30,6 +31,7 @@ struct Shape {
 PyObject *g_state = nullptr, *g_groups = nullptr, *g_params = nullptr;
 std::unordered_map<PyObject*, Shape>* g_optimizers = nullptr;
 StepCounter* g_steps = nullptr;
+std::vector<Sight>* g_sights = nullptr;  // of a look that is made; kept for its memory
 
 PyObject* item(PyObject* dictionary, PyObject* key) {  // borrowed
   if (!dictionary || !PyDict_Check(dictionary)) return nullptr;
@@ -79,6 +81,60 @@ struct Optimizer {
   }
 };
 
+/// Calls `see(tensor)` for the tensors of one parameter's state.
+template <class See>
+void each_of_state(PyObject* value, See see, int depth = 0) {
+  if (is_tensor(value)) return see(value);
+  if (depth >= kDeepest) return;
+  for (Py_ssize_t i = 0; i < size_of(value); ++i) each_of_state(at(value, i), see, depth + 1);
+  PyObject *key, *inner;
+  if (!PyDict_Check(value)) return;
+  for (Py_ssize_t i = 0; PyDict_Next(value, &i, &key, &inner);) each_of_state(inner, see, depth + 1);
+}
+
+/// Appends what optimizers have, behind what models have.
+class Seeing {
+ public:
+  explicit Seeing(std::vector<Sight>* sights)
+      : sights_(*sights), before_(roles().sights()), models_end_(sights->size()) {}
+
+  void see(const Optimizer& optimizer) {
+    for (Py_ssize_t g = 0; g < size_of(optimizer.groups); ++g) {
+      PyObject* params = item(at(optimizer.groups, g), g_params);
+      for (Py_ssize_t i = 0; i < size_of(params); ++i) see_parameter(at(params, i));
+    }
+    PyObject *key, *value;
+    for (Py_ssize_t i = 0; optimizer.state && PyDict_Next(optimizer.state, &i, &key, &value);) {
+      each_of_state(value, [this](PyObject* tensor) {
+        sights_.push_back({tensor, storage_of(tensor), GPUMEMPROF_ROLE_OPTIMIZER_STATE});
+      });
+    }
+  }
+
+ private:
+  /// What was one of a model is so, or the sight of that model has changed.
+  void see_parameter(PyObject* parameter) {
+    const size_t i = sights_.size();
+    const Sight as_before{parameter, nullptr, 0};
+    if ((i < before_.size() && before_[i] == as_before) || is_of_model(parameter)) {
+      sights_.push_back(as_before);
+    } else if (is_tensor(parameter)) {
+      see_with_gradient(parameter, &sights_);
+    }
+  }
+
+  bool is_of_model(PyObject* parameter) {
+    for (; read_ < models_end_; ++read_) of_models_.insert(sights_[read_].tensor);
+    return of_models_.contains(parameter);
+  }
+
+  std::vector<Sight>& sights_;
+  const std::vector<Sight>& before_;
+  const size_t models_end_;
+  size_t read_ = 0;
+  std::unordered_set<const PyObject*> of_models_;
+};
+
 /// Whether all that the optimizer has is told. Without names, which take longer.
 class Looking {
  public:
@@ -95,7 +151,9 @@ class Looking {
     }
     PyObject *key, *value;
     for (Py_ssize_t i = 0; optimizer.state && PyDict_Next(optimizer.state, &i, &key, &value);) {
-      look_at_state(value, key, 0);
+      each_of_state(value, [&](PyObject* tensor) {
+        all_told_ &= roles().is_told(storage_of(tensor), GPUMEMPROF_ROLE_OPTIMIZER_STATE, key);
+      });
     }
     return all_told_;
   }
@@ -103,21 +161,6 @@ class Looking {
   const std::vector<PyObject*>& others() const { return others_; }
 
  private:
-  void look(PyObject* tensor, int role, const PyObject* owner) {
-    if (is_tensor(tensor)) all_told_ &= roles().is_told(storage_of(tensor), role, owner);
-  }
-
-  void look_at_state(PyObject* value, const PyObject* owner, int depth) {
-    if (is_tensor(value)) return look(value, GPUMEMPROF_ROLE_OPTIMIZER_STATE, owner);
-    if (depth >= kDeepest) return;
-    for (Py_ssize_t i = 0; i < size_of(value); ++i) look_at_state(at(value, i), owner, depth + 1);
-    PyObject *key, *inner;
-    if (!PyDict_Check(value)) return;
-    for (Py_ssize_t i = 0; PyDict_Next(value, &i, &key, &inner);) {
-      look_at_state(inner, owner, depth + 1);
-    }
-  }
-
   bool all_told_ = true;
   std::vector<PyObject*> others_;
 };
@@ -143,8 +186,7 @@ class Telling {
   }
 
  private:
-  void mark(PyObject* tensor, int role, const PyObject* owner, const std::string& name) {
-    const void* address = storage_of(tensor);
+  void mark(const void* address, int role, const PyObject* owner, const std::string& name) {
     if (!address || (is_look_ && roles().is_told(address, role, owner))) return;
     roles().tell(address, role, owner, name);
   }
@@ -155,16 +197,13 @@ class Telling {
       name->second =
           class_name_ + " group " + std::to_string(group) + " parameter " + std::to_string(index);
     }
-    mark(parameter, GPUMEMPROF_ROLE_PARAMETER, parameter, name->second);
-    if (PyObject* gradient = gradient_of(parameter)) {
-      mark(gradient, GPUMEMPROF_ROLE_GRADIENT, parameter, name->second);
-      Py_DECREF(gradient);
-    }
+    mark(storage_of(parameter), GPUMEMPROF_ROLE_PARAMETER, parameter, name->second);
+    mark(gradient_storage_of(parameter), GPUMEMPROF_ROLE_GRADIENT, parameter, name->second);
   }
 
   void tell_state(PyObject* value, const std::string& of, const std::string& path, int depth) {
     if (is_tensor(value)) {
-      mark(value, GPUMEMPROF_ROLE_OPTIMIZER_STATE, owner_,
+      mark(storage_of(value), GPUMEMPROF_ROLE_OPTIMIZER_STATE, owner_,
            path.empty() ? of : path + " of " + of);
       return;
     }
@@ -189,13 +228,10 @@ void tell_gradients(const Optimizer& optimizer) {
   for (Py_ssize_t g = 0; g < size_of(optimizer.groups); ++g) {
     PyObject* params = item(at(optimizer.groups, g), g_params);
     for (Py_ssize_t i = 0; i < size_of(params); ++i) {
-      PyObject* gradient = gradient_of(at(params, i));
-      const void* address = gradient ? storage_of(gradient) : nullptr;
-      Py_XDECREF(gradient);  // the parameter has it
+      const void* address = gradient_storage_of(at(params, i));
+      if (!address) continue;
       std::string name = roles().name(storage_of(at(params, i)));
-      if (address) {
-        roles().tell(address, GPUMEMPROF_ROLE_GRADIENT, at(params, i), std::move(name));
-      }
+      roles().tell(address, GPUMEMPROF_ROLE_GRADIENT, at(params, i), std::move(name));
     }
   }
 }
@@ -211,6 +247,7 @@ bool begin_optimizers() {
   if (!g_optimizers) {
     g_optimizers = new std::unordered_map<PyObject*, Shape>;  // never freed, as in names.cc
     g_steps = new StepCounter;
+    g_sights = new std::vector<Sight>;
   }
   g_state = PyUnicode_InternFromString("state");
   g_groups = PyUnicode_InternFromString("param_groups");
@@ -237,6 +274,12 @@ bool optimizer_stepped(PyObject* optimizer, bool counts_steps) {
 
 void look_at_all() {
   const Quiet quiet;
+  std::vector<Sight>& sights = *g_sights;
+  sights.clear();
+  see_models(&sights);
+  Seeing seeing(&sights);
+  for (const auto& [object, shape] : *g_optimizers) seeing.see(Optimizer(object));
+  if (roles().follow(&sights)) return;
   roles().begin_look();
   look_at_models();
   for (const auto& [object, shape] : *g_optimizers) {

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "native/marks/layout.h"
+
 namespace gpumemprof::python {
 namespace {
 
@@ -38,71 +40,50 @@ int64_t number(PyObject* function, PyObject* tensor) {
   return value;
 }
 
-/// Where a tensor's object has its TensorImpl, and where that has its storage and the storage its
-/// address: found at the first tensor, and compared with what PyTorch says at the next ones.
-struct Layout {
-  enum State { kNotFound, kChecking, kTrusted, kUnknown } state = kNotFound;
-  uint32_t impl = 0, first_member = 0;
-  int checks = 0;
-} g_layout;
-constexpr int kChecks = 16;
-
-uint64_t word(uint64_t object, uint32_t offset) {
-  return object ? *reinterpret_cast<const uint64_t*>(object + offset) : 0;
-}
-
-uint64_t read_address(PyObject* tensor, uint32_t impl, uint32_t first_member) {
-  return word(word(word(reinterpret_cast<uint64_t>(tensor), impl), first_member), first_member);
-}
-
-/// Of a tensor whose storage begins at `address`.
-void find_layout(PyObject* tensor, uint64_t address) {
-  g_layout.state = Layout::kUnknown;
-  PyObject* number = g_cdata ? get(g_cdata, tensor) : nullptr;
-  const uint64_t impl = number ? PyLong_AsUnsignedLongLong(number) : 0;
-  Py_XDECREF(number);
-  if (PyErr_Occurred()) PyErr_Clear();
-  const auto self = reinterpret_cast<uint64_t>(tensor);
-  for (uint32_t at = 16; impl && at <= 40; at += 8) {
-    if (word(self, at) != impl) continue;
-    for (uint32_t member = 16; member <= 24; member += 8) {
-      // Before the first member stand counts of references, which are no addresses.
-      const uint64_t storage = word(impl, member);
-      if (storage < 65536 || storage % 8 || storage >> 47) continue;
-      if (word(storage, member) != address) continue;
-      g_layout = {Layout::kChecking, at, member, 0};
-      return;
-    }
-  }
-}
-
-/// What PyTorch says, through a call that takes as long as the rest of a look.
-int64_t told_address(PyObject* tensor) { return number(g_data_address, tensor); }
+TensorLayout g_layout;
 
 int64_t data_address(PyObject* tensor) {
-  if (g_layout.state == Layout::kTrusted) {
-    return static_cast<int64_t>(read_address(tensor, g_layout.impl, g_layout.first_member));
-  }
-  const int64_t address = told_address(tensor);
+  if (g_layout.knows_storages()) return static_cast<int64_t>(g_layout.storage(tensor));
+  const int64_t address = number(g_data_address, tensor);
   if (address <= 0) return address;
-  if (g_layout.state == Layout::kNotFound) {
-    find_layout(tensor, static_cast<uint64_t>(address));
-  } else if (g_layout.state == Layout::kChecking) {
-    const uint64_t read = read_address(tensor, g_layout.impl, g_layout.first_member);
-    if (read != static_cast<uint64_t>(address)) g_layout.state = Layout::kUnknown;
-    if (++g_layout.checks >= kChecks && g_layout.state == Layout::kChecking) {
-      g_layout.state = Layout::kTrusted;
-    }
-  }
+  PyObject* impl = g_cdata ? get(g_cdata, tensor) : nullptr;
+  const uint64_t at = impl ? PyLong_AsUnsignedLongLong(impl) : 0;
+  Py_XDECREF(impl);
+  const bool is_known = !PyErr_Occurred();
+  PyErr_Clear();
+  g_layout.learn_storage(tensor, is_known ? at : 0, static_cast<uint64_t>(address));
   return address;
 }
 
+/// Classes whose tensors have memory of their own, while nobody changes them: most are of two.
+struct PlainType {
+  const PyTypeObject* type;
+  unsigned version;
+};
+constexpr size_t kMostPlainTypes = 4;
+PlainType g_plain_types[kMostPlainTypes];
+size_t g_next_plain_type = 0;
+
+bool is_plain(const PyTypeObject* type) {
+  unsigned version = type->tp_version_tag;  // 0 after a change
+#if PY_VERSION_HEX < 0x030C0000
+  if (!PyType_HasFeature(const_cast<PyTypeObject*>(type), Py_TPFLAGS_VALID_VERSION_TAG)) version = 0;
+#endif
+  for (const PlainType& plain : g_plain_types) {
+    if (plain.type == type && plain.version == version) return version != 0;
+  }
+  return false;
+}
+
 bool has_own_memory(PyObject* tensor) {
-  PyObject* dispatch =
-      PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(tensor)), g_dispatch_name);
+  PyTypeObject* type = Py_TYPE(tensor);
+  if (is_plain(type)) return true;
+  PyObject* dispatch = PyObject_GetAttr(reinterpret_cast<PyObject*>(type), g_dispatch_name);
   if (!dispatch) PyErr_Clear();
   Py_XDECREF(dispatch);
-  return dispatch == g_no_dispatch;
+  if (dispatch != g_no_dispatch) return false;
+  g_plain_types[g_next_plain_type++ % kMostPlainTypes] = {type, type->tp_version_tag};
+  return true;
 }
 
 /// The tensor in whose memory this one's elements are, borrowed: itself, or this process's part of
@@ -146,7 +127,9 @@ bool find_tensors(PyObject* torch_c) {
   return true;
 }
 
-bool is_tensor(PyObject* object) { return g_tensor && PyObject_TypeCheck(object, g_tensor); }
+bool is_tensor(PyObject* object) {
+  return g_tensor && (is_plain(Py_TYPE(object)) || PyObject_TypeCheck(object, g_tensor));
+}
 
 const void* storage_of(PyObject* tensor) {
   PyObject* holder = with_memory(tensor);
@@ -155,18 +138,22 @@ const void* storage_of(PyObject* tensor) {
   return address > 0 ? reinterpret_cast<const void*>(address) : nullptr;
 }
 
-PyObject* gradient_of(PyObject* tensor) {
-  if (!with_memory(tensor)) return nullptr;
+const void* gradient_storage_of(PyObject* tensor) {
+  if (g_layout.knows_gradients() && is_plain(Py_TYPE(tensor)))
+    return reinterpret_cast<const void*>(g_layout.gradient(tensor));
+  PyObject* holder = with_memory(tensor);
+  if (!holder) return nullptr;
   // That of another tensor is always none, and asking for it makes PyTorch warn.
   PyObject* is_leaf = get(g_is_leaf, tensor);
   Py_XDECREF(is_leaf);
   PyObject* gradient = is_leaf == Py_True ? get(g_grad, tensor) : nullptr;
-  if (!gradient) {
-    PyErr_Clear();
-  } else if (gradient == Py_None) {
-    Py_CLEAR(gradient);
-  }
-  return gradient;
+  if (!gradient) PyErr_Clear();
+  const bool has_any = gradient && gradient != Py_None;
+  const void* address = has_any ? storage_of(gradient) : nullptr;
+  if (holder == tensor && is_leaf == Py_True)
+    g_layout.learn_gradient(tensor, has_any ? gradient : nullptr);
+  Py_XDECREF(gradient);  // the parameter has it
+  return address;
 }
 
 Quiet::Quiet() : collects_(PyGC_Disable()) {

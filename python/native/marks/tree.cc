@@ -1,6 +1,7 @@
 #include "native/marks/tree.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <unordered_set>
 
@@ -73,8 +74,6 @@ std::string joined(const std::string& path, const std::string& name) {
 
 class Walk {
  public:
-  explicit Walk(bool with_names) : with_names_(with_names) {}
-
   Tree run(PyObject* root) {
     todo_.push_back({root, ""});
     while (!todo_.empty() && tree_.modules.size() < kMostModules) {
@@ -96,29 +95,24 @@ class Walk {
     for (Py_ssize_t i = 0; tensors && PyDict_Next(tensors, &i, &key, &value);) {
       if (!is_tensor(value) || tree_.tensors.size() >= kMostTensors) continue;
       if (!seen_.insert(value).second) continue;
-      std::string name = with_names_ ? joined(in.path, text_of(key, "?")) : std::string();
-      tree_.tensors.push_back({value, std::move(name), is_parameter});
+      tree_.tensors.push_back({value, joined(in.path, text_of(key, "?")), is_parameter});
     }
   }
 
   void take_children(const FoundModule& in) {
     PyObject* children = part(in.module, g_modules);
     const size_t before = todo_.size();
-    const char* added = children && with_names_ ? added_name(in.module) : nullptr;
+    const char* added = children ? added_name(in.module) : nullptr;
     PyObject *key, *value;
     for (Py_ssize_t i = 0; children && PyDict_Next(children, &i, &key, &value);) {
       if (value == Py_None || seen_.contains(value)) continue;
-      std::string path;
-      if (with_names_) {
-        const std::string name = text_of(key, "?");
-        path = added && name == added ? in.path : joined(in.path, name);
-      }
+      const std::string name = text_of(key, "?");
+      std::string path = added && name == added ? in.path : joined(in.path, name);
       if (path.size() <= kMostPath) todo_.push_back({value, std::move(path)});
     }
     std::reverse(todo_.begin() + before, todo_.end());  // the first child comes next
   }
 
-  const bool with_names_;
   Tree tree_;
   std::vector<FoundModule> todo_;
   std::unordered_set<PyObject*> seen_;
@@ -134,9 +128,46 @@ bool prepare_trees() {
   return g_modules && g_parameters && g_buffers && g_module;
 }
 
-Tree tree_of(PyObject* module) { return Walk(true).run(module); }
+Tree tree_of(PyObject* module) { return Walk().run(module); }
 
-std::vector<FoundTensor> tensors_of(PyObject* module) { return Walk(false).run(module).tensors; }
+const std::vector<Rewalk::Tensor>& Rewalk::run(PyObject* root) {
+  if (!walk(root, true)) {
+    met_.clear();
+    walk(root, false);
+  }
+  return tensors_;
+}
+
+/// False where it is not as before, and so has stopped.
+bool Rewalk::walk(PyObject* root, bool is_as_before) {
+  std::unordered_set<PyObject*> seen;
+  if (!is_as_before) seen.insert(root);
+  size_t met = 0;
+  tensors_.clear();
+  todo_.assign(1, root);
+  for (size_t modules = 0; !todo_.empty() && modules < kMostModules; ++modules) {
+    PyObject* module = todo_.back();
+    todo_.pop_back();
+    PyObject *key, *value;
+    for (const bool is_parameter : {true, false}) {
+      PyObject* tensors = part(module, is_parameter ? g_parameters : g_buffers);
+      for (Py_ssize_t i = 0; tensors && PyDict_Next(tensors, &i, &key, &value);) {
+        if (is_tensor(value) && tensors_.size() < kMostTensors)
+          tensors_.push_back({value, is_parameter});
+      }
+    }
+    PyObject* children = part(module, g_modules);
+    const auto before = static_cast<ptrdiff_t>(todo_.size());
+    for (Py_ssize_t i = 0; children && PyDict_Next(children, &i, &key, &value);) {
+      if (value == Py_None) continue;
+      if (!is_as_before) met_.push_back({value, seen.insert(value).second});
+      if (met == met_.size() || met_[met].module != value) return false;
+      if (met_[met++].is_new) todo_.push_back(value);
+    }
+    std::reverse(todo_.begin() + before, todo_.end());
+  }
+  return met == met_.size();
+}
 
 std::string class_name(PyObject* module) {
   for (int i = 0; i < kMostWrappers; ++i) {

@@ -42,6 +42,8 @@ def walk(models, optimizers, parameters=(), copies=(), data=(), kept=()):
     and of what else it keeps."""
     with torch.no_grad():
         weights = [p for model in models for p in model.parameters()] + list(flat(list(parameters)))
+        # What an optimizer steps is a parameter, also of a part that its model has no more.
+        weights += [p for optimizer in optimizers for group in optimizer.param_groups for p in group["params"]]
         kinds = {
             "parameter": weights,
             "buffer": [b for model in models for b in model.buffers()],
