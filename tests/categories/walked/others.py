@@ -8,6 +8,7 @@ import sys
 import torch
 from models import Net, Plain, adam
 from torch import nn
+from torch.nn.utils import prune
 from truth import loop, watch, write
 
 X = torch.randn(16, 32)
@@ -285,7 +286,7 @@ def an_ensemble_of_functions():
 def pruning():
     model = Plain()
     for layer in (model.lower, model.upper):
-        torch.nn.utils.prune.random_unstructured(layer, "weight", 0.3)
+        prune.random_unstructured(layer, "weight", 0.3)
     kept = [[model.lower.weight, model.upper.weight]]
     optimizer = adam(model)
     watch([model], [optimizer], data=[X, Y], kept=kept)
