@@ -124,7 +124,7 @@ void Categories::on_alloc(size_t i, uint16_t index, const DeviceState& state) {
   if (work.phase == WorkPhase::kEvaluation) {
     Site& site = sites_[stack];
     if (site.last_bytes != 0 && site.last_call != all.calls) {
-      site.grows = block.size_bytes > site.last_bytes;
+      site.grows = block.size_bytes > site.last_bytes && site.live > 0;
       site.keeps |= site.live > site.of_last_call;
       site.of_last_call = 0;
     }

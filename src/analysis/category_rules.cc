@@ -58,8 +58,8 @@ Verdict of_saved(const Attribution& made_in, const BlockLife& life) {
 /// a cache.
 Verdict of_evaluation(const BlockLife& life) {
   if (life.site_keeps) return unknown(WhyUnknown::kKeptResult);
-  if (life.calls > 0 && life.site_grows) return {Category::kKvCache};
   if (is_freed_at_once(life)) return {Category::kTemporary};
+  if (life.site_grows) return {Category::kKvCache};
   return unknown(life.calls == 0 && life.steps == 0 ? WhyUnknown::kNotFreed
                                                     : WhyUnknown::kKeptResult);
 }
@@ -89,7 +89,9 @@ Verdict of_step(const BlockLife& life) {
 
 /// Made outside of a model, for reasons that its life does not show.
 Verdict of_outside(const Attribution& made_in, const BlockLife& life) {
-  if (is_freed_at_once(life)) return {Category::kTemporary};
+  // An optimizer hands on what its closure returned, when its step has ended.
+  const uint32_t own_steps = made_in.is_in_step ? 1 : 0;
+  if (life.is_freed && life.calls == 0 && life.steps <= own_steps) return {Category::kTemporary};
   // Each step made it anew, gave it to its model or to the loss, and let go of it.
   const bool is_of_one_call = life.is_freed && life.steps == 0 && life.is_before_calls;
   if (is_of_one_call && life.is_made_again && !made_in.is_in_setup) return {Category::kInput};

@@ -150,7 +150,9 @@ TEST(CategoryRules, WhatEachStepMakesInAModuleAndIsKeptIsAnActivation) {
 TEST(CategoryRules, WhatGrowsFromCallToCallWithoutGradientsIsACache) {
   const Attribution evaluation = made_in(WorkPhase::kEvaluation);
   EXPECT_EQ(category_of(evaluation, {.calls = 1, .site_grows = true}), Category::kKvCache);
+  EXPECT_EQ(category_of(evaluation, {.site_grows = true}), Category::kKvCache) << "the last call's";
   EXPECT_EQ(category_of(evaluation, {.is_freed = true}), Category::kTemporary);
+  EXPECT_EQ(category_of(evaluation, {.is_freed = true, .site_grows = true}), Category::kTemporary);
 }
 
 TEST(CategoryRules, AResultThatIsKeptAfterAnEvaluationIsNeitherTemporaryNorACache) {
@@ -168,6 +170,11 @@ TEST(CategoryRules, WhatIsMadeOutsideAndNotSavedIsTemporaryOrUnknown) {
   EXPECT_EQ(why_of(outside, {}), WhyUnknown::kOutside);
   EXPECT_EQ(why_of(outside, {.calls = 1, .is_freed = true}), WhyUnknown::kOutside);
   EXPECT_EQ(why_of(outside, {.steps = 1, .is_freed = true}), WhyUnknown::kOutside);
+  Attribution closure = outside;
+  closure.is_in_step = true;
+  EXPECT_EQ(category_of(closure, {.steps = 1, .is_freed = true}), Category::kTemporary);
+  EXPECT_EQ(why_of(closure, {.steps = 2, .is_freed = true}), WhyUnknown::kOutside);
+  EXPECT_EQ(why_of(closure, {.steps = 1}), WhyUnknown::kOutside);
   Attribution set_up = outside;
   set_up.is_in_setup = true;
   EXPECT_EQ(why_of(set_up, {.calls = 5}), WhyUnknown::kSetUp) << "a parameter or a buffer";
