@@ -66,6 +66,12 @@ GPUMEMPROF_API void gpumemprof_step_end(void);
 #define GPUMEMPROF_ROLE_OPTIMIZER_STATE 4
 GPUMEMPROF_API void gpumemprof_mark_storage(const void *address, int role, const char *name);
 
+/* For those who look at all storages again and again, and tell what has changed. First take back what is no longer so
+ * and tell what is new; then say that the rest holds: for the blocks that lie at these addresses now, also where they
+ * are others than before. Who never says so need take nothing back. */
+GPUMEMPROF_API void gpumemprof_unmark_storage(const void *address);
+GPUMEMPROF_API void gpumemprof_roles_hold(void);
+
 /* The name of the module whose Python object lies at `object`, in stacks the frame `<torch module>`. Until it is told,
  * and where it never is, the frame has the name of the class alone. "" takes it away: the object is gone, and the next
  * one at its address is another. With another name the object must be alive. */

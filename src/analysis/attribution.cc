@@ -31,7 +31,7 @@ bool is_engine_frame(std::string_view file, std::string_view function) {
 /// What frames of code say, gathered from the innermost outwards.
 struct Code {
   Caller caller = Caller::kNothing;
-  bool is_checkpoint = false, is_setup = false, is_engine = false;
+  bool is_checkpoint = false, is_setup = false, is_engine = false, is_weight_copy = false;
   bool is_in_step = false, is_in_closure = false, is_compiled = false;
   bool has_gradients = true;
   std::vector<CodeFrame> frames;
@@ -58,6 +58,10 @@ struct Code {
     is_checkpoint |= file.ends_with("/torch/utils/checkpoint.py");
     is_compiled |=
         is_in(file, "/torch/_functorch/") && function.ends_with("CompiledFunction.forward");
+    is_weight_copy |= (file.ends_with("/torch/nn/parameter.py") &&
+                       function.ends_with("Parameter.__deepcopy__")) ||
+                      (file.ends_with("/torch/optim/swa_utils.py") &&
+                       function.ends_with("AveragedModel.__init__"));
     is_setup |=
         is_in(file, "/torch/nn/modules/") &&
         (function.ends_with("__init__") || function.ends_with("reset_parameters") ||
@@ -104,6 +108,7 @@ Attribution attribution_of(const Tables& tables, uint32_t stack) {
     }
   }
   out.is_in_setup = code.is_setup;
+  out.is_weight_copy = code.is_weight_copy;
   out.is_in_step = code.is_in_step;
   out.is_workspace = is_library_workspace(tables, stack);
   if (!out.node.empty() || code.is_engine) {

@@ -4,11 +4,26 @@
 #include <tuple>
 
 #include "trace/label_frames.h"
+#include "trace/more_marks.h"
 
 namespace gpumemprof {
 namespace {
 
 constexpr uint8_t kWasSaved = 128;  // beside SavedFlags
+constexpr int kDeepestCopies = 4;   // copies of copies
+constexpr uint64_t kSavedFlags = kSavedIsOutput | kSavedHasHistory | kSavedIsConstant;
+
+/// What sums are kept by, beside the stack.
+size_t kind_of(const Verdict& verdict) {
+  return static_cast<size_t>(verdict.category) | static_cast<size_t>(verdict.why) << 4;
+}
+static_assert(kCategories <= 16 && kWhyUnknown <= 16);
+
+/// All of one storage, perhaps in a type of another size.
+bool is_whole_copy(uint64_t from_bytes, uint64_t to_bytes) {
+  const uint64_t less = std::min(from_bytes, to_bytes), more = std::max(from_bytes, to_bytes);
+  return less == more || (less != 0 && (more == 2 * less || more == 4 * less || more == 8 * less));
+}
 
 }  // namespace
 
@@ -21,7 +36,7 @@ CategoryBytes DeviceCategories::bytes_at_peak() const {
 }
 
 void Categories::begin_batch(const EventBatch& batch, const LiveState& state) {
-  batch_ = &batch;
+  batch_ = &batch, state_ = &state;
   next_mark_ = 0;
   if (is_active_) return;
   bool has_labels = !batch.marks.empty();
@@ -40,6 +55,7 @@ void Categories::activate(const LiveState& state) {
   for (size_t d = 0; d < state.devices().size(); ++d) {
     for (const auto& [address, live] : state.devices()[d].blocks) {
       Block block{};
+      block.is_live = true;
       block.size_bytes = live.size_bytes, block.time_ns = start_ns_;
       block.stack = live.stack, block.thread = live.thread;
       devices_[d].index.try_emplace(address, static_cast<uint32_t>(devices_[d].blocks.size()));
@@ -70,7 +86,9 @@ void Categories::enter(uint32_t index, const Attribution& work, uint32_t process
     return p == WorkPhase::kForward || p == WorkPhase::kEvaluation;
   };
   if (now.is_recomputing && !work.is_recomputed) ++now.recomputation;
-  if (now.phase == WorkPhase::kBackward && work.phase != WorkPhase::kBackward) ++now.backward;
+  if (now.phase == WorkPhase::kBackward && work.phase != WorkPhase::kBackward) {
+    ++now.backward, ++process(process_index).passes;
+  }
   // A closure that the step calls does not end it.
   if (now.is_in_step && !work.is_in_step) ++now.optimizer;
   if (!in_call(now.phase) && in_call(work.phase)) ++process(process_index).calls;
@@ -116,27 +134,38 @@ void Categories::on_alloc(size_t i, uint16_t index, const DeviceState& state) {
   const ThreadWork& now = thread(made_by);
   const ProcessWork& all = process(device.process);
   Block block{};
+  block.is_live = true;
   block.size_bytes = batch_->size_bytes[i], block.time_ns = last_ns_;
-  block.event = batch_->first_event + i, block.moment = moment_count_;
+  block.event = block.made_at = batch_->first_event + i, block.moment = moment_count_;
   block.stack = stack, block.thread = made_by;
   block.backward = now.backward, block.optimizer = now.optimizer;
   block.recomputation = now.recomputation;
-  block.steps = all.steps, block.calls = all.calls;
+  block.steps = all.steps, block.calls = all.calls, block.looks = all.looks;
+  block.is_before_calls = all.calls == all.calls_before_step;
+  if (all.looks > 0) {
+    if (auto told = all.roles.find(batch_->address[i]); told != all.roles.end()) {
+      block.address_role = told->second.role, block.address_name = told->second.name;
+    }
+  }
   if (work.phase == WorkPhase::kEvaluation) {
     Site& site = sites_[stack];
     if (site.last_bytes != 0 && site.last_call != all.calls) {
-      site.grows = block.size_bytes > site.last_bytes;
+      site.grows = block.size_bytes > site.last_bytes && site.live > 0;
+      site.keeps |= site.live > site.of_last_call;
+      site.of_last_call = 0;
     }
     site.last_bytes = block.size_bytes, site.last_call = all.calls;
+    ++site.of_last_call, ++site.live;
   }
-  if (work.phase == WorkPhase::kForward) {
-    if (stack >= last_steps_.size())
-      last_steps_.resize(std::max<size_t>(stack + 1, tables_.stacks.stack_count()));
-    last_steps_[stack] = all.steps;
+  if (work.phase == WorkPhase::kForward || work.phase == WorkPhase::kNone) {
+    if (stack >= site_steps_.size())
+      site_steps_.resize(std::max<size_t>(stack + 1, tables_.stacks.stack_count()));
+    site_steps_[stack].first = std::min(site_steps_[stack].first, all.steps);
+    site_steps_[stack].last = all.steps;
   }
   auto [number, is_new] = device.index.try_emplace(batch_->address[i], 0);
   if (!is_new) {  // its free was missed
-    end_life(device, device.blocks[*number], state, i);
+    end_life(device, {index, *number, device.blocks[*number].made_at}, state, i);
     device.blocks[*number] = block;
   } else if (!device.unused.empty()) {
     *number = device.unused.back();
@@ -152,15 +181,17 @@ void Categories::on_alloc(size_t i, uint16_t index, const DeviceState& state) {
 }
 
 void Categories::on_moment(uint16_t device, size_t number, uint64_t event) {
+  if (batch_ != nullptr && event >= batch_->first_event) take_marks(event - batch_->first_event);
   if (device >= devices_.size()) devices_.resize(size_t{device} + 1);
   devices_[device].moments.push_back({number, event, {}});
 }
 
 /// Moments that the block does not outlive are not there yet.
-void Categories::add_to_moments(OfDevice& device, const Block& block, size_t kind) {
-  for (Moment& moment : device.moments) {
-    if (block.event >= moment.event) continue;
-    Sum& sum = moment.sums[{uint64_t{block.stack} << 8 | kind, block.name}];
+void Categories::add_to_moments(OfDevice& device, const Block& block, size_t kind, uint32_t name) {
+  for (size_t m = block.first_moment; m < device.moments.size(); ++m) {
+    Moment& moment = device.moments[m];
+    if (block.made_at >= moment.event) continue;
+    Sum& sum = moment.sums[{uint64_t{block.stack} << 8 | kind, name}];
     sum.bytes += block.size_bytes, ++sum.count;
   }
 }
@@ -172,51 +203,73 @@ void Categories::on_free(size_t i, uint16_t index, const DeviceState& state) {
   OfDevice& device = devices_[index];
   uint32_t* number = device.index.find(batch_->address[i]);
   if (number == nullptr) return;
-  end_life(device, device.blocks[*number], state, i);
+  end_life(device, {index, *number, device.blocks[*number].made_at}, state, i);
+  device.blocks[*number].is_live = false;
   device.unused.push_back(*number);
   device.index.erase(number);
 }
 
-BlockLife Categories::life_of(const Block& block, uint32_t process_index) {
+BlockLife Categories::life_of(const Block& block, const CopyLinks::Block& place,
+                              uint32_t process_index) {
   const ThreadWork& now = thread(block.thread);
   const ProcessWork& all = process(process_index);
   BlockLife life;
-  life.role = block.role;
+  life.role = role_of(block, process_index).role;
+  life.has_been_looked_at = all.looks > block.looks;
+  life.is_weight_copy = is_weight_copy(block, place, 0);
   life.is_saved = block.saved & kWasSaved, life.is_output = block.saved & kSavedIsOutput;
   life.has_history = block.saved & kSavedHasHistory;
-  life.steps_saved_in = block.steps_saved_in;
+  life.is_constant = block.saved & kSavedIsConstant;
+  life.passes_saved_in = block.passes_saved_in;
   life.steps = all.steps - block.steps, life.calls = all.calls - block.calls;
+  life.is_before_calls = block.is_before_calls;
   // A step's end tells as well, where nothing is allocated after the last node.
   life.outlived_backward = now.backward != block.backward || life.steps > 0;
   life.outlived_optimizer = now.optimizer != block.optimizer || life.steps > 0;
   life.outlived_recomputation = now.recomputation != block.recomputation || life.steps > 0;
   if (auto site = sites_.find(block.stack); site != sites_.end()) {
-    life.site_grows = site->second.grows;
+    life.site_grows = site->second.grows, life.site_keeps = site->second.keeps;
   }
-  life.is_made_again = block.stack < last_steps_.size() && last_steps_[block.stack] > block.steps;
+  if (block.stack < site_steps_.size()) {
+    const SiteSteps& site = site_steps_[block.stack];
+    life.is_made_again = site.first < block.steps || site.last > block.steps;
+  }
   return life;
 }
 
-void Categories::end_life(OfDevice& device, const Block& block, const DeviceState& state,
+void Categories::end_life(OfDevice& device, const CopyLinks::Block& place, const DeviceState& state,
                           size_t i) {
-  BlockLife life = life_of(block, device.process);
-  life.is_freed = true;
+  const Block& block = device.blocks[place.number];
+  BlockLife life = life_of(block, place, device.process);
+  life.is_freed = !process(device.process).has_ended;
   life.is_freed_in_backward = thread(batch_->thread[i]).phase == WorkPhase::kBackward;
-  const Category category = category_of(attributions_.of(block.stack), life);
-  const size_t kind = static_cast<size_t>(category);
-  device.timeline.add(kind, block.size_bytes, block.time_ns - std::min(start_ns_, block.time_ns),
-                      last_ns_ - std::min(start_ns_, last_ns_));
-  if (block.moment != moment_count_) {
-    device.at_moments.add(kind, block.size_bytes, block.moment, moment_count_);
-  }
-  if (!device.moments.empty()) add_to_moments(device, block, kind);
   // Live at the peak: it had begun by then. A free is never the peak.
-  if (block.event > state.peak_event) return;
-  if (process(device.process).steps == device.peak.steps) {
+  end_part(device, block, verdict_of(attributions_.of(block.stack), life),
+           block.event <= state.peak_event, state.peak_epoch);
+  if (block.event <= state.peak_event && process(device.process).steps == device.peak.steps) {
     device.peak.freed_in_step_bytes += block.size_bytes;
   }
-  Sum& sum = device.at_peak[{uint64_t{block.stack} << 8 | kind, block.name}];
-  if (sum.epoch != state.peak_epoch) sum = {0, 0, state.peak_epoch};
+  end_links(block, place);
+  if (auto site = sites_.find(block.stack); site != sites_.end() && site->second.live > 0) {
+    --site->second.live;
+  }
+}
+
+/// The block, or the part of its life that ends now, had this category.
+void Categories::end_part(OfDevice& device, const Block& block, const Verdict& verdict,
+                          bool is_at_peak, uint64_t peak_epoch) {
+  const size_t category = static_cast<size_t>(verdict.category), kind = kind_of(verdict);
+  const uint32_t name = role_of(block, device.process).name;
+  device.timeline.add(category, block.size_bytes,
+                      block.time_ns - std::min(start_ns_, block.time_ns),
+                      last_ns_ - std::min(start_ns_, last_ns_));
+  if (block.moment != moment_count_) {
+    device.at_moments.add(category, block.size_bytes, block.moment, moment_count_);
+  }
+  if (!device.moments.empty()) add_to_moments(device, block, kind, name);
+  if (!is_at_peak) return;
+  Sum& sum = device.at_peak[{uint64_t{block.stack} << 8 | kind, name}];
+  if (sum.epoch != peak_epoch) sum = {0, 0, peak_epoch};
   sum.bytes += block.size_bytes, ++sum.count;
 }
 
@@ -230,19 +283,23 @@ void Categories::take_marks(size_t before_event) {
 
 void Categories::end_batch() {
   if (is_active_) take_marks(SIZE_MAX);
+  batch_ = nullptr;
 }
 
 void Categories::take(const Mark& mark) {
   const uint32_t of = process_of_thread(mark.thread);
+  if (mark.kind == kMarkOfCopy) return take_copy(mark, of);
   CategoryMoment moment{
       .process = of, .text = mark.text, .value = mark.value, .time_ns = mark.time_ns};
   switch (mark.kind) {
     case MarkKind::kSaved:
+      return take_saved(mark, of);
     case MarkKind::kRole:
-      return take_storage(mark, of);
+      return take_role(mark, of);
     case MarkKind::kStep:
-      ++process(of).steps;
+      ++process(of).steps, ++process(of).passes;
       process(of).next_step = mark.value + 1;
+      process(of).calls_before_step = process(of).calls;
       end_work(of);
       return add_moment(moment);
     case MarkKind::kPhaseBegin:
@@ -276,35 +333,158 @@ void Categories::add_moment(CategoryMoment moment) {
   if ((number & ((uint64_t{1} << moment_shift_) - 1)) == 0) moments_.push_back(moment);
 }
 
-void Categories::take_storage(const Mark& mark, uint32_t of) {
+Categories::Block* Categories::block_at(uint64_t address, uint32_t of, CopyLinks::Block* place) {
   for (const uint32_t d : devices_of(of)) {
     ++look_count_;
-    const uint32_t* number = devices_[d].index.find(mark.address);
+    const uint32_t* number = devices_[d].index.find(address);
     if (number == nullptr) continue;
     Block& block = devices_[d].blocks[*number];
-    if (mark.kind == MarkKind::kRole) {
-      block.role = static_cast<uint8_t>(std::min<uint64_t>(mark.value, UINT8_MAX));
-      block.name = mark.text;
-      return;
-    }
-    const uint32_t step = process(of).steps + 1;
-    if (block.last_step_saved != step) ++block.steps_saved_in;
-    block.last_step_saved = step;
-    block.saved |= static_cast<uint8_t>(kWasSaved | (mark.value & 3));
+    *place = {d, *number, block.made_at};
+    return &block;
+  }
+  return nullptr;
+}
+
+/// Null where it has been freed.
+Categories::Block* Categories::block_at(const CopyLinks::Block& place) {
+  Block& block = devices_[place.device].blocks[place.number];
+  return block.is_live && block.made_at == place.event ? &block : nullptr;
+}
+
+/// What was told of it, or of its address before it was made if a look has found that to hold.
+Categories::ToldRole Categories::role_of(const Block& block, uint32_t of) {
+  if (block.role != 0) return {block.name, block.role};
+  if (block.address_role == 0 || process(of).looks <= block.looks) return {};
+  return {block.address_name, block.address_role};
+}
+
+void Categories::take_saved(const Mark& mark, uint32_t of) {
+  CopyLinks::Block place;
+  Block* block = block_at(mark.address, of, &place);
+  if (block == nullptr) return;
+  const uint32_t pass = process(of).passes + 1;
+  if (block->last_pass_saved != pass) ++block->passes_saved_in;
+  block->last_pass_saved = pass;
+  block->saved |= static_cast<uint8_t>(kWasSaved | (mark.value & kSavedFlags));
+}
+
+void Categories::take_role(const Mark& mark, uint32_t of) {
+  ProcessWork& all = process(of);
+  if (mark.address == 0) {
+    if (mark.value == kRolesHold) ++all.looks;
+    if (mark.value == kProgramEnds) all.has_ended = true;
     return;
   }
+  const auto role = static_cast<uint8_t>(std::min<uint64_t>(mark.value, UINT8_MAX));
+  if (role == 0) {
+    all.roles.erase(mark.address);
+  } else {
+    all.roles[mark.address] = {mark.text, role};
+  }
+  CopyLinks::Block place;
+  Block* block = block_at(mark.address, of, &place);
+  if (block == nullptr) return;
+  const uint8_t before = role_of(*block, of).role;
+  // What was there at a look without a role was none: it has become one. But the parts of a model
+  // that was called late were parts of it before.
+  const bool is_late = attributions_.of(block->stack).is_in_setup && block->event == block->made_at;
+  const bool was_none = before == 0 && all.looks > block->looks && !is_late;
+  if (all.looks > 0 && before != role && (before != 0 || was_none)) begin_part(place, *block);
+  block->role = role, block->name = mark.text, block->address_role = 0;
+}
+
+/// What follows of the block's life is another category's.
+void Categories::begin_part(const CopyLinks::Block& place, Block& block) {
+  OfDevice& device = devices_[place.device];
+  const uint64_t now =
+      batch_->first_event +
+      std::min<size_t>(batch_->size(), batch_->marks[next_mark_].before_event);
+  const Verdict verdict =
+      verdict_of(attributions_.of(block.stack), life_of(block, place, device.process));
+  // The state may be that after the next event already, whose peak is the next part's.
+  uint64_t peak_event = 0, peak_epoch = 0;
+  if (place.device < state_->devices().size()) {
+    const DeviceState& state = state_->devices()[place.device];
+    peak_event = state.peak_event, peak_epoch = state.peak_epoch;
+  }
+  end_part(device, block, verdict, block.event <= peak_event && peak_event < now, peak_epoch);
+  block.event = now, block.time_ns = last_ns_, block.moment = moment_count_;
+  block.first_moment = static_cast<uint32_t>(device.moments.size());
+}
+
+/// Tells only of what was made outside of models: what a call copies for itself is none's copy.
+void Categories::take_copy(const Mark& mark, uint32_t of) {
+  CopyLinks::Block to_place, from_place;
+  const Block* to = block_at(mark.address, of, &to_place);
+  const Block* from = to ? block_at(mark.value, of, &from_place) : nullptr;
+  if (from == nullptr || !is_whole_copy(from->size_bytes, to->size_bytes)) return;
+  const auto is_outside = [&](const Block* block) {
+    const WorkPhase phase = attributions_.of(block->stack).phase;
+    return phase != WorkPhase::kForward && phase != WorkPhase::kEvaluation &&
+           phase != WorkPhase::kBackward;
+  };
+  if (is_outside(to)) copies_.add(to_place, from_place, CopyLinks::kSource);
+  if (is_outside(from)) copies_.add(from_place, to_place, CopyLinks::kTarget);
+}
+
+CopyRole Categories::copy_role(const Block& block, const CopyLinks::Block& place, int depth) {
+  const uint8_t role = role_of(block, devices_[place.device].process).role;
+  switch (static_cast<StorageRole>(role)) {
+    case StorageRole::kParameter:
+      return CopyRole::kParameter;
+    case StorageRole::kBuffer:
+      return CopyRole::kBuffer;
+    default:
+      break;
+  }
+  if (role != kNoRole) return CopyRole::kOther;
+  return is_weight_copy(block, place, depth) ? CopyRole::kWeightCopy : CopyRole::kOther;
+}
+
+bool Categories::is_weight_copy(const Block& block, const CopyLinks::Block& place, int depth) {
+  if (block.is_weight_copy || copies_.empty()) return block.is_weight_copy;
+  const std::vector<CopyLinks::Link>* links = copies_.of(place);
+  if (links == nullptr || depth >= kDeepestCopies) return false;
+  return std::ranges::any_of(*links, [&](const CopyLinks::Link& link) {
+    if (link.kind == CopyLinks::kWatcher) return false;
+    const Block* other = block_at(link.other);
+    return other != nullptr &&
+           CopyLinks::is_proof(copy_role(*other, link.other, depth + 1), link.kind);
+  });
+}
+
+/// Those that were copied from it, or into it, remember what it was.
+void Categories::end_links(const Block& block, const CopyLinks::Block& place) {
+  if (copies_.empty()) return;
+  const std::vector<CopyLinks::Link>* links = copies_.of(place);
+  if (links == nullptr) return;
+  for (const CopyLinks::Link& link : *links) {
+    Block* watcher = link.kind == CopyLinks::kWatcher ? block_at(link.other) : nullptr;
+    const std::vector<CopyLinks::Link>* back = watcher ? copies_.of(link.other) : nullptr;
+    if (back == nullptr || watcher->is_weight_copy) continue;
+    for (const CopyLinks::Link& to : *back) {
+      if (to.other != place) continue;
+      watcher->is_weight_copy |= CopyLinks::is_proof(copy_role(block, place, 0), to.kind);
+    }
+  }
+  copies_.forget(place);
 }
 
 std::vector<CategoryHolder> Categories::holders(const Sums& sums, uint64_t epoch) {
   std::vector<CategoryHolder> list;
   for (const auto& [key, sum] : sums) {
     if (sum.epoch != epoch || sum.count == 0) continue;
-    list.push_back({static_cast<uint32_t>(key.first >> 8), static_cast<Category>(key.first & 255),
-                    key.second, sum.bytes, sum.count});
+    list.push_back({.stack = static_cast<uint32_t>(key.first >> 8),
+                    .category = static_cast<Category>(key.first & 15),
+                    .why = static_cast<WhyUnknown>(key.first >> 4 & 15),
+                    .name = key.second,
+                    .bytes = sum.bytes,
+                    .count = sum.count});
   }
   std::sort(list.begin(), list.end(), [](const CategoryHolder& a, const CategoryHolder& b) {
     if (a.bytes != b.bytes) return a.bytes > b.bytes;
-    return std::tie(a.stack, a.category, a.name) < std::tie(b.stack, b.category, b.name);
+    return std::tie(a.stack, a.category, a.why, a.name) <
+           std::tie(b.stack, b.category, b.why, b.name);
   });
   return list;
 }
@@ -328,15 +508,17 @@ DeviceCategories Categories::finish(uint16_t index, const DeviceState& state) {
   Sums at_end;
   device.index.for_each([&](uint32_t number) {
     const Block& block = device.blocks[number];
-    const BlockLife life = life_of(block, device.process);
-    const size_t kind = static_cast<size_t>(category_of(attributions_.of(block.stack), life));
-    device.timeline.add_open(kind, block.size_bytes,
+    const BlockLife life = life_of(block, {index, number, block.made_at}, device.process);
+    const Verdict verdict = verdict_of(attributions_.of(block.stack), life);
+    const size_t category = static_cast<size_t>(verdict.category), kind = kind_of(verdict);
+    const uint32_t name = role_of(block, device.process).name;
+    device.timeline.add_open(category, block.size_bytes,
                              block.time_ns - std::min(start_ns_, block.time_ns));
-    device.at_moments.add_open(kind, block.size_bytes, block.moment);
-    const Key key{uint64_t{block.stack} << 8 | kind, block.name};
+    device.at_moments.add_open(category, block.size_bytes, block.moment);
+    const Key key{uint64_t{block.stack} << 8 | kind, name};
     Sum& last = at_end[key];
     last.bytes += block.size_bytes, ++last.count;
-    if (!device.moments.empty()) add_to_moments(device, block, kind);
+    if (!device.moments.empty()) add_to_moments(device, block, kind, name);
     if (block.event > state.peak_event) return;
     Sum& sum = device.at_peak[key];
     if (sum.epoch != state.peak_epoch) sum = {0, 0, state.peak_epoch};

@@ -10,10 +10,12 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "analysis/attribution.h"
 #include "analysis/category_rules.h"
+#include "analysis/copy_links.h"
 #include "analysis/difference_series.h"
 #include "trace/address_map.h"
 #include "trace/live_state.h"
@@ -24,6 +26,7 @@ namespace gpumemprof {
 struct CategoryHolder {
   uint32_t stack = 0;
   Category category = Category::kUnknown;
+  WhyUnknown why = WhyUnknown::kNone;  ///< of recordings, where the category is unknown
   uint32_t name = 0;  ///< StringTable id of a parameter's name or the like; 0: none
   uint64_t bytes = 0, count = 0;
   /// Of snapshots: the SnapshotRule that decided, and the phase that it took it for.
@@ -105,11 +108,15 @@ class Categories {
  private:
   struct Block {
     uint64_t size_bytes, time_ns, event, moment;
-    uint32_t stack, thread, name;
+    uint64_t made_at;  // its own event, where `event` is that from which on it is something else
+    uint32_t stack, thread, name, first_moment;
     uint32_t backward, optimizer, recomputation;  // of the thread, when it was allocated
-    uint32_t steps, calls;                        // of the process
-    uint32_t last_step_saved, steps_saved_in;
+    uint32_t steps, calls, looks;                 // of the process
+    uint32_t last_pass_saved, passes_saved_in;
+    uint32_t address_name;       // told of its address before it was allocated, with the role
+    uint8_t address_role;        // holds if a look finds it so
     uint8_t role, saved;
+    bool is_weight_copy, is_live, is_before_calls;
   };
   /// What a thread does, as its allocations show.
   struct ThreadWork {
@@ -118,19 +125,29 @@ class Categories {
     bool is_listed = false;  // in working_
     uint32_t backward = 0, optimizer = 0, recomputation = 0;  // how many have ended
   };
+  struct ToldRole {
+    uint32_t name = 0;
+    uint8_t role = 0;
+  };
   struct ProcessWork {
-    uint32_t steps = 0, calls = 0;
+    uint32_t steps = 0, calls = 0, looks = 0, passes = 0;
+    uint32_t calls_before_step = 0;  // made when the last step ended
     uint64_t next_step = 0;  // its number
+    bool has_ended = false;
+    absl::flat_hash_map<uint64_t, ToldRole> roles;  // by address
   };
   struct Site {
     uint64_t last_bytes = 0;
-    uint32_t last_call = 0;
-    bool grows = false;
+    uint32_t last_call = 0, of_last_call = 0, live = 0;
+    bool grows = false, keeps = false;
+  };
+  struct SiteSteps {
+    uint32_t first = UINT32_MAX, last = 0;
   };
   struct Sum {
     uint64_t bytes = 0, count = 0, epoch = 0;
   };
-  using Key = std::pair<uint64_t, uint32_t>;  // stack << 8 | category, name
+  using Key = std::pair<uint64_t, uint32_t>;  // stack << 8 | kind_of(), name
   using Sums = absl::flat_hash_map<Key, Sum>;
   struct Moment {
     size_t number;
@@ -157,7 +174,16 @@ class Categories {
   void activate(const LiveState& state);
   void take_marks(size_t before_event);
   void take(const Mark& mark);
-  void take_storage(const Mark& mark, uint32_t process);
+  void take_saved(const Mark& mark, uint32_t process);
+  void take_role(const Mark& mark, uint32_t process);
+  void take_copy(const Mark& mark, uint32_t process);
+  Block* block_at(uint64_t address, uint32_t process, CopyLinks::Block* place);
+  Block* block_at(const CopyLinks::Block& place);
+  ToldRole role_of(const Block& block, uint32_t process);
+  void begin_part(const CopyLinks::Block& place, Block& block);
+  CopyRole copy_role(const Block& block, const CopyLinks::Block& place, int depth);
+  bool is_weight_copy(const Block& block, const CopyLinks::Block& place, int depth);
+  void end_links(const Block& block, const CopyLinks::Block& place);
   void add_moment(CategoryMoment moment);
   ThreadWork& thread(uint32_t index);
   ProcessWork& process(uint32_t index);
@@ -165,15 +191,19 @@ class Categories {
   const std::vector<uint32_t>& devices_of(uint32_t process);
   void end_work(uint32_t process);
   void enter(uint32_t thread, const Attribution& work, uint32_t process);
-  void end_life(OfDevice& device, const Block& block, const DeviceState& state, size_t index);
-  BlockLife life_of(const Block& block, uint32_t process);
-  static void add_to_moments(OfDevice& device, const Block& block, size_t kind);
+  void end_life(OfDevice& device, const CopyLinks::Block& place, const DeviceState& state,
+                size_t index);
+  void end_part(OfDevice& device, const Block& block, const Verdict& verdict, bool is_at_peak,
+                uint64_t peak_epoch);
+  BlockLife life_of(const Block& block, const CopyLinks::Block& place, uint32_t process);
+  static void add_to_moments(OfDevice& device, const Block& block, size_t kind, uint32_t name);
   static std::vector<CategoryHolder> holders(const Sums& sums, uint64_t epoch);
 
   const Tables& tables_;
   Attributions attributions_;
   bool is_active_ = false;
   const EventBatch* batch_ = nullptr;
+  const LiveState* state_ = nullptr;
   size_t next_mark_ = 0;
   uint32_t frames_seen_ = 0;
   uint64_t start_ns_ = 0, last_ns_ = 0;
@@ -184,7 +214,8 @@ class Categories {
   std::vector<ThreadWork> threads_;
   std::vector<ProcessWork> processes_;
   absl::flat_hash_map<uint32_t, Site> sites_;  // of evaluation, by stack
-  std::vector<uint32_t> last_steps_;           // of forward, by stack: in which it allocated last
+  std::vector<SiteSteps> site_steps_;          // by stack: in which it allocated
+  CopyLinks copies_;
   absl::flat_hash_map<std::pair<uint32_t, uint64_t>, uint32_t> open_phases_;
   std::vector<CategoryMoment> moments_;
   uint64_t moment_count_ = 0;

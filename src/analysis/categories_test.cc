@@ -11,6 +11,7 @@
 #include "analysis/category_sums.h"
 #include "trace/label_frames.h"
 #include "trace/memory_source.h"
+#include "trace/more_marks.h"
 
 namespace gpumemprof {
 namespace {
@@ -129,6 +130,144 @@ TEST(Categories, OfAProgramThatSaysNothingAreNotKnown) {
   EXPECT_NE(analysis.devices[0].categories.why_not, "");
 }
 
+constexpr uint64_t kGradient = static_cast<uint64_t>(StorageRole::kGradient);
+constexpr uint64_t kWeight = static_cast<uint64_t>(StorageRole::kParameter);
+
+using Named = std::map<std::string, int64_t>;
+
+/// What is there at each end of a step.
+std::vector<Named> at_steps(const Program& p, const Analysis& analysis) {
+  std::vector<Named> out;
+  for (size_t m = 0; m < analysis.moments.size(); ++m) {
+    if (analysis.moments[m].kind != CategoryMoment::kStepEnd) continue;
+    out.push_back(named(analysis.devices[0].categories.at_moments[m]));
+  }
+  EXPECT_TRUE(analysis.devices[0].categories.is_known) << p.time;
+  return out;
+}
+
+TEST(Categories, OfAnotherBlockAtAnAddressThatALookFindsToHoldAreWhatWasTold) {
+  Program p;
+  const uint32_t plain = p.stack({});
+  for (int step = 0; step < 3; ++step) {
+    p.alloc(5, 100, plain);
+    if (step == 0) p.mark(MarkKind::kRole, 5, kGradient, "w");
+    p.mark(MarkKind::kRole, 0, kRolesHold);
+    p.mark(MarkKind::kStep, 0, static_cast<uint64_t>(step));
+    p.free(5);
+  }
+  p.alloc(5, 100, plain);  // no look has seen it
+  p.mark(MarkKind::kStep, 0, 3);
+  const Named gradient{{"gradient", 100}};
+  EXPECT_EQ(at_steps(p, p.analyze(3)),
+            (std::vector<Named>{gradient, gradient, gradient, {{"unknown", 100}}}));
+}
+
+TEST(Categories, OfABlockThatBecomesSomethingElseChangeThere) {
+  Program p;
+  const uint32_t plain = p.stack({});
+  p.alloc(5, 100, plain);
+  p.alloc(6, 7, plain);
+  p.mark(MarkKind::kRole, 5, kGradient, "w");
+  p.mark(MarkKind::kRole, 0, kRolesHold);
+  p.mark(MarkKind::kStep, 0, 0);
+  p.alloc(7, 1, plain);
+  p.mark(MarkKind::kRole, 5, kNoRole);
+  p.mark(MarkKind::kRole, 6, kWeight, "w");
+  p.mark(MarkKind::kRole, 0, kRolesHold);
+  p.mark(MarkKind::kStep, 0, 1);
+  p.alloc(8, 1000, plain);
+  const Analysis analysis = p.analyze();
+  const std::vector<Named> expected{{{"gradient", 100}, {"unknown", 7}},
+                                    {{"parameter", 7}, {"unknown", 101}}};
+  EXPECT_EQ(at_steps(p, analysis), expected);
+  EXPECT_EQ(named(analysis.devices[0].categories.bytes_at_peak()),
+            (Named{{"parameter", 7}, {"unknown", 1101}}));
+}
+
+TEST(Categories, OfAPeakBeforeABlockBecameSomethingElseAreThoseOfBefore) {
+  Program p;
+  const uint32_t plain = p.stack({});
+  p.alloc(5, 100, plain);
+  p.mark(MarkKind::kRole, 5, kGradient, "w");
+  p.mark(MarkKind::kRole, 0, kRolesHold);
+  p.mark(MarkKind::kStep, 0, 0);
+  p.alloc(8, 1000, plain);
+  p.free(8);
+  p.mark(MarkKind::kRole, 5, kNoRole);
+  p.mark(MarkKind::kRole, 0, kRolesHold);
+  p.mark(MarkKind::kStep, 0, 1);
+  p.alloc(7, 1, plain);
+  const Analysis analysis = p.analyze(2);
+  EXPECT_EQ(named(analysis.devices[0].categories.bytes_at_peak()),
+            (Named{{"gradient", 100}, {"temporary", 1000}}));
+  EXPECT_EQ(at_steps(p, analysis), (std::vector<Named>{{{"gradient", 100}}, {{"unknown", 100}}}));
+}
+
+TEST(Categories, WhatTheProgramKeepsToItsEndIsNotTemporary) {
+  for (const bool is_told : {true, false}) {
+    Program p;
+    p.alloc(5, 100, p.stack({}));
+    p.mark(MarkKind::kPhaseBegin, 9, 0, "here");
+    if (is_told) p.mark(MarkKind::kRole, 0, kProgramEnds);
+    p.free(5);
+    const Named found = named(p.analyze().devices[0].categories.at_moments[0]);
+    EXPECT_EQ(found, (Named{{is_told ? "unknown" : "temporary", 100}}));
+  }
+}
+
+/// Copies of a weight that is told before or after them, and lives or not when they end.
+TEST(Categories, OfCopiesOfAWeightAreTheirOwn) {
+  for (const bool is_told_first : {true, false}) {
+    for (const bool weight_dies_first : {true, false}) {
+      Program p;
+      const uint32_t plain = p.stack({}), call = p.stack({{kModuleFile, "head"}});
+      p.alloc(1, 64, plain);
+      const auto tell = [&] { p.mark(MarkKind::kRole, 1, kWeight, "w"); };
+      if (is_told_first) tell();
+      p.alloc(2, 64, plain);
+      p.mark(kMarkOfCopy, 2, 1);  // a copy
+      p.alloc(3, 128, plain);
+      p.mark(kMarkOfCopy, 3, 2);  // a copy of it, in a wider type
+      p.alloc(4, 64, plain);
+      p.mark(kMarkOfCopy, 1, 4);  // what was loaded
+      p.alloc(5, 64, call);
+      p.mark(kMarkOfCopy, 5, 1);  // of the call
+      p.alloc(6, 50, plain);
+      p.mark(kMarkOfCopy, 6, 1);  // a part, or something else
+      p.free(5);
+      if (!is_told_first) tell();
+      p.mark(MarkKind::kStep, 0, 0);
+      if (weight_dies_first) p.free(1);
+      for (uint64_t address : {2, 3, 4, 6}) p.free(address);
+      p.alloc(7, 1, plain);
+      const Named expected{{"parameter", 64}, {"weight copy", 64 + 128 + 64}, {"unknown", 50}};
+      EXPECT_EQ(at_steps(p, p.analyze(4)), std::vector<Named>{expected})
+          << is_told_first << weight_dies_first;
+    }
+  }
+}
+
+/// Of two blocks of one line, each call of a model makes greater ones; the two of before live until
+/// then, or all of them stay.
+TEST(Categories, OfWhatGrowsWithEachCallAreACacheUnlessAllOfItIsKept) {
+  for (const bool is_kept : {false, true}) {
+    Program p;
+    const uint32_t plain = p.stack({});
+    const uint32_t call = p.stack({{kModeFile, kNoGrad}, {kModuleFile, "head"}});
+    for (uint64_t i = 1; i <= 4; ++i) {
+      p.alloc(100, 1, plain), p.free(100);
+      if (i == 4) p.mark(MarkKind::kStep, 0, 0);
+      p.alloc(2 * i, 10 * i, call);
+      if (i > 1 && !is_kept) p.free(2 * i - 2);
+      p.alloc(2 * i + 1, 10 * i, call);
+      if (i > 1 && !is_kept) p.free(2 * i - 1);
+    }
+    const Named expected = is_kept ? Named{{"unknown", 2 * (10 + 20 + 30)}} : Named{{"KV cache", 60}};
+    EXPECT_EQ(at_steps(p, p.analyze(3)), std::vector<Named>{expected});
+  }
+}
+
 /// Sums over all categories are what is live, whatever a program does.
 TEST(Categories, AddUpToWhatIsLiveAtThePeakAtEachSampleAndAtEachMoment) {
   std::mt19937_64 random(3);
@@ -145,7 +284,7 @@ TEST(Categories, AddUpToWhatIsLiveAtThePeakAtEachSampleAndAtEachMoment) {
       }
     }
   }
-  std::vector<uint64_t> live, sums_at_moments;
+  std::vector<uint64_t> live, unused, sums_at_moments;
   std::map<uint64_t, uint64_t> sizes;
   std::vector<std::pair<uint64_t, uint64_t>> levels;  // time, live bytes from then on
   uint64_t now = 0, next = 1;
@@ -154,17 +293,26 @@ TEST(Categories, AddUpToWhatIsLiveAtThePeakAtEachSampleAndAtEachMoment) {
     p.time += random() % 5000;
     if (dice < 45 || live.empty()) {
       const uint64_t bytes = random() % 1000;
-      p.alloc(next, bytes, stacks[random() % stacks.size()]);
-      live.push_back(next), sizes[next++] = bytes, now += bytes;
+      const bool is_again = !unused.empty() && random() % 2 == 0;
+      const uint64_t address = is_again ? unused.back() : next++;
+      if (is_again) unused.pop_back();
+      p.alloc(address, bytes, stacks[random() % stacks.size()]);
+      live.push_back(address), sizes[address] = bytes, now += bytes;
     } else if (dice < 90) {
       std::swap(live[random() % live.size()], live.back());
       p.free(live.back());
       now -= sizes[live.back()];
+      unused.push_back(live.back());
       live.pop_back();
     } else if (dice < 97) {
-      const bool is_role = random() % 4 == 0;
-      p.mark(is_role ? MarkKind::kRole : MarkKind::kSaved, live[random() % live.size()],
-             random() % 6, "w");
+      const uint64_t address = live[random() % live.size()], kind = random() % 8;
+      if (kind == 0) {
+        p.mark(MarkKind::kRole, 0, kRolesHold);
+      } else if (kind == 1) {
+        p.mark(kMarkOfCopy, address, live[random() % live.size()]);
+      } else {
+        p.mark(kind < 4 ? MarkKind::kRole : MarkKind::kSaved, address, random() % 6, "w");
+      }
     } else {
       p.mark(MarkKind::kStep, 0, 1);
       sums_at_moments.push_back(now);

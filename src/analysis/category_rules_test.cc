@@ -2,6 +2,7 @@
 #include "analysis/category_rules.h"
 
 #include <gtest/gtest.h>
+#include <string.h>
 
 #include "trace/event.h"
 
@@ -12,6 +13,16 @@ Attribution made_in(WorkPhase phase) {
   Attribution work;
   work.phase = phase;
   return work;
+}
+
+Category category_of(const Attribution& work, const BlockLife& life) {
+  return verdict_of(work, life).category;
+}
+
+WhyUnknown why_of(const Attribution& work, const BlockLife& life) {
+  const Verdict verdict = verdict_of(work, life);
+  EXPECT_EQ(verdict.category, Category::kUnknown);
+  return verdict.why;
 }
 
 TEST(CategoryRules, WhatATensorIsCalledCountsMoreThanWhereItWasMade) {
@@ -46,9 +57,11 @@ TEST(CategoryRules, WhatAutogradSavesOfAModuleIsAnActivation) {
 TEST(CategoryRules, WhatAutogradSavesOfTheDataIsInput) {
   const Attribution outside = made_in(WorkPhase::kNone);
   EXPECT_EQ(category_of(outside, {.is_saved = true, .calls = 1}), Category::kInput);
-  // A view of data has what autograd keeps of a tensor, as a result has.
-  EXPECT_EQ(category_of(outside, {.is_saved = true, .has_history = true, .calls = 1}),
-            Category::kInput);
+  // A view of data has what autograd keeps of a tensor, as a result has, and needs no gradient.
+  BlockLife view{.is_saved = true, .has_history = true, .is_constant = true, .calls = 1};
+  EXPECT_EQ(category_of(outside, view), Category::kInput);
+  view.passes_saved_in = 9;
+  EXPECT_EQ(category_of(outside, view), Category::kInput) << "token ids that every step uses";
 }
 
 TEST(CategoryRules, WhatIsMadeOfAModulesResultOutsideOfItIsAnActivation) {
@@ -57,9 +70,45 @@ TEST(CategoryRules, WhatIsMadeOfAModulesResultOutsideOfItIsAnActivation) {
   EXPECT_EQ(category_of(outside, {.is_saved = true, .is_output = true}), Category::kActivation);
 }
 
-TEST(CategoryRules, WhatEveryStepSavesAgainIsAParameterThatNobodyNamed) {
-  const BlockLife life{.is_saved = true, .has_history = true, .steps_saved_in = 3, .calls = 3};
-  EXPECT_EQ(category_of(made_in(WorkPhase::kNone), life), Category::kParameter);
+TEST(CategoryRules, WhatNeedsAGradientAndWasThereBeforeMayBeAParameterOrData) {
+  const Attribution outside = made_in(WorkPhase::kNone);
+  BlockLife life{.is_saved = true, .has_history = true, .passes_saved_in = 3, .calls = 3};
+  EXPECT_EQ(why_of(outside, life), WhyUnknown::kSavedAgain);
+  life.passes_saved_in = 1;
+  EXPECT_EQ(why_of(outside, life), WhyUnknown::kSaved);
+  Attribution set_up = outside;
+  set_up.is_in_setup = true;
+  EXPECT_EQ(why_of(set_up, life), WhyUnknown::kSetUp);
+}
+
+TEST(CategoryRules, ATableThatACallMakesOnceAndEachStepSavesIsNoBuffer) {
+  const BlockLife life{.is_saved = true, .passes_saved_in = 3, .steps = 3};
+  EXPECT_EQ(category_of(made_in(WorkPhase::kForward), life), Category::kFrameworkOther);
+}
+
+TEST(CategoryRules, ACopyOfAWeightIsOneWhereTheProgramMadeItAndKeepsIt) {
+  for (WorkPhase phase : {WorkPhase::kNone, WorkPhase::kOptimizer}) {
+    BlockLife life{.is_weight_copy = true, .is_saved = true, .steps = 1, .calls = 1};
+    EXPECT_EQ(category_of(made_in(phase), life), Category::kWeightCopy);
+    life.role = 1;
+    EXPECT_EQ(category_of(made_in(phase), life), Category::kParameter) << "told";
+  }
+  Attribution deep_copy = made_in(WorkPhase::kNone);
+  deep_copy.is_weight_copy = true;
+  EXPECT_EQ(category_of(deep_copy, {.calls = 1}), Category::kWeightCopy);
+  EXPECT_EQ(category_of(deep_copy, {.is_freed = true}), Category::kTemporary);
+  EXPECT_EQ(category_of(made_in(WorkPhase::kForward), {.is_weight_copy = true, .is_freed = true}),
+            Category::kTemporary)
+      << "a call's own cast";
+}
+
+TEST(CategoryRules, WhatALookFoundNoRoleForHasNone) {
+  BlockLife life{.outlived_backward = true, .outlived_optimizer = true};
+  EXPECT_EQ(category_of(made_in(WorkPhase::kBackward), life), Category::kGradient);
+  EXPECT_EQ(category_of(made_in(WorkPhase::kOptimizer), life), Category::kOptimizerState);
+  life.has_been_looked_at = true;
+  EXPECT_EQ(why_of(made_in(WorkPhase::kBackward), life), WhyUnknown::kKeptFromBackward);
+  EXPECT_EQ(why_of(made_in(WorkPhase::kOptimizer), life), WhyUnknown::kKeptFromStep);
 }
 
 TEST(CategoryRules, WhatBackwardLeavesIsAGradientAndTheRestOfItTemporary) {
@@ -90,21 +139,67 @@ TEST(CategoryRules, WhatOnlyTheGraphHeldIsAnActivation) {
 TEST(CategoryRules, WhatEachStepMakesInAModuleAndIsKeptIsAnActivation) {
   const Attribution forward = made_in(WorkPhase::kForward);
   EXPECT_EQ(category_of(forward, {.steps = 2, .is_made_again = true}), Category::kActivation);
+  EXPECT_EQ(category_of(forward, {.steps = 1, .is_made_again = true}), Category::kActivation);
+  EXPECT_EQ(category_of(forward, {.is_made_again = true}), Category::kActivation) << "at the end";
+  EXPECT_EQ(category_of(forward, {.is_freed = true, .is_made_again = true}), Category::kTemporary);
   EXPECT_EQ(category_of(forward, {.steps = 2}), Category::kFrameworkOther) << "made once";
-  EXPECT_EQ(category_of(forward, {.steps = 1, .is_made_again = true}), Category::kTemporary);
+  EXPECT_EQ(why_of(forward, {.steps = 1}), WhyUnknown::kNotFreed);
+  EXPECT_EQ(why_of(forward, {.steps = 1, .is_freed = true}), WhyUnknown::kKeptResult);
 }
 
 TEST(CategoryRules, WhatGrowsFromCallToCallWithoutGradientsIsACache) {
   const Attribution evaluation = made_in(WorkPhase::kEvaluation);
   EXPECT_EQ(category_of(evaluation, {.calls = 1, .site_grows = true}), Category::kKvCache);
-  EXPECT_EQ(category_of(evaluation, {.calls = 1}), Category::kTemporary) << "the last result";
-  EXPECT_EQ(category_of(evaluation, {.calls = 2}), Category::kKvCache);
-  EXPECT_EQ(category_of(evaluation, {}), Category::kTemporary);
+  EXPECT_EQ(category_of(evaluation, {.site_grows = true}), Category::kKvCache) << "the last call's";
+  EXPECT_EQ(category_of(evaluation, {.is_freed = true}), Category::kTemporary);
+  EXPECT_EQ(category_of(evaluation, {.is_freed = true, .site_grows = true}), Category::kTemporary);
 }
 
-TEST(CategoryRules, WhatNoModelUsedAndNobodyFreedIsUnknown) {
-  EXPECT_EQ(category_of(made_in(WorkPhase::kNone), {}), Category::kUnknown);
-  EXPECT_EQ(category_of(made_in(WorkPhase::kNone), {.is_freed = true}), Category::kTemporary);
+TEST(CategoryRules, AResultThatIsKeptAfterAnEvaluationIsNeitherTemporaryNorACache) {
+  const Attribution evaluation = made_in(WorkPhase::kEvaluation);
+  EXPECT_EQ(why_of(evaluation, {.calls = 1}), WhyUnknown::kKeptResult) << "the last result";
+  EXPECT_EQ(why_of(evaluation, {.calls = 2, .is_freed = true}), WhyUnknown::kKeptResult);
+  EXPECT_EQ(why_of(evaluation, {}), WhyUnknown::kNotFreed);
+  EXPECT_EQ(why_of(evaluation, {.calls = 9, .site_grows = true, .site_keeps = true}),
+            WhyUnknown::kKeptResult);
+}
+
+TEST(CategoryRules, WhatIsMadeOutsideAndNotSavedIsTemporaryOrUnknown) {
+  const Attribution outside = made_in(WorkPhase::kNone);
+  EXPECT_EQ(category_of(outside, {.is_freed = true}), Category::kTemporary);
+  EXPECT_EQ(why_of(outside, {}), WhyUnknown::kOutside);
+  EXPECT_EQ(why_of(outside, {.calls = 1, .is_freed = true}), WhyUnknown::kOutside);
+  EXPECT_EQ(why_of(outside, {.steps = 1, .is_freed = true}), WhyUnknown::kOutside);
+  Attribution closure = outside;
+  closure.is_in_step = true;
+  EXPECT_EQ(category_of(closure, {.steps = 1, .is_freed = true}), Category::kTemporary);
+  EXPECT_EQ(why_of(closure, {.steps = 2, .is_freed = true}), WhyUnknown::kOutside);
+  EXPECT_EQ(why_of(closure, {.steps = 1}), WhyUnknown::kOutside);
+  Attribution set_up = outside;
+  set_up.is_in_setup = true;
+  EXPECT_EQ(why_of(set_up, {.calls = 5}), WhyUnknown::kSetUp) << "a parameter or a buffer";
+}
+
+TEST(CategoryRules, WhatEachStepMakesBeforeItsModelsCallAndLetsGoOfIsInput) {
+  const Attribution outside = made_in(WorkPhase::kNone);
+  const BlockLife batch{.calls = 1, .is_freed = true, .is_made_again = true, .is_before_calls = true};
+  EXPECT_EQ(category_of(outside, batch), Category::kInput);
+  BlockLife other = batch;
+  other.is_before_calls = false;
+  EXPECT_EQ(why_of(outside, other), WhyUnknown::kOutside) << "a loss";
+  other = batch, other.is_made_again = false;
+  EXPECT_EQ(why_of(outside, other), WhyUnknown::kOutside) << "made once";
+  other = batch, other.steps = 1;
+  EXPECT_EQ(why_of(outside, other), WhyUnknown::kOutside) << "perhaps left from the step before";
+  other = batch, other.is_freed = false;
+  EXPECT_EQ(why_of(outside, other), WhyUnknown::kOutside);
+}
+
+TEST(CategoryRules, EveryReasonHasASentence) {
+  EXPECT_STREQ(why_unknown_text(WhyUnknown::kNone), "");
+  for (size_t why = 1; why < kWhyUnknown; ++why) {
+    EXPECT_GT(strlen(why_unknown_text(static_cast<WhyUnknown>(why))), 20u);
+  }
 }
 
 }  // namespace

@@ -26,6 +26,20 @@ std::vector<CategoryGroup> largest_first(Groups groups) {
 
 }  // namespace
 
+std::vector<UnknownSum> unknown_sums(const std::vector<CategoryHolder>& holders) {
+  std::vector<UnknownSum> sums;
+  for (size_t why = 1; why < kWhyUnknown; ++why) {
+    UnknownSum sum{static_cast<WhyUnknown>(why)};
+    for (const CategoryHolder& holder : holders) {
+      if (holder.why != sum.why) continue;
+      sum.bytes += holder.bytes, sum.count += holder.count;
+    }
+    if (sum.count != 0) sums.push_back(sum);
+  }
+  std::ranges::stable_sort(sums, std::greater<>(), &UnknownSum::bytes);
+  return sums;
+}
+
 RuleSums rule_sums(const std::vector<CategoryHolder>& holders) {
   RuleSums sums;
   for (const CategoryHolder& holder : holders) {

@@ -30,6 +30,13 @@ inline constexpr const char* kRootModule = "(model)";
 
 CategorySums category_sums(const std::vector<CategoryHolder>& holders, const Tables& tables);
 
+struct UnknownSum {
+  WhyUnknown why = WhyUnknown::kNone;
+  uint64_t bytes = 0, count = 0;
+};
+/// What is of no known category and has a reason, by it; the largest first.
+std::vector<UnknownSum> unknown_sums(const std::vector<CategoryHolder>& holders);
+
 struct RuleSum {
   SnapshotRule rule = SnapshotRule::kNoRule;
   uint64_t bytes = 0, count = 0;

@@ -51,13 +51,10 @@ void find_loaded(const PracticeEvidence& evidence, const DeviceAnalysis& device,
   out->push_back(std::move(candidate));
 }
 
-/// Autograd keeps views of data like results of its own, so that a set of data of which every step
-/// uses a part has the category of parameters; but it has no name, and no module made it.
-bool is_data(const Tables& tables, const CategoryHolder& holder) {
-  if (holder.category == Category::kInput) return true;
-  if (holder.category != Category::kParameter || holder.name != 0) return false;
-  const Attribution work = attribution_of(tables, holder.stack);
-  return work.phase == WorkPhase::kNone && work.module.empty() && !work.is_in_setup;
+/// What no model made may be data too: autograd does not save a set of which every step copies a
+/// part.
+bool is_data(const CategoryHolder& holder) {
+  return holder.category == Category::kInput || holder.why == WhyUnknown::kOutside;
 }
 
 /// One large tensor of data, made once and there to the end, of which a step uses a part.
@@ -78,7 +75,7 @@ void find_whole_data(const PracticeEvidence& evidence, const DeviceAnalysis& dev
   uint64_t bytes = 0;
   for (const CategoryHolder& holder : device.categories.at_peak) {
     const auto made = evidence.graph.allocated.find(holder.stack);
-    if (!is_data(tables, holder) || made == evidence.graph.allocated.end()) continue;
+    if (!is_data(holder) || made == evidence.graph.allocated.end()) continue;
     // Batches are made again and again, and are many where they are kept.
     if (made->second.count != holder.count || holder.count > kFew) continue;
     if (holder.bytes / holder.count < kMuchMore * largest_activation) continue;

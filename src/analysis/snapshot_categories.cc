@@ -341,8 +341,12 @@ class Categorizer {
     std::vector<CategoryHolder> list;
     for (const auto& [key, sum] : sums) {
       const auto [stack, rule, phase] = key;
-      list.push_back({stack, facts_of(rule).category, 0, sum.bytes, sum.count,
-                      static_cast<uint8_t>(rule), phase});
+      list.push_back({.stack = stack,
+                      .category = facts_of(rule).category,
+                      .bytes = sum.bytes,
+                      .count = sum.count,
+                      .rule = static_cast<uint8_t>(rule),
+                      .phase = phase});
     }
     std::ranges::sort(list, [](const CategoryHolder& a, const CategoryHolder& b) {
       return std::tie(b.bytes, a.stack, a.rule, a.phase) <

@@ -1,11 +1,14 @@
 #include <string.h>
 
+#include "format/more_marks.h"
 #include "gpumemprof/gpumemprof.h"
 #include "probe/attach.h"
 #include "probe/call_after.h"
+#include "probe/copies.h"
 #include "probe/counters.h"
 #include "probe/modules.h"
 #include "probe/phases.h"
+#include "probe/program_end.h"
 #include "probe/recorder.h"
 #include "probe/scopes.h"
 #include "probe/stream.h"
@@ -27,6 +30,10 @@ static bool to_device(int type, int index, Device* out) {
   if (type < 0 || type > 127 || index < -1 || index > 127) return false;
   *out = {static_cast<int8_t>(type), static_cast<int8_t>(index)};
   return true;
+}
+
+static void mark_role(uintptr_t address, uint64_t value) {
+  if (state() != kOff) record_mark(format::kMarkRole, address, value, nullptr, 0);
 }
 
 /// What a slot's counters are now. All fields are read again until none changed meanwhile, a few
@@ -68,11 +75,17 @@ void gpumemprof_step_end(void) { end_step(); }
 void gpumemprof_mark_storage(const void* address, int role, const char* name) {
   if (role < GPUMEMPROF_ROLE_PARAMETER || role > GPUMEMPROF_ROLE_OPTIMIZER_STATE) return;
   if (!address || state() == kOff) return;
+  if (role <= GPUMEMPROF_ROLE_BUFFER) watch_copies_of(reinterpret_cast<uintptr_t>(address));
   record_mark(gpumemprof::format::kMarkRole, reinterpret_cast<uintptr_t>(address),
               static_cast<uint64_t>(role), name, name ? length_of_text(name, kMostMarkText) : 0);
 }
+void gpumemprof_unmark_storage(const void* address) {
+  if (address) mark_role(reinterpret_cast<uintptr_t>(address), gpumemprof::format::kRoleNone);
+}
+void gpumemprof_roles_hold(void) { mark_role(0, gpumemprof::format::kRolesHold); }
 void gpumemprof_mark_module(const void* object, const char* path) { name_module(object, path); }
 void gpumemprof_when_module_is_new(int (*call)(void*), void* argument) {
+  await_program_end();
   when_module_is_new(call, argument);
 }
 

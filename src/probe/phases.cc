@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "probe/copies.h"
 #include "probe/hot.h"
 #include "probe/scopes_context.h"
 
@@ -185,6 +186,7 @@ void end_step() {
     next = is_ours ? known + 1 : uint64_t{incarnation()} << 32 | 1;
   } while (!__atomic_compare_exchange_n(&steps, &known, next, false, __ATOMIC_RELAXED,
                                         __ATOMIC_RELAXED));
+  end_watching_all_copies();
   if (state() == kRecording) {
     record_mark(format::kMarkStep, 0, static_cast<uint32_t>(next) - 1, nullptr, 0);
   }

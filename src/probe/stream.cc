@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "format/more_marks.h"
 #include "probe/arena.h"
 #include "probe/call_after.h"
 #include "probe/clock.h"
@@ -363,7 +364,8 @@ HOT bool record_mark(RawMarkKind kind, uint64_t address, uint64_t value, const c
                      size_t length) {
   bool done = false;
   with_stream([&](Stream* s) {
-    const uint32_t string = text ? define_string(s, text, length) : 0;
+    uint32_t string = text ? define_string(s, text, length) : 0;
+    if (kind == format::kMarkCopied) string = static_cast<uint32_t>(value >> 37);
     if (UNLIKELY(address > kAddressMask || string > kMaxMarkString || (text && !string))) {
       count_loss(kLostWide);
       return;

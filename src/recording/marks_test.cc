@@ -3,11 +3,14 @@
 
 #include <random>
 
+#include "format/more_marks.h"
 #include "recording/fake_probe.h"
 #include "recording/file_sealer.h"
 #include "recording/seal.h"
 #include "recording/sealed_marks.h"
+#include "recording/standing_marks.h"
 #include "recording/test_reading.h"
+#include "trace/more_marks.h"
 
 namespace gpumemprof {
 namespace {
@@ -33,7 +36,7 @@ EventBatch random_batch(std::mt19937_64* random, size_t events, size_t marks) {
   for (size_t i = 0; i < marks; ++i) {
     Mark mark;
     mark.before_event = static_cast<uint32_t>((*random)() % (events + 1));
-    mark.kind = static_cast<MarkKind>((*random)() % 6 + 1);
+    mark.kind = static_cast<MarkKind>((*random)() % 7 + 1);
     mark.thread = (*random)() % 3;
     mark.text = static_cast<uint32_t>((*random)() % 50);
     mark.address = (*random)() % 4 ? 64 * ((*random)() % 60) : (*random)() >> 8;
@@ -183,6 +186,43 @@ TEST_F(MarksInFile, OfAFileWithoutEventsAreRead) {
   probe.mark(&thread, 5000, kMarkStep, 0, 1);
   EXPECT_EQ(raw().marks, (std::vector<ReadMark>{{0, MarkKind::kStep, 11, "", 0, 1}}));
   EXPECT_EQ(sealed().marks, (std::vector<ReadMark>{{0, MarkKind::kStep, 11, "", 0, 1}}));
+}
+
+TEST_F(MarksInFile, OfACopyTellBothStoragesWhole) {
+  auto& thread = probe.start_thread(11, "t");
+  const uint64_t source = 0x7f1234567840;
+  probe.alloc(&thread, 5000, 64, 8, 0);
+  probe.mark(&thread, 5001, kMarkCopied, 64, source, static_cast<uint32_t>(source >> 37));
+  const std::vector<ReadMark> expected{{1, kMarkOfCopy, 11, "", 64, source}};
+  EXPECT_EQ(raw().marks, expected);
+  EXPECT_EQ(sealed().marks, expected);
+}
+
+/// Of one block that is freed and another one at its address: what a checkpoint says after them.
+std::vector<Mark> standing_after(bool roles_hold) {
+  EventBatch batch;
+  for (uint64_t i = 0; i < 3; ++i) {
+    batch.time_ns.push_back(i);
+    batch.address.push_back(64);
+    batch.action.push_back(i == 1 ? Action::kFreeCompleted : Action::kAlloc);
+  }
+  batch.marks.push_back({.before_event = 1, .kind = MarkKind::kRole, .address = 64, .value = 3});
+  if (roles_hold) batch.marks.push_back({.before_event = 1, .kind = MarkKind::kRole});
+  StandingMarks standing;
+  standing.apply(batch);
+  EventBatch after;
+  after.marks.push_back({.kind = kMarkOfCopy, .address = 64, .value = 128});
+  standing.apply(after);
+  return standing.now();
+}
+
+TEST(Marks, OfRolesThatHoldStandForTheNextBlockToo) {
+  EXPECT_TRUE(standing_after(false).empty());
+  const std::vector<Mark> standing = standing_after(true);
+  ASSERT_EQ(standing.size(), 2u);
+  EXPECT_EQ(standing[0].address, 64u);
+  EXPECT_EQ(standing[0].value, 3u);
+  EXPECT_EQ(standing[1].address, 0u) << "the word that they hold";
 }
 
 TEST_F(MarksInFile, ThatADamagedRecordHoldsAreCountedAsLost) {

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "format/more_marks.h"
+#include "trace/more_marks.h"
+
 namespace gpumemprof {
 
 using namespace format;
@@ -59,6 +62,7 @@ Mark mark_of(const RawEvent& record, RawStream& stream) {
   mark.text = stream.definitions->text(mark_string_of(record));
   mark.time_ns = time_of(record);
   mark.address = address_of(record), mark.value = size_of(record);
+  if (mark.kind == kMarkOfCopy) mark.value = mark_source_of(record), mark.text = 0;
   return mark;
 }
 
@@ -246,7 +250,7 @@ void RawLane::decode_pair(const RawEvent& record, uint64_t ordinal, EventBatch* 
 void RawLane::decode_mark(const RawEvent& record, uint64_t ordinal, EventBatch* block) {
   totals_may_follow_ = has_wide_ = false;
   const RawMarkKind kind = mark_kind_of(record);
-  if (kind < kMarkSaved || kind > kMarkPhaseEnd) return;  // a newer minor's
+  if (kind < kMarkSaved || kind > kLastMark) return;  // a newer minor's
   Mark mark = mark_of(record, *stream_);
   mark.before_event = static_cast<uint32_t>(block->size());
   mark.time_ns = time_in_order(mark.time_ns + shift_);

@@ -7,6 +7,7 @@
 
 #include "base/varint.h"
 #include "recording/sealed_payload.h"
+#include "trace/more_marks.h"
 
 namespace gpumemprof {
 namespace {
@@ -126,7 +127,7 @@ class Reader {
  private:
   bool one(Mark* mark) {
     const uint8_t head = columns_[kHeads].number<uint8_t>(), kind = head & 7;
-    if (kind == 0 || kind > static_cast<uint8_t>(MarkKind::kPhaseEnd)) return false;
+    if (kind == 0 || kind > static_cast<uint8_t>(kLastMarkKind)) return false;
     mark->kind = static_cast<MarkKind>(kind);
     const uint64_t position = last_.position + columns_[kPositions].varint_at_most(UINT32_MAX);
     if (position > (has_events_ ? batch_.size() : UINT32_MAX)) return false;

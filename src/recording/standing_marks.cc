@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "trace/more_marks.h"
+
 namespace gpumemprof {
 
 void StandingMarks::apply(const EventBatch& batch) {
@@ -10,13 +12,25 @@ void StandingMarks::apply(const EventBatch& batch) {
   for (size_t i = 0; i < batch.size(); ++i) {
     for (; mark != batch.marks.end() && mark->before_event <= i; ++mark) take(*mark);
     const bool is_other = !is_free(batch.action[i]) && batch.action[i] != Action::kAlloc;
-    if (!is_other && !blocks_.empty()) blocks_.erase(batch.address[i]);
+    if (!is_other && !blocks_.empty()) end_life(batch.address[i]);
   }
   for (; mark != batch.marks.end(); ++mark) take(*mark);
 }
 
+/// A role that holds is one of the address, until it is taken back.
+void StandingMarks::end_life(uint64_t address) {
+  const auto found = blocks_.find(address);
+  if (found == blocks_.end()) return;
+  if (hold_.order == 0 || !found->second.has_role) {
+    blocks_.erase(found);
+  } else {
+    found->second.is_saved = false;
+  }
+}
+
 void StandingMarks::take(const Mark& mark) {
   constexpr size_t kMostModules = 1u << 20;
+  if (mark.kind == kMarkOfCopy) return;  // of two blocks, of which one was made a moment ago
   const uint64_t order = ++count_;
   switch (mark.kind) {
     case MarkKind::kSaved: {
@@ -27,7 +41,15 @@ void StandingMarks::take(const Mark& mark) {
       return;
     }
     case MarkKind::kRole: {
+      if (mark.address == 0) {
+        if (mark.value == kRolesHold) hold_ = {order, mark};
+        return;
+      }
       OfBlock& block = blocks_[mark.address];
+      if (mark.value == kNoRole && !block.is_saved) {
+        blocks_.erase(mark.address);
+        return;
+      }
       block.role = mark, block.has_role = true, block.role_order = order;
       return;
     }
@@ -49,10 +71,12 @@ void StandingMarks::take(const Mark& mark) {
 std::vector<Mark> StandingMarks::now() const {
   std::vector<Said> said = modules_;
   if (step_.order != 0) said.push_back(step_);
+  if (hold_.order != 0) said.push_back(hold_);
   for (const auto& [number, phase] : phases_) said.push_back(phase);
   for (const auto& [address, block] : blocks_) {
     if (block.is_saved) said.push_back({block.saved_order, block.saved});
-    if (block.has_role) said.push_back({block.role_order, block.role});
+    const bool is_told = block.has_role && block.role.value != kNoRole;
+    if (is_told) said.push_back({block.role_order, block.role});
   }
   std::sort(said.begin(), said.end(),
             [](const Said& a, const Said& b) { return a.order < b.order; });

@@ -11,7 +11,7 @@
 
 namespace gpumemprof {
 
-/// Of one process. Memory O(live blocks + modules). Not thread-safe.
+/// Of one process. Memory O(live blocks + roles + modules). Not thread-safe.
 class StandingMarks {
  public:
   /// Batches in order.
@@ -25,6 +25,7 @@ class StandingMarks {
     bool is_saved = false, has_role = false;
     uint64_t role_order = 0, saved_order = 0;
   };
+  void end_life(uint64_t address);
   struct Said {
     uint64_t order;
     Mark mark;
@@ -34,7 +35,7 @@ class StandingMarks {
   absl::flat_hash_map<uint64_t, OfBlock> blocks_;  // by address
   absl::flat_hash_map<uint64_t, Said> phases_;     // by number
   std::vector<Said> modules_;                      // all: an address may be used again
-  Said step_{};
+  Said step_{}, hold_{};
   uint64_t count_ = 0;
 };
 

@@ -46,6 +46,16 @@ Json columns_json(const std::vector<CategoryBytes>& samples) {
   return out;
 }
 
+/// What nobody could tell, by reason, the largest first.
+Json unknown_json(const std::vector<CategoryHolder>& holders) {
+  Json out = Json::array();
+  for (const UnknownSum& sum : unknown_sums(holders)) {
+    out.push_back(
+        {{"reason", why_unknown_text(sum.why)}, {"bytes", sum.bytes}, {"count", sum.count}});
+  }
+  return out;
+}
+
 /// How sure a snapshot's categories are, and what made them so.
 void add_rules_json(const DeviceCategories& categories, Json* out, Json* unknown) {
   const RuleSums sums = rule_sums(categories.at_peak);
@@ -85,7 +95,11 @@ void add_categories_json(const DeviceAnalysis& device, const Tables& tables, Jso
     (*out)["by_phase_at_peak"] = groups_json(sums.phases, "phase");
     (*out)["by_user_phase_at_peak"] = groups_json(sums.user_phases, "phase");
     (*out)["attributed_at_peak_bytes"] = sums.attributed_bytes;
-    if (categories.is_by_rules) add_rules_json(categories, out, unknown);
+    if (categories.is_by_rules) {
+      add_rules_json(categories, out, unknown);
+    } else {
+      (*out)["unknown_at_peak"] = unknown_json(categories.at_peak);
+    }
   }
   if (categories.timeline.empty()) return;
   (*out)["category_timeline"] = {{"start_ns", categories.start_ns},

@@ -19,16 +19,15 @@ constexpr size_t kMostPhases = 400;
 const char* colour(size_t category) {
   static constexpr const char* kColours[kCategories] = {"#8a8f98", "#4878d0", "#2a9fb5", "#d65f5f",
                                                         "#956cb4", "#ee854a", "#6acc64", "#c9b458",
-                                                        "#dc7ec0", "#8c613c", "#5f7a8a"};
+                                                        "#dc7ec0", "#8c613c", "#5f7a8a", "#7f9fe0"};
   return kColours[category];
 }
 
 /// From the bottom: what stays long first.
 constexpr Category kOrder[kCategories] = {
-    Category::kParameter,      Category::kBuffer,     Category::kOptimizerState,
-    Category::kGradient,       Category::kActivation, Category::kKvCache,
-    Category::kInput,          Category::kWorkspace,  Category::kTemporary,
-    Category::kFrameworkOther, Category::kUnknown};
+    Category::kParameter,  Category::kBuffer,    Category::kWeightCopy, Category::kOptimizerState,
+    Category::kGradient,   Category::kActivation, Category::kKvCache,   Category::kInput,
+    Category::kWorkspace,  Category::kTemporary, Category::kFrameworkOther, Category::kUnknown};
 
 class Figure {
  public:

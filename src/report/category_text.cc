@@ -79,6 +79,11 @@ std::vector<std::string> category_lines(const DeviceAnalysis& device, const Tabl
   const CategorySums sums = category_sums(device.categories.at_peak, tables);
   for (const CategoryGroup& group : sums.categories) {
     lines.push_back(row(group, sums.total_bytes, group.name, format_plural(group.count, "block")));
+    if (group.name != category_name(Category::kUnknown)) continue;
+    for (const UnknownSum& sum : unknown_sums(device.categories.at_peak)) {
+      lines.push_back(fmt::format("{:>17}  {}: {}", "", format_bytes(sum.bytes),
+                                  why_unknown_text(sum.why)));
+    }
   }
   if (device.categories.is_by_rules) add_confidence(device.categories, sums.total_bytes, &lines);
   add_groups(sums.modules, "By module:", "(outside of any module)", sums.total_bytes, most_modules,

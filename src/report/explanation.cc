@@ -40,6 +40,7 @@ std::string category_words(const std::string& name) {
                           name == "activation" || name == "input" || name == "workspace";
   if (has_plural) return name + "s";
   if (name == "temporary") return "temporaries";
+  if (name == "weight copy") return "copies of weights";
   if (name == "framework other") return "kept from modules' calls for an unknown reason";
   return name == "unknown" ? "of no known category" : name;
 }

@@ -25,8 +25,7 @@ def at_end(folder, kept):
 def test_what_each_step_makes_in_a_module_and_is_kept_is_an_activation(kept, size, tmp_path):
     kinds, analysis = at_end(tmp_path, kept)
     assert kinds["framework other"] == 0
-    # The last one has lived through the end of one step only.
-    assert kinds["activation"] == (STEPS - 1) * size and kinds["temporary"] == size
+    assert kinds["activation"] == STEPS * size and kinds["temporary"] == 0
     assert "unknown reason" not in analysis["explanation"] and "framework's own" not in analysis["explanation"]
 
 

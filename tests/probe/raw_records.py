@@ -8,7 +8,7 @@ from pathlib import Path
 PAGE = 4096
 STAGE_DEFINITIONS = 28672
 ALLOC, FREE_REQUESTED, FREE_COMPLETED, OOM, TOTALS, WIDE, MARK = 1, 2, 3, 4, 5, 6, 7
-KINDS = {1: "saved", 2: "role", 3: "module", 4: "step", 5: "phase_begin", 6: "phase_end"}
+KINDS = {1: "saved", 2: "role", 3: "module", 4: "step", 5: "phase_begin", 6: "phase_end", 7: "copy"}
 
 
 def _fold(words):
@@ -57,8 +57,11 @@ class Raw:
         for stream, _, records in sorted(self.pieces, key=lambda piece: piece[:2]):
             for time_ns, address, size, action, rest in records:
                 if action == MARK:
-                    text = self.names[stream, rest >> 4] if rest >> 4 else None
-                    self.marks.append({"kind": KINDS[rest & 15], "address": address, "value": size, "text": text,
+                    kind, string = KINDS[rest & 15], rest >> 4
+                    if kind == "copy":  # no string: the upper bits of the other storage
+                        size, string = size | string << 37, 0
+                    text = self.names[stream, string] if string else None
+                    self.marks.append({"kind": kind, "address": address, "value": size, "text": text,
                                        "stream": stream, "time_ns": time_ns})
                 elif action in (ALLOC, FREE_COMPLETED):
                     self.events.append({"action": "alloc" if action == ALLOC else "free", "address": address,

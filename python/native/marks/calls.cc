@@ -20,6 +20,8 @@ Calls g_calls = {
     [](uint64_t) {},
     [] {},
     [](const void*, int, const char*) {},
+    [](const void*) {},
+    [] {},
     [](const void*, const char*) {},
     [](int (*)(void*), void*) {},
     [](uint64_t, int (*)(int (*)(void*), void*), int (*)(void*), void*) {},
@@ -33,6 +35,8 @@ bool find_calls(const char* path) {
                    find(found.phase_end, library, "gpumemprof_phase_end") &&
                    find(found.step_end, library, "gpumemprof_step_end") &&
                    find(found.mark_storage, library, "gpumemprof_mark_storage") &&
+                   find(found.unmark_storage, library, "gpumemprof_unmark_storage") &&
+                   find(found.roles_hold, library, "gpumemprof_roles_hold") &&
                    find(found.mark_module, library, "gpumemprof_mark_module") &&
                    find(found.when_module_is_new, library, "gpumemprof_when_module_is_new") &&
                    find(found.call_after, library, "gpumemprof_call_after");

@@ -12,6 +12,8 @@ struct Calls {
   void (*phase_end)(uint64_t);
   void (*step_end)(void);
   void (*mark_storage)(const void*, int, const char*);
+  void (*unmark_storage)(const void*);
+  void (*roles_hold)(void);
   void (*mark_module)(const void*, const char*);
   void (*when_module_is_new)(int (*)(void*), void*);
   void (*call_after)(uint64_t, int (*)(int (*)(void*), void*), int (*)(void*), void*);

@@ -86,7 +86,9 @@ PyObject* find(PyObject*, PyObject* path) {
 PyObject* after_optimizer(PyObject*, PyObject* arguments, PyObject*) {
   if (g_has_begun && PyTuple_GET_SIZE(arguments) > 0) {
     safely([&] {
-      if (optimizer_stepped(PyTuple_GET_ITEM(arguments, 0)) && g_counts_steps) g_calls.step_end();
+      if (!optimizer_stepped(PyTuple_GET_ITEM(arguments, 0), g_counts_steps)) return;
+      look_at_all();
+      g_calls.step_end();
     });
     ask();
   }
@@ -108,6 +110,7 @@ PyObject* hook_of(PyObject*, PyObject* type) {
 
 PyObject* step(PyObject*, PyObject*) {
   g_counts_steps = false;
+  if (g_has_begun) safely(look_at_all);
   g_calls.step_end();
   ask();
   Py_RETURN_NONE;

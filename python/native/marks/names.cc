@@ -6,6 +6,7 @@
 #include "native/marks/calls.h"
 #include "native/marks/dying.h"
 #include "native/marks/frames.h"
+#include "native/marks/roles.h"
 #include "native/marks/tensors.h"
 #include "native/marks/tree.h"
 
@@ -23,6 +24,7 @@ struct Root {
   bool is_model;
   bool is_plain;  ///< paths as PyTorch gives them, else with the name before them
   int walks;
+  Rewalk tensors = {};
 
   std::string path(const std::string& below) const {
     if (below.empty()) return name;
@@ -69,9 +71,13 @@ std::string free_name(const std::string& name) {
   }
 }
 
+int role_of(bool is_parameter) {
+  return is_parameter ? GPUMEMPROF_ROLE_PARAMETER : GPUMEMPROF_ROLE_BUFFER;
+}
+
 /// Tells the storages. One that several tensors share is the first one's, and how many there are is
 /// said: the weights of a recurrent layer may be views of one block.
-void tell_tensors(const Root& root, const Tree& tree) {
+void tell_tensors(const Root& root, const Tree& tree, bool only_what_is_new) {
   struct Told {
     const void* address;
     const FoundTensor* first;
@@ -90,10 +96,11 @@ void tell_tensors(const Root& root, const Tree& tree) {
     }
   }
   for (const Told& t : told) {
+    const int role = role_of(t.first->is_parameter);
+    if (only_what_is_new && roles().is_told(t.address, role, t.first->tensor)) continue;
     std::string name = root.path(t.first->name);
     if (t.more) name += " and " + std::to_string(t.more) + " more";
-    const int role = t.first->is_parameter ? GPUMEMPROF_ROLE_PARAMETER : GPUMEMPROF_ROLE_BUFFER;
-    g_calls.mark_storage(t.address, role, name.c_str());
+    roles().tell(t.address, role, t.first->tensor, std::move(name));
   }
 }
 
@@ -106,7 +113,7 @@ void tell(Root& root, const Tree& tree, bool all) {
     if (is_new && !watch_death(found.module, on_death)) g_root_of->erase(entry);
     g_calls.mark_module(found.module, root.path(found.path).c_str());
   }
-  tell_tensors(root, tree);
+  tell_tensors(root, tree, false);
 }
 
 /// What was thought to be a model and is below this one is part of it from now on.
@@ -180,11 +187,50 @@ std::unordered_map<PyObject*, std::string> parameter_names() {
   return names;
 }
 
+void see_with_gradient(PyObject* parameter, std::vector<Sight>* sights) {
+  sights->push_back({parameter, storage_of(parameter), GPUMEMPROF_ROLE_PARAMETER});
+  sights->push_back({parameter, gradient_storage_of(parameter), GPUMEMPROF_ROLE_GRADIENT});
+}
+
+void see_models(std::vector<Sight>* sights) {
+  for (Root& root : *g_roots) {
+    for (const auto& [tensor, is_parameter] : root.tensors.run(root.module)) {
+      if (is_parameter) {
+        see_with_gradient(tensor, sights);
+      } else {
+        sights->push_back({tensor, storage_of(tensor), GPUMEMPROF_ROLE_BUFFER});
+      }
+    }
+  }
+}
+
+void look_at_models() {
+  for (Root& root : *g_roots) {
+    bool is_told = true;
+    const std::vector<Rewalk::Tensor>& tensors = root.tensors.run(root.module);
+    for (const auto& [tensor, is_parameter] : tensors) {
+      is_told &= roles().is_told(storage_of(tensor), role_of(is_parameter), tensor);
+    }
+    if (!is_told) tell_tensors(root, tree_of(root.module), true);
+    for (const auto& [tensor, is_parameter] : tensors) {
+      if (is_parameter) look_at_gradient(tensor);
+    }
+  }
+}
+
+void look_at_gradient(PyObject* parameter) {
+  const void* address = gradient_storage_of(parameter);
+  if (!address || roles().is_told(address, GPUMEMPROF_ROLE_GRADIENT, parameter)) return;
+  std::string name = roles().name(storage_of(parameter));
+  roles().tell(address, GPUMEMPROF_ROLE_GRADIENT, parameter, std::move(name));
+}
+
 void forget_names() {
   if (!g_roots) return;
   for (const auto& entry : *g_root_of) forget_death(entry.first);
   g_root_of->clear();
   g_roots->clear();
+  roles().forget();
 }
 
 }  // namespace gpumemprof::python

@@ -9,6 +9,9 @@
 
 #include <string>
 #include <unordered_map>
+#include <vector>
+
+#include "native/marks/roles.h"
 
 namespace gpumemprof::python {
 
@@ -22,6 +25,16 @@ bool name_running_modules();
 /// The names of the parameters of all models that live, by object. Only as long as no Python code
 /// runs.
 std::unordered_map<PyObject*, std::string> parameter_names();
+
+/// Of all models that live: appends their parameters, each with its gradient, and buffers. While a
+/// `Quiet` lives.
+void see_models(std::vector<Sight>* sights);
+void see_with_gradient(PyObject* parameter, std::vector<Sight>* sights);
+
+/// The same where something has changed: tells what has not been told. Between
+/// roles().begin_look() and end_look().
+void look_at_models();
+void look_at_gradient(PyObject* parameter);
 
 /// Forgets all names, in a forked child: its recording is a new one.
 void forget_names();

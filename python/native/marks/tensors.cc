@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "native/marks/layout.h"
+
 namespace gpumemprof::python {
 namespace {
 
@@ -9,7 +11,7 @@ namespace {
 PyTypeObject* g_tensor = nullptr;
 PyObject* g_no_dispatch = nullptr;  // the __torch_dispatch__ of classes that have none of their own
 PyObject* g_data_address = nullptr;
-PyObject *g_grad = nullptr, *g_is_leaf = nullptr;
+PyObject *g_grad = nullptr, *g_is_leaf = nullptr, *g_cdata = nullptr;
 PyObject* g_disable_functions = nullptr;
 PyObject *g_enter_name = nullptr, *g_exit_name = nullptr, *g_dispatch_name = nullptr;
 PyObject* g_local_name = nullptr;
@@ -38,12 +40,50 @@ int64_t number(PyObject* function, PyObject* tensor) {
   return value;
 }
 
+TensorLayout g_layout;
+
+int64_t data_address(PyObject* tensor) {
+  if (g_layout.knows_storages()) return static_cast<int64_t>(g_layout.storage(tensor));
+  const int64_t address = number(g_data_address, tensor);
+  if (address <= 0) return address;
+  PyObject* impl = g_cdata ? get(g_cdata, tensor) : nullptr;
+  const uint64_t at = impl ? PyLong_AsUnsignedLongLong(impl) : 0;
+  Py_XDECREF(impl);
+  const bool is_known = !PyErr_Occurred();
+  PyErr_Clear();
+  g_layout.learn_storage(tensor, is_known ? at : 0, static_cast<uint64_t>(address));
+  return address;
+}
+
+/// Classes whose tensors have memory of their own, while nobody changes them: most are of two.
+struct PlainType {
+  const PyTypeObject* type;
+  unsigned version;
+};
+constexpr size_t kMostPlainTypes = 4;
+PlainType g_plain_types[kMostPlainTypes];
+size_t g_next_plain_type = 0;
+
+bool is_plain(const PyTypeObject* type) {
+  unsigned version = type->tp_version_tag;  // 0 after a change
+#if PY_VERSION_HEX < 0x030C0000
+  if (!PyType_HasFeature(const_cast<PyTypeObject*>(type), Py_TPFLAGS_VALID_VERSION_TAG)) version = 0;
+#endif
+  for (const PlainType& plain : g_plain_types) {
+    if (plain.type == type && plain.version == version) return version != 0;
+  }
+  return false;
+}
+
 bool has_own_memory(PyObject* tensor) {
-  PyObject* dispatch =
-      PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(tensor)), g_dispatch_name);
+  PyTypeObject* type = Py_TYPE(tensor);
+  if (is_plain(type)) return true;
+  PyObject* dispatch = PyObject_GetAttr(reinterpret_cast<PyObject*>(type), g_dispatch_name);
   if (!dispatch) PyErr_Clear();
   Py_XDECREF(dispatch);
-  return dispatch == g_no_dispatch;
+  if (dispatch != g_no_dispatch) return false;
+  g_plain_types[g_next_plain_type++ % kMostPlainTypes] = {type, type->tp_version_tag};
+  return true;
 }
 
 /// The tensor in whose memory this one's elements are, borrowed: itself, or this process's part of
@@ -69,6 +109,7 @@ bool find_tensors(PyObject* torch_c) {
   g_data_address = attribute(torch_c, "_data_address");  // since 2.1; of a view, too, the storage's
   g_disable_functions = attribute(torch_c, "DisableTorchFunction");
   g_grad = attribute(base, "grad");
+  g_cdata = attribute(base, "_cdata");
   g_is_leaf = attribute(base, "is_leaf");
   g_enter_name = PyUnicode_InternFromString("__enter__");
   g_exit_name = PyUnicode_InternFromString("__exit__");
@@ -86,27 +127,33 @@ bool find_tensors(PyObject* torch_c) {
   return true;
 }
 
-bool is_tensor(PyObject* object) { return g_tensor && PyObject_TypeCheck(object, g_tensor); }
+bool is_tensor(PyObject* object) {
+  return g_tensor && (is_plain(Py_TYPE(object)) || PyObject_TypeCheck(object, g_tensor));
+}
 
 const void* storage_of(PyObject* tensor) {
   PyObject* holder = with_memory(tensor);
   if (!holder) return nullptr;
-  const int64_t address = number(g_data_address, holder);
+  const int64_t address = data_address(holder);
   return address > 0 ? reinterpret_cast<const void*>(address) : nullptr;
 }
 
-PyObject* gradient_of(PyObject* tensor) {
-  if (!with_memory(tensor)) return nullptr;
+const void* gradient_storage_of(PyObject* tensor) {
+  if (g_layout.knows_gradients() && is_plain(Py_TYPE(tensor)))
+    return reinterpret_cast<const void*>(g_layout.gradient(tensor));
+  PyObject* holder = with_memory(tensor);
+  if (!holder) return nullptr;
   // That of another tensor is always none, and asking for it makes PyTorch warn.
   PyObject* is_leaf = get(g_is_leaf, tensor);
   Py_XDECREF(is_leaf);
   PyObject* gradient = is_leaf == Py_True ? get(g_grad, tensor) : nullptr;
-  if (!gradient) {
-    PyErr_Clear();
-  } else if (gradient == Py_None) {
-    Py_CLEAR(gradient);
-  }
-  return gradient;
+  if (!gradient) PyErr_Clear();
+  const bool has_any = gradient && gradient != Py_None;
+  const void* address = has_any ? storage_of(gradient) : nullptr;
+  if (holder == tensor && is_leaf == Py_True)
+    g_layout.learn_gradient(tensor, has_any ? gradient : nullptr);
+  Py_XDECREF(gradient);  // the parameter has it
+  return address;
 }
 
 Quiet::Quiet() : collects_(PyGC_Disable()) {

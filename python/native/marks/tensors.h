@@ -15,8 +15,8 @@ bool find_tensors(PyObject* torch_c);
 /// that make their own operators) or the object is no tensor. At any time.
 const void* storage_of(PyObject* tensor);
 
-/// The gradient of a leaf, a new reference; null where there is none. Only while a `Quiet` lives.
-PyObject* gradient_of(PyObject* tensor);
+/// The same of the gradient of a leaf. Only while a `Quiet` lives.
+const void* gradient_storage_of(PyObject* tensor);
 
 bool is_tensor(PyObject* object);
 

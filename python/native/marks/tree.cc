@@ -1,6 +1,7 @@
 #include "native/marks/tree.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <unordered_set>
 
@@ -128,6 +129,45 @@ bool prepare_trees() {
 }
 
 Tree tree_of(PyObject* module) { return Walk().run(module); }
+
+const std::vector<Rewalk::Tensor>& Rewalk::run(PyObject* root) {
+  if (!walk(root, true)) {
+    met_.clear();
+    walk(root, false);
+  }
+  return tensors_;
+}
+
+/// False where it is not as before, and so has stopped.
+bool Rewalk::walk(PyObject* root, bool is_as_before) {
+  std::unordered_set<PyObject*> seen;
+  if (!is_as_before) seen.insert(root);
+  size_t met = 0;
+  tensors_.clear();
+  todo_.assign(1, root);
+  for (size_t modules = 0; !todo_.empty() && modules < kMostModules; ++modules) {
+    PyObject* module = todo_.back();
+    todo_.pop_back();
+    PyObject *key, *value;
+    for (const bool is_parameter : {true, false}) {
+      PyObject* tensors = part(module, is_parameter ? g_parameters : g_buffers);
+      for (Py_ssize_t i = 0; tensors && PyDict_Next(tensors, &i, &key, &value);) {
+        if (is_tensor(value) && tensors_.size() < kMostTensors)
+          tensors_.push_back({value, is_parameter});
+      }
+    }
+    PyObject* children = part(module, g_modules);
+    const auto before = static_cast<ptrdiff_t>(todo_.size());
+    for (Py_ssize_t i = 0; children && PyDict_Next(children, &i, &key, &value);) {
+      if (value == Py_None) continue;
+      if (!is_as_before) met_.push_back({value, seen.insert(value).second});
+      if (met == met_.size() || met_[met].module != value) return false;
+      if (met_[met++].is_new) todo_.push_back(value);
+    }
+    std::reverse(todo_.begin() + before, todo_.end());
+  }
+  return met == met_.size();
+}
 
 std::string class_name(PyObject* module) {
   for (int i = 0; i < kMostWrappers; ++i) {

@@ -33,6 +33,29 @@ bool prepare_trees();
 /// An entry that another program has put there in another form is left out.
 Tree tree_of(PyObject* module);
 
+/// The tensors of one model, walked again and again. As long as its modules are those of the walk
+/// before, that takes little longer than to look at the tensors.
+class Rewalk {
+ public:
+  struct Tensor {
+    PyObject* tensor;
+    bool is_parameter;
+  };
+  /// In an order that stays while they do. One that several modules have comes more than once.
+  const std::vector<Tensor>& run(PyObject* root);
+
+ private:
+  struct Met {
+    PyObject* module;
+    bool is_new;  // not met before in the same walk
+  };
+  bool walk(PyObject* root, bool is_as_before);
+
+  std::vector<Met> met_;  // the modules below others, as the last walk met them
+  std::vector<PyObject*> todo_;
+  std::vector<Tensor> tensors_;
+};
+
 /// "Linear"; of a wrapper, that of the model in it.
 std::string class_name(PyObject* module);
 

@@ -19,6 +19,7 @@
 #include "probe/hooks/torch_autograd.h"
 #include "probe/hooks/torch_cuda.h"
 #include "probe/hot.h"
+#include "probe/program_end.h"
 #include "probe/recorder.h"
 #include "probe/scopes.h"
 #include "probe/stream.h"
@@ -89,6 +90,7 @@ void on_report(void* p, int64_t size, uint64_t allocated, uint64_t reserved, Dev
   if (is_counting() && is_alloc) count_alloc(address, bytes, device);
   if (is_counting() && !is_alloc) count_free(address, device);
   if (!is_recording) return;
+  if (!is_alloc) look_for_program_end();
   if (device.type == 0) {
     record(is_alloc ? kRawAlloc : kRawFreeCompleted, address, bytes, kClassShared);
   } else {
@@ -141,6 +143,7 @@ HOT void gpumemprof_hook_free_cpu(void* p) {
   // would come first.
   if (p && is_counting()) count_free(reinterpret_cast<uintptr_t>(p), kCpu);
   if (p && !g_config.no_cpu && state() != kOff) {
+    look_for_program_end();
     record(kRawFreeCompleted, reinterpret_cast<uintptr_t>(p), 0, kClassCpu);
   }
   g_free_cpu.get(FREE_CPU, reinterpret_cast<void*>(&gpumemprof_hook_free_cpu), plain_free)(p);
@@ -258,6 +261,7 @@ const Hook kHooks[] = {
     kCudaHooks[1],
     kAutogradHooks[0],
     kSavedHooks[0],
+    kCopyHooks[0],
 };
 
 Framework g_torch{kHooks,

@@ -7,6 +7,7 @@ namespace gpumemprof::probe {
 
 extern const Hook kAutogradHooks[1];
 extern const Hook kSavedHooks[1];  // torch_saved.cc
+extern const Hook kCopyHooks[1];   // torch_copied.cc
 
 /// Looks up what tells whether gradients are on; once, at the first call through libc10.
 void prepare_torch_modes();

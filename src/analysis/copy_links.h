@@ -1,0 +1,55 @@
+// Which blocks were copied into which, for as long as they live: so that a copy of a weight is
+// known for one, whenever somebody says that the other is a parameter.
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace gpumemprof {
+
+/// What a block is for those that were copied from it or into it.
+enum class CopyRole : uint8_t { kOther, kParameter, kBuffer, kWeightCopy };
+
+/// Not thread-safe. Memory O(blocks with links that live).
+class CopyLinks {
+ public:
+  /// A block by its place; `event` tells it from the next one there.
+  struct Block {
+    uint32_t device = 0, number = 0;
+    uint64_t event = 0;
+    bool operator==(const Block&) const = default;
+  };
+  enum Kind : uint8_t {
+    kSource,   ///< the other one was copied into the block
+    kTarget,   ///< the block was copied into the other one
+    kWatcher,  ///< the other one wants to know what the block is
+  };
+  struct Link {
+    Block other;
+    Kind kind;
+  };
+
+  /// `block` wants to know what `other` is, which is its source or its target.
+  void add(const Block& block, const Block& other, Kind kind);
+  /// Of a block, the last few; null: none.
+  const std::vector<Link>* of(const Block& block) const;
+  /// Its life has ended.
+  void forget(const Block& block) { links_.erase(key(block)); }
+
+  bool empty() const { return links_.empty(); }
+
+  /// Whether such a neighbour makes a block a copy of weights.
+  static bool is_proof(CopyRole of_other, Kind kind) {
+    return of_other == CopyRole::kParameter || (kind == kSource && of_other != CopyRole::kOther);
+  }
+
+ private:
+  static uint64_t key(const Block& block) { return uint64_t{block.device} << 32 | block.number; }
+  void put(const Block& block, const Link& link);
+
+  absl::flat_hash_map<uint64_t, std::vector<Link>> links_;
+};
+
+}  // namespace gpumemprof

@@ -1,0 +1,21 @@
+// Where the storage of a tensor begins, and what autograd has said of it.
+//
+// No header of PyTorch is used. Where a tensor has its storage, TensorImpl::has_storage() tells
+// itself, asked of an object of ours in which one word after the other is set. A storage is told by
+// the name of its class.
+#pragma once
+
+#include <stdint.h>
+
+namespace gpumemprof::probe {
+
+/// Of a c10::TensorImpl or null; 0 for tensors that have no storage in memory.
+uint64_t storage_address(const void* tensor_impl);
+
+/// Of one with a storage: a leaf that requires grad, another's result, or a view.
+bool has_autograd_metadata(const void* tensor_impl);
+
+/// Of one with a storage. True where this PyTorch does not tell.
+bool requires_grad(const void* tensor_impl);
+
+}  // namespace gpumemprof::probe
