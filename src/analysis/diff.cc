@@ -38,20 +38,19 @@ class Aligner {
       if (tables == nullptr) return;
       stacks.assign(tables->stacks.stack_count(), kUnset);
       stacks[0] = 0;
-      frames.resize(tables->stacks.frame_count());
+      for (Memo& memo : frames) memo.resize(tables->stacks.frame_count());
       strings.resize(tables->strings.size()), files.resize(tables->strings.size());
     }
     const Tables* tables;
     std::vector<uint32_t> stacks;  // by stack id of that side: the common one
-    Memo frames, strings, files;
+    Memo frames[2];  // without lines, and with them
+    Memo strings, files;
   };
 
-  explicit Aligner(bool with_lines = true) : with_lines_(with_lines) {}
-
-  uint32_t frame(Side& side, uint32_t node) {
+  uint32_t frame(Side& side, uint32_t node, bool with_lines) {
     const Tables& tables = *side.tables;
     const uint32_t id = tables.stacks.node(node).frame;
-    return side.frames.of(id, [&] {
+    return side.frames[with_lines].of(id, [&] {
       Frame frame = tables.stacks.frame(id);
       frame.file = side.files.of(frame.file, [&] {
         return common_.strings.intern(aligned_file(tables.strings.get(frame.file)));
@@ -59,7 +58,7 @@ class Aligner {
       frame.function = side.strings.of(frame.function, [&] {
         return common_.strings.intern(tables.strings.get(frame.function));
       });
-      if (!with_lines_) frame.line = 0;
+      if (!with_lines) frame.line = 0;
       return common_.stacks.intern_frame(frame);
     });
   }
@@ -74,7 +73,7 @@ class Aligner {
     uint32_t aligned = side.stacks[id];
     for (; !path_.empty(); path_.pop_back()) {
       const auto [child, is_new] = children_.try_emplace(
-          uint64_t{aligned} << 32 | frame(side, path_.back()), stack_count_);
+          uint64_t{aligned} << 32 | frame(side, path_.back(), true), stack_count_);
       stack_count_ += is_new;
       aligned = child->second;
       side.stacks[path_.back()] = aligned;
@@ -83,7 +82,6 @@ class Aligner {
   }
 
  private:
-  bool with_lines_;
   Tables common_;  // its strings and frames
   absl::flat_hash_map<uint64_t, uint32_t> children_;  // common stack << 32 | common frame
   uint32_t stack_count_ = 1;                          // the empty one among them
@@ -156,9 +154,7 @@ void for_each_figure(const Diff& diff, Each each) {
   }
 }
 
-std::vector<DiffRow> rows_by_stack(const Diff& diff) {
-  Aligner aligner;
-  Aligner::Side sides[2] = {Aligner::Side(diff.a), Aligner::Side(diff.b)};
+std::vector<DiffRow> rows_by_stack(const Diff& diff, Aligner& aligner, Aligner::Side (&sides)[2]) {
   Rows rows;
   for_each_figure(diff, [&](const DiffSide&, bool is_b, const Holder& holder,
                             uint64_t DiffFigures::* bytes, uint64_t DiffFigures::* count) {
@@ -248,14 +244,13 @@ struct LineNodes {
 };
 
 /// Rows by one frame of each stack. A new way to group by a frame is one more of these.
-std::vector<DiffRow> rows_by_frame(const Diff& diff, LineNodes (&nodes)[2], bool with_lines) {
-  Aligner aligner(with_lines);
-  Aligner::Side sides[2] = {Aligner::Side(diff.a), Aligner::Side(diff.b)};
+std::vector<DiffRow> rows_by_frame(const Diff& diff, Aligner& aligner, Aligner::Side (&sides)[2],
+                                   LineNodes (&nodes)[2], bool with_lines) {
   Rows rows;
   for_each_figure(diff, [&](const DiffSide&, bool is_b, const Holder& holder,
                             uint64_t DiffFigures::* bytes, uint64_t DiffFigures::* count) {
     const uint32_t node = nodes[is_b].of(holder.stack);
-    const uint32_t key = node == 0 ? kUnset : aligner.frame(sides[is_b], node);
+    const uint32_t key = node == 0 ? kUnset : aligner.frame(sides[is_b], node, with_lines);
     rows.add(key, is_b, node, holder, bytes, count);
   });
   return std::move(rows).sorted();
@@ -334,10 +329,12 @@ DiffMoment diff_moment(const DeviceAnalysis& device, const LiveMoment& moment, u
 
 Diff diff_runs(const DiffSide& a, const DiffSide& b, LineOf line_of) {
   Diff diff{.a = a, .b = b};
-  diff.by_stack = rows_by_stack(diff);
+  Aligner aligner;
+  Aligner::Side sides[2] = {Aligner::Side(diff.a), Aligner::Side(diff.b)};
+  diff.by_stack = rows_by_stack(diff, aligner, sides);
   LineNodes nodes[2] = {{diff.a, line_of}, {diff.b, line_of}};
-  diff.by_line = rows_by_frame(diff, nodes, true);
-  diff.by_function = rows_by_frame(diff, nodes, false);
+  diff.by_line = rows_by_frame(diff, aligner, sides, nodes, true);
+  diff.by_function = rows_by_frame(diff, aligner, sides, nodes, false);
   group_by_layer(&diff);
   group_by_category(&diff);
   return diff;
