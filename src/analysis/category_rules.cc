@@ -60,6 +60,8 @@ Verdict of_evaluation(const BlockLife& life) {
   if (life.site_keeps) return unknown(WhyUnknown::kKeptResult);
   if (is_freed_at_once(life)) return {Category::kTemporary};
   if (life.site_grows) return {Category::kKvCache};
+  // A result in a variable that the next call's replaced.
+  if (life.is_freed && life.steps == 0 && life.calls == 1) return {Category::kTemporary};
   return unknown(life.calls == 0 && life.steps == 0 ? WhyUnknown::kNotFreed
                                                     : WhyUnknown::kKeptResult);
 }

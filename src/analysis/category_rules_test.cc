@@ -158,6 +158,10 @@ TEST(CategoryRules, WhatGrowsFromCallToCallWithoutGradientsIsACache) {
 TEST(CategoryRules, AResultThatIsKeptAfterAnEvaluationIsNeitherTemporaryNorACache) {
   const Attribution evaluation = made_in(WorkPhase::kEvaluation);
   EXPECT_EQ(why_of(evaluation, {.calls = 1}), WhyUnknown::kKeptResult) << "the last result";
+  EXPECT_EQ(category_of(evaluation, {.calls = 1, .is_freed = true}), Category::kTemporary)
+      << "one that the next call's replaced";
+  EXPECT_EQ(why_of(evaluation, {.steps = 1, .calls = 1, .is_freed = true}),
+            WhyUnknown::kKeptResult);
   EXPECT_EQ(why_of(evaluation, {.calls = 2, .is_freed = true}), WhyUnknown::kKeptResult);
   EXPECT_EQ(why_of(evaluation, {}), WhyUnknown::kNotFreed);
   EXPECT_EQ(why_of(evaluation, {.calls = 9, .site_grows = true, .site_keeps = true}),

@@ -106,8 +106,9 @@ SnapshotRule of_forward(const SnapshotWork& made_in, const SnapshotLife& life) {
     if (life.before == Category::kActivation) return kActivationAsBefore;
     return life.before == Category::kTemporary ? kTemporaryAsBefore : kNoRule;
   }
-  // A program that learns keeps what grows too; here none is seen to.
-  if (life.calls > 0 && life.site_grows) {
+  // A program that learns keeps what grows too; here none is seen to. What the last call leaves no
+  // other call meets: it is what those before it left.
+  if (life.site_grows && (life.calls > 0 || life.before == Category::kKvCache)) {
     return made_in.is_without_gradients ? kCache : kCacheLikely;
   }
   return is_freed ? kForwardFreedOnly : kForwardKeptOnly;

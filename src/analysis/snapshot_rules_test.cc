@@ -78,6 +78,9 @@ TEST(SnapshotRules, AForwardThatIsNotOverGoesByTheOneBefore) {
 TEST(SnapshotRules, WithoutABackwardForwardIsMadeOfTemporariesCachesAndGuesses) {
   EXPECT_EQ(rule(WorkPhase::kForward, {.is_freed = true}), kForwardFreedOnly);
   EXPECT_EQ(rule(WorkPhase::kForward, {.calls = 1, .site_grows = true}), kCacheLikely);
+  EXPECT_EQ(rule(WorkPhase::kForward, {.is_freed = true, .site_grows = true}), kForwardFreedOnly);
+  const SnapshotLife last{.is_freed = true, .site_grows = true, .before = Category::kKvCache};
+  EXPECT_EQ(rule(WorkPhase::kForward, last), kCacheLikely) << "the last call's";
   EXPECT_EQ(rule(WorkPhase::kForward, {.calls = 1}), kForwardKeptOnly);
   EXPECT_EQ(facts_of(kForwardKeptOnly).confidence, Confidence::kLow);
   SnapshotWork generating = python(WorkPhase::kForward);
