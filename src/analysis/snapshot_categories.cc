@@ -78,7 +78,7 @@ class Categorizer {
   struct Site {
     uint64_t last_bytes = 0;
     uint32_t last_call = 0;
-    bool grows = false;
+    uint32_t rises = 0;
     Category before = Category::kUnknown;
   };
   struct Sum {
@@ -155,7 +155,7 @@ class Categorizer {
     if (phase == WorkPhase::kForward) {
       Site& site = sites_[event.stack];
       if (site.last_bytes != 0 && site.last_call != block.begun.calls) {
-        site.grows = block.size_bytes > site.last_bytes;
+        site.rises = block.size_bytes > site.last_bytes ? site.rises + 1 : 0;
       }
       site.last_bytes = block.size_bytes, site.last_call = block.begun.calls;
     }
@@ -234,7 +234,7 @@ class Categorizer {
     life.trace_has_backward = kinds_.has_backward || now.backwards_begun != 0;
     life.is_unseen = block.is_unseen;
     if (auto site = sites_.find(block.stack); site != sites_.end()) {
-      life.site_grows = site->second.grows, life.before = site->second.before;
+      life.site_rises = site->second.rises, life.before = site->second.before;
     }
     return life;
   }

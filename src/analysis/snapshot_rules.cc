@@ -11,6 +11,8 @@ using enum SnapshotRule;
 constexpr uint32_t kLastsForSteps = 2;
 /// Data is there for the call that takes it, and until what takes its place is made.
 constexpr uint32_t kCallsOfData = 2;
+/// Results of a few calls may happen to get larger; of so many they are put together.
+constexpr uint32_t kRisesOfCache = 8;
 
 constexpr RuleFacts kFacts[kSnapshotRules] = {
     {"none", Category::kUnknown, Confidence::kNone, "no rule covers it"},
@@ -54,6 +56,9 @@ constexpr RuleFacts kFacts[kSnapshotRules] = {
      "made in a module's call that is not over, where the block before was a temporary"},
     {"cache", Category::kKvCache, Confidence::kMedium,
      "made in a module's call without gradients, there in the next one and larger with each"},
+    {"cache_grown", Category::kKvCache, Confidence::kMedium,
+     "made in a module's call, there in the next one and larger with each of eight or more, in a "
+     "trace without backward"},
     {"cache_likely", Category::kKvCache, Confidence::kLow,
      "made in a module's call, there in the next one and larger with each, in a trace without "
      "backward"},
@@ -108,8 +113,9 @@ SnapshotRule of_forward(const SnapshotWork& made_in, const SnapshotLife& life) {
   }
   // A program that learns keeps what grows too; here none is seen to. What the last call leaves no
   // other call meets: it is what those before it left.
-  if (life.site_grows && (life.calls > 0 || life.before == Category::kKvCache)) {
-    return made_in.is_without_gradients ? kCache : kCacheLikely;
+  if (life.site_rises > 0 && (life.calls > 0 || life.before == Category::kKvCache)) {
+    if (made_in.is_without_gradients) return kCache;
+    return life.site_rises >= kRisesOfCache ? kCacheGrown : kCacheLikely;
   }
   return is_freed ? kForwardFreedOnly : kForwardKeptOnly;
 }

@@ -37,6 +37,7 @@ enum class SnapshotRule : uint8_t {
   kActivationAsBefore,
   kTemporaryAsBefore,
   kCache,
+  kCacheGrown,
   kCacheLikely,
   kDataLoading,
   kSetUpWithGradient,
@@ -50,7 +51,7 @@ enum class SnapshotRule : uint8_t {
   kEarlierFreedInBackward,
   kEarlierFreedInOptimizer,
 };
-inline constexpr size_t kSnapshotRules = 34;
+inline constexpr size_t kSnapshotRules = 35;
 
 struct RuleFacts {
   const char* name;  ///< in reports and JSON; stays the same
@@ -77,7 +78,7 @@ struct SnapshotLife {
   /// And no model was called between; `is_after_call`: one had been called before the block.
   bool met_backward_before_call = false, is_after_call = false;
   bool trace_has_backward = false;
-  bool site_grows = false;               ///< each call allocates more there than the one before
+  uint32_t site_rises = 0;  ///< calls in a row, the last one included, that allocated more there
   Category before = Category::kUnknown;  ///< what the last block of its stack turned out to be
   /// No stack tells of backward, as autograd's own threads run no Python: all other events have
   /// one.

@@ -77,15 +77,16 @@ TEST(SnapshotRules, AForwardThatIsNotOverGoesByTheOneBefore) {
 
 TEST(SnapshotRules, WithoutABackwardForwardIsMadeOfTemporariesCachesAndGuesses) {
   EXPECT_EQ(rule(WorkPhase::kForward, {.is_freed = true}), kForwardFreedOnly);
-  EXPECT_EQ(rule(WorkPhase::kForward, {.calls = 1, .site_grows = true}), kCacheLikely);
-  EXPECT_EQ(rule(WorkPhase::kForward, {.is_freed = true, .site_grows = true}), kForwardFreedOnly);
-  const SnapshotLife last{.is_freed = true, .site_grows = true, .before = Category::kKvCache};
+  EXPECT_EQ(rule(WorkPhase::kForward, {.calls = 1, .site_rises = 7}), kCacheLikely);
+  EXPECT_EQ(rule(WorkPhase::kForward, {.is_freed = true, .site_rises = 7}), kForwardFreedOnly);
+  const SnapshotLife last{.is_freed = true, .site_rises = 7, .before = Category::kKvCache};
   EXPECT_EQ(rule(WorkPhase::kForward, last), kCacheLikely) << "the last call's";
+  EXPECT_EQ(rule(WorkPhase::kForward, {.calls = 1, .site_rises = 8}), kCacheGrown);
   EXPECT_EQ(rule(WorkPhase::kForward, {.calls = 1}), kForwardKeptOnly);
   EXPECT_EQ(facts_of(kForwardKeptOnly).confidence, Confidence::kLow);
   SnapshotWork generating = python(WorkPhase::kForward);
   generating.is_without_gradients = true;
-  EXPECT_EQ(rule_of(generating, WorkPhase::kForward, {.calls = 1, .site_grows = true}), kCache);
+  EXPECT_EQ(rule_of(generating, WorkPhase::kForward, {.calls = 1, .site_rises = 7}), kCache);
 }
 
 TEST(SnapshotRules, OutsideOfModulesItIsDataOrAResultOrATemporary) {
