@@ -203,7 +203,8 @@ class Trace:
         schema gpumemprof.whatif/1.
 
         `settings`: as in PYTORCH_CUDA_ALLOC_CONF, several for one simulation each. `capacity`: what the process can
-        have of the device, in bytes or as "40GiB" (None: it never runs out). `torch`: the release whose rules to
+        have of the device, in bytes or as "40GiB", or "none": it never runs out (None: what it could have in a run
+        that ran out of memory, else "none"). `torch`: the release whose rules to
         follow, such as "2.13" (None: the one that wrote the file). `device`: one of `devices` (None: the one that ran
         out of memory, else the one that holds most). `sweep` also tries the settings that are worth it; `force`
         predicts even where the replay of the recorded settings is not faithful. ValueError for a recording that did not

@@ -28,7 +28,7 @@ TEST(OomKernel, TheKernelsLineNamesTheProcessAndWhatItHeld) {
   EXPECT_EQ(message.operation, "python3");
   ASSERT_EQ(message.processes.size(), 1u);
   EXPECT_EQ(message.processes[0].pid, 4321u);
-  EXPECT_EQ(message.processes[0].in_use.bytes, 15990000u * 1024);
+  EXPECT_EQ(message.processes[0].in_use.bytes, 15990000ull * 1024);
   EXPECT_EQ(explain_oom(message, false).cause, OomCause::kWantOfMemory);
 }
 

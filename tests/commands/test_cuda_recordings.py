@@ -63,8 +63,7 @@ def test_the_replay_gives_every_address_and_the_counts_are_those_of_the_history(
 
 def test_what_if_answers_what_the_allocator_does_under_those_settings(fixture):
     for answer in fixture["answers"]:
-        options = ["--set", answer["settings"], "--format", "json"]
-        options += ["--capacity", answer["capacity"]] if answer["capacity"] else []
+        options = ["--set", answer["settings"], "--format", "json", "--capacity", answer["capacity"] or "none"]
         done = harness.execute([harness.COMMAND, "whatif", FOLDER / f"{fixture['name']}.gmp", *options], timeout=120)
         study = json.loads(done.ok().stdout)
         assert study["replay"]["matched"] == study["replay"]["alloc_addresses"] > 200
