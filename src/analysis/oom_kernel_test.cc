@@ -60,7 +60,7 @@ TEST(OomKernel, OtherKillsAreNoMessage) {
 TEST(OomKernel, ALogOfNothingButBeginningsIsReadInLinearTime) {
   for (std::string_view part : {"Killed ", "Killed process ", "OOMKilled", "oom_kill event"}) {
     std::string text;
-    while (text.size() < 4 << 20) text += part;
+    while (text.size() < 1 << 20) text += part;
     EXPECT_LE(scan(text).messages.size(), 2u) << part;  // else this test takes hours
   }
 }
