@@ -25,6 +25,7 @@ Result<Analysis> analyze_with_samples(EventSource& source, const std::vector<std
     for (std::string& left_out : analysis->machine->left_out)
       problems->push_back(std::move(left_out));
   }
+  add_program_ends(read_program_ends(paths), &*analysis);
   return analysis;
 }
 

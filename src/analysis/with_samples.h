@@ -10,7 +10,7 @@
 namespace gpumemprof {
 
 /// analyze_whole() of `source`, which was opened from `paths`, with the samples in these folders:
-/// what devices said of the processes, and Analysis::machine. What could not be read goes into
+/// what devices said of the processes, Analysis::machine, and how the programs ended. What could not be read goes into
 /// `problems`, one sentence each.
 Result<Analysis> analyze_with_samples(EventSource& source, const std::vector<std::string>& paths,
                                       AnalysisOptions options, std::vector<std::string>* problems);

@@ -85,6 +85,15 @@ Result<Shown> show(const Analysis& analysis, const Tables& tables,
   return shown;
 }
 
+/// What is left are numbers and the kinds of devices.
+void take_names_away(ProgramEnds* ends) {
+  for (ProgramEnd& run : ends->runs) run.command.clear();
+  for (RefusedRequest& refused : ends->refused) {
+    refused.folder.clear(), refused.message.clear(), refused.stack.clear();
+    for (HolderAtRefusal& holder : refused.holders) holder.stack.clear();
+  }
+}
+
 Result<Shown> show_recording(const AnalyzeArguments& arguments) {
   auto source = open_input(arguments.paths, !arguments.no_seal);
   if (!source) return std::unexpected(source.error());
@@ -110,7 +119,7 @@ Result<Shown> show_recording(const AnalyzeArguments& arguments) {
     if (arguments.anonymize) problem = "reason withheld, it may hold names";
     analysis->loss.reasons.push_back({0, std::move(problem)});
   }
-  if (!arguments.anonymize) add_program_ends(read_program_ends(arguments.paths), &*analysis);
+  if (arguments.anonymize) take_names_away(&analysis->ends);
   const SourceOpener reopen = [&] { return open_input(arguments.paths, false); };
   // Under other names the events would be another trace.
   return show(*analysis, (*source)->tables(), arguments, arguments.anonymize ? nullptr : &reopen);

@@ -54,6 +54,13 @@ def test_out_of_memory_is_the_first_line_of_everything(died):
     assert "Score: none, because the program ran out of memory." in command("analyze", died.folder).stdout.decode()
 
 
+def test_an_anonymous_report_tells_the_end_without_names(died):
+    out = command("analyze", died.folder, "--anonymize", "--format", "json").ok().stdout.decode()
+    refused = json.loads(out)["end"]["refused"][0]
+    assert refused["live_bytes"] > 0 and refused["stack"] == [] and refused["message"] == ""
+    assert "doubles" not in out and "kept" not in out
+
+
 def test_the_dump_that_run_names_is_read(died):
     dump = next((died.folder / "oom_dumps").glob("oom_dump_*"))
     assert str(dump) in died.stderr.decode()
