@@ -18,6 +18,8 @@ function(gpumemprof_unit_tests)
   include(GoogleTest)
   file(GLOB tests CONFIGURE_DEPENDS src/*/*_test.cc src/*/*/*_test.cc)
   add_executable(unit_tests ${tests})
+  # A third of all objects, and none of them is hot: they compile faster so.
+  target_compile_options(unit_tests PRIVATE -O1)
   target_link_libraries(unit_tests PRIVATE serve top report readers allocator live devices run probe_parts GTest::gtest_main GTest::gmock)
   # Only those that read committed files get the path: the others' objects are the same in every checkout, so that a
   # compiler cache serves a second clone.
