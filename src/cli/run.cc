@@ -80,7 +80,7 @@ std::string oom_bundle(const RunOutcome& outcome) {
   return outcome.oom_bundles.size() == 1 ? folder + '/' + outcome.oom_bundles[0] : folder;
 }
 
-/// Of this run alone: others may share the folder.
+/// Of this run: its own end, and the dumps that came while it ran.
 ProgramEnds ends_of(const RunOutcome& outcome) {
   ProgramEnds ends;
   ProgramEnd run;
@@ -100,14 +100,15 @@ ProgramEnds ends_of(const RunOutcome& outcome) {
 
 void say_summary(const RunOutcome& outcome) {
   const std::string bundle = oom_bundle(outcome);
+  ProgramEnds ends = ends_of(outcome);
   std::string nothing =
       one_line("nothing recorded in " + outcome.folder + ": " + why_nothing_was_recorded(outcome));
-  for (const std::string& text : end_sentences(ends_of(outcome), working_folder()))
+  for (const std::string& text : end_sentences(ends, working_folder()))
     nothing += one_line(text);
   if (outcome.recorded.empty()) return say(nothing);
   auto source = open_recording(outcome.recorded);
   auto analysis = source ? analyze_source(**source, {}) : std::unexpected(source.error());
-  if (analysis) add_program_ends(ends_of(outcome), &*analysis);
+  if (analysis) add_program_ends(std::move(ends), &*analysis);
   if (!analysis) {
     report_error(outcome.folder, analysis.error());
   } else if (analysis->events == 0 && (*source)->loss().has_every_event()) {
