@@ -7,8 +7,9 @@ JOBS := $(shell nproc)
 CTEST := ctest --output-on-failure --no-tests=error -j$(JOBS)
 # Looked for when it is used: on a new machine set-up installs it first.
 LAUNCHER = $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
-# An object is the same in every build folder: the wheel's and a second clone's come out of the cache.
+# An object is the same in every build folder of a clone: the wheel's come out of the cache.
 export CCACHE_NOHASHDIR := 1
+export CCACHE_BASEDIR := $(CURDIR)
 CONFIGURE = cmake -S . -G Ninja $(LAUNCHER)
 
 .DEFAULT_GOAL := all
@@ -117,13 +118,14 @@ fmt: ## format the C++ sources
 
 lint: all ## clang-tidy over the sources, the layer and style tests
 	@scripts/setup clang tests
-	$(SOURCES) | grep '^src/.*\.cc$$' | xargs -P $(JOBS) -n 8 clang-tidy-19 -p $(BUILD)
+	@$(CONFIGURE) -B $(BUILD)-lint -DGPUMEMPROF_UNITY=OFF >/dev/null
+	$(SOURCES) | grep '^src/.*\.cc$$' | xargs -P $(JOBS) -n 8 clang-tidy-19 -p $(BUILD)-lint
 	$(VENV_PYTHON) -m pytest -q tests/layers_test.py tests/style_test.py
 
 clean: ## remove what was built (the roots of other systems stay)
 	@find $(BUILD) -mindepth 1 -maxdepth 1 ! -name roots -exec rm -rf {} + 2>/dev/null || true
 	@rm -f python/gpumemprof/_native*.so python/gpumemprof/_marks*.so
-	@rm -rf $(BUILD)-wheel $(BUILD)-address-undefined $(BUILD)-thread $(BUILD)-fuzz $(BUILD)-fuzz-corpus demo.gpumemprof report.html
+	@rm -rf $(BUILD)-wheel $(BUILD)-address-undefined $(BUILD)-thread $(BUILD)-fuzz $(BUILD)-fuzz-corpus $(BUILD)-lint demo.gpumemprof report.html
 
 distclean: clean ## also remove .venv and the roots
 	@rm -rf $(BUILD) $(VENV)

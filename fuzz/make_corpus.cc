@@ -17,7 +17,7 @@ namespace {
 
 /// What the probe writes of PyTorch's CUDA allocator: facts, a segment, a block of a private pool
 /// on a stream whose free waits, a refusal.
-void follow_allocator(testing::FakeProbe* probe, testing::FakeProbe::Thread* thread,
+void follow_allocator(for_tests::FakeProbe* probe, for_tests::FakeProbe::Thread* thread,
                       uint32_t stack) {
   using namespace format;
   std::string device, allocator, place;
@@ -44,7 +44,8 @@ void follow_allocator(testing::FakeProbe* probe, testing::FakeProbe::Thread* thr
 
 /// What PyTorch's half of the probe says: a module, a tensor that autograd saved, a parameter, a
 /// phase, a step.
-void say_marks(testing::FakeProbe* probe, testing::FakeProbe::Thread* thread, uint64_t time_ns) {
+void say_marks(for_tests::FakeProbe* probe, for_tests::FakeProbe::Thread* thread,
+               uint64_t time_ns) {
   using namespace format;
   const uint32_t name = probe->define_text(thread, "encoder.0");
   probe->mark(thread, time_ns, kMarkModule, 0x7f00, 0, name);
@@ -57,7 +58,7 @@ void say_marks(testing::FakeProbe* probe, testing::FakeProbe::Thread* thread, ui
   probe->mark(thread, time_ns, kMarkStep, 0, 1);
 }
 
-void program(testing::FakeProbe* probe, uint64_t events) {
+void program(for_tests::FakeProbe* probe, uint64_t events) {
   gethostname(probe->header().host, sizeof(probe->header().host) - 1);
   auto& thread = probe->start_thread(11, "main");
   probe->define_device(&thread, 5, 1, 0);
@@ -91,14 +92,14 @@ bool sample_machine(const std::string& folder) {
     if (!writer->add(sample)) return false;
   }
   if (!writer) return false;
-  const std::string whole = testing::read_file(writer->path());
+  const std::string whole = for_tests::read_file(writer->path());
   std::string dense;
   for (size_t at = 0; at < whole.size(); at += format::kPage) {
     const std::string page = whole.substr(at, format::kPage);
     if (page.find_first_not_of('\0') != page.npos) dense += page;
   }
   unlink(writer->path().c_str());
-  testing::write_file(folder + "/samples", dense);
+  for_tests::write_file(folder + "/samples", dense);
   return true;
 }
 
@@ -111,7 +112,7 @@ int main(int argc, char** argv) {
   if (!sample_machine(folder)) return 1;
   for (uint64_t events : {1, 40, 400}) {
     for (bool sealed : {false, true}) {
-      testing::FakeProbe probe(1, 100, 40);
+      for_tests::FakeProbe probe(1, 100, 40);
       program(&probe, events);
       std::string path = folder + '/' + (sealed ? "sealed-" : "raw-") + std::to_string(events);
       if (probe.save(path) != 0) return perror(path.c_str()), 1;

@@ -11,11 +11,11 @@
 
 #include "allocator/release.h"
 #include "base/error.h"
+#include "base/size.h"
 #include "trace/allocator_trace.h"
 
 namespace gpumemprof {
 
-inline constexpr uint64_t kMiB = 1ull << 20;
 inline constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
 
 /// Everything that decides where a block goes. The defaults are PyTorch's.

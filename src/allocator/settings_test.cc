@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "allocator/config.h"
+#include "base/size.h"
 
 namespace gpumemprof {
 namespace {

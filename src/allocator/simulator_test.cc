@@ -5,6 +5,7 @@
 #include <random>
 
 #include "allocator/layout.h"
+#include "base/size.h"
 
 namespace gpumemprof {
 namespace {
@@ -210,8 +211,8 @@ TEST(Layout, FreeBytesAreThoseOfTheFreeBlocksOfTheSamePoolStreamAndClass) {
         s.free_completed(blocks.back());
         blocks.pop_back();
       } else {
-        blocks.push_back(s.malloc({.requested_bytes = 1 + chance() % (i % 2 ? 4 << 20 : 9000),
-                                   .stream = stream}));
+        blocks.push_back(s.malloc(
+            {.requested_bytes = 1 + chance() % (i % 2 ? 4 << 20 : 9000), .stream = stream}));
       }
       if (i % 500 == 499) s.empty_cache();
       if (i % 8 != 0) continue;

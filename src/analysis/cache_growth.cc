@@ -16,13 +16,13 @@ constexpr uint64_t kTimesAllocated = 3, kIdleEventsShare = 5;
 constexpr size_t kLeastSizes = 4;  ///< of one site: with two or three, all soon have their blocks
 
 /// One line of the program, in the whole trace.
-struct Site {
+struct RequestSite {
   absl::flat_hash_map<uint64_t, uint64_t> first_event_of;  ///< by the size that was asked for
   unsigned quarters = 0;  ///< of the trace in which it allocated: a bit each
 };
 constexpr unsigned kAllQuarters = 15;
 
-using Sites = absl::flat_hash_map<uint32_t, Site>;
+using Sites = absl::flat_hash_map<uint32_t, RequestSite>;
 
 /// Of the stacks that are keys of `sites` already.
 void fill(const AllocatorTrace& trace, Sites* sites) {
@@ -50,8 +50,7 @@ void CacheGrowth::grew(uint64_t event, uint64_t bytes, const Simulator& simulato
   const uint64_t free = free_bytes(simulator, request);
   // Free by now is also what the new segment has more than was asked for.
   const uint64_t left_over = bytes - std::min(bytes, needed);
-  if (free - std::min(free, left_over) >= needed)
-    forced_.emplace_back(event, bytes);
+  if (free - std::min(free, left_over) >= needed) forced_.emplace_back(event, bytes);
 }
 
 void CacheGrowth::idle(uint64_t event, uint64_t releasable) {
@@ -75,7 +74,7 @@ std::optional<VariableShapes> CacheGrowth::variable_shapes(uint64_t peak_reserve
   uint64_t by_new_sizes = 0, most = 0;
   for (const auto& [event, bytes] : forced_) {
     const AllocatorEvent of = trace_->events[event];
-    const Site& site = sites[of.stack];
+    const RequestSite& site = sites[of.stack];
     if (site.quarters != kAllQuarters || site.first_event_of.size() < kLeastSizes) continue;
     if (site.first_event_of.at(of.size_bytes) != event) continue;
     ++found.forced_events;

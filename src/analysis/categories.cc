@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "trace/event.h"
 #include "trace/label_frames.h"
-#include "trace/more_marks.h"
 
 namespace gpumemprof {
 namespace {
@@ -288,7 +288,7 @@ void Categories::end_batch() {
 
 void Categories::take(const Mark& mark) {
   const uint32_t of = process_of_thread(mark.thread);
-  if (mark.kind == kMarkOfCopy) return take_copy(mark, of);
+  if (mark.kind == MarkKind::kCopied) return take_copy(mark, of);
   CategoryMoment moment{
       .process = of, .text = mark.text, .value = mark.value, .time_ns = mark.time_ns};
   switch (mark.kind) {
@@ -396,9 +396,8 @@ void Categories::take_role(const Mark& mark, uint32_t of) {
 /// What follows of the block's life is another category's.
 void Categories::begin_part(const CopyLinks::Block& place, Block& block) {
   OfDevice& device = devices_[place.device];
-  const uint64_t now =
-      batch_->first_event +
-      std::min<size_t>(batch_->size(), batch_->marks[next_mark_].before_event);
+  const uint64_t now = batch_->first_event +
+                       std::min<size_t>(batch_->size(), batch_->marks[next_mark_].before_event);
   const Verdict verdict =
       verdict_of(attributions_.of(block.stack), life_of(block, place, device.process));
   // The state may be that after the next event already, whose peak is the next part's.

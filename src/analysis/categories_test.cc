@@ -9,9 +9,9 @@
 
 #include "analysis/analysis.h"
 #include "analysis/category_sums.h"
+#include "trace/event.h"
 #include "trace/label_frames.h"
 #include "trace/memory_source.h"
-#include "trace/more_marks.h"
 
 namespace gpumemprof {
 namespace {
@@ -226,15 +226,15 @@ TEST(Categories, OfCopiesOfAWeightAreTheirOwn) {
       const auto tell = [&] { p.mark(MarkKind::kRole, 1, kWeight, "w"); };
       if (is_told_first) tell();
       p.alloc(2, 64, plain);
-      p.mark(kMarkOfCopy, 2, 1);  // a copy
+      p.mark(MarkKind::kCopied, 2, 1);  // a copy
       p.alloc(3, 128, plain);
-      p.mark(kMarkOfCopy, 3, 2);  // a copy of it, in a wider type
+      p.mark(MarkKind::kCopied, 3, 2);  // a copy of it, in a wider type
       p.alloc(4, 64, plain);
-      p.mark(kMarkOfCopy, 1, 4);  // what was loaded
+      p.mark(MarkKind::kCopied, 1, 4);  // what was loaded
       p.alloc(5, 64, call);
-      p.mark(kMarkOfCopy, 5, 1);  // of the call
+      p.mark(MarkKind::kCopied, 5, 1);  // of the call
       p.alloc(6, 50, plain);
-      p.mark(kMarkOfCopy, 6, 1);  // a part, or something else
+      p.mark(MarkKind::kCopied, 6, 1);  // a part, or something else
       p.free(5);
       if (!is_told_first) tell();
       p.mark(MarkKind::kStep, 0, 0);
@@ -263,7 +263,8 @@ TEST(Categories, OfWhatGrowsWithEachCallAreACacheUnlessAllOfItIsKept) {
       p.alloc(2 * i + 1, 10 * i, call);
       if (i > 1 && !is_kept) p.free(2 * i - 1);
     }
-    const Named expected = is_kept ? Named{{"unknown", 2 * (10 + 20 + 30)}} : Named{{"KV cache", 60}};
+    const Named expected =
+        is_kept ? Named{{"unknown", 2 * (10 + 20 + 30)}} : Named{{"KV cache", 60}};
     EXPECT_EQ(at_steps(p, p.analyze(3)), std::vector<Named>{expected});
   }
 }
@@ -309,7 +310,7 @@ TEST(Categories, AddUpToWhatIsLiveAtThePeakAtEachSampleAndAtEachMoment) {
       if (kind == 0) {
         p.mark(MarkKind::kRole, 0, kRolesHold);
       } else if (kind == 1) {
-        p.mark(kMarkOfCopy, address, live[random() % live.size()]);
+        p.mark(MarkKind::kCopied, address, live[random() % live.size()]);
       } else {
         p.mark(kind < 4 ? MarkKind::kRole : MarkKind::kSaved, address, random() % 6, "w");
       }

@@ -24,7 +24,7 @@ struct SeriesOfDevice {
   Said said;
   int64_t pid;
 };
-using Device = std::vector<SeriesOfDevice>;
+using SeriesList = std::vector<SeriesOfDevice>;
 
 std::optional<Said> said_by(const SampleKey& key) {
   if (key.pid == 0) {
@@ -43,7 +43,7 @@ std::optional<Said> said_by(const SampleKey& key) {
 /// look costs what changed in it, and the recorded processes that are told.
 class DeviceNow {
  public:
-  DeviceNow(const RecordedSamples& samples, const Device& device, const std::set<int64_t>& own)
+  DeviceNow(const RecordedSamples& samples, const SeriesList& device, const std::set<int64_t>& own)
       : own_(own) {
     for (size_t i = 0; i < device.size(); ++i)
       for (const Point& point : samples.points[device[i].series]) changes_.push_back({i, &point});
@@ -103,7 +103,7 @@ class DeviceNow {
   }
 
   const std::set<int64_t>& own_;
-  const Device* device_;
+  const SeriesList* device_;
   std::vector<std::pair<size_t, const Point*>> changes_;
   size_t next_ = 0;
   const Point *used_ = nullptr, *reserved_ = nullptr, *processes_ = nullptr;
@@ -184,7 +184,7 @@ class TruthsOfFile {
   }
 
   const RecordedSamples& samples_;
-  std::map<std::string_view, Device> devices_;
+  std::map<std::string_view, SeriesList> devices_;
   std::map<std::string_view, PciAddress> places_;
   std::set<int64_t> own_;            // recorded PIDs whose devices are known
   std::set<int64_t> with_several_;   // of these

@@ -33,7 +33,7 @@ TakenSample at_second(uint64_t i, SampleCause cause = SampleCause::kPeriod) {
 }
 
 RecordedSamples written_and_read(const std::vector<TakenSample>& samples) {
-  testing::TempFolder folder;
+  for_tests::TempFolder folder;
   auto writer = SamplesWriter::create(folder.path(), {.pid = 3}, 0);
   EXPECT_TRUE(writer);
   for (const TakenSample& sample : samples) EXPECT_TRUE(writer->add(sample));

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "analysis/analysis.h"
+#include "base/size.h"
 #include "probe/driver_link.h"
 #include "trace/memory_source.h"
 
@@ -12,8 +13,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
-
-constexpr uint64_t kMib = 1 << 20;
 
 /// A recording in which events of the driver can be written down one after the other.
 class Driven {
@@ -107,10 +106,10 @@ TEST(DriverMemories, SmallBlocksShareAPage) {
 
 TEST(DriverMemories, ALargeBlockHasItsPagesForItself) {
   Driven driven;
-  driven.came(DriverUse::kMemory, 512 * kDriverPageBytes, 5 * kMib + 1);
-  EXPECT_EQ(driven.device().end.rounding_bytes, 6 * kMib - (5 * kMib + 1));
-  driven.came(DriverUse::kMemory, 1024 * kDriverPageBytes, 4 * kMib);  // to the end of a page
-  EXPECT_EQ(driven.device().end.rounding_bytes, 6 * kMib - (5 * kMib + 1));
+  driven.came(DriverUse::kMemory, 512 * kDriverPageBytes, 5 * kMiB + 1);
+  EXPECT_EQ(driven.device().end.rounding_bytes, 6 * kMiB - (5 * kMiB + 1));
+  driven.came(DriverUse::kMemory, 1024 * kDriverPageBytes, 4 * kMiB);  // to the end of a page
+  EXPECT_EQ(driven.device().end.rounding_bytes, 6 * kMiB - (5 * kMiB + 1));
 }
 
 TEST(DriverMemories, ABlockThatCannotBeIsNoHarm) {
@@ -125,67 +124,67 @@ TEST(DriverMemories, ABlockThatCannotBeIsNoHarm) {
 
 TEST(DriverMemories, APoolCountsWithWhatItReserved) {
   Driven driven;
-  driven.came(DriverUse::kInPools, 0x1000, 3 * kMib);
-  driven.came(DriverUse::kPools, 0x55, 32 * kMib);
+  driven.came(DriverUse::kInPools, 0x1000, 3 * kMiB);
+  driven.came(DriverUse::kPools, 0x55, 32 * kMiB);
   driven.went(DriverUse::kPools, 0x55);
-  driven.came(DriverUse::kPools, 0x55, 64 * kMib);
+  driven.came(DriverUse::kPools, 0x55, 64 * kMiB);
   const DriverDevice device = driven.device();
-  EXPECT_EQ(device.end.asked_bytes(), 64 * kMib);
-  EXPECT_EQ(device.end.of(DriverUse::kInPools), 3 * kMib);
+  EXPECT_EQ(device.end.asked_bytes(), 64 * kMiB);
+  EXPECT_EQ(device.end.of(DriverUse::kInPools), 3 * kMiB);
 }
 
 TEST(DriverMemories, AMissedEndIsMadeGoodByTheNextBlock) {
   Driven driven;
-  driven.came(DriverUse::kHandles, 0x1000, 20 * kMib);
-  driven.came(DriverUse::kHandles, 0x1000, 4 * kMib, "libother.so");
+  driven.came(DriverUse::kHandles, 0x1000, 20 * kMiB);
+  driven.came(DriverUse::kHandles, 0x1000, 4 * kMiB, "libother.so");
   const DriverMoment end = driven.device().end;
-  EXPECT_EQ(end.asked_bytes(), 4 * kMib);
+  EXPECT_EQ(end.asked_bytes(), 4 * kMiB);
   ASSERT_EQ(end.libraries.size(), 1u);
   EXPECT_EQ(end.libraries[0].name, "libother.so");
 }
 
 TEST(DriverMemories, TheLastContextOfADeviceTakesItsMemoryAlong) {
   Driven driven;
-  driven.came(DriverUse::kContexts, 0x300, 500 * kMib);
+  driven.came(DriverUse::kContexts, 0x300, 500 * kMiB);
   driven.came(DriverUse::kUnmeasured, 0x9000, 0);
-  driven.came(DriverUse::kMemory, 512 * kDriverPageBytes, 10 * kMib);
-  driven.came(DriverUse::kHandles, 0x1000, 2 * kMib);
+  driven.came(DriverUse::kMemory, 512 * kDriverPageBytes, 10 * kMiB);
+  driven.came(DriverUse::kHandles, 0x1000, 2 * kMiB);
   driven.went(DriverUse::kContexts, 0x300);
-  EXPECT_EQ(driven.device().end.asked_bytes(), 12 * kMib);
+  EXPECT_EQ(driven.device().end.asked_bytes(), 12 * kMiB);
   driven.went(DriverUse::kUnmeasured, 0x9000);
   const DriverMoment end = driven.device().end;
-  EXPECT_EQ(end.asked_bytes(), 2 * kMib);
+  EXPECT_EQ(end.asked_bytes(), 2 * kMiB);
   EXPECT_EQ(end.rounding_bytes, 0u);
   ASSERT_EQ(end.libraries.size(), 1u);
-  EXPECT_EQ(end.libraries[0].bytes, 2 * kMib);
+  EXPECT_EQ(end.libraries[0].bytes, 2 * kMiB);
 }
 
 TEST(DriverMemories, WhatTheDeviceSaidIsTrueUntilSomethingChanges) {
   Driven driven;
-  driven.came(DriverUse::kHandles, 0x1000, 2 * kMib);
-  driven.came(DriverUse::kDeviceUsed, 0x200, 100 * kMib);
-  EXPECT_EQ(driven.device().end.device_used_bytes, 100 * kMib);
-  EXPECT_EQ(driven.device().peak.device_used_bytes, 100 * kMib);
-  driven.came(DriverUse::kPinned, 0x2000, kMib);  // no matter of the device's
-  EXPECT_EQ(driven.device().end.device_used_bytes, 100 * kMib);
+  driven.came(DriverUse::kHandles, 0x1000, 2 * kMiB);
+  driven.came(DriverUse::kDeviceUsed, 0x200, 100 * kMiB);
+  EXPECT_EQ(driven.device().end.device_used_bytes, 100 * kMiB);
+  EXPECT_EQ(driven.device().peak.device_used_bytes, 100 * kMiB);
+  driven.came(DriverUse::kPinned, 0x2000, kMiB);  // no matter of the device's
+  EXPECT_EQ(driven.device().end.device_used_bytes, 100 * kMiB);
   driven.went(DriverUse::kHandles, 0x1000);
   const DriverDevice device = driven.device();
   EXPECT_EQ(device.end.device_used_bytes, std::nullopt);
-  EXPECT_EQ(device.asked->device_used_bytes, 100 * kMib);
-  EXPECT_EQ(device.asked->asked_bytes(), 2 * kMib);
+  EXPECT_EQ(device.asked->device_used_bytes, 100 * kMiB);
+  EXPECT_EQ(device.asked->asked_bytes(), 2 * kMiB);
 }
 
 TEST(DriverMemories, AContextOfUnknownSizeChangesWhatTheDeviceSaid) {
   Driven driven;
-  driven.came(DriverUse::kDeviceUsed, 0x200, 100 * kMib);
+  driven.came(DriverUse::kDeviceUsed, 0x200, 100 * kMiB);
   driven.came(DriverUse::kUnmeasured, 0x9000, 0);
   EXPECT_EQ(driven.device().end.device_used_bytes, std::nullopt);
 }
 
 TEST(DriverMemories, AFrameworkBeforeTheFirstEventIsOne) {
   Driven driven;
-  driven.came(DriverUse::kHandles, 0x1000, 2 * kMib, "libcudart.so.12");
-  driven.framework(kMib, 2 * kMib);
+  driven.came(DriverUse::kHandles, 0x1000, 2 * kMiB, "libcudart.so.12");
+  driven.framework(kMiB, 2 * kMiB);
   LiveState before;
   before.apply(driven.events());
   DriverGatherer gatherer;
@@ -195,10 +194,10 @@ TEST(DriverMemories, AFrameworkBeforeTheFirstEventIsOne) {
 
 TEST(DriverMemories, TheRuntimeIsTheFrameworksWhereThereIsOne) {
   Driven driven;
-  driven.came(DriverUse::kHandles, 0x1000, 2 * kMib, "libcudart.so.12");
-  driven.came(DriverUse::kHandles, 0x2000, 4 * kMib, "libcublas.so.12");
+  driven.came(DriverUse::kHandles, 0x1000, 2 * kMiB, "libcudart.so.12");
+  driven.came(DriverUse::kHandles, 0x2000, 4 * kMiB, "libcublas.so.12");
   EXPECT_FALSE(driven.device().end.libraries[1].is_framework);
-  driven.framework(kMib, 2 * kMib);
+  driven.framework(kMiB, 2 * kMiB);
   const DriverMoment end = driven.device().end;
   EXPECT_EQ(end.libraries[0].name, "libcublas.so.12");
   EXPECT_FALSE(end.libraries[0].is_framework);
@@ -207,28 +206,28 @@ TEST(DriverMemories, TheRuntimeIsTheFrameworksWhereThereIsOne) {
 
 TEST(DriverMemories, GoOnFromAStateBeforeTheFirstEvent) {
   Driven driven;
-  driven.came(DriverUse::kHandles, 0x1000, 20 * kMib);
-  driven.came(DriverUse::kPinned, 0x2000, kMib);
+  driven.came(DriverUse::kHandles, 0x1000, 20 * kMiB);
+  driven.came(DriverUse::kPinned, 0x2000, kMiB);
   LiveState before;
   before.apply(driven.events());
   DriverGatherer gatherer;
   gatherer.seed(before, driven.tables());
   const auto read = gatherer.finish(driven.tables());
   ASSERT_EQ(read->devices.size(), 1u);
-  EXPECT_EQ(read->devices[0].end.asked_bytes(), 20 * kMib);
-  EXPECT_EQ(read->hosts.at(0).pinned_bytes, kMib);
+  EXPECT_EQ(read->devices[0].end.asked_bytes(), 20 * kMiB);
+  EXPECT_EQ(read->hosts.at(0).pinned_bytes, kMiB);
 }
 
 /// 10 MiB of a library, 20 of the framework's allocator and 1 beside it, a context.
 DriverMoment some_moment() {
   DriverMoment moment;
-  moment.live_bytes[static_cast<size_t>(DriverUse::kHandles)] = 31 * kMib;
-  moment.live_bytes[static_cast<size_t>(DriverUse::kContexts)] = 500 * kMib;
+  moment.live_bytes[static_cast<size_t>(DriverUse::kHandles)] = 31 * kMiB;
+  moment.live_bytes[static_cast<size_t>(DriverUse::kContexts)] = 500 * kMiB;
   moment.rounding_bytes = 512;
-  moment.libraries = {{"libc10_cuda.so", 21 * kMib, true}, {"libnccl.so.2", 10 * kMib, false}};
-  moment.framework_allocated_bytes = 15 * kMib;
-  moment.framework_reserved_bytes = 20 * kMib;
-  moment.framework_unservable_bytes = 3 * kMib;
+  moment.libraries = {{"libc10_cuda.so", 21 * kMiB, true}, {"libnccl.so.2", 10 * kMiB, false}};
+  moment.framework_allocated_bytes = 15 * kMiB;
+  moment.framework_reserved_bytes = 20 * kMiB;
+  moment.framework_unservable_bytes = 3 * kMiB;
   return moment;
 }
 
@@ -240,13 +239,13 @@ DriverMoment with(const DeviceTruth& truth) {
 
 TEST(DeviceIdentity, AddsUpWithASignedRest) {
   const DeviceTruth truth = {.time_ns = 1,
-                             .device_used_bytes = 2000 * kMib,
-                             .process_used_bytes = 540 * kMib,
-                             .others_used_bytes = 1000 * kMib,
-                             .reserved_bytes = 460 * kMib};
+                             .device_used_bytes = 2000 * kMiB,
+                             .process_used_bytes = 540 * kMiB,
+                             .others_used_bytes = 1000 * kMiB,
+                             .reserved_bytes = 460 * kMiB};
   const DeviceIdentity sum = identity_of(with(truth));
-  EXPECT_EQ(sum.explained_bytes(), 531 * kMib + 512);
-  EXPECT_EQ(sum.unexplained_bytes, static_cast<int64_t>(9 * kMib - 512));
+  EXPECT_EQ(sum.explained_bytes(), 531 * kMiB + 512);
+  EXPECT_EQ(sum.unexplained_bytes, static_cast<int64_t>(9 * kMiB - 512));
   EXPECT_EQ(*sum.device_used_bytes, *sum.reserved_bytes + *sum.others_bytes + *sum.process_bytes);
   EXPECT_EQ(static_cast<int64_t>(*sum.process_bytes),
             static_cast<int64_t>(sum.contexts_bytes + sum.modules_bytes + sum.libraries_bytes +
@@ -260,24 +259,24 @@ TEST(DeviceIdentity, AddsUpWithASignedRest) {
 
 TEST(DriverMemories, WhatIsFreeBesideALiveBlockOfTheAllocatorIsPinned) {
   Driven driven;
-  driven.came(DriverUse::kMemory, 20 * kMib, 20 * kMib, "libcudart.so.12");
-  driven.block(20 * kMib, 6 * kMib, 6 * kMib, 20 * kMib);
-  driven.came(DriverUse::kHandles, 0x77, 2 * kMib, "libc10_cuda.so");
-  driven.came(DriverUse::kMapped, 100 * kMib, 2 * kMib, "libc10_cuda.so");
-  driven.block(100 * kMib, 2 * kMib, 8 * kMib, 22 * kMib);
-  driven.came(DriverUse::kMemory, 200 * kMib, 4 * kMib, "libcublas.so.12");
-  EXPECT_EQ(driven.device().end.framework_unservable_bytes, 14 * kMib);
-  EXPECT_EQ(driven.device().peak.framework_unservable_bytes, 14 * kMib);
-  driven.block(100 * kMib, 0, 6 * kMib, 22 * kMib, true);
-  EXPECT_EQ(driven.device().end.framework_unservable_bytes, 16 * kMib) << "a stream still uses it";
-  driven.block(20 * kMib, 0, 0, 22 * kMib);
-  EXPECT_EQ(driven.device().end.framework_unservable_bytes, 2 * kMib);
+  driven.came(DriverUse::kMemory, 20 * kMiB, 20 * kMiB, "libcudart.so.12");
+  driven.block(20 * kMiB, 6 * kMiB, 6 * kMiB, 20 * kMiB);
+  driven.came(DriverUse::kHandles, 0x77, 2 * kMiB, "libc10_cuda.so");
+  driven.came(DriverUse::kMapped, 100 * kMiB, 2 * kMiB, "libc10_cuda.so");
+  driven.block(100 * kMiB, 2 * kMiB, 8 * kMiB, 22 * kMiB);
+  driven.came(DriverUse::kMemory, 200 * kMiB, 4 * kMiB, "libcublas.so.12");
+  EXPECT_EQ(driven.device().end.framework_unservable_bytes, 14 * kMiB);
+  EXPECT_EQ(driven.device().peak.framework_unservable_bytes, 14 * kMiB);
+  driven.block(100 * kMiB, 0, 6 * kMiB, 22 * kMiB, true);
+  EXPECT_EQ(driven.device().end.framework_unservable_bytes, 16 * kMiB) << "a stream still uses it";
+  driven.block(20 * kMiB, 0, 0, 22 * kMiB);
+  EXPECT_EQ(driven.device().end.framework_unservable_bytes, 2 * kMiB);
 }
 
 TEST(DriverMemories, WhereTheAllocatorCountsOtherSegmentsNothingIsSaidOfPieces) {
   Driven driven;
-  driven.came(DriverUse::kMemory, 20 * kMib, 20 * kMib, "libcudart.so.12");
-  driven.block(20 * kMib, 6 * kMib, 6 * kMib, 40 * kMib);  // a segment from before the recording
+  driven.came(DriverUse::kMemory, 20 * kMiB, 20 * kMiB, "libcudart.so.12");
+  driven.block(20 * kMiB, 6 * kMiB, 6 * kMiB, 40 * kMiB);  // a segment from before the recording
   EXPECT_EQ(driven.device().end.framework_unservable_bytes, std::nullopt);
   EXPECT_THAT(identity_of(driven.device().end).unknown,
               testing::Contains(testing::Pair("framework.unservable", testing::_)));
@@ -291,55 +290,55 @@ constexpr uint64_t key_of_place(PciAddress place) {
 TEST(DriverMemories, SamplesOfSeveralDevicesAreToldApartByTheirPlaces) {
   constexpr PciAddress kFirst = 0x0700, kSecond = 0x4700, kOther = 0x8100;
   Driven driven;
-  driven.came(DriverUse::kDeviceUsed, key_of_place(kSecond), 100 * kMib);
-  driven.came(DriverUse::kMemory, 20 * kMib, 2 * kMib);
+  driven.came(DriverUse::kDeviceUsed, key_of_place(kSecond), 100 * kMiB);
+  driven.came(DriverUse::kMemory, 20 * kMiB, 2 * kMiB);
   driven.on(1);
-  driven.came(DriverUse::kDeviceUsed, key_of_place(kFirst), 200 * kMib);
+  driven.came(DriverUse::kDeviceUsed, key_of_place(kFirst), 200 * kMiB);
   driven.on(2);  // a device whose place nobody told
-  driven.came(DriverUse::kMemory, 40 * kMib, 2 * kMib);
+  driven.came(DriverUse::kMemory, 40 * kMiB, 2 * kMiB);
   std::vector<TruthOfProcess> truths;
   for (const PciAddress place : {kFirst, kSecond, kOther})
-    truths.push_back({7, false, place, "", {.time_ns = 100, .process_used_bytes = place * kMib}});
+    truths.push_back({7, false, place, "", {.time_ns = 100, .process_used_bytes = place * kMiB}});
   const auto read = driven.read(&truths);
   ASSERT_EQ(read->devices.size(), 3u);
-  EXPECT_EQ(read->devices[0].sampled->truth->process_used_bytes, kSecond * kMib);
-  EXPECT_EQ(read->devices[1].sampled->truth->process_used_bytes, kFirst * kMib);
+  EXPECT_EQ(read->devices[0].sampled->truth->process_used_bytes, kSecond * kMiB);
+  EXPECT_EQ(read->devices[1].sampled->truth->process_used_bytes, kFirst * kMiB);
   EXPECT_EQ(read->devices[2].sampled, std::nullopt);
 }
 
 TEST(DriverMemories, ADeviceOfLevelZeroIsAnotherThanCudasOfItsNumber) {
   Driven driven;
-  driven.came(DriverUse::kMemory, 20 * kMib, kMib);
+  driven.came(DriverUse::kMemory, 20 * kMiB, kMiB);
   driven.on(0, 12);
-  driven.came(DriverUse::kMemory, 20 * kMib, 3 * kMib);
+  driven.came(DriverUse::kMemory, 20 * kMiB, 3 * kMiB);
   const std::vector<TruthOfProcess> truths = {
       {7, true, std::nullopt, "", {.time_ns = 100, .process_used_bytes = 5}}};
   const auto read = driven.read(&truths);
   ASSERT_EQ(read->devices.size(), 2u);
   EXPECT_EQ(driver_device_name(read->devices[0]), "cuda:0");
-  EXPECT_EQ(read->devices[0].end.rounding_bytes, kMib);
+  EXPECT_EQ(read->devices[0].end.rounding_bytes, kMiB);
   EXPECT_EQ(driver_device_name(read->devices[1]), "xpu:0");
-  EXPECT_EQ(read->devices[1].end.asked_bytes(), 3 * kMib);
+  EXPECT_EQ(read->devices[1].end.asked_bytes(), 3 * kMiB);
   EXPECT_EQ(read->devices[1].end.rounding_bytes, 0u) << "nobody told its pages";
   EXPECT_EQ(read->devices[1].sampled, std::nullopt) << "NVML's samples are not its";
 }
 
 TEST(DriverMemories, ASampleOfTheOnlyDeviceNeedsNoPlaceAndOfSeveralItIsNobodys) {
   Driven driven;
-  driven.came(DriverUse::kMemory, 20 * kMib, 2 * kMib);
+  driven.came(DriverUse::kMemory, 20 * kMiB, 2 * kMiB);
   const std::vector<TruthOfProcess> truths = {
       {7, true, std::nullopt, "", {.time_ns = 100, .process_used_bytes = 5}}};
   EXPECT_EQ(driven.read(&truths)->devices[0].sampled->truth->process_used_bytes, 5u);
   driven.on(1);
-  driven.came(DriverUse::kMemory, 40 * kMib, 2 * kMib);
+  driven.came(DriverUse::kMemory, 40 * kMiB, 2 * kMiB);
   const auto two = driven.read(&truths);
   ASSERT_EQ(two->devices.size(), 2u);
   for (const DriverDevice& device : two->devices) EXPECT_EQ(device.sampled, std::nullopt);
 }
 
 TEST(DeviceIdentity, TheRestCanBeNegative) {
-  const DeviceTruth truth = {.process_used_bytes = 500 * kMib};
-  EXPECT_EQ(identity_of(with(truth)).unexplained_bytes, -static_cast<int64_t>(31 * kMib + 512));
+  const DeviceTruth truth = {.process_used_bytes = 500 * kMiB};
+  EXPECT_EQ(identity_of(with(truth)).unexplained_bytes, -static_cast<int64_t>(31 * kMiB + 512));
 }
 
 TEST(DeviceIdentity, WhatIsNotKnownIsNotGuessed) {
@@ -359,22 +358,22 @@ TEST(DeviceIdentity, WhatIsNotKnownIsNotGuessed) {
 }
 
 TEST(DeviceIdentity, WithAnUnknownContextTheRestIsUnknown) {
-  DriverMoment moment = with({.process_used_bytes = 540 * kMib});
+  DriverMoment moment = with({.process_used_bytes = 540 * kMiB});
   moment.unmeasured_contexts = 1;
   EXPECT_EQ(identity_of(moment).unexplained_bytes, std::nullopt);
   EXPECT_THAT(identity_of(moment).unknown,
               testing::Contains(testing::Pair("unexplained", testing::HasSubstr("context"))));
   moment = some_moment();
   moment.unmeasured_contexts = 1;
-  moment.device_used_bytes = 600 * kMib;
+  moment.device_used_bytes = 600 * kMiB;
   EXPECT_EQ(identity_of(moment).others_and_unexplained_bytes, std::nullopt);
 }
 
 TEST(DeviceIdentity, WithoutASampleTheDevicesOwnWordBoundsTheRest) {
   DriverMoment moment = some_moment();
-  moment.device_used_bytes = 600 * kMib;
+  moment.device_used_bytes = 600 * kMiB;
   const DeviceIdentity sum = identity_of(moment);
-  EXPECT_EQ(sum.others_and_unexplained_bytes, static_cast<int64_t>(69 * kMib - 512));
+  EXPECT_EQ(sum.others_and_unexplained_bytes, static_cast<int64_t>(69 * kMiB - 512));
 }
 
 }  // namespace

@@ -1,20 +1,19 @@
-#include "analysis/oom_verdict.h"
-
 #include <gtest/gtest.h>
 
+#include "analysis/oom_verdict.h"
 #include "readers/oom_message.h"
 
 namespace gpumemprof {
 namespace {
 
-OomLog scan(std::string_view text) {
+OomLog scan_kernel_log(std::string_view text) {
   OomScanner scanner;
   scanner.feed(text);
   return scanner.finish();
 }
 
 OomMessage only(std::string_view text) {
-  OomLog log = scan(text);
+  OomLog log = scan_kernel_log(text);
   EXPECT_EQ(log.messages.size(), 1u) << text;
   return log.messages.empty() ? OomMessage{} : log.messages[0];
 }
@@ -53,7 +52,7 @@ TEST(OomKernel, AKillAloneProvesNothing) {
 TEST(OomKernel, OtherKillsAreNoMessage) {
   for (std::string_view text : {"Killed the feature flag.", "Killed process 12 by request of ops",
                                 "kill -9 12", "NotOOMKilledYet? no: Killed it"}) {
-    EXPECT_LE(scan(text).messages.size(), text.starts_with("Not") ? 1u : 0u) << text;
+    EXPECT_LE(scan_kernel_log(text).messages.size(), text.starts_with("Not") ? 1u : 0u) << text;
   }
 }
 
@@ -61,7 +60,7 @@ TEST(OomKernel, ALogOfNothingButBeginningsIsReadInLinearTime) {
   for (std::string_view part : {"Killed ", "Killed process ", "OOMKilled", "oom_kill event"}) {
     std::string text;
     while (text.size() < 1 << 20) text += part;
-    EXPECT_LE(scan(text).messages.size(), 2u) << part;  // else this test takes hours
+    EXPECT_LE(scan_kernel_log(text).messages.size(), 2u) << part;  // else this test takes hours
   }
 }
 

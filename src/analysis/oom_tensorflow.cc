@@ -15,9 +15,9 @@ std::string chunks_text(uint64_t count) {
   return std::to_string(count) + (count == 1 ? " chunk" : " chunks");
 }
 
-class Explainer {
+class TensorflowExplainer {
  public:
-  explicit Explainer(const OomMessage& message) : message_(message) {
+  explicit TensorflowExplainer(const OomMessage& message) : message_(message) {
     if (message.pool) picture_ = picture_of(*message.pool);
     if (message.rounded_bytes) {
       asked_ = exactly(*message.rounded_bytes);
@@ -224,7 +224,7 @@ class Explainer {
 }  // namespace
 
 OomVerdict explain_tensorflow_oom(const OomMessage& message) {
-  return Explainer(message).explain();
+  return TensorflowExplainer(message).explain();
 }
 
 }  // namespace gpumemprof

@@ -30,7 +30,7 @@ const std::string kLog =
     "MaxInUse:                14336\nNumAllocs:                     7123\n" +
     "MaxAllocSize:             8192\n\n";
 
-OomLog scan(std::string_view text) {
+OomLog scan_hostile(std::string_view text) {
   OomScanner scanner;
   scanner.feed(text);
   return scanner.finish();
@@ -70,13 +70,13 @@ void expect_part_of(const BfcPool& part, const BfcPool& whole, size_t end) {
 }
 
 TEST(HostileTensorflowOom, CutOffAtEveryByteItNeverInventsAFigure) {
-  const OomLog log = scan(kLog);
+  const OomLog log = scan_hostile(kLog);
   ASSERT_EQ(log.messages.size(), 1u);
   const OomMessage& whole = log.messages[0];
   ASSERT_TRUE(whole.pool && whole.pool->is_complete);
   ASSERT_EQ(whole.pool->chunks.size(), 4u);
   for (size_t end = 0; end < kLog.size(); ++end) {
-    const OomLog cut = scan(std::string_view(kLog).substr(0, end));
+    const OomLog cut = scan_hostile(std::string_view(kLog).substr(0, end));
     ASSERT_LE(cut.messages.size(), 1u);
     if (cut.messages.empty()) continue;
     const OomMessage& part = cut.messages[0];
@@ -95,7 +95,7 @@ TEST(HostileTensorflowOom, AnyByteChangedAndAnyPiecesTogetherAreSurvived) {
     for (int bit = 0; bit < 8; ++bit) {
       std::string text = kLog;
       text[at] = static_cast<char>(text[at] ^ 1 << bit);
-      for (const OomMessage& message : scan(text).messages) {
+      for (const OomMessage& message : scan_hostile(text).messages) {
         const OomVerdict verdict = explain_oom(message, false);
         ASSERT_FALSE(verdict.summary.empty());
         ASSERT_EQ(verdict.summary.find('\n'), std::string::npos);
@@ -109,7 +109,7 @@ TEST(HostileTensorflowOom, AnyByteChangedAndAnyPiecesTogetherAreSurvived) {
       text += kLog.substr(random() % kLog.size(), random() % 200);
       text += static_cast<char>(random());
     }
-    for (const OomMessage& message : scan(text).messages) (void)explain_oom(message, false);
+    for (const OomMessage& message : scan_hostile(text).messages) (void)explain_oom(message, false);
   }
 }
 

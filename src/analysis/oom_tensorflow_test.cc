@@ -12,7 +12,7 @@ namespace {
 using ::testing::HasSubstr;
 
 /// Read in pieces of every size up to seven, which must not matter.
-OomLog scan(const std::string& text) {
+OomLog scan_tensorflow(const std::string& text) {
   OomScanner whole;
   whole.feed(text);
   OomLog log = whole.finish();
@@ -68,7 +68,7 @@ std::string refusal(const std::string& size, const std::string& rounded) {
 }
 
 TEST(TensorflowOom, TheStateIsReadToTheByte) {
-  const OomMessage message = only(scan(refusal("3.9KiB", "4096") + state("16384")));
+  const OomMessage message = only(scan_tensorflow(refusal("3.9KiB", "4096") + state("16384")));
   ASSERT_TRUE(message.pool);
   EXPECT_EQ(message.backend, "GPU");
   EXPECT_EQ(message.device, 0u);
@@ -92,7 +92,7 @@ TEST(TensorflowOom, TheStateIsReadToTheByte) {
 
 TEST(TensorflowOom, EnoughInPiecesIsFragmentation) {
   const OomVerdict verdict =
-      explain_oom(only(scan(refusal("3.9KiB", "4096") + state("16384"))), false);
+      explain_oom(only(scan_tensorflow(refusal("3.9KiB", "4096") + state("16384"))), false);
   EXPECT_EQ(verdict.cause, OomCause::kFragmentation);
   EXPECT_EQ(verdict.usable_bytes->least, 4096u);
   EXPECT_FALSE(verdict.shortage_bytes);
@@ -102,14 +102,14 @@ TEST(TensorflowOom, EnoughInPiecesIsFragmentation) {
 TEST(TensorflowOom, PiecesAndGrowthTogetherAreFragmentationToo) {
   // 4096 free and 1024 that the pool may still take: enough for 5120, though neither is alone.
   const OomVerdict verdict =
-      explain_oom(only(scan(refusal("5.0KiB", "5120") + state("17408"))), false);
+      explain_oom(only(scan_tensorflow(refusal("5.0KiB", "5120") + state("17408"))), false);
   EXPECT_EQ(verdict.cause, OomCause::kFragmentation);
   EXPECT_EQ(verdict.usable_bytes->most, 5120u);
 }
 
 TEST(TensorflowOom, LessThanAskedForIsWantOfMemoryWithTheShortage) {
   const OomVerdict verdict =
-      explain_oom(only(scan(refusal("5.2KiB", "5376") + state("17408"))), false);
+      explain_oom(only(scan_tensorflow(refusal("5.2KiB", "5376") + state("17408"))), false);
   EXPECT_EQ(verdict.cause, OomCause::kWantOfMemory);
   EXPECT_EQ(verdict.shortage_bytes->least, 256u);
   EXPECT_EQ(verdict.shortage_bytes->most, 256u);
@@ -117,7 +117,7 @@ TEST(TensorflowOom, LessThanAskedForIsWantOfMemoryWithTheShortage) {
 
 TEST(TensorflowOom, APoolThatWasAllowedToGrowMeansThatTheDeviceRefused) {
   const OomVerdict verdict =
-      explain_oom(only(scan(refusal("5.2KiB", "5376") + state("1000000"))), false);
+      explain_oom(only(scan_tensorflow(refusal("5.2KiB", "5376") + state("1000000"))), false);
   EXPECT_EQ(verdict.cause, OomCause::kWantOfMemory);
   EXPECT_FALSE(verdict.shortage_bytes);
   EXPECT_THAT(verdict.summary, HasSubstr("the device had no such piece"));
@@ -125,7 +125,7 @@ TEST(TensorflowOom, APoolThatWasAllowedToGrowMeansThatTheDeviceRefused) {
 
 TEST(TensorflowOom, MoreThanTheLimitIsTheProcesssOwn) {
   const OomVerdict verdict =
-      explain_oom(only(scan(refusal("1.0MiB", "1048576") + state("16384"))), false);
+      explain_oom(only(scan_tensorflow(refusal("1.0MiB", "1048576") + state("16384"))), false);
   EXPECT_EQ(verdict.cause, OomCause::kOwnLimit);
   EXPECT_EQ(verdict.shortage_bytes->least, 1048576u - 16384);
 }
@@ -133,13 +133,13 @@ TEST(TensorflowOom, MoreThanTheLimitIsTheProcesssOwn) {
 TEST(TensorflowOom, ARoundedLimitThatDecidesIsNotDecided) {
   // "17.0KiB" is from 17357 to 17459 bytes: 5120 may fit or not.
   const OomVerdict verdict =
-      explain_oom(only(scan(refusal("5.0KiB", "5120") + state("17.0KiB"))), false);
+      explain_oom(only(scan_tensorflow(refusal("5.0KiB", "5120") + state("17.0KiB"))), false);
   EXPECT_EQ(verdict.cause, OomCause::kCannotTell);
 }
 
 TEST(TensorflowOom, AStateThatIsCutOffIsNotAddedUp) {
   const std::string whole = refusal("3.9KiB", "4096") + state("16384");
-  const OomMessage message = only(scan(whole.substr(0, whole.find("Sum Total"))));
+  const OomMessage message = only(scan_tensorflow(whole.substr(0, whole.find("Sum Total"))));
   ASSERT_TRUE(message.pool);
   EXPECT_FALSE(message.pool->is_complete);
   EXPECT_EQ(explain_oom(message, false).cause, OomCause::kCannotTell);
@@ -153,7 +153,7 @@ TEST(TensorflowOom, TheErrorOfTheSameRefusalGivesTheShapeAndTheBytes) {
   // 15 * 67 * 4 = 4020 bytes, rounded to 4096. Either may stand first.
   for (const std::string& text : {refusal("3.9KiB", "4096") + state("16384") + error,
                                   error + '\n' + refusal("3.9KiB", "4096") + state("16384")}) {
-    const OomMessage message = only(scan(text));
+    const OomMessage message = only(scan_tensorflow(text));
     EXPECT_EQ(message.shape, "15,67");
     EXPECT_EQ(message.type, "float");
     EXPECT_EQ(message.requested->least_bytes, 4020u);
@@ -164,7 +164,7 @@ TEST(TensorflowOom, TheErrorOfTheSameRefusalGivesTheShapeAndTheBytes) {
 }
 
 TEST(TensorflowOom, TheErrorAloneSaysWhatWasAskedForAndNoMore) {
-  const OomMessage message = only(scan(
+  const OomMessage message = only(scan_tensorflow(
       "ResourceExhaustedError (see above for traceback): OOM when allocating tensor with "
       "shape[200,75,75,64] and type half on /job:localhost/device:GPU:1 by allocator GPU_1_bfc\n"
       "\t [[node resnet/bn (defined at train.py:3) ]]"));
@@ -177,7 +177,7 @@ TEST(TensorflowOom, TheErrorAloneSaysWhatWasAskedForAndNoMore) {
 
 TEST(TensorflowOom, WordingsOfOlderReleases) {
   // 1.x: no rounded size, chunks without neighbours, no title.
-  const OomMessage old = only(scan(
+  const OomMessage old = only(scan_tensorflow(
       "W allocator.cc:275] Allocator (GPU_0_bfc) ran out of memory trying to allocate 392.00MiB."
       "  Current allocation summary follows.\n"
       "I allocator.cc:1] Bin (256): \tTotal Chunks: 1, Chunks in use: 1. 256B allocated for "
@@ -201,7 +201,7 @@ TEST(TensorflowOom, WordingsOfOlderReleases) {
 }
 
 TEST(TensorflowOom, WhatTheCallerCanDoWithoutIsNoFailure) {
-  const OomMessage message = only(scan(
+  const OomMessage message = only(scan_tensorflow(
       "Allocator (GPU_0_bfc) ran out of memory trying to allocate 3.46GiB with freed_by_count=0. "
       "The caller indicates that this is not a failure, but may mean that there could be "
       "performance "
@@ -211,13 +211,14 @@ TEST(TensorflowOom, WhatTheCallerCanDoWithoutIsNoFailure) {
 }
 
 TEST(TensorflowOom, XlaAndProse) {
-  const OomMessage message =
-      only(scan("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 1073741824 bytes."));
+  const OomMessage message = only(scan_tensorflow(
+      "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 1073741824 bytes."));
   EXPECT_EQ(message.framework, "xla");
   EXPECT_EQ(message.requested->bytes, 1u << 30);
-  EXPECT_TRUE(scan("OOM when allocating tensor with shape [batch, ...]").messages.empty());
-  EXPECT_TRUE(scan("Out of memory (OOM) error").messages.empty());
-  EXPECT_TRUE(scan("It ran out of memory trying to allocate buffers").messages.empty());
+  EXPECT_TRUE(
+      scan_tensorflow("OOM when allocating tensor with shape [batch, ...]").messages.empty());
+  EXPECT_TRUE(scan_tensorflow("Out of memory (OOM) error").messages.empty());
+  EXPECT_TRUE(scan_tensorflow("It ran out of memory trying to allocate buffers").messages.empty());
 }
 
 TEST(TensorflowOom, ALogOfNothingButBeginningsIsReadInLinearTime) {

@@ -12,9 +12,9 @@ std::optional<ByteRange> maybe(const std::optional<PrintedSize>& size) {
 }
 
 /// The figures of one message, those worked out from others included.
-class Explainer {
+class PytorchExplainer {
  public:
-  Explainer(const OomMessage& message, bool expandable_on)
+  PytorchExplainer(const OomMessage& message, bool expandable_on)
       : message_(message),
         expandable_on_(expandable_on),
         requested_(maybe(message.requested)),
@@ -234,7 +234,7 @@ class Explainer {
   OomVerdict verdict_;
 };
 
-void Explainer::advise_against_fragmentation() {
+void PytorchExplainer::advise_against_fragmentation() {
   if (message_.wording == OomWording::kPyTorch1) {
     if (message_.hint_variable.empty()) {
       add_advice(
@@ -269,7 +269,7 @@ void Explainer::advise_against_fragmentation() {
       "export " + variable + "=expandable_segments:True");
 }
 
-void Explainer::advise_higher_limit() {
+void PytorchExplainer::advise_higher_limit() {
   if (message_.exceeds_reserve) {
     add_advice("Raise expandable_segments_reserve in the allocator's settings, or leave it out.");
   } else if (message_.wording == OomWording::kPyTorchMps) {
@@ -281,7 +281,7 @@ void Explainer::advise_higher_limit() {
   }
 }
 
-void Explainer::advise_less() {
+void PytorchExplainer::advise_less() {
   std::string how =
       "Need less: a smaller batch or sequence, activation checkpointing, lower precision";
   if (verdict_.shortage_bytes)
@@ -289,7 +289,7 @@ void Explainer::advise_less() {
   add_advice(how + '.');
 }
 
-void Explainer::advise() {
+void PytorchExplainer::advise() {
   const bool others_suffice = verdict_.others_bytes && verdict_.shortage_bytes &&
                               verdict_.others_bytes->least >= verdict_.shortage_bytes->most;
   switch (verdict_.cause) {
@@ -321,7 +321,7 @@ void Explainer::advise() {
 OomVerdict explain_oom(const OomMessage& message, bool expandable_segments_on) {
   if (message.framework == "kernel") return explain_kernel_oom(message);
   if (message.framework != "pytorch") return explain_tensorflow_oom(message);
-  return Explainer(message, expandable_segments_on).explain();
+  return PytorchExplainer(message, expandable_segments_on).explain();
 }
 
 }  // namespace gpumemprof

@@ -15,8 +15,8 @@ namespace {
 
 constexpr size_t kLeastSteps = 12;       // as in the search for leaks
 constexpr double kLeastAmplitude = 0.2;  // of the range, as of samples
-constexpr uint64_t kLeastMoveBytes = 256 * 1024;
-constexpr size_t kLeastCycles = 10;  // to tell spikes among them
+constexpr uint64_t kLeastSwingBytes = 256 * 1024;
+constexpr size_t kLeastSwings = 10;  // to tell spikes among them
 constexpr double kLeakScore = 6;     // the best that growth has beside a leak, as of samples
 constexpr size_t kLeastRegular = 3;  // spikes, to speak of a period
 
@@ -195,7 +195,7 @@ class Patterns {
     for (SeriesPattern& found : analyze_series(times, bytes, {}).patterns) {
       if (found.pattern_type == "sawtooth") cycles_ = std::move(found.evidence);
     }
-    if (cycles_.empty() || levels_.are_steps || highs.size() < kLeastCycles) return;
+    if (cycles_.empty() || levels_.are_steps || highs.size() < kLeastSwings) return;
     levels_.ceiling_times_s = std::move(high_times), levels_.ceiling = std::move(highs);
   }
 
@@ -218,7 +218,7 @@ class Patterns {
     }
     const size_t count = amplitudes.size();
     const double amplitude = median(std::move(amplitudes));
-    if (amplitude < kLeastMoveBytes || amplitude < kLeastAmplitude * (most - least)) return;
+    if (amplitude < kLeastSwingBytes || amplitude < kLeastAmplitude * (most - least)) return;
     add_sawtooth(count * levels_.steps_a_level, levels_.step_s, amplitude);
   }
 

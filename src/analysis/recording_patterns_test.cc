@@ -4,12 +4,13 @@
 
 #include <algorithm>
 
+#include "base/size.h"
 #include "trace/memory_source.h"
 
 namespace gpumemprof {
 namespace {
 
-constexpr uint64_t kMiB = 1 << 20, kMs = 1'000'000;
+constexpr uint64_t kMs = 1'000'000;
 
 /// Rounds of 10 ms: a floor of 100 MiB, a rise to `high(round)`, the floor plus `kept(round)`.
 template <class High, class Kept>

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <functional>
 
+#include "base/size.h"
+
 namespace gpumemprof {
 namespace {
 
@@ -17,7 +19,6 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 
 constexpr double kMB = 1e6;
-constexpr double kMiB = 1 << 20;
 
 /// One sample a second.
 SeriesReport ask(const std::vector<double>& bytes, SeriesOptions options = {}) {

@@ -5,13 +5,13 @@
 
 #include "analysis/settings_text.h"
 #include "analysis/snapshot_for_tests.h"
+#include "base/size.h"
 
 namespace gpumemprof {
 namespace {
 
 using testing::HasSubstr;
 using P = PaperSnapshot;
-constexpr uint64_t kMib = P::kMib;
 
 TEST(SettingsText, AChangeTakesThePlaceOfItsNameAndKeepsTheRest) {
   EXPECT_EQ(merge_settings("max_split_size_mb:512, roundup_power2_divisions:[256:1,>:2]",
@@ -24,7 +24,7 @@ TEST(SettingsText, AChangeTakesThePlaceOfItsNameAndKeepsTheRest) {
 TEST(SettingsText, FieldsStandInWhereTheFileHasNoText) {
   RecordedSettings settings;
   EXPECT_EQ(recorded_text(settings), "");
-  settings.max_split_size_bytes = 128 * int64_t(kMib);
+  settings.max_split_size_bytes = 128 * int64_t(kMiB);
   settings.expandable_segments = true;
   settings.garbage_collection_threshold = 0.8;
   EXPECT_EQ(recorded_text(settings),
@@ -52,26 +52,26 @@ TEST(SettingsText, TheVariableIsTheOneThatTheReleaseReads) {
 TEST(SettingsStudy, TheRecordedSettingsAreTheFirstRow) {
   P paper = out_of_memory_on_paper();
   const SettingsStudy study = *study_settings(
-      paper.snapshot, 0, {.settings = {"expandable_segments:True"}, .capacity_bytes = 60 * kMib});
+      paper.snapshot, 0, {.settings = {"expandable_segments:True"}, .capacity_bytes = 60 * kMiB});
   ASSERT_EQ(study.rows.size(), 2u);
   EXPECT_EQ(study.replay.matched, 4u);
-  EXPECT_EQ(study.recorded_peak_reserved_bytes, 36 * kMib);
-  EXPECT_EQ(study.device_bytes_at_oom, 60 * kMib);
+  EXPECT_EQ(study.recorded_peak_reserved_bytes, 36 * kMiB);
+  EXPECT_EQ(study.device_bytes_at_oom, 60 * kMiB);
   EXPECT_EQ(study.rows[0].result.num_ooms, 1u);
   EXPECT_EQ(study.rows[0].result.first_oom_event_index, 10u);
   EXPECT_EQ(study.rows[1].result.num_ooms, 0u);
-  EXPECT_EQ(study.rows[1].result.peak_reserved_bytes, 60 * kMib);
+  EXPECT_EQ(study.rows[1].result.peak_reserved_bytes, 60 * kMiB);
   ASSERT_NE(best_row(study), nullptr);
   EXPECT_EQ(best_row(study), &study.rows[1]);
 }
 
 TEST(SettingsStudy, AnotherReleaseAloneIsARowOfItsOwn) {
   P paper = out_of_memory_on_paper();
-  const SettingsStudy study =
-      *study_settings(paper.snapshot, 0, {.never_runs_out = true, .release = *find_release("2.13")});
+  const SettingsStudy study = *study_settings(
+      paper.snapshot, 0, {.never_runs_out = true, .release = *find_release("2.13")});
   ASSERT_EQ(study.rows.size(), 2u);
   EXPECT_EQ(release_name(study.rows[1].release), "2.13");
-  EXPECT_EQ(study.rows[1].result.peak_reserved_bytes, 68 * kMib);
+  EXPECT_EQ(study.rows[1].result.peak_reserved_bytes, 68 * kMiB);
 }
 
 TEST(SettingsStudy, RefusesWhatItCannotPredict) {
@@ -87,9 +87,9 @@ TEST(SettingsStudy, RefusesWhatItCannotPredict) {
 
 TEST(SettingsStudy, ReplaysBelowTheLeastFidelityAreRefusedUnlessForced) {
   P paper;  // first-fit would have taken the lowest address
-  paper.add(Action::kSegmentAlloc, P::kFirst, 20 * kMib, 1);
-  paper.add(Action::kAlloc, P::kFirst + 8 * kMib, 4 * kMib, 1);
-  paper.segment(P::kFirst, {{8 * kMib, 0}, {4 * kMib, 1}, {8 * kMib, 0}});
+  paper.add(Action::kSegmentAlloc, P::kFirst, 20 * kMiB, 1);
+  paper.add(Action::kAlloc, P::kFirst + 8 * kMiB, 4 * kMiB, 1);
+  paper.segment(P::kFirst, {{8 * kMiB, 0}, {4 * kMiB, 1}, {8 * kMiB, 0}});
   const auto refused = study_settings(paper.snapshot, 0, {});
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("only 0.0 %"));

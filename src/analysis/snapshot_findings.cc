@@ -41,13 +41,13 @@ Finding oom_finding(const OomExplanation& oom, bool is_consistent) {
                       {"device_free_bytes", oom.device_free_bytes}};
   if (!is_consistent) return finding;
   switch (oom.cause) {
-    case OomCause::kFragmentation:
+    case RefusalCause::kFragmentation:
       finding.title += ": enough was free in all, but in pieces";
       break;
-    case OomCause::kWantOfMemory:
+    case RefusalCause::kWantOfMemory:
       finding.title += ": more than everything that was free";
       break;
-    case OomCause::kLimit:
+    case RefusalCause::kLimit:
       finding.title += ": the device had enough, a limit of the process refused it";
   }
   finding.evidence.insert(finding.evidence.end(),

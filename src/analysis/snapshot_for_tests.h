@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "base/size.h"
 #include "trace/allocator_trace.h"
 
 namespace gpumemprof {
@@ -10,7 +11,6 @@ namespace gpumemprof {
 /// Builds one device's history. Each site is a stack of one frame, train.py:N.
 class PaperSnapshot {
  public:
-  static constexpr uint64_t kMib = 1ull << 20;
   static constexpr uint64_t kFirst = 0x7f0000000000, kSecond = 0x7f0010000000;
 
   PaperSnapshot() {
@@ -71,17 +71,17 @@ class PaperSnapshot {
 inline PaperSnapshot out_of_memory_on_paper() {
   using P = PaperSnapshot;
   P paper;
-  paper.add(Action::kSegmentAlloc, P::kFirst, 20 * P::kMib, 1);
-  paper.add(Action::kAlloc, P::kFirst, 4 * P::kMib, 1);
-  paper.add(Action::kAlloc, P::kFirst + 4 * P::kMib, 4 * P::kMib, 2);
-  paper.add(Action::kAlloc, P::kFirst + 8 * P::kMib, 4 * P::kMib, 3);
-  paper.free(P::kFirst, 4 * P::kMib, 1);
-  paper.free(P::kFirst + 8 * P::kMib, 4 * P::kMib, 3);
-  paper.add(Action::kSegmentAlloc, P::kSecond, 16 * P::kMib, 4);
-  paper.add(Action::kAlloc, P::kSecond, 16 * P::kMib, 4);
-  paper.add(Action::kOom, 24 * P::kMib, 32 * P::kMib, 5);
-  paper.segment(P::kFirst, {{4 * P::kMib, 0}, {4 * P::kMib, 2}, {12 * P::kMib, 0}});
-  paper.segment(P::kSecond, {{16 * P::kMib, 4}});
+  paper.add(Action::kSegmentAlloc, P::kFirst, 20 * kMiB, 1);
+  paper.add(Action::kAlloc, P::kFirst, 4 * kMiB, 1);
+  paper.add(Action::kAlloc, P::kFirst + 4 * kMiB, 4 * kMiB, 2);
+  paper.add(Action::kAlloc, P::kFirst + 8 * kMiB, 4 * kMiB, 3);
+  paper.free(P::kFirst, 4 * kMiB, 1);
+  paper.free(P::kFirst + 8 * kMiB, 4 * kMiB, 3);
+  paper.add(Action::kSegmentAlloc, P::kSecond, 16 * kMiB, 4);
+  paper.add(Action::kAlloc, P::kSecond, 16 * kMiB, 4);
+  paper.add(Action::kOom, 24 * kMiB, 32 * kMiB, 5);
+  paper.segment(P::kFirst, {{4 * kMiB, 0}, {4 * kMiB, 2}, {12 * kMiB, 0}});
+  paper.segment(P::kSecond, {{16 * kMiB, 4}});
   return paper;
 }
 

@@ -85,9 +85,9 @@ std::optional<uint64_t> find_more_bytes(const AllocatorTrace& trace,
 
 }  // namespace
 
-const char* oom_cause_name(OomCause cause) {
-  if (cause == OomCause::kLimit) return "limit";
-  return cause == OomCause::kFragmentation ? "fragmentation" : "want_of_memory";
+const char* oom_cause_name(RefusalCause cause) {
+  if (cause == RefusalCause::kLimit) return "limit";
+  return cause == RefusalCause::kFragmentation ? "fragmentation" : "want_of_memory";
 }
 
 OomExplanation explain_oom(const AllocatorTrace& trace, uint64_t index,
@@ -113,12 +113,12 @@ OomExplanation explain_oom(const AllocatorTrace& trace, uint64_t index,
   }
   const uint64_t all_free = oom.device_bytes - figures.active_bytes;
   if (oom.device_free_bytes >= new_memory_needed(oom.asked_bytes, simulator.config())) {
-    oom.cause = OomCause::kLimit;
+    oom.cause = RefusalCause::kLimit;
   } else if (oom.asked_bytes > all_free) {
-    oom.cause = OomCause::kWantOfMemory;
+    oom.cause = RefusalCause::kWantOfMemory;
     oom.missing_bytes = oom.asked_bytes - all_free;
   } else {
-    oom.cause = OomCause::kFragmentation;
+    oom.cause = RefusalCause::kFragmentation;
   }
   oom.largest_fit_bytes = largest_fit(oom, simulator);
   return oom;

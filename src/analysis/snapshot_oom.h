@@ -16,12 +16,12 @@ namespace gpumemprof {
 /// How many out-of-memory events of a device are explained; the rest are counted.
 inline constexpr size_t kMostOoms = 4;
 
-enum class OomCause : uint8_t {
+enum class RefusalCause : uint8_t {
   kWantOfMemory,   ///< all free memory in one piece would not have been enough
   kFragmentation,  ///< it would have been, but it was in pieces
   kLimit,          ///< the device alone had enough free: a limit of the process refused it
 };
-const char* oom_cause_name(OomCause cause);  ///< "want_of_memory", "fragmentation", "limit"
+const char* oom_cause_name(RefusalCause cause);  ///< "want_of_memory", "fragmentation", "limit"
 
 /// One setting that was tried on the same trace and device size.
 struct OomTrial {
@@ -44,7 +44,7 @@ struct OomExplanation {
   /// Of the device, in other processes or CUDA's own; absent where the device's size is not known.
   std::optional<uint64_t> held_by_others_bytes;
   uint64_t free_inside_bytes = 0;  ///< reserved and not in use, in pieces
-  OomCause cause = OomCause::kWantOfMemory;
+  RefusalCause cause = RefusalCause::kWantOfMemory;
   uint64_t missing_bytes = 0;  ///< kWantOfMemory: asked − everything that was free
   /// The largest request that would have been served; not known with expandable segments.
   std::optional<uint64_t> largest_fit_bytes;

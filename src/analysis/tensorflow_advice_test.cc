@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include "base/size.h"
 #include "trace/memory_source.h"
 
 namespace gpumemprof {
 namespace {
 
-constexpr uint64_t kMib = 1 << 20;
 constexpr const char* kSite = "/venv/lib/python3.11/site-packages/";
 
 /// A recording of one memory of TensorFlow's, built an op at a time; nothing is ever freed.
@@ -72,37 +72,37 @@ using Kinds = std::vector<std::string>;
 
 TEST(TensorflowAdvice, OpsThatRanOneByOneAreToldWithTheirBytes) {
   const auto report = Recording()
-                          .holds(6 * kMib, kEagerCall, "MatMul")
-                          .holds(2 * kMib, kNewVariable, "Mul")
+                          .holds(6 * kMiB, kEagerCall, "MatMul")
+                          .holds(2 * kMiB, kNewVariable, "Mul")
                           .advice();
   ASSERT_EQ(kinds(report), Kinds{"tf_function"});
-  EXPECT_EQ(report.advice[0].bytes, 6 * kMib);
+  EXPECT_EQ(report.advice[0].bytes, 6 * kMiB);
   EXPECT_EQ(report.advice[0].evidence[1],
-            (std::pair<std::string, uint64_t>("peak_bytes", 8 * kMib)));
+            (std::pair<std::string, uint64_t>("peak_bytes", 8 * kMiB)));
 }
 
 TEST(TensorflowAdvice, VariablesAreEagerByNature) {
-  EXPECT_EQ(kinds(Recording().holds(64 * kMib, kNewVariable, "StatelessRandomUniformV2").advice()),
+  EXPECT_EQ(kinds(Recording().holds(64 * kMiB, kNewVariable, "StatelessRandomUniformV2").advice()),
             Kinds{});
 }
 
 TEST(TensorflowAdvice, LayersWithoutCastsCanTakeHalf) {
   const auto report =
       Recording()
-          .holds(8 * kMib, kExecutor, "StatefulPartitionedCall/sequential_1/d2_1/Relu")
-          .holds(4 * kMib, kGraphCall, "StatefulPartitionedCall/adam/Square_2")
+          .holds(8 * kMiB, kExecutor, "StatefulPartitionedCall/sequential_1/d2_1/Relu")
+          .holds(4 * kMiB, kGraphCall, "StatefulPartitionedCall/adam/Square_2")
           .advice();
   ASSERT_EQ(kinds(report), Kinds{"mixed_precision"});
-  EXPECT_EQ(report.advice[0].bytes, 4 * kMib);
+  EXPECT_EQ(report.advice[0].bytes, 4 * kMiB);
   EXPECT_NE(report.advice[0].fix.find("mixed_bfloat16"), std::string::npos);
 }
 
 TEST(TensorflowAdvice, AProgramThatUsesMixedPrecisionAndTfDataIsToldNeither) {
   const auto report =
       Recording()
-          .holds(8 * kMib, kExecutor, "StatefulPartitionedCall/sequential_1/d2_1/Relu")
+          .holds(8 * kMiB, kExecutor, "StatefulPartitionedCall/sequential_1/d2_1/Relu")
           .holds(64, kExecutor, "StatefulPartitionedCall/sequential_1/d2_1/Cast")
-          .holds(9 * kMib, kEagerCall, "_EagerConst")
+          .holds(9 * kMiB, kEagerCall, "_EagerConst")
           .holds(64, kExecutor, "Iterator::Root::Prefetch")
           .advice();
   EXPECT_EQ(kinds(report), Kinds{});
@@ -118,13 +118,13 @@ TEST(TensorflowAdvice, TheCastOfALabelIsNoMixedPrecision) {
 }
 
 TEST(TensorflowAdvice, ArraysMadeTensorsAsAWholeAreToldWhereNothingReadsThroughTfData) {
-  const auto report = Recording().holds(40 * kMib, kEagerCall, "_EagerConst").advice();
+  const auto report = Recording().holds(40 * kMiB, kEagerCall, "_EagerConst").advice();
   ASSERT_EQ(kinds(report), Kinds{"tf_data"});
-  EXPECT_EQ(report.advice[0].bytes, 40 * kMib);
+  EXPECT_EQ(report.advice[0].bytes, 40 * kMiB);
 }
 
 TEST(TensorflowAdvice, WithoutNamesOfOpsItSaysThatItCannotTell) {
-  const auto report = Recording().holds(40 * kMib, kEagerCall, "").advice();
+  const auto report = Recording().holds(40 * kMiB, kEagerCall, "").advice();
   EXPECT_TRUE(report.applies);
   EXPECT_EQ(kinds(report), Kinds{});
   for (const char* kind :
@@ -135,24 +135,24 @@ TEST(TensorflowAdvice, WithoutNamesOfOpsItSaysThatItCannotTell) {
 TEST(TensorflowAdvice, WhatThePoolTookOfTheGpuAndNeverUsedIsTold) {
   Recording recording({.type = kTensorflowGpu, .index = 0, .layer = Layer::kAllocator});
   recording.add_device({.type = kTensorflowGpu, .index = 0, .layer = Layer::kDriver});
-  const auto report = recording.holds(100 * kMib, kGraphCall, "MatMul")
-                          .holds(1000 * kMib, kGraphCall, "", 1)
+  const auto report = recording.holds(100 * kMiB, kGraphCall, "MatMul")
+                          .holds(1000 * kMiB, kGraphCall, "", 1)
                           .advice();
   ASSERT_EQ(kinds(report), Kinds{"allocator"});
-  EXPECT_EQ(report.advice[0].bytes, 900 * kMib);
+  EXPECT_EQ(report.advice[0].bytes, 900 * kMiB);
 }
 
 TEST(TensorflowAdvice, LittleMemoryIsNoEvidence) {
-  EXPECT_EQ(kinds(Recording().holds(kMib - 1, kEagerCall, "MatMul").advice()), Kinds{});
+  EXPECT_EQ(kinds(Recording().holds(kMiB - 1, kEagerCall, "MatMul").advice()), Kinds{});
   EXPECT_EQ(kinds(Recording()
-                      .holds(2 * kMib, kEagerCall, "MatMul")
-                      .holds(99 * kMib, kGraphCall, "a")
+                      .holds(2 * kMiB, kEagerCall, "MatMul")
+                      .holds(99 * kMiB, kGraphCall, "a")
                       .advice()),
             Kinds{});
 }
 
 TEST(TensorflowAdvice, ARecordingOfPytorchHasNone) {
-  const auto report = Recording({.type = 0}).holds(64 * kMib, kEagerCall, "").advice();
+  const auto report = Recording({.type = 0}).holds(64 * kMiB, kEagerCall, "").advice();
   EXPECT_FALSE(report.applies);
   EXPECT_EQ(kinds(report), Kinds{});
 }

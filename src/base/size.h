@@ -9,6 +9,8 @@
 
 namespace gpumemprof {
 
+inline constexpr uint64_t kMiB = 1ull << 20;
+
 /// Reads "24GiB", "24G" and "24g" (binary), "24GB" (decimal, as SI says), "1.5 GiB", or plain
 /// bytes. Units go from B to EiB; their case does not matter. A fraction needs a unit and is
 /// rounded down to whole bytes. Errors: kUsage with one sentence where the text is no size or does

@@ -19,7 +19,6 @@
 namespace gpumemprof {
 namespace {
 
-using Json = nlohmann::json;
 constexpr size_t kMostAnswerBytes = 4 << 20;
 constexpr uint64_t kMostSize = uint64_t{1} << 40;
 
@@ -48,13 +47,13 @@ std::string own_program() {
 
 /// Runs the model in a process of its own, recorded where `is_recorded`. Errors: kUnsupported with
 /// the reason where it could not be run.
-Status measure(const Json& job, bool is_recorded, ExportedAnswer* answer) {
+Status measure(const nlohmann::json& job, bool is_recorded, ExportedAnswer* answer) {
   auto folder = TraceFolder::make();
   if (!folder) return std::unexpected(folder.error());
   std::vector<std::string> words;
   if (is_recorded)
     words = {own_program(), "run", "--quiet", "--output", folder->path() + "/recording", "--"};
-  const std::string text = job.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string text = job.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   words.insert(words.end(), {active_python(), "-m", "gpumemprof._exported", folder->path(), text});
   auto status = run_traced(words, {{"GPUMEMPROF_ESTIMATE", ""}}, TraceStreams::kNone);
   if (!status) return std::unexpected(status.error());
@@ -88,7 +87,7 @@ Status answer_onnx(const std::string& path, uint64_t batch,
                                  " constants of the file by their shapes" +
                                  (types.empty() ? "" : ": " + types)});
   uint64_t input_bytes = 0;
-  Json inputs = Json::array();
+  nlohmann::json inputs = nlohmann::json::array();
   for (const OnnxShape& one : *shapes) {
     input_bytes += one.size_bytes;
     inputs.push_back({{"name", one.name},
@@ -98,10 +97,10 @@ Status answer_onnx(const std::string& path, uint64_t batch,
     answer->inputs.push_back({one.name, one.type, one.sizes});
   }
   answer->figures.push_back({"inputs", input_bytes, false, "their shapes"});
-  const Json job = {{"kind", "onnx"},
-                    {"path", std::filesystem::absolute(path).string()},
-                    {"inputs", std::move(inputs)},
-                    {"outputs", model->outputs}};
+  const nlohmann::json job = {{"kind", "onnx"},
+                              {"path", std::filesystem::absolute(path).string()},
+                              {"inputs", std::move(inputs)},
+                              {"outputs", model->outputs}};
   if (auto done = measure(job, false, answer); !done) return done;
   answer->notes.emplace_back(
       "the runtime may keep weights a second time, in the layout of its kernels: they are in the "
@@ -132,9 +131,9 @@ Status answer_pte(const std::string& path, ExportedAnswer* answer) {
                                  ", inputs and outputs that were planned included"});
   for (const std::string& delegate : method->delegates)
     answer->unknown.push_back("what the delegate " + delegate + " allocates itself is in no plan");
-  const Json job = {{"kind", "pte"},
-                    {"path", std::filesystem::absolute(path).string()},
-                    {"method", method->name}};
+  const nlohmann::json job = {{"kind", "pte"},
+                              {"path", std::filesystem::absolute(path).string()},
+                              {"method", method->name}};
   // The plan stands without it.
   if (auto done = measure(job, false, answer); !done)
     answer->unknown.push_back("what a run takes beside the plan: " + done.error().message);
@@ -145,10 +144,10 @@ Status answer_pt2(const std::string& path, const std::string& batch,
                   const std::map<std::string, uint64_t>& sizes, ExportedAnswer* answer) {
   auto file = open_file(path, FileMode::kRead);
   if (!file) return std::unexpected(file.error());
-  const Json job = {{"kind", "pt2"},
-                    {"path", std::filesystem::absolute(path).string()},
-                    {"batch", batch},
-                    {"dims", Json(sizes)}};
+  const nlohmann::json job = {{"kind", "pt2"},
+                              {"path", std::filesystem::absolute(path).string()},
+                              {"batch", batch},
+                              {"dims", nlohmann::json(sizes)}};
   if (auto done = measure(job, true, answer); !done) return done;
   answer->notes.emplace_back(
       "it was checked for code before it was loaded: names of operators, sizes and tensors alone");

@@ -1,11 +1,11 @@
 // gpumemprof serve: metrics for Prometheus and a live page, of what is recorded on this machine.
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 
 #include "base/file.h"
+#include "base/steady_clock.h"
 #include "cli/camera_arguments.h"
 #include "cli/commands.h"
 #include "cli/watch.h"
@@ -84,9 +84,6 @@ class PushClock {
   OtlpCounts counts() const { return push_.counts(); }
 
  private:
-  static int64_t steady_now_ns() {
-    return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
-  }
   OtlpPush push_;
   int64_t interval_ns_, next_ns_ = 0;
 };

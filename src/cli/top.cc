@@ -3,13 +3,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <memory>
 
+#include "base/steady_clock.h"
 #include "cli/camera_arguments.h"
 #include "cli/commands.h"
 #include "cli/output.h"
@@ -29,10 +29,6 @@ struct TopArguments {
   std::string format = "text", colour = "auto";
   double interval_s = 1;
 };
-
-int64_t steady_ns() {
-  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
-}
 
 /// "gpumemprof-top-20250131-235959.END" in the working directory.
 std::string new_file_name(const char* end) {
@@ -80,7 +76,7 @@ class Session {
     const auto interval = static_cast<int64_t>(arguments_.interval_s * 1e9);
     int64_t next = 0;
     for (;;) {
-      const int64_t now = steady_ns();
+      const int64_t now = steady_now_ns();
       if (now >= next) {
         next = now + interval;
         look();

@@ -4,13 +4,12 @@
 
 #include <cstdlib>
 
+#include "base/size.h"
 #include "devices/accelerators.h"
 #include "devices/fake_root.h"
 
 namespace gpumemprof {
 namespace {
-
-constexpr uint64_t kMib = 1 << 20;
 
 class Nvidia : public FakeRoot {
  protected:
@@ -47,10 +46,10 @@ TEST_F(Nvidia, AnA100IsReadWithAllThatTheDriverTells) {
   EXPECT_EQ(device.uuid.value, "GPU-5c89852c-d268-c3f3-1b07-005d5ae1dc3f");
   EXPECT_EQ(device.pci_bus_id.value, "00000000:07:00.0");
   EXPECT_EQ(device.driver_version.value, "550.163.01");
-  EXPECT_EQ(device.memory.total.bytes, 81920 * kMib);
-  EXPECT_EQ(device.memory.reserved.bytes, 633 * kMib);
-  EXPECT_EQ(device.memory.used.bytes, (20314 + 633) * kMib) << "with what the driver keeps";
-  EXPECT_EQ(device.memory.free.bytes, (81920 - 20314 - 633) * kMib);
+  EXPECT_EQ(device.memory.total.bytes, 81920 * kMiB);
+  EXPECT_EQ(device.memory.reserved.bytes, 633 * kMiB);
+  EXPECT_EQ(device.memory.used.bytes, (20314 + 633) * kMiB) << "with what the driver keeps";
+  EXPECT_EQ(device.memory.free.bytes, (81920 - 20314 - 633) * kMiB);
   EXPECT_EQ(device.utilization_percent.value, 87u);
   EXPECT_EQ(device.memory_utilization_percent.value, 41u);
   EXPECT_EQ(device.temperature_celsius.value, 58u);
@@ -62,20 +61,20 @@ TEST_F(Nvidia, AnA100IsReadWithAllThatTheDriverTells) {
   EXPECT_TRUE(own.here);
   EXPECT_EQ(own.command, "python train.py");
   EXPECT_EQ(own.kind, "compute");
-  EXPECT_EQ(own.used.bytes, 17822 * kMib);
+  EXPECT_EQ(own.used.bytes, 17822 * kMiB);
   EXPECT_EQ(own.utilization_percent.value, 85u) << "the later of its two samples";
   EXPECT_FALSE(own.gpu_instance);
   const AcceleratorProcess& other = (*device.processes.value)[1];
   EXPECT_FALSE(other.here);
   EXPECT_EQ(other.not_here_because, "it ended meanwhile, or is hidden from this user");
   EXPECT_EQ(other.utilization_percent.absent_because, "no sample of this process lately");
-  EXPECT_EQ(used_by(device, 4101).bytes, 17822 * kMib);
+  EXPECT_EQ(used_by(device, 4101).bytes, 17822 * kMiB);
   EXPECT_EQ(used_by(device, 4207).absent_because, "the driver does not list this process");
 }
 
 TEST_F(Nvidia, MemoryAloneAsksForNothingElse) {
   const Accelerator device = read("a100-80gb", 3, Depth::kMemory).devices.at(0);
-  EXPECT_EQ(device.memory.total.bytes, 81920 * kMib);
+  EXPECT_EQ(device.memory.total.bytes, 81920 * kMiB);
   EXPECT_EQ(device.processes.absent_because, "not asked for");
   EXPECT_EQ(device.power_milliwatts.absent_because, "not asked for");
 }
@@ -83,11 +82,11 @@ TEST_F(Nvidia, MemoryAloneAsksForNothingElse) {
 TEST_F(Nvidia, AnOlderDriverTellsLessAndNothingElse) {
   for (const int generation : {1, 2}) {
     const Accelerator device = read("a100-80gb", generation).devices.at(0);
-    EXPECT_EQ(device.memory.total.bytes, 81920 * kMib);
-    EXPECT_EQ(device.memory.used.bytes, (20314 + 633) * kMib);
+    EXPECT_EQ(device.memory.total.bytes, 81920 * kMiB);
+    EXPECT_EQ(device.memory.used.bytes, (20314 + 633) * kMiB);
     EXPECT_EQ(device.memory.reserved.absent_because, "this driver's NVML is too old to tell");
     ASSERT_EQ(device.processes.value->size(), 2u) << "generation " << generation;
-    EXPECT_EQ((*device.processes.value)[1].used.bytes, 2488 * kMib);
+    EXPECT_EQ((*device.processes.value)[1].used.bytes, 2488 * kMiB);
     EXPECT_EQ(device.mig.value, false);
   }
 }
@@ -95,7 +94,7 @@ TEST_F(Nvidia, AnOlderDriverTellsLessAndNothingElse) {
 TEST_F(Nvidia, ALostGpuKeepsItsPlaceAmongTheOthers) {
   const Accelerators all = read("h100-pair");
   ASSERT_EQ(all.devices.size(), 2u);
-  EXPECT_EQ(all.devices[0].memory.used.bytes, 551 * kMib);
+  EXPECT_EQ(all.devices[0].memory.used.bytes, 551 * kMiB);
   EXPECT_TRUE(all.devices[0].processes.value->empty());
   const std::string lost = "the GPU has fallen off the bus (NVML: GPU is lost)";
   EXPECT_EQ(all.devices[1].number, 1);
@@ -116,7 +115,7 @@ TEST_F(Nvidia, MemoryOfSingleProcessesThatIsNotToldIsNoZero) {
 
 TEST_F(Nvidia, WhatThisUserMayNotAskIsSaid) {
   const Accelerator device = read("l40s").devices.at(0);
-  EXPECT_EQ(device.memory.total.bytes, 46068 * kMib);
+  EXPECT_EQ(device.memory.total.bytes, 46068 * kMiB);
   EXPECT_EQ(device.processes.absent_because, "this user may not ask for it (NVML: no permission)");
   EXPECT_EQ(device.power_milliwatts.absent_because,
             "the driver does not tell it for this device (NVML: not supported)");
@@ -131,9 +130,9 @@ TEST_F(Nvidia, EntriesOf32BytesAreReadAsSuchAndAProcessInTwoListsCountsOnce) {
   EXPECT_EQ(processes[0].kind, "graphics");
   EXPECT_EQ(processes[1].pid, 2210);
   EXPECT_EQ(processes[1].kind, "compute+graphics");
-  EXPECT_EQ(processes[1].used.bytes, 2500 * kMib);
+  EXPECT_EQ(processes[1].used.bytes, 2500 * kMiB);
   EXPECT_EQ(processes[2].pid, 2211);
-  EXPECT_EQ(processes[2].used.bytes, 64 * kMib);
+  EXPECT_EQ(processes[2].used.bytes, 64 * kMiB);
   EXPECT_FALSE(processes[2].gpu_instance);
 }
 
@@ -146,15 +145,15 @@ TEST_F(Nvidia, SlicesOfMigHaveMemoryAndProcessesOfTheirOwn) {
   ASSERT_EQ(device.slices.size(), 2u);
   EXPECT_EQ(device.slices[0].name.value, "NVIDIA A100-SXM4-80GB MIG 3g.40gb");
   EXPECT_EQ(device.slices[0].uuid.value, "MIG-6a1f2bde-6d5c-5a3e-9d4e-5f0b7a2f6c01");
-  EXPECT_EQ(device.slices[0].memory.total.bytes, 40192 * kMib);
-  EXPECT_EQ(device.slices[0].memory.used.bytes, 8000 * kMib);
+  EXPECT_EQ(device.slices[0].memory.total.bytes, 40192 * kMiB);
+  EXPECT_EQ(device.slices[0].memory.used.bytes, 8000 * kMiB);
   EXPECT_EQ(device.slices[1].gpu_instance, 9u);
   const auto& processes = *device.processes.value;
   ASSERT_EQ(processes.size(), 3u) << "a process in two slices stands there twice";
   EXPECT_EQ(processes[0].gpu_instance, 2u);
   EXPECT_EQ(processes[1].gpu_instance, 9u);
-  EXPECT_EQ(used_by(device, 4101).bytes, (7936 + 512) * kMib);
-  EXPECT_EQ(used_by(device, 4101, &device.slices[1]).bytes, 512 * kMib);
+  EXPECT_EQ(used_by(device, 4101).bytes, (7936 + 512) * kMiB);
+  EXPECT_EQ(used_by(device, 4101, &device.slices[1]).bytes, 512 * kMiB);
 }
 
 TEST_F(Nvidia, InAPidNamespaceOfOurOwnANumberMayBeSomebodyElses) {

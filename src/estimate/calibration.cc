@@ -6,12 +6,12 @@ namespace gpumemprof {
 namespace {
 
 using Json = nlohmann::json;
-constexpr uint64_t kMostBytes = uint64_t{1} << 50;
+constexpr uint64_t kMostMeasuredBytes = uint64_t{1} << 50;
 constexpr size_t kMostTextBytes = 256;
 
 Status read_bytes(const Json& root, const char* key, uint64_t* value) {
   const auto found = root.find(key);
-  if (found == root.end() || !found->is_number_unsigned() || *found > kMostBytes)
+  if (found == root.end() || !found->is_number_unsigned() || *found > kMostMeasuredBytes)
     return fail(ErrorCode::kBadInput, std::string("its ") + key + " is no number of bytes");
   *value = found->get<uint64_t>();
   return {};

@@ -22,7 +22,7 @@ constexpr double kReservedHigh = 1 / 0.9;
 // The CUDA context alone is a few hundred MiB, by driver and GPU. Above it come handles and code of
 // libraries: at most what the table of libraries has, which was fitted on models that use many.
 constexpr double kContextUsual = 600.0 * (1 << 20);
-constexpr double kMostBytes = 4e18;
+constexpr double kMostModelBytes = 4e18;
 
 uint64_t rounded(double bytes) { return static_cast<uint64_t>(std::llround(bytes)); }
 
@@ -131,7 +131,7 @@ Result<Prediction> predict_closed_form(const ModelShape& shape, const TrainingSe
       most = std::move(rank);
     }
   }
-  if (!(most_total < kMostBytes))
+  if (!(most_total < kMostModelBytes))
     return fail(ErrorCode::kUsage, "this adds up to more than any machine has");
   Prediction out;
   out.method = EstimateMethod::kClosedForm;

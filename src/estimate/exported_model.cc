@@ -7,14 +7,14 @@ namespace gpumemprof {
 namespace {
 
 using Json = nlohmann::json;
-constexpr uint64_t kMostBytes = uint64_t{1} << 50;
+constexpr uint64_t kMostPlanBytes = uint64_t{1} << 50;
 constexpr size_t kMostEntries = 1 << 16;
 
 std::unexpected<Error> not_understood() {
   return fail(ErrorCode::kSystem, "what the process that ran the model wrote is not understood");
 }
 
-bool is_size(const Json& value) { return value.is_number_unsigned() && value <= kMostBytes; }
+bool is_size(const Json& value) { return value.is_number_unsigned() && value <= kMostPlanBytes; }
 
 std::string text_of(const Json& object, const char* key) {
   const auto found = object.find(key);

@@ -6,7 +6,7 @@
 namespace gpumemprof {
 namespace {
 
-constexpr __int128 kMostBytes = 1ll << 50;  // of a storage, as in the file
+constexpr __int128 kMostStorageBytes = 1ll << 50;  // of a storage, as in the file
 
 /// The same but for sizes.
 bool same_event(const TracedEvent& a, const TracedEvent& b) {
@@ -60,7 +60,7 @@ uint64_t ScaledTrace::scaled(uint64_t low_bytes, uint64_t high_bytes, uint64_t b
   const __int128 beyond = static_cast<__int128>(batch) - static_cast<__int128>(low_.facts.batch);
   const __int128 product = rise * beyond;
   const __int128 rounded = (2 * product + (product < 0 ? -span : span)) / (2 * span);
-  return static_cast<uint64_t>(std::clamp<__int128>(at_low + rounded, 0, kMostBytes));
+  return static_cast<uint64_t>(std::clamp<__int128>(at_low + rounded, 0, kMostStorageBytes));
 }
 
 StepTrace ScaledTrace::at(uint64_t batch) const {

@@ -173,7 +173,7 @@ void read_t5(Reader& read, ModelShape& shape) {
   shape.hidden_dropout = shape.attention_dropout = read.share("dropout_rate", 0.1);
 }
 
-void read_experts(Reader& read, ModelShape& shape) {
+void read_huggingface_experts(Reader& read, ModelShape& shape) {
   ExpertShape& experts = shape.experts;
   if (shape.family == "mixtral") {
     experts.count = read.count("num_local_experts", 8, kMaxExperts, 1);
@@ -256,7 +256,7 @@ Result<ModelShape> huggingface_shape(const ConfigValues& values) {
                     "qwen3_moe, gemma, gemma2, "
                     "gemma3_text, gpt2, gpt_neox, bert, t5, deepseek_v2, deepseek_v3");
   }
-  if ((has_experts || shape.latent) && !read.error()) read_experts(read, shape);
+  if ((has_experts || shape.latent) && !read.error()) read_huggingface_experts(read, shape);
   shape.weight_bytes =
       element_bytes(read.has("dtype") ? read.text("dtype") : read.text("torch_dtype"));
   if (read.error()) return std::unexpected(*read.error());

@@ -32,7 +32,7 @@ std::vector<bool> layer_pattern(std::string_view text, uint64_t layers) {
   return out.size() == layers ? out : std::vector<bool>();
 }
 
-void read_experts(ConfigReader& read, ModelShape& shape) {
+void read_megatron_experts(ConfigReader& read, ModelShape& shape) {
   ExpertShape& experts = shape.experts;
   experts.count = read.count("num_experts", 0, kMaxExperts);
   if (experts.count == 0) return;
@@ -130,7 +130,7 @@ Result<ModelShape> megatron_shape(const ConfigValues& values) {
   read_latent(read, shape);
   if (read.flag("qk_layernorm", false)) shape.qk_norm_size = shape.head_dim;
   read_vocabulary(read, shape, read.count("tensor_model_parallel_size", 1, kMaxWidth, 1));
-  if (!read.error()) read_experts(read, shape);
+  if (!read.error()) read_megatron_experts(read, shape);
   shape.weight_bytes = read.flag("bf16", false) || read.flag("fp16", false) ? 2 : 4;
   if (read.error()) return std::unexpected(*read.error());
   return shape;

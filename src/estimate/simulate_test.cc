@@ -5,6 +5,7 @@
 #include <random>
 
 #include "allocator/replay.h"
+#include "base/size.h"
 #include "estimate/search.h"
 #include "estimate/trace_for_tests.h"
 #include "estimate/trace_prediction.h"

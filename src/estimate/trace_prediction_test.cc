@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/size.h"
 #include "estimate/merge.h"
 #include "estimate/search.h"
 #include "estimate/trace_for_tests.h"

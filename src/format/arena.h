@@ -12,7 +12,7 @@ namespace gpumemprof::format {
 
 inline constexpr char kArenaName[] = "gpumemprof-arena";  // of the memfd, as /proc/PID/fd shows it
 inline constexpr char kArenaLink[] = "/memfd:gpumemprof-arena";
-inline constexpr uint64_t kArenaMagic = 0x314e52414d504d47;  // "GMPMARN1"
+inline constexpr uint64_t kArenaMagic = 0x314e52414d504d47;     // "GMPMARN1"
 inline constexpr uint64_t kArenaMostBytes = uint64_t{1} << 40;  // sparse
 
 /// What can be the matter with a process that has no file.
@@ -34,12 +34,12 @@ enum UnrecordedNotes : uint32_t {
 struct Unrecorded {
   static constexpr uint32_t kTaken = 1, kFilled = 2, kEnded = 3;
   uint32_t state;
-  uint32_t pid;          // as /proc shows it, else as the process itself sees it
-  uint64_t start_ticks;  // 0 where the process could not read it
-  uint32_t at;           // UnrecordedAt
-  int32_t error;         // errno
-  uint32_t user;         // effective
-  uint32_t notes;        // UnrecordedNotes
+  uint32_t pid;               // as /proc shows it, else as the process itself sees it
+  uint64_t start_ticks;       // 0 where the process could not read it
+  uint32_t at;                // UnrecordedAt
+  int32_t error;              // errno
+  uint32_t user;              // effective
+  uint32_t notes;             // UnrecordedNotes
   uint64_t file_limit_bytes;  // RLIMIT_FSIZE; UINT64_MAX: none
   uint64_t events, bytes;     // bytes: of allocations
   uint64_t processes;
@@ -86,13 +86,13 @@ static_assert(sizeof(ArenaPlace) <= kPage);
 
 /// At kHolderOffset of a file's first page: where what is newer than the file is to be found. Zeros
 /// in a file that has everything. /proc/PID/fd/FD of either is the arena.
-struct Holder {
+struct ArenaHolder {
   uint64_t arena_id;
   uint64_t place;  // the process's ArenaPlace
   uint32_t pid[2], fd[2];
 };
 inline constexpr uint32_t kHolderOffset = 3904;
 static_assert(kCountsOffset + sizeof(FileCounts) <= kHolderOffset &&
-              kHolderOffset + sizeof(Holder) <= kPage);
+              kHolderOffset + sizeof(ArenaHolder) <= kPage);
 
 }  // namespace gpumemprof::format

@@ -235,16 +235,27 @@ enum RawMarkKind : uint8_t {
   kMarkStep = 4,        // a step of the program ended; size = its number, counted from 0
   kMarkPhaseBegin = 5,  // string = name, address = a number for its end, unique in the process
   kMarkPhaseEnd = 6,    // address = that number
+  kMarkCopied = 7,      // address = where the storage begins that was copied into; where the other
+                        // one begins: size, and above it the bits of string
 };
+inline constexpr RawMarkKind kLastMark = kMarkCopied;
 enum SavedFlags : uint8_t {
   kSavedIsOutput = 1,    // the tensor is the result of the operation that saves it
   kSavedHasHistory = 2,  // it has autograd metadata: a leaf that requires grad, or another's result
+  kSavedIsConstant = 4,  // it has autograd metadata and requires no grad, as a view of data
 };
 enum StorageRole : uint8_t {
+  kRoleNone = 0,  // what was told of the address before no longer holds
   kRoleParameter = 1,
   kRoleBuffer = 2,
   kRoleGradient = 3,
   kRoleOptimizerState = 4,
+};
+/// The size of a kMarkRole without an address, which is of the process.
+enum ProcessMark : uint8_t {
+  kRolesHold = 0,    // all roles were looked at: what was told of an address and not taken back
+                     // holds now, for whatever block lies there
+  kProgramEnds = 1,  // the program's code has run: the interpreter frees what it had kept
 };
 
 /// What a kRawWide says of its event. Up to kDetailDeviceFree it is the first half of a *pair*: no
@@ -332,6 +343,10 @@ inline RawEvent pack_mark(uint64_t time_ns, RawMarkKind kind, uint64_t address, 
 }
 inline RawMarkKind mark_kind_of(const RawEvent& e) { return RawMarkKind(stack_of(e) & 15); }
 inline uint32_t mark_string_of(const RawEvent& e) { return stack_of(e) >> 4; }
+/// The other storage of a kMarkCopied.
+inline uint64_t mark_source_of(const RawEvent& e) {
+  return size_of(e) | uint64_t{mark_string_of(e)} << 37;
+}
 inline constexpr uint32_t kMaxMarkString = (1u << 20) - 1;
 
 /// A definition: this header, then `length` bytes. The parity byte makes the XOR of all bytes equal

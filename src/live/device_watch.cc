@@ -1,20 +1,12 @@
 #include "live/device_watch.h"
 
-#include <nlohmann/json.hpp>
+#include "base/steady_clock.h"
+#include "live/quantity_json.h"
 
 namespace gpumemprof {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr int64_t kSecond = 1'000'000'000;
-
-void put(Json* metadata, const char* key, const Quantity& quantity) {
-  if (quantity)
-    (*metadata)[key] = *quantity.bytes;
-  else
-    (*metadata)["unknown"][key] = quantity.absent_because;
-}
 
 /// What neither this process nor the driver itself has.
 Quantity others(const DeviceMemory& memory, const Quantity& own) {
@@ -34,14 +26,14 @@ void DeviceWatch::look(int64_t now_ns, bool first) {
   const bool ask = !first && now_ns >= next_processes_ns_;
   Accelerators found = reader_.read(ask ? Depth::kProcesses : Depth::kMemory);
   if (ask) {
-    next_processes_ns_ = now_ns + kSecond;
+    next_processes_ns_ = now_ns + kSecondNs;
   } else if (found.devices.size() == now_.devices.size()) {
     for (size_t i = 0; i < found.devices.size(); ++i)
       found.devices[i].processes = std::move(now_.devices[i].processes);
   }
   fresh_ = ask;
   now_ = std::move(found);
-  next_ns_ = now_.devices.empty() ? now_ns + 60 * kSecond : 0;
+  next_ns_ = now_.devices.empty() ? now_ns + 60 * kSecondNs : 0;
 }
 
 std::string collector_of(const Accelerator& device) {

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "base/size.h"
 #include "devices/fake_root.h"
 #include "live/sampler.h"
 
@@ -14,7 +15,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr uint64_t kMib = 1 << 20;
 constexpr int64_t kSecond = 1'000'000'000;
 
 class Watched : public FakeRoot {
@@ -37,13 +37,13 @@ TEST_F(Watched, WhatADeviceHoldsIsThisProcessOthersAndTheDriver) {
   TelemetryEvent event;
   Json metadata;
   put_matched(watch, {}, 4101, 0, &event, &metadata);
-  EXPECT_EQ(event.used_bytes, (20314 + 633) * kMib);
-  EXPECT_EQ(event.total_bytes, 81920 * kMib);
-  EXPECT_EQ(event.free_bytes, (81920 - 20314 - 633) * kMib);
+  EXPECT_EQ(event.used_bytes, (20314 + 633) * kMiB);
+  EXPECT_EQ(event.total_bytes, 81920 * kMiB);
+  EXPECT_EQ(event.free_bytes, (81920 - 20314 - 633) * kMiB);
   EXPECT_EQ(metadata["accelerator_uuid"], "GPU-5c89852c-d268-c3f3-1b07-005d5ae1dc3f");
-  EXPECT_EQ(metadata["process_device_bytes"], 17822 * kMib);
-  EXPECT_EQ(metadata["driver_reserved_bytes"], 633 * kMib);
-  EXPECT_EQ(metadata["others_device_bytes"], (20314 - 17822) * kMib);
+  EXPECT_EQ(metadata["process_device_bytes"], 17822 * kMiB);
+  EXPECT_EQ(metadata["driver_reserved_bytes"], 633 * kMiB);
+  EXPECT_EQ(metadata["others_device_bytes"], (20314 - 17822) * kMiB);
   EXPECT_FALSE(metadata.contains("unknown"));
 }
 
@@ -57,7 +57,7 @@ TEST_F(Watched, BetweenTwoListsOfProcessesTheirFiguresAreLeftOut) {
   TelemetryEvent event;
   Json metadata;
   put_matched(watch, {}, 4101, 0, &event, &metadata);
-  EXPECT_EQ(event.used_bytes, (20314 + 633) * kMib);
+  EXPECT_EQ(event.used_bytes, (20314 + 633) * kMiB);
   EXPECT_FALSE(metadata.contains("process_device_bytes"));
   watch.look(2 * kSecond);
   EXPECT_TRUE(watch.fresh_processes());
@@ -71,9 +71,9 @@ TEST_F(Watched, AProcessOnASliceHasTheSlicesMemory) {
   Json metadata;
   put_matched(watch, {}, 5000, 0, &event, &metadata);
   EXPECT_EQ(metadata["slice"], 1);
-  EXPECT_EQ(event.total_bytes, 9728 * kMib);
-  EXPECT_EQ(metadata["process_device_bytes"], 480 * kMib);
-  EXPECT_EQ(metadata["others_device_bytes"], (1000 - 480) * kMib);
+  EXPECT_EQ(event.total_bytes, 9728 * kMiB);
+  EXPECT_EQ(metadata["process_device_bytes"], 480 * kMiB);
+  EXPECT_EQ(metadata["others_device_bytes"], (1000 - 480) * kMiB);
 }
 
 TEST_F(Watched, WithoutADriverTheReasonStandsInThePlaceOfEachFigure) {
@@ -99,7 +99,7 @@ TEST_F(Watched, AMachineIsItsMemoryAndItsAccelerators) {
   EXPECT_EQ(events[0].device_id, -1);
   EXPECT_EQ(events[1].device_id, 0);
   EXPECT_EQ(events[1].collector, "gpumemprof.cuda_tracker");
-  EXPECT_EQ(events[1].allocated_bytes, 70614 * kMib);
+  EXPECT_EQ(events[1].allocated_bytes, 70614 * kMiB);
   auto one = Sampler::open({.device = 0, .root = root_, .devices = machine("h200")});
   ASSERT_TRUE(one);
   EXPECT_TRUE(one->subject().starts_with("accelerator 0 (")) << one->subject();
@@ -113,9 +113,9 @@ TEST_F(Watched, AProcessThatIsNotRecordedHasWhatTheDriverSaysOfIt) {
   ASSERT_TRUE(sampler);
   const auto events = sampler->sample();
   ASSERT_EQ(events.size(), 2u);
-  EXPECT_EQ(events[0].allocated_bytes, 17822 * kMib);
+  EXPECT_EQ(events[0].allocated_bytes, 17822 * kMiB);
   EXPECT_EQ(events[0].device_id, 0);
-  EXPECT_EQ(events[0].used_bytes, (20314 + 633) * kMib);
+  EXPECT_EQ(events[0].used_bytes, (20314 + 633) * kMiB);
   EXPECT_NE(events[0].metadata.find("\"basis\":\"driver\""), std::string::npos);
   EXPECT_NE(events[1].metadata.find("\"basis\":\"process_rss\""), std::string::npos);
   EXPECT_EQ(sampler->sample().size(), 1u) << "the driver is asked once a second";

@@ -14,8 +14,8 @@ namespace {
 using namespace format;
 
 TEST(RecordingFollower, AFreeOfAGpuCountsOnceAlsoWhereItWaits) {
-  testing::TempFolder folder;
-  testing::FakeProbe probe(0x1234, 100, 64);
+  for_tests::TempFolder folder;
+  for_tests::FakeProbe probe(0x1234, 100, 64);
   auto& thread = probe.start_thread(11, "main");
   probe.define_device(&thread, 5, 1, 0);
   for (uint64_t i = 0; i < 4; ++i) probe.alloc(&thread, 1000 + i, 0x1000 * (i + 1), 512, 0, 5);
@@ -55,8 +55,8 @@ TEST(RecordingFollower, OfARealRecordingThereAreAsManyFreesAsPytorchWroteDown) {
 }
 
 TEST(RecordingFollower, AFreeOfTheHostCountsOnce) {
-  testing::TempFolder folder;
-  testing::FakeProbe probe(0x1234, 100, 64);
+  for_tests::TempFolder folder;
+  for_tests::FakeProbe probe(0x1234, 100, 64);
   auto& thread = probe.start_thread(11, "main");
   for (uint64_t i = 0; i < 3; ++i) probe.alloc(&thread, 1000 + i, 0x1000 * (i + 1), 64, 0);
   probe.free(&thread, 2000, 0x2000);

@@ -7,26 +7,18 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/steady_clock.h"
 #include "devices/proc_text.h"
 #include "devices/process_memory.h"
+#include "live/quantity_json.h"
 
 namespace gpumemprof {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int64_t kSecond = 1'000'000'000;
-
 std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-/// A value, or an entry in "unknown" that says why there is none.
-void put(Json* metadata, const char* key, const Quantity& quantity) {
-  if (quantity)
-    (*metadata)[key] = *quantity.bytes;
-  else
-    (*metadata)["unknown"][key] = quantity.absent_because;
 }
 
 void put_process(Json* metadata, const ProcessMemory& memory, const std::string& command) {
@@ -64,7 +56,7 @@ DeviceRoot devices_of(const SamplerOptions& options) {
 int64_t wall_clock_ns() {
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
-  return int64_t{now.tv_sec} * kSecond + now.tv_nsec;
+  return int64_t{now.tv_sec} * kSecondNs + now.tv_nsec;
 }
 
 std::string host_name() {
@@ -249,9 +241,9 @@ std::vector<TelemetryEvent> Sampler::sample() {
   const int64_t now = wall_clock_ns();
   devices_.look(now);
   with_pss_ = now >= next_pss_ns_;
-  if (with_pss_) next_pss_ns_ = now + kSecond;
+  if (with_pss_) next_pss_ns_ = now + kSecondNs;
   if (now >= next_search_ns_) {
-    next_search_ns_ = now + kSecond;
+    next_search_ns_ = now + kSecondNs;
     if (!options_.pid) look_for_recordings();
     // A process may have its first event, and so its file, only after we came.
     for (Target& target : targets_) {

@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <ctime>
 
 #include "base/size.h"
+#include "base/steady_clock.h"
 #include "devices/proc_text.h"
 #include "devices/process_memory.h"
 #include "live/sampler.h"
@@ -21,10 +21,6 @@ namespace {
 constexpr int64_t kSearchPauseNs = 2'000'000'000;
 constexpr int64_t kStaleSeconds = 600;
 constexpr size_t kMostPassedOver = 10'000;
-
-int64_t steady_now_ns() {
-  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
-}
 
 /// A number of a process's first environment; empty where it has none, or it may not be read.
 std::optional<int64_t> environment_number(const std::string& text, const std::string& name) {

@@ -113,7 +113,7 @@ TEST_F(CameraOfAFakeRoot, WithoutTimeForAllRecordingsAreReadInTurn) {
     const std::string name = "/rec/host." + std::to_string(pid) + ".777.gmp";
     put("/proc/" + std::to_string(pid) + "/maps",
         "7f00-7f10 rw-s 00000000 08:01 5   " + name + '\n');
-    testing::FakeProbe probe(pid, pid);
+    for_tests::FakeProbe probe(pid, pid);
     probe.header().start_ticks = 777;
     probe.alloc(&probe.start_thread(1, "main"), 5000, 0x1000, pid, 0);
     ASSERT_EQ(probe.save(root_ + name), 0);

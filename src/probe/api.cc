@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "format/more_marks.h"
+#include "format/format.h"
 #include "gpumemprof/gpumemprof.h"
 #include "probe/attach.h"
 #include "probe/call_after.h"

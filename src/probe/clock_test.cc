@@ -13,11 +13,12 @@
 namespace gpumemprof::probe {
 namespace {
 
-constexpr uint64_t kSecond = 1'000'000'000;
+constexpr uint64_t kASecond = 1'000'000'000;
 
 TEST(EventTime, IsTheKernelsBeforeAndAfterTheCounterIsLearnt) {
   const int writer = 0;
-  const uint64_t end = monotonic_ns() + 2 * kSecond + kSecond / 2;  // lines are replaced meanwhile
+  const uint64_t end =
+      monotonic_ns() + 2 * kASecond + kASecond / 2;  // lines are replaced meanwhile
   uint64_t last = 0, out = 0, events = 0;
   while (last < end) {
     const uint64_t before = monotonic_ns(), time = event_time_ns(&writer), after = monotonic_ns();
@@ -34,7 +35,7 @@ TEST(EventTime, IsReadOffTheCounterWhereTheKernelDoesThat) {
   std::ifstream("/sys/devices/system/clocksource/clocksource0/current_clocksource") >> source;
   if (source != "tsc") GTEST_SKIP() << "the kernel's clock source is " << source;
   const int writer = 0;
-  for (const uint64_t end = monotonic_ns() + 5 * kSecond;
+  for (const uint64_t end = monotonic_ns() + 5 * kASecond;
        !is_read_off_the_counter() && monotonic_ns() < end;) {
     event_time_ns(&writer);
   }
@@ -58,7 +59,7 @@ TEST(EventTime, IsNotBeforeThatOfAnEventThatItsThreadLearntOf) {
     }
   });
   int early = 0, learnt_of = 0;
-  const uint64_t end = monotonic_ns() + 2 * kSecond;
+  const uint64_t end = monotonic_ns() + 2 * kASecond;
   for (int i = 0; i < kCells; ++i) {
     turn.store(i);
     for (uint64_t learnt = 0; learnt == 0;) {

@@ -1,6 +1,6 @@
 #include "probe/program_end.h"
 
-#include "format/more_marks.h"
+#include "format/format.h"
 #include "probe/hot.h"
 #include "probe/recorder.h"
 #include "probe/stream.h"

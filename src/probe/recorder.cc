@@ -30,7 +30,7 @@ struct Recorder {
   uint64_t recording_id;
   uint32_t pid;
   uint32_t stage_count;
-  bool is_mappable;  // promises_pages() of the file
+  bool is_mappable;    // promises_pages() of the file
   Stage stages[4096];  // 128 KiB of address space, touched as threads come
 };
 Recorder* g_recorder;
@@ -110,7 +110,7 @@ bool keep_page_in_arena(long fd, uint8_t* page) {
   ArenaPlace* place = use_arena() ? claim_arena_place(0, kPage) : nullptr;
   if (!place) return false;
   const auto* header = reinterpret_cast<const FileHeader*>(page);
-  struct stat file {};
+  struct stat file{};
   const char* name = strrchr(g_recorder->path, '/') + 1;
   const size_t length = strlen(name);
   place->recording_id = header->recording_id;
@@ -119,7 +119,7 @@ bool keep_page_in_arena(long fd, uint8_t* page) {
   if (ok) {
     memcpy(place->file, name, length);
     place->device = file.st_dev, place->inode = file.st_ino;
-    Holder holder{g_arena_address.id, offset_of(place), {}, {}};
+    ArenaHolder holder{g_arena_address.id, offset_of(place), {}, {}};
     memcpy(holder.pid, g_arena_address.pid, sizeof(holder.pid));
     memcpy(holder.fd, g_arena_address.fd, sizeof(holder.fd));
     memcpy(page + kHolderOffset, &holder, sizeof(holder));
@@ -128,7 +128,7 @@ bool keep_page_in_arena(long fd, uint8_t* page) {
     ok = write_all(fd, page, kPage, 0) == 0 && list_process(place);
   }
   if (!ok) {
-    memset(page + kHolderOffset, 0, sizeof(Holder));
+    memset(page + kHolderOffset, 0, sizeof(ArenaHolder));
     write_all(fd, page, kPage, 0);
     unmap_piece(piece_of(place), kPage, true);
     return false;
@@ -241,7 +241,7 @@ bool begin_recording() {
 void freeze() {
   uint32_t now = state();
   bool has_file = now == kRecording || now == kPaused;  // else there is nothing of ours to count in
-  if (now != kUnrecordable)  // that only counts
+  if (now != kUnrecordable)                             // that only counts
     __atomic_store_n(g_state, has_file ? kFrozen : kOff, __ATOMIC_SEQ_CST);
 }
 

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "format/more_marks.h"
+#include "format/format.h"
 #include "probe/arena.h"
 #include "probe/call_after.h"
 #include "probe/clock.h"

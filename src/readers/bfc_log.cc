@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <charconv>
 
+#include "readers/bfc_limits.h"
+
 namespace gpumemprof {
 namespace {
 
 constexpr size_t kMostLine = 4096;  // the end of a longer one is not looked at
-constexpr size_t kMostOperations = 65536;
-constexpr size_t kMostName = 1024;
 
 constexpr std::string_view kDump = "BFCAllocator dump for ";
 
@@ -71,7 +71,7 @@ void BfcLogScanner::begin(std::string_view allocator, uint64_t offset) {
   is_open_ = true;
   pools_.push_back({.offset = offset});
   const size_t length = allocator.find_first_of(" \t\r");
-  pools_.back().pool.allocator = allocator.substr(0, std::min(length, kMostName));
+  pools_.back().pool.allocator = allocator.substr(0, std::min(length, kMostBfcNameBytes));
 }
 
 void BfcLogScanner::end() {
@@ -124,8 +124,7 @@ void BfcLogScanner::read_chunk(std::string_view words, bool in_use) {
   const auto size = number(after(words, " of size "));
   if (!address || !size || has_limit_) return;
   // A sum beyond all addresses is no sum of chunks.
-  constexpr uint64_t kMostBytes = uint64_t{1} << 62;
-  if (chunks_ == kMostBfcChunks || *size > kMostBytes - pool_bytes_) {
+  if (chunks_ == kMostBfcChunks || *size > kMostBfcBytes - pool_bytes_) {
     ++pool.more_chunks;
     return;
   }
@@ -133,10 +132,10 @@ void BfcLogScanner::read_chunk(std::string_view words, bool in_use) {
   pool_bytes_ += *size;
   BfcChunk chunk{.address = *address, .size_bytes = *size, .in_use = in_use};
   std::string_view name = after(words, " by op ");
-  name = name.substr(0, std::min(name.find(' '), kMostName));
+  name = name.substr(0, std::min(name.find(' '), kMostBfcNameBytes));
   if (!name.empty() && name != "UNKNOWN") {
     auto known = operations_.find(name);
-    if (known == operations_.end() && operations_.size() < kMostOperations) {
+    if (known == operations_.end() && operations_.size() < kMostBfcOperations) {
       known = operations_.emplace(name, static_cast<uint32_t>(pool.operations.size())).first;
       pool.operations.emplace_back(name);
     }

@@ -9,7 +9,7 @@
 namespace gpumemprof {
 namespace {
 
-constexpr uint64_t kMostBytes = uint64_t{1} << 50;  // of all weights: no machine has them
+constexpr uint64_t kMostWeightBytes = uint64_t{1} << 50;  // of all weights: no machine has them
 constexpr size_t kMostNames = 1 << 16, kMostNameBytes = 1 << 10, kMostDimensions = 64;
 constexpr int kMostDepth = 32;  // graphs in attributes of nodes
 
@@ -30,16 +30,16 @@ OnnxType type_of(uint64_t number) {
   return number < std::size(kTypes) ? kTypes[number] : OnnxType{"unknown", 0};
 }
 
-/// Absent: more than kMostBytes.
+/// Absent: more than kMostWeightBytes.
 std::optional<uint64_t> bytes_of(const std::vector<uint64_t>& sizes, unsigned bits) {
   unsigned __int128 elements = 1;
   if (std::ranges::find(sizes, 0u) != sizes.end()) return 0;
   for (const uint64_t size : sizes) {
     elements *= size;
-    if (elements > kMostBytes * 8) return std::nullopt;
+    if (elements > kMostWeightBytes * 8) return std::nullopt;
   }
   const uint64_t bytes = (static_cast<uint64_t>(elements) * bits + 7) / 8;
-  if (elements * bits > static_cast<unsigned __int128>(kMostBytes) * 8) return std::nullopt;
+  if (elements * bits > static_cast<unsigned __int128>(kMostWeightBytes) * 8) return std::nullopt;
   return bytes;
 }
 
@@ -112,7 +112,7 @@ class OnnxParser {
       offset = fields.offset();
       if (fields.number() == 1) {
         fields.integers([&](uint64_t size) {
-          if (size > kMostBytes || sizes.size() >= kMostDimensions)
+          if (size > kMostWeightBytes || sizes.size() >= kMostDimensions)
             return refuse(offset, "a weight has sizes that nothing has");
           sizes.push_back(size);
         });
@@ -126,7 +126,7 @@ class OnnxParser {
     if (error_) return;
     const OnnxType known = type_of(type);
     const auto bytes = known.bits == 0 ? text_bytes : bytes_of(sizes, known.bits);
-    if (!bytes || *bytes > kMostBytes - out_.weight_bytes)
+    if (!bytes || *bytes > kMostWeightBytes - out_.weight_bytes)
       return refuse(offset, "weights of more bytes than any machine has");
     out_.weight_bytes += *bytes;
     ++out_.weight_count;
@@ -188,7 +188,7 @@ class OnnxParser {
         one.name = fields.bytes();
     }
     end(fields);
-    if (input->dimensions.size() >= kMostDimensions || (one.size && *one.size > kMostBytes))
+    if (input->dimensions.size() >= kMostDimensions || (one.size && *one.size > kMostWeightBytes))
       return refuse(fields.offset(), "an input has sizes that nothing has");
     input->dimensions.push_back(std::move(one));
   }

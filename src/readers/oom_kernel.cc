@@ -49,7 +49,7 @@ bool is_said_by_a_shell(std::string_view before, std::string_view text) {
          text.substr(kBare.size()).starts_with(' ');
 }
 
-std::optional<OomMessage> parse(std::string_view before, std::string_view text) {
+std::optional<OomMessage> parse_kill(std::string_view before, std::string_view text) {
   if (text.starts_with(kKilled)) {
     const bool is_oom = before.ends_with("ut of memory:");
     return is_oom ? std::optional(parse_kernel(before, text)) : std::nullopt;
@@ -70,7 +70,7 @@ std::optional<OomMessage> parse(std::string_view before, std::string_view text) 
 OomDialect kernel_oom_dialect() {
   const std::vector<std::string_view> words = {kBare, kContainer, "oom_kill event",
                                                "oom-kill event", "killed by signal: Killed"};
-  return {.keys = words, .beginnings = words, .parse = parse};
+  return {.keys = words, .beginnings = words, .parse = parse_kill};
 }
 
 }  // namespace gpumemprof

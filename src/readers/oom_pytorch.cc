@@ -167,7 +167,7 @@ std::optional<OomMessage> parse_cpu(std::string_view before, std::string_view te
   return message.requested ? std::optional(std::move(message)) : std::nullopt;
 }
 
-std::optional<OomMessage> parse(std::string_view before, std::string_view text) {
+std::optional<OomMessage> parse_pytorch(std::string_view before, std::string_view text) {
   if (text.starts_with(kCpuKey)) return parse_cpu(before, text);
   OomMessage message{.framework = "pytorch"};
   if (is_bare_error(before, text)) {
@@ -209,7 +209,7 @@ std::optional<OomMessage> parse(std::string_view before, std::string_view text) 
 OomDialect pytorch_oom_dialect() {
   return {.keys = {"out of", "OUT_OF_MEMORY", "you tried to allocate"},
           .beginnings = {kKey, "OUT_OF_MEMORY", kCpuKey},
-          .parse = parse};
+          .parse = parse_pytorch};
 }
 
 }  // namespace gpumemprof

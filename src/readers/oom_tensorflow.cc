@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kPoolKey = "an out of memory trying to allocate ";  // "Ran" or "ran"
 constexpr std::string_view kTensorKey = "OOM when allocating tensor with shape";
 constexpr std::string_view kXlaKey = "Out of memory ";
-constexpr size_t kMostName = 1024;
+constexpr size_t kMostWord = 1024;
 
 /// What stands between `from` and the next of `ends`; empty where either is missing.
 std::string_view between(std::string_view text, std::string_view from, std::string_view ends) {
@@ -21,7 +21,7 @@ std::string_view between(std::string_view text, std::string_view from, std::stri
   if (at == text.npos) return {};
   text.remove_prefix(at + from.size());
   const size_t end = text.find_first_of(ends);
-  return end == text.npos || end > kMostName ? std::string_view() : text.substr(0, end);
+  return end == text.npos || end > kMostWord ? std::string_view() : text.substr(0, end);
 }
 
 /// Empty where the text ends within the word: then its end may be missing.
@@ -30,7 +30,7 @@ std::string_view word_after(std::string_view text, std::string_view from) {
   if (at == text.npos) return {};
   text.remove_prefix(at + from.size());
   const size_t end = text.find(' ');
-  return end == text.npos ? std::string_view() : text.substr(0, std::min(end, kMostName));
+  return end == text.npos ? std::string_view() : text.substr(0, std::min(end, kMostWord));
 }
 
 std::optional<uint64_t> number(std::string_view text) {
@@ -134,7 +134,7 @@ std::optional<OomMessage> parse_xla(std::string_view text) {
   return message.requested ? std::optional(std::move(message)) : std::nullopt;
 }
 
-std::optional<OomMessage> parse(std::string_view before, std::string_view text) {
+std::optional<OomMessage> parse_tensorflow(std::string_view before, std::string_view text) {
   if (text.starts_with(kPoolKey)) return parse_pool(before, text);
   if (text.starts_with(kTensorKey)) return parse_tensor(text);
   return text.starts_with(kXlaKey) ? parse_xla(text) : std::nullopt;
@@ -162,7 +162,7 @@ bool is_same_refusal(const OomMessage& pool, const OomMessage& tensor) {
 OomDialect tensorflow_oom_dialect() {
   return {.keys = {"an out of memory", "OOM when", "Out of memory "},
           .beginnings = {kPoolKey, kTensorKey, kXlaKey},
-          .parse = parse};
+          .parse = parse_tensorflow};
 }
 
 OomMessage message_of_dump(BfcPool pool) {

@@ -10,8 +10,8 @@ namespace gpumemprof {
 namespace {
 
 constexpr uint64_t kMostProgramBytes = (uint64_t{1} << 31) - 1;  // offsets have 32 bits
-constexpr uint64_t kMostBytes = uint64_t{1} << 50;
-constexpr size_t kMostMethods = 4096, kMostBuffers = 1 << 16, kMostNameBytes = 1 << 10;
+constexpr uint64_t kMostPlannedBytes = uint64_t{1} << 50;
+constexpr size_t kMostMethods = 4096, kMostBuffers = 1 << 16, kMostStringBytes = 1 << 10;
 
 /// Reads numbers at places that a stranger chose. The first that lies outside is kept as the error,
 /// and everything is zero from then on.
@@ -54,7 +54,7 @@ class Flatbuffer {
   std::string text(uint64_t field) {
     if (field == 0 || error_) return "";
     const uint64_t at = target(field), size = number(at, 4);
-    if (error_ || size > kMostNameBytes || bytes_.size() - at - 4 < size) {
+    if (error_ || size > kMostStringBytes || bytes_.size() - at - 4 < size) {
       refuse(at, "has a name that ends outside of the program");
       return "";
     }
@@ -71,7 +71,7 @@ class Flatbuffer {
 };
 
 void add_bytes(Flatbuffer& buffer, uint64_t at, uint64_t bytes, uint64_t* sum) {
-  if (bytes > kMostBytes - *sum) return buffer.refuse(at, "has more bytes than any machine");
+  if (bytes > kMostPlannedBytes - *sum) return buffer.refuse(at, "has more bytes than any machine");
   *sum += bytes;
 }
 

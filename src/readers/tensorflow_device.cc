@@ -3,7 +3,7 @@
 namespace gpumemprof {
 namespace {
 
-constexpr size_t kMostName = 64;  // as in recordings
+constexpr size_t kMostDeviceName = 64;  // as in recordings
 
 /// "GPU_0_bfc", "gpu_async_1": the number behind `start`; -1 where it is another name.
 int number_after(std::string_view name, std::string_view start) {
@@ -30,7 +30,7 @@ Device tensorflow_device(std::string_view name) {
     device.type = kTensorflowCpu;
     device.index = 0;
   }
-  device.name = plain_device_name(name.substr(0, kMostName));
+  device.name = plain_device_name(name.substr(0, kMostDeviceName));
   return device;
 }
 

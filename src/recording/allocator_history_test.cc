@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/size.h"
 #include "base/varint.h"
 #include "format/format.h"
 #include "recording/fake_probe.h"
@@ -15,10 +16,10 @@ namespace gpumemprof {
 namespace {
 
 using namespace format;
-using testing::FakeProbe;
-using testing::TempFolder;
+using for_tests::FakeProbe;
+using for_tests::TempFolder;
 
-constexpr uint64_t kMib = 1 << 20, kBase = 0x7f0000000000;
+constexpr uint64_t kBase = 0x7f0000000000;
 constexpr uint8_t kCuda = 2;  // the device class
 
 /// Writes what torch_cuda.cc writes.
@@ -77,16 +78,16 @@ constexpr uint32_t kPlace = 1 << 4;
 
 /// A segment of a private pool on another stream, a block in it whose free waits, and a refusal.
 void small_run(Allocator* allocator) {
-  allocator->pair(kDetailSegmentAlloc | kPlace, kBase, 20 * kMib / 512);
-  allocator->event(kRawAlloc, kBase, 4 * kMib, kPlace, 4 * kMib - 300);
-  allocator->totals(4 * kMib, 20 * kMib);
-  allocator->event(kRawFreeRequested, kBase, 4 * kMib, kPlace | kDetailDelayedFree);
-  allocator->totals(0, 20 * kMib);
-  allocator->pair(kDetailDeviceFree, 3 * kMib, 0);
-  allocator->event(kRawOom, 0, 30 * kMib, kPlace);
-  allocator->totals(0, 20 * kMib);
+  allocator->pair(kDetailSegmentAlloc | kPlace, kBase, 20 * kMiB / 512);
+  allocator->event(kRawAlloc, kBase, 4 * kMiB, kPlace, 4 * kMiB - 300);
+  allocator->totals(4 * kMiB, 20 * kMiB);
+  allocator->event(kRawFreeRequested, kBase, 4 * kMiB, kPlace | kDetailDelayedFree);
+  allocator->totals(0, 20 * kMiB);
+  allocator->pair(kDetailDeviceFree, 3 * kMiB, 0);
+  allocator->event(kRawOom, 0, 30 * kMiB, kPlace);
+  allocator->totals(0, 20 * kMiB);
   allocator->event(kRawFreeCompleted, kBase, 0);
-  allocator->pair(kDetailSegmentFree, kBase, 20 * kMib / 512);
+  allocator->pair(kDetailSegmentFree, kBase, 20 * kMiB / 512);
 }
 
 Result<AllocatorSnapshot> history_of(const std::string& path) {
@@ -110,9 +111,9 @@ void expect_small_run(const Result<AllocatorSnapshot>& snapshot) {
     EXPECT_EQ(trace.streams[trace.events[i].stream], 4096) << i;
     EXPECT_EQ(trace.pools[trace.events[i].pool], (std::pair<int64_t, int64_t>{0, 5})) << i;
   }
-  EXPECT_EQ(trace.events[1].size_bytes, 4 * kMib - 300);
-  EXPECT_EQ(trace.events[3].address, 3 * kMib);
-  EXPECT_EQ(trace.events[3].size_bytes, 30 * kMib);
+  EXPECT_EQ(trace.events[1].size_bytes, 4 * kMiB - 300);
+  EXPECT_EQ(trace.events[3].address, 3 * kMiB);
+  EXPECT_EQ(trace.events[3].size_bytes, 30 * kMiB);
   EXPECT_TRUE(trace.segments.empty());
   const std::vector<std::string> lines = stack_lines(snapshot->tables, trace.events[1].stack);
   EXPECT_EQ(lines, (std::vector<std::string>{"step.py:3 step", "main.py:3 main"}));
@@ -135,11 +136,11 @@ TEST(AllocatorHistory, ABlockIsCountedOnceAndSegmentsAreNoBlocks) {
   Allocator allocator(&probe);
   small_run(&allocator);
   ASSERT_EQ(probe.save(folder.file("a.gmp")), 0);
-  const testing::EverythingRead read = testing::read_all({folder.path()});
+  const for_tests::EverythingRead read = for_tests::read_all({folder.path()});
   EXPECT_EQ(read.loss.reasons.size(), 0u);
   EXPECT_EQ(read.events.size(), 6u);
   EXPECT_EQ(read.totals.size(), 3u);
-  EXPECT_EQ(read.requested, (std::vector<std::pair<uint64_t, uint64_t>>{{1, 4 * kMib - 300}}));
+  EXPECT_EQ(read.requested, (std::vector<std::pair<uint64_t, uint64_t>>{{1, 4 * kMiB - 300}}));
 }
 
 TEST(AllocatorHistory, IsRefusedWithTheReasonWhereItWasNotFollowedToTheEnd) {
@@ -179,11 +180,11 @@ TEST(AllocatorHistory, OfADamagedFileIsThatOfTheWholeOneOrRefused) {
   small_run(&allocator);
   ASSERT_EQ(probe.save(folder.file("a.gmp")), 0);
   ASSERT_TRUE(FolderSealer(folder.path(), {}).finish());
-  const std::string whole = testing::read_file(folder.file("a.gmp"));
+  const std::string whole = for_tests::read_file(folder.file("a.gmp"));
   const std::string path = folder.file("b.gmp");
   int refused = 0;
   const auto check = [&](const std::string& bytes) {
-    testing::write_file(path, bytes);
+    for_tests::write_file(path, bytes);
     const auto snapshot = history_of(path);
     if (!snapshot) return void(++refused);
     // A lost chunk of details leaves a history that contradicts itself, or none; never another.

@@ -53,13 +53,13 @@ OpenArenas& open_arenas() {
 }
 
 std::unexpected<Error> refused(const char* what) {
-  return fail(ErrorCode::kSystem, std::string("memory for the recorded processes: ") + what + ": " +
-                                      strerror(errno));
+  return fail(ErrorCode::kSystem,
+              std::string("memory for the recorded processes: ") + what + ": " + strerror(errno));
 }
 
 }  // namespace
 
-std::shared_ptr<Arena> Arena::of(const Holder& holder) {
+std::shared_ptr<Arena> Arena::of(const ArenaHolder& holder) {
   if (holder.arena_id == 0) return nullptr;
   auto& [mutex, known] = open_arenas();
   std::lock_guard lock(mutex);
@@ -184,8 +184,7 @@ Result<uint64_t> Arena::add_at(uint64_t offset, uint64_t amount) {
   const uint64_t page = offset & ~uint64_t{kPage - 1};
   if (offset % 8 != 0 || page + kPage > bytes_)
     return fail(ErrorCode::kSystem, "a place that the arena cannot have");
-  void* p = mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED, fd_,
-                 static_cast<off_t>(page));
+  void* p = mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, static_cast<off_t>(page));
   if (p == MAP_FAILED) return refused("mmap");
   auto* word = reinterpret_cast<uint64_t*>(static_cast<char*>(p) + (offset - page));
   const uint64_t before = __atomic_fetch_add(word, amount, __ATOMIC_RELAXED);

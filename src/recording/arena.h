@@ -22,7 +22,7 @@ struct ArenaPiece {
 class Arena {
  public:
   /// That of a file, if its holders live and may be asked. Opened once for all files of a run.
-  static std::shared_ptr<Arena> of(const format::Holder& holder);
+  static std::shared_ptr<Arena> of(const format::ArenaHolder& holder);
   /// A new one. Errors: kSystem, where the system has no such memory or RLIMIT_FSIZE forbids it.
   static Result<std::shared_ptr<Arena>> make();
   ~Arena();

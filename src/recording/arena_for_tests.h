@@ -16,7 +16,7 @@
 #include "recording/fake_probe.h"
 #include "recording/test_reading.h"
 
-namespace gpumemprof::testing {
+namespace gpumemprof::for_tests {
 
 /// A FakeProbe's file in a folder, its first page and its stages in an arena.
 class ProcessInArena {
@@ -25,7 +25,7 @@ class ProcessInArena {
                  uint32_t pid)
       : arena_(std::move(arena)), probe_(probe), path_(folder + "/host.100.1.gmp") {
     probe_->save(path_);
-    struct stat st {};
+    struct stat st{};
     stat(path_.c_str(), &st);
     format::ArenaPlace process{};
     process.recording_id = probe_->header().recording_id;
@@ -39,7 +39,7 @@ class ProcessInArena {
       entry = place_;
       break;
     }
-    const format::Holder holder{arena_->id(), place_, {}, {}};
+    const format::ArenaHolder holder{arena_->id(), place_, {}, {}};
     write_file_at(format::kHolderOffset, &holder, sizeof(holder));
     page_.assign(probe_->bytes(), 0, format::kPage);
     memcpy(page_.data() + format::kHolderOffset, &holder, sizeof(holder));
@@ -102,4 +102,4 @@ class ProcessInArena {
   std::vector<std::pair<uint64_t, uint64_t>> stages_;  // offset in the file, place in the arena
 };
 
-}  // namespace gpumemprof::testing
+}  // namespace gpumemprof::for_tests

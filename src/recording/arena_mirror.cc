@@ -106,7 +106,8 @@ bool ArenaMirror::open_its_file(Process* process, const ArenaPlace& place) {
   return false;
 }
 
-/// 0 or errno. `again`: also what is there already. `left`: records of the half that the file lacks.
+/// 0 or errno. `again`: also what is there already. `left`: records of the half that the file
+/// lacks.
 int ArenaMirror::write_stage(int fd, const ArenaPiece& stage, bool again, Written* written,
                              uint64_t* left) {
   for (int i = 0; i < kTries; ++i) {
@@ -175,7 +176,7 @@ int ArenaMirror::write(Process* process, uint64_t offset, const ArenaPlace& plac
   }
   const bool is_last = process->is_gone && (error == 0 || give_up);
   if (is_last) {
-    memset(page.data() + kHolderOffset, 0, sizeof(Holder));
+    memset(page.data() + kHolderOffset, 0, sizeof(ArenaHolder));
     if (left != 0) add_loss(&page, loss_of(error), left);
   }
   if (everything || page != process->last_page) {
@@ -193,11 +194,11 @@ int ArenaMirror::write(Process* process, uint64_t offset, const ArenaPlace& plac
 void ArenaMirror::tell_given_up(const Process& process, const std::string& page, int error) {
   FileHeader header{};
   memcpy(&header, page.data(), sizeof(header));
-  given_up_.push_back({.pid = static_cast<int>(header.pid),
-                       .command = {header.command, strnlen(header.command, sizeof(header.command))},
-                       .reason = std::string("its last events could not be written: ") +
-                                 strerror(error),
-                       .lost_events = losses_in(page) - losses_in(process.last_page)});
+  given_up_.push_back(
+      {.pid = static_cast<int>(header.pid),
+       .command = {header.command, strnlen(header.command, sizeof(header.command))},
+       .reason = std::string("its last events could not be written: ") + strerror(error),
+       .lost_events = losses_in(page) - losses_in(process.last_page)});
 }
 
 void ArenaMirror::forget(uint64_t offset, Process* process) {

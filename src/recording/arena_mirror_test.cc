@@ -15,11 +15,11 @@ namespace gpumemprof {
 namespace {
 
 using namespace format;
-using testing::EverythingRead;
-using testing::FakeProbe;
-using testing::ProcessInArena;
-using testing::read_all;
-using testing::TempFolder;
+using for_tests::EverythingRead;
+using for_tests::FakeProbe;
+using for_tests::ProcessInArena;
+using for_tests::read_all;
+using for_tests::TempFolder;
 
 constexpr size_t kHalf = 61;  // FakeProbe writes a half out when it has that many
 
@@ -128,14 +128,15 @@ TEST_F(ArenaFile, ThatSomebodyCutIsMadeWhole) {
   EXPECT_EQ(read_copy().events.size(), 50u);
 }
 
-/// Of the half and of the turn after it; the chunk between is in the file, as the program writes it.
+/// Of the half and of the turn after it; the chunk between is in the file, as the program writes
+/// it.
 TEST_F(ArenaFile, NeverCountsARecordThatItLacksWhereverTheMirrorDies) {
   alloc(40);
   ArenaMirror(arena_, folder_.path()).round();
   alloc(30);  // 61 of 70 are a chunk now, the half has turned
-  const std::string before = testing::read_file(process_->path());
+  const std::string before = for_tests::read_file(process_->path());
   for (int writes = 0;; ++writes) {
-    testing::write_file(process_->path(), before);  // the same inode
+    for_tests::write_file(process_->path(), before);  // the same inode
     int left = writes;
     ArenaMirror dying(arena_, folder_.path(),
                       [&](int fd, uint64_t offset, const void* data, size_t size) {
@@ -214,9 +215,8 @@ TEST_F(ArenaFile, IsWrittenWhenTheDiskHasRoomAgain) {
 TEST_F(ArenaFile, SaysWhatItGaveUpWhereEvenTheCountCannotBeWritten) {
   probe_.state().lost[kLostNoSpace] = 3;
   alloc(50);
-  ArenaMirror mirror(arena_, folder_.path(), [](int, uint64_t, const void*, size_t) {
-    return ENOSPC;
-  });
+  ArenaMirror mirror(arena_, folder_.path(),
+                     [](int, uint64_t, const void*, size_t) { return ENOSPC; });
   program_.end();
   mirror.round(true);
   ASSERT_EQ(mirror.given_up().size(), 1u);
@@ -245,11 +245,11 @@ TEST_F(ArenaFile, IsSealedWhileItsProcessLivesAndFinishedOnlyAfterTheMirror) {
 TEST_F(ArenaFile, IsLeftAloneWhereAnotherHasItsName) {
   alloc(50);
   std::filesystem::rename(process_->path(), folder_.file("moved.gmp"));
-  testing::write_file(process_->path(), "something else");
+  for_tests::write_file(process_->path(), "something else");
   ArenaMirror mirror(arena_, folder_.path());
   program_.end();
   mirror.round();
-  EXPECT_EQ(testing::read_file(process_->path()), "something else");
+  EXPECT_EQ(for_tests::read_file(process_->path()), "something else");
 }
 
 TEST_F(ArenaFile, BelievesNothingOfADamagedArena) {
@@ -262,7 +262,8 @@ TEST_F(ArenaFile, BelievesNothingOfADamagedArena) {
   ASSERT_TRUE(arena_->read_at(link, &stage, sizeof(stage)));
   put(stage + offsetof(ArenaPlace, next_stage), stage);  // a ring
   EXPECT_EQ(arena_->stages_of(*arena_->process_at(process_->place())).size(), 4096u);
-  for (uint64_t wrong : {uint64_t{1}, uint64_t{4096}, uint64_t{8}, ~uint64_t{0}, uint64_t{1} << 60}) {
+  for (uint64_t wrong :
+       {uint64_t{1}, uint64_t{4096}, uint64_t{8}, ~uint64_t{0}, uint64_t{1} << 60}) {
     put(link, wrong);
     EXPECT_TRUE(arena_->stages_of(*arena_->process_at(process_->place())).empty()) << wrong;
     EXPECT_FALSE(arena_->process_at(wrong)) << wrong;

@@ -9,7 +9,7 @@
 namespace gpumemprof {
 namespace {
 
-using namespace testing;
+using namespace for_tests;
 
 const std::string kFolder = std::string(GPUMEMPROF_SOURCE_DIR) + "/tests/compat/";
 

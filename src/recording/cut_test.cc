@@ -14,7 +14,7 @@
 namespace gpumemprof {
 namespace {
 
-using namespace testing;
+using namespace for_tests;
 
 const std::string kGolden = std::string(GPUMEMPROF_SOURCE_DIR) + "/tests/compat/";
 

@@ -13,7 +13,7 @@
 namespace gpumemprof {
 namespace {
 
-using namespace testing;
+using namespace for_tests;
 
 /// Two threads, one of them in the second turn of a buffer; chunks of events and definitions, and
 /// halves.

@@ -5,11 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "base/size.h"
+
 namespace gpumemprof {
 namespace {
 
-constexpr uint64_t kMib = 1 << 20;
-constexpr uint64_t kBase = 0x7f0000000000;
+constexpr uint64_t kHistoryBase = 0x7f0000000000;
 
 HistoryEvent event(Action action, uint64_t address, uint64_t size, uint64_t requested = 0,
                    AllocatorDetail detail = {}) {
@@ -33,10 +34,10 @@ std::vector<std::string> actions(const AllocatorTrace& trace) {
 
 TEST(DeviceHistory, EndsWithTheSegmentsAndBlocksThatASnapshotWouldList) {
   DeviceHistory history(0, true);
-  history.add(event(Action::kSegmentAlloc, kBase, 2 * kMib, 0, on_stream(64)));
-  history.add(event(Action::kAlloc, kBase, 512, 100, on_stream(64)));
-  history.add(event(Action::kAlloc, kBase + 512, 1024, 1000, on_stream(64)));
-  history.add(event(Action::kFreeRequested, kBase, 512));
+  history.add(event(Action::kSegmentAlloc, kHistoryBase, 2 * kMiB, 0, on_stream(64)));
+  history.add(event(Action::kAlloc, kHistoryBase, 512, 100, on_stream(64)));
+  history.add(event(Action::kAlloc, kHistoryBase + 512, 1024, 1000, on_stream(64)));
+  history.add(event(Action::kFreeRequested, kHistoryBase, 512));
   const AllocatorTrace trace = history.finish();
   EXPECT_EQ(history.contradiction(), "");
   EXPECT_EQ(actions(trace), (std::vector<std::string>{"segment_alloc", "alloc", "alloc",
@@ -51,22 +52,23 @@ TEST(DeviceHistory, EndsWithTheSegmentsAndBlocksThatASnapshotWouldList) {
   EXPECT_EQ(segment.requested_bytes, 1000u);
   ASSERT_EQ(segment.blocks.size(), 3u);
   EXPECT_EQ(segment.blocks[0].state, BlockState::kFree);
-  EXPECT_EQ(segment.blocks[1].address, kBase + 512);
-  EXPECT_EQ(segment.blocks[2].size_bytes, 2 * kMib - 1536);
+  EXPECT_EQ(segment.blocks[1].address, kHistoryBase + 512);
+  EXPECT_EQ(segment.blocks[2].size_bytes, 2 * kMiB - 1536);
 }
 
 TEST(DeviceHistory, ABlockThatAStreamStillUsesIsActiveUntilItIsDone) {
   for (const bool done : {false, true}) {
     DeviceHistory history(0, true);
-    history.add(event(Action::kSegmentAlloc, kBase, 20 * kMib));
-    history.add(event(Action::kAlloc, kBase, 4 * kMib, 4 * kMib - 5));
-    history.add(event(Action::kFreeRequested, kBase, 4 * kMib, 0, {.is_delayed_free = true}));
-    if (done) history.add(event(Action::kFreeCompleted, kBase, 0));
+    history.add(event(Action::kSegmentAlloc, kHistoryBase, 20 * kMiB));
+    history.add(event(Action::kAlloc, kHistoryBase, 4 * kMiB, 4 * kMiB - 5));
+    history.add(
+        event(Action::kFreeRequested, kHistoryBase, 4 * kMiB, 0, {.is_delayed_free = true}));
+    if (done) history.add(event(Action::kFreeCompleted, kHistoryBase, 0));
     const AllocatorTrace trace = history.finish();
     EXPECT_EQ(trace.events.size(), done ? 4u : 3u);
     EXPECT_TRUE(trace.segments[0].is_large);
     EXPECT_EQ(trace.segments[0].allocated_bytes, 0u);
-    EXPECT_EQ(trace.segments[0].active_bytes, done ? 0 : 4 * kMib);
+    EXPECT_EQ(trace.segments[0].active_bytes, done ? 0 : 4 * kMiB);
     EXPECT_EQ(trace.segments[0].blocks[0].state,
               done ? BlockState::kFree : BlockState::kPendingFree);
   }
@@ -74,41 +76,44 @@ TEST(DeviceHistory, ABlockThatAStreamStillUsesIsActiveUntilItIsDone) {
 
 TEST(DeviceHistory, MappedRangesThatTouchAreOneSegmentAndAHoleParts) {
   DeviceHistory history(0, true);
-  history.add(event(Action::kSegmentMap, kBase, 20 * kMib));
-  history.add(event(Action::kSegmentMap, kBase + 40 * kMib, 20 * kMib));
-  history.add(event(Action::kSegmentMap, kBase + 20 * kMib, 20 * kMib));
-  history.add(event(Action::kAlloc, kBase, 50 * kMib, 50 * kMib));
-  history.add(event(Action::kFreeRequested, kBase, 50 * kMib));
-  history.add(event(Action::kSegmentUnmap, kBase + 20 * kMib, 20 * kMib));
+  history.add(event(Action::kSegmentMap, kHistoryBase, 20 * kMiB));
+  history.add(event(Action::kSegmentMap, kHistoryBase + 40 * kMiB, 20 * kMiB));
+  history.add(event(Action::kSegmentMap, kHistoryBase + 20 * kMiB, 20 * kMiB));
+  history.add(event(Action::kAlloc, kHistoryBase, 50 * kMiB, 50 * kMiB));
+  history.add(event(Action::kFreeRequested, kHistoryBase, 50 * kMiB));
+  history.add(event(Action::kSegmentUnmap, kHistoryBase + 20 * kMiB, 20 * kMiB));
   const AllocatorTrace trace = history.finish();
   EXPECT_EQ(history.contradiction(), "");
   ASSERT_EQ(trace.segments.size(), 2u);
-  EXPECT_EQ(trace.segments[0].size_bytes, 20 * kMib);
-  EXPECT_EQ(trace.segments[1].address, kBase + 40 * kMib);
+  EXPECT_EQ(trace.segments[0].size_bytes, 20 * kMiB);
+  EXPECT_EQ(trace.segments[1].address, kHistoryBase + 40 * kMiB);
   EXPECT_TRUE(trace.segments[1].is_expandable && trace.segments[1].is_large);
 }
 
 TEST(DeviceHistory, ARefusalHasWhatTheDeviceHadFree) {
   DeviceHistory history(0, true);
-  history.add(event(Action::kOom, 0, 4 * kMib, 0,
-                    {.has_device_free = true, .device_free_bytes = 3 * kMib}));
+  history.add(event(Action::kOom, 0, 4 * kMiB, 0,
+                    {.has_device_free = true, .device_free_bytes = 3 * kMiB}));
   const AllocatorTrace trace = history.finish();
   ASSERT_EQ(trace.events.size(), 1u);
-  EXPECT_EQ(trace.events[0].address, 3 * kMib);
-  EXPECT_EQ(trace.events[0].size_bytes, 4 * kMib);
+  EXPECT_EQ(trace.events[0].address, 3 * kMiB);
+  EXPECT_EQ(trace.events[0].size_bytes, 4 * kMiB);
 }
 
 TEST(DeviceHistory, WhatCannotHaveHappenedEndsIt) {
-  const HistoryEvent segment = event(Action::kSegmentAlloc, kBase, 2 * kMib);
-  const HistoryEvent block = event(Action::kAlloc, kBase, 512, 512);
+  const HistoryEvent segment = event(Action::kSegmentAlloc, kHistoryBase, 2 * kMiB);
+  const HistoryEvent block = event(Action::kAlloc, kHistoryBase, 512, 512);
   const std::vector<std::pair<std::vector<HistoryEvent>, std::string>> cases = {
       {{block}, "a block outside every segment"},
       {{segment, segment}, "a segment over another"},
       {{segment, block, block}, "a block over a live one"},
-      {{segment, event(Action::kFreeRequested, kBase, 512)}, "a free of a block that is not there"},
-      {{segment, block, event(Action::kFreeCompleted, kBase, 0)}, "a free that nobody asked for"},
-      {{event(Action::kSegmentFree, kBase, kMib)}, "memory that goes back and is not there"},
-      {{segment, event(Action::kSegmentUnmap, kBase, kMib)}, "memory that goes back and is not"},
+      {{segment, event(Action::kFreeRequested, kHistoryBase, 512)},
+       "a free of a block that is not there"},
+      {{segment, block, event(Action::kFreeCompleted, kHistoryBase, 0)},
+       "a free that nobody asked for"},
+      {{event(Action::kSegmentFree, kHistoryBase, kMiB)}, "memory that goes back and is not there"},
+      {{segment, event(Action::kSegmentUnmap, kHistoryBase, kMiB)},
+       "memory that goes back and is not"},
       {{event(Action::kOom, 0, 512)}, "a refusal without its reason"},
       {{event(Action::kSegmentAlloc, UINT64_MAX - 5, 512)}, "beyond the end of all addresses"},
   };

@@ -9,7 +9,7 @@
 
 #include "format/format.h"
 
-namespace gpumemprof::testing {
+namespace gpumemprof::for_tests {
 
 /// What the reader should answer for one event.
 struct ExpectedEvent {
@@ -100,4 +100,4 @@ class FakeProbe {
   std::deque<Thread> threads_;
 };
 
-}  // namespace gpumemprof::testing
+}  // namespace gpumemprof::for_tests

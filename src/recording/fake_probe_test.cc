@@ -9,7 +9,7 @@
 #include "format/checksum.h"
 #include "recording/test_reading.h"
 
-namespace gpumemprof::testing {
+namespace gpumemprof::for_tests {
 
 using namespace format;
 
@@ -237,4 +237,4 @@ int FakeProbe::save(const std::string& path) {
   return fclose(f) != 0 || n != content.size();
 }
 
-}  // namespace gpumemprof::testing
+}  // namespace gpumemprof::for_tests

@@ -15,7 +15,7 @@ using Json = nlohmann::json;
 
 constexpr size_t kMostFileBytes = size_t{64} << 20;
 constexpr size_t kMostHolders = 100'000, kMostTexts = 16, kMostTextBytes = 1'000;
-constexpr size_t kMostFiles = 4'096, kMostLooks = 64;
+constexpr size_t kMostHolderFiles = 4'096, kMostLooks = 64;
 constexpr std::string_view kSchema = "gpumemprof.holders/";
 
 /// Keeps the place of the first error; the values themselves are read by the ordinary parser.
@@ -169,7 +169,7 @@ std::vector<ProcessHolders> read_holders(const std::vector<std::string>& paths,
   }
   std::ranges::sort(files);
   std::vector<ProcessHolders> out;
-  for (size_t i = 0; i < files.size() && i < kMostFiles; ++i) {
+  for (size_t i = 0; i < files.size() && i < kMostHolderFiles; ++i) {
     const auto text = read_small_file(files[i], kMostFileBytes);
     auto parsed = text ? parse_holders(*text) : std::unexpected(text.error());
     if (parsed) {

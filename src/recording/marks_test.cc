@@ -3,19 +3,19 @@
 
 #include <random>
 
-#include "format/more_marks.h"
+#include "format/format.h"
 #include "recording/fake_probe.h"
 #include "recording/file_sealer.h"
 #include "recording/seal.h"
 #include "recording/sealed_marks.h"
 #include "recording/standing_marks.h"
 #include "recording/test_reading.h"
-#include "trace/more_marks.h"
+#include "trace/event.h"
 
 namespace gpumemprof {
 namespace {
 
-using namespace testing;
+using namespace for_tests;
 using namespace format;
 
 /// The frames of the one allocation of a stack, the innermost first.
@@ -193,7 +193,7 @@ TEST_F(MarksInFile, OfACopyTellBothStoragesWhole) {
   const uint64_t source = 0x7f1234567840;
   probe.alloc(&thread, 5000, 64, 8, 0);
   probe.mark(&thread, 5001, kMarkCopied, 64, source, static_cast<uint32_t>(source >> 37));
-  const std::vector<ReadMark> expected{{1, kMarkOfCopy, 11, "", 64, source}};
+  const std::vector<ReadMark> expected{{1, MarkKind::kCopied, 11, "", 64, source}};
   EXPECT_EQ(raw().marks, expected);
   EXPECT_EQ(sealed().marks, expected);
 }
@@ -211,7 +211,7 @@ std::vector<Mark> standing_after(bool roles_hold) {
   StandingMarks standing;
   standing.apply(batch);
   EventBatch after;
-  after.marks.push_back({.kind = kMarkOfCopy, .address = 64, .value = 128});
+  after.marks.push_back({.kind = MarkKind::kCopied, .address = 64, .value = 128});
   standing.apply(after);
   return standing.now();
 }

@@ -18,7 +18,7 @@
 namespace gpumemprof {
 namespace {
 
-constexpr size_t kMostFiles = 100'000;
+constexpr size_t kMostRecordings = 100'000;
 
 struct Paths {
   std::vector<std::string> files;
@@ -35,7 +35,7 @@ Status add_folder(const std::string& folder, Paths* paths) {
   }
   closedir(dir);
   paths->folders.push_back(folder);
-  if (paths->files.size() > kMostFiles)
+  if (paths->files.size() > kMostRecordings)
     return fail(ErrorCode::kBadInput, folder + ": too many files");
   if (paths->files.size() > before) return {};
   Loss why;
@@ -176,8 +176,7 @@ class Recording final : public EventSource {
     if (files == 0) return;
     loss_.add(0, 0,
               std::to_string(files) + (files == 1 ? " process" : " processes") +
-                  " began on a clock that differs by up to " +
-                  std::to_string(most_ns / kLeastNs) +
+                  " began on a clock that differs by up to " + std::to_string(most_ns / kLeastNs) +
                   " s from that of another one of the same machine: a time namespace, a wall clock "
                   "that was set, or a machine that slept; in the first case their times are off by "
                   "as much");

@@ -12,10 +12,10 @@
 namespace gpumemprof {
 namespace {
 
-using testing::ExpectedEvent;
-using testing::FakeProbe;
-using testing::read_all;
-using testing::TempFolder;
+using for_tests::ExpectedEvent;
+using for_tests::FakeProbe;
+using for_tests::read_all;
+using for_tests::TempFolder;
 
 TEST(OpenRecording, YieldsWhatIsInBuffersAndChunksInTimeOrder) {
   TempFolder folder;

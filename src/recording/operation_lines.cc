@@ -16,7 +16,7 @@ using Json = nlohmann::json;
 
 constexpr size_t kMostBytes = 256u << 20;
 constexpr size_t kMostText = 4096, kMostDepth = 1024;
-constexpr size_t kMostFiles = 10'000;
+constexpr size_t kMostLineFiles = 10'000;
 constexpr std::string_view kSchema = "gpumemprof.operations/1";
 
 /// Reads a document without keeping it: where it is no JSON, or deeper than ours ever are, `error`
@@ -195,7 +195,8 @@ void OperationLines::load_folder(const std::string& folder, Loss* loss) {
   std::vector<std::string> names;
   while (const dirent* entry = readdir(dir)) {
     const std::string_view name = entry->d_name;
-    if (name.starts_with("operations.") && name.ends_with(".json") && names.size() < kMostFiles) {
+    if (name.starts_with("operations.") && name.ends_with(".json") &&
+        names.size() < kMostLineFiles) {
       names.emplace_back(name);
     }
   }

@@ -8,7 +8,7 @@
 namespace gpumemprof {
 namespace {
 
-using namespace testing;
+using namespace for_tests;
 
 const std::string kDocument = R"({"schema":"gpumemprof.operations/1","host":"h","pid":100,)"
                               R"("start_ticks":7,"frames":[["t.py",3,"main"],["t.py",9,"net"]],)"

@@ -17,9 +17,9 @@
 namespace gpumemprof {
 namespace {
 
-using testing::FakeProbe;
-using testing::read_all;
-using testing::TempFolder;
+using for_tests::FakeProbe;
+using for_tests::read_all;
+using for_tests::TempFolder;
 
 /// Passes changes on and remembers, page by page, what was there before them, until the next sync.
 /// After `changes` of them every further one fails, as the machine is off.
@@ -103,12 +103,12 @@ TEST(PowerLoss, AtAnyPointOfSealingNoEventIsLostOrDoubled) {
   const std::string original = probe.bytes();
   TempFolder folder;
   const std::string path = folder.file("a.gmp");
-  testing::write_file(path, original);
+  for_tests::write_file(path, original);
   const auto expected = read_all({path});
   ASSERT_EQ(expected.events.size(), 900u);
   int losses = 0;
   for (int n = 1; n < 200; ++n) {
-    testing::write_file(path, original);
+    for_tests::write_file(path, original);
     PowerLossFile file(std::move(*open_file(path, FileMode::kReadWrite)), n);
     {
       auto sealer = FileSealer::open(&file, {.checkpoint_bytes = 4000, .gather_bytes = 0});

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "format/more_marks.h"
-#include "trace/more_marks.h"
+#include "format/format.h"
+#include "trace/event.h"
 
 namespace gpumemprof {
 
@@ -62,7 +62,7 @@ Mark mark_of(const RawEvent& record, RawStream& stream) {
   mark.text = stream.definitions->text(mark_string_of(record));
   mark.time_ns = time_of(record);
   mark.address = address_of(record), mark.value = size_of(record);
-  if (mark.kind == kMarkOfCopy) mark.value = mark_source_of(record), mark.text = 0;
+  if (mark.kind == MarkKind::kCopied) mark.value = mark_source_of(record), mark.text = 0;
   return mark;
 }
 

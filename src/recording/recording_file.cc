@@ -18,7 +18,7 @@ Result<std::unique_ptr<RecordingFile>> RecordingFile::open(Result<std::unique_pt
 /// A copy of the file is none that the arena belongs to: what is newer there would not fit.
 void RecordingFile::look_for_arena() {
   std::vector<char> page(kPage);
-  Holder holder{};
+  format::ArenaHolder holder{};
   FileHeader header{};
   auto got = file_->read_at(0, page.data(), page.size());
   if (!got || *got != page.size()) return;
@@ -51,7 +51,7 @@ bool RecordingFile::is_overlaid() {
 
 Holding RecordingFile::holding() {
   if (is_overlaid()) return Holding::kSeen;
-  Holder holder{};
+  format::ArenaHolder holder{};
   auto got = file_->read_at(kHolderOffset, &holder, sizeof(holder));
   if (!got || *got != sizeof(holder) || holder.arena_id == 0) return Holding::kNobody;
   look_for_arena();
@@ -73,9 +73,8 @@ Result<size_t> RecordingFile::read_at(uint64_t offset, void* data, size_t size) 
   auto* out = static_cast<char*>(data);
   size_t filled = *got;
   bool any = false, is_whole = true;
-  auto piece = std::ranges::lower_bound(pieces_, offset, std::less_equal<>{}, [](const auto& p) {
-    return p.file_offset + p.length;
-  });
+  auto piece = std::ranges::lower_bound(pieces_, offset, std::less_equal<>{},
+                                        [](const auto& p) { return p.file_offset + p.length; });
   for (; piece != pieces_.end() && piece->file_offset < end; ++piece) {
     const uint64_t from = std::max(offset, piece->file_offset);
     const uint64_t to = std::min(end, piece->file_offset + piece->length);

@@ -17,7 +17,7 @@
 namespace gpumemprof {
 namespace {
 
-constexpr size_t kMostFiles = 1024;
+constexpr size_t kMostSampleFiles = 1024;
 // Of a whole file; what real runs have is a hundredth of it.
 constexpr size_t kMostSeries = 100'000, kMostTexts = 400'000;
 constexpr size_t kMostProblems = 64;
@@ -245,7 +245,7 @@ std::vector<RecordedSamples> read_samples(const std::vector<std::string>& paths,
   const auto clocks = clocks_of(files_beside(paths, ".gmp"));
   int64_t base = INT64_MAX;
   for (const auto& [boot, offset] : clocks) base = std::min(base, offset);
-  for (size_t i = 0; i < files.size() && i < kMostFiles; ++i) {
+  for (size_t i = 0; i < files.size() && i < kMostSampleFiles; ++i) {
     const auto header = header_of(files[i]);
     auto read = read_samples_file(files[i]);
     if (!read || !header) {

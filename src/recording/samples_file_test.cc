@@ -16,7 +16,7 @@
 namespace gpumemprof {
 namespace {
 
-using testing::TempFolder;
+using for_tests::TempFolder;
 
 const SamplesOrigin kOfARun{.host = "host",
                             .boot_id = "boot",
@@ -140,7 +140,7 @@ TEST(Samples, OfTwoFilesOfOneNameTheSecondIsRefused) {
 TEST(Samples, WhateverIsCutOffNothingIsInvented) {
   TempFolder folder;
   const std::string path = write_looks(folder, 70);
-  const std::string bytes = testing::read_file(path);
+  const std::string bytes = for_tests::read_file(path);
   for (size_t size = bytes.size(); size-- > 0;) {
     // Places are mostly holes: every byte of what is written, some of the rest.
     const bool is_in_place = size % kSamplesPlaceBytes < 2 * format::kPage && bytes[size] != 0;
@@ -157,7 +157,7 @@ TEST(Samples, WhateverIsCutOffNothingIsInvented) {
 TEST(Samples, EveryFlippedByteIsSaidOrOfNoConsequence) {
   TempFolder folder;
   const std::string path = write_looks(folder, 70);
-  const std::string bytes = testing::read_file(path);
+  const std::string bytes = for_tests::read_file(path);
   size_t told = 0;
   for (size_t at = 0; at < bytes.size(); ++at) {
     if (bytes[at] == 0 && at % 4093 != 0) continue;
@@ -222,7 +222,7 @@ TEST(Samples, WhatChangedSinceItsCrcWasRightIsSaidAndNotTaken) {
 TEST(Samples, OfVeryManyProblemsTheFirstAreToldAndTheRestCounted) {
   TempFolder folder;
   const std::string path = write_looks(folder, 1);
-  std::string bytes = testing::read_file(path).substr(0, 2 * format::kPage);
+  std::string bytes = for_tests::read_file(path).substr(0, 2 * format::kPage);
   bytes.resize(2 * format::kPage);
   const std::string chunk = bytes.substr(format::kPage);
   for (int i = 0; i < 70; ++i) bytes += std::string(format::kPage, 'x') + chunk;

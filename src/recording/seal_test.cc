@@ -15,9 +15,9 @@
 namespace gpumemprof {
 namespace {
 
-using testing::FakeProbe;
-using testing::read_all;
-using testing::TempFolder;
+using for_tests::FakeProbe;
+using for_tests::read_all;
+using for_tests::TempFolder;
 
 /// A file whose n-th change, and every one after it, does not happen: a sealer killed at that
 /// point. The n-th write itself gets half way.
@@ -100,7 +100,7 @@ void train(FakeProbe* probe, uint64_t events, uint32_t seed) {
   }
 }
 
-void expect_same(const testing::EverythingRead& a, const testing::EverythingRead& b) {
+void expect_same(const for_tests::EverythingRead& a, const for_tests::EverythingRead& b) {
   EXPECT_EQ(a.error, "");
   EXPECT_TRUE(a.in_time_order);
   EXPECT_EQ(a.events.size(), b.events.size());
@@ -130,7 +130,7 @@ TEST(Sealing, AFinishedFileYieldsWhatTheRawOneDid) {
   EXPECT_GT(after.requested.size(), 100u);
   EXPECT_GT(std::ranges::count_if(after.steps, [](int64_t s) { return s != kNoStep; }), 1000);
   EXPECT_EQ(after.loss.reasons.size(), 0u);
-  EXPECT_LT(testing::read_file(folder.file("a.gmp")).size(), 64u * 1024);  // the buffers are gone
+  EXPECT_LT(for_tests::read_file(folder.file("a.gmp")).size(), 64u * 1024);  // the buffers are gone
 }
 
 TEST(Sealing, ASecondPassFindsNothingToDo) {
@@ -139,9 +139,9 @@ TEST(Sealing, ASecondPassFindsNothingToDo) {
   train(&probe, 500, 1);
   ASSERT_EQ(probe.save(folder.file("a.gmp")), 0);
   ASSERT_TRUE(FolderSealer(folder.path(), {}).finish());
-  std::string once = testing::read_file(folder.file("a.gmp"));
+  std::string once = for_tests::read_file(folder.file("a.gmp"));
   ASSERT_TRUE(FolderSealer(folder.path(), {}).finish());
-  EXPECT_EQ(testing::read_file(folder.file("a.gmp")), once);
+  EXPECT_EQ(for_tests::read_file(folder.file("a.gmp")), once);
 }
 
 TEST(Sealing, KilledAtAnyPointAndBegunAgainLosesAndDoublesNothing) {
@@ -150,12 +150,12 @@ TEST(Sealing, KilledAtAnyPointAndBegunAgainLosesAndDoublesNothing) {
   const std::string original = probe.bytes();
   TempFolder folder;
   const std::string path = folder.file("a.gmp");
-  testing::write_file(path, original);
+  for_tests::write_file(path, original);
   const auto expected = read_all({path});
   ASSERT_EQ(expected.events.size(), 800u);
   int deaths = 0;
   for (int n = 1; n < 500; ++n) {
-    testing::write_file(path, original);
+    for_tests::write_file(path, original);
     DyingFile file(std::move(*open_file(path, FileMode::kReadWrite)), n);
     {
       auto sealer = FileSealer::open(&file, {.checkpoint_bytes = 4000, .gather_bytes = 0});
@@ -180,11 +180,11 @@ TEST(Sealing, AnyOneChangeThatIsRefusedLosesAndDoublesNothing) {
   const std::string original = probe.bytes();
   TempFolder folder;
   const std::string path = folder.file("a.gmp");
-  testing::write_file(path, original);
+  for_tests::write_file(path, original);
   const auto expected = read_all({path});
   bool refused = true;
   for (int n = 1; refused; ++n) {
-    testing::write_file(path, original);
+    for_tests::write_file(path, original);
     DyingFile file(std::move(*open_file(path, FileMode::kReadWrite)), n, true);
     auto sealer = FileSealer::open(&file, {.checkpoint_bytes = 4000, .gather_bytes = 0});
     ASSERT_TRUE(sealer);
@@ -210,7 +210,7 @@ void fill_halves(FakeProbe* probe, uint64_t events) {
 
 format::PlacePool pool_of(const std::string& path) {
   format::PlacePool pool;
-  memcpy(&pool, testing::read_file(path).data() + format::kPoolOffset, sizeof(pool));
+  memcpy(&pool, for_tests::read_file(path).data() + format::kPoolOffset, sizeof(pool));
   return pool;
 }
 
@@ -220,18 +220,18 @@ TEST(Sealing, KilledWhileItOffersPlacesAgainLosesAndDoublesNothing) {
   const std::string original = probe.bytes();
   TempFolder folder;
   const std::string path = folder.file("a.gmp");
-  testing::write_file(path, original);
+  for_tests::write_file(path, original);
   const auto expected = read_all({path});
   ASSERT_EQ(expected.events.size(), 4u * format::kStageEvents);
   bool died = true;
   for (int n = 1; died; ++n) {
-    testing::write_file(path, original);
+    for_tests::write_file(path, original);
     DyingFile file(std::move(*open_file(path, FileMode::kReadWrite)), n);
     auto sealer = FileSealer::open(&file, {.gather_bytes = 0});
     ASSERT_TRUE(sealer);
     (void)(*sealer)->advance(kNoTime, true);
     died = file.died();
-    const std::string bytes = testing::read_file(path);
+    const std::string bytes = for_tests::read_file(path);
     for (uint64_t place : pool_of(path).offsets) {
       if (place == 0) continue;
       ASSERT_LE(place + format::kEventsPlaceBytes, bytes.size());
@@ -253,7 +253,7 @@ TEST(Sealing, APoolThatPointsIntoChunksIsNotBelieved) {
     memcpy(bytes.data() + format::kPoolOffset + 8 + 8 * i, &odd[i % 4], 8);
   }
   TempFolder folder;
-  testing::write_file(folder.file("a.gmp"), bytes);
+  for_tests::write_file(folder.file("a.gmp"), bytes);
   const auto expected = read_all({folder.path()});
   ASSERT_TRUE(FolderSealer(folder.path(), {}).finish());
   expect_same(read_all({folder.path()}), expected);
@@ -265,7 +265,7 @@ TEST(Sealing, AGrowingFileIsSealedInStepsAndReadsTheSameAtEachOfThem) {
   const std::string path = folder.file("a.gmp");
   FakeProbe whole;
   train(&whole, 3000, 9);
-  testing::write_file(path, whole.bytes());
+  for_tests::write_file(path, whole.bytes());
   const auto expected = read_all({path});
   auto file = std::move(*open_file(path, FileMode::kReadWrite));
   auto sealer = FileSealer::open(file.get(), {.gather_bytes = 0});
@@ -283,8 +283,8 @@ TEST(Sealing, DroppedEventsStayCountedInStatePeakAndTotals) {
   TempFolder folder;
   FakeProbe probe;
   train(&probe, 6000, 5);
-  testing::write_file(folder.file("full.gmp"), probe.bytes());
-  testing::write_file(folder.file("cut.gmp"), probe.bytes());
+  for_tests::write_file(folder.file("full.gmp"), probe.bytes());
+  for_tests::write_file(folder.file("cut.gmp"), probe.bytes());
   auto file = std::move(*open_file(folder.file("cut.gmp"), FileMode::kReadWrite));
   {
     auto sealer = FileSealer::open(file.get(), {.checkpoint_bytes = 1, .gather_bytes = 0});
@@ -335,12 +335,12 @@ TEST(Sealing, AFileThatIsLockedIsLeftAlone) {
   FakeProbe probe;
   train(&probe, 100, 1);
   ASSERT_EQ(probe.save(folder.file("a.gmp")), 0);
-  std::string before = testing::read_file(folder.file("a.gmp"));
+  std::string before = for_tests::read_file(folder.file("a.gmp"));
   auto held = std::move(*open_file(folder.file("a.gmp"), FileMode::kRead));
   ASSERT_TRUE(held->lock(true));
   FolderSealer sealer(folder.path(), {});
   EXPECT_TRUE(sealer.finish());
-  EXPECT_EQ(testing::read_file(folder.file("a.gmp")), before);
+  EXPECT_EQ(for_tests::read_file(folder.file("a.gmp")), before);
   held->unlock();
   EXPECT_TRUE(sealer.finish());
   EXPECT_EQ(sealer.totals().files, 1u);
@@ -348,18 +348,18 @@ TEST(Sealing, AFileThatIsLockedIsLeftAlone) {
 
 TEST(Sealing, AFileThatIsNoRecordingIsLeftAlone) {
   TempFolder folder;
-  testing::write_file(folder.file("a.gmp"), "hello");
+  for_tests::write_file(folder.file("a.gmp"), "hello");
   EXPECT_TRUE(FolderSealer(folder.path(), {}).finish());
-  EXPECT_EQ(testing::read_file(folder.file("a.gmp")), "hello");
+  EXPECT_EQ(for_tests::read_file(folder.file("a.gmp")), "hello");
 }
 
 TEST(WriterIsAlive, KnowsThisProcessByItsPidAndStart) {
   TempFolder folder;
   FakeProbe probe(1, static_cast<uint32_t>(getpid()));
-  std::string boot = testing::read_file("/proc/sys/kernel/random/boot_id");
+  std::string boot = for_tests::read_file("/proc/sys/kernel/random/boot_id");
   memcpy(probe.header().boot_id, boot.data(), std::min<size_t>(boot.size() - 1, 39));
   probe.header().boot_id[36] = 0;
-  std::string stat = testing::read_file("/proc/self/stat");
+  std::string stat = for_tests::read_file("/proc/self/stat");
   std::string rest = stat.substr(stat.rfind(')') + 2);
   for (int field = 3; field < 22; ++field) rest = rest.substr(rest.find(' ') + 1);
   probe.header().start_ticks = std::stoull(rest);

@@ -14,8 +14,6 @@ using namespace sealed;
 
 namespace {
 
-constexpr int kLevel = 3;
-
 struct TokenKey {
   uint64_t size_bytes;
   uint32_t stack;
@@ -255,7 +253,7 @@ void EventEncoder::encode(const EventBatch& batch, std::string* out) {
     if (column.empty()) continue;
     std::string packed(ZSTD_compressBound(column.size()), '\0');
     size_t n = ZSTD_compressCCtx(self.zstd, packed.data(), packed.size(), column.data(),
-                                 column.size(), kLevel);
+                                 column.size(), kZstdLevel);
     bool smaller = !ZSTD_isError(n) && n < column.size();
     packed.resize(smaller ? n : 0);
     put_varint(out, packed.size());  // 0: as it is

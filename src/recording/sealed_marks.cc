@@ -7,7 +7,7 @@
 
 #include "base/varint.h"
 #include "recording/sealed_payload.h"
-#include "trace/more_marks.h"
+#include "trace/event.h"
 
 namespace gpumemprof {
 namespace {

@@ -9,7 +9,6 @@ namespace gpumemprof {
 namespace {
 
 constexpr size_t kMostDefinitionBytes = 256u << 20;
-constexpr int kLevel = 3;
 
 }  // namespace
 
@@ -17,7 +16,8 @@ void put_compressed(std::string* out, std::string_view bytes) {
   put_varint(out, bytes.size());
   size_t at = out->size();
   out->resize(at + ZSTD_compressBound(bytes.size()));
-  size_t n = ZSTD_compress(out->data() + at, out->size() - at, bytes.data(), bytes.size(), kLevel);
+  size_t n =
+      ZSTD_compress(out->data() + at, out->size() - at, bytes.data(), bytes.size(), kZstdLevel);
   out->resize(at + (ZSTD_isError(n) ? 0 : n));
 }
 

@@ -22,6 +22,8 @@ namespace gpumemprof {
 /// Header flag of a kCheckpoint: the events before it were given up on purpose (--max-disk).
 inline constexpr uint16_t kEventsBeforeDropped = 1;
 
+inline constexpr int kZstdLevel = 3;
+
 /// Whether chunks of this type are a sealer's.
 inline bool is_sealed(uint16_t type) {
   return type == format::kSealedEvents || type == format::kSealedDefinitions ||

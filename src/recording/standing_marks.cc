@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "trace/more_marks.h"
+#include "trace/event.h"
 
 namespace gpumemprof {
 
@@ -30,7 +30,7 @@ void StandingMarks::end_life(uint64_t address) {
 
 void StandingMarks::take(const Mark& mark) {
   constexpr size_t kMostModules = 1u << 20;
-  if (mark.kind == kMarkOfCopy) return;  // of two blocks, of which one was made a moment ago
+  if (mark.kind == MarkKind::kCopied) return;  // of two blocks, of which one was made a moment ago
   const uint64_t order = ++count_;
   switch (mark.kind) {
     case MarkKind::kSaved: {
@@ -42,7 +42,7 @@ void StandingMarks::take(const Mark& mark) {
     }
     case MarkKind::kRole: {
       if (mark.address == 0) {
-        if (mark.value == kRolesHold) hold_ = {order, mark};
+        if (mark.value == gpumemprof::kRolesHold) hold_ = {order, mark};
         return;
       }
       OfBlock& block = blocks_[mark.address];

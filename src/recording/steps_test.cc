@@ -10,7 +10,7 @@
 namespace gpumemprof {
 namespace {
 
-using namespace testing;
+using namespace for_tests;
 
 EventBatch batch_of(const std::vector<uint32_t>& threads, const std::vector<int64_t>& steps) {
   EventBatch batch;

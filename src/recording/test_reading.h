@@ -8,7 +8,7 @@
 #include "recording/fake_probe.h"
 #include "recording/open.h"
 
-namespace gpumemprof::testing {
+namespace gpumemprof::for_tests {
 
 class TempFolder {
  public:
@@ -58,4 +58,4 @@ EverythingRead read_all(const std::vector<std::string>& paths);
 void write_file(const std::string& path, const std::string& content);
 std::string read_file(const std::string& path);
 
-}  // namespace gpumemprof::testing
+}  // namespace gpumemprof::for_tests

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-namespace gpumemprof::testing {
+namespace gpumemprof::for_tests {
 
 void PrintTo(const ExpectedEvent& event, std::ostream* out) {
   *out << "{time " << event.time_ns << ", action " << int(event.action) << ", address "
@@ -87,4 +87,4 @@ std::string read_file(const std::string& path) {
   return out.str();
 }
 
-}  // namespace gpumemprof::testing
+}  // namespace gpumemprof::for_tests

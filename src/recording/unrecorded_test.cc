@@ -21,14 +21,20 @@ class UnrecordedTest : public ::testing::Test {
 
   Unrecorded* count(size_t entry, uint32_t pid, int error, uint64_t events, uint64_t bytes) {
     Unrecorded* one = &arena_->header()->unrecorded[entry];
-    *one = {.state = Unrecorded::kFilled, .pid = pid, .at = kAtCreation, .error = error,
-            .user = geteuid(), .file_limit_bytes = 4096, .events = events, .bytes = bytes,
+    *one = {.state = Unrecorded::kFilled,
+            .pid = pid,
+            .at = kAtCreation,
+            .error = error,
+            .user = geteuid(),
+            .file_limit_bytes = 4096,
+            .events = events,
+            .bytes = bytes,
             .processes = 1};
     memcpy(one->command, "python x.py", 11);
     return one;
   }
 
-  testing::TempFolder folder_;
+  for_tests::TempFolder folder_;
   std::shared_ptr<Arena> arena_;
   UnrecordedProcesses processes_;
 };
@@ -75,8 +81,8 @@ TEST_F(UnrecordedTest, TheCrowdIsCounted) {
 
 TEST_F(UnrecordedTest, TheReasonIsTheErrorAndWhatLiesBehindIt) {
   auto reason = [](int error, uint32_t user, uint32_t notes, UnrecordedAt at = kAtCreation) {
-    return why_it_has_no_file({.at = at, .error = error, .user = user, .notes = notes,
-                               .file_limit_bytes = 1024});
+    return why_it_has_no_file(
+        {.at = at, .error = error, .user = user, .notes = notes, .file_limit_bytes = 1024});
   };
   const uint32_t us = geteuid();
   EXPECT_EQ(reason(EACCES, us + 1, kNoted | kFolderWasThere),
@@ -97,8 +103,8 @@ TEST_F(UnrecordedTest, TheReasonIsTheErrorAndWhatLiesBehindIt) {
 }
 
 TEST_F(UnrecordedTest, AReaderCountsWhatTheFolderSaysOfThem) {
-  testing::write_file(folder_.file("meta.json"),
-                      R"({"not_recorded": [{"pid": 5, "command": "c", "reason": "r",
+  for_tests::write_file(folder_.file("meta.json"),
+                        R"({"not_recorded": [{"pid": 5, "command": "c", "reason": "r",
                           "processes": 3, "lost_events": 18, "lost_bytes": 1024},
                           {"pid": 6, "command": "d", "reason": "r", "lost_events": -4},
                           {"pid": 7, "command": "e", "reason": "r", "lost_events": 1e300}]})");

@@ -9,7 +9,7 @@ namespace gpumemprof {
 namespace {
 
 /// As `advise` says it.
-std::string how_known(const Advice& one) {
+std::string basis_words(const Advice& one) {
   switch (one.basis) {
     case SavingBasis::kAtStake:
       return "at stake: at most that can go";
@@ -39,7 +39,7 @@ std::string advice_section(const AdviceReport& report) {
     out += fmt::format(
         "<tr><td class=\"n\">{}</td><td>{}</td><td class=\"w\">{}</td><td "
         "class=\"w\">{}</td></tr>\n",
-        format_bytes(one.bytes), html_text(how_known(one)), html_text(one.title),
+        format_bytes(one.bytes), html_text(basis_words(one)), html_text(one.title),
         html_text(one.fix));
   }
   return out + "</tbody></table></div>\n";

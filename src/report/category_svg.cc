@@ -12,7 +12,7 @@
 namespace gpumemprof {
 namespace {
 
-constexpr double kWidth = 1000, kHeight = 240, kPhaseHeight = 14;
+constexpr double kCategoriesWidth = 1000, kCategoriesHeight = 240, kPhaseHeight = 14;
 constexpr size_t kMostPhases = 400;
 
 /// Of one category. Twelve hues apart, of one lightness, readable on dark and light.
@@ -25,9 +25,10 @@ const char* colour(size_t category) {
 
 /// From the bottom: what stays long first.
 constexpr Category kOrder[kCategories] = {
-    Category::kParameter,  Category::kBuffer,    Category::kWeightCopy, Category::kOptimizerState,
-    Category::kGradient,   Category::kActivation, Category::kKvCache,   Category::kInput,
-    Category::kWorkspace,  Category::kTemporary, Category::kFrameworkOther, Category::kUnknown};
+    Category::kParameter,      Category::kBuffer,         Category::kWeightCopy,
+    Category::kOptimizerState, Category::kGradient,       Category::kActivation,
+    Category::kKvCache,        Category::kInput,          Category::kWorkspace,
+    Category::kTemporary,      Category::kFrameworkOther, Category::kUnknown};
 
 class Figure {
  public:
@@ -66,8 +67,8 @@ class Figure {
         "role=\"img\" aria-label=\"Live bytes by category over time\">{}{}</svg></div></div>"
         "<figcaption><span>{}</span><span>time after the start; sampled every {}; {}</span>"
         "<span>{}</span></figcaption><p class=\"dim\">{} {}</p></figure>\n",
-        labels, kWidth, kHeight, layers, said, format_duration(since(known_.start_ns)),
-        format_duration(known_.sample_ns),
+        labels, kCategoriesWidth, kCategoriesHeight, layers, said,
+        format_duration(since(known_.start_ns)), format_duration(known_.sample_ns),
         steps_ == 0 ? std::string("no step was told")
                     : format_plural(steps_, "step") + (steps_ > 100 ? "" : ", each end a line"),
         format_duration(since(end_ns())), known_.is_known ? "At the peak:" : "", legend);
@@ -85,14 +86,15 @@ class Figure {
   double x(uint64_t time_ns) const {
     const uint64_t after = time_ns > known_.start_ns ? time_ns - known_.start_ns : 0;
     const double span = static_cast<double>(known_.timeline.size() * known_.sample_ns);
-    return std::min(kWidth, kWidth * static_cast<double>(after) / span);
+    return std::min(kCategoriesWidth, kCategoriesWidth * static_cast<double>(after) / span);
   }
   double y(int64_t bytes) const {
-    return kHeight - kHeight * static_cast<double>(bytes) / static_cast<double>(top_);
+    return kCategoriesHeight -
+           kCategoriesHeight * static_cast<double>(bytes) / static_cast<double>(top_);
   }
   /// The area between what is below and that with the category on it.
   std::string layer(size_t c, std::vector<int64_t>* below) const {
-    const double step = kWidth / static_cast<double>(below->size());
+    const double step = kCategoriesWidth / static_cast<double>(below->size());
     std::string up, back;
     for (size_t i = 0; i < below->size(); ++i) {
       const int64_t base = (*below)[i];
@@ -114,7 +116,7 @@ class Figure {
       if (moment.process != process) continue;
       if (moment.kind == CategoryMoment::kStepEnd) {
         ++steps_;
-        lines += fmt::format("M{0:.1f},0V{1:.0f}", x(moment.time_ns), kHeight);
+        lines += fmt::format("M{0:.1f},0V{1:.0f}", x(moment.time_ns), kCategoriesHeight);
       } else if (moment.kind == CategoryMoment::kPhaseBegin) {
         open[moment.text].push_back(moment.time_ns);
       } else if (auto& begun = open[moment.text]; !begun.empty() && phases++ < kMostPhases) {
@@ -123,8 +125,8 @@ class Figure {
         bars += fmt::format(
             "<rect class=\"phase\" x=\"{:.1f}\" y=\"{:.0f}\" width=\"{:.1f}\" height=\"{:.0f}\">"
             "<title>{}</title></rect>",
-            from, kHeight - kPhaseHeight, std::max(1.0, x(moment.time_ns) - from), kPhaseHeight,
-            html_text(tables_.strings.get(moment.text)));
+            from, kCategoriesHeight - kPhaseHeight, std::max(1.0, x(moment.time_ns) - from),
+            kPhaseHeight, html_text(tables_.strings.get(moment.text)));
       }
     }
     if (steps_ > 100) lines.clear();

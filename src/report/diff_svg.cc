@@ -10,8 +10,8 @@
 namespace gpumemprof {
 namespace {
 
-constexpr double kWidth = 1000;
-constexpr double kHeight = 240;
+constexpr double kDiffWidth = 1000;
+constexpr double kDiffHeight = 240;
 constexpr int kGridLines = 4;
 
 /// When a run's timeline begins and ends, after the run's own start.
@@ -40,13 +40,13 @@ uint64_t highest(const DiffSide& side) {
 std::string curve(const DiffSide& side, uint64_t whole_ns, uint64_t top_bytes) {
   if (side.device == nullptr) return "";
   const Timeline& timeline = side.device->timeline;
-  const double scale = kWidth / static_cast<double>(whole_ns);
+  const double scale = kDiffWidth / static_cast<double>(whole_ns);
   const double step = static_cast<double>(timeline.bucket_ns()) * scale;
   double x = static_cast<double>(span_of(side).begin_ns) * scale;
   std::string path;
   for (const TimelineBucket& bucket : timeline.buckets()) {
-    const double y =
-        kHeight - kHeight * static_cast<double>(bucket.max_bytes) / static_cast<double>(top_bytes);
+    const double y = kDiffHeight - kDiffHeight * static_cast<double>(bucket.max_bytes) /
+                                       static_cast<double>(top_bytes);
     path += fmt::format("{}{:.1f},{:.1f}H{:.1f}", path.empty() ? "M" : "L", x, y, x + step);
     x += step;
   }
@@ -67,7 +67,8 @@ std::string diff_figure(const Diff& diff) {
   const uint64_t top = axis_top(std::max(highest(diff.a), highest(diff.b)));
   std::string labels, grid;
   for (int i = 0; i <= kGridLines; ++i) {
-    grid += fmt::format(R"(<path d="M0,{:.0f}H{:.0f}"/>)", kHeight * i / kGridLines, kWidth);
+    grid +=
+        fmt::format(R"(<path d="M0,{:.0f}H{:.0f}"/>)", kDiffHeight * i / kGridLines, kDiffWidth);
     labels += fmt::format("<span>{}</span>",
                           format_bytes(static_cast<uint64_t>(static_cast<double>(top) *
                                                              (kGridLines - i) / kGridLines)));
@@ -81,7 +82,7 @@ std::string diff_figure(const Diff& diff) {
       "<path class=\"a\" d=\"{}\"/><path class=\"b\" d=\"{}\"/></svg></div></div>"
       "<figcaption><span>0</span><span>{}; the most of each step</span><span>{}</span>"
       "</figcaption></figure>\n",
-      legend("a", "A", diff.a), legend("b", "B", diff.b), labels, kWidth, kHeight, grid,
+      legend("a", "A", diff.a), legend("b", "B", diff.b), labels, kDiffWidth, kDiffHeight, grid,
       curve(diff.a, whole_ns, top), curve(diff.b, whole_ns, top),
       has_times ? "time after each run's start" : "in the order of events: no times were recorded",
       end);

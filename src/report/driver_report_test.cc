@@ -5,29 +5,29 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/size.h"
+
 namespace gpumemprof {
 namespace {
 
 using testing::ElementsAre;
 
-constexpr uint64_t kMib = 1 << 20;
-
 DriverMoment moment_with(uint64_t context_bytes) {
   DriverMoment moment;
-  moment.live_bytes[static_cast<size_t>(DriverUse::kHandles)] = 30 * kMib;
+  moment.live_bytes[static_cast<size_t>(DriverUse::kHandles)] = 30 * kMiB;
   moment.live_bytes[static_cast<size_t>(DriverUse::kContexts)] = context_bytes;
-  moment.libraries = {{"libc10_cuda.so", 20 * kMib, true}, {"libnccl.so.2\x1b", 10 * kMib, false}};
-  moment.framework_allocated_bytes = 12 * kMib;
-  moment.framework_reserved_bytes = 18 * kMib;
+  moment.libraries = {{"libc10_cuda.so", 20 * kMiB, true}, {"libnccl.so.2\x1b", 10 * kMiB, false}};
+  moment.framework_allocated_bytes = 12 * kMiB;
+  moment.framework_reserved_bytes = 18 * kMiB;
   return moment;
 }
 
 TEST(DriverReport, WritesTheSumWithEachTermOnALine) {
-  const DeviceTruth truth = {.device_used_bytes = 900 * kMib,
-                             .process_used_bytes = 520 * kMib,
-                             .others_used_bytes = 300 * kMib,
-                             .reserved_bytes = 80 * kMib};
-  DriverMoment moment = moment_with(500 * kMib);
+  const DeviceTruth truth = {.device_used_bytes = 900 * kMiB,
+                             .process_used_bytes = 520 * kMiB,
+                             .others_used_bytes = 300 * kMiB,
+                             .reserved_bytes = 80 * kMiB};
+  DriverMoment moment = moment_with(500 * kMiB);
   moment.truth = truth;
   EXPECT_THAT(identity_lines(moment, identity_of(moment)),
               ElementsAre("  device used                                  900 MiB",

@@ -14,7 +14,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-std::string report_of(MemorySource& source) {
+std::string page_of(MemorySource& source) {
   const Analysis analysis = analyze_all(source);
   return html_report(analysis, source.tables(), {.working_folder = "/opt/job"});
 }
@@ -31,7 +31,7 @@ std::set<std::string> tags_of(const std::string& html) {
 
 TEST(HtmlReport, ShowsThePeakItsHoldersAndTheTimeline) {
   MemorySource source = sample_source();
-  const std::string html = report_of(source);
+  const std::string html = page_of(source);
   EXPECT_THAT(html, HasSubstr("Peak 1000 B on cpu, 2.500 s after the start"));
   EXPECT_THAT(html, HasSubstr("<b>700 B</b> (70.0 %) <code>train.py:41 step</code>"));
   EXPECT_THAT(html, HasSubstr("<svg"));
@@ -43,7 +43,7 @@ TEST(HtmlReport, ShowsThePeakItsHoldersAndTheTimeline) {
 
 TEST(HtmlReport, LoadsNothingAndRunsNothing) {
   MemorySource source = sample_source();
-  const std::string html = report_of(source);
+  const std::string html = page_of(source);
   for (const char* word : {"http://", "https://", "src=", "href=", "<script", "url(", "@import"}) {
     EXPECT_THAT(html, Not(HasSubstr(word)));
   }
@@ -72,14 +72,14 @@ TEST(HtmlReport, NothingOfTheRecordingBecomesMarkup) {
   }
   const std::string html = html_report(analysis, tables, {});
   EXPECT_THAT(html, HasSubstr("&lt;script&gt;alert(1)&lt;/script&gt;"));
-  std::set<std::string> allowed = tags_of(report_of(harmless));
+  std::set<std::string> allowed = tags_of(page_of(harmless));
   allowed.insert({"ul", "li"});
   for (const std::string& tag : tags_of(html)) EXPECT_TRUE(allowed.contains(tag)) << tag;
 }
 
 TEST(HtmlReport, AnEmptyRecordingIsAPageToo) {
   MemorySource source{EventBatch{}};
-  EXPECT_THAT(report_of(source), HasSubstr("Nothing was allocated"));
+  EXPECT_THAT(page_of(source), HasSubstr("Nothing was allocated"));
 }
 
 TEST(TimelineSvg, TheAxisEndsAtARoundNumberAboveThePeak) {

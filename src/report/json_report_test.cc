@@ -11,14 +11,14 @@ namespace {
 
 using nlohmann::json;
 
-json report_of(MemorySource& source) {
+json json_of(MemorySource& source) {
   const Analysis analysis = analyze_all(source);
   return json::parse(json_report(analysis, source.tables()));
 }
 
 TEST(JsonReport, HoldsTheFiguresOfTheContract) {
   MemorySource source = sample_source();
-  const json report = report_of(source);
+  const json report = json_of(source);
   EXPECT_EQ(report["schema"], "gpumemprof.analysis/1");
   ASSERT_EQ(report["devices"].size(), 2u);
   const json& cpu = report["devices"][0];
@@ -54,7 +54,7 @@ TEST(JsonReport, HoldsTheFiguresOfTheContract) {
 TEST(JsonReport, ANullHasAReason) {
   MemorySource source = sample_source();
   source.mutable_tables().devices[0].size_is_requested = false;
-  const json report = report_of(source);
+  const json report = json_of(source);
   const json& device = report["devices"][0];
   EXPECT_EQ(device["peak"]["basis"], "allocated");
   EXPECT_EQ(device["peak"]["allocated_bytes"], 1000);
@@ -71,7 +71,7 @@ TEST(JsonReport, ANullHasAReason) {
 TEST(JsonReport, NamesThatAreNotUtf8StillGiveJson) {
   MemorySource source = sample_source();
   source.mutable_tables().processes[0].command = "a\xff\"\n";
-  EXPECT_EQ(report_of(source)["processes"][0]["command"], "a\xef\xbf\xbd\"\n");
+  EXPECT_EQ(json_of(source)["processes"][0]["command"], "a\xef\xbf\xbd\"\n");
 }
 
 }  // namespace

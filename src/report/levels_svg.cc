@@ -13,8 +13,8 @@
 namespace gpumemprof {
 namespace {
 
-constexpr double kWidth = 1000;
-constexpr double kHeight = 240;
+constexpr double kLevelsWidth = 1000;
+constexpr double kLevelsHeight = 240;
 constexpr int kGridLines = 4;
 constexpr size_t kSegmentRows = 60;
 constexpr size_t kMostBlocks = 6000;
@@ -22,11 +22,11 @@ constexpr double kRowHeight = 9;
 
 std::string staircase(const Timeline& timeline, uint64_t top) {
   const auto& buckets = timeline.buckets();
-  const double step = kWidth / static_cast<double>(buckets.size());
+  const double step = kLevelsWidth / static_cast<double>(buckets.size());
   std::string path;
   for (size_t i = 0; i < buckets.size(); ++i) {
-    const double y =
-        kHeight - kHeight * static_cast<double>(buckets[i].max_bytes) / static_cast<double>(top);
+    const double y = kLevelsHeight - kLevelsHeight * static_cast<double>(buckets[i].max_bytes) /
+                                         static_cast<double>(top);
     path += fmt::format("{}{:.1f},{:.1f}H{:.1f}", i == 0 ? "M" : "L", static_cast<double>(i) * step,
                         y, static_cast<double>(i + 1) * step);
   }
@@ -70,11 +70,12 @@ std::string levels_figure(const Analysis& analysis, const DeviceAnalysis& device
   for (int i = 0; i <= kGridLines; ++i) {
     const auto bytes =
         static_cast<uint64_t>(static_cast<double>(top) * (kGridLines - i) / kGridLines);
-    grid += fmt::format(R"(<path d="M0,{0:.0f}H{1:.0f}"/>)", kHeight * i / kGridLines, kWidth);
+    grid += fmt::format(R"(<path d="M0,{0:.0f}H{1:.0f}"/>)", kLevelsHeight * i / kGridLines,
+                        kLevelsWidth);
     labels += fmt::format("<span>{}</span>", format_bytes(bytes));
   }
-  lines =
-      fmt::format(R"(<path class="base" d="{}V{:.0f}H0Z"/>)", staircase(requested, top), kHeight);
+  lines = fmt::format(R"(<path class="base" d="{}V{:.0f}H0Z"/>)", staircase(requested, top),
+                      kLevelsHeight);
   if (all) {
     lines += fmt::format(R"(<path class="peak" d="{}"/>)", staircase(snapshot.reserved, top));
     lines += fmt::format(R"(<path class="mid" d="{}"/>)", staircase(snapshot.allocated, top));
@@ -87,7 +88,8 @@ std::string levels_figure(const Analysis& analysis, const DeviceAnalysis& device
       "and reserved bytes\"><g class=\"grid\">{}</g>{}</svg></div></div><figcaption><span>{}</span>"
       "<span>highest in each span: <b class=\"k top\">requested</b>{}</span><span>{}</span>"
       "</figcaption></figure>\n",
-      labels, kWidth, kHeight, grid, lines, place(analysis, snapshot, requested.start_ns()),
+      labels, kLevelsWidth, kLevelsHeight, grid, lines,
+      place(analysis, snapshot, requested.start_ns()),
       all ? " <b class=\"k mid\">allocated</b> <b class=\"k peak\">reserved</b>" : "",
       place(analysis, snapshot, end));
 }
@@ -98,7 +100,8 @@ std::string segments_figure(const AllocatorMoment& moment) {
   if (rows.empty()) return "";
   std::ranges::stable_sort(rows, std::greater<>(), &SegmentPicture::size_bytes);
   const size_t shown = std::min(kSegmentRows, rows.size());
-  const double scale = kWidth / static_cast<double>(std::max<uint64_t>(rows[0]->size_bytes, 1));
+  const double scale =
+      kLevelsWidth / static_cast<double>(std::max<uint64_t>(rows[0]->size_bytes, 1));
   std::string svg;
   size_t drawn = 0;
   for (size_t row = 0; row < shown && drawn < kMostBlocks; ++row) {
@@ -125,7 +128,7 @@ std::string segments_figure(const AllocatorMoment& moment) {
       "style=\"height:{:.0f}px\" role=\"img\" aria-label=\"Segments at the peak\">{}</svg>"
       "<figcaption><span>{}</span><span><b class=\"k live\">live</b> <b class=\"k pinned\">free, "
       "pinned</b> <b class=\"k whole\">free to go</b></span></figcaption></figure>\n",
-      kWidth, height, height, svg, caption);
+      kLevelsWidth, height, height, svg, caption);
 }
 
 }  // namespace gpumemprof

@@ -11,7 +11,7 @@ namespace gpumemprof {
 namespace {
 
 constexpr size_t kMostRefusalLines = 3, kMostColumns = 500;
-constexpr double kWidth = 1000, kHeight = 160;
+constexpr double kMachineWidth = 1000, kMachineHeight = 160;
 
 std::string bytes_text(const SampledBytes& value) {
   return value.bytes ? format_bytes(*value.bytes)
@@ -66,11 +66,12 @@ std::string steps(const MemoryUse& use, SampledBytes UseAtLook::* field, double 
          ++at) {
       highest = std::max(highest, (use.looks[at].*field).bytes);
     }
-    const double x = kWidth * static_cast<double>(i) / static_cast<double>(columns);
-    const double right = kWidth * static_cast<double>(i + 1) / static_cast<double>(columns);
+    const double x = kMachineWidth * static_cast<double>(i) / static_cast<double>(columns);
+    const double right = kMachineWidth * static_cast<double>(i + 1) / static_cast<double>(columns);
     if (highest) {
-      path += fmt::format("{}{:.1f},{:.1f}H{:.1f}", is_drawing ? "L" : "M", x,
-                          kHeight - kHeight * static_cast<double>(*highest) / top, right);
+      path +=
+          fmt::format("{}{:.1f},{:.1f}H{:.1f}", is_drawing ? "L" : "M", x,
+                      kMachineHeight - kMachineHeight * static_cast<double>(*highest) / top, right);
     }
     is_drawing = highest.has_value();
   }
@@ -90,7 +91,7 @@ std::string picture(const MemoryUse& use) {
       "<path d=\"{4}\" fill=\"none\" stroke=\"#2b6cb0\" stroke-width=\"2\"/></svg>"
       "<figcaption>{2}: used by everybody (grey) and by this run (blue), to {5}</figcaption>"
       "</figure>\n",
-      kWidth, kHeight, html_text(use.name), steps(use, &UseAtLook::used, scale),
+      kMachineWidth, kMachineHeight, html_text(use.name), steps(use, &UseAtLook::used, scale),
       steps(use, &UseAtLook::own, scale), format_bytes(top));
 }
 

@@ -12,9 +12,10 @@
 namespace gpumemprof {
 namespace {
 
-constexpr double kWidth = 960, kHeight = 420;
+constexpr double kSeriesWidth = 960, kSeriesHeight = 420;
 constexpr double kLeft = 84, kRight = 24, kTop = 56, kBottom = 48;
-constexpr double kPlotWidth = kWidth - kLeft - kRight, kPlotHeight = kHeight - kTop - kBottom;
+constexpr double kPlotWidth = kSeriesWidth - kLeft - kRight,
+                 kPlotHeight = kSeriesHeight - kTop - kBottom;
 constexpr size_t kColumns = 440;  // about two pixels each
 
 struct Axes {
@@ -56,7 +57,7 @@ std::vector<Point> thinned(const std::vector<double>& times, const std::vector<d
   return out;
 }
 
-std::string line(const std::vector<Point>& points, const Axes& axes, const char* style) {
+std::string polyline(const std::vector<Point>& points, const Axes& axes, const char* style) {
   std::string path;
   for (const Point& point : points) {
     path += fmt::format("{}{:.1f},{:.1f}", path.empty() ? "M" : "L", axes.x(point.time_s),
@@ -87,7 +88,8 @@ std::string grid(const Axes& axes) {
     out += words(x, kTop + kPlotHeight + 20, "middle",
                  format_duration(static_cast<uint64_t>(axes.span_s * 2.5e8 * i)));
   }
-  return out + words(kLeft + kPlotWidth / 2, kHeight - 8, "middle", "time after the first sample");
+  return out +
+         words(kLeft + kPlotWidth / 2, kSeriesHeight - 8, "middle", "time after the first sample");
 }
 
 }  // namespace
@@ -110,11 +112,12 @@ std::string series_svg(const TelemetrySeries& series, const std::string& title) 
                   static_cast<double>(axis_top(static_cast<uint64_t>(std::max(highest, 1.0))))};
   std::string body = grid(axes);
   if (series.reserved_bytes != series.allocated_bytes) {
-    body += line(thinned(series.reserved_times_s, series.reserved_bytes, axes), axes,
-                 R"(class="reserved")");
+    body += polyline(thinned(series.reserved_times_s, series.reserved_bytes, axes), axes,
+                     R"(class="reserved")");
     body += words(kLeft + kPlotWidth, kTop - 8, "end", "dashed: reserved");
   }
-  body += line(thinned(series.times_s, series.allocated_bytes, axes), axes, R"(class="allocated")");
+  body +=
+      polyline(thinned(series.times_s, series.allocated_bytes, axes), axes, R"(class="allocated")");
   if (report.samples == 0) {
     body += words(kLeft + kPlotWidth / 2, kTop + kPlotHeight / 2, "middle", "no sample was taken");
   } else {
@@ -143,8 +146,8 @@ std::string series_svg(const TelemetrySeries& series, const std::string& title) 
       ".reserved{{fill:none;stroke:#b8651b;stroke-width:1.5;stroke-dasharray:5 4}}"
       ".peak{{fill:#c4320a}}</style>\n"
       "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n{3}{4}{5}</svg>\n",
-      kWidth, kHeight, html_text(title), words(kLeft, 22, "start", title, R"(class="head")"),
-      words(kLeft, 42, "start", below), body);
+      kSeriesWidth, kSeriesHeight, html_text(title),
+      words(kLeft, 22, "start", title, R"(class="head")"), words(kLeft, 42, "start", below), body);
 }
 
 }  // namespace gpumemprof

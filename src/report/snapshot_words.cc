@@ -14,11 +14,11 @@ namespace {
 constexpr size_t kHoldersOfOom = 5;
 
 std::string cause_text(const OomExplanation& oom) {
-  if (oom.cause == OomCause::kWantOfMemory) {
+  if (oom.cause == RefusalCause::kWantOfMemory) {
     return fmt::format("want of memory, {} short of everything that was free",
                        format_bytes(oom.missing_bytes));
   }
-  if (oom.cause == OomCause::kLimit) {
+  if (oom.cause == RefusalCause::kLimit) {
     return "a limit of the process, such as set_per_process_memory_fraction(): the device had "
            "enough";
   }

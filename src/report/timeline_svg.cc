@@ -11,12 +11,12 @@
 namespace gpumemprof {
 namespace {
 
-constexpr double kWidth = 1000;
-constexpr double kHeight = 240;
+constexpr double kTimelineWidth = 1000;
+constexpr double kTimelineHeight = 240;
 constexpr int kGridLines = 4;
 
 double y_of(uint64_t bytes, uint64_t top) {
-  return kHeight - kHeight * static_cast<double>(bytes) / static_cast<double>(top);
+  return kTimelineHeight - kTimelineHeight * static_cast<double>(bytes) / static_cast<double>(top);
 }
 
 /// A staircase over the buckets, from left to right.
@@ -51,7 +51,7 @@ std::string tooltip_targets(const Analysis& analysis, const Timeline& timeline, 
     const uint64_t from = since_start(analysis, timeline.start_ns() + i * timeline.bucket_ns());
     out += fmt::format(
         R"(<rect x="{:.1f}" width="{:.1f}" height="{}"><title>{}: {} to {}, {}</title></rect>)",
-        static_cast<double>(i) * step, step, kHeight, format_duration(from),
+        static_cast<double>(i) * step, step, kTimelineHeight, format_duration(from),
         format_bytes(buckets[i].min_bytes), format_bytes(buckets[i].max_bytes),
         format_plural(buckets[i].alloc_count, "allocation"));
   }
@@ -86,20 +86,21 @@ std::string timeline_figure(const Analysis& analysis, const DeviceAnalysis& devi
   uint64_t highest = 0;
   for (const TimelineBucket& bucket : buckets) highest = std::max(highest, bucket.max_bytes);
   const uint64_t top = axis_top(highest);
-  const double step = kWidth / static_cast<double>(buckets.size());
+  const double step = kTimelineWidth / static_cast<double>(buckets.size());
 
   std::string labels, grid;
   for (int i = 0; i <= kGridLines; ++i) {
-    const double y = kHeight * i / kGridLines;
+    const double y = kTimelineHeight * i / kGridLines;
     const auto bytes =
         static_cast<uint64_t>(static_cast<double>(top) * (kGridLines - i) / kGridLines);
-    grid += fmt::format(R"(<path d="M0,{0:.0f}H{1:.0f}"/>)", y, kWidth);
+    grid += fmt::format(R"(<path d="M0,{0:.0f}H{1:.0f}"/>)", y, kTimelineWidth);
     labels += fmt::format("<span>{}</span>", format_bytes(bytes));
   }
   const double peak = peak_position(device);
   std::string mark, mark_label;
   if (peak >= 0) {
-    mark = fmt::format(R"(<path class="peak" d="M{0:.1f},0V{1:.0f}"/>)", peak * kWidth, kHeight);
+    mark = fmt::format(R"(<path class="peak" d="M{0:.1f},0V{1:.0f}"/>)", peak * kTimelineWidth,
+                       kTimelineHeight);
     mark_label = fmt::format(R"(<span class="mark {}" style="left:{:.1f}%">peak {}</span>)",
                              peak > 0.5 ? "before" : "after", peak * 100,
                              format_bytes(device.figures.peak_bytes));
@@ -115,8 +116,8 @@ std::string timeline_figure(const Analysis& analysis, const DeviceAnalysis& devi
       "<figcaption><span>{}</span><span>time after the start; each step {} wide, band from its "
       "least to its "
       "most</span><span>{}</span></figcaption></figure>\n",
-      labels, mark_label, kWidth, kHeight,
-      staircase(buckets, &TimelineBucket::min_bytes, step, top), kHeight, grid,
+      labels, mark_label, kTimelineWidth, kTimelineHeight,
+      staircase(buckets, &TimelineBucket::min_bytes, step, top), kTimelineHeight, grid,
       band_path(buckets, step, top), staircase(buckets, &TimelineBucket::max_bytes, step, top),
       mark, tooltips ? tooltip_targets(analysis, timeline, step) : std::string(),
       format_duration(since_start(analysis, timeline.start_ns())),

@@ -10,7 +10,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kPeriod = std::chrono::milliseconds(100);
+constexpr auto kKeepingPeriod = std::chrono::milliseconds(100);
 // With thousands of processes a round costs more; it stays below 2 % of one CPU.
 constexpr int kCostShare = 50;
 
@@ -38,14 +38,14 @@ void ArenaKeeping::begin(pid_t program) {
 }
 
 void ArenaKeeping::work() {
-  auto next = Clock::now() + kPeriod;
+  auto next = Clock::now() + kKeepingPeriod;
   std::unique_lock lock(mutex_);
   while (!wake_.wait_until(lock, next, [this] { return stopping_; })) {
     lock.unlock();
     const auto begin = Clock::now();
     mirror_.round();
     const auto end = Clock::now();
-    next = end + std::max<Clock::duration>(kPeriod, (end - begin) * kCostShare);
+    next = end + std::max<Clock::duration>(kKeepingPeriod, (end - begin) * kCostShare);
     lock.lock();
   }
 }

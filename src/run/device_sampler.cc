@@ -24,7 +24,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr auto kPeriod = milliseconds(1000);
+constexpr auto kDevicePeriod = milliseconds(1000);
 constexpr auto kOomLook = milliseconds(50);  // how late a refused request may be seen
 constexpr auto kLeastOomPause = milliseconds(100);
 constexpr auto kWaitForDriver = milliseconds(2000);
@@ -110,7 +110,7 @@ struct DeviceSampler::Shared {
     writer.emplace(std::move(*made));
     RefusalWatch refusals;
     take(SampleCause::kStart);
-    auto next = steady_clock::now() + kPeriod;
+    auto next = steady_clock::now() + kDevicePeriod;
     auto next_oom = steady_clock::now();
     while (!is_to_stop_by(std::min(next, steady_clock::now() + kOomLook))) {
       const auto now = steady_clock::now();
@@ -118,7 +118,7 @@ struct DeviceSampler::Shared {
         watch_files(&refusals);
         take(SampleCause::kPeriod);
         // What was late is not caught up with.
-        next = std::max(next + kPeriod, steady_clock::now());
+        next = std::max(next + kDevicePeriod, steady_clock::now());
       }
       if (now >= next_oom && refusals.any_new()) {
         take(SampleCause::kOom);

@@ -7,12 +7,11 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/size.h"
 #include "recording/samples_file.h"
 
 namespace gpumemprof {
 namespace {
-
-constexpr uint64_t kMib = 1 << 20;
 
 class DeviceSamplerTest : public ::testing::Test {
  protected:
@@ -59,14 +58,14 @@ TEST_F(DeviceSamplerTest, AsksNoDriverForAProgramThatLoadsNone) {
   EXPECT_EQ(devices->kind, SampledKind::kAbsent);
   const auto* own = said(samples, {"/proc", "host", "resident_bytes", getpid()});
   ASSERT_NE(own, nullptr);
-  EXPECT_GT(own->number, kMib);
+  EXPECT_GT(own->number, kMiB);
 }
 
 TEST_F(DeviceSamplerTest, AsksTheDriverOnceOneIsLoaded) {
   const RecordedSamples samples = sample(true);
   const auto* total = said(samples, {"NVML", "nvidia:0", "total_bytes", 0});
   ASSERT_NE(total, nullptr);
-  EXPECT_EQ(total->number, 143771 * kMib);  // as boards/h200.yaml has it
+  EXPECT_EQ(total->number, 143771 * kMiB);  // as boards/h200.yaml has it
 }
 
 TEST_F(DeviceSamplerTest, AFolderThatTakesNoFileIsSaid) {

@@ -13,7 +13,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr auto kPeriod = milliseconds(500);
+constexpr auto kHousekeepingPeriod = milliseconds(500);
 constexpr auto kKeepUpPeriod = milliseconds(100);
 constexpr auto kFirstLook = milliseconds(100);
 constexpr auto kLookPeriod = milliseconds(1000);
@@ -46,7 +46,7 @@ void Housekeeper::work() {
     setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 19);
     sched_setscheduler(0, SCHED_IDLE, &idle);
   }
-  const auto period = keep_up_ ? kKeepUpPeriod : kPeriod;
+  const auto period = keep_up_ ? kKeepUpPeriod : kHousekeepingPeriod;
   auto next_seal = Clock::now() + period;
   auto next_look = Clock::now() + kFirstLook;
   auto look_period =

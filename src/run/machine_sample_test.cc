@@ -5,12 +5,11 @@
 
 #include <cstdlib>
 
+#include "base/size.h"
 #include "devices/fake_root.h"
 
 namespace gpumemprof {
 namespace {
-
-constexpr uint64_t kMib = 1 << 20;
 
 class MachineSample : public FakeRoot {
  protected:
@@ -43,13 +42,13 @@ TEST_F(MachineSample, HasWhatTheDriverTells) {
   };
   EXPECT_EQ(said("name"), SampledValue::of_text("NVIDIA A100-SXM4-80GB"));
   EXPECT_EQ(said("driver_version"), SampledValue::of_text("550.163.01"));
-  EXPECT_EQ(said("total_bytes"), SampledValue::of(81920 * kMib));
-  EXPECT_EQ(said("used_bytes"), SampledValue::of((20314 + 633) * kMib));
-  EXPECT_EQ(said("reserved_bytes"), SampledValue::of(633 * kMib));
+  EXPECT_EQ(said("total_bytes"), SampledValue::of(81920 * kMiB));
+  EXPECT_EQ(said("used_bytes"), SampledValue::of((20314 + 633) * kMiB));
+  EXPECT_EQ(said("reserved_bytes"), SampledValue::of(633 * kMiB));
   EXPECT_EQ(said("utilization_percent"), SampledValue::of(87));
   EXPECT_EQ(said("power_milliwatts"), SampledValue::of(311450));
   EXPECT_EQ(said("processes"), SampledValue::of(2));
-  EXPECT_EQ(said("used_bytes", 4101), SampledValue::of(17822 * kMib));
+  EXPECT_EQ(said("used_bytes", 4101), SampledValue::of(17822 * kMiB));
   EXPECT_EQ(said("host_total_bytes").kind, SampledKind::kAbsent);
   EXPECT_FALSE(said("host_total_bytes").text.empty());
   EXPECT_EQ(value("gpumemprof", "accelerators", "devices"), SampledValue::of(1));
@@ -59,7 +58,7 @@ TEST_F(MachineSample, APidThatIsNobodyHereIsNotTakenForAProcess) {
   ask("a100-80gb");
   EXPECT_EQ(value("NVML", "nvidia:0", "used_bytes", 4207).kind, SampledKind::kGone);
   EXPECT_EQ(value("NVML", "nvidia:0", "used_bytes_of_driver_pid", 4207),
-            SampledValue::of(2488 * kMib));
+            SampledValue::of(2488 * kMiB));
 }
 
 TEST_F(MachineSample, ProcessesAreCountedOnceAndBeyondTheListed) {

@@ -112,8 +112,6 @@ std::string own_name(int attempt, int pid) {
   return name + '.' + std::to_string(attempt - 1) + ".json";
 }
 
-constexpr size_t kMostMetaBytes = 16u << 20;
-
 }  // namespace
 
 std::vector<NotRecorded> not_recorded(const std::vector<UnrecordedProcess>& processes) {

@@ -11,6 +11,7 @@
 namespace gpumemprof {
 
 inline constexpr const char* kMetaSchema = "gpumemprof.recording/1";
+inline constexpr size_t kMostMetaBytes = 16u << 20;  ///< of one meta.json
 
 /// A process of which nothing was recorded though PyTorch was in it, or that could hold no probe.
 struct NotRecorded {

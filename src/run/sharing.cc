@@ -12,15 +12,12 @@
 
 #include "base/file.h"
 #include "run/folder.h"
+#include "run/meta.h"
 
 namespace gpumemprof {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
-
-constexpr size_t kMostMetaBytes = 16u << 20;
-
 // Of torchrun, SLURM, Open MPI, MPICH and Intel MPI: their documentation of each process's
 // environment.
 constexpr std::array<std::string_view, 4> kRanks = {"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK",
@@ -36,23 +33,23 @@ std::string_view value_of(const std::vector<std::string>& environment, std::stri
   return {};
 }
 
-std::string text_of(const Json& object, std::string_view name) {
+std::string text_of(const nlohmann::json& object, std::string_view name) {
   auto found = object.find(name);
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
 /// Of every run that recorded into the folder; what cannot be read is null.
-std::vector<Json> runs_in(const std::string& folder) {
-  std::vector<Json> runs;
+std::vector<nlohmann::json> runs_in(const std::string& folder) {
+  std::vector<nlohmann::json> runs;
   for (const std::string& name : meta_files(folder)) {
     auto text = read_small_file(folder + '/' + name, kMostMetaBytes);
-    Json run = text ? Json::parse(*text, nullptr, false) : Json();
-    runs.push_back(run.is_object() ? std::move(run) : Json());
+    nlohmann::json run = text ? nlohmann::json::parse(*text, nullptr, false) : nlohmann::json();
+    runs.push_back(run.is_object() ? std::move(run) : nlohmann::json());
   }
   return runs;
 }
 
-bool is_alive(const Json& run, std::string_view name) {
+bool is_alive(const nlohmann::json& run, std::string_view name) {
   auto pid = run.find(name);
   if (pid == run.end() || !pid->is_number_integer()) return false;
   const int64_t number = pid->get<int64_t>();
@@ -61,7 +58,7 @@ bool is_alive(const Json& run, std::string_view name) {
 }
 
 /// Of another machine's runs the end alone can be known.
-bool goes_on(const Json& run) {
+bool goes_on(const nlohmann::json& run) {
   if (!run.is_object() || run.contains("exit")) return false;
   utsname here = {};
   uname(&here);
@@ -69,7 +66,7 @@ bool goes_on(const Json& run) {
   return is_alive(run, "run_pid") || is_alive(run, "pid");
 }
 
-bool is_another_rank(const Json& run, const std::vector<std::string>& environment) {
+bool is_another_rank(const nlohmann::json& run, const std::vector<std::string>& environment) {
   auto its = run.is_object() ? run.find("environment") : run.end();
   if (its == run.end() || !its->is_object()) return false;
   return std::ranges::any_of(kRanks, [&](std::string_view name) {
@@ -91,10 +88,10 @@ bool is_started_again(const std::vector<std::string>& environment) {
 Status may_record_into(const std::string& folder, const std::vector<std::string>& environment) {
   auto is_recording = is_recording_folder(folder);
   if (!is_recording || !*is_recording || is_started_again(environment)) return {};
-  const std::vector<Json> runs = runs_in(folder);
+  const std::vector<nlohmann::json> runs = runs_in(folder);
   const bool is_shared =
       std::ranges::any_of(runs, goes_on) ||
-      (!runs.empty() && std::ranges::all_of(runs, [&](const Json& run) {
+      (!runs.empty() && std::ranges::all_of(runs, [&](const nlohmann::json& run) {
         return is_another_rank(run, environment);
       }));
   if (is_shared) return {};

@@ -7,22 +7,18 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <chrono>
 #include <cstring>
 #include <optional>
 
+#include "base/steady_clock.h"
+#include "serve/http_request.h"
 #include "serve/resolve_host.h"
 
 namespace gpumemprof {
 namespace {
 
 constexpr size_t kMostAnswerBytes = 64 << 10;
-constexpr int64_t kSecond = 1'000'000'000;
 constexpr uint64_t kMostRetryAfterSeconds = 3'600;
-
-int64_t now_ns() {
-  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
-}
 
 std::unexpected<Error> refused(const HttpTarget& target, const std::string& why) {
   return fail(ErrorCode::kSystem, target.authority + ": " + why);
@@ -41,7 +37,7 @@ struct Socket {
 /// False: the time is over.
 bool wait_for(int fd, short events, int64_t deadline_ns) {
   for (;;) {
-    const int64_t left_ms = (deadline_ns - now_ns()) / 1'000'000;
+    const int64_t left_ms = (deadline_ns - steady_now_ns()) / 1'000'000;
     if (left_ms <= 0) return false;
     pollfd one{fd, events, 0};
     const int ready = poll(&one, 1, static_cast<int>(std::min<int64_t>(left_ms, 60'000)));
@@ -73,7 +69,7 @@ int connect_to(const addrinfo& address, int64_t deadline_ns) {
 }
 
 Result<int> connect_to(const HttpTarget& target, int64_t deadline_ns) {
-  auto found = resolve_host(target.host, target.port, deadline_ns - now_ns());
+  auto found = resolve_host(target.host, target.port, deadline_ns - steady_now_ns());
   if (!found) return refused(target, found.error().message);
   int error = ECONNREFUSED;
   for (const addrinfo* one = found->get(); one != nullptr; one = one->ai_next) {
@@ -82,13 +78,6 @@ Result<int> connect_to(const HttpTarget& target, int64_t deadline_ns) {
     error = errno;
   }
   return refused(target, std::strerror(error));
-}
-
-bool is_token(std::string_view text) {
-  constexpr std::string_view kMarks = "!#$%&'*+-.^_`|~";
-  return !text.empty() && std::ranges::all_of(text, [&](unsigned char c) {
-    return isalnum(c) || kMarks.find(static_cast<char>(c)) != kMarks.npos;
-  });
 }
 
 bool is_same_name(std::string_view a, std::string_view b) {
@@ -205,7 +194,8 @@ Result<PostAnswer> parse_http_answer(std::string_view bytes) {
   const std::string_view head = bytes.substr(0, head_end);
   // A date is not read: then the ordinary pause holds.
   if (const auto seconds = whole_number_of(field_of(head, "Retry-After"))) {
-    out.retry_after_ns = static_cast<int64_t>(std::min(*seconds, kMostRetryAfterSeconds)) * kSecond;
+    out.retry_after_ns =
+        static_cast<int64_t>(std::min(*seconds, kMostRetryAfterSeconds)) * kSecondNs;
   }
   if (!field_of(head, "Transfer-Encoding").empty()) return out;  // pieces are not put together
   out.body = bytes.substr(head_end + 4, kMostAnswerBytes);
@@ -214,7 +204,7 @@ Result<PostAnswer> parse_http_answer(std::string_view bytes) {
 
 Result<PostAnswer> http_post(const HttpTarget& target, const HttpFields& fields,
                              std::string_view body, int64_t timeout_ns) {
-  const int64_t deadline_ns = now_ns() + timeout_ns;
+  const int64_t deadline_ns = steady_now_ns() + timeout_ns;
   const auto connected = connect_to(target, deadline_ns);
   if (!connected) return std::unexpected(connected.error());
   const Socket socket(*connected);

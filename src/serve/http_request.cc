@@ -11,10 +11,6 @@ bool is_token_char(char c) {
          kMarks.find(c) != kMarks.npos;
 }
 
-bool is_token(std::string_view text) {
-  return !text.empty() && std::ranges::all_of(text, is_token_char);
-}
-
 /// RFC 9110, field-content: visible characters, blanks, tabs, and bytes above 127.
 bool is_field_value(std::string_view text) {
   return std::ranges::all_of(text, [](char c) {
@@ -106,6 +102,10 @@ std::optional<std::string> decoded(std::string_view text) {
 }
 
 }  // namespace
+
+bool is_token(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, is_token_char);
+}
 
 ParsedRequest parse_request(std::string_view bytes) {
   ParsedRequest out;

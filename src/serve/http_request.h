@@ -29,6 +29,9 @@ struct ParsedRequest {
   HttpRequest request;
 };
 
+/// A token of RFC 9110: a method, the name of a field.
+bool is_token(std::string_view text);
+
 /// Looks at all bytes that have come so far. Never answers 0 for kMostHeadBytes or more.
 /// Statuses: 400 for what is no request, 405 for another method, 413 for one with a body, 414 for a
 /// long target, 431 for a long head, 505 for another version.

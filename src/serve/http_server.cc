@@ -8,20 +8,16 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <utility>
 #include <vector>
 
+#include "base/steady_clock.h"
+
 namespace gpumemprof {
 namespace {
 
-constexpr int64_t kTickNs = 1'000'000'000;
 constexpr size_t kMostIgnored = 1 << 16;  // bytes that a client may send after its request
-
-int64_t now_ns() {
-  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
-}
 
 Error system_error(const std::string& what) {
   return {ErrorCode::kSystem, what + ": " + std::strerror(errno), std::nullopt};
@@ -190,7 +186,7 @@ bool HttpServer::send_more(Client& client, int64_t now) {
 }
 
 void HttpServer::broadcast(const std::string& text) {
-  const int64_t now = now_ns();
+  const int64_t now = steady_now_ns();
   for (Client& client : clients_) {
     if (client.state != Client::State::kStreaming && !client.then_stream) continue;
     if (client.out.size() - client.sent + text.size() > limits_.most_waiting_bytes) {
@@ -210,17 +206,17 @@ Status HttpServer::serve(const Handler& handler, const std::function<void()>& ti
   int64_t next_tick = 0;
   std::vector<pollfd> polled;
   for (;;) {
-    int64_t now = now_ns();
+    int64_t now = steady_now_ns();
     int64_t next = INT64_MAX;
     if (streams() > 0 || tick_always) {
       if (now >= next_tick) {
-        next_tick = now + kTickNs;
+        next_tick = now + kSecondNs;
         tick();
-        now = now_ns();
+        now = steady_now_ns();
       }
       next = next_tick;
     } else {
-      next_tick = now + kTickNs;  // a stream begins with an event of its own
+      next_tick = now + kSecondNs;  // a stream begins with an event of its own
     }
     std::erase_if(clients_, [&](const Client& client) {
       const bool is_over = now >= client.deadline_ns;
@@ -247,7 +243,7 @@ Status HttpServer::serve(const Handler& handler, const std::function<void()>& ti
       return std::unexpected(error);
     }
     if (polled[0].revents != 0) break;
-    now = now_ns();
+    now = steady_now_ns();
     auto at = polled.begin() + 2;
     for (auto client = clients_.begin(); client != clients_.end(); ++at) {
       bool is_alive = (at->revents & (POLLERR | POLLNVAL)) == 0;

@@ -1,7 +1,6 @@
 #include "serve/service.h"
 
-#include <chrono>
-
+#include "base/steady_clock.h"
 #include "serve/metrics_text.h"
 
 namespace gpumemprof {
@@ -14,10 +13,6 @@ constexpr const char* kPageHeaders =
     "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n"
     "Referrer-Policy: no-referrer\r\n";
-
-int64_t steady_now_ns() {
-  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
-}
 
 }  // namespace
 

@@ -15,7 +15,7 @@ namespace gpumemprof {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr const char* kPrefix = "oom_dump_";
 
@@ -34,8 +34,8 @@ bool write_file(const fs::path& path, const std::string& text) {
   return !file.fail();
 }
 
-std::string pretty(const Json& json) {
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + '\n';
+std::string pretty(const OrderedJson& json) {
+  return json.dump(1, ' ', false, OrderedJson::error_handler_t::replace) + '\n';
 }
 
 uint64_t folder_bytes(const fs::path& folder) {
@@ -71,7 +71,7 @@ Result<std::string> FlightBundles::dump(const std::string& reason, const std::st
     events += (events.size() == 1 ? "\n" : ",\n") + telemetry_json(event);
   utsname system{};
   uname(&system);
-  const Json manifest = {
+  const OrderedJson manifest = {
       {"schema_version", 1},
       {"bundle_name", name},
       {"created_at_utc", utc_now("%Y-%m-%dT%H:%M:%SZ")},
@@ -79,15 +79,15 @@ Result<std::string> FlightBundles::dump(const std::string& reason, const std::st
       {"backend", cpu ? "cpu" : "cuda"},
       {"event_count", events_.size()},
       {"files", {"manifest.json", "events.json", "metadata.json", "environment.json"}}};
-  const Json metadata = {{"reason", reason},
-                         {"exception_type", nullptr},
-                         {"exception_module", nullptr},
-                         {"exception_message", message},
-                         {"context", "gpumemprof track"},
-                         {"backend", cpu ? "cpu" : "cuda"},
-                         {"captured_event_count", events_.size()},
-                         {"custom_metadata", Json::object()}};
-  const Json environment = {
+  const OrderedJson metadata = {{"reason", reason},
+                                {"exception_type", nullptr},
+                                {"exception_module", nullptr},
+                                {"exception_message", message},
+                                {"context", "gpumemprof track"},
+                                {"backend", cpu ? "cpu" : "cuda"},
+                                {"captured_event_count", events_.size()},
+                                {"custom_metadata", OrderedJson::object()}};
+  const OrderedJson environment = {
       {"pid", getpid()},
       {"system",
        {{"platform", system.sysname}, {"release", system.release}, {"machine", system.machine}}}};

@@ -66,7 +66,9 @@ enum class MarkKind : uint8_t {
   kStep = 4,    ///< step number `value` of the process has ended
   kPhaseBegin = 5,  ///< `text`, until the kPhaseEnd of the same process and `address`
   kPhaseEnd = 6,
+  kCopied = 7,  ///< the storage at `value` was copied into that at `address`
 };
+inline constexpr MarkKind kLastMarkKind = MarkKind::kCopied;
 enum class StorageRole : uint8_t {
   kParameter = 1,
   kBuffer = 2,
@@ -75,6 +77,14 @@ enum class StorageRole : uint8_t {
 };
 inline constexpr uint64_t kSavedIsOutput = 1;    ///< the result of the operation that saves it
 inline constexpr uint64_t kSavedHasHistory = 2;  ///< it has autograd metadata
+inline constexpr uint64_t kSavedIsConstant = 4;  ///< that, and requires no gradient: a view of data
+/// Of MarkKind::kRole: what was told of the address before no longer holds.
+inline constexpr uint64_t kNoRole = 0;
+/// Of MarkKind::kRole without an address, which is of the whole process. All roles were looked at:
+/// what was told of an address and not taken back holds now, for whatever block lies there.
+inline constexpr uint64_t kRolesHold = 0;
+/// The program's code has run: what is freed from here on was kept to its end.
+inline constexpr uint64_t kProgramEnds = 1;
 
 /// What the program, or what stands beside it, said between two events.
 struct Mark {

@@ -27,7 +27,7 @@ def wheel(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
     env = {k: v for k, v in os.environ.items() if not k.startswith("GPUMEMPROF_")}
     if shutil.which("ccache"):
-        env |= {"CMAKE_CXX_COMPILER_LAUNCHER": "ccache", "CCACHE_NOHASHDIR": "1", "CXX": "c++"}
+        env |= {"CMAKE_CXX_COMPILER_LAUNCHER": "ccache", "CCACHE_NOHASHDIR": "1", "CCACHE_BASEDIR": str(ROOT), "CXX": "c++"}
     run([sys.executable, "-m", "pip", "wheel", ROOT, "--no-build-isolation", "--no-deps", "-q", "-w", folder,
          "--config-settings", f"build-dir={ROOT / 'build-wheel'}"], env=env, cwd=folder)  # fmt: skip
     (path,) = folder.glob("gpumemprof-*.whl")

@@ -3,7 +3,7 @@
 // may be a parameter (copies.h): so what is a copy of weights is known, not guessed from its size.
 //
 // The real function does the work, and an exception of its own passes through.
-#include "format/more_marks.h"
+#include "format/format.h"
 #include "probe/copies.h"
 #include "probe/dynamic.h"
 #include "probe/hooks/torch_autograd.h"

@@ -6,7 +6,7 @@
 // where the program's own hooks (saved_tensors_hooks, checkpointing, offloading) took it.
 //
 // No header of PyTorch is used; see torch_storage.h.
-#include "format/more_marks.h"
+#include "format/format.h"
 #include "probe/dynamic.h"
 #include "probe/hooks/torch_autograd.h"
 #include "probe/hooks/torch_storage.h"

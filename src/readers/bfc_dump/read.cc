@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/varint.h"
+#include "readers/bfc_limits.h"
 #include "readers/protobuf.h"
 
 namespace gpumemprof {
@@ -16,12 +17,7 @@ enum DumpField : uint32_t { kAllocator = 1, kBin = 2, kChunk = 3, kStatistics = 
 enum ChunkField : uint32_t { kAddress = 1, kSize = 2, kRequested = 3, kOperation = 5, kInUse = 8 };
 enum StatisticsField : uint32_t { kAllocations = 1, kBytesInUse = 2, kPeak = 3, kLargest = 4 };
 
-constexpr size_t kMostName = 1024;
-constexpr size_t kMostOperations = 1 << 16;
 constexpr size_t kPrefixBytes = 512;
-
-/// Sums and differences of sizes must not wrap, whatever a file claims.
-constexpr uint64_t kMostBytes = uint64_t{1} << 62;
 
 class DumpReader {
  public:
@@ -31,7 +27,7 @@ class DumpReader {
       Status done;
       switch (dump.number()) {
         case kAllocator:
-          pool_.allocator = dump.bytes().substr(0, kMostName);
+          pool_.allocator = dump.bytes().substr(0, kMostBfcNameBytes);
           break;
         case kChunk:
           done = read_chunk(dump.message());
@@ -69,8 +65,8 @@ class DumpReader {
     }
     if (auto status = fields.status(); !status) return status;
     // The sum of all must not wrap either: chunks are pieces of one address space.
-    total_bytes_ += std::min(chunk.size_bytes, kMostBytes);
-    if (chunk.size_bytes > kMostBytes || total_bytes_ > kMostBytes) {
+    total_bytes_ += std::min(chunk.size_bytes, kMostBfcBytes);
+    if (chunk.size_bytes > kMostBfcBytes || total_bytes_ > kMostBfcBytes) {
       return fail_at(offset, "chunks of more bytes than there are addresses");
     }
     // Of a free chunk it is what its last user had asked for.
@@ -89,15 +85,15 @@ class DumpReader {
     return fields.status();
   }
   static PrintedSize size_of(ProtobufFields& field) {
-    return exact_size(std::min(field.unsigned_integer(), kMostBytes));
+    return exact_size(std::min(field.unsigned_integer(), kMostBfcBytes));
   }
 
   uint32_t operation(std::string_view name) {
-    name = name.substr(0, kMostName);
+    name = name.substr(0, kMostBfcNameBytes);
     if (name.empty() || name == "UNKNOWN") return 0;
     auto known = operations_.find(name);
     if (known != operations_.end()) return known->second;
-    if (operations_.size() == kMostOperations) return 0;
+    if (operations_.size() == kMostBfcOperations) return 0;
     const auto index = static_cast<uint32_t>(pool_.operations.size());
     pool_.operations.emplace_back(name);
     operations_.emplace(name, index);

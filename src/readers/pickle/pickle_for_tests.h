@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace gpumemprof::testing {
+namespace gpumemprof::for_tests {
 
 inline std::string little_endian(uint64_t value, size_t size) {
   std::string bytes;
@@ -45,4 +45,4 @@ inline std::string snapshot_of(const std::string& events) {
   return pickle(dict({text("segments"), "]", text("device_traces"), list({events})}));
 }
 
-}  // namespace gpumemprof::testing
+}  // namespace gpumemprof::for_tests

@@ -11,12 +11,12 @@
 namespace gpumemprof {
 namespace {
 
-using testing::gzip;
-using testing::PprofWriter;
-using testing::small_pprof;
+using for_tests::gzip;
+using for_tests::PprofWriter;
+using for_tests::small_pprof;
 
 /// Reads everything; the error, or nothing.
-Error read_all(const std::string& bytes, PprofLimits limits = {}) {
+Error read_to_the_end(const std::string& bytes, PprofLimits limits = {}) {
   MemoryFile file(bytes);
   auto source = read_pprof(file, limits);
   if (!source) {
@@ -43,10 +43,10 @@ Error read_all(const std::string& bytes, PprofLimits limits = {}) {
 
 TEST(HostilePprof, CutAnywhereItIsAnErrorOrAShorterProfile) {
   for (const std::string& whole : {small_pprof(), gzip(small_pprof())}) {
-    for (size_t size = 0; size < whole.size(); ++size) (void)read_all(whole.substr(0, size));
+    for (size_t size = 0; size < whole.size(); ++size) (void)read_to_the_end(whole.substr(0, size));
   }
   const std::string compressed = gzip(small_pprof());
-  EXPECT_EQ(read_all(compressed.substr(0, compressed.size() - 1)).message,
+  EXPECT_EQ(read_to_the_end(compressed.substr(0, compressed.size() - 1)).message,
             "the compressed data are cut short");
 }
 
@@ -56,7 +56,7 @@ TEST(HostilePprof, WithAnyByteOrBitChangedItIsReadOrRefused) {
       for (int change : {0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0xff}) {
         std::string bytes = whole;
         bytes[at] = static_cast<char>(bytes[at] ^ change);
-        (void)read_all(bytes);
+        (void)read_to_the_end(bytes);
       }
     }
   }
@@ -65,27 +65,27 @@ TEST(HostilePprof, WithAnyByteOrBitChangedItIsReadOrRefused) {
 TEST(HostilePprof, AFlippedByteInTheCompressedDataIsSeenByTheirChecksum) {
   std::string bytes = gzip(small_pprof());
   bytes[bytes.size() - 6] ^= 1;  // of the CRC
-  EXPECT_EQ(read_all(bytes).message, "the compressed data are damaged");
+  EXPECT_EQ(read_to_the_end(bytes).message, "the compressed data are damaged");
 }
 
 TEST(HostilePprof, ABombIsRefusedWhereItExceedsTheLimit) {
   const std::string bomb = gzip(std::string(64 << 20, '\0'));
   ASSERT_LT(bomb.size(), 80u << 10);
-  const Error error = read_all(bomb, {.profile_bytes = 1 << 20});
+  const Error error = read_to_the_end(bomb, {.profile_bytes = 1 << 20});
   EXPECT_EQ(error.message, "decompresses to more than 1048576 bytes");
   EXPECT_LE(error.offset.value_or(UINT64_MAX), bomb.size());
 }
 
 TEST(HostilePprof, WhatFollowsTheCompressedDataIsRefused) {
   const std::string bytes = gzip(small_pprof());
-  const Error error = read_all(bytes + "x");
+  const Error error = read_to_the_end(bytes + "x");
   EXPECT_EQ(error.message, "something follows the compressed data");
   EXPECT_EQ(error.offset, bytes.size());
 }
 
 TEST(HostilePprof, MoreBuffersThanTheFileCouldTellOfAreRefused) {
   const Error error =
-      read_all(PprofWriter().write({{INT64_MAX, INT64_MAX, "buffer", "cpu:0", {}}}));
+      read_to_the_end(PprofWriter().write({{INT64_MAX, INT64_MAX, "buffer", "cpu:0", {}}}));
   EXPECT_NE(error.message.find("memory"), std::string::npos);
   EXPECT_GT(error.offset.value_or(0), 0u);
 }
@@ -100,23 +100,24 @@ TEST(HostilePprof, AMillionPlacesInAMillionStacksAreRefused) {
   sample.clear();
   protozero::pbf_writer(sample).add_message(1, ids);
   protozero::pbf_writer(bytes).add_message(2, sample);
-  EXPECT_NE(read_all(bytes, {.memory_bytes = 32 << 20}).message.find("memory"), std::string::npos);
+  EXPECT_NE(read_to_the_end(bytes, {.memory_bytes = 32 << 20}).message.find("memory"),
+            std::string::npos);
 }
 
 TEST(HostilePprof, ASampleOfAPlaceThatIsNotThereIsRefusedAtItsByte) {
   std::string bytes = small_pprof();
   const uint64_t at = bytes.size();
   protozero::pbf_writer(bytes).add_message(2, std::string("\x08\x63", 2));
-  const Error error = read_all(bytes);
+  const Error error = read_to_the_end(bytes);
   EXPECT_EQ(error.message, "a sample of a place that is not there");
   EXPECT_EQ(error.offset, at);
 }
 
 TEST(HostilePprof, ThousandsOfDevicesAreRefused) {
-  std::vector<testing::PprofSample> samples;
+  std::vector<for_tests::PprofSample> samples;
   for (int i = 0; i < 1100; ++i)
     samples.push_back({1, 1, "buffer", "tpu:" + std::to_string(i), {}});
-  EXPECT_EQ(read_all(PprofWriter().write(samples)).message, "more than 1,024 devices");
+  EXPECT_EQ(read_to_the_end(PprofWriter().write(samples)).message, "more than 1,024 devices");
 }
 
 }  // namespace

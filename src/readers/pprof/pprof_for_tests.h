@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace gpumemprof::testing {
+namespace gpumemprof::for_tests {
 
 /// One sample; its stack innermost first, as functions of one file with the line that their place
 /// in `stack` is.
@@ -108,4 +108,4 @@ inline std::string gzip(const std::string& bytes) {
   return out;
 }
 
-}  // namespace gpumemprof::testing
+}  // namespace gpumemprof::for_tests

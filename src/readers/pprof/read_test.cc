@@ -10,9 +10,9 @@
 namespace gpumemprof {
 namespace {
 
-using testing::gzip;
-using testing::PprofWriter;
-using testing::small_pprof;
+using for_tests::gzip;
+using for_tests::PprofWriter;
+using for_tests::small_pprof;
 
 std::unique_ptr<EventSource> read(const std::string& bytes) {
   MemoryFile file(bytes);

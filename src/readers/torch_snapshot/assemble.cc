@@ -9,8 +9,6 @@ namespace gpumemprof::torch_snapshot {
 namespace {
 
 constexpr int32_t kHost = -1;
-constexpr size_t kMostIndexes = 1 << 16;  // streams or pools of one device
-
 class Assembler {
  public:
   explicit Assembler(Builder& builder) : texts_(builder.texts()), parts_(builder.parts()) {}

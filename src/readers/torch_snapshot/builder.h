@@ -18,6 +18,8 @@
 
 namespace gpumemprof::torch_snapshot {
 
+inline constexpr size_t kMostIndexes = 1 << 16;  ///< streams or pools of one device
+
 /// What pickle::Machine and the JSON input build with; pickle/machine.h says what each call means.
 /// A value of a wrong type becomes Kind::kWrong and is an error only where the snapshot needs it,
 /// so that dictionaries of other tools that look like ours do no harm.

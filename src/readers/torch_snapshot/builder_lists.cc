@@ -6,9 +6,8 @@
 namespace gpumemprof::torch_snapshot {
 namespace {
 
-constexpr size_t kMostFrames = 1 << 16;   // of one stack
-constexpr size_t kMostTraces = 1 << 10;   // lists of events in one list: devices
-constexpr size_t kMostIndexes = 1 << 16;  // streams or pools of one device
+constexpr size_t kMostFrames = 1 << 16;  // of one stack
+constexpr size_t kMostTraces = 1 << 10;  // lists of events in one list: devices
 // The events come in chunks of this size, and the rest of the record is small.
 constexpr uint64_t kBytesPerTrace = 4096 * 24 + 1024;
 constexpr uint64_t kBytesPerEvent = 24;

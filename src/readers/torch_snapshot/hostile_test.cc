@@ -15,7 +15,7 @@
 namespace gpumemprof {
 namespace {
 
-using namespace testing;  // NOLINT: the writers of pickle_for_tests.h
+using namespace for_tests;
 
 struct Refusal {
   std::string message;

@@ -183,7 +183,7 @@ TEST(TorchSnapshot, SegmentsWhoseBlocksDoNotFillThemAreSaid) {
 
 // PyTorch's own pickler in C++ numbers a value behind it, and ends a list of any length at once.
 TEST(TorchSnapshot, AListOfAnyLengthMayEndWithOneOpcode) {
-  using namespace ::gpumemprof::testing;  // NOLINT
+  using namespace for_tests;
   std::string events = "](";
   uint32_t entry = 0;
   for (int i = 0; i < 10'000; ++i) {
@@ -197,7 +197,7 @@ TEST(TorchSnapshot, AListOfAnyLengthMayEndWithOneOpcode) {
 }
 
 TEST(TorchSnapshot, TextsAcrossTheEdgesOfTheWindowAreWhole) {
-  using namespace ::gpumemprof::testing;  // NOLINT
+  using namespace for_tests;
   // Texts of changing length around many multiples of the window's size.
   std::string frames, bytes = "\x80\x04}(" + text("device_traces") + "](](";
   for (int i = 0; i < 4000; ++i) {

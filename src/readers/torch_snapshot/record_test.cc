@@ -12,7 +12,7 @@
 namespace gpumemprof {
 namespace {
 
-using testing::little_endian;
+using for_tests::little_endian;
 
 /// Writes the same values in one of two ways: as Python's pickler does, numbered and with
 /// references to what was written before, or everything anew, which nothing recognises.
@@ -28,13 +28,13 @@ class Writer {
     if (const auto known = texts_.find(text); numbered_ && known != texts_.end())
       return reference(known->second);
     texts_[text] = entries_;
-    return testing::text(text) + remember();
+    return for_tests::text(text) + remember();
   }
   std::string number(uint64_t value) {
     if (value < 256) return 'K' + little_endian(value, 1);
     if (value < 65'536) return 'M' + little_endian(value, 2);
     if (value < 1u << 31) return 'J' + little_endian(value, 4);
-    return testing::number(static_cast<int64_t>(value));
+    return for_tests::number(static_cast<int64_t>(value));
   }
   std::string frame(unsigned line) {
     if (const auto known = frames_.find(line); numbered_ && known != frames_.end())
@@ -96,7 +96,7 @@ std::string snapshot(bool numbered) {
                            : writer.text("x" + std::to_string(random() % 50));
         if (kind == 1) out += writer.text("size") + "K\1u";
       } else if (key == "compile_context") {
-        out += testing::text("N/A") + writer.remember();
+        out += for_tests::text("N/A") + writer.remember();
       } else {
         out += writer.number(random() >> random() % 32);
       }
@@ -106,7 +106,7 @@ std::string snapshot(bool numbered) {
   return out + "eeu.";
 }
 
-AllocatorSnapshot read(const std::string& bytes) {
+AllocatorSnapshot read_written(const std::string& bytes) {
   MemoryFile file(bytes);
   auto snapshot = read_torch_snapshot(file);
   EXPECT_TRUE(snapshot) << (snapshot ? "" : snapshot.error().message);
@@ -114,7 +114,8 @@ AllocatorSnapshot read(const std::string& bytes) {
 }
 
 TEST(TorchSnapshotRecords, KeysInAnyOrderBelongToTheirOwnEvent) {
-  const AllocatorSnapshot numbered = read(snapshot(true)), anew = read(snapshot(false));
+  const AllocatorSnapshot numbered = read_written(snapshot(true)),
+                          anew = read_written(snapshot(false));
   ASSERT_EQ(numbered.traces.size(), 1u);
   ASSERT_EQ(anew.traces.size(), 1u);
   const AllocatorEvents& a = numbered.traces[0].events;

@@ -10,12 +10,12 @@
 namespace gpumemprof {
 namespace {
 
-using testing::small_xplane;
-using testing::XplaneEvent;
-using testing::XplaneWriter;
+using for_tests::small_xplane;
+using for_tests::XplaneEvent;
+using for_tests::XplaneWriter;
 
 /// Reads everything; the error, or nothing.
-Error read_all(const std::string& bytes, uint64_t memory_bytes = 0) {
+Error read_xplane_to_the_end(const std::string& bytes, uint64_t memory_bytes = 0) {
   MemoryFile file(bytes);
   auto source = read_xplane(file, {.memory_bytes = memory_bytes});
   if (!source) {
@@ -44,8 +44,9 @@ Error read_all(const std::string& bytes, uint64_t memory_bytes = 0) {
 
 TEST(HostileXplane, CutAnywhereItIsAnErrorOrAShorterProfile) {
   const std::string whole = small_xplane();
-  for (size_t size = 0; size < whole.size(); ++size) (void)read_all(whole.substr(0, size));
-  EXPECT_EQ(read_all(whole.substr(0, 40)).message.find("a protobuf field of "), 0u);
+  for (size_t size = 0; size < whole.size(); ++size)
+    (void)read_xplane_to_the_end(whole.substr(0, size));
+  EXPECT_EQ(read_xplane_to_the_end(whole.substr(0, 40)).message.find("a protobuf field of "), 0u);
 }
 
 TEST(HostileXplane, WithAnyByteOrBitChangedItIsReadOrRefused) {
@@ -54,7 +55,7 @@ TEST(HostileXplane, WithAnyByteOrBitChangedItIsReadOrRefused) {
     for (int change : {0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0xff}) {
       std::string bytes = whole;
       bytes[at] = static_cast<char>(bytes[at] ^ change);
-      (void)read_all(bytes);
+      (void)read_xplane_to_the_end(bytes);
     }
   }
 }
@@ -66,10 +67,10 @@ TEST(HostileXplane, MoreThanTheFileCouldNeedIsRefusedWithItsByte) {
     events.push_back({.address = i, .size_bytes = 1, .operation = "op_" + std::to_string(i)});
   }
   const std::string bytes = XplaneWriter::space(writer.plane({{"python", 1, events}}));
-  const Error error = read_all(bytes, 300 << 10);
+  const Error error = read_xplane_to_the_end(bytes, 300 << 10);
   EXPECT_NE(error.message.find("memory"), std::string::npos) << error.message;
   EXPECT_GT(error.offset.value_or(0), 0u);
-  EXPECT_TRUE(read_all(bytes, 4 << 20).message.empty());
+  EXPECT_TRUE(read_xplane_to_the_end(bytes, 4 << 20).message.empty());
 }
 
 TEST(HostileXplane, AMillionNamesAreNotKeptForNothing) {
@@ -78,7 +79,7 @@ TEST(HostileXplane, AMillionNamesAreNotKeptForNothing) {
   for (int i = 0; i < 1'000'000; ++i) plane.append("\x2a\x02\x08", 3) += static_cast<char>(i % 100);
   std::string bytes;
   protozero::pbf_writer(bytes).add_message(1, plane);
-  EXPECT_NE(read_all(bytes, 1 << 20).message.find("memory"), std::string::npos);
+  EXPECT_NE(read_xplane_to_the_end(bytes, 1 << 20).message.find("memory"), std::string::npos);
 }
 
 TEST(HostileXplane, ThousandsOfAllocatorsAreRefused) {
@@ -87,7 +88,8 @@ TEST(HostileXplane, ThousandsOfAllocatorsAreRefused) {
   for (int64_t i = 0; i < 1100; ++i) {
     events.push_back({.address = i, .size_bytes = 1, .allocator = "pool_" + std::to_string(i)});
   }
-  const Error error = read_all(XplaneWriter::space(writer.plane({{"python", 1, events}})));
+  const Error error =
+      read_xplane_to_the_end(XplaneWriter::space(writer.plane({{"python", 1, events}})));
   EXPECT_EQ(error.message, "more than 1,024 allocators");
 }
 
@@ -99,8 +101,8 @@ TEST(HostileXplane, TimesAndSizesAtTheEndsOfTheirRangesAreRead) {
       {.time_ps = -5, .address = 0, .size_bytes = 1, .total_bytes = 0}};
   for (int64_t start : {INT64_MIN, int64_t{0}, INT64_MAX}) {
     const std::string plane = writer.plane({{"python", start, events}});
-    EXPECT_TRUE(read_all(XplaneWriter::space(plane, INT64_MAX)).message.empty());
-    EXPECT_TRUE(read_all(XplaneWriter::space(plane)).message.empty());
+    EXPECT_TRUE(read_xplane_to_the_end(XplaneWriter::space(plane, INT64_MAX)).message.empty());
+    EXPECT_TRUE(read_xplane_to_the_end(XplaneWriter::space(plane)).message.empty());
   }
 }
 
@@ -114,7 +116,7 @@ TEST(HostileXplane, NestingCostsNothing) {
   std::string plane("\x12\x09/host:CPU"), space;
   protozero::pbf_writer(plane).add_message(3, bytes);
   protozero::pbf_writer(space).add_message(1, plane);
-  EXPECT_TRUE(read_all(space).message.empty());
+  EXPECT_TRUE(read_xplane_to_the_end(space).message.empty());
 }
 
 }  // namespace

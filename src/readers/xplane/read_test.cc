@@ -9,9 +9,9 @@
 namespace gpumemprof {
 namespace {
 
-using testing::small_xplane;
-using testing::XplaneEvent;
-using testing::XplaneWriter;
+using for_tests::small_xplane;
+using for_tests::XplaneEvent;
+using for_tests::XplaneWriter;
 
 std::unique_ptr<EventSource> read(const std::string& bytes) {
   MemoryFile file(bytes);

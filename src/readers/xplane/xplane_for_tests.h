@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace gpumemprof::testing {
+namespace gpumemprof::for_tests {
 
 struct XplaneEvent {
   int64_t time_ps = 0;
@@ -153,4 +153,4 @@ inline std::string small_xplane() {
                              1'700'000'000'000'000'000);
 }
 
-}  // namespace gpumemprof::testing
+}  // namespace gpumemprof::for_tests

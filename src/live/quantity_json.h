@@ -1,0 +1,17 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "devices/process_memory.h"
+
+namespace gpumemprof {
+
+/// A value, or an entry in "unknown" that says why there is none.
+inline void put(nlohmann::ordered_json* metadata, const char* key, const Quantity& quantity) {
+  if (quantity)
+    (*metadata)[key] = *quantity.bytes;
+  else
+    (*metadata)["unknown"][key] = quantity.absent_because;
+}
+
+}  // namespace gpumemprof
