@@ -95,6 +95,9 @@ std::optional<ProgramEnd> run_of(const Json& meta) {
   end.signal = text_of(*exit, "signal_name");
   if (auto code = number_of(*exit, "code"); code && *code <= 255)
     end.exit_code = static_cast<int>(*code);
+  end.kernel_kills = number_of(*exit, "kernel_kills");
+  end.kills_are_of_cgroup = text_of(*exit, "kernel_kills_of") == "cgroup";
+  end.memory_limit_bytes = number_of(*exit, "memory_limit_bytes");
   return end;
 }
 
@@ -126,6 +129,7 @@ std::string failure_of(const ProgramEnds& ends) {
   if (!ends.refused.empty()) return "the program ran out of memory";
   for (const ProgramEnd& run : ends.runs) {
     // Whoever presses Ctrl-C has seen enough; the program did not die.
+    if (was_killed_by_the_kernel(run)) return "the kernel killed the program for want of memory";
     if (!run.signal.empty() && run.signal != "SIGINT") return run.signal + " ended the program";
     if (run.exit_code.value_or(0) != 0)
       return "the program ended with exit code " + std::to_string(*run.exit_code);
@@ -134,6 +138,10 @@ std::string failure_of(const ProgramEnds& ends) {
 }
 
 }  // namespace
+
+bool was_killed_by_the_kernel(const ProgramEnd& run) {
+  return run.signal == "SIGKILL" && run.kernel_kills.value_or(0) != 0 && run.kills_are_of_cgroup;
+}
 
 bool is_oom_dump(const std::string& folder) {
   return is_folder(folder) && read_object(folder + "/manifest.json").contains("bundle_name") &&

@@ -30,7 +30,7 @@ struct RefusedRequest {
   std::optional<PrintedSize> requested;  ///< by the message
   /// On that device just after it; absent where the process did not record.
   std::optional<uint64_t> live_bytes;
-  std::vector<std::string> stack;  ///< where it was asked for, innermost first; may be empty
+  std::vector<std::string> stack;        ///< where it was asked for, innermost first; may be empty
   std::vector<HolderAtRefusal> holders;  ///< the largest first
 };
 
@@ -40,7 +40,15 @@ struct ProgramEnd {
   int64_t pid = 0;
   std::optional<int> exit_code;
   std::string signal;  ///< "SIGKILL"
+  /// Processes that the kernel killed for want of memory meanwhile, in the cgroup of `run` or on
+  /// the whole machine; absent where nobody counted.
+  std::optional<uint64_t> kernel_kills;
+  bool kills_are_of_cgroup = false;
+  std::optional<uint64_t> memory_limit_bytes;  ///< of that cgroup
 };
+
+/// SIGKILL ended it, and the kernel killed for want of memory in its cgroup meanwhile.
+bool was_killed_by_the_kernel(const ProgramEnd& run);
 
 struct ProgramEnds {
   std::vector<ProgramEnd> runs;

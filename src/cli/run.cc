@@ -1,5 +1,4 @@
 // gpumemprof run: records a program and says in ten lines what it found.
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -84,12 +83,13 @@ std::string oom_bundle(const RunOutcome& outcome) {
 ProgramEnds ends_of(const RunOutcome& outcome) {
   ProgramEnds ends;
   ProgramEnd run;
-  if (WIFSIGNALED(outcome.wait_status)) {
-    const char* name = sigabbrev_np(WTERMSIG(outcome.wait_status));
-    run.signal = name ? std::string("SIG") + name : "an unknown signal";
-  } else {
+  if (WIFSIGNALED(outcome.wait_status))
+    run.signal = signal_name(WTERMSIG(outcome.wait_status));
+  else
     run.exit_code = WEXITSTATUS(outcome.wait_status);
-  }
+  run.kernel_kills = outcome.kernel_kills.count;
+  run.kills_are_of_cgroup = outcome.kernel_kills.is_of_cgroup;
+  run.memory_limit_bytes = outcome.kernel_kills.limit_bytes;
   ends.runs.push_back(std::move(run));
   for (const std::string& name : outcome.oom_bundles) {
     if (auto one = read_oom_dump(outcome.folder + "/oom_dumps/" + name))
@@ -103,8 +103,7 @@ void say_summary(const RunOutcome& outcome) {
   ProgramEnds ends = ends_of(outcome);
   std::string nothing =
       one_line("nothing recorded in " + outcome.folder + ": " + why_nothing_was_recorded(outcome));
-  for (const std::string& text : end_sentences(ends, working_folder()))
-    nothing += one_line(text);
+  for (const std::string& text : end_sentences(ends, working_folder())) nothing += one_line(text);
   if (outcome.recorded.empty()) return say(nothing);
   auto source = open_recording(outcome.recorded);
   auto analysis = source ? analyze_source(**source, {}) : std::unexpected(source.error());

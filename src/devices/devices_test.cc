@@ -77,8 +77,21 @@ TEST_F(FakeRoot, KillsForWantOfMemoryAreCountedFromTheBeginning) {
   put("/proc/vmstat", "nr_free 5\noom_kill 9\n");
   EXPECT_EQ(kills.new_kills(), 2u);
   EXPECT_EQ(kills.new_kills(), 0u);
+  EXPECT_FALSE(kills.is_of_cgroup());
   put("/sys/fs/cgroup/memory.events", "low 0\noom 4\noom_kill 1\n");
-  EXPECT_EQ(kills.all(), 1u) << "our own cgroup is nearer than the machine";
+  EXPECT_EQ(OomKills(root_).all(), 1u) << "our own cgroup is nearer than the machine";
+}
+
+TEST_F(FakeRoot, KillsAreThoseOfTheCgroupThatWeAreIn) {
+  put("/proc/vmstat", "oom_kill 7\n");
+  put("/proc/self/cgroup", "5:memory:/jobs/7\n0::/user\n");
+  put("/sys/fs/cgroup/memory/jobs/7/memory.oom_control",
+      "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n");
+  OomKills old_version(root_);
+  EXPECT_TRUE(old_version.is_of_cgroup());
+  EXPECT_EQ(old_version.all(), 2u);
+  put("/sys/fs/cgroup/user/memory.events", "oom 1\noom_kill 1\noom_group_kill 0\n");
+  EXPECT_EQ(OomKills(root_).all(), 1u);
 }
 
 }  // namespace

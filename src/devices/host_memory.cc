@@ -45,8 +45,8 @@ void read_limit(const std::string& mount, std::string path, const Names& names, 
   }
 }
 
-/// The path of our cgroup in one hierarchy: the line "ID:CONTROLLERS:PATH" that names `controller`
-/// (empty: version 2's).
+}  // namespace
+
 std::string own_cgroup(const std::string& text, const std::string& controller) {
   for (size_t at = 0; at < text.size();) {
     const std::string line = text.substr(at, text.find('\n', at) - at);
@@ -61,8 +61,6 @@ std::string own_cgroup(const std::string& text, const std::string& controller) {
   }
   return "";
 }
-
-}  // namespace
 
 HostMemory read_host_memory(const std::string& root) {
   HostMemory host;

@@ -17,6 +17,10 @@ struct HostMemory {
   Quantity limit_used;  ///< of the cgroup that has the limit, without its page cache
 };
 
+/// The path of our cgroup in one hierarchy, by /proc/self/cgroup: the line "ID:CONTROLLERS:PATH"
+/// that names `controller` (empty: version 2's). "" is the root of what we see.
+std::string own_cgroup(const std::string& text, const std::string& controller);
+
 /// `root` stands for "/": a test puts files of its own there.
 HostMemory read_host_memory(const std::string& root = "");
 

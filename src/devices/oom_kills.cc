@@ -1,5 +1,6 @@
 #include "devices/oom_kills.h"
 
+#include "devices/host_memory.h"
 #include "devices/proc_text.h"
 
 namespace gpumemprof {
@@ -16,10 +17,21 @@ std::optional<uint64_t> counter(const std::string& text) {
 
 }  // namespace
 
-OomKills::OomKills(std::string root) : root_(std::move(root)), seen_(all()) {}
+OomKills::OomKills(std::string root) : root_(std::move(root)) {
+  const std::string cgroups = read_proc_text(root_ + "/proc/self/cgroup");
+  const std::string mount = root_ + "/sys/fs/cgroup";
+  for (const std::string& file :
+       {mount + own_cgroup(cgroups, "") + "/memory.events",
+        mount + "/memory" + own_cgroup(cgroups, "memory") + "/memory.oom_control"}) {
+    if (!counter(read_proc_text(file))) continue;
+    cgroup_file_ = file;
+    break;
+  }
+  seen_ = all();
+}
 
 std::optional<uint64_t> OomKills::all() const {
-  if (auto count = counter(read_proc_text(root_ + "/sys/fs/cgroup/memory.events"))) return count;
+  if (!cgroup_file_.empty()) return counter(read_proc_text(cgroup_file_));
   return counter(read_proc_text(root_ + "/proc/vmstat"));
 }
 

@@ -7,8 +7,8 @@
 
 namespace gpumemprof {
 
-/// Counts kills in our cgroup (memory.events), or on the machine (/proc/vmstat) where the cgroup
-/// does not say. Not thread-safe.
+/// Counts kills in our cgroup (memory.events, or version 1's memory.oom_control), or on the machine
+/// (/proc/vmstat) where no cgroup says. Not thread-safe.
 class OomKills {
  public:
   explicit OomKills(std::string root = "");
@@ -16,9 +16,11 @@ class OomKills {
   uint64_t new_kills();
   /// Since the cgroup or the machine began; empty where nobody counts.
   std::optional<uint64_t> all() const;
+  bool is_of_cgroup() const { return !cgroup_file_.empty(); }
 
  private:
   std::string root_;
+  std::string cgroup_file_;  ///< empty: the machine's counter
   std::optional<uint64_t> seen_;
 };
 

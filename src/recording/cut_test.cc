@@ -73,7 +73,9 @@ class GoldenFileCut : public ::testing::TestWithParam<Cut> {
     if (gone != 0 || GetParam().is_finished) {
       ASSERT_FALSE(read.loss.has_every_event()) << "cut at " << length;
     }
-    if (length >= GetParam().told_from) ASSERT_EQ(read.loss.events, gone) << "cut at " << length;
+    if (length >= GetParam().told_from) {
+      ASSERT_EQ(read.loss.events, gone) << "cut at " << length;
+    }
   }
 
   static constexpr uint64_t kEvents = 120;

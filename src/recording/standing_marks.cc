@@ -30,9 +30,10 @@ void StandingMarks::end_life(uint64_t address) {
 
 void StandingMarks::take(const Mark& mark) {
   constexpr size_t kMostModules = 1u << 20;
-  if (mark.kind == MarkKind::kCopied) return;  // of two blocks, of which one was made a moment ago
   const uint64_t order = ++count_;
   switch (mark.kind) {
+    case MarkKind::kCopied:  // of two blocks, of which one was made a moment ago
+      return;
     case MarkKind::kSaved: {
       OfBlock& block = blocks_[mark.address];
       const uint64_t flags = block.is_saved ? block.saved.value : 0;

@@ -32,17 +32,13 @@ std::string advice_section(const AdviceReport& report) {
     }
     return "";
   }
-  std::string out =
-      "<h2>What to change</h2>\n<div class=\"scroll\"><table><thead><tr><th class=\"n\">saves</th>"
-      "<th>how that is known</th><th>what there is</th><th>what to do</th></tr></thead><tbody>\n";
+  std::string out = "<h2>What to change</h2>\n<ol class=\"advice\">\n";
   for (const Advice& one : report.advice) {
     out += fmt::format(
-        "<tr><td class=\"n\">{}</td><td>{}</td><td class=\"w\">{}</td><td "
-        "class=\"w\">{}</td></tr>\n",
-        format_bytes(one.bytes), html_text(basis_words(one)), html_text(one.title),
-        html_text(one.fix));
+        "<li><b>{}</b> {}<p>{}</p><p class=\"dim\">{}</p></li>\n", format_bytes(one.bytes),
+        html_text(one.title), html_text(one.fix), html_text(basis_words(one)));
   }
-  return out + "</tbody></table></div>\n";
+  return out + "</ol>\n";
 }
 
 }  // namespace gpumemprof

@@ -55,12 +55,24 @@ Json refusal_json(const RefusedRequest& refused) {
           {"dump", refused.folder}};
 }
 
+/// " The kernel killed 2 processes …", or what speaks against it.
+std::string others_killed(const ProgramEnd& run) {
+  if (!run.kernel_kills) return "";
+  if (*run.kernel_kills == 0) {
+    return run.signal == "SIGKILL" ? " The kernel killed nothing for want of memory meanwhile."
+                                   : "";
+  }
+  return fmt::format(" The kernel killed {} process{} {} for want of memory meanwhile.",
+                     *run.kernel_kills, *run.kernel_kills == 1 ? "" : "es",
+                     run.kills_are_of_cgroup ? "of its cgroup" : "on this machine");
+}
+
 }  // namespace
 
 std::string refusal_sentence(const RefusedRequest& refused, std::string_view working_folder) {
   std::string text = "Out of memory: ";
-  text += refused.requested ? size_text(*refused.requested) + " were refused"
-                            : "a request was refused";
+  text +=
+      refused.requested ? size_text(*refused.requested) + " were refused" : "a request was refused";
   if (const std::string_view at = headline(refused.stack); !at.empty())
     text += " at " + shown(at, working_folder);
   if (refused.live_bytes) {
@@ -104,15 +116,21 @@ std::vector<std::string> end_sentences(const ProgramEnds& ends, std::string_view
   }
   if (!lines.empty()) return lines;
   for (const ProgramEnd& run : ends.runs) {
-    if (run.signal == "SIGKILL") {
-      lines.push_back(
-          "SIGKILL ended the program. The kernel sends it when the host or the container is out of "
-          "memory; users can, too.");
+    std::string line;
+    if (was_killed_by_the_kernel(run)) {
+      line = "The kernel killed the program for want of memory.";
+      if (run.memory_limit_bytes)
+        line += fmt::format(" Its cgroup may use {}.", format_bytes(*run.memory_limit_bytes));
     } else if (!run.signal.empty()) {
-      lines.push_back(printable(run.signal) + " ended the program.");
+      line = printable(run.signal) + " ended the program." + others_killed(run);
+      if (run.signal == "SIGKILL" && !run.kernel_kills)
+        line +=
+            " The kernel sends it when the host or the container is out of memory; users can, too.";
     } else if (run.exit_code.value_or(0) != 0) {
-      lines.push_back(fmt::format("The program ended with exit code {}.", *run.exit_code));
+      line =
+          fmt::format("The program ended with exit code {}.", *run.exit_code) + others_killed(run);
     }
+    if (!line.empty()) lines.push_back(std::move(line));
   }
   if (lines.size() > kMostRefusals) {
     const size_t more = lines.size() - kMostRefusals;
@@ -128,7 +146,12 @@ Json ends_json(const ProgramEnds& ends) {
     runs.push_back({{"command", run.command},
                     {"pid", run.pid},
                     {"exit_code", number_or_null(run.exit_code)},
-                    {"signal", text_or_null(run.signal)}});
+                    {"signal", text_or_null(run.signal)},
+                    {"kernel_kills", number_or_null(run.kernel_kills)},
+                    {"kernel_kills_of", !run.kernel_kills         ? Json()
+                                        : run.kills_are_of_cgroup ? Json("cgroup")
+                                                                  : Json("machine")},
+                    {"memory_limit_bytes", number_or_null(run.memory_limit_bytes)}});
   }
   for (const RefusedRequest& one : ends.refused) refused.push_back(refusal_json(one));
   return {{"failure", text_or_null(ends.failure)}, {"runs", runs}, {"refused", refused}};

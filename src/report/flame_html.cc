@@ -25,7 +25,7 @@ constexpr const char* kFlameStyle = R"css(
 --f5:#52376b;--frest:#363d45}}
 .flame input{margin:0 .3em 0 0;vertical-align:middle}.flame label{margin-right:1em;white-space:nowrap}
 .flame .graph{display:none;position:relative;margin-top:.6em}
-.flame .graph div{position:absolute;height:19px;overflow:hidden;white-space:nowrap;
+.flame .graph div{position:absolute;height:19px;overflow:hidden;text-overflow:ellipsis;white-space:nowrap;
 font:12px/19px system-ui,sans-serif;padding-left:3px;border-right:1px solid var(--bg);border-radius:2px;cursor:default}
 .flame .graph div span{display:none}
 .flame .graph div:hover,.flame .graph div:focus{outline:2px solid var(--top);z-index:1}

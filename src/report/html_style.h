@@ -10,12 +10,13 @@ inline constexpr const char* kHtmlStyle = R"css(
 --top:#7fb0f5;--peak:#ff8a5c;--bar:#22364f;--warn:#3b3113;--lost:#48201a}}
 *{box-sizing:border-box}
 body{margin:0 auto;max-width:1100px;padding:16px;background:var(--bg);color:var(--fg);
-font:16px/1.45 system-ui,sans-serif;overflow-wrap:anywhere}
+font:16px/1.45 system-ui,sans-serif;overflow-wrap:break-word}
 h1{font-size:1.3rem;margin:.2em 0}h2{font-size:1.1rem;margin:1.6em 0 .4em}
 header p,.dim,figcaption,th{color:var(--dim)}
 code,.n{font-family:ui-monospace,monospace;font-size:.875em}
 header p.why{color:var(--fg);max-width:46em}
-.answer{list-style:none;margin:.6em 0;padding:0}.answer li{padding:.25em 0}
+.answer,.advice{list-style:none;margin:.6em 0;padding:0}.answer li{padding:.25em 0}
+.advice li{padding:.5em 0;border-bottom:1px solid var(--line)}.advice p{margin:.2em 0;max-width:46em}
 .box{padding:.5em .8em;border-radius:6px;margin:.5em 0}.warn{background:var(--warn)}.lost{background:var(--lost)}
 .note{border:1px solid var(--line)}
 figure{margin:.8em 0}.plot{display:flex;gap:6px}.y{display:flex;flex-direction:column;justify-content:space-between;
@@ -37,14 +38,15 @@ figcaption{display:flex;justify-content:space-between;gap:12px;font-size:.75rem;
 figcaption span:first-child,figcaption span:last-child{white-space:nowrap}
 table{border-collapse:collapse;width:100%}th{font-weight:normal;text-align:left;font-size:.85rem}
 td,th{padding:.35em .5em .35em 0;border-bottom:1px solid var(--line);vertical-align:top}
-.n{text-align:right;white-space:nowrap}td.w{width:100%}
+.n{text-align:right;white-space:nowrap}td.w{width:100%;min-width:14em;overflow-wrap:anywhere}
 .bar{height:4px;background:var(--bar);border-radius:2px;margin-top:3px}.bar i{display:block;height:100%;
 background:var(--top);border-radius:2px}
+pre{white-space:pre-wrap}
 summary{cursor:pointer}summary:focus-visible{outline:2px solid var(--top)}
 .stack{margin:.4em 0;padding:.3em 0 .3em .5em;border-left:3px solid var(--line);
 font:.8125rem/1.5 ui-monospace,monospace}.stack p{margin:0;padding-left:1.5em;text-indent:-1.5em}
 .stack .u{color:var(--top);font-weight:600}.scroll{overflow-x:auto}
-@media (max-width:600px){body{padding:10px}.area{height:180px}td,th{padding-right:.4em}}
+@media (max-width:600px){body{padding:10px}h1{font-size:1.1rem}.area{height:180px}td,th{padding-right:.4em}}
 )css";
 
 }  // namespace gpumemprof

@@ -25,7 +25,7 @@ std::string telemetry_html(const TelemetryAnalysis& analysis) {
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
       "'unsafe-inline'\"><meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
-      "<title>gpumemprof: {0}</title><style>{1}figure svg{{height:auto}}pre{{white-space:pre-wrap}}"
+      "<title>gpumemprof: {0}</title><style>{1}figure svg{{height:auto}}"
       "</style></head><body>\n<h1>gpumemprof: {0}</h1>\n{2}<pre>{3}</pre>\n</body></html>\n",
       html_text(analysis.path), kHtmlStyle, pictures, html_lines(telemetry_text(analysis)));
 }

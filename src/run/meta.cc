@@ -48,13 +48,20 @@ constexpr std::array<std::string_view, 4> kAllowedPrefixes = {"NCCL_", "TF_", "X
 constexpr std::array<std::string_view, 8> kRefusedWords = {
     "KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL", "AUTH", "TF_VAR_", "TF_CLI_"};
 
-Json exit_json(int wait_status) {
-  if (WIFSIGNALED(wait_status)) {
-    int number = WTERMSIG(wait_status);
-    const char* name = sigabbrev_np(number);
-    return {{"signal", number}, {"signal_name", name ? std::string("SIG") + name : "unknown"}};
+Json exit_json(const RunMeta& meta) {
+  Json json;
+  if (WIFSIGNALED(meta.wait_status)) {
+    const int number = WTERMSIG(meta.wait_status);
+    json = {{"signal", number}, {"signal_name", signal_name(number)}};
+  } else {
+    json = {{"code", WEXITSTATUS(meta.wait_status)}};
   }
-  return {{"code", WEXITSTATUS(wait_status)}};
+  const KernelKills& kills = meta.kernel_kills;
+  if (!kills.count) return json;
+  json["kernel_kills"] = *kills.count;
+  json["kernel_kills_of"] = kills.is_of_cgroup ? "cgroup" : "machine";
+  if (kills.limit_bytes) json["memory_limit_bytes"] = *kills.limit_bytes;
+  return json;
 }
 
 Json environment_json(const std::vector<std::string>& environment) {
@@ -113,6 +120,11 @@ std::string own_name(int attempt, int pid) {
 }
 
 }  // namespace
+
+std::string signal_name(int number) {
+  const char* name = sigabbrev_np(number);
+  return name ? std::string("SIG") + name : "signal " + std::to_string(number);
+}
 
 std::vector<NotRecorded> not_recorded(const std::vector<UnrecordedProcess>& processes) {
   std::vector<NotRecorded> result;
@@ -190,7 +202,7 @@ std::string meta_json(const RunMeta& meta) {
   };
   if (meta.ended) {
     json["end_time"] = utc_time(meta.end_unix_ns);
-    json["exit"] = exit_json(meta.wait_status);
+    json["exit"] = exit_json(meta);
   }
   json["not_recorded"] = Json::array();
   for (const NotRecorded& one : meta.not_recorded)

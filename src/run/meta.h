@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,16 @@ struct NotRecorded {
 };
 std::vector<NotRecorded> not_recorded(const std::vector<UnrecordedProcess>& processes);
 
+/// Of processes, by the kernel, for want of memory, while the program ran.
+struct KernelKills {
+  std::optional<uint64_t> count;        ///< absent where nobody counts
+  bool is_of_cgroup = false;            ///< else of the machine
+  std::optional<uint64_t> limit_bytes;  ///< of the cgroup
+};
+
+/// "SIGKILL"; "signal 64" where it has no name.
+std::string signal_name(int number);
+
 struct RunMeta {
   std::vector<std::string> command;
   std::string program;  ///< the file that was executed
@@ -40,6 +51,7 @@ struct RunMeta {
   bool ended = false;
   int64_t end_unix_ns = 0;
   int wait_status = 0;  ///< as waitpid gives it
+  KernelKills kernel_kills;
   std::vector<NotRecorded> not_recorded;
 };
 

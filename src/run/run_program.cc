@@ -10,6 +10,8 @@
 #include <memory>
 #include <optional>
 
+#include "devices/host_memory.h"
+#include "devices/oom_kills.h"
 #include "recording/seal.h"
 #include "run/arena_keeping.h"
 #include "run/child.h"
@@ -233,9 +235,18 @@ std::vector<std::string> recorded_by_this_run(const Plan& plan) {
   return files;
 }
 
+KernelKills kills_now(OomKills* kills) {
+  if (!kills->all()) return {};
+  KernelKills out = {.count = kills->new_kills(), .is_of_cgroup = kills->is_of_cgroup()};
+  if (auto host = read_host_memory(); out.is_of_cgroup && host.limit)
+    out.limit_bytes = *host.limit.bytes;
+  return out;
+}
+
 /// From the start of the program to its end.
 Status run_and_watch(Plan* plan, FolderSealer* sealer, RunOutcome* outcome) {
   SignalScope signals;
+  OomKills kills;
   auto pid = launch(plan->program.path, plan->meta.command, plan->environment, signals);
   if (!pid) {
     unlink(plan->meta_file->path().c_str());
@@ -264,6 +275,7 @@ Status run_and_watch(Plan* plan, FolderSealer* sealer, RunOutcome* outcome) {
   plan->meta.ended = true;
   plan->meta.end_unix_ns = now_unix_ns();
   plan->meta.wait_status = outcome->wait_status;
+  plan->meta.kernel_kills = outcome->kernel_kills = kills_now(&kills);
   outcome->not_recorded = watcher.not_recorded();
   if (plan->arena) take_from_arena(plan->arena.get(), outcome);
   for (const NotRecorded& one : outcome->not_recorded) plan->meta.not_recorded.push_back(one);

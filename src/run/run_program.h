@@ -25,7 +25,8 @@ struct RunOptions {
 };
 
 struct RunOutcome {
-  int wait_status = 0;       ///< of the program, as waitpid gives it
+  int wait_status = 0;  ///< of the program, as waitpid gives it
+  KernelKills kernel_kills;
   std::string folder;        ///< as the user would type it
   std::string unrecordable;  ///< "PROGRAM is …", empty where the probe could be in it
   /// What to open for this run's processes: the folder, or files of one that runs share. Empty
@@ -36,7 +37,7 @@ struct RunOutcome {
   std::string unreadable_command;  ///< a descendant that we may not look at
   std::vector<NotRecorded> not_recorded;
   std::vector<std::string> oom_bundles;  ///< names of those that this run left
-  std::vector<std::string> warnings;  ///< what failed on our side; never the program's concern
+  std::vector<std::string> warnings;     ///< what failed on our side; never the program's concern
 };
 
 /// Runs the program and waits for it. On return the recording is sealed as far as its processes are
