@@ -78,6 +78,14 @@ std::map<uint16_t, std::vector<RuledBlock>> rules_of(const Histories& histories,
   return rules;
 }
 
+/// Else there is nothing to read again for.
+bool decides_any(const std::map<uint16_t, std::vector<RuledBlock>>& rules) {
+  return std::ranges::any_of(rules, [](const auto& of_device) {
+    return std::ranges::any_of(of_device.second,
+                               [](const RuledBlock& block) { return block.rule != 0; });
+  });
+}
+
 /// What only the allocator's history tells.
 void fill_followed(const Histories& histories, const Tables& tables, const AnalysisOptions& options,
                    Analysis* analysis) {
@@ -168,7 +176,7 @@ Result<Analysis> analyze_recording(Input& input, AnalysisOptions options, Beside
     if (!has_asked && !histories.empty() && asks_for_rules(histories, tables, &*analysis)) {
       has_asked = true;
       rules = rules_of(histories, tables);
-      continue;
+      if (decides_any(rules)) continue;
     }
     fill_followed(histories, tables, options, &*analysis);
     *read = std::move(*source);

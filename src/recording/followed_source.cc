@@ -26,7 +26,8 @@ Result<bool> FollowedSource::next(EventBatch* batch) {
     Result<bool> more = source_->next(batch);
     if (!more || !*more) return more;
     // Of nearly all recordings, which have no such allocator: nothing is copied.
-    is_direct_ = !follows_ || source_->tables().allocators.empty();
+    is_direct_ = !follows_ || std::ranges::none_of(source_->tables().allocators,
+                                                   &FollowedAllocator::is_followed);
     if (is_direct_) {
       given_ = batch->first_event + batch->size();
       return true;
