@@ -19,7 +19,10 @@ def collect_file(path: str) -> Measured:
     """A recording (a folder, a .gmp file), telemetry (JSON, JSON lines, CSV) or results that were saved as JSON.
 
     Errors: OSError where it cannot be opened, ValueError with one line where its content is none of these."""
-    if os.path.isdir(path) or _starts_as_recording(path):
+    is_folder = os.path.isdir(path)
+    if not is_folder:
+        open(path, "rb").close()
+    if is_folder or native().input_kind(path) == "recording":
         return of_analysis(json.loads(native().analyze_recording(path)))
     saved = _saved_object(path)
     if saved is not None:
@@ -67,13 +70,6 @@ def _unix_start_s(device: Mapping[str, Any]) -> float:
     if peak.get("time_us") is None or peak.get("time_ns") is None:
         return float(start_ns) / 1e9
     return float(peak["time_us"]) / 1e6 - float(peak["time_ns"] - start_ns) / 1e9
-
-
-def _starts_as_recording(path: str) -> bool:
-    if path.endswith(".gmp"):
-        return True
-    with open(path, "rb") as file:
-        return file.read(4) == b"\x89GMP"
 
 
 def _saved_object(path: str) -> Mapping[str, Any] | None:

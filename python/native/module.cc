@@ -5,8 +5,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 
-#include "analysis/recording_history.h"
-#include "analysis/with_samples.h"
+#include "analysis/analyze.h"
 #include "native/accelerators.h"
 #include "native/estimate.h"
 #include "native/probe.h"
@@ -14,7 +13,6 @@
 #include "native/resident.h"
 #include "native/series.h"
 #include "native/trace.h"
-#include "recording/open.h"
 #include "report/json_report.h"
 
 namespace nb = nanobind;
@@ -25,19 +23,33 @@ namespace {
 
 std::string analyze_recording(const std::string& path) {
   nb::gil_scoped_release release;  // minutes for a large recording
-  auto analyze = [&]() -> Result<std::string> {
-    auto source = open_recording({path});
-    if (!source) return std::unexpected(source.error());
-    std::vector<std::string> problems;
-    auto analysis = analyze_with_samples(**source, {path}, {}, &problems);
-    if (!analysis) return std::unexpected(analysis.error());
-    for (std::string& problem : problems) analysis->loss.reasons.push_back({0, std::move(problem)});
-    return json_report(*analysis, (*source)->tables(), -1);
+  const auto report = [&]() -> Result<std::string> {
+    auto input = open_input({path});
+    if (!input) return std::unexpected(input.error());
+    const auto analyzed = analyze(*input, {});
+    if (!analyzed) return std::unexpected(analyzed.error());
+    return json_report(analyzed->analysis, analyzed->tables(), -1);
   };
-  auto text = analyze();
+  auto text = report();
   if (text) return *std::move(text);
   nb::gil_scoped_acquire acquire;
   raise(text.error());
+}
+
+const char* kind_of(const std::string& path) {
+  switch (input_kind({path})) {
+    case InputKind::kRecording:
+      return "recording";
+    case InputKind::kSnapshot:
+      return "snapshot";
+    case InputKind::kForeign:
+      return "foreign";
+    case InputKind::kOomDump:
+      return "oom_dump";
+    case InputKind::kSamples:
+      break;
+  }
+  return "samples";
 }
 
 void attach(const std::string& library, const std::optional<std::string>& folder, int flags) {
@@ -100,6 +112,7 @@ NB_MODULE(_native, module) {
   });
   module.def("attach", &attach, nb::arg("library"), nb::arg("folder").none(), nb::arg("flags"));
   module.def("analyze_recording", &analyze_recording);
+  module.def("input_kind", &kind_of, nb::arg("path"));
   module.def("analyze_series", &series_report, nb::arg("times_s"), nb::arg("values_bytes"),
              nb::arg("sensitivity") = 0.05, nb::kw_only(), nb::arg("limit_bytes") = nb::none(),
              nb::arg("free_bytes") = nb::none(), nb::arg("largest_free_block_bytes") = nb::none());

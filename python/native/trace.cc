@@ -11,25 +11,19 @@
 #include <optional>
 #include <string>
 
+#include "analysis/analyze.h"
 #include "analysis/diff.h"
 #include "analysis/pick_device.h"
 #include "analysis/practices.h"
-#include "analysis/recording_history.h"
-#include "analysis/snapshot_analysis.h"
 #include "analysis/study_request.h"
-#include "analysis/with_samples.h"
 #include "native/arrow_stream.h"
 #include "native/columns.h"
 #include "native/raise.h"
-#include "readers/foreign_file.h"
-#include "readers/torch_snapshot/read.h"
-#include "recording/open.h"
 #include "report/diff_report.h"
 #include "report/json_report.h"
 #include "report/user_code.h"
 #include "report/whatif_report.h"
 #include "report/words.h"
-#include "trace/snapshot_source.h"
 
 namespace nb = nanobind;
 
@@ -42,35 +36,30 @@ class Trace {
  public:
   static Result<std::unique_ptr<Trace>> open(const std::string& path) {
     auto trace = std::make_unique<Trace>();
+    auto input = open_input({path});
+    if (!input) return std::unexpected(input.error());
     trace->path_ = path;
-    if (is_torch_snapshot(path)) {
-      auto snapshot = read_torch_snapshot(path);
-      if (!snapshot) return std::unexpected(snapshot.error());
-      trace->snapshot_ = std::make_shared<const AllocatorSnapshot>(std::move(*snapshot));
-    }
-    auto source = trace->new_source();
+    trace->input_ = std::move(*input);
+    auto source = trace->input_.events(FollowedSource::Sizes::kAllocated);
     if (!source) return std::unexpected(source.error());
     trace->source_ = std::move(*source);
     return trace;
   }
 
   const std::string& path() const { return path_; }
-  const AllocatorSnapshot* snapshot() const { return snapshot_.get(); }
+  const AllocatorSnapshot* snapshot() const { return input_.snapshot().get(); }
   const SourceInfo& info() const { return source_->info(); }
 
-  Result<std::unique_ptr<EventSource>> new_source() const {
-    if (snapshot_) return std::make_unique<SnapshotSource>(snapshot_);
-    if (foreign_file_kind(path_) != nullptr) return open_foreign_file(path_);
-    return open_recording({path_});
-  }
+  /// The same input for one question: a snapshot is shared, not read again.
+  Input new_input() const { return input_.again(); }
 
   /// All events; read on the first call, then kept. Only after it are tables() and loss() whole.
   Result<std::shared_ptr<const Columns>> columns() {
     std::lock_guard lock(mutex_);
     if (!columns_ && !failure_) {
       uint64_t expected = 0;
-      if (snapshot_)
-        for (const AllocatorTrace& trace : snapshot_->traces) expected += trace.events.size();
+      if (snapshot())
+        for (const AllocatorTrace& trace : snapshot()->traces) expected += trace.events.size();
       auto columns = read_columns(*source_, expected);
       if (columns)
         columns_ = std::make_shared<const Columns>(std::move(*columns));
@@ -85,7 +74,7 @@ class Trace {
 
  private:
   std::string path_;
-  std::shared_ptr<const AllocatorSnapshot> snapshot_;  // null: a recording
+  Input input_;
   std::unique_ptr<EventSource> source_;
   std::mutex mutex_;  // never held by one who waits for the GIL
   std::shared_ptr<const Columns> columns_;
@@ -257,43 +246,33 @@ nb::object segments(const Trace& trace) {
 
 std::string analysis(const Trace& trace) {
   return run(trace.path(), [&]() -> Result<std::string> {
-    if (const AllocatorSnapshot* snapshot = trace.snapshot()) {
-      auto result = analyze_snapshot(*snapshot, {});
-      if (!result) return std::unexpected(result.error());
-      return json_report(*result, snapshot->tables, -1);
-    }
-    auto source = trace.new_source();
-    if (!source) return std::unexpected(source.error());
-    std::vector<std::string> problems;
-    auto result = analyze_with_samples(**source, {trace.path()}, {}, &problems);
-    if (!result) return std::unexpected(result.error());
-    for (std::string& problem : problems) result->loss.reasons.push_back({0, std::move(problem)});
-    auto advice =
-        advise_in_passing(*result, (*source)->tables(), [&] { return trace.new_source(); });
+    Input input = trace.new_input();
+    const auto analyzed = analyze(input, {});
+    if (!analyzed) return std::unexpected(analyzed.error());
+    const Tables& tables = analyzed->tables();
+    if (input.snapshot()) return json_report(analyzed->analysis, tables, -1);
+    auto advice = advise_in_passing(analyzed->analysis, tables, [&] { return input.events(); });
     if (!advice) return std::unexpected(advice.error());
-    return json_report(*result, (*source)->tables(), -1, &*advice);
+    return json_report(analyzed->analysis, tables, -1, &*advice);
   });
 }
 
 /// One of two runs that are compared; DiffSide points into it.
 struct Side {
-  std::unique_ptr<EventSource> source;
-  Analysis analysis;
+  Analyzed analyzed;
   const DeviceAnalysis* device = nullptr;
 
   Status read(const Trace& trace, const std::string& name) {
-    auto opened = trace.new_source();
-    if (!opened) return std::unexpected(opened.error());
-    source = std::move(*opened);
-    auto result = analyze_source(*source, {});
+    Input input = trace.new_input();
+    auto result = analyze(input, {.depth = AnalysisDepth::kHolders});
     if (!result) return std::unexpected(result.error());
-    analysis = std::move(*result);
-    auto picked = pick_device(analysis, source->tables(), name);
+    analyzed = std::move(*result);
+    auto picked = pick_device(analyzed.analysis, analyzed.tables(), name);
     if (!picked) return std::unexpected(picked.error());
     device = *picked;
     return {};
   }
-  DiffSide side() const { return {&analysis, &source->tables(), device}; }
+  DiffSide side() const { return {&analyzed.analysis, &analyzed.tables(), device}; }
 };
 
 std::string diff(const Trace& a, const Trace& b, const std::string& device) {
@@ -314,15 +293,10 @@ std::string what_if(const Trace& trace, std::vector<std::string> settings,
                     const std::string& capacity, const std::string& torch,
                     const std::string& device, bool sweep, bool force) {
   return run(trace.path(), [&]() -> Result<std::string> {
-    const AllocatorSnapshot* snapshot = trace.snapshot();
-    std::optional<AllocatorSnapshot> recorded;
-    if (!snapshot) {
-      auto source = trace.new_source();
-      if (!source) return std::unexpected(source.error());
-      auto history = recorded_snapshot(**source);
-      if (!history) return std::unexpected(history.error());
-      snapshot = &recorded.emplace(std::move(*history));
-    }
+    Input input = trace.new_input();
+    const auto history = allocator_history(input);
+    if (!history) return std::unexpected(history.error());
+    const AllocatorSnapshot* snapshot = history->get();
     const Result<StudyOptions> options = study_options({.settings = std::move(settings),
                                                         .capacity = capacity,
                                                         .torch = torch,

@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "analysis/driver_memories.h"
+#include "analysis/followed_pass.h"
 #include "analysis/held_bound.h"
 #include "analysis/host_sums.h"
 #include "analysis/leak_findings.h"
@@ -29,6 +30,7 @@ struct Gathered {
   std::array<LifetimeBin, kLifetimeBins> lifetimes = {};
   uint64_t first_time_ns = 0;
   uint64_t last_time_ns = 0;
+  uint64_t own_peak_event = 0;
   StepSums steps;
   absl::flat_hash_map<uint64_t, OfStep> live_in_steps;  // by address
 };
@@ -74,6 +76,9 @@ class Gatherer : public LiveObserver {
     device.timeline.add_alloc(seen(device, i), state.live_bytes, size);
     if (has_steps_) allocate_in_step(device, i, size);
     if (has_categories_) categories_->on_alloc(i, index, state);
+    if (state.peak_event == batch_->first_event + i) {
+      device.own_peak_event = event_count(state) - 1;
+    }
     const uint32_t thread = batch_->thread[i];
     if (thread < threads_.size() && !is_of_driver(index)) {
       ++threads_[thread].alloc_count;
@@ -101,6 +106,11 @@ class Gatherer : public LiveObserver {
  private:
   static constexpr uint64_t kUnset = UINT64_MAX;
 
+  static uint64_t event_count(const DeviceState& state) {
+    uint64_t sum = 0;
+    for (uint64_t n : state.actions) sum += n;
+    return sum;
+  }
   void on_level(size_t i, uint16_t index, const DeviceState& state) {
     devices[index].turns.add(batch_->time_ns[i], state.live_bytes, state.peak_bytes);
     moments_.on_level(index, state.live_bytes);
@@ -212,6 +222,7 @@ DeviceAnalysis take_device(const LiveState& state, uint16_t index, Gathered* gat
   DeviceAnalysis device;
   device.device = index;
   device.figures = figures;
+  device.own_peak_event = gathered->own_peak_event;
   device.holders_at_peak = state.holders_at_peak(index);
   device.holders_at_end = state.holders_now(index);
   device.totals = totals_of(figures);
@@ -290,7 +301,8 @@ uint64_t recording_start(const Tables& tables, uint64_t first_event_ns) {
 
 }  // namespace
 
-Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& options) {
+Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& options,
+                                const FollowedPass* followed) {
   Analysis analysis;
   LiveState state;
   if (const LiveState* before = source.state_before_first_event()) {
@@ -298,6 +310,9 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
     analysis.oldest_dropped = before->event_count() != 0;
   }
   Categories categories(source.tables());
+  if (followed) {
+    for (const auto& [device, blocks] : followed->rules) categories.set_rules(device, &blocks);
+  }
   MomentGatherer moments(options.moments, state, &categories);
   Gatherer gatherer(options, state, analysis.threads, source.info().can.times, moments,
                     &categories);
@@ -322,7 +337,8 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
     if (batch.size() != 0 && analysis.events_read == 0) {
       analysis.first_time_ns = batch.time_ns.front();
     }
-    const uint64_t start_ns = recording_start(source.tables(), analysis.first_time_ns);
+    const uint64_t start_ns =
+        options.start_ns.value_or(recording_start(source.tables(), analysis.first_time_ns));
     moments.begin_batch(batch, source.tables(), start_ns);
     if (batch.size() == 0) {
       categories.end_batch();
@@ -334,7 +350,9 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
     if (find_leaks) leaks.begin_batch(batch, source.tables(), state);
     state.apply_observed(batch, gatherer);
     if (find_leaks) leaks.end_batch();
-    driver.take(batch, source.tables());
+    // The driver's memory holds what the allocator took, not what it was asked for.
+    const EventBatch* recorded = followed ? followed->source->recorded(batch) : &batch;
+    if (recorded) driver.take(*recorded, source.tables());
     categories.end_batch();
     // A checkpoint knows the state of each allocator, and the peak of none but these.
     const bool is_whole = !analysis.oldest_dropped;
@@ -347,7 +365,8 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
   analysis.source = source.info();
   analysis.events = state.event_count();
   analysis.temporary_ns = options.temporary_ns;
-  analysis.start_time_ns = recording_start(source.tables(), analysis.first_time_ns);
+  analysis.start_time_ns =
+      options.start_ns.value_or(recording_start(source.tables(), analysis.first_time_ns));
   analysis.driver = driver.finish(source.tables());
   moments.finish(analysis.last_time_ns);
   sum_moments.finish(analysis.last_time_ns);
@@ -377,6 +396,11 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
 
 bool is_exact(const Analysis& analysis, const DeviceAnalysis& device) {
   return analysis.loss.has_every_event() && device.figures.repeated_allocs == 0;
+}
+
+bool has_requested_sizes(const DeviceAnalysis& device, const Tables& tables) {
+  return device.snapshot != nullptr ||
+         (device.device < tables.devices.size() && tables.devices[device.device].size_is_requested);
 }
 
 const DeviceAnalysis* main_device(const Analysis& analysis, const Tables& tables) {

@@ -28,14 +28,24 @@ struct BfcPool;         // readers/bfc_pool.h
 struct DriverMemories;  // analysis/driver_memories.h
 struct ProcessHolders;  // recording/holders_file.h
 struct TruthOfProcess;  // analysis/device_truth.h
+struct FollowedPass;    // analysis/followed_pass.h
 struct SnapshotDevice;  // analysis/snapshot_device.h
+
+/// How much analyze() looks for. Figures, events, times and categories are the same in each.
+enum class AnalysisDepth : uint8_t {
+  kPeak,     ///< how high, when, who held it: one pass where nothing has to be read again
+  kHolders,  ///< and what it is, in every part
+  kWhole,    ///< and replays, findings, patterns, scores, what was sampled beside it
+};
 
 struct AnalysisOptions {
   size_t timeline_buckets = 512;
   uint64_t temporary_ns = 1'000'000;  ///< a block that lives no longer than this is a temporary
-  bool find_leaks = false;            ///< analyze_whole() always does
+  bool find_leaks = false;            ///< analyze() does where the depth is kWhole
+  AnalysisDepth depth = AnalysisDepth::kWhole;  ///< of analyze() alone
   std::optional<uint64_t> capacity_bytes;  ///< of the device, where the caller knows it
   std::vector<MomentRequest> moments;      ///< at which to tell what was live
+  std::optional<uint64_t> start_ns;  ///< when it all began; absent: as Analysis::start_time_ns
   /// What the recorded processes told of who holds their tensors; may be null.
   const std::vector<ProcessHolders>* holders = nullptr;
   /// What devices said of the processes meanwhile; may be null.
@@ -64,6 +74,8 @@ struct DeviceAnalysis {
   /// Of a sum, the allocators whose blocks it adds up; else empty.
   std::vector<uint16_t> parts;
   DeviceFigures figures;
+  /// Number of figures.peak_event among the events of this device alone.
+  uint64_t own_peak_event = 0;
   /// The most that can have been held at one moment: figures.peak_bytes or more (held_bound.h).
   /// Absent where it is not known.
   std::optional<uint64_t> most_held_bytes;
@@ -83,10 +95,12 @@ struct DeviceAnalysis {
   StepLevels step_levels;                ///< of the program's own steps; empty where it told none
   std::vector<LiveMoment> live_moments;  ///< as AnalysisOptions::moments
   Turns turns;
-  /// Of analyze_whole() alone: the shape of its timeline, and how good it is.
+  /// Where the depth is kWhole: the shape of its timeline, and how good it is.
   std::vector<SeriesPattern> patterns;
   Score score;
-  /// What an allocator's own history tells beyond the events; null for recordings.
+  /// What an allocator's own history tells beyond the events: of snapshots, and of devices of a
+  /// recording whose allocator was followed; else null. Where it is there, sizes are as asked for
+  /// and figures.peak_event counts the device's own events.
   std::shared_ptr<const SnapshotDevice> snapshot;
   /// The state of the allocator's pool, where a memory dump of TensorFlow's is the source; else
   /// null.
@@ -123,17 +137,23 @@ struct Analysis {
   std::vector<ThreadAnalysis> threads;     ///< indexed as Tables::threads
   std::vector<CategoryMoment> moments;     ///< what DeviceCategories::at_moments are about
   std::vector<Finding> findings;           ///< the most severe first
-  Score score;                             ///< of analyze_whole(): the worst of the devices'
+  Score score;                             ///< where the depth is kWhole: the worst of the devices'
   Loss loss;
   /// What the CUDA driver was seen to hand out; null where it was not recorded.
   std::shared_ptr<const DriverMemories> driver;
   /// What drivers and kernel said meanwhile; nothing where the recording has no samples of them.
   std::optional<DeviceUse> machine;
   ProgramEnds ends;  ///< add_program_ends()
+  std::string unread_holders;  ///< what of who holds tensors could not be read; also in `loss`
 };
 
-/// Reads `source` to its end. Errors are those of the source.
-Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& options);
+/// One pass over the events alone, to their end: what analyze() begins with. `followed`: of whom
+/// `source` is, where allocators were followed; may be null. Errors are those of the source.
+Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& options,
+                                const FollowedPass* followed = nullptr);
+
+/// True where the sizes are what the program asked for, false where they were rounded.
+bool has_requested_sizes(const DeviceAnalysis& device, const Tables& tables);
 
 /// Nothing is missing that the figures of the device could depend on. What every report goes by.
 bool is_exact(const Analysis& analysis, const DeviceAnalysis& device);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "analysis/snapshot_rules.h"
 #include "trace/event.h"
 #include "trace/label_frames.h"
 
@@ -13,11 +14,10 @@ constexpr uint8_t kWasSaved = 128;  // beside SavedFlags
 constexpr int kDeepestCopies = 4;   // copies of copies
 constexpr uint64_t kSavedFlags = kSavedIsOutput | kSavedHasHistory | kSavedIsConstant;
 
-/// What sums are kept by, beside the stack.
-size_t kind_of(const Verdict& verdict) {
-  return static_cast<size_t>(verdict.category) | static_cast<size_t>(verdict.why) << 4;
-}
-static_assert(kCategories <= 16 && kWhyUnknown <= 16);
+/// What sums are kept by, beside the stack and the name: a category and why it is unknown, or that
+/// a rule told it.
+constexpr uint8_t kByRule = 15 << 4;
+static_assert(kCategories <= 16 && kWhyUnknown <= 15);
 
 /// All of one storage, perhaps in a type of another size.
 bool is_whole_copy(uint64_t from_bytes, uint64_t to_bytes) {
@@ -142,6 +142,10 @@ void Categories::on_alloc(size_t i, uint16_t index, const DeviceState& state) {
   block.recomputation = now.recomputation;
   block.steps = all.steps, block.calls = all.calls, block.looks = all.looks;
   block.is_before_calls = all.calls == all.calls_before_step;
+  if (!rules_.empty()) {
+    take_rule(index, batch_->address[i], state.actions[static_cast<size_t>(Action::kAlloc)] - 1,
+              &block);
+  }
   if (all.looks > 0) {
     if (auto told = all.roles.find(batch_->address[i]); told != all.roles.end()) {
       block.address_role = told->second.role, block.address_name = told->second.name;
@@ -187,13 +191,35 @@ void Categories::on_moment(uint16_t device, size_t number, uint64_t event) {
 }
 
 /// Moments that the block does not outlive are not there yet.
-void Categories::add_to_moments(OfDevice& device, const Block& block, size_t kind, uint32_t name) {
+void Categories::add_to_moments(OfDevice& device, const Block& block, const Known& known) {
   for (size_t m = block.first_moment; m < device.moments.size(); ++m) {
     Moment& moment = device.moments[m];
     if (block.made_at >= moment.event) continue;
-    Sum& sum = moment.sums[{uint64_t{block.stack} << 8 | kind, name}];
+    Sum& sum = moment.sums[known.key(block.stack)];
     sum.bytes += block.size_bytes, ++sum.count;
   }
+}
+
+/// What the program told goes before what rules conclude.
+Categories::Known Categories::known(const Block& block, const Verdict& verdict, uint32_t of) {
+  const auto category = static_cast<uint8_t>(verdict.category);
+  if (verdict.category == Category::kUnknown && block.rule != 0) {
+    return {facts_of(static_cast<SnapshotRule>(block.rule)).category, kByRule,
+            uint32_t{block.rule} | static_cast<uint32_t>(block.rule_phase) << 8};
+  }
+  return {verdict.category,
+          static_cast<uint8_t>(category | static_cast<unsigned>(verdict.why) << 4),
+          role_of(block, of).name};
+}
+
+/// `number`: of the device's allocations. A file that grew since the rules saw it may have others.
+void Categories::take_rule(uint16_t device, uint64_t address, uint64_t number,
+                           Block* block) const {
+  const auto rules = rules_.find(device);
+  if (rules == rules_.end() || number >= rules->second->size()) return;
+  const RuledBlock& ruled = (*rules->second)[number];
+  if (ruled.place != RuledBlock::place_of(address)) return;
+  block->rule = ruled.rule, block->rule_phase = ruled.phase;
 }
 
 void Categories::on_free(size_t i, uint16_t index, const DeviceState& state) {
@@ -258,17 +284,17 @@ void Categories::end_life(OfDevice& device, const CopyLinks::Block& place, const
 /// The block, or the part of its life that ends now, had this category.
 void Categories::end_part(OfDevice& device, const Block& block, const Verdict& verdict,
                           bool is_at_peak, uint64_t peak_epoch) {
-  const size_t category = static_cast<size_t>(verdict.category), kind = kind_of(verdict);
-  const uint32_t name = role_of(block, device.process).name;
+  const Known is = known(block, verdict, device.process);
+  const size_t category = static_cast<size_t>(is.category);
   device.timeline.add(category, block.size_bytes,
                       block.time_ns - std::min(start_ns_, block.time_ns),
                       last_ns_ - std::min(start_ns_, last_ns_));
   if (block.moment != moment_count_) {
     device.at_moments.add(category, block.size_bytes, block.moment, moment_count_);
   }
-  if (!device.moments.empty()) add_to_moments(device, block, kind, name);
+  if (!device.moments.empty()) add_to_moments(device, block, is);
   if (!is_at_peak) return;
-  Sum& sum = device.at_peak[{uint64_t{block.stack} << 8 | kind, name}];
+  Sum& sum = device.at_peak[is.key(block.stack)];
   if (sum.epoch != peak_epoch) sum = {0, 0, peak_epoch};
   sum.bytes += block.size_bytes, ++sum.count;
 }
@@ -473,17 +499,24 @@ std::vector<CategoryHolder> Categories::holders(const Sums& sums, uint64_t epoch
   std::vector<CategoryHolder> list;
   for (const auto& [key, sum] : sums) {
     if (sum.epoch != epoch || sum.count == 0) continue;
-    list.push_back({.stack = static_cast<uint32_t>(key.first >> 8),
-                    .category = static_cast<Category>(key.first & 15),
-                    .why = static_cast<WhyUnknown>(key.first >> 4 & 15),
-                    .name = key.second,
-                    .bytes = sum.bytes,
-                    .count = sum.count});
+    CategoryHolder holder{.stack = static_cast<uint32_t>(key.first >> 8),
+                          .category = static_cast<Category>(key.first & 15),
+                          .why = static_cast<WhyUnknown>(key.first >> 4 & 15),
+                          .name = key.second,
+                          .bytes = sum.bytes,
+                          .count = sum.count};
+    if ((key.first & kByRule) == kByRule) {
+      holder.rule = static_cast<uint8_t>(key.second);
+      holder.phase = static_cast<WorkPhase>(key.second >> 8);
+      holder.category = facts_of(static_cast<SnapshotRule>(holder.rule)).category;
+      holder.why = WhyUnknown::kNone, holder.name = 0;
+    }
+    list.push_back(holder);
   }
   std::sort(list.begin(), list.end(), [](const CategoryHolder& a, const CategoryHolder& b) {
     if (a.bytes != b.bytes) return a.bytes > b.bytes;
-    return std::tie(a.stack, a.category, a.why, a.name) <
-           std::tie(b.stack, b.category, b.why, b.name);
+    return std::tie(a.stack, a.category, a.why, a.name, a.rule, a.phase) <
+           std::tie(b.stack, b.category, b.why, b.name, b.rule, b.phase);
   });
   return list;
 }
@@ -509,15 +542,15 @@ DeviceCategories Categories::finish(uint16_t index, const DeviceState& state) {
     const Block& block = device.blocks[number];
     const BlockLife life = life_of(block, {index, number, block.made_at}, device.process);
     const Verdict verdict = verdict_of(attributions_.of(block.stack), life);
-    const size_t category = static_cast<size_t>(verdict.category), kind = kind_of(verdict);
-    const uint32_t name = role_of(block, device.process).name;
+    const Known is = known(block, verdict, device.process);
+    const size_t category = static_cast<size_t>(is.category);
     device.timeline.add_open(category, block.size_bytes,
                              block.time_ns - std::min(start_ns_, block.time_ns));
     device.at_moments.add_open(category, block.size_bytes, block.moment);
-    const Key key{uint64_t{block.stack} << 8 | kind, name};
+    const Key key = is.key(block.stack);
     Sum& last = at_end[key];
     last.bytes += block.size_bytes, ++last.count;
-    if (!device.moments.empty()) add_to_moments(device, block, kind, name);
+    if (!device.moments.empty()) add_to_moments(device, block, is);
     if (block.event > state.peak_event) return;
     Sum& sum = device.at_peak[key];
     if (sum.epoch != state.peak_epoch) sum = {0, 0, state.peak_epoch};

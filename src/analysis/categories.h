@@ -29,7 +29,8 @@ struct CategoryHolder {
   WhyUnknown why = WhyUnknown::kNone;  ///< of recordings, where the category is unknown
   uint32_t name = 0;  ///< StringTable id of a parameter's name or the like; 0: none
   uint64_t bytes = 0, count = 0;
-  /// Of snapshots: the SnapshotRule that decided, and the phase that it took it for.
+  /// Where the program told nothing: the SnapshotRule that decided, and the phase that it took it
+  /// for.
   static constexpr uint8_t kNotByRules = 255;
   uint8_t rule = kNotByRules;
   WorkPhase phase = WorkPhase::kNone;
@@ -64,7 +65,7 @@ struct PeakWork {
 struct DeviceCategories {
   bool is_known = false;
   std::string why_not;  ///< where it is not
-  /// By stacks and lives alone (snapshot_rules.h): each holder has a rule, none has a module.
+  /// By stacks and lives alone (snapshot_rules.h): the program told nothing, each holder has a rule.
   bool is_by_rules = false;
   /// At the peak; largest first, all of it. Empty where the peak was before what is known.
   std::vector<CategoryHolder> at_peak;
@@ -79,12 +80,25 @@ struct DeviceCategories {
   CategoryBytes bytes_at_peak() const;
 };
 
+/// What the rules for snapshots make of a block of a followed allocator.
+struct RuledBlock {
+  uint32_t place = 0;  ///< place_of() its address
+  uint8_t rule = 0;    ///< SnapshotRule; 0: none covers it
+  WorkPhase phase = WorkPhase::kNone;
+  static uint32_t place_of(uint64_t address) { return static_cast<uint32_t>(address >> 9); }
+};
+
 /// Fed by the observer of a LiveState. Does nothing until the source has shown a mark or a frame of
 /// PyTorch's work: other programs pay for nothing. Not thread-safe.
 class Categories {
  public:
   explicit Categories(const Tables& tables) : tables_(tables), attributions_(tables) {}
 
+  /// What the blocks of a device are where the program tells nothing of them, in the order of its
+  /// allocations. Before the first batch; must outlive it.
+  void set_rules(uint16_t device, const std::vector<RuledBlock>* blocks) {
+    rules_[device] = blocks;
+  }
   /// Before the events of a batch are applied to `state`, which the answers are about.
   void begin_batch(const EventBatch& batch, const LiveState& state);
   bool is_active() const { return is_active_; }
@@ -116,6 +130,8 @@ class Categories {
     uint32_t address_name;       // told of its address before it was allocated, with the role
     uint8_t address_role;        // holds if a look finds it so
     uint8_t role, saved;
+    uint8_t rule;  // SnapshotRule, of what the program tells nothing of
+    WorkPhase rule_phase;
     bool is_weight_copy, is_live, is_before_calls;
   };
   /// What a thread does, as its allocations show.
@@ -147,7 +163,14 @@ class Categories {
   struct Sum {
     uint64_t bytes = 0, count = 0, epoch = 0;
   };
-  using Key = std::pair<uint64_t, uint32_t>;  // stack << 8 | kind_of(), name
+  using Key = std::pair<uint64_t, uint32_t>;  // stack << 8 | kind, and what tells it further
+  /// What a block is, and what sums are kept by.
+  struct Known {
+    Category category;
+    uint8_t kind;
+    uint32_t name;  // of kByRule: the rule and its phase
+    Key key(uint32_t stack) const { return {uint64_t{stack} << 8 | kind, name}; }
+  };
   using Sums = absl::flat_hash_map<Key, Sum>;
   struct Moment {
     size_t number;
@@ -195,8 +218,10 @@ class Categories {
                 size_t index);
   void end_part(OfDevice& device, const Block& block, const Verdict& verdict, bool is_at_peak,
                 uint64_t peak_epoch);
+  Known known(const Block& block, const Verdict& verdict, uint32_t process);
+  void take_rule(uint16_t device, uint64_t address, uint64_t number, Block* block) const;
   BlockLife life_of(const Block& block, const CopyLinks::Block& place, uint32_t process);
-  static void add_to_moments(OfDevice& device, const Block& block, size_t kind, uint32_t name);
+  static void add_to_moments(OfDevice& device, const Block& block, const Known& known);
   static std::vector<CategoryHolder> holders(const Sums& sums, uint64_t epoch);
 
   const Tables& tables_;
@@ -215,6 +240,7 @@ class Categories {
   std::vector<ProcessWork> processes_;
   absl::flat_hash_map<uint32_t, Site> sites_;  // of evaluation, by stack
   std::vector<SiteSteps> site_steps_;          // by stack: in which it allocated
+  absl::flat_hash_map<uint16_t, const std::vector<RuledBlock>*> rules_;  // by device
   CopyLinks copies_;
   absl::flat_hash_map<std::pair<uint32_t, uint64_t>, uint32_t> open_phases_;
   std::vector<CategoryMoment> moments_;

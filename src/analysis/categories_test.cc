@@ -9,6 +9,8 @@
 
 #include "analysis/analysis.h"
 #include "analysis/category_sums.h"
+#include "analysis/followed_pass.h"
+#include "analysis/snapshot_rules.h"
 #include "trace/event.h"
 #include "trace/label_frames.h"
 #include "trace/memory_source.h"
@@ -105,6 +107,52 @@ TEST(Categories, AtThePeakAreKnownAlthoughTheyAreToldLater) {
   EXPECT_EQ(sums.modules[0].name, "head");
   EXPECT_EQ(sums.modules[0].bytes, 247u) << "the parameter by its name";
   EXPECT_EQ(sums.attributed_bytes, 257u) << "data is of a phase";
+}
+
+/// What was live of a followed device at its peak: bytes by category, and by whom it is known.
+std::map<std::string, uint64_t> by_evidence(Program& p, std::vector<RuledBlock> rules) {
+  p.tables.devices[0] = {.type = 1, .index = 0, .layer = Layer::kAllocator};
+  p.tables.allocators = {{.type = 1, .index = 0, .is_followed = true}};
+  auto memory = std::make_unique<MemorySource>(p.events);
+  memory->mutable_tables() = p.tables;
+  FollowedSource source(std::move(memory), FollowedSource::Sizes::kRequested);
+  const FollowedPass pass{.source = &source, .rules = {{0, std::move(rules)}}};
+  const Analysis analysis = *analyze_source(source, {}, &pass);
+  std::map<std::string, uint64_t> out;
+  for (const CategoryHolder& holder : analysis.devices[0].categories.at_peak) {
+    const bool is_by_rules = holder.rule != CategoryHolder::kNotByRules;
+    out[std::string(category_name(holder.category)) + (is_by_rules ? " by rule" : "")] +=
+        holder.bytes;
+  }
+  return out;
+}
+
+TEST(Categories, WhatTheProgramToldGoesBeforeWhatRulesConclude) {
+  Program p;
+  const uint32_t plain = p.stack({});
+  append(&p.events, {.time_ns = ++p.time,
+                     .action = Action::kSegmentAlloc,
+                     .address = 0,
+                     .size_bytes = 1 << 20});
+  p.alloc(512, 100, plain);
+  p.mark(MarkKind::kRole, 512, static_cast<uint64_t>(StorageRole::kParameter), "head.weight");
+  p.alloc(1024, 40, plain);
+  p.mark(MarkKind::kStep, 0, 0);
+  p.alloc(1536, 7, plain);
+  p.mark(MarkKind::kStep, 0, 1);
+  p.mark(MarkKind::kStep, 0, 2);
+  const auto rule = [](uint64_t address, SnapshotRule rule) {
+    return RuledBlock{RuledBlock::place_of(address), static_cast<uint8_t>(rule)};
+  };
+  using Bytes = std::map<std::string, uint64_t>;
+  EXPECT_EQ(by_evidence(p, {}), (Bytes{{"parameter", 100}, {"unknown", 47}}));
+  EXPECT_EQ(by_evidence(p, {rule(512, SnapshotRule::kCache),
+                            rule(1024, SnapshotRule::kOptimizerKept),
+                            rule(1536, SnapshotRule::kNoRule)}),
+            (Bytes{{"parameter", 100}, {"optimizer state by rule", 40}, {"unknown", 7}}));
+  EXPECT_EQ(by_evidence(p, {rule(512, SnapshotRule::kCache), rule(2048, SnapshotRule::kCache)}),
+            (Bytes{{"parameter", 100}, {"unknown", 47}}))
+      << "a rule about another block";
 }
 
 TEST(Categories, AtMomentsThatTheProgramTellsAreExact) {

@@ -43,6 +43,7 @@ std::vector<UnknownSum> unknown_sums(const std::vector<CategoryHolder>& holders)
 RuleSums rule_sums(const std::vector<CategoryHolder>& holders) {
   RuleSums sums;
   for (const CategoryHolder& holder : holders) {
+    if (holder.rule == CategoryHolder::kNotByRules) continue;
     RuleSum& sum = sums.by_rule[holder.rule % kSnapshotRules];
     sum.rule = static_cast<SnapshotRule>(holder.rule);
     sum.bytes += holder.bytes, sum.count += holder.count;
@@ -61,7 +62,9 @@ HolderWork work_of_holder(const CategoryHolder& holder, const Tables& tables) {
     work.module = module.empty() ? kRootModule : std::string(module);
   }
   if (holder.rule != CategoryHolder::kNotByRules) {
-    work = {"", work_phase_name(holder.phase), ""};  // a snapshot's stacks have no such frames
+    // A snapshot's stacks have no such frames.
+    const bool is_told = !work.module.empty() || !work.user_phase.empty();
+    if (!is_told || holder.phase != WorkPhase::kNone) work.phase = work_phase_name(holder.phase);
   }
   if (!work.phase.empty()) return work;
   if (holder.category == Category::kActivation) work.phase = work_phase_name(WorkPhase::kForward);

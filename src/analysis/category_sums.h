@@ -41,12 +41,12 @@ struct RuleSum {
   SnapshotRule rule = SnapshotRule::kNoRule;
   uint64_t bytes = 0, count = 0;
 };
-/// How sure the categories of a snapshot are.
+/// How sure the categories are that rules told.
 struct RuleSums {
   std::array<uint64_t, kConfidences> by_confidence{};  ///< bytes, indexed by Confidence
   std::array<RuleSum, kSnapshotRules> by_rule{};       ///< largest first, then those with nothing
 };
-/// Of holders that all have a rule.
+/// Of those holders that have a rule.
 RuleSums rule_sums(const std::vector<CategoryHolder>& holders);
 
 /// Which module a block is of: that of its name, else the one that was called; and its phase. What

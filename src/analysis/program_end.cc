@@ -143,9 +143,12 @@ bool was_killed_by_the_kernel(const ProgramEnd& run) {
   return run.signal == "SIGKILL" && run.kernel_kills.value_or(0) != 0 && run.kills_are_of_cgroup;
 }
 
-bool is_oom_dump(const std::string& folder) {
-  return is_folder(folder) && read_object(folder + "/manifest.json").contains("bundle_name") &&
-         number_of(read_object(folder + "/metadata.json"), "captured_event_count") == 0;
+void take_names_away(ProgramEnds* ends) {
+  for (ProgramEnd& run : ends->runs) run.command.clear();
+  for (RefusedRequest& refused : ends->refused) {
+    refused.folder.clear(), refused.message.clear(), refused.stack.clear();
+    for (HolderAtRefusal& holder : refused.holders) holder.stack.clear();
+  }
 }
 
 Result<RefusedRequest> read_oom_dump(const std::string& folder) {

@@ -64,8 +64,8 @@ ProgramEnds read_program_ends(const std::vector<std::string>& paths);
 /// One dump of an out-of-memory error, as `run` and OOMFlightRecorder write them.
 /// Errors: kNotFound, kBadInput, one line.
 Result<RefusedRequest> read_oom_dump(const std::string& folder);
-/// True of a folder that is one and has no samples of memory over time, which would tell more.
-bool is_oom_dump(const std::string& folder);
+/// What is left are numbers and the kinds of devices.
+void take_names_away(ProgramEnds* ends);
 
 /// A run that died is not scored.
 void add_program_ends(ProgramEnds ends, Analysis* analysis);

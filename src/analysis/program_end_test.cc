@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "analysis/analysis.h"
+#include "input/input.h"
 
 namespace gpumemprof {
 namespace {
@@ -70,7 +71,7 @@ TEST_F(ProgramEndTest, ADumpTellsWhatWasAskedForWhereAndWhoHeldIt) {
   ASSERT_EQ(one.holders.size(), 1u);
   EXPECT_EQ(one.holders[0].count, 2u);
   EXPECT_EQ(ends.failure, "the program ran out of memory");
-  EXPECT_TRUE(is_oom_dump(one.folder));
+  EXPECT_EQ(input_kind({one.folder}), InputKind::kOomDump);
 
   Analysis analysis;
   analysis.score.value = 9.3;
@@ -88,7 +89,7 @@ TEST_F(ProgramEndTest, FilesOfAnyContentAreBorne) {
          {"metadata.json", "manifest.json", "environment.json", "live_memory.json"})
       file(dump + name, text);
     (void)read_program_ends({folder_, folder_ + "/meta.json", "/no/such"});
-    EXPECT_FALSE(is_oom_dump(folder_ + "/oom_dumps/oom_dump_x"));
+    EXPECT_NE(input_kind({folder_ + "/oom_dumps/oom_dump_x"}), InputKind::kOomDump);
   }
 }
 

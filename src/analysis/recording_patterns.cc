@@ -159,7 +159,10 @@ class Patterns {
           {levels_.are_steps ? "steps" : "buckets", levels_.floor.size() * levels_.steps_a_level}};
       std::string pace = size_text(a_second) + " a second";
       std::string fix =
-          "mark steps with gpumemprof.step(), then gpumemprof diff DIR --steps A B names the lines";
+          device_.snapshot && !device_.snapshot->is_recorded
+              ? "gpumemprof run records the program with its steps, and names the lines"
+              : "mark steps with gpumemprof.step(), then gpumemprof diff DIR --steps A B names the "
+                "lines";
       if (levels_.are_steps) {
         figures.emplace_back("bytes_a_step", whole(bytes_a_step()));
         figures.emplace_back("first_step", levels_.steps.front());
@@ -351,6 +354,7 @@ void add_patterns(const Tables& tables, std::optional<uint64_t> capacity_bytes,
   std::vector<Finding> found;
   analysis->score = {.reason = "nothing was allocated"};
   const auto look = [&](DeviceAnalysis& device, bool is_part) {
+    if (device.timeline.buckets().empty()) return;  // of a snapshot: it has no events
     for (Finding& finding : Patterns(*analysis, tables, capacity_bytes, &device).find()) {
       if (!is_part) found.push_back(std::move(finding));
     }

@@ -55,6 +55,18 @@ std::optional<uint64_t> peak_event_of(const DeviceAnalysis& device, uint64_t liv
   return device.figures.peak_event;
 }
 
+/// Of all events; absent where a device has none that have times.
+std::optional<uint64_t> first_time(const AllocatorSnapshot& snapshot) {
+  std::optional<uint64_t> first;
+  for (const AllocatorTrace& trace : snapshot.traces) {
+    if (trace.events.empty()) continue;
+    if (!trace.has_times) return std::nullopt;
+    const uint64_t time = TraceSource::time_of(trace, 0, trace.events[0].time_us);
+    first = std::min(first.value_or(time), time);
+  }
+  return first;
+}
+
 }  // namespace
 
 Result<Analysis> analyze_snapshot(const AllocatorSnapshot& snapshot,
@@ -62,6 +74,7 @@ Result<Analysis> analyze_snapshot(const AllocatorSnapshot& snapshot,
   Analysis all;
   all.processes.resize(snapshot.tables.processes.size());
   const double share = snapshot.traces.empty() ? 1 : 1.0 / double(snapshot.traces.size());
+  const std::optional<uint64_t> start_ns = first_time(snapshot);
   for (size_t i = 0; i < snapshot.traces.size(); ++i) {
     // Half of a device's time goes into its events, half into their replay.
     const auto report = [&](double half, double done) {
@@ -77,6 +90,8 @@ Result<Analysis> analyze_snapshot(const AllocatorSnapshot& snapshot,
     }
     Result<Analysis> part =
         analyze_source(source, {.timeline_buckets = options.timeline_buckets,
+                                .moments = options.moments,
+                                .start_ns = start_ns,
                                 .on_progress = [&](double done) { report(0, done); }});
     if (!part) return std::unexpected(part.error());
     if (part->devices.empty()) part->devices.push_back(without_events(source, i));
@@ -84,14 +99,16 @@ Result<Analysis> analyze_snapshot(const AllocatorSnapshot& snapshot,
     if (!snapshot.traces[i].has_times) drop_unknown_ages(&device);
     SnapshotAnalysisOptions replaying = options;
     replaying.on_progress = [&](double done) { report(1, done); };
+    const auto peak_event = peak_event_of(device, live_before);
     auto replayed = std::make_shared<SnapshotDevice>(
-        replay_device(snapshot, i, start, peak_event_of(device, live_before), replaying));
+        options.replays ? replay_device(snapshot, i, start, peak_event, replaying)
+                        : describe_device(snapshot, i, peak_event));
     replayed->live_before_bytes = live_before;
     replayed->live_before_count = count_before;
     uint64_t held = 0;
     for (const Holder& holder : device.holders_at_peak) held += holder.bytes;
     device.categories = categories_of_trace(snapshot, i, start, replayed->peak_event, held);
-    add_snapshot_findings(*replayed, device.device, &all.findings);
+    if (options.replays) add_snapshot_findings(*replayed, device.device, &all.findings);
     device.snapshot = std::move(replayed);
     add_device(*std::move(part), &all);
   }

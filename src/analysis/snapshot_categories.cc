@@ -55,6 +55,17 @@ class Categorizer {
         progress_(snapshot, trace_) {}
 
   DeviceCategories run(uint64_t peak_bytes) {
+    take_all();
+    return result(peak_bytes);
+  }
+  std::vector<RuledBlock> run_by_block() {
+    by_block_.resize(trace_.events.count(Action::kAlloc));
+    take_all();
+    return std::move(by_block_);
+  }
+
+ private:
+  void take_all() {
     for (const EarlierBlock& earlier : start_.blocks) adopt(earlier);
     const size_t events = trace_.events.size();
     for (size_t i = 0; i < events; ++i) {
@@ -64,12 +75,10 @@ class Categorizer {
     progress_.finish();
     settle_backward();
     end_open();
-    return result(peak_bytes);
   }
 
- private:
   struct Block {
-    uint64_t size_bytes, event, time_ns;
+    uint64_t size_bytes, event, time_ns, number;
     uint32_t stack, ooms;
     ProgressCounts begun;
     WorkPhase phase;
@@ -152,6 +161,10 @@ class Categorizer {
     block.size_bytes = event.size_bytes, block.event = i, block.time_ns = time_ns(i);
     block.stack = event.stack, block.begun = progress_.counts(), block.phase = phase;
     block.is_unseen = event.stack == 0, block.ooms = ooms_;
+    block.number = allocations_++;
+    if (block.number < by_block_.size()) {
+      by_block_[block.number].place = RuledBlock::place_of(event.address);
+    }
     if (phase == WorkPhase::kForward) {
       Site& site = sites_[event.stack];
       if (site.last_bytes != 0 && site.last_call != block.begun.calls) {
@@ -250,6 +263,7 @@ class Categorizer {
     life.is_freed_in_optimizer = end.is_freed_in_optimizer;
     life.is_freed_by_zero_grad = end.is_freed_by_zero_grad;
     const SnapshotRule rule = rule_of(works_.of(block.stack), block.phase, life);
+    settle(block, rule);
     if (block.is_gradient) --gradients_[block.size_bytes].live;
     if (auto site = sites_.find(block.stack); site != sites_.end()) {
       site->second.before = facts_of(rule).category;
@@ -261,6 +275,12 @@ class Categorizer {
     }
     const bool is_after_peak = !peak_event_ || i > *peak_event_;
     if (is_after_peak && is_at_peak(block)) add(block, rule, &at_peak_);
+  }
+  /// Nothing more will be known of it.
+  void settle(const Block& block, SnapshotRule rule) {
+    if (block.event == kBefore || block.number >= by_block_.size()) return;
+    by_block_[block.number].rule = static_cast<uint8_t>(rule);
+    by_block_[block.number].phase = block.phase;
   }
   bool is_at_peak(const Block& block) const {
     return block.event == kBefore || (peak_event_ && block.event <= *peak_event_);
@@ -309,6 +329,7 @@ class Categorizer {
         timeline_.add_open(static_cast<size_t>(facts_of(rules[number]).category), block.size_bytes,
                            since_start(block.time_ns));
       }
+      settle(block, rules[number]);
       add(block, rules[number], &at_end_);
       if (is_at_peak(block)) add(block, rules[number], &at_peak_);
     });
@@ -388,6 +409,8 @@ class Categorizer {
   std::vector<std::pair<uint64_t, uint64_t>> in_backward_;  // address and event
   uint64_t live_bytes_ = 0;
   bool is_absurd_ = false;
+  uint64_t allocations_ = 0;
+  std::vector<RuledBlock> by_block_;  // by number; empty where nobody asks
   uint32_t ooms_ = 0;
   uint32_t settled_ = 0;                     // backward passes that had ended
   std::map<uint64_t, Gradients> gradients_;  // by size
@@ -401,6 +424,11 @@ DeviceCategories categories_of_trace(const AllocatorSnapshot& snapshot, size_t i
                                      const TraceStart& start, std::optional<uint64_t> peak_event,
                                      uint64_t peak_bytes) {
   return Categorizer(snapshot, index, start, peak_event).run(peak_bytes);
+}
+
+std::vector<RuledBlock> rules_of_trace(const AllocatorSnapshot& snapshot, size_t index,
+                                       const TraceStart& start) {
+  return Categorizer(snapshot, index, start, std::nullopt).run_by_block();
 }
 
 }  // namespace gpumemprof

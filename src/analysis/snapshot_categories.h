@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "analysis/categories.h"
 #include "trace/allocator_trace.h"
@@ -18,5 +19,9 @@ namespace gpumemprof {
 DeviceCategories categories_of_trace(const AllocatorSnapshot& snapshot, size_t index,
                                      const TraceStart& start, std::optional<uint64_t> peak_event,
                                      uint64_t peak_bytes);
+
+/// What the rules make of each block that the trace allocates, in the order of its allocations.
+std::vector<RuledBlock> rules_of_trace(const AllocatorSnapshot& snapshot, size_t index,
+                                       const TraceStart& start);
 
 }  // namespace gpumemprof

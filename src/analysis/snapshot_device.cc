@@ -146,17 +146,30 @@ SegmentSums sum_segments(const AllocatorTrace& trace) {
   return sums;
 }
 
-SnapshotDevice replay_device(const AllocatorSnapshot& snapshot, size_t index,
-                             const TraceStart& start, std::optional<uint64_t> peak_event,
-                             const SnapshotAnalysisOptions& options) {
+SnapshotDevice describe_device(const AllocatorSnapshot& snapshot, size_t index,
+                               std::optional<uint64_t> peak_event) {
   const AllocatorTrace& trace = snapshot.traces[index];
   SnapshotDevice device;
+  device.is_recorded = snapshot.info.kind == "recording";
+  device.contradiction = "it was not replayed";
   device.end = sum_segments(trace);
   device.has_history = trace.has_history && !trace.events.empty();
   device.has_times = trace.has_times;
   device.overflowed = trace.overflowed;
   device.recorded_settings = recorded_text(snapshot.settings);
   device.settings_known = snapshot.settings.known;
+  device.peak_event = peak_event;
+  device.peak_time_us = time_of_event(trace, peak_event);
+  return device;
+}
+
+SnapshotDevice replay_device(const AllocatorSnapshot& snapshot, size_t index,
+                             const TraceStart& start, std::optional<uint64_t> peak_event,
+                             const SnapshotAnalysisOptions& options) {
+  const AllocatorTrace& trace = snapshot.traces[index];
+  SnapshotDevice device = describe_device(snapshot, index, peak_event);
+  device.is_replayed = true;
+  device.contradiction.clear();
   device.oom_count = trace.events.count(Action::kOom);
   std::vector<uint64_t> ooms;
   for (size_t i = trace.events.next_other(0);
@@ -182,8 +195,6 @@ SnapshotDevice replay_device(const AllocatorSnapshot& snapshot, size_t index,
   });
   device = std::move(best);
   device.replay = std::move(found);
-  device.peak_event = peak_event;
-  device.peak_time_us = time_of_event(trace, peak_event);
   device.peak_allocated_time_us = time_of_event(trace, device.replay.peak_allocated.event);
   device.peak_reserved_time_us = time_of_event(trace, device.replay.peak_reserved.event);
   check_consistency(&device);

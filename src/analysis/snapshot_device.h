@@ -10,6 +10,7 @@
 #include "allocator/replay.h"
 #include "analysis/allocator_moment.h"
 #include "analysis/cache_growth.h"
+#include "analysis/moments.h"
 #include "analysis/snapshot_oom.h"
 #include "analysis/timeline.h"
 #include "trace/allocator_trace.h"
@@ -30,6 +31,8 @@ SegmentSums sum_segments(const AllocatorTrace& trace);
 
 /// One device, replayed.
 struct SnapshotDevice {
+  bool is_replayed = false;  ///< false: what only a replay tells is not known
+  bool is_recorded = false;  ///< a recording followed the allocator: it knows threads and marks
   ReplayResult replay;
   SegmentSums end;
   uint64_t live_before_bytes = 0;  ///< requested, of blocks that were live before the first event
@@ -59,9 +62,15 @@ struct SnapshotDevice {
 
 struct SnapshotAnalysisOptions {
   size_t timeline_buckets = 512;
+  bool replays = true;  ///< false: SnapshotDevice is that of describe_device()
+  std::vector<MomentRequest> moments;       ///< as AnalysisOptions::moments
   unsigned threads = 2;                     ///< for the what-ifs of an out-of-memory
   std::function<void(double)> on_progress;  ///< 0 to 1; may be empty
 };
+
+/// What is known without a replay: `peak_event` as below.
+SnapshotDevice describe_device(const AllocatorSnapshot& snapshot, size_t index,
+                               std::optional<uint64_t> peak_event);
 
 /// Replays `snapshot.traces[index]`, which begins with `start`, and looks into the allocator at
 /// `peak_event` (absent: before the first event) and at every kOom. The release is that of the

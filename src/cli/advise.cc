@@ -1,15 +1,14 @@
 // gpumemprof advise: what to change, and what it would save.
 #include <memory>
 
+#include "analysis/analyze.h"
 #include "analysis/practices.h"
-#include "analysis/recording_history.h"
 #include "cli/advise_trials.h"
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/output.h"
 #include "cli/render.h"
 #include "cli/temporary_folder.h"
-#include "recording/holders_file.h"
 #include "report/advice_json.h"
 #include "report/advice_text.h"
 #include "report/end_words.h"
@@ -29,30 +28,25 @@ struct AdviseArguments {
 int advise_recording(const std::vector<std::string>& paths, const AdviseArguments& arguments,
                      AdviseTrials* trials, const std::string& failure = "") {
   const std::string subject = paths.size() == 1 ? paths[0] : "";
-  auto source = open_input(paths, !arguments.no_seal);
-  if (!source) return report_error(subject, source.error());
-  std::vector<std::string> problems;
-  const std::vector<ProcessHolders> holders = read_holders(paths, &problems);
-  AnalysisOptions options;
-  options.holders = &holders;
-  auto analysis = analyze_whole(**source, options);
-  if (!analysis) return report_error(subject, analysis.error());
-  if (!failure.empty() && analysis->events == 0)
+  auto input = open_input_showing_progress(paths, !arguments.no_seal);
+  if (!input) return report_error(subject, input.error());
+  const auto analyzed = analyze(*input, {});
+  if (!analyzed) return report_error(subject, analyzed.error());
+  const Analysis& analysis = analyzed->analysis;
+  const Tables& tables = analyzed->tables();
+  if (!failure.empty() && analysis.events == 0)
     return report_error("", {ErrorCode::kUsage, failure, std::nullopt});
-  add_program_ends(read_program_ends(paths), &*analysis);
-  const Tables& tables = (*source)->tables();
-  auto report = advise_on_recording(*analysis, tables, [&] { return open_input(paths, false); });
+  auto report = advise_on_recording(analysis, tables, [&] { return input->events(); });
   if (!report) return report_error(subject, report.error());
-  if (trials) trials->measure(*analysis, tables, &*report);
+  if (trials) trials->measure(analysis, tables, &*report);
   // Without its holders a leak has no name.
-  std::string unread;
-  for (const std::string& problem : problems) unread += (unread.empty() ? "" : "; ") + problem;
-  if (!unread.empty()) report->unknown.emplace_back("holders", std::move(unread));
+  if (!analysis.unread_holders.empty())
+    report->unknown.emplace_back("holders", analysis.unread_holders);
   report->failure = failure;
   const std::string format = report_format(arguments.format, arguments.output);
   std::string text;
   if (format != "json") {
-    for (const std::string& line : end_sentences(analysis->ends, working_folder()))
+    for (const std::string& line : end_sentences(analysis.ends, working_folder()))
       text += line + '\n';
   }
   text += format == "json" ? advice_json(*report, tables) : advice_text(*report);
@@ -64,7 +58,7 @@ int advise_recording(const std::vector<std::string>& paths, const AdviseArgument
 }
 
 /// False as well where `run` itself failed, as for a program that cannot be found.
-bool has_recording(const std::string& folder) { return open_input({folder}, false).has_value(); }
+bool has_recording(const std::string& folder) { return open_input({folder}).has_value(); }
 
 int advise_program(std::vector<std::string> command, const AdviseArguments& arguments) {
   const auto folder = TemporaryFolder::make("gpumemprof-advise");

@@ -14,6 +14,7 @@
 #include <iterator>
 #include <optional>
 
+#include "analysis/analyze.h"
 #include "analysis/practices.h"
 #include "base/descriptor_limit.h"
 #include "cli/commands.h"
@@ -151,14 +152,15 @@ void AdviseTrials::measure_one(const Analysis& base, const Tables& tables,
     advice->not_measured = "the run never came to make the change";
     return;
   }
-  auto source = open_input({run->folder}, false);
-  auto changed = source ? analyze_source(**source, {}) : std::unexpected(source.error());
+  auto input = open_input({run->folder});
+  auto changed =
+      input ? analyze(*input, {.depth = AnalysisDepth::kPeak}) : std::unexpected(input.error());
   if (!changed) {
     advice->not_measured = changed.error().message;
     return;
   }
   const uint64_t after =
-      highest_peak(*changed, (*source)->tables(), tables.devices[advice->device]);
+      highest_peak(changed->analysis, changed->tables(), tables.devices[advice->device]);
   const uint64_t before = highest_peak(base, tables, tables.devices[advice->device]);
   if (after == 0) {
     advice->not_measured = "the run with the change allocated nothing";
@@ -169,7 +171,7 @@ void AdviseTrials::measure_one(const Analysis& base, const Tables& tables,
   advice->bytes = before - std::min(before, after);
   advice->basis = SavingBasis::kMeasured;
   advice->step_ns = median_step_ns(base);
-  advice->changed_step_ns = median_step_ns(*changed);
+  advice->changed_step_ns = median_step_ns(changed->analysis);
 }
 
 void AdviseTrials::measure(const Analysis& base, const Tables& tables, AdviceReport* report) {

@@ -2,11 +2,9 @@
 #include <memory>
 #include <optional>
 
+#include "analysis/analyze.h"
 #include "analysis/fail_on.h"
 #include "analysis/practices.h"
-#include "analysis/recording_history.h"
-#include "analysis/snapshot_analysis.h"
-#include "analysis/with_samples.h"
 #include "base/size.h"
 #include "cli/analyze_oom_dump.h"
 #include "cli/analyze_telemetry.h"
@@ -15,12 +13,9 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/render.h"
-#include "readers/torch_snapshot/read.h"
-#include "recording/holders_file.h"
 #include "report/html_report.h"
 #include "report/json_report.h"
 #include "report/text_report.h"
-#include "trace/anonymous_source.h"
 
 namespace gpumemprof {
 namespace {
@@ -85,69 +80,36 @@ Result<Shown> show(const Analysis& analysis, const Tables& tables,
   return shown;
 }
 
-/// What is left are numbers and the kinds of devices.
-void take_names_away(ProgramEnds* ends) {
-  for (ProgramEnd& run : ends->runs) run.command.clear();
-  for (RefusedRequest& refused : ends->refused) {
-    refused.folder.clear(), refused.message.clear(), refused.stack.clear();
-    for (HolderAtRefusal& holder : refused.holders) holder.stack.clear();
-  }
-}
-
-Result<Shown> show_recording(const AnalyzeArguments& arguments) {
-  auto source = open_input(arguments.paths, !arguments.no_seal);
-  if (!source) return std::unexpected(source.error());
-  if (arguments.anonymize) {
-    *source = std::make_unique<AnonymousSource>(std::move(*source), std::make_shared<Anonymizer>());
-  }
+Result<Shown> show_input(const AnalyzeArguments& arguments) {
+  auto input = open_input_showing_progress(arguments.paths, !arguments.no_seal);
+  if (!input) return std::unexpected(input.error());
+  // Anonymous, a snapshot is told by its events alone.
+  if (arguments.anonymize) input->anonymize(std::make_shared<Anonymizer>());
   Progress progress("analyzing");
   AnalysisOptions options;
   options.on_progress = [&](double done) { progress.update(done); };
-  std::vector<ProcessHolders> holders;
-  std::vector<std::string> problems;
-  if (!arguments.anonymize) holders = read_holders(arguments.paths, &problems);  // names of its own
-  options.holders = &holders;
   if (!arguments.capacity.empty()) {
     const auto capacity = parse_size(arguments.capacity);
     if (!capacity) return std::unexpected(capacity.error());
     options.capacity_bytes = *capacity;
   }
-  auto analysis = analyze_with_samples(**source, arguments.paths, options, &problems);
-  if (!analysis) return std::unexpected(analysis.error());
-  for (std::string& problem : problems) {
-    // Names of files have those of hosts in them.
-    if (arguments.anonymize) problem = "reason withheld, it may hold names";
-    analysis->loss.reasons.push_back({0, std::move(problem)});
-  }
-  if (arguments.anonymize) take_names_away(&analysis->ends);
-  const SourceOpener reopen = [&] { return open_input(arguments.paths, false); };
+  const auto analyzed = analyze(*input, options);
+  if (!analyzed) return std::unexpected(analyzed.error());
+  const SourceOpener reopen = [&] { return input->events(); };
   // Under other names the events would be another trace.
-  return show(*analysis, (*source)->tables(), arguments, arguments.anonymize ? nullptr : &reopen);
+  const bool can_reopen = !input->snapshot() && !arguments.anonymize;
+  return show(analyzed->analysis, analyzed->tables(), arguments, can_reopen ? &reopen : nullptr);
 }
 
-/// A snapshot tells more than its events: they are replayed.
-Result<Shown> show_snapshot(const AnalyzeArguments& arguments) {
-  Progress progress("analyzing");
-  constexpr double kReading = 0.7;  // of the time
-  auto snapshot = read_torch_snapshot(
-      arguments.paths[0], {.on_progress = [&](double done) { progress.update(done * kReading); }});
-  if (!snapshot) return std::unexpected(snapshot.error());
-  auto analysis = analyze_snapshot(*snapshot, {.on_progress = [&](double done) {
-    progress.update(kReading + done * (1 - kReading));
-  }});
-  if (!analysis) return std::unexpected(analysis.error());
-  return show(*analysis, snapshot->tables, arguments, nullptr);
-}
-
-int analyze(const AnalyzeArguments& arguments) {
+int analyze_command(const AnalyzeArguments& arguments) {
   const std::string subject = arguments.paths.size() == 1 ? arguments.paths[0] : "";
   if (!arguments.fail_on.empty()) {
     const auto conditions = parse_fail_conditions(arguments.fail_on);
     if (!conditions) return report_error("--fail-on", conditions.error());
   }
-  if (arguments.paths.size() == 1 && is_oom_dump(arguments.paths[0]))
-    return analyze_oom_dump(arguments);
-  if (is_telemetry_input(arguments.paths)) {
+  const InputKind kind = input_kind(arguments.paths);
+  if (kind == InputKind::kOomDump) return analyze_oom_dump(arguments);
+  if (kind == InputKind::kSamples) {
     if (!arguments.fail_on.empty()) {
       return report_error(
           subject, {ErrorCode::kUsage, "--fail-on is for recordings and snapshots, not for samples",
@@ -160,10 +122,7 @@ int analyze(const AnalyzeArguments& arguments) {
                                   std::nullopt});
   }
   if (!(arguments.sensitivity > 0 && arguments.sensitivity <= 1)) return wrong_sensitivity();
-  // Anonymous, a snapshot is told by its events alone.
-  const bool is_snapshot =
-      arguments.paths.size() == 1 && !arguments.anonymize && is_torch_snapshot(arguments.paths[0]);
-  const Result<Shown> shown = is_snapshot ? show_snapshot(arguments) : show_recording(arguments);
+  const Result<Shown> shown = show_input(arguments);
   if (!shown) return report_error(subject, shown.error());
   // Only now: an input that cannot be read must not cost an older result.
   auto output = Output::open(arguments.output, arguments.paths);
@@ -263,7 +222,7 @@ void add_analyze_command(CLI::App& app, CommandContext& context) {
     context.exit_code =
         arguments->paths.empty()
             ? report_error("", {ErrorCode::kUsage, "--input or a path is required", std::nullopt})
-            : analyze(*arguments);
+            : analyze_command(*arguments);
   });
 }
 

@@ -5,7 +5,7 @@
 
 namespace gpumemprof {
 
-/// Of the one path, for which is_oom_dump() holds. The exit code.
+/// Of the one path, whose kind is kOomDump. The exit code.
 int analyze_oom_dump(const AnalyzeArguments& arguments);
 
 }  // namespace gpumemprof

@@ -1,15 +1,12 @@
 #include "cli/analyze_telemetry.h"
 
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 
-#include "base/file.h"
 #include "cli/commands.h"
 #include "cli/output.h"
-#include "readers/foreign_file.h"
-#include "readers/torch_snapshot/read.h"
+#include "input/input.h"
 #include "report/advice_text.h"
 #include "report/series_svg.h"
 #include "report/telemetry_report.h"
@@ -22,25 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMostPictures = 64;
-constexpr char kRecordingMagic[] = "\x89GMP";
-
-/// What a bundle's folder holds of samples; empty where it is no bundle.
-std::string samples_in(const std::string& folder) {
-  std::error_code error;
-  for (const char* name : {"telemetry_timeline.json", "events.json"}) {
-    const fs::path path = fs::path(folder) / name;
-    if (fs::is_regular_file(path, error)) return path.string();
-  }
-  return "";
-}
-
-bool begins_as_recording(const std::string& path) {
-  auto file = open_file(path, FileMode::kRead);
-  if (!file) return false;
-  char magic[sizeof kRecordingMagic - 1];
-  auto got = (*file)->read_at(0, magic, sizeof magic);
-  return got && *got == sizeof magic && memcmp(magic, kRecordingMagic, sizeof magic) == 0;
-}
 
 std::string render(const TelemetryAnalysis& analysis, const AnalyzeArguments& arguments) {
   const std::string_view name = arguments.output;
@@ -65,15 +43,6 @@ std::vector<PlotFile> telemetry_pictures(const TelemetryAnalysis& analysis) {
 
 }  // namespace
 
-bool is_telemetry_input(const std::vector<std::string>& paths) {
-  if (paths.size() != 1) return false;
-  std::error_code error;
-  if (fs::is_directory(paths[0], error)) return !samples_in(paths[0]).empty();
-  return fs::is_regular_file(paths[0], error) && !paths[0].ends_with(".gmp") &&
-         !begins_as_recording(paths[0]) && !is_torch_snapshot(paths[0]) &&
-         foreign_file_kind(paths[0]) == nullptr;
-}
-
 int wrong_sensitivity() {
   return report_error(
       "", {ErrorCode::kUsage, "--sensitivity must be above 0 and at most 1", std::nullopt});
@@ -81,9 +50,7 @@ int wrong_sensitivity() {
 
 int analyze_telemetry_file(const AnalyzeArguments& arguments) {
   if (!(arguments.sensitivity > 0 && arguments.sensitivity <= 1)) return wrong_sensitivity();
-  std::error_code error;
-  const std::string& given = arguments.paths[0];
-  const std::string path = fs::is_directory(given, error) ? samples_in(given) : given;
+  const std::string path = samples_path(arguments.paths[0]);
   auto telemetry = read_telemetry(path);
   if (!telemetry) {
     Error wrong = telemetry.error();

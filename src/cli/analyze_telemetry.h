@@ -39,10 +39,6 @@ struct PlotFile {
 int add_advice(const AnalyzeArguments& arguments, const std::string& path, const std::string& text,
                const AdviceReport& advice);
 
-/// True for a single file that is no recording, and for a folder of diagnose or of a flight
-/// recorder.
-bool is_telemetry_input(const std::vector<std::string>& paths);
-
 /// The exit code.
 int analyze_telemetry_file(const AnalyzeArguments& arguments);
 int wrong_sensitivity();

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "analysis/analyze.h"
 #include "analysis/pick_device.h"
 #include "cli/commands.h"
 #include "cli/input.h"
@@ -12,7 +13,7 @@
 #include "report/diff_report.h"
 #include "report/facts.h"
 #include "report/user_code.h"
-#include "trace/anonymous_source.h"
+#include "trace/anonymizer.h"
 
 namespace gpumemprof {
 namespace {
@@ -31,8 +32,7 @@ struct DiffArguments {
 
 /// One of the two runs, read to its end.
 struct Run {
-  std::unique_ptr<EventSource> source;
-  Analysis analysis;
+  Analyzed analyzed;
   const DeviceAnalysis* device = nullptr;
   std::vector<DeviceAnalysis> at_steps;  // by request
 };
@@ -41,18 +41,17 @@ struct Run {
 Status read_run(const std::string& path, const std::vector<uint64_t>& steps,
                 const DiffArguments& arguments, const std::shared_ptr<Anonymizer>& names,
                 Run* run) {
-  auto source = open_input({path}, !arguments.no_seal);
-  if (!source) return std::unexpected(source.error());
-  run->source = std::move(*source);
-  if (names) run->source = std::make_unique<AnonymousSource>(std::move(run->source), names);
+  auto input = open_input_showing_progress({path}, !arguments.no_seal);
+  if (!input) return std::unexpected(input.error());
+  if (names) input->anonymize(names);
   Progress progress("reading " + path);
-  AnalysisOptions options;
+  AnalysisOptions options{.depth = AnalysisDepth::kHolders};
   options.on_progress = [&](double done) { progress.update(done); };
   for (uint64_t step : steps) options.moments.push_back({MomentRequest::kStepEnd, step});
-  auto analysis = analyze_source(*run->source, options);
-  if (!analysis) return std::unexpected(analysis.error());
-  run->analysis = std::move(*analysis);
-  auto device = pick_device(run->analysis, run->source->tables(), arguments.device);
+  auto analyzed = analyze(*input, options);
+  if (!analyzed) return std::unexpected(analyzed.error());
+  run->analyzed = std::move(*analyzed);
+  auto device = pick_device(run->analyzed.analysis, run->analyzed.tables(), arguments.device);
   if (!device) return std::unexpected(device.error());
   run->device = *device;
   return {};
@@ -60,7 +59,7 @@ Status read_run(const std::string& path, const std::vector<uint64_t>& steps,
 
 /// The run, or the end of one of its steps. Stays valid as long as `run`.
 Result<DiffSide> side_of(Run* run, const std::vector<uint64_t>& steps, size_t request) {
-  DiffSide side{&run->analysis, &run->source->tables(), run->device, {}};
+  DiffSide side{&run->analyzed.analysis, &run->analyzed.tables(), run->device, {}};
   if (steps.empty()) return side;
   run->at_steps.reserve(steps.size());
   if (run->device == nullptr) return fail(ErrorCode::kUsage, "nothing was allocated");

@@ -1,6 +1,7 @@
 // gpumemprof export: the events, or the stacks, for other people's viewers and scripts.
 #include <memory>
 
+#include "analysis/analyze.h"
 #include "analysis/pick_device.h"
 #include "cli/commands.h"
 #include "cli/export_snapshot.h"
@@ -13,7 +14,7 @@
 #include "report/flame_html.h"
 #include "report/perfetto_export.h"
 #include "report/stack_exports.h"
-#include "trace/anonymous_source.h"
+#include "trace/anonymizer.h"
 
 namespace gpumemprof {
 namespace {
@@ -33,9 +34,9 @@ bool is_stack_format(const std::string& to) {
   return to == "folded" || to == "speedscope" || to == "pprof" || to == "html";
 }
 
-/// What a format of stacks is made from. Not movable once read: `device` points into `analysis`.
+/// What a format of stacks is made from. Not movable once read: `device` points into `analyzed`.
 struct Stacks {
-  Analysis analysis;
+  Analyzed analyzed;
   const DeviceAnalysis* device = nullptr;
   MomentArgument at;
   const LiveMoment* moment = nullptr;  // where `at` asks for one
@@ -53,23 +54,24 @@ struct Stacks {
   }
 };
 
-Status read_stacks(EventSource& source, const ExportArguments& arguments, Stacks* stacks) {
+Status read_stacks(Input& input, const ExportArguments& arguments, Stacks* stacks) {
   Progress progress("reading");
-  AnalysisOptions options;
+  AnalysisOptions options{.depth = AnalysisDepth::kHolders};
   options.on_progress = [&](double share) { progress.update(share); };
   stacks->at = *parse_moment(arguments.at);  // checked before
   const bool is_requested = stacks->at.kind == MomentArgument::kRequested;
   if (is_requested) options.moments.push_back(stacks->at.request);
-  auto analysis = analyze_source(source, options);
-  if (!analysis) return std::unexpected(analysis.error());
-  stacks->analysis = std::move(*analysis);
-  auto device = pick_device(stacks->analysis, source.tables(), arguments.device);
+  auto analyzed = analyze(input, options);
+  if (!analyzed) return std::unexpected(analyzed.error());
+  stacks->analyzed = std::move(*analyzed);
+  const Analysis& analysis = stacks->analyzed.analysis;
+  auto device = pick_device(analysis, stacks->analyzed.tables(), arguments.device);
   if (!device) return std::unexpected(device.error());
   if (*device == nullptr) {
     return fail(ErrorCode::kUsage, "nothing was allocated: no stack to export");
   }
   if (is_requested) {
-    auto moment = requested_moment(**device, stacks->analysis, stacks->at.request);
+    auto moment = requested_moment(**device, analysis, stacks->at.request);
     if (!moment) return std::unexpected(moment.error());
     stacks->moment = *moment;
   }
@@ -77,21 +79,22 @@ Status read_stacks(EventSource& source, const ExportArguments& arguments, Stacks
   if (arguments.by.empty() || arguments.by == "stack") return {};
   const FlameGrouping by =
       arguments.by == "module" ? FlameGrouping::kModule : FlameGrouping::kCategory;
-  auto paths = flame_paths(stacks->live(), by, source.tables());
+  auto paths = flame_paths(stacks->live(), by, stacks->analyzed.tables());
   if (!paths) return std::unexpected(paths.error());
   stacks->paths = std::move(*paths);
   return {};
 }
 
-Status export_stacks(const Stacks& stacks, const Tables& tables, const ExportArguments& arguments,
-                     const TextSink& sink) {
-  const std::string title = peak_sentence(stacks.analysis, tables, *stacks.device);
+Status export_stacks(const Stacks& stacks, const ExportArguments& arguments, const TextSink& sink) {
+  const Analysis& analysis = stacks.analyzed.analysis;
+  const Tables& tables = stacks.analyzed.tables();
+  const std::string title = peak_sentence(analysis, tables, *stacks.device);
   const std::string name = moment_words(stacks.at);
   if (arguments.to == "html") {
     return sink(flame_page(title, {{name, stacks.live()}}, tables));
   }
   if (arguments.to == "pprof") {
-    return export_pprof(stacks.analysis, *stacks.device, tables, GPUMEMPROF_VERSION, sink);
+    return export_pprof(analysis, *stacks.device, tables, GPUMEMPROF_VERSION, sink);
   }
   if (arguments.to == "folded") {
     return stacks.paths ? export_folded_paths(*stacks.paths, sink)
@@ -104,7 +107,7 @@ Status export_stacks(const Stacks& stacks, const Tables& tables, const ExportArg
   if (!arguments.at.empty()) {
     return export_speedscope(title, name, stacks.holders(), tables, GPUMEMPROF_VERSION, sink);
   }
-  return export_speedscope(stacks.analysis, *stacks.device, tables, GPUMEMPROF_VERSION, sink);
+  return export_speedscope(analysis, *stacks.device, tables, GPUMEMPROF_VERSION, sink);
 }
 
 Status export_every_event(EventSource& source, const std::string& to, const TextSink& sink) {
@@ -148,6 +151,11 @@ int say_losses(const std::string& subject, const Loss& loss) {
   return loss.has_every_event() ? kExitOk : kExitToolFailed;
 }
 
+/// A table of events has a column for either size, a curve of levels has one.
+FollowedSource::Sizes sizes_of(const std::string& to) {
+  return to == "perfetto" ? FollowedSource::Sizes::kRequested : FollowedSource::Sizes::kAllocated;
+}
+
 int export_source(const ExportArguments& arguments) {
   const std::string subject = arguments.paths.size() == 1 ? arguments.paths[0] : "";
   if (const std::string wrong = wrong_use(arguments); !wrong.empty()) {
@@ -155,16 +163,19 @@ int export_source(const ExportArguments& arguments) {
   }
   if (arguments.to == "snapshot")
     return export_as_snapshot(arguments.paths, arguments.output, !arguments.no_seal);
-  auto source = open_input(arguments.paths, !arguments.no_seal);
-  if (!source) return report_error(subject, source.error());
-  if (arguments.anonymize) {
-    *source = std::make_unique<AnonymousSource>(std::move(*source), std::make_shared<Anonymizer>());
-  }
+  auto input = open_input_showing_progress(arguments.paths, !arguments.no_seal);
+  if (!input) return report_error(subject, input.error());
+  if (arguments.anonymize) input->anonymize(std::make_shared<Anonymizer>());
   Stacks stacks;
+  std::unique_ptr<EventSource> source;
   if (is_stack_format(arguments.to)) {  // before the output is made: it may come to nothing
-    if (auto read = read_stacks(**source, arguments, &stacks); !read) {
+    if (auto read = read_stacks(*input, arguments, &stacks); !read) {
       return report_error(subject, read.error());
     }
+  } else {
+    auto opened = input->events(sizes_of(arguments.to));
+    if (!opened) return report_error(subject, opened.error());
+    source = std::move(*opened);
   }
   auto output = Output::open(arguments.output, arguments.paths);
   if (!output) return report_error("", output.error());
@@ -175,13 +186,13 @@ int export_source(const ExportArguments& arguments) {
     return written;
   };
   const Status done = stacks.device != nullptr
-                          ? export_stacks(stacks, (*source)->tables(), arguments, sink)
-                          : export_every_event(**source, arguments.to, sink);
+                          ? export_stacks(stacks, arguments, sink)
+                          : export_every_event(*source, arguments.to, sink);
   if (!done)
     return output_failed ? report_output_error(*output, done.error())
                          : report_error(subject, done.error());
   if (auto closed = output->close(); !closed) return report_output_error(*output, closed.error());
-  return say_losses(subject, (*source)->loss());
+  return say_losses(subject, source ? source->loss() : stacks.analyzed.analysis.loss);
 }
 
 }  // namespace

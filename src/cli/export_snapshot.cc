@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "analysis/analyze.h"
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/output.h"
@@ -33,8 +34,11 @@ void say_what_is_missing(const std::string& path, const AllocatorSnapshot& snaps
 int export_as_snapshot(const std::vector<std::string>& paths, const std::string& output_path,
                        bool seal) {
   const std::string subject = paths.size() == 1 ? paths[0] : "";
-  auto snapshot = open_allocator_history(paths, seal);
-  if (!snapshot) return report_error(subject, snapshot.error());
+  auto input = open_input_showing_progress(paths, seal);
+  if (!input) return report_error(subject, input.error());
+  const auto history = allocator_history(*input);
+  if (!history) return report_error(subject, history.error());
+  const AllocatorSnapshot* snapshot = history->get();
   Progress progress("exporting");
   auto output = Output::open(output_path, paths);
   if (!output) return report_error("", output.error());

@@ -8,12 +8,11 @@
 #include <memory>
 #include <string_view>
 
-#include "analysis/analysis.h"
+#include "analysis/analyze.h"
 #include "base/size.h"
 #include "cli/command_words.h"
 #include "cli/commands.h"
 #include "cli/input.h"
-#include "recording/open.h"
 #include "report/end_words.h"
 #include "report/run_summary.h"
 #include "run/child.h"
@@ -105,15 +104,19 @@ void say_summary(const RunOutcome& outcome) {
       one_line("nothing recorded in " + outcome.folder + ": " + why_nothing_was_recorded(outcome));
   for (const std::string& text : end_sentences(ends, working_folder())) nothing += one_line(text);
   if (outcome.recorded.empty()) return say(nothing);
-  auto source = open_recording(outcome.recorded);
-  auto analysis = source ? analyze_source(**source, {}) : std::unexpected(source.error());
-  if (analysis) add_program_ends(std::move(ends), &*analysis);
-  if (!analysis) {
-    report_error(outcome.folder, analysis.error());
-  } else if (analysis->events == 0 && (*source)->loss().has_every_event()) {
+  auto input = open_input(outcome.recorded);
+  auto analyzed =
+      input ? analyze(*input, {.depth = AnalysisDepth::kPeak}) : std::unexpected(input.error());
+  if (!analyzed) {
+    report_error(outcome.folder, analyzed.error());
+    return;
+  }
+  Analysis& analysis = analyzed->analysis;
+  add_program_ends(std::move(ends), &analysis);
+  if (analysis.events == 0 && analysis.loss.has_every_event()) {
     say(nothing);
   } else {
-    say(run_summary(*analysis, (*source)->tables(), (*source)->loss(),
+    say(run_summary(analysis, analyzed->tables(), analysis.loss,
                     {.folder = outcome.folder,
                      .not_recorded = as_text(outcome.not_recorded),
                      .oom_bundle = bundle,

@@ -85,8 +85,8 @@ class Session {
       const timespec at_once{};
       if (sigtimedwait(&stop, nullptr, &at_once) > 0) break;
       const int64_t wait_ms = std::clamp<int64_t>((next - now) / 1'000'000, 1, kMostWaitMs);
-      const Input input = terminal_->read(static_cast<int>(wait_ms));
-      if (input.kind == Input::Kind::kNone) continue;
+      const TerminalInput input = terminal_->read(static_cast<int>(wait_ms));
+      if (input.kind == TerminalInput::Kind::kNone) continue;
       if (!take(input)) break;
       show();
     }
@@ -110,11 +110,11 @@ class Session {
   void show() { terminal_->show(draw(state_, terminal_->width(), terminal_->height())); }
 
   /// False: it is over.
-  bool take(const Input& input) {
+  bool take(const TerminalInput& input) {
     Wish wish = Wish::kNone;
-    if (input.kind == Input::Kind::kCharacter) wish = press(input.character, &state_);
-    if (input.kind == Input::Kind::kKey) wish = press(input.key, &state_);
-    if (input.kind == Input::Kind::kClick) click(input.x, input.y, terminal_->height(), &state_);
+    if (input.kind == TerminalInput::Kind::kCharacter) wish = press(input.character, &state_);
+    if (input.kind == TerminalInput::Kind::kKey) wish = press(input.key, &state_);
+    if (input.kind == TerminalInput::Kind::kClick) click(input.x, input.y, terminal_->height(), &state_);
     switch (wish) {
       case Wish::kQuit:
         return false;

@@ -1,6 +1,7 @@
 // gpumemprof whatif: what other allocator settings would have done with the same requests.
 #include <memory>
 
+#include "analysis/analyze.h"
 #include "analysis/study_request.h"
 #include "cli/commands.h"
 #include "cli/input.h"
@@ -20,8 +21,11 @@ struct WhatIfArguments {
   std::string output;
 };
 
-Result<AllocatorSnapshot> read(const WhatIfArguments& arguments) {
-  auto snapshot = open_allocator_history({arguments.path}, !arguments.no_seal);
+using History = std::shared_ptr<const AllocatorSnapshot>;
+
+Result<History> read(const WhatIfArguments& arguments) {
+  auto input = open_input_showing_progress({arguments.path}, !arguments.no_seal);
+  Result<History> snapshot = input ? allocator_history(*input) : std::unexpected(input.error());
   if (!snapshot && snapshot.error().code == ErrorCode::kUnsupported) {
     snapshot.error().message +=
         "; files that hold no segments cannot be simulated: torch.cuda.memory._dump_snapshot() "
@@ -33,8 +37,9 @@ Result<AllocatorSnapshot> read(const WhatIfArguments& arguments) {
 int what_if_command(const WhatIfArguments& arguments) {
   Result<StudyOptions> options = study_options(arguments.request);
   if (!options) return report_error("", options.error());
-  Result<AllocatorSnapshot> snapshot = read(arguments);
-  if (!snapshot) return report_error(arguments.path, snapshot.error());
+  const Result<History> read_history = read(arguments);
+  if (!read_history) return report_error(arguments.path, read_history.error());
+  const AllocatorSnapshot* snapshot = read_history->get();
   Result<size_t> trace =
       study_trace(*snapshot, arguments.device < 0 ? "" : std::to_string(arguments.device));
   if (!trace) return report_error(arguments.path, trace.error());

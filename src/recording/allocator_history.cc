@@ -76,36 +76,36 @@ uint32_t AllocatorHistory::own_stack(uint32_t stack) {
 }
 
 void AllocatorHistory::add(const EventBatch& batch) {
-  size_t next_requested = 0, next_detail = 0;
-  for (uint32_t i = 0; i < batch.size(); ++i) {
-    while (next_requested < batch.requested.size() && batch.requested[next_requested].event < i) {
-      ++next_requested;
-    }
-    while (next_detail < batch.details.size() && batch.details[next_detail].event < i) {
-      ++next_detail;
-    }
-    DeviceHistory* history = history_of(batch.device[i]);
-    if (history == nullptr) continue;
-    HistoryEvent event{.action = batch.action[i],
-                       .address = batch.address[i],
-                       .size_bytes = batch.size_bytes[i],
-                       .requested_bytes = batch.size_bytes[i],
-                       .stack = own_stack(batch.stack[i]),
-                       .detail = {}};
-    const uint32_t process = source_.tables().devices[batch.device[i]].process;
-    const uint64_t offset =
-        options_.stands_alone
-            ? static_cast<uint64_t>(source_.tables().processes[process].realtime_offset_ns)
-            : 0;
-    event.time_us = clamped_us(batch.time_ns[i] + offset);
-    if (next_requested < batch.requested.size() && batch.requested[next_requested].event == i) {
-      event.requested_bytes = batch.requested[next_requested].bytes;
-    }
-    if (next_detail < batch.details.size() && batch.details[next_detail].event == i) {
-      event.detail = batch.details[next_detail];
-    }
-    history->add(event);
+  Place place;
+  for (uint32_t i = 0; i < batch.size(); ++i) add(batch, i, &place);
+}
+
+void AllocatorHistory::add(const EventBatch& batch, uint32_t i, Place* place) {
+  size_t& requested = place->next_requested;
+  size_t& detail = place->next_detail;
+  while (requested < batch.requested.size() && batch.requested[requested].event < i) ++requested;
+  while (detail < batch.details.size() && batch.details[detail].event < i) ++detail;
+  DeviceHistory* history = history_of(batch.device[i]);
+  if (history == nullptr) return;
+  HistoryEvent event{.action = batch.action[i],
+                     .address = batch.address[i],
+                     .size_bytes = batch.size_bytes[i],
+                     .requested_bytes = batch.size_bytes[i],
+                     .stack = own_stack(batch.stack[i]),
+                     .detail = {}};
+  const uint32_t process = source_.tables().devices[batch.device[i]].process;
+  const uint64_t offset =
+      options_.stands_alone
+          ? static_cast<uint64_t>(source_.tables().processes[process].realtime_offset_ns)
+          : 0;
+  event.time_us = clamped_us(batch.time_ns[i] + offset);
+  if (requested < batch.requested.size() && batch.requested[requested].event == i) {
+    event.requested_bytes = batch.requested[requested].bytes;
   }
+  if (detail < batch.details.size() && batch.details[detail].event == i) {
+    event.detail = batch.details[detail];
+  }
+  history->add(event);
 }
 
 AllocatorSnapshot AllocatorHistory::snapshot_of(uint32_t process,
@@ -173,12 +173,12 @@ std::vector<AllocatorSnapshot> AllocatorHistory::finish() {
 
 Result<AllocatorSnapshot> read_allocator_history(EventSource& source) {
   AllocatorHistory history(source, {.stands_alone = true});
-  HistoryTee tee(&source, &history);
   EventBatch batch;
   for (;;) {
-    Result<bool> more = tee.next(&batch);
+    Result<bool> more = source.next(&batch);
     if (!more) return std::unexpected(more.error());
     if (!*more) break;
+    history.add(batch);
   }
   std::vector<AllocatorSnapshot> found = history.finish();
   if (found.size() == 1) return std::move(found[0]);

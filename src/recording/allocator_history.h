@@ -27,6 +27,14 @@ class AllocatorHistory {
   /// `source` is where the batches come from and must outlive it.
   AllocatorHistory(const EventSource& source, HistoryOptions options);
   void add(const EventBatch& batch);
+  /// Where add() of one event is in the sparse columns of its batch; a new one for each batch.
+  struct Place {
+    size_t next_requested = 0, next_detail = 0;
+  };
+  /// One event of a batch, in their order.
+  void add(const EventBatch& batch, uint32_t index, Place* place);
+  /// That of a device of the source's tables; null where nobody followed it.
+  const DeviceHistory* find(uint16_t device) { return history_of(device); }
   /// One snapshot for each process whose allocator was followed from its first segment to the end:
   /// the devices that it used, the history complete. Call once, at the end.
   std::vector<AllocatorSnapshot> finish();
@@ -45,28 +53,6 @@ class AllocatorHistory {
   Tables own_;
   std::vector<uint32_t> own_stacks_{0};
   std::vector<std::string> reasons_;
-};
-
-/// Passes a source on and feeds what goes through it to a history. Both must outlive it.
-class HistoryTee final : public EventSource {
- public:
-  HistoryTee(EventSource* source, AllocatorHistory* history) : source_(source), history_(history) {}
-  const SourceInfo& info() const override { return source_->info(); }
-  const Tables& tables() const override { return source_->tables(); }
-  const Loss& loss() const override { return source_->loss(); }
-  const LiveState* state_before_first_event() const override {
-    return source_->state_before_first_event();
-  }
-  double progress() const override { return source_->progress(); }
-  Result<bool> next(EventBatch* batch) override {
-    Result<bool> more = source_->next(batch);
-    if (more && *more) history_->add(*batch);
-    return more;
-  }
-
- private:
-  EventSource* source_;
-  AllocatorHistory* history_;
 };
 
 /// Reads all of `source` for the history of the one process that has one. Errors: those of the

@@ -30,6 +30,12 @@ class DeviceHistory {
  public:
   DeviceHistory(int32_t device, bool has_pools);
   void add(const HistoryEvent& event);
+  const AllocatorEvents& events() const { return trace_.events; }
+  /// What the block at `address` takes up, where one is live; else 0.
+  uint64_t block_bytes(uint64_t address) const {
+    const auto known = live_.find(address);
+    return known == live_.end() ? 0 : known->second.size_bytes;
+  }
   /// The trace with the segments of the end. Call once, last.
   AllocatorTrace finish();
   /// What cannot have happened, of a history that is complete: the first, in one phrase; empty

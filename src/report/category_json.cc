@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/category_sums.h"
+#include "analysis/snapshot_device.h"
 
 namespace gpumemprof {
 namespace {
@@ -56,8 +57,18 @@ Json unknown_json(const std::vector<CategoryHolder>& holders) {
   return out;
 }
 
-/// How sure a snapshot's categories are, and what made them so.
-void add_rules_json(const DeviceCategories& categories, Json* out, Json* unknown) {
+/// By whom the categories are known.
+Json evidence_json(const std::vector<CategoryHolder>& holders) {
+  uint64_t told = 0, by_rules = 0, none = 0;
+  for (const CategoryHolder& holder : holders) {
+    const bool is_by_rules = holder.rule != CategoryHolder::kNotByRules;
+    (holder.category == Category::kUnknown ? none : is_by_rules ? by_rules : told) += holder.bytes;
+  }
+  return {{"marks_bytes", told}, {"rules_bytes", by_rules}, {"none_bytes", none}};
+}
+
+/// How sure the categories are that rules told, and what made them so.
+void add_rules_json(const DeviceCategories& categories, Json* out) {
   const RuleSums sums = rule_sums(categories.at_peak);
   Json confidence = Json::object(), rules = Json::array();
   for (size_t c = kConfidences; c-- > 0;) {
@@ -75,9 +86,6 @@ void add_rules_json(const DeviceCategories& categories, Json* out, Json* unknown
   }
   (*out)["category_confidence_at_peak"] = std::move(confidence);
   (*out)["category_rules_at_peak"] = std::move(rules);
-  (*out)["by_module_at_peak"] = (*out)["by_user_phase_at_peak"] = nullptr;
-  (*unknown)["by_module_at_peak"] = "a snapshot does not name modules";
-  (*unknown)["by_user_phase_at_peak"] = "a snapshot does not say in which phase a block was made";
 }
 
 }  // namespace
@@ -95,8 +103,20 @@ void add_categories_json(const DeviceAnalysis& device, const Tables& tables, Jso
     (*out)["by_phase_at_peak"] = groups_json(sums.phases, "phase");
     (*out)["by_user_phase_at_peak"] = groups_json(sums.user_phases, "phase");
     (*out)["attributed_at_peak_bytes"] = sums.attributed_bytes;
+    (*out)["category_evidence_at_peak"] = evidence_json(categories.at_peak);
+    const auto is_by_rule = [](const CategoryHolder& holder) {
+      return holder.rule != CategoryHolder::kNotByRules;
+    };
+    if (categories.is_by_rules || std::ranges::any_of(categories.at_peak, is_by_rule))
+      add_rules_json(categories, out);
     if (categories.is_by_rules) {
-      add_rules_json(categories, out, unknown);
+      const bool is_recorded = device.snapshot && device.snapshot->is_recorded;
+      (*out)["by_module_at_peak"] = (*out)["by_user_phase_at_peak"] = nullptr;
+      (*unknown)["by_module_at_peak"] = is_recorded ? "the recording says nothing of modules"
+                                                    : "a snapshot does not name modules";
+      (*unknown)["by_user_phase_at_peak"] =
+          is_recorded ? "the recording says nothing of phases"
+                      : "a snapshot does not say in which phase a block was made";
     } else {
       (*out)["unknown_at_peak"] = unknown_json(categories.at_peak);
     }
@@ -128,7 +148,11 @@ void HolderCategories::add_json(uint32_t stack, const Tables& tables, Json* item
   (*item)["category"] = category_name(main);
   // The holders are sorted: the first of them has most.
   const auto first = std::ranges::find(known->second, main, &CategoryHolder::category);
-  if (first->rule != CategoryHolder::kNotByRules) {
+  const bool is_by_rules = first->rule != CategoryHolder::kNotByRules;
+  if (main != Category::kUnknown) {
+    (*item)["category_evidence"] = is_by_rules ? "rules" : "marks";
+  }
+  if (is_by_rules) {
     const RuleFacts& facts = facts_of(static_cast<SnapshotRule>(first->rule));
     (*item)["category_confidence"] = confidence_name(facts.confidence);
     (*item)["category_rule"] = facts.name;

@@ -53,11 +53,19 @@ constexpr size_t kMostRules = 6;
 void add_confidence(const DeviceCategories& categories, uint64_t total,
                     std::vector<std::string>* lines) {
   const RuleSums sums = rule_sums(categories.at_peak);
-  std::string text = "By rules, from stacks and lifetimes; confidence: ";
+  uint64_t by_rules = 0;
+  for (const uint64_t bytes : sums.by_confidence) by_rules += bytes;
+  if (by_rules == 0) return;
+  std::string text =
+      categories.is_by_rules
+          ? std::string("By rules, from stacks and lifetimes; confidence: ")
+          : fmt::format("{} of it by rules, from stacks and lifetimes, the rest by what the "
+                        "program told; confidence: ",
+                        format_bytes(by_rules));
   for (size_t c = kConfidences; c-- > 0;) {
     const auto confidence = static_cast<Confidence>(c);
     text += fmt::format("{} {}{}", c == 0 ? "unknown" : confidence_name(confidence),
-                        format_percent(sums.by_confidence[c], total), c == 0 ? "" : ", ");
+                        format_percent(sums.by_confidence[c], by_rules), c == 0 ? "" : ", ");
   }
   lines->push_back(text);
   for (size_t i = 0; i < std::min(kMostRules, sums.by_rule.size()); ++i) {
@@ -85,7 +93,7 @@ std::vector<std::string> category_lines(const DeviceAnalysis& device, const Tabl
                                   why_unknown_text(sum.why)));
     }
   }
-  if (device.categories.is_by_rules) add_confidence(device.categories, sums.total_bytes, &lines);
+  add_confidence(device.categories, sums.total_bytes, &lines);
   add_groups(sums.modules, "By module:", "(outside of any module)", sums.total_bytes, most_modules,
              &lines);
   const char* outside = device.categories.is_by_rules ? "(outside, or before the trace began)"

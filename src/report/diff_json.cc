@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "analysis/snapshot_device.h"
 #include "report/diff_report.h"
 #include "report/facts.h"
 #include "report/user_code.h"
@@ -60,9 +61,12 @@ Json side_json(const DiffSide& side) {
   const DeviceFigures& figures = side.device->figures;
   out["device"] = memory_name(*side.device, *side.tables);
   out["process"] = process_at(*side.tables, memory.process).pid;
-  out["basis"] = memory.size_is_requested ? "requested" : "allocated";
+  out["basis"] = has_requested_sizes(*side.device, *side.tables) ? "requested" : "allocated";
   out["peak_bytes"] = figures.peak_bytes;
-  if (figures.peak_bytes != 0) out["peak_event_index"] = figures.peak_event;
+  const SnapshotDevice* history = side.device->snapshot.get();
+  const bool is_before = history ? !history->peak_event
+                                 : is_peak_before_events(analysis, *side.device);
+  if (figures.peak_bytes != 0 && !is_before) out["peak_event_index"] = figures.peak_event;
   out["end_bytes"] = figures.live_bytes;
   return out;
 }

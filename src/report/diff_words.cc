@@ -105,11 +105,12 @@ std::vector<std::string> diff_caveats(const Diff& diff) {
   std::vector<std::string> out;
   if (diff.a.device != nullptr && diff.b.device != nullptr) {
     const Device &a = memory_of(diff.a), &b = memory_of(diff.b);
-    if (a.size_is_requested != b.size_is_requested) {
+    const bool a_is_requested = has_requested_sizes(*diff.a.device, *diff.a.tables);
+    if (a_is_requested != has_requested_sizes(*diff.b.device, *diff.b.tables)) {
       out.push_back(fmt::format(
           "{} counts the bytes that were asked for, {} those that the allocator rounded them to: a "
           "part of the difference is rounding.",
-          a.size_is_requested ? "A" : "B", a.size_is_requested ? "B" : "A"));
+          a_is_requested ? "A" : "B", a_is_requested ? "B" : "A"));
     }
     const std::string_view framework_a = framework_name(a), framework_b = framework_name(b);
     if (framework_a != framework_b) {

@@ -139,7 +139,9 @@ class Paragraph {
     }
     const CategorySums sums = category_sums(known.at_peak, tables_);
     if (sums.categories.size() == 1 && sums.categories[0].name == "unknown") {
-      say("What it was is unknown: the recording tells of no module and of no tensor's role.");
+      say(known.is_by_rules
+              ? "What it was is unknown: its stacks and lifetimes tell of none of it."
+              : "What it was is unknown: the recording tells of no module and of no tensor's role.");
       return false;
     }
     write_largest_categories(sums.categories);
@@ -241,8 +243,7 @@ class Paragraph {
   void write_level() {
     const std::vector<StepLevel>& levels = device_.step_levels.levels();
     if (is_moment(device_) || is_snapshot_without_history()) return;
-    // A snapshot's peak is of what was asked for, the levels of what was handed out for it.
-    if (levels.size() < 2 || device_.snapshot) {
+    if (levels.size() < 2) {
       const uint64_t live = figure("end_bytes", device_.figures.live_bytes);
       return say(fmt::format(
           "At the end {} were still live, {} less than at the peak.", format_bytes(live),

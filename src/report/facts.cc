@@ -17,19 +17,23 @@ std::string moment_text(const Analysis& analysis, uint64_t time_ns) {
 
 namespace {
 
-/// A snapshot names no process, counts events by device, and knows what was asked for.
-std::string snapshot_peak_sentence(const Analysis& analysis, const DeviceAnalysis& device,
-                                   const std::string& name) {
+/// By an allocator's own history: it counts events by device, and knows what was asked for.
+std::string snapshot_peak_sentence(const Analysis& analysis, const Tables& tables,
+                                   const DeviceAnalysis& device) {
+  const Device& memory = device_at(tables, device.device);
   const SnapshotDevice& snapshot = *device.snapshot;
   std::string text =
-      fmt::format("Peak {} requested on {}", format_bytes(device.figures.peak_bytes), name);
+      fmt::format("Peak {} requested on {}", format_bytes(device.figures.peak_bytes),
+                  device_name(memory));
   if (!snapshot.has_history) return text + ", at the moment of the snapshot";
   if (!snapshot.peak_event) return text + ", before the first event";
   if (snapshot.has_times) text += ", " + moment_text(analysis, device.figures.peak_time_ns);
   uint64_t events = 0;
   for (uint64_t count : device.figures.actions) events += count;
-  return text + fmt::format(" (event {} of {})", format_count(*snapshot.peak_event + 1),
-                            format_count(events));
+  text += fmt::format(" (event {} of {})", format_count(*snapshot.peak_event + 1),
+                      format_count(events));
+  if (!snapshot.is_recorded) return text;  // a snapshot names no process
+  return text + ", " + process_label(process_at(tables, memory.process));
 }
 
 /// "Between 95 MiB and 96 MiB were held at once: 3 threads …"; empty where no more than the peak
@@ -50,7 +54,7 @@ std::string held_bound_sentence(const DeviceAnalysis& device) {
 std::string peak_sentence(const Analysis& analysis, const Tables& tables,
                           const DeviceAnalysis& device) {
   const Device& memory = device_at(tables, device.device);
-  if (device.snapshot) return snapshot_peak_sentence(analysis, device, device_name(memory));
+  if (device.snapshot) return snapshot_peak_sentence(analysis, tables, device);
   const bool moment = is_moment(device);
   std::string text =
       fmt::format("{} {} on {}", moment ? "Live" : "Peak", format_bytes(device.figures.peak_bytes),
@@ -173,7 +177,8 @@ WallTime wall_time(const Process& process, uint64_t time_ns) {
 }
 
 std::optional<std::string> peak_reserved_text(const DeviceAnalysis& device) {
-  if (const SnapshotDevice* snapshot = device.snapshot.get()) {
+  const SnapshotDevice* snapshot = device.snapshot.get();
+  if (snapshot && snapshot->is_replayed) {
     if (!snapshot->is_consistent) return std::nullopt;
     return format_bytes(snapshot->replay.peak_reserved.bytes);
   }

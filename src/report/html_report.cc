@@ -303,8 +303,9 @@ class HtmlReport {
           "<tr><td>{}, {}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>"
           "<td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
           html_text(memory_name(device, tables_)),
-          device.snapshot ? "a snapshot"
-                          : html_text(process_label(process_at(tables_, memory.process), 24)),
+          device.snapshot && !device.snapshot->is_recorded
+              ? "a snapshot"
+              : html_text(process_label(process_at(tables_, memory.process), 24)),
           format_bytes(device.figures.peak_bytes), format_bytes(device.figures.live_bytes),
           format_bytes(device.figures.total_bytes), format_count(allocs),
           format_count(static_cast<uint64_t>(rate_per_second(allocs, device))),

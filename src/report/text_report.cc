@@ -330,7 +330,9 @@ class TextReport {
           format_bytes(figures.live_bytes), format_bytes(figures.total_bytes), format_count(allocs),
           format_count(static_cast<uint64_t>(rate_per_second(allocs, device))),
           peak_reserved_text(device).value_or("-"), memory_name(device, tables_),
-          device.snapshot ? "" : ", " + process_label(process_at(tables_, memory.process), 32)));
+          device.snapshot && !device.snapshot->is_recorded
+              ? ""
+              : ", " + process_label(process_at(tables_, memory.process), 32)));
     }
     more(order.size(), shown, "device");
   }

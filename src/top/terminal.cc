@@ -17,15 +17,15 @@ namespace {
 
 constexpr int kEscapeWaitMs = 25;  // for the rest of a key's sequence, over slow lines too
 
-Input of_key(Key key) { return {.kind = Input::Kind::kKey, .key = key}; }
+TerminalInput of_key(Key key) { return {.kind = TerminalInput::Kind::kKey, .key = key}; }
 
-Input of_mouse() {
+TerminalInput of_mouse() {
   MEVENT event;
   if (getmouse(&event) != OK) return {};
   if (event.bstate & BUTTON4_PRESSED) return of_key(Key::kUp);
   if (event.bstate & BUTTON5_PRESSED) return of_key(Key::kDown);
   if (event.bstate & (BUTTON1_PRESSED | BUTTON1_CLICKED))
-    return {.kind = Input::Kind::kClick, .x = event.x, .y = event.y};
+    return {.kind = TerminalInput::Kind::kClick, .x = event.x, .y = event.y};
   return {};
 }
 
@@ -99,14 +99,14 @@ Terminal::~Terminal() {
 int Terminal::width() const { return getmaxx(stdscr); }
 int Terminal::height() const { return getmaxy(stdscr); }
 
-Input Terminal::read(int timeout_ms) {
+TerminalInput Terminal::read(int timeout_ms) {
   wtimeout(stdscr, timeout_ms);
   const int key = wgetch(stdscr);
   switch (key) {
     case ERR:
       return {};
     case KEY_RESIZE:
-      return {.kind = Input::Kind::kResize};
+      return {.kind = TerminalInput::Kind::kResize};
     case KEY_MOUSE:
       return of_mouse();
     case KEY_UP:
@@ -131,7 +131,7 @@ Input Terminal::read(int timeout_ms) {
       break;
   }
   if (key < 0x20 || key >= 0x7f) return {};
-  return {.kind = Input::Kind::kCharacter, .character = static_cast<char>(key)};
+  return {.kind = TerminalInput::Kind::kCharacter, .character = static_cast<char>(key)};
 }
 
 void Terminal::show(const Screen& screen) {

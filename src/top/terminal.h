@@ -11,7 +11,7 @@
 namespace gpumemprof {
 
 /// Something that somebody did.
-struct Input {
+struct TerminalInput {
   enum class Kind { kNone, kCharacter, kKey, kClick, kResize } kind = Kind::kNone;
   char character = 0;
   Key key = Key::kNone;
@@ -30,7 +30,7 @@ class Terminal {
   int height() const;
   bool shows_unicode() const { return shows_unicode_; }
   /// What comes within `timeout_ms`; kNone where nothing does.
-  Input read(int timeout_ms);
+  TerminalInput read(int timeout_ms);
   /// Sends what differs from what is shown.
   void show(const Screen& screen);
 

@@ -87,6 +87,33 @@ void run(const char* wrong) {
   tell(2, kBase + 1024, 1001);
 }
 
+// For programs that say themselves what happens, in one segment of 2 MiB.
+static size_t g_allocated = 0;
+constexpr size_t kHeld = 2 << 20;
+
+static size_t rounded(size_t asked) { return (asked + 511) / 512 * 512; }
+
+static void report_change(size_t address, int64_t size) {
+  g_allocated += size;
+  reportMemoryUsageToProfiler(reinterpret_cast<void*>(address), size, g_allocated, kHeld, {1, 0});
+}
+
+void begin(size_t base) { tell(3, base, kHeld); }
+
+void make(size_t address, size_t asked) {
+  tell(0, address, asked);
+  report_change(address, static_cast<int64_t>(rounded(asked)));
+}
+
+/// `is_delayed`: a stream still uses it, until complete().
+void drop(size_t address, size_t asked, bool is_delayed) {
+  tell(1, address, asked);
+  if (!is_delayed) tell(2, address, asked);
+  report_change(address, -static_cast<int64_t>(rounded(asked)));
+}
+
+void complete(size_t address, size_t asked) { tell(2, address, asked); }
+
 }  // namespace c10::cuda::CUDACachingAllocator
 
 namespace c10::cuda::detail {

@@ -1,0 +1,269 @@
+#include "analysis/analyze.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "allocator/config.h"
+#include "analysis/device_truth.h"
+#include "analysis/device_use.h"
+#include "analysis/finding_order.h"
+#include "analysis/followed_pass.h"
+#include "analysis/pool_findings.h"
+#include "analysis/recording_patterns.h"
+#include "analysis/snapshot_analysis.h"
+#include "analysis/snapshot_categories.h"
+#include "analysis/snapshot_findings.h"
+#include "readers/bfc_dump/read.h"
+#include "recording/holders_file.h"
+#include "recording/samples_file.h"
+
+namespace gpumemprof {
+namespace {
+
+using Histories = std::vector<AllocatorSnapshot>;
+
+void move_to(int64_t offset_us, std::optional<int64_t>* time_us) {
+  if (*time_us) **time_us += offset_us;
+}
+
+/// Single moments are told as wall-clock time; the clock of a recording is the machine's.
+void tell_wall_clock(int64_t offset_us, SnapshotDevice* device) {
+  move_to(offset_us, &device->peak_time_us);
+  move_to(offset_us, &device->peak_allocated_time_us);
+  move_to(offset_us, &device->peak_reserved_time_us);
+  for (OomExplanation& oom : device->ooms) move_to(offset_us, &oom.time_us);
+}
+
+/// see(history, index in it, index in `tables`) of each device that was followed.
+template <class See>
+void each_followed(const Histories& histories, const Tables& tables, const See& see) {
+  for (const AllocatorSnapshot& history : histories) {
+    for (size_t i = 0; i < history.traces.size(); ++i) {
+      const auto known = std::ranges::find(tables.devices, history.tables.devices[i]);
+      see(history, i, static_cast<uint16_t>(known - tables.devices.begin()));
+    }
+  }
+}
+
+DeviceAnalysis* find_device(Analysis* analysis, uint16_t device) {
+  const auto known = std::ranges::find(analysis->devices, device, &DeviceAnalysis::device);
+  return known == analysis->devices.end() ? nullptr : &*known;
+}
+
+/// The program told something of a followed device, but not what all of it is.
+bool asks_for_rules(const Histories& histories, const Tables& tables, Analysis* analysis) {
+  const auto is_asked = [](const CategoryHolder& holder) {
+    return holder.category == Category::kUnknown;
+  };
+  constexpr auto kNotKnown = static_cast<size_t>(Category::kUnknown);
+  bool asks = false;
+  each_followed(histories, tables, [&](const AllocatorSnapshot&, size_t, uint16_t index) {
+    const DeviceAnalysis* device = find_device(analysis, index);
+    if (device == nullptr || !device->categories.is_known) return;
+    const DeviceCategories& known = device->categories;
+    asks |= std::ranges::any_of(known.at_peak, is_asked) ||
+            std::ranges::any_of(known.at_end, is_asked) ||
+            std::ranges::any_of(known.timeline,
+                                [](const CategoryBytes& at) { return at[kNotKnown] != 0; });
+  });
+  return asks;
+}
+
+std::map<uint16_t, std::vector<RuledBlock>> rules_of(const Histories& histories,
+                                                     const Tables& tables) {
+  std::map<uint16_t, std::vector<RuledBlock>> rules;
+  each_followed(histories, tables, [&](const AllocatorSnapshot& of, size_t i, uint16_t device) {
+    rules[device] = rules_of_trace(of, i, trace_start(of.traces[i]));
+  });
+  return rules;
+}
+
+/// Else there is nothing to read again for.
+bool decides_any(const std::map<uint16_t, std::vector<RuledBlock>>& rules) {
+  return std::ranges::any_of(rules, [](const auto& of_device) {
+    return std::ranges::any_of(of_device.second,
+                               [](const RuledBlock& block) { return block.rule != 0; });
+  });
+}
+
+/// What only the allocator's history tells.
+void fill_followed(const Histories& histories, const Tables& tables, const AnalysisOptions& options,
+                   Analysis* analysis) {
+  const bool is_whole = options.depth == AnalysisDepth::kWhole;
+  each_followed(histories, tables, [&](const AllocatorSnapshot& history, size_t i, uint16_t index) {
+    DeviceAnalysis* device = find_device(analysis, index);
+    if (device == nullptr) return;
+    const TraceStart start = trace_start(history.traces[i]);
+    std::optional<uint64_t> peak_event;
+    if (device->figures.peak_bytes != 0) peak_event = device->own_peak_event;
+    auto told = std::make_shared<SnapshotDevice>(
+        is_whole ? replay_device(history, i, start, peak_event,
+                                 {.timeline_buckets = options.timeline_buckets})
+                 : describe_device(history, i, peak_event));
+    if (options.depth != AnalysisDepth::kPeak && !device->categories.is_known) {
+      device->categories =
+          categories_of_trace(history, i, start, peak_event, device->figures.peak_bytes);
+    }
+    if (is_whole) add_snapshot_findings(*told, index, &analysis->findings);
+    const Device& memory = tables.devices[index];
+    tell_wall_clock(tables.processes[memory.process].realtime_offset_ns / 1000, told.get());
+    device->figures.peak_event = device->own_peak_event;
+    // It tells while its lock is held: in the order in which it happened.
+    device->most_held_bytes = device->figures.peak_bytes;
+    device->snapshot = std::move(told);
+  });
+  sort_findings(&analysis->findings);
+}
+
+/// What lies beside a recording, and what of it could not be read.
+struct Beside {
+  std::vector<ProcessHolders> holders;
+  std::vector<RecordedSamples> samples;
+  std::vector<TruthOfProcess> truths;
+  std::vector<std::string> problems;
+  std::string unread;
+
+  void read(const Input& input, const Tables& tables) {
+    if (!input.is_anonymous()) holders = read_holders(input.paths(), &problems);  // have names
+    for (const std::string& problem : problems) unread += (unread.empty() ? "" : "; ") + problem;
+    samples = read_samples(input.paths(), &problems);
+    // Where names are replaced hosts have other ones, so the samples of theirs are nobody's.
+    truths = device_truths(samples, tables.processes, &problems);
+  }
+  void add_to(const Input& input, const Tables& tables, Analysis* analysis) {
+    const DeviceAnalysis* main = main_device(*analysis, tables);
+    const bool has_peak = main != nullptr && main->figures.peak_bytes != 0;
+    analysis->machine =
+        device_use(samples, has_peak ? std::optional(main->figures.peak_time_ns) : std::nullopt);
+    if (analysis->machine) {
+      for (std::string& left_out : analysis->machine->left_out)
+        problems.push_back(std::move(left_out));
+    }
+    add_program_ends(read_program_ends(input.paths()), analysis);
+    analysis->unread_holders = std::move(unread);
+    if (input.is_anonymous()) take_names_away(&analysis->ends);
+    for (std::string& problem : problems) {
+      // Names of files have those of hosts in them.
+      if (input.is_anonymous()) problem = "reason withheld, it may hold names";
+      analysis->loss.reasons.push_back({0, std::move(problem)});
+    }
+  }
+};
+
+/// Reads again where it has to: without a history that turned out not to be whole; with what rules
+/// say, where the program did not tell everything.
+Result<Analysis> analyze_recording(Input& input, AnalysisOptions options, Beside* beside,
+                                   std::unique_ptr<EventSource>* read) {
+  std::map<uint16_t, std::vector<RuledBlock>> rules;
+  bool has_asked = options.depth == AnalysisDepth::kPeak;
+  for (;;) {
+    auto source = input.followed_events(FollowedSource::Sizes::kRequested);
+    if (!source) return std::unexpected(source.error());
+    if (beside && !options.truths) {
+      beside->read(input, (*source)->tables());
+      options.holders = &beside->holders, options.truths = &beside->truths;
+    }
+    const FollowedPass pass{.source = source->get(), .rules = std::move(rules)};
+    rules.clear();
+    auto analysis = analyze_source(**source, options, &pass);
+    if (!analysis) return analysis;
+    const Histories histories = (*source)->finish();
+    if (!(*source)->broken().empty()) {
+      input.leave_alone((*source)->broken());
+      continue;
+    }
+    const Tables& tables = (*source)->tables();
+    if (!has_asked && !histories.empty() && asks_for_rules(histories, tables, &*analysis)) {
+      has_asked = true;
+      rules = rules_of(histories, tables);
+      if (decides_any(rules)) continue;
+    }
+    fill_followed(histories, tables, options, &*analysis);
+    *read = std::move(*source);
+    return analysis;
+  }
+}
+
+/// A recording has the text of the settings alone; what it says stands beside it in a snapshot.
+void fill_settings(AllocatorSnapshot* snapshot) {
+  RecordedSettings& settings = snapshot->settings;
+  const std::vector<Release> releases = releases_for_hint(snapshot->info.writer_version_hint);
+  const AllocatorConfig config = recorded_config(settings, releases.back());
+  if (config.max_split_size_bytes != kUnlimited) {
+    settings.max_split_size_bytes = static_cast<int64_t>(config.max_split_size_bytes);
+  }
+  settings.garbage_collection_threshold = config.garbage_collection_threshold;
+  settings.expandable_segments = config.expandable_segments;
+  for (size_t i = 0; i < config.roundup_divisions.size(); ++i) {
+    settings.roundup_power2_divisions.emplace_back(uint64_t{1} << i, config.roundup_divisions[i]);
+  }
+}
+
+/// Patterns and scores, where all events have times.
+void add_shape(const Tables& tables, const AnalysisOptions& options, Analysis* analysis) {
+  bool has_times = analysis->source.can.times, has_history = true;
+  if (!analysis->devices.empty() && analysis->devices[0].snapshot) {
+    has_times = true, has_history = analysis->events_read != 0;
+    for (const DeviceAnalysis& device : analysis->devices) {
+      const SnapshotDevice* told = device.snapshot.get();
+      if (told) has_times &= told->has_times || !told->has_history;
+    }
+  }
+  if (!has_history) {
+    analysis->score.reason = "no history was recorded, only what was live in the end";
+  } else if (has_times) {
+    add_patterns(tables, options.capacity_bytes, analysis);
+  } else {
+    analysis->score.reason = "the events have no times";
+  }
+}
+
+}  // namespace
+
+Result<Analyzed> analyze(Input& input, AnalysisOptions options) {
+  Analyzed out;
+  const bool is_whole = options.depth == AnalysisDepth::kWhole;
+  if ((out.snapshot_ = input.snapshot())) {
+    auto analysis = analyze_snapshot(*out.snapshot_, {.timeline_buckets = options.timeline_buckets,
+                                                      .replays = is_whole,
+                                                      .moments = options.moments,
+                                                      .on_progress = options.on_progress});
+    if (!analysis) return std::unexpected(analysis.error());
+    if (is_whole) add_shape(out.tables(), options, &*analysis);
+    out.analysis = std::move(*analysis);
+    return out;
+  }
+  options.find_leaks = is_whole;
+  if (input.kind() != InputKind::kRecording) {
+    auto source = input.events();
+    if (!source) return std::unexpected(source.error());
+    auto analysis = analyze_source(**source, options);
+    if (!analysis) return std::unexpected(analysis.error());
+    if (auto pool = is_whole ? pool_of(**source) : nullptr) add_pool(std::move(pool), &*analysis);
+    if (is_whole) add_shape((*source)->tables(), options, &*analysis);
+    out.analysis = std::move(*analysis);
+    out.source_ = std::move(*source);
+    return out;
+  }
+  Beside beside;
+  auto analysis = analyze_recording(input, options, is_whole ? &beside : nullptr, &out.source_);
+  if (!analysis) return std::unexpected(analysis.error());
+  if (is_whole) {
+    add_shape(out.tables(), options, &*analysis);
+    beside.add_to(input, out.tables(), &*analysis);
+  }
+  out.analysis = std::move(*analysis);
+  return out;
+}
+
+Result<std::shared_ptr<const AllocatorSnapshot>> allocator_history(Input& input) {
+  if (input.snapshot()) return input.snapshot();
+  auto source = input.recorded_events();
+  if (!source) return std::unexpected(source.error());
+  auto snapshot = read_allocator_history(**source);
+  if (!snapshot) return std::unexpected(snapshot.error());
+  fill_settings(&*snapshot);
+  return std::make_shared<const AllocatorSnapshot>(std::move(*snapshot));
+}
+
+}  // namespace gpumemprof

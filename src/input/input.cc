@@ -1,0 +1,170 @@
+#include "input/input.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "readers/foreign_file.h"
+#include "readers/torch_snapshot/read.h"
+#include "recording/open.h"
+#include "recording/seal.h"
+#include "trace/anonymous_source.h"
+#include "trace/snapshot_source.h"
+
+namespace gpumemprof {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kRecordingMagic[] = "\x89GMP";
+constexpr size_t kMostManifestBytes = 16u << 20;
+
+bool can_be_sealed(const std::string& folder) {
+  std::error_code error;
+  if (!fs::is_directory(folder, error) || access(folder.c_str(), W_OK | X_OK) != 0) return false;
+  bool any = false;
+  for (auto it = fs::directory_iterator(folder, error);
+       !error && it != fs::directory_iterator(); it.increment(error)) {
+    const std::string path = it->path().string();
+    if (!path.ends_with(".gmp")) continue;
+    if (access(path.c_str(), W_OK) != 0 || writer_is_alive(path)) return false;
+    any = true;
+  }
+  return any && !error;
+}
+
+/// What a bundle's folder holds of samples; empty where it is no bundle.
+std::string samples_in(const std::string& folder) {
+  std::error_code error;
+  for (const char* name : {"telemetry_timeline.json", "events.json"}) {
+    const fs::path path = fs::path(folder) / name;
+    if (fs::is_regular_file(path, error)) return path.string();
+  }
+  return "";
+}
+
+/// One that has no samples of memory over time, which would tell more.
+bool is_oom_dump(const std::string& folder) {
+  const auto object = [&](const char* name) {
+    const auto text = read_small_file(folder + '/' + name, kMostManifestBytes);
+    auto json = text ? nlohmann::json::parse(*text, nullptr, false) : nlohmann::json();
+    return json.is_object() ? std::move(json) : nlohmann::json::object();
+  };
+  if (!object("manifest.json").contains("bundle_name")) return false;
+  const nlohmann::json metadata = object("metadata.json");
+  const auto events = metadata.find("captured_event_count");
+  return events != metadata.end() && events->is_number_unsigned() && *events == 0;
+}
+
+bool begins_as_recording(const std::string& path) {
+  auto file = open_file(path, FileMode::kRead);
+  if (!file) return false;
+  char magic[sizeof kRecordingMagic - 1];
+  auto got = (*file)->read_at(0, magic, sizeof magic);
+  return got && *got == sizeof magic && memcmp(magic, kRecordingMagic, sizeof magic) == 0;
+}
+
+InputKind kind_of_one(const std::string& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) {
+    if (is_oom_dump(path)) return InputKind::kOomDump;
+    return samples_in(path).empty() ? InputKind::kRecording : InputKind::kSamples;
+  }
+  if (!fs::is_regular_file(path, error) || path.ends_with(".gmp") || begins_as_recording(path))
+    return InputKind::kRecording;
+  if (is_torch_snapshot(path)) return InputKind::kSnapshot;
+  return foreign_file_kind(path) == nullptr ? InputKind::kSamples : InputKind::kForeign;
+}
+
+/// What of several paths is read alone, as an error has it; null: nothing.
+const char* alone_kind(const std::string& path) {
+  if (is_torch_snapshot(path)) return "a snapshot of PyTorch's memory";
+  return foreign_file_kind(path);
+}
+
+}  // namespace
+
+InputKind input_kind(const std::vector<std::string>& paths) {
+  return paths.size() == 1 ? kind_of_one(paths[0]) : InputKind::kRecording;
+}
+
+Result<Input> open_input(const std::vector<std::string>& paths, const InputOptions& options) {
+  Input input;
+  input.paths_ = paths;
+  input.kind_ = input_kind(paths);
+  if (input.kind_ == InputKind::kSamples || input.kind_ == InputKind::kOomDump) return input;
+  if (input.kind_ == InputKind::kSnapshot) {
+    auto snapshot = read_torch_snapshot(paths[0], {.on_progress = options.on_progress});
+    if (!snapshot) return std::unexpected(snapshot.error());
+    input.snapshot_ = std::make_shared<const AllocatorSnapshot>(std::move(*snapshot));
+    input.shown_snapshot_ = input.snapshot_;
+    input.info_ = input.snapshot_->info;
+    return input;
+  }
+  for (const std::string& path : paths) {
+    const char* kind = paths.size() > 1 ? alone_kind(path) : nullptr;
+    if (kind == nullptr) continue;
+    return fail(ErrorCode::kUsage, path + ": is " + kind + ", which is read alone");
+  }
+  for (const std::string& path : paths) {
+    const bool is_recording = input.kind_ == InputKind::kRecording;
+    if (options.seal && is_recording && can_be_sealed(path)) (void)FolderSealer(path, {}).finish();
+  }
+  auto first = input.recorded_events();
+  if (!first) return std::unexpected(first.error());
+  input.first_ = std::move(*first);
+  input.info_ = input.first_->info();
+  return input;
+}
+
+std::string samples_path(const std::string& path) {
+  std::error_code error;
+  return fs::is_directory(path, error) ? samples_in(path) : path;
+}
+
+Result<std::unique_ptr<EventSource>> Input::recorded_events() {
+  if (first_) return std::move(first_);
+  Result<std::unique_ptr<EventSource>> source;
+  if (snapshot_) {
+    source = std::make_unique<SnapshotSource>(snapshot_);
+  } else {
+    source = kind_ == InputKind::kForeign ? open_foreign_file(paths_[0]) : open_recording(paths_);
+  }
+  if (source && names_) source = std::make_unique<AnonymousSource>(std::move(*source), names_);
+  return source;
+}
+
+Result<std::unique_ptr<FollowedSource>> Input::followed_events(FollowedSource::Sizes sizes) {
+  auto source = recorded_events();
+  if (!source) return std::unexpected(source.error());
+  return std::make_unique<FollowedSource>(std::move(*source), sizes, left_alone_);
+}
+
+Result<std::unique_ptr<EventSource>> Input::events(FollowedSource::Sizes sizes) {
+  if (kind_ != InputKind::kRecording) return recorded_events();
+  auto source = followed_events(sizes);
+  if (!source) return std::unexpected(source.error());
+  return std::move(*source);
+}
+
+Input Input::again() const {
+  Input input;
+  input.kind_ = kind_, input.paths_ = paths_, input.info_ = info_, input.names_ = names_;
+  input.snapshot_ = snapshot_, input.shown_snapshot_ = shown_snapshot_;
+  return input;
+}
+
+void Input::leave_alone(const std::set<uint16_t>& devices) {
+  left_alone_.insert(devices.begin(), devices.end());
+}
+
+void Input::anonymize(std::shared_ptr<Anonymizer> names) {
+  names_ = std::move(names);
+  shown_snapshot_.reset();
+  if (first_) first_ = std::make_unique<AnonymousSource>(std::move(first_), names_);
+}
+
+}  // namespace gpumemprof
