@@ -9,9 +9,10 @@ from dataclasses import asdict, dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from . import _source_host
 from ._fork_safe import renews_after_fork
 from ._sampler import Sampler
-from ._source_host import process_bytes, resident_bytes
+from ._source_host import resident_bytes
 
 
 @dataclass
@@ -84,10 +85,11 @@ class CPUMemoryProfiler:
     def _snapshot(self) -> CPUMemorySnapshot:
         return self._look()[0]
 
-    def _look(self) -> tuple[CPUMemorySnapshot, int]:
-        """What the process is now, and the highest resident memory that it has had, of one moment."""
-        now, used = time.monotonic(), time.process_time()
-        resident, highest, virtual = process_bytes()
+    def _look(self, blocks: int = 0) -> tuple[CPUMemorySnapshot, int]:
+        """What the process is now, and the highest resident memory that it has had, of one moment; `blocks` as in
+        process_look()."""
+        now = time.monotonic()
+        resident, highest, virtual, used = _source_host.process_look(blocks)
         with self._lock:
             before, self._last_times = self._last_times, (now, used)
         percent = 0.0 if before is None or now <= before[0] else 100.0 * (used - before[1]) / (now - before[0])
@@ -168,7 +170,7 @@ class _Block:
         self._before: CPUMemorySnapshot | None = None
 
     def __enter__(self) -> _Block:
-        self._before, self._high_water = self._profiler._look()
+        self._before, self._high_water = self._profiler._look(1)
         self._start_ns = time.perf_counter_ns()
         return self
 
@@ -179,7 +181,7 @@ class _Block:
         if before is None:  # left once already
             return
         duration = (time.perf_counter_ns() - self._start_ns) / 1e9
-        after, high_water = self._profiler._look()
+        after, high_water = self._profiler._look(-1)
         risen = high_water > self._high_water
         peak = max(before.rss, after.rss, high_water if risen else 0)
         name = None if kind is None else kind.__name__

@@ -110,6 +110,10 @@ NB_MODULE(_native, module) {
     const ProcessBytes now = process_bytes();
     return nb::make_tuple(now.resident, now.highest, now.virtual_size);
   });
+  module.def("process_look", [](int blocks) {
+    const ProcessBytes now = process_bytes(blocks);
+    return nb::make_tuple(now.resident, now.highest, now.virtual_size, now.cpu_seconds);
+  });
   module.def("attach", &attach, nb::arg("library"), nb::arg("folder").none(), nb::arg("flags"));
   module.def("analyze_recording", &analyze_recording);
   module.def("input_kind", &kind_of, nb::arg("path"));

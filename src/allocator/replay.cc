@@ -57,14 +57,15 @@ class RecordedAddresses : public AddressSource {
 
 class Replay {
  public:
-  Replay(const AllocatorTrace& trace, const TraceFacts& facts, const AllocatorConfig& config,
+  Replay(const AllocatorTrace& trace, const TraceStart& start, const AllocatorConfig& config,
          const Release& release, const InitialState& initial)
       : trace_(trace),
-        facts_(facts),
+        facts_(start.facts),
         addresses_(&recorded_),
         simulator_(config, release, &addresses_) {
     result_.release = release;
     result_.impossible_events = initial.impossible_blocks;
+    live_.reserve(start.most_live), state().blocks.reserve(start.most_live);
     for (const EarlierSegment& earlier : initial.segments) {
       state().seed(earlier.segment, earlier.pieces);
     }
@@ -392,7 +393,7 @@ ReplayResult replay(const AllocatorTrace& trace, const TraceStart& start,
                     const ReplayObserver* observer) {
   const AllocatorConfig config = replayed_config(trace, settings, release);
   const InitialState initial = initial_state(trace, start, config, release);
-  return Replay(trace, start.facts, config, release, initial).run(observer);
+  return Replay(trace, start, config, release, initial).run(observer);
 }
 
 /// Releases whose placements are the same, but for the settings that they accept.

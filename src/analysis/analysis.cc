@@ -65,6 +65,10 @@ class Gatherer : public LiveObserver {
     has_categories_ = categories_ != nullptr && categories_->is_active();
   }
 
+  void on_soon(uint16_t index, uint32_t stack) {
+    if (leaks_) leaks_->prefetch(index, stack);
+  }
+
   void on_alloc(size_t i, uint16_t index, const DeviceState& state) {
     Gathered& device = devices[index];
     const uint64_t size = batch_->size_bytes[i];

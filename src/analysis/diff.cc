@@ -1,10 +1,10 @@
 #include "analysis/diff.h"
 
-#include <absl/container/flat_hash_map.h>
-
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
+#include <utility>
 
 #include "analysis/category_sums.h"
 #include "analysis/layer_work.h"
@@ -69,22 +69,16 @@ class Aligner {
     if (id >= side.stacks.size()) return 0;
     path_.clear();
     for (; side.stacks[id] == kUnset; id = stacks.node(id).parent) path_.push_back(id);
-    if (stack_count_ == 1) children_.reserve(stacks.stack_count());
     uint32_t aligned = side.stacks[id];
     for (; !path_.empty(); path_.pop_back()) {
-      const auto [child, is_new] = children_.try_emplace(
-          uint64_t{aligned} << 32 | frame(side, path_.back(), true), stack_count_);
-      stack_count_ += is_new;
-      aligned = child->second;
+      aligned = common_.stacks.push(aligned, frame(side, path_.back(), true));
       side.stacks[path_.back()] = aligned;
     }
     return aligned;
   }
 
  private:
-  Tables common_;  // its strings and frames
-  absl::flat_hash_map<uint64_t, uint32_t> children_;  // common stack << 32 | common frame
-  uint32_t stack_count_ = 1;                          // the empty one among them
+  Tables common_;
   std::vector<uint32_t> path_;
 };
 
@@ -119,10 +113,17 @@ class Rows {
     std::ranges::sort(ranks, [](const Rank& x, const Rank& y) {
       return std::tie(y.peak, y.end, y.most, x.row) < std::tie(x.peak, x.end, x.most, y.row);
     });
-    std::vector<DiffRow> out;
-    out.reserve(rows_.size());
-    for (const Rank& rank : ranks) out.push_back(rows_[rank.row]);
-    return out;
+    // In place, one cycle after the other: with very many stacks the rows are most of the memory.
+    for (size_t i = 0; i < ranks.size(); ++i) {
+      const DiffRow moved = rows_[i];
+      size_t at = i;
+      for (size_t from; (from = std::exchange(ranks[at].row, static_cast<uint32_t>(at))) != i;
+           at = from) {
+        rows_[at] = rows_[from];
+      }
+      rows_[at] = moved;
+    }
+    return std::move(rows_);
   }
 
  private:
@@ -169,14 +170,17 @@ void group_by_layer(Diff* diff) {
   std::map<std::pair<std::string_view, std::string_view>, uint32_t> known;
   bool any_layer = false;
   Memo layers[2];
+  std::optional<WorkReader> readers[2];
   for (const bool is_b : {true, false}) {
     const DiffSide& side = is_b ? diff->b : diff->a;
-    if (side.device != nullptr) layers[is_b].resize(side.tables->stacks.stack_count());
+    if (side.device == nullptr) continue;
+    layers[is_b].resize(side.tables->stacks.stack_count());
+    readers[is_b].emplace(*side.tables);
   }
   for_each_figure(*diff, [&](const DiffSide& side, bool is_b, const Holder& holder,
                              uint64_t DiffFigures::* bytes, uint64_t DiffFigures::* count) {
     const uint32_t layer = layers[is_b].of(holder.stack, [&] {
-      const LayerWork work = layer_work_of(*side.tables, holder.stack);
+      const LayerWork work = layer_work_of(*side.tables, holder.stack, &*readers[is_b]);
       any_layer |= !work.layer.empty();
       const auto [at, added] =
           known.try_emplace({work.layer, work.part}, static_cast<uint32_t>(diff->layers.size()));

@@ -1,6 +1,5 @@
 #include "analysis/layer_work.h"
 
-#include "analysis/op_names.h"
 #include "trace/label_frames.h"
 
 namespace gpumemprof {
@@ -36,6 +35,11 @@ bool is_parameter(const Work& work) {
 }  // namespace
 
 LayerWork layer_work_of(const Tables& tables, uint32_t stack) {
+  WorkReader reader(tables);
+  return layer_work_of(tables, stack, &reader);
+}
+
+LayerWork layer_work_of(const Tables& tables, uint32_t stack, WorkReader* reader) {
   if (tables.strings.get(frame_of(tables, stack).file) == kInternalFile) {
     return {.layer = {}, .part = "framework's own"};
   }
@@ -43,6 +47,7 @@ LayerWork layer_work_of(const Tables& tables, uint32_t stack) {
   bool is_module = false;  // PyTorch's, which is named only while it is called
   for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
     const Frame& frame = frame_of(tables, node);
+    if (reader->is_silent(frame.file)) continue;
     const std::string_view file = tables.strings.get(frame.file);
     const std::string_view function = tables.strings.get(frame.function);
     if (file == kOperationFile && function == kMadeBy) break;  // what follows did not allocate
@@ -54,7 +59,7 @@ LayerWork layer_work_of(const Tables& tables, uint32_t stack) {
     if (file == kBackwardFile && out.part.empty()) out.part = "gradient";
     if (out.part.empty()) out.part = part_of_frame(file, function);
   }
-  const Work work = work_of(tables, stack);
+  const Work work = reader->of(stack);
   if (out.layer.empty()) out.layer = work.layer;
   if (is_parameter(work)) return {.layer = work.layer, .part = "parameters"};
   if (work.operation == "VarHandleOp") return {.layer = out.layer, .part = "variable handles"};

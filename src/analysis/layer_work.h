@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "analysis/op_names.h"
 #include "trace/label_frames.h"
 #include "trace/tables.h"
 
@@ -21,5 +22,7 @@ struct LayerWork {
   std::string_view part;
 };
 LayerWork layer_work_of(const Tables& tables, uint32_t stack);
+/// The same of many stacks; `reader` is one of `tables`.
+LayerWork layer_work_of(const Tables& tables, uint32_t stack, WorkReader* reader);
 
 }  // namespace gpumemprof

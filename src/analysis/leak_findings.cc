@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "analysis/kept_gradients.h"
 #include "analysis/leak_groups.h"
@@ -30,13 +31,14 @@ std::string short_line(const Tables& tables, uint32_t node) {
 /// How sure Mann-Kendall's test is that there is a trend, one-sided. Never 1: it is no proof.
 double confidence_of(double z) { return std::min(0.99, 1 - std::erfc(z / std::sqrt(2.0)) / 2); }
 
-/// Live on the device right after the process's last allocation, as all figures of a leak are.
-uint64_t held_bytes(const Leak& leak, const std::vector<ProcessHistory>& histories) {
-  uint64_t bytes = 0;
+/// Live on each device right after its process's last allocation, as all figures of a leak are.
+using HeldBytes = std::map<std::pair<uint32_t, uint16_t>, uint64_t>;  // by process, device
+
+HeldBytes held_bytes(const std::vector<ProcessHistory>& histories) {
+  HeldBytes bytes;
   for (const ProcessHistory& history : histories) {
-    if (history.process != leak.process) continue;
     for (const SiteHistory& site : history.sites) {
-      if (site.device == leak.device) bytes += site.live_bytes;
+      bytes[{history.process, site.device}] += site.live_bytes;
     }
   }
   return bytes;
@@ -171,10 +173,11 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
                        const LeakContext& context, Analysis* analysis) {
   const HolderStacks& holders = context.holders;
   const std::vector<Leak> leaks = find_leaks(histories, tables);
+  HeldBytes held = held_bytes(histories);
   for (const LeakGroup& group : group_leaks(leaks, tables, holders)) {
     Finding finding = leak_finding(group, tables);
     add_limit(group.whole,
-              limit_of(group.whole, tables, held_bytes(group.whole, histories),
+              limit_of(group.whole, tables, held[{group.whole.process, group.whole.device}],
                        context.capacity_bytes),
               &finding);
     add_holder({group.evidence.holder, group.evidence.held_blocks},

@@ -142,6 +142,15 @@ LeakGatherer::Open& LeakGatherer::site_of(Running& process, uint16_t device, uin
   return process.sites[known[stack]];
 }
 
+void LeakGatherer::prefetch(uint16_t device, uint32_t stack) const {
+  if (device >= devices_.size() || !devices_[device].process) return;
+  const std::vector<uint32_t>& known = devices_[device].site_by_stack;
+  if (stack >= known.size() || known[stack] == kNone) return;
+  const auto* site = reinterpret_cast<const char*>(&devices_[device].process->sites[known[stack]]);
+  constexpr size_t kLine = 64;
+  for (size_t at = 0; at < sizeof(Open); at += kLine) __builtin_prefetch(site + at);
+}
+
 LeakGatherer::Running* LeakGatherer::running_of(uint16_t device) {
   return device < devices_.size() ? devices_[device].process : nullptr;
 }

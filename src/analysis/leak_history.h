@@ -71,6 +71,8 @@ class LeakGatherer {
   /// After the state has taken it. `i`: index of the event in the batch.
   void on_alloc(size_t i, uint16_t device);
   void on_free(uint16_t device, const LiveBlock& block);
+  /// A few events before one of the two: with many stacks this one has left the caches.
+  void prefetch(uint16_t device, uint32_t stack) const;
   /// After the last event of the batch: marks may follow it.
   void end_batch();
   /// `state` is as it is after the last event. One history a process that allocated.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <set>
 #include <vector>
 
 #include "analysis/attribution.h"
@@ -160,17 +159,26 @@ Loop loop_of(uint64_t count, std::vector<const Beat*> beats, const Tables& table
 
 /// The shortest round that holds most of the work: half of all stacks or more allocate once in it,
 /// or a whole number of times. What happens in every other one is not it.
-Loop best_loop(const std::vector<Beat>& beats, const Tables& tables) {
-  std::set<uint64_t, std::greater<>> counts;
-  for (const Beat& beat : beats) counts.insert(beat.count);
+Loop best_loop(const std::vector<Beat>& beats, const Tables& tables, uint64_t* steps) {
+  std::map<uint64_t, size_t, std::greater<>> stacks_by_count;
+  for (const Beat& beat : beats) ++stacks_by_count[beat.count];
   Loop best{.why_none = "nothing happens " + std::to_string(kLeastRounds) +
                         " times or more and to the end of the process"};
-  for (uint64_t count : counts) {
+  for (const auto& [count, unused] : stacks_by_count) {
+    // The stacks themselves only where they are enough: there may be as many counts as the root of
+    // the events, and a stack is a whole number of times few of them.
+    size_t in_round = 0;
+    for (const auto& [other, stacks] : stacks_by_count) {
+      if (other + 1 < count) break;
+      in_round += is_multiple(other, count) ? stacks : 0;
+      ++*steps;
+    }
+    if (2 * in_round < beats.size()) continue;
     std::vector<const Beat*> of_round;
     for (const Beat& beat : beats) {
       if (is_multiple(beat.count, count)) of_round.push_back(&beat);
     }
-    if (2 * of_round.size() < beats.size()) continue;
+    *steps += beats.size();
     Loop loop = loop_of(count, std::move(of_round), tables);
     const bool is_found = loop.why_none.empty();
     if (is_found || best.beats.empty()) best = std::move(loop);
@@ -188,14 +196,15 @@ bool keeps_time_better(const Beat& a, const Beat& b) {
 }  // namespace
 
 std::optional<Rounds> find_rounds(const ProcessHistory& history, const Tables& tables,
-                                  uint32_t from_window, std::string* why_none) {
+                                  uint32_t from_window, std::string* why_none, uint64_t* steps) {
+  uint64_t uncounted = 0;
   std::vector<Beat> beats;
   for (const SiteHistory& site : history.sites) {
     const Beat beat = beat_of(site, from_window);
     if (beat.count < kLeastRounds || attribution_of(tables, site.stack).is_in_setup) continue;
     if (goes_on_to_end(beat, history.windows(), from_window)) beats.push_back(beat);
   }
-  const Loop loop = best_loop(beats, tables);
+  const Loop loop = best_loop(beats, tables, steps ? steps : &uncounted);
   if (!loop.why_none.empty()) {
     *why_none = loop.why_none;
     return std::nullopt;

@@ -52,6 +52,21 @@ TEST_F(LeakRounds, ALoopOfTheProgramThatKeepsAndDropsGoesInRounds) {
   EXPECT_FALSE(found->have_passes);
 }
 
+TEST_F(LeakRounds, StacksThatEachAllocateAnotherNumberOfTimesAreComparedByTheirNumbers) {
+  constexpr uint32_t kCounts = 100, kStacksOfEach = 40;  // counts of which none divides half
+  ProcessHistory history;
+  history.end_ns.resize(2);
+  for (uint32_t i = 0; i < kCounts * kStacksOfEach; ++i) {
+    const uint32_t count = 1000 + 7 * (i / kStacksOfEach);
+    SiteHistory site{.stack = line(1 + i), .alloc_count = count};
+    site.cells = {{.window = 1, .allocs = count}};
+    history.sites.push_back(site);
+  }
+  uint64_t steps = 0;
+  EXPECT_FALSE(find_rounds(history, tables_, 0, &why_, &steps));
+  EXPECT_LE(steps, kCounts * kCounts);
+}
+
 TEST_F(LeakRounds, DataInAListIsHeldOnce) {
   EXPECT_FALSE(rounds({line(7)}));
   EXPECT_EQ(why_, "nothing else happens as often as what is allocated most often");

@@ -99,22 +99,43 @@ bool is_first_state(const SiteHistory& site, const ProcessHistory& history, cons
          attribution_of(tables, site.stack).phase == WorkPhase::kOptimizer;
 }
 
-/// Stacks that first allocate when those of the line have done so for the last time.
-template <typename Uses>
-bool any_after(const std::vector<const SiteHistory*>& line, const ProcessHistory& history,
-               Uses uses) {
-  const uint64_t last = std::ranges::max(line, {}, &SiteHistory::last_alloc)->last_alloc;
-  return std::ranges::any_of(history.sites, [&](const SiteHistory& site) {
-    return site.device == line.front()->device && site.first_alloc > last && uses(site);
-  });
-}
+/// Of one process: what stacks allocate that do so for the first time late.
+class LateStacks {
+ public:
+  explicit LateStacks(const ProcessHistory& history) {
+    for (const SiteHistory& site : history.sites) {
+      by_device_[site.device].push_back({site.first_alloc, site.alloc_bytes});
+    }
+    for (auto& [device, stacks] : by_device_) {
+      std::ranges::sort(stacks, {}, &Late::first_alloc);
+      for (size_t i = stacks.size() - 1; i-- > 0;) {
+        stacks[i].most_bytes = std::max(stacks[i].most_bytes, stacks[i + 1].most_bytes);
+      }
+    }
+  }
+
+  /// Of the stacks that first allocate when those of the line have done so for the last time, what
+  /// one has allocated at most; nothing where there are none.
+  std::optional<uint64_t> most_after(const std::vector<const SiteHistory*>& line) const {
+    const uint64_t last = std::ranges::max(line, {}, &SiteHistory::last_alloc)->last_alloc;
+    const std::vector<Late>& stacks = by_device_.at(line.front()->device);
+    const auto after = std::ranges::upper_bound(stacks, last, {}, &Late::first_alloc);
+    return after == stacks.end() ? std::nullopt : std::optional(after->most_bytes);
+  }
+
+ private:
+  struct Late {
+    uint64_t first_alloc, most_bytes;  // of this one and those that come later
+  };
+  std::map<uint16_t, std::vector<Late>> by_device_;
+};
 
 /// What was gathered on purpose is joined after the last round: one block as large as all of it.
-bool is_joined_after(const std::vector<const SiteHistory*>& line, const ProcessHistory& history) {
+bool is_joined_after(const std::vector<const SiteHistory*>& line, const LateStacks& late) {
   uint64_t bytes = 0;
   for (const SiteHistory* site : line) bytes += site->live_bytes;
-  return any_after(line, history,
-                   [&](const SiteHistory& site) { return site.alloc_bytes >= bytes; });
+  const std::optional<uint64_t> most = late.most_after(line);
+  return most && *most >= bytes;
 }
 
 using SitesOfLines = std::map<std::tuple<uint16_t, uint32_t>, std::vector<const SiteHistory*>>;
@@ -131,8 +152,9 @@ SitesOfLines sites_of_lines(const ProcessHistory& history, const Tables& tables)
 /// Of one process, in one kind of its steps.
 class Search {
  public:
-  Search(const ProcessHistory& history, const Period& period, const Tables& tables)
-      : history_(history), period_(period), tables_(tables) {}
+  Search(const ProcessHistory& history, const LateStacks& late, const Period& period,
+         const Tables& tables)
+      : history_(history), late_(late), period_(period), tables_(tables) {}
 
   /// Nothing where the line does not grow.
   std::optional<Leak> leak_of(const std::vector<const SiteHistory*>& line) {
@@ -142,14 +164,14 @@ class Search {
     }
     const Growing growing = growing_of(sites);
     if (growing.empty()) return std::nullopt;
-    if (period_.from == Period::From::kRounds && is_joined_after(line, history_)) {
+    if (period_.from == Period::From::kRounds && is_joined_after(line, late_)) {
       return std::nullopt;
     }
     Leak leak{.process = history_.process, .device = line.front()->device};
     leak.node = leak_line(tables_, growing.begin()->first->stack);
     leak.period_from = period_.from, leak.are_steps = period_.are_steps;
     leak.seconds_a_step = seconds_a_step(history_, period_);
-    leak.is_used_after = any_after(line, history_, [](const SiteHistory&) { return true; });
+    leak.is_used_after = late_.most_after(line).has_value();
     for (const SiteHistory* site : line) {
       const auto growth = growing.find(site);
       if (growth == growing.end()) {
@@ -200,6 +222,7 @@ class Search {
   }
 
   const ProcessHistory& history_;
+  const LateStacks& late_;
   const Period& period_;
   const Tables& tables_;
   std::map<uint64_t, SurvivorsByStack> survivors_;  // by the step since which they were made
@@ -236,9 +259,10 @@ std::vector<Leak> find_leaks(const std::vector<ProcessHistory>& histories, const
   std::vector<Leak> out;
   for (const ProcessHistory& history : histories) {
     SitesOfLines lines = sites_of_lines(history, tables);
+    const LateStacks late(history);
     for (const Period& period : find_periods(history, tables)) {
       if (period.from == Period::From::kNothing) continue;
-      Search search(history, period, tables);
+      Search search(history, late, period, tables);
       std::vector<Leak> found;
       for (auto line = lines.begin(); line != lines.end();) {
         std::optional<Leak> leak = search.leak_of(line->second);

@@ -106,14 +106,6 @@ std::string_view function_of(std::string_view name) {
   return name.starts_with(kCall) ? without_number(name.substr(kCall.size())) : std::string_view{};
 }
 
-/// What the Python frames of a stack say; the innermost that says something counts.
-struct FrameFacts {
-  Phase phase = Phase::kUnknown;
-  bool has_python = false;     // frames of the thread itself, not those that made the operation
-  bool runs_function = false;  // the program called a graph
-  std::string_view variable, layer, cluster;  // of the innermost operation
-};
-
 /// The part of the work that code of TensorFlow or Keras is, by its file.
 Phase phase_of_file(std::string_view file) {
   const auto is_in = [&](std::string_view part) { return file.find(part) != file.npos; };
@@ -123,36 +115,6 @@ Phase phase_of_file(std::string_view file) {
   if (is_in("/keras/src/optimizers/") || is_in("/keras/optimizers/")) return Phase::kOptimizer;
   if (file.ends_with("/eager/backprop.py")) return Phase::kGradient;
   return Phase::kUnknown;
-}
-
-FrameFacts look_at_frames(const Tables& tables, uint32_t stack) {
-  FrameFacts facts;
-  bool is_making = false;  // frames of the code that made the operation, which ran earlier
-  for (; stack != 0; stack = tables.stacks.node(stack).parent) {
-    const Frame& frame = tables.stacks.frame(tables.stacks.node(stack).frame);
-    const std::string_view file = tables.strings.get(frame.file);
-    is_making |= file == kOperationFile && tables.strings.get(frame.function) == kMadeBy;
-    if (file == kVariableFile) facts.variable = tables.strings.get(frame.function);
-    if (file == kLayerFile) facts.layer = tables.strings.get(frame.function);
-    if (file == kClusterFile) facts.cluster = tables.strings.get(frame.function);
-    if (frame.line == 0 || file.empty()) continue;
-    facts.has_python |= !is_making;
-    // What called a graph says nothing of what is in it.
-    if (facts.runs_function) continue;
-    facts.runs_function = !is_making && file.ends_with("/polymorphic_function/atomic_function.py");
-    const Phase phase = phase_of_file(file);
-    if (is_making && phase == Phase::kCompilation) continue;
-    if (facts.phase == Phase::kUnknown && !facts.runs_function) facts.phase = phase;
-  }
-  return facts;
-}
-
-/// Whether a stack of nothing but an operation says that its thread ran no Python.
-bool may_have_python(const Tables& tables) {
-  return tables.processes.empty() ||
-         std::ranges::any_of(tables.processes, [](const Process& process) {
-           return !process.stacks.starts_with("none") && process.stacks != "native";
-         });
 }
 
 }  // namespace
@@ -212,13 +174,79 @@ OperationName parse_operation_name(std::string_view name) {
   return out;
 }
 
-Work work_of(const Tables& tables, uint32_t stack) {
+/// What the Python frames of a stack say; the innermost that says something counts.
+struct WorkReader::FrameFacts {
+  Phase phase = Phase::kUnknown;
+  bool has_python = false;     // frames of the thread itself, not those that made the operation
+  bool runs_function = false;  // the program called a graph
+  std::string_view variable, layer, cluster;  // of the innermost operation
+};
+
+WorkReader::FrameFacts WorkReader::look_at_frames(uint32_t stack) {
+  FrameFacts facts;
+  bool is_making = false;  // frames of the code that made the operation, which ran earlier
+  for (; stack != 0; stack = tables_.stacks.node(stack).parent) {
+    const Frame& frame = tables_.stacks.frame(tables_.stacks.node(stack).frame);
+    if (is_silent(frame.file)) {
+      facts.has_python |= !is_making && frame.line != 0 && frame.file != 0;
+      continue;
+    }
+    const std::string_view file = tables_.strings.get(frame.file);
+    is_making |= file == kOperationFile && tables_.strings.get(frame.function) == kMadeBy;
+    if (file == kVariableFile) facts.variable = tables_.strings.get(frame.function);
+    if (file == kLayerFile) facts.layer = tables_.strings.get(frame.function);
+    if (file == kClusterFile) facts.cluster = tables_.strings.get(frame.function);
+    if (frame.line == 0 || file.empty()) continue;
+    facts.has_python |= !is_making;
+    // What called a graph says nothing of what is in it.
+    if (facts.runs_function) continue;
+    facts.runs_function = !is_making && file.ends_with("/polymorphic_function/atomic_function.py");
+    const Phase phase = phase_of_file(file);
+    if (is_making && phase == Phase::kCompilation) continue;
+    if (facts.phase == Phase::kUnknown && !facts.runs_function) facts.phase = phase;
+  }
+  return facts;
+}
+
+/// Whether a stack of nothing but an operation says that its thread ran no Python.
+bool WorkReader::may_have_python() {
+  if (may_have_python_ == kNotAsked) {
+    const bool may = tables_.processes.empty() ||
+                     std::ranges::any_of(tables_.processes, [this](const Process& process) {
+                       ++steps_;
+                       return !process.stacks.starts_with("none") && process.stacks != "native";
+                     });
+    may_have_python_ = may ? kYes : kNo;
+  }
+  return may_have_python_ == kYes;
+}
+
+bool WorkReader::is_silent(uint32_t file) {
+  if (file >= tables_.strings.size()) file = 0;
+  if (file >= silent_.size()) silent_.resize(tables_.strings.size());
+  if (silent_[file] == kNotAsked) {
+    const std::string_view name = tables_.strings.get(file);
+    // Every file that phase_of_file(), look_at_frames() and layer_work.cc ask for has one of these.
+    const bool speaks =
+        name.starts_with('<') ||
+        std::ranges::any_of(
+            std::to_array<std::string_view>({"/torch/", "/tensorflow/", "/keras/", "/framework/",
+                                             "/eager/", "/polymorphic_function/"}),
+            [&](std::string_view part) { return name.find(part) != name.npos; });
+    silent_[file] = speaks ? kNo : kYes;
+    ++steps_;
+  }
+  return silent_[file] == kYes;
+}
+
+Work WorkReader::of(uint32_t stack) {
+  const Tables& tables = tables_;
   Work work;
   const StackTable::Node& innermost = tables.stacks.node(stack);
   if (innermost.depth == 0) return work;
   const Frame& frame = tables.stacks.frame(innermost.frame);
   const bool is_named = tables.strings.get(frame.file) == kOperationFile;
-  const FrameFacts facts = look_at_frames(tables, stack);
+  const FrameFacts facts = look_at_frames(stack);
   work.phase = facts.phase;
   if (is_named) {
     work.operation = tables.strings.get(frame.function);
@@ -236,7 +264,7 @@ Work work_of(const Tables& tables, uint32_t stack) {
     // Without Python frames it is a thread of an executor, which eager execution does not use:
     // where there are stacks at all.
     const bool is_graph = name.has_scope || !name.function.empty() || !name.xla_cluster.empty() ||
-                          facts.runs_function || (!facts.has_python && may_have_python(tables));
+                          facts.runs_function || (!facts.has_python && may_have_python());
     work.mode = is_graph           ? ExecutionMode::kGraph
                 : facts.has_python ? ExecutionMode::kEager
                                    : ExecutionMode::kUnknown;
@@ -244,11 +272,14 @@ Work work_of(const Tables& tables, uint32_t stack) {
   return work;
 }
 
+Work work_of(const Tables& tables, uint32_t stack) { return WorkReader(tables).of(stack); }
+
 std::vector<WorkHolder> group_by_work(const std::vector<Holder>& holders, const Tables& tables) {
   using Key = std::tuple<Phase, ExecutionMode, std::string_view, std::string_view, bool>;
   std::map<Key, WorkHolder> groups;
+  WorkReader reader(tables);
   for (const Holder& holder : holders) {
-    const Work work = work_of(tables, holder.stack);
+    const Work work = reader.of(holder.stack);
     const std::string_view function = work.function.empty() ? work.xla_cluster : work.function;
     const bool is_xla = !work.xla_cluster.empty();
     WorkHolder& group = groups[{work.phase, work.mode, work.layer, function, is_xla}];

@@ -48,7 +48,29 @@ struct Work {
   /// state of; empty where it is not known.
   std::string_view variable;
 };
-/// Views point into `tables`.
+/// Answers for many stacks; each file's name is looked at once. Not thread-safe; `tables` must
+/// outlive it and the answers, whose views point into it.
+class WorkReader {
+ public:
+  explicit WorkReader(const Tables& tables) : tables_(tables) {}
+  Work of(uint32_t stack);
+  /// Names of files, and processes, that were looked at so far.
+  uint64_t steps() const { return steps_; }
+  /// Whether frames of the file (a StringTable id) say no more of the work than that Python ran.
+  bool is_silent(uint32_t file);
+
+ private:
+  struct FrameFacts;
+  FrameFacts look_at_frames(uint32_t stack);
+  bool may_have_python();
+
+  enum Known : uint8_t { kNotAsked, kYes, kNo };
+  const Tables& tables_;
+  std::vector<Known> silent_;  // by file
+  Known may_have_python_ = kNotAsked;
+  uint64_t steps_ = 0;
+};
+/// One answer: reads the names of all its files. Views point into `tables`.
 Work work_of(const Tables& tables, uint32_t stack);
 
 /// Bytes of one layer in one phase.

@@ -167,5 +167,20 @@ TEST(Work, SumsOfTheGroupsAreThoseOfTheHolders) {
   EXPECT_EQ(groups[2].bytes, 7u);
 }
 
+TEST(WorkReader, ManyStacksOfManyProcessesLookAtEachNameOnce) {
+  constexpr uint32_t kStacks = 1000, kProcesses = 4096;
+  Tables tables;
+  tables.processes.resize(kProcesses, {.stacks = "none"});
+  std::vector<uint32_t> stacks;
+  for (uint32_t i = 0; i < kStacks; ++i) {
+    stacks.push_back(stack_of(&tables, "MatMul_" + std::to_string(i), {}));
+  }
+  WorkReader reader(tables);
+  for (uint32_t round = 0; round < 2; ++round) {
+    for (uint32_t stack : stacks) EXPECT_STREQ(mode_name(reader.of(stack).mode), "unknown");
+  }
+  EXPECT_EQ(reader.steps(), kProcesses + 1) << "the one file is that of operations";
+}
+
 }  // namespace
 }  // namespace gpumemprof

@@ -16,7 +16,7 @@ namespace {
 
 /// More than any memory; sums are signed.
 constexpr uint64_t kMostBytes = uint64_t{1} << 62;
-constexpr size_t kAhead = 16;  // events, for what is not in the caches
+constexpr size_t kAhead = 24, kNear = 10;  // events, for what is not in the caches
 constexpr uint64_t kBefore = ~uint64_t{0};  // the "event" of what was live before the first one
 
 /// Of which kinds the stacks of a trace are.
@@ -66,10 +66,11 @@ class Categorizer {
 
  private:
   void take_all() {
+    index_.reserve(start_.most_live), blocks_.reserve(start_.most_live);
     for (const EarlierBlock& earlier : start_.blocks) adopt(earlier);
     const size_t events = trace_.events.size();
     for (size_t i = 0; i < events; ++i) {
-      if (i + kAhead < events) index_.prefetch(trace_.events[i + kAhead].address);
+      if (i + kAhead < events) look_ahead(trace_.events[i + kAhead], trace_.events[i + kNear]);
       take(i, trace_.events[i]);
     }
     progress_.finish();
@@ -122,6 +123,16 @@ class Categorizer {
   uint64_t time_ns(size_t i) const {
     if (!trace_.has_times || trace_.events.empty()) return 0;
     return TraceSource::time_of(trace_, i, trace_.events[i].time_us);
+  }
+
+  void look_ahead(const AllocatorEvent& far, const AllocatorEvent& near) const {
+    constexpr size_t kFewBlocks = 4096;  // the caches keep them
+    if (index_.size() < kFewBlocks) return;
+    index_.prefetch(far.address);
+    const uint32_t* number = near.action == Action::kAlloc ? nullptr : index_.find(near.address);
+    if (number == nullptr) return;
+    const Block* block = &blocks_[*number];
+    __builtin_prefetch(block), __builtin_prefetch(block + 1);
   }
 
   void take(size_t i, const AllocatorEvent& event) {
@@ -403,7 +414,7 @@ class Categorizer {
   const StackKinds kinds_;
   SnapshotProgress progress_;
   AddressMap index_;  // address -> number of a block
-  std::vector<Block> blocks_;
+  std::vector<Block, LargePages<Block>> blocks_;
   std::vector<uint32_t> unused_;
   absl::flat_hash_map<uint32_t, Site> sites_;               // of forward, by stack
   std::vector<std::pair<uint64_t, uint64_t>> in_backward_;  // address and event

@@ -38,8 +38,9 @@ struct Share {
 
 Share share_of(const DeviceAnalysis& device, const Tables& tables) {
   Share share{.peak = device.figures.peak_bytes};
+  WorkReader reader(tables);
   for (const Holder& holder : device.holders_at_peak) {
-    const Work work = work_of(tables, holder.stack);
+    const Work work = reader.of(holder.stack);
     if (work.mode == ExecutionMode::kGraph) {
       const bool is_layer = work.phase == Phase::kForward || work.phase == Phase::kGradient;
       if (is_layer && !work.layer.empty() && !is_of_loss(work.layer)) share.layers += holder.bytes;

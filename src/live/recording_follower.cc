@@ -162,8 +162,7 @@ struct RecordingFollower::Impl {
     for (const auto& [id, stream] : raw->streams()) streams[id];
     for (const auto& [id, consumed] : streams) {
       const auto known = raw->streams().find(id);
-      count += missing_records(consumed, known == raw->streams().end() ? std::vector<Interval>{}
-                                                                       : sources_of(known->second));
+      count += missing_records(consumed, known == raw->streams().end() ? nullptr : &known->second);
     }
     return count;
   }

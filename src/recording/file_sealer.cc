@@ -191,9 +191,7 @@ Status FileSealer::write_events(EventBatch* batch, const ConsumedTable& consumed
   auto chunk = write(header, payload);
   if (!chunk) return std::unexpected(chunk.error());
   events_.push_back(*chunk);
-  for (const auto& [stream, list] : consumed) {
-    for (const Interval& i : list) add_interval(&consumed_[stream], i);
-  }
+  for (const auto& [stream, list] : consumed) consumed_[stream].add(list);
   batch->first_event = next_event_;
   next_event_ += batch->size(), events_sealed_ += batch->size();
   state_->apply(*batch);
@@ -235,10 +233,8 @@ ConsumedTable FileSealer::newly_consumed(Merger* merger) {
                    to = lane.ordinal_after(merger->taken(i), merger->marks_taken(i));
     if (to <= from) continue;
     lane_position_[i] = to;
-    for (Interval source : lane_sources_[i]) {
-      source.from = std::max(source.from, from), source.to = std::min(source.to, to);
-      if (source.from < source.to) add_interval(&table[lane.stream().id], source);
-    }
+    const Intervals taken = lane_sources_[i].within(from, to);
+    if (taken.size() != 0) table[lane.stream().id].add(taken);
   }
   return table;
 }
@@ -334,7 +330,7 @@ Status FileSealer::punch(uint64_t offset, uint64_t end) {
 bool FileSealer::is_consumed(const ChunkRef& chunk) const {
   const uint64_t first = chunk.header.first_ordinal, count = chunk.header.count;
   auto known = consumed_.find(chunk.header.stream);
-  return known != consumed_.end() && covered(known->second, first, first + count) == count;
+  return known != consumed_.end() && known->second.covered(first, first + count) == count;
 }
 
 /// Raw events that are wholly in sealed chunks. Definitions and buffers only when nobody writes any

@@ -87,7 +87,7 @@ class FileSealer {
   // By lane of the merger: the ordinal up to which it is in sealed chunks, and what it can give at
   // all.
   std::vector<uint64_t> lane_position_;
-  std::vector<std::vector<Interval>> lane_sources_;
+  std::vector<Intervals> lane_sources_;
   std::vector<ChunkRef> events_, checkpoints_, requested_, details_, steps_, marks_, standing_;
   std::string allocators_;                                // as they were written last
   absl::flat_hash_map<uint64_t, bool> given_back_, own_;  // offsets of chunks

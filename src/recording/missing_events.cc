@@ -31,8 +31,7 @@ uint64_t missing_in_streams(const SealedFile& sealed, RawFile& raw) {
   for (const auto& [id, stream] : raw.streams()) streams[id];
   for (const auto& [id, consumed] : streams) {
     const auto known = raw.streams().find(id);
-    missing += missing_records(consumed, known == raw.streams().end() ? std::vector<Interval>{}
-                                                                      : sources_of(known->second));
+    missing += missing_records(consumed, known == raw.streams().end() ? nullptr : &known->second);
   }
   return missing;
 }

@@ -11,46 +11,23 @@ namespace gpumemprof {
 
 using namespace format;
 
-void add_interval(std::vector<Interval>* list, Interval interval) {
-  if (interval.from >= interval.to) return;
-  auto first = std::lower_bound(list->begin(), list->end(), interval.from,
-                                [](const Interval& i, uint64_t from) { return i.to < from; });
-  auto last = first;
-  for (; last != list->end() && last->from <= interval.to; ++last) {
-    interval.from = std::min(interval.from, last->from);
-    interval.to = std::max(interval.to, last->to);
-  }
-  list->insert(list->erase(first, last), interval);
-}
-
-uint64_t covered(const std::vector<Interval>& list, uint64_t from, uint64_t to) {
-  uint64_t sum = 0;
-  auto at = std::upper_bound(list.begin(), list.end(), from,
-                             [](uint64_t place, const Interval& i) { return place < i.to; });
-  for (; at != list.end() && at->from < to; ++at) {
-    sum += std::min(at->to, to) - std::max(at->from, from);
-  }
-  return sum;
-}
-
-std::vector<Interval> sources_of(const RawStream& stream) {
-  std::vector<Interval> list;
+Intervals sources_of(const RawStream& stream) {
+  Intervals list;
   for (const ChunkRef& chunk : stream.chunks) {
     uint64_t first = chunk.header.first_ordinal;
-    if (first < UINT64_MAX / 2) add_interval(&list, {first, first + chunk.header.count});
+    if (first < UINT64_MAX / 2) list.add({first, first + chunk.header.count});
   }
   if (const StageHalf* half = stream.half.get(); half && half->first_ordinal < UINT64_MAX / 2) {
     uint64_t count = half->records.size() + half->missing;
-    add_interval(&list, {half->first_ordinal, half->first_ordinal + count});
+    list.add({half->first_ordinal, half->first_ordinal + count});
   }
   return list;
 }
 
-uint64_t missing_records(const std::vector<Interval>& consumed,
-                         const std::vector<Interval>& sources) {
-  std::vector<Interval> all = consumed;
-  for (const Interval& i : sources) add_interval(&all, i);
-  return all.empty() ? 0 : all.back().to - covered(all, 0, all.back().to);
+uint64_t missing_records(const Intervals& consumed, const RawStream* stream) {
+  Intervals all = consumed;
+  if (stream != nullptr) all.add(sources_of(*stream));
+  return all.missing();
 }
 
 namespace {
@@ -122,7 +99,7 @@ bool RawLane::load(EventBatch* block) {
   if (next_chunk_ < stream_->chunks.size()) {
     const ChunkRef& chunk = stream_->chunks[next_chunk_++];
     uint64_t first = chunk.header.first_ordinal, count = chunk.header.count;
-    if (covered(stream_->consumed, first, first + count) == count) {
+    if (stream_->consumed.covered(first, first + count) == count) {
       return next_ordinal_ = std::max(next_ordinal_, first + count), true;
     }
     auto payload = read_chunk(*file_, chunk);
@@ -155,7 +132,7 @@ void RawLane::decode(const RawEvent* records, size_t count, uint64_t first_ordin
     if (says_step) step_ = has_step(record) ? step_of(record) : kNoStep;
     if (ordinal < next_ordinal_) continue;  // a second copy
     next_ordinal_ = ordinal + 1;
-    if (covered(stream_->consumed, ordinal, ordinal + 1)) {
+    if (stream_->consumed.covered(ordinal, ordinal + 1)) {
       forget_what_came_before();
       continue;
     }

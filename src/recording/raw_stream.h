@@ -9,21 +9,11 @@
 
 #include "base/file.h"
 #include "recording/chunk_scan.h"
+#include "recording/intervals.h"
 #include "recording/lane.h"
 #include "recording/stream_definitions.h"
 
 namespace gpumemprof {
-
-/// Ordinals [from, to) of a stream.
-struct Interval {
-  uint64_t from, to;
-  bool operator==(const Interval&) const = default;
-};
-
-/// Adds an interval to a sorted, disjoint list.
-void add_interval(std::vector<Interval>* list, Interval interval);
-/// How many of [from, to) the list covers.
-uint64_t covered(const std::vector<Interval>& list, uint64_t from, uint64_t to);
 
 /// What was published in the buffer at one moment, and is in no chunk.
 struct StageHalf {
@@ -39,14 +29,14 @@ struct RawStream {
   std::unique_ptr<StreamDefinitions> definitions;
   std::vector<ChunkRef> chunks;  ///< kRawEvents, by first_ordinal
   std::unique_ptr<StageHalf> half;
-  std::vector<Interval> consumed;  ///< what sealed chunks hold already
+  Intervals consumed;  ///< what sealed chunks hold already
 };
 
 /// The ordinals that the stream's chunks and buffer hold.
-std::vector<Interval> sources_of(const RawStream& stream);
-/// How many ordinals before the last known one are neither there nor consumed.
-uint64_t missing_records(const std::vector<Interval>& consumed,
-                         const std::vector<Interval>& sources);
+Intervals sources_of(const RawStream& stream);
+/// How many ordinals before the last known one are neither consumed nor in the stream, which may be
+/// null.
+uint64_t missing_records(const Intervals& consumed, const RawStream* stream);
 
 /// Calls `take` with every intact mark of kind `kind` that the stream's chunks and buffer hold,
 /// whether sealed chunks hold it as well or not. before_event is not set.

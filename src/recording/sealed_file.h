@@ -54,7 +54,7 @@ class SealedFile {
   const FileIds& ids() const { return ids_; }
   FileIds& ids() { return ids_; }
   /// Ordinals that sealed chunks hold, by stream.
-  const std::map<uint32_t, std::vector<Interval>>& consumed() const { return consumed_; }
+  const std::map<uint32_t, Intervals>& consumed() const { return consumed_; }
   /// Sealed event chunks, by number of their first event.
   const std::vector<ChunkRef>& events() const { return events_; }
   uint64_t event_count() const { return next_event_; }
@@ -93,7 +93,7 @@ class SealedFile {
   ProcessEntries entries_;
   uint32_t process_;
   FileIds ids_;
-  std::map<uint32_t, std::vector<Interval>> consumed_;
+  std::map<uint32_t, Intervals> consumed_;
   std::vector<ChunkRef> events_;
   std::vector<ChunkRef> checkpoints_;
   Companions companions_;

@@ -45,8 +45,8 @@ void put_consumed(std::string* out, const ConsumedTable& table) {
   put_varint(out, count);
   uint64_t previous = 0;
   for (const auto& [stream, list] : table) {
-    for (const Interval& i : list) {
-      put_varint(out, stream - previous), put_varint(out, i.from), put_varint(out, i.to - i.from);
+    for (const auto& [from, to] : list) {
+      put_varint(out, stream - previous), put_varint(out, from), put_varint(out, to - from);
       previous = stream;
     }
   }
@@ -59,7 +59,7 @@ Result<size_t> parse_consumed(std::string_view bytes, ConsumedTable* table) {
     stream += in.varint_at_most(UINT32_MAX);
     uint64_t from = in.varint_at_most(UINT64_MAX / 2), size = in.varint_at_most(UINT64_MAX / 2);
     if (stream > UINT32_MAX) in.stop();
-    if (in.ok()) add_interval(&(*table)[static_cast<uint32_t>(stream)], {from, from + size});
+    if (in.ok()) (*table)[static_cast<uint32_t>(stream)].add({from, from + size});
   }
   if (!in.ok()) return fail(ErrorCode::kBadInput, "a damaged table of streams");
   return in.offset();

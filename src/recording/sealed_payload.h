@@ -33,7 +33,7 @@ inline bool is_sealed(uint16_t type) {
          type == format::kFooter;
 }
 
-using ConsumedTable = std::map<uint32_t, std::vector<Interval>>;
+using ConsumedTable = std::map<uint32_t, Intervals>;
 
 void put_consumed(std::string* out, const ConsumedTable& table);
 /// Adds to `table`. The number of bytes read, or kBadInput.

@@ -1,5 +1,7 @@
 #include "report/event_export.h"
 
+#include <absl/container/flat_hash_map.h>
+
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -200,27 +202,51 @@ class EventWriter {
     }
     return known;
   }
+  /// The frames from `node` outwards. Of a deep stack most are those of many others: from its
+  /// innermost node whose depth kAnchorDepth divides, a few frames out, they are written once and
+  /// copied from then on.
+  void append_frames(std::string& line, uint32_t node, char separator) {
+    const size_t begin = line.size();
+    size_t anchor_at = 0;
+    uint32_t anchor = 0;
+    uint32_t own = kOwnFrames;  // that are left: no other stack may have them
+    for (; node != 0; node = tables_.stacks.node(node).parent) {
+      const std::string& text = frame_of(node);
+      if (line.size() != begin) line += separator;
+      const bool is_own = own != 0;
+      own -= is_own;
+      if (anchor == 0 && !is_own && tables_.stacks.node(node).depth % kAnchorDepth == 0 &&
+          !text.empty()) {
+        const auto known = anchored_.find(node);
+        if (known != anchored_.end()) {
+          line += known->second;
+          return;
+        }
+        anchor = node, anchor_at = line.size();
+      }
+      line += text;
+    }
+    if (anchor == 0 || line.size() - anchor_at > kMostAnchoredBytes) return;
+    if (anchored_bytes_ > kMostAnchoredBytes) anchored_.clear(), anchored_bytes_ = 0;
+    anchored_bytes_ += line.size() - anchor_at;
+    anchored_.emplace(anchor, line.substr(anchor_at));
+  }
   void write_json_stack(std::string& line, uint32_t stack) {
     if (tables_.stacks.node(stack).depth == 0) return;
-    line += ",\"stack\":";
-    char separator = '[';
-    for (uint32_t node = stack; node != 0; node = tables_.stacks.node(node).parent) {
-      line += separator;
-      line += frame_of(node);
-      separator = ',';
-    }
+    line += ",\"stack\":[";
+    append_frames(line, stack, ',');
     line += ']';
   }
   void write_csv_stack(std::string& line, uint32_t stack) {
     line += ',';
     csv_stack_.clear();
     if (tables_.stacks.node(stack).depth == 0) return;
-    for (uint32_t node = stack; node != 0; node = tables_.stacks.node(node).parent) {
-      if (!csv_stack_.empty()) csv_stack_ += ';';
-      csv_stack_ += frame_of(node);
-    }
+    append_frames(csv_stack_, stack, ';');
     append_csv_field(&line, csv_stack_);
   }
+
+  static constexpr uint32_t kAnchorDepth = 32, kOwnFrames = 8;
+  static constexpr size_t kMostAnchoredBytes = 8 << 20;
 
   const Tables& tables_;
   bool has_times_;
@@ -230,6 +256,8 @@ class EventWriter {
   static constexpr uint8_t kNotAsked = 2;
   std::vector<uint8_t> is_followed_;
   std::string csv_stack_;
+  absl::flat_hash_map<uint32_t, std::string> anchored_;  // by node
+  size_t anchored_bytes_ = 0;
   Attributions attributions_;
   std::map<uint32_t, int64_t> next_step_;  // by process
   size_t next_mark_ = 0;

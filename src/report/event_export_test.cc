@@ -52,6 +52,40 @@ TEST(EventExport, CsvHasTheSameColumnsInOrder) {
   EXPECT_EQ(lines[6], "5000000000,free_completed,153,,,cpu,framework,,11,11,,,,,");
 }
 
+TEST(EventExport, FramesOfDeepStacksThatSeveralShareAreThoseOfEach) {
+  constexpr uint32_t kShared = 100;
+  EventBatch events;
+  MemorySource names{EventBatch()};
+  Tables& tables = names.mutable_tables();
+  uint32_t base = 0;
+  std::vector<std::string> shared;
+  const auto push = [&](uint32_t on, const std::string& function) {
+    const Frame frame{.function = tables.strings.intern(function)};
+    return tables.stacks.push(on, tables.stacks.intern_frame(frame));
+  };
+  for (uint32_t i = 0; i < kShared; ++i) {
+    shared.insert(shared.begin(), "f" + std::to_string(i));
+    base = push(base, shared.front());
+  }
+  std::vector<std::vector<std::string>> expected;
+  for (uint32_t more = 0; more < 70; ++more) {
+    uint32_t stack = base;
+    expected.push_back(shared);
+    for (uint32_t i = 0; i < more; ++i) {
+      expected.back().insert(expected.back().begin(), "own" + std::to_string(more));
+      stack = push(stack, expected.back().front());
+    }
+    append(&events, {more, Action::kAlloc, 64 + more, 5, stack});
+  }
+  MemorySource source(events);
+  source.mutable_tables() = std::move(tables);
+  const std::vector<std::string> lines = export_of(source, ExportFormat::kJsonLines);
+  ASSERT_EQ(lines.size(), expected.size());
+  for (size_t i = 0; i < lines.size(); ++i) {
+    EXPECT_EQ(json::parse(lines[i])["stack"].get<std::vector<std::string>>(), expected[i]);
+  }
+}
+
 TEST(EventExport, AStepIsANumberOfTheFrameworksOwn) {
   EventBatch events;
   append(&events, {1, Action::kAlloc, 0x1, 5});

@@ -108,8 +108,9 @@ FlamePaths by_category_holders(const std::vector<CategoryHolder>& holders, Flame
 FlamePaths by_layer(const std::vector<Holder>& holders, const Tables& tables) {
   Gathered gathered;
   bool any = false;
+  WorkReader reader(tables);
   for (const Holder& holder : holders) {
-    const LayerWork work = layer_work_of(tables, holder.stack);
+    const LayerWork work = layer_work_of(tables, holder.stack, &reader);
     any |= !work.layer.empty();
     std::vector<std::string> path;
     if (work.layer.empty()) {

@@ -50,8 +50,7 @@ Json mode_json(ExecutionMode mode) {
 }
 
 /// Of a framework that names the operation an allocation is for.
-void add_work(Json* item, const Tables& tables, uint32_t stack) {
-  const Work work = work_of(tables, stack);
+void add_work(Json* item, const Work& work) {
   (*item)["operation"] = text_or_null(work.operation);
   (*item)["phase"] = phase_json(work.phase);
   (*item)["mode"] = mode_json(work.mode);
@@ -78,12 +77,13 @@ Json work_json(const std::vector<Holder>& holders, const Tables& tables) {
 Json holders_json(const std::vector<Holder>& holders, const Tables& tables, bool has_work,
                   const HolderCategories* categories) {
   Json out = Json::array();
+  WorkReader works(tables);
   for (const Holder& holder : holders) {
     Json item = {{"bytes", holder.bytes}, {"count", holder.count}, {"category", nullptr}};
     const uint32_t node = headline_node(tables, holder.stack);
     item["line"] = node == 0 ? Json(nullptr) : Json(frame_text(tables, node));
     item["stack"] = stack_json(tables, holder.stack);
-    if (has_work) add_work(&item, tables, holder.stack);
+    if (has_work) add_work(&item, works.of(holder.stack));
     if (categories) categories->add_json(holder.stack, tables, &item);
     out.push_back(std::move(item));
   }

@@ -1,6 +1,7 @@
 // Numbers by address, for tables that are filled and emptied at every event.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -18,6 +19,10 @@ class AddressMap {
   AddressMap() : slots_(kLeastSlots), seed_(reinterpret_cast<uintptr_t>(slots_.data()) * kOdd) {}
 
   size_t size() const { return size_; }
+  /// Makes room for `count` numbers in all.
+  void reserve(size_t count) {
+    if (2 * count > slots_.size()) resize(std::bit_ceil(2 * count));
+  }
   /// Null where there is none. Valid until the next insertion or erasure.
   const uint32_t* find(uint64_t address) const {
     for (size_t at = place(address);; at = (at + 1) & mask_) {
@@ -86,8 +91,9 @@ class AddressMap {
     const auto product = static_cast<unsigned __int128>(address ^ seed_) * kOdd;
     return (static_cast<uint64_t>(product >> 64) ^ static_cast<uint64_t>(product)) & mask_;
   }
-  void grow() {
-    Slots old(slots_.size() * 2);
+  void grow() { resize(slots_.size() * 2); }
+  void resize(size_t slots) {
+    Slots old(slots);
     old.swap(slots_);
     mask_ = slots_.size() - 1;
     size_ = 0;

@@ -4,12 +4,14 @@
 #include <absl/container/flat_hash_map.h>
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/error.h"
+#include "base/large_pages.h"
 #include "trace/event.h"
 #include "trace/tables.h"
 
@@ -58,11 +60,16 @@ struct DeviceFigures {
   uint64_t peak_reserved_time_ns = 0;
 };
 
+/// A map that is looked up at random and may be large: few pages to find.
+template <class Key, class T>
+using LargeMap = absl::flat_hash_map<Key, T, absl::container_internal::hash_default_hash<Key>,
+                                     std::equal_to<Key>, LargePages<std::pair<const Key, T>>>;
+
 /// Sites are a map, not a vector by stack id: most nodes of the stack tree never allocate
 /// themselves, and a damaged checkpoint that names stack 4 billion costs one entry.
 struct DeviceState : DeviceFigures {
-  absl::flat_hash_map<uint32_t, Site> sites;        ///< by stack id
-  absl::flat_hash_map<uint64_t, LiveBlock> blocks;  ///< what is live, by address
+  LargeMap<uint32_t, Site> sites;        ///< by stack id
+  LargeMap<uint64_t, LiveBlock> blocks;  ///< what is live, by address
 };
 
 /// A holder at the peak: one stack.

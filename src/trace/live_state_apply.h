@@ -13,6 +13,8 @@ namespace gpumemprof {
 struct LiveObserver {
   /// Before the first event of a batch: no event of it names a device beyond `device_count`.
   void on_batch(const EventBatch&, size_t /*device_count*/) {}
+  /// A few events before one of the two below, where there are many stacks: whose memory it will be.
+  void on_soon(uint16_t /*device*/, uint32_t /*stack*/) {}
   /// After the state has changed.
   void on_alloc(size_t /*index*/, uint16_t /*device*/, const DeviceState&) {}
   void on_free(size_t /*index*/, uint16_t /*device*/, const DeviceState&, const LiveBlock&) {}
@@ -48,6 +50,27 @@ inline void LiveState::release(DeviceState& device, const LiveBlock& block) {
   --device.live_count;
 }
 
+/// With very many live blocks or stacks nearly every look-up misses the caches: it is begun some
+/// events early, and that of a block's stack once the block is there.
+template <class Observer>
+void look_ahead(const std::vector<DeviceState>& devices, const EventBatch& batch, size_t index,
+                    Observer& observer) {
+  constexpr size_t kFar = 24, kNear = 10, kFewSites = 1024;
+  const size_t far = index + kFar, near = index + kNear;
+  if (far >= batch.size()) return;
+  devices[batch.device[far]].blocks.prefetch(batch.address[far]);
+  const DeviceState& device = devices[batch.device[near]];
+  if (device.sites.size() < kFewSites) return;
+  uint32_t stack = batch.stack[near];
+  if (is_free(batch.action[near])) {
+    const auto block = device.blocks.find(batch.address[near]);
+    if (block == device.blocks.end()) return;
+    stack = block->second.stack;
+  }
+  device.sites.prefetch(stack);
+  observer.on_soon(batch.device[near], stack);
+}
+
 /// A recording of a CUDA allocator ends a block where its free is requested, as the framework
 /// counts. Only frees that waited for a stream then have a second half, which ends nothing.
 inline bool is_second_half(const DeviceState& device, Action action, const EventBatch& batch) {
@@ -61,12 +84,8 @@ void LiveState::apply_observed(const EventBatch& batch, Observer& observer) {
   if (count == 0) return;
   device(*std::max_element(batch.device.begin(), batch.device.end()));  // none moves from here on
   observer.on_batch(batch, devices_.size());
-  // With a million live blocks nearly every look-up misses the caches: begin it some events early.
-  constexpr size_t kAhead = 12;
   for (size_t i = 0; i < count; ++i) {
-    if (i + kAhead < count) {
-      devices_[batch.device[i + kAhead]].blocks.prefetch(batch.address[i + kAhead]);
-    }
+    look_ahead(devices_, batch, i, observer);
     const uint16_t index = batch.device[i];
     DeviceState& device = devices_[index];
     const Action action = batch.action[i];

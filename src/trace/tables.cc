@@ -1,36 +1,57 @@
 #include "trace/tables.h"
 
+#include <algorithm>
+#include <cstring>
+
 namespace gpumemprof {
 
-StringTable::StringTable() {
-  texts_.emplace_back();
-  ids_.emplace(texts_[0], 0);
-}
+StringTable::StringTable() { intern({}); }
 
 uint32_t StringTable::intern(std::string_view text) {
-  if (auto it = ids_.find(text); it != ids_.end()) return it->second;
-  uint32_t id = static_cast<uint32_t>(texts_.size());
-  texts_.push_back(storage_.emplace_back(text));
-  ids_.emplace(texts_.back(), id);
+  const uint32_t id = ids_.find_or_put(ids_.hash(text), size(),
+                                       [&](uint32_t known) { return texts_[known] == text; });
+  if (id == size()) texts_.push_back(keep(text));
   return id;
 }
 
-StackTable::StackTable() : nodes_{{0, 0, 0}}, frames_{Frame{}} {
-  frame_ids_.emplace(std::pair{uint64_t{0}, 0u}, 0);
+std::string_view StringTable::keep(std::string_view text) {
+  constexpr size_t kLeast = 1 << 8, kMost = 1 << 16;
+  if (text.size() > room_bytes_) {
+    room_bytes_ = std::max(text.size(), kLeast << std::min<size_t>(storage_.size(), 8));
+    static_assert(kLeast << 8 == kMost);
+    room_ = storage_.emplace_back(new char[room_bytes_]).get();
+  }
+  if (text.empty()) return {};
+  memcpy(room_, text.data(), text.size());
+  const std::string_view kept(room_, text.size());
+  room_ += text.size(), room_bytes_ -= text.size();
+  return kept;
 }
 
+StackTable::StackTable() : nodes_{{0, 0, 0}} { intern_frame({}); }
+
 uint32_t StackTable::intern_frame(Frame frame) {
-  std::pair key{uint64_t{frame.file} << 32 | frame.function, frame.line};
-  auto [it, added] = frame_ids_.try_emplace(key, static_cast<uint32_t>(frames_.size()));
-  if (added) frames_.push_back(frame);
-  return it->second;
+  const uint64_t hash = frame_ids_.hash(uint64_t{frame.file} << 32 | frame.function, frame.line);
+  const uint32_t id = frame_ids_.find_or_put(
+      hash, frame_count(), [&](uint32_t known) { return frames_[known] == frame; });
+  if (id == frame_count()) frames_.push_back(frame);
+  return id;
 }
 
 uint32_t StackTable::push(uint32_t parent, uint32_t frame) {
-  auto [it, added] =
-      children_.try_emplace(uint64_t{parent} << 32 | frame, static_cast<uint32_t>(nodes_.size()));
-  if (added) nodes_.push_back({parent, frame, node(parent).depth + 1});
-  return it->second;
+  const uint32_t next = stack_count(), first = node(parent).first_child;
+  uint32_t id = next;
+  if (first != 0) {
+    if (nodes_[first].frame == frame) return first;
+    id = later_children_.find_or_put(
+        later_children_.hash(parent, frame), next, [&](uint32_t known) {
+          return nodes_[known].parent == parent && nodes_[known].frame == frame;
+        });
+  } else if (parent < next) {
+    nodes_[parent].first_child = next;
+  }
+  if (id == next) nodes_.push_back({parent, frame, node(parent).depth + 1});
+  return id;
 }
 
 std::vector<std::string> stack_lines(const Tables& tables, uint32_t stack) {

@@ -2,15 +2,14 @@
 // append-only, so an id stays valid for the life of the source that handed it out.
 #pragma once
 
-#include <absl/container/flat_hash_map.h>
-
 #include <cstdint>
-#include <deque>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "trace/event.h"
+#include "trace/id_index.h"
 
 namespace gpumemprof {
 
@@ -23,9 +22,13 @@ class StringTable {
   uint32_t size() const { return static_cast<uint32_t>(texts_.size()); }
 
  private:
-  std::deque<std::string> storage_;  // a deque: its strings never move
+  std::string_view keep(std::string_view text);
+
+  std::vector<std::unique_ptr<char[]>> storage_;  // what is in it never moves
+  char* room_ = nullptr;                          // of the last one: what is left
+  size_t room_bytes_ = 0;
   std::vector<std::string_view> texts_;
-  absl::flat_hash_map<std::string_view, uint32_t> ids_;
+  IdIndex ids_;
 };
 
 /// One code location. `line` is 0 where only the function is known (native code).
@@ -45,6 +48,7 @@ class StackTable {
     uint32_t parent;
     uint32_t frame;
     uint32_t depth;
+    uint32_t first_child = 0;  ///< 0: none yet
   };
   StackTable();
   uint32_t intern_frame(Frame frame);
@@ -56,10 +60,10 @@ class StackTable {
   uint32_t frame_count() const { return static_cast<uint32_t>(frames_.size()); }
 
  private:
-  std::vector<Node> nodes_;
+  std::vector<Node, LargePages<Node>> nodes_;
   std::vector<Frame> frames_;
-  absl::flat_hash_map<uint64_t, uint32_t> children_;  // parent << 32 | frame
-  absl::flat_hash_map<std::pair<uint64_t, uint32_t>, uint32_t> frame_ids_;
+  IdIndex later_children_;  // nodes that are not their parent's first child
+  IdIndex frame_ids_;
 };
 
 /// One recorded process.

@@ -38,6 +38,8 @@ class Blocks {
     return true;
   }
   void prefetch(uint64_t address) const { index_.prefetch(address); }
+  size_t size() const { return index_.size(); }
+  void reserve(size_t count) { index_.reserve(count), blocks_.reserve(count); }
   std::vector<EarlierBlock> by_address() const {
     std::vector<EarlierBlock> out;
     out.reserve(index_.size());
@@ -48,7 +50,7 @@ class Blocks {
 
  private:
   AddressMap index_;
-  std::vector<EarlierBlock> blocks_;
+  std::vector<EarlierBlock, LargePages<EarlierBlock>> blocks_;
   std::vector<uint32_t> unused_;
 };
 
@@ -128,11 +130,17 @@ TraceStart trace_start(const AllocatorTrace& trace) {
 }
 
 TraceStart trace_start(const AllocatorTrace& trace, TraceFacts facts) {
+  constexpr size_t kAhead = 12;  // the table may not fit the caches
   TraceStart out;
   Blocks live;
   absl::flat_hash_set<uint64_t> doubtful;
+  size_t at_end = 0;
+  for (const AllocatorSegment& segment : trace.segments) at_end += segment.blocks.size();
+  live.reserve(at_end);
   for (const AllocatorSegment& segment : trace.segments) {
-    for (const AllocatorBlock& block : segment.blocks) {
+    for (size_t i = 0; i < segment.blocks.size(); ++i) {
+      if (i + kAhead < segment.blocks.size()) live.prefetch(segment.blocks[i + kAhead].address);
+      const AllocatorBlock& block = segment.blocks[i];
       if (!is_live_at_end(block, facts)) continue;
       *live.put(block.address).first = {.address = block.address,
                                         .requested_bytes = block.requested_bytes,
@@ -144,14 +152,15 @@ TraceStart trace_start(const AllocatorTrace& trace, TraceFacts facts) {
     }
   }
   // Backwards: a free makes its block live before it, an allocation ends what is known of it.
+  out.most_live = live.size();
   EarlierBlock* last = nullptr;  // a request stands right before its completion, nearly always
   for (size_t i = trace.events.size(); i-- > 0;) {
-    constexpr size_t kAhead = 12;  // the table may not fit the caches
     if (i >= kAhead) live.prefetch(trace.events[i - kAhead].address);
     const AllocatorEvent event = trace.events[i];
     if (facts.ends_block(event)) {
       const auto [block, is_new] = live.put(event.address);
       if (!is_new) doubtful.insert(event.address);
+      out.most_live = std::max(out.most_live, live.size());
       last = block;
       *last = {.address = event.address,
                .requested_bytes = event.size_bytes,

@@ -53,6 +53,7 @@ struct EarlierBlock {
 struct TraceStart {
   TraceFacts facts;
   std::vector<EarlierBlock> blocks;  ///< by address
+  size_t most_live = 0;              ///< blocks at one moment, or a few more or less
   uint64_t contradictions = 0;       ///< addresses allocated or freed twice in a row
 };
 

@@ -97,3 +97,71 @@ def test_the_tracker_is_a_memory_tracker_of_the_cpu(tmp_path):
     from gpumemprof import load_telemetry_events
 
     assert len(load_telemetry_events(path)) == len(tracker.get_events())
+
+
+DESCRIPTORS = """
+import os
+import gpumemprof
+
+def kernels_files():
+    names = (os.path.join("/proc/self/fd", fd) for fd in os.listdir("/proc/self/fd"))
+    return sorted(os.readlink(name) for name in names if os.path.exists(name) and "/statm" in os.readlink(name))
+
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGESIZE")
+"""
+
+
+def in_a_process_of_its_own(code):
+    import subprocess
+    import sys
+
+    done = subprocess.run([sys.executable, "-c", DESCRIPTORS + code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_of_many_open_blocks_one_descriptor_is_open_and_none_afterwards():
+    assert in_a_process_of_its_own("""
+import resource
+p = gpumemprof.CPUMemoryProfiler()
+highest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10  # of the program before exec, where that had more
+passed = bytearray(b"x") * (highest - resident() + (32 << 20))
+blocks = [p.profile_context("block") for _ in range(50)]
+for block in blocks:
+    block.__enter__()
+print(len(kernels_files()))
+for block in blocks:
+    block.__exit__(None, None, None)
+print(len(kernels_files()))
+""") == ["1", "0"]
+
+
+def test_a_forked_child_within_a_block_reads_its_own_memory():
+    assert in_a_process_of_its_own("""
+p = gpumemprof.CPUMemoryProfiler()
+with p.profile_context("outer"):
+    child = os.fork()
+    if child == 0:
+        kept = bytearray(b"x") * (100 << 20)
+        with p.profile_context("inner") as block:
+            pass
+        print(abs(block.result.snapshot_after.rss - resident()) < 8 << 20, flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
+""") == ["True"]
+
+
+def test_a_program_that_closes_and_reuses_every_descriptor_keeps_its_file_and_gets_its_figures(tmp_path):
+    path = tmp_path / "log"
+    assert in_a_process_of_its_own(f"""
+p = gpumemprof.CPUMemoryProfiler()
+with p.profile_context("block") as block:
+    os.closerange(3, 256)
+    files = [open({str(path)!r}, "a") for _ in range(20)]
+print(abs(block.result.snapshot_after.rss - resident()) < 8 << 20)
+for file in files:
+    file.write("line\\n")
+    file.close()
+""") == ["True"]
+    assert path.read_text() == "line\n" * 20

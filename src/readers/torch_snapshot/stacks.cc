@@ -47,12 +47,21 @@ uint32_t Stacks::intern(std::span<const uint32_t> frames) {
   }
 }
 
-/// Most of a deep stack is that of the last one.
+/// Most of a deep stack is that of one of the last two.
 uint32_t Stacks::push(std::span<const uint32_t> frames) {
-  size_t same = 0;
-  while (same < std::min(last_.size(), frames.size()) &&
-         last_[same].frame == frames[frames.size() - 1 - same]) {
-    ++same;
+  const auto same_as = [&](const std::vector<Pushed>& list) {
+    size_t same = 0;
+    while (same < std::min(list.size(), frames.size()) &&
+           list[same].frame == frames[frames.size() - 1 - same]) {
+      ++same;
+    }
+    return same;
+  };
+  last_.swap(before_last_);
+  size_t same = same_as(last_);
+  if (const size_t other = same_as(before_last_); other > same) {
+    last_.swap(before_last_);
+    same = other;
   }
   last_.resize(same);
   uint32_t stack = same == 0 ? 0 : last_.back().stack;

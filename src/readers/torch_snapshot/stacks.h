@@ -32,7 +32,9 @@ class Stacks {
   struct Pushed {
     uint32_t frame, stack;
   };
-  std::vector<Pushed> last_;  ///< of the list that was pushed last, outermost first
+  /// Of the two lists that were pushed last, outermost first: a list that comes in pieces is pushed
+  /// as it begins, and then whole.
+  std::vector<Pushed> last_, before_last_;
   absl::flat_hash_map<uint64_t, uint32_t> known_;  ///< hash of the frames: stack
 };
 

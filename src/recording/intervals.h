@@ -1,0 +1,46 @@
+// Which ordinals of a stream there are.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+
+namespace gpumemprof {
+
+/// Ordinals [from, to) of a stream.
+struct Interval {
+  uint64_t from, to;
+};
+
+/// Disjoint intervals that do not touch, ascending. Adding one, in any order, takes logarithmic
+/// time: a file says in which order they come.
+class Intervals {
+ public:
+  void add(Interval interval);
+  void add(const Intervals& others);
+  /// How many of [from, to) they cover.
+  uint64_t covered(uint64_t from, uint64_t to) const;
+  /// Those parts of them that lie in [from, to), in logarithmic time and that of their number.
+  Intervals within(uint64_t from, uint64_t to) const;
+  /// How many ordinals before the last one are in none.
+  uint64_t missing() const;
+
+  size_t size() const { return ends_.size(); }
+  /// Pairs of from and to.
+  auto begin() const { return ends_.begin(); }
+  auto end() const { return ends_.end(); }
+  /// Intervals that were looked at, so far.
+  uint64_t steps() const { return steps_; }
+
+ private:
+  using Ends = std::map<uint64_t, uint64_t>;  // by from: to
+  /// The first that ends behind `place`, or there.
+  Ends::const_iterator first_ending_from(uint64_t place) const;
+  template <class See>
+  void each_within(uint64_t from, uint64_t to, const See& see) const;
+
+  Ends ends_;
+  uint64_t steps_ = 0;
+};
+
+}  // namespace gpumemprof
