@@ -199,6 +199,12 @@ void fill_settings(AllocatorSnapshot* snapshot) {
   }
 }
 
+/// A snapshot that tells of a refused request was taken of a program that ran out: as with a run
+/// that died, how its memory went until then is no merit.
+bool was_refused(const DeviceAnalysis& device) {
+  return device.snapshot && !device.snapshot->ooms.empty();
+}
+
 /// Patterns and scores, where all events have times.
 void add_shape(const Tables& tables, const AnalysisOptions& options, Analysis* analysis) {
   bool has_times = analysis->source.can.times, has_history = true;
@@ -213,6 +219,10 @@ void add_shape(const Tables& tables, const AnalysisOptions& options, Analysis* a
     analysis->score.reason = "no history was recorded, only what was live in the end";
   } else if (has_times) {
     add_patterns(tables, options.capacity_bytes, analysis);
+    for (DeviceAnalysis& device : analysis->devices) {
+      if (was_refused(device))
+        analysis->score = device.score = {.reason = "the allocator refused a request"};
+    }
   } else {
     analysis->score.reason = "the events have no times";
   }

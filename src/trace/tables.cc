@@ -7,6 +7,16 @@ namespace gpumemprof {
 
 StringTable::StringTable() { intern({}); }
 
+StringTable::StringTable(const StringTable& other) : StringTable() {
+  for (uint32_t id = 1; id < other.size(); ++id) intern(other.get(id));
+}
+
+StringTable& StringTable::operator=(StringTable other) {
+  storage_ = std::move(other.storage_), texts_ = std::move(other.texts_);
+  ids_ = std::move(other.ids_), room_ = other.room_, room_bytes_ = other.room_bytes_;
+  return *this;
+}
+
 uint32_t StringTable::intern(std::string_view text) {
   const uint32_t id = ids_.find_or_put(ids_.hash(text), size(),
                                        [&](uint32_t known) { return texts_[known] == text; });

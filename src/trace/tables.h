@@ -17,6 +17,9 @@ namespace gpumemprof {
 class StringTable {
  public:
   StringTable();
+  StringTable(const StringTable& other);  ///< with the same ids
+  StringTable(StringTable&&) = default;
+  StringTable& operator=(StringTable other);
   uint32_t intern(std::string_view text);
   std::string_view get(uint32_t id) const { return id < texts_.size() ? texts_[id] : texts_[0]; }
   uint32_t size() const { return static_cast<uint32_t>(texts_.size()); }
