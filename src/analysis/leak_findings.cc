@@ -84,8 +84,8 @@ void add_holder(const HolderStacks::Held& held, const ProcessHolders* told, Find
     }
     finding->evidence.emplace_back("held_blocks", held.blocks);
   } else if (!told || told->looks.empty()) {
-    finding->facts.emplace_back(
-        "holder", "unknown, because the program was not asked: gpumemprof run --explain-leaks");
+    finding->facts.emplace_back("holder",
+                                "unknown; record with gpumemprof run --explain-leaks to name it");
   } else {
     const std::string& why = told->looks.back().why_incomplete;
     finding->facts.emplace_back(
@@ -137,8 +137,8 @@ Finding leak_finding(const LeakGroup& group, const Tables& tables) {
   Finding finding{.kind = kind.name,
                   .severity = kind.severity,
                   .name = kind.is_leak() ? group.name->name : "",
-                  .title = who_keeps(group, tables) + format_bytes(a_step) +
-                           " more with every " + kind.what_repeats + ": " + kind.title,
+                  .title = who_keeps(group, tables) + format_bytes(a_step) + " more with every " +
+                           kind.what_repeats + ": " + kind.title,
                   .bytes = leak.live_bytes,
                   .evidence = {{"bytes_a_step", a_step},
                                {"grown_bytes", leak.grown_bytes},

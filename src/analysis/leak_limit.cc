@@ -24,7 +24,7 @@ LeakLimit limit_of(const Leak& leak, const Tables& tables, uint64_t held_bytes,
                    std::optional<uint64_t> capacity_bytes) {
   LeakLimit out{.limit_bytes = memory_limit(leak.device, tables, capacity_bytes)};
   if (!out.limit_bytes) {
-    out.why_unknown = "the recording does not tell how much memory there is";
+    out.why_unknown = "the capacity is not known: give --capacity 24GiB";
     return out;
   }
   if (leak.bytes_a_step <= 0) return out;

@@ -123,7 +123,7 @@ constexpr Rule kRules[] = {
 };
 
 constexpr LeakName kNoKnownBug = {
-    kGrowth, "it keeps more with every step",
+    kGrowth, "cause unknown",
     "drop or limit what holds it; gpumemprof run --explain-leaks names "
     "the variable"};
 

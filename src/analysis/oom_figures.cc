@@ -62,9 +62,8 @@ std::vector<OomFigure> oom_figures(const OomMessage& message) {
   if (message.requested) add("requested", message.requested, requested_meaning(message));
   add("capacity", message.capacity, "the device's memory, all of it");
   add("free", message.free,
-      is_cuda_like(message) ? "what the driver had left for anybody, after the allocator had given "
-                              "back the segments that were wholly unused"
-                            : "what the driver had left for anybody");
+      is_cuda_like(message) ? "free on the GPU, after PyTorch had released its unused segments"
+                            : "free on the GPU");
   add("allowed", message.allowed,
       message.wording == OomWording::kPyTorchMps
           ? "the most that the backend lets itself use (PYTORCH_MPS_HIGH_WATERMARK_RATIO)"

@@ -69,7 +69,7 @@ class TensorflowExplainer {
     }
     if (!asked_) {
       because("The message does not say how many bytes were asked for.");
-      return conclude(OomCause::kCannotTell, "It cannot be told from this message alone.");
+      return conclude(OomCause::kCannotTell, "This message does not say enough to tell.");
     }
     decide_by_state();
   }
@@ -89,7 +89,7 @@ class TensorflowExplainer {
       because(
           "The state of the pool, which TensorFlow prints when it runs out, is not in the text.");
     }
-    conclude(OomCause::kCannotTell, "It cannot be told from this message alone.");
+    conclude(OomCause::kCannotTell, "This message does not say enough to tell.");
   }
 
   void tell_state() {
@@ -121,7 +121,7 @@ class TensorflowExplainer {
     if (surely_at_least(free, asked)) return conclude_fragmentation();
     if (!picture_.growth_bytes) {
       because("The pool's limit is not told, so neither is whether it could have grown.");
-      return conclude(OomCause::kCannotTell, "It cannot be told from this message alone.");
+      return conclude(OomCause::kCannotTell, "This message does not say enough to tell.");
     }
     const ByteRange growth = *picture_.growth_bytes;
     if (surely_at_least(growth, asked)) {
@@ -130,14 +130,14 @@ class TensorflowExplainer {
           "hold "
           "it, or its memory is in pieces.");
       return conclude(OomCause::kWantOfMemory,
-                      "Want of memory: the device had no such piece left.");
+                      "Not enough memory: the device had no such piece left.");
     }
     verdict_.usable_bytes = free + growth;
     if (surely_at_least(*verdict_.usable_bytes, asked)) return conclude_fragmentation();
     if (surely_less(*verdict_.usable_bytes, asked)) {
       verdict_.shortage_bytes = asked - *verdict_.usable_bytes;
       return conclude(OomCause::kWantOfMemory,
-                      "Want of memory: " + range_text(*verdict_.shortage_bytes) +
+                      "Not enough memory: " + range_text(*verdict_.shortage_bytes) +
                           " is missing even if every free piece could be used.");
     }
     because("The printed limit is rounded, and the rounding decides.");

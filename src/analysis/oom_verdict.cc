@@ -99,7 +99,7 @@ class PytorchExplainer {
               message_.capacity->text + ".");
       verdict_.shortage_bytes = *requested_ - range_of(*message_.capacity);
       return conclude(OomCause::kWantOfMemory,
-                      "Want of memory: no setting can make this request fit on this device.");
+                      "Not enough memory: no setting can make this request fit on this device.");
     }
     if (message_.wording == OomWording::kPyTorchMps) return decide_mps();
     if (message_.is_own_limit) {
@@ -118,19 +118,20 @@ class PytorchExplainer {
       because(
           "The message says that the allocator behind a MemPool refused; the device's figures need "
           "not be the reason.");
-      return conclude(OomCause::kCannotTell, "It cannot be told from this message alone.");
+      return conclude(OomCause::kCannotTell, "This message does not say enough to tell.");
     }
     if (message_.capacity && allocated_ && !unallocated_ &&
         surely_less(range_of(*message_.capacity), *allocated_ + *requested_)) {
       because("Live tensors and the request, " + range_text(*allocated_ + *requested_) +
               ", are more than the device has, " + message_.capacity->text + ".");
       verdict_.shortage_bytes = *allocated_ + *requested_ - range_of(*message_.capacity);
-      return conclude(OomCause::kWantOfMemory,
-                      "Want of memory: " + range_text(*verdict_.shortage_bytes) + " is missing.");
+      return conclude(
+          OomCause::kWantOfMemory,
+          "Not enough memory: " + range_text(*verdict_.shortage_bytes) + " is missing.");
     }
     if (!free_) {
       because("The message does not say how much the driver had free.");
-      return conclude(OomCause::kCannotTell, "It cannot be told from this message alone.");
+      return conclude(OomCause::kCannotTell, "This message does not say enough to tell.");
     }
     decide_by_room();
   }
@@ -144,13 +145,13 @@ class PytorchExplainer {
           "The message has no numbers: it comes from the driver or a library, not from "
           "PyTorch's allocator, so what PyTorch holds in reserve was not given back first.");
     }
-    conclude(OomCause::kCannotTell, "It cannot be told from this message alone.");
+    conclude(OomCause::kCannotTell, "This message does not say enough to tell.");
   }
 
   void decide_mps() {
     if (!allocated_ || !message_.allowed) {
       because("The message does not say what the limit is.");
-      return conclude(OomCause::kCannotTell, "It cannot be told from this message alone.");
+      return conclude(OomCause::kCannotTell, "This message does not say enough to tell.");
     }
     ByteRange used = *allocated_;
     if (message_.other_in_use) used = used + range_of(*message_.other_in_use);
@@ -159,7 +160,7 @@ class PytorchExplainer {
     if (surely_less(range_of(*message_.allowed), used + *requested_)) {
       return conclude(OomCause::kOwnLimit, "The backend's own limit was reached.");
     }
-    conclude(OomCause::kCannotTell, "It cannot be told from this message alone.");
+    conclude(OomCause::kCannotTell, "This message does not say enough to tell.");
   }
 
   /// What could be had outside of PyTorch's segments: the driver's, or less under a limit.
@@ -178,7 +179,7 @@ class PytorchExplainer {
     if (!unallocated_) {
       because("Free: " + range_text(room) + "; asked for: " + message_.requested->text +
               ". The message does not say how much PyTorch held unused.");
-      return conclude(OomCause::kCannotTell, "It cannot be told from this message alone.");
+      return conclude(OomCause::kCannotTell, "This message does not say enough to tell.");
     }
     const ByteRange usable = room + *unallocated_;
     verdict_.usable_bytes = usable;
@@ -193,7 +194,7 @@ class PytorchExplainer {
                  ? conclude(OomCause::kOwnLimit, "The process's own limit: " + lacks + " under it.")
                  : conclude(
                        OomCause::kWantOfMemory,
-                       "Want of memory: " + lacks + " even if every free piece could be used.");
+                       "Not enough memory: " + lacks + " even if every free piece could be used.");
     }
     if (surely_at_least(room, *requested_)) {
       because(

@@ -29,8 +29,8 @@ void add_unknown(AdviceReport* report) {
   const auto add = [&](const char* kind, const char* why) {
     report->unknown.emplace_back(kind, why);
   };
-  add("mixed_precision", "the types of elements are not in a recording");
-  add("quantization", "the types of elements are not in a recording");
+  add("mixed_precision", "a recording has no element types");
+  add("quantization", "a recording has no element types");
   add("pruning", "which weights are needed is not in a recording");
   add("distributed", "how many devices there were is not in a recording");
 }

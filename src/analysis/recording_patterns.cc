@@ -244,9 +244,8 @@ class Patterns {
         period = "once a step (" + seconds_text(period_s) + ")";
       }
     }
-    add("sawtooth", Severity::kInfo,
-        "memory goes up and down by " + size_text(amplitude) + " " + period, amplitude, 1,
-        std::move(figures), "");
+    add("sawtooth", Severity::kInfo, "memory swings by " + size_text(amplitude) + " " + period,
+        amplitude, 1, std::move(figures), "");
   }
 
   void find_spikes() {
@@ -273,8 +272,8 @@ class Patterns {
       }
       add_period(at, &figures, &where);
       add("spike", found.severity,
-          "memory spikes by up to " + size_text(found.bytes) + " above its surroundings: " + where,
-          found.bytes, found.confidence, std::move(figures), "");
+          "memory spikes by up to " + size_text(found.bytes) + ": " + where, found.bytes,
+          found.confidence, std::move(figures), "");
     }
   }
 

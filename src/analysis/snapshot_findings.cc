@@ -24,9 +24,9 @@ std::string oom_fix(const OomExplanation& oom) {
            format_bytes(trial->peak_reserved_bytes) + " reserved at most";
   }
   if (!oom.is_reproduced || !oom.more_bytes_needed) return "";
-  return "none of " + std::to_string(oom.trials.size()) +
-         " settings that were tried would have fitted; " + format_bytes(*oom.more_bytes_needed) +
-         " more of device memory would";
+  return "no allocator setting would have helped (" + std::to_string(oom.trials.size()) +
+         " simulated); " + format_bytes(*oom.more_bytes_needed) +
+         " more of device memory would have";
 }
 
 Finding oom_finding(const OomExplanation& oom, bool is_consistent) {
@@ -34,7 +34,7 @@ Finding oom_finding(const OomExplanation& oom, bool is_consistent) {
                   .severity = Severity::kCritical,
                   .bytes = oom.asked_bytes,
                   .stack = oom.stack};
-  finding.title = format_bytes(oom.asked_bytes) + " were asked with " +
+  finding.title = format_bytes(oom.asked_bytes) + " were requested with " +
                   format_bytes(oom.device_free_bytes) + " free on the device";
   finding.evidence = {{"event_index", oom.event},
                       {"asked_bytes", oom.asked_bytes},

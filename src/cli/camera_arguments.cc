@@ -17,7 +17,9 @@ void add_camera_thresholds(CLI::App* command, CameraOptions* options) {
       ->type_name("%")
       ->check(CLI::Range(0.1, 100.0))
       ->capture_default_str();
-  command->add_option("--critical-threshold", options->alerts.critical_percent, "likewise")
+  command
+      ->add_option("--critical-threshold", options->alerts.critical_percent,
+                   "percent of a memory in use")
       ->type_name("%")
       ->check(CLI::Range(0.1, 100.0))
       ->capture_default_str();

@@ -257,8 +257,7 @@ int diagnose(DiagnoseArguments& arguments) {
 
 void add_diagnose_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<DiagnoseArguments>();
-  CLI::App* command =
-      app.add_subcommand("diagnose", "write a folder that tells how memory stands here");
+  CLI::App* command = app.add_subcommand("diagnose", "collect a diagnostic bundle");
   command
       ->add_option("-o,--output", arguments->output,
                    "where: inside this folder if there is one, else this folder itself")

@@ -121,10 +121,7 @@ int diff(const DiffArguments& arguments) {
 
 void add_diff_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<DiffArguments>();
-  CLI::App* command =
-      app.add_subcommand("diff",
-                         "say what a second run, or a later step, needs more than a first, and "
-                         "which lines");
+  CLI::App* command = app.add_subcommand("diff", "compare two runs, or two steps, line by line");
   command->add_option("A", arguments->a, "the run to compare with: as for analyze")
       ->required()
       ->type_name("DIR|FILE");

@@ -124,7 +124,7 @@ void add_run(CLI::App& command, EstimateArguments& arguments) {
             if (arguments.option_typed.empty()) arguments.option_typed = "--set";
             arguments.options.insert(arguments.options.end(), texts.begin(), texts.end());
           },
-          "a further fact of the run; may be given several times")
+          "an extra assumption; may be given several times")
       ->type_name("KEY=VALUE")
       ->take_all()
       ->expected(1)

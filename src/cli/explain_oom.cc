@@ -72,10 +72,11 @@ int explain(const ExplainArguments& arguments) {
       is_bfc_dump(arguments.path) ? read_dump(arguments.path) : scan_file(arguments.path);
   if (!log) return report_error(name, log.error());
   if (log->messages.empty()) {
-    return report_error(name, {ErrorCode::kBadInput,
-                               "no out-of-memory message that is known: give it the text that "
-                               "PyTorch, TensorFlow or the kernel printed, from \"out of memory\" on",
-                               log->bytes_read});
+    return report_error(name,
+                        {ErrorCode::kBadInput,
+                         "no out-of-memory message found: give it the text that "
+                         "PyTorch, TensorFlow or the kernel printed, from \"out of memory\" on",
+                         log->bytes_read});
   }
   auto output = Output::open(arguments.output, {arguments.path});
   if (!output) return report_error("", output.error());

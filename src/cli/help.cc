@@ -22,14 +22,12 @@ constexpr std::array<CommandHelp, 17> kCommands = {{
     {"lines", "Record", {"lines train.py", "lines train.py --epochs 1"}},
     {"analyze",
      "Understand",
-     {"analyze slow",
-      "analyze snapshot.pickle --format html -o memory.html"}},
+     {"analyze slow", "analyze snapshot.pickle --format html -o memory.html"}},
     {"advise", "Understand", {"advise slow", "advise --steps 5 -- python train.py"}},
     {"diff", "Understand", {"diff before after", "diff slow --steps 10 20"}},
     {"explain-oom",
      "Understand",
-     {"explain-oom train.log",
-      "python train.py 2>&1 | gpumemprof explain-oom -"}},
+     {"explain-oom train.log", "python train.py 2>&1 | gpumemprof explain-oom -"}},
     {"whatif",
      "Predict",
      {"whatif snapshot.pickle --sweep",
@@ -43,18 +41,15 @@ constexpr std::array<CommandHelp, 17> kCommands = {{
     {"serve", "Watch", {"serve", "serve --listen 0.0.0.0:9810 --token-file token"}},
     {"monitor",
      "Watch",
-     {"monitor --duration 60 --output memory.csv",
-      "monitor --pid 4321 --interval 0.5"}},
+     {"monitor --duration 60 --output memory.csv", "monitor --pid 4321 --interval 0.5"}},
     {"track",
      "Watch",
-     {"track --output memory.jsonl",
-      "track --output memory.json --warning-threshold 70"}},
+     {"track --output memory.jsonl", "track --output memory.json --warning-threshold 70"}},
     {"info", "Watch", {"info", "info --detailed --format json"}},
     {"diagnose", "Watch", {"diagnose", "diagnose --duration 10 --output diagnosis"}},
     {"export",
      "Keep",
-     {"export slow --to perfetto -o slow.perfetto-trace",
-      "export slow --to folded --at end"}},
+     {"export slow --to perfetto -o slow.perfetto-trace", "export slow --to folded --at end"}},
     {"seal", "Keep", {"seal slow", "seal monday tuesday"}},
 }};
 
@@ -137,7 +132,7 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error,
                           (parsed.empty() ? "" : ' ' + parsed[0]->get_name()) + " --help)";
   if (parsed.empty() && !words.empty() && !words[0].starts_with('-')) {
     const std::string meant = nearest(words[0], command_names(app));
-    return "'" + words[0] + "' is no command" +
+    return "unknown command '" + words[0] + "'" +
            (meant.empty() ? "" : "; did you mean " + meant + "?") + see;
   }
   const CLI::App& command = parsed.empty() ? app : *parsed[0];

@@ -155,7 +155,7 @@ void print_text(const Json& info, const Accelerators& all, int wanted, bool deta
   }
   print_accelerators(all, wanted, detailed);
   const Json& recordings = info["recordings"];
-  std::printf("Recordings of yours that run now: %zu\n", recordings.size());
+  std::printf("Your running recordings: %zu\n", recordings.size());
   for (const Json& recording : recordings) {
     std::printf("  pid %d: %s, into %s\n", recording["pid"].get<int>(),
                 text(recording["command"]).c_str(), text(recording["folder"]).c_str());
@@ -170,9 +170,9 @@ void print_text(const Json& info, const Accelerators& all, int wanted, bool deta
   const Json& probe = info["probe"];
   std::printf("Probe: %s\n", probe["path"].is_null() ? text(probe["reason"]).c_str()
                                                      : text(probe["path"]).c_str());
-  std::printf(
-      "Processes that the kernel killed for want of memory: %s\n",
-      info["oom_kills"].is_null() ? "unknown (nobody counts)" : info["oom_kills"].dump().c_str());
+  std::printf("Kernel OOM kills: %s\n", info["oom_kills"].is_null()
+                                            ? "unknown (nobody counts)"
+                                            : info["oom_kills"].dump().c_str());
 }
 
 int info(InfoArguments& arguments) {

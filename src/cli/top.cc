@@ -114,7 +114,8 @@ class Session {
     Wish wish = Wish::kNone;
     if (input.kind == TerminalInput::Kind::kCharacter) wish = press(input.character, &state_);
     if (input.kind == TerminalInput::Kind::kKey) wish = press(input.key, &state_);
-    if (input.kind == TerminalInput::Kind::kClick) click(input.x, input.y, terminal_->height(), &state_);
+    if (input.kind == TerminalInput::Kind::kClick)
+      click(input.x, input.y, terminal_->height(), &state_);
     switch (wish) {
       case Wish::kQuit:
         return false;
@@ -244,7 +245,7 @@ void add_top_command(CLI::App& app, CommandContext& context) {
   CLI::App* command =
       app.add_subcommand("top", "memory, processes and live recordings, on the terminal");
   add_camera_folders(command, &arguments->camera);
-  command->add_flag("--once", arguments->once, "print one picture and end");
+  command->add_flag("--once", arguments->once, "print once and exit");
   command->add_option("--format", arguments->format, "of --once: text or json")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();

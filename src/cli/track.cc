@@ -226,11 +226,15 @@ void add_flight_options(CLI::App* command, TrackArguments* arguments) {
       ->type_name("N")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  command->add_option("--oom-max-dumps", arguments->flight.max_dumps, "the oldest go beyond it")
+  command
+      ->add_option("--oom-max-dumps", arguments->flight.max_dumps,
+                   "the oldest are deleted above this number")
       ->type_name("N")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  command->add_option("--oom-max-total-mb", arguments->flight.max_total_mb, "likewise, in MiB")
+  command
+      ->add_option("--oom-max-total-mb", arguments->flight.max_total_mb,
+                   "the oldest are deleted above this size, in MiB")
       ->type_name("MB")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
@@ -256,9 +260,11 @@ void add_track_command(CLI::App& app, CommandContext& context) {
       ->type_name("%")
       ->capture_default_str();
   command->add_option("--job-id", arguments->job_id, "written into every event")->type_name("ID");
-  command->add_option("--rank", arguments->rank, "likewise")->type_name("N");
-  command->add_option("--local-rank", arguments->local_rank, "likewise")->type_name("N");
-  command->add_option("--world-size", arguments->world_size, "likewise")->type_name("N");
+  command->add_option("--rank", arguments->rank, "written into every event")->type_name("N");
+  command->add_option("--local-rank", arguments->local_rank, "written into every event")
+      ->type_name("N");
+  command->add_option("--world-size", arguments->world_size, "written into every event")
+      ->type_name("N");
   add_flight_options(command, arguments.get());
   command->callback([arguments, &context] { context.exit_code = track(*arguments); });
 }

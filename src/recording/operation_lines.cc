@@ -216,7 +216,7 @@ void OperationLines::load_folder(const std::string& folder, Loss* loss) {
       loss->add(0, 0,
                 name + ": " + std::to_string(file->left_out_operations) + " operations and " +
                     std::to_string(file->left_out_graphs) +
-                    " graphs were gone, or there was no time to ask for their lines");
+                    " graphs have no lines: they were gone, or there was no time to ask");
     }
     if (file->left_out_scopes > 0) {
       loss->add(0, 0,

@@ -232,7 +232,7 @@ TEST_F(OperationLinesTest, WhatCouldNotBeAskedForIsSaid) {
   Loss loss;
   stacks(&loss);
   ASSERT_EQ(loss.reasons.size(), 1u);
-  EXPECT_NE(loss.reasons[0].reason.find("3 graphs were gone"), std::string::npos);
+  EXPECT_NE(loss.reasons[0].reason.find("3 graphs have no lines"), std::string::npos);
 }
 
 }  // namespace

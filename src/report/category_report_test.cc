@@ -70,7 +70,7 @@ TEST(CategoryReport, FigureMarksStepsAndPhasesAndNothingOfTheRecordingBecomesMar
   const Analysis analysis = *analyze_source(source, {});
   const std::string html = category_figure(analysis, analysis.devices[0], source.tables());
   EXPECT_THAT(html, HasSubstr("parameter 3.00 KiB"));
-  EXPECT_THAT(html, HasSubstr("1 step, each end a line"));
+  EXPECT_THAT(html, HasSubstr("1 step, a line at each end"));
   EXPECT_THAT(html, HasSubstr("<title>warm &lt;up&gt;</title>"));
   EXPECT_THAT(html, Not(HasSubstr("<up>")));
 }

@@ -62,15 +62,15 @@ class Figure {
     }
     const std::string said = moments();  // counts the steps
     return fmt::format(
-        "<h2>What it is</h2>\n<figure><div class=\"plot\"><div class=\"y\">{}</div>"
+        "<h2>Memory by type</h2>\n<figure><div class=\"plot\"><div class=\"y\">{}</div>"
         "<div class=\"area\"><svg viewBox=\"0 0 {:.0f} {:.0f}\" preserveAspectRatio=\"none\" "
         "role=\"img\" aria-label=\"Live bytes by category over time\">{}{}</svg></div></div>"
         "<figcaption><span>{}</span><span>time after the start; sampled every {}; {}</span>"
         "<span>{}</span></figcaption><p class=\"dim\">{} {}</p></figure>\n",
         labels, kCategoriesWidth, kCategoriesHeight, layers, said,
         format_duration(since(known_.start_ns)), format_duration(known_.sample_ns),
-        steps_ == 0 ? std::string("no step was told")
-                    : format_plural(steps_, "step") + (steps_ > 100 ? "" : ", each end a line"),
+        steps_ == 0 ? std::string("no training step was seen")
+                    : format_plural(steps_, "step") + (steps_ > 100 ? "" : ", a line at each end"),
         format_duration(since(end_ns())), known_.is_known ? "At the peak:" : "", legend);
   }
 

@@ -31,7 +31,7 @@ std::string diff_figure(const Diff& diff);
 std::string change_text(uint64_t a_bytes, uint64_t b_bytes);
 /// "+39.7 %"; "new" where there was nothing before.
 std::string change_percent(uint64_t a_bytes, uint64_t b_bytes);
-/// "B needs +1.23 GiB (+39.7 %) at its peak: 3.10 GiB -> 4.33 GiB on cuda:0".
+/// "B's peak is 1.23 GiB (+39.7 %) higher: 3.10 GiB -> 4.33 GiB on cuda:0".
 std::string diff_sentence(const Diff& diff);
 /// "At the end …", one sentence.
 std::string diff_end_sentence(const Diff& diff);

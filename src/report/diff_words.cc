@@ -79,11 +79,11 @@ std::string diff_sentence(const Diff& diff) {
   }
   if (diff.a.moment && diff.b.moment) return steps_sentence(diff, a, b);
   if (a == b) {
-    return fmt::format("Both need the same at the peak: {} on {}", format_bytes(a),
-                       device_text(diff));
+    return fmt::format("A and B have the same peak: {} on {}", format_bytes(a), device_text(diff));
   }
-  return fmt::format("B needs {} ({}) at its peak: {} -> {} on {}", change_text(a, b),
-                     change_percent(a, b), format_bytes(a), format_bytes(b), device_text(diff));
+  return fmt::format("B's peak is {} ({}) {}: {} -> {} on {}", format_bytes(a < b ? b - a : a - b),
+                     change_percent(a, b), a < b ? "higher" : "lower", format_bytes(a),
+                     format_bytes(b), device_text(diff));
 }
 
 std::string diff_end_sentence(const Diff& diff) {
@@ -91,12 +91,11 @@ std::string diff_end_sentence(const Diff& diff) {
   const DiffCounts n = count_changes(diff.by_line);
   if (diff.a.moment && diff.b.moment) {
     return step_peaks_sentence(diff) +
-           fmt::format("Of the lines {} grew, {} shrank, {} appeared, {} vanished.",
-                       format_count(n.grew), format_count(n.shrank), format_count(n.appeared),
-                       format_count(n.vanished));
+           fmt::format("Lines: {} grew, {} shrank, {} appeared, {} vanished.", format_count(n.grew),
+                       format_count(n.shrank), format_count(n.appeared), format_count(n.vanished));
   }
   return fmt::format(
-      "At the end {}: {} -> {}. Of the lines {} grew, {} shrank, {} appeared, {} vanished.",
+      "At the end {}: {} -> {}. Lines: {} grew, {} shrank, {} appeared, {} vanished.",
       change_text(a, b), format_bytes(a), format_bytes(b), format_count(n.grew),
       format_count(n.shrank), format_count(n.appeared), format_count(n.vanished));
 }

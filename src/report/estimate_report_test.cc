@@ -45,7 +45,7 @@ TEST(EstimateReport, TheWholeText) {
   a.largest_batch = LargestBatch{4, 10 * kGiB, true};
   EXPECT_EQ(estimate_text(a), R"(config.json (llama): training, adamw, bf16
 By arithmetic over the configuration; nothing was run, batch 4 per device.
-The largest batch that fits 10.0 GiB, judged by the upper end: 4.
+The largest batch that fits 10.0 GiB, using the upper bound: 4.
 
   peak        expected        low       high
   live         unknown                        sum of live tensors
@@ -53,7 +53,7 @@ The largest batch that fits 10.0 GiB, judged by the upper end: 4.
   reserved    9.00 GiB   8.00 GiB   10.0 GiB  torch.cuda.max_memory_reserved()
   device      10.0 GiB   9.00 GiB   11.0 GiB  what nvidia-smi says of the process
 
-What it is at the peak (8.00 GiB):
+Memory at the peak, by type (8.00 GiB):
    5.00 GiB  62.5 %  activation
    3.00 GiB  37.5 %  parameter
 By part:

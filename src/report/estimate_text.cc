@@ -74,7 +74,7 @@ class EstimateWriter {
     std::vector<std::pair<Category, uint64_t>> order(by_category.begin(), by_category.end());
     std::ranges::stable_sort(order, std::greater<>(), &std::pair<Category, uint64_t>::second);
     line("");
-    line(fmt::format("What it is at the peak ({}):", format_bytes(total)));
+    line(fmt::format("Memory at the peak, by type ({}):", format_bytes(total)));
     for (const auto& [category, bytes] : order) {
       line(fmt::format("  {:>9}  {:>6}  {}", format_bytes(bytes), format_percent(bytes, total),
                        category_name(category)));

@@ -22,9 +22,8 @@ std::string snapshot_peak_sentence(const Analysis& analysis, const Tables& table
                                    const DeviceAnalysis& device) {
   const Device& memory = device_at(tables, device.device);
   const SnapshotDevice& snapshot = *device.snapshot;
-  std::string text =
-      fmt::format("Peak {} requested on {}", format_bytes(device.figures.peak_bytes),
-                  device_name(memory));
+  std::string text = fmt::format("Peak {} requested on {}", format_bytes(device.figures.peak_bytes),
+                                 device_name(memory));
   if (!snapshot.has_history) return text + ", at the moment of the snapshot";
   if (!snapshot.peak_event) return text + ", before the first event";
   if (snapshot.has_times) text += ", " + moment_text(analysis, device.figures.peak_time_ns);
@@ -44,9 +43,10 @@ std::string held_bound_sentence(const DeviceAnalysis& device) {
   if (most <= least) return {};
   std::string from = format_bytes(least), to = format_bytes(most);
   if (from == to) from = format_count(least), to = format_count(most) + " bytes";
-  return fmt::format("Between {} and {} were held at once: {} threads allocated and freed at the "
-                     "same time.",
-                     from, to, device.threads);
+  return fmt::format(
+      "Between {} and {} were held at once: {} threads allocated and freed at the "
+      "same time.",
+      from, to, device.threads);
 }
 
 }  // namespace
@@ -106,7 +106,7 @@ std::string reason_text(const LossReason& reason) {
 }
 
 std::string loss_sentence(const Loss& loss) {
-  if (is_complete(loss)) return "Lost: nothing.";
+  if (is_complete(loss)) return "Nothing was lost.";
   std::string text;
   if (loss.events != 0) {
     text = (loss.is_open_ended() ? "at least " : "") + format_plural(loss.events, "event");

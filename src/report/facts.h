@@ -25,8 +25,8 @@ bool is_peak_before_events(const Analysis& analysis, const DeviceAnalysis& devic
 /// state before the first event, and there is no event but such as say that it was taken.
 bool is_moment(const DeviceAnalysis& device);
 
-/// One line: "Lost: nothing.", "LOST: …" or, where no number is known, "Not complete: …"; with the
-/// first kReasonsInSentence reasons.
+/// One line: "Nothing was lost.", "LOST: …" or, where no number is known, "Not complete: …"; with
+/// the first kReasonsInSentence reasons.
 std::string loss_sentence(const Loss& loss);
 inline constexpr size_t kReasonsInSentence = 3;
 /// Why there is no end of step `step`: one phrase.

@@ -159,9 +159,9 @@ std::string flame_section(const std::vector<FlameMoment>& moments, const Tables&
     }
   }
   return fmt::format(
-      "<section class=\"flame\"><h2>Who holds it, as a flame graph{}</h2>\n<style>{}</style>\n{}{}"
-      "<p class=\"dim\">A box is as wide as what it holds; below it is what it consists of. Point "
-      "at one, or tap it, for its figures.</p></section>\n",
+      "<section class=\"flame\"><h2>Flame graph of live memory{}</h2>\n<style>{}</style>\n{}{}"
+      "<p class=\"dim\">A box is as wide as its bytes. Point at it, or tap it, for its "
+      "figures.</p></section>\n",
       moments.size() == 1 ? ", " + html_text(moments[0].title) : "", style, switches, graphs);
 }
 

@@ -38,7 +38,7 @@ TEST(HtmlReport, ShowsThePeakItsHoldersAndTheTimeline) {
   EXPECT_THAT(html, HasSubstr("peak 1000 B</span>"));
   EXPECT_THAT(html, HasSubstr("prefers-color-scheme:dark"));
   EXPECT_THAT(html, HasSubstr("width=device-width"));
-  EXPECT_THAT(html, HasSubstr("Lost: nothing."));
+  EXPECT_THAT(html, HasSubstr("Nothing was lost."));
 }
 
 TEST(HtmlReport, LoadsNothingAndRunsNothing) {

@@ -45,7 +45,7 @@ void add_memory(const Analysis& analysis, const MemoryUse& use, std::vector<std:
     out->push_back(
         fmt::format("  {}: {}; {}", what, use_text(look, is_host), when(analysis, look.time_ns)));
   };
-  if (use.highest) add("fullest", *use.highest);
+  if (use.highest) add("highest", *use.highest);
   if (use.at_peak) add("nearest to the peak", *use.at_peak);
   const size_t shown = std::min(kMostRefusalLines, use.at_refusals.size());
   for (size_t i = 0; i < shown; ++i) add("as memory was refused", use.at_refusals[i]);
@@ -113,7 +113,7 @@ std::vector<std::string> machine_lines(const Analysis& analysis) {
 std::string machine_section(const Analysis& analysis) {
   const std::vector<std::string> lines = machine_lines(analysis);
   if (lines.empty()) return "";
-  std::string out = "<h2>The machine meanwhile, as its drivers and kernel said</h2>\n";
+  std::string out = "<h2>The machine during the run</h2>\n";
   for (const MemoryUse& one : analysis.machine->devices) out += picture(one);
   out += "<pre>";
   for (const std::string& text : lines) (out += html_text(text)) += '\n';

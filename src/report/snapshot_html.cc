@@ -70,7 +70,7 @@ std::string snapshot_sections(const DeviceAnalysis& device, const Tables& tables
   out += fmt::format("<h2>Segments of {} at the peak</h2>\n", name);
   out += segments_figure(*snapshot.at_peak);
   if (!snapshot.at_peak->pinning.empty()) {
-    out += "<h2>What keeps free memory from going back at the peak</h2>\n";
+    out += "<h2>What causes fragmentation at the peak</h2>\n";
     out += pinning_table(snapshot.at_peak->pinning, tables, folder);
   }
   return out;
@@ -94,7 +94,7 @@ std::string findings_section(const Analysis& analysis, const Tables& tables) {
                                                  : "note",
         severity_name(finding.severity), html_text(device_name(device_at(tables, finding.device))),
         html_text(finding.title) + details_html(finding),
-        finding.fix.empty() ? std::string() : " To do: " + html_text(finding.fix) + ".");
+        finding.fix.empty() ? std::string() : " Fix: " + html_text(finding.fix) + ".");
   }
   return out;
 }

@@ -108,8 +108,8 @@ std::string reserved_sentence(const SnapshotDevice& device) {
   if (!device.at_peak) return text + '.';
   const MemoryFigures& figures = device.at_peak->figures;
   return text + fmt::format(
-                    "; at the peak {}: {} allocated, {} free in pieces that live blocks pin, "
-                    "{} cached and free to go.",
+                    "; at the peak {}: {} allocated, {} lost to fragmentation, "
+                    "{} cached.",
                     format_bytes(figures.reserved_bytes), format_bytes(figures.allocated_bytes),
                     format_bytes(device.at_peak->pinned_bytes),
                     format_bytes(figures.releasable_bytes));
@@ -143,8 +143,8 @@ std::vector<std::string> snapshot_caveats(const SnapshotDevice& device,
                               device_name));
   }
   if (device.live_before_count != 0) {
-    out.push_back(fmt::format("{}: {} of {} were live before the trace began; they count.",
-                              device_name, format_plural(device.live_before_count, "block"),
+    out.push_back(fmt::format("{}: {} of {} predate the recording and are included.", device_name,
+                              format_plural(device.live_before_count, "block"),
                               format_bytes(device.live_before_bytes)));
   }
   if (device.oom_count > device.ooms.size()) {

@@ -82,7 +82,7 @@ std::string telemetry_text(const TelemetryAnalysis& analysis) {
           : duration(static_cast<double>(analysis.end_ns - analysis.start_ns) * 1e-9) + " long");
   out += score_sentence(analysis.score) + "\n";
   out += findings_text(analysis);
-  if (analysis.losses.empty()) out += "Lost: nothing.\n";
+  if (analysis.losses.empty()) out += "Nothing was lost.\n";
   for (const std::string& loss : analysis.losses) out += "LOST: " + loss + ".\n";
   for (const std::string& note : analysis.notes) out += "Note: " + note + ".\n";
   size_t shown = 0;

@@ -145,7 +145,7 @@ class TextReport {
       line(fmt::format("  {:>8}  {}: {}.", severity_name(finding.severity),
                        device_name(device_at(tables_, finding.device)), printable(finding.title)));
       write_facts(finding);
-      if (!finding.fix.empty()) line(fmt::format("{:12}To do: {}.", "", printable(finding.fix)));
+      if (!finding.fix.empty()) line(fmt::format("{:12}Fix: {}.", "", printable(finding.fix)));
     }
   }
 
@@ -165,7 +165,7 @@ class TextReport {
   void write_pinning(const SnapshotDevice& device) {
     if (!device.is_consistent || !device.at_peak || device.at_peak->pinning.empty()) return;
     const std::vector<PinningStack>& pinning = device.at_peak->pinning;
-    title("What keeps free memory from going back at the peak");
+    title("What causes fragmentation at the peak");
     line(dim(
         fmt::format("  {:>9}  {:>9}  {:>9}  {:>8}", "alone", "shared", "its live", "segments")));
     const size_t shown = std::min(kPinningRows, pinning.size());
@@ -253,7 +253,7 @@ class TextReport {
   void write_categories(const DeviceAnalysis& device) {
     const std::vector<std::string> lines = category_lines(device, tables_, kMostRows);
     if (lines.empty()) return;
-    title("What it is, at the peak");
+    title("Memory at the peak, by type");
     for (const std::string& text : lines) line("  " + text);
   }
 
@@ -325,14 +325,14 @@ class TextReport {
       const DeviceFigures& figures = device.figures;
       const uint64_t allocs = action_count(figures, Action::kAlloc);
       const Device& memory = device_at(tables_, device.device);
-      line(fmt::format(
-          "  {:>9}  {:>9}  {:>10}  {:>12}  {:>12}  {:>9}  {}{}", format_bytes(figures.peak_bytes),
-          format_bytes(figures.live_bytes), format_bytes(figures.total_bytes), format_count(allocs),
-          format_count(static_cast<uint64_t>(rate_per_second(allocs, device))),
-          peak_reserved_text(device).value_or("-"), memory_name(device, tables_),
-          device.snapshot && !device.snapshot->is_recorded
-              ? ""
-              : ", " + process_label(process_at(tables_, memory.process), 32)));
+      line(fmt::format("  {:>9}  {:>9}  {:>10}  {:>12}  {:>12}  {:>9}  {}{}",
+                       format_bytes(figures.peak_bytes), format_bytes(figures.live_bytes),
+                       format_bytes(figures.total_bytes), format_count(allocs),
+                       format_count(static_cast<uint64_t>(rate_per_second(allocs, device))),
+                       peak_reserved_text(device).value_or("-"), memory_name(device, tables_),
+                       device.snapshot && !device.snapshot->is_recorded
+                           ? ""
+                           : ", " + process_label(process_at(tables_, memory.process), 32)));
     }
     more(order.size(), shown, "device");
   }
@@ -340,7 +340,7 @@ class TextReport {
   void write_machine() {
     const std::vector<std::string> lines = machine_lines(analysis_);
     if (lines.empty()) return;
-    title("The machine meanwhile, as its drivers and kernel said");
+    title("The machine during the run");
     for (const std::string& text : lines) line("  " + text);
   }
 

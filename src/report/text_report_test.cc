@@ -33,7 +33,7 @@ TEST(TextReport, TheAnswerIsInTheFirstFiveLines) {
       "Peak 1000 B on cpu, 2.500 s after the start (event 3 of 6), process 11 (python train.py)");
   EXPECT_EQ(lines[1], "      700 B  70.0 %  train.py:41 step");
   EXPECT_EQ(lines[2], "      300 B  30.0 %  model.py:7 Model.__init__");
-  EXPECT_EQ(lines[3], "Lost: nothing.");
+  EXPECT_EQ(lines[3], "Nothing was lost.");
   EXPECT_THAT(lines[4], HasSubstr("Note: 1 free of blocks that were never seen allocated"));
   EXPECT_THAT(text,
               HasSubstr("process 12 (worker) has no stacks (none: no Python in the process)"));

@@ -113,9 +113,8 @@ std::string timeline_figure(const Analysis& analysis, const DeviceAnalysis& devi
       "class=\"grid\">{}</g><path "
       "class=\"band\" d=\"{}\"/>"
       "<path class=\"top\" d=\"{}\"/>{}<g class=\"tips\">{}</g></svg></div></div>"
-      "<figcaption><span>{}</span><span>time after the start; each step {} wide, band from its "
-      "least to its "
-      "most</span><span>{}</span></figcaption></figure>\n",
+      "<figcaption><span>{}</span><span>time after the start; each column is {}, the band its "
+      "minimum to its maximum</span><span>{}</span></figcaption></figure>\n",
       labels, mark_label, kTimelineWidth, kTimelineHeight,
       staircase(buckets, &TimelineBucket::min_bytes, step, top), kTimelineHeight, grid,
       band_path(buckets, step, top), staircase(buckets, &TimelineBucket::max_bytes, step, top),

@@ -29,8 +29,7 @@ constexpr auto kOomLook = milliseconds(50);  // how late a refused request may b
 constexpr auto kLeastOomPause = milliseconds(100);
 constexpr auto kWaitForDriver = milliseconds(2000);
 constexpr int kNice = 10;
-constexpr const char* kNotAsked =
-    "no process of this run had loaded a GPU's driver or run time yet, so none was asked";
+constexpr const char* kNotAsked = "no process of this run had loaded a GPU driver";
 
 uint64_t clock_ns(clockid_t clock) {
   timespec now{};

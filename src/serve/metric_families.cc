@@ -54,8 +54,7 @@ void add_host(const Picture& picture, MetricCollector* out) {
   out->family("gpumemprof_host_memory_limit_used_bytes", "gauge", "bytes",
               "Use of the cgroup that has the limit, without its page cache.");
   out->sample({}, memory.limit_used);
-  out->family("gpumemprof_kernel_oom_kills", "counter", "",
-              "Processes that the kernel killed for want of memory.");
+  out->family("gpumemprof_kernel_oom_kills", "counter", "", "Kernel OOM kills.");
   if (picture.oom_kills) out->sample({}, *picture.oom_kills);
 }
 

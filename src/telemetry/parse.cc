@@ -13,7 +13,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr size_t kMaxObjectBytes = 256u << 20;  // an object that has to be built whole
-constexpr const char* kNoTelemetry = "is no telemetry: no JSON, JSON lines or CSV of events";
+constexpr const char* kNoTelemetry = "is not a recording, a snapshot or a tracker's file";
 
 std::unexpected<Error> at(size_t offset, const Error& error) {
   return std::unexpected(Error{error.code, error.message, offset});

@@ -132,7 +132,7 @@ def test_a_cut_file_says_what_is_lost(tmp_path):
 
 
 @pytest.mark.parametrize("text, offset, words", [
-    ("hello", 0, "is no telemetry"),
+    ("hello", 0, "is not a recording, a snapshot or a tracker's file"),
     ("", 0, "is empty"),
     ("[1]", 1, "expected a record"),
     ('[{"timestamp": 1, "memory_allocated": -2}]', 1, "'memory_allocated' is negative"),

@@ -98,7 +98,7 @@ def test_the_page_marks_steps_and_phases_where_the_json_has_them(said, recording
     drawn = [float(at) for at in re.findall(rf"M([\d.]+),0V{HEIGHT}", lines)]
     ends = [x(m) for m in said["moments"] if m["kind"] == "step_end"]
     assert drawn == pytest.approx(ends, abs=0.051) and len(drawn) == 3
-    assert "3 steps, each end a line" in text
+    assert "3 steps, a line at each end" in text
     bars = re.findall(r'<rect class="phase" x="([\d.]+)" y="[\d.]+" width="([\d.]+)" height="[\d.]+"><title>(.*?)</title>', text)
     expected, open_at = [], {}
     for moment in said["moments"]:  # drawn when they end

@@ -79,7 +79,7 @@ def test_a_script_that_kills_the_tracker_and_analyses_at_once(shell):
     assert err == ""
     assert out.rstrip().endswith("analysed at once")
     report = (shell.folder / "memory_report.txt").read_text()
-    assert "Score: " in report and "Lost: nothing." in report
+    assert "Score: " in report and "Nothing was lost." in report
     assert sorted(p.suffix for p in (shell.folder / "training_plots").iterdir()) == [".svg"] * len(
         list((shell.folder / "training_plots").iterdir()))
     assert "Wrote training_plots/memory_timeline.svg" in out

@@ -40,8 +40,8 @@ def test_every_command_has_two_examples(command):
 
 
 @pytest.mark.parametrize("words, said", [
-    (["analize", "x"], "'analize' is no command; did you mean analyze? (see gpumemprof --help)"),
-    (["xyzzy"], "'xyzzy' is no command (see gpumemprof --help)"),
+    (["analize", "x"], "unknown command 'analize'; did you mean analyze? (see gpumemprof --help)"),
+    (["xyzzy"], "unknown command 'xyzzy' (see gpumemprof --help)"),
     (["analyze", "--fromat", "json", "x"], "--fromat is no option of analyze; did you mean --format? (see gpumemprof analyze --help)"),
     (["diff", "--colour=never", "x"], "--colour is no option of diff; did you mean --color? (see gpumemprof diff --help)"),
     (["analyze"], "path is required (see gpumemprof analyze --help)"),
