@@ -40,7 +40,7 @@ struct ProgramEnd {
   int64_t pid = 0;
   std::optional<int> exit_code;
   std::string signal;  ///< "SIGKILL"
-  /// Kernel OOM kills meanwhile, in the cgroup of `run` or on the
+  /// Kernel OOM kills meanwhile, in the cgroup of `run` or on
   /// the whole machine; absent where nobody counted.
   std::optional<uint64_t> kernel_kills;
   bool kills_are_of_cgroup = false;
