@@ -95,9 +95,11 @@ std::optional<ProgramEnd> run_of(const Json& meta) {
   end.signal = text_of(*exit, "signal_name");
   if (auto code = number_of(*exit, "code"); code && *code <= 255)
     end.exit_code = static_cast<int>(*code);
-  end.kernel_kills = number_of(*exit, "kernel_kills");
-  end.kills_are_of_cgroup = text_of(*exit, "kernel_kills_of") == "cgroup";
-  end.memory_limit_bytes = number_of(*exit, "memory_limit_bytes");
+  if (auto kills = meta.find("kernel_kills"); kills != meta.end()) {
+    end.kernel_kills = number_of(*kills, "count");
+    end.kills_are_of_cgroup = text_of(*kills, "of") == "cgroup";
+    end.memory_limit_bytes = number_of(*kills, "limit_bytes");
+  }
   return end;
 }
 

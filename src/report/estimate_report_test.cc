@@ -45,7 +45,7 @@ TEST(EstimateReport, TheWholeText) {
   a.largest_batch = LargestBatch{4, 10 * kGiB, true};
   EXPECT_EQ(estimate_text(a), R"(config.json (llama): training, adamw, bf16
 By arithmetic over the configuration; nothing was run, batch 4 per device.
-The largest batch that fits 10.0 GiB, using the upper bound: 4.
+The largest batch that fits 10.0 GiB, judged by the upper end: 4.
 
   peak        expected        low       high
   live         unknown                        sum of live tensors

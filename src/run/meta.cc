@@ -48,19 +48,15 @@ constexpr std::array<std::string_view, 4> kAllowedPrefixes = {"NCCL_", "TF_", "X
 constexpr std::array<std::string_view, 8> kRefusedWords = {
     "KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL", "AUTH", "TF_VAR_", "TF_CLI_"};
 
-Json exit_json(const RunMeta& meta) {
-  Json json;
-  if (WIFSIGNALED(meta.wait_status)) {
-    const int number = WTERMSIG(meta.wait_status);
-    json = {{"signal", number}, {"signal_name", signal_name(number)}};
-  } else {
-    json = {{"code", WEXITSTATUS(meta.wait_status)}};
-  }
-  const KernelKills& kills = meta.kernel_kills;
-  if (!kills.count) return json;
-  json["kernel_kills"] = *kills.count;
-  json["kernel_kills_of"] = kills.is_of_cgroup ? "cgroup" : "machine";
-  if (kills.limit_bytes) json["memory_limit_bytes"] = *kills.limit_bytes;
+Json exit_json(int wait_status) {
+  if (!WIFSIGNALED(wait_status)) return {{"code", WEXITSTATUS(wait_status)}};
+  const int number = WTERMSIG(wait_status);
+  return {{"signal", number}, {"signal_name", signal_name(number)}};
+}
+
+Json kills_json(const KernelKills& kills) {
+  Json json = {{"count", *kills.count}, {"of", kills.is_of_cgroup ? "cgroup" : "machine"}};
+  if (kills.limit_bytes) json["limit_bytes"] = *kills.limit_bytes;
   return json;
 }
 
@@ -202,7 +198,8 @@ std::string meta_json(const RunMeta& meta) {
   };
   if (meta.ended) {
     json["end_time"] = utc_time(meta.end_unix_ns);
-    json["exit"] = exit_json(meta);
+    json["exit"] = exit_json(meta.wait_status);
+    if (meta.kernel_kills.count) json["kernel_kills"] = kills_json(meta.kernel_kills);
   }
   json["not_recorded"] = Json::array();
   for (const NotRecorded& one : meta.not_recorded)

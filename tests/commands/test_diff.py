@@ -79,7 +79,7 @@ def test_text_and_page_come_from_the_same_figures(recordings, tmp_path):
     page = tmp_path / "diff.html"
     diff(*recordings, "-o", page).ok()
     html = page.read_text()
-    assert "+4.29 MiB" in html and html.count('<path class="a"') == html.count('<path class="b"') == 1
+    assert "4.29 MiB (+" in html and html.count('<path class="a"') == html.count('<path class="b"') == 1
     assert "<script" not in html and "src=" not in html and "http" not in html.replace("http-equiv", "")
 
 
