@@ -1,6 +1,6 @@
 # A room is a folder of src/: every x.cc in it, or in a folder of it, is the library, every x_test.cc beside it a test.
 
-# Eight files are compiled as one: headers are most of a file's time, and a build of everything takes a quarter of it.
+# Eight files are compiled as one: headers are most of a file's time, and are read once so.
 # So the names in a room's anonymous namespaces are unique in it; with the option off every file stands alone.
 option(GPUMEMPROF_UNITY "compile eight files as one" ON)
 function(gpumemprof_unity name)

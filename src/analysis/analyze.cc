@@ -199,12 +199,6 @@ void fill_settings(AllocatorSnapshot* snapshot) {
   }
 }
 
-/// A snapshot that tells of a refused request was taken of a program that ran out: as with a run
-/// that died, how its memory went until then is no merit.
-bool was_refused(const DeviceAnalysis& device) {
-  return device.snapshot && !device.snapshot->ooms.empty();
-}
-
 /// Patterns and scores, where all events have times.
 void add_shape(const Tables& tables, const AnalysisOptions& options, Analysis* analysis) {
   bool has_times = analysis->source.can.times, has_history = true;
@@ -219,12 +213,17 @@ void add_shape(const Tables& tables, const AnalysisOptions& options, Analysis* a
     analysis->score.reason = "no history was recorded, only what was live in the end";
   } else if (has_times) {
     add_patterns(tables, options.capacity_bytes, analysis);
-    for (DeviceAnalysis& device : analysis->devices) {
-      if (was_refused(device))
-        analysis->score = device.score = {.reason = "the allocator refused a request"};
-    }
   } else {
     analysis->score.reason = "the events have no times";
+  }
+}
+
+/// A snapshot that tells of a refused request was taken of a program that ran out: as with a run
+/// that died, how its memory went until then is no merit. A recording tells how the program ended.
+void take_score_of_refused(Analysis* analysis) {
+  for (DeviceAnalysis& device : analysis->devices) {
+    if (device.snapshot && !device.snapshot->ooms.empty())
+      analysis->score = device.score = {.reason = "the allocator refused a request"};
   }
 }
 
@@ -239,7 +238,10 @@ Result<Analyzed> analyze(Input& input, AnalysisOptions options) {
                                                       .moments = options.moments,
                                                       .on_progress = options.on_progress});
     if (!analysis) return std::unexpected(analysis.error());
-    if (is_whole) add_shape(out.tables(), options, &*analysis);
+    if (is_whole) {
+      add_shape(out.tables(), options, &*analysis);
+      take_score_of_refused(&*analysis);
+    }
     out.analysis = std::move(*analysis);
     return out;
   }

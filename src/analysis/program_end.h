@@ -40,8 +40,8 @@ struct ProgramEnd {
   int64_t pid = 0;
   std::optional<int> exit_code;
   std::string signal;  ///< "SIGKILL"
-  /// Kernel OOM kills meanwhile, in the cgroup of `run` or on
-  /// the whole machine; absent where nobody counted.
+  /// Kernel OOM kills meanwhile, in the cgroup of `run` or on the whole machine; absent where
+  /// nobody counted.
   std::optional<uint64_t> kernel_kills;
   bool kills_are_of_cgroup = false;
   std::optional<uint64_t> memory_limit_bytes;  ///< of that cgroup
