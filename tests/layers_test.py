@@ -81,6 +81,16 @@ def test_includes_point_up(path):
         assert (SOURCE / include).exists(), f"{path}: no {include}"
 
 
+def test_what_is_said_and_how_it_looks_are_apart():
+    report = SOURCE / "report"
+    for path in [*report.glob("describe/*.cc"), *report.glob("describe/*.h")]:
+        if not path.stem.endswith("_test"):
+            assert not re.search(r'"report/render/(text|html)\.h"', path.read_text()), path
+    for name in ("text", "html"):
+        includes = set(INCLUDE.findall((report / "render" / f"{name}.cc").read_text()))
+        assert includes <= {f"report/render/{name}.h", "report/render/html_style.h", "report/words.h"}, name
+
+
 @pytest.mark.parametrize(
     "path",
     [p for p in sources() if room_of(p) in ("probe", "driver_proxy", "format") and not p.stem.endswith("_test")],

@@ -135,9 +135,9 @@ Result<AdviceReport> advise_in_passing(const Analysis& analysis, const Tables& t
   if (analysis.events <= kMostEventsInPassing) return advise_on_recording(analysis, tables, open);
   AdviceReport report = advise_tensorflow(analysis, tables);
   if (report.applies) return report;
-  report.unknown = {{"all", "more than " + std::to_string(kMostEventsInPassing) +
-                                " events are looked at only when asked: analyze --advice, or "
-                                "advise"}};
+  report.not_looked_because = "more than " + std::to_string(kMostEventsInPassing) +
+                              " events are looked at only when asked: analyze --advice, or advise";
+  report.unknown = {{"all", report.not_looked_because}};
   return report;
 }
 

@@ -9,9 +9,9 @@
 #include "cli/output.h"
 #include "cli/render.h"
 #include "cli/temporary_folder.h"
-#include "report/advice_json.h"
 #include "report/advice_text.h"
-#include "report/end_words.h"
+#include "report/describe/end_words.h"
+#include "report/json/advice_json.h"
 
 namespace gpumemprof {
 namespace {

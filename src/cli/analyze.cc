@@ -1,8 +1,9 @@
 // gpumemprof analyze: how high, when, and which lines held it.
+#include "analysis/analyze.h"
+
 #include <memory>
 #include <optional>
 
-#include "analysis/analyze.h"
 #include "analysis/fail_on.h"
 #include "analysis/practices.h"
 #include "base/size.h"
@@ -25,9 +26,13 @@ std::string render(const Analysis& analysis, const Tables& tables,
   const std::string format = report_format(arguments.format, arguments.output);
   if (format == "json") return json_report(analysis, tables, 1, advice);
   if (format == "html")
-    return html_report(analysis, tables, {.advice = advice, .working_folder = working_folder()});
+    return html_report(analysis, tables,
+                       {.shows_source = !arguments.anonymize,
+                        .advice = advice,
+                        .working_folder = working_folder()});
   return text_report(analysis, tables,
                      {.color = report_color(arguments.color, arguments.output),
+                      .shows_source = !arguments.anonymize,
                       .full_stacks = arguments.full_stacks,
                       .working_folder = working_folder()});
 }
@@ -71,7 +76,9 @@ Result<Shown> show(const Analysis& analysis, const Tables& tables,
               .text = render(analysis, tables, arguments, reopen && *advice ? &**advice : nullptr)};
   if (*advice) shown.advice = std::move(**advice);
   if (arguments.optimize || !arguments.report_path.empty())
-    shown.plain = text_report(analysis, tables, {.working_folder = working_folder()});
+    shown.plain =
+        text_report(analysis, tables,
+                    {.shows_source = !arguments.anonymize, .working_folder = working_folder()});
   if (!arguments.fail_on.empty()) {
     const auto conditions = parse_fail_conditions(arguments.fail_on);  // checked before
     if (conditions) shown.failures = failures(*conditions, analysis, tables);

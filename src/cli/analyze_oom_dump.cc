@@ -7,7 +7,7 @@
 #include "cli/input.h"
 #include "cli/output.h"
 #include "cli/render.h"
-#include "report/end_words.h"
+#include "report/describe/end_words.h"
 #include "report/words.h"
 
 namespace gpumemprof {
@@ -19,8 +19,7 @@ std::string as_text(const RefusedRequest& refused) {
   std::string text = refusal_sentence(refused, working_folder()) + '\n';
   for (const std::string& line : refusal_holders(refused, working_folder(), kMostLines))
     text += line + '\n';
-  if (!refused.live_bytes)
-    text += "What held it is unknown: the process was not recorded.\n";
+  if (!refused.live_bytes) text += "What held it is unknown: the process was not recorded.\n";
   return text + "\nThe error: " + printable(refused.message) + '\n';
 }
 

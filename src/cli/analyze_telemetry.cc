@@ -8,7 +8,7 @@
 #include "cli/output.h"
 #include "input/input.h"
 #include "report/advice_text.h"
-#include "report/series_svg.h"
+#include "report/render/series_svg.h"
 #include "report/telemetry_report.h"
 #include "report/words.h"
 #include "telemetry/reader.h"

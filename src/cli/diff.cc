@@ -10,8 +10,8 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/render.h"
+#include "report/describe/facts.h"
 #include "report/diff_report.h"
-#include "report/facts.h"
 #include "report/user_code.h"
 #include "trace/anonymizer.h"
 

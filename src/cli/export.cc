@@ -9,11 +9,11 @@
 #include "cli/moment_argument.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "report/event_export.h"
-#include "report/facts.h"
-#include "report/flame_html.h"
-#include "report/perfetto_export.h"
-#include "report/stack_exports.h"
+#include "report/describe/facts.h"
+#include "report/export/event_export.h"
+#include "report/export/perfetto_export.h"
+#include "report/export/stack_exports.h"
+#include "report/render/flame_html.h"
 #include "trace/anonymizer.h"
 
 namespace gpumemprof {
@@ -185,9 +185,8 @@ int export_source(const ExportArguments& arguments) {
     output_failed = !written;
     return written;
   };
-  const Status done = stacks.device != nullptr
-                          ? export_stacks(stacks, arguments, sink)
-                          : export_every_event(*source, arguments.to, sink);
+  const Status done = stacks.device != nullptr ? export_stacks(stacks, arguments, sink)
+                                               : export_every_event(*source, arguments.to, sink);
   if (!done)
     return output_failed ? report_output_error(*output, done.error())
                          : report_error(subject, done.error());

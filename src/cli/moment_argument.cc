@@ -3,7 +3,7 @@
 #include <charconv>
 #include <string>
 
-#include "report/facts.h"
+#include "report/describe/facts.h"
 #include "report/words.h"
 
 namespace gpumemprof {

@@ -13,7 +13,7 @@
 #include "cli/command_words.h"
 #include "cli/commands.h"
 #include "cli/input.h"
-#include "report/end_words.h"
+#include "report/describe/end_words.h"
 #include "report/run_summary.h"
 #include "run/child.h"
 #include "run/run_program.h"
@@ -97,6 +97,10 @@ ProgramEnds ends_of(const RunOutcome& outcome) {
   return ends;
 }
 
+/// A shell prompt waits for the summary: findings of more events are left to `analyze`. As many
+/// take some 0.2 s.
+constexpr uint64_t kMostEventsToLookThrough = 200'000;
+
 void say_summary(const RunOutcome& outcome) {
   const std::string bundle = oom_bundle(outcome);
   ProgramEnds ends = ends_of(outcome);
@@ -107,6 +111,9 @@ void say_summary(const RunOutcome& outcome) {
   auto input = open_input(outcome.recorded);
   auto analyzed =
       input ? analyze(*input, {.depth = AnalysisDepth::kPeak}) : std::unexpected(input.error());
+  if (analyzed && analyzed->analysis.events <= kMostEventsToLookThrough) {
+    if (auto whole = analyze(*input, {})) analyzed = std::move(whole);
+  }
   if (!analyzed) {
     report_error(outcome.folder, analyzed.error());
     return;

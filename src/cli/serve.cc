@@ -5,14 +5,11 @@
 #include <memory>
 
 #include "base/file.h"
-#include "base/steady_clock.h"
 #include "cli/camera_arguments.h"
 #include "cli/commands.h"
 #include "cli/watch.h"
 #include "picture/camera.h"
 #include "report/words.h"
-#include "serve/otlp_message.h"
-#include "serve/otlp_push.h"
 #include "serve/service.h"
 
 namespace gpumemprof {
@@ -23,9 +20,6 @@ constexpr size_t kLeastTokenBytes = 16;
 struct ServeArguments {
   CameraOptions camera;
   std::string listen = "127.0.0.1:9810", token, token_file;
-  std::string otlp;
-  std::vector<std::string> otlp_headers;
-  double otlp_interval = 10;
 };
 
 /// The token: of the file, of the option, of the environment, in this order; empty for none.
@@ -51,43 +45,6 @@ Result<std::string> find_token(const ServeArguments& arguments) {
   return token;
 }
 
-/// Where metrics are pushed to. Errors: kUsage.
-Result<OtlpOptions> find_collector(const ServeArguments& arguments) {
-  OtlpOptions out;
-  auto target = parse_otlp_url(arguments.otlp);
-  if (!target) return std::unexpected(target.error());
-  out.target = std::move(*target);
-  for (const std::string& text : arguments.otlp_headers) {
-    auto field = parse_http_field(text);
-    if (!field) return fail(ErrorCode::kUsage, "--otlp-header: " + field.error().message);
-    out.fields.push_back(std::move(*field));
-  }
-  if (!(arguments.otlp_interval >= 1 && arguments.otlp_interval <= 86'400))
-    return fail(ErrorCode::kUsage, "--otlp-interval is from 1 to 86400 seconds");
-  return out;
-}
-
-/// Pushes a picture each interval, from the thread that serves.
-class PushClock {
- public:
-  PushClock(OtlpOptions options, double interval_seconds)
-      : push_(std::move(options)), interval_ns_(static_cast<int64_t>(interval_seconds * 1e9)) {}
-  /// Called about every second.
-  void tick(Service* service) {
-    const int64_t now = steady_now_ns();
-    if (now < next_ns_) return;
-    next_ns_ = std::max(next_ns_ + interval_ns_, now);
-    uint64_t points = 0;
-    std::string message = otlp_metrics(service->picture(), GPUMEMPROF_VERSION, &points);
-    push_.send(std::move(message), points);
-  }
-  OtlpCounts counts() const { return push_.counts(); }
-
- private:
-  OtlpPush push_;
-  int64_t interval_ns_, next_ns_ = 0;
-};
-
 int serve(const ServeArguments& arguments, const sigset_t& stop) {
   const auto address = parse_listen_address(arguments.listen);
   if (!address) return report_error("", address.error());
@@ -104,20 +61,12 @@ int serve(const ServeArguments& arguments, const sigset_t& stop) {
                                  "(--token-file FILE, or GPUMEMPROF_TOKEN)",
                              std::nullopt});
   }
-  std::unique_ptr<PushClock> push;
-  if (!arguments.otlp.empty()) {
-    auto collector = find_collector(arguments);
-    if (!collector) return report_error("--otlp", collector.error());
-    push = std::make_unique<PushClock>(std::move(*collector), arguments.otlp_interval);
-  }
   auto server = HttpServer::open(*address, {});
   if (!server) return report_error("", server.error());
   CameraOptions looking = arguments.camera;
   looking.most_look_ns = kLookForAView;
   Camera camera(looking);
-  ServiceOptions options{.token = *token, .version = GPUMEMPROF_VERSION};
-  if (push) options.push_counts = [&] { return push->counts(); };
-  Service service(std::move(options), [&] { return camera.take(); });
+  Service service({.token = *token, .version = GPUMEMPROF_VERSION}, [&] { return camera.take(); });
   std::printf("Serving http://%s/ and /metrics%s; stop with Ctrl-C or kill\n",
               address_text(server->address()).c_str(),
               token->empty() ? "" : " to those who have the token");
@@ -126,9 +75,8 @@ int serve(const ServeArguments& arguments, const sigset_t& stop) {
       server->serve([&](const HttpRequest& request) { return service.answer(request); },
                     [&] {
                       if (server->streams() > 0) server->broadcast(service.next_event());
-                      if (push) push->tick(&service);
                     },
-                    stop, push != nullptr);
+                    stop);
   return done ? kExitOk : report_error("", done.error());
 }
 
@@ -151,18 +99,6 @@ void add_serve_command(CLI::App& app, CommandContext& context) {
       ->add_option("--token-file", arguments->token_file,
                    "its first line is the token (also: GPUMEMPROF_TOKEN)")
       ->type_name("FILE");
-  command
-      ->add_option("--otlp", arguments->otlp,
-                   "also push metrics to this collector by OTLP over HTTP: http://HOST:4318")
-      ->type_name("URL");
-  command
-      ->add_option("--otlp-header", arguments->otlp_headers,
-                   "a header of each push, such as Authorization=…; may be given again")
-      ->type_name("NAME=VALUE")
-      ->allow_extra_args(false);
-  command->add_option("--otlp-interval", arguments->otlp_interval, "seconds between two pushes")
-      ->type_name("S")
-      ->capture_default_str();
   add_camera_thresholds(command, &arguments->camera);
   command->callback(
       [arguments, &context] { context.exit_code = serve(*arguments, hold_stop_signals()); });

@@ -3,9 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "analysis/analysis.h"
-#include "report/category_svg.h"
-#include "report/category_text.h"
+#include "report/describe/sections.h"
 #include "report/json_report.h"
+#include "report/render/category_svg.h"
+#include "report/render/text.h"
 #include "trace/label_frames.h"
 #include "trace/memory_source.h"
 
@@ -42,14 +43,17 @@ MemorySource small_source() {
 TEST(CategoryReport, TextListsCategoriesModulesAndPhases) {
   MemorySource source = small_source();
   const Analysis analysis = *analyze_source(source, {});
+  const DescribeOptions options;
+  const Section section =
+      categories_section({analysis, source.tables(), options}, analysis.devices[0]);
   EXPECT_THAT(
-      category_lines(analysis.devices[0], source.tables(), 10),
-      ElementsAre(" 3.00 KiB  75.0 %  parameter  (1 block)",
-                  " 1.00 KiB  25.0 %  activation  (1 block)", "By module:",
-                  " 4.00 KiB  100.0 %  encoder.head  (3.00 KiB parameter, 1.00 KiB activation)",
-                  "By phase in which it was allocated:",
-                  " 3.00 KiB  75.0 %  (outside: setting up, making data)  (3.00 KiB parameter)",
-                  " 1.00 KiB  25.0 %  forward  (1.00 KiB activation)"));
+      text_lines(section, {}),
+      ElementsAre("", "Memory at the peak, by type", "   3.00 KiB  75.0 %  parameter  1 block",
+                  "   1.00 KiB  25.0 %  activation  1 block", "  By module:",
+                  "   4.00 KiB  100.0 %  encoder.head  3.00 KiB parameter, 1.00 KiB activation",
+                  "  By phase in which it was allocated:",
+                  "   3.00 KiB  75.0 %  (outside: setting up, making data)  3.00 KiB parameter",
+                  "   1.00 KiB  25.0 %  forward  1.00 KiB activation"));
 }
 
 TEST(CategoryReport, JsonHasThemAtThePeakOverTimeAndAtMoments) {

@@ -22,7 +22,7 @@ std::string diff_json(const Diff& diff, int indent = 1);
 /// No network, no script, readable on a phone and in the dark; as html_report().
 std::string diff_html(const Diff& diff, const DiffOptions& options);
 
-/// Both timelines on one axis, each from its own start: a <figure> for diff_html().
+/// Both timelines on one axis, each from its own start: a <figure>.
 std::string diff_figure(const Diff& diff);
 
 // What the three share.

@@ -11,7 +11,7 @@ namespace gpumemprof {
 namespace {
 
 constexpr size_t kMostParts = 20;
-constexpr size_t kTextWidth = 100;
+constexpr size_t kEstimateWidth = 100;
 
 std::string peaks_row(const char* name, const std::optional<PredictedBytes>& peak, const char* is) {
   if (!peak) return fmt::format("  {:<9}  {:>9}  {:>9}  {:>9}  {}", name, "unknown", "", "", is);
@@ -152,7 +152,7 @@ class EstimateWriter {
     line(title);
     for (const std::string& item : items) {
       const char* mark = "- ";
-      for (const std::string& part : wrapped(printable(item), kTextWidth - 4)) {
+      for (const std::string& part : wrapped(printable(item), kEstimateWidth - 4)) {
         line(fmt::format("  {}{}", mark, part));
         mark = "  ";
       }

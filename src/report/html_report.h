@@ -9,8 +9,7 @@
 namespace gpumemprof {
 
 struct HtmlOptions {
-  size_t holders = 100;       ///< lines of code to list for the main device
-  size_t other_devices = 32;  ///< devices that get a section of their own beside the main one
+  bool shows_source = false;             ///< lines of code with their text: reads files
   const AdviceReport* advice = nullptr;  ///< shown where it applies; may be null
   std::string working_folder;  ///< paths of code below it are shown relative to it; may be empty
 };

@@ -5,17 +5,18 @@
 
 #include "analysis/op_names.h"
 #include "analysis/tensorflow_advice.h"
-#include "report/advice_json.h"
-#include "report/category_json.h"
-#include "report/driver_report.h"
-#include "report/end_words.h"
-#include "report/explanation.h"
-#include "report/facts.h"
-#include "report/findings_json.h"
-#include "report/machine_json.h"
-#include "report/pool_json.h"
+#include "report/describe/end_words.h"
+#include "report/describe/explanation.h"
+#include "report/describe/facts.h"
+#include "report/json/advice_json.h"
+#include "report/json/category_json.h"
+#include "report/json/driver_json.h"
+#include "report/json/findings_json.h"
+#include "report/json/machine_json.h"
+#include "report/json/parts.h"
+#include "report/json/pool_json.h"
+#include "report/json/snapshot_json.h"
 #include "report/score_report.h"
-#include "report/snapshot_json.h"
 #include "report/user_code.h"
 #include "report/words.h"
 #include "trace/followed_allocator.h"
@@ -32,14 +33,6 @@ Json time_us(const Tables& tables, const Device& device, uint64_t time_ns) {
   const WallTime time = wall_time(process_at(tables, device.process), time_ns);
   return time.known ? Json(time.time_us) : Json(nullptr);
 }
-
-Json stack_json(const Tables& tables, uint32_t stack) {
-  Json lines = Json::array();
-  for (std::string& line : stack_lines(tables, stack)) lines.push_back(std::move(line));
-  return lines;
-}
-
-Json text_or_null(std::string_view text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 Json phase_json(Phase phase) {
   return phase == Phase::kUnknown ? Json(nullptr) : Json(phase_name(phase));
@@ -175,8 +168,7 @@ void add_peaks(Json* out, Json* unknown, const DeviceAnalysis& device, const Dev
       {"requested_bytes", requested ? bytes : Json(nullptr)},
       {"allocated_bytes", bytes},
       {"exact", is_exact(analysis, device)},
-      {"upper_bound_bytes",
-       device.most_held_bytes ? Json(*device.most_held_bytes) : Json(nullptr)},
+      {"upper_bound_bytes", device.most_held_bytes ? Json(*device.most_held_bytes) : Json(nullptr)},
       {"blocks", figures.peak_count},
       {"event_index", event},
       {"time_us", when},
@@ -187,9 +179,9 @@ void add_peaks(Json* out, Json* unknown, const DeviceAnalysis& device, const Dev
       {"allocated_bytes", bytes}, {"event_index", event}, {"time_us", when}};
   if (!device.most_held_bytes) {
     (*unknown)["peak.upper_bound_bytes"] =
-        !is_exact(analysis, device)     ? "events were lost"
+        !is_exact(analysis, device)   ? "events were lost"
         : analysis.source.can.threads ? "the oldest events were dropped to save disk (--max-disk)"
-                                        : "the file does not tell what each thread did";
+                                      : "the file does not tell what each thread did";
   }
   const bool totals = figures.has_totals != 0;
   (*out)["peak_reserved"] = {

@@ -1,7 +1,8 @@
 #include <fmt/format.h>
 
+#include "report/describe/sections.h"
 #include "report/oom_report.h"
-#include "report/pool_text.h"
+#include "report/render/text.h"
 #include "report/words.h"
 
 namespace gpumemprof {
@@ -49,7 +50,10 @@ class OomText {
     line(fmt::format("  {} ({})", asked, place(message)));
     for (const std::string& reason : verdict.reasons) line("  " + reason);
     write_figures(message);
-    if (message.pool) (out_ += pool_text(*message.pool, color_));
+    if (message.pool) {
+      for (const std::string& text : text_lines(pool_section(*message.pool), {.color = color_}))
+        line(text);
+    }
     if (!verdict.elsewhere.empty()) {
       line(paint("1", "Elsewhere on the device"));
       for (const std::string& text : verdict.elsewhere) line("  " + text);

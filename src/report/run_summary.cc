@@ -4,17 +4,15 @@
 
 #include <algorithm>
 
-#include "base/size.h"
-#include "report/end_words.h"
-#include "report/facts.h"
-#include "report/user_code.h"
+#include "report/describe/describe.h"
+#include "report/describe/facts.h"
+#include "report/render/text.h"
 #include "report/words.h"
 
 namespace gpumemprof {
 namespace {
 
-constexpr size_t kMaxLines = 10;
-constexpr size_t kTopHolders = 3;
+constexpr size_t kMaxLines = 12;
 
 /// Quoted for a POSIX shell where it has to be.
 std::string shell_word(std::string_view text) {
@@ -26,16 +24,6 @@ std::string shell_word(std::string_view text) {
   std::string quoted = "'";
   for (char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return quoted + '\'';
-}
-
-void add_holders(const DeviceAnalysis& device, const Tables& tables, std::string_view folder,
-                 std::vector<std::string>* lines) {
-  const std::vector<HolderLine> holders = group_by_line(device.holders_at_peak, tables);
-  for (size_t i = 0; i < std::min(kTopHolders, holders.size()); ++i) {
-    lines->push_back(fmt::format("  {:>9}  {:>6}  {}", format_bytes(holders[i].bytes),
-                                 format_percent(holders[i].bytes, device.figures.peak_bytes),
-                                 headline_text(tables, holders[i].node, folder)));
-  }
 }
 
 /// What could not be seen, in no more than `room` lines; the last says how many more there are.
@@ -59,27 +47,27 @@ Loss without_named(const Loss& loss, const RunSummaryContext& context) {
 
 std::string run_summary(const Analysis& analysis, const Tables& tables, const Loss& loss,
                         const RunSummaryContext& context) {
-  std::vector<std::string> lines = end_sentences(analysis.ends, context.working_folder);
-  const DeviceAnalysis* device = main_device(analysis, tables);
-  if (device) {
-    lines.push_back(peak_sentence(analysis, tables, *device));
-    add_holders(*device, tables, context.working_folder, &lines);
-  } else {
-    lines.push_back(analysis.events == 0
-                        ? "No allocation was recorded."
-                        : fmt::format("{} recorded, none of which allocated memory.",
-                                      format_plural(analysis.events, "event")));
+  std::vector<std::string> lines = text_lines(
+      describe_peak(
+          analysis, tables, {.working_folder = context.working_folder, .shows_source = true},
+          analysis.events == 0 ? "No allocation was recorded."
+                               : fmt::format("{} recorded, none of which allocated memory.",
+                                             format_plural(analysis.events, "event"))),
+      {});
+  if (!analysis.findings.empty()) {
+    const Finding& first = analysis.findings.front();
+    lines.push_back(fmt::format("{}: {}.{}", severity_name(first.severity), printable(first.title),
+                                first.fix.empty() ? "" : " Fix: " + printable(first.fix) + "."));
   }
   lines.push_back(loss_sentence(without_named(loss, context)));
   if (!context.oom_bundle.empty()) {
-    lines.push_back("What held the memory is in " +
-                    printable(shell_word(context.oom_bundle)));
+    lines.push_back("What held the memory is in " + printable(shell_word(context.oom_bundle)));
   }
   std::vector<std::string> unseen;
   for (const std::string& text : context.not_recorded)
     unseen.push_back("Not recorded: " + printable(text));
   for (std::string& text : caveats(analysis, tables)) unseen.push_back(std::move(text));
-  add_unseen(unseen, kMaxLines - 1 - lines.size(), &lines);
+  add_unseen(unseen, std::max(kMaxLines, lines.size() + 2) - 1 - lines.size(), &lines);
   lines.push_back(fmt::format("Next: {} analyze {}", printable(shell_word(context.tool)),
                               printable(shell_word(context.folder))));
   std::string out;

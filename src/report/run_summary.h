@@ -22,9 +22,9 @@ struct RunSummaryContext {
   std::string working_folder;
 };
 
-/// At most ten lines, each "gpumemprof: …\n" (or another prefix), safe for a terminal whatever the
-/// recording holds: the peak, when, its top three holders, what was lost or not seen and why, the
-/// command to type next.
+/// At most some twelve lines, each "gpumemprof: …\n" (or another prefix), safe for a terminal
+/// whatever the recording holds: how it ended, the peak, when, its top three holders, the first
+/// finding, what was lost or not seen and why, the command to type next.
 std::string run_summary(const Analysis& analysis, const Tables& tables, const Loss& loss,
                         const RunSummaryContext& context);
 

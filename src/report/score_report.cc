@@ -5,12 +5,12 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "report/json/parts.h"
+
 namespace gpumemprof {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Json maybe(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
 }  // namespace
 
@@ -18,9 +18,9 @@ Json score_json(const Score& score) {
   Json parts = Json::object();
   for (const ScorePart& part : score.parts) {
     parts[part.name] = {
-        {"value", maybe(part.value)}, {"weight", part.weight}, {"reason", part.reason}};
+        {"value", or_null(part.value)}, {"weight", part.weight}, {"reason", part.reason}};
   }
-  Json out = {{"value", maybe(score.value)}, {"parts", parts}};
+  Json out = {{"value", or_null(score.value)}, {"parts", parts}};
   if (!score.value) {
     out["reason"] = score.reason.empty() ? "not computed for this input" : score.reason;
   }

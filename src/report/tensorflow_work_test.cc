@@ -39,9 +39,9 @@ TEST(TensorflowWork, TheTextSaysWhatEachPhaseAndLayerHeld) {
   const std::string text = text_report(analysis, source.tables(), {});
   EXPECT_THAT(text, HasSubstr("Peak 1000 B on tensorflow:GPU_0_bfc")) << "not the region it is in";
   EXPECT_THAT(text, HasSubstr("What was live at the peak, by phase and layer of TensorFlow\n"
-                              "      800 B  80.0 %  forward            graph    net/dense_1  1 "
+                              "      800 B  80.0 %  forward    graph  net/dense_1  1 "
                               "block\n"
-                              "      200 B  20.0 %  optimizer          graph    (no layer in the "
+                              "      200 B  20.0 %  optimizer  graph  (no layer in the "
                               "operation's name)  1 block\n"));
 }
 

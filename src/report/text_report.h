@@ -9,8 +9,8 @@ namespace gpumemprof {
 
 struct TextOptions {
   bool color = false;
+  bool shows_source = false;   ///< lines of code with their text: reads files
   bool full_stacks = false;    ///< every frame, not the user's own and the innermost alone
-  size_t holders = 10;         ///< how many lines of code to list
   std::string working_folder;  ///< paths of code below it are shown relative to it; may be empty
 };
 

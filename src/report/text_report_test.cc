@@ -44,14 +44,12 @@ TEST(TextReport, TheAnswerIsInTheFirstFiveLines) {
 TEST(TextReport, FramesOfLibrariesAreCountedUnlessAllAreAskedFor) {
   MemorySource source = sample_source();
   const Analysis analysis = analyze_all(source);
-  EXPECT_THAT(text_report(analysis, source.tables(), {}),
-              Not(HasSubstr("gelu\n             /usr/lib")));
+  EXPECT_THAT(text_report(analysis, source.tables(), {}), Not(HasSubstr("/usr/lib")));
   const std::string full = text_report(analysis, source.tables(), {.full_stacks = true});
-  EXPECT_THAT(full,
-              HasSubstr("             /venv/lib/python3.11/site-packages/torch/nn/f.py:9 gelu\n"
-                        "             /usr/lib/python3.11/functools.py:2 call\n"
-                        "             /opt/job/train.py:41 step\n"
-                        "             /opt/job/train.py:90 <module>\n"));
+  EXPECT_THAT(full, HasSubstr("/venv/lib/python3.11/site-packages/torch/nn/f.py:9 gelu\n"
+                              "               /usr/lib/python3.11/functools.py:2 call\n"
+                              "               /opt/job/train.py:41 step\n"
+                              "               /opt/job/train.py:90 <module>\n"));
 }
 
 TEST(TextReport, LossesAreStatedWithTheirReasons) {
@@ -72,7 +70,7 @@ TEST(TextReport, NothingRecordedIsSaid) {
   EXPECT_THAT(text_report(analyze_all(source), source.tables(), {}), HasSubstr("No events"));
 }
 
-TEST(RunSummary, HasAtMostTenMarkedLinesAndEndsWithTheNextCommand) {
+TEST(RunSummary, HasAtMostTwelveMarkedLinesAndEndsWithTheNextCommand) {
   MemorySource source = sample_source();
   source.mutable_loss().add(3, 0, "the disk was full");
   source.mutable_loss().add(0, 0, "not recorded: process 0 (sudo x): as below");
@@ -82,7 +80,7 @@ TEST(RunSummary, HasAtMostTenMarkedLinesAndEndsWithTheNextCommand) {
     context.not_recorded.push_back("process " + std::to_string(i) + ": sudo\n");
   const std::string text = run_summary(analysis, source.tables(), analysis.loss, context);
   const std::vector<std::string> lines = lines_of(text);
-  ASSERT_LE(lines.size(), 10u);
+  ASSERT_LE(lines.size(), 12u);
   for (const std::string& line : lines) EXPECT_TRUE(line.starts_with("gpumemprof: ")) << line;
   EXPECT_THAT(lines[0], HasSubstr("Peak 1000 B on cpu, 2.500 s after the start"));
   EXPECT_THAT(lines[1], HasSubstr("700 B  70.0 %  train.py:41 step"));
@@ -106,7 +104,7 @@ TEST(RunSummary, SaysWhereAnOutOfMemoryErrorLeftWhatHeldTheMemory) {
   const std::string text = run_summary(analysis, source.tables(), analysis.loss,
                                        {.folder = "r", .oom_bundle = "r/oom_dumps/of mine"});
   const std::vector<std::string> lines = lines_of(text);
-  ASSERT_LE(lines.size(), 10u);
+  ASSERT_LE(lines.size(), 12u);
   EXPECT_THAT(text, HasSubstr("gpumemprof: What held the memory is in "
                               "'r/oom_dumps/of mine'\n"));
   EXPECT_EQ(lines.back(), "gpumemprof: Next: gpumemprof analyze r");

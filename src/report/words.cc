@@ -69,17 +69,6 @@ std::string printable(std::string_view text) {
   return out;
 }
 
-std::string html_lines(std::string_view text) {
-  std::string out;
-  for (;;) {
-    const size_t end = text.find('\n');
-    out += html_text(text.substr(0, end));
-    if (end == std::string_view::npos) return out;
-    out += '\n';
-    text.remove_prefix(end + 1);
-  }
-}
-
 std::string html_text(std::string_view text) {
   std::string out;
   out.reserve(text.size() + text.size() / 8);

@@ -38,11 +38,6 @@ TEST(Words, MarkupBecomesText) {
             "&lt;script&gt;&quot;a&quot;&amp;&#39;b&#39;&lt;/script&gt;");
 }
 
-TEST(Words, LinesStayLines) {
-  EXPECT_EQ(html_lines("a\n<b>\n\x01\n"), "a\n&lt;b&gt;\n\xef\xbf\xbd\n");
-  EXPECT_EQ(html_lines(""), "");
-}
-
 TEST(Words, JsonStringsAreWhatAnotherParserReadsBack) {
   for (std::string text : {std::string("plain"), std::string("q\"b\\s/\t\n\x01\x7f\0z", 13),
                            std::string("日本 🙂"), std::string("\xe2\x80\xa8")}) {

@@ -200,7 +200,7 @@ void HttpServer::broadcast(const std::string& text) {
 }
 
 Status HttpServer::serve(const Handler& handler, const std::function<void()>& tick,
-                         const sigset_t& stop, bool tick_always) {
+                         const sigset_t& stop) {
   const int signals = signalfd(-1, &stop, SFD_NONBLOCK | SFD_CLOEXEC);
   if (signals < 0) return std::unexpected(system_error("no signalfd"));
   int64_t next_tick = 0;
@@ -208,7 +208,7 @@ Status HttpServer::serve(const Handler& handler, const std::function<void()>& ti
   for (;;) {
     int64_t now = steady_now_ns();
     int64_t next = INT64_MAX;
-    if (streams() > 0 || tick_always) {
+    if (streams() > 0) {
       if (now >= next_tick) {
         next_tick = now + kSecondNs;
         tick();

@@ -50,9 +50,8 @@ class HttpServer {
   const ListenAddress& address() const { return address_; }  ///< with the port that it got
 
   /// Serves until one of `stop` (blocked signals) comes. `tick` is called about every second while
-  /// there is a stream or `tick_always` holds, from the same thread as `handler`. Errors: kSystem.
-  Status serve(const Handler& handler, const std::function<void()>& tick, const sigset_t& stop,
-               bool tick_always = false);
+  /// there is a stream, from the same thread as `handler`. Errors: kSystem.
+  Status serve(const Handler& handler, const std::function<void()>& tick, const sigset_t& stop);
 
   size_t streams() const;  ///< that are open now
   /// To every stream. Only from `handler` and `tick`.

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "serve/otlp_push.h"
-
 namespace gpumemprof {
 namespace {
 
@@ -265,24 +263,6 @@ std::vector<MetricFamily> metric_families(const Picture& picture, std::string_vi
   out.sample({{"level", "warning"}}, picture.warning_count);
   out.sample({{"level", "critical"}}, picture.critical_count);
   return out.finish();
-}
-
-void add_push_families(const OtlpCounts& counts, std::vector<MetricFamily>* all) {
-  MetricCollector out;
-  out.family("gpumemprof_otlp_messages", "counter", "",
-             "Messages of metrics pushed by OTLP, by what became of them.");
-  out.sample({{"result", "sent"}}, counts.sent);
-  out.sample({{"result", "lost"}}, counts.lost);
-  out.family("gpumemprof_otlp_retries", "counter", "", "Tries that failed and are made again.");
-  out.sample({}, counts.retries);
-  out.family("gpumemprof_otlp_lost_points", "counter", "", "Data points of the lost messages.");
-  out.sample({}, counts.lost_points);
-  out.family("gpumemprof_otlp_rejected_points", "counter", "",
-             "Data points of sent messages that the collector did not take.");
-  out.sample({}, counts.rejected_points);
-  out.family("gpumemprof_otlp_waiting", "gauge", "", "Messages that wait to be sent.");
-  out.sample({}, counts.waiting);
-  for (MetricFamily& family : out.finish()) all->push_back(std::move(family));
 }
 
 }  // namespace gpumemprof

@@ -1,4 +1,4 @@
-// A picture as metrics, in the order in which they are told: what /metrics and OTLP both say.
+// A picture as metrics, in the order in which /metrics tells them.
 #pragma once
 
 #include <cstdint>
@@ -35,10 +35,5 @@ struct MetricFamily {
 /// samples is not there. Names and labels: docs/commands/serve.md. Programs are named without their
 /// arguments.
 std::vector<MetricFamily> metric_families(const Picture& picture, std::string_view version);
-
-struct OtlpCounts;  // serve/otlp_push.h
-
-/// What became of what was pushed, for /metrics.
-void add_push_families(const OtlpCounts& counts, std::vector<MetricFamily>* out);
 
 }  // namespace gpumemprof

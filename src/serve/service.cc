@@ -44,12 +44,6 @@ const Picture& Service::picture() {
   return last_;
 }
 
-std::vector<MetricFamily> Service::families() {
-  auto out = metric_families(picture(), options_.version);
-  if (options_.push_counts) add_push_families(options_.push_counts(), &out);
-  return out;
-}
-
 std::string Service::next_event() {
   return "event: picture\ndata: " + picture_json(picture(), Commands::kProgramOnly) + "\n\n";
 }
@@ -76,7 +70,8 @@ HttpResponse Service::answer(const HttpRequest& request) {
   }
   if (path == "/metrics") {
     const MetricsFormat format = metrics_format(request.accept);
-    return {.type = metrics_type(format), .body = metrics_text(families(), format)};
+    const auto families = metric_families(picture(), options_.version);
+    return {.type = metrics_type(format), .body = metrics_text(families, format)};
   }
   if (path == "/events")
     return {.type = "text/event-stream", .body = next_event(), .is_stream = true};

@@ -7,15 +7,12 @@
 #include "picture/picture.h"
 #include "serve/http_server.h"
 #include "serve/metric_families.h"
-#include "serve/otlp_push.h"
 
 namespace gpumemprof {
 
 struct ServiceOptions {
   std::string token;    ///< empty: none is asked for, and the field Host must be a local one
   std::string version;  ///< of this command
-  /// Of a push beside the server, where there is one, what /metrics tells of it.
-  std::function<OtlpCounts()> push_counts;
 };
 
 /// Routes: "/" the live page, "/live.js" and "/live.css" its parts, "/events" its stream,
@@ -34,7 +31,6 @@ class Service {
   const Picture& picture();
 
  private:
-  std::vector<MetricFamily> families();
   bool may_see(const HttpRequest& request) const;
 
   ServiceOptions options_;

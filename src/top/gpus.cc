@@ -4,7 +4,8 @@
 #include <algorithm>
 
 #include "base/size.h"
-#include "report/driver_report.h"
+#include "report/describe/driver.h"
+#include "report/render/text.h"
 #include "top/tables.h"
 
 namespace gpumemprof {
@@ -68,9 +69,14 @@ void draw_gpus(const TopState& state, int y, int end, Screen* screen) {
                           program_name(recording->command), of->name));
   screen->paint_row(y++, Style::kHeader);
   // The last term is what the view is for: libraries make room for it.
-  const auto least = static_cast<int>(identity_lines(of->moment, of->sum, 0).size());
+  const auto lines_of = [&](size_t libraries) {
+    Section section;
+    section.add(identity_table(of->moment, of->sum, libraries));
+    return text_lines(section, {});
+  };
+  const auto least = static_cast<int>(lines_of(0).size());
   const auto libraries = static_cast<size_t>(std::max(end - y - least, 0));
-  for (const std::string& line : identity_lines(of->moment, of->sum, libraries)) {
+  for (const std::string& line : lines_of(libraries)) {
     if (y >= end) return;
     screen->put(0, y++, line);
   }

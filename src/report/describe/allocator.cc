@@ -1,0 +1,138 @@
+// What an allocator's own history tells: refused requests, segments, what pins them, TensorFlow's
+// pool.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/size.h"
+#include "report/describe/sections.h"
+#include "report/describe/snapshot_words.h"
+#include "report/render/levels_svg.h"
+#include "report/words.h"
+
+namespace gpumemprof {
+namespace {
+
+Table trials_table(const std::vector<OomTrial>& trials) {
+  Table table{.columns = {{"reserved at most", true}, {"fits"}, {"settings"}}, .noun = "setting"};
+  for (const OomTrial& trial : trials) {
+    table.rows.push_back({{{format_bytes(trial.peak_reserved_bytes)},
+                           {trial.fits ? "yes" : "no"},
+                           {.text = trial.settings, .is_code = true}}});
+  }
+  return table;
+}
+
+constexpr size_t kMostPoolHolders = 10;
+
+void add_pool_holders(const char* title, const std::vector<PoolHolder>& holders, Section* out) {
+  if (holders.empty()) return;
+  out->add(Sentence{title, Tone::kStrong});
+  Table table{.columns = {{.is_number = true, .width = 10}, {}}, .noun = "row"};
+  add_rows(holders, kMostPoolHolders, &table, [](const PoolHolder& holder) {
+    const std::string what = holder.size_bytes != 0     ? "of " + format_bytes(holder.size_bytes)
+                             : holder.operation.empty() ? "by what is not told"
+                                                        : "by " + holder.operation;
+    return Row{
+        {{format_bytes(holder.bytes)}, {format_plural(holder.chunks, "chunk") + " " + what}}};
+  });
+  out->add(std::move(table));
+}
+
+Table pool_sums(const PoolPicture& picture) {
+  std::string regions = format_plural(picture.regions, "region");
+  if (!picture.are_regions_listed) regions = "at least " + regions;
+  std::string in_use = fmt::format("in {} in use", format_plural(picture.chunks_in_use, "chunk"));
+  if (picture.unasked_bytes)
+    in_use += ", " + range_text(*picture.unasked_bytes) + " of it beyond what was asked for";
+  std::string free = "free, in " + format_plural(picture.free_chunks, "chunk");
+  if (picture.free_chunks > 1) free += ", the largest " + format_bytes(picture.largest_free_bytes);
+  Table table{.columns = {{.is_number = true, .width = 10}, {}}};
+  table.rows = {{{{format_bytes(picture.bytes)}, {"taken of the device, in " + regions}}},
+                {{{format_bytes(picture.bytes_in_use)}, {in_use}}},
+                {{{format_bytes(picture.free_bytes)}, {free}}}};
+  return table;
+}
+
+}  // namespace
+
+std::vector<Section> refusal_sections(const Subject& subject, const DeviceAnalysis& device) {
+  std::vector<Section> out;
+  if (!device.snapshot) return out;
+  for (const OomExplanation& oom : device.snapshot->ooms) {
+    Section section{"Out of memory on " + memory_name(device, subject.tables)};
+    List list;
+    for (std::string& text :
+         oom_details(oom, *device.snapshot, subject.tables, subject.options.working_folder))
+      list.items.push_back({"", std::move(text)});
+    section.add(std::move(list));
+    // Where none would have fitted one sentence says so.
+    if (best_trial(oom)) section.add(trials_table(oom.trials));
+    out.push_back(std::move(section));
+  }
+  return out;
+}
+
+Section segments_section(const Subject& subject, const DeviceAnalysis& device) {
+  Section out{fmt::format("Segments of {} at the peak", memory_name(device, subject.tables))};
+  const SnapshotDevice* snapshot = device.snapshot.get();
+  if (!snapshot || !snapshot->is_consistent || !snapshot->at_peak) return out;
+  out.add(Chart{[snapshot] { return segments_figure(*snapshot->at_peak); }});
+  return out;
+}
+
+Section fragmentation_section(const Subject& subject, const DeviceAnalysis& device) {
+  Section out{"What causes fragmentation at the peak"};
+  const SnapshotDevice* snapshot = device.snapshot.get();
+  if (!snapshot || !snapshot->is_consistent || !snapshot->at_peak ||
+      snapshot->at_peak->pinning.empty())
+    return out;
+  Table table{.columns = {{"pinned alone", true},
+                          {"with others", true},
+                          {"its live", true},
+                          {"segments", true},
+                          {"line"}},
+              .noun = "stack"};
+  add_rows(snapshot->at_peak->pinning, subject.options.rows, &table, [&](const PinningStack& by) {
+    return Row{
+        {{format_bytes(by.alone_bytes)},
+         {format_bytes(by.pinned_bytes - by.alone_bytes)},
+         {format_bytes(by.live_bytes)},
+         {format_count(by.segments)},
+         {.text = subject.line_text(headline_node(subject.tables, by.stack)), .is_code = true}}};
+  });
+  out.add(std::move(table));
+  return out;
+}
+
+Section pool_section(const BfcPool& pool) {
+  const PoolPicture picture = picture_of(pool);
+  Section out{"The pool " + pool.allocator};
+  out.add(pool_sums(picture));
+  if (!pool.is_complete || pool.more_chunks != 0)
+    out.add(Sentence{"The list of chunks is not complete: the sums are those of its part."});
+  out.add(
+      Sentence{"Chunks by bin: a request is looked for in its own bin and those with larger chunks",
+               Tone::kStrong});
+  Table bins{.columns = {{"from", true, 10},
+                         {"chunks", true, 8},
+                         {"in use", true, 8},
+                         {"bytes", true, 10},
+                         {"free", true, 10},
+                         {"largest free", true}}};
+  for (const PoolBin& bin : picture.bins) {
+    bins.rows.push_back(
+        {{{format_bytes(bin.least_bytes)},
+          {format_count(bin.chunks)},
+          {format_count(bin.chunks_in_use)},
+          {format_bytes(bin.bytes)},
+          {format_bytes(bin.bytes - bin.bytes_in_use)},
+          {bin.largest_free_bytes == 0 ? "-" : format_bytes(bin.largest_free_bytes)}}});
+  }
+  out.add(std::move(bins));
+  add_pool_holders("In use, by size of chunk", picture.by_size, &out);
+  add_pool_holders("In use, by operation", picture.by_operation, &out);
+  return out;
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,201 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analysis/leak_names.h"
+#include "base/size.h"
+#include "report/describe/end_words.h"
+#include "report/describe/explanation.h"
+#include "report/describe/facts.h"
+#include "report/describe/finding_words.h"
+#include "report/describe/sections.h"
+#include "report/describe/snapshot_words.h"
+#include "report/score_report.h"
+#include "report/words.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr size_t kAnswerLines = 3;
+
+/// Nothing matters more to who reads this.
+void add_first_refusal(const Analysis& analysis, const Tables& tables, Section* out) {
+  for (const DeviceAnalysis& device : analysis.devices) {
+    if (!device.snapshot || device.snapshot->ooms.empty()) continue;
+    const OomExplanation& oom = device.snapshot->ooms.front();
+    const std::string name = memory_name(device, tables);
+    out->add(Sentence{oom_sentence(oom, *device.snapshot, name) + ".", Tone::kBad});
+    if (const OomTrial* best = best_trial(oom)) {
+      out->add(
+          Sentence{"It would have fitted with " + best->settings + " (simulated).", Tone::kStrong});
+    }
+    return;
+  }
+}
+
+bool has_evidence(const Finding& finding) {
+  return finding.kind == "leak" || finding.kind == "sizes_rise" || finding.kind == kGrowthInLoop;
+}
+
+Tone tone_of(Severity severity) {
+  return severity == Severity::kCritical  ? Tone::kBad
+         : severity == Severity::kWarning ? Tone::kWarning
+                                          : Tone::kNote;
+}
+
+Section answer_section(const Subject& subject, const DeviceAnalysis* device) {
+  const Analysis& analysis = subject.analysis;
+  Section out = peak_section(
+      subject, analysis.events == 0 ? "No events: nothing was recorded."
+               : analysis.driver
+                   ? "No framework allocated anything; what the CUDA driver saw is below."
+                   : "Nothing was allocated in this recording.");
+  if (device && device->snapshot) {
+    out.add(Sentence{reserved_sentence(*device->snapshot)});
+    out.add(Sentence{replay_sentence(*device->snapshot)});
+  }
+  out.add(Sentence{loss_sentence(analysis.loss),
+                   is_complete(analysis.loss) ? Tone::kPlain : Tone::kBad});
+  for (const std::string& text : caveats(analysis, subject.tables))
+    out.add(Sentence{text, Tone::kWarning, "Note"});
+  return out;
+}
+
+Section file_section(const Analysis& analysis) {
+  const uint64_t from = std::min(analysis.start_time_ns, analysis.last_time_ns);
+  Section out;
+  out.add(Sentence{fmt::format("{}, {}. {} in {}.", format_plural(analysis.events, "event"),
+                               format_duration(analysis.last_time_ns - from),
+                               format_bytes(analysis.source.bytes), analysis.source.path),
+                   Tone::kDim});
+  return out;
+}
+
+Section words_section(const Subject& subject, const DeviceAnalysis& device) {
+  Section out{"The peak in plain words"};
+  out.add(Sentence{
+      explain_peak(subject.analysis, subject.tables, device, subject.options.working_folder).text});
+  return out;
+}
+
+}  // namespace
+
+Subject::Subject(const Analysis& analysis, const Tables& tables, const DescribeOptions& options)
+    : analysis(analysis), tables(tables), options(options) {
+  const DeviceAnalysis* device = main_device(analysis, tables);
+  if (!options.shows_source || !device) return;
+  const Process& process = process_at(tables, device_at(tables, device->device).process);
+  const WallTime start = wall_time(process, process.first_time_ns);
+  if (start.known) source_ = std::make_shared<SourceText>(start.time_us);
+}
+
+std::string Subject::source_of(uint32_t node) const {
+  if (!source_ || node == 0) return {};
+  const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
+  return source_->line(std::string(tables.strings.get(frame.file)), frame.line);
+}
+
+Section describe_peak(const Analysis& analysis, const Tables& tables,
+                      const DescribeOptions& options, std::string_view nothing) {
+  return peak_section({analysis, tables, options}, nothing);
+}
+
+Section peak_section(const Subject& subject, std::string_view nothing) {
+  const Analysis& analysis = subject.analysis;
+  const Tables& tables = subject.tables;
+  Section out;
+  for (const std::string& text : end_sentences(analysis.ends, subject.options.working_folder))
+    out.add(Sentence{text, Tone::kBad});
+  add_first_refusal(analysis, tables, &out);
+  const DeviceAnalysis* device = main_device(analysis, tables);
+  if (!device) {
+    out.add(Sentence{std::string(nothing), Tone::kHeadline});
+    return out;
+  }
+  out.add(Sentence{peak_sentence(analysis, tables, *device), Tone::kHeadline});
+  std::vector<HolderLine> holders = group_by_line(device->holders_at_peak, tables);
+  holders.resize(std::min(kAnswerLines, holders.size()));
+  Table table = share_table("line");
+  for (const HolderLine& holder : holders) {
+    table.rows.push_back(share_row(holder.bytes, device->figures.peak_bytes,
+                                   {.text = subject.line_text(holder.node),
+                                    .note = subject.source_of(holder.node),
+                                    .is_code = true}));
+  }
+  if (!table.rows.empty()) out.add(std::move(table));
+  return out;
+}
+
+Section findings_section(const Subject& subject) {
+  List list{.label_width = 8};
+  for (const Finding& finding : subject.analysis.findings) {
+    Item item{.label = severity_name(finding.severity),
+              .text = fmt::format("{}: {}.", device_name(device_at(subject.tables, finding.device)),
+                                  finding.title),
+              .tone = tone_of(finding.severity)};
+    if (has_evidence(finding)) {
+      if (finding.stack != 0) {
+        const std::string source = subject.source_of(finding.stack);
+        item.details.push_back(
+            {subject.line_text(finding.stack) + (source.empty() ? "" : "  " + source), Tone::kDim});
+      }
+      for (std::string& text : finding_details(finding)) item.details.push_back({std::move(text)});
+    }
+    if (!finding.fix.empty()) item.details.push_back({"Fix: " + finding.fix + "."});
+    list.items.push_back(std::move(item));
+  }
+  Section out{"Findings"};
+  if (!list.items.empty()) out.add(std::move(list));
+  return out;
+}
+
+Section losses_section(const Subject& subject) {
+  const std::vector<LossReason>& reasons = subject.analysis.loss.reasons;
+  Section out{.title = "What was lost or not seen", .is_folded = true};
+  // The answer names the first of them.
+  if (reasons.size() <= kReasonsInSentence) return out;
+  List list;
+  for (const LossReason& reason : reasons) list.items.push_back({"", reason_text(reason)});
+  out.add(std::move(list));
+  return out;
+}
+
+Document describe_analysis(const Analysis& analysis, const Tables& tables,
+                           const DescribeOptions& options) {
+  const Subject subject{analysis, tables, options};
+  const DeviceAnalysis* device = main_device(analysis, tables);
+  Document out{.title = "Memory of " + analysis.source.path};
+  out.add(answer_section(subject, device));
+  if (device) {
+    out.add(timeline_section(subject, *device));
+    out.add(words_section(subject, *device));
+  }
+  out.add(findings_section(subject));
+  if (analysis.score.value || !analysis.ends.failure.empty())
+    out.add(Section{.parts = {{Sentence{score_sentence(analysis.score)}}}});
+  if (options.advice) out.add(advice_section(*options.advice));
+  for (const DeviceAnalysis& each : analysis.devices) {
+    for (Section& section : refusal_sections(subject, each)) out.add(std::move(section));
+  }
+  if (device) {
+    out.add(categories_section(subject, *device));
+    out.add(lines_section(subject, *device));
+    out.add(flames_section(subject, *device));
+    out.add(layers_section(subject, *device));
+    out.add(segments_section(subject, *device));
+    out.add(fragmentation_section(subject, *device));
+    if (device->pool) out.add(pool_section(*device->pool));
+    out.add(temporaries_section(subject, *device));
+  }
+  for (Section& section : other_device_sections(subject, device)) out.add(std::move(section));
+  for (Section& section : driver_sections(subject)) out.add(std::move(section));
+  out.add(devices_section(subject));
+  out.add(machine_section(subject));
+  out.add(processes_section(subject));
+  out.add(threads_section(subject));
+  out.add(losses_section(subject));
+  out.add(file_section(analysis));
+  return out;
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,161 @@
+// What the memory was for: by category, module and phase.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "analysis/category_sums.h"
+#include "base/size.h"
+#include "report/describe/sections.h"
+#include "report/render/category_svg.h"
+#include "report/words.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr size_t kMostRules = 6;
+
+/// "3.2 MiB parameter, 1 MiB gradient"
+std::string mix_text(const CategoryGroup& group) {
+  std::vector<size_t> order;
+  for (size_t c = 0; c < kCategories; ++c) {
+    if (group.by_category[c] != 0) order.push_back(c);
+  }
+  std::ranges::stable_sort(order, std::ranges::greater(),
+                           [&](size_t c) { return group.by_category[c]; });
+  std::string text;
+  for (size_t c : order) {
+    if (!text.empty()) text += ", ";
+    text += format_bytes(group.by_category[c]) + ' ' + category_name(static_cast<Category>(c));
+  }
+  return text;
+}
+
+/// "blocks.*.attn" of "blocks.3.attn"; the same where no part is a number.
+std::string without_numbers(const std::string& name) {
+  std::string out;
+  for (size_t from = 0; from <= name.size();) {
+    const size_t end = std::min(name.find('.', from), name.size());
+    const std::string part = name.substr(from, end - from);
+    const bool is_number =
+        !part.empty() && part.find_first_not_of("0123456789") == std::string::npos;
+    if (from != 0) out += '.';
+    out += is_number ? "*" : part;
+    from = end + 1;
+  }
+  return out;
+}
+
+/// Groups that are alike but for a number in their names are one: "blocks.*.attn", with how many
+/// there are. In the order of their bytes.
+struct FoldedGroup {
+  CategoryGroup sum;
+  uint64_t members = 0;
+};
+std::vector<FoldedGroup> folded(const std::vector<CategoryGroup>& groups) {
+  std::vector<FoldedGroup> out;
+  std::map<std::pair<std::string, decltype(CategoryGroup::by_category)>, size_t> known;
+  for (const CategoryGroup& group : groups) {
+    const auto [at, added] =
+        known.try_emplace({without_numbers(group.name), group.by_category}, out.size());
+    if (added) out.push_back({group});
+    FoldedGroup& one = out[at->second];
+    if (++one.members == 1) continue;
+    one.sum.name = at->first.first;
+    one.sum.bytes += group.bytes;
+    one.sum.count += group.count;
+  }
+  std::ranges::stable_sort(out, std::ranges::greater(),
+                           [](const FoldedGroup& one) { return one.sum.bytes; });
+  return out;
+}
+
+void add_groups(const std::vector<CategoryGroup>& groups, const char* title, const char* noun,
+                const char* nameless, uint64_t total, size_t most, Section* out) {
+  if (groups.size() == 1 && groups[0].name.empty()) return;
+  out->add(Sentence{title});
+  Table table = share_table(noun);
+  add_rows(folded(groups), most, &table, [&](const FoldedGroup& one) {
+    const CategoryGroup& group = one.sum;  // its categories are those of one member
+    std::string mix = mix_text(group);
+    if (one.members > 1) {
+      mix = fmt::format("{} × {}: {}", one.members, format_bytes(group.bytes / one.members), mix);
+    }
+    return share_row(group.bytes, total,
+                     {.text = group.name.empty() ? nameless : group.name, .note = std::move(mix)});
+  });
+  out->add(std::move(table));
+}
+
+/// What the categories are worth that rules told.
+void add_confidence(const DeviceCategories& categories, uint64_t total, Section* out) {
+  const RuleSums sums = rule_sums(categories.at_peak);
+  uint64_t by_rules = 0;
+  for (const uint64_t bytes : sums.by_confidence) by_rules += bytes;
+  if (by_rules == 0) return;
+  std::string text = categories.is_by_rules
+                         ? std::string("By rules, from stacks and lifetimes; confidence: ")
+                         : fmt::format(
+                               "{} of it by rules, from stacks and lifetimes, the rest by what the "
+                               "program told; confidence: ",
+                               format_bytes(by_rules));
+  for (size_t c = kConfidences; c-- > 0;) {
+    const auto confidence = static_cast<Confidence>(c);
+    text += fmt::format("{} {}{}", c == 0 ? "unknown" : confidence_name(confidence),
+                        format_percent(sums.by_confidence[c], by_rules), c == 0 ? "" : ", ");
+  }
+  out->add(Sentence{text});
+  Table table = share_table("rule");
+  for (size_t i = 0; i < std::min(kMostRules, sums.by_rule.size()); ++i) {
+    const RuleSum& sum = sums.by_rule[i];
+    if (sum.count == 0) break;
+    const RuleFacts& facts = facts_of(sum.rule);
+    table.rows.push_back(share_row(
+        sum.bytes, total, {fmt::format("{}: {}", category_name(facts.category), facts.reason)}));
+  }
+  out->add(std::move(table));
+}
+
+Row category_row(const CategoryGroup& group, const CategorySums& sums,
+                 const std::vector<CategoryHolder>& holders) {
+  Row row = share_row(group.bytes, sums.total_bytes,
+                      {.text = group.name, .note = format_plural(group.count, "block")});
+  if (group.name != category_name(Category::kUnknown)) return row;
+  for (const UnknownSum& sum : unknown_sums(holders)) {
+    row.details.push_back(
+        {Sentence{fmt::format("{}: {}", format_bytes(sum.bytes), why_unknown_text(sum.why))}});
+  }
+  return row;
+}
+
+}  // namespace
+
+Section categories_section(const Subject& subject, const DeviceAnalysis& device) {
+  Section out{"Memory at the peak, by type"};
+  const DeviceCategories& known = device.categories;
+  if (!known.timeline.empty() && device.device < subject.tables.devices.size()) {
+    out.add(Chart{[&analysis = subject.analysis, &device, &tables = subject.tables] {
+      return category_figure(analysis, device, tables);
+    }});
+  }
+  if (!known.is_known || known.at_peak.empty()) return out;
+  const CategorySums sums = category_sums(known.at_peak, subject.tables);
+  const uint64_t total = sums.total_bytes;
+  const size_t most = subject.options.rows;
+  Table table = share_table("type");
+  for (const CategoryGroup& group : sums.categories)
+    table.rows.push_back(category_row(group, sums, known.at_peak));
+  out.add(std::move(table));
+  add_confidence(known, total, &out);
+  add_groups(sums.modules, "By module:", "module", "(outside of any module)", total, most, &out);
+  const char* outside = known.is_by_rules ? "(outside, or before the trace began)"
+                                          : "(outside: setting up, making data)";
+  add_groups(sums.phases, "By phase in which it was allocated:", "phase", outside, total, most,
+             &out);
+  add_groups(sums.user_phases, "By phase of the program's own:", "phase", "(none was open)", total,
+             most, &out);
+  return out;
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,43 @@
+// What a report says of an analysis. No other place decides it: a terminal, a page and the summary
+// of `run` differ in how much they show and in how it looks.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "analysis/advice.h"
+#include "analysis/analysis.h"
+#include "report/document.h"
+
+namespace gpumemprof {
+
+struct DescribeOptions {
+  std::string working_folder;  ///< paths of code below it are shown relative to it; may be empty
+  const AdviceReport* advice = nullptr;  ///< shown where there is any; may be null
+  bool shows_source = false;             ///< lines of code with their text: reads files
+  size_t lines = 10;                     ///< of code, of the main device
+  size_t stacks_of_line = 1;
+  size_t rows = 10;          ///< of a table that says what is largest
+  size_t table_rows = 20;    ///< of devices and of processes
+  size_t other_devices = 0;  ///< that get a section of their own beside the main one
+};
+/// There is room, and what is long can be folded.
+inline constexpr DescribeOptions for_page(DescribeOptions options) {
+  options.lines = 100;
+  options.stacks_of_line = 8;
+  options.rows = 20;
+  options.table_rows = 200;
+  options.other_devices = 32;
+  return options;
+}
+
+/// `analysis` and `tables` have to live as long as the document: its charts draw from them.
+Document describe_analysis(const Analysis& analysis, const Tables& tables,
+                           const DescribeOptions& options);
+
+/// The answer alone: how the program ended, the request that was refused, how high memory went and
+/// which lines held it. Without an allocation: `nothing`.
+Section describe_peak(const Analysis& analysis, const Tables& tables,
+                      const DescribeOptions& options, std::string_view nothing);
+
+}  // namespace gpumemprof

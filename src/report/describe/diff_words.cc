@@ -1,0 +1,185 @@
+#include <fmt/format.h>
+
+#include "base/size.h"
+#include "report/describe/facts.h"
+#include "report/diff_report.h"
+#include "report/user_code.h"
+#include "report/words.h"
+
+namespace gpumemprof {
+namespace {
+
+const Device& memory_of(const DiffSide& side) {
+  return device_at(*side.tables, side.device == nullptr ? SIZE_MAX : side.device->device);
+}
+
+std::string device_text(const Diff& diff) {
+  const auto name = [](const DiffSide& side) {
+    return side.device == nullptr ? std::string("nothing")
+                                  : memory_name(*side.device, *side.tables);
+  };
+  const std::string a = name(diff.a), b = name(diff.b);
+  return a == b ? a : fmt::format("{} (A) and {} (B)", a, b);
+}
+
+uint64_t peak_of(const DiffSide& side) {
+  return side.device == nullptr ? 0 : side.device->figures.peak_bytes;
+}
+uint64_t end_of(const DiffSide& side) {
+  return side.device == nullptr ? 0 : side.device->figures.live_bytes;
+}
+
+std::string end_of_step(const DiffSide& side) {
+  return fmt::format("the end of step {}", side.moment->step);
+}
+
+std::string steps_sentence(const Diff& diff, uint64_t a, uint64_t b) {
+  if (a == b) {
+    return fmt::format("As much is live at {} (B) as at {} (A): {} on {}", end_of_step(diff.b),
+                       end_of_step(diff.a), format_bytes(a), device_text(diff));
+  }
+  return fmt::format("From {} (A) to {} (B) {} ({}): {} -> {} are live on {}", end_of_step(diff.a),
+                     end_of_step(diff.b), change_text(a, b), change_percent(a, b), format_bytes(a),
+                     format_bytes(b), device_text(diff));
+}
+
+/// "Within step 3 (A) memory went up to 1 MiB, within step 5 (B) to 2 MiB."
+std::string step_peaks_sentence(const Diff& diff) {
+  std::string text;
+  for (const DiffSide* side : {&diff.a, &diff.b}) {
+    if (!side->moment->step_peak_bytes) continue;
+    text +=
+        fmt::format("{}ithin step {} ({}) {}to {}", text.empty() ? "W" : ", w", side->moment->step,
+                    side == &diff.a ? "A" : "B", text.empty() ? "memory went up " : "",
+                    format_bytes(*side->moment->step_peak_bytes));
+  }
+  return text.empty() ? text : text + ". ";
+}
+
+}  // namespace
+
+std::string change_text(uint64_t a_bytes, uint64_t b_bytes) {
+  if (a_bytes == b_bytes) return "0 B";
+  return b_bytes > a_bytes ? fmt::format("+{}", format_bytes(b_bytes - a_bytes))
+                           : fmt::format("-{}", format_bytes(a_bytes - b_bytes));
+}
+
+std::string change_percent(uint64_t a_bytes, uint64_t b_bytes) {
+  if (a_bytes == b_bytes) return "0 %";
+  if (a_bytes == 0) return "new";
+  const double share =
+      (static_cast<double>(b_bytes) - static_cast<double>(a_bytes)) / static_cast<double>(a_bytes);
+  return fmt::format("{:+.1f} %", 100 * share);
+}
+
+std::string diff_sentence(const Diff& diff) {
+  const uint64_t a = peak_of(diff.a), b = peak_of(diff.b);
+  if (diff.a.device == nullptr && diff.b.device == nullptr) {
+    return "Nothing was allocated in either run.";
+  }
+  if (diff.a.moment && diff.b.moment) return steps_sentence(diff, a, b);
+  if (a == b) {
+    return fmt::format("A and B have the same peak: {} on {}", format_bytes(a), device_text(diff));
+  }
+  return fmt::format("B's peak is {} ({}) {}: {} -> {} on {}", format_bytes(a < b ? b - a : a - b),
+                     change_percent(a, b), a < b ? "higher" : "lower", format_bytes(a),
+                     format_bytes(b), device_text(diff));
+}
+
+std::string diff_end_sentence(const Diff& diff) {
+  const uint64_t a = end_of(diff.a), b = end_of(diff.b);
+  const DiffCounts n = count_changes(diff.by_line);
+  if (diff.a.moment && diff.b.moment) {
+    return step_peaks_sentence(diff) +
+           fmt::format("Lines: {} grew, {} shrank, {} appeared, {} vanished.", format_count(n.grew),
+                       format_count(n.shrank), format_count(n.appeared), format_count(n.vanished));
+  }
+  return fmt::format(
+      "At the end {}: {} -> {}. Lines: {} grew, {} shrank, {} appeared, {} vanished.",
+      change_text(a, b), format_bytes(a), format_bytes(b), format_count(n.grew),
+      format_count(n.shrank), format_count(n.appeared), format_count(n.vanished));
+}
+
+std::vector<std::string> diff_caveats(const Diff& diff) {
+  std::vector<std::string> out;
+  if (diff.a.device != nullptr && diff.b.device != nullptr) {
+    const Device &a = memory_of(diff.a), &b = memory_of(diff.b);
+    const bool a_is_requested = has_requested_sizes(*diff.a.device, *diff.a.tables);
+    if (a_is_requested != has_requested_sizes(*diff.b.device, *diff.b.tables)) {
+      out.push_back(fmt::format(
+          "{} counts the bytes that were asked for, {} those that the allocator rounded them to: a "
+          "part of the difference is rounding.",
+          a_is_requested ? "A" : "B", a_is_requested ? "B" : "A"));
+    }
+    const std::string_view framework_a = framework_name(a), framework_b = framework_name(b);
+    if (framework_a != framework_b) {
+      out.push_back(fmt::format(
+          "A is {}'s memory, B {}'s: layers and lines of your own code align, stacks hardly do.",
+          framework_a, framework_b));
+    } else if (a.type != b.type) {
+      out.push_back("The devices are of different kinds.");
+    }
+  }
+  for (const DiffSide* side : {&diff.a, &diff.b}) {
+    if (side == &diff.b && diff.b.analysis == diff.a.analysis) break;  // one run, two moments
+    const char* name = side == &diff.a ? "A" : "B";
+    if (!is_complete(side->analysis->loss)) {
+      out.push_back(fmt::format("{}: {}", name, loss_sentence(side->analysis->loss)));
+    }
+    if (!side->analysis->source.can.stacks) out.push_back(fmt::format("{} has no stacks.", name));
+    if (!side->analysis->source.can.complete_history) {
+      out.push_back(fmt::format(
+          "{} begins in the middle of a run: its peak is that of the part which was recorded.",
+          name));
+    }
+    for (const std::string& text : caveats(*side->analysis, *side->tables)) {
+      out.push_back(fmt::format("{}: {}", name, text));
+    }
+  }
+  return out;
+}
+
+std::string row_text(const Diff& diff, const DiffRow& row, std::string_view folder) {
+  return headline_text(*(row.from_b ? diff.b : diff.a).tables, row.node, folder);
+}
+
+std::string layer_text(const Diff& diff, const DiffRow& row) {
+  const Diff::LayerPart& of = diff.layers[row.node];
+  const std::string part = of.part == "unknown" ? "" : fmt::format(", {}", of.part);
+  return (of.layer.empty() ? "(not in a layer)" : printable(of.layer)) + part;
+}
+
+std::string group_text(const Diff& diff, const DiffRow& row) {
+  const std::string& name = diff.groups[row.node];
+  return name.empty() ? "(outside of any module)" : printable(name);
+}
+
+const char* when_text(const Diff& diff) {
+  return diff.a.moment && diff.b.moment ? "" : ", at the peak";
+}
+
+DiffCounts count_changes(const std::vector<DiffRow>& rows) {
+  DiffCounts n;
+  for (const DiffRow& row : rows) {
+    switch (row.change()) {
+      case Change::kSame:
+        ++n.same;
+        break;
+      case Change::kGrew:
+        ++n.grew;
+        break;
+      case Change::kShrank:
+        ++n.shrank;
+        break;
+      case Change::kAppeared:
+        ++n.appeared;
+        break;
+      case Change::kVanished:
+        ++n.vanished;
+        break;
+    }
+  }
+  return n;
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,154 @@
+#include "report/describe/end_words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/size.h"
+#include "report/json/parts.h"
+#include "report/words.h"
+#include "trace/own_code.h"
+
+namespace gpumemprof {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kMostRefusalsTold = 3;
+
+/// Of "FILE:LINE FUNCTION" lines the innermost of the user's own, else the innermost.
+std::string_view headline(const std::vector<std::string>& stack) {
+  for (std::string_view line : stack) {
+    if (is_user_file(line.substr(0, line.rfind(':')))) return line;
+  }
+  return stack.empty() ? std::string_view() : std::string_view(stack.front());
+}
+
+std::string shown(std::string_view line, std::string_view folder) {
+  const size_t colon = line.rfind(':');
+  if (colon == line.npos) return printable(line);
+  return printable(short_path(line.substr(0, colon), folder) + std::string(line.substr(colon)));
+}
+
+std::string size_text(const PrintedSize& size) {
+  return size.least_bytes == size.most_bytes ? format_bytes(size.bytes) : printable(size.text);
+}
+
+Json refusal_json(const RefusedRequest& refused) {
+  Json holders = Json::array();
+  for (const HolderAtRefusal& one : refused.holders)
+    holders.push_back({{"bytes", one.bytes}, {"count", one.count}, {"stack", one.stack}});
+  return {{"pid", refused.pid == 0 ? Json() : Json(refused.pid)},
+          {"device", text_or_null(refused.device)},
+          {"requested_bytes", refused.requested ? Json(refused.requested->bytes) : Json()},
+          {"live_bytes", or_null(refused.live_bytes)},
+          {"message", refused.message},
+          {"stack", refused.stack},
+          {"holders", std::move(holders)},
+          {"dump", refused.folder}};
+}
+
+/// " The kernel killed 2 processes …", or what speaks against it.
+std::string others_killed(const ProgramEnd& run) {
+  if (!run.kernel_kills) return "";
+  if (*run.kernel_kills == 0) {
+    return run.signal == "SIGKILL" ? " The kernel killed nothing for want of memory meanwhile."
+                                   : "";
+  }
+  return fmt::format(" The kernel killed {} process{} {} for want of memory meanwhile.",
+                     *run.kernel_kills, *run.kernel_kills == 1 ? "" : "es",
+                     run.kills_are_of_cgroup ? "of its cgroup" : "on this machine");
+}
+
+}  // namespace
+
+std::string refusal_sentence(const RefusedRequest& refused, std::string_view working_folder) {
+  std::string text = "Out of memory: ";
+  text +=
+      refused.requested ? size_text(*refused.requested) + " were refused" : "a request was refused";
+  if (const std::string_view at = headline(refused.stack); !at.empty())
+    text += " at " + shown(at, working_folder);
+  if (refused.live_bytes) {
+    text += fmt::format(", with {} live on {}", format_bytes(*refused.live_bytes),
+                        printable(refused.device));
+  } else if (!refused.device.empty()) {
+    text += " on " + printable(refused.device);
+  }
+  return text + '.';
+}
+
+std::vector<std::string> refusal_holders(const RefusedRequest& refused,
+                                         std::string_view working_folder, size_t most) {
+  std::vector<std::pair<std::string, uint64_t>> lines;
+  for (const HolderAtRefusal& holder : refused.holders) {
+    const std::string_view at = headline(holder.stack);
+    std::string line = at.empty() ? "(no stack)" : shown(at, working_folder);
+    auto same = std::ranges::find(lines, line, &std::pair<std::string, uint64_t>::first);
+    if (same == lines.end()) same = lines.insert(same, {std::move(line), 0});
+    same->second += holder.bytes;
+  }
+  std::ranges::stable_sort(lines, std::ranges::greater{},
+                           &std::pair<std::string, uint64_t>::second);
+  if (lines.size() > most) lines.resize(most);
+  std::vector<std::string> out;
+  for (const auto& [line, bytes] : lines) {
+    out.push_back(fmt::format("  {:>9}  {:>6}  {}", format_bytes(bytes),
+                              format_percent(bytes, refused.live_bytes.value_or(0)), line));
+  }
+  return out;
+}
+
+std::vector<std::string> end_sentences(const ProgramEnds& ends, std::string_view working_folder) {
+  std::vector<std::string> lines;
+  for (const RefusedRequest& one : ends.refused) {
+    if (lines.size() < kMostRefusalsTold) lines.push_back(refusal_sentence(one, working_folder));
+  }
+  if (ends.refused.size() > kMostRefusalsTold) {
+    lines.push_back(fmt::format("Out of memory in {} more processes or calls.",
+                                ends.refused.size() - kMostRefusalsTold));
+  }
+  if (!lines.empty()) return lines;
+  for (const ProgramEnd& run : ends.runs) {
+    std::string line;
+    if (was_killed_by_the_kernel(run)) {
+      line = "The kernel killed the program for want of memory.";
+      if (run.memory_limit_bytes)
+        line += fmt::format(" Its cgroup may use {}.", format_bytes(*run.memory_limit_bytes));
+    } else if (!run.signal.empty()) {
+      line = printable(run.signal) + " ended the program." + others_killed(run);
+      if (run.signal == "SIGKILL" && !run.kernel_kills)
+        line +=
+            " The kernel sends it when the host or the container is out of memory; users can, too.";
+    } else if (run.exit_code.value_or(0) != 0) {
+      line =
+          fmt::format("The program ended with exit code {}.", *run.exit_code) + others_killed(run);
+    }
+    if (!line.empty()) lines.push_back(std::move(line));
+  }
+  if (lines.size() > kMostRefusalsTold) {
+    const size_t more = lines.size() - kMostRefusalsTold;
+    lines.resize(kMostRefusalsTold);
+    lines.push_back(fmt::format("{} more programs did not end with 0.", more));
+  }
+  return lines;
+}
+
+Json ends_json(const ProgramEnds& ends) {
+  Json runs = Json::array(), refused = Json::array();
+  for (const ProgramEnd& run : ends.runs) {
+    runs.push_back({{"command", run.command},
+                    {"pid", run.pid},
+                    {"exit_code", or_null(run.exit_code)},
+                    {"signal", text_or_null(run.signal)},
+                    {"kernel_kills", or_null(run.kernel_kills)},
+                    {"kernel_kills_of", !run.kernel_kills         ? Json()
+                                        : run.kills_are_of_cgroup ? Json("cgroup")
+                                                                  : Json("machine")},
+                    {"memory_limit_bytes", or_null(run.memory_limit_bytes)}});
+  }
+  for (const RefusedRequest& one : ends.refused) refused.push_back(refusal_json(one));
+  return {{"failure", text_or_null(ends.failure)}, {"runs", runs}, {"refused", refused}};
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,72 @@
+#include "report/describe/explanation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "report/sample_for_tests.h"
+#include "trace/label_frames.h"
+
+namespace gpumemprof {
+namespace {
+
+TEST(Explanation, WithoutCategoriesAndStepsItSaysWhatThereIs) {
+  MemorySource source = sample_source();
+  const Analysis analysis = analyze_all(source);
+  const PeakExplanation why =
+      explain_peak(analysis, source.tables(), analysis.devices[0], "/opt/job");
+  EXPECT_EQ(why.text,
+            "1000 B in 3 blocks were live on cpu at the peak, 2.500 s after the start; 800 B were "
+            "live at the end. What it was is unknown: the recording says nothing of modules, "
+            "phases and what tensors are; train.py:41 step allocated most: 700 B (70.0 %).");
+}
+
+/// A parameter of 3 KiB, in the second step an activation of 1 KiB that the step frees again.
+MemorySource training_source(std::string_view module = "encoder.head") {
+  EventBatch events;
+  append(&events, {.time_ns = 10'000'000, .address = 1, .size_bytes = 3072});
+  append(&events, {.time_ns = 20'000'000, .address = 2, .size_bytes = 1024, .stack = 1});
+  append(&events, {.time_ns = 40'000'000, .action = Action::kFreeCompleted, .address = 2});
+  append(&events, {.time_ns = 50'000'000, .address = 3, .size_bytes = 512});
+  events.marks = {{1, MarkKind::kStep, 0, 0, 15'000'000, 0, 0},
+                  {1, MarkKind::kRole, 0, 2, 16'000'000, 1, 1},
+                  {2, MarkKind::kSaved, 0, 0, 20'000'000, 2, kSavedIsOutput},
+                  {3, MarkKind::kStep, 0, 0, 45'000'000, 0, 1}};
+  MemorySource source(events);
+  Tables& tables = source.mutable_tables();
+  tables.processes.emplace_back();
+  tables.threads.push_back({0, 11, "t"});
+  tables.devices.push_back(Device{.size_is_requested = true});
+  tables.strings.intern("unused");                         // 1
+  tables.strings.intern(std::string(module) + ".weight");  // 2
+  const auto label = [&](std::string_view file, std::string_view name) {
+    return tables.stacks.intern_frame(
+        {tables.strings.intern(file), tables.strings.intern(name), 0});
+  };
+  tables.stacks.push(0, label(kModuleFile, module));  // 1
+  return source;
+}
+
+TEST(Explanation, NamesStepCategoriesModulesAndWhatStaysBetweenSteps) {
+  MemorySource source = training_source();
+  const Analysis analysis = *analyze_source(source, {});
+  const PeakExplanation why = explain_peak(analysis, source.tables(), analysis.devices[0], "");
+  EXPECT_THAT(why.text, testing::HasSubstr(
+                            " after the start, in step 1, in the forward pass; 3.00 KiB stayed "
+                            "between steps (the median at the ends of steps 0 to 1). 3.00 KiB "
+                            "(75.0 %) were parameters and 1.00 KiB (25.0 %) activations; "));
+  EXPECT_THAT(why.text, testing::EndsWith(
+                            ", and 4.00 KiB (100.0 %) in module encoder.head. 1.00 KiB (25.0 %) "
+                            "were freed before step 1 ended: that is what a smaller batch or "
+                            "checkpointing can lower."));
+}
+
+TEST(Explanation, NothingOfTheRecordingReachesTheTerminal) {
+  MemorySource source = training_source("net\x1b[2J");
+  const Analysis analysis = *analyze_source(source, {});
+  const std::string text = explain_peak(analysis, source.tables(), analysis.devices[0], "").text;
+  EXPECT_THAT(text, testing::HasSubstr("net\xef\xbf\xbd"));
+  EXPECT_THAT(text, testing::Not(testing::HasSubstr("\x1b")));
+}
+
+}  // namespace
+}  // namespace gpumemprof

@@ -1,0 +1,197 @@
+#include "report/describe/facts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/size.h"
+#include "report/describe/snapshot_words.h"
+#include "report/words.h"
+
+namespace gpumemprof {
+
+std::string moment_text(const Analysis& analysis, uint64_t time_ns) {
+  const uint64_t start = analysis.start_time_ns;
+  return format_duration(time_ns > start ? time_ns - start : 0) + " after the start";
+}
+
+namespace {
+
+/// By an allocator's own history: it counts events by device, and knows what was asked for.
+std::string snapshot_peak_sentence(const Analysis& analysis, const Tables& tables,
+                                   const DeviceAnalysis& device) {
+  const Device& memory = device_at(tables, device.device);
+  const SnapshotDevice& snapshot = *device.snapshot;
+  std::string text = fmt::format("Peak {} requested on {}", format_bytes(device.figures.peak_bytes),
+                                 device_name(memory));
+  if (!snapshot.has_history) return text + ", at the moment of the snapshot";
+  if (!snapshot.peak_event) return text + ", before the first event";
+  if (snapshot.has_times) text += ", " + moment_text(analysis, device.figures.peak_time_ns);
+  uint64_t events = 0;
+  for (uint64_t count : device.figures.actions) events += count;
+  text += fmt::format(" (event {} of {})", format_count(*snapshot.peak_event + 1),
+                      format_count(events));
+  if (!snapshot.is_recorded) return text;  // a snapshot names no process
+  return text + ", " + process_label(process_at(tables, memory.process));
+}
+
+/// "Between 95 MiB and 96 MiB were held at once: 3 threads …"; empty where no more than the peak
+/// can have been held.
+std::string held_bound_sentence(const DeviceAnalysis& device) {
+  const uint64_t least = device.figures.peak_bytes;
+  const uint64_t most = device.most_held_bytes.value_or(least);
+  if (most <= least) return {};
+  std::string from = format_bytes(least), to = format_bytes(most);
+  if (from == to) from = format_count(least), to = format_count(most) + " bytes";
+  return fmt::format(
+      "Between {} and {} were held at once: {} threads allocated and freed at the "
+      "same time.",
+      from, to, device.threads);
+}
+
+}  // namespace
+
+std::string peak_sentence(const Analysis& analysis, const Tables& tables,
+                          const DeviceAnalysis& device) {
+  const Device& memory = device_at(tables, device.device);
+  if (device.snapshot) return snapshot_peak_sentence(analysis, tables, device);
+  const bool moment = is_moment(device);
+  std::string text =
+      fmt::format("{} {} on {}", moment ? "Live" : "Peak", format_bytes(device.figures.peak_bytes),
+                  memory_name(device, tables));
+  if (moment) {
+    text += ", at the one moment that the file tells of";
+  } else if (is_peak_before_events(analysis, device)) {
+    text += ", before the first event";
+  } else {
+    if (analysis.source.can.times)
+      text += ", " + moment_text(analysis, device.figures.peak_time_ns);
+    text += fmt::format(" (event {} of {})", format_count(device.figures.peak_event + 1),
+                        format_count(analysis.events));
+  }
+  text += ", " + process_label(process_at(tables, memory.process));
+  // A lost allocation makes the peak too low, a lost free too high.
+  if (!is_exact(analysis, device)) text += "; NOT EXACT, as events were lost";
+  return text;
+}
+
+bool is_peak_before_events(const Analysis& analysis, const DeviceAnalysis& device) {
+  // Blocks that a source knows to have been live before set no time.
+  return device.figures.peak_bytes != 0 && device.figures.peak_time_ns == 0 &&
+         (analysis.source.can.times || is_moment(device));
+}
+
+bool is_moment(const DeviceAnalysis& device) {
+  for (size_t action = 1; action < kActionCount; ++action) {
+    if (device.figures.actions[action] != 0 && static_cast<Action>(action) != Action::kSnapshot)
+      return false;
+  }
+  return !device.snapshot;
+}
+
+std::string no_such_step_text(const DeviceAnalysis& device, uint64_t step) {
+  const std::vector<StepLevel>& levels = device.step_levels.levels();
+  if (levels.empty()) {
+    return "it tells of no step: a step ends where an optimizer has stepped, or at "
+           "gpumemprof.step()";
+  }
+  return fmt::format("step {} did not end in it: the last one that did is step {}", step,
+                     levels.back().step);
+}
+
+std::string reason_text(const LossReason& reason) {
+  std::string text = printable(reason.reason);
+  if (reason.is_counted()) text += fmt::format(" ({})", format_plural(reason.events, "event"));
+  return text;
+}
+
+std::string loss_sentence(const Loss& loss) {
+  if (is_complete(loss)) return "Nothing was lost.";
+  std::string text;
+  if (loss.events != 0) {
+    text = (loss.is_open_ended() ? "at least " : "") + format_plural(loss.events, "event");
+  } else if (loss.is_open_ended()) {
+    text = "an unknown number of events";
+  }
+  if (!text.empty() && loss.bytes != 0) text += ", ";
+  if (loss.bytes != 0) text += format_bytes(loss.bytes) + " of the file unreadable";
+  text = text.empty() ? "Not complete" : "LOST: " + text;
+  const char* separator = ": ";
+  for (size_t i = 0; i < std::min(kReasonsInSentence, loss.reasons.size()); ++i) {
+    text += separator + reason_text(loss.reasons[i]);
+    separator = "; ";
+  }
+  if (loss.reasons.size() > kReasonsInSentence) {
+    text += fmt::format("; and {}",
+                        format_plural(loss.reasons.size() - kReasonsInSentence, "more reason"));
+  }
+  return text + '.';
+}
+
+std::vector<std::string> caveats(const Analysis& analysis, const Tables& tables) {
+  std::vector<std::string> out;
+  uint64_t unmatched = 0, repeated = 0, oom = 0;
+  for (const DeviceAnalysis& device : analysis.devices) {
+    unmatched += device.figures.unmatched_frees;
+    repeated += device.figures.repeated_allocs;
+    // What is explained is said before.
+    if (!device.snapshot || device.snapshot->ooms.empty())
+      oom += action_count(device.figures, Action::kOom);
+    if (!device.snapshot) continue;
+    const std::string name = device_name(device_at(tables, device.device));
+    for (std::string& text : snapshot_caveats(*device.snapshot, name))
+      out.push_back(std::move(text));
+  }
+  if (const DeviceAnalysis* device = main_device(analysis, tables)) {
+    if (std::string text = held_bound_sentence(*device); !text.empty()) out.push_back(text);
+  }
+  if (oom != 0)
+    out.push_back(fmt::format("The allocator ran out of memory: {}.", format_plural(oom, "time")));
+  if (analysis.oldest_dropped && analysis.events > analysis.events_read) {
+    out.push_back(
+        fmt::format("The oldest {} were dropped to save disk (--max-disk); peaks and totals still "
+                    "include them.",
+                    format_plural(analysis.events - analysis.events_read, "event")));
+  }
+  if (unmatched != 0) {
+    out.push_back(
+        fmt::format("{} of blocks that were never seen allocated (older than the recording, or "
+                    "inherited by fork): they are not part of any figure.",
+                    format_plural(unmatched, "free")));
+  }
+  if (repeated != 0) {
+    out.push_back(fmt::format("{} at an address that was still live: their frees were missed.",
+                              format_plural(repeated, "allocation")));
+  }
+  for (const Process& process : tables.processes) {
+    if (!process.stacks.starts_with("none")) continue;
+    out.push_back(
+        fmt::format("{} has no stacks ({}).", process_label(process), printable(process.stacks)));
+  }
+  return out;
+}
+
+WallTime wall_time(const Process& process, uint64_t time_ns) {
+  if (process.realtime_offset_ns == 0) return {};
+  // In unsigned numbers: a damaged file may hold any offset, and signed overflow is not defined.
+  const uint64_t wall_ns = time_ns + static_cast<uint64_t>(process.realtime_offset_ns);
+  return {true, static_cast<int64_t>(wall_ns) / 1000};
+}
+
+std::optional<std::string> peak_reserved_text(const DeviceAnalysis& device) {
+  const SnapshotDevice* snapshot = device.snapshot.get();
+  if (snapshot && snapshot->is_replayed) {
+    if (!snapshot->is_consistent) return std::nullopt;
+    return format_bytes(snapshot->replay.peak_reserved.bytes);
+  }
+  if (device.figures.has_totals == 0) return std::nullopt;
+  return format_bytes(device.figures.peak_reserved_bytes);
+}
+
+double rate_per_second(uint64_t amount, const DeviceAnalysis& device) {
+  if (device.last_time_ns <= device.first_time_ns) return 0;
+  return static_cast<double>(amount) * 1e9 /
+         static_cast<double>(device.last_time_ns - device.first_time_ns);
+}
+
+}  // namespace gpumemprof

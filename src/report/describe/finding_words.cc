@@ -1,0 +1,79 @@
+#include "report/describe/finding_words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/size.h"
+#include "report/words.h"
+
+namespace gpumemprof {
+namespace {
+
+template <typename Value>
+std::optional<Value> named(const std::vector<std::pair<std::string, Value>>& values,
+                           std::string_view name) {
+  const auto found = std::ranges::find(values, name, &std::pair<std::string, Value>::first);
+  if (found == values.end()) return std::nullopt;
+  return found->second;
+}
+
+/// Whole seconds are known, rounded down.
+std::string pace_text(uint64_t seconds) {
+  constexpr uint64_t kLongestSeconds = uint64_t{1} << 33;  // some centuries, and no overflow
+  if (seconds == 0) return ", in less than a second";
+  return fmt::format(", about {}",
+                     format_duration(std::min(seconds, kLongestSeconds) * 1'000'000'000));
+}
+
+/// "train.py:9 2.00 KiB a step, train.py:12 1.00 KiB, and 4 more lines".
+std::string lines_text(const std::vector<FindingLine>& lines) {
+  constexpr size_t kMostLines = 6;
+  std::string text;
+  for (size_t i = 0; i < std::min(lines.size(), kMostLines); ++i) {
+    text += fmt::format("{}{} {}{}", i == 0 ? "" : ", ", lines[i].text,
+                        format_bytes(lines[i].bytes_a_step), i == 0 ? " a step" : "");
+  }
+  if (lines.size() > kMostLines) {
+    text += fmt::format(", and {}", format_plural(lines.size() - kMostLines, "more line"));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> finding_details(const Finding& finding) {
+  std::vector<std::string> out;
+  const auto grown = named(finding.evidence, "grown_bytes"),
+             steps = named(finding.evidence, "steps");
+  if (grown && steps) {
+    out.push_back(fmt::format(
+        "Grew by {} in {} after a warm-up of {}; {} are live after the last allocation (confidence "
+        "{:.2f})",
+        format_bytes(*grown), format_plural(*steps, "step"),
+        format_count(named(finding.evidence, "warm_up_steps").value_or(0)),
+        format_bytes(finding.bytes.value_or(0)), finding.confidence));
+  }
+  if (!finding.lines.empty()) out.push_back("Lines: " + lines_text(finding.lines));
+  if (const auto survivors = named(finding.rates, "survivors_a_step")) {
+    const auto module = named(finding.facts, "module");
+    out.push_back(fmt::format("{:.3g} blocks a step stay{}", *survivors,
+                              module ? fmt::format(", made in module {}", *module) : ""));
+  }
+  if (const auto holder = named(finding.facts, "holder"); holder && !holder->empty()) {
+    out.push_back(fmt::format("Held by: {}", *holder));
+  }
+  const auto left = named(finding.evidence, "steps_until_limit"),
+             limit = named(finding.evidence, "limit_bytes");
+  if (left && limit) {
+    const auto seconds = named(finding.evidence, "seconds_until_limit");
+    out.push_back(fmt::format("{} are reached in {}{}", format_bytes(*limit),
+                              format_plural(*left, "more step"),
+                              seconds ? pace_text(*seconds) : ""));
+  } else if (const auto why = named(finding.facts, "limit")) {
+    out.push_back(fmt::format("Limit: {}", *why));
+  }
+  return out;
+}
+
+}  // namespace gpumemprof

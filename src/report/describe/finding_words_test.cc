@@ -1,0 +1,55 @@
+#include "report/describe/finding_words.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gpumemprof {
+namespace {
+
+Finding leak(std::vector<std::pair<std::string, uint64_t>> evidence) {
+  return {.kind = "leak", .bytes = 4096, .evidence = std::move(evidence)};
+}
+
+TEST(FindingWords, ALeakTellsItsGrowthItsBlocksItsModuleAndItsHolder) {
+  Finding finding = leak({{"grown_bytes", 2048}, {"steps", 60}, {"warm_up_steps", 20}});
+  finding.rates = {{"survivors_a_step", 0.333}};
+  finding.facts = {{"module", "layers.1"}, {"holder", "losses in train (train.py)"}};
+  finding.confidence = 0.99;
+  EXPECT_EQ(finding_details(finding),
+            (std::vector<std::string>{
+                "Grew by 2.00 KiB in 60 steps after a warm-up of 20; 4.00 KiB are live after the "
+                "last allocation (confidence 0.99)",
+                "0.333 blocks a step stay, made in module layers.1",
+                "Held by: losses in train (train.py)"}));
+  finding.facts.clear();
+  EXPECT_EQ(finding_details(finding).at(1), "0.333 blocks a step stay");
+}
+
+TEST(FindingWords, OfManyLinesTheFirstSixAreNamed) {
+  Finding finding = leak({});
+  const auto lines = [&](size_t count) {
+    finding.lines.clear();
+    for (uint32_t i = 0; i < count; ++i)
+      finding.lines.push_back({i, "a.py:" + std::to_string(i), 9, 1024 * (9 - i)});
+    return finding_details(finding).at(0);
+  };
+  EXPECT_EQ(lines(2), "Lines: a.py:0 9.00 KiB a step, a.py:1 8.00 KiB");
+  EXPECT_THAT(lines(6), testing::EndsWith(", a.py:5 4.00 KiB"));
+  EXPECT_THAT(lines(7), testing::EndsWith(", a.py:5 4.00 KiB, and 1 more line"));
+  EXPECT_THAT(lines(8), testing::EndsWith(", a.py:5 4.00 KiB, and 2 more lines"));
+}
+
+TEST(FindingWords, TheLimitIsToldInStepsAndInSecondsButNeverInNone) {
+  const auto told = [](std::vector<std::pair<std::string, uint64_t>> evidence) {
+    return finding_details(leak(std::move(evidence))).at(0);
+  };
+  EXPECT_EQ(told({{"limit_bytes", 8192}, {"steps_until_limit", 90}, {"seconds_until_limit", 125}}),
+            "8.00 KiB are reached in 90 more steps, about 2 min 05 s");
+  EXPECT_EQ(told({{"limit_bytes", 8192}, {"steps_until_limit", 1}, {"seconds_until_limit", 0}}),
+            "8.00 KiB are reached in 1 more step, in less than a second");
+  EXPECT_EQ(told({{"limit_bytes", 8192}, {"steps_until_limit", 90}}),
+            "8.00 KiB are reached in 90 more steps");
+}
+
+}  // namespace
+}  // namespace gpumemprof

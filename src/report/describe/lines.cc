@@ -1,0 +1,199 @@
+// Which lines of code held the memory, of the main device and of others.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analysis/op_names.h"
+#include "base/size.h"
+#include "report/describe/facts.h"
+#include "report/describe/sections.h"
+#include "report/render/flame_html.h"
+#include "report/render/levels_svg.h"
+#include "report/render/timeline_svg.h"
+#include "report/words.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr size_t kInnermostRows = 4;
+constexpr size_t kOtherDeviceLines = 20;
+
+const char* moment_title(const DeviceAnalysis& device) {
+  return is_moment(device) ? "What was live, by " : "What was live at the peak, by ";
+}
+
+/// Where a line of the user's led to: he rarely calls an allocator himself.
+void add_innermost(const Subject& subject, const HolderLine& line, Row* row) {
+  if (line.stacks.size() < 2) return;
+  Table table{.columns = {{.is_number = true, .width = 9}, {}}, .noun = "place"};
+  add_rows(group_by_innermost(line.stacks, subject.tables), kInnermostRows, &table,
+           [&](const HolderLine& inner) {
+             return Row{{{format_bytes(inner.bytes)}, {"in " + subject.line_text(inner.node)}}};
+           });
+  row->details.push_back({std::move(table)});
+}
+
+void add_stacks(const Subject& subject, const HolderLine& line, Row* row) {
+  const size_t count = line.stacks.size();
+  const size_t shown = std::min(subject.options.stacks_of_line, count);
+  for (size_t i = 0; i < shown; ++i) {
+    const Holder& holder = line.stacks[i];
+    if (holder.stack == 0) continue;
+    if (count > 1) {
+      const std::string which =
+          shown == 1 ? fmt::format("the largest of its {} stacks", format_count(count))
+                     : fmt::format("{}, stack {} of {}", format_plural(holder.count, "block"),
+                                   i + 1, format_count(count));
+      row->details.push_back(
+          {Sentence{fmt::format("{} in {}:", format_bytes(holder.bytes), which), Tone::kDim}});
+    }
+    row->details.push_back(
+        {stack_of(subject.tables, holder.stack, subject.options.working_folder)});
+  }
+}
+
+Table lines_table(const Subject& subject, const DeviceAnalysis& device, size_t most) {
+  Table table = share_table("line");
+  table.columns.insert(table.columns.end() - 1, {.is_number = true});
+  add_rows(group_by_line(device.holders_at_peak, subject.tables), most, &table,
+           [&](const HolderLine& line) {
+             Row row = share_row(line.bytes, device.figures.peak_bytes,
+                                 {.text = subject.line_text(line.node),
+                                  .note = subject.source_of(line.node),
+                                  .is_code = true,
+                                  .is_strong = true});
+             row.cells.insert(row.cells.end() - 1, {format_plural(line.count, "block")});
+             add_innermost(subject, line, &row);
+             add_stacks(subject, line, &row);
+             return row;
+           });
+  return table;
+}
+
+Chart level_chart(const Subject& subject, const DeviceAnalysis& device, bool tooltips) {
+  return {[&analysis = subject.analysis, &device, tooltips] {
+    return device.snapshot ? levels_figure(analysis, device)
+                           : timeline_figure(analysis, device, tooltips);
+  }};
+}
+
+}  // namespace
+
+Stack stack_of(const Tables& tables, uint32_t stack, std::string_view folder) {
+  const uint32_t headline = headline_node(tables, stack);
+  Stack out;
+  for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
+    const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
+    const bool is_user = is_user_file(tables.strings.get(frame.file));
+    out.frames.push_back({.text = frame_text(tables, node),
+                          .short_text = headline_text(tables, node, folder),
+                          .is_user_code = is_user,
+                          .is_kept = is_user || node == stack || node == headline});
+  }
+  return out;
+}
+
+Table share_table(std::string noun) {
+  return {.columns = {{.is_number = true, .width = 9}, {.is_number = true, .width = 6}, {}},
+          .noun = std::move(noun)};
+}
+
+Row share_row(uint64_t bytes, uint64_t total, TableCell cell) {
+  const double share = total == 0 ? 0 : static_cast<double>(bytes) / static_cast<double>(total);
+  return {.cells = {{format_bytes(bytes)}, {format_percent(bytes, total)}, std::move(cell)},
+          .share = share};
+}
+
+Section timeline_section(const Subject& subject, const DeviceAnalysis& device) {
+  Section out{"Memory over time"};
+  out.add(level_chart(subject, device, true));
+  return out;
+}
+
+Section lines_section(const Subject& subject, const DeviceAnalysis& device) {
+  Section out{std::string(moment_title(device)) + "line of your code"};
+  out.add(lines_table(subject, device, subject.options.lines));
+  return out;
+}
+
+Section flames_section(const Subject& subject, const DeviceAnalysis& device) {
+  Section out{"Flame graph of live memory"};
+  out.add(Chart{[&tables = subject.tables, &device] {
+    std::vector<FlameMoment> moments{{"at the peak", live_at_peak(device)}};
+    if (!is_moment(device) && device.figures.live_bytes != 0)
+      moments.push_back({"what survived to the end", live_at_end(device)});
+    return flame_figure(moments, tables);
+  }});
+  return out;
+}
+
+Section layers_section(const Subject& subject, const DeviceAnalysis& device) {
+  Section out{std::string(moment_title(device)) + "phase and layer of TensorFlow"};
+  // Of a framework that names the operation an allocation is for.
+  if (!is_tensorflow(device_at(subject.tables, device.device))) return out;
+  Table table{
+      .columns = {{.is_number = true, .width = 9}, {.is_number = true, .width = 6}, {}, {}, {}},
+      .noun = "layer"};
+  add_rows(group_by_work(device.holders_at_peak, subject.tables), subject.options.rows, &table,
+           [&](const WorkHolder& group) {
+             std::string layer = group.layer;
+             if (layer.empty() && !group.function.empty())
+               layer = (group.is_xla ? "XLA cluster " : "call of ") + group.function;
+             if (layer.empty()) layer = "(no layer in the operation's name)";
+             return Row{{{format_bytes(group.bytes)},
+                         {format_percent(group.bytes, device.figures.peak_bytes)},
+                         {phase_name(group.phase)},
+                         {mode_name(group.mode)},
+                         {.text = layer, .note = format_plural(group.count, "block")}}};
+           });
+  out.add(std::move(table));
+  return out;
+}
+
+Section temporaries_section(const Subject& subject, const DeviceAnalysis& device) {
+  Section out{fmt::format("Temporaries: freed again within {}",
+                          format_duration(subject.analysis.temporary_ns))};
+  if (device.temporary_count == 0) return out;
+  std::vector<Holder> as_holders;
+  for (const Temporary& t : device.temporaries) as_holders.push_back({t.stack, t.bytes, t.count});
+  std::vector<HolderLine> lines = group_by_line(as_holders, subject.tables);
+  std::ranges::stable_sort(lines, std::ranges::greater(), &HolderLine::count);
+  const uint64_t allocs = action_count(device.figures, Action::kAlloc);
+  out.add(Sentence{fmt::format("{} of {} ({}), {} in all", format_count(device.temporary_count),
+                               format_plural(allocs, "allocation"),
+                               format_percent(device.temporary_count, allocs),
+                               format_bytes(device.temporary_bytes))});
+  Table table{.columns = {{.is_number = true, .width = 9}, {.is_number = true, .width = 9}, {}},
+              .noun = "line"};
+  add_rows(lines, subject.options.rows / 2, &table, [&](const HolderLine& line) {
+    return Row{{{format_count(line.count) + " times"},
+                {format_bytes(line.bytes)},
+                {.text = subject.line_text(line.node), .is_code = true}}};
+  });
+  out.add(std::move(table));
+  return out;
+}
+
+std::vector<Section> other_device_sections(const Subject& subject, const DeviceAnalysis* main) {
+  std::vector<const DeviceAnalysis*> others;
+  for (const DeviceAnalysis& device : subject.analysis.devices) {
+    if (&device != main && device.figures.peak_bytes != 0) others.push_back(&device);
+  }
+  std::ranges::stable_sort(others, std::ranges::greater(),
+                           [](const DeviceAnalysis* device) { return device->figures.peak_bytes; });
+  others.resize(std::min(subject.options.other_devices, others.size()));
+  std::vector<Section> out;
+  for (const DeviceAnalysis* device : others) {
+    Section section{.title = peak_sentence(subject.analysis, subject.tables, *device),
+                    .is_folded = true};
+    section.add(level_chart(subject, *device, false));
+    section.add(lines_table(subject, *device, kOtherDeviceLines));
+    if (device->pool) {
+      for (Part& part : pool_section(*device->pool).parts) section.parts.push_back(std::move(part));
+    }
+    out.push_back(std::move(section));
+  }
+  return out;
+}
+
+}  // namespace gpumemprof

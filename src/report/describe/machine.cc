@@ -1,0 +1,76 @@
+// What the machine's devices and its memory did meanwhile, by samples.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/size.h"
+#include "report/describe/sections.h"
+#include "report/render/machine_svg.h"
+#include "report/words.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr size_t kMostRefusalLooks = 3;
+
+std::string bytes_or_why(const SampledBytes& value) {
+  return value.bytes ? format_bytes(*value.bytes) : "unknown (" + value.absent_because() + ")";
+}
+
+/// "used 20.5 GiB, by this run 17.4 GiB"
+std::string use_text(const UseAtLook& look, bool is_host) {
+  return fmt::format("used {}, {} {}", bytes_or_why(look.used),
+                     is_host ? "resident in this run's processes" : "by this run",
+                     bytes_or_why(look.own));
+}
+
+/// "0.4 s after the start"
+std::string look_time_text(const Analysis& analysis, uint64_t time_ns) {
+  const uint64_t start = analysis.start_time_ns;
+  return time_ns >= start ? format_duration(time_ns - start) + " after the start"
+                          : format_duration(start - time_ns) + " before the first event";
+}
+
+Item memory_item(const Analysis& analysis, const MemoryUse& use) {
+  const bool is_host = use.name == "host";
+  Item item{.label = "", .text = use.name};
+  if (!use.model.empty()) item.text += ", " + use.model;
+  item.text += fmt::format(", {} in all", bytes_or_why(use.total));
+  if (is_host && use.limit.bytes)
+    item.text += fmt::format(", a cgroup allows {}", format_bytes(*use.limit.bytes));
+  item.text += fmt::format(" ({}, {})", use.source, format_plural(use.looks.size(), "sample"));
+  const auto add = [&](std::string_view what, const UseAtLook& look) {
+    item.details.push_back({fmt::format("{}: {}; {}", what, use_text(look, is_host),
+                                        look_time_text(analysis, look.time_ns))});
+  };
+  if (use.highest) add("highest", *use.highest);
+  if (use.at_peak) add("nearest to the peak", *use.at_peak);
+  const size_t shown = std::min(kMostRefusalLooks, use.at_refusals.size());
+  for (size_t i = 0; i < shown; ++i) add("as memory was refused", use.at_refusals[i]);
+  if (use.at_refusals.size() > shown) {
+    item.details.push_back({fmt::format("and {} more as memory was refused",
+                                        format_plural(use.at_refusals.size() - shown, "sample"))});
+  }
+  return item;
+}
+
+}  // namespace
+
+Section machine_section(const Subject& subject) {
+  Section out{"The machine during the run"};
+  if (!subject.analysis.machine) return out;
+  const DeviceUse& use = *subject.analysis.machine;
+  for (const MemoryUse& one : use.devices) out.add(Chart{[&one] { return machine_figure(one); }});
+  List list;
+  for (const MemoryUse& one : use.devices) list.items.push_back(memory_item(subject.analysis, one));
+  if (!use.no_devices_because.empty())
+    list.items.push_back({"", "no device: " + use.no_devices_because});
+  for (const MemoryUse& one : use.hosts) list.items.push_back(memory_item(subject.analysis, one));
+  if (use.missing_looks != 0)
+    list.items.push_back(
+        {"", format_plural(use.missing_looks, "sample") + " taken and not there any more"});
+  if (!list.items.empty()) out.add(std::move(list));
+  return out;
+}
+
+}  // namespace gpumemprof

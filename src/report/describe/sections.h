@@ -1,0 +1,79 @@
+// The sections of a report on an analysis, and what they have in common.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/analysis.h"
+#include "analysis/oom_pool.h"
+#include "analysis/snapshot_device.h"
+#include "report/describe/describe.h"
+#include "report/describe/source_text.h"
+#include "report/document.h"
+#include "report/user_code.h"
+
+namespace gpumemprof {
+
+/// What is described, for all of whose sections it is alike.
+class Subject {
+ public:
+  Subject(const Analysis& analysis, const Tables& tables, const DescribeOptions& options);
+
+  const Analysis& analysis;
+  const Tables& tables;
+  const DescribeOptions& options;
+
+  std::string line_text(uint32_t node) const {
+    return headline_text(tables, node, options.working_folder);
+  }
+  /// What stands in that line; empty where it is not to be shown or cannot be known.
+  std::string source_of(uint32_t node) const;
+
+ private:
+  std::shared_ptr<SourceText> source_;  // null: not to be shown
+};
+
+Section peak_section(const Subject& subject, std::string_view nothing);
+
+// Each without parts where there is nothing to say.
+Section timeline_section(const Subject& subject, const DeviceAnalysis& device);
+Section findings_section(const Subject& subject);
+Section advice_section(const AdviceReport& report);
+Section categories_section(const Subject& subject, const DeviceAnalysis& device);
+Section lines_section(const Subject& subject, const DeviceAnalysis& device);
+Section flames_section(const Subject& subject, const DeviceAnalysis& device);
+/// Of other devices and processes, the highest peak first.
+std::vector<Section> other_device_sections(const Subject& subject, const DeviceAnalysis* main);
+Section layers_section(const Subject& subject, const DeviceAnalysis& device);
+Section temporaries_section(const Subject& subject, const DeviceAnalysis& device);
+/// Of each refused request of the device one.
+std::vector<Section> refusal_sections(const Subject& subject, const DeviceAnalysis& device);
+Section segments_section(const Subject& subject, const DeviceAnalysis& device);
+Section fragmentation_section(const Subject& subject, const DeviceAnalysis& device);
+Section pool_section(const BfcPool& pool);
+/// Of each device and host that the driver was asked for one.
+std::vector<Section> driver_sections(const Subject& subject);
+Section machine_section(const Subject& subject);
+Section devices_section(const Subject& subject);
+Section processes_section(const Subject& subject);
+Section threads_section(const Subject& subject);
+Section losses_section(const Subject& subject);
+
+/// Every frame of `stack`; paths below `folder` are short relative to it.
+Stack stack_of(const Tables& tables, uint32_t stack, std::string_view folder);
+
+/// Columns of bytes, of their share of the peak, and of what they are.
+Table share_table(std::string noun);
+Row share_row(uint64_t bytes, uint64_t total, TableCell cell);
+
+/// Rows of `all` up to `most`; the rest is counted in the table.
+template <class Each, class Make>
+void add_rows(const std::vector<Each>& all, size_t most, Table* table, Make make) {
+  const size_t shown = std::min(most, all.size());
+  for (size_t i = 0; i < shown; ++i) table->rows.push_back(make(all[i]));
+  table->left_out = all.size() - shown;
+}
+
+}  // namespace gpumemprof

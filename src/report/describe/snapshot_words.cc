@@ -1,0 +1,158 @@
+#include "report/describe/snapshot_words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/size.h"
+#include "report/user_code.h"
+#include "report/words.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr size_t kHoldersOfOom = 5;
+
+std::string cause_text(const OomExplanation& oom) {
+  if (oom.cause == RefusalCause::kWantOfMemory) {
+    return fmt::format("want of memory, {} short of everything that was free",
+                       format_bytes(oom.missing_bytes));
+  }
+  if (oom.cause == RefusalCause::kLimit) {
+    return "a limit of the process, such as set_per_process_memory_fraction(): the device had "
+           "enough";
+  }
+  return "fragmentation: enough was free in all, but in pieces";
+}
+
+std::string trials_text(const OomExplanation& oom) {
+  if (!oom.is_reproduced) {
+    return "Which setting would have helped is not known: " +
+           (oom.not_reproduced.empty() ? std::string("nothing was tried") : oom.not_reproduced) +
+           ".";
+  }
+  if (const OomTrial* best = best_trial(oom)) {
+    return fmt::format(
+        "Smallest change that would have fitted (simulated, {} tried): {}, with {} "
+        "reserved at most.",
+        format_plural(oom.trials.size(), "setting"), printable(best->settings),
+        format_bytes(best->peak_reserved_bytes));
+  }
+  return fmt::format("None of {} that were simulated would have fitted.",
+                     format_plural(oom.trials.size(), "setting"));
+}
+
+}  // namespace
+
+std::string oom_sentence(const OomExplanation& oom, const SnapshotDevice& device,
+                         std::string_view device_name) {
+  std::string text =
+      fmt::format("Out of memory on {}: {} asked, {} free on the device", device_name,
+                  format_bytes(oom.asked_bytes), format_bytes(oom.device_free_bytes));
+  if (device.is_consistent) text += ": " + cause_text(oom);
+  return text;
+}
+
+std::vector<std::string> oom_details(const OomExplanation& oom, const SnapshotDevice& device,
+                                     const Tables& tables, std::string_view folder) {
+  std::vector<std::string> out;
+  const uint32_t node = headline_node(tables, oom.stack);
+  out.push_back(fmt::format("Asked: {} at {} (event {}).", format_bytes(oom.asked_bytes),
+                            headline_text(tables, node, folder), format_count(oom.event)));
+  if (!device.is_consistent) {
+    out.push_back("What the allocator held then is not known: " + device.contradiction + ".");
+    return out;
+  }
+  const MemoryFigures& figures = oom.moment.figures;
+  const std::string others =
+      oom.held_by_others_bytes
+          ? format_bytes(*oom.held_by_others_bytes) + " were held by others or by CUDA itself."
+          : "How much others held is not in a snapshot.";
+  out.push_back(fmt::format("This process could have {} of the device: {} reserved and {} free. {}",
+                            format_bytes(oom.device_bytes), format_bytes(figures.reserved_bytes),
+                            format_bytes(oom.device_free_bytes), others));
+  out.push_back(fmt::format(
+      "Of the reserved, {} were in use and {} free inside, {} of them in the pool and stream of "
+      "this "
+      "request; its largest free block was {}.",
+      format_bytes(figures.active_bytes), format_bytes(oom.free_inside_bytes),
+      format_bytes(oom.obstacle.free_bytes), format_bytes(oom.obstacle.largest_usable_bytes)));
+  out.push_back("Why: " + cause_text(oom) + ".");
+  if (oom.largest_fit_bytes) {
+    out.push_back(fmt::format(
+        "A request of up to {} would have been served, {} less.",
+        format_bytes(*oom.largest_fit_bytes),
+        format_bytes(oom.asked_bytes - std::min(oom.asked_bytes, *oom.largest_fit_bytes))));
+  }
+  out.push_back(trials_text(oom));
+  if (oom.more_bytes_needed) {
+    out.push_back(
+        fmt::format("With {} more of device memory the recorded settings would have done.",
+                    format_bytes(*oom.more_bytes_needed)));
+  }
+  const std::vector<HolderLine> lines = group_by_line(oom.moment.holders, tables);
+  for (size_t i = 0; i < std::min(kHoldersOfOom, lines.size()); ++i) {
+    out.push_back(fmt::format("Held: {} ({}) by {}.", format_bytes(lines[i].bytes),
+                              format_percent(lines[i].bytes, figures.active_bytes),
+                              headline_text(tables, lines[i].node, folder)));
+  }
+  return out;
+}
+
+std::string reserved_sentence(const SnapshotDevice& device) {
+  if (!device.is_consistent) {
+    return "Allocated and reserved bytes over time are not known: " + device.contradiction + ".";
+  }
+  std::string text =
+      fmt::format("Reserved at most {}", format_bytes(device.replay.peak_reserved.bytes));
+  if (!device.at_peak) return text + '.';
+  const MemoryFigures& figures = device.at_peak->figures;
+  return text + fmt::format(
+                    "; at the peak {}: {} allocated, {} lost to fragmentation, "
+                    "{} cached.",
+                    format_bytes(figures.reserved_bytes), format_bytes(figures.allocated_bytes),
+                    format_bytes(device.at_peak->pinned_bytes),
+                    format_bytes(figures.releasable_bytes));
+}
+
+std::string replay_sentence(const SnapshotDevice& device) {
+  const ReplayResult& replay = device.replay;
+  if (replay.alloc_addresses == 0) return "No allocation is in the trace, so nothing was replayed.";
+  std::string text =
+      fmt::format("Replay: {} of {} at their recorded address by the rules of PyTorch {}",
+                  format_count(replay.matched), format_plural(replay.alloc_addresses, "allocation"),
+                  release_name(replay.release));
+  if (replay.first_mismatch_event) {
+    text += fmt::format("; the first that differs is event {}{}",
+                        format_count(*replay.first_mismatch_event),
+                        replay.mismatch_reason.empty() ? "" : ": " + replay.mismatch_reason);
+  }
+  return text.ends_with('.') ? text : text + '.';
+}
+
+std::vector<std::string> snapshot_caveats(const SnapshotDevice& device,
+                                          std::string_view device_name) {
+  std::vector<std::string> out;
+  if (!device.has_history) {
+    out.push_back(
+        fmt::format("{}: no history was recorded, only what was live in the end.", device_name));
+    return out;
+  }
+  if (device.overflowed) {
+    out.push_back(fmt::format("{}: the writer's ring was full and the oldest events were dropped.",
+                              device_name));
+  }
+  if (device.live_before_count != 0) {
+    out.push_back(fmt::format("{}: {} of {} predate the recording and are included.", device_name,
+                              format_plural(device.live_before_count, "block"),
+                              format_bytes(device.live_before_bytes)));
+  }
+  if (device.oom_count > device.ooms.size()) {
+    out.push_back(fmt::format("{}: {} in all, the first {} are explained.", device_name,
+                              format_plural(device.oom_count, "out-of-memory event"),
+                              device.ooms.size()));
+  }
+  return out;
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,68 @@
+#include "report/describe/source_text.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace gpumemprof {
+namespace {
+
+constexpr size_t kMostShownBytes = 72;
+
+/// Empty where the file cannot be taken for what ran.
+std::string unchanged_text(const std::string& file, int64_t since_us) {
+  std::string text;
+  if (!file.ends_with(".py") || !file.starts_with('/')) return text;
+  // A pipe of that name must not make a report wait.
+  const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0) return text;
+  struct stat is;
+  if (fstat(fd, &is) == 0 && S_ISREG(is.st_mode) &&
+      static_cast<uint64_t>(is.st_size) <= SourceText::kMostSourceBytes &&
+      is.st_mtim.tv_sec * 1'000'000 + is.st_mtim.tv_nsec / 1000 <= since_us) {
+    text.resize(static_cast<size_t>(is.st_size));
+    size_t got = 0;
+    ssize_t part;
+    while (got < text.size() && (part = read(fd, text.data() + got, text.size() - got)) > 0)
+      got += static_cast<size_t>(part);
+    text.resize(got);
+  }
+  close(fd);
+  return text;
+}
+
+/// Never in the middle of a character.
+std::string shortened(std::string_view text) {
+  if (text.size() <= kMostShownBytes) return std::string(text);
+  size_t end = kMostShownBytes;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  return std::string(text.substr(0, end)) + "…";
+}
+
+}  // namespace
+
+const std::vector<std::string>& SourceText::lines_of(const std::string& file) {
+  const auto [at, added] = files_.try_emplace(file);
+  if (!added) return at->second;
+  const std::string text = unchanged_text(file, unchanged_since_us_);
+  for (size_t from = 0; from < text.size();) {
+    const size_t end = std::min(text.find('\n', from), text.size());
+    at->second.push_back(text.substr(from, end - from));
+    from = end + 1;
+  }
+  return at->second;
+}
+
+std::string SourceText::line(const std::string& file, uint32_t number) {
+  const std::vector<std::string>& lines = lines_of(file);
+  if (number == 0 || number > lines.size()) return {};
+  const std::string_view text = lines[number - 1];
+  const size_t first = text.find_first_not_of(" \t\r\f");
+  if (first == std::string_view::npos) return {};
+  const size_t last = text.find_last_not_of(" \t\r\f");
+  return shortened(text.substr(first, last - first + 1));
+}
+
+}  // namespace gpumemprof

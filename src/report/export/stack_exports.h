@@ -1,0 +1,56 @@
+// One device's stacks in the formats of other people's viewers. Which bytes: those live at the
+// device's peak, those live at the end, and all that were ever allocated.
+//
+// All write through a sink in pieces, so that memory is for stacks, not for text.
+#pragma once
+
+#include "analysis/analysis.h"
+#include "report/export/event_export.h"
+#include "report/render/flame_paths.h"
+
+namespace gpumemprof {
+
+enum class StackMoment { kPeak, kEnd, kTotal };
+
+/// "outer;inner;innermost BYTES", a line a stack, largest first; a frame is "function (file:line)".
+/// In frames `;` becomes `:`, and what cannot be printed U+FFFD. For flame graphs of any kind.
+Status export_folded(const DeviceAnalysis& device, const Tables& tables, StackMoment at,
+                     const TextSink& sink);
+/// The same of other holders, such as those of a moment.
+Status export_folded(const std::vector<Holder>& holders, const Tables& tables,
+                     const TextSink& sink);
+/// The same of paths that are grouped otherwise: "encoder;0;activation;forward (net.py:9) BYTES".
+Status export_folded_paths(const FlamePaths& paths, const TextSink& sink);
+
+/// A file of https://www.speedscope.app with three profiles, unit bytes: at the peak, at the end,
+/// allocated. `version` is that of this program.
+Status export_speedscope(const Analysis& analysis, const DeviceAnalysis& device,
+                         const Tables& tables, std::string_view version, const TextSink& sink);
+
+/// The same with one profile, of these holders or paths. `title` is the file's, `name` the
+/// profile's.
+Status export_speedscope(std::string_view title, std::string_view name,
+                         const std::vector<Holder>& holders, const Tables& tables,
+                         std::string_view version, const TextSink& sink);
+Status export_speedscope_paths(std::string_view title, std::string_view name,
+                               const FlamePaths& paths, std::string_view version,
+                               const TextSink& sink);
+
+/// A gzipped profile.proto of https://github.com/google/pprof. Sample types: inuse_objects and
+/// inuse_space at the peak (the default), alloc_objects and alloc_space over the whole run,
+/// end_objects and end_space. Sums beyond 2^63 - 1 are written as that.
+Status export_pprof(const Analysis& analysis, const DeviceAnalysis& device, const Tables& tables,
+                    std::string_view version, const TextSink& sink);
+
+/// What stands for a frame where no stack was recorded.
+inline constexpr std::string_view kNoStack = "(no stack recorded)";
+/// "step (train.py:41)": printable; the file without its folder.
+std::string viewer_frame(const Tables& tables, const Frame& frame);
+
+inline const std::vector<Holder>& holders_of(const DeviceAnalysis& device, StackMoment at) {
+  return at == StackMoment::kPeak  ? device.holders_at_peak
+         : at == StackMoment::kEnd ? device.holders_at_end
+                                   : device.totals;
+}
+
+}  // namespace gpumemprof

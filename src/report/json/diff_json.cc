@@ -1,0 +1,186 @@
+#include <nlohmann/json.hpp>
+
+#include "analysis/snapshot_device.h"
+#include "report/describe/facts.h"
+#include "report/diff_report.h"
+#include "report/user_code.h"
+#include "report/words.h"
+
+namespace gpumemprof {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json timeline_json(const DiffSide& side) {
+  if (side.device == nullptr) return nullptr;
+  const Timeline& timeline = side.device->timeline;
+  Json low = Json::array(), high = Json::array();
+  for (const TimelineBucket& bucket : timeline.buckets()) {
+    low.push_back(bucket.min_bytes), high.push_back(bucket.max_bytes);
+  }
+  const uint64_t start = std::min(side.analysis->start_time_ns, timeline.start_ns());
+  return {{"after_start_ns", timeline.start_ns() - start},
+          {"bucket_ns", timeline.bucket_ns()},
+          {"min_bytes", low},
+          {"max_bytes", high}};
+}
+
+Json side_json(const DiffSide& side) {
+  const Analysis& analysis = *side.analysis;
+  Json reasons = Json::array();
+  for (const LossReason& reason : analysis.loss.reasons) reasons.push_back(reason.reason);
+  Json out = {{"path", analysis.source.path},
+              {"kind", analysis.source.kind},
+              {"events", analysis.events},
+              {"device", nullptr},
+              {"process", nullptr},
+              {"basis", nullptr},
+              {"peak_bytes", 0},
+              {"peak_event_index", nullptr},
+              {"end_bytes", 0},
+              {"timeline", timeline_json(side)},
+              {"moment", nullptr},
+              {"lost",
+               {{"events", analysis.loss.events},
+                {"bytes", analysis.loss.bytes},
+                {"more_than_counted", analysis.loss.is_open_ended()},
+                {"reasons", reasons}}}};
+  if (side.moment) {
+    const DiffMoment& at = *side.moment;
+    const uint64_t start = std::min(analysis.start_time_ns, at.time_ns);
+    out["moment"] = {{"kind", "step_end"},
+                     {"step", at.step},
+                     {"time_ns", at.time_ns},
+                     {"seconds_after_start", static_cast<double>(at.time_ns - start) * 1e-9},
+                     {"event_index", at.event},
+                     {"step_peak_bytes", at.step_peak_bytes ? Json(*at.step_peak_bytes) : Json()}};
+  }
+  if (side.device == nullptr) return out;
+  const Device& memory = device_at(*side.tables, side.device->device);
+  const DeviceFigures& figures = side.device->figures;
+  out["device"] = memory_name(*side.device, *side.tables);
+  out["process"] = process_at(*side.tables, memory.process).pid;
+  out["basis"] = has_requested_sizes(*side.device, *side.tables) ? "requested" : "allocated";
+  out["peak_bytes"] = figures.peak_bytes;
+  const SnapshotDevice* history = side.device->snapshot.get();
+  const bool is_before =
+      history ? !history->peak_event : is_peak_before_events(analysis, *side.device);
+  if (figures.peak_bytes != 0 && !is_before) out["peak_event_index"] = figures.peak_event;
+  out["end_bytes"] = figures.live_bytes;
+  return out;
+}
+
+Json change_json(uint64_t a_bytes, uint64_t b_bytes) {
+  return {{"a_bytes", a_bytes},
+          {"b_bytes", b_bytes},
+          {"delta_bytes", static_cast<int64_t>(b_bytes - a_bytes)}};
+}
+
+/// a_bytes, b_bytes and delta_bytes are those at the peak.
+void add_figures(Json* out, const DiffRow& row) {
+  out->update(change_json(row.a.peak_bytes, row.b.peak_bytes));
+  out->update({{"change", change_name(row.change())},
+               {"a_count", row.a.peak_count},
+               {"b_count", row.b.peak_count},
+               {"a_end_bytes", row.a.end_bytes},
+               {"b_end_bytes", row.b.end_bytes},
+               {"delta_end_bytes", row.end_delta()},
+               {"a_total_bytes", row.a.total_bytes},
+               {"b_total_bytes", row.b.total_bytes}});
+}
+
+Json stacks_json(const Diff& diff) {
+  Json out = Json::array();
+  for (const DiffRow& row : diff.by_stack) {
+    const Tables& tables = *(row.from_b ? diff.b : diff.a).tables;
+    Json item = {{"stack", stack_lines(tables, row.node)}};
+    add_figures(&item, row);
+    out.push_back(std::move(item));
+  }
+  return out;
+}
+
+Json lines_json(const Diff& diff) {
+  Json out = Json::array();
+  for (const DiffRow& row : diff.by_line) {
+    const Tables& tables = *(row.from_b ? diff.b : diff.a).tables;
+    Json item = {{"line", row.node == 0 ? Json(nullptr) : Json(frame_text(tables, row.node))}};
+    add_figures(&item, row);
+    out.push_back(std::move(item));
+  }
+  return out;
+}
+
+Json functions_json(const Diff& diff) {
+  Json out = Json::array();
+  for (const DiffRow& row : diff.by_function) {
+    const Tables& tables = *(row.from_b ? diff.b : diff.a).tables;
+    const Frame& frame = tables.stacks.frame(tables.stacks.node(row.node).frame);
+    Json item = {{"function", nullptr}, {"file", nullptr}};
+    if (row.node != 0) {
+      item["function"] = tables.strings.get(frame.function);
+      item["file"] = aligned_file(tables.strings.get(frame.file));
+    }
+    add_figures(&item, row);
+    out.push_back(std::move(item));
+  }
+  return out;
+}
+
+/// Null where neither run names a layer.
+Json layers_json(const Diff& diff) {
+  if (diff.by_layer.empty()) return nullptr;
+  Json out = Json::array();
+  for (const DiffRow& row : diff.by_layer) {
+    const Diff::LayerPart& of = diff.layers[row.node];
+    Json item = {{"layer", of.layer.empty() ? Json(nullptr) : Json(of.layer)},
+                 {"part", of.part == "unknown" ? Json(nullptr) : Json(of.part)}};
+    add_figures(&item, row);
+    out.push_back(std::move(item));
+  }
+  return out;
+}
+
+/// Null where they are not known of both.
+Json groups_json(const Diff& diff, const std::vector<DiffRow>& rows, const char* key) {
+  if (!diff.why_no_categories.empty()) return nullptr;
+  Json out = Json::array();
+  for (const DiffRow& row : rows) {
+    const std::string& name = diff.groups[row.node];
+    Json item = {{key, name.empty() ? Json(nullptr) : Json(name)}};
+    add_figures(&item, row);
+    item["a_total_bytes"] = item["b_total_bytes"] = nullptr;
+    out.push_back(std::move(item));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string diff_json(const Diff& diff, int indent) {
+  const auto peak = [](const DiffSide& side) {
+    return side.device == nullptr ? 0 : side.device->figures.peak_bytes;
+  };
+  const auto end = [](const DiffSide& side) {
+    return side.device == nullptr ? 0 : side.device->figures.live_bytes;
+  };
+  Json out = {{"schema", "gpumemprof.diff/1"},
+              {"a", side_json(diff.a)},
+              {"b", side_json(diff.b)},
+              {"peak", change_json(peak(diff.a), peak(diff.b))},
+              {"end", change_json(end(diff.a), end(diff.b))},
+              {"by_line", lines_json(diff)},
+              {"by_function", functions_json(diff)},
+              {"by_stack", stacks_json(diff)},
+              {"by_layer", layers_json(diff)},
+              {"by_category", groups_json(diff, diff.by_category, "category")},
+              {"by_module", groups_json(diff, diff.by_module, "module")},
+              {"notes", diff_caveats(diff)}};
+  if (!diff.why_no_categories.empty()) {
+    out["unknown"] = {{"by_category", diff.why_no_categories},
+                      {"by_module", diff.why_no_categories}};
+  }
+  return out.dump(indent, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+}  // namespace gpumemprof

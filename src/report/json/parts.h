@@ -1,0 +1,34 @@
+// What the builders of every schema need.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+
+#include "analysis/byte_range.h"
+#include "trace/tables.h"
+
+namespace gpumemprof {
+
+template <class T>
+nlohmann::ordered_json or_null(const std::optional<T>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
+}
+
+inline nlohmann::ordered_json text_or_null(std::string_view text) {
+  return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
+}
+
+inline nlohmann::ordered_json range_json(const std::optional<ByteRange>& range) {
+  if (!range) return nullptr;
+  return {{"least_bytes", range->least}, {"most_bytes", range->most}};
+}
+
+/// Innermost frame first, a text each.
+inline nlohmann::ordered_json stack_json(const Tables& tables, uint32_t stack) {
+  nlohmann::ordered_json lines = nlohmann::ordered_json::array();
+  for (std::string& line : stack_lines(tables, stack)) lines.push_back(std::move(line));
+  return lines;
+}
+
+}  // namespace gpumemprof

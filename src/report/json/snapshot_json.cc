@@ -1,0 +1,235 @@
+#include "report/json/snapshot_json.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "analysis/snapshot_device.h"
+#include "report/json/parts.h"
+#include "report/user_code.h"
+#include "report/words.h"
+
+namespace gpumemprof {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kMostPinning = 20;
+
+Json figures_json(const MemoryFigures& figures) {
+  return {{"requested_bytes", figures.requested_bytes},
+          {"allocated_bytes", figures.allocated_bytes},
+          {"active_bytes", figures.active_bytes},
+          {"reserved_bytes", figures.reserved_bytes}};
+}
+
+Json holder_json(const Holder& holder, const Tables& tables) {
+  const uint32_t node = headline_node(tables, holder.stack);
+  return {{"bytes", holder.bytes},
+          {"count", holder.count},
+          {"category", nullptr},
+          {"line", node == 0 ? Json(nullptr) : Json(frame_text(tables, node))},
+          {"stack", stack_json(tables, holder.stack)}};
+}
+
+Json fragmentation_json(const AllocatorMoment& moment, const Tables& tables) {
+  Json pinning = Json::array();
+  for (size_t i = 0; i < std::min(kMostPinning, moment.pinning.size()); ++i) {
+    const PinningStack& by = moment.pinning[i];
+    pinning.push_back({{"pinned_bytes", by.pinned_bytes},
+                       {"alone_bytes", by.alone_bytes},
+                       {"live_bytes", by.live_bytes},
+                       {"blocks", by.blocks},
+                       {"segments", by.segments},
+                       {"stack", stack_json(tables, by.stack)}});
+  }
+  Json sizes = Json::array();
+  for (size_t i = 0; i < moment.free.blocks_by_log2.size(); ++i) {
+    if (moment.free.blocks_by_log2[i] == 0) continue;
+    sizes.push_back({{"at_least_bytes", uint64_t{1} << i},
+                     {"blocks", moment.free.blocks_by_log2[i]},
+                     {"bytes", moment.free.bytes_by_log2[i]}});
+  }
+  return {{"event_index", or_null(moment.event)},
+          {"pinned_bytes", moment.pinned_bytes},
+          {"pinned_segments", moment.pinned_segments},
+          {"cached_bytes", moment.figures.releasable_bytes},
+          {"largest_free_block_bytes", moment.free.largest_bytes},
+          {"free_blocks", sizes},
+          {"pinned_by", pinning}};
+}
+
+Json trials_json(const OomExplanation& oom) {
+  Json trials = Json::array();
+  for (const OomTrial& trial : oom.trials) {
+    trials.push_back({{"settings", trial.settings},
+                      {"fits", trial.fits},
+                      {"fails_at_event", or_null(trial.fails_at_event)},
+                      {"peak_reserved_bytes", trial.peak_reserved_bytes}});
+  }
+  return trials;
+}
+
+Json oom_json(const OomExplanation& oom, bool is_consistent, const Tables& tables) {
+  Json out = {{"event_index", oom.event},
+              {"time_us", or_null(oom.time_us)},
+              {"asked_bytes", oom.asked_bytes},
+              {"device_free_bytes", oom.device_free_bytes},
+              {"stack", stack_json(tables, oom.stack)}};
+  Json unknown = Json::object();
+  out["held_by_others_bytes"] = or_null(oom.held_by_others_bytes);
+  if (!oom.held_by_others_bytes) {
+    unknown["held_by_others_bytes"] =
+        "a snapshot does not say how large the device is, only what this process had and what was "
+        "free";
+  }
+  if (!is_consistent) {
+    unknown["cause"] = "the events and the segments contradict each other";
+    out["cause"] = nullptr;
+    out["unknown"] = unknown;
+    return out;
+  }
+  out.update(figures_json(oom.moment.figures));
+  out["device_bytes"] = oom.device_bytes;
+  out["free_inside_bytes"] = oom.free_inside_bytes;
+  out["free_for_request_bytes"] = oom.obstacle.free_bytes;
+  out["largest_free_block_bytes"] = oom.obstacle.largest_usable_bytes;
+  out["cause"] = oom_cause_name(oom.cause);
+  out["missing_bytes"] = oom.missing_bytes;
+  out["largest_fit_bytes"] = or_null(oom.largest_fit_bytes);
+  if (!oom.largest_fit_bytes)
+    unknown["largest_fit_bytes"] = "with expandable segments it depends on where pages are mapped";
+  out["more_bytes_needed"] = or_null(oom.more_bytes_needed);
+  if (!oom.more_bytes_needed) {
+    unknown["more_bytes_needed"] =
+        oom.is_reproduced ? "no amount up to what was asked was enough" : oom.not_reproduced;
+  }
+  out["is_reproduced"] = oom.is_reproduced;
+  out["trials"] = trials_json(oom);
+  const OomTrial* best = best_trial(oom);
+  out["smallest_change"] = best ? Json(best->settings) : Json(nullptr);
+  if (!best)
+    unknown["smallest_change"] =
+        oom.is_reproduced ? "no setting that was tried would have fitted" : oom.not_reproduced;
+  Json holders = Json::array();
+  for (const Holder& holder : oom.moment.holders) holders.push_back(holder_json(holder, tables));
+  out["holders"] = holders;
+  out["fragmentation"] = fragmentation_json(oom.moment, tables);
+  out["unknown"] = unknown;
+  return out;
+}
+
+Json levels_json(const Timeline& timeline) {
+  Json low = Json::array(), high = Json::array(), last = Json::array();
+  for (const TimelineBucket& bucket : timeline.buckets()) {
+    low.push_back(bucket.min_bytes), high.push_back(bucket.max_bytes);
+    last.push_back(bucket.last_bytes);
+  }
+  return {{"start_ns", timeline.start_ns()},
+          {"bucket_ns", timeline.bucket_ns()},
+          {"min_bytes", low},
+          {"max_bytes", high},
+          {"last_bytes", last}};
+}
+
+void add_peaks(const DeviceAnalysis& device, const Analysis& analysis, Json* out, Json* unknown) {
+  const SnapshotDevice& snapshot = *device.snapshot;
+  const bool sure = snapshot.is_consistent;
+  Json& peak = (*out)["peak"];
+  peak["basis"] = "requested";
+  peak["requested_bytes"] = device.figures.peak_bytes;
+  peak["allocated_bytes"] =
+      sure && snapshot.at_peak ? Json(snapshot.at_peak->figures.allocated_bytes) : Json(nullptr);
+  peak["reserved_bytes"] =
+      sure && snapshot.at_peak ? Json(snapshot.at_peak->figures.reserved_bytes) : Json(nullptr);
+  peak["event_index"] = or_null(snapshot.peak_event);
+  peak["time_us"] = or_null(snapshot.peak_time_us);
+  const bool has_time = snapshot.peak_time_us.has_value();
+  peak["time_ns"] = has_time ? Json(device.figures.peak_time_ns) : Json(nullptr);
+  const uint64_t start = std::min(analysis.start_time_ns, device.figures.peak_time_ns);
+  peak["seconds_after_start"] =
+      has_time ? Json(static_cast<double>(device.figures.peak_time_ns - start) * 1e-9)
+               : Json(nullptr);
+  const ReplayResult& replay = snapshot.replay;
+  (*out)["peak_allocated"] = {
+      {"allocated_bytes", sure ? Json(replay.peak_allocated.bytes) : Json(nullptr)},
+      {"event_index", sure ? or_null(replay.peak_allocated.event) : Json(nullptr)},
+      {"time_us", sure ? or_null(snapshot.peak_allocated_time_us) : Json(nullptr)}};
+  (*out)["peak_reserved"] = {
+      {"reserved_bytes", sure ? Json(replay.peak_reserved.bytes) : Json(nullptr)},
+      {"event_index", sure ? or_null(replay.peak_reserved.event) : Json(nullptr)},
+      {"time_us", sure ? or_null(snapshot.peak_reserved_time_us) : Json(nullptr)}};
+  if (!sure) (*unknown)["allocated_bytes"] = (*unknown)["reserved_bytes"] = snapshot.contradiction;
+  if (!snapshot.has_history) {
+    (*unknown)["event_index"] = "no history was recorded: the peak is that of the end";
+  } else {
+    (*unknown)["event_index"] = "it was so before the first event";
+  }
+  const char* why_no_time = snapshot.has_times
+                                ? "it was so before the first event"
+                                : "PyTorch before 2.2 and snapshots without history have no times";
+  for (const char* key : {"time_us", "time_ns", "seconds_after_start"})
+    (*unknown)[key] = why_no_time;
+}
+
+}  // namespace
+
+void add_snapshot_json(const DeviceAnalysis& device, const Analysis& analysis, const Tables& tables,
+                       Json* out, Json* unknown) {
+  const SnapshotDevice& snapshot = *device.snapshot;
+  const Json before = std::exchange(*unknown, Json::object());
+  for (const char* key : {"by_module_at_peak", "by_user_phase_at_peak"}) {
+    if (before.contains(key)) (*unknown)[key] = before[key];
+  }
+  if (!device.categories.is_known) {
+    (*unknown)["category"] = (*unknown)["categories_at_peak"] = device.categories.why_not;
+  }
+  if (analysis.source.kind != "recording") {
+    (*out)["process"] = (*out)["process_index"] = nullptr;
+    (*unknown)["process"] = (*unknown)["process_index"] = "a snapshot does not name its process";
+  }
+  add_peaks(device, analysis, out, unknown);
+  (*out)["end"] = {{"requested_bytes", snapshot.end.requested_bytes},
+                   {"allocated_bytes", snapshot.end.allocated_bytes},
+                   {"active_bytes", snapshot.end.active_bytes},
+                   {"reserved_bytes", snapshot.end.reserved_bytes},
+                   {"segments", snapshot.end.segments},
+                   {"blocks", snapshot.end.blocks},
+                   {"private_pool_bytes", snapshot.end.private_pool_bytes}};
+  (*out)["live_before"] = {{"requested_bytes", snapshot.live_before_bytes},
+                           {"blocks", snapshot.live_before_count}};
+  const ReplayResult& replay = snapshot.replay;
+  (*out)["replay"] = {{"alloc_addresses", replay.alloc_addresses},
+                      {"matched", replay.matched},
+                      {"first_mismatch_event", or_null(replay.first_mismatch_event)},
+                      {"segment_events", replay.segment_events},
+                      {"segment_events_matched", replay.segment_events_matched},
+                      {"impossible_events", replay.impossible_events},
+                      {"end_blocks", replay.end_blocks},
+                      {"end_blocks_matched", replay.end_blocks_matched}};
+  (*unknown)["first_mismatch_event"] = "every allocation has its recorded address";
+  (*out)["allocator"] = {
+      {"torch", release_name(replay.release)},
+      {"torch_was_searched", replay.release_was_searched},
+      {"settings", snapshot.settings_known ? Json(snapshot.recorded_settings) : Json(nullptr)},
+      {"is_consistent", snapshot.is_consistent},
+      {"contradiction", snapshot.is_consistent ? Json(nullptr) : Json(snapshot.contradiction)},
+      {"mismatch", replay.mismatch_reason.empty() ? Json(nullptr) : Json(replay.mismatch_reason)}};
+  (*unknown)["settings"] = "PyTorch before 2.5 does not write them; its defaults are assumed";
+  (*unknown)["contradiction"] = "there is none";
+  (*unknown)["mismatch"] = "there is none";
+  const bool can_look = snapshot.is_consistent && snapshot.at_peak;
+  (*out)["fragmentation_at_peak"] =
+      can_look ? fragmentation_json(*snapshot.at_peak, tables) : Json(nullptr);
+  if (!can_look) (*unknown)["fragmentation_at_peak"] = snapshot.contradiction;
+  Json ooms = Json::array();
+  for (const OomExplanation& oom : snapshot.ooms)
+    ooms.push_back(oom_json(oom, snapshot.is_consistent, tables));
+  (*out)["oom"] = ooms;
+  (*out)["timeline"]["axis"] = snapshot.has_times ? "time" : "events";
+  if (snapshot.is_consistent && snapshot.has_history) {
+    (*out)["timeline"]["allocated"] = levels_json(snapshot.allocated);
+    (*out)["timeline"]["reserved"] = levels_json(snapshot.reserved);
+  }
+}
+
+}  // namespace gpumemprof
