@@ -65,6 +65,26 @@ def test_every_null_of_a_device_has_a_reason(analysis):
             assert {path, key} & reasons.keys() or key in ("event_index", "time_us"), path
 
 
+def values_of(value, key):
+    """Every value that `key` has anywhere in it."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            if name == key:
+                yield item
+            yield from values_of(item, key)
+    elif isinstance(value, list):
+        for item in value:
+            yield from values_of(item, key)
+
+
+@pytest.mark.parametrize("path", sorted((harness.ROOT / "tests" / "fixtures" / "allocator").glob("*.pickle")), ids=lambda p: p.stem)
+def test_only_what_is_null_has_a_reason(path):
+    for device in harness.analysis(path)["devices"]:
+        for key in device.pop("unknown"):
+            values = list(values_of(device, key.rsplit(".", 1)[-1]))
+            assert not values or None in values, key
+
+
 @pytest.mark.parametrize(
     "damage",
     [

@@ -8,6 +8,7 @@
 
 #include "analysis/analysis.h"
 #include "base/file.h"
+#include "base/json_fields.h"
 #include "readers/oom_message.h"
 
 namespace gpumemprof {
@@ -21,45 +22,6 @@ constexpr size_t kMostFiles = 10'000;
 constexpr size_t kMostDumps = 1000;
 constexpr size_t kMostHolders = 1000;
 constexpr size_t kMostFrames = 256;
-constexpr size_t kMostText = 4096;
-
-/// Null where the file is none that can be used.
-Json read_object(const std::string& path) {
-  auto text = read_small_file(path, kMostBytes);
-  Json json = text ? Json::parse(*text, nullptr, false) : Json();
-  return json.is_object() ? std::move(json) : Json();
-}
-
-std::string text_of(const Json& object, const char* key) {
-  if (!object.is_object()) return {};
-  auto found = object.find(key);
-  return found != object.end() && found->is_string()
-             ? found->get<std::string>().substr(0, kMostText)
-             : std::string{};
-}
-
-std::optional<uint64_t> number_of(const Json& object, const char* key) {
-  if (!object.is_object()) return std::nullopt;
-  auto found = object.find(key);
-  if (found == object.end() || !found->is_number_unsigned()) return std::nullopt;
-  return found->get<uint64_t>();
-}
-
-std::vector<std::string> lines_of(const Json& object, const char* key) {
-  std::vector<std::string> lines;
-  auto found = object.is_object() ? object.find(key) : object.end();
-  if (found == object.end() || !found->is_array()) return lines;
-  for (const Json& line : *found) {
-    if (line.is_string() && lines.size() < kMostFrames)
-      lines.push_back(line.get<std::string>().substr(0, kMostText));
-  }
-  return lines;
-}
-
-const Json* list_of(const Json& object, const char* key) {
-  auto found = object.is_object() ? object.find(key) : object.end();
-  return found != object.end() && found->is_array() ? &*found : nullptr;
-}
 
 /// Names in a folder that begin so, sorted.
 std::vector<std::string> names_in(const std::string& folder, std::string_view beginning,
@@ -83,22 +45,22 @@ bool is_folder(const std::string& path) {
 std::optional<ProgramEnd> run_of(const Json& meta) {
   if (!meta.is_object()) return std::nullopt;
   ProgramEnd end;
-  if (const Json* words = list_of(meta, "command")) {
+  if (const Json* words = list_field(meta, "command")) {
     for (const Json& word : *words) {
-      if (!word.is_string() || end.command.size() > kMostText) continue;
+      if (!word.is_string() || end.command.size() > kMostFieldBytes) continue;
       end.command += (end.command.empty() ? "" : " ") + word.get<std::string>();
     }
   }
-  end.pid = static_cast<int64_t>(number_of(meta, "pid").value_or(0));
+  end.pid = static_cast<int64_t>(number_field(meta, "pid").value_or(0));
   auto exit = meta.find("exit");
   if (exit == meta.end()) return end;
-  end.signal = text_of(*exit, "signal_name");
-  if (auto code = number_of(*exit, "code"); code && *code <= 255)
+  end.signal = text_field(*exit, "signal_name");
+  if (auto code = number_field(*exit, "code"); code && *code <= 255)
     end.exit_code = static_cast<int>(*code);
   if (auto kills = meta.find("kernel_kills"); kills != meta.end()) {
-    end.kernel_kills = number_of(*kills, "count");
-    end.kills_are_of_cgroup = text_of(*kills, "of") == "cgroup";
-    end.memory_limit_bytes = number_of(*kills, "limit_bytes");
+    end.kernel_kills = number_field(*kills, "count");
+    end.kills_are_of_cgroup = text_field(*kills, "of") == "cgroup";
+    end.memory_limit_bytes = number_field(*kills, "limit_bytes");
   }
   return end;
 }
@@ -108,21 +70,21 @@ void take_live_memory(const Json& live, std::string_view backend, std::optional<
                       RefusedRequest* refused) {
   const std::string exact =
       number ? std::string(backend) + ':' + std::to_string(*number) : std::string(backend);
-  const Json* devices = list_of(live, "devices");
+  const Json* devices = list_field(live, "devices");
   if (!devices) return;
   for (const Json& device : *devices) {
-    const std::string name = text_of(device, "device");
+    const std::string name = text_field(device, "device");
     const bool fits = name == exact || (!number && name.starts_with(backend));
-    const auto bytes = number_of(device, "live_bytes");
+    const auto bytes = number_field(device, "live_bytes");
     if (!fits || !bytes || (refused->live_bytes && *bytes <= *refused->live_bytes)) continue;
     refused->device = name, refused->live_bytes = bytes;
     refused->holders.clear();
-    const Json* holders = list_of(device, "holders");
+    const Json* holders = list_field(device, "holders");
     for (size_t i = 0; holders && i < std::min(holders->size(), kMostHolders); ++i) {
       const Json& one = (*holders)[i];
-      refused->holders.push_back({.bytes = number_of(one, "bytes").value_or(0),
-                                  .count = number_of(one, "count").value_or(0),
-                                  .stack = lines_of(one, "stack")});
+      refused->holders.push_back({.bytes = number_field(one, "bytes").value_or(0),
+                                  .count = number_field(one, "count").value_or(0),
+                                  .stack = texts_field(one, "stack", kMostFrames)});
     }
   }
 }
@@ -160,10 +122,11 @@ Result<RefusedRequest> read_oom_dump(const std::string& folder) {
   const Json metadata = Json::parse(*text, nullptr, false);
   if (!metadata.is_object()) return fail(ErrorCode::kBadInput, path + ": is no JSON object");
   RefusedRequest refused = {.folder = folder,
-                            .message = text_of(metadata, "exception_message"),
-                            .device = text_of(metadata, "backend"),
-                            .stack = lines_of(metadata, "stack")};
-  refused.pid = number_of(read_object(folder + "/environment.json"), "pid").value_or(0);
+                            .message = text_field(metadata, "exception_message"),
+                            .device = text_field(metadata, "backend"),
+                            .stack = texts_field(metadata, "stack", kMostFrames)};
+  refused.pid =
+      number_field(read_json_object(folder + "/environment.json", kMostBytes), "pid").value_or(0);
   OomScanner scanner;
   scanner.feed(refused.message);
   const OomLog log = scanner.finish();
@@ -173,7 +136,8 @@ Result<RefusedRequest> read_oom_dump(const std::string& folder) {
     refused.requested = log.messages[0].requested;
   }
   const std::string backend = refused.device;
-  take_live_memory(read_object(folder + "/live_memory.json"), backend, number, &refused);
+  take_live_memory(read_json_object(folder + "/live_memory.json", kMostBytes), backend, number,
+                   &refused);
   return refused;
 }
 
@@ -183,7 +147,8 @@ ProgramEnds read_program_ends(const std::vector<std::string>& paths) {
     if (!is_folder(path)) continue;
     for (const std::string& name : names_in(path, "meta.", kMostFiles)) {
       if (!name.ends_with(".json")) continue;
-      if (auto run = run_of(read_object(path + '/' + name))) ends.runs.push_back(std::move(*run));
+      if (auto run = run_of(read_json_object(path + '/' + name, kMostBytes)))
+        ends.runs.push_back(std::move(*run));
     }
     const std::string dumps = path + "/oom_dumps";
     for (const std::string& name : names_in(dumps, "oom_dump_", kMostDumps)) {

@@ -157,6 +157,12 @@ FollowedSource::Sizes sizes_of(const std::string& to) {
 }
 
 int export_source(const ExportArguments& arguments) {
+  if (arguments.to.empty()) {
+    return report_error("", {ErrorCode::kUsage,
+                             "--to is required: jsonl, csv, perfetto, pprof, speedscope, folded, "
+                             "html or snapshot (see gpumemprof export --help)",
+                             std::nullopt});
+  }
   const std::string subject = arguments.paths.size() == 1 ? arguments.paths[0] : "";
   if (const std::string wrong = wrong_use(arguments); !wrong.empty()) {
     return report_error("", {ErrorCode::kUsage, wrong, std::nullopt});
@@ -210,7 +216,6 @@ void add_export_command(CLI::App& app, CommandContext& context) {
           "--to", arguments->to,
           "every event: jsonl, csv, perfetto; one device's stacks: pprof, speedscope, folded, or "
           "html, flame graphs to look at in a browser; a snapshot again: snapshot")
-      ->required()
       ->check(CLI::IsMember(
           {"jsonl", "csv", "perfetto", "pprof", "speedscope", "folded", "html", "snapshot"}));
   command

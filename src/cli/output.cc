@@ -45,7 +45,8 @@ Result<Output> Output::open(const std::string& path, const std::vector<std::stri
   for (std::string_view other : kOtherFormats) {
     if (path.ends_with(other)) {
       return fail(ErrorCode::kUsage, path + ": nothing is written as " + std::string(other) +
-                                         ": choose a name that ends as the format does");
+                                         ": choose .txt, .json or .html, or the ending of a format "
+                                         "of export");
     }
   }
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);

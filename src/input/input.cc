@@ -3,10 +3,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/json_fields.h"
 #include "readers/foreign_file.h"
 #include "readers/torch_snapshot/read.h"
 #include "recording/open.h"
@@ -26,8 +27,8 @@ bool can_be_sealed(const std::string& folder) {
   std::error_code error;
   if (!fs::is_directory(folder, error) || access(folder.c_str(), W_OK | X_OK) != 0) return false;
   bool any = false;
-  for (auto it = fs::directory_iterator(folder, error);
-       !error && it != fs::directory_iterator(); it.increment(error)) {
+  for (auto it = fs::directory_iterator(folder, error); !error && it != fs::directory_iterator();
+       it.increment(error)) {
     const std::string path = it->path().string();
     if (!path.ends_with(".gmp")) continue;
     if (access(path.c_str(), W_OK) != 0 || writer_is_alive(path)) return false;
@@ -49,14 +50,10 @@ std::string samples_in(const std::string& folder) {
 /// One that has no samples of memory over time, which would tell more.
 bool is_oom_dump(const std::string& folder) {
   const auto object = [&](const char* name) {
-    const auto text = read_small_file(folder + '/' + name, kMostManifestBytes);
-    auto json = text ? nlohmann::json::parse(*text, nullptr, false) : nlohmann::json();
-    return json.is_object() ? std::move(json) : nlohmann::json::object();
+    return read_json_object(folder + '/' + name, kMostManifestBytes);
   };
-  if (!object("manifest.json").contains("bundle_name")) return false;
-  const nlohmann::json metadata = object("metadata.json");
-  const auto events = metadata.find("captured_event_count");
-  return events != metadata.end() && events->is_number_unsigned() && *events == 0;
+  return field_of(object("manifest.json"), "bundle_name") &&
+         number_field(object("metadata.json"), "captured_event_count") == uint64_t{0};
 }
 
 bool begins_as_recording(const std::string& path) {
@@ -67,11 +64,33 @@ bool begins_as_recording(const std::string& path) {
   return got && *got == sizeof magic && memcmp(magic, kRecordingMagic, sizeof magic) == 0;
 }
 
+/// The snapshots of PyTorch in a folder that has no recording, by name.
+std::vector<std::string> snapshots_in(const std::string& folder) {
+  std::vector<std::string> out;
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) return out;
+  for (auto it = fs::directory_iterator(folder, error); !error && it != fs::directory_iterator();
+       it.increment(error)) {
+    const std::string path = it->path().string();
+    if (path.ends_with(".gmp")) return {};
+    if (it->is_regular_file(error) && is_torch_snapshot(path)) out.push_back(path);
+  }
+  std::ranges::sort(out);
+  return out;
+}
+
+/// A folder that has one snapshot and no recording stands for the snapshot.
+std::string file_meant(const std::string& path) {
+  const std::vector<std::string> snapshots = snapshots_in(path);
+  return snapshots.size() == 1 ? snapshots[0] : path;
+}
+
 InputKind kind_of_one(const std::string& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) {
     if (is_oom_dump(path)) return InputKind::kOomDump;
-    return samples_in(path).empty() ? InputKind::kRecording : InputKind::kSamples;
+    if (!samples_in(path).empty()) return InputKind::kSamples;
+    return snapshots_in(path).empty() ? InputKind::kRecording : InputKind::kSnapshot;
   }
   if (!fs::is_regular_file(path, error) || path.ends_with(".gmp") || begins_as_recording(path))
     return InputKind::kRecording;
@@ -97,7 +116,13 @@ Result<Input> open_input(const std::vector<std::string>& paths, const InputOptio
   input.kind_ = input_kind(paths);
   if (input.kind_ == InputKind::kSamples || input.kind_ == InputKind::kOomDump) return input;
   if (input.kind_ == InputKind::kSnapshot) {
-    auto snapshot = read_torch_snapshot(paths[0], {.on_progress = options.on_progress});
+    input.paths_[0] = file_meant(paths[0]);
+    if (const auto several = snapshots_in(input.paths_[0]); !several.empty()) {
+      return fail(ErrorCode::kUsage,
+                  paths[0] + ": holds " + std::to_string(several.size()) +
+                      " snapshots, and one is read at a time: name one, such as " + several[0]);
+    }
+    auto snapshot = read_torch_snapshot(input.paths_[0], {.on_progress = options.on_progress});
     if (!snapshot) return std::unexpected(snapshot.error());
     input.snapshot_ = std::make_shared<const AllocatorSnapshot>(std::move(*snapshot));
     input.shown_snapshot_ = input.snapshot_;

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/json_fields.h"
 
 namespace gpumemprof {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr size_t kMostFileBytes = size_t{64} << 20;
-constexpr size_t kMostHolders = 100'000, kMostTexts = 16, kMostTextBytes = 1'000;
+constexpr size_t kMostHolders = 100'000, kMostTexts = 16;
 constexpr size_t kMostHolderFiles = 4'096, kMostLooks = 64;
 constexpr std::string_view kSchema = "gpumemprof.holders/";
 
@@ -42,28 +43,7 @@ class ErrorPlace : public nlohmann::json_sax<Json> {
 };
 
 uint64_t number_in(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_number_unsigned() ? found->get<uint64_t>() : 0;
-}
-
-std::string text_of(const Json& value) {
-  if (!value.is_string()) return {};
-  return value.get_ref<const std::string&>().substr(0, kMostTextBytes);
-}
-
-std::string text_in(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found == object.end() ? std::string() : text_of(*found);
-}
-
-std::vector<std::string> texts_in(const Json& object, const char* key) {
-  std::vector<std::string> out;
-  const auto found = object.find(key);
-  if (found == object.end() || !found->is_array()) return out;
-  for (const Json& text : *found) {
-    if (out.size() < kMostTexts) out.push_back(text_of(text));
-  }
-  return out;
+  return number_field(object, key).value_or(0);
 }
 
 std::unexpected<Error> bad(std::string what) {
@@ -74,15 +54,15 @@ Status take_holders(const Json& list, HoldersLook* out) {
   if (!list.is_array() || list.size() > kMostHolders) return bad("no list of holders");
   for (const Json& one : list) {
     if (!one.is_object()) return bad("a holder is no object");
-    out->holders.push_back({.path = text_in(one, "path"),
-                            .name = text_in(one, "name"),
-                            .owner = text_in(one, "owner"),
-                            .through = texts_in(one, "through"),
+    out->holders.push_back({.path = text_field(one, "path"),
+                            .name = text_field(one, "name"),
+                            .owner = text_field(one, "owner"),
+                            .through = texts_field(one, "through", kMostTexts),
                             .tensors = number_in(one, "tensors"),
                             .with_graph = number_in(one, "with_graph"),
                             .scalars = number_in(one, "scalars"),
                             .in_pairs = number_in(one, "in_pairs"),
-                            .operations = texts_in(one, "operations")});
+                            .operations = texts_field(one, "operations", kMostTexts)});
   }
   return {};
 }
@@ -106,7 +86,7 @@ Status take_storages(const Json& list, HoldersLook* out) {
 Status take_look(const Json& json, HoldersLook* out) {
   if (!json.is_object()) return bad("a look is no object");
   out->time_ns = number_in(json, "time_ns");
-  out->why_incomplete = text_in(json, "why_incomplete");
+  out->why_incomplete = text_field(json, "why_incomplete");
   const auto holders = json.find("holders"), storages = json.find("storages");
   if (holders == json.end() || storages == json.end()) return bad("a look without holders");
   if (auto done = take_holders(*holders, out); !done) return done;
@@ -124,7 +104,7 @@ Result<ProcessHolders> parse_holders(std::string_view text) {
   if (!Json::sax_parse(text, &place)) return fail_at(place.at, "not a file of holders: no JSON");
   const Json json = Json::parse(text, nullptr, false);
   if (!json.is_object()) return bad("no object");
-  const std::string schema = text_in(json, "schema");
+  const std::string schema = text_field(json, "schema");
   if (!schema.starts_with(kSchema)) return bad("no schema of ours");
   if (schema.substr(kSchema.size()) != "1") {
     return fail(ErrorCode::kUnsupported, "a file of holders of a later version: " + schema);

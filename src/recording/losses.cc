@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/json_fields.h"
 #include "recording/unrecorded.h"
 
 namespace gpumemprof {
@@ -51,26 +52,17 @@ const char* loss_text(uint32_t kind) {
   }
 }
 
-std::string text_of(const Json& object, const char* key) {
-  auto it = object.find(key);
-  return it != object.end() && it->is_string() ? it->get<std::string>().substr(0, 1024)
-                                               : std::string{};
-}
-
 /// Absent, negative or absurd is 0: sums of what a file says must not wrap.
 uint64_t count_of(const Json& object, const char* key) {
   constexpr uint64_t kMost = uint64_t{1} << 56;
-  if (!object.is_object()) return 0;
-  auto it = object.find(key);
-  if (it == object.end() || !it->is_number_unsigned()) return 0;
-  const uint64_t value = it->get<uint64_t>();
+  const uint64_t value = number_field(object, key).value_or(0);
   return value < kMost ? value : 0;
 }
 
 void add_one(const Json& one, Loss* loss) {
   std::string reason = one.is_string() ? one.get<std::string>() : std::string{};
   if (one.is_object()) {
-    std::string command = text_of(one, "command");
+    std::string command = text_field(one, "command");
     reason = "not recorded";
     if (auto pid = one.find("pid"); pid != one.end() && pid->is_number_integer()) {
       reason += ": process " + std::to_string(pid->get<int64_t>());
@@ -78,7 +70,7 @@ void add_one(const Json& one, Loss* loss) {
     } else if (!command.empty()) {
       reason += ": " + command;
     }
-    reason += ": " + text_of(one, "reason");
+    reason += ": " + text_field(one, "reason");
   }
   const uint64_t events = count_of(one, "lost_events");
   if (events != 0) {

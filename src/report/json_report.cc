@@ -235,8 +235,18 @@ Json device_json(const DeviceAnalysis& device, const Analysis& analysis, const T
       {"device", memory_name(device, tables)}, {"backend", backend_name(memory)},
       {"layer", layer_name(memory.layer)},     {"process", process_at(tables, memory.process).pid},
       {"process_index", memory.process},       {"events", events}};
-  add_peaks(&out, &unknown, device, memory, analysis, tables);
-  out["end"] = end_json(figures, memory.size_is_requested, &unknown);
+  if (device.snapshot && !device.snapshot->is_recorded) {
+    out["process"] = out["process_index"] = nullptr;
+    unknown["process"] = unknown["process_index"] = "a snapshot does not name its process";
+  }
+  if (device.snapshot) {
+    add_snapshot_json(device, analysis, tables, &out, &unknown);
+  } else {
+    add_peaks(&out, &unknown, device, memory, analysis, tables);
+    out["end"] = end_json(figures, memory.size_is_requested, &unknown);
+    out["replay"] = nullptr;
+    unknown["replay"] = why_not_replayed(tables, memory);
+  }
   const bool has_work = is_tensorflow(memory);
   out["framework"] = framework_name(memory);
   // Only where several allocators share a device do they have names.
@@ -254,8 +264,6 @@ Json device_json(const DeviceAnalysis& device, const Analysis& analysis, const T
     out["work_at_end"] = work_json(device.holders_at_end, tables);
   }
   if (!device.steps.empty()) out["steps"] = steps_json(device.steps);
-  out["replay"] = nullptr;
-  unknown["replay"] = why_not_replayed(tables, memory);
   const uint64_t allocs = action_count(figures, Action::kAlloc);
   out["total"] = {{"alloc_count", allocs},
                   {"alloc_bytes", figures.total_bytes},
@@ -266,10 +274,10 @@ Json device_json(const DeviceAnalysis& device, const Analysis& analysis, const T
   out["temporaries"] = temporaries_json(device, analysis, tables);
   out["lifetimes"] = lifetimes_json(device);
   out["timeline"] = timeline_json(device.timeline);
+  if (device.snapshot) add_snapshot_timeline(*device.snapshot, &out["timeline"]);
   add_categories_json(device, tables, &out, &unknown);
   out["patterns"] = patterns_json(device.patterns);
   if (device.pool) out["pool"] = pool_json(*device.pool);
-  if (device.snapshot) add_snapshot_json(device, analysis, tables, &out, &unknown);
   out["unknown"] = unknown;
   return out;
 }

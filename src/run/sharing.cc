@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/file.h"
+#include "base/json_fields.h"
 #include "run/folder.h"
 #include "run/meta.h"
 
@@ -33,18 +34,11 @@ std::string_view value_of(const std::vector<std::string>& environment, std::stri
   return {};
 }
 
-std::string text_of(const nlohmann::json& object, std::string_view name) {
-  auto found = object.find(name);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
 /// Of every run that recorded into the folder; what cannot be read is null.
 std::vector<nlohmann::json> runs_in(const std::string& folder) {
   std::vector<nlohmann::json> runs;
   for (const std::string& name : meta_files(folder)) {
-    auto text = read_small_file(folder + '/' + name, kMostMetaBytes);
-    nlohmann::json run = text ? nlohmann::json::parse(*text, nullptr, false) : nlohmann::json();
-    runs.push_back(run.is_object() ? std::move(run) : nlohmann::json());
+    runs.push_back(read_json_object(folder + '/' + name, kMostMetaBytes));
   }
   return runs;
 }
@@ -62,7 +56,7 @@ bool goes_on(const nlohmann::json& run) {
   if (!run.is_object() || run.contains("exit")) return false;
   utsname here = {};
   uname(&here);
-  if (text_of(run, "host") != here.nodename) return true;
+  if (text_field(run, "host") != here.nodename) return true;
   return is_alive(run, "run_pid") || is_alive(run, "pid");
 }
 
@@ -71,7 +65,7 @@ bool is_another_rank(const nlohmann::json& run, const std::vector<std::string>& 
   if (its == run.end() || !its->is_object()) return false;
   return std::ranges::any_of(kRanks, [&](std::string_view name) {
     const std::string_view mine = value_of(environment, name);
-    const std::string other = text_of(*its, name);
+    const std::string other = text_field(*its, std::string(name).c_str());
     return !mine.empty() && !other.empty() && mine != other;
   });
 }

@@ -3,6 +3,7 @@
 import collections
 import json
 import pickle
+import shutil
 
 import harness
 import jsonschema
@@ -23,6 +24,16 @@ def paper(tmp_path_factory):
     path = tmp_path_factory.mktemp("paper") / "oom.pickle"
     snapshots.on_paper(path)
     return path
+
+
+def test_a_folder_with_one_snapshot_is_read_as_it(paper, tmp_path):
+    shutil.copy(paper, tmp_path / "mine.pickle")
+    (tmp_path / "notes.txt").write_text("not a snapshot")
+    one, whole = (harness.analysis(path) for path in (paper, tmp_path))
+    assert whole["devices"] == one["devices"] and whole["peak"] == one["peak"]
+    shutil.copy(paper, tmp_path / "other.pickle")
+    refused = harness.execute([harness.COMMAND, "analyze", tmp_path])
+    assert refused.rc == 2 and b": holds 2 snapshots, and one is read at a time: name one, such as " in refused.stderr
 
 
 @pytest.fixture(scope="module")

@@ -75,7 +75,7 @@ def test_both_sides_are_what_the_events_say(document, recordings):
 def test_text_and_page_come_from_the_same_figures(recordings, tmp_path):
     text = diff(*recordings).ok().stdout.decode()
     assert re.match(r"B's peak is 4\.29 MiB \(\+\d+\.\d %\) higher: ", text)
-    assert "+3.81 MiB" in text.splitlines()[1] and "acme_spike" in text.splitlines()[1]
+    assert "+3.81 MiB" in text.splitlines()[2] and "acme_spike" in text.splitlines()[2]
     page = tmp_path / "diff.html"
     diff(*recordings, "-o", page).ok()
     html = page.read_text()

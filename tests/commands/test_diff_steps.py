@@ -76,7 +76,7 @@ def test_text_and_page(recording, replay, tmp_path):
     lines = text.splitlines()
     assert lines[0].startswith("From the end of step 7 (A) to the end of step 12 (B) +2.86 MiB (")
     (event,) = [e for e in replay.ends[12].values() if e["size_bytes"] == 3_000_000]
-    assert f"steps_known.py:{line_of(event).line} train" in lines[1]
+    assert f"steps_known.py:{line_of(event).line} train" in lines[2]
     assert "By category" in text and "By module" in text and "at the peak" not in text
     page = tmp_path / "diff.html"
     diff(recording, "--steps", "7", "12", "-o", page).ok()

@@ -45,6 +45,7 @@ def test_every_command_has_two_examples(command):
     (["analyze", "--fromat", "json", "x"], "--fromat is no option of analyze; did you mean --format? (see gpumemprof analyze --help)"),
     (["diff", "--colour=never", "x"], "--colour is no option of diff; did you mean --color? (see gpumemprof diff --help)"),
     (["analyze"], "path is required (see gpumemprof analyze --help)"),
+    (["export", "x"], "--to is required: jsonl, csv, perfetto, pprof, speedscope, folded, html or snapshot (see gpumemprof export --help)"),
 ])
 def test_a_wrong_word_is_answered_with_what_was_meant(words, said):
     done = call(*words)

@@ -131,25 +131,29 @@ Json levels_json(const Timeline& timeline) {
           {"last_bytes", last}};
 }
 
-void add_peaks(const DeviceAnalysis& device, const Analysis& analysis, Json* out, Json* unknown) {
+void add_snapshot_peaks(const DeviceAnalysis& device, const Analysis& analysis, Json* out,
+                        Json* unknown) {
   const SnapshotDevice& snapshot = *device.snapshot;
-  const bool sure = snapshot.is_consistent;
-  Json& peak = (*out)["peak"];
-  peak["basis"] = "requested";
-  peak["requested_bytes"] = device.figures.peak_bytes;
-  peak["allocated_bytes"] =
-      sure && snapshot.at_peak ? Json(snapshot.at_peak->figures.allocated_bytes) : Json(nullptr);
-  peak["reserved_bytes"] =
-      sure && snapshot.at_peak ? Json(snapshot.at_peak->figures.reserved_bytes) : Json(nullptr);
-  peak["event_index"] = or_null(snapshot.peak_event);
-  peak["time_us"] = or_null(snapshot.peak_time_us);
-  const bool has_time = snapshot.peak_time_us.has_value();
-  peak["time_ns"] = has_time ? Json(device.figures.peak_time_ns) : Json(nullptr);
-  const uint64_t start = std::min(analysis.start_time_ns, device.figures.peak_time_ns);
-  peak["seconds_after_start"] =
-      has_time ? Json(static_cast<double>(device.figures.peak_time_ns - start) * 1e-9)
-               : Json(nullptr);
   const ReplayResult& replay = snapshot.replay;
+  const bool sure = snapshot.is_consistent;
+  const bool can_look = sure && snapshot.at_peak;
+  const bool has_time = snapshot.peak_time_us.has_value();
+  const uint64_t time_ns = device.figures.peak_time_ns;
+  const uint64_t start = std::min(analysis.start_time_ns, time_ns);
+  (*out)["peak"] = {{"basis", "requested"},
+                    {"requested_bytes", device.figures.peak_bytes},
+                    {"allocated_bytes",
+                     can_look ? Json(snapshot.at_peak->figures.allocated_bytes) : Json(nullptr)},
+                    {"exact", is_exact(analysis, device)},
+                    {"upper_bound_bytes", or_null(device.most_held_bytes)},
+                    {"blocks", device.figures.peak_count},
+                    {"event_index", or_null(snapshot.peak_event)},
+                    {"time_us", or_null(snapshot.peak_time_us)},
+                    {"time_ns", has_time ? Json(time_ns) : Json(nullptr)},
+                    {"seconds_after_start",
+                     has_time ? Json(static_cast<double>(time_ns - start) * 1e-9) : Json(nullptr)},
+                    {"reserved_bytes",
+                     can_look ? Json(snapshot.at_peak->figures.reserved_bytes) : Json(nullptr)}};
   (*out)["peak_allocated"] = {
       {"allocated_bytes", sure ? Json(replay.peak_allocated.bytes) : Json(nullptr)},
       {"event_index", sure ? or_null(replay.peak_allocated.event) : Json(nullptr)},
@@ -158,17 +162,27 @@ void add_peaks(const DeviceAnalysis& device, const Analysis& analysis, Json* out
       {"reserved_bytes", sure ? Json(replay.peak_reserved.bytes) : Json(nullptr)},
       {"event_index", sure ? or_null(replay.peak_reserved.event) : Json(nullptr)},
       {"time_us", sure ? or_null(snapshot.peak_reserved_time_us) : Json(nullptr)}};
-  if (!sure) (*unknown)["allocated_bytes"] = (*unknown)["reserved_bytes"] = snapshot.contradiction;
-  if (!snapshot.has_history) {
-    (*unknown)["event_index"] = "no history was recorded: the peak is that of the end";
-  } else {
-    (*unknown)["event_index"] = "it was so before the first event";
-  }
-  const char* why_no_time = snapshot.has_times
-                                ? "it was so before the first event"
-                                : "PyTorch before 2.2 and snapshots without history have no times";
-  for (const char* key : {"time_us", "time_ns", "seconds_after_start"})
-    (*unknown)[key] = why_no_time;
+  const auto explain = [&](const char* key, const std::string& why) {
+    for (const char* object : {"peak", "peak_allocated", "peak_reserved"}) {
+      const auto found = (*out)[object].find(key);
+      if (found != (*out)[object].end() && found->is_null()) (*unknown)[key] = why;
+    }
+  };
+  const std::string why_no_bytes =
+      sure ? "the peak was before the first event, and what was reserved then is not in the file"
+           : snapshot.contradiction;
+  explain("allocated_bytes", why_no_bytes);
+  explain("reserved_bytes", why_no_bytes);
+  explain("event_index", !sure                  ? snapshot.contradiction
+                         : snapshot.has_history ? "it was so before the first event"
+                                                : "no history was recorded: the peak is that of "
+                                                  "the end");
+  const std::string why_no_time =
+      !snapshot.has_times ? "PyTorch before 2.2 and snapshots without history have no times"
+      : sure              ? "it was so before the first event"
+                          : snapshot.contradiction;
+  for (const char* key : {"time_us", "time_ns", "seconds_after_start"}) explain(key, why_no_time);
+  explain("upper_bound_bytes", "a snapshot does not tell what each thread did");
 }
 
 }  // namespace
@@ -176,18 +190,7 @@ void add_peaks(const DeviceAnalysis& device, const Analysis& analysis, Json* out
 void add_snapshot_json(const DeviceAnalysis& device, const Analysis& analysis, const Tables& tables,
                        Json* out, Json* unknown) {
   const SnapshotDevice& snapshot = *device.snapshot;
-  const Json before = std::exchange(*unknown, Json::object());
-  for (const char* key : {"by_module_at_peak", "by_user_phase_at_peak"}) {
-    if (before.contains(key)) (*unknown)[key] = before[key];
-  }
-  if (!device.categories.is_known) {
-    (*unknown)["category"] = (*unknown)["categories_at_peak"] = device.categories.why_not;
-  }
-  if (analysis.source.kind != "recording") {
-    (*out)["process"] = (*out)["process_index"] = nullptr;
-    (*unknown)["process"] = (*unknown)["process_index"] = "a snapshot does not name its process";
-  }
-  add_peaks(device, analysis, out, unknown);
+  add_snapshot_peaks(device, analysis, out, unknown);
   (*out)["end"] = {{"requested_bytes", snapshot.end.requested_bytes},
                    {"allocated_bytes", snapshot.end.allocated_bytes},
                    {"active_bytes", snapshot.end.active_bytes},
@@ -206,17 +209,19 @@ void add_snapshot_json(const DeviceAnalysis& device, const Analysis& analysis, c
                       {"impossible_events", replay.impossible_events},
                       {"end_blocks", replay.end_blocks},
                       {"end_blocks_matched", replay.end_blocks_matched}};
-  (*unknown)["first_mismatch_event"] = "every allocation has its recorded address";
   (*out)["allocator"] = {
       {"torch", release_name(replay.release)},
       {"torch_was_searched", replay.release_was_searched},
       {"settings", snapshot.settings_known ? Json(snapshot.recorded_settings) : Json(nullptr)},
       {"is_consistent", snapshot.is_consistent},
       {"contradiction", snapshot.is_consistent ? Json(nullptr) : Json(snapshot.contradiction)},
-      {"mismatch", replay.mismatch_reason.empty() ? Json(nullptr) : Json(replay.mismatch_reason)}};
-  (*unknown)["settings"] = "PyTorch before 2.5 does not write them; its defaults are assumed";
-  (*unknown)["contradiction"] = "there is none";
-  (*unknown)["mismatch"] = "there is none";
+      {"mismatch", text_or_null(replay.mismatch_reason)}};
+  if (!replay.first_mismatch_event)
+    (*unknown)["first_mismatch_event"] = "every allocation has its recorded address";
+  if (!snapshot.settings_known)
+    (*unknown)["settings"] = "PyTorch before 2.5 does not write them; its defaults are assumed";
+  if (snapshot.is_consistent) (*unknown)["contradiction"] = "there is none";
+  if (replay.mismatch_reason.empty()) (*unknown)["mismatch"] = "there is none";
   const bool can_look = snapshot.is_consistent && snapshot.at_peak;
   (*out)["fragmentation_at_peak"] =
       can_look ? fragmentation_json(*snapshot.at_peak, tables) : Json(nullptr);
@@ -225,11 +230,13 @@ void add_snapshot_json(const DeviceAnalysis& device, const Analysis& analysis, c
   for (const OomExplanation& oom : snapshot.ooms)
     ooms.push_back(oom_json(oom, snapshot.is_consistent, tables));
   (*out)["oom"] = ooms;
-  (*out)["timeline"]["axis"] = snapshot.has_times ? "time" : "events";
-  if (snapshot.is_consistent && snapshot.has_history) {
-    (*out)["timeline"]["allocated"] = levels_json(snapshot.allocated);
-    (*out)["timeline"]["reserved"] = levels_json(snapshot.reserved);
-  }
+}
+
+void add_snapshot_timeline(const SnapshotDevice& snapshot, Json* timeline) {
+  (*timeline)["axis"] = snapshot.has_times ? "time" : "events";
+  if (!snapshot.is_consistent || !snapshot.has_history) return;
+  (*timeline)["allocated"] = levels_json(snapshot.allocated);
+  (*timeline)["reserved"] = levels_json(snapshot.reserved);
 }
 
 }  // namespace gpumemprof

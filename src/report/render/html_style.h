@@ -39,7 +39,8 @@ figcaption{display:flex;justify-content:space-between;gap:12px;font-size:.75rem;
 figcaption span:first-child,figcaption span:last-child{white-space:nowrap}
 table{border-collapse:collapse;width:100%}th{font-weight:normal;text-align:left;font-size:.85rem}
 td,th{padding:.35em .5em .35em 0;border-bottom:1px solid var(--line);vertical-align:top}
-.n{text-align:right;white-space:nowrap}td.n,th.n{padding-right:1em}td.w{width:100%;min-width:14em;overflow-wrap:anywhere}
+.n{text-align:right;white-space:nowrap}td.n,th.n{padding-right:1em}
+td.w{width:100%;min-width:14em;overflow-wrap:anywhere}
 .bar{height:4px;background:var(--bar);border-radius:2px;margin-top:3px}.bar i{display:block;height:100%;
 background:var(--top);border-radius:2px}
 pre{white-space:pre-wrap}

@@ -1,0 +1,69 @@
+// Fields of JSON that anybody may have written: what is of another type counts as not there.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+
+namespace gpumemprof {
+
+/// Of one text or name.
+inline constexpr size_t kMostFieldBytes = 4096;
+
+/// Null where the file cannot be read, is larger than `most_bytes` or holds no object.
+inline nlohmann::json read_json_object(const std::string& path, size_t most_bytes) {
+  auto text = read_small_file(path, most_bytes);
+  nlohmann::json json = text ? nlohmann::json::parse(*text, nullptr, false) : nlohmann::json();
+  return json.is_object() ? std::move(json) : nlohmann::json();
+}
+
+/// Null where there is no such field.
+inline const nlohmann::json* field_of(const nlohmann::json& object, const char* key) {
+  const auto found = object.is_object() ? object.find(key) : object.end();
+  return found == object.end() ? nullptr : &*found;
+}
+
+/// Cut before the character that goes beyond kMostFieldBytes; empty where it is no text.
+inline std::string text_of(const nlohmann::json& value) {
+  if (!value.is_string()) return {};
+  const std::string& text = value.get_ref<const std::string&>();
+  if (text.size() <= kMostFieldBytes) return text;
+  size_t end = kMostFieldBytes;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  return text.substr(0, end);
+}
+
+inline std::string text_field(const nlohmann::json& object, const char* key) {
+  const nlohmann::json* field = field_of(object, key);
+  return field ? text_of(*field) : std::string();
+}
+
+inline std::optional<uint64_t> number_field(const nlohmann::json& object, const char* key) {
+  const nlohmann::json* field = field_of(object, key);
+  if (!field || !field->is_number_unsigned()) return std::nullopt;
+  return field->get<uint64_t>();
+}
+
+/// The texts of a list, at most `most`; what is no text is empty.
+inline std::vector<std::string> texts_field(const nlohmann::json& object, const char* key,
+                                            size_t most) {
+  std::vector<std::string> out;
+  const nlohmann::json* field = field_of(object, key);
+  if (!field || !field->is_array()) return out;
+  for (const nlohmann::json& text : *field) {
+    if (out.size() < most) out.push_back(text_of(text));
+  }
+  return out;
+}
+
+/// Null where the field is no array.
+inline const nlohmann::json* list_field(const nlohmann::json& object, const char* key) {
+  const nlohmann::json* field = field_of(object, key);
+  return field && field->is_array() ? field : nullptr;
+}
+
+}  // namespace gpumemprof
