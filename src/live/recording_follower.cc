@@ -10,7 +10,8 @@
 #include "recording/raw_file.h"
 #include "recording/recording_file.h"
 #include "recording/sealed_file.h"
-#include "trace/own_code.h"
+#include "trace/holder_lines.h"
+#include "trace/label_frames.h"
 #include "trace/tables.h"
 
 namespace gpumemprof {
@@ -58,21 +59,27 @@ FollowedDevice describe(const Device& device, const DeviceState& state) {
   return out;
 }
 
+/// Of the innermost module in whose call it was made; empty where none is told.
+std::string module_in(const std::vector<std::string>& stack) {
+  const std::string begin = std::string(kModuleFile) + ' ';
+  for (const std::string& line : stack) {
+    if (line.starts_with(begin)) return line.substr(begin.size());
+  }
+  return {};
+}
+
 std::vector<FollowedHolder> name_holders(const LiveState& state, uint16_t device, size_t most,
                                          const Tables& tables) {
   std::vector<FollowedHolder> out;
   if (most == 0) return out;
-  const std::vector<Holder> holders = state.holders_now(device);
-  for (size_t i = 0; i < std::min(most, holders.size()); ++i) {
+  const std::vector<HolderLine> lines = group_by_line(state.holders_now(device), tables);
+  for (size_t i = 0; i < std::min(most, lines.size()); ++i) {
     FollowedHolder& named = out.emplace_back();
-    named.bytes = holders[i].bytes, named.count = holders[i].count;
-    named.stack = stack_lines(tables, holders[i].stack);
-    const uint32_t own = own_node(tables, holders[i].stack);
-    const auto from_own = own == 0 ? std::vector<std::string>{} : stack_lines(tables, own);
-    if (!from_own.empty())
-      named.line = from_own.front();
-    else if (!named.stack.empty())
-      named.line = named.stack.front();
+    named.bytes = lines[i].bytes, named.count = lines[i].count;
+    named.stacks = lines[i].stacks.size();
+    named.stack = stack_lines(tables, lines[i].stacks.front().stack);
+    if (named.stacks == 1) named.module = module_in(named.stack);
+    if (lines[i].node != 0) named.line = stack_lines(tables, lines[i].node).front();
   }
   return out;
 }
@@ -219,8 +226,7 @@ struct RecordingFollower::Impl {
         last.devices.back().categories = told_by->live_now(static_cast<uint16_t>(i), now);
     }
     if (told_by) last.driver = told_by->driver_now();
-    const MissingEvents missing =
-        missing_events(*file, page, *sealed, *raw, raw->losses().events);
+    const MissingEvents missing = missing_events(*file, page, *sealed, *raw, raw->losses().events);
     uint64_t lost = missing.events + unreadable_events;
     const auto& footer = sealed->footer();
     const format::FileState& state = footer ? footer->state : page.state;

@@ -13,11 +13,13 @@
 
 namespace gpumemprof {
 
-/// What one stack holds now.
+/// What one line of code holds now.
 struct FollowedHolder {
   uint64_t bytes = 0, count = 0;
-  std::string line;  ///< of the user's own code where the stack has any, else innermost
-  std::vector<std::string> stack;  ///< the allocating line first; empty where no stack is known
+  std::string line;    ///< of the user's own code where the stack has any, else innermost
+  std::string module;  ///< in whose call it was made, where there is one stack and it tells
+  uint64_t stacks = 1;
+  std::vector<std::string> stack;  ///< of its largest stack, the allocating line first; or empty
 };
 
 /// One device of the process, at the last event that was read.
@@ -57,8 +59,8 @@ uint64_t frees_of(const DeviceFigures& figures);
 /// takes no part. Not thread-safe.
 class RecordingFollower {
  public:
-  /// `holders`: how many stacks a look names of each device; naming costs a walk over those that
-  /// hold something. Errors: those of open_recording for one file.
+  /// `holders`: how many lines of code a look names of each device; naming costs a walk over those
+  /// that hold something. Errors: those of open_recording for one file.
   static Result<RecordingFollower> open(const std::string& gmp_path, size_t holders = 0,
                                         const FollowObserverFactory& observer = {});
   RecordingFollower(RecordingFollower&&) noexcept;

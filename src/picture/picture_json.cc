@@ -73,10 +73,13 @@ Json device_json(const PictureDevice& device) {
   }
   out["holders"] = Json::array();
   for (const FollowedHolder& holder : device.holders) {
-    out["holders"].push_back({{"bytes", holder.bytes},
-                              {"count", holder.count},
-                              {"line", holder.line.empty() ? Json(nullptr) : Json(holder.line)},
-                              {"stack", holder.stack}});
+    out["holders"].push_back(
+        {{"bytes", holder.bytes},
+         {"count", holder.count},
+         {"line", holder.line.empty() ? Json(nullptr) : Json(holder.line)},
+         {"module", holder.module.empty() ? Json(nullptr) : Json(holder.module)},
+         {"stacks", holder.stacks},
+         {"stack", holder.stack}});
   }
   return out;
 }

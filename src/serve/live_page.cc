@@ -181,7 +181,8 @@ function showRecording(recording, seen) {
     if (device.holders.length > 0) {
       out.push(table([["Holds now", "n"], ["Blocks", "n"], ["Line", "w"]],
         device.holders.map((h) =>
-          [bytes(h.bytes), h.count.toLocaleString("en"), h.line || "(no stack recorded)"])));
+          [bytes(h.bytes), h.count.toLocaleString("en"),
+            (h.line || "(no stack recorded)") + (h.module ? "  " + h.module : "")])));
     }
   }
   for (const device of recording.driver ? recording.driver.devices : []) out.push(showSum(device));

@@ -53,9 +53,12 @@ void draw_row(const TopState& state, const RecordedRow& row, int y, Screen* scre
 
 /// "1.00 MiB  12 blocks  train.py:3 f"
 std::string holder_text(const FollowedHolder& holder) {
-  return fmt::format("{:>9} {:>9} {}", format_bytes(holder.bytes),
-                     fmt::format("{} x", holder.count),
-                     holder.line.empty() ? "(no stack recorded)" : holder.line);
+  std::string text =
+      fmt::format("{:>9} {:>9} {}", format_bytes(holder.bytes), fmt::format("{} x", holder.count),
+                  holder.line.empty() ? "(no stack recorded)" : holder.line);
+  if (!holder.module.empty()) text += "  " + holder.module;
+  if (holder.stacks > 1) text += fmt::format("  {} stacks", holder.stacks);
+  return text;
 }
 
 /// "parameter 1.00 GiB, optimizer state 2.00 GiB"; empty where nothing is told.
@@ -143,7 +146,7 @@ void draw_holders(const TopState& state, int y, int end, Screen* screen) {
   }
   if (count == 0) return;
   ++y;
-  screen->put(0, y++, "Its stack, the allocating line first:", Style::kBold);
+  screen->put(0, y++, "Its largest stack, the allocating line first:", Style::kBold);
   for (const std::string& line : holders[static_cast<size_t>(selected)].stack) {
     if (y >= end) return;
     screen->put(2, y++, line);

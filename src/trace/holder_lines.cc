@@ -1,0 +1,88 @@
+#include "trace/holder_lines.h"
+
+#include <absl/container/flat_hash_map.h>
+
+#include <algorithm>
+
+#include "trace/label_frames.h"
+#include "trace/own_code.h"
+
+namespace gpumemprof {
+namespace {
+
+const Frame& frame_at(const Tables& tables, uint32_t node) {
+  return tables.stacks.frame(tables.stacks.node(node).frame);
+}
+
+/// Frames of PyTorch that take the stack, or are the allocator itself: on top of every stack with
+/// C++ frames.
+bool takes_the_stack(std::string_view function) {
+  for (std::string_view part : {"torch::unwind::", "torch::CapturedTraceback::", "gather_with_cpp",
+                                "CUDACachingAllocator::"}) {
+    if (function.find(part) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+uint32_t innermost_node(const Tables& tables, uint32_t stack) {
+  if (tables.stacks.node(stack).depth == 0) return 0;
+  for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
+    const Frame& frame = frame_at(tables, node);
+    // Neither the switch of gradients nor a phase is a place.
+    const std::string_view file = tables.strings.get(frame.file);
+    if (file == kModeFile || file == kPhaseFile) continue;
+    if (!takes_the_stack(tables.strings.get(frame.function))) return node;
+  }
+  return stack;
+}
+
+/// Without a frame of the user's: the innermost of a Python library, else the operator of a stack
+/// that is C++ alone (a backward pass), else the innermost.
+uint32_t library_node(const Tables& tables, uint32_t stack) {
+  uint32_t op = 0;
+  for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
+    const Frame& frame = frame_at(tables, node);
+    if (frame.line != 0 && !is_native_source(tables.strings.get(frame.file))) return node;
+    if (op == 0 && tables.strings.get(frame.function).starts_with("at::_ops::")) op = node;
+  }
+  return op != 0 ? op : innermost_node(tables, stack);
+}
+
+/// The same line of the same function is one group, whoever called it.
+std::vector<HolderLine> group(const std::vector<Holder>& holders, const Tables& tables,
+                              uint32_t (*node_of)(const Tables&, uint32_t)) {
+  std::vector<HolderLine> lines;
+  absl::flat_hash_map<uint64_t, size_t> known;
+  for (const Holder& holder : holders) {
+    const uint32_t node = node_of(tables, holder.stack);
+    const uint64_t key = node == 0 ? UINT64_MAX : tables.stacks.node(node).frame;
+    auto [at, added] = known.try_emplace(key, lines.size());
+    if (added) lines.push_back({.node = node});
+    HolderLine& line = lines[at->second];
+    line.bytes += holder.bytes;
+    line.count += holder.count;
+    line.stacks.push_back(holder);
+  }
+  std::stable_sort(lines.begin(), lines.end(),
+                   [](const HolderLine& a, const HolderLine& b) { return a.bytes > b.bytes; });
+  return lines;
+}
+
+}  // namespace
+
+uint32_t headline_node(const Tables& tables, uint32_t stack) {
+  if (tables.stacks.node(stack).depth == 0) return 0;
+  const uint32_t own = own_node(tables, stack);
+  return own != 0 ? own : library_node(tables, stack);
+}
+
+std::vector<HolderLine> group_by_line(const std::vector<Holder>& holders, const Tables& tables) {
+  return group(holders, tables, headline_node);
+}
+
+std::vector<HolderLine> group_by_innermost(const std::vector<Holder>& holders,
+                                           const Tables& tables) {
+  return group(holders, tables, innermost_node);
+}
+
+}  // namespace gpumemprof
