@@ -95,6 +95,20 @@ TEST(RecordingPatterns, SpikesThatComeRegularlyHaveAPeriod) {
   EXPECT_EQ(figure(*spike, "highest_bytes"), 190 * kMiB);
 }
 
+TEST(RecordingPatterns, ASpikeIsAWarningAmongStepsAndNoneWhereItMayBeTheWorkItself) {
+  const auto high = [](size_t i) { return i == 40 || i == 51 || i == 90 ? 400 : 10; };
+  for (bool with_steps : {true, false}) {
+    const Analysis analysis = analyzed(rounds(120, with_steps, high, kNothing));
+    const Finding* spike = found(analysis, "spike");
+    ASSERT_NE(spike, nullptr) << with_steps;
+    EXPECT_EQ(spike->severity, with_steps ? Severity::kWarning : Severity::kInfo);
+    const auto part = std::ranges::find(analysis.score.parts, "spikes", &ScorePart::name);
+    ASSERT_NE(part, analysis.score.parts.end());
+    EXPECT_EQ(part->value.has_value(), with_steps);
+    EXPECT_EQ(analysis.score.value == 10.0, !with_steps);
+  }
+}
+
 TEST(RecordingPatterns, SteadyGrowthIsToldByTheStep) {
   const auto one = [](size_t) { return 1; };
   const Analysis analysis = analyzed(rounds(100, true, kTwenty, one));
