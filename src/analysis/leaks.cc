@@ -189,7 +189,9 @@ class Search {
   /// has from them; else they may be within one, as those of a comprehension are.
   bool are_tasks(const Leak& leak) const {
     const Frame& line = tables_.stacks.frame(tables_.stacks.node(leak.node).frame);
-    return !leak.is_used_after && !tables_.strings.get(line.function).ends_with("comp>") && history_.process < tables_.processes.size() &&
+    const bool is_comprehension = tables_.strings.get(line.function).ends_with("comp>");
+    return !leak.is_used_after && !is_comprehension &&
+           history_.process < tables_.processes.size() &&
            ended_in_order(tables_, tables_.processes[history_.process]);
   }
 
