@@ -76,7 +76,8 @@ TEST(LeakGrowth, WhatGrowsBeyondAllThatWasBeforeGrowsAlsoWhereItReturns) {
   ASSERT_TRUE(found);
   EXPECT_NEAR(found->bytes_a_step, 40, 2);
   // Emptied once, and then twice as high as before.
-  const auto again = growth([](uint32_t step) { return uint64_t{step < 27 ? step : step - 27} * 100; });
+  const auto again =
+      growth([](uint32_t step) { return uint64_t{step < 27 ? step : step - 27} * 100; });
   ASSERT_TRUE(again);
   EXPECT_EQ(again->bytes_a_step, 100);
 }

@@ -251,15 +251,17 @@ class LeakOfWorker : public LeakHistory {
     row.device = device, row.stack = stack;
     append(&events_, row);
   }
-  void drop(uint64_t address) {
-    append(&events_, {.time_ns = ++time_, .action = Action::kFreeCompleted, .address = address});
+  void drop(uint64_t address, uint16_t device = 0) {
+    EventRow row{.time_ns = ++time_, .action = Action::kFreeCompleted, .address = address};
+    row.device = device;
+    append(&events_, row);
   }
   /// `items` of a batch, that are joined in shared memory and dropped.
   void batch(uint64_t items) {
     for (uint64_t i = 0; i < items; ++i) make(100 + i, 1032, item_);
     make(5, items * 1024, join_, 1);
     for (uint64_t i = 0; i < items; ++i) drop(100 + i);
-    append(&events_, {.time_ns = ++time_, .action = Action::kFreeCompleted, .address = 5, .device = 1});
+    drop(5, 1);
   }
   void keep(uint64_t items) {
     for (uint64_t i = 0; i < items; ++i) make(1000 + i, 1032, item_);
@@ -304,11 +306,20 @@ TEST_F(LeakOfWorker, WhatIsUsedWhenAllOfItIsThereMayBeDataOfOneTask) {
   EXPECT_EQ(are_steps_of_leaks(), std::vector<bool>{false});
 }
 
+TEST_F(LeakOfWorker, WhatAComprehensionMakesIsOfOneTask) {
+  const uint32_t parent = tables_.stacks.node(item_).parent;
+  const uint32_t file = tables_.strings.intern("/srv/me/data.py");
+  const uint32_t function = tables_.strings.intern("load.<locals>.<listcomp>");
+  item_ = tables_.stacks.push(parent, tables_.stacks.intern_frame({file, function, 18}));
+  keep(40);
+  EXPECT_EQ(are_steps_of_leaks(), std::vector<bool>{false});
+}
+
 TEST_F(LeakOfWorker, ACacheThatKeepsEachItemOfEachBatchIsALeak) {
   for (uint64_t i = 0; i < 6; ++i) {
     for (uint64_t item = 0; item < 8; ++item) make(1000 + 8 * i + item, 1032, item_);
     make(5, 8 * 1024, join_, 1);
-    append(&events_, {.time_ns = ++time_, .action = Action::kFreeCompleted, .address = 5, .device = 1});
+    drop(5, 1);
   }
   const std::vector<Leak> leaks = find_leaks(histories(), tables_);
   ASSERT_EQ(leaks.size(), 1);

@@ -270,9 +270,13 @@ class Patterns {
         where = std::to_string(at.size()) + (at.size() == 1 ? " time" : " times") + ", highest " +
                 seconds_text(when) + " after the first event";
       }
-      // An exception is one to a rule: without steps none is known, and what comes regularly is one.
-      const bool is_info = add_period(at, &figures, &where) || !levels_.are_steps;
-      add("spike", is_info ? Severity::kInfo : found.severity,
+      // A spike is an exception: of no rule without steps, and none where it comes regularly.
+      const bool is_regular = add_period(at, &figures, &where);
+      if (is_regular) why_no_spike_ = "spikes come regularly, as the work of the program does";
+      if (!levels_.are_steps) {
+        why_no_spike_ = "no step is known, so no spike is told from the work itself";
+      }
+      add("spike", why_no_spike_.empty() ? found.severity : Severity::kInfo,
           "memory spikes by up to " + size_text(found.bytes) + ": " + where, found.bytes,
           found.confidence, std::move(figures), "");
     }
@@ -331,9 +335,9 @@ class Patterns {
       const SeriesReport& of = of_floor ? floor_ : name == "peak" ? whole_ : ceiling_;
       score.parts.push_back(of.score.parts[i]);
       if (name == "growth" && has_leak_) bound_by_leaks(&score.parts.back());
-      if (name == "spikes" && !levels_.are_steps && !ceiling_.spike_samples.empty()) {
+      if (name == "spikes" && !why_no_spike_.empty()) {
         score.parts.back().value.reset();
-        score.parts.back().reason = "no step is known, so no spike is told from the work itself";
+        score.parts.back().reason = why_no_spike_;
       }
       const ScorePart& part = score.parts.back();
       if (!part.value) continue;
@@ -349,6 +353,7 @@ class Patterns {
   SeriesReport floor_, ceiling_, whole_;
   bool has_leak_ = false;
   double leaked_bytes_ = 0;
+  std::string why_no_spike_;  // to be warned of, where there are some
   std::vector<Finding> findings_;
 };
 

@@ -97,6 +97,43 @@ for epoch in range(5):
         best, best_loss = copy.deepcopy(m.state_dict()), loss
 print(best_loss)
 """,
+    "a large validation after each epoch": MLP + """
+o = torch.optim.Adam(m.parameters())
+for epoch in range(4):
+    for _ in range(12):
+""" + STEP.replace("    ", "        ") + """
+    with torch.no_grad():
+        m(torch.randn(4096, 64)).mean().item()
+""",
+    "predictions of an epoch that is left in the middle": MLP + """
+o = torch.optim.Adam(m.parameters())
+for epoch in range(3):
+    predictions = []
+    for i in range(40):
+        o.zero_grad()
+        y = m(torch.randn(16, 64))
+        y.square().mean().backward()
+        o.step()
+        predictions.append(y.detach())
+        if epoch == 2 and i == 35:
+            raise SystemExit(0)
+    print(torch.cat(predictions).mean().item())
+""",
+    "a memory of the last experiences": HEAD + """
+import collections
+import random
+
+m = nn.Sequential(nn.Linear(8, 64), nn.ReLU(), nn.Linear(64, 2))
+o = torch.optim.Adam(m.parameters())
+memory = collections.deque(maxlen=50)
+for _ in range(200):
+    memory.append((torch.randn(8), torch.randn(1)))
+    if len(memory) >= 16:
+        x, y = zip(*random.sample(list(memory), 16))
+        o.zero_grad()
+        (m(torch.stack(x)).max(1).values - torch.cat(y)).square().mean().backward()
+        o.step()
+""",
     "weights averaged over time": MLP + """
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
