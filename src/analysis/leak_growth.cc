@@ -81,7 +81,21 @@ Points points_of(const std::vector<double>& floors, const Period& period, uint64
   return out;
 }
 
+/// From each point the least of all that follow: what is never given back.
+std::vector<double> never_undercut(std::vector<double> floors) {
+  for (size_t i = floors.size(); i-- > 1;) floors[i - 1] = std::min(floors[i - 1], floors[i]);
+  return floors;
+}
+
+double largest_jump(const std::vector<double>& kept) {
+  double largest = 0;
+  for (size_t i = 1; i < kept.size(); ++i) largest = std::max(largest, kept[i] - kept[i - 1]);
+  return largest;
+}
+
 /// Without the steps until `until`, and of the rest from the last point before the first rise on.
+/// Nothing where it had been as high before that: then the rise is work that is not done, as the
+/// items of a worker's batch are when its process ends.
 Points growing_part(Points points, double until, bool* begins_late) {
   size_t from = 0;
   while (from < points.size() && points.steps[from] <= until) ++from;
@@ -96,14 +110,12 @@ Points growing_part(Points points, double until, bool* begins_late) {
   }
   if (first_rise == points.size()) return points;
   *begins_late = first_rise != 0;
+  double before = 0;
+  for (size_t i = 0; i < first_rise; ++i) before = std::max(before, points.floors[i]);
   points.drop_first(first_rise);
+  const std::vector<double> kept = never_undercut(points.floors);
+  if (before > kept.front() && kept.back() <= before + largest_jump(kept)) return {};
   return points;
-}
-
-/// From each point the least of all that follow: what is never given back.
-std::vector<double> never_undercut(std::vector<double> floors) {
-  for (size_t i = floors.size(); i-- > 1;) floors[i - 1] = std::min(floors[i - 1], floors[i]);
-  return floors;
 }
 
 bool rises_in_each_third(const std::vector<double>& kept) {
@@ -116,12 +128,6 @@ uint64_t count_rises(const std::vector<double>& kept) {
   uint64_t rises = 0;
   for (size_t i = 1; i < kept.size(); ++i) rises += kept[i] > kept[i - 1];
   return rises;
-}
-
-double largest_jump(const std::vector<double>& kept) {
-  double largest = 0;
-  for (size_t i = 1; i < kept.size(); ++i) largest = std::max(largest, kept[i] - kept[i - 1]);
-  return largest;
 }
 
 /// What the floor goes up in all, with what it comes back from.

@@ -64,6 +64,24 @@ TEST(LeakGrowth, WhatIsGivenBackEveryFewStepsIsNoGrowth) {
   }
 }
 
+TEST(LeakGrowth, WhatIsNoHigherAtTheEndThanBeforeTheLastReturnIsNoGrowth) {
+  for (uint32_t every = 24; every <= 53; ++every) {
+    EXPECT_FALSE(growth([=](uint32_t step) { return uint64_t{step % every} * 100; })) << every;
+  }
+}
+
+TEST(LeakGrowth, WhatGrowsBeyondAllThatWasBeforeGrowsAlsoWhereItReturns) {
+  // 40 bytes a step stay, and 160 more come and go with every fourth step.
+  const auto found = growth([](uint32_t step) { return step * 40 + (step % 4) * 40; });
+  ASSERT_TRUE(found);
+  EXPECT_NEAR(found->bytes_a_step, 40, 2);
+  // Emptied once, and then twice as high as before.
+  const auto again =
+      growth([](uint32_t step) { return uint64_t{step < 27 ? step : step - 27} * 100; });
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->bytes_a_step, 100);
+}
+
 TEST(LeakGrowth, OneOrTwoJumpsAreNoGrowth) {
   EXPECT_FALSE(growth([](uint32_t step) { return step < 50 ? 100 : 9000; }));
   EXPECT_FALSE(growth([](uint32_t step) { return step < 40 ? 100 : step < 70 ? 4000 : 9000; }));

@@ -231,6 +231,102 @@ TEST_F(LeakHistory, ATableThatIsJoinedInOneLineGrowsOncePerRoundAndIsUsedWhereSo
   EXPECT_TRUE(used[0].is_used_after);
 }
 
+/// A worker of multiprocessing, with its parent, whose line `item_` makes items of 1,032 bytes.
+class LeakOfWorker : public LeakHistory {
+ protected:
+  LeakOfWorker() {
+    tables_.processes = {{.pid = 11, .parent_pid = 10, .exited_cleanly = true}, {.pid = 10}};
+    tables_.devices.push_back({.type = 0});  // shared memory
+    const auto frame = [&](std::string_view file, std::string_view function, uint32_t line) {
+      return tables_.stacks.intern_frame(
+          {tables_.strings.intern(file), tables_.strings.intern(function), line});
+    };
+    const uint32_t run = tables_.stacks.push(
+        0, frame("/usr/lib/python3.11/multiprocessing/process.py", "BaseProcess.run", 108));
+    item_ = tables_.stacks.push(run, frame("/srv/me/data.py", "Items.__getitem__", 39));
+    join_ = tables_.stacks.push(run, frame("/srv/me/data.py", "collate", 50));
+  }
+  void make(uint64_t address, uint64_t size_bytes, uint32_t stack, uint16_t device = 0) {
+    EventRow row{.time_ns = ++time_, .address = address, .size_bytes = size_bytes};
+    row.device = device, row.stack = stack;
+    append(&events_, row);
+  }
+  void drop(uint64_t address, uint16_t device = 0) {
+    EventRow row{.time_ns = ++time_, .action = Action::kFreeCompleted, .address = address};
+    row.device = device;
+    append(&events_, row);
+  }
+  /// `items` of a batch, that are joined in shared memory and dropped.
+  void batch(uint64_t items) {
+    for (uint64_t i = 0; i < items; ++i) make(100 + i, 1032, item_);
+    make(5, items * 1024, join_, 1);
+    for (uint64_t i = 0; i < items; ++i) drop(100 + i);
+    drop(5, 1);
+  }
+  void keep(uint64_t items) {
+    for (uint64_t i = 0; i < items; ++i) make(1000 + i, 1032, item_);
+  }
+  std::vector<bool> are_steps_of_leaks() {
+    std::vector<bool> out;
+    for (const Leak& leak : find_leaks(histories(), tables_)) out.push_back(leak.are_steps);
+    return out;
+  }
+
+  uint32_t item_ = 0, join_ = 0;
+};
+
+TEST_F(LeakOfWorker, ItemsOfABatchAreNoGrowthHoweverManyBatchesAndWhereverItEnds) {
+  for (uint64_t items : {4, 8, 16, 64}) {
+    for (uint64_t batches = 1; batches <= 6; ++batches) {
+      for (uint64_t more : {uint64_t{0}, items / 2, items - 1}) {
+        events_.clear();
+        for (uint64_t i = 0; i < batches; ++i) batch(items);
+        for (uint64_t i = 0; i < more; ++i) make(100 + i, 1032, item_);
+        for (bool is_warning : are_steps_of_leaks()) {
+          EXPECT_FALSE(is_warning) << batches << " of " << items << " and " << more;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(LeakOfWorker, WhatEachTaskKeepsIsALeakWhereTheWorkerEndsByItselfOrByItsParent) {
+  keep(40);
+  EXPECT_EQ(are_steps_of_leaks(), std::vector<bool>{true});
+  // In the middle of what may be its first task.
+  tables_.processes[0].exited_cleanly = false;
+  EXPECT_EQ(are_steps_of_leaks(), std::vector<bool>{false});
+  tables_.processes[1].exited_cleanly = true;
+  EXPECT_EQ(are_steps_of_leaks(), std::vector<bool>{true});
+}
+
+TEST_F(LeakOfWorker, WhatIsUsedWhenAllOfItIsThereMayBeDataOfOneTask) {
+  keep(40);
+  make(5, 8, join_, 1);
+  EXPECT_EQ(are_steps_of_leaks(), std::vector<bool>{false});
+}
+
+TEST_F(LeakOfWorker, WhatAComprehensionMakesIsOfOneTask) {
+  const uint32_t parent = tables_.stacks.node(item_).parent;
+  const uint32_t file = tables_.strings.intern("/srv/me/data.py");
+  const uint32_t function = tables_.strings.intern("load.<locals>.<listcomp>");
+  item_ = tables_.stacks.push(parent, tables_.stacks.intern_frame({file, function, 18}));
+  keep(40);
+  EXPECT_EQ(are_steps_of_leaks(), std::vector<bool>{false});
+}
+
+TEST_F(LeakOfWorker, ACacheThatKeepsEachItemOfEachBatchIsALeak) {
+  for (uint64_t i = 0; i < 6; ++i) {
+    for (uint64_t item = 0; item < 8; ++item) make(1000 + 8 * i + item, 1032, item_);
+    make(5, 8 * 1024, join_, 1);
+    drop(5, 1);
+  }
+  const std::vector<Leak> leaks = find_leaks(histories(), tables_);
+  ASSERT_EQ(leaks.size(), 1);
+  EXPECT_TRUE(leaks[0].are_steps);
+  EXPECT_EQ(leaks[0].bytes_a_step, 1032);
+}
+
 TEST_F(LeakHistory, AMissedFreeIsNoLeak) {
   // The same address again and again without a free: each block ends with the next.
   for (int i = 0; i < 100; ++i) {

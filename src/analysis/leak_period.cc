@@ -30,7 +30,7 @@ Period of_rounds(const ProcessHistory& history, const Tables& tables, uint32_t f
   if (!rounds) return period;
   period.from = Period::From::kRounds;
   period.stack = rounds->metronome->stack;
-  period.are_steps = rounds->have_passes || rounds->in_worker;
+  period.are_steps = rounds->have_passes, period.in_worker = rounds->in_worker;
   std::vector<uint32_t> by_window(history.windows());
   uint64_t allocs = 0, done = 0;
   for (const HeldCell& cell : rounds->metronome->cells) {

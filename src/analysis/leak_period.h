@@ -19,9 +19,10 @@ struct Period {
   uint32_t first_window = 0, last_window = 0;  ///< of the part of the run that goes in steps
   uint64_t steps() const { return done.empty() ? 0 : done.back(); }
   uint32_t stack = 0;  ///< kRounds: the stack whose allocations were counted
-  /// Work is done in each: the program marks them, its rounds run a module or a backward pass, or
-  /// they are a worker's. Else what is kept may be data that is loaded.
+  /// Work is done in each: the program marks them, or its rounds run a module or a backward pass.
+  /// Else what is kept may be data that is loaded.
   bool are_steps = false;
+  bool in_worker = false;  ///< kRounds: of a process that works for another one
 };
 
 /// With fewer than this there is no telling a trend from a warm-up; of rounds, no telling a loop

@@ -107,6 +107,11 @@ bool is_of_library(std::string_view file) {
   return !file.empty() && !is_user_file(file) && !is_native_source(file);
 }
 
+/// PyTorch's functions in Python around an operation: they have no loop.
+bool is_operation(std::string_view file) {
+  return file.ends_with("/torch/nn/functional.py") || file.ends_with("/torch/functional.py");
+}
+
 bool is_module_call(std::string_view file, std::string_view function) {
   return file.ends_with("/torch/nn/modules/module.py") && function.ends_with("_call_impl");
 }
@@ -138,8 +143,9 @@ struct Loop {
 Loop loop_of(uint64_t count, std::vector<const Beat*> beats, const Tables& tables) {
   Loop loop{.count = count, .beats = std::move(beats)};
   loop.in_worker = is_worker(loop.beats, tables);
-  const std::vector<Frame> code = code_of_loop(loop.beats, tables);
+  std::vector<Frame> code = code_of_loop(loop.beats, tables);
   if (loop.in_worker) return loop;
+  while (!code.empty() && is_operation(tables.strings.get(code.back().file))) code.pop_back();
   const bool is_in_pass = std::ranges::any_of(code, [&](const Frame& frame) {
     return is_module_call(tables.strings.get(frame.file), tables.strings.get(frame.function));
   });

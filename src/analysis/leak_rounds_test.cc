@@ -148,6 +148,12 @@ TEST_F(LeakRounds, ALineOfALibraryThatJoinsIsOneCall) {
   EXPECT_EQ(why_, "what repeats is within a library's function");
 }
 
+TEST_F(LeakRounds, AnOperationThatIsWrittenInPythonIsNoLoopOfALibrary) {
+  const std::string_view file = "/site-packages/torch/nn/functional.py";
+  const uint32_t pad = tables_.stacks.push(line(7), frame(file, "pad", 5270));
+  EXPECT_TRUE(find_rounds(joins(pad, 3), tables_, 0, &why_)) << why_;
+}
+
 TEST_F(LeakRounds, AWorkersLifeIsItsLoop) {
   const uint32_t run = tables_.stacks.push(
       0, frame("/usr/lib/python3.11/multiprocessing/process.py", "BaseProcess.run", 108));

@@ -10,6 +10,7 @@
 #include "analysis/attribution.h"
 #include "analysis/leak_passes.h"
 #include "trace/own_code.h"
+#include "trace/process_end.h"
 
 namespace gpumemprof {
 namespace {
@@ -99,18 +100,17 @@ bool is_first_state(const SiteHistory& site, const ProcessHistory& history, cons
          attribution_of(tables, site.stack).phase == WorkPhase::kOptimizer;
 }
 
-/// Of one process: what stacks allocate that do so for the first time late.
+/// Of one process, on all its devices (a worker joins what it made in shared memory): what stacks
+/// allocate that do so for the first time late.
 class LateStacks {
  public:
   explicit LateStacks(const ProcessHistory& history) {
     for (const SiteHistory& site : history.sites) {
-      by_device_[site.device].push_back({site.first_alloc, site.alloc_bytes});
+      stacks_.push_back({site.first_alloc, site.alloc_bytes});
     }
-    for (auto& [device, stacks] : by_device_) {
-      std::ranges::sort(stacks, {}, &Late::first_alloc);
-      for (size_t i = stacks.size() - 1; i-- > 0;) {
-        stacks[i].most_bytes = std::max(stacks[i].most_bytes, stacks[i + 1].most_bytes);
-      }
+    std::ranges::sort(stacks_, {}, &Late::first_alloc);
+    for (size_t i = stacks_.size(); i-- > 1;) {
+      stacks_[i - 1].most_bytes = std::max(stacks_[i - 1].most_bytes, stacks_[i].most_bytes);
     }
   }
 
@@ -118,16 +118,15 @@ class LateStacks {
   /// one has allocated at most; nothing where there are none.
   std::optional<uint64_t> most_after(const std::vector<const SiteHistory*>& line) const {
     const uint64_t last = std::ranges::max(line, {}, &SiteHistory::last_alloc)->last_alloc;
-    const std::vector<Late>& stacks = by_device_.at(line.front()->device);
-    const auto after = std::ranges::upper_bound(stacks, last, {}, &Late::first_alloc);
-    return after == stacks.end() ? std::nullopt : std::optional(after->most_bytes);
+    const auto after = std::ranges::upper_bound(stacks_, last, {}, &Late::first_alloc);
+    return after == stacks_.end() ? std::nullopt : std::optional(after->most_bytes);
   }
 
  private:
   struct Late {
     uint64_t first_alloc, most_bytes;  // of this one and those that come later
   };
-  std::map<uint16_t, std::vector<Late>> by_device_;
+  std::vector<Late> stacks_;
 };
 
 /// What was gathered on purpose is joined after the last round: one block as large as all of it.
@@ -169,9 +168,10 @@ class Search {
     }
     Leak leak{.process = history_.process, .device = line.front()->device};
     leak.node = leak_line(tables_, growing.begin()->first->stack);
-    leak.period_from = period_.from, leak.are_steps = period_.are_steps;
+    leak.period_from = period_.from;
     leak.seconds_a_step = seconds_a_step(history_, period_);
     leak.is_used_after = late_.most_after(line).has_value();
+    leak.are_steps = period_.are_steps || (period_.in_worker && are_tasks(leak));
     for (const SiteHistory* site : line) {
       const auto growth = growing.find(site);
       if (growth == growing.end()) {
@@ -185,6 +185,16 @@ class Search {
   }
 
  private:
+  /// A worker's rounds are its tasks where it ended between two of them and used nothing of what it
+  /// has from them; else they may be within one, as those of a comprehension are.
+  bool are_tasks(const Leak& leak) const {
+    const Frame& line = tables_.stacks.frame(tables_.stacks.node(leak.node).frame);
+    const bool is_comprehension = tables_.strings.get(line.function).ends_with("comp>");
+    return !leak.is_used_after && !is_comprehension &&
+           history_.process < tables_.processes.size() &&
+           ended_in_order(tables_, tables_.processes[history_.process]);
+  }
+
   using Growing = std::map<const SiteHistory*, LeakGrowth>;
 
   /// What grows, and with it what the same line keeps more of, if less evenly. All of it where no
@@ -240,7 +250,7 @@ void tell_passes(const ProcessHistory& history, const Period& period, const Tabl
   for (Leak& leak : *leaks) {
     leak.is_training = passes.have_backward;
     leak.sizes_rise = passes.have_backward ? passes.sizes_rise : passes.a_size_rises;
-    leak.sizes_rise |= !period.are_steps && passes.rounds_work_on_more;
+    leak.sizes_rise |= !period.are_steps && !period.in_worker && passes.rounds_work_on_more;
   }
 }
 

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "analysis/analysis.h"
+#include "analysis/end_in_doubt.h"
 #include "input/input.h"
 
 namespace gpumemprof {
@@ -91,6 +92,26 @@ TEST_F(ProgramEndTest, FilesOfAnyContentAreBorne) {
     (void)read_program_ends({folder_, folder_ + "/meta.json", "/no/such"});
     EXPECT_NE(input_kind({folder_ + "/oom_dumps/oom_dump_x"}), InputKind::kOomDump);
   }
+}
+
+TEST(EndInDoubt, WhatWasNotSeenToExitIsInDoubtUnlessItsParentOrItsRunEndedWell) {
+  Tables tables;
+  tables.processes = {{.pid = 10, .host = "h"}, {.pid = 11, .parent_pid = 10, .host = "h"}};
+  const Process& worker = tables.processes[1];
+  EXPECT_TRUE(is_end_in_doubt(tables, worker, {}));
+  tables.processes[0].exited_cleanly = true;
+  EXPECT_FALSE(is_end_in_doubt(tables, worker, {}));
+  tables.processes[0].host = "another";
+  EXPECT_TRUE(is_end_in_doubt(tables, worker, {}));
+  ProgramEnds ends;
+  ends.runs = {{.exit_code = 0, .kernel_kills = 0}};
+  EXPECT_FALSE(is_end_in_doubt(tables, worker, ends));
+  ends.runs.push_back({.exit_code = 0, .kernel_kills = 1});
+  EXPECT_TRUE(is_end_in_doubt(tables, worker, ends));
+  ends.runs[1] = {.signal = "SIGKILL"};
+  EXPECT_TRUE(is_end_in_doubt(tables, worker, ends));
+  tables.processes[1].exited_cleanly = true;
+  EXPECT_FALSE(is_end_in_doubt(tables, worker, ends));
 }
 
 }  // namespace

@@ -270,17 +270,22 @@ class Patterns {
         where = std::to_string(at.size()) + (at.size() == 1 ? " time" : " times") + ", highest " +
                 seconds_text(when) + " after the first event";
       }
-      add_period(at, &figures, &where);
-      add("spike", found.severity,
+      // A spike is an exception: of no rule without steps, and none where it comes regularly.
+      const bool is_regular = add_period(at, &figures, &where);
+      if (is_regular) why_no_spike_ = "spikes come regularly, as the work of the program does";
+      if (!levels_.are_steps) {
+        why_no_spike_ = "no step is known, so no spike is told from the work itself";
+      }
+      add("spike", why_no_spike_.empty() ? found.severity : Severity::kInfo,
           "memory spikes by up to " + size_text(found.bytes) + ": " + where, found.bytes,
           found.confidence, std::move(figures), "");
     }
   }
 
-  /// Where they come at distances that differ by at most a tenth, or by one level.
-  void add_period(const std::vector<size_t>& at,
+  /// Where they come at distances that differ by at most a tenth, or by one level. False elsewhere.
+  bool add_period(const std::vector<size_t>& at,
                   std::vector<std::pair<std::string, uint64_t>>* figures, std::string* where) {
-    if (at.size() < kLeastRegular) return;
+    if (at.size() < kLeastRegular) return false;
     std::vector<double> gaps, gaps_s;
     for (size_t i = 1; i < at.size(); ++i) {
       gaps.push_back(static_cast<double>(at[i] - at[i - 1]));
@@ -288,7 +293,7 @@ class Patterns {
     }
     const double usual = median(gaps);
     for (double gap : gaps) {
-      if (std::abs(gap - usual) > std::max(1.0, usual / 10)) return;
+      if (std::abs(gap - usual) > std::max(1.0, usual / 10)) return false;
     }
     const double period_s = median(std::move(gaps_s));
     figures->emplace_back("period_ns", whole(period_s * 1e9));
@@ -299,6 +304,7 @@ class Patterns {
     } else {
       *where += ", every " + seconds_text(period_s);
     }
+    return true;
   }
 
   /// The floor of a program that trains may hide what a line adds to it: no score is better than
@@ -329,6 +335,10 @@ class Patterns {
       const SeriesReport& of = of_floor ? floor_ : name == "peak" ? whole_ : ceiling_;
       score.parts.push_back(of.score.parts[i]);
       if (name == "growth" && has_leak_) bound_by_leaks(&score.parts.back());
+      if (name == "spikes" && !why_no_spike_.empty()) {
+        score.parts.back().value.reset();
+        score.parts.back().reason = why_no_spike_;
+      }
       const ScorePart& part = score.parts.back();
       if (!part.value) continue;
       sum += *part.value * part.weight, weights += part.weight;
@@ -343,6 +353,7 @@ class Patterns {
   SeriesReport floor_, ceiling_, whole_;
   bool has_leak_ = false;
   double leaked_bytes_ = 0;
+  std::string why_no_spike_;  // to be warned of, where there are some
   std::vector<Finding> findings_;
 };
 

@@ -93,6 +93,31 @@ TEST(RecordingPatterns, SpikesThatComeRegularlyHaveAPeriod) {
   EXPECT_EQ(figure(*spike, "period_steps"), 12u);
   EXPECT_EQ(figure(*spike, "period_ns"), 120 * kMs);
   EXPECT_EQ(figure(*spike, "highest_bytes"), 190 * kMiB);
+  EXPECT_EQ(spike->severity, Severity::kInfo);
+}
+
+TEST(RecordingPatterns, WhatComesRegularlyIsNoSpikeToBeScored) {
+  const auto high = [](size_t i) { return i % 12 == 5 ? 300 : 10; };
+  const Analysis analysis = analyzed(rounds(120, true, high, kNothing));
+  EXPECT_EQ(found(analysis, "spike")->severity, Severity::kInfo);
+  const auto part = std::ranges::find(analysis.score.parts, "spikes", &ScorePart::name);
+  EXPECT_FALSE(part->value);
+  EXPECT_EQ(part->reason, "spikes come regularly, as the work of the program does");
+  EXPECT_EQ(analysis.score.value, 10.0);
+}
+
+TEST(RecordingPatterns, ASpikeIsAWarningAmongStepsAndNoneWhereItMayBeTheWorkItself) {
+  const auto high = [](size_t i) { return i == 40 || i == 51 || i == 90 ? 400 : 10; };
+  for (bool with_steps : {true, false}) {
+    const Analysis analysis = analyzed(rounds(120, with_steps, high, kNothing));
+    const Finding* spike = found(analysis, "spike");
+    ASSERT_NE(spike, nullptr) << with_steps;
+    EXPECT_EQ(spike->severity, with_steps ? Severity::kWarning : Severity::kInfo);
+    const auto part = std::ranges::find(analysis.score.parts, "spikes", &ScorePart::name);
+    ASSERT_NE(part, analysis.score.parts.end());
+    EXPECT_EQ(part->value.has_value(), with_steps);
+    EXPECT_EQ(analysis.score.value == 10.0, !with_steps);
+  }
 }
 
 TEST(RecordingPatterns, SteadyGrowthIsToldByTheStep) {

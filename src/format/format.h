@@ -126,7 +126,7 @@ struct FileState {
   uint64_t
       next_offset;  // where the next chunk goes: fetch_add claims a place (probe and sealer alike)
   uint64_t next_stream;
-  uint64_t clean_exit;       // 1 when exit() ran
+  uint64_t clean_exit;       // 1 when exit() or _exit() ran
   uint64_t reclaimed_bytes;  // given back by the sealer
   uint64_t python_state, native_state;
   uint64_t python_version;  // major << 16 | minor << 8 | micro

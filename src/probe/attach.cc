@@ -16,6 +16,7 @@
 // Ours (hooks/seccomp.cc), which come before libc's only where we are preloaded.
 extern "C" int prctl(int, ...);
 extern "C" long syscall(long, ...);
+extern "C" [[noreturn]] void _exit(int);
 
 namespace gpumemprof::probe {
 
@@ -163,7 +164,7 @@ bool is_called(const Framework& framework, const Replacement* table, uint32_t co
 
 /// Changes the tables of what is loaded. False: see g_error.
 bool replace_all() {
-  Replacement table[kMostHooks + 2];
+  Replacement table[kMostHooks + 3];
   uint32_t allocs = take_hooks(table, 0, true);
   uint32_t count = take_hooks(table, allocs, false);
 #if defined(__x86_64__)
@@ -171,6 +172,7 @@ bool replace_all() {
   table[count++] = {"prctl", reinterpret_cast<void*>(&prctl), 0};
   table[count++] = {"syscall", reinterpret_cast<void*>(&syscall), 0};
 #endif
+  table[count++] = {"_exit", reinterpret_cast<void*>(&_exit), 0};
   // Frees before allocations, which come first in the table: else a block that another thread makes
   // and drops just now would be counted and its free not seen. Then all once more: a first call
   // through an entry may have filled it meanwhile.

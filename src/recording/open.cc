@@ -221,6 +221,7 @@ class Recording final : public EventSource {
       file->add_losses(&of_file);
       add_loss(of_file);
     }
+    operation_lines_.tell_losses(&loss_);
     for (const std::string& folder : folders_) add_unrecorded_processes(folder, &loss_);
     if (merger_.clamped() > 0) {
       loss_.add(0, 0,

@@ -212,19 +212,26 @@ void OperationLines::load_folder(const std::string& folder, Loss* loss) {
       loss->add(0, 0, name + ": " + file.error().message + where + ": operations have no lines");
       continue;
     }
-    if (file->left_out_operations > 0 || file->left_out_graphs > 0) {
+    std::vector<uint32_t> none(file->stacks.size(), UINT32_MAX);
+    files_.push_back({.name = name, .file = std::move(*file), .stacks = std::move(none)});
+  }
+}
+
+void OperationLines::tell_losses(Loss* loss) const {
+  for (const Known& known : files_) {
+    const OperationFile& file = known.file;
+    const bool is_partial = file.left_out_operations > 0 || file.left_out_graphs > 0;
+    if (known.unknown > 0 && is_partial) {
       loss->add(0, 0,
-                name + ": " + std::to_string(file->left_out_operations) + " operations and " +
-                    std::to_string(file->left_out_graphs) +
-                    " graphs have no lines: they were gone, or there was no time to ask");
+                known.name + ": " + std::to_string(known.unknown) +
+                    " of the operations that allocated have no lines: their graphs were gone, or "
+                    "there was no time to ask");
     }
-    if (file->left_out_scopes > 0) {
+    if (file.left_out_scopes > 0) {
       loss->add(0, 0,
-                name + ": " + std::to_string(file->left_out_scopes) +
+                known.name + ": " + std::to_string(file.left_out_scopes) +
                     " scopes of graphs were more than are noted: whose layers they are is unknown");
     }
-    std::vector<uint32_t> none(file->stacks.size(), UINT32_MAX);
-    files_.push_back({std::move(*file), std::move(none)});
   }
 }
 
@@ -292,6 +299,7 @@ uint32_t OperationLines::with_lines(uint32_t process, uint32_t stack, Tables* ta
   if (node.depth == 1) {
     const auto found = find_operation(known->file.operations, name);
     // Where several have the name, which of them it was is not known.
+    known->unknown += found == known->file.operations.end();
     const bool has_place = found != known->file.operations.end() && found->second != UINT32_MAX;
     if (has_place) below = made_by(known, found->second, tables);
   }

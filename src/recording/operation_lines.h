@@ -59,11 +59,16 @@ class OperationLines {
   bool empty() const { return files_.empty(); }
   /// `tables` gains frames and stacks; ids that were handed out stay.
   void apply(EventBatch* batch, Tables* tables);
+  /// After the last event. A graph that was gone is a loss where an operation that allocated is in
+  /// none that was left: frameworks make many that never run.
+  void tell_losses(Loss* loss) const;
 
  private:
   struct Known {
+    std::string name;  // of the file
     OperationFile file;
     std::vector<uint32_t> stacks;  // by index in file.stacks: id in Tables, UINT32_MAX: not yet
+    uint64_t unknown = 0;          // operations that allocated and that the file does not have
   };
   uint32_t with_lines(uint32_t process, uint32_t stack, Tables* tables);
   uint32_t made_by(Known* known, uint32_t index, Tables* tables);

@@ -98,6 +98,8 @@ LEAKS = {
     "a cache that a larger one replaces, in a function": (
         "def more(table):\n    return torch.cat([table, torch.randn(1, 64)])\n\n\ntable = torch.zeros(0, 64)\n"
         "for _ in range(13):\n    table = more(table)\n", 4 * 64),
+    "a cache that is padded by a row": (
+        "table = torch.zeros(0, 64)\nfor _ in range(300):\n    table = functional.pad(table, (0, 0, 0, 1))\n", 4 * 64),
     "two caches that larger ones replace, without modules": (
         "w, k, v = torch.randn(32, 32), torch.zeros(0, 32), torch.zeros(0, 32)\nfor _ in range(200):\n"
         "    x = torch.randn(1, 32)\n    k = torch.cat([k, x @ w])\n    v = torch.cat([v, x * 2])\n", 2 * 4 * 32),

@@ -56,6 +56,14 @@ def fork_underscore_exit(log):
     work(log, "main", 1)
 
 
+def vfork_and_killed(log):
+    work(log, "main")
+    try:
+        subprocess.run(["/nowhere/nothing"], check=False)
+    except FileNotFoundError:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
 def fork_killed(log):
     work(log, "main")
     wait(fork(log, lambda: os.kill(os.getpid(), signal.SIGKILL)))

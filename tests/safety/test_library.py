@@ -16,7 +16,7 @@ TORCH_AUTOGRAD = r"_ZN2at15sequence_number17get_and_incrementEv|_ZN5torch8autogr
 # Which storage is copied into which: nothing else tells a copy of weights that the program keeps from its data.
 TORCH_COPY = r"_ZN2at4_ops5copy_4callERNS_6TensorERKS2_b"
 HOOKS = re.compile(rf"^({TENSORFLOW}|{TORCH_CUDA}|{TORCH_AUTOGRAD}|{TORCH_COPY}|_ZN3c109alloc_cpuEm|_ZN3c108free_cpuEPv|_ZN3c10\d+report(MemoryUsage|OutOfMemory)ToProfilerE\w+"
-                   r"|gpumemprof_\w+|Wrapped_PyInit__jax|prctl|syscall)$")
+                   r"|gpumemprof_\w+|Wrapped_PyInit__jax|prctl|syscall|_exit|_Exit)$")
 
 
 @pytest.fixture(scope="module")

@@ -42,6 +42,20 @@ def test_every_process_has_its_own_file_with_its_own_allocations(record, light, 
         assert len(list(done.folder.glob(f"*.{pid}.*.gmp"))) == 1, (pid, harness.files(done.folder))
 
 
+@pytest.mark.parametrize("mode, cleanly", [("fork_exit", 2), ("fork_underscore_exit", 2), ("fork_killed", 1), ("multiprocessing:fork", None)])
+def test_a_process_that_leaves_with_exit_or_underscore_exit_has_left_cleanly(record, light, tmp_path, mode, cleanly):
+    done = record([harness.PYTHON, PROGRAM, tmp_path / "log", mode], env=light.env).ok()
+    ends = [p["exited_cleanly"] for p in harness.analysis(done.folder)["processes"]]
+    assert sum(ends) == (len(ends) if cleanly is None else cleanly) and len(ends) > 1, ends
+
+
+def test_a_child_of_vfork_that_leaves_is_not_its_parent(record, light, tmp_path):
+    """What cannot be executed leaves with _exit(), in its parent's memory."""
+    done = record([harness.PYTHON, PROGRAM, tmp_path / "log", "vfork_and_killed"], env=light.env)
+    assert done.rc == 128 + 9
+    assert [p["exited_cleanly"] for p in harness.analysis(done.folder)["processes"]] == [False]
+
+
 def test_a_program_that_execs_itself_is_recorded_before_and_after(record, light, tmp_path):
     log = tmp_path / "log"
     done = record([harness.PYTHON, PROGRAM, log, "execv"], env=light.env).ok()
