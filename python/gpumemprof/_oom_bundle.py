@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._live_memory import live_memory
 from ._oom_words import message_of
-from ._telemetry_write import plain
+from ._telemetry.files import plain
 from ._torch import loaded_torch
 
 if TYPE_CHECKING:

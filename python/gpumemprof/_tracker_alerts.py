@@ -26,7 +26,7 @@ class Message:
 class TrackerAlerts:
     """The three alarms over one device's samples. Not thread-safe: the tracker calls it under its lock."""
 
-    def __init__(self, thresholds: dict[str, float], min_interval_s: float, hysteresis: float) -> None:
+    def __init__(self, thresholds: dict[str, float], min_interval_s: float | None, hysteresis: float) -> None:
         self._min_interval_s = min_interval_s
         self._hysteresis = hysteresis
         self._built_from: dict[str, float] = {}

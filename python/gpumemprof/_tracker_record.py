@@ -43,7 +43,7 @@ class TrackerRecord:
         sampling_interval: float,
         max_events: int,
         identity: dict[str, Any],
-        alarm_options: tuple[float, float],
+        alarm_options: tuple[float | None, float],
     ) -> None:
         self.collector = collector
         self.backend = collector.name()
@@ -184,7 +184,7 @@ class TrackerRecord:
 
         The format follows the name (.json, .jsonl, .csv; else CSV) unless `format` says it: ValueError for another.
         """
-        from ._telemetry_write import write_events
+        from ._telemetry.files import write_events
 
         write_events(filename, self._as_telemetry(self.get_events()), format)
         return str(filename)

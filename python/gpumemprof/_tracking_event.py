@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from .telemetry import SCHEMA_VERSION_V2, UNKNOWN_HOST, TelemetryEventV2
+from ._telemetry.event import SCHEMA_VERSION_V2, UNKNOWN_HOST, TelemetryEventV2
 
 
 @dataclass

@@ -20,7 +20,7 @@ from ._steady import SteadyThread, ends_with_program
 from ._tracker_alerts import DEFAULT_THRESHOLDS, pressure_bytes
 from ._tracker_record import TrackerRecord
 from ._tracking_event import TrackingEvent as TrackingEvent
-from .alerts import DEFAULT_HYSTERESIS, DEFAULT_MIN_INTERVAL_S
+from .alerts import DEFAULT_HYSTERESIS
 from .device_collectors import AllocatorTotals, DeviceMemoryCollector, build_device_memory_collector
 from .distributed import resolve_distributed_identity
 from .oom_flight_recorder import OOMFlightRecorder, OOMFlightRecorderConfig, classify_oom_exception
@@ -57,7 +57,7 @@ class MemoryTracker(TrackerRecord):
         *,
         collector: DeviceMemoryCollector | None = None,
         output: Any = None,
-        alert_min_interval: float = DEFAULT_MIN_INTERVAL_S,
+        alert_min_interval: float | None = None,
         alert_hysteresis: float = DEFAULT_HYSTERESIS,
     ) -> None:
         if not 0 < sampling_interval < threading.TIMEOUT_MAX:
@@ -384,7 +384,7 @@ class MemoryTracker(TrackerRecord):
 
     def _open_output(self) -> None:
         if self._output is not None and self._writer is None:
-            from ._telemetry_write import TelemetryWriter
+            from ._telemetry.files import TelemetryWriter
 
             self._writer = TelemetryWriter(self._output)
 
