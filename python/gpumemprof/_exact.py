@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from ._core import native
 
 TRIES = 8  # for a moment in which no thread is inside the allocator
+_RUN_IT = "run the program under `gpumemprof run` or call gpumemprof.attach() for exact figures"
 UNSETTLED = "other threads allocated at every try to read the allocator's and the probe's counters as one"
 
 
@@ -26,11 +27,19 @@ class ExactCounters(NamedTuple):
 _NOTHING = ExactCounters(*(0,) * 7)
 
 
-def begin_counting() -> tuple[bool, str]:
-    """Whether allocator events are counted in this process from now on; and if not, why."""
-    from .counters import exact_available
-
-    return exact_available()
+def exact_available() -> tuple[bool, str]:
+    """Whether the probe counts in this process, from now on at the latest; and if not, why."""
+    try:
+        module = native()
+    except ImportError as error:
+        return False, str(error)
+    if module.probe_library() is None:
+        return False, f"no probe is in this process: {_RUN_IT}"
+    if not module.can_count():
+        return False, f"the probe in this process ({module.probe_library()}) is too old to count"
+    if not module.counting_begin():
+        return False, "the probe in this process cannot count (old kernel, processor or memory limit)"
+    return True, ""
 
 
 def read_counters(device_type: int, device_index: int) -> ExactCounters | None:

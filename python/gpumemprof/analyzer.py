@@ -14,7 +14,7 @@ from typing import Any
 
 from ._findings import Findings
 from ._free_blocks import FreeBlocks, free_blocks_now, free_blocks_of
-from ._inputs import collect, event_record
+from ._inputs import collect
 from ._insights import PerformanceInsight as PerformanceInsight
 from ._insights import insights_of, why_no_correlation
 from ._measured import Measured, Series
@@ -22,6 +22,8 @@ from ._recommendations import TORCH, recommendations_of, suggestions_for
 from ._report import OptimizationReport
 from ._score import functions_to_judge, highest_bytes, peak_part, score_of
 from ._series_analysis import analyze_series
+from ._shapes import event_record
+from ._telemetry.files import load_telemetry_events
 from .collective_attribution import (
     CollectiveAttributionResult,
     attribute_collective_memory,
@@ -208,8 +210,6 @@ class MemoryAnalyzer:
 def _telemetry(events: Any) -> Any:
     """The events of a file, or what was given."""
     if isinstance(events, (str, os.PathLike)):
-        from .telemetry import load_telemetry_events
-
         return load_telemetry_events(events)
     return events
 

@@ -14,7 +14,7 @@ from statistics import median
 from typing import Any
 
 from ._findings import Findings
-from ._inputs import event_record
+from ._shapes import event_record
 
 _MS = 1_000_000
 # Words of NCCL's, MPI's and torch.distributed's operations. Whole words: "broadcasting_shapes" is no collective.

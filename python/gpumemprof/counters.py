@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ._core import native
 from .devices import CPU, Device, resolve_device
+from ._exact import exact_available
 from ._source_exact import ExactSource
 from ._source_framework import FrameworkSource
 from ._source_host import HostSource, read_rss_bytes, rss_bytes, status_bytes
@@ -26,8 +26,6 @@ __all__ = [
 # Counts up when the kind of source of this process has changed; who keeps a source then asks for it again.
 generation = 0
 _exact: bool | None = None  # the kind when it was last asked for
-
-_RUN_IT = "run the program under `gpumemprof run` or call gpumemprof.attach() for exact figures"
 
 
 def source_changed() -> None:
@@ -49,21 +47,6 @@ def _after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork)
-
-
-def exact_available() -> tuple[bool, str]:
-    """Whether the probe counts in this process, from now on at the latest; and if not, why."""
-    try:
-        module = native()
-    except ImportError as error:
-        return False, str(error)
-    if module.probe_library() is None:
-        return False, f"no probe is in this process: {_RUN_IT}"
-    if not module.can_count():
-        return False, f"the probe in this process ({module.probe_library()}) is too old to count"
-    if not module.counting_begin():
-        return False, "the probe in this process cannot count (old kernel, processor or memory limit)"
-    return True, ""
 
 
 def source_for(device: Any = None) -> Source:

@@ -218,7 +218,7 @@ class CudaDeviceCollector(DeviceMemoryCollector):
         return AllocatorTotals(*(int(value or 0) for value in values))
 
     def peak_watch(self) -> _exact.PeakWatch | None:
-        return _exact.PeakWatch(1, lambda: self.device_id, self.allocated_now) if _exact.begin_counting()[0] else None
+        return _exact.PeakWatch(1, lambda: self.device_id, self.allocated_now) if _exact.exact_available()[0] else None
 
     def peak_so_far_bytes(self) -> int | None:
         return int(self._stats().get("allocated_bytes.all.peak", 0))  # 0: CUDA is not up, so nothing was allocated
@@ -276,7 +276,7 @@ class CPUDeviceCollector(DeviceMemoryCollector):
         self.refresh()
 
     def refresh(self) -> None:
-        self._counted, why_not = _exact.begin_counting()
+        self._counted, why_not = _exact.exact_available()
         if self._counted:
             self.basis = "exact"
             self.basis_reason = "allocator events of CPU tensors made since counting began; older ones are in no figure"

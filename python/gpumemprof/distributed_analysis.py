@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import Any
 
-from ._inputs import event_record, get
+from ._shapes import event_record, get
 
 LEAST_RISE_BYTES = 64 * 2**20
 LEAST_RISE_SHARE = 0.1  # of the rank's highest

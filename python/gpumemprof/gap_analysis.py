@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any
 
 from ._findings import Findings
-from ._inputs import event_record
+from ._shapes import event_record
 from ._measured import format_size
 from ._series_analysis import analyze_series
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ._spans import Raw, Reading, Source
+from ._spans import Raw, Reading, Source, figures_of
 from .devices import Device
 
 
@@ -115,10 +115,8 @@ class ProfileResult:
             if name in self.__dict__:  # another thread was as fast
                 return self.__dict__[name]
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        from ._measurement import fields_of
-
         # All at once, and only then is the measurement given up: two threads may read the same result first.
-        self.__dict__.update(fields_of(*ended))
+        self.__dict__.update(_fields_of(*ended))
         self.__dict__.pop("_ended", None)
         return self.__dict__[name]
 
@@ -143,3 +141,44 @@ class ProfileResult:
     def to_dict(self) -> dict[str, Any]:
         """Its fields by name, with `memory_diff` and `peak_memory_usage`."""
         return {**asdict(self), "memory_diff": self.memory_diff(), "peak_memory_usage": self.peak_memory_usage()}
+
+
+def _fields_of(ended: Raw, source: Source) -> dict[str, Any]:
+    """The fields of the ProfileResult of a measurement that ended."""
+    raw, name, duration_ns, time_s, end_time_s, rss, end_rss, error, stack, counts = ended
+    figures = figures_of(source, raw)
+    device, basis, own = source.device, source.basis, figures.own
+    if end_time_s is None:
+        end_time_s = time_s + duration_ns / 1e9
+    before = snapshot_of(figures.before, time_s, device, basis, rss, name, stack)
+    after = snapshot_of(figures.after, end_time_s, device, basis, end_rss, name, stack)
+    # At the peak only the allocated bytes are known. Of the rest the higher of before and after was reached, and it is
+    # never less than what is allocated.
+    peak = snapshot_of(figures.after, end_time_s, device, basis, max(rss, end_rss), name, stack)
+    peak.allocated_memory = figures.peak_bytes
+    peak.max_memory_allocated = max(peak.max_memory_allocated, figures.peak_bytes)
+    peak.reserved_memory = max(before.reserved_memory, after.reserved_memory, figures.peak_bytes)
+    peak.max_memory_reserved = max(peak.max_memory_reserved, peak.reserved_memory)
+    peak.active_memory = max(before.active_memory, after.active_memory, figures.peak_bytes)
+    peak.inactive_memory = max(peak.reserved_memory - peak.active_memory, 0)
+    return {
+        "function_name": name,
+        "execution_time": duration_ns / 1e9,
+        "memory_before": before,
+        "memory_after": after,
+        "memory_peak": peak,
+        "memory_allocated": figures.allocated_bytes,
+        "memory_freed": figures.freed_bytes,
+        "tensors_created": figures.created if counts else None,
+        "tensors_deleted": figures.deleted if counts else None,
+        "call_count": 1,
+        "basis": basis,
+        "basis_reason": figures.basis_reason,
+        "peak_is_exact": figures.peak_is_exact,
+        "own_peak_bytes": own and own.peak_bytes,
+        "own_allocated_bytes": own and own.alloc_bytes,
+        "own_freed_bytes": own and own.free_bytes,
+        "own_tensors_created": own and own.alloc_count,
+        "own_tensors_deleted": own and own.free_count,
+        "error": error,
+    }
