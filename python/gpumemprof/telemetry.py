@@ -9,4 +9,4 @@ from ._telemetry.files import TelemetryWriter as TelemetryWriter
 from ._telemetry.files import load_telemetry_events as load_telemetry_events
 from ._telemetry.files import telemetry_event_from_record as telemetry_event_from_record
 from ._telemetry.files import write_events as write_events
-from .distributed import resolve_distributed_identity as resolve_distributed_identity
+from ._tracking.job_rank import resolve_distributed_identity as resolve_distributed_identity

@@ -9,8 +9,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from gpumemprof._findings import Findings
-from gpumemprof._measured import Measured, format_size
+from gpumemprof._analysis.findings import Findings
+from gpumemprof._analysis.measured import Measured, format_size
 
 from ._tensorflow import TRACING, loaded_tensorflow
 from .devices import visible_gpus

@@ -7,38 +7,41 @@ import harness
 import pytest
 
 from gpumemprof import load_telemetry_events
-from gpumemprof._host_memory import HostMemory
+from gpumemprof._counting.host_memory import HostMemory
 from gpumemprof.alerts import Alarm, Level
 
 MIB = 1 << 20
-# A field that samples have somewhere, what one of it is, and the figure that it is.
+# A field that samples have somewhere, what one of it is, the event's field that it is, and where the command says it.
+_ALLOCATED = ("allocator_allocated_bytes", lambda series: series["allocated"]["highest_sample_bytes"])
+_RESERVED = ("allocator_reserved_bytes", lambda series: series["peak_reserved_bytes"])
+_USED = ("device_used_bytes", lambda series: series["peak_used_bytes"])
 FIELDS = [
-    ("rss_bytes", 1, "allocated"), ("rss", 1, "allocated"), ("allocated_bytes", 1, "allocated"),
-    ("gpu_memory_mb", MIB, "allocated"), ("allocated_mb", MIB, "allocated"), ("memory_mb", MIB, "allocated"),
-    ("memory_allocated", 1, "allocated"), ("reserved_bytes", 1, "reserved"), ("gpu_memory_reserved_mb", MIB, "reserved"),
-    ("used_bytes", 1, "device_used"),
+    ("rss_bytes", 1, _ALLOCATED), ("rss", 1, _ALLOCATED), ("allocated_bytes", 1, _ALLOCATED),
+    ("gpu_memory_mb", MIB, _ALLOCATED), ("allocated_mb", MIB, _ALLOCATED), ("memory_mb", MIB, _ALLOCATED),
+    ("memory_allocated", 1, _ALLOCATED), ("reserved_bytes", 1, _RESERVED), ("gpu_memory_reserved_mb", MIB, _RESERVED),
+    ("used_bytes", 1, _USED),
 ]  # fmt: skip
-IN_PYTHON = {
-    "allocated": "allocator_allocated_bytes", "reserved": "allocator_reserved_bytes", "device_used": "device_used_bytes",
-}  # fmt: skip
 
 
 @pytest.mark.parametrize("extension", ["jsonl", "csv"])
-@pytest.mark.parametrize(("name", "unit_bytes", "figure"), FIELDS)
-def test_a_file_of_any_tracker_has_the_same_figures(tmp_path, name, unit_bytes, figure, extension):
+@pytest.mark.parametrize(("name", "unit_bytes", "where"), FIELDS, ids=[field[0] for field in FIELDS])
+def test_a_file_of_any_tracker_has_the_same_figures(tmp_path, name, unit_bytes, where, extension):
     path = tmp_path / f"samples.{extension}"
-    rows = [{"timestamp": 1_700_000_000 + n, name: 1000 + n} for n in range(5)]
+    also = {} if where is _ALLOCATED else {"allocated": 7}  # without it the command has nothing to analyze
+    rows = [{"timestamp": 1_700_000_000 + n, name: 1000 + n, **also} for n in range(5)]
     if extension == "csv":
-        path.write_text(f"timestamp,{name}\n" + "".join(f"{row['timestamp']},{row[name]}\n" for row in rows))
+        lines = [",".join(map(str, row)) for row in [rows[0].keys(), *(row.values() for row in rows)]]
+        path.write_text("".join(line + "\n" for line in lines))
     else:
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     expected = [(1000 + n) * unit_bytes for n in range(5)]
+    field, in_command = where
     events = load_telemetry_events(path)
-    assert [getattr(event, IN_PYTHON[figure]) for event in events] == expected
-    assert IN_PYTHON[figure] not in events[0].metadata["unknown"]
+    assert [getattr(event, field) for event in events] == expected
+    assert field not in events[0].metadata["unknown"]
     done = harness.execute([harness.COMMAND, "analyze", path, "--format", "json"]).ok()
     (series,) = json.loads(done.stdout)["series"]
-    assert series["samples"] == 5 and series[figure]["highest_sample_bytes"] == expected[-1]
+    assert in_command(series) == expected[-1]
 
 
 @pytest.mark.parametrize("text", ["[1]", '[{"timestamp": 1, "memory_allocated": -2}]', '{"timestamp": 1}\n', "hello"])
@@ -48,7 +51,9 @@ def test_a_bad_file_is_refused_in_the_same_words(tmp_path, text):
     with pytest.raises(ValueError) as refused:
         load_telemetry_events(path)
     done = harness.execute([harness.COMMAND, "analyze", path])
-    assert done.stderr.decode() == f"gpumemprof: {refused.value}\n"
+    words, byte = str(refused.value).rsplit(" (", 1)
+    # The command says besides what it reads.
+    assert done.stderr.decode().startswith(f"gpumemprof: {words}") and done.stderr.decode().endswith(f" ({byte}\n")
 
 
 def test_the_machine_has_the_same_memory():

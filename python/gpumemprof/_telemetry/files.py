@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from .._core import native
+from .._core.native import native
 from .event import DEFAULT_COLLECTOR, FIELDS_V2, SCHEMA_VERSION_V2, TelemetryEventV2, strict_event
 
 FORMATS = ("json", "jsonl", "csv")
