@@ -1,5 +1,6 @@
-"""The rooms of src/ include only what docs/architecture.md allows them."""
+"""The rooms of src/ include only what docs/architecture.md allows them; no module of Python imports itself by a detour."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -100,3 +101,77 @@ def test_the_probe_uses_the_c_library_only(path):
     for header in SYSTEM_INCLUDE.findall(path.read_text()):
         if not header.endswith(".h"):
             assert header in HEADERS_IN_PROBE, f"{path}: <{header}>"
+
+
+PYTHON = ROOT / "python"
+
+
+def python_modules():
+    """Name -> file of every module of ours."""
+    files = [p for package in ("gpumemprof", "tfmemprof") for p in (PYTHON / package).rglob("*.py")]
+    names = {p: p.relative_to(PYTHON).with_suffix("").parts for p in files}
+    return {".".join(parts[:-1] if parts[-1] == "__init__" else parts): p for p, parts in names.items()}
+
+
+def imports_of(name, path, modules):
+    """Modules of ours that one imports, inside functions too; not for a checker of types alone, and not by the tables
+    of `__init__`, which load what is asked for."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            node.body = []
+    package = name if path.stem == "__init__" else name.rpartition(".")[0]
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            wholes = [f"{base}.{alias.name}" for alias in node.names]
+            # `from . import _native`: an extension module, and the package has no part in it.
+            found.update(whole if whole in modules else base for whole in wholes if node.module or whole in modules)
+    return found & modules.keys()
+
+
+def circles(uses):
+    """What is left of {name: names that it uses} without what is on no circle and leads to none."""
+    left = dict(uses)
+    while done := {name for name, used in left.items() if not used & left.keys()}:
+        left = {name: used for name, used in left.items() if name not in done}
+    while unused := left.keys() - set().union(*left.values()):
+        left = {name: used for name, used in left.items() if name not in unused}
+    return {name: sorted(used & left.keys()) for name, used in left.items()}
+
+
+def test_no_module_of_python_imports_itself_by_a_detour():
+    modules = python_modules()
+    assert len(modules) > 100
+    assert not circles({name: imports_of(name, path, modules) for name, path in modules.items()})
+
+
+def test_no_room_of_python_needs_itself_by_a_detour():
+    modules = python_modules()
+    rooms = {}
+    for name, path in modules.items():
+        if name.startswith("gpumemprof._"):
+            used = {use.split(".")[1] for use in imports_of(name, path, modules) if use.startswith("gpumemprof._")}
+            rooms.setdefault(name.split(".")[1], set()).update(used - {name.split(".")[1]})
+    assert len(rooms) == 9
+    assert not circles(rooms)
+
+
+def test_documented_modules_hold_names_alone():
+    """What they name is in a room; only what needs PyTorch or is rarely wanted is imported when it is asked for."""
+    modules = [p for p in (PYTHON / "gpumemprof").glob("*.py") if p.stem != "__init__"]
+    assert len(modules) > 25
+    for path in modules:
+        for node in ast.parse(path.read_text()).body:
+            named = isinstance(node, (ast.Expr, ast.Import, ast.ImportFrom, ast.If))
+            assert named or (isinstance(node, ast.FunctionDef) and node.name == "__getattr__"), f"{path}:{node.lineno}"
+
+
+def test_gpumemprof_knows_nothing_of_tfmemprof():
+    modules = python_modules()
+    upward = {name: imports_of(name, path, modules) for name, path in modules.items() if name.split(".")[0] == "gpumemprof"}
+    assert not {name: uses for name, uses in upward.items() if any(use.split(".")[0] == "tfmemprof" for use in uses)}

@@ -37,7 +37,7 @@ def paths(folder: Path, model: str) -> list[Path]:
 def trace_in_child(folder: Path, model: str) -> None:
     import torch
 
-    from gpumemprof._estimate.library_model import LoopSetup, trace
+    from gpumemprof._children.estimate.library_model import LoopSetup, trace
 
     torch.set_num_threads(1)
     for batch, path in zip(BATCHES, paths(folder, model)):
@@ -95,7 +95,7 @@ def main() -> None:
     ]
     if not missing:
         return
-    from gpumemprof._estimate.library_model import import_torchvision
+    from gpumemprof._children.estimate.library_model import import_torchvision
 
     import_torchvision()
     import timm  # noqa: F401

@@ -9,4 +9,4 @@ import os
 
 __path__ = [os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "gpumemprof")]
 
-from . import _autostart  # noqa: E402, F401
+from ._recorded import autostart  # noqa: E402, F401

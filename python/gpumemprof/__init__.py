@@ -93,7 +93,7 @@ def __dir__() -> list[str]:
 
 def _version() -> str:
     """The version of the build: what CMakeLists.txt says, compiled into the native module."""
-    from ._core import native
+    from ._core.native import native
 
     return str(native().version)
 

@@ -1,107 +1,28 @@
-"""Where numbers come from, decided in one place.
+"""Where numbers come from, decided in one place."""
 
-Three sources, best first. *exact*: the probe is in this process (it runs under `gpumemprof run`, or called
-`gpumemprof.attach()`) and counts every allocation and free. *framework*: PyTorch's own counters of a GPU. *host*: the
-resident memory of the process, for the CPU without a probe. Every result says which it was, and why.
-"""
-
-from __future__ import annotations
-
-import os
 from typing import Any
 
-from ._core import native
-from .devices import CPU, Device, resolve_device
-from ._source_exact import ExactSource
-from ._source_framework import FrameworkSource
-from ._source_host import HostSource, read_rss_bytes, rss_bytes, status_bytes
-from ._spans import Figures, Own, Reading, SegmentedSpan, Source, Span, figures_of
-
-__all__ = [
-    "CPU", "Device", "Figures", "Own", "Reading", "SegmentedSpan", "Source", "Span", "Watch", "exact_available",
-    "figures_of", "generation", "read_rss_bytes", "resolve_device", "rss_bytes", "source_for", "source_changed",
-    "status_bytes",
-]  # fmt: skip
-
-# Counts up when the kind of source of this process has changed; who keeps a source then asks for it again.
-generation = 0
-_exact: bool | None = None  # the kind when it was last asked for
-
-_RUN_IT = "run the program under `gpumemprof run` or call gpumemprof.attach() for exact figures"
-
-
-def source_changed() -> None:
-    """To be called after something was attached. Attaching once more changes nothing, and is not counted."""
-    _note_kind(exact_available()[0])
+from ._counting import counters as _counters
+from ._counting.counters import CPU as CPU
+from ._counting.counters import Device as Device
+from ._counting.counters import Figures as Figures
+from ._counting.counters import Own as Own
+from ._counting.counters import Reading as Reading
+from ._counting.counters import SegmentedSpan as SegmentedSpan
+from ._counting.counters import Source as Source
+from ._counting.counters import Span as Span
+from ._counting.counters import Watch as Watch
+from ._counting.counters import exact_available as exact_available
+from ._counting.counters import figures_of as figures_of
+from ._counting.counters import read_rss_bytes as read_rss_bytes
+from ._counting.counters import resolve_device as resolve_device
+from ._counting.counters import rss_bytes as rss_bytes
+from ._counting.counters import source_changed as source_changed
+from ._counting.counters import source_for as source_for
+from ._counting.counters import status_bytes as status_bytes
 
 
-def _note_kind(exact: bool) -> None:
-    global generation, _exact
-    if _exact is not None and _exact != exact:
-        generation += 1
-    _exact = exact
-
-
-def _after_fork() -> None:
-    global generation
-    if _exact:  # a child counts from zero, so what is kept of its parent's figures is of another kind
-        generation += 1
-
-
-os.register_at_fork(after_in_child=_after_fork)
-
-
-def exact_available() -> tuple[bool, str]:
-    """Whether the probe counts in this process, from now on at the latest; and if not, why."""
-    try:
-        module = native()
-    except ImportError as error:
-        return False, str(error)
-    if module.probe_library() is None:
-        return False, f"no probe is in this process: {_RUN_IT}"
-    if not module.can_count():
-        return False, f"the probe in this process ({module.probe_library()}) is too old to count"
-    if not module.counting_begin():
-        return False, "the probe in this process cannot count (old kernel, processor or memory limit)"
-    return True, ""
-
-
-def source_for(device: Any = None) -> Source:
-    """The best source of figures for a device, as resolve_device takes it. Begins exact counting where that can be."""
-    where = resolve_device(device)
-    exact, why_not = exact_available()
-    _note_kind(exact)
-    if exact:
-        return ExactSource(where)
-    return HostSource(where, why_not) if where.is_cpu else FrameworkSource(where, why_not)
-
-
-class Watch:
-    """The highest a device was since `begin`, whoever allocated. One span that is never long open: it is renewed at
-    each look.
-    """
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self._highest = 0
-        self._exact = True
-        self._span: Span = source.begin()
-
-    def look(self) -> tuple[int, bool]:
-        """(highest bytes, whether that is exact or a lower bound). Once a bound, always a bound."""
-        # The next span begins before this one ends, so that no moment lies between them.
-        old, self._span = self._span, self._source.begin()
-        figures = figures_of(self._source, old.end())
-        self._highest = max(self._highest, figures.peak_bytes)
-        # The true peak of a span of which only a bound is known may have been above all that was seen since.
-        self._exact = self._exact and figures.peak_is_exact
-        return self._highest, self._exact
-
-    def close(self) -> None:
-        self._span.end()
-
-    def __del__(self) -> None:
-        try:
-            self._span.end()
-        except Exception:  # at interpreter exit parts of the module are gone; the scope dies with the process
-            pass
+def __getattr__(name: str) -> Any:
+    if name == "generation":  # it counts up
+        return _counters.generation
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

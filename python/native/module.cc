@@ -12,6 +12,7 @@
 #include "native/raise.h"
 #include "native/resident.h"
 #include "native/series.h"
+#include "native/telemetry.h"
 #include "native/trace.h"
 #include "report/json_report.h"
 
@@ -120,6 +121,7 @@ NB_MODULE(_native, module) {
   module.def("analyze_series", &series_report, nb::arg("times_s"), nb::arg("values_bytes"),
              nb::arg("sensitivity") = 0.05, nb::kw_only(), nb::arg("limit_bytes") = nb::none(),
              nb::arg("free_bytes") = nb::none(), nb::arg("largest_free_block_bytes") = nb::none());
+  bind_telemetry(module);
   bind_estimate(module);
   bind_trace(module);
 }

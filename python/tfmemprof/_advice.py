@@ -9,12 +9,11 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from gpumemprof._findings import Findings
-from gpumemprof._measured import Measured, format_size
+from gpumemprof._analysis.findings import Findings
+from gpumemprof._analysis.measured import Measured, format_size
 
-from ._tensorflow import loaded_tensorflow
+from ._tensorflow import TRACING, loaded_tensorflow
 from .devices import visible_gpus
-from .profiler import TRACING
 
 KIND = "tensorflow_"
 _LEAST_BYTES = 1 << 20  # below it no advice is worth its sentence

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from gpumemprof._wrapping import name_of
+from gpumemprof._profiling.wrapping import name_of
 
 from ._tensorflow import is_tracing, loaded_tensorflow
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpumemprof import counters
-from gpumemprof._core import native
-from gpumemprof._source_exact import ExactSource
-from gpumemprof._source_framework import Stats
-from gpumemprof._source_host import HostSource
-from gpumemprof._spans import Figures, NoOwn, Own, Raw, Reading, Source
-from gpumemprof.devices import Device
+from gpumemprof._core.native import native
+from gpumemprof._counting import counters
+from gpumemprof._counting.devices import Device
+from gpumemprof._counting.exact_source import ExactSource
+from gpumemprof._counting.framework_source import Stats
+from gpumemprof._counting.host_source import HostSource
+from gpumemprof._counting.spans import Figures, NoOwn, Own, Raw, Reading, Source
 
 from ._tensorflow import is_initialized, loaded_tensorflow
 

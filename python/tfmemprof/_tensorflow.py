@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+TRACING = " (graph tracing)"  # behind the name of what ran only to build a graph
+
 
 def require_tensorflow(feature: str = "this feature") -> Any:
     """The module tensorflow, imported now. ImportError that says what to install where it is missing."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpumemprof._findings import Findings
-from gpumemprof._measured import Measured
-from gpumemprof._recommendations import Advice, recommendations_of
-from gpumemprof._score import peak_part
-from gpumemprof.analyzer import GapFinding as GapFinding
-from gpumemprof.analyzer import MemoryAnalyzer as _Analyzer
-from gpumemprof.analyzer import MemoryPattern, PerformanceInsight
+from gpumemprof._analysis.analyzer import GapFinding as GapFinding
+from gpumemprof._analysis.analyzer import MemoryAnalyzer as _Analyzer
+from gpumemprof._analysis.analyzer import MemoryPattern, PerformanceInsight
+from gpumemprof._analysis.findings import Findings
+from gpumemprof._analysis.measured import Measured
+from gpumemprof._analysis.recommendations import Advice, recommendations_of
+from gpumemprof._analysis.score import peak_part
 
 from ._advice import advice_of_process, advice_of_recording
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from gpumemprof import attachment as _attachment
+from gpumemprof._recorded import attachment as _attachment
 
 
 def attach(output: str | os.PathLike[str] | None = None, *, flags: int = 0) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpumemprof import _exact, counters
-from gpumemprof._accelerators import device_memory
-from gpumemprof._host_memory import HostMemory
-from gpumemprof._source_host import resident_bytes
-from gpumemprof.device_collectors import AllocatorTotals, DeviceMemoryCollector, DeviceMemorySample
+from gpumemprof._counting import counters, probe_counters
+from gpumemprof._counting.accelerators import device_memory
+from gpumemprof._counting.collectors import AllocatorTotals, DeviceMemoryCollector, DeviceMemorySample
+from gpumemprof._counting.host_memory import HostMemory
+from gpumemprof._counting.host_source import resident_bytes
 
 from ._source import TensorFlowCounters, TensorFlowSource
 from .devices import resolve_device
@@ -78,12 +78,12 @@ class TensorFlowCollector(DeviceMemoryCollector):
     def totals(self) -> AllocatorTotals | None:
         if self._source_of_figures.kind != "exact":
             return None
-        counts = _exact.read_counters(self.tf_device.code, max(self.device_id, 0))
+        counts = probe_counters.read_counters(self.tf_device.code, max(self.device_id, 0))
         if counts is None:
             return AllocatorTotals(0, 0, 0, 0)
         return AllocatorTotals(counts.alloc_count, counts.free_count, counts.alloc_bytes, counts.free_bytes)
 
-    def peak_watch(self) -> _exact.PeakWatch | None:
+    def peak_watch(self) -> probe_counters.PeakWatch | None:
         if self._source_of_figures.kind != "exact":
             return None
         return _PeakWatch(self)
@@ -100,7 +100,7 @@ class TensorFlowCollector(DeviceMemoryCollector):
         ]
 
 
-class _PeakWatch(_exact.PeakWatch):
+class _PeakWatch(probe_counters.PeakWatch):
     """Begun while it is not known yet whether the probe sees TensorFlow's events; tells nothing where it does not."""
 
     def __init__(self, collector: TensorFlowCollector) -> None:

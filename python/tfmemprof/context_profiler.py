@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
-from gpumemprof._global import SharedProfilers
-from gpumemprof.profiler import ProfiledBlock
-from gpumemprof.tensor_tracker import TensorTracker
+from gpumemprof._profiling.profiler import ProfiledBlock
+from gpumemprof._profiling.shared import SharedProfilers
+from gpumemprof._profiling.tensors import TensorTracker
 
 from ._graphs_and_calls import graph_aware, skipped_by_autograph
 from .devices import resolve_device
@@ -70,7 +70,7 @@ def profile_function(
     """
 
     def decorate(function: Any) -> Any:
-        from gpumemprof._wrapping import profiled
+        from gpumemprof._profiling.wrapping import profiled
 
         # The shared profiler is asked for at a call: at import time there may be no device to decide on yet.
         chosen = (lambda: profiler) if profiler is not None else get_global_profiler

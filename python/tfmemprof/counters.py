@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpumemprof import counters
-from gpumemprof._spans import Source
+from gpumemprof._counting import counters
+from gpumemprof._counting.spans import Source
 
 from ._source import TensorFlowSource
 from .devices import resolve_device

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from gpumemprof.devices import Device
+from gpumemprof._counting.devices import Device
 
 from ._tensorflow import require_tensorflow
 

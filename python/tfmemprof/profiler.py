@@ -7,18 +7,16 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from gpumemprof._measurement import Measurement
-from gpumemprof._spans import Source
-from gpumemprof.devices import Device
-from gpumemprof.profiler import GPUMemoryProfiler, ProfiledBlock
+from gpumemprof._counting.devices import Device
+from gpumemprof._counting.spans import Source
+from gpumemprof._profiling.measurement import Measurement
+from gpumemprof._profiling.profiler import GPUMemoryProfiler, ProfiledBlock
 
 from . import _growth, counters
 from ._graphs_and_calls import graph_aware, skipped_by_autograph
-from ._tensorflow import is_tracing, require_tensorflow
+from ._tensorflow import TRACING, is_tracing, require_tensorflow
 from .devices import resolve_device
 from .results import MIB, MemorySnapshot, ProfileResult
-
-TRACING = " (graph tracing)"  # behind the name of what ran only to build a graph
 
 
 class TFMemoryProfiler(GPUMemoryProfiler):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from gpumemprof import snapshot as _bytes
+from gpumemprof._profiling import results as _bytes
 
 MIB = float(1 << 20)
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpumemprof._tracking_event import TrackingEvent
-from gpumemprof.tracker import MemoryTracker as _Tracker
+from gpumemprof._tracking.event import TrackingEvent
+from gpumemprof._tracking.tracker import MemoryTracker as _Tracker
 
 from .collector import TensorFlowCollector
 from .results import MIB

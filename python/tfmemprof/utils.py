@@ -7,8 +7,8 @@ import platform
 import sys
 from typing import Any
 
-from gpumemprof._accelerators import device_memory
-from gpumemprof.utils import _meminfo, format_bytes
+from gpumemprof._counting.accelerators import device_memory
+from gpumemprof._counting.machine import _meminfo, format_bytes
 
 from ._tensorflow import is_initialized, require_tensorflow
 from .results import MIB

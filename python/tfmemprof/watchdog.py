@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpumemprof.watchdog import MemoryWatchdog as _Watchdog
+from gpumemprof._tracking.watchdog import MemoryWatchdog as _Watchdog
 
 from .collector import TensorFlowCollector
 

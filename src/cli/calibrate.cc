@@ -25,7 +25,7 @@ struct CalibrateArguments {
 Result<std::string> measured(unsigned device) {
   auto folder = TraceFolder::make();
   if (!folder) return std::unexpected(folder.error());
-  const std::vector<std::string> words = {active_python(), "-m", "gpumemprof._calibrate",
+  const std::vector<std::string> words = {active_python(), "-m", "gpumemprof._children.calibrate",
                                           folder->path(), std::to_string(device)};
   auto status =
       run_traced(words, {{"GPUMEMPROF_ESTIMATE", ""}}, TraceStreams::kNone, TraceDevices::kSeen);

@@ -30,7 +30,7 @@ class ModelSubject : public TraceSubject {
                                 {"file", "model.trace"}};
     const std::string jobs =
         nlohmann::json::array({job}).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-    auto status = run_traced({active_python(), "-m", "gpumemprof._estimate", folder->path(), jobs},
+    auto status = run_traced({active_python(), "-m", "gpumemprof._children.estimate", folder->path(), jobs},
                              {{"GPUMEMPROF_ESTIMATE", ""}});
     if (!status) return std::unexpected(status.error());
     auto trace = trace_in(*folder, *status);

@@ -21,7 +21,7 @@ TEST_F(FakeRoot, AMachineWithoutALimitIsItsOwnLimit) {
   EXPECT_EQ(usable_memory(host).free.bytes, 400u * 1024);
 }
 
-TEST_F(FakeRoot, TheLowestLimitOnTheWayUpCountsAndItsCacheDoesNot) {
+TEST_F(FakeRoot, TheCgroupWithTheLeastRoomCountsAndItsCacheDoesNot) {
   put("/proc/self/cgroup", "0::/a/b\n");
   put("/sys/fs/cgroup/a/b/memory.max", "max\n");
   put("/sys/fs/cgroup/a/memory.max", "512000\n");
@@ -31,6 +31,28 @@ TEST_F(FakeRoot, TheLowestLimitOnTheWayUpCountsAndItsCacheDoesNot) {
   EXPECT_STREQ(usable.basis, "cgroup");
   EXPECT_EQ(usable.total.bytes, 512000u);
   EXPECT_EQ(usable.used.bytes, 200000u);
+  // The child has a lower limit, and more room.
+  put("/sys/fs/cgroup/a/b/memory.max", "400000\n");
+  put("/sys/fs/cgroup/a/b/memory.current", "10000\n");
+  EXPECT_EQ(usable_memory(read_host_memory(root_)).total.bytes, 512000u);
+  put("/sys/fs/cgroup/a/b/memory.current", "390000\n");
+  EXPECT_EQ(usable_memory(read_host_memory(root_)).free.bytes, 10000u);
+  EXPECT_EQ(read_host_memory(root_).limited_by, "b");
+}
+
+TEST_F(FakeRoot, AMachineWithLessRoomThanTheCgroupIsTheLimit) {
+  put("/proc/self/cgroup", "0::/a\n");
+  put("/sys/fs/cgroup/a/memory.max", "900000\n");
+  put("/sys/fs/cgroup/a/memory.current", "0\n");
+  EXPECT_STREQ(usable_memory(read_host_memory(root_)).basis, "machine");
+}
+
+TEST_F(FakeRoot, CgroupsMountedElsewhereAreFound) {
+  put("/proc/self/cgroup", "4:memory:/docker/x\n0::/\n");
+  put("/proc/self/mountinfo", "30 1 0:2 /docker/x /cg rw - cgroup cgroup rw,memory\n");
+  put("/cg/memory.limit_in_bytes", "5000\n");
+  put("/cg/memory.usage_in_bytes", "2000\n");
+  EXPECT_EQ(usable_memory(read_host_memory(root_)).used.bytes, 2000u);
 }
 
 TEST_F(FakeRoot, VersionOneOfCgroupsIsUnderstood) {

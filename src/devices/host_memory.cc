@@ -1,6 +1,8 @@
 #include "devices/host_memory.h"
 
 #include <algorithm>
+#include <ranges>
+#include <vector>
 
 #include "devices/proc_text.h"
 
@@ -28,17 +30,46 @@ struct Names {
   const char *limit, *usage, *cache;
 };
 
-/// Walks from our cgroup up to the root: the lowest limit on the way is the one that counts.
-void read_limit(const std::string& mount, std::string path, const Names& names, HostMemory* out) {
+/// Where the hierarchy is that has our cgroup. `top` is what of it is mounted there.
+struct Mount {
+  std::string point, top;
+};
+
+/// By mountinfo: "30 1 0:2 TOP POINT OPTIONS - TYPE SOURCE OPTIONS"; what is usual where it is silent.
+Mount mount_of(const std::string& text, std::string_view type, std::string_view option,
+               const char* usual) {
+  for (const auto line : std::views::split(text, '\n')) {
+    std::vector<std::string> words;
+    for (const auto word : std::views::split(line, ' ')) words.emplace_back(word.begin(), word.end());
+    const size_t dash = static_cast<size_t>(std::ranges::find(words, "-") - words.begin());
+    if (dash < 5 || dash + 3 >= words.size() || words[dash + 1] != type) continue;
+    if (("," + words[dash + 3] + ",").contains(option)) return {words[4], words[3]};
+  }
+  return {usual, "/"};
+}
+
+uint64_t room_of(const Quantity& limit, const Quantity& used) {
+  if (!used) return *limit.bytes;
+  return *limit.bytes - std::min(*limit.bytes, *used.bytes);
+}
+
+/// Walks from our cgroup up to the root.
+void read_limit(const std::string& root, const Mount& mount, std::string path, const Names& names,
+                HostMemory* out) {
+  if (mount.top != "/" && (path + '/').starts_with(mount.top + '/')) path.erase(0, mount.top.size());
   for (;;) {
-    const std::string folder = mount + path;
+    const std::string folder = root + mount.point + path;
     const auto limit = whole_number(read_proc_text(folder + '/' + names.limit));
-    if (limit && *limit < kNoLimit && (!out->limit || *limit < *out->limit.bytes)) {
-      out->limit = Quantity::of(*limit);
+    if (limit && *limit < kNoLimit) {
       const auto usage = whole_number(read_proc_text(folder + '/' + names.usage));
       const uint64_t cache = droppable_cache(read_proc_text(folder + "/memory.stat"), names.cache);
-      out->limit_used = usage ? Quantity::of(*usage - std::min(*usage, cache))
-                              : Quantity::absent("the cgroup does not say what it uses");
+      const Quantity all = Quantity::of(*limit);
+      const Quantity used = usage ? Quantity::of(*usage - std::min(*usage, cache))
+                                  : Quantity::absent("the cgroup does not say what it uses");
+      if (!out->limit || room_of(all, used) < room_of(out->limit, out->limit_used)) {
+        out->limit = all, out->limit_used = used;
+        out->limited_by = path.substr(path.rfind('/') + 1);
+      }
     }
     if (path.empty()) return;
     path.resize(path.rfind('/'));
@@ -72,10 +103,11 @@ HostMemory read_host_memory(const std::string& root) {
           ? Quantity::of(*host.total.bytes - std::min(*host.total.bytes, *host.available.bytes))
           : Quantity::absent("/proc/meminfo does not say what is available");
   const std::string cgroups = read_proc_text(root + "/proc/self/cgroup");
-  const std::string mount = root + "/sys/fs/cgroup";
-  read_limit(mount, own_cgroup(cgroups, ""), {"memory.max", "memory.current", "inactive_file"},
-             &host);
-  read_limit(mount + "/memory", own_cgroup(cgroups, "memory"),
+  const std::string mounts = read_proc_text(root + "/proc/self/mountinfo");
+  read_limit(root, mount_of(mounts, "cgroup2", "", "/sys/fs/cgroup"), own_cgroup(cgroups, ""),
+             {"memory.max", "memory.current", "inactive_file"}, &host);
+  read_limit(root, mount_of(mounts, "cgroup", ",memory,", "/sys/fs/cgroup/memory"),
+             own_cgroup(cgroups, "memory"),
              {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}, &host);
   if (!host.limit) {
     host.limit = Quantity::absent("no cgroup limits this process");
@@ -86,7 +118,8 @@ HostMemory read_host_memory(const std::string& root) {
 
 UsableMemory usable_memory(const HostMemory& host) {
   const bool by_cgroup =
-      host.limit && host.limit_used && (!host.total || *host.limit.bytes < *host.total.bytes);
+      host.limit && host.limit_used && (!host.total || *host.limit.bytes < *host.total.bytes) &&
+      (!host.available || room_of(host.limit, host.limit_used) <= *host.available.bytes);
   UsableMemory out{by_cgroup ? host.limit : host.total, by_cgroup ? host.limit_used : host.used,
                    Quantity::absent("what is used is not known"), by_cgroup ? "cgroup" : "machine"};
   if (out.total && out.used) {

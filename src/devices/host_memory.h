@@ -12,9 +12,11 @@ struct HostMemory {
   Quantity
       available;  ///< MemAvailable: what could be had without swapping, as the kernel estimates
   Quantity used;  ///< total - available
-  Quantity
-      limit;  ///< the lowest limit of our cgroup and those above it; absent where there is none
-  Quantity limit_used;  ///< of the cgroup that has the limit, without its page cache
+  /// Of our cgroup and those above it the limit that leaves the least room: a parent may be full
+  /// where its child is not. Absent where there is none.
+  Quantity limit;
+  Quantity limit_used;     ///< of that cgroup, without its page cache
+  std::string limited_by;  ///< its folder's name
 };
 
 /// The path of our cgroup in one hierarchy, by /proc/self/cgroup: the line "ID:CONTROLLERS:PATH"
@@ -24,8 +26,8 @@ std::string own_cgroup(const std::string& text, const std::string& controller);
 /// `root` stands for "/": a test puts files of its own there.
 HostMemory read_host_memory(const std::string& root = "");
 
-/// What a process here may use at most and what of it is used: the cgroup's figures where it has a
-/// limit below the machine's, else the machine's.
+/// What a process here may use at most and what of it is used: of the cgroup, or of the machine
+/// where that has less room left.
 struct UsableMemory {
   Quantity total, used, free;
   const char* basis;  ///< "cgroup" or "machine"

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "telemetry/alarm.h"
 #include "telemetry/event.h"
 
 namespace gpumemprof {
@@ -12,28 +13,25 @@ namespace gpumemprof {
 struct AlertOptions {
   double warning_percent = 80, critical_percent = 95;
   double rearm_percent = 5;                 ///< below the threshold, before it can be crossed again
-  int64_t least_pause_ns = 60'000'000'000;  ///< between two alerts of one level
+  int64_t least_pause_ns = kAlarmPauseNs;   ///< between two alerts of one level
 };
 
 /// One memory's alerts. The measure is the most of allocated, reserved and device used against the
 /// total. Not thread-safe.
 class Alerts {
  public:
-  explicit Alerts(const AlertOptions& options) : options_(options) {}
+  explicit Alerts(const AlertOptions& options)
+      : options_(options),
+        alarm_({options.warning_percent, options.critical_percent}, options.rearm_percent,
+               options.least_pause_ns) {}
 
   /// The alert that this sample raises, as an event of type "warning" or "critical" with the
   /// sample's own figures. Empty where the total is unknown.
   std::optional<TelemetryEvent> look(const TelemetryEvent& sample);
 
  private:
-  struct Level {
-    bool raised = false;
-    std::optional<int64_t> last_ns;
-  };
-  bool rises(Level* level, double percent, double threshold, int64_t now_ns);
-
   AlertOptions options_;
-  Level warning_, critical_;
+  Alarm alarm_;
 };
 
 /// Used percent of the total; empty where there is none.

@@ -103,6 +103,16 @@ TEST(Alerts, AreNotMoreOftenThanThePause) {
   EXPECT_TRUE(alerts.look(at(81, 80)));
 }
 
+TEST(Alerts, KeptBackComeWhenThePauseIsOverIfTheLevelHolds) {
+  Alerts alerts({.least_pause_ns = 60'000'000'000});
+  EXPECT_TRUE(alerts.look(at(81, 0)));
+  EXPECT_FALSE(alerts.look(at(10, 10)));
+  EXPECT_FALSE(alerts.look(at(81, 20)));
+  EXPECT_FALSE(alerts.look(at(82, 59)));
+  EXPECT_EQ(alerts.look(at(83, 60))->event_type, "warning");
+  EXPECT_FALSE(alerts.look(at(83, 200)));
+}
+
 TEST(Alerts, LookAtTheMostOfAllFigures) {
   TelemetryEvent event = at(10, 0);
   event.allocated_bytes = 20, event.reserved_bytes = 90;

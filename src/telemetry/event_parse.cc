@@ -1,10 +1,11 @@
 // Reads one record of telemetry, in any of the shapes that were ever written. Every value is
 // hostile: a number may be a text, a fraction, or larger than 64 bits.
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "telemetry/event.h"
+#include "telemetry/record.h"
 
 namespace gpumemprof {
 namespace {
@@ -15,17 +16,26 @@ constexpr double kMiB = 1 << 20;
 constexpr int64_t kNewestVersion = 4;  // 3 adds session_id, 4 makes every counter nullable
 constexpr double kMostSeconds = 9e9;   // fits 64 bits of nanoseconds
 
-/// A record whose values are asked for by name; the first thing that is wrong is kept.
+/// A record whose values are asked for by name; the first thing that is wrong is kept. Null and an
+/// empty text say nothing.
 class Record {
  public:
   explicit Record(Json json) : json_(std::move(json)) {}
 
-  const Json* find(const char* name) const {
+  const Json* find(const char* name) {
+    asked_.emplace_back(name);
     const auto it = json_.find(name);
-    return it == json_.end() || it->is_null() ? nullptr : &*it;
+    return it == json_.end() || says_nothing(*it) ? nullptr : &*it;
   }
   bool has(const char* name) const { return json_.contains(name); }
-  const Json& json() const { return json_; }
+
+  /// What nobody asked for, into `to`.
+  void keep_others(Json* to) const {
+    for (const auto& [name, value] : json_.items()) {
+      if (says_nothing(value) || std::ranges::find(asked_, name) != asked_.end()) continue;
+      (*to)[name.starts_with("metadata_") ? name.substr(9) : name] = value;
+    }
+  }
 
   std::optional<double> number(const char* name) {
     const Json* value = find(name);
@@ -89,7 +99,12 @@ class Record {
   const std::string& error() const { return error_; }
 
  private:
+  static bool says_nothing(const Json& value) {
+    return value.is_null() || (value.is_string() && value.get_ref<const std::string&>().empty());
+  }
+
   Json json_;
+  std::vector<std::string_view> asked_;  // literals
   std::string error_;
 };
 
@@ -98,12 +113,24 @@ void take(T* out, std::optional<T> value) {
   if (value) *out = std::move(*value);
 }
 
+struct Names {
+  std::initializer_list<const char*> bytes, mebibytes = {};
+};
+
 /// The first of several names that is there.
-std::optional<uint64_t> bytes_of(Record& record, std::initializer_list<const char*> names) {
-  for (const char* name : names) {
-    if (record.find(name)) return record.bytes(name);
+std::optional<uint64_t> bytes_of(Record& record, const Names& names) {
+  std::optional<uint64_t> found;
+  for (const char* name : names.bytes) {
+    if (record.find(name) && !found) found = record.bytes(name);
   }
-  return std::nullopt;
+  for (const char* name : names.mebibytes) {
+    if (!record.find(name) || found) continue;
+    const std::optional<double> mib = record.number(name);
+    if (!mib) return std::nullopt;
+    if (*mib < 0 || *mib > 1e12) return record.wrong(name, "is out of range");
+    found = static_cast<uint64_t>(std::llround(*mib * kMiB));
+  }
+  return found;
 }
 
 void read_identity(Record& record, TelemetryEvent* event) {
@@ -128,24 +155,43 @@ void forget_unknown(const Json& metadata, TelemetryEvent* event) {
   if (unknown->contains("device_used_bytes")) event->used_bytes = std::nullopt;
 }
 
-void read_metadata(Record& record, TelemetryEvent* event) {
-  const Json* value = record.find("metadata");
-  if (!value) return;
-  Json object = *value;
-  if (value->is_string()) {  // a cell of a table
-    object = Json::parse(value->get_ref<const std::string&>(), nullptr, false);
-    // Older writers put something into the cell that is no JSON; it is kept as it is.
-    if (object.is_discarded()) object = Json{{"text", *value}};
+/// The record's own, what has no field of its own, and which figures the record does not tell.
+void read_metadata(Record& record, const Json& unknown, std::optional<int64_t> version,
+                   TelemetryEvent* event) {
+  Json object = Json::object();
+  if (const Json* value = record.find("metadata")) {
+    object = *value;
+    if (value->is_string()) {  // a cell of a table
+      object = Json::parse(value->get_ref<const std::string&>(), nullptr, false);
+      // Older writers put something into the cell that is no JSON; it is kept as it is.
+      if (object.is_discarded()) object = Json{{"text", *value}};
+    }
   }
   if (!object.is_object()) {
     record.wrong("metadata", "is no object");
     return;
   }
+  record.keep_others(&object);
+  if (!unknown.empty()) {
+    Json& known = object["unknown"];
+    if (!known.is_object()) known = Json::object();
+    known.update(unknown);
+  }
+  if (version > kTelemetryVersion) object["source_schema_version"] = *version;
   forget_unknown(object, event);
   event->metadata = object.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-void read_versioned(Record& record, int64_t version, TelemetryEvent* event) {
+/// What a version of the record wants as a number, and this one does not tell.
+Json untold(const TelemetryEvent& event, const std::string& why) {
+  Json unknown = Json::object();
+  if (!event.allocated_bytes) unknown["allocator_allocated_bytes"] = why;
+  if (!event.reserved_bytes) unknown["allocator_reserved_bytes"] = why;
+  if (!event.used_bytes) unknown["device_used_bytes"] = why;
+  return unknown;
+}
+
+Json read_versioned(Record& record, int64_t version, TelemetryEvent* event) {
   static constexpr const char* kRequired[] = {"timestamp_ns",
                                               "event_type",
                                               "collector",
@@ -171,6 +217,7 @@ void read_versioned(Record& record, int64_t version, TelemetryEvent* event) {
   event->used_bytes = record.bytes("device_used_bytes");
   event->free_bytes = record.bytes("device_free_bytes");
   event->total_bytes = record.bytes("device_total_bytes");
+  return untold(*event, "null in version " + std::to_string(version));
 }
 
 /// "cpu" is -1, "cuda:3" is 3.
@@ -185,11 +232,11 @@ int64_t device_of_text(const std::string& text) {
 }
 
 void read_time(Record& record, TelemetryEvent* event) {
+  const char* name = record.find("timestamp") ? "timestamp" : "time";
   if (record.find("timestamp_ns")) {
     take(&event->timestamp_ns, record.integer("timestamp_ns"));
     return;
   }
-  const char* name = record.find("timestamp") ? "timestamp" : "time";
   const std::optional<double> seconds = record.number(name);
   if (!seconds) {
     record.wrong("timestamp", "is missing");
@@ -203,77 +250,119 @@ void read_time(Record& record, TelemetryEvent* event) {
 }
 
 /// Snapshots of profilers and what trackers wrote before there was a version.
-void read_legacy(Record& record, TelemetryEvent* event) {
+Json read_legacy(Record& record, TelemetryEvent* event) {
+  static constexpr const char* kWhy = "the record does not say";
   read_time(record, event);
-  if (!record.find("event_type")) take(&event->event_type, record.text("type"));
-  if (!record.find("context")) event->context = record.text("operation");
-  if (record.find("device_id")) {
+  if (const auto type = record.text("type"); !record.find("event_type")) take(&event->event_type, type);
+  if (const auto operation = record.text("operation"); !record.find("context"))
+    event->context = operation;
+  const Json* device = record.find("device");
+  if (record.find("device_id"))
     take(&event->device_id, record.integer("device_id"));
-  } else if (const Json* device = record.find("device"); device && device->is_string()) {
+  else if (device && device->is_string())
     event->device_id = device_of_text(device->get<std::string>());
-  }
-  event->allocated_bytes = bytes_of(record, {"allocator_allocated_bytes", "memory_allocated",
-                                             "allocated_memory", "allocated", "rss", "rss_bytes"});
-  if (const auto mib = record.number("memory_mb"); mib && !event->allocated_bytes) {
-    if (*mib < 0 || *mib > 1e12) {
-      record.wrong("memory_mb", "is out of range");
-      return;
-    }
-    event->allocated_bytes = static_cast<uint64_t>(std::llround(*mib * kMiB));
-  }
-  event->reserved_bytes = bytes_of(
-      record, {"allocator_reserved_bytes", "memory_reserved", "reserved_memory", "reserved"});
-  event->active_bytes = bytes_of(record, {"active_memory", "active"});
-  event->inactive_bytes = bytes_of(record, {"inactive_memory", "inactive"});
-  event->used_bytes = bytes_of(record, {"device_used_bytes", "device_used"});
-  event->free_bytes = bytes_of(record, {"device_free_bytes", "device_free"});
-  event->total_bytes = bytes_of(record, {"device_total_bytes", "device_total"});
-  take(&event->change_bytes, record.integer("memory_change"));
-  if (event->collector.empty()) event->collector = "legacy.unknown";
+  event->allocated_bytes =
+      bytes_of(record, {{"allocator_allocated_bytes", "memory_allocated", "allocated_memory",
+                         "allocated", "allocated_bytes", "rss", "rss_bytes"},
+                        {"memory_mb", "gpu_memory_mb", "allocated_mb"}});
+  event->reserved_bytes =
+      bytes_of(record, {{"allocator_reserved_bytes", "memory_reserved", "reserved_memory",
+                         "reserved", "reserved_bytes"},
+                        {"gpu_memory_reserved_mb", "reserved_mb"}});
+  event->active_bytes =
+      bytes_of(record, {{"allocator_active_bytes", "active_memory", "active", "active_bytes"}});
+  event->inactive_bytes = bytes_of(
+      record, {{"allocator_inactive_bytes", "inactive_memory", "inactive", "inactive_bytes"}});
+  event->used_bytes = bytes_of(record, {{"device_used_bytes", "device_used", "used_bytes"}});
+  event->free_bytes = bytes_of(record, {{"device_free_bytes", "device_free", "free_bytes"}});
+  event->total_bytes =
+      bytes_of(record, {{"device_total_bytes", "device_total", "total_bytes", "total_memory"}});
+  auto change = record.integer("allocator_change_bytes");
+  if (const auto older = record.integer("memory_change"); !change) change = older;
+  take(&event->change_bytes, change);
+  const std::string backend = record.text("backend").value_or("");
+  if (event->collector.empty() &&
+      (backend == "cuda" || backend == "rocm" || backend == "mps" || backend == "cpu"))
+    event->collector = "gpumemprof." + backend + "_tracker";
   if (!event->allocated_bytes && !event->reserved_bytes && !event->used_bytes)
     record.wrong("allocator_allocated_bytes", "is missing");
+  Json unknown = untold(*event, kWhy);
+  if (!change) unknown["allocator_change_bytes"] = kWhy;
+  if (!record.find("local_rank")) event->local_rank = event->rank;
+  if (!record.find("world_size") && event->rank >= 0 && event->rank < INT64_MAX) {
+    event->world_size = event->rank + 1;  // at least so large
+    if (event->rank > 0) unknown["world_size"] = kWhy;
+  }
+  return unknown;
 }
 
-Result<TelemetryEvent> parse(Json json) {
-  Record record(std::move(json));
-  TelemetryEvent event;
-  const std::optional<int64_t> version = record.integer("schema_version");
-  if (version && (*version < 1 || *version > kNewestVersion)) {
-    return fail(ErrorCode::kUnsupported,
-                "telemetry of version " + std::to_string(*version) + " is not known here");
+void check_ranges(Record& record, const TelemetryEvent& event) {
+  if (event.timestamp_ns < 0) record.wrong("timestamp_ns", "is negative");
+  if (event.sampling_interval_ms < 0) record.wrong("sampling_interval_ms", "is negative");
+  if (event.pid < -1) record.wrong("pid", "is below -1");
+  if (event.world_size < 1) record.wrong("world_size", "is below 1");
+  for (const auto& [name, rank] :
+       {std::pair{"rank", event.rank}, std::pair{"local_rank", event.local_rank}}) {
+    if (rank < 0 || rank >= event.world_size) record.wrong(name, "is not within world_size");
   }
-  read_identity(record, &event);
-  if (version && *version >= kTelemetryVersion)
-    read_versioned(record, *version, &event);
-  else
-    read_legacy(record, &event);
-  read_metadata(record, &event);
-  if (!record.error().empty()) return fail(ErrorCode::kBadInput, record.error());
-  return event;
+}
+
+std::string not_version_2(const Json& record) {
+  const std::vector<std::string>& fields = telemetry_fields();
+  for (const std::string& name : fields) {
+    const bool optional = name == "job_id" || name.ends_with("rank") || name == "world_size";
+    if (!optional && !record.contains(name)) return "'" + name + "' is missing";
+  }
+  for (const auto& [name, value] : record.items()) {
+    if (std::ranges::find(fields, name) == fields.end()) return "'" + name + "' is not in version 2";
+  }
+  return {};
 }
 
 }  // namespace
 
+Result<TelemetryEvent> telemetry_of(Json json, Shapes shapes) {
+  if (!json.is_object()) return fail(ErrorCode::kBadInput, "is no JSON object");
+  if (shapes == Shapes::kVersion2) {
+    if (const std::string why = not_version_2(json); !why.empty())
+      return fail(ErrorCode::kBadInput, why);
+  }
+  Record record(std::move(json));
+  TelemetryEvent event;
+  const std::optional<int64_t> version = record.integer("schema_version");
+  if (version && (*version < 1 || *version > kNewestVersion ||
+                  (shapes == Shapes::kVersion2 && *version != kTelemetryVersion))) {
+    return fail(ErrorCode::kUnsupported,
+                "telemetry of version " + std::to_string(*version) + " is not known here");
+  }
+  read_identity(record, &event);
+  Json unknown = version && *version >= kTelemetryVersion
+                     ? read_versioned(record, *version, &event)
+                     : read_legacy(record, &event);
+  if (event.collector.empty()) event.collector = "legacy.unknown";
+  read_metadata(record, unknown, version, &event);
+  check_ranges(record, event);
+  if (!record.error().empty()) return fail(ErrorCode::kBadInput, record.error());
+  return event;
+}
+
+Result<TelemetryEvent> telemetry_of(const std::vector<std::string>& names,
+                                    const std::vector<std::string>& cells, Shapes shapes) {
+  Json record = Json::object();
+  for (size_t i = 0; i < std::min(names.size(), cells.size()); ++i)
+    record[names[i]] = cells[i].empty() ? Json() : Json(cells[i]);
+  return telemetry_of(std::move(record), shapes);
+}
+
 Result<TelemetryEvent> parse_telemetry_record(std::string_view json) {
   Json value = Json::parse(json, nullptr, false);
   if (value.is_discarded()) return fail(ErrorCode::kBadInput, "is no JSON");
-  if (!value.is_object()) return fail(ErrorCode::kBadInput, "is no JSON object");
-  return parse(std::move(value));
+  return telemetry_of(std::move(value), Shapes::kAny);
 }
 
 Result<TelemetryEvent> parse_telemetry_row(const std::vector<std::string>& names,
                                            const std::vector<std::string>& cells) {
-  Json record = Json::object();
-  Json extra = Json::object();
-  for (size_t i = 0; i < std::min(names.size(), cells.size()); ++i) {
-    if (cells[i].empty()) continue;
-    if (names[i].starts_with("metadata_"))
-      extra[names[i].substr(9)] = cells[i];
-    else
-      record[names[i]] = cells[i];
-  }
-  if (!extra.empty() && !record.contains("metadata")) record["metadata"] = extra;
-  return parse(std::move(record));
+  return telemetry_of(names, cells, Shapes::kAny);
 }
 
 }  // namespace gpumemprof

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "telemetry/choices.h"
 #include "telemetry/csv.h"
-#include "telemetry/reader.h"
 #include "telemetry/record_scanner.h"
 
 namespace gpumemprof {
@@ -13,14 +13,21 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr size_t kMaxObjectBytes = 256u << 20;  // an object that has to be built whole
+constexpr const char* kNotInTimeline = "the timeline does not say";
 constexpr const char* kNoTelemetry = "is not a recording, a snapshot or a tracker's file";
 
 std::unexpected<Error> at(size_t offset, const Error& error) {
   return std::unexpected(Error{error.code, error.message, offset});
 }
 
+Result<TelemetryEvent> parse_one(std::string_view json, Shapes shapes) {
+  Json record = Json::parse(json, nullptr, false);
+  if (record.is_discarded()) return fail(ErrorCode::kBadInput, "is no JSON");
+  return telemetry_of(std::move(record), shapes);
+}
+
 /// Events one after the other. Records that are cut short at the end are stated.
-Result<Telemetry> parse_records(std::string_view text, size_t from, bool in_array) {
+Result<Telemetry> parse_records(std::string_view text, size_t from, bool in_array, Shapes shapes) {
   Telemetry out;
   out.kind = in_array ? TelemetryKind::kJsonArray : TelemetryKind::kJsonLines;
   RecordScanner scanner(text, from, in_array);
@@ -28,7 +35,7 @@ Result<Telemetry> parse_records(std::string_view text, size_t from, bool in_arra
     auto record = scanner.next();
     if (!record) return std::unexpected(record.error());
     if (!*record) break;
-    auto event = parse_telemetry_record((*record)->json);
+    auto event = parse_one((*record)->json, shapes);
     if (!event) return at((*record)->offset, event.error());
     out.events.push_back(std::move(*event));
   }
@@ -45,7 +52,8 @@ Result<Telemetry> parse_records(std::string_view text, size_t from, bool in_arra
   return out;
 }
 
-Result<Telemetry> parse_csv(std::string_view text) {
+Result<Telemetry> parse_csv(std::string_view text, Shapes shapes) {
+  if (text.substr(0, text.find('\n')).contains('\0')) return fail_at(0, kNoTelemetry);
   CsvReader reader(text);
   auto header = reader.next();
   if (!header) return std::unexpected(header.error());
@@ -55,6 +63,7 @@ Result<Telemetry> parse_csv(std::string_view text) {
   if (!has("timestamp") && !has("timestamp_ns")) {
     return fail_at(0, std::string(kNoTelemetry) + " (a table without a column timestamp_ns)");
   }
+  if (!(*header)->complete) return fail_at(0, "ends within the names of its columns");
   Telemetry out;
   out.kind = TelemetryKind::kCsv;
   for (;;) {
@@ -78,7 +87,7 @@ Result<Telemetry> parse_csv(std::string_view text) {
       if (names[i] == "metadata" && is_nested_too_deep((*row)->cells[i]))
         return fail_at((*row)->offset, "metadata is nested too deep");
     }
-    auto event = parse_telemetry_row(names, (*row)->cells);
+    auto event = telemetry_of(names, (*row)->cells, shapes);
     if (!event) return at((*row)->offset, event.error());
     out.events.push_back(std::move(*event));
   }
@@ -90,16 +99,22 @@ bool is_number_array(const Json& object, const char* name) {
          std::ranges::all_of(*it, [](const Json& v) { return v.is_number() || v.is_null(); });
 }
 
-/// Parallel arrays: `timestamps` in seconds beside bytes (`allocated`, `reserved`) or, as another
-/// tracker writes them, MiB (`memory_usage`).
+/// Parallel arrays: `timestamps` in seconds beside bytes (`allocated`, `reserved`, `device_used`,
+/// `device_free`, `device_total`) or, as another tracker writes them, MiB (`memory_usage`).
 Result<Telemetry> parse_timeline(const Json& object, bool in_mib) {
   Telemetry out;
   out.kind = TelemetryKind::kTimeline;
   const Json& times = object["timestamps"];
   const Json& allocated = object[in_mib ? "memory_usage" : "allocated"];
-  const Json* reserved = is_number_array(object, "reserved") ? &object["reserved"] : nullptr;
-  if (times.size() != allocated.size() || (reserved && reserved->size() != times.size()))
-    return fail_at(0, "the arrays of the timeline have different lengths");
+  const std::pair<const char*, std::optional<uint64_t> TelemetryEvent::*> others[] = {
+      {"reserved", &TelemetryEvent::reserved_bytes},
+      {"device_used", &TelemetryEvent::used_bytes},
+      {"device_free", &TelemetryEvent::free_bytes},
+      {"device_total", &TelemetryEvent::total_bytes}};
+  bool fits = times.size() == allocated.size();
+  for (const auto& [name, field] : others)
+    fits &= !is_number_array(object, name) || object[name].size() == times.size();
+  if (!fits) return fail_at(0, "the arrays of the timeline have different lengths");
   const double unit = in_mib ? 1 << 20 : 1;
   const auto bytes = [&](const Json& value) -> std::optional<uint64_t> {
     if (value.is_null()) return std::nullopt;
@@ -114,33 +129,51 @@ Result<Telemetry> parse_timeline(const Json& object, bool in_mib) {
     event.timestamp_ns = static_cast<int64_t>(std::llround(times[i].get<double>() * 1e9));
     event.collector = "gpumemprof.diagnose.timeline";
     event.allocated_bytes = bytes(allocated[i]);
-    if (reserved) event.reserved_bytes = bytes((*reserved)[i]);
+    for (const auto& [name, field] : others) {
+      if (is_number_array(object, name)) event.*field = bytes(object[name][i]);
+    }
+    Json unknown = Json::object();
+    if (!event.allocated_bytes) unknown["allocator_allocated_bytes"] = kNotInTimeline;
+    if (!event.reserved_bytes) unknown["allocator_reserved_bytes"] = kNotInTimeline;
+    if (!event.used_bytes) unknown["device_used_bytes"] = kNotInTimeline;
+    unknown["allocator_change_bytes"] = kNotInTimeline;
+    event.metadata = Json{{"unknown", unknown}}.dump();
     out.events.push_back(std::move(event));
   }
   return out;
 }
 
+Result<Telemetry> parse_list(const std::string& name, Json& list, size_t offset, Shapes shapes) {
+  Telemetry out;
+  out.kind = TelemetryKind::kEventsObject;
+  for (size_t i = 0; i < list.size(); ++i) {
+    auto event = telemetry_of(std::move(list[i]), shapes);
+    if (!event) {
+      return fail_at(offset, name + '[' + std::to_string(i) + "]: " + event.error().message);
+    }
+    out.events.push_back(std::move(*event));
+  }
+  return out;
+}
+
 /// One object that is the whole file.
-Result<Telemetry> parse_object(std::string_view json, size_t offset) {
+Result<Telemetry> parse_object(std::string_view json, size_t offset,
+                               const TelemetryChoices& choices) {
   if (json.size() > kMaxObjectBytes)
     return fail_at(offset, "an object of more than 256 MiB; write JSON lines instead");
-  const Json object = Json::parse(json, nullptr, false);
+  Json object = Json::parse(json, nullptr, false);
   if (object.is_discarded()) return fail_at(offset, "is no JSON");
-  for (const char* name : {"events", "snapshots"}) {
-    const auto list = object.find(name);
+  std::vector<std::string> keys = {"events", "snapshots"};
+  if (choices.events_key) keys = {*choices.events_key};
+  for (const std::string& key : keys) {
+    const auto list = object.find(key);
     if (list == object.end() || !list->is_array()) continue;
-    Telemetry out;
-    out.kind = TelemetryKind::kEventsObject;
-    for (size_t i = 0; i < list->size(); ++i) {
-      auto event = parse_telemetry_record((*list)[i].dump());
-      if (!event) {
-        return fail_at(offset,
-                       std::string(name) + '[' + std::to_string(i) + "]: " + event.error().message);
-      }
-      out.events.push_back(std::move(*event));
-    }
-    return out;
+    // Who writes arrays beside an empty list of events has the data in the arrays.
+    if (list->empty() && object.contains("timestamps")) continue;
+    return parse_list(key, *list, offset, choices.shapes);
   }
+  if (choices.events_key)
+    return fail_at(offset, "has no list under the key '" + *choices.events_key + "'");
   if (is_number_array(object, "timestamps") && is_number_array(object, "allocated"))
     return parse_timeline(object, false);
   if (is_number_array(object, "timestamps") && is_number_array(object, "memory_usage"))
@@ -166,22 +199,28 @@ const char* telemetry_kind_name(TelemetryKind kind) {
   return "unknown";
 }
 
-Result<Telemetry> parse_telemetry(std::string_view text) {
+Result<Telemetry> parse_telemetry(std::string_view text) { return parse_telemetry(text, {}); }
+
+Result<Telemetry> parse_telemetry(std::string_view text, const TelemetryChoices& choices) {
   size_t begin = text.starts_with("\xef\xbb\xbf") ? 3 : 0;
   begin = text.find_first_not_of(" \t\r\n", begin);
-  if (begin == text.npos) return fail_at(0, "is empty");
-  if (text.substr(begin).find('\0') != text.npos) return fail_at(begin, kNoTelemetry);
-  if (text[begin] == '[') return parse_records(text, begin + 1, true);
-  if (text[begin] != '{') return parse_csv(text.substr(begin));
+  if (begin == text.npos) {
+    if (choices.may_be_empty) return Telemetry{};
+    return fail_at(0, "is empty");
+  }
+  const Shapes shapes = choices.shapes;
+  if (text[begin] == '[') return parse_records(text, begin + 1, true, shapes);
+  if (text[begin] != '{') return parse_csv(text.substr(begin), shapes);
   auto length = json_object_length(text, begin, text.size());
   if (!length) return std::unexpected(length.error());
+  if (!*length) return fail_at(begin, "ends within its first record");
   // One object is the whole file, or the first of many lines.
-  const size_t rest = *length ? text.find_first_not_of(" \t\r\n", begin + **length) : text.npos;
-  if (*length && rest == text.npos) {
+  if (text.find_first_not_of(" \t\r\n", begin + **length) == text.npos) {
     const std::string_view object = text.substr(begin, **length);
-    auto event = parse_telemetry_record(object);
+    if (choices.events_key) return parse_object(object, begin, choices);
+    auto event = parse_one(object, shapes);
     if (!event) {
-      auto whole = parse_object(object, begin);
+      auto whole = parse_object(object, begin, choices);
       // An event that is wrong, rather than something that is no event at all.
       if (!whole && object.find("\"schema_version\"") != object.npos)
         return at(begin, event.error());
@@ -192,7 +231,7 @@ Result<Telemetry> parse_telemetry(std::string_view text) {
     out.events.push_back(std::move(*event));
     return out;
   }
-  return parse_records(text, begin, false);
+  return parse_records(text, begin, false, shapes);
 }
 
 }  // namespace gpumemprof

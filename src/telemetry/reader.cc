@@ -1,5 +1,3 @@
-#include "telemetry/reader.h"
-
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
@@ -7,6 +5,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+
+#include "telemetry/choices.h"
 
 namespace gpumemprof {
 namespace {
@@ -24,14 +24,14 @@ struct Descriptor {
 
 /// A writer holds the file's lock for as long as it may add to it. One that was just told to stop
 /// lets go of it within milliseconds; one that goes on tracking is not waited for any longer.
-bool is_written(int fd) {
-  for (int i = 0; i < kWaits; ++i) {
+bool is_written(int fd, int waits) {
+  for (int i = 0; i <= waits; ++i) {
     if (flock(fd, LOCK_SH | LOCK_NB) == 0) {
       flock(fd, LOCK_UN);
       return false;
     }
     if (errno != EWOULDBLOCK && errno != EINTR) return false;  // no locks here: nothing to wait for
-    usleep(kWaitUs);
+    if (i < waits) usleep(kWaitUs);
   }
   return true;
 }
@@ -52,7 +52,9 @@ Result<std::string> read_all(int fd, const std::string& path) {
 
 }  // namespace
 
-Result<Telemetry> read_telemetry(const std::string& path) {
+Result<Telemetry> read_telemetry(const std::string& path) { return read_telemetry(path, {}); }
+
+Result<Telemetry> read_telemetry(const std::string& path, const TelemetryChoices& choices) {
   const Descriptor file{open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   struct stat st;
   if (file.fd < 0 || fstat(file.fd, &st) != 0) {
@@ -60,13 +62,13 @@ Result<Telemetry> read_telemetry(const std::string& path) {
                 path + ": " + strerror(errno));
   }
   if (!S_ISREG(st.st_mode)) return fail(ErrorCode::kUsage, path + ": is no file");
-  const bool growing = is_written(file.fd);
+  const bool growing = is_written(file.fd, choices.waits ? kWaits : 0);
   Result<Telemetry> out = fail(ErrorCode::kBadInput, "");
   // A record may be written while we read: then its end is torn, and a moment later it is not.
   for (int attempt = 0; attempt < 3; ++attempt) {
     auto text = read_all(file.fd, path);
     if (!text) return std::unexpected(text.error());
-    out = parse_telemetry(*text);
+    out = parse_telemetry(*text, choices);
     if (out) out->file_bytes = text->size();
     if (!growing || (out && out->losses.empty())) break;
     usleep(kWaitUs);

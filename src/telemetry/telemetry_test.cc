@@ -169,6 +169,31 @@ TEST(Telemetry, OlderShapesAreRead) {
   EXPECT_EQ(old->events[1].pid, -1);
 }
 
+TEST(Telemetry, OneReaderForEveryTrackersNames) {
+  const auto one = [](const std::string& fields) {
+    return parse_telemetry("[{\"timestamp\": 1, " + fields + "}]")->events.at(0);
+  };
+  for (const char* name : {"rss", "rss_bytes", "allocated_bytes", "memory_allocated"})
+    EXPECT_EQ(one('"' + std::string(name) + "\": 1003").allocated_bytes, 1003u) << name;
+  for (const char* name : {"memory_mb", "gpu_memory_mb", "allocated_mb"})
+    EXPECT_EQ(one('"' + std::string(name) + "\": 1.5").allocated_bytes, 3u << 19) << name;
+  EXPECT_EQ(one(R"("reserved_mb": 2)").reserved_bytes, 2u << 20);
+  EXPECT_EQ(one(R"("rss": 5, "backend": "rocm")").collector, "gpumemprof.rocm_tracker");
+  const TelemetryEvent ranked = one(R"("rss": 5, "rank": 3, "color": "red")");
+  EXPECT_EQ(ranked.world_size, 4) << "at least";
+  EXPECT_EQ(ranked.metadata,
+            R"({"color":"red","unknown":{"allocator_change_bytes":"the record does not say",)"
+            R"("allocator_reserved_bytes":"the record does not say",)"
+            R"("device_used_bytes":"the record does not say",)"
+            R"("world_size":"the record does not say"}})");
+}
+
+TEST(Telemetry, ARankOutsideOfItsWorldIsRefused) {
+  auto read = parse_telemetry(R"([{"timestamp": 1, "rss": 5, "rank": 2, "world_size": 2}])");
+  ASSERT_FALSE(read);
+  EXPECT_THAT(read.error().message, HasSubstr("'rank' is not within world_size"));
+}
+
 TEST(Telemetry, ATimelineOfParallelArraysIsRead) {
   auto read =
       parse_telemetry(R"({"timestamps": [1, 2], "allocated": [10, null], "reserved": [20, 30]})");

@@ -42,7 +42,7 @@ std::optional<TelemetryFormat> telemetry_format_of(std::string_view path) {
 
 Result<TelemetryWriter> TelemetryWriter::create(const std::string& path, TelemetryFormat format) {
   if (path.ends_with(".gmp"))
-    return fail(ErrorCode::kUsage, path + ": is the name of a recording; choose another --output");
+    return fail(ErrorCode::kUsage, path + ": is the name of a recording; choose another file");
   const int fd = path == "-" ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)
                              : open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (fd < 0) return failed(path);
@@ -51,7 +51,7 @@ Result<TelemetryWriter> TelemetryWriter::create(const std::string& path, Telemet
   writer.is_file_ = path != "-" && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
   if (writer.is_file_) {
     if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-      return fail(ErrorCode::kUsage, path + ": another tracker writes it; choose another --output");
+      return fail(ErrorCode::kUsage, path + ": another tracker writes it; choose another file");
     if (ftruncate(fd, 0) != 0) return failed(path);
   }
   Status begun;

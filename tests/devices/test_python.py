@@ -101,7 +101,7 @@ def test_gaps_are_found_in_what_others_take_of_the_device(machine, tmp_path):
 cuda(count=1, contexts=())
 import os, re
 from gpumemprof import build_device_memory_collector
-from gpumemprof._accelerators import device_memory
+from gpumemprof._counting.accelerators import device_memory
 from gpumemprof.gap_analysis import analyze_gaps
 from gpumemprof import TelemetryEventV2, telemetry_event_from_record
 used = device_memory(0)["used_bytes"]

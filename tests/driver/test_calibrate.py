@@ -13,7 +13,7 @@ MIB = 1 << 20
 
 PROGRAM = """
 from driver_calls import *
-from gpumemprof._calibrate.measure import CannotMeasure, Meter, measure
+from gpumemprof._children.calibrate.measure import CannotMeasure, Meter, measure
 
 runtime = library("libcudart.so.12")
 blas, dnn = library("libcublas.so.12"), library("libcudnn.so.9")

@@ -6,8 +6,8 @@ import zipfile
 import harness
 import jsonschema
 import pytest
-from gpumemprof._exported.archive_check import check_archive
-from gpumemprof._exported.facts import CannotMeasure
+from gpumemprof._children.exported.archive_check import check_archive
+from gpumemprof._children.exported.facts import CannotMeasure
 
 MIB = 1 << 20
 SCHEMA = json.loads((harness.ROOT / "docs" / "schemas" / "estimate-exported.schema.json").read_text())

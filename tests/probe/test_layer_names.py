@@ -41,11 +41,11 @@ def test_without_stacks_there_are_no_names(record):
 
 MANY = """
 import ctypes, os, sys
-from gpumemprof import _keras_layers
-_keras_layers.MAX_NAMES = 3
-names = [_keras_layers._name(path) for path in ("a", "b/" * 2000, "c", "d", "e", "a")]
+from gpumemprof._recorded import keras as keras_layers
+keras_layers.MAX_NAMES = 3
+names = [keras_layers._name(path) for path in ("a", "b/" * 2000, "c", "d", "e", "a")]
 assert names[0] == names[5] == b"a" and len(names[1]) == 1000 and names[3] == names[4] != names[2], names
-assert len(_keras_layers._names) == 4
+assert len(keras_layers._names) == 4
 print(names[3].decode())
 """
 

@@ -37,10 +37,10 @@ def attach(folder):
     probe.gpumemprof_attach_error.restype = ctypes.c_char_p
     assert probe.gpumemprof_attach(folder.encode(), 0) == 1, probe.gpumemprof_attach_error()
     try:
-        from gpumemprof import _tf_graphs
+        from gpumemprof._recorded import tf_graphs
     except ImportError:
         return
-    _tf_graphs.arm(folder)
+    tf_graphs.arm(folder)
 
 
 old = [tf.ones([3_000 + i]) for i in range(5)]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpumemprof._tracker_alerts import DEFAULT_THRESHOLDS, TrackerAlerts, pressure_bytes, utilization
+from gpumemprof._tracking.alerts import DEFAULT_THRESHOLDS, TrackerAlerts, pressure_bytes, utilization
 from gpumemprof.alerts import Alarm, Level
 from gpumemprof.device_collectors import DeviceMemorySample
 

@@ -8,9 +8,9 @@ import pytest
 from made_results import MIB, result, samples, training
 
 from gpumemprof import MemoryAnalyzer
-from gpumemprof._correlation import ranks, spearman
-from gpumemprof._free_blocks import free_blocks_of
-from gpumemprof._measured import format_size
+from gpumemprof._analysis.correlation import ranks, spearman
+from gpumemprof._analysis.free_blocks import free_blocks_of
+from gpumemprof._analysis.measured import format_size
 
 
 def types(leaks):

@@ -7,8 +7,8 @@ import pytest
 from harness import PYTHON, execute, record
 
 from gpumemprof import DeviceMemorySample, build_device_memory_collector, detect_torch_runtime_backend
-from gpumemprof._device import index_of, kind_of
-from gpumemprof._host_memory import HostMemory
+from gpumemprof._counting.devices import index_of, kind_of
+from gpumemprof._counting.host_memory import HostMemory
 from gpumemprof.device_collectors import CPUDeviceCollector, DeviceMemoryCollector
 
 MIB = 1 << 20

@@ -245,8 +245,8 @@ def test_an_attached_process_leaves_what_was_live_since_then(tmp_path):
     program = """
 import sys, torch, gpumemprof
 gpumemprof.attach(sys.argv[1])
-from gpumemprof import _standing
-_standing.arm(sys.argv[1])
+from gpumemprof._recorded import standing
+standing.arm(sys.argv[1])
 """ + RUN_OUT + "limit()\nwant_too_much()\n"
     (tmp_path / "program.py").write_text(program)
     done = execute([PYTHON, tmp_path / "program.py", tmp_path / "recording"])
@@ -410,7 +410,7 @@ def test_limits_below_one_are_errors(option):
 
 
 def test_a_recorded_process_without_a_framework_imports_next_to_nothing(tmp_path):
-    code = "import sys; print(*('_gpumemprof_recorded.' + name in sys.modules for name in ('_autostart', '_standing')))"
+    code = "import sys; print(*('_gpumemprof_recorded._recorded.' + name in sys.modules for name in ('autostart', 'standing')))"
     expected = {"": b"True False\n", "import keras; ": b"True True\n"}
     for before, printed in expected.items():
         if before and not importlib.util.find_spec("keras"):

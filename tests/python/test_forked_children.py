@@ -56,13 +56,13 @@ OWNERS = {
         "p._statistics._lock",
     ),
     "a sampler": (
-        "_sampler",
-        "s = _sampler.Sampler(int, 100, int)\ndef call(): s.keep(1); s.stop()",
+        "_core",
+        "from gpumemprof._core.sampler import Sampler\ns = Sampler(int, 100, int)\ndef call(): s.keep(1); s.stop()",
         "s._lock",
     ),
     "a sampler's event": (
-        "_sampler",
-        "s = _sampler.Sampler(int, 100, int)\ndef call(): s.stop()",
+        "_core",
+        "from gpumemprof._core.sampler import Sampler\ns = Sampler(int, 100, int)\ndef call(): s.stop()",
         "s._stop._cond",
     ),
     "a flight recorder": (
@@ -71,9 +71,9 @@ OWNERS = {
         "r._lock",
     ),
     "the hook of uncaught exceptions": (
-        "_oom_hook",
-        "class Watcher: pass\nw = Watcher()\ndef call(): _oom_hook.watch(w); _oom_hook.unwatch(w)",
-        "_oom_hook._lock",
+        "_oom",
+        "from gpumemprof._oom import hook\nclass Watcher: pass\nw = Watcher()\ndef call(): hook.watch(w); hook.unwatch(w)",
+        "hook._lock",
     ),
     "a watchdog": (
         "MemoryWatchdog",

@@ -6,9 +6,9 @@ import threading
 import pytest
 from fake_cuda import FakeCuda, torch_of
 
-from gpumemprof import _exact
-from gpumemprof._source_exact import ExactSource
-from gpumemprof._source_framework import FrameworkSource
+from gpumemprof._counting import probe_counters
+from gpumemprof._counting.exact_source import ExactSource
+from gpumemprof._counting.framework_source import FrameworkSource
 from gpumemprof.counters import Watch
 from gpumemprof.device_collectors import CudaDeviceCollector
 from gpumemprof.devices import Device, resolve_device
@@ -152,8 +152,8 @@ class Probe:
 
 
 def exact_source(monkeypatch, probe):
-    monkeypatch.setattr("gpumemprof._source_exact.native", lambda: probe)
-    monkeypatch.setattr("gpumemprof._exact.native", lambda: probe)
+    monkeypatch.setattr("gpumemprof._counting.exact_source.native", lambda: probe)
+    monkeypatch.setattr("gpumemprof._counting.probe_counters.native", lambda: probe)
     return ExactSource(Device("cuda", 0))
 
 
@@ -178,7 +178,7 @@ def test_counters_that_do_not_settle_are_said_and_those_that_do_are_exact(monkey
         probe.burst(70)
         figures = source.figures(span.end())
         assert (figures.peak_bytes, figures.peak_is_exact) == (170, exact)
-        assert (_exact.UNSETTLED in figures.basis_reason) is not exact
+        assert (probe_counters.UNSETTLED in figures.basis_reason) is not exact
 
 
 def test_a_watch_gives_a_peak_only_of_one_moments_counters(monkeypatch):
@@ -186,11 +186,11 @@ def test_a_watch_gives_a_peak_only_of_one_moments_counters(monkeypatch):
     cuda.change(0, 100)
     probe = Probe()
     exact_source(monkeypatch, probe)
-    watch = _exact.PeakWatch(1, lambda: 0, CudaDeviceCollector("cuda:0").allocated_now)
+    watch = probe_counters.PeakWatch(1, lambda: 0, CudaDeviceCollector("cuda:0").allocated_now)
     probe.burst(70)
     assert watch.take() == (170, None)
     probe.older = 1
     assert watch.take()[1].startswith("1 blocks older than counting were freed")
     probe.restless = 1000
     assert watch.take() == (100, None)  # it was opened while all was calm
-    assert watch.take() == (None, _exact.UNSETTLED)
+    assert watch.take() == (None, probe_counters.UNSETTLED)

@@ -79,7 +79,7 @@ def test_submodules_are_reached_without_an_import_of_their_own():
 
 def test_a_missing_torch_is_named_with_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    from gpumemprof._torch import require_torch
+    from gpumemprof._core.torch import require_torch
 
     with pytest.raises(ImportError, match=r"pip install 'gpumemprof\[torch\]'"):
         require_torch()

@@ -80,7 +80,7 @@ def test_recursion_generators_and_exceptions_keep_lines_apart(tmp_path):
 
 
 def test_a_line_that_goes_on_after_a_suspension_is_no_new_hit():
-    tracer = harness.ROOT / "python" / "gpumemprof" / "_line_tracer.py"
+    tracer = harness.ROOT / "python" / "gpumemprof" / "_profiling" / "line_tracer.py"
     done = harness.execute([harness.PYTHON, harness.ROOT / "tests" / "pythons" / "check_lines.py", tracer])
     assert done.ok().stdout.endswith(b"9 passed, 0 failed\n")
 

@@ -208,16 +208,19 @@ def test_csv_of_another_tool_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b'[{"a": 1}, {"b": nul}]', r"not JSON: .* \(at byte 17\)"),
-        (b'{"timestamp": 1}\n{"timestamp": }\n', r"not JSON: .* \(at byte 31\)"),
-        (b'{"timestamp": 1}\n{"timestamp": "x"}\n', r"timestamp must be a number, not 'x' \(at byte 17\)"),
-        (b"timestamp,allocated\n1,2\n3\n", r"1 values for 2 columns \(at byte 24\)"),
-        (b"timestamp,allocated\n1,2\n3,\xff\n", r"not UTF-8 \(at byte 26\)"),
-        (b"some text\n", r"neither JSON nor CSV .*\(at byte 0\)"),
-        (b"[" * 100_000, r"not JSON: nested too deeply \(at byte 0\)"),
-        (b'[{"timestamp": NaN}]', r"NaN is no number of JSON"),
+        (b'[{"timestamp": 1, "rss": 5}, {"b": nul}]', r"is no JSON \(at byte 29\)"),
+        (b'{"timestamp": 1, "rss": 5}\n{"timestamp": }\n', r"is no JSON \(at byte 27\)"),
+        (b'{"timestamp": 1, "rss": 5}\n{"timestamp": "x"}\n', r"'timestamp' is no number \(at byte 27\)"),
+        (b'{"timestamp": 1, "rss": 5}\n{"timestamp": 2}\n', r"'allocator_allocated_bytes' is missing \(at byte 27\)"),
+        (b'[{"timestamp": 1, "rss": 5, "rank": 2, "world_size": 2}]', r"'rank' is not within world_size \(at byte 1\)"),
+        (b"timestamp,allocated\n1,2\n3\n", r"a row of 1 cells under 2 columns \(at byte 24\)"),
+        (b"timestamp,allocated\n1,2\n3,\xff\n", r"'allocated' is no number \(at byte 24\)"),
+        (b"some text\n", r"is not .* a tracker's file .*\(at byte 0\)"),
+        (b"[" * 100_000, r"expected a record, .* \(at byte 1\)"),
+        (b'[{"metadata":' + b"[" * 100_000, r"nested too deep .*\(at byte 76\)"),
+        (b'[{"timestamp": NaN}]', r"is no JSON \(at byte 1\)"),
         (b'{"timestamp": ' + b"9" * 5000 + b"}", r"\(at byte 0\)"),
-        (b"\x80\x04\x95", r"not UTF-8 \(at byte 0\)"),
+        (b"\x80\x04\x95", r"is not .* a tracker's file .*\(at byte 0\)"),
     ],
 )
 def test_a_damaged_file_is_refused_in_one_line_with_the_byte(tmp_path, content, message):
@@ -226,6 +229,31 @@ def test_a_damaged_file_is_refused_in_one_line_with_the_byte(tmp_path, content, 
     with pytest.raises(ValueError, match=message) as error:
         load_telemetry_events(path)
     assert str(error.value).startswith(f"{path}: ") and "\n" not in str(error.value)
+
+
+def test_of_a_list_under_a_key_and_of_version_2_alone(tmp_path):
+    path = tmp_path / "d.json"
+    records = [telemetry_event_to_dict(event(pid=n)) for n in range(2)]
+    path.write_text(json.dumps({"mine": records}))
+    with pytest.raises(ValueError, match="has no list under the key 'events'"):
+        load_telemetry_events(path, events_key="events")
+    assert [e.pid for e in load_telemetry_events(path, permissive_legacy=False, events_key="mine")] == [0, 1]
+    path.write_text(json.dumps([{**records[0], "session_id": "s"}]))
+    assert load_telemetry_events(path)[0].metadata == {"session_id": "s"}
+    with pytest.raises(ValueError, match=r"'session_id' is not in version 2 \(at byte 1\)"):
+        load_telemetry_events(path, permissive_legacy=False)
+    path.write_text('[{"timestamp": 1, "rss": 5}]')
+    with pytest.raises(ValueError, match="is missing"):
+        load_telemetry_events(path, permissive_legacy=False)
+
+
+def test_a_file_that_a_tracker_writes_is_not_written_by_another(tmp_path):
+    writer = TelemetryWriter(tmp_path / "e.jsonl")
+    writer.write([event(pid=1)])
+    with pytest.raises(ValueError, match="another tracker writes it"):
+        TelemetryWriter(tmp_path / "e.jsonl")
+    writer.close()
+    assert len(load_telemetry_events(tmp_path / "e.jsonl")) == 1
 
 
 @pytest.mark.parametrize("extension", FORMATS)

@@ -8,7 +8,8 @@ import numpy
 import pytest
 import torch
 
-from gpumemprof import GPUMemoryProfiler, _global
+from gpumemprof import GPUMemoryProfiler
+from gpumemprof._profiling import shared
 from gpumemprof.devices import resolve_device
 from gpumemprof.tensor_tracker import TensorTracker
 
@@ -105,9 +106,9 @@ def test_the_shared_profiler_of_another_device_is_made_once(monkeypatch):
             made.append(args)
             super().__init__(*args, **kwargs)
 
-    shared = _global.SharedProfilers(Counted, resolve_device)
-    monkeypatch.setattr(_global, "_profilers", shared)
+    profilers = shared.SharedProfilers(Counted, resolve_device)
+    monkeypatch.setattr(shared, "_profilers", profilers)
     # A shared one that is of no device that is asked for below.
-    shared.set(types.SimpleNamespace(_device=None))
-    first = _global.get_global_profiler("cpu")
-    assert _global.get_global_profiler("cpu") is first and len(made) == 1
+    profilers.set(types.SimpleNamespace(_device=None))
+    first = shared.get_global_profiler("cpu")
+    assert shared.get_global_profiler("cpu") is first and len(made) == 1

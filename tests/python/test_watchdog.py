@@ -159,7 +159,7 @@ def test_an_aggressive_cleanup_collects_garbage_and_a_plain_one_does_not():
 
 def test_the_guides_form_cleans_up_in_mebibytes_of_this_process(monkeypatch):
     level = Level(5 * MIB, total=None)
-    monkeypatch.setattr("gpumemprof.watchdog.build_device_memory_collector", lambda device: level)
+    monkeypatch.setattr("gpumemprof._tracking.watchdog.build_device_memory_collector", lambda device: level)
     dog = MemoryWatchdog(max_memory_mb=8, cleanup_threshold_mb=6, check_interval=0.005)
     dog.add_cleanup_callback(freeing(level, 2 * MIB))
     dog.start()

@@ -8,7 +8,8 @@ import weakref
 
 import pytest
 
-from gpumemprof import GPUMemoryProfiler, ProfileResult, _wrapping, profile_function
+from gpumemprof import GPUMemoryProfiler, ProfileResult, profile_function
+from gpumemprof._profiling import wrapping
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def test_a_timer_that_sets_itself_again_is_recorded_each_time(profiler):
         @profile_function(profiler=profiler)
         def tick():
             left[0] -= 1
-            depths.append(len(_wrapping._inside.get()))
+            depths.append(len(wrapping._inside.get()))
             if left[0]:
                 loop.call_soon(tick)
             else:
@@ -98,7 +99,7 @@ def test_a_generator_that_is_suspended_does_not_hide_another(profiler):
     next(first)
     copied = contextvars.copy_context()
     assert copied.run(lambda: list(count(2))) == [0, 1] and list(first) == [1, 2]
-    assert names(profiler) == ["count", "count"] and _wrapping._inside.get() == ()
+    assert names(profiler) == ["count", "count"] and wrapping._inside.get() == ()
 
 
 def test_a_profiler_that_cannot_be_made_leaves_nothing_behind(profiler):
@@ -109,10 +110,10 @@ def test_a_profiler_that_cannot_be_made_leaves_nothing_behind(profiler):
             raise RuntimeError("no device")
         return profiler
 
-    call = _wrapping.profiled(lambda: "value", "call", which)
+    call = wrapping.profiled(lambda: "value", "call", which)
     with pytest.raises(RuntimeError, match="no device"):
         call()
-    assert _wrapping._inside.get() == ()
+    assert wrapping._inside.get() == ()
     refuse[0] = False
     assert call() == "value" and names(profiler) == ["call"]
 

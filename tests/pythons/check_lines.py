@@ -1,7 +1,7 @@
 """Checks how often the line tracer says that each line began, under whatever Python runs this file: what an interpreter
 announces of a line that was suspended differs from release to release. It needs nothing else:
 
-    python3 check_lines.py PATH/_line_tracer.py
+    python3 check_lines.py PATH/line_tracer.py
 """
 
 import asyncio
@@ -89,7 +89,7 @@ def resume(function, throw):
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    spec = importlib.util.spec_from_file_location("_line_tracer", sys.argv[1])
+    spec = importlib.util.spec_from_file_location("line_tracer", sys.argv[1])
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     hits = Hits()

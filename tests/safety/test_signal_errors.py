@@ -5,7 +5,7 @@ import harness
 PROGRAM = """
 import os, signal, sys
 sys.path.insert(0, sys.argv[1])
-from gpumemprof._when_imported import before_import
+from gpumemprof._core.when_imported import before_import
 
 class TimedOut(Exception):
     pass

@@ -10,7 +10,7 @@ pytestmark = needs_tensorflow
 BEGIN = """
 import os, sys, json, gc, weakref
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-from gpumemprof import _tf_graphs as _graphs
+from gpumemprof._recorded import tf_graphs as _graphs
 """
 
 
@@ -88,7 +88,7 @@ def test_without_a_graph_no_file_is_written(tmp_path):
 
 def test_a_call_that_is_compiled_in_one_place_and_not_in_another_is_a_cluster_in_neither(tmp_path):
     said = run(tmp_path, """
-from gpumemprof._tf_clusters import Clusters
+from gpumemprof._recorded.tf_clusters import Clusters
 class Operation:
     def __init__(self, name, function, compiled):
         self.name, self.type, self._function, self._compiled = name, "PartitionedCall", function, compiled
@@ -111,7 +111,7 @@ print(json.dumps(found.by_name()))
 
 def test_scopes_of_graphs_have_the_path_of_keras_layers_and_none_where_graphs_do_not_agree(tmp_path):
     said = run(tmp_path, """
-from gpumemprof import _graph_scopes as scopes
+from gpumemprof._recorded import graph_scopes as scopes
 import tensorflow as tf
 def enter(scope, path):
     with tf.Graph().as_default(), tf.name_scope(scope):

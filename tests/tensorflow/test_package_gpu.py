@@ -3,7 +3,7 @@
 import pytest
 import tfmemprof
 from fake_gpus import Tensor, install
-from gpumemprof._measured import Call, Measured
+from gpumemprof._analysis.measured import Call, Measured
 from tfmemprof.devices import resolve_device
 
 MIB = 1 << 20

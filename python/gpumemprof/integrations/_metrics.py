@@ -8,9 +8,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from .._inputs import collect
-from .._measured import Measured
-from .._score import highest_bytes
+from .._analysis.inputs import collect
+from .._analysis.measured import Measured
+from .._analysis.score import highest_bytes
 
 PREFIX = "gpumemprof"
 MOST_POINTS = 2000  # of a series: what a tracker's page can draw
@@ -66,7 +66,7 @@ def series_points(source: Any) -> list[tuple[float, dict[str, float]]]:
 
 def write_artifacts(source: Any, folder: Path) -> list[Path]:
     """report.json, data.json, and with matplotlib memory_timeline.png."""
-    from ..analyzer import MemoryAnalyzer
+    from .._analysis.analyzer import MemoryAnalyzer
     from ..visualizer import MemoryVisualizer
 
     measured = collect(source)

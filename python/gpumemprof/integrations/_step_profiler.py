@@ -21,7 +21,7 @@ class StepProfiler:
         """The device is the training's. One that cannot be profiled has the CPU's memory measured instead."""
         self.abandon(None)
         if self.profiler is None:
-            from ..profiler import GPUMemoryProfiler
+            from .._profiling.profiler import GPUMemoryProfiler
 
             kind = getattr(device, "type", str(device).split(":")[0])
             self.profiler = GPUMemoryProfiler(device if kind == "cuda" else "cpu", track_tensors=False)

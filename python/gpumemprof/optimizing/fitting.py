@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from .._torch import require_torch
+from .._core.torch import require_torch
 from ..practices._batches import size_of
 from . import measures as tried
 from .result import Measure, OptimizationResult

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from .. import counters
-from .._torch import require_torch
+from .._core.torch import require_torch
+from .._counting import counters
 
 
 @dataclass(frozen=True)

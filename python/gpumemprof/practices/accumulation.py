@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
-from .._torch import require_torch
+from .._core.torch import require_torch
 from ._batches import piece_of, size_of
 
 

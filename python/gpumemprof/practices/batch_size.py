@@ -7,8 +7,8 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .._torch import loaded_torch, require_torch
-from ..oom_flight_recorder import classify_oom_exception
+from .._core.torch import loaded_torch, require_torch
+from .._oom.recorder import classify_oom_exception
 from ._batches import piece_of, size_of
 
 _log = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
 
-from .._torch import require_torch
+from .._core.torch import require_torch
 
 torch: Any = require_torch("checkpointing")
 import_module("torch.utils.checkpoint")  # not loaded by torch itself in every release

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from .._torch import require_torch
+from .._core.torch import require_torch
 
 torch: Any = require_torch("loading data")
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Any
 
-from .._torch import require_torch
+from .._core.torch import require_torch
 from ._batches import moved
 
 torch: Any = require_torch("distributed training")

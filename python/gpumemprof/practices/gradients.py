@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .._torch import require_torch
+from .._core.torch import require_torch
 
 torch: Any = require_torch("gradients")
 

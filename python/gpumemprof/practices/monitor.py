@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .. import counters
+from .._counting import counters
 from .batch_size import free_memory
 
 _GIB = 1024**3
@@ -77,10 +77,10 @@ class MemoryMonitor:
     def _free_bytes(self) -> int:
         device = self._source.device
         if not device.is_cpu:
-            from .._torch import require_torch
+            from .._core.torch import require_torch
 
             return int(require_torch("GPU figures").cuda.mem_get_info(device.index)[0])
-        from .._host_memory import HostMemory
+        from .._counting.host_memory import HostMemory
 
         host = HostMemory().read()
         return 0 if host is None else host.free_bytes

@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from .._torch import require_torch
+from .._core.torch import require_torch
 
 torch: Any = require_torch("offloading layers")
 import_module("torch.utils.checkpoint")  # not loaded by torch itself in every release

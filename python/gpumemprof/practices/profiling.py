@@ -6,9 +6,9 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .. import counters
-from .._measured import format_size
-from .._torch import require_torch
+from .._analysis.measured import format_size
+from .._core.torch import require_torch
+from .._counting import counters
 
 torch: Any = require_torch("profiling a model")
 

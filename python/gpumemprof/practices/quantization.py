@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
-from .._torch import require_torch
+from .._core.torch import require_torch
 
 torch: Any = require_torch("quantization")
 

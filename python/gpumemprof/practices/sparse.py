@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._torch import require_torch
+from .._core.torch import require_torch
 
 torch: Any = require_torch("sparse matrices")
 

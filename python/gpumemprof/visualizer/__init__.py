@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from .._inputs import collect
-from .._measured import Measured
+from .._analysis.inputs import collect
+from .._analysis.measured import Measured
 from ._style import NO_DATA, is_html, require
 
 
@@ -86,7 +86,7 @@ class MemoryVisualizer:
         """Serves a page that follows the profiler or tracker: returns a Dashboard with `url`, `stop()` and `wait()`.
 
         It ends with the program; `block=True` or `wait()` stays until Ctrl-C. Port 0 takes a free one."""
-        from ..dashboard import Dashboard
+        from .dashboard import Dashboard
 
         dashboard = Dashboard(self.profiler if results is None else results, port, host, interval_s)
         dashboard.start()

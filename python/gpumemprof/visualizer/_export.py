@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from .._measured import Call, Measured
+from .._analysis.measured import Call, Measured
 
 CALL_COLUMNS = (
     "function_name",

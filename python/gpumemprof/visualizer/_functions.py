@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .._measured import Measured, format_size
+from .._analysis.measured import Measured, format_size
 from ._style import BLUE, INK, NO_DATA, byte_axis, new_figure, plain, tidy, title
 
 MOST_FUNCTIONS = 20

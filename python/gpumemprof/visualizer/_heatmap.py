@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import ceil, isnan, nan
 from typing import Any
 
-from .._measured import COLUMN_WORDS, Measured
+from .._analysis.measured import COLUMN_WORDS, Measured
 from ._functions import MOST_FUNCTIONS
 from ._style import (
     HEAT,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._measured import COLUMN_WORDS, Call, Measured, format_size
+from .._analysis.measured import COLUMN_WORDS, Call, Measured, format_size
 from ._functions import Row, heading, rows_of
 from ._heatmap import grid_of
 from ._style import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._measured import Measured
+from .._analysis.measured import Measured
 from ._style import CALL_COLOURS, NO_DATA, byte_axis, new_figure, tidy, title
 
 _DASHES = ("-", "--", "-.", ":")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._measured import COLUMN_WORDS, Call, Measured
+from .._analysis.measured import COLUMN_WORDS, Call, Measured
 from ._style import (
     CALL_COLOURS,
     COLUMN_COLOURS,

@@ -1,0 +1,67 @@
+"""What XLA says that a compiled function of JAX needs: `gpumemprof.jax_memory_analysis(compiled)`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+_FIELDS = {
+    "argument_bytes": "argument_size_in_bytes",
+    "output_bytes": "output_size_in_bytes",
+    "alias_bytes": "alias_size_in_bytes",
+    "temp_bytes": "temp_size_in_bytes",
+    "generated_code_bytes": "generated_code_size_in_bytes",
+    "peak_bytes": "peak_memory_in_bytes",
+    "host_argument_bytes": "host_argument_size_in_bytes",
+    "host_output_bytes": "host_output_size_in_bytes",
+    "host_alias_bytes": "host_alias_size_in_bytes",
+    "host_temp_bytes": "host_temp_size_in_bytes",
+    "host_generated_code_bytes": "host_generated_code_size_in_bytes",
+}
+
+
+@dataclass(frozen=True)
+class CompiledMemory:
+    """Bytes on one device that a compiled function needs, as its compiler planned them: not measured, and without what
+    else is live. What this jaxlib or the backend does not say is None, with the reason in `unknown`.
+
+    The `host_…` fields are what an accelerator's function keeps in the host's memory; of a function for the CPU all of
+    it is in the others.
+    """
+
+    argument_bytes: int | None  #: what it is called with, padded as the device wants it
+    output_bytes: int | None  #: what it returns, with the tables of tuples
+    alias_bytes: int | None  #: outputs that lie in donated arguments; in both fields above too
+    temp_bytes: int | None  #: one arena for all that lives only while it runs
+    generated_code_bytes: int | None
+    peak_bytes: int | None  #: the most at one moment of a run, arguments and outputs included
+    host_argument_bytes: int | None
+    host_output_bytes: int | None
+    host_alias_bytes: int | None
+    host_temp_bytes: int | None
+    host_generated_code_bytes: int | None
+    unknown: dict[str, str] = field(default_factory=dict)  #: field: why it is None
+
+
+def jax_memory_analysis(compiled: Any) -> CompiledMemory:
+    """What `compiled` needs: `jax.jit(f).lower(*arguments).compile()`.
+
+    Asks it and nothing else: nothing is run, and JAX is not imported. TypeError for what has not been compiled.
+    """
+    analysis = getattr(compiled, "memory_analysis", None)
+    if analysis is None:
+        kind = type(compiled).__name__
+        raise TypeError(f"{kind} is not compiled: give jax.jit(f).lower(*arguments).compile()")
+    why = "the backend says nothing of a compiled function's memory"
+    try:
+        said = analysis()
+    except Exception as error:  # what JAX raises where its backend has no such answer differs between releases
+        said, why = None, f"the backend cannot say it: {type(error).__name__}: {error}"
+    values: dict[str, int | None] = {}
+    unknown: dict[str, str] = {}
+    for name, theirs in _FIELDS.items():
+        value = getattr(said, theirs, None)
+        values[name] = value if isinstance(value, int) and value >= 0 else None
+        if values[name] is None:
+            unknown[name] = why if said is None else f"this jaxlib does not give {theirs}"
+    return CompiledMemory(**values, unknown=unknown)

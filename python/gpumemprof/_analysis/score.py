@@ -1,0 +1,87 @@
+"""The score of a report: the core's parts for the series, and those that only calls and telemetry can tell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .findings import Findings
+from .gaps import GapFinding
+from .measured import Measured, format_size
+
+BEST = 10.0
+LEAST_CALLS = 6  # of a function, before its calls are a series
+_COMFORTABLE = 0.8  # of the limit, as in docs/scores.md
+_COST = {"info": 2.0, "warning": 5.0, "critical": 9.0}
+
+Part = dict[str, Any]  # {"name", "weight", "value": float | None, "reason"}
+
+
+def score_of(
+    measured: Measured, series_report: dict[str, Any], growing_functions: int, gaps: Findings[GapFinding] | None
+) -> tuple[float | None, list[Part], str]:
+    """(0 to 10 or None, its parts, why there is none): the weighted mean of the parts that are known.
+
+    The parts of the series are growth, cleanup, spikes and fragmentation of docs/scores.md. Here are added: `peak`
+    (weight 3), which takes the peaks of calls, not only of samples; `functions` (weight 2): the share of the
+    functions called often enough whose calls leave more and more behind; `gap` (weight 2): 10 less 2, 5 or 9 for the
+    worst finding outside of the allocator."""
+    parts = [peak_part(measured)]
+    parts += [part for part in series_report["score"]["parts"] if part["name"] != "peak"]
+    parts += [functions_part(measured, growing_functions), gap_part(gaps)]
+    known = [part for part in parts if part["value"] is not None]
+    if not known:
+        reason = measured.unknown or series_report["score"]["reason"] or "nothing that was measured can be judged"
+        return None, parts, reason
+    weights = sum(part["weight"] for part in known)
+    return sum(part["value"] * part["weight"] for part in known) / weights, parts, ""
+
+
+def highest_bytes(measured: Measured) -> float | None:
+    """The highest that any call, function or sample saw."""
+    _, values = measured.series.known("allocated")
+    _, reserved = measured.series.known("reserved")
+    peaks = [float(call.peak_bytes) for call in measured.calls if call.peak_bytes is not None]
+    peaks += [
+        float(function.peak_bytes) for function in measured.functions.values() if function.peak_bytes is not None
+    ]
+    return max([*values, *reserved, *peaks], default=None)
+
+
+def peak_part(measured: Measured) -> Part:
+    peak, limit = highest_bytes(measured), measured.limit_bytes
+    if peak is None or not limit:
+        why = "no peak was measured" if peak is None else "the limit of this memory is not known"
+        return _part("peak", 3, None, why)
+    share = peak / limit
+    value = BEST * (1 - (share - _COMFORTABLE) / (1 - _COMFORTABLE))
+    return _part("peak", 3, value, f"peak of {format_size(peak)} against {format_size(limit)}")
+
+
+def functions_part(measured: Measured, growing: int) -> Part:
+    judged = len(functions_to_judge(measured))
+    if not judged:
+        return _part("functions", 2, None, f"no function was called {LEAST_CALLS} times")
+    return _part(
+        "functions", 2, BEST * (1 - growing / judged), f"{growing} of {judged} functions leave more and more behind"
+    )
+
+
+def functions_to_judge(measured: Measured) -> dict[str, list[tuple[float, int]]]:
+    """Functions called often enough, each with (end of the call, bytes kept by it) in the order of time."""
+    kept: dict[str, list[tuple[float, int]]] = {}
+    for call in measured.calls:
+        if call.kept_bytes is not None:
+            kept.setdefault(call.name, []).append((call.end_s, call.kept_bytes))
+    return {name: rows for name, rows in kept.items() if len(rows) >= LEAST_CALLS}
+
+
+def gap_part(gaps: Findings[GapFinding] | None) -> Part:
+    if gaps is None or gaps.unknown:
+        return _part("gap", 2, None, gaps.unknown if gaps is not None else "no telemetry with the device's own use")
+    worst = max((_COST[finding.severity] for finding in gaps), default=0.0)
+    return _part("gap", 2, BEST - worst, f"{len(gaps)} findings outside of the allocator")
+
+
+def _part(name: str, weight: float, value: float | None, reason: str) -> Part:
+    clamped = None if value is None else max(0.0, min(BEST, value))
+    return {"name": name, "weight": float(weight), "value": clamped, "reason": reason}

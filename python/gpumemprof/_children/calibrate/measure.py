@@ -1,0 +1,66 @@
+"""What a process has of a device beyond what its allocator holds, after each of some steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..._counting.accelerators import device_memory
+
+
+class CannotMeasure(Exception):
+    """One sentence for the user."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """`size_bytes`: what came with the step, outside of the allocator."""
+
+    name: str
+    size_bytes: int
+
+
+class Meter:
+    """The driver's figure of this process; where it has none (a slice of a GPU), how much more of the device is used than
+    before, which other processes move too."""
+
+    def __init__(self, index: int = 0, uuid: str | None = None) -> None:
+        self._index, self._uuid = index, uuid
+        device = self._device()
+        self.name, self.total_bytes = str(device["name"]), device["total_bytes"]
+        self.driver = str(device.get("driver_version") or "")
+        self._before = device["used_bytes"]
+        self.basis = "process"
+        self.others = len(device.get("processes") or ())
+
+    def used_bytes(self) -> int:
+        device = self._device()
+        if self.basis == "process" and device["own_bytes"] is not None:
+            return int(device["own_bytes"])
+        self.basis = "device"
+        if self._before is None or device["used_bytes"] is None:
+            raise CannotMeasure("the driver tells neither what this process uses nor what the device has in use")
+        return max(0, int(device["used_bytes"]) - int(self._before))
+
+    def _device(self) -> dict[str, Any]:
+        found = device_memory(self._index, self._uuid)
+        if found.get("accelerator") is None:
+            raise CannotMeasure(f"what the driver says of the GPU is not known: {found.get('why_not')}")
+        return found
+
+
+def measure(
+    steps: Sequence[tuple[str, Callable[[], None]]], meter: Meter, held_bytes: Callable[[], int]
+) -> list[Reading]:
+    """`held_bytes` is what the allocator has of the device: none of it is a step's."""
+    readings = []
+    before = 0
+    for name, run in steps:
+        run()
+        outside = meter.used_bytes() - held_bytes()
+        readings.append(Reading(name, max(0, outside - before)))
+        before = max(before, outside)
+    if meter.basis == "device" and meter.others:
+        raise CannotMeasure("the driver does not tell what this process uses, and others are on the GPU: try again alone")
+    return readings

@@ -1,0 +1,1 @@
+"""Where figures come from: devices, the sources of counters, collectors, the host."""

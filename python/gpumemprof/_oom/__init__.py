@@ -1,0 +1,1 @@
+"""What is kept when memory runs out."""

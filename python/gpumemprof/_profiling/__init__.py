@@ -1,0 +1,1 @@
+"""Calls, blocks, lines, tensors and modules under a profiler."""

@@ -1,0 +1,161 @@
+"""Profiling with little change to the code: decorators, blocks, modules, and one profiler that all of them share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from . import wrapping
+from .profiler import GPUMemoryProfiler, ProfiledBlock
+from .results import ProfileResult
+from .shared import existing_profiler, get_global_profiler, set_global_profiler
+
+if TYPE_CHECKING:
+    from .modules import ProfiledModule as ProfiledModule
+    from .modules import profile_model as profile_model
+    from .modules import profile_model_training as profile_model_training
+
+__all__ = [
+    "MemoryProfiler", "ProfiledModule", "clear_results", "get_global_profiler", "get_profile_results", "get_summary",
+    "profile_context", "profile_function", "profile_model", "profile_model_training", "set_global_profiler",
+    "start_monitoring", "stop_monitoring",
+]  # fmt: skip
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@overload
+def profile_function(func: F, /) -> F: ...
+@overload
+def profile_function(
+    func: None = None, /, *, name: str | None = None, device: Any = None, profiler: GPUMemoryProfiler | None = None
+) -> Callable[[F], F]: ...
+def profile_function(
+    func: Any = None, /, *, name: str | None = None, device: Any = None, profiler: GPUMemoryProfiler | None = None
+) -> Any:
+    """Decorator, `@profile_function` or `@profile_function(name="step")`: every call is profiled.
+
+    The function returns and raises what it always did, and stays what it is: a coroutine function, a generator. Calls
+    of itself are part of the outermost one. Results are in `profiler`, or in the shared one.
+    """
+
+    def decorate(function: Any) -> Any:
+        return wrapping.profiled(function, name or wrapping.name_of(function), _chosen(profiler, device))
+
+    return decorate if func is None else decorate(func)
+
+
+def _chosen(profiler: GPUMemoryProfiler | None, device: Any) -> Callable[[], GPUMemoryProfiler]:
+    """What gives the profiler at the time of a call: a decorator runs at import, when there may be no device yet."""
+    if profiler is not None:
+        return lambda: profiler
+    return get_global_profiler if device is None else lambda: get_global_profiler(device)
+
+
+def profile_context(
+    name: str = "context", device: Any = None, profiler: GPUMemoryProfiler | None = None
+) -> ProfiledBlock:
+    """`with profile_context("load") as profiler:` profiles the block; gives the profiler that has the result."""
+    chosen = _chosen(profiler, device)()
+    return ProfiledBlock(chosen, name, enter=chosen)
+
+
+class MemoryProfiler:
+    """A profiler with shorter names, and a file to save to."""
+
+    def __init__(self, device: Any = None) -> None:
+        self.profiler = GPUMemoryProfiler(device)
+
+    def start_monitoring(self, interval: float = 0.1) -> None:
+        """As GPUMemoryProfiler.start_monitoring; `interval` in seconds."""
+        self.profiler.start_monitoring(interval)
+
+    def stop_monitoring(self) -> None:
+        """As GPUMemoryProfiler.stop_monitoring."""
+        self.profiler.stop_monitoring()
+
+    def profile(self, func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> ProfileResult:
+        """Calls the function once and gives its result, as GPUMemoryProfiler.profile_function."""
+        result: ProfileResult = self.profiler.profile_function(func, *args, **kwargs)
+        return result
+
+    def context(self, name: str = "context") -> ProfiledBlock:
+        """A block, as GPUMemoryProfiler.profile_context."""
+        return self.profiler.profile_context(name)
+
+    def wrap_module(self, module: Any, name: str | None = None) -> Any:
+        """The module as a ProfiledModule of this profiler."""
+        from .modules import ProfiledModule
+
+        return ProfiledModule(module, name=name, profiler=self.profiler)
+
+    def get_summary(self) -> dict[str, Any]:
+        """As GPUMemoryProfiler.get_summary."""
+        return self.profiler.get_summary()
+
+    def clear(self) -> None:
+        """As GPUMemoryProfiler.clear_results."""
+        self.profiler.clear_results()
+
+    def save_results(self, filename: str | Path) -> None:
+        """Writes {"summary", "results", "snapshots"} as JSON; the file is there whole or not at all."""
+        content = {
+            "summary": self.get_summary(),
+            "results": [result.to_dict() for result in self.profiler],
+            "snapshots": [snapshot.to_dict() for snapshot in list(self.profiler.snapshots)],
+        }
+        path = Path(filename)
+        partial = path.with_name(path.name + ".partial")
+        partial.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        partial.replace(path)
+
+    def load_results(self, filename: str | Path) -> dict[str, Any]:
+        """What save_results wrote. ValueError that names the byte where the file is not that."""
+        data = Path(filename).read_bytes()
+        try:
+            content = json.loads(data)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{filename}: no JSON (at byte {getattr(error, 'pos', 0)})") from error
+        if not isinstance(content, dict) or not {"summary", "results", "snapshots"} <= content.keys():
+            raise ValueError(f"{filename}: not what save_results wrote (at byte 0)")
+        return content
+
+    def __enter__(self) -> MemoryProfiler:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop_monitoring()
+
+
+def start_monitoring(interval: float = 0.1, device: Any = None) -> None:
+    """Monitors with the shared profiler, a snapshot every `interval` seconds."""
+    get_global_profiler(device).start_monitoring(interval)
+
+
+def stop_monitoring() -> None:
+    """Ends start_monitoring; nothing where it never began."""
+    profiler = existing_profiler()
+    if profiler is not None:
+        profiler.stop_monitoring()
+
+
+def get_summary() -> dict[str, Any]:
+    """The shared profiler's summary, or only a message where there is no shared profiler."""
+    profiler = existing_profiler()
+    return {"message": "No global profiler instance"} if profiler is None else profiler.get_summary()
+
+
+def clear_results() -> None:
+    """Clears the shared profiler; nothing where there is none."""
+    profiler = existing_profiler()
+    if profiler is not None:
+        profiler.clear_results()
+
+
+def get_profile_results(limit: int | None = None) -> list[ProfileResult]:
+    """The shared profiler's results, oldest first; the last `limit` of them."""
+    profiler = existing_profiler()
+    results = [] if profiler is None else list(profiler)
+    return results if limit is None else results[max(0, len(results) - max(limit, 0)) :]

@@ -1,0 +1,55 @@
+"""get_summary()."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .remembered import Statistics
+from .results import MemorySnapshot
+
+if TYPE_CHECKING:
+    from .profiler import GPUMemoryProfiler
+
+
+def summary(
+    profiler: GPUMemoryProfiler,
+    statistics: Statistics,
+    baseline: MemorySnapshot,
+    now: MemorySnapshot,
+    watch: tuple[int, bool],
+) -> dict[str, Any]:
+    """The dict of GPUMemoryProfiler.get_summary. `watch`: the highest since the baseline, and whether it is exact."""
+    _, sums = statistics.copy()
+    sampler = profiler._sampler
+    peaks = [watch[0], now.allocated_memory]
+    changed = profiler._basis_changed
+    if not changed:  # else results and snapshots are partly of another kind of memory
+        peaks += [sampler.highest_bytes, *(s.peak_bytes for s in sums.values())]
+    allocated = sum(s.allocated_bytes for s in sums.values())
+    freed = sum(s.freed_bytes for s in sums.values())
+    result: dict[str, Any] = {
+        "device": str(profiler.device),
+        "total_functions_profiled": len(sums),
+        "total_function_calls": sum(s.call_count for s in sums.values()),
+        "total_execution_time": sum(s.time_ns for s in sums.values()) / 1e9,
+        "total_memory_allocated": allocated,
+        "total_memory_freed": freed,
+        "net_memory_change": allocated - freed,
+        "peak_memory_usage": max(peaks),
+        "peak_is_exact": watch[1] and not changed,
+        "current_memory_usage": now.allocated_memory,
+        "baseline_memory_usage": baseline.allocated_memory,
+        "memory_change_from_baseline": now.allocated_memory - baseline.allocated_memory,
+        "function_summaries": {name: s.summary() for name, s in sums.items()},
+        "monitoring_active": profiler.is_monitoring,
+        "snapshots_collected": sampler.count,
+        "results_kept": len(statistics.results),
+        "results_dropped": statistics.results_dropped,
+        "basis": profiler.basis,
+        "basis_reason": profiler.basis_reason + changed,
+    }
+    if sampler.failure is not None:
+        result["monitoring_failure"] = sampler.failure
+    if not sums:
+        result["message"] = "No profiling results available"
+    return result

@@ -1,0 +1,1 @@
+"""Who holds the tensors of this process."""

@@ -1,0 +1,111 @@
+"""Has the recorded process say now and then who holds its tensors (`gpumemprof run --explain-leaks`): after 64 of its
+allocations and frees, after twice as many, and so on, and when it ends. What variables of functions hold is gone by the
+end; whatever the length of the run, the last look comes after half of it."""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import json
+import os
+import sys
+from typing import Any
+
+from ..attribution import marks
+
+# Now, as it compiles code: done at the program's end CPython would forget that Ctrl-C ended it.
+from ..._core.process_start import start_ticks
+from ..._core.signal_errors import of_the_program
+from .look import look
+
+_FIRST_EVENTS = 64
+_MOST_S = 2.0
+_OURS = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..")) + os.sep
+
+
+class _Looking:
+    def __init__(self, folder: str, marks: Any) -> None:
+        self.folder, self.marks = folder, marks
+        self.events = _FIRST_EVENTS
+        self.looks: list[dict[str, Any]] = []
+        self.process = os.getpid()
+
+    def begin(self) -> None:
+        self._ask()
+        atexit.register(self._at_exit)
+        os.register_at_fork(after_in_child=self._begin_in_child)
+
+    def _begin_in_child(self) -> None:
+        self.events, self.looks, self.process = _FIRST_EVENTS, [], os.getpid()
+        self._ask()
+
+    def _ask(self) -> None:
+        self.marks.look_after(self.events, self._called)
+
+    def _called(self) -> BaseException | None:
+        """What the program's own signal handler raised while we looked: it comes again where the program goes on."""
+        try:
+            self._look_once()
+        except BaseException as error:
+            return of_the_program(error)
+        finally:
+            self.events *= 2
+            self._ask()
+        return None
+
+    def _at_exit(self) -> None:
+        try:
+            self._look_once()
+        except BaseException:  # the program has ended, and prints what is raised here
+            pass
+
+    def _look_once(self) -> None:
+        collects = gc.isenabled()
+        gc.disable()  # else our own objects would have the program's garbage collected earlier
+        try:
+            self.looks.append(look(_MOST_S))
+            # A look may fall into the end of the program, when all is gone: the one that saw most is kept, too.
+            most = max(self.looks, key=lambda one: len(one["storages"]))
+            self.looks = [one for one in self.looks if one is most or any(one is late for late in self.looks[-2:])]
+            self._write()
+        finally:
+            if collects:
+                gc.enable()
+
+    def _write(self) -> None:
+        ticks = start_ticks()
+        path = os.path.join(self.folder, f"holders.{self.process}.{ticks}.json")
+        text = json.dumps(
+            {
+                "schema": "gpumemprof.holders/1",
+                "pid": self.process,
+                "start_ticks": ticks,
+                "worker": _is_worker(),
+                "looks": self.looks,
+            }
+        )
+        descriptor = os.open(path + ".new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            with open(descriptor, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.replace(path + ".new", path)
+        except OSError:
+            os.unlink(path + ".new")
+
+
+def _is_worker() -> bool:
+    """Whether multiprocessing started this process; without it there is no such process."""
+    module = sys.modules.get("multiprocessing.process")
+    return module is not None and module.parent_process() is not None
+
+
+_looking: _Looking | None = None
+
+
+def arm(folder: str) -> None:
+    """Once a process. Does nothing where the probe is not in it."""
+    global _looking
+    found = marks()
+    if _looking is None and found is not None:
+        _looking = _Looking(folder, found)
+        _looking.begin()

@@ -1,0 +1,55 @@
+"""What the graph of a tensor keeps alive. Hooks of the program that pack and unpack saved tensors are never called: what
+they packed is left out. Imports PyTorch."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from .unseen import mro_of, space_of_class
+
+_saved_names: dict[type, tuple[str, ...]] = {}
+
+
+def _names(kind: type) -> tuple[str, ...]:
+    names = _saved_names.get(kind)
+    if names is None:
+        known = {name: None for one in mro_of(kind) for name in space_of_class(one)}  # in order
+        names = _saved_names[kind] = tuple(name for name in known if name.startswith("_raw_saved_"))
+    return names
+
+
+def _saved(node: Any) -> Iterator[Any]:
+    for name in _names(type(node)):
+        try:
+            kept = getattr(node, name)
+        except Exception:  # freed by a backward pass
+            continue
+        for one in kept if type(kept) in (list, tuple) else (kept,):
+            try:
+                if one.unpack_hook is None and one.data is not None:
+                    yield one.data
+            except Exception:  # a PyTorch that does not tell, an empty one
+                continue
+
+
+def kept_by_graph(node: Any, seen: dict[int, Any]) -> tuple[list[Any], Counter[str]]:
+    """Tensors that the graph behind `node` keeps, and its operations by name. `seen`: nodes of graphs that were walked
+    before, which are left out; it keeps them alive, so that no id comes twice."""
+    tensors: list[Any] = []
+    operations: Counter[str] = Counter()
+    waiting = [node]
+    while waiting:
+        at = waiting.pop()
+        if at is None or id(at) in seen:
+            continue
+        seen[id(at)] = at
+        kind = type(at).__name__
+        if kind == "AccumulateGrad":
+            tensors.append(at.variable)
+            continue
+        operations[kind] += 1
+        tensors += _saved(at)
+        waiting += [following for following, _ in at.next_functions]
+    return tensors, operations

@@ -1,0 +1,148 @@
+"""One look at who holds the tensors of this process. Nothing of the program is changed, called, printed or kept alive.
+Imports PyTorch."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections import Counter
+from typing import Any
+
+import torch
+
+from .graph import kept_by_graph
+from .name import Name, filled_by_hooks, name_of
+from .roots import frame_roots, module_roots
+from .tensor import address_of, grad_fn_of, gradient_of, is_scalar, without_the_program
+from .walk import Step, Walk
+
+_MOST_OPERATIONS = 16
+_NOTHING = Name("nothing in Python: what is left holds itself, by a graph or a cycle", "", "nothing", ())
+
+
+class _Holder:
+    def __init__(self, name: Name) -> None:
+        self.name = name
+        self.tensors = self.with_graph = self.scalars = self.in_pairs = 0
+        self.operations: Counter[str] = Counter()
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "path": self.name.path,
+            "name": self.name.name,
+            "owner": self.name.owner,
+            "through": list(self.name.through[:_MOST_OPERATIONS]),
+            "tensors": self.tensors,
+            "with_graph": self.with_graph,
+            "scalars": self.scalars,
+            "in_pairs": self.in_pairs,
+            "operations": [name for name, _ in self.operations.most_common(_MOST_OPERATIONS)],
+        }
+
+
+def _is_in_tuple(step: Step) -> bool:
+    """With other tensors and nothing else, as keys and values are."""
+    holder = step.before.value if step.before is not None else None
+    return type(holder) is tuple and len(holder) > 1 and all(issubclass(type(one), torch.Tensor) for one in holder)
+
+
+class _Look:
+    def __init__(self, deadline: float) -> None:
+        self.deadline = deadline
+        self.holders: list[_Holder] = []
+        self.by_name: dict[tuple[str, str], int] = {}
+        self.storages: dict[int, int] = {}
+        self.nodes: dict[int, Any] = {}
+        self.why_incomplete = ""
+
+    def take(self) -> None:
+        # Tensors first: what this look makes is none of the program's.
+        objects = gc.get_objects()
+        tensors = [one for one in objects if issubclass(type(one), torch.Tensor)]
+        hooked = filled_by_hooks(objects, tensors)
+        del objects
+        walk = Walk(torch.Tensor, self.deadline)
+        # An argument of a library's function is a variable of the program's, most often: its own names come first.
+        walk.walk(frame_roots(own=True) + module_roots(own=True) + frame_roots(own=False))
+        rest = self.take_reached(tensors, walk, hooked)
+        if rest:  # the libraries' own names are many, and hold next to nothing
+            walk.walk(module_roots(own=False))
+            rest = self.take_reached(rest, walk, hooked)
+        for tensor in rest:
+            self.add(tensor, _NOTHING, in_pair=False)
+        self.add_graphs([(tensor, self.index_of(_NOTHING)) for tensor in rest])
+        self.why_incomplete = self.why_incomplete or walk.why_incomplete
+
+    def take_reached(self, tensors: list[Any], walk: Walk, hooked: set[int]) -> list[Any]:
+        """Those that were not reached, and that no graph keeps of what was."""
+        reached = []
+        for tensor in tensors:
+            step = walk.tensors.get(id(tensor))
+            if step is not None:
+                name = name_of(step, hooked)
+                self.add(tensor, name, _is_in_tuple(step))
+                reached.append((tensor, self.index_of(name)))
+        # Their graphs after all that is held by name: a name is nearer than a graph.
+        self.add_graphs(reached)
+        rest = [one for one in tensors if id(one) not in walk.tensors]
+        return [one for one in rest if address_of(one) not in self.storages]
+
+    def index_of(self, name: Name) -> int:
+        key = (name.path, name.owner)
+        if key not in self.by_name:
+            self.by_name[key] = len(self.holders)
+            self.holders.append(_Holder(name))
+        return self.by_name[key]
+
+    def add(self, tensor: Any, name: Name, in_pair: bool) -> None:
+        index = self.index_of(name)
+        if not self.add_storage(tensor, index):
+            return
+        holder = self.holders[index]
+        holder.tensors += 1
+        holder.in_pairs += in_pair
+        if grad_fn_of(tensor) is not None:
+            holder.with_graph += 1
+            holder.scalars += is_scalar(tensor)
+        gradient = gradient_of(tensor)
+        if gradient is not None:
+            self.add_storage(gradient, index)
+
+    def add_storage(self, tensor: Any, index: int) -> bool:
+        """False for a tensor that has none."""
+        address = address_of(tensor)
+        if address != 0:
+            self.storages.setdefault(address, index)
+        return address != 0
+
+    def add_graphs(self, held: list[tuple[Any, int]]) -> None:
+        for tensor, index in held:
+            starts = [grad_fn_of(tensor)]
+            gradient = gradient_of(tensor)
+            if gradient is not None:
+                starts.append(grad_fn_of(gradient))
+            for start in starts:
+                if start is None:
+                    continue
+                if time.thread_time() > self.deadline:
+                    self.why_incomplete = "the walk over the graphs took too long"
+                    return
+                tensors, operations = kept_by_graph(start, self.nodes)
+                self.holders[index].operations.update(operations)
+                for kept in tensors:
+                    self.add_storage(kept, index)
+
+
+def look(most_s: float) -> dict[str, Any]:
+    """A look as docs/schemas/holders.schema.json has it; ends after about `most_s` seconds of work, and says so. To be called
+    without the collector running."""
+    taken = _Look(time.thread_time() + most_s)
+    time_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    with without_the_program():
+        taken.take()
+    return {
+        "time_ns": time_ns,
+        "why_incomplete": taken.why_incomplete,
+        "holders": [holder.as_json() for holder in taken.holders],
+        "storages": [[address, index] for address, index in taken.storages.items()],
+    }

@@ -1,0 +1,140 @@
+"""What a person would call the holder of a tensor, from the way that leads to it. Imports PyTorch."""
+
+from __future__ import annotations
+
+import types
+from typing import Any, NamedTuple
+
+import torch
+
+from .tensor import backward_hooks_of
+from .unseen import name_of_class, space_of
+from .walk import Step, attribute_of, is_cache, is_own_class, way_to
+
+_PARTS_OF_MODULE = ("_parameters", "_buffers", "_modules")
+_CONTAINERS = ("list", "dict", "tuple", "set", "frozenset", "deque", "OrderedDict", "defaultdict", "Counter")
+
+
+class Name(NamedTuple):
+    """`path`: "losses in train (train.py)". `owner` and `through` are as docs/schemas/holders.schema.json has them."""
+
+    path: str
+    name: str
+    owner: str
+    through: tuple[str, ...]
+
+
+class _Reading:
+    """Goes along a way once. What was found first stays where it is more telling: an exception's frame has variables of
+    its own, an optimizer attributes."""
+
+    def __init__(self, step: Step, hooked: set[int]) -> None:
+        self.way = way_to(step)
+        self.root = step.root
+        self.hooked = hooked
+        self.name, self.owner = step.root.name, "variable"
+        self.through: list[str] = []
+        self.is_settled = False
+
+    def read(self) -> Name:
+        for at, value in enumerate(self.way[:-1]):
+            following = self.way[at + 1 :]
+            kind = type(value)
+            if id(value) in self.hooked and not self.is_settled:
+                self._settle("hook")
+            if name_of_class(kind) in _CONTAINERS:
+                if not self._is_namespace(at):
+                    self.through.append(name_of_class(kind))
+            elif not self.is_settled:
+                self._look_at(value, kind, following)
+        path = f"{self.name} in {self.root.place}"
+        if self.name != self.root.name:
+            path = f"{self.name}, by {self.root.name} in {self.root.place}"
+        return Name(path, self.name, self.owner, tuple(self.through))
+
+    def _look_at(self, value: Any, kind: type, following: list[object]) -> None:
+        if issubclass(kind, (BaseException, types.TracebackType)):
+            self._settle("exception")
+        elif is_cache(value):
+            self._settle("cache")
+        elif issubclass(kind, torch.optim.Optimizer):
+            self._settle("optimizer")
+        elif issubclass(kind, types.FunctionType):
+            self._closure(value, following)
+        elif issubclass(kind, torch.nn.Module):
+            self._module(value, kind, following)
+        elif is_own_class(kind):
+            attribute = attribute_of(value, following)
+            if attribute is not None:
+                self.name, self.owner = f"{name_of_class(kind)}.{attribute}", "attribute"
+        elif issubclass(kind, type) and is_own_class(value):
+            self.owner = "attribute"
+
+    def _module(self, value: Any, kind: type, following: list[object]) -> None:
+        attribute = attribute_of(value, following)
+        if attribute is None or attribute in _PARTS_OF_MODULE:
+            return
+        if attribute.endswith("_hooks"):
+            self._settle("hook")
+            return
+        self.name, self.owner = f"{name_of_class(kind)}.{attribute}", "module attribute"
+
+    def _closure(self, function: types.FunctionType, following: list[object]) -> None:
+        cells = function.__closure__ or ()
+        # Its cells hang on a tuple of its own, which is one step of the way.
+        for name, cell in zip(function.__code__.co_freevars, cells):
+            if any(cell is one for one in following[:2]):
+                self.name, self.owner = name, "closure"
+                del following[0]
+
+    def _settle(self, owner: str) -> None:
+        self.owner, self.is_settled = owner, True
+
+    def _is_namespace(self, at: int) -> bool:
+        """The `__dict__` of the object before, or the tuple of a function's cells."""
+        if at == 0:
+            return False
+        before = self.way[at - 1]
+        if type(before) is types.FunctionType:
+            return True
+        return name_of_class(type(before)) not in _CONTAINERS and space_of(before) is self.way[at]
+
+
+def name_of(step: Step, hooked: set[int]) -> Name:
+    """`hooked`: ids of containers that a hook fills."""
+    return _Reading(step, hooked).read()
+
+
+def filled_by_hooks(objects: list[Any], tensors: list[Any]) -> set[int]:
+    """Ids of what the hooks of modules and tensors have at hand: variables of their closures, globals they name, the
+    object whose method they are."""
+    found: set[int] = set()
+    for module in objects:
+        if issubclass(type(module), torch.nn.Module):
+            for name, hooks in list(dict.items(space_of(module) or {})):
+                if type(name) is str and name.endswith("_hooks") and issubclass(type(hooks), dict):
+                    for hook in list(dict.values(hooks)):
+                        found.update(_at_hand(hook))
+    for tensor in tensors:
+        hooks = backward_hooks_of(tensor)
+        if issubclass(type(hooks), dict):
+            for hook in list(dict.values(hooks)):
+                found.update(_at_hand(hook))
+    return found
+
+
+def _at_hand(hook: Any) -> set[int]:
+    found: set[int] = set()
+    if type(hook) is types.MethodType or type(hook) is types.BuiltinMethodType:
+        if not issubclass(type(hook.__self__), (types.ModuleType, torch.nn.Module)):
+            found.add(id(hook.__self__))
+        hook = hook.__func__ if type(hook) is types.MethodType else None
+    if type(hook) is types.FunctionType:
+        for cell in hook.__closure__ or ():
+            try:
+                found.add(id(cell.cell_contents))
+            except ValueError:  # empty
+                continue
+        space = hook.__globals__
+        found.update(id(dict.get(space, name)) for name in hook.__code__.co_names if dict.__contains__(space, name))
+    return found

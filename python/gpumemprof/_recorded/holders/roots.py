@@ -1,0 +1,85 @@
+"""Where the names are by which a program holds its objects: its modules and the frames that run. Nothing of the program
+is called: no property, no `__getattr__`, no `__eq__`, no `__repr__`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any, NamedTuple
+
+_LIBRARIES = tuple(
+    f"{os.sep}{part}{os.sep}" for part in ("site-packages", "dist-packages", f"python{sys.version_info[0]}.{sys.version_info[1]}")
+)
+_OURS = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..")) + os.sep
+_OUR_PACKAGES = ("gpumemprof", "tfmemprof", "_gpumemprof_recorded")
+_CO_OPTIMIZED = 1  # inspect.CO_OPTIMIZED: the frame has fast locals, f_locals is a copy of them
+
+
+class Root(NamedTuple):
+    """One name and what it stands for. `place`: "train (train.py)", "<module> (train.py)"."""
+
+    value: object
+    name: str
+    place: str
+
+
+def is_own(file: object) -> bool:
+    """True for the program's own files, as opposed to installed ones, Python's and ours."""
+    if not isinstance(file, str) or not file or file.startswith("<frozen"):
+        return False
+    return not file.startswith(_OURS) and not any(part in file for part in _LIBRARIES)
+
+
+def _modules() -> list[tuple[dict[str, object], str, bool]]:
+    """(namespace, file, is the program's own) of every module that is loaded."""
+    found = []
+    for name, module in list(sys.modules.items()):
+        if type(module) is not type(sys) or name.partition(".")[0] in _OUR_PACKAGES:
+            continue
+        space = object.__getattribute__(module, "__dict__")
+        file = dict.get(space, "__file__")
+        own = is_own(file) or (name == "__main__" and file is None)
+        found.append((space, file if isinstance(file, str) else name, own))
+    return found
+
+
+def namespaces() -> dict[int, str]:
+    """Of every module, the id of its namespace: a walk stops there, or one function would lead to everything."""
+    return {id(space): file for space, file, _ in _modules()}
+
+
+def module_roots(own: bool) -> list[Root]:
+    """The names of the program's own modules, or those of all others."""
+    roots = []
+    for space, file, is_of_program in _modules():
+        if is_of_program == own:
+            place = f"<module> ({os.path.basename(file)})"
+            roots += [Root(value, name, place) for name, value in list(space.items()) if type(name) is str]
+    return roots
+
+
+def _locals(frame: Any) -> list[tuple[str, object]]:
+    """The variables of a frame that runs. Up to Python 3.12 asking for them leaves a copy in the frame, which would keep
+    what it holds alive: it is emptied again, unless the program itself has asked for it."""
+    if not frame.f_code.co_flags & _CO_OPTIMIZED:
+        return []  # a module's or a class's: names of a namespace that is looked at anyway
+    copy = frame.f_locals
+    found = list(copy.items())
+    if type(copy) is dict and sys.getrefcount(copy) <= 3:  # ours, the frame's, the argument
+        copy.clear()
+    return found
+
+
+def frame_roots(own: bool) -> list[Root]:
+    """The variables of the program's own functions that run, on every thread, or those of all others."""
+    roots = []
+    frames: list[Any] = list(sys._current_frames().values())
+    while frames:  # emptied as it goes: one of them is our own, and a frame must not hold itself
+        frame = frames.pop()
+        while frame is not None:
+            file = frame.f_code.co_filename
+            if not file.startswith(_OURS) and is_own(file) == own:
+                place = f"{frame.f_code.co_name} ({os.path.basename(file)})"
+                roots += [Root(value, name, place) for name, value in _locals(frame)]
+            frame = frame.f_back
+    return roots

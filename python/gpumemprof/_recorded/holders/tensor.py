@@ -1,0 +1,53 @@
+"""What is asked of a tensor: PyTorch's own class answers, never one of the program below it. Where `without_the_program`
+is entered. Imports PyTorch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from .unseen import mro_of, space_of_class
+
+_BASE: Any = getattr(torch._C, "TensorBase", None) or torch._C._TensorBase  # until 2.1
+_data_address = getattr(torch._C, "_data_address", None)  # since 2.1; of a view, too, the storage's
+
+# Neither classes with a `__torch_function__` nor modes hear of what is asked.
+without_the_program = torch._C.DisableTorchFunction
+
+backward_hooks_of = _BASE._backward_hooks.__get__
+grad_fn_of = _BASE.grad_fn.__get__
+_is_leaf = _BASE.is_leaf.__get__
+_grad = _BASE.grad.__get__
+
+
+def address_of(tensor: Any) -> int:
+    """Where its storage begins. 0 for one that has none: of another kind, or on no device."""
+    try:
+        if _data_address is not None:
+            return int(_data_address(tensor))
+        return int(_BASE.untyped_storage(tensor).data_ptr())
+    except Exception:
+        return 0
+
+
+def gradient_of(tensor: Any) -> Any:
+    """That of a leaf; asking any other for it makes PyTorch warn."""
+    return _grad(tensor) if _is_leaf(tensor) else None
+
+
+def is_scalar(tensor: Any) -> bool:
+    """Whether it has one element. Of a class that says itself how many it has that is not asked."""
+    try:
+        return not has_own_dispatch(type(tensor)) and bool(_BASE.numel(tensor) == 1)
+    except Exception:
+        return False
+
+
+def has_own_dispatch(kind: type) -> bool:
+    """Whether operators of such tensors are Python's."""
+    for one in mro_of(kind):
+        found = space_of_class(one).get("__torch_dispatch__")
+        if found is not None:
+            return found is not torch._C._disabled_torch_dispatch_impl
+    return False

@@ -1,0 +1,106 @@
+"""Arms, in a recorded process, what notes an uncaught out-of-memory error, TensorFlow's graphs, Keras' layers and PyTorch's
+modules."""
+
+from __future__ import annotations
+
+import os
+
+from .._core import recording_folder
+from .._core.when_imported import before_import, when_imported
+from .._oom.words import oom_reason
+
+TYPE_CHECKING = False  # as in typing, whose import alone takes 10 ms
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def _on_uncaught(error: BaseException, where: str) -> None:
+    """The program is ending with an error of its own: what fails here stays here."""
+    try:
+        if oom_reason(error) is not None:
+            from .._oom.recorder import standing_recorder
+
+            standing_recorder().look_at(error, where)
+    except Exception:
+        pass
+
+
+def _in_main_or_thread(error: BaseException, thread: Any) -> None:
+    """`thread`: None for the main one."""
+    where = "uncaught"
+    if thread is not None and oom_reason(error) is not None:  # else its name is not looked for
+        from threading import Thread
+
+        name = vars(Thread)["name"].__get__(thread) if issubclass(type(thread), Thread) else "of unknown name"
+        where = f"uncaught in thread {name}"
+    _on_uncaught(error, where)
+
+
+def _note_uncaught() -> None:
+    """Without the C++ module there is no way to do it unseen, and nothing is noted."""
+    try:
+        from .. import _marks
+    except ImportError:
+        return
+    if _marks.watch_uncaught(_in_main_or_thread):
+        from .._oom.processes import tell_of_processes
+
+        tell_of_processes(_on_uncaught)
+
+
+def note_graphs(folder: str | None) -> None:
+    """Has the lines of code that made TensorFlow's operations written into `folder` when the process ends."""
+    if folder is not None:
+
+        def begin(module: object) -> None:
+            from . import tf_graphs
+
+            tf_graphs.arm(folder)
+
+        before_import("tensorflow.python", begin)  # for many a program asks whether TensorFlow is there
+
+
+def note_layers(folder: str | None) -> None:
+    """Has the names of Keras' layers recorded with what is allocated in them."""
+    if folder is not None:
+
+        def begin(module: object) -> None:
+            from .keras import arm as name_layers
+
+            name_layers()
+
+        before_import("keras.src", begin)
+
+
+def note_modules(folder: str | None) -> None:
+    """Has the names of PyTorch's modules, parameters and optimizer state recorded, and where steps end."""
+    if folder is not None and not os.environ.get("GPUMEMPROF_NO_ATTRIBUTION"):
+        from .attribution import arm as name_modules
+
+        name_modules()
+
+
+def explain_leaks(folder: str | None) -> None:
+    """Has the process say who holds its tensors, where `gpumemprof run --explain-leaks` asks for it."""
+    if folder is None or not os.environ.get("GPUMEMPROF_EXPLAIN_LEAKS"):
+        return
+
+    def begin(module: object) -> None:
+        from .holders.arm import arm as look_for_holders
+
+        look_for_holders(folder)
+
+    when_imported("torch.optim", begin)
+
+
+def arm(folder: str | None = None, *, attribution: bool = True) -> None:
+    """Has an uncaught out-of-memory exception leave a bundle. `folder`: where the process has begun to be recorded."""
+    if folder is not None and not os.environ.get("GPUMEMPROF_DIR"):  # under `run` it is the one of `run`
+        recording_folder.attached = folder
+    _note_uncaught()
+    recorded = recording_folder.recording_folder()
+    note_graphs(recorded)
+    note_layers(recorded)
+    if attribution:
+        note_modules(recorded)
+    explain_leaks(recorded)

@@ -1,0 +1,1 @@
+"""Samples in the background: the tracker, its alerts, the watchdog."""
