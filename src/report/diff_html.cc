@@ -94,7 +94,7 @@ class DiffHtml {
 
   /// Rows that differ, at most as many as are asked for; calls cell(row) for the last column.
   template <class Cell>
-  void write_rows(const std::vector<DiffRow>& rows, size_t limit, Cell cell) {
+  void write_rows(const DiffRows& rows, size_t limit, Cell cell) {
     size_t changed = 0;
     for (const DiffRow& row : rows) {
       if (row.peak_delta() == 0 && row.end_delta() == 0) continue;
@@ -128,7 +128,7 @@ class DiffHtml {
                [&](const DiffRow& row) { out_ += name_of(row, row.node); });
   }
 
-  void write_groups(const char* title, const char* what, const std::vector<DiffRow>& rows) {
+  void write_groups(const char* title, const char* what, const DiffRows& rows) {
     if (rows.empty()) return;
     begin_table(title, what);
     write_rows(rows, options_.rows,

@@ -76,7 +76,7 @@ class DiffText {
 
   /// Categories always; modules only where the layers below do not say them.
   void write_groups(std::string_view name, std::string_view noun,
-                    const std::vector<DiffRow>& rows) {
+                    const DiffRows& rows) {
     if (rows.empty() || (noun == "module" && !is_of_steps())) return;
     title(fmt::format("{}{}", name, when_text(diff_)));
     line(paint("2", fmt::format("  {:>9}  {:>9}    {:>9}", "change", "A", "B")));
@@ -120,7 +120,7 @@ class DiffText {
     }
   }
 
-  void write_table(std::string_view name, const std::vector<DiffRow>& rows) {
+  void write_table(std::string_view name, const DiffRows& rows) {
     title(name);
     line(paint("2", fmt::format("  {:>9}  {:>9}    {:>9}", "change", "A", "B")));
     size_t shown = 0, changed = 0;
