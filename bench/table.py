@@ -32,7 +32,9 @@ METHOD = """\
   grows with what is unusual (deep stacks, many files, stacks of their own of a recording, each
   process with its definitions), else by event. An export of stacks of 128 frames writes six times
   the text of a plain one, and a comparison of two files reads both. What is left above 1 where no
-  step looks at all of anything is memory that no longer fits the processor's caches.
+  step looks at all of anything is memory that no longer fits the processor's caches. How much that
+  is on this machine tells the bare loop beside each row, by the same division: of each event one
+  look-up in a table of live blocks and one in a table of stacks, and nothing else.
 - Analysis: whole commands from start to exit, files in the page cache, one process; peak memory
   is the process's maximum resident set, mapped pages included. The number of events in the answer
   is checked.

@@ -1,7 +1,8 @@
 """Files of unusual shapes: what a command costs per event, or per byte, against the same command on a plain file.
 
 A look at all of something at every event shows as a ratio that grows with the file; what is left at a fixed size is
-the price of caches that hold less. CPU time, user and system, so that other programs of the machine weigh little.
+the price of caches that hold less: beside each row stands that of a bare loop over the same events (bare_loop.cc).
+CPU time, user and system, so that other programs of the machine weigh little.
 """
 import functools
 import os
@@ -41,9 +42,16 @@ def cpu_seconds(command, path):
     return fact["cpu_seconds"]
 
 
+BARE = "bare loop"
+
+
 def costs(commands, path, units, repeats):
-    """Seconds a unit of each command: the least of several runs, the first of which also warms the page cache."""
-    out = {}
+    """Seconds a unit of each command: the least of several runs, the first of which also warms the page cache.
+
+    And those of a bare loop over the events, an event.
+    """
+    bare = launch.run_json([launch.helper("bare_loop"), path])
+    out = {BARE: bare["seconds"] / bare["events"]}
     for command in commands:
         runs = 1 if command == "seal" else repeats  # the second one finds nothing to do
         out[command] = min(cpu_seconds(command, path) for _ in range(runs)) / units
@@ -51,10 +59,13 @@ def costs(commands, path, units, repeats):
 
 
 def row(kind, what, unit, plain, unusual):
-    ratios = sorted(((unusual[command] / plain[command], command) for command in plain), reverse=True)
+    ratios = sorted(((unusual[command] / plain[command], command) for command in plain if command != BARE),
+                    reverse=True)
+    bare = (f"a bare loop {unusual[BARE] / plain[BARE]:.2f}× "
+            f"({plain[BARE] * 1e9:.0f} → {unusual[BARE] * 1e9:.0f} ns an event)")
     return Row(f"a {kind} with {what}, CPU time per {unit} ÷ that of a plain one, the worst command",
                ", ".join(f"{ratio:.2f}× `{command}`" for ratio, command in ratios), f"≤ {MOST}×",
-               ratios[0][0] <= MOST, raw=dict(unusual))
+               ratios[0][0] <= MOST, peers=[bare], raw=dict(unusual))
 
 
 def bytes_of(path):

@@ -1,42 +1,46 @@
 // Begins early what a replay will wait for: with many live blocks nearly every block that is freed
-// has left the caches, with its neighbours and its place in the table of addresses.
+// has left the caches, with its neighbours.
 #pragma once
 
+#include <vector>
+
 #include "allocator/simulator_state.h"
-#include "trace/address_map.h"
 #include "trace/allocator_trace.h"
+#include "trace/trace_start.h"
 
 namespace gpumemprof {
 
-/// Changes nothing but what the caches hold. The three must outlive it.
+/// Changes nothing but what the caches hold. `live` has blocks by the numbers of `start`. All must
+/// outlive it.
 class LookAhead {
  public:
-  LookAhead(const AllocatorEvents& events, const AddressMap& live, const Simulator::State& state)
-      : events_(events), live_(live), state_(state) {}
+  LookAhead(const TraceStart& start, const std::vector<BlockId>& live,
+            const Simulator::State& state)
+      : numbers_(start.numbers), live_(live), state_(state) {}
 
   /// Before event `index` is done.
   void before(size_t index) const {
-    if (live_.size() < kFewBlocks || index + kFar >= events_.size()) return;
-    live_.prefetch(events_[index + kFar].address);
-    if (const SimulatedBlock* block = block_of(events_[index + kNear])) __builtin_prefetch(block);
-    if (const SimulatedBlock* block = block_of(events_[index + kNext])) {
+    if (live_.size() < kFewBlocks || index + kNear >= numbers_.size()) return;
+    if (const SimulatedBlock* block = block_of(index + kNear)) __builtin_prefetch(block);
+    if (const SimulatedBlock* block = block_of(index + kNext)) {
       __builtin_prefetch(&state_.blocks[block->previous]);
       __builtin_prefetch(&state_.blocks[block->next]);
     }
   }
 
  private:
-  static constexpr size_t kFewBlocks = 4096;                  // the caches keep them
-  static constexpr size_t kFar = 32, kNear = 20, kNext = 10;  // events
+  static constexpr size_t kFewBlocks = 4096;       // the caches keep them
+  static constexpr size_t kNear = 20, kNext = 10;  // events
 
-  const SimulatedBlock* block_of(const AllocatorEvent& event) const {
-    if (event.action != Action::kFreeRequested) return nullptr;
-    const uint32_t* id = live_.find(event.address);
-    return id ? &state_.blocks[*id] : nullptr;
+  /// Of a free; an allocation's number is nobody's yet.
+  const SimulatedBlock* block_of(size_t index) const {
+    const uint32_t number = numbers_[index];
+    const BlockId id = number < live_.size() ? live_[number] : kNoBlock;
+    return id == kNoBlock ? nullptr : &state_.blocks[id];
   }
 
-  const AllocatorEvents& events_;
-  const AddressMap& live_;
+  const decltype(TraceStart::numbers)& numbers_;
+  const std::vector<BlockId>& live_;
   const Simulator::State& state_;
 };
 

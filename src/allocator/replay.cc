@@ -7,7 +7,6 @@
 #include "allocator/look_ahead.h"
 #include "allocator/simulator_state.h"
 #include "allocator/step_limit.h"
-#include "trace/address_map.h"
 
 namespace gpumemprof {
 namespace {
@@ -60,21 +59,18 @@ class Replay {
   Replay(const AllocatorTrace& trace, const TraceStart& start, const AllocatorConfig& config,
          const Release& release, const InitialState& initial)
       : trace_(trace),
+        start_(start),
         facts_(start.facts),
         addresses_(&recorded_),
-        simulator_(config, release, &addresses_) {
+        simulator_(config, release, &addresses_),
+        live_(start.number_count) {
     result_.release = release;
     result_.impossible_events = initial.impossible_blocks;
-    live_.reserve(start.most_live), state().blocks.reserve(start.most_live);
+    state().blocks.reserve(2 * live_.size());  // with the free ones between them
     for (const EarlierSegment& earlier : initial.segments) {
       state().seed(earlier.segment, earlier.pieces);
     }
-    for (BlockId id = 1; id < state().blocks.size(); ++id) {
-      const SimulatedBlock& block = state().blocks[id];
-      const bool is_live = block.state == SimulatedBlock::State::kAllocated ||
-                           block.state == SimulatedBlock::State::kPendingFree;
-      if (is_live) live_.try_emplace(block.address, id);
-    }
+    find_earlier_blocks();
     simulator_.keep_driver_calls(true);
     simulator_.limit_steps(step_limit(trace.events.size()));
   }
@@ -85,7 +81,7 @@ class Replay {
     if (observer != nullptr && !(*observer)(kBeforeFirstEvent, simulator_)) {
       result_.stopped = true;
     }
-    const LookAhead look_ahead(trace_.events, live_, state());
+    const LookAhead look_ahead(start_, live_, state());
     for (uint64_t i = 0; i < trace_.events.size() && !result_.stopped; ++i) {
       look_ahead.before(i);
       step(i, trace_.events[i]);
@@ -98,6 +94,19 @@ class Replay {
 
  private:
   Simulator::State& state() { return simulator_.state(); }
+
+  /// Both they and the simulator's, as they were seeded, are in the order of their addresses.
+  void find_earlier_blocks() {
+    auto earlier = start_.blocks.begin();
+    for (BlockId id = 1; id < state().blocks.size(); ++id) {
+      const SimulatedBlock& block = state().blocks[id];
+      const bool is_live = block.state == SimulatedBlock::State::kAllocated ||
+                           block.state == SimulatedBlock::State::kPendingFree;
+      if (!is_live) continue;
+      while (earlier->address != block.address) ++earlier;
+      live_[earlier->number] = id;
+    }
+  }
 
   MemoryFigures figures() const {
     const AllocatorStatistics& now = simulator_.statistics();
@@ -128,10 +137,10 @@ class Replay {
         allocate(index, event);
         break;
       case Action::kFreeRequested:
-        free_requested(event);
+        free_requested(index);
         break;
       case Action::kFreeCompleted:
-        free_completed(event);
+        free_completed(index);
         break;
       case Action::kSegmentAlloc:
       case Action::kSegmentMap:
@@ -168,7 +177,6 @@ class Replay {
 
   void allocate(uint64_t index, const AllocatorEvent& event) {
     ++result_.alloc_addresses;
-    last_ = nullptr;  // the table may grow
     Simulator::Request request{event.size_bytes, event.stream, facts_.pool_of(trace_, event),
                                event.stack};
     if (after_release_) [[unlikely]]
@@ -177,7 +185,9 @@ class Replay {
     if (simulator_.gave_up()) [[unlikely]]
       return give_up(index);
     const uint64_t address = simulator_.block(id).address;
-    const auto [entry, is_new] = live_.try_emplace(event.address, id);
+    BlockId& known = block_of(index);
+    const bool is_new = known == kNoBlock;
+    if (is_new) known = id;
     if (id != kNoBlock && address == event.address && is_new) [[likely]] {
       ++result_.matched;
       if (!recorded_.empty() || !state().calls.empty()) compare_calls(index);
@@ -185,11 +195,11 @@ class Replay {
       ++result_.impossible_events;
       mismatch(index, "the record puts a block at " + hex(event.address) + ", where one is live");
       // It may be freed where the replay has it: so it is when two addresses were exchanged.
-      if (id != kNoBlock) live_.try_emplace(address, id);
+      const auto there = start_.number_of(address);
+      if (there && live_[*there] == kNoBlock) live_[*there] = id;
     } else {
       mismatch(index, reason(id, event));
-      *entry = move_to_record(id, event, request);
-      if (*entry == kNoBlock) live_.erase(entry);
+      known = move_to_record(id, event, request);
     }
     note_peaks(index);
     recorded_.clear();
@@ -282,30 +292,26 @@ class Replay {
     return there != kNoBlock || id == kNoBlock ? there : simulator_.malloc(request);
   }
 
-  void free_requested(const AllocatorEvent& event) {
+  /// What an event's block is here; kNoBlock: not live.
+  BlockId& block_of(uint64_t index) { return live_[start_.numbers[index]]; }
+
+  void free_requested(uint64_t index) {
     after_release_ = false;
-    if (!facts_.records_completions) return free_completed(event);
-    last_ = live_.find(event.address);
-    last_address_ = event.address;
-    if (last_ == nullptr) {
+    if (!facts_.records_completions) return free_completed(index);
+    if (block_of(index) == kNoBlock) {
       ++result_.impossible_events;
     } else {
-      simulator_.free_requested(*last_);
+      simulator_.free_requested(block_of(index));
     }
   }
 
-  void free_completed(const AllocatorEvent& event) {
-    // Nearly always right after its request; nothing was put into the table since.
-    const bool was_last = last_ != nullptr && last_address_ == event.address;
-    uint32_t* found = was_last ? last_ : live_.find(event.address);
-    last_ = nullptr;
-    if (found == nullptr) {
-      // Its request was counted already.
-      if (!facts_.records_requests) ++result_.impossible_events;
-      return;
+  void free_completed(uint64_t index) {
+    const BlockId ended = std::exchange(block_of(index), kNoBlock);
+    if (ended != kNoBlock) {
+      simulator_.free_completed(ended);
+    } else if (!facts_.records_requests) {  // else its request was counted already
+      ++result_.impossible_events;
     }
-    simulator_.free_completed(*found);
-    live_.erase(found);
   }
 
   /// An allocation that failed, or its first try: what was mapped for it stays.
@@ -354,13 +360,12 @@ class Replay {
   }
 
   const AllocatorTrace& trace_;
+  const TraceStart& start_;
   const TraceFacts& facts_;
   std::vector<RecordedCall> recorded_;
   RecordedAddresses addresses_;
   Simulator simulator_;
-  AddressMap live_;           // blocks by recorded address
-  uint32_t* last_ = nullptr;  // in live_: of the last request
-  uint64_t last_address_ = 0;
+  std::vector<BlockId> live_;   // by number of the recorded block
   bool after_release_ = false;  // with nothing but calls of the driver since
   uint32_t release_stack_ = 0;
   ReplayResult result_;

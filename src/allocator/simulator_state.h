@@ -15,6 +15,7 @@
 
 #include "allocator/free_set.h"
 #include "allocator/simulator.h"
+#include "base/large_pages.h"
 
 namespace gpumemprof {
 
@@ -124,7 +125,7 @@ struct Simulator::State {
   uint64_t capacity_bytes;              // never above kMostBytes, so that sums cannot overflow
   std::optional<uint64_t> limit_bytes;  // by the memory fraction
   uint64_t device_bytes = 0;            // taken from the device, as the driver rounds
-  std::vector<SimulatedBlock> blocks;   // [0] is no block
+  std::vector<SimulatedBlock, LargePages<SimulatedBlock>> blocks;  // [0] is no block
   std::vector<BlockId> unused_blocks;
   std::vector<SimulatedSegment> segments;
   std::vector<uint32_t> unused_segments;

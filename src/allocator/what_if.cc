@@ -4,7 +4,6 @@
 #include "allocator/look_ahead.h"
 #include "allocator/replay.h"
 #include "allocator/step_limit.h"
-#include "trace/address_map.h"
 
 namespace gpumemprof {
 namespace {
@@ -20,13 +19,19 @@ class WhatIf {
  public:
   WhatIf(const AllocatorTrace& trace, const TraceStart& start, const AllocatorConfig& config,
          const Release& release)
-      : trace_(trace), start_(start), facts_(start.facts), simulator_(config, release) {}
+      : trace_(trace),
+        start_(start),
+        facts_(start.facts),
+        simulator_(config, release),
+        live_(start.number_count) {
+    simulator_.state().blocks.reserve(2 * live_.size());  // with the free ones between them
+  }
 
   WhatIfResult run(const ReplayObserver* observer) {
     simulator_.limit_steps(step_limit(trace_.events.size()));
     make_earlier_blocks();
     bool go_on = observer == nullptr || (*observer)(kBeforeFirstEvent, simulator_);
-    const LookAhead look_ahead(trace_.events, live_, simulator_.state());
+    const LookAhead look_ahead(start_, live_, simulator_.state());
     for (uint64_t i = 0; i < trace_.events.size() && go_on; ++i) {
       look_ahead.before(i);
       step(i, trace_.events[i]);
@@ -56,7 +61,7 @@ class WhatIf {
       if (id == kNoBlock) {
         result_.oom_before_first_event = true;
       } else {
-        live_.try_emplace(block.address, id);
+        live_[block.number] = id;
       }
     }
     note_peak(std::nullopt);
@@ -78,19 +83,15 @@ class WhatIf {
         break;
       case Action::kFreeRequested:
         if (facts_.records_completions) {
-          const uint32_t* found = live_.find(event.address);
-          if (found) simulator_.free_requested(*found);
+          if (block_of(index) != kNoBlock) simulator_.free_requested(block_of(index));
           break;
         }
         [[fallthrough]];
-      case Action::kFreeCompleted: {
-        uint32_t* found = live_.find(event.address);
+      case Action::kFreeCompleted:
         in_release_ = false;
-        if (!found) break;
-        simulator_.free_completed(*found);
-        live_.erase(found);
+        if (block_of(index) == kNoBlock) break;
+        simulator_.free_completed(std::exchange(block_of(index), kNoBlock));
         break;
-      }
       case Action::kSegmentFree:
       case Action::kSegmentUnmap:
         if (event.pool != 0) simulator_.release_pool(event.pool);
@@ -117,10 +118,12 @@ class WhatIf {
       if (!result_.first_oom_event_index) result_.first_oom_event_index = index;
     } else if (event.action == Action::kAlloc) {
       // A block that is live here already was freed without an event.
-      const auto [entry, is_new] = live_.try_emplace(event.address, id);
-      if (!is_new) simulator_.free_completed(std::exchange(*entry, id));
+      const BlockId before = std::exchange(block_of(index), id);
+      if (before != kNoBlock) simulator_.free_completed(before);
     }
   }
+  /// What an event's block is here; kNoBlock: not live.
+  BlockId& block_of(uint64_t index) { return live_[start_.numbers[index]]; }
 
   void give_back(uint64_t index) {
     const Cause why = reason(index);
@@ -154,7 +157,7 @@ class WhatIf {
   const TraceStart& start_;
   const TraceFacts& facts_;
   Simulator simulator_;
-  AddressMap live_;  // blocks by recorded address
+  std::vector<BlockId> live_;  // by number of the recorded block
   bool in_release_ = false;
   uint64_t peak_ = 0;
   WhatIfResult result_;

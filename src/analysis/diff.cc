@@ -39,13 +39,18 @@ class Aligner {
       stacks.assign(tables->stacks.stack_count(), kUnset);
       stacks[0] = 0;
       for (Memo& memo : frames) memo.resize(tables->stacks.frame_count());
-      strings.resize(tables->strings.size()), files.resize(tables->strings.size());
+      files.resize(tables->strings.size());
     }
     const Tables* tables;
     std::vector<uint32_t> stacks;  // by stack id of that side: the common one
-    Memo frames[2];  // without lines, and with them
-    Memo strings, files;
+    Memo frames[2];                // without lines, and with them
+    Memo functions, files;
   };
+
+  /// Both must outlive it.
+  explicit Aligner(Side (&sides)[2]) : b_(sides[1]) {
+    if (sides[0].tables != nullptr) sides[0].functions.resize(sides[0].tables->strings.size());
+  }
 
   uint32_t frame(Side& side, uint32_t node, bool with_lines) {
     const Tables& tables = *side.tables;
@@ -53,13 +58,11 @@ class Aligner {
     return side.frames[with_lines].of(id, [&] {
       Frame frame = tables.stacks.frame(id);
       frame.file = side.files.of(frame.file, [&] {
-        return common_.strings.intern(aligned_file(tables.strings.get(frame.file)));
+        return files_.intern(aligned_file(tables.strings.get(frame.file)));
       });
-      frame.function = side.strings.of(frame.function, [&] {
-        return common_.strings.intern(tables.strings.get(frame.function));
-      });
+      frame.function = function(side, frame.function);
       if (!with_lines) frame.line = 0;
-      return common_.stacks.intern_frame(frame);
+      return stacks_.intern_frame(frame);
     });
   }
 
@@ -71,20 +74,34 @@ class Aligner {
     for (; side.stacks[id] == kUnset; id = stacks.node(id).parent) path_.push_back(id);
     uint32_t aligned = side.stacks[id];
     for (; !path_.empty(); path_.pop_back()) {
-      aligned = common_.stacks.push(aligned, frame(side, path_.back(), true));
+      aligned = stacks_.push(aligned, frame(side, path_.back(), true));
       side.stacks[path_.back()] = aligned;
     }
     return aligned;
   }
 
  private:
-  Tables common_;
+  /// A function has the id that its name has in B; one that B does not name, one above all of B's.
+  uint32_t function(Side& side, uint32_t id) {
+    if (id >= side.tables->strings.size()) return 0;
+    if (&side == &b_) return id;
+    return side.functions.of(id, [&] {
+      if (b_.tables == nullptr) return id;
+      const auto known = b_.tables->strings.find(side.tables->strings.get(id));
+      return known.value_or(b_.tables->strings.size() + id);
+    });
+  }
+
+  const Side& b_;
+  StringTable files_;  // by which files are aligned
+  StackTable stacks_;
   std::vector<uint32_t> path_;
 };
 
 /// Rows by a common id, which are dense. A row belongs to the run that names it first.
 class Rows {
  public:
+  void reserve(size_t rows) { rows_.reserve(rows); }
   void add(uint32_t key, bool from_b, uint32_t node, const Holder& holder,
            uint64_t DiffFigures::* bytes, uint64_t DiffFigures::* count) {
     uint32_t& at = row_of(key);
@@ -98,12 +115,12 @@ class Rows {
     figures.*count += holder.count;
   }
 
-  std::vector<DiffRow> sorted() && {
+  DiffRows sorted() && {
     struct Rank {
       uint64_t peak, end, most;
       uint32_t row;
     };
-    std::vector<Rank> ranks;
+    std::vector<Rank, LargePages<Rank>> ranks;
     ranks.reserve(rows_.size());
     for (const DiffRow& row : rows_) {
       ranks.push_back({magnitude(row.peak_delta()), magnitude(row.end_delta()),
@@ -133,7 +150,7 @@ class Rows {
     return index_[key];
   }
 
-  std::vector<DiffRow> rows_;
+  DiffRows rows_;
   std::vector<uint32_t> index_;
   uint32_t no_frame_ = kUnset;
 };
@@ -155,17 +172,66 @@ void for_each_figure(const Diff& diff, Each each) {
   }
 }
 
-std::vector<DiffRow> rows_by_stack(const Diff& diff, Aligner& aligner, Aligner::Side (&sides)[2]) {
-  Rows rows;
-  for_each_figure(diff, [&](const DiffSide&, bool is_b, const Holder& holder,
-                            uint64_t DiffFigures::* bytes, uint64_t DiffFigures::* count) {
-    rows.add(aligner.stack(sides[is_b], holder.stack), is_b, holder.stack, holder, bytes, count);
+/// The stacks that the lists of a run name, in the order of their ids. Tables lie in memory in that
+/// order, lists in the order of bytes: what is found of a stack is found in this order first.
+std::vector<uint32_t> named_stacks(const DiffSide& side) {
+  std::vector<uint32_t> out;
+  if (side.device == nullptr) return out;
+  std::vector<bool> is_named(side.tables->stacks.stack_count());
+  for (const auto* holders :
+       {&side.device->holders_at_peak, &side.device->holders_at_end, &side.device->totals}) {
+    for (const Holder& holder : *holders) {
+      if (holder.stack < is_named.size()) is_named[holder.stack] = true;
+    }
+  }
+  for (uint32_t stack = 0; stack < is_named.size(); ++stack) {
+    if (is_named[stack]) out.push_back(stack);
+  }
+  return out;
+}
+
+/// Under which keys the figures of a stack are added up.
+struct StackKeys {
+  uint32_t stack = 0;
+  uint32_t line = kUnset, function = kUnset;
+  uint32_t node = 0;  // the frame that stands for it
+};
+
+/// Fills by_stack, by_line and by_function.
+void group_by_frames(LineOf line_of, const std::vector<uint32_t> (&named)[2], Diff* diff) {
+  Aligner::Side sides[2] = {Aligner::Side(diff->a), Aligner::Side(diff->b)};
+  Aligner aligner(sides);
+  const auto find = [&](bool is_b, uint32_t stack) {
+    Aligner::Side& side = sides[is_b];
+    StackKeys keys{.stack = aligner.stack(side, stack), .node = line_of(*side.tables, stack)};
+    if (keys.node != 0) {
+      keys.line = aligner.frame(side, keys.node, true);
+      keys.function = aligner.frame(side, keys.node, false);
+    }
+    return keys;
+  };
+  std::vector<StackKeys, LargePages<StackKeys>> known[2];
+  for (const bool is_b : {true, false}) {
+    if (sides[is_b].tables != nullptr) known[is_b].resize(sides[is_b].tables->stacks.stack_count());
+    for (const uint32_t stack : named[is_b]) known[is_b][stack] = find(is_b, stack);
+  }
+  Rows stacks, lines, functions;
+  for (Rows* rows : {&stacks, &lines, &functions}) rows->reserve(named[0].size() + named[1].size());
+  for_each_figure(*diff, [&](const DiffSide&, bool is_b, const Holder& holder,
+                             uint64_t DiffFigures::* bytes, uint64_t DiffFigures::* count) {
+    const bool is_known = holder.stack < known[is_b].size();
+    const StackKeys keys = is_known ? known[is_b][holder.stack] : find(is_b, holder.stack);
+    stacks.add(keys.stack, is_b, holder.stack, holder, bytes, count);
+    lines.add(keys.line, is_b, keys.node, holder, bytes, count);
+    functions.add(keys.function, is_b, keys.node, holder, bytes, count);
   });
-  return std::move(rows).sorted();
+  diff->by_stack = std::move(stacks).sorted();
+  diff->by_line = std::move(lines).sorted();
+  diff->by_function = std::move(functions).sorted();
 }
 
 /// Fills by_layer and layers.
-void group_by_layer(Diff* diff) {
+void group_by_layer(const std::vector<uint32_t> (&named)[2], Diff* diff) {
   Rows rows;
   std::map<std::pair<std::string_view, std::string_view>, uint32_t> known;
   bool any_layer = false;
@@ -177,16 +243,23 @@ void group_by_layer(Diff* diff) {
     layers[is_b].resize(side.tables->stacks.stack_count());
     readers[is_b].emplace(*side.tables);
   }
-  for_each_figure(*diff, [&](const DiffSide& side, bool is_b, const Holder& holder,
-                             uint64_t DiffFigures::* bytes, uint64_t DiffFigures::* count) {
-    const uint32_t layer = layers[is_b].of(holder.stack, [&] {
-      const LayerWork work = layer_work_of(*side.tables, holder.stack, &*readers[is_b]);
+  const auto layer_of = [&](bool is_b, uint32_t stack) {
+    return layers[is_b].of(stack, [&] {
+      const Tables& tables = *(is_b ? diff->b : diff->a).tables;
+      const LayerWork work = layer_work_of(tables, stack, &*readers[is_b]);
       any_layer |= !work.layer.empty();
       const auto [at, added] =
           known.try_emplace({work.layer, work.part}, static_cast<uint32_t>(diff->layers.size()));
       if (added) diff->layers.push_back({std::string(work.layer), std::string(work.part)});
       return at->second;
     });
+  };
+  for (const bool is_b : {true, false}) {
+    for (const uint32_t stack : named[is_b]) layer_of(is_b, stack);
+  }
+  for_each_figure(*diff, [&](const DiffSide&, bool is_b, const Holder& holder,
+                             uint64_t DiffFigures::* bytes, uint64_t DiffFigures::* count) {
+    const uint32_t layer = layer_of(is_b, holder.stack);
     rows.add(layer, is_b, layer, holder, bytes, count);
   });
   if (any_layer) {
@@ -232,32 +305,6 @@ void group_by_category(Diff* diff) {
   }
   diff->by_category = std::move(categories).sorted();
   diff->by_module = std::move(modules).sorted();
-}
-
-/// The frame that stands for each stack of a side.
-struct LineNodes {
-  LineNodes(const DiffSide& side, LineOf of) : tables(side.tables), line_of(of) {
-    if (side.device != nullptr) nodes.resize(tables->stacks.stack_count());
-  }
-  uint32_t of(uint32_t stack) {
-    return nodes.of(stack, [&] { return line_of(*tables, stack); });
-  }
-  const Tables* tables;
-  LineOf line_of;
-  Memo nodes;
-};
-
-/// Rows by one frame of each stack. A new way to group by a frame is one more of these.
-std::vector<DiffRow> rows_by_frame(const Diff& diff, Aligner& aligner, Aligner::Side (&sides)[2],
-                                   LineNodes (&nodes)[2], bool with_lines) {
-  Rows rows;
-  for_each_figure(diff, [&](const DiffSide&, bool is_b, const Holder& holder,
-                            uint64_t DiffFigures::* bytes, uint64_t DiffFigures::* count) {
-    const uint32_t node = nodes[is_b].of(holder.stack);
-    const uint32_t key = node == 0 ? kUnset : aligner.frame(sides[is_b], node, with_lines);
-    rows.add(key, is_b, node, holder, bytes, count);
-  });
-  return std::move(rows).sorted();
 }
 
 }  // namespace
@@ -333,13 +380,9 @@ DiffMoment diff_moment(const DeviceAnalysis& device, const LiveMoment& moment, u
 
 Diff diff_runs(const DiffSide& a, const DiffSide& b, LineOf line_of) {
   Diff diff{.a = a, .b = b};
-  Aligner aligner;
-  Aligner::Side sides[2] = {Aligner::Side(diff.a), Aligner::Side(diff.b)};
-  diff.by_stack = rows_by_stack(diff, aligner, sides);
-  LineNodes nodes[2] = {{diff.a, line_of}, {diff.b, line_of}};
-  diff.by_line = rows_by_frame(diff, aligner, sides, nodes, true);
-  diff.by_function = rows_by_frame(diff, aligner, sides, nodes, false);
-  group_by_layer(&diff);
+  const std::vector<uint32_t> named[2] = {named_stacks(a), named_stacks(b)};
+  group_by_frames(line_of, named, &diff);
+  group_by_layer(named, &diff);
   group_by_category(&diff);
   return diff;
 }

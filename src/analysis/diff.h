@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "analysis/analysis.h"
+#include "base/large_pages.h"
 
 namespace gpumemprof {
 
@@ -64,6 +65,8 @@ struct DiffRow {
   int64_t end_delta() const { return static_cast<int64_t>(b.end_bytes - a.end_bytes); }
 };
 
+using DiffRows = std::vector<DiffRow, LargePages<DiffRow>>;
+
 /// Without its sign, for every value.
 inline uint64_t magnitude(int64_t delta) {
   const uint64_t bits = static_cast<uint64_t>(delta);
@@ -79,17 +82,17 @@ struct Diff {
     std::string part;   ///< as layer_work.h says
   };
   DiffSide a, b;
-  std::vector<DiffRow> by_stack;
-  std::vector<DiffRow> by_line;      ///< file, function and line of the frame that line_of() names
-  std::vector<DiffRow> by_function;  ///< the same frame without its line: survives edits above it
+  DiffRows by_stack;
+  DiffRows by_line;      ///< file, function and line of the frame that line_of() names
+  DiffRows by_function;  ///< the same frame without its line: survives edits above it
   /// By layer and part of its work, the same text being the same layer; a row's `node` is the index
   /// in `layers`. Empty where neither run names a layer.
-  std::vector<DiffRow> by_layer;
+  DiffRows by_layer;
   std::vector<LayerPart> layers;
   /// By category, and by module: that of a tensor's name, else the one that was called. A row's
   /// `node` is the index in `groups`; their totals are not known, so that a row has appeared where
   /// A held nothing of it at its peak and its end. Empty where `why_no_categories` says why.
-  std::vector<DiffRow> by_category, by_module;
+  DiffRows by_category, by_module;
   std::vector<std::string> groups;  ///< "": in no module
   std::string why_no_categories;
 };

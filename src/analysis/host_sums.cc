@@ -39,6 +39,7 @@ const EventBatch* HostSums::take(const EventBatch& batch, const Tables& tables) 
   if (!has_part) return nullptr;
   batch_ = batch;
   batch_.totals.clear();
+  batch_.block.clear();  // each device has its own
   for (size_t i = 0; i < batch_.size(); ++i) {
     const bool is_of_sum = is_part(batch_.device[i]);
     if (!is_of_sum) batch_.action[i] = Action::kSnapshot;  // changes nothing

@@ -9,14 +9,14 @@
 #include "analysis/snapshot_progress.h"
 #include "analysis/snapshot_rules.h"
 #include "analysis/trace_source.h"
-#include "trace/address_map.h"
+#include "base/large_pages.h"
 
 namespace gpumemprof {
 namespace {
 
 /// More than any memory; sums are signed.
 constexpr uint64_t kMostBytes = uint64_t{1} << 62;
-constexpr size_t kAhead = 24, kNear = 10;  // events, for what is not in the caches
+constexpr size_t kAhead = 16;  // events, for what is not in the caches
 constexpr uint64_t kBefore = ~uint64_t{0};  // the "event" of what was live before the first one
 
 /// Of which kinds the stacks of a trace are.
@@ -52,7 +52,8 @@ class Categorizer {
         peak_event_(peak_event),
         works_(snapshot.tables),
         kinds_(kinds_of(trace_, &works_)),
-        progress_(snapshot, trace_) {}
+        progress_(snapshot, trace_),
+        blocks_(start.number_count) {}
 
   DeviceCategories run(uint64_t peak_bytes) {
     take_all();
@@ -66,11 +67,10 @@ class Categorizer {
 
  private:
   void take_all() {
-    index_.reserve(start_.most_live), blocks_.reserve(start_.most_live);
     for (const EarlierBlock& earlier : start_.blocks) adopt(earlier);
     const size_t events = trace_.events.size();
     for (size_t i = 0; i < events; ++i) {
-      if (i + kAhead < events) look_ahead(trace_.events[i + kAhead], trace_.events[i + kNear]);
+      if (i + kAhead < events) look_ahead(i + kAhead);
       take(i, trace_.events[i]);
     }
     progress_.finish();
@@ -79,11 +79,18 @@ class Categorizer {
   }
 
   struct Block {
-    uint64_t size_bytes, event, time_ns, number;
-    uint32_t stack, ooms;
-    ProgressCounts begun;
-    WorkPhase phase;
-    bool is_unseen, is_gradient;
+    uint64_t size_bytes = 0, event = 0, time_ns = 0;
+    uint32_t stack = 0;
+    uint32_t begun = 0;    // when it was made: in begun_
+    uint32_t ordinal = 0;  // of the allocations
+    WorkPhase phase = WorkPhase::kNone;
+    bool is_unseen = false, is_gradient = false, is_live = false;
+  };
+  /// What the program had done when a block was made. Of many blocks it is the same.
+  struct Begun {
+    ProgressCounts counts;
+    uint32_t ooms = 0;
+    bool operator==(const Begun&) const = default;
   };
   struct Site {
     uint64_t last_bytes = 0;
@@ -102,37 +109,36 @@ class Categorizer {
   using Key = std::tuple<uint32_t, SnapshotRule, WorkPhase>;
   using Sums = absl::flat_hash_map<Key, Sum>;
 
-  uint32_t put(uint64_t address, const Block& block) {
-    auto [number, is_new] = index_.try_emplace(address, 0);
-    if (is_new) {
-      *number = static_cast<uint32_t>(blocks_.size());
-      if (!unused_.empty()) *number = unused_.back(), unused_.pop_back();
-      if (*number == blocks_.size()) blocks_.emplace_back();
-    }
-    blocks_[*number] = block;
+  void put(uint32_t number, const Block& block) {
+    live_count_ += !blocks_[number].is_live;
+    blocks_[number] = block;
+    blocks_[number].is_live = true;
     is_absurd_ |= block.size_bytes > kMostBytes - live_bytes_;
     if (!is_absurd_) live_bytes_ += block.size_bytes;
-    return *number;
+  }
+  /// The index in begun_ of what is so now.
+  uint32_t begun_now() {
+    const Begun now{progress_.counts(), ooms_};
+    if (begun_.empty() || !(begun_.back() == now)) begun_.push_back(now);
+    return static_cast<uint32_t>(begun_.size() - 1);
   }
   void adopt(const EarlierBlock& earlier) {
-    Block block{};
+    Block block;
     block.size_bytes = earlier.requested_bytes, block.event = kBefore, block.stack = earlier.stack;
     block.time_ns = time_ns(0), block.phase = works_.of(earlier.stack).phase;
-    put(earlier.address, block);
+    block.begun = begun_now();
+    put(earlier.number, block);
   }
   uint64_t time_ns(size_t i) const {
     if (!trace_.has_times || trace_.events.empty()) return 0;
     return TraceSource::time_of(trace_, i, trace_.events[i].time_us);
   }
 
-  void look_ahead(const AllocatorEvent& far, const AllocatorEvent& near) const {
+  void look_ahead(size_t i) const {
     constexpr size_t kFewBlocks = 4096;  // the caches keep them
-    if (index_.size() < kFewBlocks) return;
-    index_.prefetch(far.address);
-    const uint32_t* number = near.action == Action::kAlloc ? nullptr : index_.find(near.address);
-    if (number == nullptr) return;
-    const Block* block = &blocks_[*number];
-    __builtin_prefetch(block), __builtin_prefetch(block + 1);
+    const uint32_t number = start_.numbers[i];
+    if (blocks_.size() >= kFewBlocks && number < blocks_.size())
+      __builtin_prefetch(&blocks_[number]);
   }
 
   void take(size_t i, const AllocatorEvent& event) {
@@ -155,9 +161,9 @@ class Categorizer {
   }
 
   auto is_gone() const {
-    return [this](const std::pair<uint64_t, uint64_t>& made) {
-      const uint32_t* number = index_.find(made.first);
-      return number == nullptr || blocks_[*number].event != made.second;
+    return [this](const std::pair<uint32_t, uint64_t>& made) {
+      const Block& block = blocks_[made.first];
+      return !block.is_live || block.event != made.second;
     };
   }
   void allocate(size_t i, const AllocatorEvent& event) {
@@ -168,34 +174,35 @@ class Categorizer {
       if (event.stack != 0 || kinds_.is_python_alone) progress_.enter(phase, work.is_recomputed);
     }
     settle_backward();
-    Block block{};
+    Block block;
     block.size_bytes = event.size_bytes, block.event = i, block.time_ns = time_ns(i);
-    block.stack = event.stack, block.begun = progress_.counts(), block.phase = phase;
-    block.is_unseen = event.stack == 0, block.ooms = ooms_;
-    block.number = allocations_++;
-    if (block.number < by_block_.size()) {
-      by_block_[block.number].place = RuledBlock::place_of(event.address);
+    block.stack = event.stack, block.begun = begun_now(), block.phase = phase;
+    block.is_unseen = event.stack == 0;
+    block.ordinal = allocations_++;
+    if (block.ordinal < by_block_.size()) {
+      by_block_[block.ordinal].place = RuledBlock::place_of(event.address);
     }
     if (phase == WorkPhase::kForward) {
       Site& site = sites_[event.stack];
-      if (site.last_bytes != 0 && site.last_call != block.begun.calls) {
+      const uint32_t calls = progress_.counts().calls;
+      if (site.last_bytes != 0 && site.last_call != calls) {
         site.rises = block.size_bytes > site.last_bytes ? site.rises + 1 : 0;
       }
-      site.last_bytes = block.size_bytes, site.last_call = block.begun.calls;
+      site.last_bytes = block.size_bytes, site.last_call = calls;
     }
-    if (const uint32_t* known = index_.find(event.address)) end_life(*known, i, {});
-    put(event.address, block);
+    const uint32_t number = start_.numbers[i];
+    if (blocks_[number].is_live) end_life(number, i, {});
+    put(number, block);
     if (phase == WorkPhase::kBackward && !work.is_recomputed && !work.is_workspace) {
-      in_backward_.push_back({event.address, i});
+      in_backward_.push_back({number, i});
       constexpr size_t kFew = 4096;
-      if (in_backward_.size() > 2 * index_.size() + kFew) std::erase_if(in_backward_, is_gone());
+      if (in_backward_.size() > 2 * live_count_ + kFew) std::erase_if(in_backward_, is_gone());
     }
   }
 
   void free(size_t i, const AllocatorEvent& event) {
-    uint32_t* number = index_.find(event.address);
-    if (number == nullptr) return;
-    const Block& block = blocks_[*number];
+    Block& block = blocks_[start_.numbers[i]];
+    if (!block.is_live) return;
     const SnapshotWork work = works_.of(event.stack);
     SnapshotLife end{.is_freed_in_backward = progress_.phase() == WorkPhase::kBackward};
     // The stack of a free is often that of the block, and then says nothing of the free.
@@ -210,9 +217,8 @@ class Categorizer {
       end.is_freed_in_backward = true;
     }
     settle_backward();
-    end_life(*number, i, end);
-    unused_.push_back(*number);
-    index_.erase(number);
+    end_life(start_.numbers[i], i, end);
+    block.is_live = false, --live_count_;
   }
   /// What frees memory elsewhere shows that backward, or an optimizer's step, is over.
   void leave(const SnapshotWork& work) {
@@ -229,7 +235,7 @@ class Categorizer {
     const auto gone = is_gone();
     for (const auto& made : in_backward_) {
       if (gone(made)) continue;
-      Block& block = blocks_[*index_.find(made.first)];
+      Block& block = blocks_[made.first];
       block.is_gradient = true;
       Gradients& known = gradients_[block.size_bytes];
       known.most = std::max(known.most, ++known.live);
@@ -238,23 +244,23 @@ class Categorizer {
   }
 
   SnapshotLife life_of(const Block& block) {
-    const ProgressCounts& now = progress_.counts();
+    const ProgressCounts &now = progress_.counts(), &begun = begun_[block.begun].counts;
     SnapshotLife life;
     life.size_bytes = block.size_bytes, life.was_before = block.event == kBefore;
     life.has_history = trace_.events.count(Action::kAlloc) != 0;
-    life.met_oom = ooms_ != block.ooms;
-    life.calls = now.calls - block.begun.calls;
+    life.met_oom = ooms_ != begun_[block.begun].ooms;
+    life.calls = now.calls - begun.calls;
     // Where no optimizer is seen, a backward is a step.
-    life.steps = now.steps != 0 ? now.steps - block.begun.steps
-                                : now.backwards_ended - block.begun.backwards_ended;
-    life.outlived_backward = now.backwards_ended != block.begun.backwards_ended;
-    life.outlived_optimizer = now.steps != block.begun.steps;
-    life.outlived_recomputation = now.recomputations != block.begun.recomputations;
-    life.met_backward = now.backwards_begun != block.begun.backwards_begun;
-    life.is_after_call = block.begun.calls != 0;
+    life.steps = now.steps != 0 ? now.steps - begun.steps
+                                : now.backwards_ended - begun.backwards_ended;
+    life.outlived_backward = now.backwards_ended != begun.backwards_ended;
+    life.outlived_optimizer = now.steps != begun.steps;
+    life.outlived_recomputation = now.recomputations != begun.recomputations;
+    life.met_backward = now.backwards_begun != begun.backwards_begun;
+    life.is_after_call = begun.calls != 0;
     life.met_backward_before_call =
         life.met_backward &&
-        progress_.calls_before_backward(block.begun.backwards_begun) == block.begun.calls;
+        progress_.calls_before_backward(begun.backwards_begun) == begun.calls;
     life.trace_has_backward = kinds_.has_backward || now.backwards_begun != 0;
     life.is_unseen = block.is_unseen;
     if (auto site = sites_.find(block.stack); site != sites_.end()) {
@@ -289,9 +295,9 @@ class Categorizer {
   }
   /// Nothing more will be known of it.
   void settle(const Block& block, SnapshotRule rule) {
-    if (block.event == kBefore || block.number >= by_block_.size()) return;
-    by_block_[block.number].rule = static_cast<uint8_t>(rule);
-    by_block_[block.number].phase = block.phase;
+    if (block.event == kBefore || block.ordinal >= by_block_.size()) return;
+    by_block_[block.ordinal].rule = static_cast<uint8_t>(rule);
+    by_block_[block.ordinal].phase = block.phase;
   }
   bool is_at_peak(const Block& block) const {
     return block.event == kBefore || (peak_event_ && block.event <= *peak_event_);
@@ -308,12 +314,10 @@ class Categorizer {
   /// What lives to the end: where the stack says little, the sizes of gradients say more.
   void end_open() {
     std::vector<SnapshotRule> rules(blocks_.size(), SnapshotRule::kNoRule);
-    std::vector<bool> is_open(blocks_.size(), true);
-    for (const uint32_t number : unused_) is_open[number] = false;
     // One after the other as they lie in memory, where there are very many.
     const auto each_open = [&](const auto& see) {
       for (uint32_t number = 0; number < blocks_.size(); ++number) {
-        if (is_open[number]) see(number);
+        if (blocks_[number].is_live) see(number);
       }
     };
     each_open([&](uint32_t number) {
@@ -322,7 +326,7 @@ class Categorizer {
           rule_of(works_.of(block.stack), block.phase, life_of(block));
       const auto sized = gradients_.find(block.size_bytes);
       if (sized == gradients_.end()) return;
-      const bool is_early = block.event == kBefore || block.begun.calls == 0;
+      const bool is_early = block.event == kBefore || begun_[block.begun].counts.calls == 0;
       if (rule == SnapshotRule::kSetUp) {
         rule = SnapshotRule::kSetUpWithGradient;
         ++sized->second.parameters;
@@ -413,14 +417,14 @@ class Categorizer {
   SnapshotWorks works_;
   const StackKinds kinds_;
   SnapshotProgress progress_;
-  AddressMap index_;  // address -> number of a block
-  std::vector<Block, LargePages<Block>> blocks_;
-  std::vector<uint32_t> unused_;
+  std::vector<Block, LargePages<Block>> blocks_;  // by number
+  std::vector<Begun> begun_;                      // in the order in which they came
+  size_t live_count_ = 0;
   absl::flat_hash_map<uint32_t, Site> sites_;               // of forward, by stack
-  std::vector<std::pair<uint64_t, uint64_t>> in_backward_;  // address and event
+  std::vector<std::pair<uint32_t, uint64_t>> in_backward_;  // number and event
   uint64_t live_bytes_ = 0;
   bool is_absurd_ = false;
-  uint64_t allocations_ = 0;
+  uint32_t allocations_ = 0;
   std::vector<RuledBlock> by_block_;  // by number; empty where nobody asks
   uint32_t ooms_ = 0;
   uint32_t settled_ = 0;                     // backward passes that had ended

@@ -17,6 +17,7 @@ struct ProgressCounts {
   uint32_t backwards_ended = 0;
   uint32_t steps = 0;           ///< of optimizers, ended
   uint32_t recomputations = 0;  ///< ended
+  bool operator==(const ProgressCounts&) const = default;
 };
 
 /// One thread of work is assumed, as the events do not name theirs: while autograd's threads run,

@@ -73,27 +73,70 @@ bool sets_up(std::string_view file, std::string_view function) {
           is_called(function, "_apply") || is_called(function, "initialize_parameters"));
 }
 
+/// What a frame says by itself; see SnapshotWork.
+enum FrameFact : uint16_t {
+  kLookedAt = 1,
+  kPython = 2,
+  kCheckpoint = 4,
+  kFunctionApplied = 8,
+  kWithoutGradients = 16,
+  kClearsGradients = 32,
+  kSetsUp = 64,
+  kRunsBackward = 128,
+  kRunsModule = 256,
+  kRunsOptimizer = 512,
+  kLoadsData = 1024,
+  kAccumulates = 2048,
+};
+
+uint16_t facts_of_native(std::string_view function) {
+  const std::string_view name = function.substr(0, function.find('('));
+  if (!has(name, "torch::autograd::")) return kLookedAt;
+  if (has(name, "torch::autograd::AccumulateGrad"))
+    return kLookedAt | kAccumulates | kRunsBackward;
+  const bool runs_backward = has(name, "torch::autograd::Engine::") ||
+                             has(name, "torch::autograd::Node::operator");
+  return runs_backward ? kLookedAt | kRunsBackward : kLookedAt;
+}
+
+uint16_t facts_of(std::string_view file, std::string_view function) {
+  if (!file.ends_with(".py") && !file.starts_with('<')) return facts_of_native(function);
+  const auto is_context = [&] {
+    return is_torch_file(file, "utils/_contextlib.py") && is_called(function, "decorate_context");
+  };
+  const auto is_applied = [&] {
+    return is_torch_file(file, "autograd/function.py") && is_called(function, "apply");
+  };
+  const auto fact = [](bool holds, FrameFact is) -> unsigned { return holds ? is : 0; };
+  return static_cast<uint16_t>(
+      kLookedAt | kPython | fact(is_torch_file(file, "utils/checkpoint.py"), kCheckpoint) |
+      fact(is_applied(), kFunctionApplied) | fact(is_context(), kWithoutGradients) |
+      fact(clears_gradients(file, function), kClearsGradients) |
+      fact(sets_up(file, function), kSetsUp) | fact(runs_backward(file, function), kRunsBackward) |
+      fact(runs_module(file, function), kRunsModule) |
+      fact(runs_optimizer(file, function), kRunsOptimizer) |
+      fact(loads_data(file, function), kLoadsData));
+}
+
 /// Frames from the innermost outwards.
 class Reader {
  public:
-  void look(std::string_view file, std::string_view function) {
-    const bool is_python = file.ends_with(".py") || file.starts_with('<');
+  void look(uint16_t facts) {
+    const bool is_python = facts & kPython;
     (is_python ? work.has_python : work.has_native) = true;
-    if (!is_python) return look_at_native(function);
-    // The outermost ones of a thread that autograd made, which runs Python only for these.
-    const bool is_checkpoint = is_torch_file(file, "utils/checkpoint.py");
-    ends_in_function_ = is_checkpoint || (is_torch_file(file, "autograd/function.py") &&
-                                          is_called(function, "apply"));
-    if (is_checkpoint) is_checkpoint_ = true;
-    if (is_torch_file(file, "utils/_contextlib.py") && is_called(function, "decorate_context")) {
-      work.is_without_gradients = true;
+    if ((facts & kAccumulates) && work.phase == WorkPhase::kNone) work.is_accumulated = true;
+    if (is_python) {
+      // The outermost ones of a thread that autograd made, which runs Python only for these.
+      ends_in_function_ = facts & (kCheckpoint | kFunctionApplied);
+      if (facts & kCheckpoint) is_checkpoint_ = true;
+      if (facts & kWithoutGradients) work.is_without_gradients = true;
+      if (facts & kClearsGradients) work.clears_gradients = true;
+      if (facts & kSetsUp) work.is_in_setup = true;
     }
-    if (clears_gradients(file, function)) work.clears_gradients = true;
-    if (sets_up(file, function)) work.is_in_setup = true;
-    if (runs_backward(file, function)) return meet_backward();
-    if (runs_module(file, function)) return meet(WorkPhase::kForward);
-    if (runs_optimizer(file, function)) return meet(WorkPhase::kOptimizer);
-    if (loads_data(file, function)) return meet(WorkPhase::kDataLoading);
+    if (facts & kRunsBackward) return meet_backward();
+    if (facts & kRunsModule) return meet(WorkPhase::kForward);
+    if (facts & kRunsOptimizer) return meet(WorkPhase::kOptimizer);
+    if (facts & kLoadsData) return meet(WorkPhase::kDataLoading);
   }
   SnapshotWork finish() {
     if (ends_in_function_) meet_backward();
@@ -101,16 +144,6 @@ class Reader {
   }
 
  private:
-  void look_at_native(std::string_view function) {
-    const std::string_view name = function.substr(0, function.find('('));
-    if (!has(name, "torch::autograd::")) return;
-    const bool accumulates = has(name, "torch::autograd::AccumulateGrad");
-    if (accumulates && work.phase == WorkPhase::kNone) work.is_accumulated = true;
-    if (accumulates || has(name, "torch::autograd::Engine::") ||
-        has(name, "torch::autograd::Node::operator")) {
-      meet_backward();
-    }
-  }
   void meet(WorkPhase phase) {
     if (work.phase == WorkPhase::kNone) work.phase = phase;
   }
@@ -133,13 +166,22 @@ class Reader {
 }  // namespace
 
 SnapshotWork snapshot_work_of(const Tables& tables, uint32_t stack) {
+  return SnapshotWorks(tables).of(stack);
+}
+
+SnapshotWork SnapshotWorks::look_at(uint32_t stack) {
   Reader reader;
-  for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
-    const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
-    reader.look(tables.strings.get(frame.file), tables.strings.get(frame.function));
+  for (uint32_t node = stack; node != 0; node = tables_.stacks.node(node).parent) {
+    const uint32_t id = tables_.stacks.node(node).frame;
+    uint16_t& facts = frames_[id < frames_.size() ? id : 0];
+    if (facts == 0) {
+      const Frame& frame = tables_.stacks.frame(id);
+      facts = facts_of(tables_.strings.get(frame.file), tables_.strings.get(frame.function));
+    }
+    reader.look(facts);
   }
   SnapshotWork work = reader.finish();
-  work.is_workspace = work.has_native && is_library_workspace(tables, stack);
+  work.is_workspace = work.has_native && is_library_workspace(tables_, stack);
   return work;
 }
 
@@ -148,7 +190,7 @@ const SnapshotWork& SnapshotWorks::of(uint32_t stack) {
   if (stack == 0 || stack >= index_.size()) return kNothing;
   uint32_t& index = index_[stack];
   if (index == 0) {
-    known_.push_back(snapshot_work_of(tables_, stack));
+    known_.push_back(look_at(stack));
     index = static_cast<uint32_t>(known_.size());
   }
   return known_[index - 1];

@@ -22,20 +22,26 @@ struct SnapshotWork {
   bool is_without_gradients = false;  ///< in a function under torch.no_grad() or the like
   bool is_workspace = false;          ///< library_workspace.h
 };
-/// Looks at all frames: keep the answer.
+/// One answer; of many, see below.
 SnapshotWork snapshot_work_of(const Tables& tables, uint32_t stack);
 
-/// Answers that were given, by stack. Not thread-safe; `tables` must outlive it and not grow.
+/// Answers that were given, by stack, and what each frame says. Not thread-safe; `tables` must
+/// outlive it and not grow.
 class SnapshotWorks {
  public:
   explicit SnapshotWorks(const Tables& tables)
-      : tables_(tables), index_(tables.stacks.stack_count()) {}
+      : tables_(tables),
+        index_(tables.stacks.stack_count()),
+        frames_(tables.stacks.frame_count()) {}
   /// Valid until the next call.
   const SnapshotWork& of(uint32_t stack);
 
  private:
+  SnapshotWork look_at(uint32_t stack);
+
   const Tables& tables_;
-  std::vector<uint32_t> index_;  // by stack; 0: not asked yet
+  std::vector<uint32_t> index_;   // by stack; 0: not asked yet
+  std::vector<uint16_t> frames_;  // by frame; 0: not looked at yet
   std::vector<SnapshotWork> known_;
 };
 

@@ -7,13 +7,15 @@ namespace gpumemprof {
 TraceSource::TraceSource(const AllocatorSnapshot& snapshot, size_t index, const TraceStart& start)
     : snapshot_(snapshot),
       trace_(snapshot.traces[index]),
+      start_(start),
       device_(static_cast<uint16_t>(index)),
       info_(snapshot.info),
       frees_in_two_steps_(start.facts.records_completions) {
   info_.can.times = trace_.has_times;
   for (const EarlierBlock& block : start.blocks) {
-    before_.adopt(device_, block.address,
-                  {block.requested_bytes, LiveBlock::kUnknownTime, block.stack, UINT32_MAX});
+    before_.adopt_numbered(
+        device_, block.number,
+        {block.requested_bytes, LiveBlock::kUnknownTime, block.stack, UINT32_MAX});
   }
 }
 
@@ -29,6 +31,8 @@ Result<bool> TraceSource::next(EventBatch* batch) {
   batch->size_bytes.resize(count);
   batch->stack.resize(count);
   batch->action.resize(count);
+  batch->block.resize(count);
+  batch->block_count = start_.number_count;
   batch->thread.assign(count, UINT32_MAX);
   batch->device.assign(count, device_);
   for (size_t i = 0; i < count; ++i) {
@@ -38,6 +42,7 @@ Result<bool> TraceSource::next(EventBatch* batch) {
     batch->size_bytes[i] = event.size_bytes;
     batch->stack[i] = event.stack;
     batch->action[i] = event.action;
+    batch->block[i] = start_.numbers[first + i];
   }
   at_ += count;
   return count != 0;

@@ -20,7 +20,8 @@ inline constexpr uint64_t kTicksPerEvent = 1024;
 /// SnapshotSource merges the devices by time, so there an event's number is no index in a trace.
 /// size_bytes is what the program asked for; a block ends when its free is completed, or requested
 /// where the trace has no completions. What was live before the first event is in the state before
-/// it: `start` is trace_start() of the trace. `snapshot` must outlive the source.
+/// it: `start` is trace_start() of the trace. Batches have the numbers of their blocks. `snapshot`
+/// and `start` must outlive the source.
 class TraceSource : public EventSource {
  public:
   TraceSource(const AllocatorSnapshot& snapshot, size_t index, const TraceStart& start);
@@ -43,6 +44,7 @@ class TraceSource : public EventSource {
  private:
   const AllocatorSnapshot& snapshot_;
   const AllocatorTrace& trace_;
+  const TraceStart& start_;
   uint16_t device_;
   SourceInfo info_;
   LiveState before_;

@@ -25,12 +25,12 @@ struct LargePages {
 
   T* allocate(size_t count) {
     const size_t bytes = count * sizeof(T);
-    if (bytes < kPageBytes) return static_cast<T*>(::operator new(bytes));
+    if (bytes < kPageBytes) return static_cast<T*>(::operator new(bytes, kAlignment));
     return static_cast<T*>(map(whole(bytes)));
   }
   void deallocate(T* memory, size_t count) {
     if (count * sizeof(T) < kPageBytes) {
-      ::operator delete(memory);
+      ::operator delete(memory, kAlignment);
     } else {
       munmap(memory, whole(count * sizeof(T)));
     }
@@ -41,6 +41,7 @@ struct LargePages {
   }
 
  private:
+  static constexpr std::align_val_t kAlignment{alignof(T)};
   static size_t whole(size_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes; }
   /// At a multiple of a large page. Not by an aligned `new`, which leaves a hole of up to a large
   /// page of address space before each.

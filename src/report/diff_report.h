@@ -51,6 +51,6 @@ const char* when_text(const Diff& diff);
 struct DiffCounts {
   size_t grew = 0, shrank = 0, appeared = 0, vanished = 0, same = 0;
 };
-DiffCounts count_changes(const std::vector<DiffRow>& rows);
+DiffCounts count_changes(const DiffRows& rows);
 
 }  // namespace gpumemprof

@@ -110,6 +110,10 @@ struct EventBatch {
   std::vector<uint16_t> device;      ///< index in Tables::devices
   std::vector<Action> action;
   std::vector<int64_t> stream;  ///< cudaStream_t as a number; empty where the source has none
+  /// Numbers of the blocks that events make or end (TraceStart::numbers), all below `block_count`;
+  /// empty where the source gives none, for all of its batches.
+  std::vector<uint32_t> block;
+  uint32_t block_count = 0;
   /// What the framework calls the step that the thread worked on, kNoStep where it did on none;
   /// empty where no event of the batch has one.
   std::vector<int64_t> step;
@@ -125,7 +129,7 @@ struct EventBatch {
   void clear() {
     time_ns.clear(), address.clear(), size_bytes.clear(), stack.clear(), thread.clear();
     device.clear(), action.clear(), stream.clear(), totals.clear(), requested.clear();
-    details.clear(), step.clear(), marks.clear();
+    details.clear(), step.clear(), marks.clear(), block.clear();
   }
   void reserve(size_t n) {
     time_ns.reserve(n), address.reserve(n), size_bytes.reserve(n), stack.reserve(n);

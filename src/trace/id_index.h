@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -30,6 +31,16 @@ class IdIndex {
       }
       if (slot.tag == tag && is_it(slot.id)) return slot.id;
     }
+  }
+  /// The same without putting anything there.
+  template <class IsIt>
+  std::optional<uint32_t> find(uint64_t hash, const IsIt& is_it) const {
+    if (slots_.empty()) return std::nullopt;
+    const auto tag = static_cast<uint32_t>(hash >> 32);
+    for (size_t at = tag & mask(); slots_[at].id != kNone; at = (at + 1) & mask()) {
+      if (slots_[at].tag == tag && is_it(slots_[at].id)) return slots_[at].id;
+    }
+    return std::nullopt;
   }
   uint64_t hash(uint64_t a, uint64_t b) const { return mix(mix(a ^ seed_, kOdd) ^ b, seed_ | 1); }
   uint64_t hash(std::string_view text) const {

@@ -40,7 +40,20 @@ void LiveState::apply(const EventBatch& batch, OnFree on_free, void* context) {
 
 void LiveState::adopt(uint16_t index, uint64_t address, const LiveBlock& block) {
   DeviceState& device = this->device(index);
-  if (!device.blocks.try_emplace(address, block).second) return;
+  if (device.blocks.try_emplace(address, block).second) hold_before(device, block);
+}
+
+void LiveState::adopt_numbered(uint16_t index, uint32_t number, const LiveBlock& block) {
+  DeviceState& device = this->device(index);
+  if (number >= device.numbered.size()) {
+    device.numbered.resize(size_t{number} + 1, LiveBlock{0, LiveBlock::kGone, 0, 0});
+  }
+  if (device.numbered[number].time_ns != LiveBlock::kGone) return;
+  device.numbered[number] = block;
+  hold_before(device, block);
+}
+
+void LiveState::hold_before(DeviceState& device, const LiveBlock& block) {
   Site& site = touch(device, block.stack);
   site.live_bytes += block.size_bytes;
   ++site.live_count;
@@ -53,7 +66,7 @@ void LiveState::adopt(uint16_t index, uint64_t address, const LiveBlock& block) 
 
 size_t LiveState::live_count() const {
   size_t count = 0;
-  for (const DeviceState& device : devices_) count += device.blocks.size();
+  for (const DeviceState& device : devices_) count += device.live_count;
   return count;
 }
 

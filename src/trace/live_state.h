@@ -20,6 +20,7 @@ namespace gpumemprof {
 /// A block that is live.
 struct LiveBlock {
   static constexpr uint64_t kUnknownTime = UINT64_MAX;  ///< live since before the first event
+  static constexpr uint64_t kGone = UINT64_MAX - 1;     ///< in DeviceState::numbered: not live
   uint64_t size_bytes;
   uint64_t time_ns;
   uint32_t stack;
@@ -70,6 +71,8 @@ using LargeMap = absl::flat_hash_map<Key, T, absl::container_internal::hash_defa
 struct DeviceState : DeviceFigures {
   LargeMap<uint32_t, Site> sites;        ///< by stack id
   LargeMap<uint64_t, LiveBlock> blocks;  ///< what is live, by address
+  /// Or by number, where the source numbers its blocks: one place of memory, and no search.
+  std::vector<LiveBlock, LargePages<LiveBlock>> numbered;
 };
 
 /// A holder at the peak: one stack.
@@ -109,6 +112,8 @@ class LiveState {
   /// A block that was live before the first event: it holds memory, but is no event. Ignored where
   /// the address is taken already. Only before the first apply().
   void adopt(uint16_t device, uint64_t address, const LiveBlock& block);
+  /// The same where batches have the numbers of their blocks (EventBatch::block).
+  void adopt_numbered(uint16_t device, uint32_t number, const LiveBlock& block);
 
   uint64_t event_count() const { return event_count_; }
   size_t live_count() const;
@@ -136,6 +141,9 @@ class LiveState {
   DeviceState& device(uint16_t index);
   static Site& touch(DeviceState& device, uint32_t stack);
   static void release(DeviceState& device, const LiveBlock& block);
+  static void hold_before(DeviceState& device, const LiveBlock& block);
+  template <class Blocks, class Observer>
+  void apply_to(const EventBatch& batch, Observer& observer);
 
   uint64_t event_count_ = 0;
   std::vector<DeviceState> devices_;

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "trace/live_state.h"
@@ -50,22 +52,78 @@ inline void LiveState::release(DeviceState& device, const LiveBlock& block) {
   --device.live_count;
 }
 
+/// The live blocks of devices whose batches do not number them.
+struct BlocksByAddress {
+  static void begin(DeviceState&, const EventBatch&) {}
+  static void prefetch(const DeviceState& device, const EventBatch& batch, size_t i) {
+    device.blocks.prefetch(batch.address[i]);
+  }
+  static const LiveBlock* find(const DeviceState& device, const EventBatch& batch, size_t i) {
+    const auto known = device.blocks.find(batch.address[i]);
+    return known == device.blocks.end() ? nullptr : &known->second;
+  }
+  /// The block, and whether it was put there: else another is live there.
+  static std::pair<LiveBlock*, bool> put(DeviceState& device, const EventBatch& batch, size_t i,
+                                         const LiveBlock& block) {
+    const auto [known, added] = device.blocks.try_emplace(batch.address[i], block);
+    return {&known->second, added};
+  }
+  static std::optional<LiveBlock> take(DeviceState& device, const EventBatch& batch, size_t i) {
+    const auto known = device.blocks.find(batch.address[i]);
+    if (known == device.blocks.end()) return std::nullopt;
+    const LiveBlock block = known->second;
+    device.blocks.erase(known);
+    return block;
+  }
+};
+
+/// Of those whose batches do.
+struct BlocksByNumber {
+  static void begin(DeviceState& device, const EventBatch& batch) {
+    if (device.numbered.size() >= batch.block_count) return;
+    device.numbered.resize(batch.block_count, LiveBlock{0, LiveBlock::kGone, 0, 0});
+  }
+  static void prefetch(const DeviceState& device, const EventBatch& batch, size_t i) {
+    if (batch.block[i] < device.numbered.size())
+      __builtin_prefetch(&device.numbered[batch.block[i]]);
+  }
+  static const LiveBlock* find(const DeviceState& device, const EventBatch& batch, size_t i) {
+    if (batch.block[i] >= device.numbered.size()) return nullptr;
+    const LiveBlock& known = device.numbered[batch.block[i]];
+    return known.time_ns == LiveBlock::kGone ? nullptr : &known;
+  }
+  static std::pair<LiveBlock*, bool> put(DeviceState& device, const EventBatch& batch, size_t i,
+                                         const LiveBlock& block) {
+    LiveBlock& known = device.numbered[batch.block[i]];
+    const bool is_free = known.time_ns == LiveBlock::kGone;
+    if (is_free) known = block;
+    return {&known, is_free};
+  }
+  static std::optional<LiveBlock> take(DeviceState& device, const EventBatch& batch, size_t i) {
+    LiveBlock& known = device.numbered[batch.block[i]];
+    if (known.time_ns == LiveBlock::kGone) return std::nullopt;
+    const LiveBlock block = known;
+    known.time_ns = LiveBlock::kGone;
+    return block;
+  }
+};
+
 /// With very many live blocks or stacks nearly every look-up misses the caches: it is begun some
 /// events early, and that of a block's stack once the block is there.
-template <class Observer>
+template <class Blocks, class Observer>
 void look_ahead(const std::vector<DeviceState>& devices, const EventBatch& batch, size_t index,
                     Observer& observer) {
   constexpr size_t kFar = 24, kNear = 10, kFewSites = 1024;
   const size_t far = index + kFar, near = index + kNear;
   if (far >= batch.size()) return;
-  devices[batch.device[far]].blocks.prefetch(batch.address[far]);
+  Blocks::prefetch(devices[batch.device[far]], batch, far);
   const DeviceState& device = devices[batch.device[near]];
   if (device.sites.size() < kFewSites) return;
   uint32_t stack = batch.stack[near];
   if (is_free(batch.action[near])) {
-    const auto block = device.blocks.find(batch.address[near]);
-    if (block == device.blocks.end()) return;
-    stack = block->second.stack;
+    const LiveBlock* block = Blocks::find(device, batch, near);
+    if (block == nullptr) return;
+    stack = block->stack;
   }
   device.sites.prefetch(stack);
   observer.on_soon(batch.device[near], stack);
@@ -80,12 +138,22 @@ inline bool is_second_half(const DeviceState& device, Action action, const Event
 
 template <class Observer>
 void LiveState::apply_observed(const EventBatch& batch, Observer& observer) {
+  if (batch.size() == 0) return;
+  if (batch.block.empty()) {
+    apply_to<BlocksByAddress>(batch, observer);
+  } else {
+    apply_to<BlocksByNumber>(batch, observer);
+  }
+}
+
+template <class Blocks, class Observer>
+void LiveState::apply_to(const EventBatch& batch, Observer& observer) {
   const size_t count = batch.size();
-  if (count == 0) return;
   device(*std::max_element(batch.device.begin(), batch.device.end()));  // none moves from here on
+  for (DeviceState& device : devices_) Blocks::begin(device, batch);
   observer.on_batch(batch, devices_.size());
   for (size_t i = 0; i < count; ++i) {
-    look_ahead(devices_, batch, i, observer);
+    look_ahead<Blocks>(devices_, batch, i, observer);
     const uint16_t index = batch.device[i];
     DeviceState& device = devices_[index];
     const Action action = batch.action[i];
@@ -93,11 +161,11 @@ void LiveState::apply_observed(const EventBatch& batch, Observer& observer) {
     ++device.actions[number < kActionCount ? number : 0];
     if (action == Action::kAlloc) {
       const LiveBlock block{batch.size_bytes[i], batch.time_ns[i], batch.stack[i], batch.thread[i]};
-      auto [known, added] = device.blocks.try_emplace(batch.address[i], block);
+      const auto [known, added] = Blocks::put(device, batch, i, block);
       if (!added) {
         ++device.repeated_allocs;
-        release(device, known->second);
-        known->second = block;
+        release(device, *known);
+        *known = block;
       }
       Site& site = touch(device, block.stack);
       site.live_bytes += block.size_bytes;
@@ -117,16 +185,14 @@ void LiveState::apply_observed(const EventBatch& batch, Observer& observer) {
       observer.on_alloc(i, index, device);
     } else if (action == Action::kFreeCompleted ||
                (action == Action::kFreeRequested && !batch.frees_in_two_steps)) {
-      auto known = device.blocks.find(batch.address[i]);
-      if (known == device.blocks.end()) {
+      const std::optional<LiveBlock> block = Blocks::take(device, batch, i);
+      if (!block) {
         if (!is_second_half(device, action, batch)) ++device.unmatched_frees;
         observer.on_other(i, index, device);
         continue;
       }
-      const LiveBlock block = known->second;
-      device.blocks.erase(known);
-      release(device, block);
-      observer.on_free(i, index, device, block);
+      release(device, *block);
+      observer.on_free(i, index, device, *block);
     } else {
       observer.on_other(i, index, device);
     }

@@ -24,6 +24,10 @@ uint32_t StringTable::intern(std::string_view text) {
   return id;
 }
 
+std::optional<uint32_t> StringTable::find(std::string_view text) const {
+  return ids_.find(ids_.hash(text), [&](uint32_t known) { return texts_[known] == text; });
+}
+
 std::string_view StringTable::keep(std::string_view text) {
   constexpr size_t kLeast = 1 << 8, kMost = 1 << 16;
   if (text.size() > room_bytes_) {

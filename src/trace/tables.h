@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,8 @@ class StringTable {
   StringTable(StringTable&&) = default;
   StringTable& operator=(StringTable other);
   uint32_t intern(std::string_view text);
+  /// The id that intern() would give, where it would be no new one.
+  std::optional<uint32_t> find(std::string_view text) const;
   std::string_view get(uint32_t id) const { return id < texts_.size() ? texts_[id] : texts_[0]; }
   uint32_t size() const { return static_cast<uint32_t>(texts_.size()); }
 

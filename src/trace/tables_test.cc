@@ -23,6 +23,16 @@ TEST(IdIndex, ThingsOfOneHashAreToldApart) {
   EXPECT_EQ(put(7, 3), 0u);
 }
 
+TEST(StringTable, FindsWhatIsThereAndPutsNothing) {
+  StringTable table;
+  EXPECT_EQ(table.find(""), 0u);
+  EXPECT_FALSE(table.find("a"));
+  const uint32_t a = table.intern("a");
+  EXPECT_EQ(table.find("a"), a);
+  EXPECT_FALSE(table.find("b"));
+  EXPECT_EQ(table.size(), 2u);
+}
+
 TEST(StringTable, EachTextHasOneIdAndStaysWhereItIs) {
   constexpr uint32_t kTexts = 50'000;
   StringTable table;

@@ -12,45 +12,82 @@
 namespace gpumemprof {
 namespace {
 
-/// Blocks that come and go, by address.
+/// What tells of a live block: its place in the segments of the end, or the event that ends it.
+struct Witness {
+  uint64_t index = 0;             // of the block in its segment, or of the event
+  uint32_t segment = kOfAnEvent;  // index in the trace
+  bool is_pending = false;        // as EarlierBlock has it
+  static constexpr uint32_t kOfAnEvent = UINT32_MAX;
+};
+
+/// Blocks that come and go, by address, with a number each.
 class Blocks {
  public:
-  EarlierBlock* find(uint64_t address) {
+  std::optional<uint32_t> find(uint64_t address) const {
     const uint32_t* known = index_.find(address);
-    return known ? &blocks_[*known] : nullptr;
+    return known ? std::optional(*known) : std::nullopt;
   }
-  /// The block there, and whether it is new; then it holds anything.
-  std::pair<EarlierBlock*, bool> put(uint64_t address) {
-    const auto next = unused_.empty() ? static_cast<uint32_t>(blocks_.size()) : unused_.back();
+  /// The number of the block there, and whether it is new.
+  std::pair<uint32_t, bool> put(uint64_t address, const Witness& witness) {
+    const auto next = unused_.empty() ? static_cast<uint32_t>(witnesses_.size()) : unused_.back();
     const auto [number, is_new] = index_.try_emplace(address, next);
-    if (is_new && next == blocks_.size()) {
-      blocks_.emplace_back();
+    if (is_new && next == witnesses_.size()) {
+      witnesses_.emplace_back();
     } else if (is_new) {
       unused_.pop_back();
     }
-    return {&blocks_[*number], is_new};
+    witnesses_[*number] = witness;
+    return {*number, is_new};
   }
-  bool erase(uint64_t address) {
+  std::optional<uint32_t> erase(uint64_t address) {
     uint32_t* known = index_.find(address);
-    if (!known) return false;
-    unused_.push_back(*known);
+    if (!known) return std::nullopt;
+    const uint32_t number = *known;
+    unused_.push_back(number);
     index_.erase(known);
-    return true;
+    return number;
   }
+  void is_not_pending(uint32_t number) { witnesses_[number].is_pending = false; }
   void prefetch(uint64_t address) const { index_.prefetch(address); }
-  size_t size() const { return index_.size(); }
-  void reserve(size_t count) { index_.reserve(count), blocks_.reserve(count); }
-  std::vector<EarlierBlock> by_address() const {
+  void reserve(size_t count) { index_.reserve(count), witnesses_.reserve(count); }
+  uint32_t number_count() const { return static_cast<uint32_t>(witnesses_.size()); }
+
+  std::vector<EarlierBlock> by_address(const AllocatorTrace& trace, const TraceFacts& facts) const {
     std::vector<EarlierBlock> out;
     out.reserve(index_.size());
-    index_.for_each([&](uint32_t number) { out.push_back(blocks_[number]); });
+    index_.for_each([&](uint32_t number) {
+      out.push_back(block_of(trace, facts, witnesses_[number]));
+      out.back().number = number;
+    });
     std::ranges::sort(out, {}, &EarlierBlock::address);
     return out;
   }
 
  private:
+  static EarlierBlock block_of(const AllocatorTrace& trace, const TraceFacts& facts,
+                               const Witness& witness) {
+    if (witness.segment == Witness::kOfAnEvent) {
+      const AllocatorEvent event = trace.events[witness.index];
+      return {.address = event.address,
+              .requested_bytes = event.size_bytes,
+              .free_event = witness.index,
+              .stream = event.stream,
+              .pool = facts.pool_of(trace, event),
+              .is_pending = witness.is_pending};
+    }
+    const AllocatorSegment& segment = trace.segments[witness.segment];
+    const AllocatorBlock& block = segment.blocks[witness.index];
+    return {.address = block.address,
+            .requested_bytes = block.requested_bytes,
+            .size_bytes = block.size_bytes,
+            .stack = block.stack,
+            .stream = segment.stream,
+            .pool = segment.pool,
+            .is_pending = witness.is_pending};
+  }
+
   AddressMap index_;
-  std::vector<EarlierBlock, LargePages<EarlierBlock>> blocks_;
+  std::vector<Witness, LargePages<Witness>> witnesses_;  // by number
   std::vector<uint32_t> unused_;
 };
 
@@ -64,7 +101,7 @@ bool is_live_at_end(const AllocatorBlock& block, const TraceFacts& facts) {
 /// All that a trace says of one address where it contradicts itself.
 struct Account {
   int64_t balance = 0;  ///< blocks there at the end and frees, less allocations
-  std::optional<EarlierBlock> first_freed;
+  std::optional<uint64_t> first_freed;  ///< by this event
 };
 
 /// Where an address is allocated or freed twice in a row some event is wrong, and reading backwards
@@ -87,19 +124,29 @@ void settle_by_counting(const AllocatorTrace& trace, const TraceFacts& facts,
     if (found == accounts.end()) continue;
     Account& account = found->second;
     account.balance += event.action == Action::kAlloc ? -1 : 1;
-    if (event.action == Action::kAlloc || account.first_freed) continue;
-    account.first_freed = EarlierBlock{.address = event.address,
-                                       .requested_bytes = event.size_bytes,
-                                       .free_event = i,
-                                       .stream = event.stream,
-                                       .pool = facts.pool_of(trace, event)};
+    if (event.action != Action::kAlloc && !account.first_freed) account.first_freed = i;
   }
   for (const auto& [address, account] : accounts) {
     if (account.balance == 0) live->erase(address);
-    if (account.balance != 1 || !account.first_freed) continue;
-    const auto [block, is_new] = live->put(address);
-    if (is_new) *block = *account.first_freed;
+    if (account.balance != 1 || !account.first_freed || live->find(address)) continue;
+    live->put(address, {.index = *account.first_freed});
   }
+}
+
+/// One for each address.
+void number_addresses(const AllocatorTrace& trace, TraceStart* start) {
+  const auto number = [&](uint64_t address) {
+    const auto known = start->by_address.try_emplace(address, start->number_count);
+    start->number_count += known.is_new;
+    return *known.number;
+  };
+  start->number_count = 0;
+  for (size_t i = 0; i < trace.events.size(); ++i) {
+    const AllocatorEvent event = trace.events[i];
+    if (event.action == Action::kAlloc || is_free(event.action))
+      start->numbers[i] = number(event.address);
+  }
+  for (EarlierBlock& block : start->blocks) block.number = number(block.address);
 }
 
 }  // namespace
@@ -129,6 +176,11 @@ TraceStart trace_start(const AllocatorTrace& trace) {
   return trace_start(trace, trace_facts(trace));
 }
 
+std::optional<uint32_t> TraceStart::number_of(uint64_t address) const {
+  const uint32_t* known = by_address.find(address);
+  return known ? std::optional(*known) : std::nullopt;
+}
+
 TraceStart trace_start(const AllocatorTrace& trace, TraceFacts facts) {
   constexpr size_t kAhead = 12;  // the table may not fit the caches
   TraceStart out;
@@ -137,54 +189,53 @@ TraceStart trace_start(const AllocatorTrace& trace, TraceFacts facts) {
   size_t at_end = 0;
   for (const AllocatorSegment& segment : trace.segments) at_end += segment.blocks.size();
   live.reserve(at_end);
-  for (const AllocatorSegment& segment : trace.segments) {
-    for (size_t i = 0; i < segment.blocks.size(); ++i) {
-      if (i + kAhead < segment.blocks.size()) live.prefetch(segment.blocks[i + kAhead].address);
-      const AllocatorBlock& block = segment.blocks[i];
-      if (!is_live_at_end(block, facts)) continue;
-      *live.put(block.address).first = {.address = block.address,
-                                        .requested_bytes = block.requested_bytes,
-                                        .size_bytes = block.size_bytes,
-                                        .stack = block.stack,
-                                        .stream = segment.stream,
-                                        .pool = segment.pool,
-                                        .is_pending = block.state == BlockState::kPendingFree};
+  for (uint32_t s = 0; s < trace.segments.size(); ++s) {
+    const std::vector<AllocatorBlock>& blocks = trace.segments[s].blocks;
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      if (i + kAhead < blocks.size()) live.prefetch(blocks[i + kAhead].address);
+      if (!is_live_at_end(blocks[i], facts)) continue;
+      const bool is_pending = blocks[i].state == BlockState::kPendingFree;
+      live.put(blocks[i].address, {.index = i, .segment = s, .is_pending = is_pending});
     }
   }
   // Backwards: a free makes its block live before it, an allocation ends what is known of it.
-  out.most_live = live.size();
-  EarlierBlock* last = nullptr;  // a request stands right before its completion, nearly always
+  out.numbers.resize(trace.events.size(), TraceStart::kNoNumber);
+  uint64_t last_address = 0;  // a request stands right before its completion, nearly always
+  uint32_t last = TraceStart::kNoNumber;
   for (size_t i = trace.events.size(); i-- > 0;) {
     if (i >= kAhead) live.prefetch(trace.events[i - kAhead].address);
     const AllocatorEvent event = trace.events[i];
     if (facts.ends_block(event)) {
-      const auto [block, is_new] = live.put(event.address);
+      const bool was_pending = facts.records_requests && facts.records_completions;
+      const auto [number, is_new] =
+          live.put(event.address, {.index = i, .is_pending = was_pending});
       if (!is_new) doubtful.insert(event.address);
-      out.most_live = std::max(out.most_live, live.size());
-      last = block;
-      *last = {.address = event.address,
-               .requested_bytes = event.size_bytes,
-               .free_event = i,
-               .stream = event.stream,
-               .pool = facts.pool_of(trace, event),
-               .is_pending = facts.records_requests && facts.records_completions};
+      last = out.numbers[i] = number, last_address = event.address;
     } else if (event.action == Action::kFreeRequested) {
-      if (last == nullptr || last->address != event.address) {
-        last = live.find(event.address);
-        if (last == nullptr) {
+      if (last == TraceStart::kNoNumber || last_address != event.address) {
+        last = live.find(event.address).value_or(TraceStart::kNoNumber);
+        last_address = event.address;
+        if (last == TraceStart::kNoNumber) {
           doubtful.insert(event.address);
           continue;
         }
       }
-      last->is_pending = false;
+      out.numbers[i] = last;
+      live.is_not_pending(last);
     } else if (event.action == Action::kAlloc) {
-      last = nullptr;
-      if (!live.erase(event.address)) doubtful.insert(event.address);
+      last = TraceStart::kNoNumber;
+      if (const auto ended = live.erase(event.address)) {
+        out.numbers[i] = *ended;
+      } else {
+        doubtful.insert(event.address);
+      }
     }
   }
   out.contradictions = doubtful.size();
   if (!doubtful.empty()) settle_by_counting(trace, facts, doubtful, &live);
-  out.blocks = live.by_address();
+  out.blocks = live.by_address(trace, facts);
+  out.number_count = live.number_count();
+  if (!doubtful.empty()) number_addresses(trace, &out);
   out.facts = std::move(facts);
   return out;
 }

@@ -3,8 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "base/large_pages.h"
+#include "trace/address_map.h"
 #include "trace/allocator_trace.h"
 
 namespace gpumemprof {
@@ -48,17 +51,30 @@ struct EarlierBlock {
   uint16_t stream = 0;
   uint16_t pool = 0;
   bool is_pending = false;  ///< its free had been requested already
+  uint32_t number = 0;      ///< as in TraceStart::numbers
 };
 
+/// What was live before the first event, and a number for each block: addresses are looked up here,
+/// and by nobody that goes through the events afterwards.
 struct TraceStart {
+  static constexpr uint32_t kNoNumber = UINT32_MAX;
+
   TraceFacts facts;
   std::vector<EarlierBlock> blocks;  ///< by address
-  size_t most_live = 0;              ///< blocks at one moment, or a few more or less
-  uint64_t contradictions = 0;       ///< addresses allocated or freed twice in a row
+  /// Of the block that an event makes, ends or asks to end; kNoNumber for any other event. No two
+  /// live blocks have the same: one is given again once its block is gone. Where the trace
+  /// contradicts itself an address has the same one throughout.
+  std::vector<uint32_t, LargePages<uint32_t>> numbers;  ///< by event
+  uint32_t number_count = 0;                            ///< all are below it
+  uint64_t contradictions = 0;  ///< addresses allocated or freed twice in a row
+
+  /// The number of an address, in a trace that contradicts itself; none where no event names it.
+  std::optional<uint32_t> number_of(uint64_t address) const;
+  AddressMap by_address;  ///< what number_of() knows
 };
 
-/// One pass over the events; memory O(live blocks). `facts` may differ from those of the trace
-/// alone where others are read together with it.
+/// One pass over the events; memory O(events): 4 bytes each. `facts` may differ from those of the
+/// trace alone where others are read together with it.
 TraceStart trace_start(const AllocatorTrace& trace, TraceFacts facts);
 TraceStart trace_start(const AllocatorTrace& trace);
 

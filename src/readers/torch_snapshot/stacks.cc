@@ -16,8 +16,7 @@ uint64_t hash_of(std::span<const uint32_t> frames, uint64_t seed) {
     b = (std::rotl(b, 29) ^ (uint64_t{frames[i + 2]} << 32 | frames[i + 3])) * kOdd;
   }
   for (; i < frames.size(); ++i) a = (std::rotl(a, 23) ^ frames[i]) * kOdd;
-  const uint64_t mixed = (a ^ std::rotl(b, 31)) * kOdd;
-  return mixed ^ mixed >> 32;
+  return (a ^ std::rotl(b, 31)) * kOdd;  // its upper half is the better one
 }
 
 }  // namespace
@@ -36,15 +35,22 @@ bool Stacks::is_stack_of(uint32_t stack, std::span<const uint32_t> frames) const
 
 uint32_t Stacks::intern(std::span<const uint32_t> frames) {
   if (frames.empty()) return 0;
-  // Another list may have the same hash: then the next number is looked at.
-  for (uint64_t hash = hash_of(frames, seed_);; ++hash) {
-    auto [known, added] = known_.try_emplace(hash, 0);
-    if (!added) {
-      if (is_stack_of(known->second, frames)) return known->second;
-      continue;
-    }
-    return known->second = push(frames);
+  if (is_near_last(frames)) return push(frames);
+  const uint64_t hash = hash_of(frames, seed_);
+  const auto is_it = [&](uint32_t stack) { return is_stack_of(stack, frames); };
+  if (const auto known = known_.find(hash, is_it)) return *known;
+  return known_.find_or_put(hash, push(frames), is_it);
+}
+
+/// Of few frames, all but the innermost those of the list before: then to push it is one look-up,
+/// as to find it would be, and it need not be kept.
+bool Stacks::is_near_last(std::span<const uint32_t> frames) const {
+  constexpr size_t kFew = 8;
+  if (frames.size() > kFew || last_.size() + 1 < frames.size()) return false;
+  for (size_t i = 0; i + 1 < frames.size(); ++i) {
+    if (last_[i].frame != frames[frames.size() - 1 - i]) return false;
   }
+  return true;
 }
 
 /// Most of a deep stack is that of one of the last two.

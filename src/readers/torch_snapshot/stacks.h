@@ -1,12 +1,11 @@
 // Lists of frames become stacks: each distinct list once.
 #pragma once
 
-#include <absl/container/flat_hash_map.h>
-
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "trace/id_index.h"
 #include "trace/tables.h"
 
 namespace gpumemprof::torch_snapshot {
@@ -25,6 +24,7 @@ class Stacks {
 
  private:
   bool is_stack_of(uint32_t stack, std::span<const uint32_t> frames) const;
+  bool is_near_last(std::span<const uint32_t> frames) const;
   uint32_t push(std::span<const uint32_t> frames);
 
   StackTable& table_;
@@ -35,7 +35,7 @@ class Stacks {
   /// Of the two lists that were pushed last, outermost first: a list that comes in pieces is pushed
   /// as it begins, and then whole.
   std::vector<Pushed> last_, before_last_;
-  absl::flat_hash_map<uint64_t, uint32_t> known_;  ///< hash of the frames: stack
+  IdIndex known_;  ///< by the hash of the frames
 };
 
 }  // namespace gpumemprof::torch_snapshot

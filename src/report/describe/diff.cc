@@ -148,7 +148,7 @@ class DiffDescription {
     return out;
   }
 
-  Section groups(const char* title, const char* noun, const std::vector<DiffRow>& rows,
+  Section groups(const char* title, const char* noun, const DiffRows& rows,
                  std::string (*name)(const Diff&, const DiffRow&)) const {
     Section out{fmt::format("{}{}", title, when_text(diff_))};
     std::vector<const DiffRow*> there;

@@ -158,7 +158,7 @@ const char* when_text(const Diff& diff) {
   return diff.a.moment && diff.b.moment ? "" : ", at the peak";
 }
 
-DiffCounts count_changes(const std::vector<DiffRow>& rows) {
+DiffCounts count_changes(const DiffRows& rows) {
   DiffCounts n;
   for (const DiffRow& row : rows) {
     switch (row.change()) {

@@ -142,7 +142,7 @@ Json layers_json(const Diff& diff) {
 }
 
 /// Null where they are not known of both.
-Json groups_json(const Diff& diff, const std::vector<DiffRow>& rows, const char* key) {
+Json groups_json(const Diff& diff, const DiffRows& rows, const char* key) {
   if (!diff.why_no_categories.empty()) return nullptr;
   Json out = Json::array();
   for (const DiffRow& row : rows) {
