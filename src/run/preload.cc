@@ -16,15 +16,10 @@
 namespace gpumemprof {
 namespace {
 
-constexpr std::array<std::string_view, 9> kSettingNames = {"GPUMEMPROF_DIR",
-                                                           "GPUMEMPROF_ARENA",
-                                                           "GPUMEMPROF_STACKS",
-                                                           "GPUMEMPROF_FREE_STACKS",
-                                                           "GPUMEMPROF_NO_CPU",
-                                                           "GPUMEMPROF_MAX_DISK",
-                                                           "GPUMEMPROF_EXPLAIN_LEAKS",
-                                                           "GPUMEMPROF_NO_ATTRIBUTION",
-                                                           "GPUMEMPROF_DRIVER"};
+constexpr std::array<std::string_view, 9> kSettingNames = {
+    "GPUMEMPROF_DIR",           "GPUMEMPROF_ARENA",          "GPUMEMPROF_STACKS",
+    "GPUMEMPROF_FREE_STACKS",   "GPUMEMPROF_NO_CPU",         "GPUMEMPROF_MAX_DISK",
+    "GPUMEMPROF_EXPLAIN_LEAKS", "GPUMEMPROF_NO_ATTRIBUTION", "GPUMEMPROF_DRIVER"};
 
 bool is_readable_file(const std::string& path) {
   struct stat st;
@@ -166,7 +161,10 @@ std::vector<std::string> probe_environment(const std::vector<std::string>& envir
   if (settings.free_stacks) result.push_back("GPUMEMPROF_FREE_STACKS=1");
   if (!settings.record_cpu) result.push_back("GPUMEMPROF_NO_CPU=1");
   if (!settings.attribution) result.push_back("GPUMEMPROF_NO_ATTRIBUTION=1");
-  if (settings.explain_leaks) result.push_back("GPUMEMPROF_EXPLAIN_LEAKS=1");
+  if (settings.explain_leaks) {
+    result.push_back(std::string("GPUMEMPROF_EXPLAIN_LEAKS=") +
+                     (*settings.explain_leaks ? "1" : "0"));
+  }
   if (!settings.driver_links.empty()) result.push_back("GPUMEMPROF_DRIVER=" + settings.driver);
   if (settings.max_disk_bytes > 0) {
     result.push_back("GPUMEMPROF_MAX_DISK=" + std::to_string(settings.max_disk_bytes));

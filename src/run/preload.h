@@ -51,10 +51,11 @@ struct ProbeSettings {
   bool free_stacks = false;
   bool record_cpu = true;
   uint64_t max_disk_bytes = 0;  ///< 0 = no limit
-  bool explain_leaks = false;   ///< the Python half tells who holds tensors
-  bool attribution = true;      ///< modules, nodes, saved tensors, names, steps
-  std::string driver_links;     ///< folder of DriverLinks; empty: the CUDA driver is left alone
-  std::string driver;           ///< the real one, absolute
+  std::optional<bool>
+      explain_leaks;         ///< the Python half tells who holds tensors; unset: where it is cheap
+  bool attribution = true;   ///< modules, nodes, saved tensors, names, steps
+  std::string driver_links;  ///< folder of DriverLinks; empty: the CUDA driver is left alone
+  std::string driver;        ///< the real one, absolute
   std::vector<std::string> runtimes;  ///< libraries that record other run times, absolute
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,7 @@ struct RunOptions {
   bool free_stacks = false;
   bool record_cpu = true;
   uint64_t max_disk_bytes = 0;
-  bool explain_leaks = false;
+  std::optional<bool> explain_leaks;  ///< unset: where it costs next to nothing
   bool attribution = true;
   bool record_driver = true;  ///< the CUDA driver, where there is one
   std::string version;

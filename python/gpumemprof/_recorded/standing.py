@@ -81,14 +81,16 @@ def note_modules(folder: str | None) -> None:
 
 
 def explain_leaks(folder: str | None) -> None:
-    """Has the process say who holds its tensors, where `gpumemprof run --explain-leaks` asks for it."""
-    if folder is None or not os.environ.get("GPUMEMPROF_EXPLAIN_LEAKS"):
+    """Has the process say who holds its tensors: where it costs next to nothing, or as `gpumemprof run --explain-leaks`
+    (1) and `--no-explain-leaks` (0) ask for it."""
+    wish = os.environ.get("GPUMEMPROF_EXPLAIN_LEAKS")
+    if folder is None or wish == "0":
         return
 
     def begin(module: object) -> None:
         from .holders.arm import arm as look_for_holders
 
-        look_for_holders(folder)
+        look_for_holders(folder, wish == "1")
 
     when_imported("torch.optim", begin)
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "analysis/end_in_doubt.h"
 #include "base/size.h"
 #include "report/describe/facts.h"
 #include "report/describe/sections.h"
@@ -68,7 +69,8 @@ Section processes_section(const Subject& subject) {
     const ProcessAnalysis sums =
         i < subject.analysis.processes.size() ? subject.analysis.processes[i] : ProcessAnalysis{};
     std::string name = process_label(process);
-    if (!process.exited_cleanly) name += ", no clean exit (killed, _exit, or still running)";
+    if (is_end_in_doubt(subject.tables, process, subject.analysis.ends))
+      name += ", its end was not seen (killed, or still running)";
     return Row{
         {{format_count(sums.events)},
          {format_count(sums.alloc_count)},

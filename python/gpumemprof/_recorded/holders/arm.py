@@ -1,6 +1,7 @@
-"""Has the recorded process say now and then who holds its tensors (`gpumemprof run --explain-leaks`): after 64 of its
-allocations and frees, after twice as many, and so on, and when it ends. What variables of functions hold is gone by the
-end; whatever the length of the run, the last look comes after half of it."""
+"""Has the recorded process say now and then who holds its tensors: after 64 of its allocations and frees, after twice as
+many, and so on, and when it ends. What variables of functions hold is gone by the end; whatever the length of the run,
+the last look comes after half of it. Without `gpumemprof run --explain-leaks` it looks only where all looks together
+take no more than 1 % of the time since it began, and each no more than 0.3 s: programs of some ten seconds and more."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ import gc
 import json
 import os
 import sys
+import time
 from typing import Any
 
 from ..attribution import marks
@@ -16,28 +18,48 @@ from ..attribution import marks
 # Now, as it compiles code: done at the program's end CPython would forget that Ctrl-C ended it.
 from ..._core.process_start import start_ticks
 from ..._core.signal_errors import of_the_program
-from .look import look
 
 _FIRST_EVENTS = 64
 _MOST_S = 2.0
+# Of looks that nobody asked for.
+_MOST_CHEAP_S, _LEAST_CHEAP_S, _CHEAP_SHARE = 0.3, 0.1, 0.01
 _OURS = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..")) + os.sep
 
 
 class _Looking:
-    def __init__(self, folder: str, marks: Any) -> None:
-        self.folder, self.marks = folder, marks
+    def __init__(self, folder: str, marks: Any, is_asked_for: bool) -> None:
+        self.folder, self.marks, self.is_asked_for = folder, marks, is_asked_for
+        self.began_s, self.spent_s = time.monotonic(), 0.0
+        self.look: Any = None
         self.events = _FIRST_EVENTS
         self.looks: list[dict[str, Any]] = []
         self.process = os.getpid()
 
     def begin(self) -> None:
         self._ask()
-        atexit.register(self._at_exit)
+        if self.is_asked_for:
+            self._load()
         os.register_at_fork(after_in_child=self._begin_in_child)
 
     def _begin_in_child(self) -> None:
         self.events, self.looks, self.process = _FIRST_EVENTS, [], os.getpid()
+        self.began_s, self.spent_s = time.monotonic(), 0.0
         self._ask()
+
+    def _load(self) -> None:
+        """What a look needs, and the one at the end. Not at the end itself: done then, compiling code would make CPython
+        forget that Ctrl-C ended it."""
+        if self.look is None:
+            from .look import look
+
+            self.look = look
+            atexit.register(self._at_exit)
+
+    def _may_take_s(self) -> float:
+        if self.is_asked_for:
+            return _MOST_S
+        left = _CHEAP_SHARE * (time.monotonic() - self.began_s) - self.spent_s
+        return min(left, _MOST_CHEAP_S) if left >= _LEAST_CHEAP_S else 0.0
 
     def _ask(self) -> None:
         self.marks.look_after(self.events, self._called)
@@ -60,15 +82,20 @@ class _Looking:
             pass
 
     def _look_once(self) -> None:
-        collects = gc.isenabled()
+        may_take_s = self._may_take_s()
+        if may_take_s == 0:
+            return
+        self._load()
+        collects, began_s = gc.isenabled(), time.thread_time()
         gc.disable()  # else our own objects would have the program's garbage collected earlier
         try:
-            self.looks.append(look(_MOST_S))
+            self.looks.append(self.look(may_take_s))
             # A look may fall into the end of the program, when all is gone: the one that saw most is kept, too.
             most = max(self.looks, key=lambda one: len(one["storages"]))
             self.looks = [one for one in self.looks if one is most or any(one is late for late in self.looks[-2:])]
             self._write()
         finally:
+            self.spent_s += time.thread_time() - began_s
             if collects:
                 gc.enable()
 
@@ -102,10 +129,10 @@ def _is_worker() -> bool:
 _looking: _Looking | None = None
 
 
-def arm(folder: str) -> None:
+def arm(folder: str, is_asked_for: bool) -> None:
     """Once a process. Does nothing where the probe is not in it."""
     global _looking
     found = marks()
     if _looking is None and found is not None:
-        _looking = _Looking(folder, found)
+        _looking = _Looking(folder, found, is_asked_for)
         _looking.begin()

@@ -1,0 +1,78 @@
+"""Looks that nobody asked for take no more than 1 % of the time, and each no more than 0.3 s."""
+import harness
+import pytest
+
+pytest.importorskip("torch")
+
+from gpumemprof._recorded.holders import arm  # noqa: E402
+
+
+class Marks:
+    def look_after(self, events, called):
+        self.asked = events, called
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    class Clock:
+        now_s = work_s = 0.0
+
+    monkeypatch.setattr(arm.time, "monotonic", lambda: Clock.now_s)
+    monkeypatch.setattr(arm.time, "thread_time", lambda: Clock.work_s)
+    monkeypatch.setattr(arm.atexit, "register", lambda call: None)
+    return Clock
+
+
+def looking(tmp_path, clock, took_s):
+    one = arm._Looking(str(tmp_path), Marks(), is_asked_for=False)
+    limits = []
+
+    def look(most_s):
+        limits.append(most_s)
+        clock.work_s += took_s
+        return {"time_ns": 0, "why_incomplete": "", "holders": [], "storages": []}
+
+    one._load = lambda: setattr(one, "look", look)
+    return one, limits
+
+
+def test_no_look_before_it_is_a_hundredth_of_the_time(tmp_path, clock):
+    one, limits = looking(tmp_path, clock, took_s=0.05)
+    one._ask()
+    for clock.now_s in (0.1, 5, 9.9):
+        one._called()
+    assert limits == [] and one.look is None and one.marks.asked[0] == 64 * 8
+    clock.now_s = 20.0
+    one._called()
+    assert limits == [pytest.approx(0.2)]
+
+
+def test_all_looks_together_are_a_hundredth(tmp_path, clock):
+    one, limits = looking(tmp_path, clock, took_s=0.3)
+    for clock.now_s in (60.0, 61.0, 70.0, 71.0, 80.0):
+        one._at_exit()
+    # Of 0.6 s at a minute one look takes half; 0.3 are left at once, then 0.1 more comes with ten seconds each.
+    assert limits == [pytest.approx(0.3), pytest.approx(0.3), pytest.approx(0.1)]
+
+
+@pytest.mark.slow
+def test_a_leak_of_a_long_run_is_named_without_asking(tmp_path):
+    program = tmp_path / "leak.py"
+    program.write_text(
+        "import time, torch\n"
+        "class History:\n    def __init__(self):\n        self.kept = []\n"
+        "history = History()\n"
+        "begin = time.monotonic()\n"
+        "while time.monotonic() - begin < 30:\n"
+        "    history.kept.append(torch.ones(25_000))\n    time.sleep(0.02)\n")
+    folder = harness.record(tmp_path / "r", [harness.PYTHON, program], ["-q"]).ok().folder
+    (leak,) = [f for f in harness.analysis(folder)["findings"] if f["kind"] in ("leak", "growth_in_loop")]
+    assert "History.kept" in leak["evidence"].get("holder", "") or "History.kept" in str(leak)
+
+
+def test_never_is_never(tmp_path):
+    program = tmp_path / "p.py"
+    program.write_text("import os, sys, torch\nprint(os.environ['GPUMEMPROF_EXPLAIN_LEAKS'], "
+                       "any('holders' in name for name in sys.modules))\n")
+    done = harness.record(tmp_path / "r", [harness.PYTHON, program], ["-q", "--no-explain-leaks"]).ok()
+    assert done.stdout.decode().split() == ["0", "False"]
