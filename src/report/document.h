@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -89,6 +90,9 @@ struct Table {
 std::string left_out_text(const Table& table);
 
 struct Part {
+  template <class Kind>
+  explicit Part(Kind part) : is(std::in_place_type<Kind>, std::move(part)) {}
+
   std::variant<Sentence, List, Table, Stack, Chart> is;
 };
 
@@ -99,7 +103,7 @@ struct Section {
 
   template <class Kind>
   void add(Kind part) {
-    parts.push_back({std::move(part)});
+    parts.emplace_back(std::move(part));
   }
 };
 

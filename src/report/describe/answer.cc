@@ -71,6 +71,12 @@ Section file_section(const Analysis& analysis) {
   return out;
 }
 
+Section score_section(const Score& score) {
+  Section out;
+  out.add(Sentence{score_sentence(score)});
+  return out;
+}
+
 Section words_section(const Subject& subject, const DeviceAnalysis& device) {
   Section out{"The peak in plain words"};
   out.add(Sentence{
@@ -172,7 +178,7 @@ Document describe_analysis(const Analysis& analysis, const Tables& tables,
   }
   out.add(findings_section(subject));
   if (analysis.score.value || !analysis.ends.failure.empty())
-    out.add(Section{.parts = {{Sentence{score_sentence(analysis.score)}}}});
+    out.add(score_section(analysis.score));
   if (options.advice) out.add(advice_section(*options.advice));
   for (const DeviceAnalysis& each : analysis.devices) {
     for (Section& section : refusal_sections(subject, each)) out.add(std::move(section));

@@ -123,8 +123,8 @@ Row category_row(const CategoryGroup& group, const CategorySums& sums,
                       {.text = group.name, .note = format_plural(group.count, "block")});
   if (group.name != category_name(Category::kUnknown)) return row;
   for (const UnknownSum& sum : unknown_sums(holders)) {
-    row.details.push_back(
-        {Sentence{fmt::format("{}: {}", format_bytes(sum.bytes), why_unknown_text(sum.why))}});
+    row.details.emplace_back(
+        Sentence{fmt::format("{}: {}", format_bytes(sum.bytes), why_unknown_text(sum.why))});
   }
   return row;
 }

@@ -191,7 +191,7 @@ class DiffDescription {
       const Tables& tables = tables_of(row);
       Row shown = line_row(row, headline_node(tables, row.node));
       if (row.node != 0)
-        shown.details.push_back({stack_of(tables, row.node, options_.working_folder)});
+        shown.details.emplace_back(stack_of(tables, row.node, options_.working_folder));
       table.rows.push_back(std::move(shown));
     }
     add_table(std::move(table), &out);
@@ -226,10 +226,10 @@ class DiffDescription {
       const uint64_t size = magnitude(callers[i]->delta_bytes);
       if (size == 0) continue;
       const bool shrank = callers[i]->delta_bytes < 0;
-      out->details.push_back(
-          {Sentence{fmt::format("{} from {}", change_text(shrank ? size : 0, shrank ? 0 : size),
-                                callers[i]->text),
-                    Tone::kDim}});
+      out->details.emplace_back(
+          Sentence{fmt::format("{} from {}", change_text(shrank ? size : 0, shrank ? 0 : size),
+                               callers[i]->text),
+                   Tone::kDim});
     }
   }
 

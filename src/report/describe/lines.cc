@@ -30,7 +30,7 @@ void add_innermost(const Subject& subject, const HolderLine& line, Row* row) {
            [&](const HolderLine& inner) {
              return Row{{{format_bytes(inner.bytes)}, {"in " + subject.line_text(inner.node)}}};
            });
-  row->details.push_back({std::move(table)});
+  row->details.emplace_back(std::move(table));
 }
 
 void add_stacks(const Subject& subject, const HolderLine& line, Row* row) {
@@ -44,11 +44,11 @@ void add_stacks(const Subject& subject, const HolderLine& line, Row* row) {
           shown == 1 ? fmt::format("the largest of its {} stacks", format_count(count))
                      : fmt::format("{}, stack {} of {}", format_plural(holder.count, "block"),
                                    i + 1, format_count(count));
-      row->details.push_back(
-          {Sentence{fmt::format("{} in {}:", format_bytes(holder.bytes), which), Tone::kDim}});
+      row->details.emplace_back(
+          Sentence{fmt::format("{} in {}:", format_bytes(holder.bytes), which), Tone::kDim});
     }
-    row->details.push_back(
-        {stack_of(subject.tables, holder.stack, subject.options.working_folder)});
+    row->details.emplace_back(
+        stack_of(subject.tables, holder.stack, subject.options.working_folder));
   }
 }
 

@@ -14,8 +14,8 @@ using testing::Not;
 Table two_lines() {
   Table table{.columns = {{"bytes", true}, {"line"}}, .left_out = 2, .noun = "line"};
   Row row{{{"1.00 MiB"}, {.text = "a.py:1 <f>", .note = "3 blocks", .is_code = true}}};
-  row.details.push_back(
-      {Stack{{{"/lib/x.py:1 g", "x.py:1 g"}, {"/opt/a.py:1 <f>", "a.py:1 <f>", true, true}}}});
+  row.details.emplace_back(
+      Stack{{{"/lib/x.py:1 g", "x.py:1 g"}, {"/opt/a.py:1 <f>", "a.py:1 <f>", true, true}}});
   table.rows = {row, {{{"7 B"}, {.text = "b.py", .is_code = true}}, {}, 0.25}};
   return table;
 }
