@@ -30,7 +30,7 @@ PARTS = (
     ("", "pass", "losses = []\nfor _ in range(<few>):\n    losses.append(functional.mse_loss(model(torch.randn(<b>, <i>)), y))\n"
                  "print(torch.stack(losses).mean().item())"),
     ("@functools.lru_cache(maxsize=<few>)\ndef mask(k):\n    return torch.ones(<b>, <h>).mul_(k)", "mask(i).sum()", ""),
-    ("@functools.cache\ndef mask(k):\n    return torch.ones(<b>, <h>).mul_(k)", "mask(i % <few>).sum()", ""),
+    ("@functools.cache\ndef window(k):\n    return torch.ones(<b>, <h>).mul_(k)", "window(i % <few>).sum()", ""),
     ("caught = None", "try:\n    out @ x.T @ y.T\nexcept RuntimeError as error:\n    caught = str(error)", ""),
     ("last = {}\nmodel[0].register_forward_hook(lambda m, a, result: last.__setitem__('out', result.detach()))", "pass", ""),
     ("buffer = torch.zeros(<few>, <b>, <i>)", "buffer[i % <few>] = x", ""),
