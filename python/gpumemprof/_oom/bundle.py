@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
+from .._core.memory_errors import message_of
 from .._core.torch import loaded_torch
 from .._telemetry.files import plain
 from .live_memory import live_memory
-from .words import message_of
 
 if TYPE_CHECKING:
     from .recorder import OOMFlightRecorderConfig

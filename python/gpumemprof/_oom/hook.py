@@ -13,7 +13,7 @@ import weakref
 from types import TracebackType
 from typing import Any, Protocol
 
-from .processes import tell_of_processes
+from .._core.process_errors import tell_of_processes
 
 
 class _Watcher(Protocol):

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._core.fork import renews_after_fork
+from .._core.memory_errors import oom_reason
 from .._core.recording_folder import recording_folder
 from .._core.torch import loaded_torch
 from . import hook
-from .words import oom_reason
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from __future__ import annotations
 import os
 
 from .._core import recording_folder
+from .._core.memory_errors import oom_reason
 from .._core.when_imported import before_import, when_imported
-from .._oom.words import oom_reason
 
 TYPE_CHECKING = False  # as in typing, whose import alone takes 10 ms
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def _note_uncaught() -> None:
     except ImportError:
         return
     if _marks.watch_uncaught(_in_main_or_thread):
-        from .._oom.processes import tell_of_processes
+        from .._core.process_errors import tell_of_processes
 
         tell_of_processes(_on_uncaught)
 
