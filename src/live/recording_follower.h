@@ -16,10 +16,10 @@ namespace gpumemprof {
 /// What one line of code holds now.
 struct FollowedHolder {
   uint64_t bytes = 0, count = 0;
-  std::string line;    ///< of the user's own code where the stack has any, else innermost
-  std::string module;  ///< in whose call it was made, where there is one stack and it tells
-  uint64_t stacks = 1;
+  std::string line;  ///< of the user's own code where the stack has any, else innermost
   std::vector<std::string> stack;  ///< of its largest stack, the allocating line first; or empty
+  std::string module = {};  ///< in whose call it was made, where there is one stack and it tells
+  uint64_t stacks = 1;
 };
 
 /// One device of the process, at the last event that was read.

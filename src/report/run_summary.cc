@@ -54,7 +54,8 @@ std::string run_summary(const Analysis& analysis, const Tables& tables, const Lo
                                : fmt::format("{} recorded, none of which allocated memory.",
                                              format_plural(analysis.events, "event"))),
       {});
-  if (!analysis.findings.empty()) {
+  // The most severe is first.
+  if (!analysis.findings.empty() && analysis.findings.front().severity != Severity::kInfo) {
     const Finding& first = analysis.findings.front();
     lines.push_back(fmt::format("{}: {}.{}", severity_name(first.severity), printable(first.title),
                                 first.fix.empty() ? "" : " Fix: " + printable(first.fix) + "."));
