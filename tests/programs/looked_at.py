@@ -127,7 +127,7 @@ class Mode(TorchDispatchMode):
 
 def traced(frame, event, argument):
     # The finder of imports is on the list of what a program can see.
-    if "gpumemprof" in frame.f_code.co_filename and "_when_imported" not in frame.f_code.co_filename:
+    if "gpumemprof" in frame.f_code.co_filename and "when_imported" not in frame.f_code.co_filename:
         says(f"{event} in {frame.f_code.co_name}")
     return traced
 

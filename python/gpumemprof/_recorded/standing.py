@@ -4,10 +4,14 @@ modules."""
 from __future__ import annotations
 
 import os
+import time
 
 from .._core import recording_folder
 from .._core.memory_errors import oom_reason
 from .._core.when_imported import before_import, when_imported
+
+_FIRST_LOOK_EVENTS = 64
+_LEAST_S_BEFORE_LOOK = 10.0  # of them a hundredth is the shortest look that tells something
 
 TYPE_CHECKING = False  # as in typing, whose import alone takes 10 ms
 if TYPE_CHECKING:
@@ -88,11 +92,37 @@ def explain_leaks(folder: str | None) -> None:
         return
 
     def begin(module: object) -> None:
-        from .holders.arm import arm as look_for_holders
-
-        look_for_holders(folder, wish == "1")
+        if wish == "1":
+            _look_for_holders(folder, None)
+        else:
+            _look_when_it_is_cheap(folder)
 
     when_imported("torch.optim", begin)
+
+
+def _look_for_holders(folder: str, cheap_since_s: float | None) -> None:
+    from .holders.arm import arm as look_for_holders
+
+    look_for_holders(folder, cheap_since_s)
+
+
+def _look_when_it_is_cheap(folder: str) -> None:
+    """Short programs never load what a look needs: none of them is so long that one would be a hundredth of its time."""
+    from .attribution import marks
+
+    found, began_s, events = marks(), time.monotonic(), _FIRST_LOOK_EVENTS
+    if found is None:
+        return
+
+    def called() -> None:
+        nonlocal events
+        events *= 2
+        if time.monotonic() - began_s < _LEAST_S_BEFORE_LOOK:
+            found.look_after(events, called)
+        else:
+            _look_for_holders(folder, began_s)
+
+    found.look_after(events, called)
 
 
 def arm(folder: str | None = None, *, attribution: bool = True) -> None:

@@ -78,6 +78,10 @@ uint64_t axis_top(uint64_t bytes) {
   return std::max<uint64_t>(bytes, 1);
 }
 
+std::string axis_start(uint64_t since_start_ns, uint64_t column_ns) {
+  return since_start_ns < column_ns ? "0 s" : format_duration(since_start_ns);
+}
+
 std::string timeline_figure(const Analysis& analysis, const DeviceAnalysis& device, bool tooltips) {
   const Timeline& timeline = device.timeline;
   const auto& buckets = timeline.buckets();
@@ -118,7 +122,7 @@ std::string timeline_figure(const Analysis& analysis, const DeviceAnalysis& devi
       staircase(buckets, &TimelineBucket::min_bytes, step, top), kTimelineHeight, grid,
       band_path(buckets, step, top), staircase(buckets, &TimelineBucket::max_bytes, step, top),
       mark, tooltips ? tooltip_targets(analysis, timeline, step) : std::string(),
-      format_duration(since_start(analysis, timeline.start_ns())),
+      axis_start(since_start(analysis, timeline.start_ns()), timeline.bucket_ns()),
       format_duration(timeline.bucket_ns()), format_duration(since_start(analysis, end)));
 }
 

@@ -27,38 +27,36 @@ _OURS = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..")) + o
 
 
 class _Looking:
-    def __init__(self, folder: str, marks: Any, is_asked_for: bool) -> None:
-        self.folder, self.marks, self.is_asked_for = folder, marks, is_asked_for
-        self.began_s, self.spent_s = time.monotonic(), 0.0
-        self.look: Any = None
+    def __init__(self, folder: str, marks: Any, cheap_since_s: float | None) -> None:
+        self.folder, self.marks = folder, marks
+        self.cheap_since_s, self.spent_s = cheap_since_s, 0.0
+        self.look: Any = None  # what takes one
         self.events = _FIRST_EVENTS
         self.looks: list[dict[str, Any]] = []
         self.process = os.getpid()
 
     def begin(self) -> None:
+        self._load()
         self._ask()
-        if self.is_asked_for:
-            self._load()
         os.register_at_fork(after_in_child=self._begin_in_child)
 
     def _begin_in_child(self) -> None:
         self.events, self.looks, self.process = _FIRST_EVENTS, [], os.getpid()
-        self.began_s, self.spent_s = time.monotonic(), 0.0
+        if self.cheap_since_s is not None:
+            self.cheap_since_s, self.spent_s = time.monotonic(), 0.0
         self._ask()
 
     def _load(self) -> None:
-        """What a look needs, and the one at the end. Not at the end itself: done then, compiling code would make CPython
-        forget that Ctrl-C ended it."""
-        if self.look is None:
-            from .look import look
+        """What a look needs, and the one at the end."""
+        from .look import look
 
-            self.look = look
-            atexit.register(self._at_exit)
+        self.look = look
+        atexit.register(self._at_exit)
 
     def _may_take_s(self) -> float:
-        if self.is_asked_for:
+        if self.cheap_since_s is None:
             return _MOST_S
-        left = _CHEAP_SHARE * (time.monotonic() - self.began_s) - self.spent_s
+        left = _CHEAP_SHARE * (time.monotonic() - self.cheap_since_s) - self.spent_s
         return min(left, _MOST_CHEAP_S) if left >= _LEAST_CHEAP_S else 0.0
 
     def _ask(self) -> None:
@@ -85,7 +83,6 @@ class _Looking:
         may_take_s = self._may_take_s()
         if may_take_s == 0:
             return
-        self._load()
         collects, began_s = gc.isenabled(), time.thread_time()
         gc.disable()  # else our own objects would have the program's garbage collected earlier
         try:
@@ -129,10 +126,11 @@ def _is_worker() -> bool:
 _looking: _Looking | None = None
 
 
-def arm(folder: str, is_asked_for: bool) -> None:
-    """Once a process. Does nothing where the probe is not in it."""
+def arm(folder: str, cheap_since_s: float | None) -> None:
+    """Once a process. Does nothing where the probe is not in it. `cheap_since_s`: looks may take a hundredth of the time
+    since then (time.monotonic()); None: they were asked for, and may take what they take."""
     global _looking
     found = marks()
     if _looking is None and found is not None:
-        _looking = _Looking(folder, found, is_asked_for)
+        _looking = _Looking(folder, found, cheap_since_s)
         _looking.begin()
