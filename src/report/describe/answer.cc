@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <sys/utsname.h>
 
 #include <algorithm>
 
@@ -92,7 +93,10 @@ Subject::Subject(const Analysis& analysis, const Tables& tables, const DescribeO
   if (!options.shows_source || !device) return;
   const Process& process = process_at(tables, device_at(tables, device->device).process);
   const WallTime start = wall_time(process, process.first_time_ns);
-  if (start.known) source_ = std::make_shared<SourceText>(start.time_us);
+  // Another machine may have another file by that name.
+  utsname here;
+  if (start.known && uname(&here) == 0 && process.host == here.nodename)
+    source_ = std::make_shared<SourceText>(start.time_us);
 }
 
 std::string Subject::source_of(uint32_t node) const {
