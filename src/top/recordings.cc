@@ -146,8 +146,12 @@ void draw_holders(const TopState& state, int y, int end, Screen* screen) {
   }
   if (count == 0) return;
   ++y;
-  screen->put(0, y++, "Its largest stack, the allocating line first:", Style::kBold);
-  for (const std::string& line : holders[static_cast<size_t>(selected)].stack) {
+  const FollowedHolder& holder = holders[static_cast<size_t>(selected)];
+  screen->put(
+      0, y++,
+      fmt::format("Its {}stack, the allocating line first:", holder.stacks > 1 ? "largest " : ""),
+      Style::kBold);
+  for (const std::string& line : holder.stack) {
     if (y >= end) return;
     screen->put(2, y++, line);
   }
