@@ -12,7 +12,7 @@
 #include "devices/host_memory.h"
 #include "native/raise.h"
 #include "telemetry/alarm.h"
-#include "telemetry/choices.h"
+#include "telemetry/reader.h"
 #include "telemetry/writer.h"
 
 namespace nb = nanobind;
@@ -24,7 +24,8 @@ constexpr size_t kFields = 21;  // all but schema_version, in the order of the f
 
 /// A file's text may be any bytes.
 nb::object text_object(const std::string& text) {
-  return nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
+  return nb::steal(
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
 }
 
 std::string text_of(nb::handle text) {

@@ -36,9 +36,9 @@ struct Advice {
 };
 
 struct AdviceReport {
-  bool applies = false;  ///< false: the recording has no allocation of the framework's
+  bool applies = false;            ///< false: the recording has no allocation of the framework's
   std::string not_looked_because;  ///< nobody looked for advice; empty: somebody did
-  std::string failure;   ///< how the program ended that was run for this; empty: well, or none
+  std::string failure;  ///< how the program ended that was run for this; empty: well, or none
   std::vector<Advice> advice;                                ///< the most bytes first
   std::vector<std::pair<std::string, std::string>> unknown;  ///< kind -> why
 };

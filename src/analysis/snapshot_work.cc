@@ -92,10 +92,9 @@ enum FrameFact : uint16_t {
 uint16_t facts_of_native(std::string_view function) {
   const std::string_view name = function.substr(0, function.find('('));
   if (!has(name, "torch::autograd::")) return kLookedAt;
-  if (has(name, "torch::autograd::AccumulateGrad"))
-    return kLookedAt | kAccumulates | kRunsBackward;
-  const bool runs_backward = has(name, "torch::autograd::Engine::") ||
-                             has(name, "torch::autograd::Node::operator");
+  if (has(name, "torch::autograd::AccumulateGrad")) return kLookedAt | kAccumulates | kRunsBackward;
+  const bool runs_backward =
+      has(name, "torch::autograd::Engine::") || has(name, "torch::autograd::Node::operator");
   return runs_backward ? kLookedAt | kRunsBackward : kLookedAt;
 }
 
@@ -164,10 +163,6 @@ class Reader {
 };
 
 }  // namespace
-
-SnapshotWork snapshot_work_of(const Tables& tables, uint32_t stack) {
-  return SnapshotWorks(tables).of(stack);
-}
 
 SnapshotWork SnapshotWorks::look_at(uint32_t stack) {
   Reader reader;

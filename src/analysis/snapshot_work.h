@@ -22,9 +22,6 @@ struct SnapshotWork {
   bool is_without_gradients = false;  ///< in a function under torch.no_grad() or the like
   bool is_workspace = false;          ///< library_workspace.h
 };
-/// One answer; of many, see below.
-SnapshotWork snapshot_work_of(const Tables& tables, uint32_t stack);
-
 /// Answers that were given, by stack, and what each frame says. Not thread-safe; `tables` must
 /// outlive it and not grow.
 class SnapshotWorks {

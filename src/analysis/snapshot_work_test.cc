@@ -20,7 +20,7 @@ SnapshotWork of(const std::vector<Pair>& frames) {
     const Frame frame{tables.strings.intern(file), tables.strings.intern(function), line};
     stack = tables.stacks.push(stack, tables.stacks.intern_frame(frame));
   }
-  return snapshot_work_of(tables, stack);
+  return SnapshotWorks(tables).of(stack);
 }
 
 const std::string kTorch = "/venv/lib/python3.12/site-packages/torch/";

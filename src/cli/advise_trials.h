@@ -26,9 +26,9 @@ class AdviseTrials {
   AdviseTrials(std::vector<std::string> command, std::string folder, uint64_t steps)
       : command_(std::move(command)), folder_(std::move(folder)), steps_(steps) {}
 
-  /// Runs the program recorded, with `change` (python/gpumemprof/_recorded/trying.py has their names) or as
-  /// it is. What it prints goes to our standard error where `is_shown`, else nowhere. A program
-  /// that fails is no error: what it did until then may be recorded. Errors: kSystem.
+  /// Runs the program recorded, with `change` (python/gpumemprof/_recorded/trying.py has their
+  /// names) or as it is. What it prints goes to our standard error where `is_shown`, else nowhere.
+  /// A program that fails is no error: what it did until then may be recorded. Errors: kSystem.
   Result<TrialRun> record(const std::string& name, const std::string& change, bool is_shown);
 
   /// Puts measured figures in place of simulated ones, where the change can be made from outside;

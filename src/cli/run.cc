@@ -97,8 +97,7 @@ ProgramEnds ends_of(const RunOutcome& outcome) {
   return ends;
 }
 
-/// A shell prompt waits for the summary: findings of more events are left to `analyze`. As many
-/// take some 0.2 s.
+/// A shell prompt waits for the summary: findings of more events are left to `analyze`.
 constexpr uint64_t kMostEventsToLookThrough = 200'000;
 
 void say_summary(const RunOutcome& outcome) {

@@ -12,8 +12,8 @@ namespace gpumemprof {
 
 struct AlertOptions {
   double warning_percent = 80, critical_percent = 95;
-  double rearm_percent = 5;                 ///< below the threshold, before it can be crossed again
-  int64_t least_pause_ns = kAlarmPauseNs;   ///< between two alerts of one level
+  double rearm_percent = 5;                ///< below the threshold, before it can be crossed again
+  int64_t least_pause_ns = kAlarmPauseNs;  ///< between two alerts of one level
 };
 
 /// One memory's alerts. The measure is the most of allocated, reserved and device used against the

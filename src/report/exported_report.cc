@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/size.h"
+#include "report/json/parts.h"
 #include "report/words.h"
 
 namespace gpumemprof {
@@ -94,7 +95,7 @@ std::string exported_json(const ExportedAnswer& answer) {
               {"subject", answer.subject},
               {"target", answer.target},
               {"kind", answer.kind}};
-  out["runtime"] = answer.runtime.empty() ? Json(nullptr) : Json(answer.runtime);
+  out["runtime"] = text_or_null(answer.runtime);
   out["inputs"] = Json::array();
   for (const ExportedInput& input : answer.inputs) {
     out["inputs"].push_back({{"name", input.name}, {"type", input.type}, {"shape", input.sizes}});

@@ -3,8 +3,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "telemetry/choices.h"
 #include "telemetry/csv.h"
+#include "telemetry/reader.h"
+#include "telemetry/record.h"
 #include "telemetry/record_scanner.h"
 
 namespace gpumemprof {
@@ -198,8 +199,6 @@ const char* telemetry_kind_name(TelemetryKind kind) {
   }
   return "unknown";
 }
-
-Result<Telemetry> parse_telemetry(std::string_view text) { return parse_telemetry(text, {}); }
 
 Result<Telemetry> parse_telemetry(std::string_view text, const TelemetryChoices& choices) {
   size_t begin = text.starts_with("\xef\xbb\xbf") ? 3 : 0;

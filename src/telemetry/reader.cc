@@ -1,3 +1,5 @@
+#include "telemetry/reader.h"
+
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
@@ -5,8 +7,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-
-#include "telemetry/choices.h"
 
 namespace gpumemprof {
 namespace {
@@ -51,8 +51,6 @@ Result<std::string> read_all(int fd, const std::string& path) {
 }
 
 }  // namespace
-
-Result<Telemetry> read_telemetry(const std::string& path) { return read_telemetry(path, {}); }
 
 Result<Telemetry> read_telemetry(const std::string& path, const TelemetryChoices& choices) {
   const Descriptor file{open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};

@@ -3,7 +3,9 @@
 // by its content, not by its name.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -27,12 +29,21 @@ struct Telemetry {
 
 inline constexpr uint64_t kMaxTelemetryBytes = uint64_t{1} << 30;
 
+enum class Shapes : uint8_t { kAny, kVersion2 };  ///< of records
+
+struct TelemetryChoices {
+  Shapes shapes = Shapes::kAny;
+  std::optional<std::string> events_key = {};  ///< of the list in a JSON object
+  bool may_be_empty = false;                   ///< a file without a byte has no events
+  bool waits = true;  ///< for a tracker to end; a program that reads its own would wait for itself
+};
+
 /// Errors: kNotFound, kSystem, kBadInput with the offset, kUnsupported. A file that was cut short
 /// in its last record is no error. Where a tracker is about to end, waits for it, a second at
 /// most: whoever stops a tracker and analyzes at once gets the whole file.
-Result<Telemetry> read_telemetry(const std::string& path);
+Result<Telemetry> read_telemetry(const std::string& path, const TelemetryChoices& choices = {});
 
 /// The same of a text.
-Result<Telemetry> parse_telemetry(std::string_view text);
+Result<Telemetry> parse_telemetry(std::string_view text, const TelemetryChoices& choices = {});
 
 }  // namespace gpumemprof

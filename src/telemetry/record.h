@@ -4,10 +4,9 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "telemetry/event.h"
+#include "telemetry/reader.h"
 
 namespace gpumemprof {
-
-enum class Shapes : uint8_t { kAny, kVersion2 };
 
 /// The event of an object. With kVersion2 it must have that version's keys and no other.
 /// Errors: as parse_telemetry_record().

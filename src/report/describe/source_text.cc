@@ -1,10 +1,10 @@
 #include "report/describe/source_text.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
+
+#include "base/file.h"
 
 namespace gpumemprof {
 namespace {
@@ -13,24 +13,11 @@ constexpr size_t kMostShownBytes = 72;
 
 /// Empty where the file cannot be taken for what ran.
 std::string unchanged_text(const std::string& file, int64_t since_us) {
-  std::string text;
-  if (!file.ends_with(".py") || !file.starts_with('/')) return text;
-  // A pipe of that name must not make a report wait.
-  const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (fd < 0) return text;
   struct stat is;
-  if (fstat(fd, &is) == 0 && S_ISREG(is.st_mode) &&
-      static_cast<uint64_t>(is.st_size) <= SourceText::kMostSourceBytes &&
-      is.st_mtim.tv_sec * 1'000'000 + is.st_mtim.tv_nsec / 1000 <= since_us) {
-    text.resize(static_cast<size_t>(is.st_size));
-    size_t got = 0;
-    ssize_t part;
-    while (got < text.size() && (part = read(fd, text.data() + got, text.size() - got)) > 0)
-      got += static_cast<size_t>(part);
-    text.resize(got);
-  }
-  close(fd);
-  return text;
+  if (!file.ends_with(".py") || !file.starts_with('/') || stat(file.c_str(), &is) != 0 ||
+      is.st_mtim.tv_sec * 1'000'000 + is.st_mtim.tv_nsec / 1000 > since_us)
+    return {};
+  return read_small_file(file, SourceText::kMostSourceBytes).value_or("");
 }
 
 /// Never in the middle of a character.

@@ -3,6 +3,7 @@
 #include "analysis/snapshot_device.h"
 #include "report/describe/facts.h"
 #include "report/diff_report.h"
+#include "report/json/parts.h"
 #include "report/user_code.h"
 #include "report/words.h"
 
@@ -133,7 +134,7 @@ Json layers_json(const Diff& diff) {
   Json out = Json::array();
   for (const DiffRow& row : diff.by_layer) {
     const Diff::LayerPart& of = diff.layers[row.node];
-    Json item = {{"layer", of.layer.empty() ? Json(nullptr) : Json(of.layer)},
+    Json item = {{"layer", text_or_null(of.layer)},
                  {"part", of.part == "unknown" ? Json(nullptr) : Json(of.part)}};
     add_figures(&item, row);
     out.push_back(std::move(item));
@@ -147,7 +148,7 @@ Json groups_json(const Diff& diff, const DiffRows& rows, const char* key) {
   Json out = Json::array();
   for (const DiffRow& row : rows) {
     const std::string& name = diff.groups[row.node];
-    Json item = {{key, name.empty() ? Json(nullptr) : Json(name)}};
+    Json item = {{key, text_or_null(name)}};
     add_figures(&item, row);
     item["a_total_bytes"] = item["b_total_bytes"] = nullptr;
     out.push_back(std::move(item));

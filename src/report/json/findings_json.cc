@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "report/json/parts.h"
 #include "report/words.h"
 
 namespace gpumemprof {
@@ -21,7 +22,7 @@ nlohmann::ordered_json findings_json(const Analysis& analysis, const Tables& tab
     if (!finding.name.empty()) one["name"] = finding.name;
     one["severity"] = severity_name(finding.severity);
     one["title"] = finding.title;
-    one["bytes"] = finding.bytes ? Json(*finding.bytes) : Json(nullptr);
+    one["bytes"] = or_null(finding.bytes);
     one["confidence"] = finding.confidence;
     one["device"] = device_name(device_at(tables, finding.device));
     one["evidence"] = evidence;
@@ -32,7 +33,7 @@ nlohmann::ordered_json findings_json(const Analysis& analysis, const Tables& tab
                               {"bytes", line.bytes},
                               {"bytes_a_step", line.bytes_a_step}});
     }
-    one["fix"] = finding.fix.empty() ? Json(nullptr) : Json(finding.fix);
+    one["fix"] = text_or_null(finding.fix);
     out.push_back(std::move(one));
   }
   return out;

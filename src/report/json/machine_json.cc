@@ -13,7 +13,7 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kMostPoints = 512, kMostRefusals = 64;
 
 void put(Json* out, const char* key, const SampledBytes& value) {
-  (*out)[key] = value.bytes ? Json(*value.bytes) : Json(nullptr);
+  (*out)[key] = or_null(value.bytes);
   if (!value.bytes) (*out)["unknown"][key] = value.absent_because();
 }
 
@@ -45,10 +45,9 @@ Json timeline_json(const std::vector<UseAtLook>& looks) {
 }
 
 Json memory_json(const MemoryUse& use) {
-  Json out = {
-      {"device", use.name},          {"name", use.model.empty() ? Json(nullptr) : Json(use.model)},
-      {"source", use.source},        {"run_pid", use.run_pid},
-      {"samples", use.looks.size()}, {"unknown", Json::object()}};
+  Json out = {{"device", use.name},          {"name", text_or_null(use.model)},
+              {"source", use.source},        {"run_pid", use.run_pid},
+              {"samples", use.looks.size()}, {"unknown", Json::object()}};
   put(&out, "total_bytes", use.total);
   if (use.name == "host") put(&out, "limit_bytes", use.limit);
   out["highest"] = look_json(use.highest);
@@ -72,8 +71,7 @@ Json machine_json(const DeviceUse& use) {
           {"first_time_ns", use.first_time_ns},
           {"last_time_ns", use.last_time_ns},
           {"devices", devices},
-          {"no_devices_because",
-           use.no_devices_because.empty() ? Json(nullptr) : Json(use.no_devices_because)},
+          {"no_devices_because", text_or_null(use.no_devices_because)},
           {"hosts", hosts}};
 }
 

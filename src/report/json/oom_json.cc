@@ -38,8 +38,7 @@ Json message_json(const OomMessage& message, bool expandable_on) {
   }
   const OomVerdict verdict = explain_oom(message, expandable_on);
   for (const OomAdvice& item : verdict.advice) {
-    advice.push_back({{"text", item.text},
-                      {"command", item.command.empty() ? Json(nullptr) : Json(item.command)}});
+    advice.push_back({{"text", item.text}, {"command", text_or_null(item.command)}});
   }
   return {{"framework", message.framework},
           {"backend", message.backend},

@@ -31,10 +31,9 @@ nlohmann::ordered_json pool_json(const BfcPool& pool) {
   }
   for (size_t i = 0; i < std::min(kMostRows, picture.by_operation.size()); ++i) {
     const PoolHolder& same = picture.by_operation[i];
-    operations.push_back(
-        {{"operation", same.operation.empty() ? Json(nullptr) : Json(same.operation)},
-         {"chunks", same.chunks},
-         {"bytes", same.bytes}});
+    operations.push_back({{"operation", text_or_null(same.operation)},
+                          {"chunks", same.chunks},
+                          {"bytes", same.bytes}});
   }
   return {{"complete", pool.is_complete && pool.more_chunks == 0},
           {"bytes", picture.bytes},
@@ -47,7 +46,7 @@ nlohmann::ordered_json pool_json(const BfcPool& pool) {
           {"largest_free_bytes", picture.largest_free_bytes},
           {"growth_bytes", range_json(picture.growth_bytes)},
           {"unasked_bytes", range_json(picture.unasked_bytes)},
-          {"allocations", pool.allocations ? Json(*pool.allocations) : Json(nullptr)},
+          {"allocations", or_null(pool.allocations)},
           {"bins", bins},
           {"in_use_by_size", sizes},
           {"more_sizes", picture.by_size.size() - sizes.size()},

@@ -43,7 +43,6 @@ td,th{padding:.35em .5em .35em 0;border-bottom:1px solid var(--line);vertical-al
 td.w{width:100%;min-width:14em;overflow-wrap:anywhere}
 .bar{height:4px;background:var(--bar);border-radius:2px;margin-top:3px}.bar i{display:block;height:100%;
 background:var(--top);border-radius:2px}
-pre{white-space:pre-wrap}
 summary{cursor:pointer}summary:focus-visible{outline:2px solid var(--top)}
 .stack{margin:.4em 0;padding:.3em 0 .3em .5em;border-left:3px solid var(--line);
 font:.8125rem/1.5 ui-monospace,monospace}.stack p{margin:0;padding-left:1.5em;text-indent:-1.5em}
