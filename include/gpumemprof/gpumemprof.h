@@ -40,6 +40,10 @@ GPUMEMPROF_API void gpumemprof_set_layer(const char *name);
 GPUMEMPROF_API void gpumemprof_call_after(uint64_t events, int (*add)(int (*)(void *), void *), int (*call)(void *),
                                           void *argument);
 
+/* Of the events that led to the last such call: allocations less frees. For what that is asked, a few million either
+ * way, it is exact; beyond 8,388,607 it wraps. */
+GPUMEMPROF_API int64_t gpumemprof_blocks_until_call(void);
+
 /* ---- Marks ---------------------------------------------------------------------------------------------------- *
  *
  * What a recording cannot see from inside the allocator. Only in a recording, and between gpumemprof_start() and

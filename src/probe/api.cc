@@ -68,6 +68,7 @@ void gpumemprof_call_after(uint64_t events, int (*add)(int (*)(void*), void*), i
                            void* argument) {
   call_after(events, add, call, argument);
 }
+int64_t gpumemprof_blocks_until_call(void) { return blocks_until_call(); }
 
 uint64_t gpumemprof_phase_begin(const char* name) { return begin_phase(name); }
 void gpumemprof_phase_end(uint64_t phase) { end_phase(phase); }

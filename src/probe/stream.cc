@@ -221,7 +221,7 @@ namespace {
 /// Calls `use` with the calling thread's stream, unless this happens inside another record(); where
 /// there is none, `otherwise`.
 template <class Use, class Otherwise>
-inline void with_stream(Use use, Otherwise otherwise) {
+inline void with_stream(Use use, Otherwise otherwise, int64_t blocks = 0) {
   ThreadLocal* self = &t_thread;
   if (UNLIKELY(self->busy)) {
     if (state() == kRecording) count_loss(kLostReentered);
@@ -237,7 +237,7 @@ inline void with_stream(Use use, Otherwise otherwise) {
   if (s) use(s);
   __asm__ volatile("" ::: "memory");
   self->busy = 0;
-  one_more_event();
+  one_more_event(blocks);
 }
 
 template <class Use>
@@ -251,10 +251,11 @@ __attribute__((noinline, cold)) void count_without_file(RawAction action, uint64
 }
 
 /// One event. `class_of(stream)` answers its device class; kDeviceClasses where there are too many.
+/// `is_second`: the end of a free that was told already.
 template <class ClassOf>
 inline void record_one(RawAction action, uint64_t address, uint64_t size, uint64_t requested,
                        const uint64_t* totals, const Label* label, int64_t step, ClassOf class_of,
-                       const AllocatorSays* says = nullptr) {
+                       const AllocatorSays* says = nullptr, bool is_second = false) {
   const auto use = [&](Stream* s) {
     uint32_t device_class = class_of(s);
     uint32_t detail = says ? detail_of(s, *says) : 0;
@@ -277,7 +278,8 @@ inline void record_one(RawAction action, uint64_t address, uint64_t size, uint64
     append(s, action, now, address, size, requested, device_class, stack, step, totals, detail,
            says && says->has_device_free ? &says->device_free : nullptr);
   };
-  with_stream(use, [&] { count_without_file(action, size); });
+  const int64_t blocks = action == kRawAlloc ? 1 : action == kRawOom || is_second ? 0 : -1;
+  with_stream(use, [&] { count_without_file(action, size); }, blocks);
 }
 
 /// The class in this stream of the device that `key` stands for; 0 where it has none yet.
@@ -337,8 +339,9 @@ void record_device(RawAction action, uint64_t address, uint64_t size, Device dev
 }
 
 void record_completed(uint64_t address, Device device) {
-  record_one(kRawFreeCompleted, address, 0, 0, nullptr, nullptr, kNoStep,
-             [=](Stream* s) { return plain_class(s, device); });
+  record_one(
+      kRawFreeCompleted, address, 0, 0, nullptr, nullptr, kNoStep,
+      [=](Stream* s) { return plain_class(s, device); }, nullptr, true);
 }
 
 void record_segment(RawDetail what, uint64_t address, uint64_t size, Device device,

@@ -9,9 +9,9 @@ import time
 from .._core import recording_folder
 from .._core.memory_errors import oom_reason
 from .._core.when_imported import before_import, when_imported
+from .growth import Growth
 
-_FIRST_LOOK_EVENTS = 64
-_LEAST_S_BEFORE_LOOK = 10.0  # of them a hundredth is the shortest look that tells something
+_LEAST_S_BEFORE_LOOK = 5.0  # of them a hundredth is the shortest look that tells something
 
 TYPE_CHECKING = False  # as in typing, whose import alone takes 10 ms
 if TYPE_CHECKING:
@@ -100,29 +100,28 @@ def explain_leaks(folder: str | None) -> None:
     when_imported("torch.optim", begin)
 
 
-def _look_for_holders(folder: str, cheap_since_s: float | None) -> None:
+def _look_for_holders(folder: str, cheap_since_s: float | None, growth: Growth | None = None) -> BaseException | None:
     from .holders.arm import arm as look_for_holders
 
-    look_for_holders(folder, cheap_since_s)
+    return look_for_holders(folder, cheap_since_s, growth)
 
 
 def _look_when_it_is_cheap(folder: str) -> None:
-    """Short programs never load what a look needs: none of them is so long that one would be a hundredth of its time."""
+    """Where a look would be more than a hundredth of the time and nothing grows, what it needs is never loaded."""
     from .attribution import marks
 
-    found, began_s, events = marks(), time.monotonic(), _FIRST_LOOK_EVENTS
+    found, began_s, growth = marks(), time.monotonic(), Growth()
     if found is None:
         return
 
-    def called() -> None:
-        nonlocal events
-        events *= 2
-        if time.monotonic() - began_s < _LEAST_S_BEFORE_LOOK:
-            found.look_after(events, called)
-        else:
-            _look_for_holders(folder, began_s)
+    def called() -> BaseException | None:
+        growth.add_span(found.blocks())
+        if growth.is_seen() or time.monotonic() - began_s >= _LEAST_S_BEFORE_LOOK:
+            return _look_for_holders(folder, began_s, growth)
+        found.look_after(growth.events, called)
+        return None
 
-    found.look_after(events, called)
+    found.look_after(growth.events, called)
 
 
 def arm(folder: str | None = None, *, attribution: bool = True) -> None:

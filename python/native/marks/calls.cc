@@ -25,6 +25,7 @@ Calls g_calls = {
     [](const void*, const char*) {},
     [](int (*)(void*), void*) {},
     [](uint64_t, int (*)(int (*)(void*), void*), int (*)(void*), void*) {},
+    []() -> int64_t { return 0; },
 };
 
 bool find_calls(const char* path) {
@@ -39,7 +40,8 @@ bool find_calls(const char* path) {
                    find(found.roles_hold, library, "gpumemprof_roles_hold") &&
                    find(found.mark_module, library, "gpumemprof_mark_module") &&
                    find(found.when_module_is_new, library, "gpumemprof_when_module_is_new") &&
-                   find(found.call_after, library, "gpumemprof_call_after");
+                   find(found.call_after, library, "gpumemprof_call_after") &&
+                   find(found.blocks_until_call, library, "gpumemprof_blocks_until_call");
   if (all) g_calls = found;
   return all;
 }

@@ -17,6 +17,7 @@ struct Calls {
   void (*mark_module)(const void*, const char*);
   void (*when_module_is_new)(int (*)(void*), void*);
   void (*call_after)(uint64_t, int (*)(int (*)(void*), void*), int (*)(void*), void*);
+  int64_t (*blocks_until_call)(void);
 };
 
 extern Calls g_calls;

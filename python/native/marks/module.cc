@@ -158,6 +158,25 @@ PyObject* look_after(PyObject*, PyObject* arguments) {
   Py_RETURN_NONE;
 }
 
+/// instances(objects, type): those in a list that are of the type or of one below it, by the types
+/// alone: no `__class__` or `__instancecheck__` of theirs is asked.
+PyObject* instances(PyObject*, PyObject* arguments) {
+  PyObject* objects;
+  PyTypeObject* type;
+  if (!PyArg_ParseTuple(arguments, "O!O!", &PyList_Type, &objects, &PyType_Type, &type)) {
+    return nullptr;
+  }
+  PyObject* found = PyList_New(0);
+  for (Py_ssize_t i = 0; found && i < PyList_GET_SIZE(objects); ++i) {
+    PyObject* one = PyList_GET_ITEM(objects, i);
+    if (PyType_IsSubtype(Py_TYPE(one), type) && PyList_Append(found, one) != 0) Py_CLEAR(found);
+  }
+  return found;
+}
+
+/// blocks(): those made less those freed by the events that led to the last such call.
+PyObject* blocks(PyObject*, PyObject*) { return PyLong_FromLongLong(g_calls.blocks_until_call()); }
+
 /// watch_uncaught(call): see uncaught.h. False where it is done already, too.
 PyObject* watch(PyObject*, PyObject* call) { return PyBool_FromLong(watch_uncaught(call)); }
 
@@ -182,6 +201,8 @@ PyMethodDef g_methods[] = {
     {"phase_begin", phase_begin, METH_O, nullptr},
     {"phase_end", phase_end, METH_O, nullptr},
     {"look_after", look_after, METH_VARARGS, nullptr},
+    {"blocks", blocks, METH_NOARGS, nullptr},
+    {"instances", instances, METH_VARARGS, nullptr},
     {"watch_uncaught", watch, METH_O, nullptr},
     {"forked", forked, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},

@@ -1,7 +1,8 @@
 """Has the recorded process say now and then who holds its tensors: after 64 of its allocations and frees, after twice as
 many, and so on, and when it ends. What variables of functions hold is gone by the end; whatever the length of the run,
 the last look comes after half of it. Without `gpumemprof run --explain-leaks` it looks only where all looks together
-take no more than 1 % of the time since it began, and each no more than 0.3 s: programs of some ten seconds and more."""
+take no more than 1 % of the time since it began, and each no more than 0.3 s; of a program whose blocks go on to grow
+they may take 0.3 s in all, however short it is."""
 
 from __future__ import annotations
 
@@ -14,34 +15,38 @@ import time
 from typing import Any
 
 from ..attribution import marks
+from ..growth import Growth
 
 # Now, as it compiles code: done at the program's end CPython would forget that Ctrl-C ended it.
 from ..._core.process_start import start_ticks
 from ..._core.signal_errors import of_the_program
 
-_FIRST_EVENTS = 64
 _MOST_S = 2.0
 # Of looks that nobody asked for.
-_MOST_CHEAP_S, _LEAST_CHEAP_S, _CHEAP_SHARE = 0.3, 0.1, 0.01
+_MOST_CHEAP_S, _LEAST_CHEAP_S, _CHEAP_SHARE = 0.3, 0.05, 0.01
 _OURS = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..")) + os.sep
 
 
 class _Looking:
-    def __init__(self, folder: str, marks: Any, cheap_since_s: float | None) -> None:
+    def __init__(self, folder: str, marks: Any, cheap_since_s: float | None, growth: Growth | None = None) -> None:
         self.folder, self.marks = folder, marks
         self.cheap_since_s, self.spent_s = cheap_since_s, 0.0
+        self.growth = growth or Growth()
         self.look: Any = None  # what takes one
-        self.events = _FIRST_EVENTS
         self.looks: list[dict[str, Any]] = []
         self.process = os.getpid()
 
-    def begin(self) -> None:
+    def begin(self) -> BaseException | None:
+        """As _called."""
         self._load()
-        self._ask()
         os.register_at_fork(after_in_child=self._begin_in_child)
+        if self.growth.is_seen():
+            return self._look_and_ask()
+        self._ask()
+        return None
 
     def _begin_in_child(self) -> None:
-        self.events, self.looks, self.process = _FIRST_EVENTS, [], os.getpid()
+        self.growth, self.looks, self.process = Growth(), [], os.getpid()
         if self.cheap_since_s is not None:
             self.cheap_since_s, self.spent_s = time.monotonic(), 0.0
         self._ask()
@@ -56,20 +61,24 @@ class _Looking:
     def _may_take_s(self) -> float:
         if self.cheap_since_s is None:
             return _MOST_S
-        left = _CHEAP_SHARE * (time.monotonic() - self.cheap_since_s) - self.spent_s
+        share_s = _CHEAP_SHARE * (time.monotonic() - self.cheap_since_s)
+        left = max(share_s, _MOST_CHEAP_S if self.growth.is_seen() else 0.0) - self.spent_s
         return min(left, _MOST_CHEAP_S) if left >= _LEAST_CHEAP_S else 0.0
 
     def _ask(self) -> None:
-        self.marks.look_after(self.events, self._called)
+        self.marks.look_after(self.growth.events, self._called)
 
     def _called(self) -> BaseException | None:
         """What the program's own signal handler raised while we looked: it comes again where the program goes on."""
+        self.growth.add_span(self.marks.blocks())
+        return self._look_and_ask()
+
+    def _look_and_ask(self) -> BaseException | None:
         try:
             self._look_once()
         except BaseException as error:
             return of_the_program(error)
         finally:
-            self.events *= 2
             self._ask()
         return None
 
@@ -86,7 +95,7 @@ class _Looking:
         collects, began_s = gc.isenabled(), time.thread_time()
         gc.disable()  # else our own objects would have the program's garbage collected earlier
         try:
-            self.looks.append(self.look(may_take_s))
+            self.looks.append(self.look(may_take_s, self.cheap_since_s is None))
             # A look may fall into the end of the program, when all is gone: the one that saw most is kept, too.
             most = max(self.looks, key=lambda one: len(one["storages"]))
             self.looks = [one for one in self.looks if one is most or any(one is late for late in self.looks[-2:])]
@@ -126,11 +135,13 @@ def _is_worker() -> bool:
 _looking: _Looking | None = None
 
 
-def arm(folder: str, cheap_since_s: float | None) -> None:
+def arm(folder: str, cheap_since_s: float | None, growth: Growth | None = None) -> BaseException | None:
     """Once a process. Does nothing where the probe is not in it. `cheap_since_s`: looks may take a hundredth of the time
-    since then (time.monotonic()); None: they were asked for, and may take what they take."""
+    since then (time.monotonic()); None: they were asked for, and may take what they take. `growth`: what is known of it. Gives
+    what a handler of the program's raised meanwhile."""
     global _looking
     found = marks()
     if _looking is None and found is not None:
-        _looking = _Looking(folder, found, cheap_since_s)
-        _looking.begin()
+        _looking = _Looking(folder, found, cheap_since_s, growth)
+        return _looking.begin()
+    return None

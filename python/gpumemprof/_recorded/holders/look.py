@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from ... import _marks
 from .graph import kept_by_graph
 from .name import Name, filled_by_hooks, name_of
 from .roots import frame_roots, module_roots
@@ -17,6 +18,9 @@ from .tensor import address_of, grad_fn_of, gradient_of, is_scalar, without_the_
 from .walk import Step, Walk
 
 _MOST_OPERATIONS = 16
+# The libraries' own names take ten times as long as all the rest, and hold next to nothing. Where they need not be
+# looked at, they are if this part of the tensors is reached by no name of the program.
+_UNREACHED_PART = 4
 _NOTHING = Name("nothing in Python: what is left holds itself, by a graph or a cycle", "", "nothing", ())
 
 
@@ -47,8 +51,8 @@ def _is_in_tuple(step: Step) -> bool:
 
 
 class _Look:
-    def __init__(self, deadline: float) -> None:
-        self.deadline = deadline
+    def __init__(self, deadline: float, everywhere: bool) -> None:
+        self.deadline, self.everywhere = deadline, everywhere
         self.holders: list[_Holder] = []
         self.by_name: dict[tuple[str, str], int] = {}
         self.storages: dict[int, int] = {}
@@ -58,20 +62,25 @@ class _Look:
     def take(self) -> None:
         # Tensors first: what this look makes is none of the program's.
         objects = gc.get_objects()
-        tensors = [one for one in objects if issubclass(type(one), torch.Tensor)]
-        hooked = filled_by_hooks(objects, tensors)
+        tensors = _marks.instances(objects, torch.Tensor)
+        hooked = filled_by_hooks(_marks.instances(objects, torch.nn.Module), tensors)
         del objects
         walk = Walk(torch.Tensor, self.deadline)
         # An argument of a library's function is a variable of the program's, most often: its own names come first.
         walk.walk(frame_roots(own=True) + module_roots(own=True) + frame_roots(own=False))
         rest = self.take_reached(tensors, walk, hooked)
-        if rest:  # the libraries' own names are many, and hold next to nothing
+        if not self.everywhere and len(rest) * _UNREACHED_PART <= len(tensors):
+            skipped = "names of libraries were not looked at; gpumemprof run --explain-leaks does" if rest else ""
+            self.why_incomplete = self.why_incomplete or walk.why_incomplete or skipped
+            return
+        if rest:
             walk.walk(module_roots(own=False))
             rest = self.take_reached(rest, walk, hooked)
-        for tensor in rest:
-            self.add(tensor, _NOTHING, in_pair=False)
-        self.add_graphs([(tensor, self.index_of(_NOTHING)) for tensor in rest])
         self.why_incomplete = self.why_incomplete or walk.why_incomplete
+        if not walk.why_incomplete:  # else a name may hold them
+            for tensor in rest:
+                self.add(tensor, _NOTHING, in_pair=False)
+            self.add_graphs([(tensor, self.index_of(_NOTHING)) for tensor in rest])
 
     def take_reached(self, tensors: list[Any], walk: Walk, hooked: set[int]) -> list[Any]:
         """Those that were not reached, and that no graph keeps of what was."""
@@ -133,10 +142,10 @@ class _Look:
                     self.add_storage(kept, index)
 
 
-def look(most_s: float) -> dict[str, Any]:
+def look(most_s: float, everywhere: bool = True) -> dict[str, Any]:
     """A look as docs/schemas/holders.schema.json has it; ends after about `most_s` seconds of work, and says so. To be called
-    without the collector running."""
-    taken = _Look(time.thread_time() + most_s)
+    without the collector running. `everywhere`: at the libraries' names in any case."""
+    taken = _Look(time.thread_time() + most_s, everywhere)
     time_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     with without_the_program():
         taken.take()

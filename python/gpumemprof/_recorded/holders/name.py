@@ -105,16 +105,15 @@ def name_of(step: Step, hooked: set[int]) -> Name:
     return _Reading(step, hooked).read()
 
 
-def filled_by_hooks(objects: list[Any], tensors: list[Any]) -> set[int]:
+def filled_by_hooks(modules: list[Any], tensors: list[Any]) -> set[int]:
     """Ids of what the hooks of modules and tensors have at hand: variables of their closures, globals they name, the
     object whose method they are."""
     found: set[int] = set()
-    for module in objects:
-        if issubclass(type(module), torch.nn.Module):
-            for name, hooks in list(dict.items(space_of(module) or {})):
-                if type(name) is str and name.endswith("_hooks") and issubclass(type(hooks), dict):
-                    for hook in list(dict.values(hooks)):
-                        found.update(_at_hand(hook))
+    for module in modules:
+        for name, hooks in list(dict.items(space_of(module) or {})):
+            if type(name) is str and name.endswith("_hooks") and issubclass(type(hooks), dict):
+                for hook in list(dict.values(hooks)):
+                    found.update(_at_hand(hook))
     for tensor in tensors:
         hooks = backward_hooks_of(tensor)
         if issubclass(type(hooks), dict):
