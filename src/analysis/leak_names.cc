@@ -67,12 +67,11 @@ constexpr LeakName kCycle = {
 constexpr LeakName kHook = {"hook_stores", "a hook stores what it is given in every step",
                             "let the hook keep the last value or a number, remove it when it has "
                             "done its work, and clear what it filled after use"};
-constexpr LeakName kKv = {
-    "kv_cache_growth", "keys and values of earlier requests or tokens stay",
-    "drop the cache at the end of each request, and give it a longest length"};
+constexpr LeakName kKv = {"kv_cache_growth", "keys and values of earlier requests or tokens stay",
+                          "drop the cache at the end of each request, and cap its length"};
 constexpr LeakName kActivations = {
     "activations_kept", "activations of every step are kept",
-    "keep what is needed of them as numbers or on the CPU, and clear the container after use"};
+    "store loss.item() or .detach().cpu() of them, and clear the container after use"};
 
 /// The first that holds is the name: what keeps it is surer than what it was made by.
 constexpr Rule kRules[] = {
@@ -114,7 +113,7 @@ constexpr Rule kRules[] = {
       "limit; restart workers after some tasks where that cannot be changed"}},
     {[](const Evidence& e) { return e.grows_one_block && e.is_training; },
      {kGrowth, "a tensor is replaced by a larger one again and again",
-      "give it a longest length, or keep what is needed of it as numbers or on the CPU"}},
+      "cap its length, or store .item() or .detach().cpu() of it"}},
     {[](const Evidence& e) { return e.grows_one_block; }, kKv},
     {[](const Evidence& e) { return e.holder && 2 * e.holder->in_pairs > e.holder->tensors; }, kKv},
     {[](const Evidence& e) { return !e.holder && e.whole_graph; }, kCycle},

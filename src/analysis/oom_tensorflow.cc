@@ -116,7 +116,7 @@ class TensorflowExplainer {
       because(
           "A free chunk is large enough: it was freed in between, or is still waited for by "
           "another stream.");
-      return conclude(OomCause::kCannotTell, "It cannot be told: there was room.");
+      return conclude(OomCause::kCannotTell, "The numbers do not tell: there was room.");
     }
     if (surely_at_least(free, asked)) return conclude_fragmentation();
     if (!picture_.growth_bytes) {
@@ -141,7 +141,7 @@ class TensorflowExplainer {
                           " is missing even if every free piece could be used.");
     }
     because("The printed limit is rounded, and the rounding decides.");
-    conclude(OomCause::kCannotTell, "It cannot be told: the numbers are too close.");
+    conclude(OomCause::kCannotTell, "The numbers are too close to tell.");
   }
 
   void conclude_fragmentation() {

@@ -200,7 +200,7 @@ class PytorchExplainer {
       because(
           "The driver alone had enough when the message was written, so it refused for another "
           "reason, or something was freed in between.");
-      return conclude(OomCause::kCannotTell, "It cannot be told: there was room.");
+      return conclude(OomCause::kCannotTell, "The numbers do not tell: there was room.");
     }
     if (surely_at_least(*unallocated_, *requested_)) {
       because(
@@ -216,7 +216,7 @@ class PytorchExplainer {
           "Fragmentation: it would fit if PyTorch's free pieces went back to the driver.");
     }
     because("The printed numbers are rounded, and the rounding decides.");
-    conclude(OomCause::kCannotTell, "It cannot be told: the numbers are too close.");
+    conclude(OomCause::kCannotTell, "The numbers are too close to tell.");
   }
 
   void advise();

@@ -12,6 +12,10 @@ namespace {
 constexpr uint64_t kLeastSavingBytes = 64 << 10;
 constexpr uint64_t kLeastSavingShare = 20;  // one part in so many of the peak
 
+uint64_t least_saving(const Advice& advice) {
+  return std::max(kLeastSavingBytes, advice.peak_bytes / kLeastSavingShare);
+}
+
 /// Settings of a pool are another question: `whatif` replays them.
 void add_allocator_practices(const Analysis& analysis, AdviceReport* report) {
   for (const Finding& finding : analysis.findings) {
@@ -96,6 +100,7 @@ Result<AdviceReport> advise_practices(const Analysis& analysis, const Tables& ta
   find_gradient_practices(evidence, &candidates);
   find_activation_practices(evidence, &candidates);
   find_data_practices(evidence, &candidates);
+  find_operation_practices(evidence, &candidates);
   if (!candidates.empty()) {
     std::vector<TraceChange> changes;
     for (const PracticeCandidate& one : candidates) changes.push_back(one.change);
@@ -112,8 +117,12 @@ Result<AdviceReport> advise_practices(const Analysis& analysis, const Tables& ta
       const uint64_t after = std::min((*peaks)[i], advice.peak_bytes);
       advice.bytes = advice.peak_bytes - after;
       advice.basis = SavingBasis::kSimulated;
-      if (advice.bytes < kLeastSavingBytes) continue;
-      if (advice.bytes < advice.peak_bytes / kLeastSavingShare) continue;
+      // Without marked steps nobody knows when it could have gone.
+      if (advice.bytes < least_saving(advice) && candidates[i].held_bytes > 0) {
+        advice.bytes = std::min(candidates[i].held_bytes, advice.peak_bytes);
+        advice.basis = SavingBasis::kAtStake;
+      }
+      if (advice.bytes < least_saving(advice)) continue;
       report.advice.push_back(std::move(advice));
     }
   }

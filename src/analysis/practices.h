@@ -3,8 +3,9 @@
 //
 // Kinds: "gradients_kept", "gradients_unused", "graph_not_needed", "graph_kept", "checkpointing",
 // "optimizer_temporaries", "prefetch", "data_in_memory", "inputs_kept", "sparse_gradient",
-// "checkpoint_file_kept", "leak", "allocator". What a recording does not tell (types of elements,
-// other machines) is in AdviceReport::unknown.
+// "checkpoint_file_kept", "chunked_loss", "fused_attention", "optimizer_state", "leak",
+// "allocator". What a recording does not tell (types of elements, other machines) is in
+// AdviceReport::unknown.
 #pragma once
 
 #include <functional>
@@ -22,6 +23,9 @@ namespace gpumemprof {
 struct PracticeCandidate {
   Advice advice;
   TraceChange change;
+  /// At the peak, by what the advice is about: what is told where the change saves nothing in the
+  /// replay. 0: then it is no advice.
+  uint64_t held_bytes = 0;
 };
 
 /// What the rules look at.
@@ -38,6 +42,9 @@ void find_activation_practices(const PracticeEvidence& evidence,
                                std::vector<PracticeCandidate>* candidates);
 void find_data_practices(const PracticeEvidence& evidence,
                          std::vector<PracticeCandidate>* candidates);
+
+void find_operation_practices(const PracticeEvidence& evidence,
+                              std::vector<PracticeCandidate>* candidates);
 
 /// The first device of PyTorch's on which the categories are known: an accelerator before the CPU,
 /// the higher peak first. Null where there is none.

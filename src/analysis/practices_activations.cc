@@ -65,7 +65,7 @@ void find_graphs(const PracticeEvidence& evidence, const DeviceAnalysis& device,
   out->push_back(std::move(candidate));
 }
 
-/// "encoder.layers.#" and 3 of "encoder.layers.3.mlp"; empty where no part of the path is a number.
+/// "encoder.layers.*" and 3 of "encoder.layers.3.mlp"; empty where no part of the path is a number.
 struct BlockPath {
   std::string name;
   uint32_t number = 0;
@@ -79,7 +79,7 @@ BlockPath block_of(std::string_view module) {
         !part.empty() && part.size() < 7 &&
         std::ranges::all_of(part, [](unsigned char c) { return std::isdigit(c); });
     if (is_number)
-      return {.name = std::string(module.substr(0, begin)) + '#',
+      return {.name = std::string(module.substr(0, begin)) + '*',
               .number = static_cast<uint32_t>(std::stoul(std::string(part))),
               .is_below = end < module.size()};
     begin = end + 1;
@@ -134,7 +134,8 @@ void find_blocks(const PracticeEvidence& evidence, const DeviceAnalysis& device,
     candidate.change.stays_bytes = smallest == UINT64_MAX ? 0 : smallest;
     candidate.advice.kind = "checkpointing";
     candidate.advice.stack = leak_line(evidence.tables, family.most_stack);
-    candidate.advice.title = std::to_string(family.bytes.size()) + " equal blocks " + name +
+    candidate.advice.modules = name;
+    candidate.advice.title = "the " + std::to_string(family.bytes.size()) + " layers " + name +
                              " keep " + format_bytes(family.total) + " of activations, " +
                              format_bytes(most) + " each";
     candidate.advice.fix =

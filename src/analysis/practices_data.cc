@@ -1,6 +1,7 @@
 // Data that is read too early, as a whole, twice, or kept.
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -110,10 +111,12 @@ void find_leaking(const PracticeEvidence& evidence, const DeviceAnalysis& device
     if (finding.kind != "leak" || finding.name == "gradients_kept") continue;
     if (finding.device != device.device) continue;
     const auto frame_of = [&](uint32_t stack) { return tables.stacks.node(stack).frame; };
+    std::set<uint32_t> frames = {frame_of(finding.stack)};
+    for (const FindingLine& line : finding.lines) frames.insert(frame_of(line.stack));
     uint64_t input = 0, bytes = 0;
     std::vector<uint32_t> stacks;
     for (const CategoryHolder& holder : device.categories.at_peak) {
-      if (frame_of(leak_line(tables, holder.stack)) != frame_of(finding.stack)) continue;
+      if (!frames.contains(frame_of(leak_line(tables, holder.stack)))) continue;
       stacks.push_back(holder.stack);
       bytes += holder.bytes;
       if (holder.category == Category::kInput) input += holder.bytes;
@@ -132,6 +135,7 @@ void find_leaking(const PracticeEvidence& evidence, const DeviceAnalysis& device
     }
     uint64_t before = candidate.advice.evidence.empty() ? 0 : candidate.advice.evidence[0].second;
     candidate.advice.evidence = {{"kept_bytes", before + bytes}};
+    candidate.held_bytes = before + bytes;
   }
   for (auto& [name, candidate] : by_name) {
     candidate.change.rule = TraceChange::Rule::kGoneAfterStep;

@@ -144,7 +144,7 @@ void add_cycles(const Cycles& cycles, SeriesReport* report) {
                              {"period_s", cycles.period_s},
                              {"amplitude_bytes", cycles.amplitude_bytes}};
   report->patterns.push_back({"sawtooth", Severity::kInfo,
-                              text("Memory goes up and down %.0f times, as training steps do: by ",
+                              text("Memory swings %.0f times, as training steps do: by ",
                                    static_cast<double>(cycles.count)) +
                                   size(cycles.amplitude_bytes) +
                                   text(", every %.2f s", cycles.period_s),
@@ -195,9 +195,8 @@ void add_time_at_peak(const Series& series, SeriesReport* report) {
   if (report->duration_s <= 0 || report->peak_bytes <= 0) return;
   const double share = near / report->duration_s;
   report->insights.push_back({"peak",
-                              "Memory was within a tenth of its peak of " +
-                                  size(report->peak_bytes) +
-                                  text(" for %.1f%% of the time", 100 * share),
+                              "Memory was within 10 % of its peak of " + size(report->peak_bytes) +
+                                  text(" for %.1f %% of the time", 100 * share),
                               {{"share_of_time", share}, {"peak_bytes", report->peak_bytes}}});
 }
 

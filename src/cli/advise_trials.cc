@@ -36,11 +36,10 @@ std::string change_of(const Advice& advice) {
   if (advice.kind == "optimizer_temporaries") return "one_by_one";
   if (advice.kind == "prefetch") return "prefetch_two";
   if (advice.kind != "checkpointing") return "";
-  // "6 equal blocks encoder.layers.# keep …"; models beside the first have a "#" of their own.
-  const size_t end = advice.title.find(".# keep");
-  const size_t begin = advice.title.rfind(' ', end) + 1;
-  if (end == std::string::npos || advice.title.substr(begin, end - begin).contains('#')) return "";
-  return "checkpoint:" + advice.title.substr(begin, end - begin);
+  const std::string_view modules = advice.modules;
+  // Models beside the first have a "#" in their names.
+  if (!modules.ends_with(".*") || modules.contains('#')) return "";
+  return "checkpoint:" + std::string(modules.substr(0, modules.size() - 2));
 }
 
 /// _trying.py makes this file when it makes the change, in whichever process.

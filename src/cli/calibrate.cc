@@ -37,7 +37,7 @@ Result<std::string> measured(unsigned device) {
     reason =
         WIFSIGNALED(*status)
             ? "the process that measures was ended by signal " + std::to_string(WTERMSIG(*status))
-            : "the process that measures did not start in " + active_python() +
+            : "could not start measuring in " + active_python() +
                   ": install gpumemprof and torch there, or set GPUMEMPROF_PYTHON to the "
                   "Python to use";
   }

@@ -5,7 +5,7 @@ namespace gpumemprof {
 void add_camera_folders(CLI::App* command, CameraOptions* options) {
   command
       ->add_option("folders", options->folders,
-                   "recordings in these are followed too, as of other containers")
+                   "also follow recordings in these folders, such as those of other containers")
       ->type_name("FOLDER")
       ->check(CLI::ExistingDirectory);
 }

@@ -33,8 +33,7 @@ Result<std::vector<std::string>> command_words(const std::string& subcommand,
       words.size() >= parsed.size() &&
       std::equal(parsed.begin(), parsed.end(), words.end() - std::ptrdiff_t(parsed.size()));
   if (comes_last) return parsed;
-  return fail(ErrorCode::kUsage,
-              "put -- before the command, so that its options are told from ours");
+  return fail(ErrorCode::kUsage, "put -- before the command: -- python train.py");
 }
 
 }  // namespace gpumemprof

@@ -28,7 +28,7 @@ int estimate_command(EstimateCommandLine& line) {
                        !arguments.traces.empty();
   if (subjects == 0) {
     return usage(
-        "say what to estimate: -- COMMAND, --model timm:NAME, --config FILE or --trace FILE");
+        "give what to estimate: -- COMMAND, --model timm:NAME, --config FILE or --trace FILE");
   }
   if (subjects > 1)
     return usage("-- COMMAND, --model, --config and --trace are ways to say what: give one");
@@ -66,8 +66,9 @@ int estimate_command(EstimateCommandLine& line) {
 
 void add_what(CLI::App& command, EstimateArguments& arguments) {
   command
-      .add_option("--model", arguments.model,
-                  "a model of a library in a training loop of ours: timm:NAME or torchvision:NAME")
+      .add_option(
+          "--model", arguments.model,
+          "a timm or torchvision model in a standard training loop: timm:NAME or torchvision:NAME")
       ->type_name("LIBRARY:NAME");
   command
       .add_option("--config", arguments.config,

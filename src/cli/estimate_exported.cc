@@ -54,7 +54,8 @@ Status measure(const nlohmann::json& job, bool is_recorded, ExportedAnswer* answ
   if (is_recorded)
     words = {own_program(), "run", "--quiet", "--output", folder->path() + "/recording", "--"};
   const std::string text = job.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  words.insert(words.end(), {active_python(), "-m", "gpumemprof._children.exported", folder->path(), text});
+  words.insert(words.end(),
+               {active_python(), "-m", "gpumemprof._children.exported", folder->path(), text});
   auto status = run_traced(words, {{"GPUMEMPROF_ESTIMATE", ""}}, TraceStreams::kNone);
   if (!status) return std::unexpected(status.error());
   auto found = read_small_file(folder->path() + "/answer.json", kMostAnswerBytes);
@@ -63,7 +64,7 @@ Status measure(const nlohmann::json& job, bool is_recorded, ExportedAnswer* answ
   if (reason.empty()) {
     reason =
         *status == 0 || WIFEXITED(*status)
-            ? "the process that was to run it did not start in " + active_python() +
+            ? "could not start the process that runs it in " + active_python() +
                   ": install gpumemprof there, or set GPUMEMPROF_PYTHON to the Python to use"
             : "the process that ran it was ended by signal " + std::to_string(WTERMSIG(*status));
   }

@@ -170,8 +170,8 @@ void add_run_command(CLI::App& app, CommandContext& context) {
                 "record where memory is freed, too");
   run->add_flag("--no-cpu", arguments->no_cpu, "leave CPU tensors out");
   run->add_flag("--no-attribution", arguments->no_attribution,
-                "stacks alone: no modules, autograd nodes, names of parameters or steps, so no "
-                "categories; costs less");
+                "stacks only: no modules, steps, names of parameters or categories; less "
+                "overhead");
   run->add_flag(
       "--no-driver", arguments->no_driver,
       "leave the CUDA driver, HIP and Level Zero alone: no memory of libraries, contexts, modules");

@@ -92,8 +92,7 @@ void add_serve_command(CLI::App& app, CommandContext& context) {
       ->capture_default_str();
   command
       ->add_option("--token", arguments->token,
-                   "who asks must have it; other users of this machine see a command line, so "
-                   "better:")
+                   "token that clients must send; other users can see it in ps, so prefer:")
       ->type_name("TOKEN");
   command
       ->add_option("--token-file", arguments->token_file,

@@ -77,7 +77,7 @@ Result<std::vector<std::string>> python_of(const std::vector<std::string>& words
   if (!file_name(path).starts_with("python") || !first_line_words(path).empty()) {
     return fail(ErrorCode::kUsage,
                 "cannot tell that its Python has gpumemprof, and without it the program would run "
-                "in earnest: name the Python (-- python train.py)");
+                "for real: name the Python (-- python train.py)");
   }
   std::vector<std::string> python = options_before_script(started);
   python.insert(python.begin(), path);
@@ -95,9 +95,8 @@ Status check_that_python_has_tracer(const std::vector<std::string>& words) {
   auto status = run_traced(*python, {{"GPUMEMPROF_ESTIMATE", folder->path()}}, TraceStreams::kNone);
   if (!status) return std::unexpected(status.error());
   if (!folder->ending_in(".armed").empty()) return {};
-  return fail(ErrorCode::kUsage,
-              "that Python does not have gpumemprof: " + path +
-                  " would run the program in earnest; install the package there");
+  return fail(ErrorCode::kUsage, "that Python does not have gpumemprof: " + path +
+                                     " would run the program for real; install the package there");
 }
 
 }  // namespace gpumemprof

@@ -30,12 +30,13 @@ class ModelSubject : public TraceSubject {
                                 {"file", "model.trace"}};
     const std::string jobs =
         nlohmann::json::array({job}).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-    auto status = run_traced({active_python(), "-m", "gpumemprof._children.estimate", folder->path(), jobs},
-                             {{"GPUMEMPROF_ESTIMATE", ""}});
+    auto status =
+        run_traced({active_python(), "-m", "gpumemprof._children.estimate", folder->path(), jobs},
+                   {{"GPUMEMPROF_ESTIMATE", ""}});
     if (!status) return std::unexpected(status.error());
     auto trace = trace_in(*folder, *status);
     if (!trace && folder->reason().empty()) {
-      return fail(ErrorCode::kUnsupported, "the tracer did not start in " + active_python() +
+      return fail(ErrorCode::kUnsupported, "could not start tracing in " + active_python() +
                                                ": install gpumemprof and torch there, or set "
                                                "GPUMEMPROF_PYTHON to the Python to use");
     }

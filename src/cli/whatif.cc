@@ -83,16 +83,17 @@ void add_whatif_command(CLI::App& app, CommandContext& context) {
       ->take_all()
       ->expected(1);
   command
-      ->add_option("--capacity", arguments->request.capacity,
-                   "what the process can have of the device, such as 40GiB; none: it never runs out "
-                   "(default: what it could have in a run that ran out of memory, else none)")
+      ->add_option(
+          "--capacity", arguments->request.capacity,
+          "what the process can have of the device, such as 40GiB; none: it never runs out "
+          "(default: what it could have in a run that ran out of memory, else none)")
       ->type_name("SIZE");
   command
       ->add_option("--torch", arguments->request.torch,
                    "the release of PyTorch whose rules to follow, such as 2.13 or latest (default: "
                    "the one that wrote the file)")
       ->type_name("VERSION");
-  command->add_flag("--sweep", arguments->request.sweep, "also try the settings that are worth it");
+  command->add_flag("--sweep", arguments->request.sweep, "also try a set of promising settings");
   command
       ->add_option(
           "--device", arguments->device,

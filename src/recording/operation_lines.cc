@@ -222,10 +222,12 @@ void OperationLines::tell_losses(Loss* loss) const {
     const OperationFile& file = known.file;
     const bool is_partial = file.left_out_operations > 0 || file.left_out_graphs > 0;
     if (known.unknown > 0 && is_partial) {
-      loss->add(0, 0,
-                known.name + ": " + std::to_string(known.unknown) +
-                    " of the operations that allocated have no lines: their graphs were gone, or "
-                    "there was no time to ask");
+      loss->add(
+          0, 0,
+          known.name + ": " + std::to_string(known.unknown) +
+              (known.unknown == 1 ? " operation has" : " operations have") +
+              " no source lines: their graphs were gone, or there was no time "
+              "to ask");
     }
     if (file.left_out_scopes > 0) {
       loss->add(0, 0,

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/size.h"
+#include "report/describe/sections.h"
 #include "report/words.h"
 
 namespace gpumemprof {
@@ -24,31 +25,6 @@ std::string what_to_do(std::string_view type) {
          "then tf.keras.backend.clear_session()";
 }
 
-/// Shown, so that nobody tries it again, and not counted.
-bool was_measured_for_nothing(const Advice& one) {
-  return one.bytes == 0 && one.changed_peak_bytes != 0;
-}
-
-/// Of what the bytes are, where they are more than what is at stake.
-std::string how_known(const Advice& one) {
-  if (one.basis == SavingBasis::kAtStake) return "";
-  std::string text;
-  if (was_measured_for_nothing(one))
-    text = fmt::format("saves nothing: a peak of {}, measured in another run with the change {}",
-                       format_bytes(one.peak_bytes), format_bytes(one.changed_peak_bytes));
-  else
-    text =
-        fmt::format("{} of a peak of {}, {}", format_bytes(one.bytes), format_bytes(one.peak_bytes),
-                    one.basis == SavingBasis::kMeasured ? "measured in another run with the change"
-                                                        : "simulated on the recorded trace");
-  if (one.step_ns && one.changed_step_ns)
-    text += fmt::format("; a step took {:.2f} ms, with the change {:.2f} ms",
-                        static_cast<double>(*one.step_ns) / 1e6,
-                        static_cast<double>(*one.changed_step_ns) / 1e6);
-  if (!one.not_measured.empty()) text += "; not measured, because " + one.not_measured;
-  return text;
-}
-
 std::string why_none(const AdviceReport& report) {
   for (const auto& [kind, why] : report.unknown) {
     if (kind == "all") return why;
@@ -58,10 +34,17 @@ std::string why_none(const AdviceReport& report) {
 
 std::string unknown_text(const AdviceReport& report) {
   std::string out;
+  std::vector<std::pair<std::string, std::string>> reasons;  // kinds, why
   for (const auto& [kind, why] : report.unknown) {
-    if (report.applies || kind != "all")  // why nothing applies is said before
-      out += fmt::format("  {:<16} unknown, because {}\n", kind, printable(why));
+    if (kind == "all") continue;  // said before
+    const bool is_same = !reasons.empty() && reasons.back().second == why;
+    if (is_same)
+      reasons.back().first += ", " + kind;
+    else
+      reasons.emplace_back(kind, why);
   }
+  for (const auto& [kinds, why] : reasons)
+    out += fmt::format("Not checked: {} ({})\n", kinds, printable(why));
   return out;
 }
 
@@ -73,18 +56,19 @@ std::string advice_text(const AdviceReport& report) {
     out = fmt::format("Note: {}; what follows is about what it did until then, unmeasured.\n",
                       printable(report.failure));
   if (!report.applies) {
-    out += fmt::format("Advice: none, because {}.\n", why_none(report));
+    out += fmt::format("No suggestions: {}.\n", why_none(report));
     return out + unknown_text(report);
   }
   const auto saving = report.advice.size() - static_cast<size_t>(std::ranges::count_if(
                                                  report.advice, was_measured_for_nothing));
-  out += saving == 0 ? "Advice: none.\n" : fmt::format("Advice: {}\n", saving);
+  out += saving == 0 ? "No suggestions.\n"
+                     : format_plural(static_cast<uint64_t>(saving), "suggestion") + '\n';
   for (const Advice& one : report.advice) {
     out += fmt::format("  {:<16} {:>9}  {}\n", one.kind, format_bytes(one.bytes),
                        printable(one.title));
-    if (!was_measured_for_nothing(one)) out += fmt::format("{:29}{}.\n", "", printable(one.fix));
-    if (const std::string how = how_known(one); !how.empty())
-      out += fmt::format("{:29}{}.\n", "", printable(how));
+    if (!was_measured_for_nothing(one))
+      out += fmt::format("{:29}{}.\n", "", printable(capitalized(one.fix)));
+    out += fmt::format("{:29}{}.\n", "", printable(saving_words(one)));
   }
   return out + unknown_text(report);
 }

@@ -8,8 +8,8 @@
 
 namespace gpumemprof {
 
-/// "Advice: 2" and a line or two each, with the bytes at stake; then what could not be told, and
-/// why. Safe for a terminal whatever the recording holds.
+/// "2 suggestions" and a line or two each, with the bytes at stake; then what could not be told,
+/// and why. Safe for a terminal whatever the recording holds.
 std::string advice_text(const AdviceReport& report);
 
 /// The findings of samples as advice of TensorFlow's. Samples do not show ops, so the rest is

@@ -17,16 +17,15 @@ TEST(AdviceText, WhatSavesNothingIsShownAsMeasuredAndNotRecommended) {
   AdviceReport report;
   report.applies = true;
   report.advice = {measured(4 << 20, 6 << 20), measured(0, 12 << 20)};
-  EXPECT_EQ(
-      advice_text(report),
-      "Advice: 1\n"
-      "  prefetch          4.00 MiB  8 batches ahead\n"
-      "                             Fewer.\n"
-      "                             4.00 MiB of a peak of 10.0 MiB, measured in another run "
-      "with the change.\n"
-      "  prefetch               0 B  8 batches ahead\n"
-      "                             saves nothing: a peak of 10.0 MiB, measured in another run "
-      "with the change 12.0 MiB.\n");
+  EXPECT_EQ(advice_text(report),
+            "1 suggestion\n"
+            "  prefetch          4.00 MiB  8 batches ahead\n"
+            "                             Fewer.\n"
+            "                             4.00 MiB of the 10.0 MiB peak, measured in another run "
+            "with the change.\n"
+            "  prefetch               0 B  8 batches ahead\n"
+            "                             Saves nothing: the peak was 10.0 MiB, in another run "
+            "with the change 12.0 MiB.\n");
 }
 
 TEST(AdviceText, HowAProgramFailedIsSaidFirst) {
@@ -37,7 +36,7 @@ TEST(AdviceText, HowAProgramFailedIsSaidFirst) {
       advice_text(report),
       "Note: the program was ended by signal 9; what follows is about what it did until then, "
       "unmeasured.\n"
-      "Advice: none.\n");
+      "No suggestions.\n");
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ TEST(EstimateReport, TheWholeText) {
   a.largest_batch = LargestBatch{4, 10 * kGiB, true};
   EXPECT_EQ(estimate_text(a), R"(config.json (llama): training, adamw, bf16
 By arithmetic over the configuration; nothing was run, batch 4 per device.
-The largest batch that fits 10.0 GiB, judged by the upper end: 4.
+The largest batch that fits 10.0 GiB, using the upper end: 4.
 
   peak        expected        low       high
   live         unknown                        sum of live tensors
@@ -101,7 +101,7 @@ TEST(EstimateReport, NoBatchFitsAndNoPrice) {
   a.largest_batch = LargestBatch{0, 2 * kGiB, false};
   a.prices_given = true;
   const std::string text = estimate_text(a);
-  EXPECT_NE(text.find("Not even batch 1 fits 2.00 GiB, judged by the expected figure; the figures "
+  EXPECT_NE(text.find("Not even batch 1 fits 2.00 GiB, using the expected figure; the figures "
                       "are of batch 1.\n"),
             std::string::npos);
   EXPECT_NE(text.find("None of the boards in your price list is sure to be large enough.\n"),

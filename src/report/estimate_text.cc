@@ -54,9 +54,8 @@ class EstimateWriter {
   }
 
   void write_largest_batch(const LargestBatch& largest) {
-    const std::string limit =
-        fmt::format("{}, judged by the {}", format_bytes(largest.capacity_bytes),
-                    largest.by_upper_end ? "upper end" : "expected figure");
+    const std::string limit = fmt::format("{}, using the {}", format_bytes(largest.capacity_bytes),
+                                          largest.by_upper_end ? "upper end" : "expected figure");
     line(largest.batch == 0
              ? fmt::format("Not even batch 1 fits {}; the figures are of batch 1.", limit)
              : fmt::format("The largest batch that fits {}: {}.", limit,

@@ -6,6 +6,7 @@
 
 #include "report/describe/describe.h"
 #include "report/describe/facts.h"
+#include "report/describe/finding_words.h"
 #include "report/render/text.h"
 #include "report/words.h"
 
@@ -54,12 +55,6 @@ std::string run_summary(const Analysis& analysis, const Tables& tables, const Lo
                                : fmt::format("{} recorded, none of which allocated memory.",
                                              format_plural(analysis.events, "event"))),
       {});
-  // The most severe is first.
-  if (!analysis.findings.empty() && analysis.findings.front().severity != Severity::kInfo) {
-    const Finding& first = analysis.findings.front();
-    lines.push_back(fmt::format("{}: {}.{}", severity_name(first.severity), printable(first.title),
-                                first.fix.empty() ? "" : " Fix: " + printable(first.fix) + "."));
-  }
   lines.push_back(loss_sentence(without_named(loss, context)));
   if (!context.oom_bundle.empty()) {
     lines.push_back("What held the memory is in " + printable(shell_word(context.oom_bundle)));
@@ -71,6 +66,9 @@ std::string run_summary(const Analysis& analysis, const Tables& tables, const Lo
   add_unseen(unseen, std::max(kMaxLines, lines.size() + 2) - 1 - lines.size(), &lines);
   lines.push_back(fmt::format("Next: {} analyze {}", printable(shell_word(context.tool)),
                               printable(shell_word(context.folder))));
+  // The most severe is first; it is said last, where it is seen.
+  if (!analysis.findings.empty() && analysis.findings.front().severity != Severity::kInfo)
+    lines.push_back(printable(finding_sentence(analysis.findings.front())));
   std::string out;
   for (const std::string& line : lines) out += context.prefix + ": " + line + '\n';
   return out;

@@ -74,7 +74,7 @@ class Text {
     if (again.peak_reserved_bytes == recorded) {
       line(text + "; the same when only what was live before it is known.");
     } else {
-      line(text + fmt::format(", {} ({}) when replayed from what was live before it alone: compare "
+      line(text + fmt::format(", {} ({}) replayed without those blocks' history: compare "
                               "with that.",
                               format_bytes(again.peak_reserved_bytes),
                               change(again.peak_reserved_bytes, recorded)));
@@ -116,7 +116,7 @@ class Text {
     const StudyRow* best = best_row(study_);
     const std::string environment = environment_line(study_);
     if (study_.rows.size() == 1) {
-      line("Name settings with --set, or let --sweep try those that are worth it.");
+      line("Name settings with --set, or let --sweep try a set of promising ones.");
     } else if (!best) {
       line(fails(study_.rows.front())
                ? "No setting helps: under each of these a request is refused."
@@ -176,7 +176,7 @@ std::vector<std::string> whatif_limits(const SettingsStudy& study) {
                      "empty_cache().");
   }
   limits.push_back(
-      "the program is taken to ask for the same whatever happens; when frees on other streams "
+      "assumed: the program makes the same requests whatever happens; when frees on other streams "
       "complete is as recorded; cudaMallocAsync cannot be simulated.");
   return limits;
 }

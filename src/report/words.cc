@@ -139,6 +139,12 @@ std::string format_percent(uint64_t part, uint64_t whole) {
   return percent < 0.1 ? "< 0.1 %" : fmt::format("{:.1f} %", percent);
 }
 
+std::string capitalized(std::string text) {
+  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z')
+    text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  return text;
+}
+
 std::string format_plural(uint64_t count, std::string_view noun) {
   const char* ending = count == 1 ? "" : noun.ends_with('s') ? "es" : "s";
   return fmt::format("{} {}{}", format_count(count), noun, ending);

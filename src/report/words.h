@@ -29,6 +29,9 @@ std::string format_percent(uint64_t part, uint64_t whole);
 /// "1 block", "12 blocks".
 std::string format_plural(uint64_t count, std::string_view noun);
 
+/// With a capital first letter, of ASCII.
+std::string capitalized(std::string text);
+
 /// Lines of at most `width` bytes, broken at blanks; a word that is longer has a line of its own.
 std::vector<std::string> wrapped(std::string_view text, size_t width);
 

@@ -327,10 +327,10 @@ std::string why_nothing_was_recorded(const RunOutcome& outcome) {
     return "PyTorch, TensorFlow or JAX was loaded, but no tensor was seen allocated: none was, or "
            "the calls of its library stay inside it (-Bsymbolic or static build)";
   if (!outcome.unreadable_command.empty()) {
-    return "no process was seen loading PyTorch; '" + outcome.unreadable_command +
+    return "no process loaded PyTorch; '" + outcome.unreadable_command +
            "' runs as another user and could not be looked at";
   }
-  return "no process was seen loading PyTorch";
+  return "no process loaded PyTorch";
 }
 
 }  // namespace gpumemprof

@@ -46,7 +46,7 @@ void draw_gpus(const TopState& state, int y, int end, Screen* screen) {
   const std::vector<SumRow> rows = sum_rows(state.picture);
   const int count = static_cast<int>(rows.size());
   if (count == 0) {
-    screen->put(0, y, "No recording that grows now has seen a CUDA driver.", Style::kDim);
+    screen->put(0, y, "No running recording uses CUDA.", Style::kDim);
     return;
   }
   const int selected = std::clamp(state.selected[static_cast<size_t>(View::kGpus)], 0, count - 1);

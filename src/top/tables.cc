@@ -12,7 +12,7 @@ namespace gpumemprof {
 namespace {
 
 constexpr const char* kHelpLines[] = {
-    "What is shown follows the files of the recordings; the programs take no part.",
+    "Read from the recordings' files; the programs do no more work.",
     "",
     "1 2 3 4 5 6 ?  views; Tab: the next one; a click on a tab, too",
     "arrows j k     select a row; PgUp PgDn Home End; a click or the wheel, too",

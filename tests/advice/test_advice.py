@@ -81,6 +81,6 @@ def test_nothing_is_advised_where_nothing_is_wasted(recordings, name):
 
 def test_text_says_what_and_how_it_is_known(recordings):
     text = harness.execute([harness.COMMAND, "advise", *recordings["gull"]]).ok().stdout.decode()
-    assert text.startswith("Advice: 1\n  checkpoint_file_kept")
+    assert text.startswith("1 suggestion\n  checkpoint_file_kept")
     assert "6.01 MiB of a peak of 18.1 MiB, simulated on the recorded trace." in text
-    assert "mixed_precision  unknown, because a recording has no element types" in text
+    assert "Not checked: mixed_precision, quantization (a recording has no element types)" in text

@@ -63,7 +63,7 @@ def test_without_measuring_the_program_runs_once(tmp_path):
 
 def test_what_the_program_prints_is_not_the_advice():
     done = advise("--", sys.executable, "-c", "print('of the program'); import torch; torch.ones(9)").ok()
-    assert done.stdout.startswith(b"Advice: none") and b"of the program" in done.stderr
+    assert done.stdout.startswith(b"No suggestions") and b"of the program" in done.stderr
 
 
 def test_a_program_that_fails_before_anything_is_recorded_is_an_error():
@@ -92,7 +92,7 @@ def test_a_change_that_saves_nothing_is_shown_as_measured():
     """Its run with the change allocates what the gradients were, and more."""
     program = PROGRAMS / "siskin.py"
     done = advise("--", sys.executable, program).ok()
-    assert done.stdout.startswith(b"Advice: none.\n  gradients_kept         0 B")
+    assert done.stdout.startswith(b"No suggestions.\n  gradients_kept         0 B")
     assert b"saves nothing: a peak of " in done.stdout and b"measured in another run with the change" in done.stdout
 
 
@@ -117,5 +117,5 @@ def test_analyze_says_the_same(tmp_path):
     harness.record(tmp_path / "r", [sys.executable, program], ["-q"]).ok()
     written = tmp_path / "report.md"
     done = harness.execute([harness.COMMAND, "analyze", tmp_path / "r", "--optimize", "--report", written]).ok()
-    assert b"\nAdvice: 1\n  checkpoint_file_kept" in done.stdout
+    assert b"\n1 suggestion\n  checkpoint_file_kept" in done.stdout
     assert "- **checkpoint_file_kept**, 6.01 MiB" in written.read_text()

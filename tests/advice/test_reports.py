@@ -37,7 +37,7 @@ def test_the_analysis_has_what_advise_says(recording):
     assert found["advice"][0]["basis"] == "simulated"
     page = command("analyze", recording, "--format", "html")
     assert "What to change" in page and "simulated on the recorded trace" in page
-    assert "Advice: 1" in command("analyze", recording, "--advice") and "Advice" not in command("analyze", recording)
+    assert "1 suggestion\n" in command("analyze", recording, "--advice") and "suggestion" not in command("analyze", recording)
     # Under other names the trace is another one.
     assert "advice" not in json.loads(command("analyze", recording, "--format", "json", "--anonymize"))
 

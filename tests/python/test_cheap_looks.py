@@ -1,4 +1,4 @@
-"""Looks that nobody asked for take no more than 1 % of the time, and each no more than 0.3 s."""
+"""Looks that nobody asked for take no more than 1 % of the time and each no more than 0.3 s; of what grows, 0.3 s in all."""
 import harness
 import pytest
 
@@ -8,8 +8,13 @@ from gpumemprof._recorded.holders import arm  # noqa: E402
 
 
 class Marks:
+    made = 0  # blocks, less those freed, in the span that ended
+
     def look_after(self, events, called):
         self.asked = events, called
+
+    def blocks(self):
+        return self.made
 
 
 @pytest.fixture
@@ -27,7 +32,8 @@ def looking(tmp_path, clock, took_s):
     one = arm._Looking(str(tmp_path), Marks(), cheap_since_s=0.0)
     limits = []
 
-    def look(most_s):
+    def look(most_s, everywhere):
+        assert not everywhere
         limits.append(most_s)
         clock.work_s += took_s
         return {"time_ns": 0, "why_incomplete": "", "holders": [], "storages": []}
@@ -39,7 +45,7 @@ def looking(tmp_path, clock, took_s):
 def test_no_look_before_it_is_a_hundredth_of_the_time(tmp_path, clock):
     one, limits = looking(tmp_path, clock, took_s=0.05)
     one._ask()
-    for clock.now_s in (0.1, 5, 9.9):
+    for clock.now_s in (0.1, 3, 4.9):
         one._called()
     assert limits == [] and one.marks.asked[0] == 64 * 8
     clock.now_s = 20.0
@@ -53,6 +59,52 @@ def test_all_looks_together_are_a_hundredth(tmp_path, clock):
         one._at_exit()
     # Of 0.6 s at a minute one look takes half; 0.3 are left at once, then 0.1 more comes with ten seconds each.
     assert limits == [pytest.approx(0.3), pytest.approx(0.3), pytest.approx(0.1)]
+
+
+def test_what_goes_on_to_grow_is_looked_at_for_three_tenths_of_a_second_in_all(tmp_path, clock):
+    one, limits = looking(tmp_path, clock, took_s=0.1)
+    one._ask()
+    for one.marks.made in (16, 16, 16, 16, 16, 15, 16, 16):  # in spans of 64, 128, … events; from 1,024 on it counts
+        one._called()
+    assert limits == [pytest.approx(0.3)]
+    for _ in range(5):
+        one._called()
+    assert limits == [pytest.approx(0.3), pytest.approx(0.2), pytest.approx(0.1)]
+
+
+def test_what_is_made_and_never_freed_is_no_growth(tmp_path, clock):
+    one, limits = looking(tmp_path, clock, took_s=0.1)
+    one._ask()
+    for span in range(12):
+        one.marks.made = 64 * 2**span // 4
+        one._called()
+    assert limits == []
+
+
+LEAK = """
+import torch
+class History:
+    def __init__(self):
+        self.losses = []
+def main():
+    history, model = History(), torch.nn.Linear(500, 50)
+    optimizer = torch.optim.SGD(model.parameters(), 0.01)
+    for step in range(400):
+        loss = model(torch.ones(40, 500)).relu().sum()
+        loss.backward(); optimizer.step(); optimizer.zero_grad()
+        history.losses.append(loss)
+main()
+"""
+
+
+def test_a_leak_of_a_short_run_is_named_without_asking(tmp_path):
+    program = tmp_path / "leak.py"
+    program.write_text(LEAK)
+    done = harness.record(tmp_path / "r", [harness.PYTHON, program]).ok()
+    (leak,) = [finding for finding in harness.analysis(done.folder)["findings"] if finding["kind"] == "leak"]
+    assert leak["evidence"]["holder"].startswith("History.losses")
+    last = done.stderr.decode().splitlines()[-1]
+    assert last.startswith("gpumemprof: Leak: History.losses keeps ") and "Fix: " in last
 
 
 @pytest.mark.slow

@@ -84,4 +84,4 @@ def test_a_process_whose_allocations_would_have_arrived_is_not_named(run, tmp_pa
 
 
 def test_an_empty_recording_says_why(run):
-    assert b"no process was seen loading PyTorch" in run("true").stderr
+    assert b"no process loaded PyTorch" in run("true").stderr

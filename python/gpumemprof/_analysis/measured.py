@@ -8,7 +8,7 @@ from typing import Any
 
 # The columns of a series in the order in which they are drawn, with the words for them.
 COLUMN_WORDS = {
-    "interval_peak": "highest since the sample before",
+    "interval_peak": "highest since the previous sample",
     "allocated": "allocated",
     "reserved": "reserved by the allocator",
     "device_used": "device used, all processes",

@@ -49,7 +49,7 @@ class TrackerAlerts:
         if ratio is not None:
             text = f"Memory usage at {ratio:.1%} of {mib(sample.total_bytes)}"
             found.append(("memory_usage", text, self._usage.update(time_s, ratio)))
-        text = f"Large allocation detected: {mib(change_bytes)} since the sample before"
+        text = f"Large allocation detected: {mib(change_bytes)} since the previous sample"
         found.append(("large_allocation", text, self._jump.update(time_s, change_bytes)))
         # Free pieces of blocks that are in use cannot be given back or joined; cached whole blocks can, so they are
         # no fragments.

@@ -3,24 +3,34 @@
 
 #include "base/size.h"
 #include "report/describe/sections.h"
+#include "report/words.h"
 
 namespace gpumemprof {
-namespace {
 
-std::string basis_words(const Advice& one) {
-  switch (one.basis) {
-    case SavingBasis::kAtStake:
-      return "at stake: at most that can go";
-    case SavingBasis::kSimulated:
-      return fmt::format("simulated on the recorded trace, of a peak of {}",
-                         format_bytes(one.peak_bytes));
-    case SavingBasis::kMeasured:
-      return fmt::format("measured in another run, of a peak of {}", format_bytes(one.peak_bytes));
-  }
-  return "";
+std::string saving_words(const Advice& one) {
+  const std::string peak = format_bytes(one.peak_bytes);
+  std::string text;
+  if (one.basis == SavingBasis::kAtStake)
+    text = "The saving is at most that; it was not simulated";
+  else if (was_measured_for_nothing(one))
+    text = fmt::format("Saves nothing: the peak was {}, in another run with the change {}", peak,
+                       format_bytes(one.changed_peak_bytes));
+  else
+    text =
+        fmt::format("{} of the {} peak, {}", format_bytes(one.bytes), peak,
+                    one.basis == SavingBasis::kMeasured ? "measured in another run with the change"
+                                                        : "simulated on the recorded trace");
+  if (one.step_ns && one.changed_step_ns)
+    text += fmt::format("; a step took {:.2f} ms, with the change {:.2f} ms",
+                        static_cast<double>(*one.step_ns) / 1e6,
+                        static_cast<double>(*one.changed_step_ns) / 1e6);
+  if (!one.not_measured.empty()) text += "; not measured, because " + one.not_measured;
+  return text;
 }
 
-}  // namespace
+bool was_measured_for_nothing(const Advice& one) {
+  return one.bytes == 0 && one.changed_peak_bytes != 0;
+}
 
 Section advice_section(const AdviceReport& report) {
   Section out{"What to change"};
@@ -30,7 +40,7 @@ Section advice_section(const AdviceReport& report) {
   for (const Advice& one : report.advice) {
     list.items.push_back({.label = format_bytes(one.bytes),
                           .text = one.title,
-                          .details = {{one.fix}, {basis_words(one), Tone::kDim}}});
+                          .details = {{capitalized(one.fix)}, {saving_words(one), Tone::kDim}}});
   }
   if (!list.items.empty()) out.add(std::move(list));
   return out;

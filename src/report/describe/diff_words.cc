@@ -91,13 +91,12 @@ std::string diff_end_sentence(const Diff& diff) {
   const DiffCounts n = count_changes(diff.by_line);
   if (diff.a.moment && diff.b.moment) {
     return step_peaks_sentence(diff) +
-           fmt::format("Lines: {} grew, {} shrank, {} appeared, {} vanished.", format_count(n.grew),
+           fmt::format("Lines: {} grew, {} shrank, {} new, {} gone.", format_count(n.grew),
                        format_count(n.shrank), format_count(n.appeared), format_count(n.vanished));
   }
-  return fmt::format(
-      "At the end {}: {} -> {}. Lines: {} grew, {} shrank, {} appeared, {} vanished.",
-      change_text(a, b), format_bytes(a), format_bytes(b), format_count(n.grew),
-      format_count(n.shrank), format_count(n.appeared), format_count(n.vanished));
+  return fmt::format("At the end {}: {} -> {}. Lines: {} grew, {} shrank, {} new, {} gone.",
+                     change_text(a, b), format_bytes(a), format_bytes(b), format_count(n.grew),
+                     format_count(n.shrank), format_count(n.appeared), format_count(n.vanished));
 }
 
 std::vector<std::string> diff_caveats(const Diff& diff) {

@@ -53,10 +53,9 @@ Json refusal_json(const RefusedRequest& refused) {
 std::string others_killed(const ProgramEnd& run) {
   if (!run.kernel_kills) return "";
   if (*run.kernel_kills == 0) {
-    return run.signal == "SIGKILL" ? " The kernel killed nothing for want of memory meanwhile."
-                                   : "";
+    return run.signal == "SIGKILL" ? " The kernel's OOM killer killed nothing meanwhile." : "";
   }
-  return fmt::format(" The kernel killed {} process{} {} for want of memory meanwhile.",
+  return fmt::format(" The kernel's OOM killer killed {} process{} {} meanwhile.",
                      *run.kernel_kills, *run.kernel_kills == 1 ? "" : "es",
                      run.kills_are_of_cgroup ? "of its cgroup" : "on this machine");
 }
@@ -112,7 +111,7 @@ std::vector<std::string> end_sentences(const ProgramEnds& ends, std::string_view
   for (const ProgramEnd& run : ends.runs) {
     std::string line;
     if (was_killed_by_the_kernel(run)) {
-      line = "The kernel killed the program for want of memory.";
+      line = "The kernel's OOM killer ended the program: the host ran out of memory.";
       if (run.memory_limit_bytes)
         line += fmt::format(" Its cgroup may use {}.", format_bytes(*run.memory_limit_bytes));
     } else if (!run.signal.empty()) {

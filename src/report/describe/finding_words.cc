@@ -42,6 +42,21 @@ std::string lines_text(const std::vector<FindingLine>& lines) {
 
 }  // namespace
 
+std::string finding_sentence(const Finding& finding) {
+  const auto holder = named(finding.facts, "holder");
+  const auto a_step = named(finding.evidence, "bytes_a_step");
+  std::string text = fmt::format("{}: {}.", severity_name(finding.severity), finding.title);
+  // "History.losses, by self in update (train.py)", where it is known.
+  if (finding.kind == "leak" && a_step && holder && named(finding.evidence, "held_blocks")) {
+    const size_t begin = finding.title.find(" keep");
+    text = fmt::format("leak: {} keeps {} more with every step ({}).",
+                       holder->substr(0, holder->find(", by ")), format_bytes(*a_step),
+                       finding.title.substr(0, begin));
+  }
+  text = capitalized(std::move(text));
+  return finding.fix.empty() ? text : fmt::format("{} Fix: {}.", text, finding.fix);
+}
+
 std::vector<std::string> finding_details(const Finding& finding) {
   std::vector<std::string> out;
   const auto grown = named(finding.evidence, "grown_bytes"),
@@ -57,7 +72,7 @@ std::vector<std::string> finding_details(const Finding& finding) {
   if (!finding.lines.empty()) out.push_back("Lines: " + lines_text(finding.lines));
   if (const auto survivors = named(finding.rates, "survivors_a_step")) {
     const auto module = named(finding.facts, "module");
-    out.push_back(fmt::format("{:.3g} blocks a step stay{}", *survivors,
+    out.push_back(fmt::format("{:.3g} blocks of each step are never freed{}", *survivors,
                               module ? fmt::format(", made in module {}", *module) : ""));
   }
   if (const auto holder = named(finding.facts, "holder"); holder && !holder->empty()) {

@@ -41,6 +41,10 @@ Section peak_section(const Subject& subject, std::string_view nothing);
 Section timeline_section(const Subject& subject, const DeviceAnalysis& device);
 Section findings_section(const Subject& subject);
 Section advice_section(const AdviceReport& report);
+/// How the bytes of advice are known, a sentence without a full stop.
+std::string saving_words(const Advice& one);
+/// Shown, so that nobody tries it again, and not counted.
+bool was_measured_for_nothing(const Advice& one);
 Section categories_section(const Subject& subject, const DeviceAnalysis& device);
 Section lines_section(const Subject& subject, const DeviceAnalysis& device);
 Section flames_section(const Subject& subject, const DeviceAnalysis& device);

@@ -68,9 +68,10 @@ std::vector<std::string> oom_details(const OomExplanation& oom, const SnapshotDe
       oom.held_by_others_bytes
           ? format_bytes(*oom.held_by_others_bytes) + " were held by others or by CUDA itself."
           : "How much others held is not in a snapshot.";
-  out.push_back(fmt::format("This process could have {} of the device: {} reserved and {} free. {}",
-                            format_bytes(oom.device_bytes), format_bytes(figures.reserved_bytes),
-                            format_bytes(oom.device_free_bytes), others));
+  out.push_back(
+      fmt::format("{} of the device were available to this process: {} reserved and {} free. {}",
+                  format_bytes(oom.device_bytes), format_bytes(figures.reserved_bytes),
+                  format_bytes(oom.device_free_bytes), others));
   out.push_back(fmt::format(
       "Of the reserved, {} were in use and {} free inside, {} of them in the pool and stream of "
       "this "

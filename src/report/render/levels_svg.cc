@@ -85,7 +85,7 @@ std::string levels_figure(const Analysis& analysis, const DeviceAnalysis& device
       "<figure><div class=\"plot\"><div class=\"y\">{}</div><div class=\"area\"><svg viewBox=\"0 0 "
       "{:.0f} {:.0f}\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"Requested, allocated "
       "and reserved bytes\"><g class=\"grid\">{}</g>{}</svg></div></div><figcaption><span>{}</span>"
-      "<span>highest in each span: <b class=\"k top\">requested</b>{}</span><span>{}</span>"
+      "<span>maximum per interval: <b class=\"k top\">requested</b>{}</span><span>{}</span>"
       "</figcaption></figure>\n",
       labels, kLevelsWidth, kLevelsHeight, grid, lines,
       place(analysis, snapshot, requested.start_ns()),
