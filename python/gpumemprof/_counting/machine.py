@@ -8,35 +8,10 @@ import sys
 from types import TracebackType
 from typing import Any
 
+from .._core.printed import convert_bytes as convert_bytes
+from .._core.printed import format_bytes
 from .accelerators import accelerators, device_memory, smi_info, uuid_of
 from .devices import Device, resolve_device
-
-_UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
-
-
-def format_bytes(size_bytes: float, precision: int = 2) -> str:
-    """"1.25 GB": in units of 1024, which are KiB, MiB, GiB though the short names are printed. Negative sizes scale
-    too.
-    """
-    value, sign = abs(size_bytes), "-" if size_bytes < 0 else ""
-    unit = 0
-    # What would print as 1024 of a unit is 1 of the next.
-    while unit + 1 < len(_UNITS) and round(value, precision) >= 1024:
-        value /= 1024
-        unit += 1
-    return f"{sign}{value:.0f} B" if unit == 0 else f"{sign}{value:.{precision}f} {_UNITS[unit]}"
-
-
-def convert_bytes(value: float, from_unit: str, to_unit: str) -> float:
-    """`value` in another of B, KB, MB, GB, TB, PB, each 1024 of the one before. ValueError for any other unit."""
-    powers = []
-    for unit in (from_unit, to_unit):
-        if unit.upper() not in _UNITS:
-            raise ValueError(f"Unknown unit: {unit} (there are {', '.join(_UNITS)})")
-        powers.append(_UNITS.index(unit.upper()))
-    difference = powers[0] - powers[1]
-    return float(value * 1024**difference) if difference >= 0 else value / 1024**-difference
-
 
 def _torch() -> Any | None:
     try:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .._core.native import native
+from .attaching import attach_by_itself
 
 TRIES = 8  # for a moment in which no thread is inside the allocator
 _RUN_IT = "run the program under `gpumemprof run` or call gpumemprof.attach() for exact figures"
@@ -34,7 +35,9 @@ def exact_available() -> tuple[bool, str]:
     except ImportError as error:
         return False, str(error)
     if module.probe_library() is None:
-        return False, f"no probe is in this process: {_RUN_IT}"
+        why_not = attach_by_itself()
+        if why_not:
+            return False, f"no probe is in this process ({why_not}): {_RUN_IT}"
     if not module.can_count():
         return False, f"the probe in this process ({module.probe_library()}) is too old to count"
     if not module.counting_begin():

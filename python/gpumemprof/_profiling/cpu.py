@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from .._core.fork import renews_after_fork
+from .._core.printed import Printed, format_bytes, table
 from .._core.sampler import Sampler
 from .._counting import host_source
 from .._counting.host_source import resident_bytes
@@ -49,6 +50,16 @@ class CPUProfileResult:
     def memory_diff(self) -> int:
         """Resident bytes after less before."""
         return self.snapshot_after.rss - self.snapshot_before.rss
+
+    def __str__(self) -> str:
+        over = max(self.peak_rss - self.snapshot_before.rss, 0)
+        least = "" if self.peak_is_exact else "at least "
+        return table([
+            (self.name, f"{self.duration * 1e3:.3f} ms" + (f", {self.error}" if self.error else "")),
+            ("peak", f"{least}{format_bytes(over)} over the start, {format_bytes(self.peak_rss)} in all"),
+            ("change", format_bytes(self.memory_diff())),
+            ("figures", "resident memory of the process"),
+        ])
 
     def to_dict(self) -> dict[str, Any]:
         """Its fields as plain values; bytes and seconds."""
@@ -141,7 +152,7 @@ class CPUMemoryProfiler:
         seen = [self._baseline.rss, rss, self._sampler.highest_bytes, *(r.peak_rss for r in list(self.results))]
         if high_water > self._high_water:
             seen.append(high_water)
-        return {
+        return _Summary({
             "mode": "cpu",
             "snapshots_collected": self._sampler.count,
             "peak_memory_usage": max(seen),
@@ -153,13 +164,24 @@ class CPUMemoryProfiler:
             "results_kept": len(self.results),
             "results_dropped": self.results_dropped,
             "monitoring_active": self._sampler.is_running,
-        }
+        })
 
     def __enter__(self) -> CPUMemoryProfiler:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.stop_monitoring()
+
+
+class _Summary(Printed):
+    def rows(self) -> list[tuple[str, str]]:
+        least = "" if self["peak_is_exact"] else "at least "
+        return [
+            ("calls", f"of {self['total_functions_profiled']:,} functions, {self['results_kept']:,} kept"),
+            ("peak", f"{least}{format_bytes(self['peak_memory_usage'])}"),
+            ("now", f"{format_bytes(self['current_memory_usage'])}, {format_bytes(self['memory_change_from_baseline'])} over the baseline"),
+            ("figures", "resident memory of the process"),
+        ]
 
 
 class _Block:

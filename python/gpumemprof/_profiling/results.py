@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from .._core.printed import format_bytes, table
 from .._counting.devices import Device
 from .._counting.spans import Raw, Reading, Source, figures_of
 
@@ -138,9 +139,26 @@ class ProfileResult:
         """Highest allocated bytes of the device during the call: absolute, not over its start."""
         return self.memory_peak.allocated_memory
 
+    def peak_over_start(self) -> int:
+        """The same over what was allocated when the call began, in bytes: what the call itself needs."""
+        return max(self.memory_peak.allocated_memory - self.memory_before.allocated_memory, 0)
+
+    def __str__(self) -> str:
+        tensors = "" if self.tensors_created is None else f" in {self.tensors_created:,} tensors"
+        least = "" if self.peak_is_exact else "at least "
+        peak = f"{least}{format_bytes(self.peak_over_start())} over the start, {format_bytes(self.peak_memory_usage())} in all"
+        return table([
+            (self.function_name, f"{self.execution_time * 1e3:.3f} ms" + (f", {self.error}" if self.error else "")),
+            ("peak", peak),
+            ("allocated", format_bytes(self.memory_allocated) + tensors),
+            ("freed", format_bytes(self.memory_freed)),
+            ("figures", f"{self.basis}: {self.basis_reason}"),
+        ])
+
     def to_dict(self) -> dict[str, Any]:
         """Its fields by name, with `memory_diff` and `peak_memory_usage`."""
-        return {**asdict(self), "memory_diff": self.memory_diff(), "peak_memory_usage": self.peak_memory_usage()}
+        return {**asdict(self), "memory_diff": self.memory_diff(), "peak_memory_usage": self.peak_memory_usage(),
+                "peak_over_start": self.peak_over_start()}
 
 
 def _fields_of(ended: Raw, source: Source) -> dict[str, Any]:

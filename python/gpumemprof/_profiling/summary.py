@@ -4,11 +4,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .._core.printed import Printed, format_bytes
 from .remembered import Statistics
 from .results import MemorySnapshot
 
+_FUNCTIONS_SHOWN = 10
+
 if TYPE_CHECKING:
     from .profiler import GPUMemoryProfiler
+
+
+class ProfilerSummary(Printed):
+    """What GPUMemoryProfiler.get_summary gives."""
+
+    def rows(self) -> list[tuple[str, str]]:
+        """The figures that one looks at first, and the functions with the highest peaks."""
+        least = "" if self["peak_is_exact"] else "at least "
+        functions = sorted(self["function_summaries"].items(), key=lambda one: -one[1]["peak_memory"])
+        lines = [
+            ("device", f"{self['device']}: {self['total_function_calls']:,} calls of {self['total_functions_profiled']:,} functions"),
+            ("peak", f"{least}{format_bytes(self['peak_memory_usage'])}"),
+            ("now", f"{format_bytes(self['current_memory_usage'])}, {format_bytes(self['memory_change_from_baseline'])} over the baseline"),
+        ]
+        for name, one in functions[:_FUNCTIONS_SHOWN]:
+            lines.append((name, f"peak {format_bytes(one['peak_memory'])}, allocated {format_bytes(one['total_memory_allocated'])} in {one['call_count']:,} calls"))
+        if len(functions) > _FUNCTIONS_SHOWN:
+            lines.append(("…", f"and {len(functions) - _FUNCTIONS_SHOWN:,} more functions"))
+        return [*lines, ("figures", f"{self['basis']}: {self['basis_reason']}")]
 
 
 def summary(
@@ -27,7 +49,7 @@ def summary(
         peaks += [sampler.highest_bytes, *(s.peak_bytes for s in sums.values())]
     allocated = sum(s.allocated_bytes for s in sums.values())
     freed = sum(s.freed_bytes for s in sums.values())
-    result: dict[str, Any] = {
+    result = ProfilerSummary({
         "device": str(profiler.device),
         "total_functions_profiled": len(sums),
         "total_function_calls": sum(s.call_count for s in sums.values()),
@@ -47,7 +69,7 @@ def summary(
         "results_dropped": statistics.results_dropped,
         "basis": profiler.basis,
         "basis_reason": profiler.basis_reason + changed,
-    }
+    })
     if sampler.failure is not None:
         result["monitoring_failure"] = sampler.failure
     if not sums:

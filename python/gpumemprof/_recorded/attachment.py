@@ -5,40 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
-from pathlib import Path
 from types import ModuleType
 
-from .._core.native import native
 from .._counting import counters
+from .._counting.attaching import attach_probe
 from . import standing
 
-PROBE_NAME = "libgpumemprof_probe.so"
 _NO_ATTRIBUTION = 64  # GPUMEMPROF_ATTACH_NO_ATTRIBUTION
-
-
-def find_probe() -> Path:
-    """The probe library: GPUMEMPROF_PROBE's, the one installed with this package, or the one in the virtual
-    environment.
-
-    FileNotFoundError that names where it was looked for.
-    """
-    named = os.environ.get("GPUMEMPROF_PROBE")
-    if named:
-        path = Path(named)
-        if path.is_file():
-            return path.resolve()
-        raise FileNotFoundError(f"{named}: no such library, though GPUMEMPROF_PROBE names it")
-    # A wheel puts it in lib/gpumemprof below the prefix that its packages are in: that of the interpreter, of a --user
-    # installation, or of a --target folder.
-    package = Path(__file__).resolve().parents[1]
-    folders = [Path(sys.prefix, "lib", "gpumemprof"), Path(sys.prefix, "lib")]
-    folders += [parent / "lib" / "gpumemprof" for parent in list(package.parents)[:5]]
-    for folder in folders:
-        path = folder / PROBE_NAME
-        if path.is_file():
-            return path
-    where = f"{folders[0]} or {folders[1]}"
-    raise FileNotFoundError(f"{PROBE_NAME} is not in {where}: install gpumemprof again, or run `make`")
 
 
 def _arming() -> ModuleType:
@@ -59,12 +32,7 @@ def attach(output: str | os.PathLike[str] | None = None, *, flags: int = 0) -> N
 
     RuntimeError that says why where it cannot be done, FileNotFoundError where the probe library is not installed.
     """
-    module = native()
-    library = module.probe_library() or str(find_probe())
     folder = None if output is None else os.path.abspath(os.fspath(output))
-    try:
-        module.attach(library, folder, flags)
-    except (OSError, ValueError) as error:
-        raise RuntimeError(f"cannot attach: {error}") from error
+    attach_probe(folder, flags)
     counters.source_changed()
     _arming().arm(folder, attribution=not flags & _NO_ATTRIBUTION)

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from .figures import TrackerStatistics
 from .tracker import MemoryTracker
 
 
@@ -37,7 +38,7 @@ class CPUMemoryTracker(MemoryTracker):
 
     def get_statistics(self) -> dict[str, Any]:
         """As MemoryTracker.get_statistics, with "mode": "cpu"."""
-        return {"mode": "cpu", **super().get_statistics()}
+        return TrackerStatistics({"mode": "cpu", **super().get_statistics()})
 
     def export_events_with_timestamp(self, directory: str | Path, format: str = "csv") -> str:
         """Writes the events to a new file, named by the time, in `directory`, and gives its path."""

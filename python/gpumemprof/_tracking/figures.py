@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from .._core.printed import Printed, format_bytes
 from .._counting.collectors import AllocatorTotals, DeviceMemorySample
 
 
@@ -83,6 +84,27 @@ class Tally:
                 self.peak_basis = "high-water mark"
             return high_water
         return None
+
+
+class TrackerStatistics(Printed):
+    """What MemoryTracker.get_statistics gives."""
+
+    def rows(self) -> list[tuple[str, str]]:
+        """The figures that one looks at first; the others are in the dict."""
+        forecast = self["forecast"]
+        seconds = self["time_to_limit_seconds"]
+        how = f" ({self['counts_basis']})"
+        return [
+            ("device", f"{self['device']}: {self['samples']} samples in {self['tracking_duration_seconds']:.2f} s"),
+            ("peak", f"{format_bytes(self['peak_memory'])} ({self['peak_basis']})"),
+            ("now", "" if self["current_memory_allocated"] is None else format_bytes(self["current_memory_allocated"])),
+            ("allocated", f"{format_bytes(self['total_allocation_bytes'])} in {self['total_allocations']:,} allocations{how}"),
+            ("freed", f"{format_bytes(self['total_deallocation_bytes'])} in {self['total_deallocations']:,} frees{how}"),
+            ("limit", forecast["reason"] or "" if seconds is None else f"reached in {seconds:.0f} s at this rate"),
+            ("alerts", f"{self['alert_count']:,}" if self["alert_count"] else ""),
+            ("dropped", f"{self['dropped_events']:,} events" if self["dropped_events"] else ""),
+            ("figures", f"{self['basis']}: {self['basis_reason']}"),
+        ]
 
 
 def statistics_of(tally: Tally, duration_s: float) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 from .._counting.collectors import DeviceMemoryCollector, DeviceMemorySample
 from .alerts import DEFAULT_THRESHOLDS, TrackerAlerts, utilization
 from .event import TrackingEvent, timeline_of, to_telemetry
-from .figures import Tally, statistics_of
+from .figures import Tally, TrackerStatistics, statistics_of
 from .forecast import Forecast, forecast_time_to_limit
 from .phases import PhaseRecord
 
@@ -136,7 +136,7 @@ class TrackerRecord:
         with self._lock:
             current = current or self._last
             ratio = utilization(current) if current else None
-            return {
+            return TrackerStatistics({
                 **self.stats,
                 **statistics_of(self._tally, self._duration_s()),
                 "basis": self.collector.basis,
@@ -160,7 +160,7 @@ class TrackerRecord:
                 "last_oom_dump_path": self.last_oom_dump_path,
                 **self._more_statistics(),
                 "timeline": timeline,
-            }
+            })
 
     def _more_statistics(self) -> dict[str, Any]:
         """What only the tracker itself knows."""

@@ -1,0 +1,51 @@
+"""Sizes as text, and dictionaries and results that print as a few lines; as values they are what they were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+
+_UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
+
+
+def format_bytes(size_bytes: float, precision: int = 2) -> str:
+    """"1.25 GB": in units of 1024, which are KiB, MiB, GiB though the short names are printed. Negative sizes scale
+    too.
+    """
+    value, sign = abs(size_bytes), "-" if size_bytes < 0 else ""
+    unit = 0
+    # What would print as 1024 of a unit is 1 of the next.
+    while unit + 1 < len(_UNITS) and round(value, precision) >= 1024:
+        value /= 1024
+        unit += 1
+    return f"{sign}{value:.0f} B" if unit == 0 else f"{sign}{value:.{precision}f} {_UNITS[unit]}"
+
+
+def convert_bytes(value: float, from_unit: str, to_unit: str) -> float:
+    """`value` in another of B, KB, MB, GB, TB, PB, each 1024 of the one before. ValueError for any other unit."""
+    powers = []
+    for unit in (from_unit, to_unit):
+        if unit.upper() not in _UNITS:
+            raise ValueError(f"Unknown unit: {unit} (there are {', '.join(_UNITS)})")
+        powers.append(_UNITS.index(unit.upper()))
+    difference = powers[0] - powers[1]
+    return float(value * 1024**difference) if difference >= 0 else value / 1024**-difference
+
+
+def table(rows: Iterable[tuple[str, str]]) -> str:
+    """Names and texts, a line each; a row without a text is left out."""
+    shown = [(name, text) for name, text in rows if text]
+    width = max((len(name) for name, _ in shown), default=0)
+    return "\n".join(f"{name:<{width}}  {text}" for name, text in shown)
+
+
+class Printed(dict[str, Any]):
+    """A dict whose `str` is `rows()`; its `repr` is a dict's."""
+
+    def rows(self) -> Iterable[tuple[str, str]]:
+        """Name and text of each line."""
+        return [(name, str(value)) for name, value in self.items()]
+
+    def __str__(self) -> str:
+        return table(self.rows())
