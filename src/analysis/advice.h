@@ -33,6 +33,7 @@ struct Advice {
   /// Median time of a step before and with the change, where both were measured.
   std::optional<uint64_t> step_ns, changed_step_ns;
   std::string not_measured;  ///< why another run did not tell, where one was asked for
+  std::string cost = {};     ///< what it costs beside the work of changing it; empty: nothing known
   std::string modules = {};  ///< that it is about: "encoder.layers.*"; empty: it is about none
 };
 

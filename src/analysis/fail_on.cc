@@ -9,9 +9,21 @@ namespace gpumemprof {
 namespace {
 
 constexpr std::string_view kPeak = "peak>";
+constexpr std::string_view kOutOfMemory = "out_of_memory";
 constexpr std::array<std::string_view, 9> kKinds = {
     "leak",        "steady_growth", "spike",           "out_of_memory",     "fragmentation",
     "cache_slack", "rounding",      "replay_mismatch", "inconsistent_trace"};
+
+/// Of the program that was recorded; findings of snapshots are told as such.
+std::string ran_out(const ProgramEnds& ends) {
+  if (!ends.refused.empty()) {
+    const auto& first = ends.refused.front().requested;
+    return first ? format_bytes(first->bytes) + " were refused" : "a request was refused";
+  }
+  return std::ranges::any_of(ends.runs, was_killed_by_the_kernel)
+             ? "the kernel's OOM killer ended the program"
+             : "";
+}
 
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
@@ -25,6 +37,7 @@ Result<FailCondition> parse_one(std::string_view text) {
     if (!bytes) return std::unexpected(bytes.error());
     return FailCondition{.peak_bytes = *bytes};
   }
+  if (text == "oom") text = kOutOfMemory;
   if (std::ranges::find(kKinds, text) != kKinds.end()) {
     return FailCondition{.finding = std::string(text)};
   }
@@ -66,7 +79,11 @@ std::vector<std::string> failures(const std::vector<FailCondition>& conditions,
       if (finding.kind != condition.finding || finding.severity == Severity::kInfo) continue;
       if (count++ == 0) first = &finding;
     }
-    if (!first) continue;
+    if (!first) {
+      const std::string what = condition.finding == kOutOfMemory ? ran_out(analysis.ends) : "";
+      if (!what.empty()) out.push_back(condition.finding + ": " + what);
+      continue;
+    }
     out.push_back(condition.finding + ": " + first->title +
                   (count > 1 ? " (and " + std::to_string(count - 1) + " more)" : ""));
   }

@@ -16,8 +16,8 @@ struct FailCondition {
   uint64_t peak_bytes = 0;  ///< more than this fails
 };
 
-/// "leak", "fragmentation", any kind of finding, or "peak>20GiB"; several with commas between.
-/// Errors: kUsage with one sentence that says what is possible.
+/// "leak", "oom", "fragmentation", any kind of finding, or "peak>20GiB"; several with commas
+/// between. Errors: kUsage with one sentence that says what is possible.
 Result<std::vector<FailCondition>> parse_fail_conditions(std::string_view text);
 
 /// One phrase for each condition that holds, in their order. A finding that is only informed of

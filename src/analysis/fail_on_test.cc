@@ -53,5 +53,19 @@ TEST(FailOn, AFindingFailsFromAWarningOn) {
             std::vector<std::string>{"leak: a.py:1 (and 1 more)"});
 }
 
+TEST(FailOn, AProgramThatRanOutOfMemoryFailsThoughNoFindingSaysSo) {
+  const auto conditions = parse_fail_conditions("oom");
+  Analysis analysis = with_peak(1);
+  EXPECT_TRUE(failures(*conditions, analysis, with_cpu()).empty());
+  analysis.ends.refused.push_back({.requested = PrintedSize{.bytes = 1 << 20}});
+  EXPECT_EQ(failures(*conditions, analysis, with_cpu()),
+            std::vector<std::string>{"out_of_memory: 1.00 MiB were refused"});
+  analysis.ends.refused.clear();
+  analysis.ends.runs.push_back(
+      {.signal = "SIGKILL", .kernel_kills = 1, .kills_are_of_cgroup = true});
+  EXPECT_EQ(failures(*conditions, analysis, with_cpu()),
+            std::vector<std::string>{"out_of_memory: the kernel's OOM killer ended the program"});
+}
+
 }  // namespace
 }  // namespace gpumemprof

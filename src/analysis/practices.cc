@@ -128,7 +128,13 @@ Result<AdviceReport> advise_practices(const Analysis& analysis, const Tables& ta
   }
   add_allocator_practices(analysis, &report);
   add_unknown(&report);
-  std::ranges::stable_sort(report.advice, std::greater(), &Advice::bytes);
+  // What only wastes goes before what is a choice with a price.
+  std::ranges::stable_sort(report.advice, [](const Advice& a, const Advice& b) {
+    const auto rank = [](const Advice& one) {
+      return std::pair(one.basis == SavingBasis::kAtStake && !one.cost.empty(), ~one.bytes);
+    };
+    return rank(a) < rank(b);
+  });
   return report;
 }
 

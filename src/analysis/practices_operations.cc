@@ -18,6 +18,7 @@ struct Operation {
   bool is_in_layers;  ///< only where it comes from several modules, as attention does
   const char* what;
   const char* fix;
+  const char* cost;
 };
 
 // docs/advice.md says why each of these can go.
@@ -28,13 +29,15 @@ constexpr Operation kOperations[] = {
      false,
      "the loss holds log-probabilities and gradients of logits",
      "Compute the loss over chunks of the tokens under torch.utils.checkpoint, or with a fused "
-     "linear cross-entropy: one chunk's logits exist at a time"},
+     "linear cross-entropy: one chunk's logits exist at a time",
+     "the logits of a chunk are computed again in backward"},
     {"fused_attention",
      {"softmax", "", ""},
      {"SoftmaxBackward", "", "", ""},
      true,
      "attention keeps its scores",
-     "Use torch.nn.functional.scaled_dot_product_attention, which keeps no scores"},
+     "Use torch.nn.functional.scaled_dot_product_attention, which keeps no scores",
+     "its results differ in the last digits"},
 };
 
 bool is_node(std::string_view node, std::string_view name) {
@@ -81,6 +84,7 @@ void find_operation(const Operation& operation, const PracticeEvidence& evidence
                            practice_line(evidence.tables, candidate.advice.stack) +
                            "): " + format_bytes(candidate.held_bytes) + " at the peak";
   candidate.advice.fix = operation.fix;
+  candidate.advice.cost = operation.cost;
   candidate.advice.evidence = {{"held_bytes", candidate.held_bytes}};
   candidate.change.device = device.device;
   out->push_back(std::move(candidate));
@@ -104,6 +108,8 @@ void find_state(const PracticeEvidence& evidence, const DeviceAnalysis& device,
   candidate.advice.fix =
       "Shard it over the devices (FSDP, ZeroRedundancyOptimizer), or use an optimizer with less: "
       "in 8 bits a quarter of 32, SGD without momentum none";
+  candidate.advice.cost =
+      "sharding exchanges data in each step; another optimizer may converge otherwise";
   candidate.advice.evidence = {{"held_bytes", candidate.held_bytes}};
   candidate.change.device = device.device;
   out->push_back(std::move(candidate));

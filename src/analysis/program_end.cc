@@ -127,6 +127,10 @@ Result<RefusedRequest> read_oom_dump(const std::string& folder) {
                             .stack = texts_field(metadata, "stack", kMostFrames)};
   refused.pid =
       number_field(read_json_object(folder + "/environment.json", kMostBytes), "pid").value_or(0);
+  const Json host = read_json_object(folder + "/host.json", kMostBytes);
+  refused.address_space_bytes = number_field(host, "address_space_bytes");
+  refused.address_space_limit_bytes = number_field(host, "address_space_limit_bytes");
+  refused.host_free_bytes = number_field(host, "free_bytes");
   OomScanner scanner;
   scanner.feed(refused.message);
   const OomLog log = scanner.finish();

@@ -32,6 +32,9 @@ struct RefusedRequest {
   std::optional<uint64_t> live_bytes;
   std::vector<std::string> stack;        ///< where it was asked for, innermost first; may be empty
   std::vector<HolderAtRefusal> holders;  ///< the largest first
+  /// Of the host, after it: mapped by the process, how much it may map (ulimit -v), and free for
+  /// it.
+  std::optional<uint64_t> address_space_bytes, address_space_limit_bytes, host_free_bytes;
 };
 
 /// One run. A program that is running, or whose `run` was killed, has neither code nor signal.

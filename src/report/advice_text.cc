@@ -69,6 +69,7 @@ std::string advice_text(const AdviceReport& report) {
     if (!was_measured_for_nothing(one))
       out += fmt::format("{:29}{}.\n", "", printable(capitalized(one.fix)));
     out += fmt::format("{:29}{}.\n", "", printable(saving_words(one)));
+    if (!one.cost.empty()) out += fmt::format("{:29}Costs: {}.\n", "", printable(one.cost));
   }
   return out + unknown_text(report);
 }

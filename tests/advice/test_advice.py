@@ -76,11 +76,12 @@ def test_the_waste_is_first(recordings, name):
 @pytest.mark.parametrize("name", CLEAN)
 def test_nothing_is_advised_where_nothing_is_wasted(recordings, name):
     report = advice(recordings[name])
-    assert report["applies"] and report["advice"] == []
+    # A choice that has a price, as an optimizer with less state, is no waste.
+    assert report["applies"] and [one for one in report["advice"] if one["cost"] is None] == []
 
 
 def test_text_says_what_and_how_it_is_known(recordings):
     text = harness.execute([harness.COMMAND, "advise", *recordings["gull"]]).ok().stdout.decode()
     assert text.startswith("1 suggestion\n  checkpoint_file_kept")
-    assert "6.01 MiB of a peak of 18.1 MiB, simulated on the recorded trace." in text
+    assert "6.01 MiB of the 18.1 MiB peak, simulated on the recorded trace." in text
     assert "Not checked: mixed_precision, quantization (a recording has no element types)" in text

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._core.memory_errors import message_of
 from .._core.torch import loaded_torch
+from .._counting.host_memory import HostMemory
 from .._telemetry.files import plain
 from .live_memory import live_memory
 
@@ -56,6 +57,7 @@ def write_bundle(
             "captured_event_count": len(events),
             "custom_metadata": metadata,
         },
+        "host.json": _host(),
         "environment.json": {"pid": os.getpid(), "cwd": _working_folder(), "system": _system()},
         "live_memory.json": live_memory(),
     }
@@ -101,6 +103,33 @@ def write_bundle(
             shutil.rmtree(temporary, ignore_errors=True)
             raise
     return os.path.join(config.dump_dir, name)
+
+
+def _host() -> dict[str, int | str | None]:
+    """What the process may use of the host now, in bytes; None where the system does not tell."""
+    facts: dict[str, int | str | None] = {
+        "address_space_bytes": _of_file("/proc/self/status", "VmSize:", 1, 1024),
+        "address_space_limit_bytes": _of_file("/proc/self/limits", "Max address space", 3, 1),  # the soft one
+        "free_bytes": None,
+        "limited_by": None,
+    }
+    reading = HostMemory().read()
+    if reading is not None:
+        facts.update(free_bytes=reading.free_bytes, limited_by=reading.limit)
+    return facts
+
+
+def _of_file(path: str, line_begins: str, word: int, unit: int) -> int | None:
+    """One number of a file of the kernel's; None where it is not there, or "unlimited"."""
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            for line in file:
+                words = line.split()
+                if line.startswith(line_begins) and len(words) > word and words[word].isdigit():
+                    return int(words[word]) * unit
+    except OSError:
+        pass
+    return None
 
 
 def make_room(dump_dir: str, max_dumps: int, max_bytes: int) -> None:

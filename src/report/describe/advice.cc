@@ -38,9 +38,11 @@ Section advice_section(const AdviceReport& report) {
     out.add(Sentence{"Not looked for: " + report.not_looked_because + "."});
   List list{.label_width = 9};
   for (const Advice& one : report.advice) {
-    list.items.push_back({.label = format_bytes(one.bytes),
-                          .text = one.title,
-                          .details = {{capitalized(one.fix)}, {saving_words(one), Tone::kDim}}});
+    Item item{.label = format_bytes(one.bytes),
+              .text = one.title,
+              .details = {{capitalized(one.fix)}, {saving_words(one), Tone::kDim}}};
+    if (!one.cost.empty()) item.details.push_back({"Costs: " + one.cost, Tone::kDim});
+    list.items.push_back(std::move(item));
   }
   if (!list.items.empty()) out.add(std::move(list));
   return out;

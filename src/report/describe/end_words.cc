@@ -43,6 +43,9 @@ Json refusal_json(const RefusedRequest& refused) {
           {"device", text_or_null(refused.device)},
           {"requested_bytes", refused.requested ? Json(refused.requested->bytes) : Json()},
           {"live_bytes", or_null(refused.live_bytes)},
+          {"address_space_bytes", or_null(refused.address_space_bytes)},
+          {"address_space_limit_bytes", or_null(refused.address_space_limit_bytes)},
+          {"host_free_bytes", or_null(refused.host_free_bytes)},
           {"message", refused.message},
           {"stack", refused.stack},
           {"holders", std::move(holders)},
@@ -60,6 +63,21 @@ std::string others_killed(const ProgramEnd& run) {
                      run.kills_are_of_cgroup ? "of its cgroup" : "on this machine");
 }
 
+/// " 154 MiB would have fitted: …", of the host's memory; empty where what there was would have
+/// been enough, or is not known.
+std::string what_fitted(const RefusedRequest& refused) {
+  if (refused.device != "cpu" || !refused.requested) return "";
+  const auto &limit = refused.address_space_limit_bytes, &mapped = refused.address_space_bytes;
+  const uint64_t wanted = refused.requested->least_bytes;
+  if (limit && mapped && *mapped <= *limit && *limit - *mapped < wanted)
+    return fmt::format(" {} would have fitted: the process had mapped {} of {} (ulimit -v).",
+                       format_bytes(*limit - *mapped), format_bytes(*mapped), format_bytes(*limit));
+  if (refused.host_free_bytes && *refused.host_free_bytes < wanted)
+    return fmt::format(" {} would have fitted: that was free on the host.",
+                       format_bytes(*refused.host_free_bytes));
+  return "";
+}
+
 }  // namespace
 
 std::string refusal_sentence(const RefusedRequest& refused, std::string_view working_folder) {
@@ -74,7 +92,7 @@ std::string refusal_sentence(const RefusedRequest& refused, std::string_view wor
   } else if (!refused.device.empty()) {
     text += " on " + printable(refused.device);
   }
-  return text + '.';
+  return text + '.' + what_fitted(refused);
 }
 
 std::vector<std::string> refusal_holders(const RefusedRequest& refused,

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "report/json/parts.h"
+
 namespace gpumemprof {
 namespace {
 
@@ -12,6 +14,7 @@ Json advice_object(const Advice& advice, const Tables& tables) {
   one["kind"] = advice.kind;
   one["bytes"] = advice.bytes;
   one["basis"] = saving_basis_name(advice.basis);
+  one["cost"] = text_or_null(advice.cost);
   one["title"] = advice.title;
   one["fix"] = advice.fix;
   one["device"] = advice.device < tables.devices.size() && advice.peak_bytes != 0
