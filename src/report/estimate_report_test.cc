@@ -4,10 +4,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/size.h"
+
 namespace gpumemprof {
 namespace {
 
-constexpr uint64_t kMiB = 1 << 20, kGiB = 1 << 30;
+constexpr uint64_t kGiB = 1 << 30;
 
 EstimateAnswer answer() {
   EstimateAnswer out;

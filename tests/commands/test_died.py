@@ -49,6 +49,11 @@ def test_out_of_memory_is_the_first_line_of_everything(died):
     lines = [died.stderr.decode().split("gpumemprof: ", 1)[1], first_line("analyze", died.folder), first_line("advise", died.folder)]
     for line in lines:
         assert line.startswith(sentence) and f"doubles.py:7 grow, with {mib - 1} MiB live on cpu." in line, line
+    # The limit leaves 600 MiB, of which all but the last block are taken.
+    room = refused["address_space_limit_bytes"] - refused["address_space_bytes"]
+    assert 0 <= room <= (600 - (mib - 1)) << 20
+    assert all(" would have fitted: the process had mapped " in line for line in lines)
+    assert command("analyze", died.folder, "--fail-on", "oom").rc == 3
     page = command("analyze", died.folder, "--format", "html").ok().stdout.decode()
     assert page.index(sentence) < page.index("<h1>")
     assert "Score: none, because the program ran out of memory." in command("analyze", died.folder).stdout.decode()

@@ -68,10 +68,15 @@ std::string others_killed(const ProgramEnd& run) {
 std::string what_fitted(const RefusedRequest& refused) {
   if (refused.device != "cpu" || !refused.requested) return "";
   const auto &limit = refused.address_space_limit_bytes, &mapped = refused.address_space_bytes;
+  constexpr uint64_t kNear = 4;  // times what was asked for
   const uint64_t wanted = refused.requested->least_bytes;
   if (limit && mapped && *mapped <= *limit && *limit - *mapped < wanted)
     return fmt::format(" {} would have fitted: the process had mapped {} of {} (ulimit -v).",
                        format_bytes(*limit - *mapped), format_bytes(*mapped), format_bytes(*limit));
+  // What the failed call had taken is back by then.
+  if (limit && mapped && *mapped <= *limit && *limit - *mapped < kNear * wanted)
+    return fmt::format(" The process may map {} (ulimit -v); {} were mapped just after.",
+                       format_bytes(*limit), format_bytes(*mapped));
   if (refused.host_free_bytes && *refused.host_free_bytes < wanted)
     return fmt::format(" {} would have fitted: that was free on the host.",
                        format_bytes(*refused.host_free_bytes));

@@ -1,0 +1,54 @@
+#include "report/describe/end_words.h"
+
+#include <gtest/gtest.h>
+
+#include "base/size.h"
+
+namespace gpumemprof {
+namespace {
+
+RefusedRequest refused_on_cpu(uint64_t asked) {
+  return {.device = "cpu",
+          .requested = PrintedSize{.bytes = asked, .least_bytes = asked, .most_bytes = asked},
+          .live_bytes = 10 * kMiB};
+}
+
+TEST(EndWords, WhatWasLeftOfTheAddressSpaceWouldHaveFitted) {
+  RefusedRequest one = refused_on_cpu(256 * kMiB);
+  one.address_space_limit_bytes = 3072 * kMiB;
+  one.address_space_bytes = 2972 * kMiB;
+  EXPECT_EQ(refusal_sentence(one, ""),
+            "Out of memory: 256 MiB were refused, with 10.0 MiB live on cpu. 100 MiB would have "
+            "fitted: the process had mapped 2.90 GiB of 3.00 GiB (ulimit -v).");
+}
+
+TEST(EndWords, ALimitThatIsNearIsToldAndOneThatIsFarIsNot) {
+  RefusedRequest one = refused_on_cpu(256 * kMiB);
+  one.address_space_limit_bytes = 3072 * kMiB;
+  one.address_space_bytes = 2560 * kMiB;
+  EXPECT_EQ(refusal_sentence(one, ""),
+            "Out of memory: 256 MiB were refused, with 10.0 MiB live on cpu. The process may map "
+            "3.00 GiB (ulimit -v); 2.50 GiB were mapped just after.");
+  one.address_space_bytes = 1024 * kMiB;
+  EXPECT_EQ(refusal_sentence(one, ""),
+            "Out of memory: 256 MiB were refused, with 10.0 MiB live on cpu.");
+}
+
+TEST(EndWords, WhatTheHostHadFreeWouldHaveFitted) {
+  RefusedRequest one = refused_on_cpu(256 * kMiB);
+  one.host_free_bytes = 64 * kMiB;
+  EXPECT_EQ(refusal_sentence(one, ""),
+            "Out of memory: 256 MiB were refused, with 10.0 MiB live on cpu. 64.0 MiB would have "
+            "fitted: that was free on the host.");
+}
+
+TEST(EndWords, NothingIsSaidOfTheHostWhereADeviceRefused) {
+  RefusedRequest one = refused_on_cpu(256 * kMiB);
+  one.device = "cuda:0";
+  one.host_free_bytes = 64 * kMiB;
+  EXPECT_EQ(refusal_sentence(one, ""),
+            "Out of memory: 256 MiB were refused, with 10.0 MiB live on cuda:0.");
+}
+
+}  // namespace
+}  // namespace gpumemprof
