@@ -64,7 +64,7 @@ Json device_json(PageFile& file, const PageDevice& device) {
   add(!before.empty(), "before", before);
   return {{"name", device.name},
           {"layer", layer_name(memory.layer)},
-          {"process", memory.process},
+          {"process", memory.process < file.tables().processes.size() ? Json(memory.process) : Json()},
           {"is_main", is_main},
           {"capacity_bytes", capacity_json(file, device)},
           {"events", table.moments() - 1},
@@ -72,7 +72,7 @@ Json device_json(PageFile& file, const PageDevice& device) {
           {"first_time_ns", time_of(file, device, 0)},
           {"last_time_ns", time_of(file, device, table.moments() - 1)},
           {"has_times", device.has_times},
-          {"has_addresses", file.analysis().source.can.addresses},
+          {"has_addresses", file.has_addresses()},
           {"exact", is_exact},
           {"left_out_events", table.left_out_events},
           {"peak",

@@ -38,6 +38,7 @@ class PageFile {
   const std::vector<PageDevice>& devices() const { return devices_; }
   /// Of all devices: what times are told after. 0 where there are none.
   uint64_t start_time_ns() const { return start_time_ns_; }
+  bool has_addresses() const { return input_.snapshot() || analysis().source.can.addresses; }
   const std::vector<int64_t>& streams() const { return streams_; }  ///< of all devices
   InputKind kind() const { return input_.kind(); }
   Input& input() { return input_; }
