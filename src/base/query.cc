@@ -1,5 +1,7 @@
 #include "base/query.h"
 
+#include <algorithm>
+
 namespace gpumemprof {
 namespace {
 
@@ -10,11 +12,11 @@ int hex_digit(char c) {
   return -1;
 }
 
-std::optional<std::string> decoded(std::string_view text) {
+std::optional<std::string> decoded(std::string_view text, Plus plus) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '%') {
-      out += text[i];
+      out += text[i] == '+' && plus == Plus::kBlank ? ' ' : text[i];
       continue;
     }
     if (i + 2 >= text.size()) return std::nullopt;
@@ -28,13 +30,13 @@ std::optional<std::string> decoded(std::string_view text) {
 
 }  // namespace
 
-std::optional<std::string> query_value(std::string_view query, std::string_view name) {
+std::optional<std::string> query_value(std::string_view query, std::string_view name, Plus plus) {
   while (!query.empty()) {
     const std::string_view part = query.substr(0, query.find('&'));
     query.remove_prefix(std::min(part.size() + 1, query.size()));
     const size_t equals = part.find('=');
     if (part.substr(0, equals) != name) continue;
-    return decoded(equals == part.npos ? std::string_view{} : part.substr(equals + 1));
+    return decoded(equals == part.npos ? std::string_view{} : part.substr(equals + 1), plus);
   }
   return std::nullopt;
 }

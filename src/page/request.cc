@@ -29,7 +29,7 @@ bool PageRequest::has(std::string_view name) const {
 }
 
 std::string PageRequest::text(std::string_view name) {
-  return query_value(query_, name).value_or(std::string());
+  return query_value(query_, name, Plus::kBlank).value_or(std::string());
 }
 
 uint64_t PageRequest::number(std::string_view name, uint64_t least, uint64_t most,
