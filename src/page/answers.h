@@ -1,0 +1,26 @@
+// What the page is told, one function a request (docs/page-data.md).
+#pragma once
+
+#include "page/request.h"
+
+namespace gpumemprof {
+
+/// The file's part of `run`.
+nlohmann::ordered_json file_json(PageFile& file);
+
+PageAnswer levels_answer(PageRequest& request);
+PageAnswer times_answer(PageRequest& request);
+PageAnswer blocks_answer(PageRequest& request);
+PageAnswer holders_answer(PageRequest& request);
+PageAnswer marks_answer(PageRequest& request);
+
+/// Why a device's blocks have no categories.
+std::string why_no_categories(const PageDevice& device);
+/// Why what was before the first event is not known; empty where it is.
+std::string why_unknown_before(const PageFile& file, const PageDevice& device);
+/// Nanoseconds after the start of the run, which may be told as wall-clock time; 0 before it.
+uint64_t since_start(const PageFile& file, uint64_t time_ns);
+/// Of a moment: that of its last event; of the first moment that of the first event.
+uint64_t time_of(const PageFile& file, const PageDevice& device, uint32_t moment);
+
+}  // namespace gpumemprof
