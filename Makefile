@@ -30,7 +30,7 @@ all: setup ## set up, build, and put the command and the package in .venv
 
 setup:
 	@mkdir -p $(BUILD)
-	@scripts/setup build venv python
+	@scripts/setup build venv python web
 
 demo: all ## record a real training run and explain it
 	@scripts/demo
