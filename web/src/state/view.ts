@@ -29,7 +29,7 @@ export interface View {
 
 export const START: View = {
   file: 0, device: 0, from: 0, to: 0, axis: "event", by: "category", filter: "", moment: -1, range_from: -1, range_to: -1,
-  tab: "holders", what: "at", hold: "stack", shape: "flame", library: true, block: -1, focus: "", search: "", source: "",
+  tab: "holders", what: "at", hold: "stack", shape: "icicle", library: false, block: -1, focus: "", search: "", source: "",
   settings: "", capacity: "", lines: "reserved,capacity",
 };
 

@@ -106,30 +106,24 @@ export function block_spans(levels: Levels, blocks: Block[]): { spans: BlockSpan
   const ordered = [...blocks].sort((a, b) => a.start - b.start || a.id - b.id);
   const rest = Float64Array.from(total);
   const spans: BlockSpan[] = [];
-  let alive: Block[] = [];
-  let open = new Map<Block, BlockSpan>();
+  let alive: { block: Block; span: BlockSpan | null }[] = [];
   let next = 0;
   for (let i = 0; i < columns; ++i) {
-    alive = alive.filter((block) => is_alive(block, event[i]));
-    // A column's moment may lie before the next column's first event, never after: the order of starts is kept.
+    alive = alive.filter((one) => is_alive(one.block, event[i]));
     while (next < ordered.length && ordered[next].start <= event[i]) {
-      if (is_alive(ordered[next], event[i])) alive.push(ordered[next]);
+      if (is_alive(ordered[next], event[i])) alive.push({ block: ordered[next], span: null });
       ++next;
     }
     let sum = 0;
-    for (const block of alive) sum += block.size_bytes;
+    for (const { block } of alive) sum += block.size_bytes;
     rest[i] = Math.max(0, total[i] - sum);
     let bottom = rest[i];
-    const now = new Map<Block, BlockSpan>();
-    for (const block of alive) {
-      const before = open.get(block);
-      let span = before;
-      if (!span || span.bottom !== bottom) spans.push((span = { block, x0: i, x1: i + 1, bottom }));
-      else span.x1 = i + 1;
-      now.set(block, span);
-      bottom += block.size_bytes;
+    for (const one of alive) {
+      // One that stays where it was goes on as the same rectangle.
+      if (one.span && one.span.bottom === bottom) one.span.x1 = i + 1;
+      else spans.push((one.span = { block: one.block, x0: i, x1: i + 1, bottom }));
+      bottom += one.block.size_bytes;
     }
-    open = now;
   }
   return { spans, rest };
 }

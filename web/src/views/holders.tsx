@@ -33,7 +33,8 @@ const whole = computed<Tree | null>(() => (asked.value.answer && !asked.value.an
 export const tree = computed<Tree | null>(() => {
   const all = whole.value;
   if (!all || library.value || hold.value !== "stack" || all.kinds.length === 0) return all;
-  return without(all, (label) => all.kinds[label] === "user" || all.kinds[label] === "other");
+  if (!all.kinds.includes("user")) return all;
+  return without(all, (label) => all.kinds[label] === "user", "no line of your code");
 });
 const chosen = signal(-1);
 const focus_label = computed(() => (focus.value && tree.value ? tree.value.labels.indexOf(focus.value) : -1));
@@ -69,7 +70,7 @@ export function Holders() {
         <Choice name="what" label="Holders of" options={[["at", "Live"], ["allocated", "Allocated", needs_range], ["left", "Left", needs_range], ["freed", "Freed", needs_range]]} />
         <Choice name="hold" label="Holders by" options={[["stack", "Stack"], ["module", "Module"], ["category", "Category"]]} />
         <Choice name="shape" label="Shown as" options={[["flame", "Flame"], ["icicle", "Icicle"], ["table", "Table"], ["treemap", "Treemap"]]} />
-        {hold.value === "stack" ? (
+        {hold.value === "stack" && whole.value?.kinds.includes("user") ? (
           <label class="field">
             <input type="checkbox" checked={!library.value} onChange={(event) => go({ library: !event.currentTarget.checked })} />
             <span>Your code alone</span>

@@ -12,7 +12,8 @@ import { NONE } from "../data/columns.ts";
 export const LEFT = 66;
 export const TOP = 20;
 export const BOTTOM = 22;
-const MOST_BLOCKS = 1500;
+// Each shifts those above it when it is freed: more of them is more rectangles than a frame has time for.
+const MOST_BLOCKS = 600;
 
 export const size = signal<[number, number]>([1000, 300]);
 /** The moment under the pointer; null: none. */
@@ -24,7 +25,8 @@ export const is_blocks = computed(() => by.value === "blocks");
 
 const window_asked = computed(() => {
   const [from, to] = visible.value;
-  return fetch_for(from, to, moments.value, Math.max(100, size.value[0] - LEFT));
+  const width = Math.max(100, size.value[0] - LEFT);
+  return fetch_for(from, to, moments.value, is_blocks.value ? width / 2 : width);
 });
 const with_subject = () => ({ ...subject(), ...window_asked.value });
 

@@ -70,20 +70,25 @@ class Merged {
   }
 }
 
-/** Without the frames whose label is not kept: what they hold counts for the frame above them. */
-export function without(tree: Tree, keeps: (label: number) => boolean): Tree {
-  const out = new Merged(tree);
+/** Without the frames whose label is not kept: what they hold counts for the frame above them, or for `nobody`. */
+export function without(tree: Tree, keeps: (label: number) => boolean, nobody: string): Tree {
+  const out = new Merged({ ...tree, labels: [...tree.labels, nobody] });
   const place = new Int32Array(tree.bytes.length);
-  out.add(0, tree.bytes[0] ?? 0, tree.self_bytes[0] ?? 0, tree.blocks[0] ?? 0);
-  for (let i = 1; i < tree.bytes.length; ++i) {
-    const up = place[tree.parent[i]];
-    if (!keeps(tree.label[i])) {
-      place[i] = up;
-      out.add(up, 0, tree.self_bytes[i], 0);
+  const unnamed = tree.labels.length;
+  // Blocks are counted where they are held: a node's own are those that its children do not have.
+  const own_blocks = [...tree.blocks];
+  for (let i = 1; i < tree.bytes.length; ++i) own_blocks[tree.parent[i]] -= tree.blocks[i];
+  out.add(0, tree.bytes[0] ?? 0, 0, tree.blocks[0] ?? 0);
+  for (let i = 0; i < tree.bytes.length; ++i) {
+    const up = i === 0 ? 0 : place[tree.parent[i]];
+    if (i > 0 && keeps(tree.label[i])) {
+      place[i] = out.child(up, tree.label[i]);
+      out.add(place[i], tree.bytes[i], tree.self_bytes[i], tree.blocks[i]);
       continue;
     }
-    place[i] = out.child(up, tree.label[i]);
-    out.add(place[i], tree.bytes[i], tree.self_bytes[i], tree.blocks[i]);
+    place[i] = up;
+    if (up > 0) out.add(up, 0, tree.self_bytes[i], 0);
+    else if (tree.self_bytes[i] > 0) out.add(out.child(0, unnamed), tree.self_bytes[i], tree.self_bytes[i], own_blocks[i]);
   }
   return out.done();
 }
