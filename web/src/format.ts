@@ -64,3 +64,21 @@ export function file_name(path: string): string {
   const parts = plain(path, 4000).split("/");
   return parts.slice(-2).join("/");
 }
+
+export interface FrameName {
+  name: string; // the function, or all of a text that names none
+  place: string; // the file's last two parts and the line; may be empty
+}
+const FRAME = /^(\S.*?):(\d+) (.+)$/s;
+/** A frame as the command names it ("path:line function", "?? function") as its function and its place. */
+export function frame(text: string): FrameName {
+  const cut = text.length > 4000 ? text.slice(0, 4000) : text;
+  const found = FRAME.exec(cut);
+  if (found) return { name: plain(found[3], 160), place: `${file_name(found[1])}:${found[2]}` };
+  return { name: plain(text.startsWith("?? ") ? text.slice(3) : text, 160), place: "" };
+}
+/** The same in one line. */
+export function frame_line(text: string): string {
+  const { name, place } = frame(text);
+  return place ? `${name}  ${place}` : name;
+}

@@ -99,8 +99,8 @@ export function is_alive(block: Block, event: number): boolean {
   return block.start <= event && (block.end === NONE || block.end > event);
 }
 
-/** Single blocks as bands: the sum of the rest below, then the blocks in the order of their allocation.
- *  In every column the rest and the blocks add up to the total. */
+/** Single blocks as bands in the order of their allocation, and the sum of the rest on top: it changes at most events,
+ *  and would move all that lies on it. In every column the blocks and the rest add up to the total. */
 export function block_spans(levels: Levels, blocks: Block[]): { spans: BlockSpan[]; rest: Float64Array } {
   const { columns, event, total } = levels;
   const ordered = [...blocks].sort((a, b) => a.start - b.start || a.id - b.id);
@@ -114,16 +114,14 @@ export function block_spans(levels: Levels, blocks: Block[]): { spans: BlockSpan
       if (is_alive(ordered[next], event[i])) alive.push({ block: ordered[next], span: null });
       ++next;
     }
-    let sum = 0;
-    for (const { block } of alive) sum += block.size_bytes;
-    rest[i] = Math.max(0, total[i] - sum);
-    let bottom = rest[i];
+    let bottom = 0;
     for (const one of alive) {
       // One that stays where it was goes on as the same rectangle.
       if (one.span && one.span.bottom === bottom) one.span.x1 = i + 1;
       else spans.push((one.span = { block: one.block, x0: i, x1: i + 1, bottom }));
       bottom += one.block.size_bytes;
     }
+    rest[i] = Math.max(0, total[i] - bottom);
   }
   return { spans, rest };
 }

@@ -6,7 +6,7 @@ import * as format from "../format.ts";
 import { go, part } from "../state/view.ts";
 import { Curves } from "./chart.tsx";
 import { Flame } from "./flame.tsx";
-import { Choice, Missing } from "./parts.tsx";
+import { Choice, FrameName, Missing } from "./parts.tsx";
 import { SectionView } from "./report.tsx";
 import { tree_of } from "./tree.ts";
 import type { Tree } from "./tree.ts";
@@ -92,7 +92,7 @@ export function Compare() {
                   <tbody>
                     {top_lines.map(({ node, change }) => (
                       <tr key={node}>
-                        <td class="wide code">{format.plain(shown.labels[shown.label[node]] ?? "")}</td>
+                        <td class="wide code"><FrameName text={shown.labels[shown.label[node]] ?? ""} /></td>
                         <td class="right" title={format.exact(change)}>{format.signed(change)}</td>
                         <td class="right">{format.bytes(answer?.f64("bytes_a")[node])}</td>
                         <td class="right">{format.bytes(answer?.f64("bytes_b")[node])}</td>

@@ -6,7 +6,7 @@ import * as format from "../format.ts";
 import { ask, device, filter, is_peak, moment, range, subject } from "../state/run.ts";
 import { go, part } from "../state/view.ts";
 import { Flame, stack_text } from "./flame.tsx";
-import { Choice, CopyButton, KINDS, Missing } from "./parts.tsx";
+import { Choice, CopyButton, FrameName, KINDS, Missing } from "./parts.tsx";
 import { by_label, callees, callers, matcher, path_to, tree_of, treemap, without } from "./tree.ts";
 import type { Line, Tree } from "./tree.ts";
 
@@ -107,7 +107,7 @@ function Sandwich() {
     <div style={{ display: "grid", gridTemplateRows: "auto minmax(110px, 1fr) auto minmax(110px, 1fr)", height: "100%" }}>
       <div class="strip">
         <b>Callers</b>
-        <span class="cut code">{format.plain(focus.value)}</span>
+        <span class="cut code">{format.frame_line(focus.value)}</span>
         <button onClick={() => go({ focus: "" })}>Back to all</button>
       </div>
       <Flame tree={callers_tree} upward search={search} chosen={none} on_choose={() => {}} label="Callers" />
@@ -141,7 +141,7 @@ function Chosen({ shown }: { shown: Tree }) {
   const file = shown.files[label];
   return (
     <div>
-      <h2 class="long">{format.plain(name)}</h2>
+      <h2 class="code"><FrameName text={name} /></h2>
       <dl class="facts n">
         <dt>Holds</dt><dd>{format.bytes(shown.bytes[node])} <span class="dim">{format.exact(shown.bytes[node])}</span></dd>
         <dt>Share</dt><dd>{format.share(shown.bytes[node], shown.bytes[0])}</dd>
@@ -158,7 +158,7 @@ function Chosen({ shown }: { shown: Tree }) {
       <ol class="frames">
         {path.slice(0, 100).map((at) => (
           <li key={at} class={shown.kinds[shown.label[at]] === "user" ? "user" : ""}>
-            <button class="link code" onClick={() => (chosen.value = at)}>{format.plain(shown.labels[shown.label[at]] ?? "")}</button>
+            <button class="link code" onClick={() => (chosen.value = at)} title={format.plain(shown.labels[shown.label[at]] ?? "", 1000)}><FrameName text={shown.labels[shown.label[at]] ?? ""} /></button>
           </li>
         ))}
       </ol>
@@ -196,7 +196,7 @@ export function HoldersTable({ shown }: { shown: Tree }) {
           {rows.slice(0, MOST_ROWS).map((line) => (
             <tr key={line.label} class={chosen.value > 0 && shown.label[chosen.value] === line.label ? "chosen" : ""}>
               <td class="wide">
-                <button class="link code" onClick={() => pick(line)}>{format.plain(shown.labels[line.label] ?? "")}</button>
+                <button class="link code" onClick={() => pick(line)} title={format.plain(shown.labels[line.label] ?? "", 1000)}><FrameName text={shown.labels[line.label] ?? ""} /></button>
                 <span class="share" style={{ width: `${(100 * line.bytes) / (shown.bytes[0] || 1)}%` }} />
               </td>
               <td class="right" title={format.exact(line.bytes)}>{format.bytes(line.bytes)}</td>

@@ -53,12 +53,28 @@ export async function copy(text: string): Promise<void> {
   }
 }
 
+/** A text that may break where a name or a path has its joints, and nowhere else. */
+export function Joints({ text }: { text: string }) {
+  const parts = text.match(/[^/_.:,(<]+[/_.:,(<]*|[/_.:,(<]+/g) ?? [];
+  return <>{parts.map((piece, i) => (i ? [<wbr key={i} />, piece] : piece))}</>;
+}
+/** A frame's function, and below it its place. */
+export function FrameName({ text }: { text: string }) {
+  const { name, place } = format.frame(text);
+  return (
+    <>
+      <Joints text={name} />
+      {place ? <span class="where"> <Joints text={place} /></span> : null}
+    </>
+  );
+}
+
 /** A frame's function and place; the place opens its source. */
 export function FrameLine(props: { text: string; file?: string; line?: number; kind?: string }) {
   const place = props.file ? `${props.file}:${props.line ?? 0}` : "";
   return (
     <li class={props.kind === "user" ? "user" : ""}>
-      <span class="code">{format.plain(props.text)}</span>
+      <span class="code"><Joints text={format.plain(props.text)} /></span>
       {place ? (
         <div class="where">
           <button class="link" title={format.plain(place, 1000)} onClick={() => go({ tab: "source", source: place })}>

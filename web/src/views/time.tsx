@@ -40,7 +40,7 @@ function Readout() {
 function Tools() {
   const has_oom = data.marks.value.some((mark) => mark.kind === data.OUT_OF_MEMORY);
   return (
-    <div class="strip-tools field">
+    <div class="tools">
       <button class="plain" onClick={to_peak} title="p">Peak</button>
       <button class="plain icon" onClick={() => to_next_peak(-1)} aria-label="Previous peak" title="Previous peak ( [ )">‹</button>
       <button class="plain icon" onClick={() => to_next_peak(1)} aria-label="Next peak" title="Next peak ( ] )">›</button>
@@ -92,7 +92,7 @@ function Legend() {
                   onClick={() => (data.isolated.value = data.isolated.value === key.label ? null : key.label)}
                 >
                   <span class="swatch" style={{ background: colour(key.label) }} />
-                  <span class="cut">{format.plain(key.label, 120)}</span>
+                  <span class="cut">{format.frame_line(key.label)}</span>
                 </button>
               </td>
               <td class="v" title={format.exact(bytes)}>{format.bytes(bytes)}</td>
@@ -126,11 +126,11 @@ export const BY: Record<string, string> = {
 function BlocksNote() {
   const head = data.blocks_asked.value.answer?.head;
   if (!head) return <p class="dim">{data.blocks_asked.value.error ?? "Reading…"}</p>;
-  const { left_out } = head;
+  const smaller = (head.alive?.blocks ?? 0) - (data.spans.value?.shown ?? 0);
   return (
     <p class="dim">
-      A band is a block, in the order of allocation; its colour is its stack's. The grey band below sums{" "}
-      {format.plural(left_out?.blocks ?? 0, "smaller block")}. Click a block for its stack.
+      A band is a block, in the order of allocation; its colour is its stack's. The grey band on top sums{" "}
+      {format.plural(Math.max(0, smaller), "smaller block")}. Click a block for its stack.
     </p>
   );
 }
@@ -145,7 +145,7 @@ export function TimeView() {
     const levels = data.levels.value;
     if (found.key !== undefined && levels && !data.is_blocks.value) {
       const read = data.reading_at(levels, data.hovered.value ?? 0);
-      tip.value = { x, y, text: format.plain(levels.keys[found.key].label), value: format.bytes(read?.keys[found.key]) };
+      tip.value = { x, y, text: format.frame_line(levels.keys[found.key].label), value: format.bytes(read?.keys[found.key]) };
     } else if (found.block !== undefined) {
       const block = data.spans.value?.spans.find((span) => span.block.id === found.block)?.block;
       tip.value = block ? { x, y, text: `Block ${format.count(block.id)}`, value: format.bytes(block.size_bytes) } : null;

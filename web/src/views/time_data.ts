@@ -14,6 +14,7 @@ export const TOP = 20;
 export const BOTTOM = 22;
 // Each shifts those above it when it is freed: more of them is more rectangles than a frame has time for.
 const MOST_BLOCKS = 600;
+const MOST_SPANS = 100_000;
 
 export const size = signal<[number, number]>([1000, 300]);
 /** The moment under the pointer; null: none. */
@@ -77,11 +78,15 @@ export const marks = computed<Mark[]>(() => {
   }));
 });
 
-export const spans = computed<{ spans: BlockSpan[]; rest: Float64Array; stack: Uint32Array } | null>(() => {
+export const spans = computed<{ spans: BlockSpan[]; rest: Float64Array; shown: number; stack: Uint32Array } | null>(() => {
   const answer = blocks_asked.value.answer;
   const all = levels.value;
   if (!is_blocks.value || !answer || !all || answer.head.from !== all.from || answer.head.to !== all.to) return null;
-  return { ...block_spans(all, blocks_of(answer)), stack: answer.u32("stack") };
+  // The best come first: the fewer are shown, the more the rest is, and the sum is the same.
+  let shown = blocks_of(answer);
+  let made = block_spans(all, shown);
+  while (made.spans.length > MOST_SPANS) made = block_spans(all, (shown = shown.slice(0, shown.length >> 1)));
+  return { ...made, shown: shown.length, stack: answer.u32("stack") };
 });
 
 export const colour_list = computed(() => {
@@ -90,8 +95,12 @@ export const colour_list = computed(() => {
   const dark = is_dark.value;
   return shown.keys.map((key) => colour_of(levels_asked.value.query.by as string, key.id < 0 ? "other" : key.label, dark));
 });
-export function colour_of_stack(stack: number): number {
-  return colour_of_id(stack === NONE ? 0 : stack);
+/** Its stack's, a little lighter or darker than its neighbours' of the same stack. */
+export function colour_of_block(stack: number, id: number): number {
+  const own = colour_of_id(stack === NONE ? 0 : stack);
+  const by = [-8, 0, 8][id % 3];
+  const shift = (at: number) => Math.min(255, Math.max(0, ((own >> at) & 255) + by)) << at;
+  return shift(16) | shift(8) | shift(0);
 }
 
 /** What is read at a moment: exact where its column holds no other moment, else the column's largest. */

@@ -60,9 +60,9 @@ function rects_of(surface: Surface, levels: Levels, axis: Axis): number {
   const out = new RectList();
   const grey = colour_of("", "other", dark);
   const edge = (i: number) => unit(levels.begin[i]) - origin;
-  for (let i = 0; i < levels.columns; ++i) if (blocks.rest[i] > 0) out.add(edge(i), 0, edge(i + 1), blocks.rest[i], grey);
+  for (let i = 0; i < levels.columns; ++i) if (blocks.rest[i] > 0) out.add(edge(i), levels.total[i] - blocks.rest[i], edge(i + 1), levels.total[i], grey);
   for (const span of blocks.spans) {
-    const own = data.colour_of_stack(blocks.stack[span.block.index]);
+    const own = data.colour_of_block(blocks.stack[span.block.index], span.block.id);
     const colour = chosen_block.value >= 0 && chosen_block.value !== span.block.id ? faded(own) : own;
     out.add(edge(span.x0), span.bottom, edge(span.x1), span.bottom + span.block.size_bytes, colour);
   }
@@ -174,7 +174,7 @@ function draw_names(c: CanvasRenderingContext2D, levels: Levels, axis: Axis, x_o
       const w = x_of(levels.begin[i + 1]) - Math.max(left, x_of(levels.begin[begin]));
       if (w > best[2]) best = [begin, i, w];
     }
-    const text = best[2] > 44 ? fit_text(c, format.plain(key.label, 60), best[2] - 14) : "";
+    const text = best[2] > 44 ? fit_text(c, format.frame(key.label).name.slice(0, 60), best[2] - 14) : "";
     if (text) {
       const middle = (Math.max(left, x_of(levels.begin[best[0]])) + x_of(levels.begin[best[1] + 1])) / 2;
       const half = c.measureText(text).width / 2 + 3;
