@@ -120,14 +120,12 @@ void add_blocks(PageRequest& request, const std::vector<uint32_t>& listed, Colum
   (*header)["modules"] = modules.json(), (*header)["stacks"] = std::move(stacks);
 }
 
-}  // namespace
-
-PageAnswer blocks_answer(PageRequest& request) {
+PageAnswer answer_in_order(PageRequest& request, std::string order) {
   const size_t device = request.device();
   const PageRequest::Window window = request.window();
   const auto limit = static_cast<size_t>(request.number("limit", 0, 100'000, 4000));
-  const std::string order = request.text("order");
-  if (!order.empty() && order != "bytes" && order != "byte_time")
+  if (request.has("order")) order = request.text("order");
+  if (order != "bytes" && order != "byte_time")
     request.refuse("order is neither bytes nor byte_time");
   const bool has_columns = request.has("columns");
   const uint32_t wanted = request.columns();
@@ -168,6 +166,14 @@ PageAnswer blocks_answer(PageRequest& request) {
     out.add("rest", rest_of(columns, table, alive.listed));
   }
   return columns_answer(out.finish(std::move(header)));
+}
+
+}  // namespace
+
+PageAnswer blocks_answer(PageRequest& request) { return answer_in_order(request, "bytes"); }
+
+PageAnswer space_time_answer(PageRequest& request) {
+  return answer_in_order(request, "byte_time");
 }
 
 }  // namespace gpumemprof

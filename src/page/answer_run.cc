@@ -136,7 +136,8 @@ Json file_json(PageFile& file) {
           {"processes", std::move(processes)},
           {"streams", std::move(streams)},
           {"categories", std::move(categories)},
-          {"threads", std::move(threads)}};
+          {"threads", std::move(threads)},
+          {"document", file.document()}};
 }
 
 }  // namespace gpumemprof

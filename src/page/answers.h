@@ -11,8 +11,16 @@ nlohmann::ordered_json file_json(PageFile& file);
 PageAnswer levels_answer(PageRequest& request);
 PageAnswer times_answer(PageRequest& request);
 PageAnswer blocks_answer(PageRequest& request);
+/// As blocks, by what they are over time where nothing else is asked for.
+PageAnswer space_time_answer(PageRequest& request);
 PageAnswer holders_answer(PageRequest& request);
 PageAnswer marks_answer(PageRequest& request);
+PageAnswer block_answer(PageRequest& request);
+PageAnswer stack_answer(PageRequest& request);
+PageAnswer search_answer(PageRequest& request);
+PageAnswer block_next_answer(PageRequest& request);
+PageAnswer space_answer(PageRequest& request);
+PageAnswer source_answer(PageRequest& request);
 
 /// Why a device's blocks have no categories.
 std::string why_no_categories(const PageDevice& device);

@@ -53,6 +53,14 @@ uint32_t BlockTable::kind_at(uint32_t block, uint32_t moment) const {
   return last & ~kChangesKind;
 }
 
+bool BlockTable::is_pending(uint32_t block, uint32_t moment) const {
+  const auto first = std::ranges::lower_bound(waits, block, {}, &Wait::block);
+  for (auto wait = first; wait != waits.end() && wait->block == block; ++wait) {
+    if (wait->from <= moment && moment < wait->to) return true;
+  }
+  return false;
+}
+
 uint32_t BlockTable::started_by(uint32_t moment) const {
   return static_cast<uint32_t>(std::ranges::upper_bound(start, moment) - start.begin());
 }
@@ -62,6 +70,7 @@ void BlockTable::finish() {
   latest_end.assign((blocks() + kChunk - 1) / kChunk, 0);
   for (uint32_t b = 0; b < blocks(); ++b)
     latest_end[b / kChunk] = std::max(latest_end[b / kChunk], end[b]);
+  std::ranges::stable_sort(waits, {}, &Wait::block);
   std::ranges::stable_sort(earlier_kinds, [](const EarlierKind& a, const EarlierKind& b) {
     return a.block != b.block ? a.block < b.block : a.until < b.until;
   });

@@ -40,6 +40,8 @@ struct SegmentChange {
   uint32_t moment = 0, stack = 0;
   Action action = Action::kSegmentAlloc;
   uint64_t address = 0, size_bytes = 0;
+  int64_t stream = 0;
+  std::pair<int64_t, int64_t> pool{0, 0};
 };
 /// What a block was until right before a moment.
 struct EarlierKind {
@@ -71,6 +73,13 @@ struct BlockTable {
   SparseSeries reserved, pending;
   std::vector<RefusedMoment> refused;
   std::vector<SegmentChange> segments;
+  bool has_end_segments = false;
+  std::vector<SegmentChange> end_segments;  ///< that a snapshot lists, as if they came then
+  /// Frees that were requested and waited, by the moment of the request; end: of the wait.
+  struct Wait {
+    uint32_t block, from, to;
+  };
+  std::vector<Wait> waits;
   uint64_t repeated_allocs = 0, unmatched_frees = 0;
   uint64_t left_out_events = 0;  ///< beyond what a table holds
 
@@ -86,6 +95,8 @@ struct BlockTable {
   bool is_live(uint32_t block, uint32_t moment) const {
     return start[block] <= moment && moment < end[block];
   }
+  /// Its free was requested, and a stream still used it.
+  bool is_pending(uint32_t block, uint32_t moment) const;
   uint32_t kind_at(uint32_t block, uint32_t moment) const;
   /// Blocks whose start is at most `moment`: as they are numbered by it, those below.
   uint32_t started_by(uint32_t moment) const;

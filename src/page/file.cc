@@ -1,10 +1,14 @@
 #include "page/file.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <tuple>
 
+#include "analysis/practices.h"
 #include "analysis/snapshot_device.h"
 #include "page/keeper.h"
+#include "report/describe/describe.h"
+#include "report/json/document_json.h"
 
 namespace gpumemprof {
 
@@ -46,7 +50,26 @@ Result<std::unique_ptr<PageFile>> PageFile::load(const std::vector<std::string>&
     file->devices_.push_back(std::move(device));
   }
   file->start_time_ns_ = file->analysis().start_time_ns;
+  // As `analyze` does for its page.
+  if (!file->input_.snapshot()) {
+    auto advice = advise_in_passing(file->analysis(), file->tables(),
+                                    [&] { return file->input_.events(); });
+    if (!advice) return std::unexpected(advice.error());
+    file->advice_ = std::move(*advice), file->has_advice_ = true;
+  }
   return file;
+}
+
+const nlohmann::ordered_json& PageFile::document() {
+  if (document_.is_null()) {
+    std::error_code error;  // where it is not known, paths are shown whole
+    document_ = document_json(describe_analysis(
+        analysis(), tables(),
+        for_page({.working_folder = std::filesystem::current_path(error).string(),
+                  .advice = has_advice_ ? &advice_ : nullptr,
+                  .shows_source = true})));
+  }
+  return document_;
 }
 
 const std::vector<uint8_t>* PageFile::taken(size_t device, const Filter& filter) {

@@ -4,11 +4,13 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "analysis/advice.h"
 #include "analysis/analyze.h"
 #include "page/block_table.h"
 #include "page/filter.h"
@@ -43,6 +45,9 @@ class PageFile {
   InputKind kind() const { return input_.kind(); }
   Input& input() { return input_; }
 
+  /// What reports say of the run, as data.
+  const nlohmann::ordered_json& document();
+
   /// What is live over time by a dimension, made once.
   const KeyLevels& levels(size_t device, Dimension by, const Filter& filter);
   /// By number of the block: 1 where the filter takes it. Null where it takes all.
@@ -66,6 +71,9 @@ class PageFile {
 
   Input input_;
   Analyzed analyzed_;
+  AdviceReport advice_;
+  bool has_advice_ = false;
+  nlohmann::ordered_json document_;
   std::vector<PageDevice> devices_;
   std::vector<int64_t> streams_;
   std::map<std::tuple<size_t, Dimension, std::string>, Kept> levels_;

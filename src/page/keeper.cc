@@ -101,7 +101,7 @@ void TableFiller::take(const EventBatch& batch, size_t i, const AllocatorDetail*
       just_requested_ = {*place, moment};
     }
   } else {
-    take_other(batch, i, moment);
+    take_other(batch, i, moment, detail);
   }
   if (totals) {
     if (!has_totals_) table.reserved = {};
@@ -111,7 +111,8 @@ void TableFiller::take(const EventBatch& batch, size_t i, const AllocatorDetail*
   table.levels.add(live_bytes_);
 }
 
-void TableFiller::take_other(const EventBatch& batch, size_t i, uint32_t moment) {
+void TableFiller::take_other(const EventBatch& batch, size_t i, uint32_t moment,
+                             const AllocatorDetail* detail) {
   const uint64_t size = batch.size_bytes[i];
   const Action action = batch.action[i];
   if (action == Action::kOom) {
@@ -120,7 +121,15 @@ void TableFiller::take_other(const EventBatch& batch, size_t i, uint32_t moment)
   }
   const bool grows = action == Action::kSegmentAlloc || action == Action::kSegmentMap;
   if (!grows && action != Action::kSegmentFree && action != Action::kSegmentUnmap) return;
-  table.segments.push_back({moment, batch.stack[i], action, batch.address[i], size});
+  SegmentChange change{moment, batch.stack[i], action, batch.address[i], size};
+  if (trace_) {
+    const AllocatorEvent event = trace_->events[batch.first_event + i];
+    if (event.stream < trace_->streams.size()) change.stream = trace_->streams[event.stream];
+    if (event.pool < trace_->pools.size()) change.pool = trace_->pools[event.pool];
+  } else if (detail) {
+    change.stream = detail->stream, change.pool = detail->pool;
+  }
+  table.segments.push_back(change);
   reserved_bytes_ += grows ? size : 0 - size;
   if (!has_totals_) table.reserved.add(moment, reserved_bytes_);
 }
@@ -198,13 +207,16 @@ void TableFiller::end_requested() {
   if (!just_requested_) return;
   const auto [block, moment] = *just_requested_;
   just_requested_.reset();
-  if (!waiting_.insert(block).second) return;
+  if (!waiting_.try_emplace(block, moment).second) return;
   waiting_bytes_ += table.size_bytes[block];
   table.pending.add(moment, waiting_bytes_);
 }
 
 void TableFiller::end_waiting(uint32_t block, uint32_t moment) {
-  if (waiting_.erase(block) == 0) return;
+  const auto waited = waiting_.find(block);
+  if (waited == waiting_.end()) return;
+  table.waits.push_back({block, waited->second, moment});
+  waiting_.erase(waited);
   waiting_bytes_ -= table.size_bytes[block];
   table.pending.add(moment, waiting_bytes_);
 }
@@ -272,27 +284,39 @@ void TableFiller::finish() {
   open();
   end_requested();
   take_told(nullptr);
-  if (trace_) {
-    // What a snapshot lists in the end, walked backwards.
-    uint64_t end_bytes = 0;
-    for (const AllocatorSegment& segment : trace_->segments) end_bytes += segment.size_bytes;
-    const uint64_t before = end_bytes - reserved_bytes_;
-    if (table.reserved.empty() || table.reserved.moments.front() != 0) {
-      table.reserved.moments.insert(table.reserved.moments.begin(), 0);
-      table.reserved.values.insert(table.reserved.values.begin(), 0);
-    }
-    bool is_possible = true;
-    for (uint64_t& bytes : table.reserved.values) {
-      bytes += before;
-      is_possible &= bytes <= INT64_MAX;
-    }
-    if (!is_possible) table.reserved = {};
-  }
+  for (const auto& [block, since] : waiting_) table.waits.push_back({block, since, kNone});
+  if (trace_) take_end();
   for (size_t i = 0; i < table.stream.size() && i < table.blocks(); ++i) {
     if (table.stream[i] >= table.streams.size()) table.stream[i] = 0;
   }
   table.finish();
   trace_ = nullptr;
+}
+
+/// What a snapshot lists in the end, walked backwards.
+void TableFiller::take_end() {
+  table.has_end_segments = true;
+  uint64_t end_bytes = 0;
+  for (const AllocatorSegment& segment : trace_->segments) {
+    end_bytes += segment.size_bytes;
+    const Action action =
+        segment.is_expandable ? Action::kSegmentMap : Action::kSegmentAlloc;
+    SegmentChange listed{0, segment.stack, action, segment.address, segment.size_bytes};
+    if (segment.stream < trace_->streams.size()) listed.stream = trace_->streams[segment.stream];
+    if (segment.pool < trace_->pools.size()) listed.pool = trace_->pools[segment.pool];
+    table.end_segments.push_back(listed);
+  }
+  const uint64_t before = end_bytes - reserved_bytes_;
+  if (table.reserved.empty() || table.reserved.moments.front() != 0) {
+    table.reserved.moments.insert(table.reserved.moments.begin(), 0);
+    table.reserved.values.insert(table.reserved.values.begin(), 0);
+  }
+  bool is_possible = true;
+  for (uint64_t& bytes : table.reserved.values) {
+    bytes += before;
+    is_possible &= bytes <= INT64_MAX;
+  }
+  if (!is_possible) table.reserved = {};
 }
 
 TableFiller& Keeper::filler(uint16_t device) {

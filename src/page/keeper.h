@@ -2,7 +2,6 @@
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
-#include <absl/container/flat_hash_set.h>
 
 #include <cstdint>
 #include <memory>
@@ -49,10 +48,11 @@ class TableFiller {
   uint32_t* place_of(const EventBatch& batch, size_t i);
   void allocate(const EventBatch& batch, size_t i, uint32_t moment, const AllocatorDetail* detail);
   void free(const EventBatch& batch, size_t i, uint32_t moment);
-  void take_other(const EventBatch& batch, size_t i, uint32_t moment);
+  void take_other(const EventBatch& batch, size_t i, uint32_t moment, const AllocatorDetail* detail);
   void set_stream(uint32_t block, int64_t stream);
   void end_requested();
   void end_waiting(uint32_t block, uint32_t moment);
+  void take_end();
   uint32_t kind_of(const CategoryHolder& what);
   void take_told(const EventBatch* batch);
 
@@ -66,7 +66,7 @@ class TableFiller {
   uint32_t moments_before_batch_ = 1;
   std::vector<Told> told_;  // within the batch
   absl::flat_hash_map<std::pair<uint64_t, uint64_t>, uint32_t> kinds_;
-  absl::flat_hash_set<uint32_t> waiting_;  // blocks whose free waits for a stream
+  absl::flat_hash_map<uint32_t, uint32_t> waiting_;  // by block: since when its free waits
   uint64_t waiting_bytes_ = 0;
   std::optional<Requested> just_requested_;
 };

@@ -77,8 +77,8 @@ Dimension PageRequest::by(Dimension otherwise) {
   return known.value_or(otherwise);
 }
 
-const Filter& PageRequest::filter() {
-  auto parsed = Filter::parse(text("filter"));
+const Filter& PageRequest::filter(std::string_view name) {
+  auto parsed = Filter::parse(text(name));
   if (parsed)
     filter_ = std::move(*parsed);
   else

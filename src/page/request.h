@@ -43,7 +43,7 @@ class PageRequest {
   bool has(std::string_view name) const;
   std::string text(std::string_view name);
   Dimension by(Dimension otherwise);
-  const Filter& filter();
+  const Filter& filter(std::string_view name = "filter");
   uint32_t columns() { return static_cast<uint32_t>(number("columns", 1, kMostColumns, 1024)); }
 
   void refuse(std::string what, int64_t at = -1);

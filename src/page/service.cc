@@ -15,7 +15,9 @@ using Json = nlohmann::ordered_json;
 using Answer = PageAnswer (*)(PageRequest&);
 constexpr std::pair<std::string_view, Answer> kAnswers[] = {
     {"levels", levels_answer},   {"times", times_answer}, {"blocks", blocks_answer},
-    {"holders", holders_answer}, {"marks", marks_answer},
+    {"holders", holders_answer}, {"marks", marks_answer}, {"block", block_answer},
+    {"stack", stack_answer},     {"search", search_answer}, {"block_next", block_next_answer},
+    {"space", space_answer},     {"space_time", space_time_answer}, {"source", source_answer},
 };
 
 std::string name_of(const std::vector<std::string>& paths) {
