@@ -100,7 +100,7 @@ const notices = computed(() => {
   const note = store.value?.note;
   if (note) out.push({ text: note, is_bad: false });
   for (const one of file.value?.unknown ?? []) out.push({ text: `${one.what}: ${one.reason}`, is_bad: false });
-  const left = (device.value as any)?.left_out_events;
+  const left = device.value?.left_out_events;
   if (left) out.push({ text: `${format.plural(left, "event")} left out: more than the page holds.`, is_bad: true });
   return out;
 });

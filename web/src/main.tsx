@@ -5,6 +5,7 @@ import { App } from "./app.tsx";
 import { EmbeddedStore } from "./data/embedded.ts";
 import { ServerStore } from "./data/server.ts";
 import type { Store } from "./data/store.ts";
+import type { RunFile } from "./data/types.ts";
 import { is_dark } from "./draw/palette.ts";
 import { listen_to_keys } from "./keys.tsx";
 import { failure, files, loading, store } from "./state/run.ts";
@@ -18,12 +19,21 @@ function find_store(): Store {
   return new ServerStore(new URLSearchParams(location.search).get("token") ?? "");
 }
 
+/** The first look is at the memory that the report is about, unless the address says another. */
+function start_at_main(opened: RunFile[]): void {
+  const main = (opened[view.peek().file] ?? opened[0]).devices.findIndex((one) => one.is_main);
+  if (main > 0 && !/(^#|&)device=/.test(location.hash)) open({ ...view.peek(), device: main });
+}
+
 async function open_run(from: Store): Promise<void> {
   for (;;) {
     try {
       const { head } = await from.ask("run", {});
       loading.value = head.loading ?? null;
-      if (head.files?.length) files.value = head.files;
+      if (head.files?.length) {
+        if (files.value.length === 0) start_at_main(head.files);
+        files.value = head.files;
+      }
       if (!head.loading) {
         if (!head.files?.length) failure.value = head.error ?? "There is no file to show.";
         return;

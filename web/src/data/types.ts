@@ -7,7 +7,10 @@ export interface Device {
   first_time_ns: number | null;
   last_time_ns: number | null;
   has_addresses: boolean;
-  exact: boolean;
+  is_exact: boolean;
+  is_main?: boolean;
+  left_out_events?: number;
+  unknown?: { what: string; reason: string }[];
   peak: { event: number; time_ns: number | null; bytes: number } | null;
   base_bytes: number;
 }

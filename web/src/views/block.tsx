@@ -16,6 +16,8 @@ interface Frame {
 }
 const BYTES = /bytes$/;
 const TIME = /time_ns$/;
+// Said elsewhere on the page, or of no use to a reader.
+const HIDDEN = new Set(["id", "stack", "is_freed"]);
 const EVENTS = new Set(["start", "end"]);
 
 /** A fact as it is told: sizes, times and moments by their names' endings. */
@@ -25,7 +27,8 @@ function fact_text(name: string, value: unknown): string {
   if (typeof value === "number" && TIME.test(name)) return format.time(value);
   if (typeof value === "number") return format.count(value);
   if (typeof value === "boolean") return value ? "yes" : "no";
-  return format.plain(typeof value === "object" ? JSON.stringify(value) : value);
+  if (Array.isArray(value)) return value.length ? format.plain(value.map((one) => Object.values(one).join(" ")).join("; ")) : "none";
+  return format.plain(typeof value === "object" ? Object.values(value).join(" ") : value);
 }
 function fact_name(name: string): string {
   const words = name.replace(BYTES, "").replace(/_(ns)$/, "").replaceAll("_", " ").trim();
@@ -43,6 +46,8 @@ export function BlockView() {
   const answer = asked.value.answer;
   if (!answer || answer.unknown) return <Missing asked={asked.value} what="No such block." />;
   const facts = (answer.head.block ?? {}) as Record<string, any>;
+  const told = Object.entries(facts).filter(([name, value]) => !HIDDEN.has(name) && !(Array.isArray(value) && value.length === 0));
+  const unknown = told.filter(([name, value]) => value === null && !name.startsWith("end")).map(([name]) => fact_name(name).toLowerCase());
   const frames = (answer.head.frames ?? []) as Frame[];
   const text = () => frames.map((frame) => `${frame.function}${frame.file ? ` (${frame.file}:${frame.line ?? "?"})` : ""}`).join("\n");
   return (
@@ -50,16 +55,17 @@ export function BlockView() {
       <div class="report" style={{ maxWidth: "900px" }}>
         <h2>Block {format.count(block.value)}: {format.bytes(facts.size_bytes)}</h2>
         <dl class="facts n">
-          {Object.entries(facts).filter(([name]) => name !== "id").map(([name, value]) => (
+          {told.filter(([name, value]) => value !== null || name.startsWith("end")).map(([name, value]) => (
             <>
               <dt>{format.plain(fact_name(name), 60)}</dt>
               <dd>
                 {EVENTS.has(name) && typeof value === "number" ? (
                   <button class="link" onClick={() => choose(value)}>event {format.count(value)}</button>
-                ) : name === "end" && value === null ? "not freed" : fact_text(name, value)}
+                ) : name.startsWith("end") && value === null ? "not freed" : fact_text(name, value)}
               </dd>
             </>
           ))}
+          {unknown.length ? <><dt>Unknown</dt><dd class="dim">{unknown.join(", ")}</dd></> : null}
         </dl>
         <div class="strip" style={{ padding: 0 }}>
           <h3>Stack, innermost first</h3>

@@ -51,6 +51,7 @@ const segments = computed<Segment[]>(() => {
   const [bh, bl, st, id, sk, ct, by] = [u("block_address_hi"), u("block_address_lo"), u("block_state"), u("block_id"), u("block_stack"), u("block_category"), answer.f64("block_bytes")];
   const blocks = Array.from(by, (bytes, i) => ({ address: join(bh[i], bl[i]), bytes, state: st[i] ?? 0, id: id[i] ?? NONE, stack: sk[i] ?? NONE, category: ct[i] ?? 0 }));
   blocks.sort((a, b) => (a.address < b.address ? -1 : 1));
+  if (out.length === 0) return stretches(blocks);
   let s = 0;
   for (const block of blocks) {
     while (s + 1 < out.length && block.address >= out[s + 1].address) ++s;
@@ -62,9 +63,31 @@ const segments = computed<Segment[]>(() => {
   return out;
 });
 
+/** Where the source tells of no segments: stretches of addresses without a hole of a segment's size. */
+function stretches(blocks: Block[]): Segment[] {
+  const out: Segment[] = [];
+  let until = -1n;
+  for (const block of blocks) {
+    const last = out.at(-1);
+    const stop = block.address + BigInt(block.bytes);
+    const of =
+      last && block.address < until + HOLE
+        ? last
+        : { address: block.address, bytes: 0, stream: NONE, pool: NONE, is_expandable: false, blocks: [] as Block[], live: 0 };
+    if (of !== last) out.push(of);
+    of.blocks.push(block);
+    of.live += block.bytes;
+    if (stop > until) until = stop;
+    of.bytes = Number(until - of.address);
+  }
+  return out;
+}
+const HOLE = 20n * 1024n * 1024n; // PyTorch's larger segments are of 20 MiB and more
+const has_segments = computed(() => !at_moment.value.answer?.head.unknown_segments);
+
 // A segment is a row (rows, where it is long): bytes from left to right, the same scale for all.
 const ROW = 22;
-const NAME = 132;
+const NAME = 156;
 const size = signal<[number, number]>([800, 300]);
 const order = signal<"address" | "free">("address");
 const sorted = computed(() => (order.value === "address" ? segments.value : [...segments.value].sort((a, b) => b.bytes - b.live - (a.bytes - a.live))));
@@ -117,7 +140,7 @@ function draw_moment(surface: Surface): void {
     c.textAlign = "right";
     c.fillText(`${format.share(segment.live, segment.bytes) || "0 %"} used`, NAME - 8, y + ROW / 2 - 2);
     c.textAlign = "left";
-    const tags = [segment.is_expandable ? "expandable" : "", segment.pool !== NONE ? "pool" : ""].filter(Boolean).join(", ");
+    const tags = [segment.is_expandable ? "expandable" : "", segment.pool !== NONE ? format.plain(pools()[segment.pool] ?? "", 40) : ""].filter(Boolean).join(", ");
     c.fillText(fit_text(c, tags, width - NAME - w - 10), NAME + w + 6, y + ROW / 2 - 2);
   });
   surface.rects.set(rects);
@@ -288,13 +311,14 @@ export function Space() {
         {!through_time.value && list.length ? (
           <>
             <span class="n">
-              <b>{format.bytes(reserved)}</b> <span class="dim">reserved in {format.plural(list.length, "segment")}, {format.bytes(live)} used, {format.bytes(reserved - live)} free, at event {format.count(moment.value)}{is_peak.value ? ", the peak" : ""}</span>
+              <b>{format.bytes(reserved)}</b> <span class="dim">{has_segments.value ? "reserved" : "of addresses"} in {format.plural(list.length, has_segments.value ? "segment" : "stretch", has_segments.value ? "segments" : "stretches")}, {format.bytes(live)} used, {format.bytes(reserved - live)} free, at event {format.count(moment.value)}{is_peak.value ? ", the peak" : ""}</span>
             </span>
             <span class="segments" role="group" aria-label="Order of segments">
               <button aria-pressed={order.value === "address"} onClick={() => (order.value = "address")}>By address</button>
               <button aria-pressed={order.value === "free"} onClick={() => (order.value = "free")}>By free bytes</button>
             </span>
             <span class="dim"><span class="swatch" style={{ background: css(oklch(is_dark.value ? 0.27 : 0.945, 0.008, 250)), border: "1px solid var(--line-strong)", verticalAlign: "-1px" }} /> free</span>
+            {has_segments.value ? null : <span class="warning">Segments are unknown: {format.plain(at_moment.value.answer?.head.unknown_segments)}.</span>}
             {list.length > MOST_SEGMENTS ? <span class="warning">{format.plural(list.length - MOST_SEGMENTS, "segment")} not shown</span> : null}
           </>
         ) : null}

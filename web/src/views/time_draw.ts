@@ -256,12 +256,11 @@ function draw_pending(c: CanvasRenderingContext2D, levels: Levels, axis: Axis, x
 function draw_hits(c: CanvasRenderingContext2D, levels: Levels, x_of: (e: number) => number, plot: Plot, tone: Colours): void {
   const { answer } = data.hits.value;
   if (!answer) return;
-  const hits = answer.u32("hits");
-  const from = Number(answer.head.from ?? levels.from);
-  const to = Number(answer.head.to ?? levels.to);
+  const [hits, begin] = [answer.u32("hits"), answer.u32("begin")];
   c.fillStyle = tone.accent;
-  for (let i = 0; i < hits.length; ++i)
-    if (hits[i] > 0) c.fillRect(x_of(from + ((to - from) * i) / hits.length), plot.y + plot.h - 5, 2, 5);
+  hits.forEach((count, i) => {
+    if (count > 0 && begin[i] >= levels.from) c.fillRect(x_of(begin[i]), plot.y + plot.h - 6, Math.max(2, x_of(begin[i + 1] ?? begin[i]) - x_of(begin[i])), 6);
+  });
 }
 
 function draw_marks(c: CanvasRenderingContext2D, x_of: (e: number) => number, plot: Plot, tone: Colours): void {
@@ -317,7 +316,7 @@ function draw_marks(c: CanvasRenderingContext2D, x_of: (e: number) => number, pl
       }
       c.globalAlpha = 1;
       c.setLineDash([]);
-      flag(x, format.plain(mark.label, 40), tone.mark);
+      flag(x, mark.label.length > 40 ? `${format.plain(mark.label.slice(0, 40))}…` : format.plain(mark.label), tone.mark);
     }
   }
 }
