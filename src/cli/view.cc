@@ -8,7 +8,9 @@
 #include <memory>
 
 #include "cli/commands.h"
+#include "cli/output.h"
 #include "cli/watch.h"
+#include "page/one_file.h"
 #include "page/service.h"
 #include "serve/page_host.h"
 
@@ -23,6 +25,7 @@ struct ViewArguments {
   std::vector<std::string> paths;
   uint16_t port = 8050;
   bool no_browser = false;
+  std::string html;
 };
 
 /// The first port from `port` on that is free.
@@ -50,6 +53,17 @@ void open_browser(const std::string& url) {
   posix_spawn_file_actions_destroy(&actions);
 }
 
+int write_one_file(const ViewArguments& arguments, std::vector<std::vector<std::string>> files) {
+  PageService service(std::move(files), GPUMEMPROF_VERSION);
+  const auto page = one_file_page(service, {});
+  if (!page) return report_error(arguments.paths.front(), page.error());
+  auto output = Output::open(arguments.html, arguments.paths);
+  if (!output) return report_error("", output.error());
+  if (auto done = output->write(*page); !done) return report_output_error(*output, done.error());
+  if (auto done = output->close(); !done) return report_output_error(*output, done.error());
+  return kExitOk;
+}
+
 int view(const ViewArguments& arguments, const sigset_t& stop) {
   std::vector<std::vector<std::string>> files;
   for (const std::string& path : arguments.paths) {
@@ -57,6 +71,7 @@ int view(const ViewArguments& arguments, const sigset_t& stop) {
       return report_error(path, {ErrorCode::kNotFound, "cannot be read", std::nullopt});
     files.push_back({path});
   }
+  if (!arguments.html.empty()) return write_one_file(arguments, std::move(files));
   auto token = random_token();
   if (!token) return report_error("", token.error());
   auto server = open_server(arguments.port);
@@ -88,6 +103,10 @@ void add_view_command(CLI::App& app, CommandContext& context) {
   command->add_option("--port", arguments->port, "of 127.0.0.1; where it is taken the next free one")
       ->capture_default_str();
   command->add_flag("--no-browser", arguments->no_browser, "print the address alone");
+  command
+      ->add_option("--html", arguments->html,
+                   "write the page to this file instead, with its answers in it: at most 10 MB")
+      ->type_name("FILE");
   command->callback(
       [arguments, &context] { context.exit_code = view(*arguments, hold_stop_signals()); });
 }

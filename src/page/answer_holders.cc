@@ -22,7 +22,7 @@ void each_held(const BlockTable& table, What what, const PageRequest::Window& wi
   }
   if (what == What::kFreed) {
     for (uint32_t m = window.from + 1; m <= last; ++m) {
-      if (table.change(m) == Change::kFree) see(table.changed(m), m - 1);
+      if (table.change(m) == BlockChange::kFree) see(table.changed(m), m - 1);
       if (const uint32_t replaced = table.replaced_at(m); replaced != kNone) see(replaced, m - 1);
     }
     return;

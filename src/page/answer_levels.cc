@@ -1,5 +1,6 @@
 // levels and times: what the chart of memory over time is drawn from.
 #include <algorithm>
+#include <cstdlib>
 
 #include "page/answers.h"
 
@@ -8,10 +9,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json keys_json(const KeyLevels& levels) {
+Json keys_json(const KeyLevels& levels, Dimension by) {
   Json keys = Json::array();
   for (const KeyLevels::Key& key : levels.keys()) {
     keys.push_back({{"id", key.id}, {"label", key.label}, {"most_bytes", key.most_bytes}});
+    // A number where it is one: an index in what `run` lists, or of a stack.
+    if (by != Dimension::kModule && by != Dimension::kStream)
+      keys.back()["id"] = std::strtoull(key.id.c_str(), nullptr, 10);
   }
   if (levels.has_other())
     keys.back() = {{"id", -1}, {"label", "other"}, {"keys", levels.others()}};
@@ -65,7 +69,7 @@ PageAnswer levels_answer(PageRequest& request) {
                  {"to", window.to},
                  {"by", request.text("by").empty() ? "category" : request.text("by")},
                  {"filter", filter.text()},
-                 {"keys", keys_json(levels)}};
+                 {"keys", keys_json(levels, by)}};
   const PageDevice& of = request.file().devices()[device];
   if (by == Dimension::kCategory && !table.is_told)
     header["unknown"] = {{"category", why_no_categories(of)}};

@@ -21,6 +21,9 @@ PageAnswer search_answer(PageRequest& request);
 PageAnswer block_next_answer(PageRequest& request);
 PageAnswer space_answer(PageRequest& request);
 PageAnswer source_answer(PageRequest& request);
+PageAnswer whatif_answer(PageRequest& request);
+/// `other` may be the request's own file.
+PageAnswer compare_answer(PageRequest& request, PageFile& other);
 
 /// Why a device's blocks have no categories.
 std::string why_no_categories(const PageDevice& device);

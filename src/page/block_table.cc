@@ -26,13 +26,13 @@ uint32_t BlockTable::replaced_at(uint32_t moment) const {
 
 uint64_t BlockTable::added_bytes(uint32_t moment) const {
   switch (change(moment)) {
-    case Change::kAlloc: {
+    case BlockChange::kAlloc: {
       // Where a free was missed, what was there has ended with it.
       const uint32_t block = changed(moment);
       const uint32_t ended = replaced_at(moment);
       return size_bytes[block] - (ended == kNone ? 0 : size_bytes[ended]);
     }
-    case Change::kFree:
+    case BlockChange::kFree:
       return 0 - size_bytes[changed(moment)];
     default:
       return moment == 0 ? earlier_bytes : 0;

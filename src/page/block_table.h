@@ -19,7 +19,7 @@
 namespace gpumemprof {
 
 /// What happened between two moments.
-enum class Change : uint8_t { kOther, kAlloc, kFree, kFreeRequested };
+enum class BlockChange : uint8_t { kOther, kAlloc, kFree, kFreeRequested };
 
 /// A figure that changes now and then: its value at a moment is that of the last change.
 struct SparseSeries {
@@ -66,7 +66,7 @@ struct BlockTable {
   bool is_told = false;                    ///< of any block it is known what it is
   uint32_t earlier_blocks = 0;             ///< the first ones: live before the first event
 
-  /// Of the step to a moment: Change << 30 | block. [0] is none.
+  /// Of the step to a moment: BlockChange << 30 | block. [0] is none.
   Column<uint32_t> changes;
   TimeColumn times;  ///< of the events: of moment e that of event e - 1
   LevelForest levels;
@@ -85,7 +85,7 @@ struct BlockTable {
 
   uint32_t moments() const { return static_cast<uint32_t>(changes.size()); }
   uint32_t blocks() const { return static_cast<uint32_t>(size_bytes.size()); }
-  Change change(uint32_t moment) const { return static_cast<Change>(changes[moment] >> 30); }
+  BlockChange change(uint32_t moment) const { return static_cast<BlockChange>(changes[moment] >> 30); }
   uint32_t changed(uint32_t moment) const { return changes[moment] & kMostBlocks; }
   /// The block that the allocation at `moment` put an end to; kNone nearly always.
   uint32_t replaced_at(uint32_t moment) const;

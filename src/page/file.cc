@@ -60,6 +60,15 @@ Result<std::unique_ptr<PageFile>> PageFile::load(const std::vector<std::string>&
   return file;
 }
 
+Result<std::shared_ptr<const AllocatorSnapshot>> PageFile::history() {
+  if (!history_) {
+    auto read = allocator_history(input_);
+    if (!read) return read;
+    history_ = std::move(*read);
+  }
+  return history_;
+}
+
 const nlohmann::ordered_json& PageFile::document() {
   if (document_.is_null()) {
     std::error_code error;  // where it is not known, paths are shown whole

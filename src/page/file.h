@@ -48,6 +48,10 @@ class PageFile {
   /// What reports say of the run, as data.
   const nlohmann::ordered_json& document();
 
+  /// What the allocator told of itself, read once more where a recording has it. Errors: those of
+  /// allocator_history().
+  Result<std::shared_ptr<const AllocatorSnapshot>> history();
+
   /// What is live over time by a dimension, made once.
   const KeyLevels& levels(size_t device, Dimension by, const Filter& filter);
   /// By number of the block: 1 where the filter takes it. Null where it takes all.
@@ -71,6 +75,7 @@ class PageFile {
 
   Input input_;
   Analyzed analyzed_;
+  std::shared_ptr<const AllocatorSnapshot> history_;
   AdviceReport advice_;
   bool has_advice_ = false;
   nlohmann::ordered_json document_;

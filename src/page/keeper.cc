@@ -97,7 +97,7 @@ void TableFiller::take(const EventBatch& batch, size_t i, const AllocatorDetail*
     free(batch, i, moment);
   } else if (action == Action::kFreeRequested) {
     if (const uint32_t* place = place_of(batch, i)) {
-      table.changes[moment] = static_cast<uint32_t>(Change::kFreeRequested) << 30 | *place;
+      table.changes[moment] = static_cast<uint32_t>(BlockChange::kFreeRequested) << 30 | *place;
       just_requested_ = {*place, moment};
     }
   } else {
@@ -138,7 +138,7 @@ void TableFiller::allocate(const EventBatch& batch, size_t i, uint32_t moment,
                            const AllocatorDetail* detail) {
   const uint32_t block = add_block(batch.address[i], batch.size_bytes[i], moment, batch.stack[i],
                                    batch.thread[i]);
-  table.changes[moment] = static_cast<uint32_t>(Change::kAlloc) << 30 | block;
+  table.changes[moment] = static_cast<uint32_t>(BlockChange::kAlloc) << 30 | block;
   uint32_t* place;
   bool is_new;
   if (batch.block.empty()) {
@@ -193,7 +193,7 @@ void TableFiller::free(const EventBatch& batch, size_t i, uint32_t moment) {
   else
     end_requested();
   end_waiting(block, moment);
-  table.changes[moment] = static_cast<uint32_t>(Change::kFree) << 30 | block;
+  table.changes[moment] = static_cast<uint32_t>(BlockChange::kFree) << 30 | block;
   table.end[block] = moment;
   live_bytes_ -= table.size_bytes[block];
   if (batch.block.empty())

@@ -56,10 +56,10 @@ void KeyLevels::find_keys(BlockKeys* keys) {
       add(change.to, table_.size_bytes[change.block]);
     }
     const uint32_t block = table_.changed(m);
-    if (table_.change(m) == Change::kAlloc) {
+    if (table_.change(m) == BlockChange::kAlloc) {
       if (const uint32_t replaced = table_.replaced_at(m); replaced != kNone) end(replaced);
       if (raw[block] != kNone) add(raw[block], table_.size_bytes[block]);
-    } else if (table_.change(m) == Change::kFree) {
+    } else if (table_.change(m) == BlockChange::kFree) {
       end(block);
     }
   }
@@ -100,9 +100,9 @@ uint64_t KeyLevels::step(uint32_t moment) const {
     return block == kNone || key_[block] == kNoKey ? 0 : table_.size_bytes[block];
   };
   switch (table_.change(moment)) {
-    case Change::kAlloc:
+    case BlockChange::kAlloc:
       return bytes(table_.changed(moment)) - bytes(table_.replaced_at(moment));
-    case Change::kFree:
+    case BlockChange::kFree:
       return 0 - bytes(table_.changed(moment));
     default:
       break;
@@ -129,11 +129,11 @@ void KeyLevels::apply(uint32_t moment, uint64_t* held) const {
   };
   const uint32_t block = table_.changed(moment);
   switch (table_.change(moment)) {
-    case Change::kAlloc:
+    case BlockChange::kAlloc:
       if (const uint32_t replaced = table_.replaced_at(moment); replaced != kNone) end(replaced);
       if (key_[block] != kNoKey) held[key_[block]] += table_.size_bytes[block];
       return;
-    case Change::kFree:
+    case BlockChange::kFree:
       return end(block);
     default:
       break;

@@ -18,6 +18,7 @@ constexpr std::pair<std::string_view, Answer> kAnswers[] = {
     {"holders", holders_answer}, {"marks", marks_answer}, {"block", block_answer},
     {"stack", stack_answer},     {"search", search_answer}, {"block_next", block_next_answer},
     {"space", space_answer},     {"space_time", space_time_answer}, {"source", source_answer},
+    {"whatif", whatif_answer},
 };
 
 std::string name_of(const std::vector<std::string>& paths) {
@@ -103,10 +104,22 @@ PageAnswer PageService::run_answer() {
   return json_answer(run);
 }
 
+/// The file that a request compares with; a refusal where there is none.
+PageFile* PageService::other_of(PageRequest& request) {
+  const auto index = static_cast<size_t>(request.number("other", 0, slots_.size() - 1, 0));
+  PageFile* other = file_of(*slots_[index]);
+  if (other == nullptr)
+    request.refuse("the other file is not read");
+  else if (other->devices().empty())
+    request.refuse("the other file tells of no memory");
+  return other;
+}
+
 PageAnswer PageService::answer(std::string_view request, std::string_view query) {
   if (request == "run") return run_answer();
   const auto known = std::ranges::find(kAnswers, request, &std::pair<std::string_view, Answer>::first);
-  if (known == std::end(kAnswers)) return error_answer(404, "there is no such request");
+  if (known == std::end(kAnswers) && request != "compare")
+    return error_answer(404, "there is no such request");
   size_t index = 0;
   if (const auto text = query_value(query, "file")) {
     const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), index);
@@ -122,7 +135,14 @@ PageAnswer PageService::answer(std::string_view request, std::string_view query)
   }
   if (file->devices().empty()) return error_answer(404, "the file tells of no memory");
   PageRequest parsed(query, *file);
-  PageAnswer answer = known->second(parsed);
+  PageAnswer answer;
+  if (request == "compare") {
+    PageFile* other = other_of(parsed);
+    if (parsed.is_refused()) return parsed.refusal();
+    answer = compare_answer(parsed, *other);
+  } else {
+    answer = known->second(parsed);
+  }
   file->forget_old();
   return answer;
 }

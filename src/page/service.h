@@ -25,6 +25,9 @@ class PageService {
   PageAnswer answer(std::string_view request, std::string_view query);
   /// Waits until all are read. Errors: of the first file that could not be.
   Status wait();
+  size_t files() const { return slots_.size(); }
+  /// Null while it is read, or where it could not be.
+  PageFile* file(size_t index) { return file_of(*slots_[index]); }
   bool is_reading() const { return !is_done_; }
 
  private:
@@ -39,6 +42,7 @@ class PageService {
   void read_all();
   PageAnswer run_answer();
   PageFile* file_of(Slot& slot);
+  PageFile* other_of(PageRequest& request);
 
   std::string version_;
   std::vector<std::unique_ptr<Slot>> slots_;

@@ -45,13 +45,13 @@ class Page:
         except urllib.error.HTTPError as error:
             return error.code, error.headers, error.read()
 
-    def ask(self, what, **query):
+    def ask(self, what, /, **query):
         """The header and the columns of an answer that has some; the object of one that is JSON."""
         status, headers, body = self.get(f"/api/v1/{what}", **query)
         assert status == 200, (what, query, body[:300])
         return json.loads(body) if headers["Content-Type"] == "application/json" else columns(body)
 
-    def refusal(self, what, status=400, **query):
+    def refusal(self, what, /, status=400, **query):
         """What a request is refused with: one line."""
         got, headers, body = self.get(f"/api/v1/{what}", **query)
         assert got == status, body[:300]
