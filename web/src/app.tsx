@@ -10,6 +10,7 @@ import { can_redo, can_undo, go, part, redo, undo } from "./state/view.ts";
 import { copy } from "./views/parts.tsx";
 import { BlockView } from "./views/block.tsx";
 import { Compare } from "./views/compare.tsx";
+import { Devices } from "./views/devices.tsx";
 import { Holders } from "./views/holders.tsx";
 import { Findings, findings_count, Report } from "./views/report.tsx";
 import { Source } from "./views/source.tsx";
@@ -20,7 +21,7 @@ import { WhatIf } from "./views/whatif.tsx";
 
 const VIEWS: Record<string, () => ComponentChildren> = {
   holders: () => <Holders />, space: () => <Space />, findings: () => <Findings />, report: () => <Report />,
-  block: () => <BlockView />, whatif: () => <WhatIf />, compare: () => <Compare />, source: () => <Source />,
+  block: () => <BlockView />, whatif: () => <WhatIf />, compare: () => <Compare />, source: () => <Source />, devices: () => <Devices />,
 };
 const tab = part("tab");
 const share_of_top = signal(46);

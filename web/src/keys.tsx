@@ -10,7 +10,7 @@ import { store } from "./state/run.ts";
 export const help_open = signal(false);
 export const TABS: [string, string][] = [
   ["holders", "Holders"], ["space", "Address space"], ["findings", "Findings"], ["report", "Report"], ["block", "Block"],
-  ["whatif", "What-if"], ["compare", "Compare"], ["source", "Source"],
+  ["whatif", "What-if"], ["compare", "Compare"], ["source", "Source"], ["devices", "Devices"],
 ];
 const GROUPS = ["category", "module", "line", "stack", "stream", "process", "thread", "blocks", "none"];
 
@@ -92,7 +92,7 @@ function clear(): void {
 export function listen_to_keys(): void {
   document.addEventListener("keydown", (event) => {
     const target = event.target as HTMLElement;
-    if (event.defaultPrevented) return;
+    if (event.defaultPrevented || (help_open.value && event.key !== "?")) return;
     if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z") {
       if (target.closest("input, textarea")) return;
       event.preventDefault();

@@ -39,7 +39,7 @@ export class EmbeddedStore implements Store {
     if (!nearest) throw new StoreError(missing(path, query));
     const answer = await this.open(nearest.key);
     const copy = Object.assign(Object.create(Object.getPrototypeOf(answer)), answer) as Answer;
-    copy.summary = summary_of(nearest, query);
+    copy.summary = summary_of(path, nearest, query);
     return copy;
   }
 
@@ -82,13 +82,15 @@ async function inflate(text: string): Promise<ArrayBuffer> {
   return new Response(stream).arrayBuffer();
 }
 
-function summary_of(kept: Kept, query: Query): string | null {
+function summary_of(path: string, kept: Kept, query: Query): string | null {
+  const number = (name: string) => Number(kept.query.get(name)).toLocaleString("en");
   if (kept.query.has("event")) {
-    const event = Number(kept.query.get("event"));
-    return `This file keeps some moments. Shown: event ${event.toLocaleString("en")}, the nearest.`;
+    return kept.query.get("event") === String(query.event) ? null : `This file keeps some moments. Shown: event ${number("event")}, the nearest.`;
   }
   if (kept.query.get("from") === String(query.from) && kept.query.get("to") === String(query.to)) return null;
-  return "This file keeps a summary of this range.";
+  // Levels of a wider range are coarser and still of the range that is asked for; other answers are of the wider one.
+  if (path === "levels" || path === "times") return "This file keeps a summary of this range.";
+  return `This file keeps some ranges. Shown: events ${number("from")} to ${number("to")}.`;
 }
 
 function missing(path: string, query: Query): string {

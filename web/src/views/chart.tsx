@@ -13,9 +13,9 @@ export interface Curve {
   dash?: number[];
 }
 const LEFT = 66;
-const BOTTOM = 8;
+const BOTTOM = 20;
 
-export function Curves(props: { curves: Curve[]; marks?: { x: number; text: string }[]; label: string; limit?: number | null; limit_text?: string }) {
+export function Curves(props: { curves: Curve[]; marks?: { x: number; text: string }[]; label: string; limit?: number | null; limit_text?: string; end_text?: string }) {
   const shown = useRef(signal(props)).current;
   useEffect(() => {
     shown.value = props;
@@ -40,7 +40,7 @@ export function Curves(props: { curves: Curve[]; marks?: { x: number; text: stri
       c.lineTo(width, y);
       c.stroke();
       c.fillStyle = tone.dim;
-      if (y > 6) c.fillText(format.bytes(value), LEFT - 7, Math.min(y, height - 8));
+      if (y > 6) c.fillText(format.bytes(value), LEFT - 7, Math.min(y, height - BOTTOM - 4));
     }
     curves.forEach((curve, k) => {
       c.strokeStyle = css(nth(k === 0 ? 0 : 3, is_dark.value));
@@ -69,17 +69,22 @@ export function Curves(props: { curves: Curve[]; marks?: { x: number; text: stri
       c.fillStyle = tone.bad;
       c.fillText(limit_text ?? "", LEFT + 6, y_of(limit) + 9);
     }
-    for (const mark of marks) {
+    // The first one over all of the height, the others as short strokes: many would hide the curves.
+    marks.forEach((mark, i) => {
       const x = x_of(mark.x);
       c.strokeStyle = tone.bad;
-      c.lineWidth = 1.5;
+      c.lineWidth = i === 0 ? 1.5 : 1;
       c.beginPath();
       c.moveTo(x, 0);
-      c.lineTo(x, height - BOTTOM);
+      c.lineTo(x, i === 0 ? height - BOTTOM : 9);
       c.stroke();
       c.fillStyle = tone.bad;
-      if (marks.length < 8) c.fillText(mark.text, Math.min(x + 4, width - c.measureText(mark.text).width - 4), 10);
-    }
+      if (i === 0) c.fillText(mark.text, Math.max(LEFT, x - c.measureText(mark.text).width - 5), 16);
+    });
+    c.fillStyle = tone.dim;
+    c.fillText("0", LEFT, height - 8);
+    c.textAlign = "right";
+    c.fillText(shown.value.end_text ?? "", width - 6, height - 8);
   };
   return (
     <div style={{ display: "grid", gridTemplateRows: "auto 1fr", height: "220px" }}>

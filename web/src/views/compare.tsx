@@ -50,10 +50,10 @@ export function Compare() {
   const shown = tree.value;
   const rows = shown ? shown.bytes.map((_, node) => ({ node, change: difference(node) })).filter((row) => row.node > 0 && row.change !== 0) : [];
   rows.sort((a, b) => Math.abs(b.change) - Math.abs(a.change));
+  const to = Math.max(1, Number(own_curve.value.answer?.head.to ?? 1), Number(other_curve.value.answer?.head.to ?? 1));
   const points = (one: typeof own_curve) => {
     const levels = one.value.answer;
     const event = levels?.u32("event") ?? new Uint32Array();
-    const to = Math.max(1, Number(levels?.head.to ?? 1));
     return { x: Array.from(event, (value) => value / to), y: levels?.f64("total") ?? [] };
   };
   const top_lines = rows.filter((row) => shown && shown.parent[row.node] === 0 || part("hold").value === "stack").slice(0, 40);
@@ -68,7 +68,7 @@ export function Compare() {
       </div>
       <div class="scroll" tabIndex={0} role="region" aria-label="Comparison">
         <div class="report">
-          <Curves label="Live memory of both runs over their events" curves={[{ name: `A: ${name(part("file").value)}`, ...points(own_curve) }, { name: `B: ${name(other.value)}`, ...points(other_curve), dash: [6, 4] }]} />
+          <Curves label="Live memory of both runs over their events" end_text={format.plural(to - 1, "event")} curves={[{ name: `A: ${name(part("file").value)}`, ...points(own_curve) }, { name: `B: ${name(other.value)}`, ...points(other_curve), dash: [6, 4] }]} />
           {!answer || answer.unknown ? <Missing asked={asked.value} what="No comparison." /> : null}
           {(answer?.head.document?.sections ?? []).map((section: any, i: number) => <SectionView section={section} key={i} />)}
           {shown && shown.bytes.length > 1 ? (

@@ -44,10 +44,11 @@ const none = signal(-1);
 
 function When() {
   const marked = range.value;
+  const shown_event = asked.value.answer?.head.from ?? moment.value;
   const text =
     what.value !== "at" && marked
       ? `${{ allocated: "allocated in", left: "left behind by", freed: "freed in" }[what.value] ?? ""} ${format.count(marked[0])} to ${format.count(marked[1])}`
-      : `live at event ${format.count(moment.value)}${is_peak.value ? ", the peak" : ""}`;
+      : `live at event ${format.count(shown_event)}${is_peak.value && shown_event === moment.value ? ", the peak" : ""}`;
   return (
     <span class="n">
       <b title={format.exact(tree.value?.bytes[0])}>{tree.value ? format.bytes(whole.value?.bytes[0]) : ""}</b> <span class="dim">{text}</span>

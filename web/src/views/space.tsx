@@ -140,7 +140,7 @@ function draw_moment(surface: Surface): void {
     c.textAlign = "right";
     c.fillText(`${format.share(segment.live, segment.bytes) || "0 %"} used`, NAME - 8, y + ROW / 2 - 2);
     c.textAlign = "left";
-    const tags = [segment.is_expandable ? "expandable" : "", segment.pool !== NONE ? format.plain(pools()[segment.pool] ?? "", 40) : ""].filter(Boolean).join(", ");
+    const tags = [segment.is_expandable ? "expandable" : "", Object.keys(pools()).length > 1 ? format.plain(pools()[segment.pool] ?? "", 40) : ""].filter(Boolean).join(", ");
     c.fillText(fit_text(c, tags, width - NAME - w - 10), NAME + w + 6, y + ROW / 2 - 2);
   });
   surface.rects.set(rects);
@@ -195,7 +195,7 @@ function Moment() {
   );
 }
 function told(segment: Segment, block?: Block): { title: string; text: string } {
-  const pool = segment.pool === NONE ? "" : `, pool ${format.plain(pools()[segment.pool] ?? segment.pool, 60)}`;
+  const pool = pools()[segment.pool] ? `, ${format.plain(pools()[segment.pool], 60)}` : "";
   const of = `Segment 0x${segment.address.toString(16)} of ${format.bytes(segment.bytes)}, ${format.share(segment.live, segment.bytes) || "0 %"} used${pool}`;
   if (!block || block.state === 1) return { title: block ? `Free: ${format.bytes(block.bytes)}` : "Free", text: of };
   const category = file.value?.categories?.find((one) => one.id === block.category)?.label ?? "";
@@ -300,6 +300,7 @@ export function Space() {
   const list = segments.value;
   const [reserved, live] = list.reduce(([a, b], segment) => [a + segment.bytes, b + segment.live], [0, 0]);
   const left_out = rectangles.value?.left_out;
+  const shown_event = at_moment.value.answer?.head.event ?? moment.value;
   const summary = (through_time.value ? over_time : at_moment).value.answer?.summary;
   return (
     <div class="panel">
@@ -311,7 +312,7 @@ export function Space() {
         {!through_time.value && list.length ? (
           <>
             <span class="n">
-              <b>{format.bytes(reserved)}</b> <span class="dim">{has_segments.value ? "reserved" : "of addresses"} in {format.plural(list.length, has_segments.value ? "segment" : "stretch", has_segments.value ? "segments" : "stretches")}, {format.bytes(live)} used, {format.bytes(reserved - live)} free, at event {format.count(moment.value)}{is_peak.value ? ", the peak" : ""}</span>
+              <b>{format.bytes(reserved)}</b> <span class="dim">{has_segments.value ? "reserved" : "of addresses"} in {format.plural(list.length, has_segments.value ? "segment" : "stretch", has_segments.value ? "segments" : "stretches")}, {format.bytes(live)} used, {format.bytes(reserved - live)} free, at event {format.count(shown_event)}{is_peak.value && shown_event === moment.value ? ", the peak" : ""}</span>
             </span>
             <span class="segments" role="group" aria-label="Order of segments">
               <button aria-pressed={order.value === "address"} onClick={() => (order.value = "address")}>By address</button>

@@ -56,13 +56,16 @@ export function WhatIf() {
               {format.bytes(head.peak_bytes)} reserved at most, {format.bytes(head.recorded_peak_bytes)} as recorded
               {typeof head.peak_bytes === "number" && typeof head.recorded_peak_bytes === "number" ? `: ${format.signed(head.peak_bytes - head.recorded_peak_bytes)}` : ""}.
             </p>
-            {head.refused?.length ? <p class="bad">{format.plural(head.refused.length, "allocation")} would be refused, the first of {format.bytes(head.refused[0].requested_bytes)}.</p> : <p>No allocation would be refused.</p>}
+            {head.refused?.length ? <p class="bad">{format.plural(head.refused_count ?? head.refused.length, "allocation")} would be refused, the first of {format.bytes(head.refused[0].requested_bytes)}.</p> : <p>No allocation would be refused.</p>}
             <Curves
               label="Reserved memory: replayed and recorded"
               curves={[{ name: "Replayed", x: at, y: answer.f64("reserved") }, { name: "Recorded", x: at, y: answer.f64("recorded"), dash: [5, 4] }]}
               marks={(head.refused ?? []).map((one: any) => ({ x: one.event / events, text: `${format.bytes(one.requested_bytes)} refused` }))}
-              limit={head.capacity_bytes} limit_text={`capacity ${format.bytes(head.capacity_bytes)}`}
+              end_text={format.plural(events, "event")} limit={head.capacity_bytes} limit_text={`capacity ${format.bytes(head.capacity_bytes)}`}
             />
+            {head.recorded_settings ? <p class="note">Recorded with: <span class="code">{format.plain(head.recorded_settings)}</span></p> : null}
+            {head.without_effect?.length ? <p class="warning">Without effect here: {format.plain(head.without_effect.join(", "))}.</p> : null}
+            {head.retries ? <p>{format.plural(head.retries, "time")} all free blocks would go back to the device before an allocation fits.</p> : null}
             {(head.notes ?? []).map((note: string) => <p class="note" key={note}>{format.plain(note, 2000)}</p>)}
           </div>
         </div>
