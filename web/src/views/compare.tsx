@@ -49,6 +49,8 @@ export function Compare() {
   const name = (index: number) => format.plain(files.value[index]?.name ?? "", 60);
   const shown = tree.value;
   const rows = shown ? shown.bytes.map((_, node) => ({ node, change: difference(node) })).filter((row) => row.node > 0 && row.change !== 0) : [];
+  // Of stacks the lines of the reader's own code, where there are any: every frame above them changed as much.
+  const has_user = part("hold").value === "stack" && !!shown?.kinds.includes("user");
   rows.sort((a, b) => Math.abs(b.change) - Math.abs(a.change));
   const to = Math.max(1, Number(own_curve.value.answer?.head.to ?? 1), Number(other_curve.value.answer?.head.to ?? 1));
   const points = (one: typeof own_curve) => {
@@ -56,7 +58,7 @@ export function Compare() {
     const event = levels?.u32("event") ?? new Uint32Array();
     return { x: Array.from(event, (value) => value / to), y: levels?.f64("total") ?? [] };
   };
-  const top_lines = rows.filter((row) => shown && shown.parent[row.node] === 0 || part("hold").value === "stack").slice(0, 40);
+  const top_lines = rows.filter((row) => !has_user || shown?.kinds[shown.label[row.node]] === "user").slice(0, 40);
   return (
     <div class="panel">
       <div class="strip">
@@ -93,9 +95,9 @@ export function Compare() {
                     {top_lines.map(({ node, change }) => (
                       <tr key={node}>
                         <td class="wide code"><FrameName text={shown.labels[shown.label[node]] ?? ""} /></td>
-                        <td class="right" title={format.exact(change)}>{format.signed(change)}</td>
-                        <td class="right">{format.bytes(answer?.f64("bytes_a")[node])}</td>
-                        <td class="right">{format.bytes(answer?.f64("bytes_b")[node])}</td>
+                        <td class="right" data-title="change" title={format.exact(change)}>{format.signed(change)}</td>
+                        <td class="right" data-title="A">{format.bytes(answer?.f64("bytes_a")[node])}</td>
+                        <td class="right" data-title="B">{format.bytes(answer?.f64("bytes_b")[node])}</td>
                       </tr>
                     ))}
                   </tbody>

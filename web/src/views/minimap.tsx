@@ -3,6 +3,8 @@ import { computed } from "@preact/signals";
 import { colours, SurfaceBox } from "../draw/index.ts";
 import type { Surface } from "../draw/index.ts";
 import { ask, device, filter, moment, moments, range, subject, visible } from "../state/run.ts";
+import { part } from "../state/view.ts";
+import { Axis, NO_TIMES } from "./axis.ts";
 import { levels_of } from "./bands.ts";
 import { show_events } from "./moves.ts";
 import { LEFT, marks, OUT_OF_MEMORY } from "./time_data.ts";
@@ -14,12 +16,24 @@ const asked = ask(
 );
 const whole = computed(() => (asked.value.answer ? levels_of(asked.value.answer) : null));
 
+const axis_kind = part("axis");
+const times_asked = ask(
+  "times",
+  () => (device.value && axis_kind.value === "time" ? { ...subject(), from: 0, to: moments.value, columns: 2048 } : null),
+  { slot: "times of the whole run" },
+);
+const axis = computed(() => {
+  const answer = times_asked.value.answer;
+  const times = answer ? { event: answer.u32("event"), time_ns: answer.f64("time_ns") } : NO_TIMES;
+  return new Axis(axis_kind.value, 0, Math.max(1, moments.value - 1), times);
+});
+
 function draw(surface: Surface): void {
   const { context: c, width, height } = surface;
   const tone = colours();
   const levels = whole.value;
   const w = width - LEFT;
-  const x_of = (event: number) => LEFT + (event / moments.value) * w;
+  const x_of = (event: number) => LEFT + axis.value.x(Math.min(event, moments.value - 1)) * w;
   c.fillStyle = tone.ground;
   c.fillRect(LEFT, 0, w, height);
   if (levels) {
@@ -66,7 +80,7 @@ function setup({ top }: Surface) {
   let held: { x: number; from: number; to: number; moves: boolean } | null = null;
   const event_of = (x: number) => {
     const box = top.getBoundingClientRect();
-    return ((x - box.left - LEFT) / Math.max(1, box.width - LEFT)) * moments.value;
+    return axis.value.event_at_x(Math.min(1, Math.max(0, (x - box.left - LEFT) / Math.max(1, box.width - LEFT))));
   };
   top.addEventListener("pointerdown", (event) => {
     top.setPointerCapture(event.pointerId);

@@ -65,7 +65,7 @@ function RowLine({ row, columns }: { row: Row; columns: { title: string; is_numb
   return (
     <tr>
       {row.cells.map((cell, i) => (
-        <td key={i} class={columns[i]?.is_number ? "right" : "wide"} colSpan={i === last && columns.length > row.cells.length ? columns.length - last : 1}>
+        <td key={i} data-title={format.plain(columns[i]?.title ?? "", 60)} class={columns[i]?.is_number ? "right" : "wide"} colSpan={i === last && columns.length > row.cells.length ? columns.length - last : 1}>
           {i === last && row.details?.length ? (
             <details>
               <summary><CellText cell={cell} /></summary>

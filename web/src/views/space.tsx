@@ -91,22 +91,25 @@ const NAME = 156;
 const size = signal<[number, number]>([800, 300]);
 const order = signal<"address" | "free">("address");
 const sorted = computed(() => (order.value === "address" ? segments.value : [...segments.value].sort((a, b) => b.bytes - b.live - (a.bytes - a.live))));
-const MOST_SEGMENTS = 2000;
+// The canvas is as high as what is seen of the list: a whole list may be higher than a canvas can be.
+const scrolled = signal(0);
+const room = signal(300);
 
 function draw_moment(surface: Surface): void {
   const { context: c, width, height } = surface;
   size.value;
   const tone = colours();
   const dark = is_dark.value;
-  const list = sorted.value.slice(0, MOST_SEGMENTS);
+  const list = sorted.value;
   const widest = list.reduce((most, segment) => Math.max(most, segment.bytes), 1);
+  const first = Math.floor(scrolled.value / ROW);
   const plot = width - NAME - 90;
   const rects = new RectList();
   const free = oklch(dark ? 0.27 : 0.945, 0.008, 250);
   const chosen = part("block").value;
   c.textBaseline = "middle";
-  list.forEach((segment, row) => {
-    const y = row * ROW + 3;
+  list.slice(first, first + Math.ceil(height / ROW) + 1).forEach((segment, row) => {
+    const y = (first + row) * ROW + 3 - scrolled.value;
     const w = Math.max(2, (segment.bytes / widest) * plot);
     const box = (x0: number, x1: number, inset: number, colour: number) => rects.add(x0, height - y - ROW + 5 + inset, x1, height - y - inset, colour);
     box(NAME, NAME + w, 0, free);
@@ -147,8 +150,8 @@ function draw_moment(surface: Surface): void {
   surface.rects.draw({ x0: 0, x1: width, y0: 0, y1: height });
 }
 function block_at(x: number, y: number): { segment?: Segment; block?: Block } {
-  const list = sorted.value.slice(0, MOST_SEGMENTS);
-  const segment = list[Math.floor(y / ROW)];
+  const list = sorted.value;
+  const segment = list[Math.floor((y + scrolled.value) / ROW)];
   if (!segment) return {};
   const widest = list.reduce((most, other) => Math.max(most, other.bytes), 1);
   const w = Math.max(2, (segment.bytes / widest) * (size.value[0] - NAME - 90));
@@ -164,8 +167,15 @@ function Moment() {
   const [reserved, live] = list.reduce(([a, b], segment) => [a + segment.bytes, b + segment.live], [0, 0]);
   if (list.length === 0) return <Missing asked={at_moment.value} what="Nothing is reserved at this moment." />;
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label={`${format.plural(list.length, "segment")}, ${format.bytes(reserved)} reserved, ${format.bytes(live)} used`}>
-      <div style={{ height: `${Math.min(list.length, MOST_SEGMENTS) * ROW + 8}px`, display: "grid", minHeight: "100%" }}>
+    <div
+      class="scroll space" tabIndex={0} role="region" aria-label={`${format.plural(list.length, "segment")}, ${format.bytes(reserved)} reserved, ${format.bytes(live)} used`}
+      onScroll={(event) => (scrolled.value = event.currentTarget.scrollTop)}
+      ref={(element) => {
+        if (element && element.clientHeight !== room.peek()) room.value = element.clientHeight;
+      }}
+    >
+      <div style={{ height: `${Math.max(room.value, list.length * ROW + 8)}px` }}>
+        <div class="window" style={{ height: `${room.value}px` }}>
         <SurfaceBox
           draw={draw_moment} size={size} focusable={false}
           label={`Segments as rows, blocks in them. ${format.plural(list.length, "segment")}.`}
@@ -190,6 +200,7 @@ function Moment() {
             </div>
           ) : null}
         </SurfaceBox>
+        </div>
       </div>
     </div>
   );
@@ -320,7 +331,6 @@ export function Space() {
             </span>
             <span class="dim"><span class="swatch" style={{ background: css(oklch(is_dark.value ? 0.27 : 0.945, 0.008, 250)), border: "1px solid var(--line-strong)", verticalAlign: "-1px" }} /> free</span>
             {has_segments.value ? null : <span class="warning">Segments are unknown: {format.plain(at_moment.value.answer?.head.unknown_segments)}.</span>}
-            {list.length > MOST_SEGMENTS ? <span class="warning">{format.plural(list.length - MOST_SEGMENTS, "segment")} not shown</span> : null}
           </>
         ) : null}
         {through_time.value && left_out?.blocks ? <span class="dim">{format.plural(left_out.blocks, "smaller block")} of {format.bytes(left_out.bytes)} left out</span> : null}

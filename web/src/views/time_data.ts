@@ -27,7 +27,8 @@ export const is_blocks = computed(() => by.value === "blocks");
 const window_asked = computed(() => {
   const [from, to] = visible.value;
   const width = Math.max(100, size.value[0] - LEFT);
-  return fetch_for(from, to, moments.value, is_blocks.value ? width / 2 : width);
+  // Columns are equal in events: on an axis of time, where events crowd, they need to be narrower.
+  return fetch_for(from, to, moments.value, is_blocks.value ? width / 2 : part("axis").value === "time" ? 2.5 * width : width);
 });
 const with_subject = () => ({ ...subject(), ...window_asked.value });
 
