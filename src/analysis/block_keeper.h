@@ -1,4 +1,5 @@
-// Who keeps every block of a run beside an analysis, so that any moment can be looked at afterwards.
+// Who keeps every block of a run beside an analysis, so that any moment can be looked at
+// afterwards.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +42,7 @@ class BlockKeeper {
   /// allocates, in this order, and of those that were live before, as TraceStart::blocks. Both
   /// are empty where nothing is known.
   virtual void tell_rules(uint16_t device, const std::vector<RuledBlock>& allocated,
-                          const std::vector<RuledBlock>& earlier) = 0;};
+                          const std::vector<RuledBlock>& earlier) = 0;
+};
 
 }  // namespace gpumemprof

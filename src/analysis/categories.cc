@@ -213,8 +213,7 @@ Categories::Known Categories::known(const Block& block, const Verdict& verdict, 
 }
 
 /// `number`: of the device's allocations. A file that grew since the rules saw it may have others.
-void Categories::take_rule(uint16_t device, uint64_t address, uint64_t number,
-                           Block* block) const {
+void Categories::take_rule(uint16_t device, uint64_t address, uint64_t number, Block* block) const {
   const auto rules = rules_.find(device);
   if (rules == rules_.end() || number >= rules->second->size()) return;
   const RuledBlock& ruled = (*rules->second)[number];
@@ -283,9 +282,8 @@ void Categories::end_life(OfDevice& device, const CopyLinks::Block& place, const
 }
 
 /// The block, or the part of its life that ends now, had this category.
-Categories::Known Categories::end_part(OfDevice& device, const Block& block,
-                                       const Verdict& verdict, bool is_at_peak,
-                                       uint64_t peak_epoch) {
+Categories::Known Categories::end_part(OfDevice& device, const Block& block, const Verdict& verdict,
+                                       bool is_at_peak, uint64_t peak_epoch) {
   const Known is = known(block, verdict, device.process);
   const size_t category = static_cast<size_t>(is.category);
   device.timeline.add(category, block.size_bytes,

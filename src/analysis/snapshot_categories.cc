@@ -17,7 +17,7 @@ namespace {
 
 /// More than any memory; sums are signed.
 constexpr uint64_t kMostBytes = uint64_t{1} << 62;
-constexpr size_t kAhead = 16;  // events, for what is not in the caches
+constexpr size_t kAhead = 16;               // events, for what is not in the caches
 constexpr uint64_t kBefore = ~uint64_t{0};  // the "event" of what was live before the first one
 
 /// Of which kinds the stacks of a trace are.
@@ -260,16 +260,15 @@ class Categorizer {
     life.met_oom = ooms_ != begun_[block.begun].ooms;
     life.calls = now.calls - begun.calls;
     // Where no optimizer is seen, a backward is a step.
-    life.steps = now.steps != 0 ? now.steps - begun.steps
-                                : now.backwards_ended - begun.backwards_ended;
+    life.steps =
+        now.steps != 0 ? now.steps - begun.steps : now.backwards_ended - begun.backwards_ended;
     life.outlived_backward = now.backwards_ended != begun.backwards_ended;
     life.outlived_optimizer = now.steps != begun.steps;
     life.outlived_recomputation = now.recomputations != begun.recomputations;
     life.met_backward = now.backwards_begun != begun.backwards_begun;
     life.is_after_call = begun.calls != 0;
     life.met_backward_before_call =
-        life.met_backward &&
-        progress_.calls_before_backward(begun.backwards_begun) == begun.calls;
+        life.met_backward && progress_.calls_before_backward(begun.backwards_begun) == begun.calls;
     life.trace_has_backward = kinds_.has_backward || now.backwards_begun != 0;
     life.is_unseen = block.is_unseen;
     if (auto site = sites_.find(block.stack); site != sites_.end()) {

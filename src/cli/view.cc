@@ -82,8 +82,8 @@ int view(const ViewArguments& arguments, const sigset_t& stop) {
   std::printf("Serving %s; stop with Ctrl-C\n", url.c_str());
   std::fflush(stdout);
   if (!arguments.no_browser) open_browser(url);
-  const auto done = server->serve(
-      [&](const HttpRequest& request) { return host.answer(request); }, [] {}, stop);
+  const auto done =
+      server->serve([&](const HttpRequest& request) { return host.answer(request); }, [] {}, stop);
   if (!done) return report_error("", done.error());
   if (service.is_reading()) _exit(kExitOk);  // nothing is written, so nothing is left half done
   return kExitOk;
@@ -100,7 +100,8 @@ void add_view_command(CLI::App& app, CommandContext& context) {
       ->type_name("DIR|FILE")
       ->required()
       ->expected(1, 2);
-  command->add_option("--port", arguments->port, "of 127.0.0.1; where it is taken the next free one")
+  command
+      ->add_option("--port", arguments->port, "of 127.0.0.1; where it is taken the next free one")
       ->capture_default_str();
   command->add_flag("--no-browser", arguments->no_browser, "print the address alone");
   command

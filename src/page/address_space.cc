@@ -23,8 +23,9 @@ void AddressSpace::add(uint64_t address, const Range& range) {
   if (range.size_bytes == 0 || address + range.size_bytes < address) return;
   remove(address, range.size_bytes);  // what a damaged file has twice is there once
   auto at = ranges_.emplace(address, range).first;
-  if (const auto next = std::next(at);
-      next != ranges_.end() && next->first == address + range.size_bytes && are_one(at->second, next->second)) {
+  if (const auto next = std::next(at); next != ranges_.end() &&
+                                       next->first == address + range.size_bytes &&
+                                       are_one(at->second, next->second)) {
     at->second.size_bytes += next->second.size_bytes;
     ranges_.erase(next);
   }

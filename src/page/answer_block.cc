@@ -86,17 +86,16 @@ PageAnswer block_answer(PageRequest& request) {
   const uint32_t end = table.end[id];
   const bool is_earlier = id < table.earlier_blocks, is_freed = end != kNone;
   const uint32_t process = tables.devices[of.index].process;
-  Json block = {
-      {"id", id},
-      {"size_bytes", table.size_bytes[id]},
-      {"address", file.has_addresses() ? Json(hex(table.address[id])) : Json()},
-      {"start", table.start[id]},
-      {"end", is_freed ? Json(end) : Json()},
-      {"start_time_ns", is_earlier ? Json() : Json(time_of(file, of, table.start[id]))},
-      {"end_time_ns", is_freed ? Json(time_of(file, of, end)) : Json()},
-      {"lived_events", std::min(end, table.moments() - 1) - table.start[id]},
-      {"is_freed", is_freed},
-      {"was_live_before", is_earlier}};
+  Json block = {{"id", id},
+                {"size_bytes", table.size_bytes[id]},
+                {"address", file.has_addresses() ? Json(hex(table.address[id])) : Json()},
+                {"start", table.start[id]},
+                {"end", is_freed ? Json(end) : Json()},
+                {"start_time_ns", is_earlier ? Json() : Json(time_of(file, of, table.start[id]))},
+                {"end_time_ns", is_freed ? Json(time_of(file, of, end)) : Json()},
+                {"lived_events", std::min(end, table.moments() - 1) - table.start[id]},
+                {"is_freed", is_freed},
+                {"was_live_before", is_earlier}};
   const uint32_t kind = table.kind[id] & ~BlockTable::kChangesKind;
   add_kind(table.kinds[kind], table.stack[id], tables, &block);
   if (!table.is_told) block["why_unknown"] = why_no_categories(of);
@@ -107,17 +106,15 @@ PageAnswer block_answer(PageRequest& request) {
         {{"until", part.until}, {"category", category_name(table.kinds[part.kind].category)}});
   }
   block["earlier_categories"] = std::move(earlier);
-  block["stream"] = table.stream.empty()
-                        ? Json()
-                        : Json(std::to_string(table.streams[table.stream[id]]));
+  block["stream"] =
+      table.stream.empty() ? Json() : Json(std::to_string(table.streams[table.stream[id]]));
   const uint32_t thread = table.thread.empty() ? kNone : table.thread[id];
   block["thread"] = thread < tables.threads.size()
                         ? Json(printable(tables.threads[thread].name) + " (" +
                                std::to_string(tables.threads[thread].tid) + ")")
                         : Json();
-  block["process"] = process < tables.processes.size()
-                         ? Json(process_label(tables.processes[process]))
-                         : Json();
+  block["process"] =
+      process < tables.processes.size() ? Json(process_label(tables.processes[process])) : Json();
   block["stack"] = table.stack[id];
   return json_answer(
       {{"block", std::move(block)}, {"frames", frames_json(tables, table.stack[id])}});

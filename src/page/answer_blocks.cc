@@ -108,9 +108,8 @@ void add_blocks(PageRequest& request, const std::vector<uint32_t>& listed, Colum
           headline_text(tables, headline_node(tables, table.stack[b]), "");
     }
     stream.push_back(table.stream.empty() ? kNone : of.stream_of[table.stream[b]]);
-    thread.push_back(table.thread.empty() || table.thread[b] >= tables.threads.size()
-                         ? kNone
-                         : table.thread[b]);
+    thread.push_back(
+        table.thread.empty() || table.thread[b] >= tables.threads.size() ? kNone : table.thread[b]);
   }
   out->add("id", listed), out->add("start", start), out->add("end", end);
   out->add("size_bytes", size), out->add("address_hi", high), out->add("address_lo", low);
@@ -139,20 +138,20 @@ PageAnswer answer_in_order(PageRequest& request, std::string order) {
            (std::min(table.end[block], window.to) - from);
   };
   const bool by_time = order == "byte_time";
-  const Alive alive =
-      best_alive(table, window, taken, limit, [&](uint32_t a, uint32_t b) {
-        if (by_time && lived(a) != lived(b)) return lived(a) > lived(b);
-        if (!by_time && table.size_bytes[a] != table.size_bytes[b])
-          return table.size_bytes[a] > table.size_bytes[b];
-        return a < b;
-      });
+  const Alive alive = best_alive(table, window, taken, limit, [&](uint32_t a, uint32_t b) {
+    if (by_time && lived(a) != lived(b)) return lived(a) > lived(b);
+    if (!by_time && table.size_bytes[a] != table.size_bytes[b])
+      return table.size_bytes[a] > table.size_bytes[b];
+    return a < b;
+  });
   uint64_t bytes = 0;
   for (const uint32_t block : alive.listed) bytes += table.size_bytes[block];
-  Json header = {{"from", window.from},
-                 {"to", window.to},
-                 {"alive", {{"blocks", alive.blocks}, {"bytes", alive.bytes}}},
-                 {"left_out",
-                  {{"blocks", alive.blocks - alive.listed.size()}, {"bytes", alive.bytes - bytes}}}};
+  Json header = {
+      {"from", window.from},
+      {"to", window.to},
+      {"alive", {{"blocks", alive.blocks}, {"bytes", alive.bytes}}},
+      {"left_out",
+       {{"blocks", alive.blocks - alive.listed.size()}, {"bytes", alive.bytes - bytes}}}};
   Columns out;
   add_blocks(request, alive.listed, &out, &header);
   if (has_columns) {
@@ -172,8 +171,6 @@ PageAnswer answer_in_order(PageRequest& request, std::string order) {
 
 PageAnswer blocks_answer(PageRequest& request) { return answer_in_order(request, "bytes"); }
 
-PageAnswer space_time_answer(PageRequest& request) {
-  return answer_in_order(request, "byte_time");
-}
+PageAnswer space_time_answer(PageRequest& request) { return answer_in_order(request, "byte_time"); }
 
 }  // namespace gpumemprof

@@ -34,8 +34,8 @@ struct MergedTree {
       const auto [known_label, is_new_label] =
           label_of_.try_emplace(aligned(of), static_cast<uint32_t>(labels.size()));
       if (is_new_label) labels.push_back(of);
-      const auto [known, is_new] = node_of_.try_emplace(
-          {above, known_label->second}, static_cast<uint32_t>(parent.size()));
+      const auto [known, is_new] =
+          node_of_.try_emplace({above, known_label->second}, static_cast<uint32_t>(parent.size()));
       if (is_new) {
         parent.push_back(above), label.push_back(known_label->second);
         for (auto* column : {&bytes_a, &bytes_b, &blocks_a, &blocks_b}) column->push_back(0);
@@ -50,8 +50,8 @@ struct MergedTree {
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> node_of_;
 };
 
-HeldTree tree_at(PageFile& file, size_t device, uint32_t moment, Dimension by,
-                 const Filter& filter, size_t most_nodes) {
+HeldTree tree_at(PageFile& file, size_t device, uint32_t moment, Dimension by, const Filter& filter,
+                 size_t most_nodes) {
   const BlockTable& table = *file.devices()[device].table;
   const std::vector<uint8_t>* taken = file.taken(device, filter);
   HeldSums sums(table);
@@ -105,9 +105,9 @@ PageAnswer compare_answer(PageRequest& request, PageFile& other) {
                  {"document", nullptr}};
   // A report compares whole runs.
   if (&file != &other && a.analysis && b.analysis) {
-    const Diff diff = diff_runs({&file.analysis(), &file.tables(), a.analysis, {}},
-                                {&other.analysis(), &other.tables(), b.analysis, {}},
-                                headline_node);
+    const Diff diff =
+        diff_runs({&file.analysis(), &file.tables(), a.analysis, {}},
+                  {&other.analysis(), &other.tables(), b.analysis, {}}, headline_node);
     header["document"] = document_json(describe_diff(diff, {}));
   }
   for (const char* member : {"labels", "kinds", "files", "lines"}) header[member] = Json::array();

@@ -17,8 +17,7 @@ Json keys_json(const KeyLevels& levels, Dimension by) {
     if (by != Dimension::kModule && by != Dimension::kStream)
       keys.back()["id"] = std::strtoull(key.id.c_str(), nullptr, 10);
   }
-  if (levels.has_other())
-    keys.back() = {{"id", -1}, {"label", "other"}, {"keys", levels.others()}};
+  if (levels.has_other()) keys.back() = {{"id", -1}, {"label", "other"}, {"keys", levels.others()}};
   return keys;
 }
 
@@ -100,8 +99,8 @@ PageAnswer times_answer(PageRequest& request) {
   }
   Columns out;
   out.add("event", event), out.add("time_ns", time);
-  return columns_answer(out.finish(
-      {{"from", window.from}, {"to", window.to}, {"is_exact", count == moments}}));
+  return columns_answer(
+      out.finish({{"from", window.from}, {"to", window.to}, {"is_exact", count == moments}}));
 }
 
 }  // namespace gpumemprof

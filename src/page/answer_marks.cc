@@ -17,7 +17,7 @@ enum class Kind : uint8_t {
   kSegmentAdded,
   kSegmentRemoved,
 };
-constexpr const char* kKindNames[] = {"step end",       "phase",         "annotation",
+constexpr const char* kKindNames[] = {"step end",       "phase",          "annotation",
                                       "out of memory",  "unknown before", "segment added",
                                       "segment removed"};
 

@@ -62,27 +62,28 @@ Json device_json(PageFile& file, const PageDevice& device) {
   add(!device.has_times, "time", "the events have no times");
   const std::string before = why_unknown_before(file, device);
   add(!before.empty(), "before", before);
-  return {{"name", device.name},
-          {"layer", layer_name(memory.layer)},
-          {"process", memory.process < file.tables().processes.size() ? Json(memory.process) : Json()},
-          {"is_main", is_main},
-          {"capacity_bytes", capacity_json(file, device)},
-          {"events", table.moments() - 1},
-          {"blocks", table.blocks()},
-          {"first_time_ns", time_of(file, device, 0)},
-          {"last_time_ns", time_of(file, device, table.moments() - 1)},
-          {"has_times", device.has_times},
-          {"has_addresses", file.has_addresses()},
-          {"exact", is_exact},
-          {"left_out_events", table.left_out_events},
-          {"peak",
-           {{"event", table.peak},
-            {"time_ns", time_of(file, device, table.peak)},
-            {"bytes", table.level_at(table.peak)}}},
-          {"base_bytes", table.earlier_bytes},
-          {"base_blocks", earlier_blocks},
-          {"end_bytes", table.level_at(table.moments() - 1)},
-          {"unknown", std::move(unknown)}};
+  return {
+      {"name", device.name},
+      {"layer", layer_name(memory.layer)},
+      {"process", memory.process < file.tables().processes.size() ? Json(memory.process) : Json()},
+      {"is_main", is_main},
+      {"capacity_bytes", capacity_json(file, device)},
+      {"events", table.moments() - 1},
+      {"blocks", table.blocks()},
+      {"first_time_ns", time_of(file, device, 0)},
+      {"last_time_ns", time_of(file, device, table.moments() - 1)},
+      {"has_times", device.has_times},
+      {"has_addresses", file.has_addresses()},
+      {"exact", is_exact},
+      {"left_out_events", table.left_out_events},
+      {"peak",
+       {{"event", table.peak},
+        {"time_ns", time_of(file, device, table.peak)},
+        {"bytes", table.level_at(table.peak)}}},
+      {"base_bytes", table.earlier_bytes},
+      {"base_blocks", earlier_blocks},
+      {"end_bytes", table.level_at(table.moments() - 1)},
+      {"unknown", std::move(unknown)}};
 }
 
 }  // namespace

@@ -60,11 +60,10 @@ PageAnswer source_answer(PageRequest& request) {
   }
   Json out = {{"path", path}, {"from", first}, {"bytes", std::move(bytes)}};
   const uint32_t process = tables.devices[request.file().devices()[device].index].process;
-  const auto text = process < tables.processes.size()
-                        ? source_text_of(tables.processes[process])
-                        : std::shared_ptr<SourceText>();
-  out["lines"] = text ? text->lines(path, first, line - first + around + 1)
-                      : std::vector<std::string>();
+  const auto text = process < tables.processes.size() ? source_text_of(tables.processes[process])
+                                                      : std::shared_ptr<SourceText>();
+  out["lines"] =
+      text ? text->lines(path, first, line - first + around + 1) : std::vector<std::string>();
   if (!text)
     out["unknown"] = "the program did not run on this machine, or nobody knows when";
   else if (out["lines"].empty())

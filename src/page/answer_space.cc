@@ -27,8 +27,7 @@ void add_segments(const AddressSpace& space, const PageFile& file, Columns* out,
     stream.push_back(known == file.streams().end()
                          ? kNone
                          : static_cast<uint32_t>(known - file.streams().begin()));
-    const auto [place, is_new] =
-        pools.try_emplace(range.pool, static_cast<uint32_t>(pools.size()));
+    const auto [place, is_new] = pools.try_emplace(range.pool, static_cast<uint32_t>(pools.size()));
     if (is_new) {
       const bool is_everybodys = range.pool == std::pair<int64_t, int64_t>{0, 0};
       names[std::to_string(place->second)] =
@@ -76,8 +75,7 @@ PageAnswer space_answer(PageRequest& request) {
     low.push_back(static_cast<uint32_t>(table.address[b]));
     bytes.push_back(table.size_bytes[b]), stack.push_back(table.stack[b]);
     state.push_back(has_pending && table.is_pending(b, moment) ? kPendingBlock : kLiveBlock);
-    category.push_back(
-        static_cast<uint8_t>(table.kinds[table.kind_at(b, moment)].category));
+    category.push_back(static_cast<uint8_t>(table.kinds[table.kind_at(b, moment)].category));
     if (named.try_emplace(table.stack[b], true).second) {
       stacks[std::to_string(table.stack[b])] =
           headline_text(tables, headline_node(tables, table.stack[b]), "");

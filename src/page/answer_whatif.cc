@@ -40,7 +40,8 @@ const AllocatorTrace* trace_of(const AllocatorSnapshot& history, const Tables& t
 }
 
 PageAnswer unknown_answer(std::string why) {
-  return columns_answer(Columns().finish({{"unknown", std::move(why)}, {"settings", settings_json()}}));
+  return columns_answer(
+      Columns().finish({{"unknown", std::move(why)}, {"settings", settings_json()}}));
 }
 
 /// The reserved bytes after every event, as they change.
@@ -50,8 +51,7 @@ struct Curve {
   WhatIfResult result;
 };
 
-Curve simulate(const AllocatorTrace& trace, const AllocatorConfig& config,
-               const Release& release) {
+Curve simulate(const AllocatorTrace& trace, const AllocatorConfig& config, const Release& release) {
   Curve curve;
   uint64_t refused = 0;
   curve.result = what_if(trace, config, release, [&](uint64_t event, const Simulator& simulator) {
@@ -87,8 +87,9 @@ PageAnswer whatif_answer(PageRequest& request) {
   if (told->replay.alloc_addresses == 0)
     return unknown_answer("no allocation was recorded, so there is nothing to replay");
   if (told->replay.share_matched() < kLeastFidelity)
-    return unknown_answer("the replay of the recorded settings does not follow the recorded "
-                          "allocator well enough to tell what others would do");
+    return unknown_answer(
+        "the replay of the recorded settings does not follow the recorded "
+        "allocator well enough to tell what others would do");
   const auto history = file.history();
   if (!history) return unknown_answer(history.error().message);
   const AllocatorTrace* trace =
@@ -114,9 +115,8 @@ PageAnswer whatif_answer(PageRequest& request) {
   std::vector<uint64_t> reserved, recorded;
   const uint64_t moments = window.to - window.from;
   const uint64_t count = std::min<uint64_t>(columns, moments);
-  size_t next = static_cast<size_t>(
-      std::ranges::upper_bound(curve.reserved.moments, window.from) -
-      curve.reserved.moments.begin());
+  size_t next = static_cast<size_t>(std::ranges::upper_bound(curve.reserved.moments, window.from) -
+                                    curve.reserved.moments.begin());
   for (uint64_t i = 0; i < count; ++i) {
     const auto from = static_cast<uint32_t>(window.from + moments * i / count);
     const auto to = static_cast<uint32_t>(window.from + moments * (i + 1) / count);
@@ -139,24 +139,24 @@ PageAnswer whatif_answer(PageRequest& request) {
   for (size_t i = 0; i < std::min(kMostRefused, curve.refused.size()); ++i) {
     const uint32_t moment = curve.refused[i];
     const bool is_event = moment != 0;
-    refused.push_back({{"event", moment},
-                       {"requested_bytes",
-                        is_event ? Json(trace->events[moment - 1].size_bytes) : Json()}});
+    refused.push_back(
+        {{"event", moment},
+         {"requested_bytes", is_event ? Json(trace->events[moment - 1].size_bytes) : Json()}});
   }
   uint64_t recorded_peak = 0;
   for (const uint64_t bytes : table.reserved.values) recorded_peak = std::max(recorded_peak, bytes);
-  return columns_answer(out.finish(
-      {{"from", window.from},
-       {"to", window.to},
-       {"settings", settings_json()},
-       {"capacity_bytes", capacity_bytes ? Json(*capacity_bytes) : Json()},
-       {"recorded_settings", recorded_text((*history)->settings)},
-       {"peak_bytes", curve.result.peak_reserved_bytes},
-       {"recorded_peak_bytes", table.reserved.empty() ? Json() : Json(recorded_peak)},
-       {"refused", std::move(refused)},
-       {"refused_count", curve.result.num_ooms},
-       {"retries", curve.result.num_alloc_retries},
-       {"without_effect", config.keys_without_effect}}));
+  return columns_answer(
+      out.finish({{"from", window.from},
+                  {"to", window.to},
+                  {"settings", settings_json()},
+                  {"capacity_bytes", capacity_bytes ? Json(*capacity_bytes) : Json()},
+                  {"recorded_settings", recorded_text((*history)->settings)},
+                  {"peak_bytes", curve.result.peak_reserved_bytes},
+                  {"recorded_peak_bytes", table.reserved.empty() ? Json() : Json(recorded_peak)},
+                  {"refused", std::move(refused)},
+                  {"refused_count", curve.result.num_ooms},
+                  {"retries", curve.result.num_alloc_retries},
+                  {"without_effect", config.keys_without_effect}}));
 }
 
 }  // namespace gpumemprof

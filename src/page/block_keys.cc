@@ -64,9 +64,9 @@ uint32_t BlockKeys::key(uint32_t block, uint32_t kind) {
       return known;
     }
     case Dimension::kStream:
-      return numbered(
-          table_.stream.empty() ? UINT64_MAX
-                                : static_cast<uint64_t>(table_.streams[table_.stream[block]]));
+      return numbered(table_.stream.empty()
+                          ? UINT64_MAX
+                          : static_cast<uint64_t>(table_.streams[table_.stream[block]]));
     case Dimension::kProcess:
       return numbered(process_);
     case Dimension::kThread:

@@ -18,7 +18,7 @@ enum class Dimension : uint8_t {
   kNone,
   kCategory,
   kModule,
-  kLine,   ///< of the user's own code, where the stack has one
+  kLine,  ///< of the user's own code, where the stack has one
   kStack,
   kStream,
   kProcess,
@@ -59,7 +59,7 @@ class BlockKeys {
   absl::flat_hash_map<uint64_t, uint32_t> by_value_;
   absl::flat_hash_map<std::string, uint32_t> by_name_;
   absl::flat_hash_map<uint64_t, uint32_t> modules_;  // by stack and kind
-  std::vector<uint32_t> by_stack_;  // of kStack and kLine; kNone: not asked yet
+  std::vector<uint32_t> by_stack_;                   // of kStack and kLine; kNone: not asked yet
 };
 
 /// The module of a block: empty where none is known.

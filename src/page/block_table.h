@@ -59,9 +59,9 @@ struct BlockTable {
   Column<uint32_t> thread;             ///< index in Tables::threads; empty where nobody knows
   Column<uint32_t> kind;  ///< in `kinds`: what it was in the end; kChangesKind: not always
   static constexpr uint32_t kChangesKind = 1u << 31;
-  Column<uint16_t> stream;             ///< in `streams`; empty where nobody knows
+  Column<uint16_t> stream;  ///< in `streams`; empty where nobody knows
   std::vector<int64_t> streams;
-  std::vector<CategoryHolder> kinds;  ///< without stacks and sums; [0] is of those not told of
+  std::vector<CategoryHolder> kinds;       ///< without stacks and sums; [0] is of those not told of
   std::vector<EarlierKind> earlier_kinds;  ///< by block, then until
   bool is_told = false;                    ///< of any block it is known what it is
   uint32_t earlier_blocks = 0;             ///< the first ones: live before the first event
@@ -85,7 +85,9 @@ struct BlockTable {
 
   uint32_t moments() const { return static_cast<uint32_t>(changes.size()); }
   uint32_t blocks() const { return static_cast<uint32_t>(size_bytes.size()); }
-  BlockChange change(uint32_t moment) const { return static_cast<BlockChange>(changes[moment] >> 30); }
+  BlockChange change(uint32_t moment) const {
+    return static_cast<BlockChange>(changes[moment] >> 30);
+  }
   uint32_t changed(uint32_t moment) const { return changes[moment] & kMostBlocks; }
   /// The block that the allocation at `moment` put an end to; kNone nearly always.
   uint32_t replaced_at(uint32_t moment) const;

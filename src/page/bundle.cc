@@ -27,8 +27,7 @@ std::string_view page_bundle() {
 }
 
 std::string page_policy(std::string_view page) {
-  constexpr std::string_view kBegin =
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"";
+  constexpr std::string_view kBegin = "<meta http-equiv=\"Content-Security-Policy\" content=\"";
   const size_t at = page.find(kBegin);
   const size_t begin = at + kBegin.size();
   const size_t end = at == page.npos ? at : page.find('"', begin);

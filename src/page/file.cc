@@ -52,8 +52,8 @@ Result<std::unique_ptr<PageFile>> PageFile::load(const std::vector<std::string>&
   file->start_time_ns_ = file->analysis().start_time_ns;
   // As `analyze` does for its page.
   if (!file->input_.snapshot()) {
-    auto advice = advise_in_passing(file->analysis(), file->tables(),
-                                    [&] { return file->input_.events(); });
+    auto advice =
+        advise_in_passing(file->analysis(), file->tables(), [&] { return file->input_.events(); });
     if (!advice) return std::unexpected(advice.error());
     file->advice_ = std::move(*advice), file->has_advice_ = true;
   }
@@ -72,11 +72,11 @@ Result<std::shared_ptr<const AllocatorSnapshot>> PageFile::history() {
 const nlohmann::ordered_json& PageFile::document() {
   if (document_.is_null()) {
     std::error_code error;  // where it is not known, paths are shown whole
-    document_ = document_json(describe_analysis(
-        analysis(), tables(),
-        for_page({.working_folder = std::filesystem::current_path(error).string(),
-                  .advice = has_advice_ ? &advice_ : nullptr,
-                  .shows_source = true})));
+    document_ = document_json(
+        describe_analysis(analysis(), tables(),
+                          for_page({.working_folder = std::filesystem::current_path(error).string(),
+                                    .advice = has_advice_ ? &advice_ : nullptr,
+                                    .shows_source = true})));
   }
   return document_;
 }
@@ -107,8 +107,8 @@ const KeyLevels& PageFile::levels(size_t device, Dimension by, const Filter& fil
 /// What was not asked for lately goes; levels need their filter.
 void PageFile::forget_old() {
   while (levels_.size() > kMostKept) {
-    levels_.erase(std::ranges::min_element(
-        levels_, {}, [](const auto& entry) { return entry.second.used; }));
+    levels_.erase(
+        std::ranges::min_element(levels_, {}, [](const auto& entry) { return entry.second.used; }));
   }
   const auto is_needed = [&](const std::pair<size_t, std::string>& filter) {
     return std::ranges::any_of(levels_, [&](const auto& entry) {

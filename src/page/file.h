@@ -22,7 +22,7 @@ namespace gpumemprof {
 struct PageDevice {
   uint16_t index = 0;  ///< in Tables::devices
   std::string name;
-  bool has_times = false;  ///< else the times are numbers of events
+  bool has_times = false;                    ///< else the times are numbers of events
   const DeviceAnalysis* analysis = nullptr;  ///< null for what no report tells of
   std::unique_ptr<BlockTable> table;
   std::vector<uint32_t> stream_of;  ///< of BlockTable::streams, in PageFile::streams()

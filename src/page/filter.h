@@ -35,12 +35,20 @@ class Filter {
   const std::string& text() const { return text_; }
   bool takes_all() const { return terms_.empty(); }
   /// By number of the block: 1 where every term holds. `process`: of the device.
-  std::vector<uint8_t> taken(const BlockTable& table, const Tables& tables,
-                             uint32_t process) const;
+  std::vector<uint8_t> taken(const BlockTable& table, const Tables& tables, uint32_t process) const;
 
  private:
   using Match = std::function<bool(std::string_view)>;
-  enum class Kind : uint8_t { kText, kBytes, kLived, kCategory, kModule, kStream, kProcess, kThread };
+  enum class Kind : uint8_t {
+    kText,
+    kBytes,
+    kLived,
+    kCategory,
+    kModule,
+    kStream,
+    kProcess,
+    kThread
+  };
   enum class Order : uint8_t { kMore, kLess, kAtLeast, kAtMost, kEqual };
   struct Term {
     Kind kind = Kind::kText;

@@ -129,9 +129,8 @@ uint64_t least_shown(const std::vector<Node>& nodes, size_t most) {
 HeldTree held_tree(const HeldSums& sums, const BlockTable& table, const Tables& tables,
                    Dimension by, size_t most_nodes) {
   Labels labels;
-  std::vector<Node> nodes = by == Dimension::kStack
-                                ? call_nodes(sums, tables, &labels)
-                                : name_nodes(sums, table, tables, by, &labels);
+  std::vector<Node> nodes = by == Dimension::kStack ? call_nodes(sums, tables, &labels)
+                                                    : name_nodes(sums, table, tables, by, &labels);
   for (size_t i = nodes.size(); i-- > 1;) {
     nodes[nodes[i].parent].bytes += nodes[i].bytes;
     nodes[nodes[i].parent].blocks += nodes[i].blocks;

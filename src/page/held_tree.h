@@ -3,8 +3,10 @@
 
 #include <absl/container/flat_hash_map.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "page/block_keys.h"
@@ -23,10 +25,12 @@ class HeldSums {
     Sum& sum = sums_[uint64_t{table_.stack[block]} << 32 | kind];
     sum.bytes += table_.size_bytes[block], ++sum.blocks;
   }
-  /// see(stack, kind, sum)
+  /// see(stack, kind, sum), always in the same order.
   template <class See>
   void each(const See& see) const {
-    for (const auto& [key, sum] : sums_)
+    std::vector<std::pair<uint64_t, Sum>> sorted(sums_.begin(), sums_.end());
+    std::ranges::sort(sorted, {}, &std::pair<uint64_t, Sum>::first);
+    for (const auto& [key, sum] : sorted)
       see(static_cast<uint32_t>(key >> 32), static_cast<uint32_t>(key), sum);
   }
 

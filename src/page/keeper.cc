@@ -136,8 +136,8 @@ void TableFiller::take_other(const EventBatch& batch, size_t i, uint32_t moment,
 
 void TableFiller::allocate(const EventBatch& batch, size_t i, uint32_t moment,
                            const AllocatorDetail* detail) {
-  const uint32_t block = add_block(batch.address[i], batch.size_bytes[i], moment, batch.stack[i],
-                                   batch.thread[i]);
+  const uint32_t block =
+      add_block(batch.address[i], batch.size_bytes[i], moment, batch.stack[i], batch.thread[i]);
   table.changes[moment] = static_cast<uint32_t>(BlockChange::kAlloc) << 30 | block;
   uint32_t* place;
   bool is_new;
@@ -272,8 +272,8 @@ void TableFiller::tell_rules(const std::vector<RuledBlock>& allocated,
   const auto set = [&](size_t block, const RuledBlock& ruled) {
     if (block >= table.blocks()) return;
     const auto rule = static_cast<SnapshotRule>(ruled.rule);
-    table.kind[block] = kind_of(
-        {.category = facts_of(rule).category, .rule = ruled.rule, .phase = ruled.phase});
+    table.kind[block] =
+        kind_of({.category = facts_of(rule).category, .rule = ruled.rule, .phase = ruled.phase});
   };
   for (size_t i = 0; i < std::min<size_t>(earlier.size(), table.earlier_blocks); ++i)
     set(i, earlier[i]);
@@ -299,8 +299,7 @@ void TableFiller::take_end() {
   uint64_t end_bytes = 0;
   for (const AllocatorSegment& segment : trace_->segments) {
     end_bytes += segment.size_bytes;
-    const Action action =
-        segment.is_expandable ? Action::kSegmentMap : Action::kSegmentAlloc;
+    const Action action = segment.is_expandable ? Action::kSegmentMap : Action::kSegmentAlloc;
     SegmentChange listed{0, segment.stack, action, segment.address, segment.size_bytes};
     if (segment.stream < trace_->streams.size()) listed.stream = trace_->streams[segment.stream];
     if (segment.pool < trace_->pools.size()) listed.pool = trace_->pools[segment.pool];

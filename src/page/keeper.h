@@ -48,7 +48,8 @@ class TableFiller {
   uint32_t* place_of(const EventBatch& batch, size_t i);
   void allocate(const EventBatch& batch, size_t i, uint32_t moment, const AllocatorDetail* detail);
   void free(const EventBatch& batch, size_t i, uint32_t moment);
-  void take_other(const EventBatch& batch, size_t i, uint32_t moment, const AllocatorDetail* detail);
+  void take_other(const EventBatch& batch, size_t i, uint32_t moment,
+                  const AllocatorDetail* detail);
   void set_stream(uint32_t block, int64_t stream);
   void end_requested();
   void end_waiting(uint32_t block, uint32_t moment);

@@ -63,13 +63,13 @@ class KeyLevels {
   std::vector<Key> keys_;
   bool has_other_ = false;
   uint32_t others_ = 0;
-  std::vector<uint8_t> key_;  // of each block when it is made; kNoKey: not taken
-  std::vector<uint8_t> last_key_;  // of those that change theirs, as in changing_
-  std::vector<uint32_t> changing_;  // blocks, ascending
+  std::vector<uint8_t> key_;              // of each block when it is made; kNoKey: not taken
+  std::vector<uint8_t> last_key_;         // of those that change theirs, as in changing_
+  std::vector<uint32_t> changing_;        // blocks, ascending
   std::vector<KindChange> kind_changes_;  // by moment
   LevelForest forest_;
-  std::vector<uint32_t> kept_;    // moments
-  std::vector<uint64_t> held_;    // by kept moment, then key
+  std::vector<uint32_t> kept_;  // moments
+  std::vector<uint64_t> held_;  // by kept moment, then key
 };
 
 }  // namespace gpumemprof

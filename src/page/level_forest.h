@@ -44,7 +44,7 @@ class LevelForest {
 
   uint32_t size_ = 0;
   Node open_{UINT64_MAX, 0};
-  std::vector<std::vector<Node>> heights_{1};  // [0]: leaves
+  std::vector<std::vector<Node>> heights_{1};         // [0]: leaves
   std::vector<uint64_t, LargePages<uint64_t>> last_;  // of each leaf
 };
 
@@ -94,7 +94,8 @@ LevelForest::Range LevelForest::range(uint32_t from, uint32_t to, const Step& st
   while (at < last) {
     size_t height = 0;
     while (height + 1 < heights_.size() && at % (uint32_t{2} << height) == 0 &&
-           at + (uint32_t{2} << height) <= last && (at >> (height + 1)) < heights_[height + 1].size())
+           at + (uint32_t{2} << height) <= last &&
+           (at >> (height + 1)) < heights_[height + 1].size())
       ++height;
     take(height, at >> height, &best_height, &best_index, &whole);
     at += uint32_t{1} << height;

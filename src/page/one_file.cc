@@ -8,6 +8,7 @@
 
 #include "page/bundle.h"
 #include "page/columns.h"
+#include "report/words.h"
 
 namespace gpumemprof {
 namespace {
@@ -27,8 +28,7 @@ std::string base64(std::string_view bytes) {
     const size_t count = std::min<size_t>(3, bytes.size() - i);
     for (size_t k = 0; k < 3; ++k)
       three = three << 8 | (k < count ? static_cast<unsigned char>(bytes[i + k]) : 0u);
-    for (size_t k = 0; k < 4; ++k)
-      out += k <= count ? kLetters[three >> (18 - 6 * k) & 63] : '=';
+    for (size_t k = 0; k < 4; ++k) out += k <= count ? kLetters[three >> (18 - 6 * k) & 63] : '=';
   }
   return out;
 }
@@ -94,21 +94,19 @@ std::string range_text(uint32_t from, uint32_t to) {
 
 void add_whole(const Place& place, OneFile* out) {
   const std::string range = range_text(0, place.moments);
-  for (const char* by : {"category", "module", "line", "stack", "stream", "thread", "process",
-                         "none"}) {
-    out->add("levels",
-             "by=" + std::string(by) + "&columns=2048&" + place.subject + range);
+  for (const char* by :
+       {"category", "module", "line", "stack", "stream", "thread", "process", "none"}) {
+    out->add("levels", "by=" + std::string(by) + "&columns=2048&" + place.subject + range);
   }
   out->add("times", "columns=2048&" + place.subject + range);
   out->add("marks", place.subject);
-  out->add("blocks", "columns=1024&" + place.subject + "&from=0&limit=4000&order=byte_time&to=" +
-                         std::to_string(place.moments));
+  out->add("blocks", "columns=1024&" + place.subject +
+                         "&from=0&limit=4000&order=byte_time&to=" + std::to_string(place.moments));
   out->add("blocks", place.subject + "&from=0&limit=4000&to=" + std::to_string(place.moments));
   out->add("space_time", place.subject + "&from=0&limit=4000&to=" + std::to_string(place.moments));
   for (const char* what : {"allocated", "left", "freed"}) {
     for (const char* by : {"stack", "module", "category"}) {
-      out->add("holders", "by=" + std::string(by) + "&" + place.subject + range +
-                              "&what=" + what);
+      out->add("holders", "by=" + std::string(by) + "&" + place.subject + range + "&what=" + what);
     }
   }
 }
@@ -134,10 +132,9 @@ void add_blocks(const Place& place, const PageFile& file, size_t device, OneFile
   std::vector<uint32_t> largest;
   table.each_live(place.peak, [&](uint32_t block) { largest.push_back(block); });
   const size_t count = std::min(kMostBlocks, largest.size());
-  std::ranges::partial_sort(largest, largest.begin() + static_cast<ptrdiff_t>(count),
-                            [&](uint32_t a, uint32_t b) {
-                              return table.size_bytes[a] > table.size_bytes[b];
-                            });
+  std::ranges::partial_sort(
+      largest, largest.begin() + static_cast<ptrdiff_t>(count),
+      [&](uint32_t a, uint32_t b) { return table.size_bytes[a] > table.size_bytes[b]; });
   for (size_t i = 0; i < count; ++i)
     out->add("block", place.subject + "&id=" + std::to_string(largest[i]));
 }
@@ -163,7 +160,8 @@ Result<std::string> one_file_page(PageService& service, const OneFileOptions& op
   if (auto read = service.wait(); !read) return std::unexpected(read.error());
   const std::string_view page = page_bundle();
   const size_t at = page.find(kPlace);
-  if (at == page.npos) return fail(ErrorCode::kUnsupported, "this command was built without its page");
+  if (at == page.npos)
+    return fail(ErrorCode::kUnsupported, "this command was built without its page");
   const size_t room = page.size() + kRoomForNote;
   OneFile out(service, options.most_bytes > room ? options.most_bytes - room : 0);
   out.add("run", "");
@@ -173,8 +171,10 @@ Result<std::string> one_file_page(PageService& service, const OneFileOptions& op
     PageFile* file = service.file(f);
     for (size_t d = 0; file && d < file->devices().size(); ++d) {
       const BlockTable& table = *file->devices()[d].table;
-      Place place{"device=" + std::to_string(d) + "&file=" + std::to_string(f), table.moments(),
-                  table.peak, {}};
+      Place place{"device=" + std::to_string(d) + "&file=" + std::to_string(f),
+                  table.moments(),
+                  table.peak,
+                  {}};
       for (const RefusedMoment& refused : table.refused) place.refused.push_back(refused.moment);
       places.push_back(std::move(place)), devices.emplace_back(file, d);
     }
@@ -205,11 +205,10 @@ Result<std::string> one_file_page(PageService& service, const OneFileOptions& op
   for (const Place& place : places) add_windows(place, &out);
   std::ranges::sort(exact);
   exact.erase(std::ranges::unique(exact).begin(), exact.end());
-  std::string note = "This file is a summary. It is exact at the peak and at " +
-                     std::to_string(exact.size()) +
-                     " moments; between them it has levels of detail.";
-  if (out.left_out() != 0)
-    note += " " + std::to_string(out.left_out()) + " answers did not fit.";
+  std::string note = "This file is a summary. It is exact at " +
+                     format_plural(exact.size(), "moment") +
+                     ", the peak among them; between them it has levels of detail.";
+  if (out.left_out() != 0) note += " " + format_plural(out.left_out(), "answer") + " did not fit.";
   const Json data = {{"answers", out.answers()}, {"moments", exact}, {"note", note}};
   std::string text(page.substr(0, at));
   text += "<script type=\"application/json\" id=\"gpumemprof-data\">";

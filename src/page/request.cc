@@ -24,9 +24,7 @@ void PageRequest::refuse(std::string what, int64_t at) {
   refusal_ = std::move(what), at_ = at;
 }
 
-bool PageRequest::has(std::string_view name) const {
-  return query_value(query_, name).has_value();
-}
+bool PageRequest::has(std::string_view name) const { return query_value(query_, name).has_value(); }
 
 std::string PageRequest::text(std::string_view name) {
   return query_value(query_, name, Plus::kBlank).value_or(std::string());

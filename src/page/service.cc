@@ -14,10 +14,12 @@ using Json = nlohmann::ordered_json;
 
 using Answer = PageAnswer (*)(PageRequest&);
 constexpr std::pair<std::string_view, Answer> kAnswers[] = {
-    {"levels", levels_answer},   {"times", times_answer}, {"blocks", blocks_answer},
-    {"holders", holders_answer}, {"marks", marks_answer}, {"block", block_answer},
-    {"stack", stack_answer},     {"search", search_answer}, {"block_next", block_next_answer},
-    {"space", space_answer},     {"space_time", space_time_answer}, {"source", source_answer},
+    {"levels", levels_answer},         {"times", times_answer},
+    {"blocks", blocks_answer},         {"holders", holders_answer},
+    {"marks", marks_answer},           {"block", block_answer},
+    {"stack", stack_answer},           {"search", search_answer},
+    {"block_next", block_next_answer}, {"space", space_answer},
+    {"space_time", space_time_answer}, {"source", source_answer},
     {"whatif", whatif_answer},
 };
 
@@ -117,7 +119,8 @@ PageFile* PageService::other_of(PageRequest& request) {
 
 PageAnswer PageService::answer(std::string_view request, std::string_view query) {
   if (request == "run") return run_answer();
-  const auto known = std::ranges::find(kAnswers, request, &std::pair<std::string_view, Answer>::first);
+  const auto known =
+      std::ranges::find(kAnswers, request, &std::pair<std::string_view, Answer>::first);
   if (known == std::end(kAnswers) && request != "compare")
     return error_answer(404, "there is no such request");
   size_t index = 0;

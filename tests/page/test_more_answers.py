@@ -78,7 +78,7 @@ def test_what_is_searched_is_found(on_paper):
 
 def test_holders_of_a_range_are_what_it_made_left_and_freed(on_paper):
     page, _ = on_paper
-    for what, window, bytes, blocks in (("allocated", (0, 13), 28, 4), ("left", (0, 13), 20, 2), ("freed", (0, 13), 8, 2),
+    for what, window, bytes, blocks in (("allocated", (0, 12), 28, 4), ("left", (0, 12), 20, 2), ("freed", (0, 12), 8, 2),
                                         ("allocated", (3, 5), 4, 1), ("left", (0, 5), 12, 3), ("freed", (0, 6), 0, 0)):  # fmt: skip
         header, tree = page.ask("holders", what=what, **{"from": window[0], "to": window[1]})
         assert (header["total_bytes"], header["total_blocks"]) == (bytes * MIB, blocks), (what, window)
