@@ -75,6 +75,9 @@ export function frame(text: string): FrameName {
   const cut = text.length > 4000 ? text.slice(0, 4000) : text;
   const found = FRAME.exec(cut);
   if (found) return { name: plain(found[3], 160), place: `${file_name(found[1])}:${found[2]}` };
+  // What stands for a module of the model is written as a frame of a file that is none: "<torch module> layers.0".
+  const stood_for = /^<([^<>]{1,40})> (.+)$/s.exec(cut);
+  if (stood_for) return { name: plain(stood_for[2], 160), place: plain(stood_for[1], 60) };
   return { name: plain(text.startsWith("?? ") ? text.slice(3) : text, 160), place: "" };
 }
 /** The same in one line. */

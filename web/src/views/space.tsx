@@ -86,7 +86,8 @@ const HOLE = 20n * 1024n * 1024n; // PyTorch's larger segments are of 20 MiB and
 const has_segments = computed(() => !at_moment.value.answer?.head.unknown_segments);
 
 // A segment is a row (rows, where it is long): bytes from left to right, the same scale for all.
-const ROW = 22;
+const LEAST_ROW = 22;
+const MOST_ROW = 56;
 const NAME = 156;
 const size = signal<[number, number]>([800, 300]);
 const order = signal<"address" | "free">("address");
@@ -94,6 +95,7 @@ const sorted = computed(() => (order.value === "address" ? segments.value : [...
 // The canvas is as high as what is seen of the list: a whole list may be higher than a canvas can be.
 const scrolled = signal(0);
 const room = signal(300);
+const row_height = computed(() => Math.min(MOST_ROW, Math.max(LEAST_ROW, Math.floor((room.value - 8) / Math.max(1, sorted.value.length)))));
 
 function draw_moment(surface: Surface): void {
   const { context: c, width, height } = surface;
@@ -102,6 +104,7 @@ function draw_moment(surface: Surface): void {
   const dark = is_dark.value;
   const list = sorted.value;
   const widest = list.reduce((most, segment) => Math.max(most, segment.bytes), 1);
+  const ROW = row_height.value;
   const first = Math.floor(scrolled.value / ROW);
   const plot = width - NAME - 90;
   const rects = new RectList();
@@ -151,7 +154,7 @@ function draw_moment(surface: Surface): void {
 }
 function block_at(x: number, y: number): { segment?: Segment; block?: Block } {
   const list = sorted.value;
-  const segment = list[Math.floor((y + scrolled.value) / ROW)];
+  const segment = list[Math.floor((y + scrolled.value) / row_height.value)];
   if (!segment) return {};
   const widest = list.reduce((most, other) => Math.max(most, other.bytes), 1);
   const w = Math.max(2, (segment.bytes / widest) * (size.value[0] - NAME - 90));
@@ -174,7 +177,7 @@ function Moment() {
         if (element && element.clientHeight !== room.peek()) room.value = element.clientHeight;
       }}
     >
-      <div style={{ height: `${Math.max(room.value, list.length * ROW + 8)}px` }}>
+      <div style={{ height: `${Math.max(room.value, list.length * row_height.value + 8)}px` }}>
         <div class="window" style={{ height: `${room.value}px` }}>
         <SurfaceBox
           draw={draw_moment} size={size} focusable={false}
