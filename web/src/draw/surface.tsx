@@ -35,8 +35,8 @@ export function colours(): Colours {
   };
 }
 export const FONT = '11.5px Inter, "Segoe UI", system-ui, -apple-system, Roboto, "DejaVu Sans", sans-serif';
-/** For tests and machines without it: `?renderer=canvas` never asks for WebGL. */
-const force_2d = () => new URLSearchParams(location.search).get("renderer") === "canvas";
+/** For tests: `?renderer=canvas` never asks for WebGL, `?renderer=webgl` takes any. */
+const renderer = () => new URLSearchParams(location.search).get("renderer");
 
 export interface SurfaceProps {
   /** Draws all of it; whatever signals it reads draw it again. */
@@ -61,7 +61,7 @@ export function SurfaceBox(props: SurfaceProps) {
     const surface: Surface = {
       // Made when it is first drawn into: a browser gives a page few WebGL contexts.
       get rects() {
-        return (layer ??= rect_layer(below.current!, force_2d()));
+        return (layer ??= rect_layer(below.current!, renderer()));
       },
       below: below.current!, top: top.current!, context, width: 0, height: 0, ratio: 1,
     };

@@ -131,7 +131,7 @@ test("a drag marks a range and the holders follow", async () => {
 
 test("without WebGL the chart is the same picture", async () => {
   const shots = [];
-  for (const query of ["", "&renderer=canvas"]) {
+  for (const query of ["&renderer=webgl", "&renderer=canvas"]) {
     const page = await open("", { query });
     const canvas = page.locator(".time .chart canvas").nth(2);
     shots.push(await canvas.evaluate((element) => {
