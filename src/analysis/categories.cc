@@ -300,12 +300,6 @@ Categories::Known Categories::end_part(OfDevice& device, const Block& block, con
   return is;
 }
 
-void Categories::keep(uint32_t device, const Block& block, const Known& is, uint64_t until) const {
-  if (keeper_ == nullptr) return;
-  keeper_->tell(static_cast<uint16_t>(device), block.kept_as, holder_of(is.key(block.stack)),
-                until);
-}
-
 void Categories::take_marks(size_t before_event) {
   for (;
        next_mark_ < batch_->marks.size() && batch_->marks[next_mark_].before_event <= before_event;

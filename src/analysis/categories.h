@@ -208,7 +208,11 @@ class Categories {
   Block* block_at(const CopyLinks::Block& place);
   ToldRole role_of(const Block& block, uint32_t process);
   void begin_part(const CopyLinks::Block& place, Block& block);
-  void keep(uint32_t device, const Block& block, const Known& is, uint64_t until) const;
+  void keep(uint32_t device, const Block& block, const Known& is, uint64_t until) const {
+    if (keeper_ == nullptr) return;
+    const auto index = static_cast<uint16_t>(device);
+    keeper_->tell(index, block.kept_as, holder_of(is.key(block.stack)), until);
+  }
   CopyRole copy_role(const Block& block, const CopyLinks::Block& place, int depth);
   bool is_weight_copy(const Block& block, const CopyLinks::Block& place, int depth);
   void end_links(const Block& block, const CopyLinks::Block& place);
