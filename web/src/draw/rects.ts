@@ -140,11 +140,12 @@ function canvas_layer(canvas: HTMLCanvasElement): RectLayer {
       const scale_y = height / (window.y1 - window.y0);
       let last = -1;
       for (let i = 0; i < held.count; ++i) {
-        const x0 = (held.corners[4 * i] - window.x0) * scale_x;
-        const x1 = Math.max(x0 + 1, (held.corners[4 * i + 2] - window.x0) * scale_x);
+        // Whole pixels: between two edges that share one there would be a paler seam.
+        const x0 = Math.round((held.corners[4 * i] - window.x0) * scale_x);
+        const x1 = Math.max(x0 + 1, Math.round((held.corners[4 * i + 2] - window.x0) * scale_x));
         if (x1 < 0 || x0 > width) continue;
-        const y0 = height - (held.corners[4 * i + 1] - window.y0) * scale_y;
-        const y1 = height - (held.corners[4 * i + 3] - window.y0) * scale_y;
+        const y0 = Math.round(height - (held.corners[4 * i + 1] - window.y0) * scale_y);
+        const y1 = Math.round(height - (held.corners[4 * i + 3] - window.y0) * scale_y);
         if (held.colours[i] !== last) {
           last = held.colours[i];
           context.fillStyle = `#${last.toString(16).padStart(6, "0")}`;

@@ -67,11 +67,12 @@ export function SurfaceBox(props: SurfaceProps) {
     };
     const resized = signal(0);
     const measure = () => {
-      const { clientWidth: width, clientHeight: height } = box.current!;
+      if (!box.current) return; // taken away while the browser was measuring
+      const { clientWidth: width, clientHeight: height } = box.current;
       const ratio = Math.min(3, window.devicePixelRatio || 1);
       if (width === surface.width && height === surface.height && ratio === surface.ratio) return;
       Object.assign(surface, { width, height, ratio });
-      for (const canvas of [below.current!, top.current!]) {
+      for (const canvas of [surface.below, surface.top]) {
         canvas.width = Math.max(1, Math.round(width * ratio));
         canvas.height = Math.max(1, Math.round(height * ratio));
       }

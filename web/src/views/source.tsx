@@ -13,6 +13,8 @@ const asked = ask("source", () => {
   return { ...subject(), path: parts[1], line: Number(parts[2]), around: 20, event: moment.value };
 });
 
+const to_middle = (row: HTMLTableRowElement | null): void => row?.scrollIntoView({ block: "center" });
+
 export function Source() {
   const parts = split();
   if (!parts) return <div class="empty">Choose a frame of a stack: its line is shown here.</div>;
@@ -33,7 +35,7 @@ export function Source() {
             <thead><tr><th class="right">Holds</th><th class="right">Line</th><th>Text</th></tr></thead>
             <tbody>
               {lines.map((text, i) => (
-                <tr key={i} class={from + i === Number(parts[2]) ? "chosen" : ""}>
+                <tr key={i} ref={from + i === Number(parts[2]) ? to_middle : undefined} class={from + i === Number(parts[2]) ? "chosen" : ""}>
                   <td class="right">{bytes[from + i] ? format.bytes(bytes[from + i]) : ""}</td>
                   <td class="right dim">{from + i}</td>
                   <td style={{ whiteSpace: "pre" }}>{format.plain(text.replaceAll("\t", "    "), 400)}</td>
