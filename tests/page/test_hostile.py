@@ -75,6 +75,7 @@ def test_very_many_stacks_are_summed(tmp_path, view):
     header, tree = page.ask("holders", event="peak", limit=100)
     assert header["total_bytes"] == tree["bytes"][0] == total and len(tree["parent"]) <= 100
     assert header["left_out"]["nodes"] == count + 2 - len(tree["parent"])
+    assert header["left_out"]["bytes"] == total - sum(tree["self_bytes"])
 
 
 def test_a_file_that_is_none_is_refused_with_a_line(tmp_path, view):
