@@ -17,7 +17,7 @@ NODE = PATH="$(CURDIR)/$(VENV)/bin:$$PATH" node
 
 .DEFAULT_GOAL := all
 .PHONY: all setup demo test test-all test-fresh test-pythons gpu-test bench accuracy-megatron fuzz fmt lint clean distclean help
-.PHONY: sanitizers fuzz-smoke fuzz-corpus docs test-allocator test-tensorflows leak-table leak-shapes accuracy
+.PHONY: bench-web sanitizers fuzz-smoke fuzz-corpus docs test-allocator test-tensorflows leak-table leak-shapes accuracy
 
 all: setup ## set up, build, and put the command and the package in .venv
 	@test -f $(BUILD)/build.ninja || $(CONFIGURE) -B $(BUILD) >$(BUILD)/configure.log || \
@@ -97,6 +97,10 @@ bench: all ## measure, and write docs/benchmarks.md
 	@scripts/setup bench
 	@ninja -C $(BUILD)
 	$(VENV_PYTHON) bench/run.py
+
+bench-web: all ## how fast the page's server answers
+	@scripts/setup bench
+	$(VENV_PYTHON) bench/run.py --only page
 
 accuracy: all ## how well peaks are predicted, on a table of measured ones; writes docs/accuracy.md (half an hour)
 	@scripts/setup accuracy

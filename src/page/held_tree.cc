@@ -142,6 +142,7 @@ HeldTree held_tree(const HeldSums& sums, const BlockTable& table, const Tables& 
     const Node& node = nodes[i];
     if (i != 0 && node.bytes < least) {  // and so is all below it
       ++tree.left_out_nodes;
+      if (nodes[node.parent].bytes >= least || node.parent == 0) tree.left_out_bytes += node.bytes;
       continue;
     }
     place[i] = static_cast<uint32_t>(tree.parent.size());
@@ -166,7 +167,7 @@ void add_tree(const HeldTree& tree, Columns* out, nlohmann::ordered_json* header
   }
   (*header)["total_bytes"] = tree.bytes[0];
   (*header)["total_blocks"] = tree.blocks[0];
-  (*header)["left_out"] = {{"nodes", tree.left_out_nodes}};
+  (*header)["left_out"] = {{"nodes", tree.left_out_nodes}, {"bytes", tree.left_out_bytes}};
 }
 
 }  // namespace gpumemprof
