@@ -101,6 +101,7 @@ const notices = computed(() => {
   const note = store.value?.note;
   if (note) out.push({ text: note, is_bad: false });
   for (const one of file.value?.unknown ?? []) out.push({ text: `${one.what}: ${one.reason}`, is_bad: false });
+  for (const one of files.value) if (one.error) out.push({ text: `${one.name}: ${one.error}`, is_bad: true });
   const left = device.value?.left_out_events;
   if (left) out.push({ text: `${format.plural(left, "event")} left out: more than the page holds.`, is_bad: true });
   return out;
@@ -184,7 +185,7 @@ export function App() {
       <Bar />
       <Notices />
       <main class="panes" style={{ "--top": `${share_of_top.value}%` } as any}>
-        {device.value ? <TimeView /> : <div class="pane"><div class="empty">No memory of a device was recorded.</div></div>}
+        {device.value ? <TimeView /> : <div class="pane"><div class="empty">{file.value?.error ? format.plain(file.value.error) : loading.value ? "Reading…" : "No memory of a device was recorded."}</div></div>}
         <Splitter />
         <section class="pane below" aria-label="Views">
           <Tabs />

@@ -21,7 +21,7 @@ function find_store(): Store {
 
 /** The first look is at the memory that the report is about, unless the address says another. */
 function start_at_main(opened: RunFile[]): void {
-  const main = (opened[view.peek().file] ?? opened[0]).devices.findIndex((one) => one.is_main);
+  const main = ((opened[view.peek().file] ?? opened[0]).devices ?? []).findIndex((one) => one.is_main);
   if (main > 0 && !/(^#|&)device=/.test(location.hash)) open({ ...view.peek(), device: main });
 }
 
@@ -31,7 +31,7 @@ async function open_run(from: Store): Promise<void> {
       const { head } = await from.ask("run", {});
       loading.value = head.loading ?? null;
       if (head.files?.length) {
-        if (files.value.length === 0) start_at_main(head.files);
+        if (!files.value.some((one) => one.devices?.length)) start_at_main(head.files);
         files.value = head.files;
       }
       if (!head.loading) {

@@ -29,6 +29,7 @@ export interface RunFile {
   categories: Named[];
   threads: Named[];
   document?: Document;
+  error?: string; // why it could not be read
 }
 
 export type Tone = "plain" | "headline" | "strong" | "bad" | "warning" | "note" | "dim";
