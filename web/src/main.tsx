@@ -22,6 +22,7 @@ function find_store(): Store {
 /** The first look is at the memory that the report is about, unless the address says another. */
 function start_at_main(opened: RunFile[]): void {
   const main = ((opened[view.peek().file] ?? opened[0]).devices ?? []).findIndex((one) => one.is_main);
+  if (opened.every((one) => !one.devices?.length && one.document) && !location.hash) open({ ...view.peek(), tab: "report" });
   if (main > 0 && !/(^#|&)device=/.test(location.hash)) open({ ...view.peek(), device: main });
 }
 

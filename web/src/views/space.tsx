@@ -39,9 +39,11 @@ interface Block {
 }
 const join = (high: number, low: number) => BigInt(high) * 4294967296n + BigInt(low);
 
-const segments = computed<Segment[]>(() => {
+/** Segments with the blocks in them, and what lies in none that the source tells of. */
+const space = computed<{ segments: Segment[]; outside: { blocks: number; bytes: number } }>(() => {
   const answer = at_moment.value.answer;
-  if (!answer || answer.unknown) return [];
+  const outside = { blocks: 0, bytes: 0 };
+  if (!answer || answer.unknown) return { segments: [], outside };
   const u = (name: string) => answer.u32(name);
   const [sh, sl, ss, sp, sf, sb] = [u("segment_address_hi"), u("segment_address_lo"), u("segment_stream"), u("segment_pool"), u("segment_flags"), answer.f64("segment_bytes")];
   const out: Segment[] = Array.from(sb, (bytes, i) => ({
@@ -51,17 +53,22 @@ const segments = computed<Segment[]>(() => {
   const [bh, bl, st, id, sk, ct, by] = [u("block_address_hi"), u("block_address_lo"), u("block_state"), u("block_id"), u("block_stack"), u("block_category"), answer.f64("block_bytes")];
   const blocks = Array.from(by, (bytes, i) => ({ address: join(bh[i], bl[i]), bytes, state: st[i] ?? 0, id: id[i] ?? NONE, stack: sk[i] ?? NONE, category: ct[i] ?? 0 }));
   blocks.sort((a, b) => (a.address < b.address ? -1 : 1));
-  if (out.length === 0) return stretches(blocks);
+  if (out.length === 0) return { segments: stretches(blocks), outside };
   let s = 0;
   for (const block of blocks) {
     while (s + 1 < out.length && block.address >= out[s + 1].address) ++s;
     const of = out[s];
-    if (!of || block.address < of.address || Number(block.address - of.address) >= of.bytes) continue;
+    if (!of || block.address < of.address || Number(block.address - of.address) >= of.bytes) {
+      ++outside.blocks;
+      outside.bytes += block.bytes;
+      continue;
+    }
     of.blocks.push(block);
     if (block.state !== 1) of.live += block.bytes;
   }
-  return out;
+  return { segments: out, outside };
 });
+const segments = computed(() => space.value.segments);
 
 /** Where the source tells of no segments: stretches of addresses without a hole of a segment's size. */
 function stretches(blocks: Block[]): Segment[] {
@@ -333,6 +340,7 @@ export function Space() {
               <button aria-pressed={order.value === "free"} onClick={() => (order.value = "free")}>By free bytes</button>
             </span>
             <span class="dim"><span class="swatch" style={{ background: css(oklch(is_dark.value ? 0.27 : 0.945, 0.008, 250)), border: "1px solid var(--line-strong)", verticalAlign: "-1px" }} /> free</span>
+            {space.value.outside.blocks ? <span class="warning">{format.plural(space.value.outside.blocks, "block")} of {format.bytes(space.value.outside.bytes)} {space.value.outside.blocks === 1 ? "lies" : "lie"} in no known segment.</span> : null}
             {has_segments.value ? null : <span class="warning">Segments are unknown: {format.plain(at_moment.value.answer?.head.unknown_segments)}.</span>}
           </>
         ) : null}

@@ -161,6 +161,7 @@ function draw_names(c: CanvasRenderingContext2D, levels: Levels, axis: Axis, x_o
   const [first, last] = seen_columns(levels, axis);
   const below = new Float64Array(levels.columns);
   const left = data.LEFT + 4;
+  const right = data.size.value[0] - 4;
   c.textAlign = "center";
   c.textBaseline = "middle";
   levels.keys.forEach((key, k) => {
@@ -171,12 +172,12 @@ function draw_names(c: CanvasRenderingContext2D, levels: Levels, axis: Axis, x_o
       if (thick(i) < 15) continue;
       const begin = i;
       while (i + 1 <= last && thick(i + 1) >= 15) ++i;
-      const w = x_of(levels.begin[i + 1]) - Math.max(left, x_of(levels.begin[begin]));
+      const w = Math.min(right, x_of(levels.begin[i + 1])) - Math.max(left, x_of(levels.begin[begin]));
       if (w > best[2]) best = [begin, i, w];
     }
     const text = best[2] > 44 ? fit_text(c, format.frame(key.label).name.slice(0, 60), best[2] - 14) : "";
     if (text) {
-      const middle = (Math.max(left, x_of(levels.begin[best[0]])) + x_of(levels.begin[best[1] + 1])) / 2;
+      const middle = (Math.max(left, x_of(levels.begin[best[0]])) + Math.min(right, x_of(levels.begin[best[1] + 1]))) / 2;
       const half = c.measureText(text).width / 2 + 3;
       let floor = 0;
       let ceiling = Infinity;
