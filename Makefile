@@ -12,9 +12,12 @@ export CCACHE_NOHASHDIR := 1
 export CCACHE_BASEDIR := $(CURDIR)
 CONFIGURE = cmake -S . -G Ninja $(LAUNCHER)
 
+# That of .venv where the system's is none or too old (scripts/setup web).
+NODE = PATH="$(CURDIR)/$(VENV)/bin:$$PATH" node
+
 .DEFAULT_GOAL := all
 .PHONY: all setup demo test test-all test-fresh test-pythons gpu-test bench accuracy-megatron fuzz fmt lint clean distclean help
-.PHONY: sanitizers fuzz-smoke fuzz-corpus docs test-allocator test-tensorflows leak-table leak-shapes accuracy
+.PHONY: bench-web sanitizers fuzz-smoke fuzz-corpus docs test-allocator test-tensorflows leak-table leak-shapes accuracy
 
 all: setup ## set up, build, and put the command and the package in .venv
 	@test -f $(BUILD)/build.ninja || $(CONFIGURE) -B $(BUILD) >$(BUILD)/configure.log || \
@@ -30,7 +33,7 @@ all: setup ## set up, build, and put the command and the package in .venv
 
 setup:
 	@mkdir -p $(BUILD)
-	@scripts/setup build venv python
+	@scripts/setup build venv python web
 
 demo: all ## record a real training run and explain it
 	@scripts/demo
@@ -39,6 +42,7 @@ test: all ## build and pass the tests (the slow ones apart)
 	@scripts/setup tests
 	@ninja -C $(BUILD)
 	$(CTEST) --test-dir $(BUILD)
+	@$(NODE) --test web/test/unit/*.test.mjs >$(BUILD)/page-tests.log || { cat $(BUILD)/page-tests.log; exit 1; }
 	$(VENV_PYTHON) -m pytest -m "not slow and not gpu" tests bench
 
 test-all: all ## everything that needs no GPU: slow tests, sanitizers, fuzzing, Debian's PyTorch 1.13, other TensorFlows
@@ -48,7 +52,8 @@ test-all: all ## everything that needs no GPU: slow tests, sanitizers, fuzzing, 
 	$(MAKE) sanitizers fuzz-smoke
 	scripts/test-debian-torch
 	scripts/test-tensorflows
-	@scripts/setup browser live frames exported optimizers accuracy
+	@scripts/setup browser live frames exported optimizers accuracy web-tests
+	$(NODE) --test web/test/unit/*.test.mjs web/test/browser/*.test.mjs
 	scripts/test-integrations
 	$(VENV_PYTHON) -m pytest -m "not gpu" tests bench
 
@@ -92,6 +97,10 @@ bench: all ## measure, and write docs/benchmarks.md
 	@scripts/setup bench
 	@ninja -C $(BUILD)
 	$(VENV_PYTHON) bench/run.py
+
+bench-web: all ## how fast the page's server answers
+	@scripts/setup bench
+	$(VENV_PYTHON) bench/run.py --only page
 
 accuracy: all ## how well peaks are predicted, on a table of measured ones; writes docs/accuracy.md (half an hour)
 	@scripts/setup accuracy

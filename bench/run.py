@@ -2,7 +2,7 @@
 
   bench/run.py            everything (about 40 minutes); writes docs/benchmarks.md
   bench/run.py --quick    a smoke test of the harness (about 2 minutes); its figures mean nothing
-  bench/run.py --only steps,hook,disk,analysis,exceptions,idle,scope,scope_python,import_cost,copies,snapshot,shapes,tensorflow
+  bench/run.py --only steps,hook,disk,analysis,exceptions,idle,scope,scope_python,import_cost,copies,snapshot,shapes,tensorflow,page
 
 GPUMEMPROF_BIN names another command, GPUMEMPROF_BUILD another build folder.
 """
@@ -19,7 +19,7 @@ import machine
 import table
 
 MEASURES = ("steps", "hook", "disk", "analysis", "exceptions", "idle", "scope", "scope_python", "import_cost",
-            "copies", "snapshot", "shapes", "tensorflow")
+            "copies", "snapshot", "shapes", "tensorflow", "page")
 FULL = {
     "pairs": 600, "control_pairs": 300, "peer_pairs": 16,
     "process_pairs": 80, "peer_process_pairs": 5, "rounds": 48,

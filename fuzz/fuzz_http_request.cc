@@ -5,6 +5,7 @@
 
 #include <string_view>
 
+#include "base/query.h"
 #include "serve/http_request.h"
 #include "serve/listen_address.h"
 #include "work_limit.h"

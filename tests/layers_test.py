@@ -29,9 +29,10 @@ ALLOWED = {
     "picture": {"base", "trace", "telemetry", "run", "devices", "live", "analysis"},
     "estimate": {"base", "trace", "allocator", "analysis"},
     "report": {"base", "trace", "recording", "readers", "telemetry", "allocator", "analysis", "estimate"},
-    "serve": {"base", "devices", "picture", "live", "report"},
+    "page": {"base", "trace", "recording", "allocator", "input", "analysis", "report"},
+    "serve": {"base", "devices", "picture", "live", "report", "page"},
     "top": {"base", "devices", "picture", "live", "report"},
-    "cli": {"base", "trace", "recording", "readers", "telemetry", "allocator", "input", "analysis", "estimate", "run", "devices", "live", "picture", "report", "serve", "top"},
+    "cli": {"base", "trace", "recording", "readers", "telemetry", "allocator", "input", "analysis", "estimate", "run", "devices", "live", "picture", "report", "page", "serve", "top"},
 }
 # A test may use what it needs as a witness, as long as no cycle of rooms comes of it.
 ALLOWED_IN_TESTS = {"recording": {"probe"}, "picture": {"recording"}, "live": {"format"}, "probe": {"recording", "trace"},

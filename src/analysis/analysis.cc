@@ -313,7 +313,7 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
     state = *before;
     analysis.oldest_dropped = before->event_count() != 0;
   }
-  Categories categories(source.tables());
+  Categories categories(source.tables(), options.keeper);
   if (followed) {
     for (const auto& [device, blocks] : followed->rules) categories.set_rules(device, &blocks);
   }
@@ -346,6 +346,7 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
     moments.begin_batch(batch, source.tables(), start_ns);
     if (batch.size() == 0) {
       categories.end_batch();
+      if (options.keeper) options.keeper->take(batch);
       continue;
     }
     analysis.last_time_ns = std::max(analysis.last_time_ns, batch.time_ns.back());
@@ -358,6 +359,7 @@ Result<Analysis> analyze_source(EventSource& source, const AnalysisOptions& opti
     const EventBatch* recorded = followed ? followed->source->recorded(batch) : &batch;
     if (recorded) driver.take(*recorded, source.tables());
     categories.end_batch();
+    if (options.keeper) options.keeper->take(batch);
     // A checkpoint knows the state of each allocator, and the peak of none but these.
     const bool is_whole = !analysis.oldest_dropped;
     if (const EventBatch* of_sums = is_whole ? sums.take(batch, source.tables()) : nullptr) {

@@ -24,6 +24,7 @@
 
 namespace gpumemprof {
 
+class BlockKeeper;      // analysis/block_keeper.h
 struct BfcPool;         // readers/bfc_pool.h
 struct DriverMemories;  // analysis/driver_memories.h
 struct ProcessHolders;  // recording/holders_file.h
@@ -50,6 +51,7 @@ struct AnalysisOptions {
   const std::vector<ProcessHolders>* holders = nullptr;
   /// What devices said of the processes meanwhile; may be null.
   const std::vector<TruthOfProcess>* truths = nullptr;
+  BlockKeeper* keeper = nullptr;  ///< is told of every block; may be null
   /// Called now and then with 0 to 1; may be empty.
   std::function<void(double)> on_progress;
 };

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "allocator/config.h"
+#include "analysis/block_keeper.h"
 #include "analysis/device_truth.h"
 #include "analysis/device_use.h"
 #include "analysis/finding_order.h"
@@ -102,7 +103,8 @@ void fill_followed(const Histories& histories, const Tables& tables, const Analy
                  : describe_device(history, i, peak_event));
     if (options.depth != AnalysisDepth::kPeak && !device->categories.is_known) {
       device->categories =
-          categories_of_trace(history, i, start, peak_event, device->figures.peak_bytes);
+          categories_of_trace(history, i, start, peak_event, device->figures.peak_bytes, index,
+                              options.keeper);
     }
     if (is_whole) add_snapshot_findings(*told, index, &analysis->findings);
     const Device& memory = tables.devices[index];
@@ -163,6 +165,7 @@ Result<Analysis> analyze_recording(Input& input, AnalysisOptions options, Beside
       beside->read(input, (*source)->tables());
       options.holders = &beside->holders, options.truths = &beside->truths;
     }
+    if (options.keeper) options.keeper->begin((*source)->state_before_first_event());
     const FollowedPass pass{.source = source->get(), .rules = std::move(rules)};
     rules.clear();
     auto analysis = analyze_source(**source, options, &pass);
@@ -236,6 +239,7 @@ Result<Analyzed> analyze(Input& input, AnalysisOptions options) {
     auto analysis = analyze_snapshot(*out.snapshot_, {.timeline_buckets = options.timeline_buckets,
                                                       .replays = is_whole,
                                                       .moments = options.moments,
+                                                      .keeper = options.keeper,
                                                       .on_progress = options.on_progress});
     if (!analysis) return std::unexpected(analysis.error());
     if (is_whole) {
@@ -249,6 +253,7 @@ Result<Analyzed> analyze(Input& input, AnalysisOptions options) {
   if (input.kind() != InputKind::kRecording) {
     auto source = input.events();
     if (!source) return std::unexpected(source.error());
+    if (options.keeper) options.keeper->begin((*source)->state_before_first_event());
     auto analysis = analyze_source(**source, options);
     if (!analysis) return std::unexpected(analysis.error());
     if (auto pool = is_whole ? pool_of(**source) : nullptr) add_pool(std::move(pool), &*analysis);

@@ -58,6 +58,7 @@ void Categories::activate(const LiveState& state) {
       block.is_live = true;
       block.size_bytes = live.size_bytes, block.time_ns = start_ns_;
       block.stack = live.stack, block.thread = live.thread;
+      if (keeper_) block.kept_as = keeper_->block_at(static_cast<uint16_t>(d), address);
       devices_[d].index.try_emplace(address, static_cast<uint32_t>(devices_[d].blocks.size()));
       devices_[d].blocks.push_back(block);
     }
@@ -142,10 +143,9 @@ void Categories::on_alloc(size_t i, uint16_t index, const DeviceState& state) {
   block.recomputation = now.recomputation;
   block.steps = all.steps, block.calls = all.calls, block.looks = all.looks;
   block.is_before_calls = all.calls == all.calls_before_step;
-  if (!rules_.empty()) {
-    take_rule(index, batch_->address[i], state.actions[static_cast<size_t>(Action::kAlloc)] - 1,
-              &block);
-  }
+  const uint64_t number = state.actions[static_cast<size_t>(Action::kAlloc)] - 1;
+  if (!rules_.empty()) take_rule(index, batch_->address[i], number, &block);
+  if (keeper_) block.kept_as = keeper_->made_by(index, number);
   if (all.looks > 0) {
     if (auto told = all.roles.find(batch_->address[i]); told != all.roles.end()) {
       block.address_role = told->second.role, block.address_name = told->second.name;
@@ -167,16 +167,16 @@ void Categories::on_alloc(size_t i, uint16_t index, const DeviceState& state) {
     site_steps_[stack].first = std::min(site_steps_[stack].first, all.steps);
     site_steps_[stack].last = all.steps;
   }
-  auto [number, is_new] = device.index.try_emplace(batch_->address[i], 0);
+  auto [place, is_new] = device.index.try_emplace(batch_->address[i], 0);
   if (!is_new) {  // its free was missed
-    end_life(device, {index, *number, device.blocks[*number].made_at}, state, i);
-    device.blocks[*number] = block;
+    end_life(device, {index, *place, device.blocks[*place].made_at}, state, i);
+    device.blocks[*place] = block;
   } else if (!device.unused.empty()) {
-    *number = device.unused.back();
+    *place = device.unused.back();
     device.unused.pop_back();
-    device.blocks[*number] = block;
+    device.blocks[*place] = block;
   } else {
-    *number = static_cast<uint32_t>(device.blocks.size());
+    *place = static_cast<uint32_t>(device.blocks.size());
     device.blocks.push_back(block);
   }
   if (state.peak_event == block.event && state.peak_epoch != device.peak.epoch) {
@@ -213,8 +213,7 @@ Categories::Known Categories::known(const Block& block, const Verdict& verdict, 
 }
 
 /// `number`: of the device's allocations. A file that grew since the rules saw it may have others.
-void Categories::take_rule(uint16_t device, uint64_t address, uint64_t number,
-                           Block* block) const {
+void Categories::take_rule(uint16_t device, uint64_t address, uint64_t number, Block* block) const {
   const auto rules = rules_.find(device);
   if (rules == rules_.end() || number >= rules->second->size()) return;
   const RuledBlock& ruled = (*rules->second)[number];
@@ -270,8 +269,9 @@ void Categories::end_life(OfDevice& device, const CopyLinks::Block& place, const
   life.is_freed = !process(device.process).has_ended;
   life.is_freed_in_backward = thread(batch_->thread[i]).phase == WorkPhase::kBackward;
   // Live at the peak: it had begun by then. A free is never the peak.
-  end_part(device, block, verdict_of(attributions_.of(block.stack), life),
-           block.event <= state.peak_event, state.peak_epoch);
+  const Known is = end_part(device, block, verdict_of(attributions_.of(block.stack), life),
+                            block.event <= state.peak_event, state.peak_epoch);
+  keep(place.device, block, is, BlockKeeper::kToItsEnd);
   if (block.event <= state.peak_event && process(device.process).steps == device.peak.steps) {
     device.peak.freed_in_step_bytes += block.size_bytes;
   }
@@ -282,8 +282,8 @@ void Categories::end_life(OfDevice& device, const CopyLinks::Block& place, const
 }
 
 /// The block, or the part of its life that ends now, had this category.
-void Categories::end_part(OfDevice& device, const Block& block, const Verdict& verdict,
-                          bool is_at_peak, uint64_t peak_epoch) {
+Categories::Known Categories::end_part(OfDevice& device, const Block& block, const Verdict& verdict,
+                                       bool is_at_peak, uint64_t peak_epoch) {
   const Known is = known(block, verdict, device.process);
   const size_t category = static_cast<size_t>(is.category);
   device.timeline.add(category, block.size_bytes,
@@ -293,10 +293,11 @@ void Categories::end_part(OfDevice& device, const Block& block, const Verdict& v
     device.at_moments.add(category, block.size_bytes, block.moment, moment_count_);
   }
   if (!device.moments.empty()) add_to_moments(device, block, is);
-  if (!is_at_peak) return;
+  if (!is_at_peak) return is;
   Sum& sum = device.at_peak[is.key(block.stack)];
   if (sum.epoch != peak_epoch) sum = {0, 0, peak_epoch};
   sum.bytes += block.size_bytes, ++sum.count;
+  return is;
 }
 
 void Categories::take_marks(size_t before_event) {
@@ -432,7 +433,8 @@ void Categories::begin_part(const CopyLinks::Block& place, Block& block) {
     const DeviceState& state = state_->devices()[place.device];
     peak_event = state.peak_event, peak_epoch = state.peak_epoch;
   }
-  end_part(device, block, verdict, block.event <= peak_event && peak_event < now, peak_epoch);
+  const bool is_at_peak = block.event <= peak_event && peak_event < now;
+  keep(place.device, block, end_part(device, block, verdict, is_at_peak, peak_epoch), now);
   block.event = now, block.time_ns = last_ns_, block.moment = moment_count_;
   block.first_moment = static_cast<uint32_t>(device.moments.size());
 }
@@ -495,23 +497,26 @@ void Categories::end_links(const Block& block, const CopyLinks::Block& place) {
   copies_.forget(place);
 }
 
+CategoryHolder Categories::holder_of(const Key& key) {
+  CategoryHolder holder{.stack = static_cast<uint32_t>(key.first >> 8),
+                        .category = static_cast<Category>(key.first & 15),
+                        .why = static_cast<WhyUnknown>(key.first >> 4 & 15),
+                        .name = key.second};
+  if ((key.first & kByRule) == kByRule) {
+    holder.rule = static_cast<uint8_t>(key.second);
+    holder.phase = static_cast<WorkPhase>(key.second >> 8);
+    holder.category = facts_of(static_cast<SnapshotRule>(holder.rule)).category;
+    holder.why = WhyUnknown::kNone, holder.name = 0;
+  }
+  return holder;
+}
+
 std::vector<CategoryHolder> Categories::holders(const Sums& sums, uint64_t epoch) {
   std::vector<CategoryHolder> list;
   for (const auto& [key, sum] : sums) {
     if (sum.epoch != epoch || sum.count == 0) continue;
-    CategoryHolder holder{.stack = static_cast<uint32_t>(key.first >> 8),
-                          .category = static_cast<Category>(key.first & 15),
-                          .why = static_cast<WhyUnknown>(key.first >> 4 & 15),
-                          .name = key.second,
-                          .bytes = sum.bytes,
-                          .count = sum.count};
-    if ((key.first & kByRule) == kByRule) {
-      holder.rule = static_cast<uint8_t>(key.second);
-      holder.phase = static_cast<WorkPhase>(key.second >> 8);
-      holder.category = facts_of(static_cast<SnapshotRule>(holder.rule)).category;
-      holder.why = WhyUnknown::kNone, holder.name = 0;
-    }
-    list.push_back(holder);
+    CategoryHolder& holder = list.emplace_back(holder_of(key));
+    holder.bytes = sum.bytes, holder.count = sum.count;
   }
   std::sort(list.begin(), list.end(), [](const CategoryHolder& a, const CategoryHolder& b) {
     if (a.bytes != b.bytes) return a.bytes > b.bytes;
@@ -547,6 +552,7 @@ DeviceCategories Categories::finish(uint16_t index, const DeviceState& state) {
     device.timeline.add_open(category, block.size_bytes,
                              block.time_ns - std::min(start_ns_, block.time_ns));
     device.at_moments.add_open(category, block.size_bytes, block.moment);
+    keep(index, block, is, BlockKeeper::kToItsEnd);
     const Key key = is.key(block.stack);
     Sum& last = at_end[key];
     last.bytes += block.size_bytes, ++last.count;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "analysis/attribution.h"
+#include "analysis/block_keeper.h"
 #include "analysis/category_rules.h"
 #include "analysis/copy_links.h"
 #include "analysis/difference_series.h"
@@ -92,7 +93,8 @@ struct RuledBlock {
 /// PyTorch's work: other programs pay for nothing. Not thread-safe.
 class Categories {
  public:
-  explicit Categories(const Tables& tables) : tables_(tables), attributions_(tables) {}
+  explicit Categories(const Tables& tables, BlockKeeper* keeper = nullptr)
+      : tables_(tables), attributions_(tables), keeper_(keeper) {}
 
   /// What the blocks of a device are where the program tells nothing of them, in the order of its
   /// allocations. Before the first batch; must outlive it.
@@ -124,6 +126,7 @@ class Categories {
     uint64_t size_bytes, time_ns, event, moment;
     uint64_t made_at;  // its own event, where `event` is that from which on it is something else
     uint32_t stack, thread, name, first_moment;
+    uint32_t kept_as;  // its number with the BlockKeeper
     uint32_t backward, optimizer, recomputation;  // of the thread, when it was allocated
     uint32_t steps, calls, looks;                 // of the process
     uint32_t last_pass_saved, passes_saved_in;
@@ -171,6 +174,7 @@ class Categories {
     uint32_t name;  // of kByRule: the rule and its phase
     Key key(uint32_t stack) const { return {uint64_t{stack} << 8 | kind, name}; }
   };
+  static CategoryHolder holder_of(const Key& key);
   using Sums = absl::flat_hash_map<Key, Sum>;
   struct Moment {
     size_t number;
@@ -204,6 +208,11 @@ class Categories {
   Block* block_at(const CopyLinks::Block& place);
   ToldRole role_of(const Block& block, uint32_t process);
   void begin_part(const CopyLinks::Block& place, Block& block);
+  void keep(uint32_t device, const Block& block, const Known& is, uint64_t until) const {
+    if (keeper_ == nullptr) return;
+    const auto index = static_cast<uint16_t>(device);
+    keeper_->tell(index, block.kept_as, holder_of(is.key(block.stack)), until);
+  }
   CopyRole copy_role(const Block& block, const CopyLinks::Block& place, int depth);
   bool is_weight_copy(const Block& block, const CopyLinks::Block& place, int depth);
   void end_links(const Block& block, const CopyLinks::Block& place);
@@ -216,8 +225,8 @@ class Categories {
   void enter(uint32_t thread, const Attribution& work, uint32_t process);
   void end_life(OfDevice& device, const CopyLinks::Block& place, const DeviceState& state,
                 size_t index);
-  void end_part(OfDevice& device, const Block& block, const Verdict& verdict, bool is_at_peak,
-                uint64_t peak_epoch);
+  Known end_part(OfDevice& device, const Block& block, const Verdict& verdict, bool is_at_peak,
+                 uint64_t peak_epoch);
   Known known(const Block& block, const Verdict& verdict, uint32_t process);
   void take_rule(uint16_t device, uint64_t address, uint64_t number, Block* block) const;
   BlockLife life_of(const Block& block, const CopyLinks::Block& place, uint32_t process);
@@ -226,6 +235,7 @@ class Categories {
 
   const Tables& tables_;
   Attributions attributions_;
+  BlockKeeper* const keeper_;  // may be null
   bool is_active_ = false;
   const EventBatch* batch_ = nullptr;
   const LiveState* state_ = nullptr;

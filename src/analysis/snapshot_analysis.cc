@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/block_keeper.h"
 #include "analysis/finding_order.h"
 #include "analysis/snapshot_categories.h"
 #include "analysis/snapshot_findings.h"
@@ -88,10 +89,14 @@ Result<Analysis> analyze_snapshot(const AllocatorSnapshot& snapshot,
       live_before = before.devices()[i].live_bytes;
       count_before = before.devices()[i].live_count;
     }
+    if (options.keeper) {
+      options.keeper->begin_trace(static_cast<uint16_t>(i), snapshot.traces[i], start);
+    }
     Result<Analysis> part =
         analyze_source(source, {.timeline_buckets = options.timeline_buckets,
                                 .moments = options.moments,
                                 .start_ns = start_ns,
+                                .keeper = options.keeper,
                                 .on_progress = [&](double done) { report(0, done); }});
     if (!part) return std::unexpected(part.error());
     if (part->devices.empty()) part->devices.push_back(without_events(source, i));
@@ -107,7 +112,9 @@ Result<Analysis> analyze_snapshot(const AllocatorSnapshot& snapshot,
     replayed->live_before_count = count_before;
     uint64_t held = 0;
     for (const Holder& holder : device.holders_at_peak) held += holder.bytes;
-    device.categories = categories_of_trace(snapshot, i, start, replayed->peak_event, held);
+    device.categories =
+        categories_of_trace(snapshot, i, start, replayed->peak_event, held,
+                            static_cast<uint16_t>(i), options.keeper);
     if (options.replays) add_snapshot_findings(*replayed, device.device, &all.findings);
     device.snapshot = std::move(replayed);
     add_device(*std::move(part), &all);

@@ -6,6 +6,7 @@
 #include <map>
 #include <tuple>
 
+#include "analysis/block_keeper.h"
 #include "analysis/snapshot_progress.h"
 #include "analysis/snapshot_rules.h"
 #include "analysis/trace_source.h"
@@ -16,7 +17,7 @@ namespace {
 
 /// More than any memory; sums are signed.
 constexpr uint64_t kMostBytes = uint64_t{1} << 62;
-constexpr size_t kAhead = 16;  // events, for what is not in the caches
+constexpr size_t kAhead = 16;               // events, for what is not in the caches
 constexpr uint64_t kBefore = ~uint64_t{0};  // the "event" of what was live before the first one
 
 /// Of which kinds the stacks of a trace are.
@@ -55,17 +56,24 @@ class Categorizer {
         progress_(snapshot, trace_),
         blocks_(start.number_count) {}
 
-  DeviceCategories run(uint64_t peak_bytes) {
+  DeviceCategories run(uint64_t peak_bytes, BlockRules* rules) {
+    if (rules) prepare_by_block();
     take_all();
-    return result(peak_bytes);
+    DeviceCategories known = result(peak_bytes);
+    if (rules && known.is_known) *rules = {std::move(by_block_), std::move(earlier_)};
+    return known;
   }
   std::vector<RuledBlock> run_by_block() {
-    by_block_.resize(trace_.events.count(Action::kAlloc));
+    prepare_by_block();
     take_all();
     return std::move(by_block_);
   }
 
  private:
+  void prepare_by_block() {
+    by_block_.resize(trace_.events.count(Action::kAlloc));
+    earlier_.resize(start_.blocks.size());
+  }
   void take_all() {
     for (const EarlierBlock& earlier : start_.blocks) adopt(earlier);
     const size_t events = trace_.events.size();
@@ -82,7 +90,7 @@ class Categorizer {
     uint64_t size_bytes = 0, event = 0, time_ns = 0;
     uint32_t stack = 0;
     uint32_t begun = 0;    // when it was made: in begun_
-    uint32_t ordinal = 0;  // of the allocations
+    uint32_t ordinal = 0;  // of the allocations, or of the blocks that were there before
     WorkPhase phase = WorkPhase::kNone;
     bool is_unseen = false, is_gradient = false, is_live = false;
   };
@@ -127,6 +135,7 @@ class Categorizer {
     block.size_bytes = earlier.requested_bytes, block.event = kBefore, block.stack = earlier.stack;
     block.time_ns = time_ns(0), block.phase = works_.of(earlier.stack).phase;
     block.begun = begun_now();
+    block.ordinal = static_cast<uint32_t>(&earlier - start_.blocks.data());
     put(earlier.number, block);
   }
   uint64_t time_ns(size_t i) const {
@@ -251,16 +260,15 @@ class Categorizer {
     life.met_oom = ooms_ != begun_[block.begun].ooms;
     life.calls = now.calls - begun.calls;
     // Where no optimizer is seen, a backward is a step.
-    life.steps = now.steps != 0 ? now.steps - begun.steps
-                                : now.backwards_ended - begun.backwards_ended;
+    life.steps =
+        now.steps != 0 ? now.steps - begun.steps : now.backwards_ended - begun.backwards_ended;
     life.outlived_backward = now.backwards_ended != begun.backwards_ended;
     life.outlived_optimizer = now.steps != begun.steps;
     life.outlived_recomputation = now.recomputations != begun.recomputations;
     life.met_backward = now.backwards_begun != begun.backwards_begun;
     life.is_after_call = begun.calls != 0;
     life.met_backward_before_call =
-        life.met_backward &&
-        progress_.calls_before_backward(begun.backwards_begun) == begun.calls;
+        life.met_backward && progress_.calls_before_backward(begun.backwards_begun) == begun.calls;
     life.trace_has_backward = kinds_.has_backward || now.backwards_begun != 0;
     life.is_unseen = block.is_unseen;
     if (auto site = sites_.find(block.stack); site != sites_.end()) {
@@ -295,9 +303,10 @@ class Categorizer {
   }
   /// Nothing more will be known of it.
   void settle(const Block& block, SnapshotRule rule) {
-    if (block.event == kBefore || block.ordinal >= by_block_.size()) return;
-    by_block_[block.ordinal].rule = static_cast<uint8_t>(rule);
-    by_block_[block.ordinal].phase = block.phase;
+    std::vector<RuledBlock>& settled = block.event == kBefore ? earlier_ : by_block_;
+    if (block.ordinal >= settled.size()) return;
+    settled[block.ordinal].rule = static_cast<uint8_t>(rule);
+    settled[block.ordinal].phase = block.phase;
   }
   bool is_at_peak(const Block& block) const {
     return block.event == kBefore || (peak_event_ && block.event <= *peak_event_);
@@ -425,7 +434,7 @@ class Categorizer {
   uint64_t live_bytes_ = 0;
   bool is_absurd_ = false;
   uint32_t allocations_ = 0;
-  std::vector<RuledBlock> by_block_;  // by number; empty where nobody asks
+  std::vector<RuledBlock> by_block_, earlier_;  // by ordinal; empty where nobody asks
   uint32_t ooms_ = 0;
   uint32_t settled_ = 0;                     // backward passes that had ended
   std::map<uint64_t, Gradients> gradients_;  // by size
@@ -437,8 +446,19 @@ class Categorizer {
 
 DeviceCategories categories_of_trace(const AllocatorSnapshot& snapshot, size_t index,
                                      const TraceStart& start, std::optional<uint64_t> peak_event,
-                                     uint64_t peak_bytes) {
-  return Categorizer(snapshot, index, start, peak_event).run(peak_bytes);
+                                     uint64_t peak_bytes, BlockRules* rules) {
+  return Categorizer(snapshot, index, start, peak_event).run(peak_bytes, rules);
+}
+
+DeviceCategories categories_of_trace(const AllocatorSnapshot& snapshot, size_t index,
+                                     const TraceStart& start, std::optional<uint64_t> peak_event,
+                                     uint64_t peak_bytes, uint16_t device, BlockKeeper* keeper) {
+  if (keeper == nullptr) return categories_of_trace(snapshot, index, start, peak_event, peak_bytes);
+  BlockRules rules;
+  DeviceCategories known =
+      categories_of_trace(snapshot, index, start, peak_event, peak_bytes, &rules);
+  keeper->tell_rules(device, rules.allocated, rules.earlier);
+  return known;
 }
 
 std::vector<RuledBlock> rules_of_trace(const AllocatorSnapshot& snapshot, size_t index,

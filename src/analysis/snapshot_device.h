@@ -17,6 +17,8 @@
 
 namespace gpumemprof {
 
+class BlockKeeper;  // analysis/block_keeper.h
+
 /// Sums over the segments that the file lists: the end, as the allocator itself counted it.
 struct SegmentSums {
   uint64_t requested_bytes = 0;  ///< of blocks that are allocated or wait for a stream
@@ -64,6 +66,7 @@ struct SnapshotAnalysisOptions {
   size_t timeline_buckets = 512;
   bool replays = true;  ///< false: SnapshotDevice is that of describe_device()
   std::vector<MomentRequest> moments;       ///< as AnalysisOptions::moments
+  BlockKeeper* keeper = nullptr;            ///< as AnalysisOptions::keeper
   unsigned threads = 2;                     ///< for the what-ifs of an out-of-memory
   std::function<void(double)> on_progress;  ///< 0 to 1; may be empty
 };

@@ -36,6 +36,7 @@ void add_monitor_command(CLI::App& app, CommandContext& context);
 void add_track_command(CLI::App& app, CommandContext& context);
 void add_diagnose_command(CLI::App& app, CommandContext& context);
 void add_top_command(CLI::App& app, CommandContext& context);
+void add_view_command(CLI::App& app, CommandContext& context);
 void add_serve_command(CLI::App& app, CommandContext& context);
 void add_lines_command(CLI::App& app, CommandContext& context);
 

@@ -48,6 +48,7 @@ int run_command_line(int argc, char** argv) {
   add_explain_oom_command(app, context);
   add_diagnose_command(app, context);
   add_top_command(app, context);
+  add_view_command(app, context);
   add_serve_command(app, context);
   if (!context.tensorflow) add_lines_command(app, context);
   add_export_command(app, context);

@@ -3,10 +3,8 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace gpumemprof {
 
@@ -36,8 +34,5 @@ bool is_token(std::string_view text);
 /// Statuses: 400 for what is no request, 405 for another method, 413 for one with a body, 414 for a
 /// long target, 431 for a long head, 505 for another version.
 ParsedRequest parse_request(std::string_view bytes);
-
-/// The value of `name` in a query, %XX decoded; empty where it is not there or not well formed.
-std::optional<std::string> query_value(std::string_view query, std::string_view name);
 
 }  // namespace gpumemprof

@@ -1,6 +1,7 @@
 // Requests, hostile ones among them, and what is answered.
 #include <gtest/gtest.h>
 
+#include "base/query.h"
 #include "serve/metrics_text.h"
 #include "serve/service.h"
 

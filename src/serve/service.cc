@@ -1,5 +1,6 @@
 #include "serve/service.h"
 
+#include "base/query.h"
 #include "base/steady_clock.h"
 #include "serve/metrics_text.h"
 

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <sys/utsname.h>
 
 #include <algorithm>
 
@@ -91,12 +90,7 @@ Subject::Subject(const Analysis& analysis, const Tables& tables, const DescribeO
     : analysis(analysis), tables(tables), options(options) {
   const DeviceAnalysis* device = main_device(analysis, tables);
   if (!options.shows_source || !device) return;
-  const Process& process = process_at(tables, device_at(tables, device->device).process);
-  const WallTime start = wall_time(process, process.first_time_ns);
-  // Another machine may have another file by that name.
-  utsname here;
-  if (start.known && uname(&here) == 0 && process.host == here.nodename)
-    source_ = std::make_shared<SourceText>(start.time_us);
+  source_ = source_text_of(process_at(tables, device_at(tables, device->device).process));
 }
 
 std::string Subject::source_of(uint32_t node) const {

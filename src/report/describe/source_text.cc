@@ -1,10 +1,12 @@
 #include "report/describe/source_text.h"
 
 #include <sys/stat.h>
+#include <sys/utsname.h>
 
 #include <algorithm>
 
 #include "base/file.h"
+#include "report/describe/facts.h"
 
 namespace gpumemprof {
 namespace {
@@ -50,6 +52,21 @@ std::string SourceText::line(const std::string& file, uint32_t number) {
   if (first == std::string_view::npos) return {};
   const size_t last = text.find_last_not_of(" \t\r\f");
   return shortened(text.substr(first, last - first + 1));
+}
+
+std::vector<std::string> SourceText::lines(const std::string& file, uint32_t first,
+                                           uint32_t count) {
+  const std::vector<std::string>& all = lines_of(file);
+  if (first == 0 || first > all.size()) return {};
+  const size_t end = std::min<size_t>(all.size(), size_t{first} - 1 + count);
+  return {all.begin() + (first - 1), all.begin() + static_cast<ptrdiff_t>(end)};
+}
+
+std::shared_ptr<SourceText> source_text_of(const Process& process) {
+  const WallTime start = wall_time(process, process.first_time_ns);
+  utsname here;
+  if (!start.known || uname(&here) != 0 || process.host != here.nodename) return nullptr;
+  return std::make_shared<SourceText>(start.time_us);
 }
 
 }  // namespace gpumemprof

@@ -1,6 +1,7 @@
 // The text of a line of the user's code, where its file is there and as it was.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -22,6 +23,8 @@ class SourceText {
 
   /// Without blanks around it, and cut where it is long; not printable as it is.
   std::string line(const std::string& file, uint32_t number);
+  /// Lines [first, first + count) as they are, fewer where the file ends; from 1 on.
+  std::vector<std::string> lines(const std::string& file, uint32_t first, uint32_t count);
 
  private:
   const std::vector<std::string>& lines_of(const std::string& file);
@@ -29,5 +32,9 @@ class SourceText {
   int64_t unchanged_since_us_;
   std::unordered_map<std::string, std::vector<std::string>> files_;
 };
+
+/// The text of what a process ran. Null where it ran on another machine, which may have another
+/// file by that name, or nobody knows when.
+std::shared_ptr<SourceText> source_text_of(const Process& process);
 
 }  // namespace gpumemprof

@@ -1,0 +1,115 @@
+// gpumemprof view: the page of a run, served to this machine's browser.
+#include <fcntl.h>
+#include <spawn.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/output.h"
+#include "cli/watch.h"
+#include "page/one_file.h"
+#include "page/service.h"
+#include "serve/page_host.h"
+
+extern char** environ;
+
+namespace gpumemprof {
+namespace {
+
+constexpr uint16_t kPorts = 50;  // that are tried, from --port on
+
+struct ViewArguments {
+  std::vector<std::string> paths;
+  uint16_t port = 8050;
+  bool no_browser = false;
+  std::string html;
+};
+
+/// The first port from `port` on that is free.
+Result<HttpServer> open_server(uint16_t port) {
+  for (uint16_t i = 0;; ++i) {
+    ListenAddress address{.ip = "127.0.0.1", .port = static_cast<uint16_t>(port + i)};
+    address.is_loopback = true;
+    auto server = HttpServer::open(address, {});
+    const bool may_try_next = port != 0 && i + 1 < kPorts && port + i < UINT16_MAX;
+    if (server || !may_try_next) return server;
+  }
+}
+
+/// Where there is a desktop; that it fails is no error, as the address is printed.
+void open_browser(const std::string& url) {
+  if (!std::getenv("DISPLAY") && !std::getenv("WAYLAND_DISPLAY")) return;
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
+  std::string program = "xdg-open", argument = url;
+  char* const arguments[] = {program.data(), argument.data(), nullptr};
+  pid_t pid;
+  posix_spawnp(&pid, "xdg-open", &actions, nullptr, arguments, environ);
+  posix_spawn_file_actions_destroy(&actions);
+}
+
+int write_one_file(const ViewArguments& arguments, std::vector<std::vector<std::string>> files) {
+  PageService service(std::move(files), GPUMEMPROF_VERSION);
+  const auto page = one_file_page(service, {});
+  if (!page) return report_error(arguments.paths.front(), page.error());
+  auto output = Output::open(arguments.html, arguments.paths);
+  if (!output) return report_error("", output.error());
+  if (auto done = output->write(*page); !done) return report_output_error(*output, done.error());
+  if (auto done = output->close(); !done) return report_output_error(*output, done.error());
+  return kExitOk;
+}
+
+int view(const ViewArguments& arguments, const sigset_t& stop) {
+  std::vector<std::vector<std::string>> files;
+  for (const std::string& path : arguments.paths) {
+    if (access(path.c_str(), R_OK) != 0)
+      return report_error(path, {ErrorCode::kNotFound, "cannot be read", std::nullopt});
+    files.push_back({path});
+  }
+  if (!arguments.html.empty()) return write_one_file(arguments, std::move(files));
+  auto token = random_token();
+  if (!token) return report_error("", token.error());
+  auto server = open_server(arguments.port);
+  if (!server) return report_error("", server.error());
+  PageService service(std::move(files), GPUMEMPROF_VERSION);
+  PageHost host(service, *token, server->address());
+  const std::string url = "http://" + address_text(server->address()) + "/?token=" + *token;
+  std::printf("Serving %s; stop with Ctrl-C\n", url.c_str());
+  std::fflush(stdout);
+  if (!arguments.no_browser) open_browser(url);
+  const auto done =
+      server->serve([&](const HttpRequest& request) { return host.answer(request); }, [] {}, stop);
+  if (!done) return report_error("", done.error());
+  if (service.is_reading()) _exit(kExitOk);  // nothing is written, so nothing is left half done
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_view_command(CLI::App& app, CommandContext& context) {
+  auto arguments = std::make_shared<ViewArguments>();
+  CLI::App* command = app.add_subcommand(
+      "view", "look at every byte of a run in the browser, or at two runs side by side");
+  command
+      ->add_option("path", arguments->paths, "what analyze reads; a second one is compared with it")
+      ->type_name("DIR|FILE")
+      ->required()
+      ->expected(1, 2);
+  command
+      ->add_option("--port", arguments->port, "of 127.0.0.1; where it is taken the next free one")
+      ->capture_default_str();
+  command->add_flag("--no-browser", arguments->no_browser, "print the address alone");
+  command
+      ->add_option("--html", arguments->html,
+                   "write the page to this file instead, with its answers in it: at most 10 MB")
+      ->type_name("FILE");
+  command->callback(
+      [arguments, &context] { context.exit_code = view(*arguments, hold_stop_signals()); });
+}
+
+}  // namespace gpumemprof

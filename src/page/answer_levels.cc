@@ -1,0 +1,106 @@
+// levels and times: what the chart of memory over time is drawn from.
+#include <algorithm>
+#include <cstdlib>
+
+#include "page/answers.h"
+
+namespace gpumemprof {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json keys_json(const KeyLevels& levels, Dimension by) {
+  Json keys = Json::array();
+  for (const KeyLevels::Key& key : levels.keys()) {
+    keys.push_back({{"id", key.id}, {"label", key.label}, {"most_bytes", key.most_bytes}});
+    // A number where it is one: an index in what `run` lists, or of a stack.
+    if (by != Dimension::kModule && by != Dimension::kStream)
+      keys.back()["id"] = std::strtoull(key.id.c_str(), nullptr, 10);
+  }
+  if (levels.has_other()) keys.back() = {{"id", -1}, {"label", "other"}, {"keys", levels.others()}};
+  return keys;
+}
+
+}  // namespace
+
+uint64_t since_start(const PageFile& file, uint64_t time_ns) {
+  return time_ns - std::min(time_ns, file.start_time_ns());
+}
+
+uint64_t time_of(const PageFile& file, const PageDevice& device, uint32_t moment) {
+  const TimeColumn& times = device.table->times;
+  if (times.size() == 0) return 0;
+  return since_start(file, times[moment == 0 ? 0 : moment - 1]);
+}
+
+PageAnswer levels_answer(PageRequest& request) {
+  const size_t device = request.device();
+  const PageRequest::Window window = request.window();
+  const uint32_t wanted = request.columns();
+  const Dimension by = request.by(Dimension::kCategory);
+  const Filter& filter = request.filter();
+  if (request.is_refused()) return request.refusal();
+  const KeyLevels& levels = request.file().levels(device, by, filter);
+  const BlockTable& table = request.table();
+  const auto columns = levels.columns(window.from, window.to, wanted);
+  std::vector<uint32_t> begin, event;
+  std::vector<uint64_t> total, least, last, values;
+  for (const KeyLevels::Column& column : columns) {
+    begin.push_back(column.from), event.push_back(column.range.most_at);
+    total.push_back(column.range.most), least.push_back(column.range.least);
+    last.push_back(column.last);
+  }
+  begin.push_back(window.to);
+  for (const std::vector<uint64_t>& row : levels.values(event))
+    values.insert(values.end(), row.begin(), row.end());
+  Columns out;
+  out.add("begin", begin), out.add("event", event);
+  out.add("total", total), out.add("min", least), out.add("last", last);
+  out.add("values", values);
+  const auto add_series = [&](const char* name, const SparseSeries& series) {
+    if (series.empty()) return;
+    std::vector<uint64_t> at;
+    for (const uint32_t moment : event) at.push_back(series.at(moment));
+    out.add(name, at);
+  };
+  add_series("reserved", table.reserved), add_series("pending", table.pending);
+  Json header = {{"from", window.from},
+                 {"to", window.to},
+                 {"by", request.text("by").empty() ? "category" : request.text("by")},
+                 {"filter", filter.text()},
+                 {"keys", keys_json(levels, by)}};
+  const PageDevice& of = request.file().devices()[device];
+  if (by == Dimension::kCategory && !table.is_told)
+    header["unknown"] = {{"category", why_no_categories(of)}};
+  return columns_answer(out.finish(std::move(header)));
+}
+
+std::string why_no_categories(const PageDevice& device) {
+  if (device.analysis && !device.analysis->categories.why_not.empty())
+    return device.analysis->categories.why_not;
+  return "the source says nothing of what its memory is";
+}
+
+PageAnswer times_answer(PageRequest& request) {
+  const size_t device = request.device();
+  const PageRequest::Window window = request.window();
+  const uint32_t columns = request.columns();
+  if (request.is_refused()) return request.refusal();
+  const PageDevice& of = request.file().devices()[device];
+  const uint32_t moments = window.to - window.from;
+  std::vector<uint32_t> event;
+  std::vector<uint64_t> time;
+  const uint32_t count = std::min(columns, moments);
+  for (uint32_t i = 0; i < count; ++i) {
+    // The first and the last are exact; between them they are as far apart as they can be.
+    const uint64_t step = count == 1 ? 0 : uint64_t{moments - 1} * i / (count - 1);
+    event.push_back(window.from + static_cast<uint32_t>(step));
+    time.push_back(time_of(request.file(), of, event.back()));
+  }
+  Columns out;
+  out.add("event", event), out.add("time_ns", time);
+  return columns_answer(
+      out.finish({{"from", window.from}, {"to", window.to}, {"is_exact", count == moments}}));
+}
+
+}  // namespace gpumemprof

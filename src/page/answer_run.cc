@@ -1,0 +1,144 @@
+// run: what the page begins with.
+#include <algorithm>
+
+#include "allocator/replay.h"
+#include "analysis/snapshot_device.h"
+#include "page/answers.h"
+#include "report/words.h"
+
+namespace gpumemprof {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const char* kind_name(InputKind kind) {
+  switch (kind) {
+    case InputKind::kRecording:
+      return "recording";
+    case InputKind::kSnapshot:
+      return "snapshot";
+    case InputKind::kForeign:
+      return "events";
+    case InputKind::kOomDump:
+      return "dump";
+    case InputKind::kSamples:
+      return "samples";
+  }
+  return "unknown";
+}
+
+Json text_or_null(std::string_view text) { return text.empty() ? Json() : Json(text); }
+
+/// How large the device is, where anybody said so.
+Json capacity_json(PageFile& file, const PageDevice& device) {
+  const auto& snapshot = file.input().snapshot();
+  if (snapshot && device.index < snapshot->traces.size()) {
+    const uint64_t bytes = snapshot->traces[device.index].device_bytes;
+    if (bytes != 0) return bytes;
+  }
+  return nullptr;
+}
+
+Json device_json(PageFile& file, const PageDevice& device) {
+  const BlockTable& table = *device.table;
+  const Device& memory = file.tables().devices[device.index];
+  const DeviceAnalysis* main = main_device(file.analysis(), file.tables());
+  const bool is_main =
+      main != nullptr && (main == device.analysis ||
+                          std::ranges::find(main->parts, device.index) != main->parts.end());
+  const bool is_exact = device.analysis != nullptr &&
+                        gpumemprof::is_exact(file.analysis(), *device.analysis) &&
+                        table.left_out_events == 0;
+  uint64_t earlier_blocks = 0;
+  table.each_live(0, [&](uint32_t) { ++earlier_blocks; });
+  Json unknown = Json::array();
+  const auto add = [&](bool is_unknown, const char* what, const std::string& reason) {
+    if (is_unknown) unknown.push_back({{"what", what}, {"reason", reason}});
+  };
+  add(!table.is_told, "category", why_no_categories(device));
+  add(table.reserved.empty(), "reserved", "the source does not say what was reserved");
+  add(table.stream.empty(), "stream", "the source does not name streams");
+  add(table.thread.empty(), "thread", "the source does not name threads");
+  add(!device.has_times, "time", "the events have no times");
+  const std::string before = why_unknown_before(file, device);
+  add(!before.empty(), "before", before);
+  return {
+      {"name", device.name},
+      {"layer", layer_name(memory.layer)},
+      {"process", memory.process < file.tables().processes.size() ? Json(memory.process) : Json()},
+      {"is_main", is_main},
+      {"capacity_bytes", capacity_json(file, device)},
+      {"events", table.moments() - 1},
+      {"blocks", table.blocks()},
+      {"first_time_ns", time_of(file, device, 0)},
+      {"last_time_ns", time_of(file, device, table.moments() - 1)},
+      {"has_times", device.has_times},
+      {"has_addresses", file.has_addresses()},
+      {"exact", is_exact},
+      {"left_out_events", table.left_out_events},
+      {"peak",
+       {{"event", table.peak},
+        {"time_ns", time_of(file, device, table.peak)},
+        {"bytes", table.level_at(table.peak)}}},
+      {"base_bytes", table.earlier_bytes},
+      {"base_blocks", earlier_blocks},
+      {"end_bytes", table.level_at(table.moments() - 1)},
+      {"unknown", std::move(unknown)}};
+}
+
+}  // namespace
+
+std::string why_unknown_before(const PageFile& file, const PageDevice& device) {
+  if (file.analysis().oldest_dropped) return "the oldest events were dropped on purpose";
+  const SnapshotDevice* told = device.analysis ? device.analysis->snapshot.get() : nullptr;
+  if (told && told->overflowed) return "the allocator's ring had dropped older events";
+  if (told && !told->has_history) return "no history was recorded, only what was live in the end";
+  if (device.table->earlier_bytes != 0) return "what was live before the first event has no past";
+  return {};
+}
+
+Json file_json(PageFile& file) {
+  const Analysis& analysis = file.analysis();
+  const Tables& tables = file.tables();
+  Json devices = Json::array(), processes = Json::array(), threads = Json::array();
+  for (const PageDevice& device : file.devices()) devices.push_back(device_json(file, device));
+  for (const Process& process : tables.processes) {
+    processes.push_back({{"id", processes.size()},
+                         {"label", process_label(process)},
+                         {"pid", process.pid},
+                         {"host", text_or_null(process.host)},
+                         {"command", text_or_null(process.command)},
+                         {"python", text_or_null(process.python_version)}});
+  }
+  for (const Thread& thread : tables.threads) {
+    threads.push_back({{"id", threads.size()},
+                       {"label", printable(thread.name) + " (" + std::to_string(thread.tid) + ")"},
+                       {"process", thread.process}});
+  }
+  Json categories = Json::array(), unknown = Json::array(), streams = Json::array();
+  for (size_t c = 0; c < kCategories; ++c)
+    categories.push_back({{"id", c}, {"label", category_name(static_cast<Category>(c))}});
+  for (const int64_t stream : file.streams()) {
+    const std::string name = stream == 0 ? "default stream" : "stream " + std::to_string(stream);
+    streams.push_back({{"id", streams.size()}, {"label", name}});
+  }
+  for (const LossReason& loss : analysis.loss.reasons) {
+    unknown.push_back({{"what", loss.is_counted() ? format_plural(loss.events, "event") : "lost"},
+                       {"reason", loss.reason}});
+  }
+  return {{"kind", kind_name(file.kind())},
+          {"source", analysis.source.kind},
+          {"writer", text_or_null(analysis.source.writer_version_hint)},
+          {"bytes", analysis.source.bytes},
+          {"start_ns", std::to_string(file.start_time_ns())},
+          {"is_wall_clock", file.input().snapshot() != nullptr},
+          {"unknown", std::move(unknown)},
+          {"devices", std::move(devices)},
+          {"processes", std::move(processes)},
+          {"streams", std::move(streams)},
+          {"categories", std::move(categories)},
+          {"threads", std::move(threads)},
+          {"document", file.document()}};
+}
+
+}  // namespace gpumemprof

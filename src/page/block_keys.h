@@ -1,0 +1,68 @@
+// What blocks are told apart by: what they are, what they were made for, where, by whom.
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "page/block_table.h"
+#include "trace/tables.h"
+
+namespace gpumemprof {
+
+enum class Dimension : uint8_t {
+  kNone,
+  kCategory,
+  kModule,
+  kLine,  ///< of the user's own code, where the stack has one
+  kStack,
+  kStream,
+  kProcess,
+  kThread,
+};
+/// "none", "category", …; nothing for another word.
+std::optional<Dimension> dimension_of(std::string_view word);
+
+/// Keys of one device's blocks by a dimension. A key is an index in what labels() tells.
+class BlockKeys {
+ public:
+  /// `process`: of the device. All must outlive the keys.
+  BlockKeys(const BlockTable& table, const Tables& tables, uint32_t process, Dimension by)
+      : table_(table), tables_(tables), process_(process), by_(by) {}
+
+  /// `kind`: in BlockTable::kinds, as it was at the moment in question.
+  uint32_t key(uint32_t block, uint32_t kind);
+  uint32_t key_at(uint32_t block, uint32_t moment) {
+    return key(block, is_by_kind() ? table_.kind_at(block, moment) : 0);
+  }
+  /// A block may have another key at another moment.
+  bool is_by_kind() const { return by_ == Dimension::kCategory || by_ == Dimension::kModule; }
+  uint32_t count() const { return static_cast<uint32_t>(ids_.size()); }
+  /// What the page may name it by, in later requests too.
+  const std::string& id(uint32_t key) const { return ids_[key]; }
+  std::string label(uint32_t key) const;
+
+ private:
+  uint32_t numbered(uint64_t value);
+  uint32_t named(std::string name);
+
+  const BlockTable& table_;
+  const Tables& tables_;
+  const uint32_t process_;
+  const Dimension by_;
+  std::vector<std::string> ids_;
+  std::vector<uint64_t> values_;  // of each key, where it is a number
+  absl::flat_hash_map<uint64_t, uint32_t> by_value_;
+  absl::flat_hash_map<std::string, uint32_t> by_name_;
+  absl::flat_hash_map<uint64_t, uint32_t> modules_;  // by stack and kind
+  std::vector<uint32_t> by_stack_;                   // of kStack and kLine; kNone: not asked yet
+};
+
+/// The module of a block: empty where none is known.
+std::string module_of(const CategoryHolder& kind, uint32_t stack, const Tables& tables);
+
+}  // namespace gpumemprof

@@ -1,0 +1,136 @@
+// Every block of one device in columns, and how much was live after each of its events.
+//
+// A moment e is the state after the first e events of the device: 0 is before the first one. A
+// block is live at the moments [start, end). Memory: about 36 bytes a block and 8 an event.
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "analysis/categories.h"
+#include "base/large_pages.h"
+#include "page/columns.h"
+#include "page/level_forest.h"
+#include "page/time_column.h"
+
+namespace gpumemprof {
+
+/// What happened between two moments.
+enum class BlockChange : uint8_t { kOther, kAlloc, kFree, kFreeRequested };
+
+/// A figure that changes now and then: its value at a moment is that of the last change.
+struct SparseSeries {
+  std::vector<uint32_t> moments;
+  std::vector<uint64_t> values;
+  void add(uint32_t moment, uint64_t value);
+  uint64_t at(uint32_t moment) const;  ///< 0 before the first change
+  bool empty() const { return moments.empty(); }
+};
+
+/// A request that was refused.
+struct RefusedMoment {
+  uint32_t moment = 0, stack = 0;
+  uint64_t size_bytes = 0;
+};
+/// What the allocator took from the driver, or gave back.
+struct SegmentChange {
+  uint32_t moment = 0, stack = 0;
+  Action action = Action::kSegmentAlloc;
+  uint64_t address = 0, size_bytes = 0;
+  int64_t stream = 0;
+  std::pair<int64_t, int64_t> pool{0, 0};
+};
+/// What a block was until right before a moment.
+struct EarlierKind {
+  uint32_t block = 0, until = 0, kind = 0;
+};
+
+struct BlockTable {
+  template <class T>
+  using Column = std::vector<T, LargePages<T>>;
+  static constexpr uint32_t kMostBlocks = (1u << 30) - 1;
+  static constexpr uint32_t kMostMoments = UINT32_MAX - 1;
+
+  Column<uint64_t> size_bytes, address;
+  Column<uint32_t> start, end, stack;  ///< end: kNone while it lives
+  Column<uint32_t> thread;             ///< index in Tables::threads; empty where nobody knows
+  Column<uint32_t> kind;  ///< in `kinds`: what it was in the end; kChangesKind: not always
+  static constexpr uint32_t kChangesKind = 1u << 31;
+  Column<uint16_t> stream;  ///< in `streams`; empty where nobody knows
+  std::vector<int64_t> streams;
+  std::vector<CategoryHolder> kinds;       ///< without stacks and sums; [0] is of those not told of
+  std::vector<EarlierKind> earlier_kinds;  ///< by block, then until
+  bool is_told = false;                    ///< of any block it is known what it is
+  uint32_t earlier_blocks = 0;             ///< the first ones: live before the first event
+
+  /// Of the step to a moment: BlockChange << 30 | block. [0] is none.
+  Column<uint32_t> changes;
+  TimeColumn times;  ///< of the events: of moment e that of event e - 1
+  LevelForest levels;
+  SparseSeries reserved, pending;
+  std::vector<RefusedMoment> refused;
+  std::vector<SegmentChange> segments;
+  bool has_end_segments = false;
+  std::vector<SegmentChange> end_segments;  ///< that a snapshot lists, as if they came then
+  /// Frees that were requested and waited, by the moment of the request; end: of the wait.
+  struct Wait {
+    uint32_t block, from, to;
+  };
+  std::vector<Wait> waits;
+  uint64_t repeated_allocs = 0, unmatched_frees = 0;
+  uint64_t left_out_events = 0;  ///< beyond what a table holds
+
+  uint32_t moments() const { return static_cast<uint32_t>(changes.size()); }
+  uint32_t blocks() const { return static_cast<uint32_t>(size_bytes.size()); }
+  BlockChange change(uint32_t moment) const {
+    return static_cast<BlockChange>(changes[moment] >> 30);
+  }
+  uint32_t changed(uint32_t moment) const { return changes[moment] & kMostBlocks; }
+  /// The block that the allocation at `moment` put an end to; kNone nearly always.
+  uint32_t replaced_at(uint32_t moment) const;
+  /// What the step to `moment` adds to what is live, modulo 2^64.
+  uint64_t added_bytes(uint32_t moment) const;
+  uint64_t level_at(uint32_t moment) const;
+  bool is_live(uint32_t block, uint32_t moment) const {
+    return start[block] <= moment && moment < end[block];
+  }
+  /// Its free was requested, and a stream still used it.
+  bool is_pending(uint32_t block, uint32_t moment) const;
+  uint32_t kind_at(uint32_t block, uint32_t moment) const;
+  /// Blocks whose start is at most `moment`: as they are numbered by it, those below.
+  uint32_t started_by(uint32_t moment) const;
+  /// Calls see(block) for what is live at a moment, by number. Chunks of the dead are passed over.
+  template <class See>
+  void each_live(uint32_t moment, const See& see) const;
+
+  /// The first moment at which the most was live.
+  uint32_t peak = 0;
+
+  static constexpr uint32_t kChunk = 1024;
+  std::vector<uint32_t> latest_end;  ///< of each chunk of blocks
+  /// A block whose free was missed: it ends where another is made at its address.
+  struct Replaced {
+    uint32_t moment, block;
+  };
+  std::vector<Replaced> replaced;
+  uint64_t earlier_bytes = 0;
+  /// After the last event.
+  void finish();
+};
+
+template <class See>
+void BlockTable::each_live(uint32_t moment, const See& see) const {
+  const uint32_t most = started_by(moment);
+  for (uint32_t chunk = 0; chunk * kChunk < most; ++chunk) {
+    if (latest_end[chunk] <= moment) continue;
+    const uint32_t last = std::min(most, (chunk + 1) * kChunk);
+    for (uint32_t block = chunk * kChunk; block < last; ++block) {
+      if (moment < end[block]) see(block);
+    }
+  }
+}
+
+}  // namespace gpumemprof

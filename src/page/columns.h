@@ -1,0 +1,39 @@
+// Answers with many numbers: a header in JSON and columns as they lie in memory, so that the page
+// reads them without parsing. docs/page-data.md has the bytes.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace gpumemprof {
+
+inline constexpr uint32_t kNone = UINT32_MAX;  ///< an id or an event that there is not
+
+/// Text of a file as JSON may have it: what is no UTF-8 is replaced.
+std::string json_text(const nlohmann::ordered_json& json);
+
+/// Collects columns, then writes them behind their header. Little endian, as every machine that it
+/// runs on.
+class Columns {
+ public:
+  void add(std::string_view name, std::span<const uint8_t> values);
+  void add(std::string_view name, std::span<const uint16_t> values);
+  void add(std::string_view name, std::span<const uint32_t> values);
+  /// Bytes and times: as f64. What is above 2^53 becomes 2^53, and the header says how many did.
+  void add(std::string_view name, std::span<const uint64_t> values);
+  /// "GMPC", the header's length, `header` with "columns", the arrays. An object, or null for {}.
+  std::string finish(nlohmann::ordered_json header) const;
+
+ private:
+  void add_bytes(std::string_view name, const char* type, size_t length, const void* data,
+                 size_t bytes);
+
+  nlohmann::ordered_json columns_ = nlohmann::ordered_json::object();
+  std::string arrays_;  // each at a multiple of 8
+  uint64_t clamped_ = 0;
+};
+
+}  // namespace gpumemprof

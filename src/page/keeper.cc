@@ -1,0 +1,385 @@
+#include "page/keeper.h"
+
+#include <algorithm>
+
+#include "analysis/snapshot_rules.h"
+#include "trace/allocator_trace.h"
+#include "trace/live_state.h"
+#include "trace/trace_start.h"
+
+namespace gpumemprof {
+
+void TableFiller::open() {
+  if (!table.changes.empty()) return;
+  table.kinds.resize(1);
+  table.earlier_blocks = table.blocks();
+  table.earlier_bytes = live_bytes_;
+  table.changes.push_back(0);
+  table.levels.add(live_bytes_);
+}
+
+uint32_t TableFiller::add_block(uint64_t address, uint64_t size_bytes, uint32_t start,
+                                uint32_t stack, uint32_t thread) {
+  const uint32_t block = table.blocks();
+  table.size_bytes.push_back(size_bytes), table.address.push_back(address);
+  table.start.push_back(start), table.end.push_back(kNone);
+  table.stack.push_back(stack), table.kind.push_back(0);
+  if (trace_ == nullptr) table.thread.push_back(thread);
+  if (!table.streams.empty()) table.stream.push_back(0);
+  live_bytes_ += size_bytes;
+  return block;
+}
+
+void TableFiller::adopt(const LiveState& before, uint16_t device) {
+  const DeviceState& state = before.devices()[device];
+  allocations_before_ = state.actions[static_cast<size_t>(Action::kAlloc)];
+  std::vector<std::pair<uint64_t, LiveBlock>> blocks(state.blocks.begin(), state.blocks.end());
+  std::ranges::sort(blocks, {}, &std::pair<uint64_t, LiveBlock>::first);
+  for (const auto& [address, block] : blocks) {
+    *by_address_.try_emplace(address, 0).number =
+        add_block(address, block.size_bytes, 0, block.stack, block.thread);
+  }
+  open();
+}
+
+void TableFiller::adopt(const AllocatorTrace& trace, const TraceStart& start) {
+  trace_ = &trace;
+  const size_t blocks = start.blocks.size() + trace.events.count(Action::kAlloc);
+  table.size_bytes.reserve(blocks), table.address.reserve(blocks), table.start.reserve(blocks);
+  table.end.reserve(blocks), table.stack.reserve(blocks), table.kind.reserve(blocks);
+  table.stream.reserve(blocks), table.changes.reserve(trace.events.size() + 1);
+  table.streams = trace.streams;
+  if (table.streams.empty()) table.streams.push_back(0);
+  by_number_.assign(start.number_count, kNone);
+  for (const EarlierBlock& earlier : start.blocks) {
+    // As in LiveState: what is named twice, in a trace that contradicts itself, is there once.
+    const bool is_new = by_number_[earlier.number] == kNone;
+    const uint32_t block = add_block(earlier.address, is_new ? earlier.requested_bytes : 0, 0,
+                                     earlier.stack, UINT32_MAX);
+    table.stream[block] = earlier.stream;
+    if (is_new) by_number_[earlier.number] = block;
+    if (!is_new) table.end[block] = 0;
+  }
+  open();
+}
+
+uint32_t TableFiller::block_at(uint64_t address) const {
+  const uint32_t* number = by_address_.find(address);
+  return number ? *number : kNone;
+}
+
+/// Where the number of the live block of an event stands; null: nowhere.
+uint32_t* TableFiller::place_of(const EventBatch& batch, size_t i) {
+  if (batch.block.empty()) return by_address_.find(batch.address[i]);
+  if (batch.block[i] >= by_number_.size()) return nullptr;
+  uint32_t* place = &by_number_[batch.block[i]];
+  return *place == kNone ? nullptr : place;
+}
+
+void TableFiller::take(const EventBatch& batch, size_t i, const AllocatorDetail* detail,
+                       const DeviceTotals* totals) {
+  open();
+  const uint32_t moment = table.moments();
+  if (moment >= BlockTable::kMostMoments || table.blocks() >= BlockTable::kMostBlocks) {
+    ++table.left_out_events;
+    return;
+  }
+  own_events_.push_back(static_cast<uint32_t>(i));
+  table.times.add(batch.time_ns[i]);
+  table.changes.push_back(0);
+  const Action action = batch.action[i];
+  const bool ends = action == Action::kFreeCompleted ||
+                    (action == Action::kFreeRequested && !batch.frees_in_two_steps);
+  if (!(ends && just_requested_)) end_requested();
+  if (action == Action::kAlloc) {
+    allocate(batch, i, moment, detail);
+  } else if (ends) {
+    free(batch, i, moment);
+  } else if (action == Action::kFreeRequested) {
+    if (const uint32_t* place = place_of(batch, i)) {
+      table.changes[moment] = static_cast<uint32_t>(BlockChange::kFreeRequested) << 30 | *place;
+      just_requested_ = {*place, moment};
+    }
+  } else {
+    take_other(batch, i, moment, detail);
+  }
+  if (totals) {
+    if (!has_totals_) table.reserved = {};
+    has_totals_ = true;
+    table.reserved.add(moment, totals->reserved_bytes);
+  }
+  table.levels.add(live_bytes_);
+}
+
+void TableFiller::take_other(const EventBatch& batch, size_t i, uint32_t moment,
+                             const AllocatorDetail* detail) {
+  const uint64_t size = batch.size_bytes[i];
+  const Action action = batch.action[i];
+  if (action == Action::kOom) {
+    table.refused.push_back({moment, batch.stack[i], size});
+    return;
+  }
+  const bool grows = action == Action::kSegmentAlloc || action == Action::kSegmentMap;
+  if (!grows && action != Action::kSegmentFree && action != Action::kSegmentUnmap) return;
+  SegmentChange change{moment, batch.stack[i], action, batch.address[i], size};
+  if (trace_) {
+    const AllocatorEvent event = trace_->events[batch.first_event + i];
+    if (event.stream < trace_->streams.size()) change.stream = trace_->streams[event.stream];
+    if (event.pool < trace_->pools.size()) change.pool = trace_->pools[event.pool];
+  } else if (detail) {
+    change.stream = detail->stream, change.pool = detail->pool;
+  }
+  table.segments.push_back(change);
+  reserved_bytes_ += grows ? size : 0 - size;
+  if (!has_totals_) table.reserved.add(moment, reserved_bytes_);
+}
+
+void TableFiller::allocate(const EventBatch& batch, size_t i, uint32_t moment,
+                           const AllocatorDetail* detail) {
+  const uint32_t block =
+      add_block(batch.address[i], batch.size_bytes[i], moment, batch.stack[i], batch.thread[i]);
+  table.changes[moment] = static_cast<uint32_t>(BlockChange::kAlloc) << 30 | block;
+  uint32_t* place;
+  bool is_new;
+  if (batch.block.empty()) {
+    const AddressMap::Inserted put = by_address_.try_emplace(batch.address[i], block);
+    place = put.number, is_new = put.is_new;
+  } else {
+    if (batch.block[i] >= by_number_.size()) by_number_.resize(batch.block_count, kNone);
+    place = &by_number_[batch.block[i]];
+    is_new = *place == kNone;
+  }
+  if (!is_new) {  // its free was missed
+    ++table.repeated_allocs;
+    live_bytes_ -= table.size_bytes[*place];
+    table.end[*place] = moment;
+    table.replaced.push_back({moment, *place});
+    end_waiting(*place, moment);
+  }
+  *place = block;
+  if (trace_) {
+    table.stream[block] = trace_->events[batch.first_event + i].stream;
+  } else if (!batch.stream.empty()) {
+    set_stream(block, batch.stream[i]);
+  } else if (detail) {
+    set_stream(block, detail->stream);
+  }
+}
+
+void TableFiller::set_stream(uint32_t block, int64_t stream) {
+  if (table.streams.empty()) {
+    table.streams.push_back(0);
+    table.stream.resize(table.blocks(), 0);
+  }
+  auto known = std::ranges::find(table.streams, stream);
+  if (known == table.streams.end()) {
+    if (table.streams.size() > UINT16_MAX) return;
+    known = table.streams.insert(known, stream);
+  }
+  table.stream[block] = static_cast<uint16_t>(known - table.streams.begin());
+}
+
+void TableFiller::free(const EventBatch& batch, size_t i, uint32_t moment) {
+  uint32_t* place = place_of(batch, i);
+  if (place == nullptr) {
+    end_requested();
+    ++table.unmatched_frees;
+    return;
+  }
+  const uint32_t block = *place;
+  // Requested and gone with the next event: it waited for nobody.
+  if (just_requested_ && just_requested_->block == block)
+    just_requested_.reset();
+  else
+    end_requested();
+  end_waiting(block, moment);
+  table.changes[moment] = static_cast<uint32_t>(BlockChange::kFree) << 30 | block;
+  table.end[block] = moment;
+  live_bytes_ -= table.size_bytes[block];
+  if (batch.block.empty())
+    by_address_.erase(place);
+  else
+    *place = kNone;
+}
+
+/// A free that was requested and is not completed by the next event waits.
+void TableFiller::end_requested() {
+  if (!just_requested_) return;
+  const auto [block, moment] = *just_requested_;
+  just_requested_.reset();
+  if (!waiting_.try_emplace(block, moment).second) return;
+  waiting_bytes_ += table.size_bytes[block];
+  table.pending.add(moment, waiting_bytes_);
+}
+
+void TableFiller::end_waiting(uint32_t block, uint32_t moment) {
+  const auto waited = waiting_.find(block);
+  if (waited == waiting_.end()) return;
+  table.waits.push_back({block, waited->second, moment});
+  waiting_.erase(waited);
+  waiting_bytes_ -= table.size_bytes[block];
+  table.pending.add(moment, waiting_bytes_);
+}
+
+uint32_t TableFiller::kind_of(const CategoryHolder& what) {
+  const uint64_t packed = static_cast<uint64_t>(what.category) << 24 |
+                          static_cast<uint64_t>(what.why) << 16 | uint64_t{what.rule} << 8 |
+                          static_cast<uint64_t>(what.phase);
+  const auto [known, is_new] = kinds_.try_emplace(std::pair(packed, uint64_t{what.name}),
+                                                  static_cast<uint32_t>(table.kinds.size()));
+  if (is_new) {
+    table.kinds.push_back(what);
+    table.kinds.back().stack = 0, table.kinds.back().bytes = table.kinds.back().count = 0;
+  }
+  return known->second;
+}
+
+void TableFiller::tell(uint32_t block, const CategoryHolder& what, uint64_t until) {
+  open();
+  is_told = true;
+  told_.push_back({until, block, kind_of(what)});
+}
+
+/// What was told within a batch holds until an event of it.
+void TableFiller::take_told(const EventBatch* batch) {
+  for (const Told& told : told_) {
+    if (told.block >= table.blocks()) continue;
+    uint32_t& kind = table.kind[told.block];
+    if (told.until == BlockKeeper::kToItsEnd || batch == nullptr) {
+      kind = (kind & BlockTable::kChangesKind) | told.kind;
+      continue;
+    }
+    const uint64_t limit = told.until - std::min(told.until, batch->first_event);
+    const auto own = std::ranges::lower_bound(own_events_, limit) - own_events_.begin();
+    table.earlier_kinds.push_back(
+        {told.block, moments_before_batch_ + static_cast<uint32_t>(own), told.kind});
+    kind |= BlockTable::kChangesKind;
+  }
+  told_.clear();
+}
+
+void TableFiller::end_batch(const EventBatch& batch) {
+  take_told(&batch);
+  own_events_.clear();
+  moments_before_batch_ = std::max(1u, table.moments());
+}
+
+void TableFiller::tell_rules(const std::vector<RuledBlock>& allocated,
+                             const std::vector<RuledBlock>& earlier) {
+  if (allocated.empty() && earlier.empty()) return;
+  open();
+  is_told = true;
+  const auto set = [&](size_t block, const RuledBlock& ruled) {
+    if (block >= table.blocks()) return;
+    const auto rule = static_cast<SnapshotRule>(ruled.rule);
+    table.kind[block] =
+        kind_of({.category = facts_of(rule).category, .rule = ruled.rule, .phase = ruled.phase});
+  };
+  for (size_t i = 0; i < std::min<size_t>(earlier.size(), table.earlier_blocks); ++i)
+    set(i, earlier[i]);
+  for (size_t i = 0; i < allocated.size(); ++i) set(table.earlier_blocks + i, allocated[i]);
+}
+
+void TableFiller::finish() {
+  open();
+  end_requested();
+  take_told(nullptr);
+  for (const auto& [block, since] : waiting_) table.waits.push_back({block, since, kNone});
+  if (trace_) take_end();
+  for (size_t i = 0; i < table.stream.size() && i < table.blocks(); ++i) {
+    if (table.stream[i] >= table.streams.size()) table.stream[i] = 0;
+  }
+  table.finish();
+  trace_ = nullptr;
+}
+
+/// What a snapshot lists in the end, walked backwards.
+void TableFiller::take_end() {
+  table.has_end_segments = true;
+  uint64_t end_bytes = 0;
+  for (const AllocatorSegment& segment : trace_->segments) {
+    end_bytes += segment.size_bytes;
+    const Action action = segment.is_expandable ? Action::kSegmentMap : Action::kSegmentAlloc;
+    SegmentChange listed{0, segment.stack, action, segment.address, segment.size_bytes};
+    if (segment.stream < trace_->streams.size()) listed.stream = trace_->streams[segment.stream];
+    if (segment.pool < trace_->pools.size()) listed.pool = trace_->pools[segment.pool];
+    table.end_segments.push_back(listed);
+  }
+  const uint64_t before = end_bytes - reserved_bytes_;
+  if (table.reserved.empty() || table.reserved.moments.front() != 0) {
+    table.reserved.moments.insert(table.reserved.moments.begin(), 0);
+    table.reserved.values.insert(table.reserved.values.begin(), 0);
+  }
+  bool is_possible = true;
+  for (uint64_t& bytes : table.reserved.values) {
+    bytes += before;
+    is_possible &= bytes <= INT64_MAX;
+  }
+  if (!is_possible) table.reserved = {};
+}
+
+TableFiller& Keeper::filler(uint16_t device) {
+  if (device >= devices_.size()) devices_.resize(size_t{device} + 1);
+  if (!devices_[device]) devices_[device] = std::make_unique<TableFiller>();
+  return *devices_[device];
+}
+
+void Keeper::begin(const LiveState* before) {
+  devices_.clear();
+  for (size_t d = 0; before && d < before->devices().size(); ++d)
+    filler(static_cast<uint16_t>(d)).adopt(*before, static_cast<uint16_t>(d));
+}
+
+void Keeper::begin_trace(uint16_t device, const AllocatorTrace& trace, const TraceStart& start) {
+  filler(device).adopt(trace, start);
+}
+
+void Keeper::take(const EventBatch& batch) {
+  size_t detail = 0, total = 0;
+  for (size_t i = 0; i < batch.size(); ++i) {
+    while (detail < batch.details.size() && batch.details[detail].event < i) ++detail;
+    while (total < batch.totals.size() && batch.totals[total].event < i) ++total;
+    const bool has_detail = detail < batch.details.size() && batch.details[detail].event == i;
+    const bool has_total = total < batch.totals.size() && batch.totals[total].event == i;
+    filler(batch.device[i])
+        .take(batch, i, has_detail ? &batch.details[detail] : nullptr,
+              has_total ? &batch.totals[total] : nullptr);
+  }
+  for (const auto& device : devices_) {
+    if (device) device->end_batch(batch);
+  }
+}
+
+uint32_t Keeper::made_by(uint16_t device, uint64_t number) const {
+  const bool is_known = device < devices_.size() && devices_[device];
+  return is_known ? devices_[device]->made_by(number) : static_cast<uint32_t>(number);
+}
+
+uint32_t Keeper::block_at(uint16_t device, uint64_t address) const {
+  const bool is_known = device < devices_.size() && devices_[device];
+  return is_known ? devices_[device]->block_at(address) : kNone;
+}
+
+void Keeper::tell(uint16_t device, uint32_t block, const CategoryHolder& what, uint64_t until) {
+  filler(device).tell(block, what, until);
+}
+
+void Keeper::tell_rules(uint16_t device, const std::vector<RuledBlock>& allocated,
+                        const std::vector<RuledBlock>& earlier) {
+  filler(device).tell_rules(allocated, earlier);
+}
+
+std::vector<std::unique_ptr<BlockTable>> Keeper::finish() {
+  std::vector<std::unique_ptr<BlockTable>> tables;
+  for (const auto& device : devices_) {
+    tables.push_back(nullptr);
+    if (!device) continue;
+    device->finish();
+    tables.back() = std::make_unique<BlockTable>(std::move(device->table));
+    tables.back()->is_told = device->is_told;
+  }
+  devices_.clear();
+  return tables;
+}
+
+}  // namespace gpumemprof

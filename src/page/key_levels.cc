@@ -1,0 +1,218 @@
+#include "page/key_levels.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace gpumemprof {
+
+KeyLevels::KeyLevels(const BlockTable& table, BlockKeys keys, const std::vector<uint8_t>* taken)
+    : table_(table), taken_(taken) {
+  find_keys(&keys);
+  fill();
+}
+
+/// The keys that ever held the most, and which of them each block has.
+void KeyLevels::find_keys(BlockKeys* keys) {
+  const uint32_t blocks = table_.blocks();
+  std::vector<uint32_t> raw(blocks, kNone);
+  for (uint32_t b = 0; b < blocks; ++b) {
+    if (taken_ == nullptr || (*taken_)[b]) raw[b] = keys->key_at(b, table_.start[b]);
+  }
+  struct RawChange {
+    uint32_t moment, block, from, to;
+  };
+  std::vector<RawChange> changes;
+  std::vector<uint32_t> last = {};
+  for (size_t i = 0; keys->is_by_kind() && i < table_.earlier_kinds.size(); ++i) {
+    const EarlierKind& part = table_.earlier_kinds[i];
+    if (raw[part.block] == kNone || part.until >= table_.end[part.block]) continue;
+    const uint32_t from = keys->key(part.block, part.kind);
+    const uint32_t to = keys->key_at(part.block, part.until);
+    if (from != to) changes.push_back({part.until, part.block, from, to});
+  }
+  std::ranges::stable_sort(changes, {}, &RawChange::moment);
+  // Which change of a block is its last tells what it is freed as.
+  absl::flat_hash_map<uint32_t, uint32_t> last_of;
+  for (const RawChange& change : changes) last_of[change.block] = change.to;
+
+  std::vector<uint64_t> held(keys->count()), most(keys->count());
+  const auto add = [&](uint32_t key, uint64_t bytes) {
+    held[key] += bytes;
+    most[key] = std::max(most[key], held[key]);
+  };
+  for (uint32_t b = 0; b < table_.earlier_blocks; ++b) {
+    if (raw[b] != kNone && table_.end[b] != 0) add(raw[b], table_.size_bytes[b]);
+  }
+  const auto end = [&](uint32_t block) {
+    if (raw[block] == kNone) return;
+    const auto changed = last_of.find(block);
+    held[changed == last_of.end() ? raw[block] : changed->second] -= table_.size_bytes[block];
+  };
+  size_t next = 0;
+  for (uint32_t m = 1; m < table_.moments(); ++m) {
+    for (; next < changes.size() && changes[next].moment <= m; ++next) {
+      const RawChange& change = changes[next];
+      held[change.from] -= table_.size_bytes[change.block];
+      add(change.to, table_.size_bytes[change.block]);
+    }
+    const uint32_t block = table_.changed(m);
+    if (table_.change(m) == BlockChange::kAlloc) {
+      if (const uint32_t replaced = table_.replaced_at(m); replaced != kNone) end(replaced);
+      if (raw[block] != kNone) add(raw[block], table_.size_bytes[block]);
+    } else if (table_.change(m) == BlockChange::kFree) {
+      end(block);
+    }
+  }
+
+  std::vector<uint32_t> order(keys->count());
+  std::iota(order.begin(), order.end(), 0u);
+  std::ranges::stable_sort(order, [&](uint32_t a, uint32_t b) { return most[a] > most[b]; });
+  std::vector<uint8_t> place(order.size());
+  has_other_ = order.size() > kMostKeys;
+  others_ = has_other_ ? static_cast<uint32_t>(order.size()) - kMostKeys : 0;
+  for (size_t i = 0; i < order.size(); ++i) {
+    place[order[i]] = static_cast<uint8_t>(std::min<size_t>(i, kMostKeys));
+    if (i < kMostKeys) keys_.push_back({keys->id(order[i]), keys->label(order[i]), most[order[i]]});
+  }
+  if (has_other_) keys_.push_back({"", "other", 0});
+  key_.resize(blocks, kNoKey);
+  for (uint32_t b = 0; b < blocks; ++b) {
+    if (raw[b] != kNone) key_[b] = place[raw[b]];
+  }
+  for (const RawChange& change : changes)
+    kind_changes_.push_back({change.moment, change.block, place[change.from], place[change.to]});
+  for (const auto& [block, key] : last_of) changing_.push_back(block);
+  std::ranges::sort(changing_);
+  for (const uint32_t block : changing_) last_key_.push_back(place[last_of[block]]);
+}
+
+uint8_t KeyLevels::key_of_end(uint32_t block) const {
+  if (changing_.empty() || (table_.kind[block] & BlockTable::kChangesKind) == 0) return key_[block];
+  const auto found = std::ranges::lower_bound(changing_, block);
+  if (found == changing_.end() || *found != block) return key_[block];
+  return last_key_[static_cast<size_t>(found - changing_.begin())];
+}
+
+/// As BlockTable::added_bytes(), of what is taken.
+uint64_t KeyLevels::step(uint32_t moment) const {
+  if (taken_ == nullptr) return table_.added_bytes(moment);
+  const auto bytes = [&](uint32_t block) -> uint64_t {
+    return block == kNone || key_[block] == kNoKey ? 0 : table_.size_bytes[block];
+  };
+  switch (table_.change(moment)) {
+    case BlockChange::kAlloc:
+      return bytes(table_.changed(moment)) - bytes(table_.replaced_at(moment));
+    case BlockChange::kFree:
+      return 0 - bytes(table_.changed(moment));
+    default:
+      break;
+  }
+  if (moment != 0) return 0;
+  uint64_t sum = 0;
+  for (uint32_t b = 0; b < table_.earlier_blocks; ++b) {
+    if (table_.end[b] != 0) sum += bytes(b);
+  }
+  return sum;
+}
+
+/// The step to a moment, by key.
+void KeyLevels::apply(uint32_t moment, uint64_t* held) const {
+  if (!kind_changes_.empty()) {
+    auto change = std::ranges::lower_bound(kind_changes_, moment, {}, &KindChange::moment);
+    for (; change != kind_changes_.end() && change->moment == moment; ++change) {
+      held[change->from] -= table_.size_bytes[change->block];
+      held[change->to] += table_.size_bytes[change->block];
+    }
+  }
+  const auto end = [&](uint32_t block) {
+    if (key_[block] != kNoKey) held[key_of_end(block)] -= table_.size_bytes[block];
+  };
+  const uint32_t block = table_.changed(moment);
+  switch (table_.change(moment)) {
+    case BlockChange::kAlloc:
+      if (const uint32_t replaced = table_.replaced_at(moment); replaced != kNone) end(replaced);
+      if (key_[block] != kNoKey) held[key_[block]] += table_.size_bytes[block];
+      return;
+    case BlockChange::kFree:
+      return end(block);
+    default:
+      break;
+  }
+  if (moment != 0) return;
+  for (uint32_t b = 0; b < table_.earlier_blocks; ++b) {
+    if (key_[b] != kNoKey && table_.end[b] != 0) held[key_[b]] += table_.size_bytes[b];
+  }
+}
+
+void KeyLevels::fill() {
+  const size_t width = keys_.size();
+  std::vector<uint64_t> held(width), best(width);
+  uint64_t level = 0, most = 0;
+  for (uint32_t m = 0; m < table_.moments(); ++m) {
+    apply(m, held.data());
+    level += step(m);
+    forest_.add(level);
+    if (m % kStride == 0 || level > most) {
+      most = level, best = held;
+      if (m % kStride == 0) kept_.push_back(m);
+      kept_.back() = m;
+    }
+    if (m % kStride == kStride - 1 || m + 1 == table_.moments())
+      held_.insert(held_.end(), best.begin(), best.end());
+  }
+  forest_.finish();
+}
+
+std::vector<KeyLevels::Column> KeyLevels::columns(uint32_t from, uint32_t to,
+                                                  uint32_t count) const {
+  const auto steps = [this](uint32_t m) { return step(m); };
+  const uint64_t width = (to - from) / count;
+  const uint32_t multiple = width >= 2 * kStride              ? kStride
+                            : width >= 2 * LevelForest::kLeaf ? LevelForest::kLeaf
+                                                              : 1;
+  std::vector<Column> out;
+  uint32_t begin = from;
+  for (uint32_t i = 1; i <= count; ++i) {
+    auto end = static_cast<uint32_t>(from + (uint64_t{to} - from) * i / count);
+    if (i == count)
+      end = to;
+    else
+      end = end / multiple * multiple;
+    if (end <= begin) continue;
+    out.push_back({begin, end, forest_.range(begin, end, steps), forest_.at(end - 1, steps)});
+    begin = end;
+  }
+  return out;
+}
+
+uint64_t KeyLevels::at(uint32_t moment) const {
+  return forest_.at(moment, [this](uint32_t m) { return step(m); });
+}
+
+std::vector<std::vector<uint64_t>> KeyLevels::values(std::span<const uint32_t> moments) const {
+  const size_t width = keys_.size();
+  std::vector<std::vector<uint64_t>> rows(width, std::vector<uint64_t>(moments.size()));
+  std::vector<uint64_t> held(width);
+  uint32_t at = kNone;  // the moment of `held`
+  for (size_t i = 0; i < moments.size(); ++i) {
+    const uint32_t moment = moments[i];
+    auto kept = std::ranges::upper_bound(kept_, moment);
+    const uint32_t nearest = kept == kept_.begin() ? kNone : *(kept - 1);
+    if (at == kNone || at > moment || (nearest != kNone && nearest > at)) {
+      if (nearest == kNone) {
+        std::ranges::fill(held, 0);
+        apply(0, held.data());
+        at = 0;
+      } else {
+        const size_t index = static_cast<size_t>(kept - kept_.begin()) - 1;
+        std::copy_n(held_.begin() + static_cast<ptrdiff_t>(index * width), width, held.begin());
+        at = nearest;
+      }
+    }
+    while (at < moment) apply(++at, held.data());
+    for (size_t k = 0; k < width; ++k) rows[k][i] = held[k];
+  }
+  return rows;
+}
+
+}  // namespace gpumemprof

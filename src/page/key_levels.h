@@ -1,0 +1,75 @@
+// How much was live over time by a dimension and a filter, for any window in a few milliseconds.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "page/block_keys.h"
+#include "page/level_forest.h"
+
+namespace gpumemprof {
+
+/// Made in two passes over the changes of a table. Of every 256 moments the one with the highest
+/// level is kept with what each key held then, so that what is asked of a moment is replayed from
+/// at most 511 changes before it. Memory: about 27 bytes for 32 moments and, with all keys, 204
+/// for 256.
+class KeyLevels {
+ public:
+  static constexpr uint32_t kMostKeys = 24;  ///< those that ever held the most; the rest is summed
+  static constexpr uint32_t kStride = 256;
+
+  struct Key {
+    std::string id, label;
+    uint64_t most_bytes = 0;  ///< that it ever held
+  };
+  /// `taken`: by block, 1 where the filter takes it; null: all. Both must outlive this.
+  KeyLevels(const BlockTable& table, BlockKeys keys, const std::vector<uint8_t>* taken);
+
+  /// The largest first; the last one is "other" where there are more.
+  const std::vector<Key>& keys() const { return keys_; }
+  bool has_other() const { return has_other_; }
+  uint32_t others() const { return others_; }  ///< how many keys "other" sums
+
+  struct Column {
+    uint32_t from = 0, to = 0;  ///< the moments that it stands for
+    LevelForest::Range range;
+    uint64_t last = 0;
+  };
+  /// At most `columns` of them, over [from, to), which is not empty. Where a column has 64 moments
+  /// or more it begins at a multiple of 32, where it has 512 at one of 256.
+  std::vector<Column> columns(uint32_t from, uint32_t to, uint32_t columns) const;
+  /// What each key holds at the moments, which ascend: a row a key.
+  std::vector<std::vector<uint64_t>> values(std::span<const uint32_t> moments) const;
+  uint64_t at(uint32_t moment) const;
+
+ private:
+  struct KindChange {
+    uint32_t moment, block;
+    uint8_t from, to;
+  };
+  static constexpr uint8_t kNoKey = 255;
+
+  void find_keys(BlockKeys* keys);
+  void fill();
+  uint8_t key_of_end(uint32_t block) const;
+  /// What the step to a moment adds to the taken.
+  uint64_t step(uint32_t moment) const;
+  void apply(uint32_t moment, uint64_t* held) const;
+
+  const BlockTable& table_;
+  const std::vector<uint8_t>* taken_;
+  std::vector<Key> keys_;
+  bool has_other_ = false;
+  uint32_t others_ = 0;
+  std::vector<uint8_t> key_;              // of each block when it is made; kNoKey: not taken
+  std::vector<uint8_t> last_key_;         // of those that change theirs, as in changing_
+  std::vector<uint32_t> changing_;        // blocks, ascending
+  std::vector<KindChange> kind_changes_;  // by moment
+  LevelForest forest_;
+  std::vector<uint32_t> kept_;  // moments
+  std::vector<uint64_t> held_;  // by kept moment, then key
+};
+
+}  // namespace gpumemprof

@@ -1,0 +1,36 @@
+#include "page/level_forest.h"
+
+namespace gpumemprof {
+
+void LevelForest::finish() {
+  heights_.resize(1);
+  // Only pairs become a node: what is left over is found a height below.
+  while (heights_.back().size() > 1) {
+    const std::vector<Node>& below = heights_.back();
+    std::vector<Node> above(below.size() / 2);
+    for (size_t i = 0; i < above.size(); ++i) {
+      above[i] = {std::min(below[2 * i].least, below[2 * i + 1].least),
+                  std::max(below[2 * i].most, below[2 * i + 1].most)};
+    }
+    heights_.push_back(std::move(above));
+  }
+}
+
+void LevelForest::take(size_t height, uint32_t index, uint32_t* best_height, uint32_t* best_index,
+                       Range* range) const {
+  const Node& node = heights_[height][index];
+  range->least = std::min(range->least, node.least);
+  if (node.most <= range->most) return;
+  range->most = node.most;
+  *best_height = static_cast<uint32_t>(height), *best_index = index;
+}
+
+uint32_t LevelForest::first_leaf_of(uint64_t most, size_t height, uint32_t index) const {
+  for (; height > 0; --height) {
+    index *= 2;
+    if (heights_[height - 1][index].most != most) ++index;
+  }
+  return index;
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,113 @@
+// The least, the most and the last of a series over any range of its moments, in O(log n).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "base/large_pages.h"
+
+namespace gpumemprof {
+
+/// Of every 32 moments the least, the most and the last are kept, and doubled up: 26 bytes for 32
+/// moments in leaves, as much again above. What lies within 32 is asked of the caller.
+class LevelForest {
+ public:
+  static constexpr uint32_t kLeaf = 32;
+
+  void add(uint64_t level);
+  /// After the last.
+  void finish();
+  uint32_t size() const { return size_; }
+
+  struct Range {
+    uint64_t least = UINT64_MAX, most = 0;
+    uint32_t most_at = 0;  ///< the first moment of the highest level
+  };
+  /// Over the moments [from, to), which is not empty. `step(moment)` is what the level changes by
+  /// at a moment, modulo 2^64.
+  template <class Step>
+  Range range(uint32_t from, uint32_t to, const Step& step) const;
+  template <class Step>
+  uint64_t at(uint32_t moment, const Step& step) const;
+
+ private:
+  struct Node {
+    uint64_t least, most;
+  };
+  /// The first leaf in [first, last) whose highest level is `most`, below node `index` of a height.
+  uint32_t first_leaf_of(uint64_t most, size_t height, uint32_t index) const;
+  template <class Step>
+  void scan(uint32_t from, uint32_t to, const Step& step, Range* range) const;
+  void take(size_t height, uint32_t index, uint32_t* best_height, uint32_t* best_index,
+            Range* range) const;
+
+  uint32_t size_ = 0;
+  Node open_{UINT64_MAX, 0};
+  std::vector<std::vector<Node>> heights_{1};         // [0]: leaves
+  std::vector<uint64_t, LargePages<uint64_t>> last_;  // of each leaf
+};
+
+inline void LevelForest::add(uint64_t level) {
+  open_.least = std::min(open_.least, level);
+  open_.most = std::max(open_.most, level);
+  if (++size_ % kLeaf == 0) {
+    heights_[0].push_back(open_), last_.push_back(level);
+    open_ = {UINT64_MAX, 0};
+  }
+}
+
+template <class Step>
+uint64_t LevelForest::at(uint32_t moment, const Step& step) const {
+  const uint32_t leaf = moment / kLeaf;
+  if (moment % kLeaf == kLeaf - 1 && leaf < last_.size()) return last_[leaf];
+  uint64_t level = leaf == 0 ? 0 : last_[leaf - 1];
+  for (uint32_t m = leaf * kLeaf; m <= moment; ++m) level += step(m);
+  return level;
+}
+
+template <class Step>
+void LevelForest::scan(uint32_t from, uint32_t to, const Step& step, Range* range) const {
+  if (from >= to) return;
+  uint64_t level = at(from, step);
+  for (uint32_t m = from;;) {
+    range->least = std::min(range->least, level);
+    if (level > range->most) range->most = level, range->most_at = m;
+    if (++m == to) return;
+    level += step(m);
+  }
+}
+
+template <class Step>
+LevelForest::Range LevelForest::range(uint32_t from, uint32_t to, const Step& step) const {
+  Range whole;
+  whole.most_at = from;
+  const uint32_t first = (from + kLeaf - 1) / kLeaf, last = to / kLeaf;  // whole leaves
+  if (first >= last) {
+    scan(from, to, step, &whole);
+    return whole;
+  }
+  scan(from, first * kLeaf, step, &whole);
+  // Left to right, so that of equals the first is found.
+  uint32_t at = first;
+  uint32_t best_height = 0, best_index = UINT32_MAX;
+  while (at < last) {
+    size_t height = 0;
+    while (height + 1 < heights_.size() && at % (uint32_t{2} << height) == 0 &&
+           at + (uint32_t{2} << height) <= last &&
+           (at >> (height + 1)) < heights_[height + 1].size())
+      ++height;
+    take(height, at >> height, &best_height, &best_index, &whole);
+    at += uint32_t{1} << height;
+  }
+  if (best_index != UINT32_MAX) {
+    const uint32_t leaf = first_leaf_of(whole.most, best_height, best_index);
+    Range in;
+    scan(leaf * kLeaf, (leaf + 1) * kLeaf, step, &in);
+    whole.most_at = in.most_at;
+  }
+  scan(last * kLeaf, to, step, &whole);
+  return whole;
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,221 @@
+#include "page/one_file.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "page/bundle.h"
+#include "page/columns.h"
+#include "report/words.h"
+
+namespace gpumemprof {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kPlace = "<!--gpumemprof-data-->";
+constexpr size_t kRoomForNote = 8192;
+
+std::string base64(std::string_view bytes) {
+  constexpr std::string_view kLetters =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  out.reserve((bytes.size() + 2) / 3 * 4);
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    uint32_t three = 0;
+    const size_t count = std::min<size_t>(3, bytes.size() - i);
+    for (size_t k = 0; k < 3; ++k)
+      three = three << 8 | (k < count ? static_cast<unsigned char>(bytes[i + k]) : 0u);
+    for (size_t k = 0; k < 4; ++k) out += k <= count ? kLetters[three >> (18 - 6 * k) & 63] : '=';
+  }
+  return out;
+}
+
+/// Without a header of zlib's, as the page's own decompressor takes it.
+std::string deflated(std::string_view bytes) {
+  z_stream stream{};
+  if (deflateInit2(&stream, 6, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK) return {};
+  std::string out(deflateBound(&stream, bytes.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  deflate(&stream, Z_FINISH);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+class OneFile {
+ public:
+  OneFile(PageService& service, size_t most_bytes) : service_(service), most_bytes_(most_bytes) {}
+
+  /// False where the answer does not fit any more, or there is none. `query`: names sorted.
+  bool add(const std::string& path, const std::string& query) {
+    const PageAnswer answer = service_.answer(path, query);
+    if (answer.status != 200) return false;
+    std::string body = answer.body;
+    if (answer.type == "application/json")
+      body = Columns().finish(Json::parse(answer.body, nullptr, false));
+    std::string text = base64(deflated(body));
+    const std::string key = query.empty() ? path : path + "?" + query;
+    const size_t bytes = key.size() + text.size() + 8;
+    if (used_ + bytes > most_bytes_) {
+      ++left_out_;
+      return false;
+    }
+    used_ += bytes;
+    answers_[key] = std::move(text);
+    return true;
+  }
+  const Json& answers() const { return answers_; }
+  size_t left_out() const { return left_out_; }
+
+ private:
+  PageService& service_;
+  const size_t most_bytes_;
+  size_t used_ = 0, left_out_ = 0;
+  Json answers_ = Json::object();
+};
+
+/// One device of one file, as requests name it.
+struct Place {
+  std::string subject;  // "device=0&file=0"
+  uint32_t moments = 0;
+  uint32_t peak = 0;
+  std::vector<uint32_t> refused;
+};
+
+std::string range_text(uint32_t from, uint32_t to) {
+  return "&from=" + std::to_string(from) + "&to=" + std::to_string(to);
+}
+
+void add_whole(const Place& place, OneFile* out) {
+  const std::string range = range_text(0, place.moments);
+  for (const char* by :
+       {"category", "module", "line", "stack", "stream", "thread", "process", "none"}) {
+    out->add("levels", "by=" + std::string(by) + "&columns=2048&" + place.subject + range);
+  }
+  out->add("times", "columns=2048&" + place.subject + range);
+  out->add("marks", place.subject);
+  out->add("blocks", "columns=1024&" + place.subject +
+                         "&from=0&limit=4000&order=byte_time&to=" + std::to_string(place.moments));
+  out->add("blocks", place.subject + "&from=0&limit=4000&to=" + std::to_string(place.moments));
+  out->add("space_time", place.subject + "&from=0&limit=4000&to=" + std::to_string(place.moments));
+  for (const char* what : {"allocated", "left", "freed"}) {
+    for (const char* by : {"stack", "module", "category"}) {
+      out->add("holders", "by=" + std::string(by) + "&" + place.subject + range + "&what=" + what);
+    }
+  }
+}
+
+/// Everything of one moment. False where it does not fit.
+bool add_moment(const Place& place, uint32_t moment, OneFile* out) {
+  const std::string event = "&event=" + std::to_string(moment);
+  bool has_all = true;
+  for (const char* by : {"stack", "module", "category"}) {
+    const size_t at = place.subject.find("&file");  // names are sorted
+    has_all &= out->add("holders", "by=" + std::string(by) + "&" + place.subject.substr(0, at) +
+                                       event + place.subject.substr(at));
+  }
+  const size_t at = place.subject.find("&file");
+  has_all &= out->add("space", place.subject.substr(0, at) + event + place.subject.substr(at));
+  return has_all;
+}
+
+/// Facts of the blocks that the answers about the whole run list.
+void add_blocks(const Place& place, const PageFile& file, size_t device, OneFile* out) {
+  constexpr size_t kMostBlocks = 300;
+  const BlockTable& table = *file.devices()[device].table;
+  std::vector<uint32_t> largest;
+  table.each_live(place.peak, [&](uint32_t block) { largest.push_back(block); });
+  const size_t count = std::min(kMostBlocks, largest.size());
+  std::ranges::partial_sort(
+      largest, largest.begin() + static_cast<ptrdiff_t>(count),
+      [&](uint32_t a, uint32_t b) { return table.size_bytes[a] > table.size_bytes[b]; });
+  for (size_t i = 0; i < count; ++i)
+    out->add("block", place.subject + "&id=" + std::to_string(largest[i]));
+}
+
+/// Windows of half the length, of a quarter, …, as long as they fit and sum up more than one event.
+void add_windows(const Place& place, OneFile* out) {
+  constexpr uint32_t kColumns = 1024;
+  for (uint32_t parts = 2; place.moments / parts > kColumns / 2; parts *= 2) {
+    for (uint32_t i = 0; i < parts; ++i) {
+      const auto from = static_cast<uint32_t>(uint64_t{place.moments} * i / parts);
+      const auto to = static_cast<uint32_t>(uint64_t{place.moments} * (i + 1) / parts);
+      const std::string range = range_text(from, to);
+      const bool fits = out->add("levels", "by=category&columns=1024&" + place.subject + range) &&
+                        out->add("times", "columns=512&" + place.subject + range);
+      if (!fits) return;
+    }
+  }
+}
+
+}  // namespace
+
+Result<std::string> one_file_page(PageService& service, const OneFileOptions& options) {
+  if (auto read = service.wait(); !read) return std::unexpected(read.error());
+  const std::string_view page = page_bundle();
+  const size_t at = page.find(kPlace);
+  if (at == page.npos)
+    return fail(ErrorCode::kUnsupported, "this command was built without its page");
+  const size_t room = page.size() + kRoomForNote;
+  OneFile out(service, options.most_bytes > room ? options.most_bytes - room : 0);
+  out.add("run", "");
+  std::vector<Place> places;
+  std::vector<std::pair<PageFile*, size_t>> devices;
+  for (size_t f = 0; f < service.files(); ++f) {
+    PageFile* file = service.file(f);
+    for (size_t d = 0; file && d < file->devices().size(); ++d) {
+      const BlockTable& table = *file->devices()[d].table;
+      Place place{"device=" + std::to_string(d) + "&file=" + std::to_string(f),
+                  table.moments(),
+                  table.peak,
+                  {}};
+      for (const RefusedMoment& refused : table.refused) place.refused.push_back(refused.moment);
+      places.push_back(std::move(place)), devices.emplace_back(file, d);
+    }
+  }
+  if (service.files() == 2) {
+    for (const char* by : {"stack", "module", "category"})
+      out.add("compare", "by=" + std::string(by) + "&device=0&file=0&other=1");
+  }
+  std::vector<uint32_t> exact;
+  for (const Place& place : places) {
+    add_whole(place, &out);
+    if (add_moment(place, place.peak, &out)) exact.push_back(place.peak);
+  }
+  constexpr size_t kMostRefused = 16;
+  for (const Place& place : places) {
+    for (size_t i = 0; i < std::min(kMostRefused, place.refused.size()); ++i)
+      if (add_moment(place, place.refused[i], &out)) exact.push_back(place.refused[i]);
+  }
+  for (size_t i = 0; i < places.size(); ++i)
+    add_blocks(places[i], *devices[i].first, devices[i].second, &out);
+  for (const Place& place : places) {
+    for (size_t i = 0; i < options.moments; ++i) {
+      const auto moment = static_cast<uint32_t>(uint64_t{place.moments - 1} * i /
+                                                std::max<size_t>(1, options.moments - 1));
+      if (add_moment(place, moment, &out)) exact.push_back(moment);
+    }
+  }
+  for (const Place& place : places) add_windows(place, &out);
+  std::ranges::sort(exact);
+  exact.erase(std::ranges::unique(exact).begin(), exact.end());
+  std::string note = "This file is a summary. It is exact at " +
+                     format_plural(exact.size(), "moment") +
+                     ", the peak among them; between them it has levels of detail.";
+  if (out.left_out() != 0) note += " " + format_plural(out.left_out(), "answer") + " did not fit.";
+  const Json data = {{"answers", out.answers()}, {"moments", exact}, {"note", note}};
+  std::string text(page.substr(0, at));
+  text += "<script type=\"application/json\" id=\"gpumemprof-data\">";
+  text += json_text(data);  // keys and base64: no markup
+  text += "</script>";
+  text += page.substr(at + kPlace.size());
+  return text;
+}
+
+}  // namespace gpumemprof

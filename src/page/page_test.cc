@@ -1,0 +1,212 @@
+// The parts of the page's data, each against arithmetic or a plain model.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <random>
+
+#include "page/address_space.h"
+#include "page/columns.h"
+#include "page/filter.h"
+#include "page/keeper.h"
+#include "page/key_levels.h"
+#include "page/level_forest.h"
+#include "page/time_column.h"
+#include "trace/memory_source.h"
+
+namespace gpumemprof {
+namespace {
+
+TEST(Columns, AnswerIsHeaderAndAlignedArrays) {
+  Columns columns;
+  columns.add("a", std::vector<uint8_t>{1, 2, 3});
+  columns.add("b", std::vector<uint32_t>{7});
+  columns.add("c", std::vector<uint64_t>{(uint64_t{1} << 53) + 2, 5});
+  const std::string answer = columns.finish({{"name", "<b>\xff"}});
+  ASSERT_EQ(answer.substr(0, 4), "GMPC");
+  uint32_t length = 0;
+  std::memcpy(&length, answer.data() + 4, 4);
+  const auto header = nlohmann::json::parse(answer.substr(8, length));
+  EXPECT_EQ(header["name"], "<b>\uFFFD");
+  EXPECT_EQ(header["clamped"], 1);
+  const auto& told = header["columns"];
+  EXPECT_EQ(told["b"]["offset"], told["a"]["offset"].get<size_t>() + 8);
+  uint32_t seven = 0;
+  std::memcpy(&seven, answer.data() + told["b"]["offset"].get<size_t>(), 4);
+  EXPECT_EQ(seven, 7u);
+  double clamped[2];
+  std::memcpy(clamped, answer.data() + told["c"]["offset"].get<size_t>(), 16);
+  EXPECT_EQ(clamped[0], 9007199254740992.0);
+  EXPECT_EQ(clamped[1], 5.0);
+  EXPECT_EQ(answer.size() % 8, 0u);
+}
+
+TEST(TimeColumn, KeepsAnyTimes) {
+  std::mt19937_64 dice(1);
+  TimeColumn column;
+  std::vector<uint64_t> times;
+  for (size_t i = 0; i < 20'000; ++i) {
+    // The third chunk's times lie further apart than four bytes tell.
+    times.push_back(i / 4096 == 2 ? dice() : 1'000'000 * i + dice() % 1000);
+    column.add(times.back());
+  }
+  ASSERT_EQ(column.size(), times.size());
+  for (size_t i = 0; i < times.size(); ++i) ASSERT_EQ(column[i], times[i]) << i;
+}
+
+TEST(LevelForest, RangesAreThoseOfAWalk) {
+  std::mt19937_64 dice(2);
+  for (const uint32_t size : {1u, 31u, 32u, 33u, 64u, 1000u, 4097u}) {
+    std::vector<uint64_t> levels;
+    LevelForest forest;
+    for (uint32_t i = 0; i < size; ++i) {
+      levels.push_back(dice() % 50);
+      forest.add(levels.back());
+    }
+    forest.finish();
+    const auto step = [&](uint32_t m) { return levels[m] - (m == 0 ? 0 : levels[m - 1]); };
+    for (int n = 0; n < 200; ++n) {
+      const auto from = static_cast<uint32_t>(dice() % size);
+      const auto to = static_cast<uint32_t>(from + 1 + dice() % (size - from));
+      const LevelForest::Range range = forest.range(from, to, step);
+      const auto begin = levels.begin() + from, end = levels.begin() + to;
+      EXPECT_EQ(range.least, *std::min_element(begin, end));
+      EXPECT_EQ(range.most, *std::max_element(begin, end));
+      EXPECT_EQ(range.most_at, std::max_element(begin, end) - levels.begin());
+      EXPECT_EQ(forest.at(to - 1, step), levels[to - 1]);
+    }
+  }
+}
+
+/// Random allocations and frees, a free that was missed now and then.
+EventBatch random_events(size_t count, std::mt19937_64* dice) {
+  EventBatch events;
+  std::vector<uint64_t> live;
+  for (size_t i = 0; i < count; ++i) {
+    const bool frees = !live.empty() && (*dice)() % 100 < 49;
+    if (frees) {
+      const size_t which = (*dice)() % live.size();
+      append(&events, {.time_ns = i, .action = Action::kFreeCompleted, .address = live[which]});
+      live.erase(live.begin() + static_cast<ptrdiff_t>(which));
+      continue;
+    }
+    const uint64_t address = (*dice)() % 50 == 0 && !live.empty() ? live[0] : 4096 * (i + 1);
+    append(&events, {.time_ns = i,
+                     .address = address,
+                     .size_bytes = 1 + (*dice)() % 1000,
+                     .stack = static_cast<uint32_t>((*dice)() % 40)});
+    if (std::ranges::find(live, address) == live.end()) live.push_back(address);
+  }
+  return events;
+}
+
+TEST(KeyLevels, EachMomentIsThatOfAPlainModel) {
+  std::mt19937_64 dice(3);
+  EventBatch events = random_events(3000, &dice);
+  MemorySource source(events, 100);
+  for (int s = 1; s < 40; ++s) {
+    Tables& tables = source.mutable_tables();
+    const uint32_t file = tables.strings.intern("/job/a.py");
+    tables.stacks.push(0, tables.stacks.intern_frame({file, file, static_cast<uint32_t>(s)}));
+  }
+  Keeper keeper;
+  keeper.begin(nullptr);
+  EventBatch batch;
+  while (*source.next(&batch)) keeper.take(batch);
+  const auto kept = keeper.finish();
+  ASSERT_EQ(kept.size(), 1u);
+  const BlockTable& table = *kept[0];
+  ASSERT_EQ(table.moments(), 3001u);
+
+  // By address: size and stack.
+  std::map<uint64_t, std::pair<uint64_t, uint32_t>> live;
+  std::vector<std::map<uint32_t, uint64_t>> held{{}};
+  for (size_t i = 0; i < events.size(); ++i) {
+    if (events.action[i] == Action::kAlloc)
+      live[events.address[i]] = {events.size_bytes[i], events.stack[i]};
+    else
+      live.erase(events.address[i]);
+    held.emplace_back();
+    for (const auto& [address, block] : live) held.back()[block.second] += block.first;
+  }
+  const KeyLevels levels(table, BlockKeys(table, source.tables(), 0, Dimension::kStack), nullptr);
+  ASSERT_EQ(levels.keys().size(), KeyLevels::kMostKeys + 1);
+  EXPECT_EQ(levels.others(), 40 - KeyLevels::kMostKeys);
+  std::vector<uint32_t> moments(table.moments());
+  for (uint32_t m = 0; m < moments.size(); ++m) moments[m] = m;
+  const auto rows = levels.values(moments);
+  for (const uint32_t m : moments) {
+    uint64_t total = 0, named = 0;
+    for (const auto& [stack, bytes] : held[m]) total += bytes;
+    for (size_t k = 0; k + 1 < rows.size(); ++k) {
+      const auto at = held[m].find(static_cast<uint32_t>(std::stoul(levels.keys()[k].id)));
+      ASSERT_EQ(rows[k][m], at == held[m].end() ? 0 : at->second) << m;
+      named += rows[k][m];
+    }
+    ASSERT_EQ(rows.back()[m], total - named);
+    ASSERT_EQ(levels.at(m), total);
+    ASSERT_EQ(table.level_at(m), total);
+    uint64_t walked = 0;
+    table.each_live(m, [&](uint32_t block) { walked += table.size_bytes[block]; });
+    ASSERT_EQ(walked, total);
+  }
+  // Single moments, each from its own nearest kept one.
+  for (const uint32_t m : {0u, 1u, 255u, 256u, 777u, 3000u}) {
+    const uint32_t one[] = {m};
+    const auto alone = levels.values(one);
+    for (size_t k = 0; k < rows.size(); ++k) EXPECT_EQ(alone[k][0], rows[k][m]);
+  }
+}
+
+TEST(Keeper, WhatAFilterTakesAndLeavesIsAll) {
+  std::mt19937_64 dice(4);
+  MemorySource source(random_events(2000, &dice), 64);
+  Keeper keeper;
+  keeper.begin(nullptr);
+  EventBatch batch;
+  while (*source.next(&batch)) keeper.take(batch);
+  const auto kept = keeper.finish();
+  const BlockTable& table = *kept[0];
+  const auto some = Filter::parse("bytes>500")->taken(table, source.tables(), 0);
+  const auto others = Filter::parse("not bytes>500")->taken(table, source.tables(), 0);
+  const auto keys = [&] { return BlockKeys(table, source.tables(), 0, Dimension::kNone); };
+  const KeyLevels all(table, keys(), nullptr), a(table, keys(), &some), b(table, keys(), &others);
+  for (uint32_t m = 0; m < table.moments(); ++m) ASSERT_EQ(a.at(m) + b.at(m), all.at(m));
+}
+
+TEST(AddressSpace, MappedNeighboursAreOneAndMayBeCut) {
+  AddressSpace space;
+  space.apply({.action = Action::kSegmentMap, .address = 100, .size_bytes = 50});
+  space.apply({.action = Action::kSegmentMap, .address = 150, .size_bytes = 50});
+  space.apply({.action = Action::kSegmentAlloc, .address = 200, .size_bytes = 10});
+  ASSERT_EQ(space.ranges().size(), 2u);
+  EXPECT_EQ(space.ranges().at(100).size_bytes, 100u);
+  const SegmentChange cut{.action = Action::kSegmentUnmap, .address = 120, .size_bytes = 10};
+  space.apply(cut);
+  ASSERT_EQ(space.ranges().size(), 3u);
+  EXPECT_EQ(space.ranges().at(100).size_bytes, 20u);
+  EXPECT_EQ(space.ranges().at(130).size_bytes, 70u);
+  space.undo(cut);
+  EXPECT_EQ(space.ranges().at(100).size_bytes, 100u);
+  space.add(UINT64_MAX - 5, {.size_bytes = 10});  // beyond the last address
+  EXPECT_EQ(space.ranges().size(), 2u);
+}
+
+TEST(Filter, ABadOneSaysWhere) {
+  const auto at = [](std::string_view text) {
+    const auto filter = Filter::parse(text);
+    return filter ? SIZE_MAX : filter.error().at;
+  };
+  EXPECT_EQ(at("conv bytes>many"), 11u);
+  EXPECT_EQ(at("a \"open"), 2u);
+  EXPECT_EQ(at("a not"), 5u);
+  EXPECT_EQ(at("not not a"), 4u);
+  EXPECT_EQ(at("category:nothing"), 9u);
+  EXPECT_EQ(at("/(/"), 0u);
+  EXPECT_EQ(at("/a/b.py /x/"), SIZE_MAX);
+  EXPECT_TRUE(Filter::parse("  ")->takes_all());
+}
+
+}  // namespace
+}  // namespace gpumemprof

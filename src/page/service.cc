@@ -1,0 +1,153 @@
+#include "page/service.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/query.h"
+#include "page/answers.h"
+#include "report/words.h"
+
+namespace gpumemprof {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+using Answer = PageAnswer (*)(PageRequest&);
+constexpr std::pair<std::string_view, Answer> kAnswers[] = {
+    {"levels", levels_answer},         {"times", times_answer},
+    {"blocks", blocks_answer},         {"holders", holders_answer},
+    {"marks", marks_answer},           {"block", block_answer},
+    {"stack", stack_answer},           {"search", search_answer},
+    {"block_next", block_next_answer}, {"space", space_answer},
+    {"space_time", space_time_answer}, {"source", source_answer},
+    {"whatif", whatif_answer},
+};
+
+std::string name_of(const std::vector<std::string>& paths) {
+  std::string name = paths.empty() ? std::string() : paths.front();
+  while (name.size() > 1 && name.ends_with('/')) name.pop_back();
+  name.erase(0, name.rfind('/') + 1);
+  if (paths.size() > 1) name += " and " + std::to_string(paths.size() - 1) + " more";
+  return printable(name);
+}
+
+}  // namespace
+
+PageService::PageService(std::vector<std::vector<std::string>> inputs, std::string version)
+    : version_(std::move(version)) {
+  for (std::vector<std::string>& paths : inputs) {
+    slots_.push_back(std::make_unique<Slot>());
+    slots_.back()->paths = std::move(paths);
+  }
+  reader_ = std::thread([this] { read_all(); });
+}
+
+PageService::~PageService() {
+  is_stopping_ = true;
+  if (reader_.joinable()) reader_.join();
+}
+
+void PageService::read_all() {
+  for (const std::unique_ptr<Slot>& slot : slots_) {
+    if (is_stopping_) return;
+    auto file = PageFile::load(slot->paths, [&](double done) { slot->progress = done; });
+    const std::lock_guard lock(slot->mutex);
+    if (file) {
+      slot->read = std::move(*file);
+      continue;
+    }
+    slot->error = file.error().message;
+    if (status_) status_ = std::unexpected(file.error());
+  }
+  is_done_ = true;
+}
+
+Status PageService::wait() {
+  if (reader_.joinable()) reader_.join();
+  return status_;
+}
+
+/// Null where it is not read yet, or could not be.
+PageFile* PageService::file_of(Slot& slot) {
+  if (!slot.file) {
+    const std::lock_guard lock(slot.mutex);
+    slot.file = std::move(slot.read);
+  }
+  return slot.file.get();
+}
+
+PageAnswer PageService::run_answer() {
+  Json files = Json::array();
+  double share = 0;
+  bool is_reading = false;
+  for (const std::unique_ptr<Slot>& slot : slots_) {
+    Json file = {{"name", name_of(slot->paths)}};
+    if (PageFile* read = file_of(*slot)) {
+      file["state"] = "ready";
+      file.update(file_json(*read));
+    } else {
+      const std::lock_guard lock(slot->mutex);
+      file["state"] = slot->error.empty() ? "reading" : "failed";
+      file["devices"] = Json::array();
+      is_reading |= slot->error.empty();
+      if (slot->error.empty())
+        share -= 1 - slot->progress;
+      else
+        file["error"] = printable(slot->error);
+    }
+    ++share;
+    files.push_back(std::move(file));
+  }
+  Json run = {{"schema", "gpumemprof-page/1"}, {"version", version_}, {"files", files}};
+  if (is_reading) {
+    run["loading"] = {{"share", share / static_cast<double>(slots_.size())},
+                      {"text", "reading " + name_of(slots_.front()->paths)}};
+  }
+  return json_answer(run);
+}
+
+/// The file that a request compares with; a refusal where there is none.
+PageFile* PageService::other_of(PageRequest& request) {
+  const auto index = static_cast<size_t>(request.number("other", 0, slots_.size() - 1, 0));
+  PageFile* other = file_of(*slots_[index]);
+  if (other == nullptr)
+    request.refuse("the other file is not read");
+  else if (other->devices().empty())
+    request.refuse("the other file tells of no memory");
+  return other;
+}
+
+PageAnswer PageService::answer(std::string_view request, std::string_view query) {
+  if (request == "run") return run_answer();
+  const auto known =
+      std::ranges::find(kAnswers, request, &std::pair<std::string_view, Answer>::first);
+  if (known == std::end(kAnswers) && request != "compare")
+    return error_answer(404, "there is no such request");
+  size_t index = 0;
+  if (const auto text = query_value(query, "file")) {
+    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), index);
+    if (error != std::errc() || end != text->data() + text->size() || index >= slots_.size())
+      return error_answer(400, "file is no number of a file");
+  }
+  Slot& slot = *slots_[index];
+  PageFile* file = file_of(slot);
+  if (file == nullptr) {
+    const std::lock_guard lock(slot.mutex);
+    return slot.error.empty() ? error_answer(503, "the file is being read")
+                              : error_answer(404, slot.error);
+  }
+  if (file->devices().empty()) return error_answer(404, "the file tells of no memory");
+  PageRequest parsed(query, *file);
+  PageAnswer answer;
+  if (request == "compare") {
+    PageFile* other = other_of(parsed);
+    if (parsed.is_refused()) return parsed.refusal();
+    answer = compare_answer(parsed, *other);
+  } else {
+    answer = known->second(parsed);
+  }
+  file->forget_old();
+  return answer;
+}
+
+}  // namespace gpumemprof

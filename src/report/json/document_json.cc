@@ -1,0 +1,107 @@
+#include "report/json/document_json.h"
+
+#include <nlohmann/json.hpp>
+
+namespace gpumemprof {
+namespace {
+
+using DocumentJson = nlohmann::ordered_json;
+
+const char* tone_name(Tone tone) {
+  switch (tone) {
+    case Tone::kPlain:
+      return "plain";
+    case Tone::kHeadline:
+      return "headline";
+    case Tone::kStrong:
+      return "strong";
+    case Tone::kBad:
+      return "bad";
+    case Tone::kWarning:
+      return "warning";
+    case Tone::kNote:
+      return "note";
+    case Tone::kDim:
+      return "dim";
+  }
+  return "plain";
+}
+
+DocumentJson parts_json(const std::vector<Part>& parts);
+
+DocumentJson part_json(const Sentence& sentence) {
+  return {{"kind", "sentence"},
+          {"text", sentence.text},
+          {"tone", tone_name(sentence.tone)},
+          {"label", sentence.label}};
+}
+
+DocumentJson part_json(const List& list) {
+  DocumentJson items = DocumentJson::array();
+  for (const Item& item : list.items) {
+    DocumentJson details = DocumentJson::array();
+    for (const Sentence& detail : item.details) details.push_back(part_json(detail));
+    items.push_back({{"label", item.label},
+                     {"text", item.text},
+                     {"tone", tone_name(item.tone)},
+                     {"details", std::move(details)}});
+  }
+  return {{"kind", "list"}, {"items", std::move(items)}};
+}
+
+DocumentJson part_json(const Table& table) {
+  DocumentJson columns = DocumentJson::array(), rows = DocumentJson::array();
+  for (const Column& column : table.columns)
+    columns.push_back({{"title", column.title}, {"is_number", column.is_number}});
+  for (const Row& row : table.rows) {
+    DocumentJson cells = DocumentJson::array();
+    for (const TableCell& cell : row.cells) {
+      cells.push_back({{"text", cell.text},
+                       {"note", cell.note},
+                       {"is_code", cell.is_code},
+                       {"is_strong", cell.is_strong},
+                       {"depth", cell.depth}});
+    }
+    rows.push_back({{"cells", std::move(cells)},
+                    {"details", parts_json(row.details)},
+                    {"share", row.share < 0 ? DocumentJson() : DocumentJson(row.share)}});
+  }
+  return {{"kind", "table"},
+          {"columns", std::move(columns)},
+          {"rows", std::move(rows)},
+          {"left_out_text", left_out_text(table)}};
+}
+
+DocumentJson part_json(const Stack& stack) {
+  DocumentJson frames = DocumentJson::array();
+  for (const StackFrame& frame : stack.frames) {
+    frames.push_back({{"text", frame.text},
+                      {"short_text", frame.short_text},
+                      {"is_user_code", frame.is_user_code},
+                      {"is_kept", frame.is_kept}});
+  }
+  return {{"kind", "stack"}, {"frames", std::move(frames)}};
+}
+
+DocumentJson part_json(const Chart&) { return {{"kind", "chart"}}; }
+
+DocumentJson parts_json(const std::vector<Part>& parts) {
+  DocumentJson out = DocumentJson::array();
+  for (const Part& part : parts)
+    out.push_back(std::visit([](const auto& is) { return part_json(is); }, part.is));
+  return out;
+}
+
+}  // namespace
+
+nlohmann::ordered_json document_json(const Document& document) {
+  DocumentJson sections = DocumentJson::array();
+  for (const Section& section : document.sections) {
+    sections.push_back({{"title", section.title},
+                        {"is_folded", section.is_folded},
+                        {"parts", parts_json(section.parts)}});
+  }
+  return {{"title", document.title}, {"sections", std::move(sections)}};
+}
+
+}  // namespace gpumemprof

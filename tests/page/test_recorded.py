@@ -1,0 +1,62 @@
+"""What the program itself told of its memory is in the page at every moment, as `analyze` has it."""
+
+import os
+import sys
+
+import harness
+import pytest
+import runs
+
+pytest.importorskip("torch")
+
+PROGRAM = harness.ROOT / "tests" / "categories" / "programs" / "mlp.py"
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("page") / "recording"
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    harness.record(folder, [sys.executable, PROGRAM], env=environment, timeout=300).ok()
+    return folder
+
+
+def test_categories_and_modules_are_those_of_analyze(recording, view):
+    report = runs.device_of(runs.analysis(recording), "cpu")
+    page = view(recording)
+    devices = page.run()["files"][0]["devices"]
+    index = next(i for i, device in enumerate(devices) if device["name"] == "cpu")
+    event = devices[index]["peak"]["event"]
+    assert devices[index]["peak"]["bytes"] == runs.peak_bytes(report)
+    header, columns = page.ask("levels", device=index, columns=1, **{"from": event, "to": event + 1})
+    told = {key["label"]: bytes for key, bytes in zip(header["keys"], columns["values"]) if bytes}
+    assert told == {name: bytes for name, bytes in report["categories_at_peak"].items() if bytes}
+    assert len(told) > 3
+
+    header, columns = page.ask("levels", device=index, columns=1, by="module", **{"from": event, "to": event + 1})
+    told = {key["id"]: bytes for key, bytes in zip(header["keys"], columns["values"]) if bytes}
+    groups = report["by_module_at_peak"]
+    assert told == {group["module"] or "": group["bytes"] for group in groups}
+
+
+def test_categories_at_the_end_of_each_step_are_those_of_analyze(recording, view):
+    report = runs.analysis(recording)
+    device = runs.device_of(report, "cpu")
+    page = view(recording)
+    devices = page.run()["files"][0]["devices"]
+    index = next(i for i, device in enumerate(devices) if device["name"] == "cpu")
+    header, marks = page.ask("marks", device=index)
+    steps = [event for event, kind in zip(marks["event"], marks["kind"]) if header["kinds"][kind] == "step end"]
+    told = [i for i, moment in enumerate(report["moments"]) if moment["kind"] == "step_end"]
+    assert len(steps) == len(told) > 1
+    for event, moment in zip(steps, told):
+        header, columns = page.ask("levels", device=index, columns=1, **{"from": event, "to": event + 1})
+        here = {key["label"]: bytes for key, bytes in zip(header["keys"], columns["values"]) if bytes}
+        there = {name: column[moment] for name, column in device["categories_at_moments"].items() if column[moment]}
+        assert here == there
+
+
+def test_threads_are_named(recording, view):
+    page = view(recording)
+    run = page.run()["files"][0]
+    header, columns = page.ask("levels", by="thread", columns=1)
+    assert {key["label"] for key in header["keys"]} <= {thread["label"] for thread in run["threads"]}

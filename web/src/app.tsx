@@ -1,0 +1,198 @@
+// The page: the bar, what must be told, memory over time, and below it the view that is chosen.
+import { computed, signal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { is_dark } from "./draw/palette.ts";
+import { save_holders, save_levels, save_png, save_svg } from "./export.ts";
+import * as format from "./format.ts";
+import { Help, help_open, TABS, toggle_theme } from "./keys.tsx";
+import { device, device_name, failure, file, files, loading, store } from "./state/run.ts";
+import { can_redo, can_undo, go, part, redo, undo } from "./state/view.ts";
+import { copy } from "./views/parts.tsx";
+import { BlockView } from "./views/block.tsx";
+import { Compare } from "./views/compare.tsx";
+import { Devices } from "./views/devices.tsx";
+import { Holders } from "./views/holders.tsx";
+import { Findings, findings_count, Report } from "./views/report.tsx";
+import { Source } from "./views/source.tsx";
+import { Space } from "./views/space.tsx";
+import { BY, TimeView } from "./views/time.tsx";
+import * as data from "./views/time_data.ts";
+import { WhatIf } from "./views/whatif.tsx";
+
+const VIEWS: Record<string, () => ComponentChildren> = {
+  holders: () => <Holders />, space: () => <Space />, findings: () => <Findings />, report: () => <Report />,
+  block: () => <BlockView />, whatif: () => <WhatIf />, compare: () => <Compare />, source: () => <Source />, devices: () => <Devices />,
+};
+const tab = part("tab");
+const share_of_top = signal(46);
+
+function Logo() {
+  return (
+    <svg viewBox="0 0 20 20" aria-hidden="true">
+      <rect x="1" y="11" width="18" height="8" rx="2" fill="#3f7fe0" />
+      <rect x="4" y="6" width="11" height="4" rx="1.5" fill="#35a58a" />
+      <rect x="8" y="1" width="5" height="4" rx="1.5" fill="#d9853b" />
+    </svg>
+  );
+}
+
+function Bar() {
+  const shown = file.value;
+  const devices = shown?.devices ?? [];
+  const filter_error = data.levels_asked.value.error_at !== null ? data.levels_asked.value.error : null;
+  const hits = data.hits.value;
+  return (
+    <header class="bar">
+      <span class="brand"><Logo /><h1>gpumemprof</h1></span>
+      {files.value.length > 1 ? (
+        <label class="field"><span>File</span>
+          <select value={String(part("file").value)} onChange={(event) => go({ file: Number(event.currentTarget.value), device: 0, from: 0, to: 0, moment: -1, range_from: -1, range_to: -1, block: -1 })}>
+            {files.value.map((one, i) => <option key={i} value={String(i)}>{format.plain(one.name, 60)}</option>)}
+          </select>
+        </label>
+      ) : <span class="file cut" title={format.plain(shown?.name ?? "", 1000)}>{format.plain(shown?.name ?? "", 200)}</span>}
+      {devices.length > 1 ? (
+        <label class="field"><span>Memory</span>
+          <select aria-label="Device" value={String(part("device").value)} onChange={(event) => go({ device: Number(event.currentTarget.value), from: 0, to: 0, moment: -1, range_from: -1, range_to: -1, block: -1 })}>
+            {devices.map((one, i) => <option key={i} value={String(i)}>{format.plain(device_name(shown!, one), 80)}: {format.bytes(one.peak?.bytes)}</option>)}
+          </select>
+        </label>
+      ) : null}
+      <label class="field"><span>Group by</span>
+        <select aria-label="Group by" value={part("by").value} onChange={(event) => go({ by: event.currentTarget.value })}>
+          {Object.entries(BY).map(([id, text]) => <option key={id} value={id}>{text}</option>)}
+        </select>
+      </label>
+      <span class="segments" role="group" aria-label="Axis">
+        <button aria-pressed={part("axis").value === "event"} onClick={() => go({ axis: "event" })}>Events</button>
+        <button aria-pressed={part("axis").value === "time"} onClick={() => go({ axis: "time" })} disabled={device.value?.first_time_ns == null} title={device.value?.first_time_ns == null ? "The events have no times." : undefined}>Time</button>
+      </span>
+      <form class="search" role="search" onSubmit={(event) => { event.preventDefault(); go({ filter: part("search").value }); }}>
+        <input
+          id="search-box" type="search" aria-label="Search; Enter filters" placeholder="Search; Enter filters: conv bytes>10MiB" value={part("search").value}
+          onInput={(event) => go({ search: event.currentTarget.value })} maxLength={1000} spellcheck={false}
+        />
+        <kbd>/</kbd>
+      </form>
+      {part("search").value && hits.answer ? <span class="dim n" role="status">{format.plural(hits.answer.head.matches ?? 0, "block")}, {format.bytes(hits.answer.head.bytes)}</span> : null}
+      <span class="grow wide-only" />
+      <button class="plain icon" onClick={undo} disabled={!can_undo.value} aria-label="Undo" title="Undo (u)">↶</button>
+      <button class="plain icon" onClick={redo} disabled={!can_redo.value} aria-label="Redo" title="Redo (U)">↷</button>
+      <details class="menu" onClick={(event) => { if ((event.target as HTMLElement).closest("div")) event.currentTarget.open = false; }}>
+        <summary>Export</summary>
+        <div>
+          <button onClick={save_png}>Chart as PNG</button>
+          <button onClick={save_svg}>Chart as SVG</button>
+          <button onClick={save_levels}>Chart as CSV</button>
+          <button onClick={save_holders} disabled={tab.value !== "holders"}>Holders as CSV</button>
+          <button onClick={() => void copy(location.href)}>Copy link to this view</button>
+        </div>
+      </details>
+      <button class="plain icon" onClick={toggle_theme} aria-label={is_dark.value ? "Light" : "Dark"} title="Light or dark (t)">{is_dark.value ? "☀" : "☾"}</button>
+      <button class="plain icon" onClick={() => (help_open.value = true)} aria-label="Help" title="Keys (?)">?</button>
+      {filter_error ? <span class="hidden" role="alert">{filter_error}</span> : null}
+    </header>
+  );
+}
+
+/** What a reader must know before he believes a figure. */
+const notices = computed(() => {
+  const out: { text: string; is_bad: boolean }[] = [];
+  const note = store.value?.note;
+  if (note) out.push({ text: note, is_bad: false });
+  for (const one of file.value?.unknown ?? []) out.push({ text: `${one.what}: ${one.reason}`, is_bad: false });
+  for (const one of files.value) if (one.error) out.push({ text: `${one.name}: ${one.error}`, is_bad: true });
+  const left = device.value?.left_out_events;
+  if (left) out.push({ text: `${format.plural(left, "event")} left out: more than the page holds.`, is_bad: true });
+  return out;
+});
+const filter = part("filter");
+function Notices() {
+  const error = data.levels_asked.value.error_at !== null ? data.levels_asked.value : null;
+  return (
+    <div class="notices">
+      {loading.value ? <p class="notice" role="status">{format.plain(loading.value.text)}: {Math.round(100 * loading.value.share)} %</p> : null}
+      {notices.value.slice(0, 3).map((one, i) => <p key={i} class={`notice ${one.is_bad ? "bad" : ""}`}>{format.plain(one.text, 500)}</p>)}
+      {notices.value.length > 3 ? <p class="notice">{format.plural(notices.value.length - 3, "more remark")}: see the report.</p> : null}
+      {filter.value ? (
+        <p class={`notice ${error ? "bad" : ""}`}>
+          {error ? `${format.plain(error.error ?? "")} (character ${(error.error_at ?? 0) + 1} of the filter)` : <>All views show what the filter takes: <span class="code">{format.plain(filter.value)}</span></>}{" "}
+          <button class="link" onClick={() => go({ filter: "" })}>Remove the filter</button>
+        </p>
+      ) : null}
+    </div>
+  );
+}
+
+function Tabs() {
+  const move = (event: KeyboardEvent) => {
+    const by = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+    if (by === 0) return;
+    event.preventDefault();
+    const at = TABS.findIndex(([id]) => id === tab.value);
+    const next = TABS[(at + by + TABS.length) % TABS.length][0];
+    go({ tab: next });
+    document.getElementById(`tab-${next}`)?.focus();
+  };
+  return (
+    <div class="tabs" role="tablist" aria-label="Views" onKeyDown={move}>
+      {TABS.map(([id, text]) => (
+        <button key={id} id={`tab-${id}`} role="tab" aria-selected={tab.value === id} aria-controls="view" tabIndex={tab.value === id ? 0 : -1} onClick={() => go({ tab: id })}>
+          {text}
+          {id === "findings" && findings_count.value ? <span class="count">{findings_count.value}</span> : null}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+function Splitter() {
+  const drag = (event: PointerEvent) => {
+    const bar = event.currentTarget as HTMLElement;
+    if (!bar.hasPointerCapture(event.pointerId)) return;
+    const box = bar.parentElement!.getBoundingClientRect();
+    share_of_top.value = Math.min(80, Math.max(20, (100 * (event.clientY - box.top)) / box.height));
+  };
+  return (
+    <button
+      class="splitter" role="separator" aria-orientation="horizontal" aria-label="Height of the chart" aria-valuenow={Math.round(share_of_top.value)} aria-valuemin={20} aria-valuemax={80}
+      onPointerDown={(event) => event.currentTarget.setPointerCapture(event.pointerId)} onPointerMove={drag}
+      onKeyDown={(event) => {
+        const by = event.key === "ArrowUp" ? -4 : event.key === "ArrowDown" ? 4 : 0;
+        if (by === 0) return;
+        event.preventDefault();
+        event.stopPropagation();
+        share_of_top.value = Math.min(80, Math.max(20, share_of_top.value + by));
+      }}
+    />
+  );
+}
+
+export function App() {
+  if (failure.value && files.value.length === 0)
+    return <main class="start"><h1>gpumemprof</h1><p class="bad long">{format.plain(failure.value)}</p></main>;
+  if (files.value.length === 0)
+    return (
+      <main class="start">
+        <h1>gpumemprof</h1>
+        <p role="status">{loading.value ? `${format.plain(loading.value.text)}: ${Math.round(100 * loading.value.share)} %` : "Reading…"}</p>
+        {loading.value ? <progress value={loading.value.share} /> : null}
+      </main>
+    );
+  const shown = VIEWS[tab.value] ?? VIEWS.holders;
+  return (
+    <div class="app">
+      <Bar />
+      <Notices />
+      <main class="panes" style={{ "--top": `${share_of_top.value}%` } as any}>
+        {device.value ? <TimeView /> : <div class="pane"><div class="empty">{file.value?.error ? format.plain(file.value.error) : loading.value ? "Reading…" : "No memory of a device was recorded."}</div></div>}
+        <Splitter />
+        <section class="pane below" aria-label="Views">
+          <Tabs />
+          <div id="view" role="tabpanel" aria-labelledby={`tab-${tab.value}`} style={{ display: "grid", minHeight: 0, minWidth: 0 }}>{shown()}</div>
+        </section>
+      </main>
+      <Help />
+    </div>
+  );
+}

@@ -1,0 +1,90 @@
+// What the answer to `run` and a report's Document are; docs/page-data.md has the words.
+
+export interface Device {
+  name: string;
+  capacity_bytes: number | null;
+  events: number;
+  first_time_ns: number | null;
+  last_time_ns: number | null;
+  has_addresses: boolean;
+  is_exact: boolean;
+  is_main?: boolean;
+  process?: number;
+  left_out_events?: number;
+  unknown?: { what: string; reason: string }[];
+  peak: { event: number; time_ns: number | null; bytes: number } | null;
+  base_bytes: number;
+}
+export interface Named {
+  id: number;
+  label: string;
+}
+export interface RunFile {
+  name: string;
+  kind: string;
+  unknown: { what: string; reason: string }[];
+  devices: Device[];
+  processes: Named[];
+  streams: Named[];
+  categories: Named[];
+  threads: Named[];
+  document?: Document;
+  error?: string; // why it could not be read
+}
+
+export type Tone = "plain" | "headline" | "strong" | "bad" | "warning" | "note" | "dim";
+/** Where in the other views something is to be seen. */
+export interface Evidence {
+  view?: string;
+  event?: number;
+  from?: number;
+  to?: number;
+  filter?: string;
+  by?: string;
+  block?: number;
+  device?: number;
+}
+export interface Sentence {
+  text: string;
+  tone?: Tone;
+  label?: string;
+}
+export interface Item extends Sentence {
+  details?: Sentence[];
+  evidence?: Evidence;
+}
+export interface Cell {
+  text: string;
+  note?: string;
+  is_code?: boolean;
+  is_strong?: boolean;
+  depth?: number;
+}
+export interface Row {
+  cells: Cell[];
+  details?: Part[];
+  share?: number;
+  evidence?: Evidence;
+}
+export interface Frame {
+  text: string;
+  short_text?: string;
+  is_user_code?: boolean;
+  is_kept?: boolean;
+}
+export type Part =
+  | ({ kind: "sentence" } & Sentence)
+  | { kind: "list"; items: Item[] }
+  | { kind: "table"; columns: { title: string; is_number?: boolean }[]; rows: Row[]; left_out_text?: string }
+  | { kind: "stack"; frames: Frame[] }
+  | { kind: "chart" };
+export interface Section {
+  title: string;
+  is_folded?: boolean;
+  parts: Part[];
+  evidence?: Evidence;
+}
+export interface Document {
+  title: string;
+  sections: Section[];
+}

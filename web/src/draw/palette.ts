@@ -1,0 +1,69 @@
+// Colours: stable by name within a page, far apart, of like weight in both themes. Meaning is never in them alone.
+import { signal } from "@preact/signals";
+
+export const is_dark = signal(false);
+
+/** sRGB of a colour in OKLCH (Björn Ottosson's matrices), as 0xRRGGBB. */
+export function oklch(lightness: number, chroma: number, hue_degrees: number): number {
+  const hue = (hue_degrees * Math.PI) / 180;
+  const a = chroma * Math.cos(hue);
+  const b = chroma * Math.sin(hue);
+  const l = (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3;
+  const m = (lightness - 0.1055613458 * a - 0.0638541728 * b) ** 3;
+  const s = (lightness - 0.0894841775 * a - 1.291485548 * b) ** 3;
+  const linear = [
+    4.0767416621 * l - 3.3077115913 * m + 0.2309699292 * s,
+    -1.2684380046 * l + 2.6097574011 * m - 0.3413193965 * s,
+    -0.0041960863 * l - 0.7034186147 * m + 1.707614701 * s,
+  ];
+  return linear.reduce((sum, value) => {
+    const bounded = Math.min(1, Math.max(0, value));
+    const encoded = bounded <= 0.0031308 ? 12.92 * bounded : 1.055 * bounded ** (1 / 2.4) - 0.055;
+    return sum * 256 + Math.round(encoded * 255);
+  }, 0);
+}
+
+const HUES = [255, 160, 60, 320, 205, 95, 285, 25, 130, 230, 350, 75];
+export const REST = "other";
+
+/** The colour of the n-th name. */
+export function nth(index: number, dark: boolean): number {
+  const round = Math.floor(index / HUES.length) % 3;
+  const hue = HUES[index % HUES.length] + round * 13;
+  const step = [0, -0.09, 0.08][round] + (index % 2 ? 0.025 : -0.015);
+  return oklch((dark ? 0.66 : 0.71) + step, dark ? 0.105 : 0.115, hue);
+}
+function grey(dark: boolean): number {
+  return dark ? 0x5b636e : 0xb3bac4;
+}
+
+const given = new Map<string, Map<string, number>>();
+/** A name keeps the colour that it was first given among its kind. */
+export function colour_of(kind: string, name: string, dark = is_dark.value): number {
+  if (name === REST) return grey(dark);
+  let names = given.get(kind);
+  if (!names) given.set(kind, (names = new Map()));
+  let index = names.get(name);
+  if (index === undefined) names.set(name, (index = names.size));
+  return nth(index, dark);
+}
+/** A colour for a number: of blocks and stacks, of which there are too many to be told apart by it. */
+export function colour_of_id(id: number, dark = is_dark.value): number {
+  const mixed = Math.imul(id + 1, 2654435761) >>> 0;
+  const wobble = ((mixed >>> 12) % 7) * 0.018 - 0.054;
+  return oklch((dark ? 0.6 : 0.74) + wobble, 0.085, mixed % 360);
+}
+export function css(colour: number): string {
+  return `#${colour.toString(16).padStart(6, "0")}`;
+}
+/** Mixed with the page's ground: of what is not looked at. */
+export function faded(colour: number, dark = is_dark.value): number {
+  const ground = dark ? 0x14 : 0xf6;
+  const mix = (shift: number) => Math.round(((colour >> shift) & 255) * 0.22 + ground * 0.78) << shift;
+  return mix(16) | mix(8) | mix(0);
+}
+/** What is read on a colour. */
+export function ink_on(colour: number): string {
+  const light = 0.299 * ((colour >> 16) & 255) + 0.587 * ((colour >> 8) & 255) + 0.114 * (colour & 255);
+  return light > 140 ? "#14181d" : "#ffffff";
+}

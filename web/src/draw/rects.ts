@@ -1,0 +1,180 @@
+// A layer of very many rectangles in data units: WebGL2 with instances, or canvas 2D where there is none.
+
+/** Rectangles as x0, y0, x1, y1 each, relative to an origin that the owner keeps; a colour each, 0xRRGGBB. */
+export interface Rects {
+  corners: Float32Array;
+  colours: Uint32Array;
+  count: number;
+}
+/** Which data units are at the layer's edges; y0 at the bottom. */
+export interface Window2d {
+  x0: number;
+  x1: number;
+  y0: number;
+  y1: number;
+}
+export interface RectLayer {
+  readonly kind: "webgl2" | "canvas2d";
+  set(rects: Rects): void;
+  draw(window: Window2d): void;
+}
+
+/** `wanted`: "webgl" also where software stands in for a GPU, "canvas" nowhere. A software WebGL is slower than canvas 2D,
+ *  which is software too and copies nothing between processes: 170 ms a frame against 17 on two busy cores. */
+export function rect_layer(canvas: HTMLCanvasElement, wanted: string | null = null): RectLayer {
+  if (wanted === "webgl" || (wanted !== "canvas" && has_gpu())) {
+    const gl = canvas.getContext("webgl2", { antialias: false, alpha: true, preserveDrawingBuffer: true });
+    const layer = gl && webgl_layer(gl, canvas);
+    if (layer) return layer;
+  }
+  return canvas_layer(canvas);
+}
+
+let gpu: boolean | null = null;
+/** Asked of a canvas of its own: one that gave WebGL gives no canvas 2D any more. */
+function has_gpu(): boolean {
+  if (gpu !== null) return gpu;
+  const gl = document.createElement("canvas").getContext("webgl2", { failIfMajorPerformanceCaveat: true });
+  const names = gl?.getExtension("WEBGL_debug_renderer_info");
+  const name = gl ? String(gl.getParameter(names ? names.UNMASKED_RENDERER_WEBGL : gl.RENDERER)) : "";
+  gl?.getExtension("WEBGL_lose_context")?.loseContext();
+  return (gpu = gl !== null && !/swiftshader|llvmpipe|softpipe|software|basic render/i.test(name));
+}
+
+// A rectangle that is thinner than a pixel is drawn one pixel wide, so that nothing vanishes sideways; its height is
+// as it is: heights add up.
+const VERTEX = `#version 300 es
+in vec2 corner;
+in vec4 box;
+in vec4 colour;
+uniform vec4 window;
+uniform vec2 pixel;
+flat out vec4 shade;
+void main() {
+  vec2 low = (box.xy - window.xy) * window.zw;
+  vec2 high = (box.zw - window.xy) * window.zw;
+  high.x = max(high.x, low.x + pixel.x);
+  vec2 at = mix(low, high, corner);
+  gl_Position = vec4(at * 2.0 - 1.0, 0.0, 1.0);
+  shade = colour;
+}`;
+const FRAGMENT = `#version 300 es
+precision mediump float;
+flat in vec4 shade;
+out vec4 result;
+void main() { result = vec4(shade.rgb, 1.0); }`;
+
+function webgl_layer(gl: WebGL2RenderingContext, canvas: HTMLCanvasElement): RectLayer | null {
+  const program = gl.createProgram();
+  for (const [kind, text] of [[gl.VERTEX_SHADER, VERTEX], [gl.FRAGMENT_SHADER, FRAGMENT]] as const) {
+    const shader = gl.createShader(kind);
+    if (!shader || !program) return null;
+    gl.shaderSource(shader, text);
+    gl.compileShader(shader);
+    gl.attachShader(program, shader);
+  }
+  ["corner", "box", "colour"].forEach((name, index) => gl.bindAttribLocation(program, index, name));
+  gl.linkProgram(program);
+  if (!gl.getProgramParameter(program, gl.LINK_STATUS)) return null;
+  const at_window = gl.getUniformLocation(program, "window");
+  const at_pixel = gl.getUniformLocation(program, "pixel");
+  const array = gl.createVertexArray();
+  const [corners, boxes, colours] = [gl.createBuffer(), gl.createBuffer(), gl.createBuffer()];
+  gl.bindVertexArray(array);
+  gl.bindBuffer(gl.ARRAY_BUFFER, corners);
+  gl.bufferData(gl.ARRAY_BUFFER, new Float32Array([0, 0, 1, 0, 0, 1, 1, 1]), gl.STATIC_DRAW);
+  gl.enableVertexAttribArray(0);
+  gl.vertexAttribPointer(0, 2, gl.FLOAT, false, 0, 0);
+  gl.bindBuffer(gl.ARRAY_BUFFER, boxes);
+  gl.enableVertexAttribArray(1);
+  gl.vertexAttribPointer(1, 4, gl.FLOAT, false, 0, 0);
+  gl.vertexAttribDivisor(1, 1);
+  gl.bindBuffer(gl.ARRAY_BUFFER, colours);
+  gl.enableVertexAttribArray(2);
+  gl.vertexAttribPointer(2, 4, gl.UNSIGNED_BYTE, true, 0, 0);
+  gl.vertexAttribDivisor(2, 1);
+  let count = 0;
+  return {
+    kind: "webgl2",
+    set(rects) {
+      count = rects.count;
+      gl.bindBuffer(gl.ARRAY_BUFFER, boxes);
+      gl.bufferData(gl.ARRAY_BUFFER, rects.corners.subarray(0, 4 * count), gl.DYNAMIC_DRAW);
+      const shades = new Uint8Array(4 * count);
+      for (let i = 0; i < count; ++i) {
+        const colour = rects.colours[i];
+        shades[4 * i] = colour >> 16;
+        shades[4 * i + 1] = colour >> 8;
+        shades[4 * i + 2] = colour;
+      }
+      gl.bindBuffer(gl.ARRAY_BUFFER, colours);
+      gl.bufferData(gl.ARRAY_BUFFER, shades, gl.DYNAMIC_DRAW);
+    },
+    draw(window) {
+      gl.viewport(0, 0, canvas.width, canvas.height);
+      gl.clearColor(0, 0, 0, 0);
+      gl.clear(gl.COLOR_BUFFER_BIT);
+      if (count === 0) return;
+      gl.useProgram(program);
+      gl.bindVertexArray(array);
+      gl.uniform4f(at_window, window.x0, window.y0, 1 / (window.x1 - window.x0), 1 / (window.y1 - window.y0));
+      gl.uniform2f(at_pixel, 1 / canvas.width, 1 / canvas.height);
+      gl.drawArraysInstanced(gl.TRIANGLE_STRIP, 0, 4, count);
+    },
+  };
+}
+
+function canvas_layer(canvas: HTMLCanvasElement): RectLayer {
+  let held: Rects = { corners: new Float32Array(), colours: new Uint32Array(), count: 0 };
+  return {
+    kind: "canvas2d",
+    set(rects) {
+      held = rects;
+    },
+    draw(window) {
+      const context = canvas.getContext("2d");
+      if (!context) return;
+      const { width, height } = canvas;
+      context.clearRect(0, 0, width, height);
+      const scale_x = width / (window.x1 - window.x0);
+      const scale_y = height / (window.y1 - window.y0);
+      let last = -1;
+      for (let i = 0; i < held.count; ++i) {
+        // Whole pixels: between two edges that share one there would be a paler seam.
+        const x0 = Math.round((held.corners[4 * i] - window.x0) * scale_x);
+        const x1 = Math.max(x0 + 1, Math.round((held.corners[4 * i + 2] - window.x0) * scale_x));
+        if (x1 < 0 || x0 > width) continue;
+        const y0 = Math.round(height - (held.corners[4 * i + 1] - window.y0) * scale_y);
+        const y1 = Math.round(height - (held.corners[4 * i + 3] - window.y0) * scale_y);
+        if (held.colours[i] !== last) {
+          last = held.colours[i];
+          context.fillStyle = `#${last.toString(16).padStart(6, "0")}`;
+        }
+        context.fillRect(x0, y1, x1 - x0, y0 - y1);
+      }
+    },
+  };
+}
+
+/** Grows as rectangles are added. */
+export class RectList implements Rects {
+  corners = new Float32Array(4096);
+  colours = new Uint32Array(1024);
+  count = 0;
+  add(x0: number, y0: number, x1: number, y1: number, colour: number): void {
+    if (this.count === this.colours.length) {
+      const corners = new Float32Array(8 * this.count);
+      corners.set(this.corners);
+      this.corners = corners;
+      const colours = new Uint32Array(2 * this.count);
+      colours.set(this.colours);
+      this.colours = colours;
+    }
+    const at = 4 * this.count;
+    this.corners[at] = x0;
+    this.corners[at + 1] = y0;
+    this.corners[at + 2] = x1;
+    this.corners[at + 3] = y1;
+    this.colours[this.count++] = colour;
+  }
+}

@@ -1,0 +1,87 @@
+// Figures and foreign text as the page shows them. Sizes read as the command's: three figures, binary units.
+
+const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+
+/** "12 B", "1.50 MiB"; null is unknown. */
+export function bytes(value: number | null | undefined): string {
+  if (value === null || value === undefined || Number.isNaN(value)) return "unknown";
+  let size = Math.abs(value);
+  let unit = 0;
+  while (size >= (unit ? 1023.5 : 1024) && unit < UNITS.length - 1) {
+    size /= 1024;
+    ++unit;
+  }
+  const text = unit === 0 ? String(Math.round(size)) : size.toFixed(size < 9.995 ? 2 : size < 99.95 ? 1 : 0);
+  return `${value < 0 ? "-" : ""}${text} ${UNITS[unit]}`;
+}
+/** "+1.50 MiB": of a difference. */
+export function signed(value: number): string {
+  return value > 0 ? `+${bytes(value)}` : bytes(value);
+}
+export function count(value: number | null | undefined): string {
+  return value === null || value === undefined ? "unknown" : Math.round(value).toLocaleString("en");
+}
+export function exact(value: number | null | undefined): string {
+  return value === null || value === undefined ? "unknown" : `${count(value)} bytes`;
+}
+export function share(part: number, whole: number): string {
+  if (!(whole > 0)) return "";
+  const percent = (100 * part) / whole;
+  return percent >= 99.95 || percent === 0 ? `${percent.toFixed(0)} %` : percent < 0.05 ? "< 0.1 %" : `${percent.toFixed(1)} %`;
+}
+export function plural(value: number, one: string, many = `${one}s`): string {
+  return `${count(value)} ${value === 1 ? one : many}`;
+}
+/** Of nanoseconds; as many digits as `step_ns` needs. */
+export function time(value_ns: number | null | undefined, step_ns = 0): string {
+  if (value_ns === null || value_ns === undefined || !Number.isFinite(value_ns)) return "unknown";
+  const size = Math.max(Math.abs(value_ns), step_ns);
+  const [unit, scale] = size >= 1e9 ? ["s", 1e9] : size >= 1e6 ? ["ms", 1e6] : size >= 1e3 ? ["µs", 1e3] : ["ns", 1];
+  const digits = scale === 1 ? 0 : step_ns > 0 ? Math.min(6, Math.max(0, Math.ceil(-Math.log10(step_ns / scale)))) : 3;
+  return `${(value_ns / scale).toFixed(digits)} ${unit}`;
+}
+/** An address that comes in two halves. */
+export function address(high: number, low: number): string {
+  return `0x${(BigInt(high) * 4294967296n + BigInt(low)).toString(16)}`;
+}
+
+// What would hide, reorder or break a line: shown as its picture or its number.
+const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+const LONGEST = 300;
+
+/** A foreign text, safe to show in a line: nothing hidden, and cut with its full length told. */
+export function plain(text: unknown, longest = LONGEST): string {
+  const whole = typeof text === "string" ? text : String(text ?? "");
+  const cut = whole.length > longest ? whole.slice(0, longest) : whole;
+  const shown = cut.replace(HIDDEN, (letter) => {
+    const code = letter.charCodeAt(0);
+    return code < 0x20 ? String.fromCharCode(0x2400 + code) : code === 0x7f ? "\u2421" : `\\u${code.toString(16).padStart(4, "0")}`;
+  });
+  return cut.length < whole.length ? `${shown}… (${count(whole.length)} characters)` : shown;
+}
+/** The last parts of a path, which name it. */
+export function file_name(path: string): string {
+  const parts = plain(path, 4000).split("/");
+  return parts.slice(-2).join("/");
+}
+
+export interface FrameName {
+  name: string; // the function, or all of a text that names none
+  place: string; // the file's last two parts and the line; may be empty
+}
+const FRAME = /^(\S.*?):(\d+) (.+)$/s;
+/** A frame as the command names it ("path:line function", "?? function") as its function and its place. */
+export function frame(text: string): FrameName {
+  const cut = text.length > 4000 ? text.slice(0, 4000) : text;
+  const found = FRAME.exec(cut);
+  if (found) return { name: plain(found[3], 160), place: `${file_name(found[1])}:${found[2]}` };
+  // What stands for a module of the model is written as a frame of a file that is none: "<torch module> layers.0".
+  const stood_for = /^<([^<>]{1,40})> (.+)$/s.exec(cut);
+  if (stood_for) return { name: plain(stood_for[2], 160), place: plain(stood_for[1], 60) };
+  return { name: plain(text.startsWith("?? ") ? text.slice(3) : text, 160), place: "" };
+}
+/** The same in one line. */
+export function frame_line(text: string): string {
+  const { name, place } = frame(text);
+  return place ? `${name}  ${place}` : name;
+}

@@ -1,0 +1,142 @@
+// Everything by keyboard, and the list of it.
+import { signal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { is_dark } from "./draw/palette.ts";
+import { device, moment, moments, subject } from "./state/run.ts";
+import { go, part, redo, undo } from "./state/view.ts";
+import * as moves from "./views/moves.ts";
+import { store } from "./state/run.ts";
+
+export const help_open = signal(false);
+export const TABS: [string, string][] = [
+  ["holders", "Holders"], ["space", "Address space"], ["findings", "Findings"], ["report", "Report"], ["block", "Block"],
+  ["whatif", "What-if"], ["compare", "Compare"], ["source", "Source"], ["devices", "Devices"],
+];
+const GROUPS = ["category", "module", "line", "stack", "stream", "process", "thread", "blocks", "none"];
+
+export function toggle_theme(): void {
+  is_dark.value = !is_dark.value;
+  try {
+    localStorage.setItem("theme", is_dark.value ? "dark" : "light");
+  } catch {
+    // A page without storage keeps its theme while it is open.
+  }
+}
+/** To the next or the previous block that the search finds. */
+async function next_hit(direction: 1 | -1): Promise<void> {
+  const q = part("search").value;
+  if (!q || !store.value) return;
+  const answer = await store.value.ask("block_next", { ...subject(), q, after: moment.value, direction }).catch(() => null);
+  if (answer && answer.head.id !== null && answer.head.id !== undefined) moves.choose(answer.head.event, { block: answer.head.id });
+}
+function next_in(list: string[], now: string, by: number): string {
+  return list[(list.indexOf(now) + by + list.length) % list.length];
+}
+
+interface Key {
+  keys: string[];
+  shown: string;
+  text: string;
+  act: () => void;
+}
+const KEYS: Key[] = [
+  { keys: ["w", "ArrowUp"], shown: "w ↑", text: "Zoom in", act: () => moves.zoom(0.66) },
+  { keys: ["s", "ArrowDown"], shown: "s ↓", text: "Zoom out", act: () => moves.zoom(1.5) },
+  { keys: ["a", "ArrowLeft"], shown: "a ←", text: "Move left", act: () => moves.pan(-0.15) },
+  { keys: ["d", "ArrowRight"], shown: "d →", text: "Move right", act: () => moves.pan(0.15) },
+  { keys: ["f"], shown: "f", text: "Fit the range, or around the moment", act: moves.fit },
+  { keys: ["0", "Home"], shown: "0", text: "Show all of the run", act: moves.show_all },
+  { keys: ["p"], shown: "p", text: "To the peak", act: moves.to_peak },
+  { keys: ["]"], shown: "]", text: "To the next peak", act: () => moves.to_next_peak(1) },
+  { keys: ["["], shown: "[", text: "To the previous peak", act: () => moves.to_next_peak(-1) },
+  { keys: ["o"], shown: "o", text: "To the refused allocation", act: moves.to_out_of_memory },
+  { keys: ["."], shown: ".", text: "One event on", act: () => moves.choose(Math.min(moves_end(), moment.value + 1)) },
+  { keys: [","], shown: ",", text: "One event back", act: () => moves.choose(moment.value - 1) },
+  { keys: ["m"], shown: "m", text: "Mark from here to the moment", act: () => mark_to_moment() },
+  { keys: ["v"], shown: "v", text: "A drag marks or moves", act: () => (moves.drags_pan.value = !moves.drags_pan.value) },
+  { keys: ["/"], shown: "/", text: "Search", act: () => focus("search-box") },
+  { keys: ["n"], shown: "n", text: "Next found block", act: () => void next_hit(1) },
+  { keys: ["N"], shown: "N", text: "Previous found block", act: () => void next_hit(-1) },
+  { keys: ["x"], shown: "x", text: "Axis: events or time", act: () => go({ axis: part("axis").value === "event" ? "time" : "event" }) },
+  { keys: ["g"], shown: "g", text: "Next grouping", act: () => go({ by: next_in(GROUPS, part("by").value, 1) }) },
+  { keys: ["b"], shown: "b", text: "Single blocks, and back", act: () => go({ by: part("by").value === "blocks" ? "category" : "blocks" }) },
+  { keys: ["u"], shown: "u", text: "Undo", act: undo },
+  { keys: ["U"], shown: "U", text: "Redo", act: redo },
+  { keys: ["t"], shown: "t", text: "Light or dark", act: toggle_theme },
+  { keys: ["Escape"], shown: "Esc", text: "Clear the range, then the search", act: () => clear() },
+  ...TABS.map(([id, text], i) => ({ keys: [`${i + 1}`], shown: `${i + 1}`, text, act: () => go({ tab: id }) })),
+  { keys: ["?"], shown: "?", text: "This list", act: () => (help_open.value = !help_open.value) },
+];
+function moves_end(): number {
+  return moments.value - 1;
+}
+let marked_from = -1;
+function mark_to_moment(): void {
+  if (marked_from < 0 || marked_from === moment.value) marked_from = moment.value;
+  else {
+    go({ range_from: Math.min(marked_from, moment.value), range_to: Math.max(marked_from, moment.value) });
+    marked_from = -1;
+  }
+}
+function focus(id: string): void {
+  const element = document.getElementById(id) as HTMLInputElement | null;
+  element?.focus();
+  element?.select();
+}
+function clear(): void {
+  if (part("range_from").value >= 0) go({ range_from: -1, range_to: -1, what: "at" });
+  else if (part("search").value) go({ search: "" });
+  else if (part("filter").value) go({ filter: "" });
+}
+
+export function listen_to_keys(): void {
+  document.addEventListener("keydown", (event) => {
+    const target = event.target as HTMLElement;
+    if (event.defaultPrevented || (help_open.value && event.key !== "?")) return;
+    if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z") {
+      if (target.closest("input, textarea")) return;
+      event.preventDefault();
+      return event.shiftKey ? redo() : undo();
+    }
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (target.closest("input:not([type=checkbox]), textarea, select")) {
+      if (event.key === "Escape") target.blur();
+      return;
+    }
+    // Arrow keys scroll what scrolls; they move the chart where nothing else wants them.
+    if (event.key.startsWith("Arrow") && target.closest(".scroll, .legend, [role=tablist]")) return;
+    const found = KEYS.find((key) => key.keys.includes(event.key));
+    if (!found || !device.value) return;
+    event.preventDefault();
+    found.act();
+  });
+}
+
+export function Help() {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const is_open = help_open.value;
+  useEffect(() => {
+    if (is_open && !dialog.current?.open) dialog.current?.showModal();
+    if (!is_open) dialog.current?.close();
+  }, [is_open]);
+  return (
+    <dialog ref={dialog} onClose={() => (help_open.value = false)} aria-labelledby="help-title">
+      <div class="field" style={{ width: "100%" }}>
+        <h2 id="help-title" class="grow">Keys</h2>
+        <button onClick={() => (help_open.value = false)}>Close</button>
+      </div>
+      <div class="keys">
+        {KEYS.map((key) => (
+          <div key={key.shown}><span>{key.shown.split(" ").map((one) => <><kbd>{one}</kbd> </>)}</span><span>{key.text}</span></div>
+        ))}
+      </div>
+      <h2 style={{ marginTop: "14px" }}>Pointer</h2>
+      <p>The wheel zooms, with Shift it moves. A drag marks a range; with Shift it moves. A double click zooms. A click chooses the moment.</p>
+      <h2 style={{ marginTop: "14px" }}>Filters</h2>
+      <p class="long">
+        <span class="code">conv "layers.3" /adam.*step/ bytes&gt;10MiB lived&gt;100 category:activation module:layers.3 stream:7 process:1 thread:x not …</span>
+      </p>
+      <p class="dim">Words are looked for in frames and modules. All terms hold together.</p>
+    </dialog>
+  );
+}

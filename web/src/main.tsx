@@ -1,0 +1,90 @@
+// Starts the page: finds out who answers, opens the run, and keeps the address and the view the same.
+import { effect } from "@preact/signals";
+import { render } from "preact";
+import { App } from "./app.tsx";
+import { EmbeddedStore } from "./data/embedded.ts";
+import { ServerStore } from "./data/server.ts";
+import type { Store } from "./data/store.ts";
+import type { RunFile } from "./data/types.ts";
+import { is_dark } from "./draw/palette.ts";
+import { listen_to_keys } from "./keys.tsx";
+import { failure, files, loading, store } from "./state/run.ts";
+import { from_hash, open, to_hash, view } from "./state/view.ts";
+
+const POLL_MS = 300;
+
+function find_store(): Store {
+  const carried = document.getElementById("gpumemprof-data")?.textContent;
+  if (carried) return new EmbeddedStore(JSON.parse(carried));
+  return new ServerStore(new URLSearchParams(location.search).get("token") ?? "");
+}
+
+/** The first look is at the memory that the report is about, unless the address says another. */
+function start_at_main(opened: RunFile[]): void {
+  const main = ((opened[view.peek().file] ?? opened[0]).devices ?? []).findIndex((one) => one.is_main);
+  if (opened.every((one) => !one.devices?.length && one.document) && !location.hash) open({ ...view.peek(), tab: "report" });
+  if (main > 0 && !/(^#|&)device=/.test(location.hash)) open({ ...view.peek(), device: main });
+}
+
+async function open_run(from: Store): Promise<void> {
+  for (;;) {
+    try {
+      const { head } = await from.ask("run", {});
+      loading.value = head.loading ?? null;
+      if (head.files?.length) {
+        if (!files.value.some((one) => one.devices?.length)) start_at_main(head.files);
+        files.value = head.files;
+      }
+      if (!head.loading) {
+        if (!head.files?.length) failure.value = head.error ?? "There is no file to show.";
+        return;
+      }
+    } catch (error) {
+      failure.value = (error as Error).message;
+      return;
+    }
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+  }
+}
+
+function start_theme(): void {
+  let kept: string | null = null;
+  try {
+    kept = localStorage.getItem("theme");
+  } catch {
+    // A file opened from a disk may have no storage.
+  }
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  is_dark.value = kept ? kept === "dark" : system.matches;
+  if (!kept) system.addEventListener("change", () => (is_dark.value = system.matches));
+  effect(() => {
+    document.documentElement.dataset.theme = is_dark.value ? "dark" : "light";
+  });
+}
+
+function start(): void {
+  start_theme();
+  open(from_hash(location.hash));
+  addEventListener("hashchange", () => {
+    if (location.hash.replace(/^#/, "") !== to_hash(view.peek())) open(from_hash(location.hash));
+  });
+  let timer = 0;
+  effect(() => {
+    const hash = to_hash(view.value);
+    // Browsers refuse an address that changes too often.
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      if (location.hash.replace(/^#/, "") !== hash) history.replaceState(null, "", `${location.pathname}${location.search}${hash ? `#${hash}` : ""}`);
+    }, 250) as unknown as number;
+  });
+  listen_to_keys();
+  render(<App />, document.getElementById("page")!);
+  try {
+    const from = find_store();
+    store.value = from;
+    void open_run(from);
+  } catch (error) {
+    failure.value = `The data in this page cannot be read: ${(error as Error).message}`;
+  }
+}
+start();

@@ -1,0 +1,102 @@
+// The opened files, what of them is looked at, and questions to the store that follow the view.
+import { computed, effect, signal } from "@preact/signals";
+import type { ReadonlySignal } from "@preact/signals";
+import { Superseded } from "../data/store.ts";
+import type { Query, Store } from "../data/store.ts";
+import type { Answer } from "../data/columns.ts";
+import type { Device, RunFile } from "../data/types.ts";
+import { part, view } from "./view.ts";
+
+export const store = signal<Store | null>(null);
+export const files = signal<RunFile[]>([]);
+export const failure = signal<string | null>(null);
+export const loading = signal<{ share: number; text: string } | null>(null);
+
+export const file = computed<RunFile | null>(() => files.value[view.value.file] ?? files.value[0] ?? null);
+export const device = computed<Device | null>(() => {
+  const devices = file.value?.devices ?? [];
+  return devices[view.value.device] ?? devices[0] ?? null;
+});
+
+/** How many moments there are: before the first event, and after each. */
+export const moments = computed(() => (device.value?.events ?? 0) + 1);
+
+/** A device's name; with its process where another has the same. */
+export function device_name(of: RunFile, one: Device): string {
+  const is_alone = of.devices.filter((other) => other.name === one.name).length === 1;
+  const process = is_alone || one.process === undefined ? undefined : of.processes[one.process]?.label;
+  return process ? `${one.name}, ${process}` : one.name;
+}
+
+/** The visible moments: at least one, inside of the device's. */
+export const visible = computed<[number, number]>(() => {
+  const events = moments.value;
+  const { from, to } = view.value;
+  if (to <= from) return [0, events];
+  const low = Math.max(0, Math.min(from, events - 1));
+  return [low, Math.max(low + 1, Math.min(to, events))];
+});
+/** The moment that the other views show: what was clicked, else the peak. */
+export const moment = computed<number>(() => {
+  const chosen = view.value.moment;
+  const events = device.value?.events ?? 0;
+  return chosen < 0 ? (device.value?.peak?.event ?? events) : Math.min(chosen, events);
+});
+export const is_peak = computed(() => moment.value === device.value?.peak?.event);
+export const range = computed<[number, number] | null>(() => {
+  const { range_from, range_to } = view.value;
+  return range_from >= 0 && range_to > range_from ? [range_from, range_to] : null;
+});
+
+/** Which file and device a question is about. */
+export function subject(): Query {
+  return { file: view.value.file, device: view.value.device };
+}
+
+export interface Asked {
+  answer: Answer | null; // the newest, also while the next is on its way
+  query: Query;
+  error: string | null;
+  error_at: number | null;
+  is_waiting: boolean;
+}
+const NOTHING: Asked = { answer: null, query: {}, error: null, error_at: null, is_waiting: false };
+
+/** A question that is asked again whenever what `query` reads changes; null: nothing is asked. */
+export function ask(path: string, query: () => Query | null, options: { slot?: string; wait_ms?: number } = {}): ReadonlySignal<Asked> {
+  const asked = signal<Asked>(NOTHING);
+  const slot = options.slot ?? path;
+  const wanted = computed(() => {
+    const value = query();
+    return value && JSON.stringify(value);
+  });
+  effect(() => {
+    const from = store.value;
+    const text = wanted.value;
+    if (!from) return;
+    if (text === null) {
+      asked.value = NOTHING;
+      return;
+    }
+    const value = JSON.parse(text) as Query;
+    let is_current = true;
+    asked.value = { ...asked.peek(), is_waiting: true };
+    const timer = setTimeout(() => {
+      from.ask(path, value, slot).then(
+        (answer) => is_current && (asked.value = { answer, query: value, error: null, error_at: null, is_waiting: false }),
+        (error) => {
+          if (!is_current || error instanceof Superseded) return;
+          const at = typeof error.at === "number" ? error.at : null;
+          asked.value = { answer: null, query: value, error: String(error.message), error_at: at, is_waiting: false };
+        },
+      );
+    }, options.wait_ms ?? 0);
+    return () => {
+      is_current = false;
+      clearTimeout(timer);
+    };
+  });
+  return asked;
+}
+
+export const filter = part("filter");

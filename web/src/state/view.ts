@@ -1,0 +1,112 @@
+// What is looked at, as one value: the address holds it, undo and redo walk through it, every view reads from it.
+import { computed, signal } from "@preact/signals";
+import type { ReadonlySignal } from "@preact/signals";
+
+export interface View {
+  file: number;
+  device: number;
+  from: number; // visible events; from = to = 0: all
+  to: number;
+  axis: "event" | "time";
+  by: string;
+  filter: string;
+  moment: number; // -1: the peak
+  range_from: number; // a marked range; both -1: none
+  range_to: number;
+  tab: string;
+  what: string; // holders of what: at, allocated, left, freed
+  hold: string; // holders by stack, module, category
+  shape: string;
+  library: boolean; // frames of libraries are shown
+  block: number; // -1: none
+  focus: string; // a frame whose callers and callees are shown
+  search: string;
+  source: string; // path:line
+  settings: string; // of the what-if
+  capacity: string;
+  lines: string; // which of reserved, active, requested, capacity
+}
+
+export const START: View = {
+  file: 0, device: 0, from: 0, to: 0, axis: "event", by: "category", filter: "", moment: -1, range_from: -1, range_to: -1,
+  tab: "holders", what: "at", hold: "stack", shape: "icicle", library: false, block: -1, focus: "", search: "", source: "",
+  settings: "", capacity: "", lines: "reserved,capacity",
+};
+
+export const view = signal<View>(START);
+
+/** One member of the view: who reads it is not drawn again when others change. */
+export function part<K extends keyof View>(name: K): ReadonlySignal<View[K]> {
+  return computed(() => view.value[name]);
+}
+
+/** The view as an address: only what differs from the start. */
+export function to_hash(value: View): string {
+  const out = new URLSearchParams();
+  for (const name of Object.keys(START) as (keyof View)[])
+    if (value[name] !== START[name]) out.set(name, String(value[name]));
+  return out.toString();
+}
+
+/** What an address says; what it says wrongly is left at the start's value. */
+export function from_hash(hash: string): View {
+  const given = new URLSearchParams(hash.replace(/^#/, ""));
+  const out: Record<string, unknown> = { ...START };
+  for (const [name, start] of Object.entries(START)) {
+    const text = given.get(name);
+    if (text === null) continue;
+    if (typeof start === "number") {
+      const number = Number(text);
+      if (Number.isSafeInteger(number)) out[name] = number;
+    } else if (typeof start === "boolean") out[name] = text === "true";
+    else out[name] = text.slice(0, 2000);
+  }
+  return out as unknown as View;
+}
+
+const past: View[] = [];
+const future: View[] = [];
+let changed_at = 0;
+const MERGE_MS = 600; // movements that follow each other so fast are one step of undo
+const MOST_STEPS = 200;
+
+export const can_undo = signal(false);
+export const can_redo = signal(false);
+
+/** Changes the view. Movements of the visible range that follow each other are undone as one. */
+export function go(patch: Partial<View>): void {
+  const before = view.peek();
+  if (Object.entries(patch).every(([name, value]) => before[name as keyof View] === value)) return;
+  const moves = Object.keys(patch).every((name) => name === "from" || name === "to");
+  const now = Date.now();
+  if (!moves || now - changed_at > MERGE_MS || past.length === 0) {
+    past.push(before);
+    if (past.length > MOST_STEPS) past.shift();
+  }
+  changed_at = moves ? now : 0;
+  future.length = 0;
+  view.value = { ...before, ...patch };
+  told();
+}
+export function undo(): void {
+  step(past, future);
+}
+export function redo(): void {
+  step(future, past);
+}
+function step(source: View[], target: View[]): void {
+  const next = source.pop();
+  if (!next) return;
+  target.push(view.peek());
+  changed_at = 0;
+  view.value = next;
+  told();
+}
+function told(): void {
+  can_undo.value = past.length > 0;
+  can_redo.value = future.length > 0;
+}
+/** A view from an address, without a step of undo. */
+export function open(value: View): void {
+  view.value = value;
+}

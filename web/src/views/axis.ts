@@ -1,0 +1,87 @@
+// The horizontal axis: events, or the time at which they happened. The visible range is always one of events.
+
+export interface Times {
+  event: Uint32Array;
+  time_ns: Float64Array;
+}
+export const NO_TIMES: Times = { event: new Uint32Array(), time_ns: new Float64Array() };
+
+function between(keys: ArrayLike<number>, values: ArrayLike<number>, key: number): number {
+  const last = keys.length - 1;
+  if (last < 0) return NaN;
+  if (key <= keys[0]) return values[0];
+  if (key >= keys[last]) return values[last];
+  let low = 0;
+  let high = last;
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (keys[middle] <= key) low = middle;
+    else high = middle;
+  }
+  const span = keys[high] - keys[low];
+  return span > 0 ? values[low] + ((values[high] - values[low]) * (key - keys[low])) / span : values[low];
+}
+export function time_of(times: Times, event: number): number {
+  return between(times.event, times.time_ns, event);
+}
+export function event_at(times: Times, time_ns: number): number {
+  return between(times.time_ns, times.event, time_ns);
+}
+
+/** Between events, units (events or ns) and shares of the width, for one visible range. */
+export class Axis {
+  readonly kind: "event" | "time";
+  readonly times: Times;
+  readonly u0: number;
+  readonly u1: number;
+  constructor(kind: "event" | "time", from: number, to: number, times: Times) {
+    const timed = kind === "time" && times.event.length > 1 && time_of(times, to) > time_of(times, from);
+    this.kind = timed ? "time" : "event";
+    this.times = times;
+    this.u0 = this.unit(from);
+    this.u1 = this.unit(to);
+  }
+  unit(event: number): number {
+    return this.kind === "time" ? time_of(this.times, event) : event;
+  }
+  event(unit: number): number {
+    return this.kind === "time" ? event_at(this.times, unit) : unit;
+  }
+  /** 0 to 1 inside of the visible range. */
+  x(event: number): number {
+    return (this.unit(event) - this.u0) / (this.u1 - this.u0);
+  }
+  event_at_x(x: number): number {
+    return this.event(this.u0 + x * (this.u1 - this.u0));
+  }
+}
+
+/** Round values between two, about `wanted` of them. */
+export function ticks(low: number, high: number, wanted: number, binary = false): number[] {
+  const raw = (high - low) / Math.max(1, wanted);
+  if (!(raw > 0) || !Number.isFinite(raw)) return [];
+  const base = binary ? 2 ** Math.ceil(Math.log2(raw)) : 10 ** Math.floor(Math.log10(raw));
+  const step = binary ? base : base * ([1, 2, 5, 10].find((factor) => factor * base >= raw) ?? 10);
+  const out: number[] = [];
+  for (let value = Math.ceil(low / step) * step; value <= high && out.length < 100; value += step) out.push(value);
+  return out;
+}
+
+export interface Fetch {
+  from: number;
+  to: number;
+  columns: number;
+}
+/** What to fetch for a visible range: three times as wide, in power-of-two buckets of about a pixel. */
+export function fetch_for(from: number, to: number, events: number, width_px: number): Fetch {
+  const bucket = 2 ** Math.max(0, Math.ceil(Math.log2((to - from) / Math.max(1, width_px) / 1.5)));
+  const span = to - from;
+  const grid = Math.max(bucket, 2 ** Math.floor(Math.log2(Math.max(1, span))));
+  const low = Math.max(0, Math.floor((from - span) / grid) * grid);
+  const high = Math.min(events, Math.ceil((to + span) / grid) * grid);
+  return { from: low, to: high, columns: Math.max(1, Math.min(8192, Math.ceil((high - low) / bucket))) };
+}
+/** The first event of a column; that of the column after the last is the range's end. */
+export function column_start(from: number, to: number, columns: number, index: number): number {
+  return from + Math.floor((index * (to - from)) / columns);
+}

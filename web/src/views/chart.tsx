@@ -1,0 +1,101 @@
+// Curves of a few runs over one axis: lines told apart by their dashes and names, not by colour alone.
+import { signal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { colours, css, is_dark, nth, SurfaceBox } from "../draw/index.ts";
+import type { Surface } from "../draw/index.ts";
+import * as format from "../format.ts";
+import { ticks } from "./axis.ts";
+
+export interface Curve {
+  name: string;
+  x: ArrayLike<number>; // 0 to 1
+  y: ArrayLike<number>; // bytes
+  dash?: number[];
+}
+const LEFT = 66;
+const BOTTOM = 20;
+
+export function Curves(props: { curves: Curve[]; marks?: { x: number; text: string }[]; label: string; limit?: number | null; limit_text?: string; end_text?: string }) {
+  const shown = useRef(signal(props)).current;
+  useEffect(() => {
+    shown.value = props;
+  });
+  const draw = ({ context: c, width, height }: Surface) => {
+    const { curves, marks = [], limit, limit_text } = shown.value;
+    const tone = colours();
+    let most = 1;
+    for (const curve of curves) for (let i = 0; i < curve.y.length; ++i) most = Math.max(most, curve.y[i]);
+    if (limit && limit < 2 * most) most = Math.max(most, limit);
+    most *= 1.08;
+    const y_of = (value: number) => (height - BOTTOM) * (1 - value / most);
+    const x_of = (value: number) => LEFT + value * (width - LEFT - 6);
+    c.textAlign = "right";
+    c.textBaseline = "middle";
+    for (const value of ticks(0, most, Math.max(2, height / 46), true)) {
+      const y = Math.round(y_of(value)) + 0.5;
+      c.strokeStyle = tone.line;
+      c.lineWidth = 1;
+      c.beginPath();
+      c.moveTo(LEFT, y);
+      c.lineTo(width, y);
+      c.stroke();
+      c.fillStyle = tone.dim;
+      if (y > 6) c.fillText(format.bytes(value), LEFT - 7, Math.min(y, height - BOTTOM - 4));
+    }
+    curves.forEach((curve, k) => {
+      c.strokeStyle = css(nth(k === 0 ? 0 : 3, is_dark.value));
+      c.lineWidth = 2;
+      c.setLineDash(curve.dash ?? []);
+      c.beginPath();
+      for (let i = 0; i < curve.y.length; ++i) {
+        if (i === 0) c.moveTo(x_of(curve.x[i]), y_of(curve.y[i]));
+        else {
+          c.lineTo(x_of(curve.x[i]), y_of(curve.y[i - 1]));
+          c.lineTo(x_of(curve.x[i]), y_of(curve.y[i]));
+        }
+      }
+      c.stroke();
+    });
+    c.setLineDash([]);
+    c.textAlign = "left";
+    if (limit && limit <= most) {
+      c.strokeStyle = tone.bad;
+      c.setLineDash([12, 3, 2, 3]);
+      c.beginPath();
+      c.moveTo(LEFT, y_of(limit));
+      c.lineTo(width, y_of(limit));
+      c.stroke();
+      c.setLineDash([]);
+      c.fillStyle = tone.bad;
+      c.fillText(limit_text ?? "", LEFT + 6, y_of(limit) + 9);
+    }
+    // The first one over all of the height, the others as short strokes: many would hide the curves.
+    marks.forEach((mark, i) => {
+      const x = x_of(mark.x);
+      c.strokeStyle = tone.bad;
+      c.lineWidth = i === 0 ? 1.5 : 1;
+      c.beginPath();
+      c.moveTo(x, 0);
+      c.lineTo(x, i === 0 ? height - BOTTOM : 9);
+      c.stroke();
+      c.fillStyle = tone.bad;
+      if (i === 0) c.fillText(mark.text, Math.max(LEFT, x - c.measureText(mark.text).width - 5), 16);
+    });
+    c.fillStyle = tone.dim;
+    c.fillText("0", LEFT, height - 8);
+    c.textAlign = "right";
+    c.fillText(shown.value.end_text ?? "", width - 6, height - 8);
+  };
+  return (
+    <div style={{ display: "grid", gridTemplateRows: "auto 1fr", height: "220px" }}>
+      <div class="strip">
+        {props.curves.map((curve, k) => (
+          <span class="field" key={curve.name}>
+            <span class={`dash ${curve.dash ? "dashed" : ""}`} style={{ borderColor: css(nth(k === 0 ? 0 : 3, is_dark.value)) }} /> {format.plain(curve.name, 60)}
+          </span>
+        ))}
+      </div>
+      <SurfaceBox draw={draw} label={props.label} focusable={false} />
+    </div>
+  );
+}

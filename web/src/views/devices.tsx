@@ -1,0 +1,71 @@
+// Every memory of the run side by side, the fullest first, all in one scale.
+import { computed, signal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { css, colours, is_dark, nth, SurfaceBox } from "../draw/index.ts";
+import type { Surface } from "../draw/index.ts";
+import * as format from "../format.ts";
+import { device_name, file, store } from "../state/run.ts";
+import { go, part } from "../state/view.ts";
+import type { Device } from "../data/types.ts";
+
+const COLUMNS = 256;
+const MOST = 64; // more of them are told by their number
+const curves = signal<Map<string, { begin: Uint32Array; total: Float64Array }>>(new Map());
+const order = computed(() =>
+  (file.value?.devices ?? []).map((device, index) => ({ device, index })).sort((a, b) => (b.device.peak?.bytes ?? 0) - (a.device.peak?.bytes ?? 0)),
+);
+
+/** One after the other, so that what is looked at is asked before it. */
+async function load(file_index: number, devices: { device: Device; index: number }[]): Promise<void> {
+  for (const { device, index } of devices) {
+    const key = `${file_index} ${index}`;
+    if (curves.value.has(key) || !store.value) continue;
+    const query = { file: file_index, device: index, from: 0, to: device.events + 1, columns: COLUMNS, by: "none" };
+    const answer = await store.value.ask("levels", query, `curve ${key}`).catch(() => null);
+    if (answer) curves.value = new Map(curves.value).set(key, { begin: answer.u32("begin"), total: answer.f64("total") });
+  }
+}
+
+export function Devices() {
+  const file_index = part("file").value;
+  const shown = order.value.slice(0, MOST);
+  useEffect(() => void load(file_index, shown), [file_index, shown.length]);
+  const most = Math.max(1, ...shown.map(({ device }) => device.peak?.bytes ?? 0));
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label="Devices">
+      <div class="multiples">
+        {shown.map(({ device, index }) => (
+          <button key={`${file_index} ${index}`} aria-pressed={part("device").value === index} onClick={() => go({ device: index, from: 0, to: 0, moment: -1, range_from: -1, range_to: -1, block: -1 })}>
+            <b class="cut">{format.plain(device_name(file.value!, device), 120)}</b>
+            <span class="dim n">
+              {format.bytes(device.peak?.bytes)} at the peak{device.capacity_bytes ? ` of ${format.bytes(device.capacity_bytes)}` : ""}, {format.plural(device.events, "event")}
+            </span>
+            <Curve id={`${file_index} ${index}`} most={most} index={index} />
+          </button>
+        ))}
+      </div>
+      {order.value.length > MOST ? <p class="empty">{format.plural(order.value.length - MOST, "emptier device")} more: the selector has them.</p> : null}
+    </div>
+  );
+}
+
+function Curve({ id, most, index }: { id: string; most: number; index: number }) {
+  const draw = ({ context: c, width, height }: Surface) => {
+    const curve = curves.value.get(id);
+    if (!curve || curve.total.length === 0) return;
+    const end = curve.begin[curve.total.length] || 1;
+    c.beginPath();
+    c.moveTo(0, height);
+    curve.total.forEach((value, i) => {
+      const y = height - (value / most) * (height - 4);
+      c.lineTo((curve.begin[i] / end) * width, y);
+      c.lineTo((curve.begin[i + 1] / end) * width, y);
+    });
+    c.lineTo(width, height);
+    c.fillStyle = css(nth(index, is_dark.value));
+    c.fill();
+    c.strokeStyle = colours().strong;
+    c.strokeRect(0, height - 0.5, width, 0.5);
+  };
+  return <SurfaceBox draw={draw} label="Live memory over the events" focusable={false} />;
+}

@@ -1,0 +1,264 @@
+// Who holds the memory: at the moment, or of the range's allocations, of what it leaves, of what it frees.
+import { computed, signal } from "@preact/signals";
+import { useEffect, useState } from "preact/hooks";
+import { colour_of, css, ink_on } from "../draw/index.ts";
+import * as format from "../format.ts";
+import { ask, device, filter, is_peak, moment, range, subject } from "../state/run.ts";
+import { go, part } from "../state/view.ts";
+import { Flame, stack_text } from "./flame.tsx";
+import { Choice, CopyButton, FrameName, KINDS, Missing } from "./parts.tsx";
+import { by_label, callees, callers, matcher, path_to, tree_of, treemap, without } from "./tree.ts";
+import type { Line, Tree } from "./tree.ts";
+
+const tab = part("tab");
+const hold = part("hold");
+const what = part("what");
+const search = part("search");
+const library = part("library");
+const focus = part("focus");
+
+const asked = ask(
+  "holders",
+  () => {
+    if (!device.value || tab.value !== "holders") return null;
+    const common = { ...subject(), by: hold.value, filter: filter.value };
+    const marked = range.value;
+    return what.value !== "at" && marked
+      ? { ...common, from: marked[0], to: marked[1] + 1, what: what.value }
+      : { ...common, event: moment.value };
+  },
+  { wait_ms: 30 },
+);
+const whole = computed<Tree | null>(() => (asked.value.answer && !asked.value.answer.unknown ? tree_of(asked.value.answer) : null));
+export const tree = computed<Tree | null>(() => {
+  const all = whole.value;
+  if (!all || library.value || hold.value !== "stack" || all.kinds.length === 0) return all;
+  if (!all.kinds.includes("user")) return all;
+  return without(all, (label) => all.kinds[label] === "user", "no line of your code");
+});
+const chosen = signal(-1);
+const focus_label = computed(() => (focus.value && tree.value ? tree.value.labels.indexOf(focus.value) : -1));
+const callees_tree = computed(() => (tree.value && focus_label.value >= 0 ? callees(tree.value, focus_label.value) : null));
+const callers_tree = computed(() => (tree.value && focus_label.value >= 0 ? callers(tree.value, focus_label.value) : null));
+const none = signal(-1);
+
+function When() {
+  const marked = range.value;
+  const shown_event = asked.value.answer?.head.from ?? moment.value;
+  const text =
+    what.value !== "at" && marked
+      ? `${{ allocated: "allocated in", left: "left behind by", freed: "freed in" }[what.value] ?? ""} ${format.count(marked[0])} to ${format.count(marked[1])}`
+      : `live at event ${format.count(shown_event)}${is_peak.value && shown_event === moment.value ? ", the peak" : ""}`;
+  return (
+    <span class="n">
+      <b title={format.exact(tree.value?.bytes[0])}>{tree.value ? format.bytes(whole.value?.bytes[0]) : ""}</b> <span class="dim">{text}</span>
+    </span>
+  );
+}
+
+export function Holders() {
+  const marked = range.value;
+  const needs_range = marked ? undefined : "Drag a range in the chart first.";
+  const shape = part("shape").value;
+  useEffect(() => {
+    chosen.value = -1;
+  }, [tree.value]);
+  const shown = tree.value;
+  return (
+    <div class="panel">
+      <div class="strip">
+        <When />
+        <Choice name="what" label="Holders of" options={[["at", "Live"], ["allocated", "Allocated", needs_range], ["left", "Left", needs_range], ["freed", "Freed", needs_range]]} />
+        <Choice name="hold" label="Holders by" options={[["stack", "Stack"], ["module", "Module"], ["category", "Category"]]} />
+        <Choice name="shape" label="Shown as" options={[["flame", "Flame"], ["icicle", "Icicle"], ["table", "Table"], ["treemap", "Treemap"]]} />
+        {hold.value === "stack" && whole.value?.kinds.includes("user") ? (
+          <label class="field">
+            <input type="checkbox" checked={!library.value} onChange={(event) => go({ library: !event.currentTarget.checked })} />
+            <span>Your code alone</span>
+          </label>
+        ) : null}
+        {asked.value.answer?.head.left_out?.nodes ? (
+          <span class="dim">{format.plural(asked.value.answer.head.left_out.nodes, "node")} of {format.bytes(asked.value.answer.head.left_out.bytes)} left out</span>
+        ) : null}
+        {asked.value.answer?.summary ? <span class="warning">{asked.value.answer.summary}</span> : null}
+      </div>
+      {!shown || shown.bytes.length < 2 ? (
+        <Missing asked={asked.value} what={shown ? "Nothing is held here." : "No holders."} />
+      ) : (
+        <div class="split">
+          <div class="scroll">
+            {focus_label.value >= 0 ? <Sandwich /> : shape === "table" ? <HoldersTable shown={shown} /> : shape === "treemap" ? <Treemap shown={shown} /> : (
+              <Flame
+                tree={tree} upward={shape === "flame"} search={search} chosen={chosen} on_choose={(node) => (chosen.value = node)}
+                label="Holders as nested boxes. Arrow keys move, Enter zooms. The table holds the same."
+              />
+            )}
+          </div>
+          <aside class="side" aria-label="What is chosen">
+            <Chosen shown={shown} />
+          </aside>
+        </div>
+      )}
+    </div>
+  );
+}
+
+function Sandwich() {
+  return (
+    <div style={{ display: "grid", gridTemplateRows: "auto minmax(110px, 1fr) auto minmax(110px, 1fr)", height: "100%" }}>
+      <div class="strip">
+        <b>Callers</b>
+        <span class="cut code">{format.frame_line(focus.value)}</span>
+        <button onClick={() => go({ focus: "" })}>Back to all</button>
+      </div>
+      <Flame tree={callers_tree} upward search={search} chosen={none} on_choose={() => {}} label="Callers" />
+      <div class="strip"><b>Callees</b></div>
+      <Flame tree={callees_tree} upward={false} search={search} chosen={none} on_choose={() => {}} label="Callees" />
+    </div>
+  );
+}
+
+function Chosen({ shown }: { shown: Tree }) {
+  const node = chosen.value;
+  if (node <= 0 || node >= shown.bytes.length) {
+    const kinds = hold.value === "stack" && shown.kinds.length > 0;
+    return (
+      <div>
+        <h2>{format.bytes(shown.bytes[0])} in {format.plural(shown.blocks[0], "block")}</h2>
+        <p class="dim">Click a box for what it holds.</p>
+        {kinds ? (
+          <dl class="facts">
+            <dt>Bold, blue</dt><dd>your code</dd>
+            <dt>Green</dt><dd>libraries</dd>
+            <dt>Grey</dt><dd>native code</dd>
+          </dl>
+        ) : null}
+      </div>
+    );
+  }
+  const label = shown.label[node];
+  const name = shown.labels[label] ?? "";
+  const path = path_to(shown, node).reverse();
+  const file = shown.files[label];
+  return (
+    <div>
+      <h2 class="code"><FrameName text={name} /></h2>
+      <dl class="facts n">
+        <dt>Holds</dt><dd>{format.bytes(shown.bytes[node])} <span class="dim">{format.exact(shown.bytes[node])}</span></dd>
+        <dt>Share</dt><dd>{format.share(shown.bytes[node], shown.bytes[0])}</dd>
+        <dt>Itself</dt><dd>{format.bytes(shown.self_bytes[node])}</dd>
+        <dt>Blocks</dt><dd>{format.count(shown.blocks[node])}</dd>
+        {shown.kinds[label] && hold.value === "stack" ? <><dt>Kind</dt><dd>{KINDS[shown.kinds[label]] ?? shown.kinds[label]}</dd></> : null}
+      </dl>
+      <div class="strip" style={{ padding: "0 0 10px" }}>
+        <button onClick={() => go({ filter: filter_for(name) })}>Show this alone</button>
+        {hold.value === "stack" ? <button onClick={() => go({ focus: name })}>Callers and callees</button> : null}
+        <CopyButton label="Copy stack" text={() => stack_text(shown, node)} />
+        {file ? <button onClick={() => go({ tab: "source", source: `${file}:${shown.lines[label] ?? 1}` })}>Source</button> : null}
+      </div>
+      <ol class="frames">
+        {path.slice(0, 100).map((at) => (
+          <li key={at} class={shown.kinds[shown.label[at]] === "user" ? "user" : ""}>
+            <button class="link code" onClick={() => (chosen.value = at)} title={format.plain(shown.labels[shown.label[at]] ?? "", 1000)}><FrameName text={shown.labels[shown.label[at]] ?? ""} /></button>
+          </li>
+        ))}
+      </ol>
+      {path.length > 100 ? <p class="dim">{format.plural(path.length - 100, "more frame")}.</p> : null}
+    </div>
+  );
+}
+/** The filter that takes what a box holds. */
+function filter_for(name: string): string {
+  const quoted = `"${name.replaceAll('"', "")}"`;
+  return hold.value === "category" ? `category:${quoted}` : hold.value === "module" ? `module:${quoted}` : quoted;
+}
+
+const MOST_ROWS = 500;
+type Order = "bytes" | "self_bytes" | "blocks";
+export function HoldersTable({ shown }: { shown: Tree }) {
+  const [order, set_order] = useState<Order>("bytes");
+  const matches = matcher(search.value);
+  const rows = by_label(shown)
+    .filter((line) => !matches || matches(shown.labels[line.label] ?? ""))
+    .sort((a, b) => b[order] - a[order]);
+  const head = (key: Order, text: string) => (
+    <th class="right" aria-sort={order === key ? "descending" : "none"}>
+      <button onClick={() => set_order(key)}>{text}{order === key ? " ↓" : ""}</button>
+    </th>
+  );
+  const pick = (line: Line) => (chosen.value = shown.label.indexOf(line.label, 1));
+  return (
+    <div>
+      <table class="data">
+        <thead>
+          <tr><th>{{ stack: "Frame", module: "Module", category: "Category" }[hold.value]}</th>{head("bytes", "Holds")}<th class="right">Share</th>{head("self_bytes", "Itself")}{head("blocks", "Blocks")}</tr>
+        </thead>
+        <tbody>
+          {rows.slice(0, MOST_ROWS).map((line) => (
+            <tr key={line.label} class={chosen.value > 0 && shown.label[chosen.value] === line.label ? "chosen" : ""}>
+              <td class="wide">
+                <button class="link code" onClick={() => pick(line)} title={format.plain(shown.labels[line.label] ?? "", 1000)}><FrameName text={shown.labels[line.label] ?? ""} /></button>
+                <span class="share" style={{ width: `${(100 * line.bytes) / (shown.bytes[0] || 1)}%` }} />
+              </td>
+              <td class="right" title={format.exact(line.bytes)}>{format.bytes(line.bytes)}</td>
+              <td class="right">{format.share(line.bytes, shown.bytes[0])}</td>
+              <td class="right" title={format.exact(line.self_bytes)}>{format.bytes(line.self_bytes)}</td>
+              <td class="right">{format.count(line.blocks)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {rows.length > MOST_ROWS ? <p class="empty">{format.plural(rows.length - MOST_ROWS, "more row")}. Search for one, or export all as CSV.</p> : null}
+    </div>
+  );
+}
+
+/** Tiles of the tree's leaves, grouped by what is directly below the root. */
+function Treemap({ shown }: { shown: Tree }) {
+  const [box, set_box] = useState<[number, number]>([0, 0]);
+  const groups = shown.children[0].map((node) => ({ node, bytes: shown.bytes[node] })).filter((group) => group.bytes > 0);
+  const matches = matcher(search.value);
+  const [width, height] = box;
+  const rest = shown.bytes[0] - groups.reduce((sum, group) => sum + group.bytes, 0);
+  const values = groups.map((group) => group.bytes);
+  return (
+    <div
+      class="chart" style={{ height: "100%", minHeight: "220px" }} role="list" aria-label="Holders as tiles"
+      ref={(element) => {
+        if (element && (element.clientWidth !== width || element.clientHeight !== height)) set_box([element.clientWidth, element.clientHeight]);
+      }}
+    >
+      {treemap(values, width, height).map((tile) => {
+        const { node, bytes } = groups[tile.index];
+        const name = shown.labels[shown.label[node]] ?? "";
+        const fill = colour_of(hold.value, name);
+        return (
+          <div role="listitem" key={node} style={{ position: "absolute", left: `${tile.x}px`, top: `${tile.y}px`, width: `${Math.max(0, tile.w - 2)}px`, height: `${Math.max(0, tile.h - 2)}px` }}>
+            <button
+              title={`${format.plain(name)}: ${format.exact(bytes)}`} aria-pressed={chosen.value === node} onClick={() => (chosen.value = node)}
+              aria-label={`${format.plain(name)}, ${format.bytes(bytes)}`}
+              style={{
+                width: "100%", height: "100%", minHeight: 0, border: chosen.value === node ? "3px solid var(--ink)" : "0", borderRadius: "4px", background: css(fill), color: ink_on(fill),
+                opacity: matches && !matches(name) ? 0.35 : 1, textAlign: "left", padding: tile.h > 24 ? "5px 8px" : 0, overflow: "hidden", display: "flex", flexDirection: "column", alignItems: "flex-start",
+              }}
+            >
+              {tile.w > 70 && tile.h > 24 ? <b class="cut" style={{ maxWidth: "100%" }}>{format.plain(name, 120)}</b> : null}
+              {tile.w > 70 && tile.h > 44 ? <span class="cut n" style={{ maxWidth: "100%" }}>{format.bytes(bytes)}, {format.share(bytes, shown.bytes[0])}</span> : null}
+            </button>
+          </div>
+        );
+      })}
+      {rest > 0.5 ? <span class="hidden">{format.bytes(rest)} in no group.</span> : null}
+    </div>
+  );
+}
+
+/** The table as it is exported: every row, bytes exact. */
+export function holders_rows(): string[][] {
+  const shown = tree.value;
+  if (!shown) return [];
+  return [
+    ["holder", "bytes", "self_bytes", "blocks"],
+    ...by_label(shown).map((line) => [shown.labels[line.label] ?? "", String(line.bytes), String(line.self_bytes), String(line.blocks)]),
+  ];
+}

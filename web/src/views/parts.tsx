@@ -1,0 +1,94 @@
+// Small parts that several views share.
+import type { ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import * as format from "../format.ts";
+import type { Asked } from "../state/run.ts";
+import { go, part } from "../state/view.ts";
+import type { View } from "../state/view.ts";
+
+/** One of a few: buttons side by side. */
+export function Choice(props: { name: keyof View; label: string; options: [string, string, string?][] }) {
+  const value = String(part(props.name).value);
+  return (
+    <span class="segments" role="group" aria-label={props.label}>
+      {props.options.map(([id, text, disabled_why]) => (
+        <button key={id} aria-pressed={value === id} disabled={!!disabled_why} title={disabled_why} onClick={() => go({ [props.name]: id })}>
+          {text}
+        </button>
+      ))}
+    </span>
+  );
+}
+
+/** What stands where an answer is missing: why, or that it is on its way. */
+export function Missing({ asked, what }: { asked: Asked; what: string }) {
+  const unknown = asked.answer?.unknown;
+  const text = asked.error ?? (unknown ? `Unknown: ${unknown}` : asked.is_waiting ? "Reading…" : what);
+  return <div class="empty" role="status">{format.plain(text)}</div>;
+}
+
+/** Copies a text and says so for a moment. */
+export function CopyButton({ text, label }: { text: () => string; label: string }) {
+  const [done, set_done] = useState(false);
+  useEffect(() => {
+    if (!done) return;
+    const timer = setTimeout(() => set_done(false), 1500);
+    return () => clearTimeout(timer);
+  }, [done]);
+  return (
+    <button onClick={() => void copy(text()).then(() => set_done(true))}>{done ? "Copied" : label}</button>
+  );
+}
+export async function copy(text: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    // No clipboard without a secure context: the old way.
+    const area = document.createElement("textarea");
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+  }
+}
+
+/** A text that may break where a name or a path has its joints, and nowhere else. */
+export function Joints({ text }: { text: string }) {
+  const parts = text.match(/[^/_.:,(<]+[/_.:,(<]*|[/_.:,(<]+/g) ?? [];
+  return <>{parts.map((piece, i) => (i ? [<wbr key={i} />, piece] : piece))}</>;
+}
+/** A frame's function, and below it its place. */
+export function FrameName({ text }: { text: string }) {
+  const { name, place } = format.frame(text);
+  return (
+    <>
+      <Joints text={name} />
+      {place ? <span class="where"> <Joints text={place} /></span> : null}
+    </>
+  );
+}
+
+/** A frame's function and place; the place opens its source. */
+export function FrameLine(props: { text: string; file?: string; line?: number; kind?: string }) {
+  const place = props.file ? `${props.file}:${props.line ?? 0}` : "";
+  return (
+    <li class={props.kind === "user" ? "user" : ""}>
+      <span class="code"><Joints text={format.plain(props.text)} /></span>
+      {place ? (
+        <div class="where">
+          <button class="link" title={format.plain(place, 1000)} onClick={() => go({ tab: "source", source: place })}>
+            {format.file_name(props.file!)}:{props.line ?? "?"}
+          </button>
+          {props.kind ? <span> · {KINDS[props.kind] ?? props.kind}</span> : null}
+        </div>
+      ) : null}
+    </li>
+  );
+}
+export const KINDS: Record<string, string> = { user: "your code", library: "library", native: "native code", other: "other" };
+
+/** A row of a report or a table that leads somewhere is a button; else its children as they are. */
+export function Linked(props: { patch: Partial<View> | null; children: ComponentChildren }) {
+  return props.patch ? <button class="link" onClick={() => go(props.patch!)}>{props.children}</button> : <>{props.children}</>;
+}

@@ -1,0 +1,173 @@
+// The report's Document, as it says it: sections of sentences, lists, tables and stacks.
+import { computed } from "@preact/signals";
+import type { Cell, Document, Evidence, Item, Part, Row, Section, Sentence } from "../data/types.ts";
+import * as format from "../format.ts";
+import { file } from "../state/run.ts";
+import type { View } from "../state/view.ts";
+import { CopyButton, Linked } from "./parts.tsx";
+
+const LONG_TEXT = 4000;
+
+/** Where evidence is looked at: a patch of the view. */
+export function evidence_patch(evidence: Evidence | undefined): Partial<View> | null {
+  if (!evidence) return null;
+  const patch: Partial<View> = {};
+  if (evidence.view) patch.tab = evidence.view === "time" ? "holders" : evidence.view === "blocks" ? "holders" : evidence.view;
+  if (evidence.view === "blocks") patch.by = "blocks";
+  if (evidence.event !== undefined) Object.assign(patch, { moment: evidence.event, what: "at" });
+  if (evidence.from !== undefined && evidence.to !== undefined)
+    Object.assign(patch, { range_from: evidence.from, range_to: evidence.to, what: "left" });
+  if (evidence.filter !== undefined) patch.filter = evidence.filter;
+  if (evidence.by) patch.by = evidence.by;
+  if (evidence.device !== undefined) patch.device = evidence.device;
+  if (evidence.block !== undefined) Object.assign(patch, { block: evidence.block, tab: "block" });
+  return patch;
+}
+
+function SentenceLine({ sentence }: { sentence: Sentence }) {
+  const tone = sentence.tone ?? "plain";
+  return (
+    <p class={tone}>
+      {sentence.label ? <span class="label">{format.plain(sentence.label, 100)}</span> : null}
+      {format.plain(sentence.text, LONG_TEXT)}
+    </p>
+  );
+}
+function ItemLine({ item }: { item: Item }) {
+  return (
+    <li class={`item ${item.tone ?? "plain"}`}>
+      <div>
+        {item.label ? <span class="label">{format.plain(item.label, 100)}</span> : null}
+        <span class="long">{format.plain(item.text, LONG_TEXT)}</span>
+      </div>
+      {(item.details ?? []).map((detail, i) => (
+        <div class="detail" key={i}>
+          {detail.label ? <span class="label">{format.plain(detail.label, 100)}</span> : null}
+          {format.plain(detail.text, LONG_TEXT)}
+        </div>
+      ))}
+      {item.evidence ? <Linked patch={evidence_patch(item.evidence)}>Show the evidence</Linked> : null}
+    </li>
+  );
+}
+function CellText({ cell }: { cell: Cell }) {
+  return (
+    <>
+      <span class={cell.is_code ? "code" : ""} style={{ fontWeight: cell.is_strong ? 600 : undefined, paddingLeft: cell.depth ? `${cell.depth * 14}px` : undefined }}>
+        {format.plain(cell.text, LONG_TEXT)}
+      </span>
+      {cell.note ? <span class="note"> {format.plain(cell.note, LONG_TEXT)}</span> : null}
+    </>
+  );
+}
+function RowLine({ row, columns }: { row: Row; columns: { title: string; is_number?: boolean }[] }) {
+  const last = row.cells.length - 1;
+  return (
+    <tr>
+      {row.cells.map((cell, i) => (
+        <td key={i} data-title={format.plain(columns[i]?.title ?? "", 60)} class={columns[i]?.is_number ? "right" : "wide"} colSpan={i === last && columns.length > row.cells.length ? columns.length - last : 1}>
+          {i === last && row.details?.length ? (
+            <details>
+              <summary><CellText cell={cell} /></summary>
+              {row.details.map((part, k) => <PartView part={part} key={k} />)}
+            </details>
+          ) : (
+            <CellText cell={cell} />
+          )}
+          {i === last && row.evidence ? <div><Linked patch={evidence_patch(row.evidence)}>Show the evidence</Linked></div> : null}
+          {i === last && row.share !== undefined && row.share >= 0 ? <span class="share" style={{ width: `${Math.min(100, 100 * row.share)}%` }} /> : null}
+        </td>
+      ))}
+    </tr>
+  );
+}
+function PartView({ part }: { part: Part }) {
+  switch (part.kind) {
+    case "sentence":
+      return <SentenceLine sentence={part} />;
+    case "list":
+      return <ul>{part.items.map((item, i) => <ItemLine item={item} key={i} />)}</ul>;
+    case "table": {
+      const titled = part.columns.some((column) => column.title);
+      return (
+        <div class="tablebox" tabIndex={0} role="region" aria-label="A table">
+          <table class="data">
+            {titled ? (
+              <thead>
+                <tr>{part.columns.map((column, i) => <th key={i} class={column.is_number ? "right" : ""}>{format.plain(column.title)}</th>)}</tr>
+              </thead>
+            ) : null}
+            <tbody>{part.rows.map((row, i) => <RowLine row={row} columns={part.columns} key={i} />)}</tbody>
+          </table>
+          {part.left_out_text ? <p class="note" style={{ padding: "6px 10px" }}>{format.plain(part.left_out_text)}</p> : null}
+        </div>
+      );
+    }
+    case "stack":
+      return (
+        <div>
+          <ol class="frames">
+            {part.frames.map((frame, i) => (
+              <li key={i} class={frame.is_user_code ? "user" : ""} title={format.plain(frame.text, 2000)}>
+                <span class="code">{format.plain(frame.short_text ?? frame.text, 1000)}</span>
+              </li>
+            ))}
+          </ol>
+          <CopyButton label="Copy stack" text={() => part.frames.map((frame) => frame.text).join("\n")} />
+        </div>
+      );
+    default:
+      return null; // a chart: the views of this page draw it
+  }
+}
+const says = (section: Section) => section.parts.some((part) => part.kind !== "chart");
+
+export function SectionView({ section }: { section: Section }) {
+  const parts = section.parts.map((part, i) => <PartView part={part} key={i} />);
+  const link = section.evidence ? <Linked patch={evidence_patch(section.evidence)}>Show the evidence</Linked> : null;
+  if (section.is_folded)
+    return (
+      <details class="fold">
+        <summary><h2 style={{ display: "inline" }}>{format.plain(section.title)}</h2></summary>
+        {parts}
+        {link}
+      </details>
+    );
+  return (
+    <section>
+      {section.title ? <h2>{format.plain(section.title)}</h2> : null}
+      {parts}
+      {link}
+    </section>
+  );
+}
+
+export function DocumentView({ document }: { document: Document }) {
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label="Report">
+      <article class="report">
+        <h1>{format.plain(document.title)}</h1>
+        {document.sections.filter(says).map((section, i) => <SectionView section={section} key={i} />)}
+      </article>
+    </div>
+  );
+}
+export function Report() {
+  const document = file.value?.document;
+  return document ? <DocumentView document={document} /> : <div class="empty">There is no report of this file.</div>;
+}
+
+/** Sections that say what is wrong and what to change: those of findings, advice, loss and out of memory. */
+const TELLING = /^(findings|what to change|out of memory|what causes|what was lost)/i;
+export const telling = computed<Section[]>(() => (file.value?.document?.sections ?? []).filter((section) => TELLING.test(section.title) && says(section)));
+export const findings_count = computed(() =>
+  telling.value.reduce((sum, section) => sum + section.parts.reduce((n, part) => n + (part.kind === "list" ? part.items.length : 0), 0), 0),
+);
+export function Findings() {
+  if (telling.value.length === 0) return <div class="empty">There is nothing to tell: no finding, no advice.</div>;
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label="Findings">
+      <article class="report">{telling.value.map((section, i) => <SectionView section={{ ...section, is_folded: false }} key={i} />)}</article>
+    </div>
+  );
+}

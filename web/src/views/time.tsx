@@ -1,0 +1,213 @@
+// Memory over time: what is read, the chart, the whole run above it and the legend beside it.
+import { computed, useSignal } from "@preact/signals";
+import { css, SurfaceBox } from "../draw/index.ts";
+import * as format from "../format.ts";
+import { device, file, is_peak, moment, range } from "../state/run.ts";
+import { go, part, view } from "../state/view.ts";
+import { time_of } from "./axis.ts";
+import { Minimap } from "./minimap.tsx";
+import { drags_pan, fit, follow_pointer, show_all, to_next_peak, to_out_of_memory, to_peak, touch_marks, zoom } from "./moves.ts";
+import * as data from "./time_data.ts";
+import { draw_time, LINE_DASH, under } from "./time_draw.ts";
+
+/** Of the pointer's column, else of the chosen moment. */
+const reading = computed(() => {
+  const pointer = data.hovered.value;
+  if (pointer !== null) return data.reading_at(data.levels.value, pointer);
+  return data.reading_at(data.moment_levels.value, moment.value);
+});
+const shown_keys = computed(() => (data.hovered.value !== null ? data.levels.value : data.moment_levels.value)?.keys ?? []);
+
+function Readout() {
+  const read = reading.value;
+  const unknown_time = device.value?.first_time_ns == null;
+  const time_ns = time_of(data.times.value, read?.event ?? moment.value);
+  if (!read) return <div class="readout dim grow">{data.levels_asked.value.is_waiting ? "Reading…" : ""}</div>;
+  return (
+    <div class="readout grow n" aria-live="off">
+      <b title={format.exact(read.total)}>{format.bytes(read.total)}</b>
+      <span class="dim">{format.exact(read.total)}</span>
+      <span>{data.hovered.value === null ? (is_peak.value ? "at the peak, " : "at ") : read.is_summed ? "most here, " : ""}event {format.count(read.event)}</span>
+      {unknown_time || Number.isNaN(time_ns) ? null : <span class="dim">{format.time(time_ns)}</span>}
+      {Object.entries(read.lines).map(([name, value]) => (
+        <span class="dim" key={name}>{name} {format.bytes(value)}</span>
+      ))}
+      {read.pending ? <span class="dim">pending frees {format.bytes(read.pending)}</span> : null}
+    </div>
+  );
+}
+
+function Tools() {
+  const has_oom = data.marks.value.some((mark) => mark.kind === data.OUT_OF_MEMORY);
+  return (
+    <div class="tools">
+      <button class="plain" onClick={to_peak} title="p">Peak</button>
+      <button class="plain icon" onClick={() => to_next_peak(-1)} aria-label="Previous peak" title="Previous peak ( [ )">‹</button>
+      <button class="plain icon" onClick={() => to_next_peak(1)} aria-label="Next peak" title="Next peak ( ] )">›</button>
+      {has_oom ? <button class="plain bad" onClick={to_out_of_memory} title="o">Out of memory</button> : null}
+      <button class="plain icon" onClick={() => zoom(0.5)} aria-label="Zoom in" title="Zoom in (w)">+</button>
+      <button class="plain icon" onClick={() => zoom(2)} aria-label="Zoom out" title="Zoom out (s)">−</button>
+      <button class="plain" onClick={fit} title="f">Fit</button>
+      <button class="plain" onClick={show_all} title="0">All</button>
+      <span class="segments" role="group" aria-label="A drag">
+        <button aria-pressed={!drags_pan.value && (touch_marks.value || !matchMedia("(pointer: coarse)").matches)} onClick={() => ((drags_pan.value = false), (touch_marks.value = true))} title="v">Mark</button>
+        <button aria-pressed={drags_pan.value || (!touch_marks.value && matchMedia("(pointer: coarse)").matches)} onClick={() => ((drags_pan.value = true), (touch_marks.value = false))} title="v">Move</button>
+      </span>
+    </div>
+  );
+}
+
+const LINE_TEXT: Record<string, string> = {
+  reserved: "Reserved", active: "Active", requested: "Requested", capacity: "Capacity",
+};
+function Legend() {
+  const read = reading.value;
+  const keys = shown_keys.value;
+  const kind = String(data.levels_asked.value.query.by ?? "");
+  const levels = data.levels.value;
+  const rows = keys.map((key, i) => ({ key, bytes: read?.keys[i] ?? 0 })).filter((row) => row.bytes > 0 || !data.is_blocks.value);
+  // As in the chart: what lies on top comes first.
+  rows.reverse();
+  const colour = (label: string) => {
+    const index = levels?.keys.findIndex((key) => key.label === label) ?? -1;
+    return index >= 0 ? css(data.colour_list.value[index]) : "transparent";
+  };
+  const lines = Object.keys(levels?.lines ?? {});
+  if (device.value?.capacity_bytes) lines.push("capacity");
+  const on = part("lines").value.split(",");
+  const toggle = (name: string) =>
+    go({ lines: (on.includes(name) ? on.filter((other) => other !== name) : [...on, name]).filter(Boolean).join(",") });
+  const unknown = data.levels_asked.value.answer?.head.unknown?.[kind];
+  return (
+    <div class="legend" role="region" aria-label="Legend" tabIndex={0}>
+      <table>
+        <caption>{data.is_blocks.value ? "Single blocks" : `By ${BY[kind] ?? kind}`}</caption>
+        <tbody>
+          {data.is_blocks.value ? null : rows.map(({ key, bytes }) => (
+            <tr key={key.label} class={data.isolated.value && data.isolated.value !== key.label ? "off" : ""}>
+              <td>
+                <button
+                  aria-pressed={data.isolated.value === key.label}
+                  title={`${format.plain(key.label)}: ${format.exact(bytes)}. Click: this one alone in colour.`}
+                  onClick={() => (data.isolated.value = data.isolated.value === key.label ? null : key.label)}
+                >
+                  <span class="swatch" style={{ background: colour(key.label) }} />
+                  <span class="cut">{format.frame_line(key.label)}</span>
+                </button>
+              </td>
+              <td class="v" title={format.exact(bytes)}>{format.bytes(bytes)}</td>
+            </tr>
+          ))}
+        </tbody>
+        <tfoot>
+          <tr><td><b>{"\u00a0Total"}</b></td><td class="v"><b>{format.bytes(read?.total)}</b></td></tr>
+          {lines.map((name) => (
+            <tr key={name} class={on.includes(name) ? "" : "off"}>
+              <td>
+                <button aria-pressed={on.includes(name)} onClick={() => toggle(name)} title="Click: show or hide this line.">
+                  <span class={`dash ${LINE_DASH[name].length > 2 || LINE_DASH[name][0] > 3 ? "dashed" : "dotted"} ${name === "capacity" ? "bad" : ""}`} />
+                  <span class="cut">{LINE_TEXT[name] ?? name}</span>
+                </button>
+              </td>
+              <td class="v">{format.bytes(name === "capacity" ? device.value?.capacity_bytes : read?.lines[name])}</td>
+            </tr>
+          ))}
+        </tfoot>
+      </table>
+      {data.is_blocks.value ? <BlocksNote /> : null}
+      {unknown ? <p class="dim">Unknown: {format.plain(unknown)}.</p> : null}
+    </div>
+  );
+}
+export const BY: Record<string, string> = {
+  category: "category", module: "module", line: "line of your code", stack: "stack", stream: "stream", process: "process", thread: "thread", none: "nothing", blocks: "block",
+};
+
+function BlocksNote() {
+  const head = data.blocks_asked.value.answer?.head;
+  if (!head) return <p class="dim">{data.blocks_asked.value.error ?? "Reading…"}</p>;
+  const smaller = (head.alive?.blocks ?? 0) - (data.spans.value?.shown ?? 0);
+  return (
+    <p class="dim">
+      A band is a block, in the order of allocation; its colour is its stack's. The grey band on top sums{" "}
+      {format.plural(Math.max(0, smaller), "smaller block")}. Click a block for its stack.
+    </p>
+  );
+}
+
+export function TimeView() {
+  const tip = useSignal<{ x: number; y: number; text: string; value: string } | null>(null);
+  const set_tip = (event: PointerEvent) => {
+    if (event.buttons || event.pointerType === "touch") return void (tip.value = null);
+    const box = (event.currentTarget as HTMLElement).getBoundingClientRect();
+    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
+    const found = x > data.LEFT ? under(x, y) : {};
+    const levels = data.levels.value;
+    if (found.key !== undefined && levels && !data.is_blocks.value) {
+      const read = data.reading_at(levels, data.hovered.value ?? 0);
+      tip.value = { x, y, text: format.frame_line(levels.keys[found.key].label), value: format.bytes(read?.keys[found.key]) };
+    } else if (found.block !== undefined) {
+      const block = data.spans.value?.spans.find((span) => span.block.id === found.block)?.block;
+      tip.value = block ? { x, y, text: `Block ${format.count(block.id)}`, value: format.bytes(block.size_bytes) } : null;
+    } else tip.value = null;
+  };
+  const asked = data.levels_asked.value;
+  return (
+    <section class="pane time" aria-label="Memory over time">
+      <div class="left">
+        <div class="strip">
+          <Readout />
+          {range.value ? (
+            <span class="field">
+              <span>Range {format.count(range.value[0])} to {format.count(range.value[1])}</span>
+              <button class="plain" onClick={() => go({ range_from: -1, range_to: -1, what: "at" })}>Clear</button>
+            </span>
+          ) : null}
+          <Tools />
+        </div>
+        <Minimap />
+        <SurfaceBox
+          draw={draw_time}
+          size={data.size}
+          class={drags_pan.value ? "pans" : ""}
+          label={`Memory over time of ${format.plain(device.value?.name ?? "", 60)}, by ${BY[view.value.by] ?? view.value.by}. Keys w a s d move, p shows the peak.`}
+          setup={({ top }) =>
+            follow_pointer(top, data.LEFT, (x, y, event) => {
+              const block = under(x, y).block;
+              // What a column shows is its largest moment: a click is about that one.
+              const read = data.reading_at(data.levels.value, event);
+              go({ moment: read ? read.event : event, ...(block !== undefined ? { block, tab: "block" } : {}) });
+            })
+          }
+        >
+          <div style={{ position: "absolute", inset: 0, pointerEvents: "none" }} />
+          {tip.value ? (
+            <div class="tooltip" style={{ left: `${Math.min(tip.value.x + 14, data.size.value[0] - 220)}px`, top: `${Math.max(4, tip.value.y - 50)}px` }}>
+              <b class="n">{tip.value.value}</b>
+              {tip.value.text}
+            </div>
+          ) : null}
+          {asked.error ? <div class="empty">{format.plain(asked.error)}</div> : null}
+          <TipListener on_move={set_tip} on_leave={() => (tip.value = null)} />
+        </SurfaceBox>
+        {asked.answer?.summary ? <p class="notice">{asked.answer.summary}</p> : null}
+      </div>
+      {file.value ? <Legend /> : null}
+    </section>
+  );
+}
+
+/** Hears the pointer of the box that it is in. */
+function TipListener(props: { on_move: (event: PointerEvent) => void; on_leave: () => void }) {
+  return (
+    <span
+      hidden
+      ref={(element) => {
+        const box = element?.parentElement;
+        if (!box) return;
+        box.onpointermove = props.on_move;
+        box.onpointerleave = props.on_leave;
+      }}
+    />
+  );
+}

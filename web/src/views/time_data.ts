@@ -1,0 +1,138 @@
+// What the chart of memory over time asks for, and what follows from it.
+import { computed, signal } from "@preact/signals";
+import { colour_of, colour_of_id, is_dark } from "../draw/palette.ts";
+import { ask, device, filter, moment, moments, subject, visible } from "../state/run.ts";
+import { part } from "../state/view.ts";
+import { fetch_for, NO_TIMES, Axis } from "./axis.ts";
+import type { Times } from "./axis.ts";
+import { block_spans, blocks_of, column_of, levels_of } from "./bands.ts";
+import type { BlockSpan, Levels } from "./bands.ts";
+import { NONE } from "../data/columns.ts";
+
+export const LEFT = 66;
+export const TOP = 20;
+export const BOTTOM = 22;
+// Each shifts those above it when it is freed: more of them is more rectangles than a frame has time for.
+const MOST_BLOCKS = 600;
+const MOST_SPANS = 100_000;
+
+export const size = signal<[number, number]>([1000, 300]);
+/** The moment under the pointer; null: none. */
+export const hovered = signal<number | null>(null);
+/** A key of the bands that alone is in colour. */
+export const isolated = signal<string | null>(null);
+export const by = part("by");
+export const is_blocks = computed(() => by.value === "blocks");
+
+const window_asked = computed(() => {
+  const [from, to] = visible.value;
+  const width = Math.max(100, size.value[0] - LEFT);
+  // Columns are equal in events: on an axis of time, where events crowd, they need to be narrower.
+  return fetch_for(from, to, moments.value, is_blocks.value ? width / 2 : part("axis").value === "time" ? 2.5 * width : width);
+});
+const with_subject = () => ({ ...subject(), ...window_asked.value });
+
+export const levels_asked = ask("levels", () =>
+  device.value ? { ...with_subject(), by: is_blocks.value ? "none" : by.value, filter: filter.value } : null,
+);
+const times_asked = ask("times", () => (device.value ? { ...with_subject(), columns: 2048 } : null));
+export const blocks_asked = ask("blocks", () =>
+  device.value && is_blocks.value
+    ? { ...with_subject(), limit: MOST_BLOCKS, filter: filter.value, order: "byte_time" }
+    : null,
+);
+export const marks_asked = ask("marks", () => (device.value ? subject() : null));
+const hits_asked = ask("search", () => {
+  const text = part("search").value;
+  return device.value && text ? { ...with_subject(), q: text } : null;
+}, { wait_ms: 150 });
+
+export const levels = computed<Levels | null>(() => {
+  const answer = levels_asked.value.answer;
+  return answer ? levels_of(answer) : null;
+});
+export const hits = computed(() => hits_asked.value);
+export const times = computed<Times>(() => {
+  const answer = times_asked.value.answer;
+  return answer ? { event: answer.u32("event"), time_ns: answer.f64("time_ns") } : NO_TIMES;
+});
+export const axis = computed(() => {
+  const [from, to] = visible.value;
+  return new Axis(part("axis").value, from, Math.max(from + 1, to - 1), times.value);
+});
+
+export interface Mark {
+  kind: number;
+  event: number;
+  end: number;
+  label: string;
+  bytes: number | null;
+}
+export const STEP = 0, PHASE = 1, ANNOTATION = 2, OUT_OF_MEMORY = 3, UNKNOWN_BEFORE = 4;
+export const marks = computed<Mark[]>(() => {
+  const answer = marks_asked.value.answer;
+  if (!answer) return [];
+  const labels: string[] = answer.head.labels ?? [];
+  const [kind, event, end, label, bytes] = [answer.u32("kind"), answer.u32("event"), answer.u32("end"), answer.u32("label"), answer.f64("bytes")];
+  return Array.from(kind, (value, i) => ({
+    kind: value, event: event[i], end: end[i], label: labels[label[i]] ?? "", bytes: bytes[i] ?? null,
+  }));
+});
+
+export const spans = computed<{ spans: BlockSpan[]; rest: Float64Array; shown: number; stack: Uint32Array } | null>(() => {
+  const answer = blocks_asked.value.answer;
+  const all = levels.value;
+  if (!is_blocks.value || !answer || !all || answer.head.from !== all.from || answer.head.to !== all.to) return null;
+  // The best come first: the fewer are shown, the more the rest is, and the sum is the same.
+  let shown = blocks_of(answer);
+  let made = block_spans(all, shown);
+  while (made.spans.length > MOST_SPANS) made = block_spans(all, (shown = shown.slice(0, shown.length >> 1)));
+  return { ...made, shown: shown.length, stack: answer.u32("stack") };
+});
+
+export const colour_list = computed(() => {
+  const shown = levels.value;
+  if (!shown) return [];
+  const dark = is_dark.value;
+  return shown.keys.map((key) => colour_of(levels_asked.value.query.by as string, key.id < 0 ? "other" : key.label, dark));
+});
+/** Its stack's, a little lighter or darker than its neighbours' of the same stack. */
+export function colour_of_block(stack: number, id: number): number {
+  const own = colour_of_id(stack === NONE ? 0 : stack);
+  const by = [-8, 0, 8][id % 3];
+  const shift = (at: number) => Math.min(255, Math.max(0, ((own >> at) & 255) + by)) << at;
+  return shift(16) | shift(8) | shift(0);
+}
+
+/** What is read at a moment: exact where its column holds no other moment, else the column's largest. */
+export interface Reading {
+  event: number;
+  is_summed: boolean;
+  total: number;
+  keys: number[];
+  lines: Record<string, number>;
+  pending: number | null;
+}
+export function reading_at(shown: Levels | null, event: number): Reading | null {
+  if (!shown) return null;
+  const column = column_of(shown, event);
+  if (column < 0) return null;
+  const lines: Record<string, number> = {};
+  for (const [name, values] of Object.entries(shown.lines)) lines[name] = values[column];
+  return {
+    event: shown.event[column], is_summed: shown.event[column] !== event, total: shown.total[column],
+    keys: shown.keys.map((_, key) => shown.values[key * shown.columns + column]),
+    lines, pending: shown.pending.length ? shown.pending[column] : null,
+  };
+}
+// The chosen moment exactly, wherever the chart is: a column of its own.
+const moment_asked = ask("levels", () =>
+  device.value
+    ? { ...subject(), from: moment.value, to: moment.value + 1, columns: 1, by: is_blocks.value ? "none" : by.value, filter: filter.value }
+    : null,
+  { slot: "levels of the moment" },
+);
+export const moment_levels = computed(() => {
+  const answer = moment_asked.value.answer;
+  return answer ? levels_of(answer) : null;
+});

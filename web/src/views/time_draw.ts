@@ -1,0 +1,382 @@
+// Memory over time, drawn: bands below, and above them the grid, lines, marks, names, the range and the pointer.
+import { colour_of, colours, faded, fit_text, ink_on, is_dark } from "../draw/index.ts";
+import type { Colours, Surface } from "../draw/index.ts";
+import { RectList } from "../draw/rects.ts";
+import * as format from "../format.ts";
+import { device, moment, range } from "../state/run.ts";
+import { part } from "../state/view.ts";
+import { ticks } from "./axis.ts";
+import type { Axis } from "./axis.ts";
+import { band_rects } from "./bands.ts";
+import type { Levels } from "./bands.ts";
+import * as data from "./time_data.ts";
+import { NONE } from "../data/columns.ts";
+
+const lines_shown = part("lines");
+const chosen_block = part("block");
+export const LINE_DASH: Record<string, number[]> = { reserved: [7, 4], active: [2, 3], requested: [1, 5], capacity: [12, 3, 2, 3] };
+
+/** The first and last visible column. */
+function seen_columns(levels: Levels, axis: Axis): [number, number] {
+  const low = axis.event_at_x(0);
+  const high = axis.event_at_x(1);
+  let first = 0;
+  let last = levels.columns - 1;
+  while (first < last && levels.begin[first + 1] <= low) ++first;
+  while (last > first && levels.begin[last] > high) --last;
+  return [first, last];
+}
+
+export function top_of(levels: Levels, axis: Axis): number {
+  const [first, last] = seen_columns(levels, axis);
+  let most = 1;
+  for (let i = first; i <= last; ++i) {
+    most = Math.max(most, levels.total[i] + (levels.pending[i] ?? 0));
+    for (const name of Object.keys(levels.lines))
+      if (lines_shown.value.includes(name)) most = Math.max(most, levels.lines[name][i]);
+  }
+  const capacity = device.value?.capacity_bytes;
+  if (capacity && lines_shown.value.includes("capacity") && capacity < 1.8 * most) most = Math.max(most, capacity);
+  return most * 1.06;
+}
+
+// Rectangles are made again only where what they come from changed; moving and zooming is a matter of the window.
+let made_of: unknown[] = [];
+function rects_of(surface: Surface, levels: Levels, axis: Axis): number {
+  const origin = axis.unit(levels.from);
+  const dark = is_dark.value;
+  const blocks = data.spans.value;
+  const alone = data.isolated.value;
+  const from = [surface, levels, axis.kind, axis.kind === "time" ? axis.times : 0, dark, blocks, alone, chosen_block.value];
+  if (from.every((value, i) => value === made_of[i])) return origin;
+  made_of = from;
+  const unit = (event: number) => axis.unit(event);
+  if (!data.is_blocks.value) {
+    const colour = levels.keys.map((key, i) => (alone && alone !== key.label ? faded(data.colour_list.value[i]) : data.colour_list.value[i]));
+    surface.rects.set(band_rects(levels, colour, unit, origin));
+    return origin;
+  }
+  if (!blocks) return origin;
+  const out = new RectList();
+  const grey = colour_of("", "other", dark);
+  const edge = (i: number) => unit(levels.begin[i]) - origin;
+  for (let i = 0; i < levels.columns; ++i) if (blocks.rest[i] > 0) out.add(edge(i), levels.total[i] - blocks.rest[i], edge(i + 1), levels.total[i], grey);
+  for (const span of blocks.spans) {
+    const own = data.colour_of_block(blocks.stack[span.block.index], span.block.id);
+    const colour = chosen_block.value >= 0 && chosen_block.value !== span.block.id ? faded(own) : own;
+    out.add(edge(span.x0), span.bottom, edge(span.x1), span.bottom + span.block.size_bytes, colour);
+  }
+  surface.rects.set(out);
+  return origin;
+}
+
+export function draw_time(surface: Surface): void {
+  const { context: c, width, height } = surface;
+  const levels = data.levels.value;
+  const axis = data.axis.value;
+  const tone = colours();
+  const plot = { x: data.LEFT, y: data.TOP, w: Math.max(1, width - data.LEFT), h: Math.max(1, height - data.TOP - data.BOTTOM) };
+  if (!levels || levels.columns === 0) {
+    surface.rects.set(new RectList());
+    surface.rects.draw({ x0: 0, x1: 1, y0: 0, y1: 1 });
+    return;
+  }
+  const most = top_of(levels, axis);
+  const origin = rects_of(surface, levels, axis);
+  const per_px = (axis.u1 - axis.u0) / plot.w;
+  const y_per_px = most / plot.h;
+  surface.rects.draw({
+    x0: axis.u0 - origin - plot.x * per_px, x1: axis.u1 - origin,
+    y0: -data.BOTTOM * y_per_px, y1: most + data.TOP * y_per_px,
+  });
+  const x_of = (event: number) => plot.x + axis.x(event) * plot.w;
+  const y_of = (value: number) => plot.y + plot.h * (1 - value / most);
+
+  c.fillStyle = tone.card;
+  c.fillRect(0, 0, plot.x, height);
+  c.fillRect(0, 0, width, plot.y);
+  c.fillRect(0, plot.y + plot.h, width, data.BOTTOM);
+  draw_grid(c, plot, most, tone, axis);
+  c.save();
+  c.beginPath();
+  c.rect(plot.x, 0, plot.w, plot.y + plot.h);
+  c.clip();
+  if (!data.is_blocks.value) draw_names(c, levels, axis, x_of, y_of);
+  draw_pending(c, levels, axis, x_of, y_of, tone);
+  draw_lines(c, levels, axis, x_of, y_of, tone);
+  draw_hits(c, levels, x_of, plot, tone);
+  draw_marks(c, x_of, plot, tone);
+  draw_cursor(c, x_of, plot, tone);
+  c.restore();
+}
+
+interface Plot {
+  x: number;
+  y: number;
+  w: number;
+  h: number;
+}
+
+function draw_grid(c: CanvasRenderingContext2D, plot: Plot, most: number, tone: Colours, axis: Axis): void {
+  c.textBaseline = "middle";
+  c.textAlign = "right";
+  for (const value of ticks(0, most / 1.02, Math.max(2, plot.h / 46), true)) {
+    const y = Math.round(plot.y + plot.h * (1 - value / most)) + 0.5;
+    c.globalAlpha = 0.5;
+    c.strokeStyle = tone.strong;
+    c.lineWidth = 0.6;
+    line(c, plot.x, y, plot.x + plot.w, y);
+    c.globalAlpha = 1;
+    c.fillStyle = tone.dim;
+    c.fillText(format.bytes(value), plot.x - 7, Math.min(y, plot.y + plot.h - 5));
+  }
+  c.textBaseline = "alphabetic";
+  c.textAlign = "center";
+  const steps = ticks(axis.u0, axis.u1, plot.w / 110);
+  const step = steps.length > 1 ? steps[1] - steps[0] : axis.u1 - axis.u0;
+  for (const value of steps) {
+    if (axis.kind === "event" && value !== Math.round(value)) continue;
+    const x = plot.x + ((value - axis.u0) / (axis.u1 - axis.u0)) * plot.w;
+    c.strokeStyle = tone.strong;
+    line(c, x, plot.y + plot.h, x, plot.y + plot.h + 4);
+    const text = axis.kind === "time" ? format.time(value, step) : format.count(value);
+    const half = c.measureText(text).width / 2;
+    c.fillStyle = tone.dim;
+    c.fillText(text, Math.min(plot.x + plot.w - half - 3, Math.max(plot.x + half, x)), plot.y + plot.h + 16);
+  }
+  c.strokeStyle = tone.strong;
+  c.lineWidth = 1;
+  line(c, plot.x, plot.y + plot.h + 0.5, plot.x + plot.w, plot.y + plot.h + 0.5);
+}
+
+function line(c: CanvasRenderingContext2D, x0: number, y0: number, x1: number, y1: number): void {
+  c.beginPath();
+  c.moveTo(x0, y0);
+  c.lineTo(x1, y1);
+  c.stroke();
+}
+
+/** Names of bands where they are thick enough for one. */
+function draw_names(c: CanvasRenderingContext2D, levels: Levels, axis: Axis, x_of: (e: number) => number, y_of: (v: number) => number): void {
+  const [first, last] = seen_columns(levels, axis);
+  const below = new Float64Array(levels.columns);
+  const left = data.LEFT + 4;
+  const right = data.size.value[0] - 4;
+  c.textAlign = "center";
+  c.textBaseline = "middle";
+  levels.keys.forEach((key, k) => {
+    const row = k * levels.columns;
+    const thick = (i: number) => y_of(0) - y_of(levels.values[row + i]);
+    let best: [number, number, number] = [0, 0, 0];
+    for (let i = first; i <= last; ++i) {
+      if (thick(i) < 15) continue;
+      const begin = i;
+      while (i + 1 <= last && thick(i + 1) >= 15) ++i;
+      const w = Math.min(right, x_of(levels.begin[i + 1])) - Math.max(left, x_of(levels.begin[begin]));
+      if (w > best[2]) best = [begin, i, w];
+    }
+    const text = best[2] > 44 ? fit_text(c, format.frame(key.label).name.slice(0, 60), best[2] - 14) : "";
+    if (text) {
+      const middle = (Math.max(left, x_of(levels.begin[best[0]])) + Math.min(right, x_of(levels.begin[best[1] + 1]))) / 2;
+      const half = c.measureText(text).width / 2 + 3;
+      let floor = 0;
+      let ceiling = Infinity;
+      for (let i = best[0]; i <= best[1]; ++i) {
+        if (x_of(levels.begin[i + 1]) < middle - half || x_of(levels.begin[i]) > middle + half) continue;
+        floor = Math.max(floor, below[i]);
+        ceiling = Math.min(ceiling, below[i] + levels.values[row + i]);
+      }
+      if (y_of(floor) - y_of(ceiling) >= 13) {
+        const own = data.colour_list.value[k];
+        const alone = data.isolated.value;
+        c.fillStyle = alone && alone !== key.label ? colours().dim : ink_on(own);
+        c.fillText(text, middle, (y_of(floor) + y_of(ceiling)) / 2);
+      }
+    }
+    for (let i = first; i <= last; ++i) below[i] += levels.values[row + i];
+  });
+}
+
+function step_path(c: CanvasRenderingContext2D, levels: Levels, axis: Axis, values: Float64Array, x_of: (e: number) => number, y_of: (v: number) => number): void {
+  const [first, last] = seen_columns(levels, axis);
+  c.beginPath();
+  for (let i = first; i <= last; ++i) {
+    const y = y_of(values[i]);
+    if (i === first) c.moveTo(x_of(levels.begin[i]), y);
+    else c.lineTo(x_of(levels.begin[i]), y);
+    c.lineTo(x_of(levels.begin[i + 1]), y);
+  }
+}
+function draw_lines(c: CanvasRenderingContext2D, levels: Levels, axis: Axis, x_of: (e: number) => number, y_of: (v: number) => number, tone: Colours): void {
+  c.lineWidth = 1.6;
+  for (const [name, values] of Object.entries(levels.lines)) {
+    if (!lines_shown.value.includes(name)) continue;
+    c.setLineDash(LINE_DASH[name]);
+    c.strokeStyle = tone.ink;
+    step_path(c, levels, axis, values, x_of, y_of);
+    c.stroke();
+  }
+  const capacity = device.value?.capacity_bytes;
+  if (capacity && lines_shown.value.includes("capacity") && y_of(capacity) >= data.TOP) {
+    c.setLineDash(LINE_DASH.capacity);
+    c.strokeStyle = tone.bad;
+    line(c, data.LEFT, y_of(capacity), c.canvas.width, y_of(capacity));
+    c.textAlign = "right";
+    c.textBaseline = "top";
+    c.fillStyle = tone.bad;
+    c.fillText(`capacity ${format.bytes(capacity)}`, data.size.value[0] - 8, y_of(capacity) + 3);
+  }
+  c.setLineDash([]);
+}
+
+/** What was freed and is still used by a stream: stacked on what lives, hatched. */
+function draw_pending(c: CanvasRenderingContext2D, levels: Levels, axis: Axis, x_of: (e: number) => number, y_of: (v: number) => number, tone: Colours): void {
+  if (levels.pending.length === 0 || data.is_blocks.value) return;
+  const [first, last] = seen_columns(levels, axis);
+  c.strokeStyle = tone.mark;
+  c.lineWidth = 1;
+  for (let i = first; i <= last; ++i) {
+    if (!(levels.pending[i] > 0)) continue;
+    const y1 = y_of(levels.total[i] + levels.pending[i]);
+    const y0 = y_of(levels.total[i]);
+    const x0 = x_of(levels.begin[i]);
+    const x1 = Math.max(x0 + 1, x_of(levels.begin[i + 1]));
+    c.globalAlpha = 0.3;
+    c.fillStyle = tone.mark;
+    c.fillRect(x0, y1, x1 - x0, y0 - y1);
+    c.globalAlpha = 1;
+    c.beginPath();
+    for (let x = Math.ceil(x0 / 4) * 4; x < x1; x += 4) {
+      c.moveTo(x, y0);
+      c.lineTo(x, y1);
+    }
+    c.stroke();
+  }
+}
+
+function draw_hits(c: CanvasRenderingContext2D, levels: Levels, x_of: (e: number) => number, plot: Plot, tone: Colours): void {
+  const { answer } = data.hits.value;
+  if (!answer) return;
+  const [hits, begin] = [answer.u32("hits"), answer.u32("begin")];
+  c.fillStyle = tone.accent;
+  hits.forEach((count, i) => {
+    if (count > 0 && begin[i] >= levels.from) c.fillRect(x_of(begin[i]), plot.y + plot.h - 6, Math.max(2, x_of(begin[i + 1] ?? begin[i]) - x_of(begin[i])), 6);
+  });
+}
+
+function draw_marks(c: CanvasRenderingContext2D, x_of: (e: number) => number, plot: Plot, tone: Colours): void {
+  let free_from = plot.x;
+  c.textBaseline = "middle";
+  c.textAlign = "left";
+  const flag = (x: number, text: string, colour: string) => {
+    const w = c.measureText(text).width;
+    const at = Math.max(plot.x + 3, x + 4);
+    if (x + 4 + w < plot.x || at < free_from || at + w > plot.x + plot.w) return;
+    c.fillStyle = colour;
+    c.fillText(text, at, plot.y / 2 + 1);
+    free_from = at + w + 10;
+  };
+  const shown = data.marks.value;
+  // Out of memory first: its words matter most.
+  for (const mark of shown) {
+    if (mark.kind !== data.OUT_OF_MEMORY) continue;
+    const x = Math.round(x_of(mark.event)) + 0.5;
+    c.strokeStyle = tone.bad;
+    c.lineWidth = 2;
+    line(c, x, 0, x, plot.y + plot.h);
+    const saved = free_from;
+    flag(x, `Out of memory${mark.bytes ? `: ${format.bytes(mark.bytes)} refused` : ""}`, tone.bad);
+    if (x > plot.x + plot.w * 0.7 && free_from === saved) {
+      const text = "Out of memory";
+      c.fillStyle = tone.bad;
+      c.textAlign = "right";
+      c.fillText(text, x - 5, plot.y / 2 + 1);
+      c.textAlign = "left";
+    }
+  }
+  c.lineWidth = 1;
+  for (const mark of shown) {
+    const x = Math.round(x_of(mark.event)) + 0.5;
+    if (mark.kind === data.UNKNOWN_BEFORE) {
+      if (x <= plot.x + 1) continue;
+      c.globalAlpha = 0.5;
+      c.strokeStyle = tone.dim;
+      for (let at = plot.x - plot.h; at < x; at += 9) line(c, at, plot.y + plot.h, at + plot.h, plot.y);
+      c.globalAlpha = 1;
+      flag(plot.x, "Before here unknown", tone.dim);
+    } else if (mark.kind === data.STEP || mark.kind === data.PHASE || mark.kind === data.ANNOTATION) {
+      if (x < plot.x - 200 || x > plot.x + plot.w) continue;
+      c.strokeStyle = tone.mark;
+      c.setLineDash(mark.kind === data.STEP ? [] : [3, 3]);
+      c.globalAlpha = 0.55;
+      if (x >= plot.x) line(c, x, plot.y - 6, x, plot.y + plot.h);
+      if (mark.end !== NONE && mark.end > mark.event) {
+        c.lineWidth = 3;
+        line(c, x, plot.y - 2, x_of(mark.end), plot.y - 2);
+        c.lineWidth = 1;
+      }
+      c.globalAlpha = 1;
+      c.setLineDash([]);
+      flag(x, mark.label.length > 40 ? `${format.plain(mark.label.slice(0, 40))}…` : format.plain(mark.label), tone.mark);
+    }
+  }
+}
+
+function draw_cursor(c: CanvasRenderingContext2D, x_of: (e: number) => number, plot: Plot, tone: Colours): void {
+  const marked = range.value;
+  if (marked) {
+    const [x0, x1] = marked.map(x_of);
+    c.globalAlpha = 0.16;
+    c.fillStyle = tone.accent;
+    c.fillRect(x0, plot.y, x1 - x0, plot.h);
+    c.globalAlpha = 1;
+    c.strokeStyle = tone.accent;
+    c.lineWidth = 1.5;
+    for (const x of [x0, x1]) line(c, x, plot.y, x, plot.y + plot.h);
+  }
+  const x = Math.round(x_of(moment.value)) + 0.5;
+  c.strokeStyle = tone.ink;
+  c.lineWidth = 1.5;
+  line(c, x, plot.y - 3, x, plot.y + plot.h);
+  c.fillStyle = tone.ink;
+  c.beginPath();
+  c.moveTo(x - 5, plot.y - 7);
+  c.lineTo(x + 5, plot.y - 7);
+  c.lineTo(x, plot.y);
+  c.fill();
+  const pointer = data.hovered.value;
+  if (pointer !== null) {
+    c.globalAlpha = 0.7;
+    c.setLineDash([2, 2]);
+    c.lineWidth = 1;
+    line(c, x_of(pointer), plot.y, x_of(pointer), plot.y + plot.h);
+    c.setLineDash([]);
+    c.globalAlpha = 1;
+  }
+}
+
+/** What is under a point of the chart: the index of a key, or a block. */
+export function under(x: number, y: number): { key?: number; block?: number } {
+  const levels = data.levels.value;
+  if (!levels) return {};
+  const [width, height] = data.size.value;
+  const axis = data.axis.value;
+  const event = axis.event_at_x((x - data.LEFT) / (width - data.LEFT));
+  const plot_h = height - data.TOP - data.BOTTOM;
+  const value = (1 - (y - data.TOP) / plot_h) * top_of(levels, axis);
+  let column = 0;
+  while (column + 1 < levels.columns && levels.begin[column + 1] <= event) ++column;
+  const blocks = data.spans.value;
+  if (data.is_blocks.value) {
+    const hit = blocks?.spans.find(
+      (span) => span.x0 <= column && column < span.x1 && span.bottom <= value && value < span.bottom + span.block.size_bytes,
+    );
+    return hit ? { block: hit.block.id } : {};
+  }
+  let sum = 0;
+  for (let key = 0; key < levels.keys.length; ++key) {
+    sum += levels.values[key * levels.columns + column];
+    if (value < sum) return { key };
+  }
+  return {};
+}

@@ -1,0 +1,238 @@
+// A small deterministic run and the answers to questions about it, counted one by one: what the page is tested against.
+import { createServer } from "node:http";
+import { readFileSync } from "node:fs";
+
+const NONE = 0xffffffff;
+const CATEGORIES = ["unknown", "parameter", "gradient", "optimizer state", "activation", "temporary"];
+/** Names that a page must show as text: markup, control characters, the wrong direction, and much too long. */
+export const HOSTILE = ["<img src=x onerror=alert(1)>", "a\u0000b\u001b[31m\u202ecod", "y".repeat(200_000)];
+
+export function make_run(options = {}) {
+  const steps = options.steps ?? 6;
+  const layers = options.layers ?? 40;
+  const blocks = [];
+  let event = 0;
+  const alloc = (bytes, category, stack, module) => {
+    blocks.push({ id: blocks.length, start: ++event, end: NONE, bytes, category, stack, module, address: 0 });
+    return blocks.at(-1);
+  };
+  const free = (block) => (block.end = ++event);
+  const stacks = [];
+  const stack = (...frames) => (stacks.push(frames), stacks.length - 1);
+  const of_layer = Array.from({ length: layers }, (_, i) => stack("train.py:12 <module>", "train.py:80 step", `model.py:${20 + i} forward`, "?? at::empty"));
+  const adam = stack("train.py:12 <module>", "train.py:90 step", "optim.py:5 adam", "?? at::empty");
+  const hostile = HOSTILE.map((name) => stack("train.py:12 <module>", name));
+  for (let i = 0; i < layers; ++i) alloc(1048576 * (1 + (i % 4)), 1, of_layer[i], `layers.${i}`);
+  hostile.forEach((at, i) => alloc(3_000_000 + i, 0, at, HOSTILE[i]));
+  for (let step = 0; step < steps; ++step) {
+    const kept = [];
+    for (let i = 0; i < layers; ++i) {
+      const short = alloc(262144 + 512 * i, 5, of_layer[i], `layers.${i}`);
+      kept.push(alloc(2097152 + 4096 * (i % 7), 4, of_layer[i], `layers.${i}`));
+      free(short);
+    }
+    for (const block of kept.reverse()) free(block);
+    if (step === 0) for (let i = 0; i < layers; ++i) alloc(2097152, 3, adam, "optimizer");
+  }
+  let at = 0x7f0000000000;
+  for (const block of blocks) (block.address = at), (at += Math.ceil(block.bytes / 512) * 512);
+  return { blocks, events: event, stacks, step_events: Array.from({ length: steps }, (_, i) => Math.floor((event * (i + 1)) / steps)) };
+}
+
+const alive = (block, e) => block.start <= e && (block.end === NONE || block.end > e);
+const total_at = (run, e) => run.blocks.reduce((sum, block) => sum + (alive(block, e) ? block.bytes : 0), 0);
+
+/** "GMPC" and what follows; the contract is docs/page-data.md. */
+export function encode(head, columns = {}) {
+  const specs = {};
+  const parts = [];
+  let offset = 0;
+  for (const [name, array] of Object.entries(columns)) {
+    const type = { Uint8Array: "u8", Uint16Array: "u16", Uint32Array: "u32", Float64Array: "f64" }[array.constructor.name];
+    specs[name] = { type, length: array.length, offset };
+    parts.push([offset, array]);
+    offset += Math.ceil(array.byteLength / 8) * 8;
+  }
+  // Offsets count from the answer's begin: they shift with the header's length, which they are part of.
+  let begin = 0;
+  let text;
+  for (let i = 0; i < 4; ++i) {
+    const shifted = Object.fromEntries(Object.entries(specs).map(([name, spec]) => [name, { ...spec, offset: spec.offset + begin }]));
+    text = Buffer.from(JSON.stringify({ ...head, columns: shifted }));
+    begin = Math.ceil((8 + text.length) / 8) * 8;
+  }
+  const out = Buffer.alloc(begin + offset);
+  out.write("GMPC");
+  out.writeUInt32LE(text.length, 4);
+  text.copy(out, 8);
+  for (const [at, array] of parts) Buffer.from(array.buffer, array.byteOffset, array.byteLength).copy(out, begin + at);
+  return out;
+}
+
+function levels(run, q) {
+  const { from, to, columns } = window_of(run, q);
+  const count = Math.min(columns, to - from);
+  const begin = Uint32Array.from({ length: count + 1 }, (_, i) => from + Math.floor((i * (to - from)) / count));
+  const totals = all_totals(run);
+  const event = new Uint32Array(count);
+  for (let i = 0; i < count; ++i) {
+    event[i] = begin[i];
+    for (let e = begin[i]; e < begin[i + 1]; ++e) if (totals[e] > totals[event[i]]) event[i] = e;
+  }
+  const by = q.get("by") ?? "category";
+  const name_of = (block) => ({ category: CATEGORIES[block.category], module: block.module, none: "all", stack: run.stacks[block.stack].at(-1), line: run.stacks[block.stack].at(-2) })[by] ?? "unknown";
+  const names = [...new Set(run.blocks.map(name_of))].slice(0, 23);
+  const keys = [...names.map((label, id) => ({ id, label })), { id: null, label: "other" }];
+  const values = new Float64Array(keys.length * count);
+  for (const block of run.blocks) {
+    const key = names.indexOf(name_of(block));
+    for (let i = 0; i < count; ++i) if (alive(block, event[i])) values[(key < 0 ? names.length : key) * count + i] += block.bytes;
+  }
+  const total = Float64Array.from(event, (e) => totals[e]);
+  const min = Float64Array.from(event, (_, i) => Math.min(...totals.slice(begin[i], begin[i + 1])));
+  const reserved = Float64Array.from(total, (value) => Math.ceil(value / 20971520) * 20971520);
+  return encode({ from, to, keys }, { begin, event, total, min, values, reserved });
+}
+function all_totals(run) {
+  if (run.totals) return run.totals;
+  const change = new Float64Array(run.events + 2);
+  for (const block of run.blocks) {
+    change[block.start] += block.bytes;
+    if (block.end !== NONE) change[block.end] -= block.bytes;
+  }
+  for (let e = 1; e < change.length; ++e) change[e] += change[e - 1];
+  return (run.totals = change.slice(0, run.events + 1));
+}
+function window_of(run, q) {
+  const from = Number(q.get("from") ?? 0);
+  return { from, to: Math.min(run.events + 1, Number(q.get("to") ?? run.events + 1)), columns: Number(q.get("columns") ?? 1024) };
+}
+function tree(run, held, by) {
+  const labels = ["all"];
+  const nodes = [{ parent: NONE, label: 0, bytes: 0, own: 0, blocks: 0 }];
+  const known = new Map();
+  const child = (parent, text) => {
+    const key = `${parent} ${text}`;
+    if (!known.has(key)) {
+      if (!labels.includes(text)) labels.push(text);
+      nodes.push({ parent, label: labels.indexOf(text), bytes: 0, own: 0, blocks: 0 });
+      known.set(key, nodes.length - 1);
+    }
+    return known.get(key);
+  };
+  for (const block of held) {
+    let at = 0;
+    const path = by === "stack" ? run.stacks[block.stack] : by === "module" ? block.module.split(".") : [CATEGORIES[block.category]];
+    for (const step of [null, ...path]) {
+      if (step !== null) at = child(at, step);
+      nodes[at].bytes += block.bytes;
+      nodes[at].blocks += 1;
+    }
+    nodes[at].own += block.bytes;
+  }
+  const kinds = labels.map((label) => (label.startsWith("??") ? "native" : /py:/.test(label) ? "user" : "other"));
+  const u32 = (name) => Uint32Array.from(nodes, (node) => node[name]);
+  const f64 = (name) => Float64Array.from(nodes, (node) => node[name]);
+  return encode({ labels, kinds }, { parent: u32("parent"), label: u32("label"), bytes: f64("bytes"), self_bytes: f64("own"), blocks: u32("blocks") });
+}
+function holders(run, q) {
+  const by = q.get("by") ?? "stack";
+  if (q.has("event")) return tree(run, run.blocks.filter((block) => alive(block, Number(q.get("event")))), by);
+  const { from, to } = window_of(run, q);
+  const inside = (e) => e > from && e < to;
+  const what = q.get("what");
+  return tree(run, run.blocks.filter((block) => (what === "freed" ? block.end !== NONE && inside(block.end) : inside(block.start) && (what !== "left" || alive(block, to - 1)))), by);
+}
+function blocks(run, q) {
+  const { from, to } = window_of(run, q);
+  const all = run.blocks.filter((block) => block.start < to && (block.end === NONE || block.end > from));
+  const shown = [...all].sort((a, b) => b.bytes - a.bytes || a.id - b.id).slice(0, Number(q.get("limit") ?? 4000));
+  const u32 = (get) => Uint32Array.from(shown, get);
+  return encode(
+    { from, to, alive: { blocks: all.length }, left_out: { blocks: all.length - shown.length, bytes: 0 } },
+    { id: u32((b) => b.id), start: u32((b) => b.start), end: u32((b) => b.end), stack: u32((b) => b.stack), size_bytes: Float64Array.from(shown, (b) => b.bytes) },
+  );
+}
+function space(run, q) {
+  const e = Number(q.get("event"));
+  const live = run.blocks.filter((block) => alive(block, e));
+  const first = run.blocks[0].address;
+  const last = run.blocks.at(-1);
+  const size = Math.ceil((last.address + last.bytes - first) / 4);
+  const at = Array.from({ length: 4 }, (_, i) => first + i * size);
+  const high = (list) => Uint32Array.from(list, (value) => Math.floor(value / 2 ** 32));
+  const low = (list) => Uint32Array.from(list, (value) => value % 2 ** 32);
+  const where = live.map((block) => block.address);
+  return encode({ event: e, stacks: {}, pools: {} }, {
+    segment_address_hi: high(at), segment_address_lo: low(at), segment_bytes: Float64Array.from(at, () => size), segment_flags: Uint8Array.from([1, 0, 0, 0]),
+    segment_pool: Uint32Array.from(at, () => NONE), segment_stream: Uint32Array.from(at, () => 0),
+    block_address_hi: high(where), block_address_lo: low(where), block_bytes: Float64Array.from(live, (b) => b.bytes),
+    block_state: new Uint8Array(live.length), block_id: Uint32Array.from(live, (b) => b.id), block_stack: Uint32Array.from(live, (b) => b.stack), block_category: Uint8Array.from(live, (b) => b.category),
+  });
+}
+const DOCUMENT = {
+  title: "Memory of mock",
+  sections: [
+    { title: "", parts: [{ kind: "sentence", tone: "headline", text: "The peak is what the tests say it is." }, { kind: "sentence", text: `${HOSTILE[0]} ${HOSTILE[1]} ${HOSTILE[2]}` }] },
+    { title: "Findings", parts: [{ kind: "list", items: [{ label: "warning", tone: "warning", text: "2.00 MiB are kept with every step.", details: [{ text: "Because the test says so." }], evidence: { view: "holders", from: 10, to: 200 } }] }] },
+    { title: "By line of your code", parts: [{ kind: "table", columns: [{ title: "Bytes", is_number: true }, { title: "Line" }], rows: [{ cells: [{ text: "12 MiB" }, { text: "model.py:20 forward", is_code: true }], share: 0.4, details: [{ kind: "stack", frames: [{ text: "model.py:20 forward", is_user_code: true }] }] }], left_out_text: "and 3 more lines" }] },
+    { title: "What was lost or not seen", is_folded: true, parts: [{ kind: "sentence", text: "Nothing." }] },
+  ],
+};
+function run_answer(run, name) {
+  const totals = all_totals(run);
+  let peak = 0;
+  totals.forEach((value, e) => value > totals[peak] && (peak = e));
+  return {
+    schema: "gpumemprof-page/1",
+    files: [{
+      name, kind: "recording", unknown: [], document: DOCUMENT, processes: [], streams: [{ id: 0, label: "default stream" }], threads: [],
+      categories: CATEGORIES.map((label, id) => ({ id, label })),
+      devices: [{ name: "cuda:0", capacity_bytes: 402653184, events: run.events, first_time_ns: 0, last_time_ns: run.events * 1000, has_addresses: true, exact: true, peak: { event: peak, time_ns: peak * 1000, bytes: totals[peak] }, base_bytes: 0 }],
+    }],
+  };
+}
+function marks(run) {
+  const at = [...run.step_events, Math.floor(run.events / 2)];
+  const labels = [...run.step_events.map((_, i) => `step ${i}`), "cuda:0"];
+  return encode({ labels, out_of_memory: [] }, {
+    kind: Uint8Array.from(at, (_, i) => (i === at.length - 1 ? 3 : 0)), event: Uint32Array.from(at), end: Uint32Array.from(at, () => NONE),
+    label: Uint32Array.from(at, (_, i) => i), bytes: Float64Array.from(at, (_, i) => (i === at.length - 1 ? 1 << 30 : 0)),
+  });
+}
+function answer_to(run, name, path, q) {
+  const json = (value) => ["application/json", Buffer.from(JSON.stringify(value))];
+  const columns = (body) => ["application/octet-stream", body];
+  const { from, to, columns: wanted } = window_of(run, q);
+  switch (path) {
+    case "run": return json(run_answer(run, name));
+    case "levels": return columns(levels(run, q));
+    case "times": {
+      const event = Uint32Array.from({ length: Math.min(wanted, to - from) }, (_, i, n = Math.min(wanted, to - from)) => from + Math.floor((i * (to - from - 1)) / Math.max(1, n - 1)));
+      return columns(encode({ from, to }, { event, time_ns: Float64Array.from(event, (e) => e * 1000) }));
+    }
+    case "holders": return columns(holders(run, q));
+    case "blocks": return columns(blocks(run, q));
+    case "space": return columns(space(run, q));
+    case "marks": return columns(marks(run));
+    case "block": {
+      const block = run.blocks[Number(q.get("id"))];
+      return block && json({ block: { id: block.id, size_bytes: block.bytes, start: block.start, end: block.end === NONE ? null : block.end, category: CATEGORIES[block.category], module: block.module }, frames: run.stacks[block.stack].map((text) => ({ function: text, kind: "user" })).reverse() });
+    }
+    default: return null;
+  }
+}
+
+/** Serves the built page and the run on a free port of loopback. */
+export async function serve(run = make_run(), name = "mock.gmp") {
+  const page = new URL("../../build/page.html", import.meta.url);
+  const server = createServer((request, response) => {
+    const url = new URL(request.url, "http://localhost");
+    if (!url.pathname.startsWith("/api/v1/")) return response.setHeader("content-type", "text/html; charset=utf-8").end(readFileSync(page));
+    const found = answer_to(run, name, url.pathname.slice(8), url.searchParams);
+    if (!found) return response.writeHead(404, { "content-type": "application/json" }).end('{"error": "the mock does not answer this"}');
+    return response.writeHead(200, { "content-type": found[0] }).end(found[1]);
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return { address: `http://127.0.0.1:${server.address().port}/?token=t`, run, close: () => server.close(), total_at: (e) => total_at(run, e) };
+}

@@ -1,0 +1,39 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { load } from "../load.mjs";
+
+const { bytes, signed, share, time, plain, frame, address, csv, from_hash, to_hash, START } = await load("format.ts", "state/view.ts", "export.ts");
+
+test("sizes read as the command's", () => {
+  // What src/base/size_test.cc and format_bytes() give.
+  assert.deepEqual([0, 1023, 1024, 1536, 10 * 1024, 1023.4 * 1024, 1024 ** 2, 12426629128].map(bytes), ["0 B", "1023 B", "1.00 KiB", "1.50 KiB", "10.0 KiB", "1023 KiB", "1.00 MiB", "11.6 GiB"]);
+  assert.equal(bytes(null), "unknown");
+  assert.equal(signed(-2048), "-2.00 KiB");
+  assert.equal(signed(2048), "+2.00 KiB");
+});
+test("shares and times", () => {
+  assert.deepEqual([share(1, 3), share(1, 1e6), share(0, 5), share(1, 0)], ["33.3 %", "< 0.1 %", "0 %", ""]);
+  assert.deepEqual([time(1.5e9), time(2e6, 1e6), time(null)], ["1.500 s", "2 ms", "unknown"]);
+  assert.equal(address(0x7f12, 0x34), "0x7f1200000034");
+});
+test("what hides or turns a line around is shown, and a long text is cut with its length told", () => {
+  assert.equal(plain("a\u0000b\u001b\u202e\n"), "a\u2400b\u241b\\u202e\u240a");
+  assert.equal(plain("<b>&"), "<b>&");
+  const cut = plain("y".repeat(10_485_760));
+  assert.equal(cut, `${"y".repeat(300)}… (10,485,760 characters)`);
+});
+test("a frame is a function and a place", () => {
+  assert.deepEqual(frame("/home/x/net/model.py:20 forward"), { name: "forward", place: "net/model.py:20" });
+  assert.deepEqual(frame("<torch module> layers.0"), { name: "layers.0", place: "torch module" });
+  assert.deepEqual(frame("?? at::empty(int, int)"), { name: "at::empty(int, int)", place: "" });
+  assert.deepEqual(frame("std::vector<a> f(b)"), { name: "std::vector<a> f(b)", place: "" });
+});
+test("a table keeps commas and quotes, and no cell is a formula", () => {
+  assert.equal(csv([["a,b", 'c"d'], ["=1+1", "-5"]]), '"a,b","c""d"\r\n\'=1+1,-5\r\n');
+});
+test("the address holds the view, and nothing that it says wrongly counts", () => {
+  const view = { ...START, from: 5, to: 90, by: "module", filter: 'a "b" & c=d', library: true };
+  assert.deepEqual(from_hash("#" + to_hash(view)), view);
+  assert.equal(to_hash(START), "");
+  assert.deepEqual(from_hash("#from=x&to=1e99&nothing=1&library=maybe"), { ...START, library: false });
+});

@@ -1,0 +1,67 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { load } from "../load.mjs";
+import { encode } from "../mock.mjs";
+
+const { decode, tree_of, without, callees, callers, by_label, layout, treemap, matcher } = await load("data/columns.ts", "views/tree.ts");
+
+// all 10 ─ a 7 ─ b 4 (own 3) ─ a 1
+//        │     └ c 3
+//        └ c 3
+const encoded = encode(
+  { labels: ["all", "a", "b", "c"], kinds: ["other", "user", "library", "user"] },
+  { parent: Uint32Array.from([0xffffffff, 0, 1, 2, 1, 0]), label: Uint32Array.from([0, 1, 2, 1, 3, 3]), bytes: Float64Array.from([10, 7, 4, 1, 3, 3]), self_bytes: Float64Array.from([0, 0, 3, 1, 3, 3]), blocks: Uint32Array.from([5, 3, 2, 1, 1, 2]) },
+);
+const tree = tree_of(decode(encoded.buffer.slice(encoded.byteOffset, encoded.byteOffset + encoded.length)));
+const named = (of, node) => of.labels[of.label[node]];
+
+test("a row of the table counts each byte once, also where a frame calls itself", () => {
+  assert.deepEqual(by_label(tree).map((line) => [tree.labels[line.label], line.bytes, line.self_bytes]), [["a", 7, 1], ["c", 6, 6], ["b", 4, 3]]);
+});
+
+test("hidden frames leave what they hold to the frame above", () => {
+  const shown = without(tree, (label) => tree.kinds[label] === "user", "nobody");
+  const lines = shown.bytes.map((bytes, node) => [named(shown, node), bytes, shown.self_bytes[node]]);
+  assert.deepEqual(lines, [["all", 10, 0], ["a", 7, 3], ["a", 1, 1], ["c", 3, 3], ["c", 3, 3]]);
+});
+
+test("what no kept frame holds has a name of its own, and nothing is lost", () => {
+  const shown = without(tree, (label) => label === 2, "nobody");
+  assert.deepEqual(shown.children[0].map((node) => [named(shown, node), shown.bytes[node], shown.blocks[node]]), [["nobody", 6, 3], ["b", 4, 2]]);
+});
+
+test("callers and callees of a frame add up to what it holds", () => {
+  const below = callees(tree, 1);
+  assert.equal(below.bytes[0], 7);
+  assert.deepEqual(below.children[0].map((node) => [named(below, node), below.bytes[node]]), [["b", 4], ["c", 3]]);
+  const above = callers(tree, 3);
+  assert.equal(above.bytes[0], 6);
+  assert.deepEqual(above.children[0].map((node) => [named(above, node), above.bytes[node]]), [["a", 3]]);
+});
+
+test("boxes lie inside of their parents and leave room for what a node holds itself", () => {
+  const boxes = layout(tree, 0, 0);
+  const of = new Map(boxes.map((box) => [box.node, box]));
+  assert.equal(boxes.length, 6);
+  for (const box of boxes) {
+    if (box.node === 0) continue;
+    const up = of.get(tree.parent[box.node]);
+    assert.ok(box.x0 >= up.x0 - 1e-12 && box.x1 <= up.x1 + 1e-12 && box.depth === up.depth + 1);
+    assert.ok(Math.abs(box.x1 - box.x0 - tree.bytes[box.node] / 10) < 1e-12);
+  }
+});
+
+test("a treemap's areas are its values", () => {
+  const values = [6, 6, 4, 3, 2, 2, 1];
+  const tiles = treemap(values, 60, 40);
+  assert.equal(tiles.length, 7);
+  for (const tile of tiles) assert.ok(Math.abs(tile.w * tile.h - values[tile.index] * 100) < 1e-6);
+  assert.deepEqual(treemap([], 10, 10), []);
+});
+
+test("a search is a part of a name or a pattern", () => {
+  assert.equal(matcher("")?.("x"), undefined);
+  assert.equal(matcher("CONV")("my_conv2d"), true);
+  assert.equal(matcher("/^a.c$/")("abc"), true);
+  assert.equal(matcher("/(/")("("), false);
+});
