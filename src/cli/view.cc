@@ -79,7 +79,7 @@ int view(const ViewArguments& arguments, const sigset_t& stop) {
   PageService service(std::move(files), GPUMEMPROF_VERSION);
   PageHost host(service, *token, server->address());
   const std::string url = "http://" + address_text(server->address()) + "/?token=" + *token;
-  std::printf("Serving %s; stop with Ctrl-C\n", url.c_str());
+  std::printf("Serving %s (stop with Ctrl-C)\n", url.c_str());
   std::fflush(stdout);
   if (!arguments.no_browser) open_browser(url);
   const auto done =
