@@ -146,7 +146,7 @@ export function DocumentView({ document }: { document: Document }) {
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Report">
       <article class="report">
-        <h1>{format.plain(document.title)}</h1>
+        <h1><Joints is_prose text={format.plain(document.title)} /></h1>
         {document.sections.filter(says).map((section, i) => <SectionView section={section} key={i} />)}
       </article>
     </div>
