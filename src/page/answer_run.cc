@@ -62,10 +62,15 @@ Json device_json(PageFile& file, const PageDevice& device) {
   add(!device.has_times, "time", "the events have no times");
   const std::string before = why_unknown_before(file, device);
   add(!before.empty(), "before", before);
+  const std::vector<Process>& processes = file.tables().processes;
+  std::string label = device.name;
+  if (processes.size() > 1 && memory.process < processes.size())
+    label += ", " + process_label(processes[memory.process]);
   return {
       {"name", device.name},
+      {"label", label},
       {"layer", layer_name(memory.layer)},
-      {"process", memory.process < file.tables().processes.size() ? Json(memory.process) : Json()},
+      {"process", memory.process < processes.size() ? Json(memory.process) : Json()},
       {"is_main", is_main},
       {"capacity_bytes", capacity_json(file, device)},
       {"events", table.moments() - 1},
