@@ -3,9 +3,11 @@
 #include <spawn.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <thread>
 
 #include "cli/commands.h"
 #include "cli/output.h"
@@ -53,6 +55,14 @@ void open_browser(const std::string& url) {
   posix_spawn_file_actions_destroy(&actions);
 }
 
+/// What cannot be read at all shows at once; all else the page says.
+Status wait_a_moment(PageService& service) {
+  constexpr int kLooks = 30;
+  for (int i = 0; i < kLooks && service.is_reading(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  return service.is_reading() ? Status() : service.wait();
+}
+
 int write_one_file(const ViewArguments& arguments, std::vector<std::vector<std::string>> files) {
   PageService service(std::move(files), GPUMEMPROF_VERSION);
   const auto page = one_file_page(service, {});
@@ -77,6 +87,8 @@ int view(const ViewArguments& arguments, const sigset_t& stop) {
   auto server = open_server(arguments.port);
   if (!server) return report_error("", server.error());
   PageService service(std::move(files), GPUMEMPROF_VERSION);
+  if (auto read = wait_a_moment(service); !read)
+    return report_error(arguments.paths.front(), read.error());
   PageHost host(service, *token, server->address());
   const std::string url = "http://" + address_text(server->address()) + "/?token=" + *token;
   std::printf("Serving %s (stop with Ctrl-C)\n", url.c_str());

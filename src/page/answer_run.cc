@@ -3,6 +3,7 @@
 
 #include "allocator/replay.h"
 #include "analysis/snapshot_device.h"
+#include "base/size.h"
 #include "page/answers.h"
 #include "report/words.h"
 
@@ -60,30 +61,40 @@ Json device_json(PageFile& file, const PageDevice& device) {
   add(table.stream.empty(), "stream", "the source does not name streams");
   add(table.thread.empty(), "thread", "the source does not name threads");
   add(!device.has_times, "time", "the events have no times");
+  // What was dropped had the highest moment: no other can be looked at in its place.
+  const uint64_t shown_peak = table.level_at(table.peak);
+  const uint64_t whole_peak = device.analysis ? device.analysis->figures.peak_bytes : shown_peak;
+  add(whole_peak != shown_peak, "peak",
+      "the highest, " + format_bytes(whole_peak) + ", was before the first event that is left");
   const std::string before = why_unknown_before(file, device);
   add(!before.empty(), "before", before);
-  return {
-      {"name", device.name},
-      {"layer", layer_name(memory.layer)},
-      {"process", memory.process < file.tables().processes.size() ? Json(memory.process) : Json()},
-      {"is_main", is_main},
-      {"capacity_bytes", capacity_json(file, device)},
-      {"events", table.moments() - 1},
-      {"blocks", table.blocks()},
-      {"first_time_ns", time_of(file, device, 0)},
-      {"last_time_ns", time_of(file, device, table.moments() - 1)},
-      {"has_times", device.has_times},
-      {"has_addresses", file.has_addresses()},
-      {"exact", is_exact},
-      {"left_out_events", table.left_out_events},
-      {"peak",
-       {{"event", table.peak},
-        {"time_ns", time_of(file, device, table.peak)},
-        {"bytes", table.level_at(table.peak)}}},
-      {"base_bytes", table.earlier_bytes},
-      {"base_blocks", earlier_blocks},
-      {"end_bytes", table.level_at(table.moments() - 1)},
-      {"unknown", std::move(unknown)}};
+  const std::vector<Process>& processes = file.tables().processes;
+  std::string label = device.name;
+  if (processes.size() > 1 && memory.process < processes.size())
+    label += ", " + process_label(processes[memory.process]);
+  return {{"name", device.name},
+          {"label", label},
+          {"layer", layer_name(memory.layer)},
+          {"process", memory.process < processes.size() ? Json(memory.process) : Json()},
+          {"is_main", is_main},
+          {"capacity_bytes", capacity_json(file, device)},
+          {"events", table.moments() - 1},
+          {"blocks", table.blocks()},
+          {"first_time_ns", time_of(file, device, 0)},
+          {"last_time_ns", time_of(file, device, table.moments() - 1)},
+          {"has_times", device.has_times},
+          {"has_addresses", file.has_addresses()},
+          {"exact", is_exact},
+          {"left_out_events", table.left_out_events},
+          {"peak",
+           {{"event", table.peak},
+            {"time_ns", time_of(file, device, table.peak)},
+            {"bytes", shown_peak}}},
+          {"whole_peak_bytes", whole_peak},
+          {"base_bytes", table.earlier_bytes},
+          {"base_blocks", earlier_blocks},
+          {"end_bytes", table.level_at(table.moments() - 1)},
+          {"unknown", std::move(unknown)}};
 }
 
 }  // namespace

@@ -51,7 +51,8 @@ struct HeldTree {
   std::vector<uint64_t> bytes, self_bytes, blocks;
   std::vector<uint32_t> frame;  ///< of calls: what `stack` is asked for; else kNone
   std::vector<Label> labels;
-  uint64_t left_out_nodes = 0, left_out_bytes = 0;  ///< the smallest; their bytes stay in those above
+  uint64_t left_out_nodes = 0,
+           left_out_bytes = 0;  ///< the smallest; their bytes stay in those above
 };
 
 /// `by`: kStack, kModule or kCategory. With more than `most_nodes` the smallest are left out.

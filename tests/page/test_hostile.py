@@ -1,8 +1,8 @@
 """Names and sizes of a hostile file come through as text and numbers, and break nothing."""
 
-import json
 import pickle
 
+import harness
 import pytest
 
 MIB = 1 << 20
@@ -78,10 +78,10 @@ def test_very_many_stacks_are_summed(tmp_path, view):
     assert header["left_out"]["bytes"] == total - sum(tree["self_bytes"])
 
 
-def test_a_file_that_is_none_is_refused_with_a_line(tmp_path, view):
+def test_a_file_that_is_none_is_refused_with_a_line(tmp_path):
     path = tmp_path / "nothing.pickle"
     path.write_bytes(b"\x80\x04junk")
-    page = view(path)
-    file = page.run()["files"][0]
-    assert file["state"] == "failed" and "\n" not in file["error"]
-    assert json.dumps(page.refusal("levels", status=404)["error"])
+    done = harness.execute([harness.COMMAND, "view", "--no-browser", "--port", "0", path])
+    assert done.rc == 2 and done.stdout == b"" and done.stderr.count(b"\n") == 1
+    done = harness.execute([harness.COMMAND, "view", "--no-browser", tmp_path / "absent"])
+    assert done.rc == 2 and done.stderr.count(b"\n") == 1

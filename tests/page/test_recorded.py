@@ -60,3 +60,23 @@ def test_threads_are_named(recording, view):
     run = page.run()["files"][0]
     header, columns = page.ask("levels", by="thread", columns=1)
     assert {key["label"] for key in header["keys"]} <= {thread["label"] for thread in run["threads"]}
+
+
+def test_a_peak_among_events_that_were_dropped_is_told_and_not_shown(tmp_path, view):
+    program = tmp_path / "dropped.py"
+    program.write_text("import torch\nkept = [torch.empty(1000) for _ in range(500)]\n"
+                       "for i in range(400_000):\n    kept[i % 500] = torch.empty(100 + i % 397)\n")  # fmt: skip
+    folder = tmp_path / "recording"
+    harness.record(folder, [sys.executable, program], ["--max-disk", "1MiB"], timeout=300).ok()
+    report = runs.device_of(runs.analysis(folder), "cpu")
+    page = view(folder)
+    device = page.run()["files"][0]["devices"][0]
+    if device["events"] == sum(report["events"].values()):
+        pytest.skip("nothing was dropped, so this proves nothing")
+    assert device["whole_peak_bytes"] == runs.peak_bytes(report) > device["peak"]["bytes"]
+    assert {"peak", "before"} <= {unknown["what"] for unknown in device["unknown"]}
+    assert device["end_bytes"] == report["end"]["requested_bytes"]
+    header, columns = page.ask("levels", by="category", columns=100)
+    width = len(columns["event"])
+    sums = [sum(columns["values"][k * width + i] for k in range(len(header["keys"]))) for i in range(width)]
+    assert sums == columns["total"]

@@ -5,7 +5,7 @@ import { is_dark } from "./draw/palette.ts";
 import { save_holders, save_levels, save_png, save_svg } from "./export.ts";
 import * as format from "./format.ts";
 import { Help, help_open, TABS, toggle_theme } from "./keys.tsx";
-import { device, device_name, failure, file, files, loading, store } from "./state/run.ts";
+import { device, failure, file, files, loading, store } from "./state/run.ts";
 import { can_redo, can_undo, go, part, redo, undo } from "./state/view.ts";
 import { copy } from "./views/parts.tsx";
 import { BlockView } from "./views/block.tsx";
@@ -54,7 +54,7 @@ function Bar() {
       {devices.length > 1 ? (
         <label class="field"><span>Memory</span>
           <select aria-label="Device" value={String(part("device").value)} onChange={(event) => go({ device: Number(event.currentTarget.value), from: 0, to: 0, moment: -1, range_from: -1, range_to: -1, block: -1 })}>
-            {devices.map((one, i) => <option key={i} value={String(i)}>{format.plain(device_name(shown!, one), 80)}: {format.bytes(one.peak?.bytes)}</option>)}
+            {devices.map((one, i) => <option key={i} value={String(i)}>{format.plain(one.label ?? one.name, 80)}: {format.bytes(one.peak?.bytes)}</option>)}
           </select>
         </label>
       ) : null}

@@ -176,6 +176,7 @@ const DOCUMENT = {
     { title: "", parts: [{ kind: "sentence", tone: "headline", text: "The peak is what the tests say it is." }, { kind: "sentence", text: `${HOSTILE[0]} ${HOSTILE[1]} ${HOSTILE[2]}` }] },
     { title: "Findings", parts: [{ kind: "list", items: [{ label: "warning", tone: "warning", text: "2.00 MiB are kept with every step.", details: [{ text: "Because the test says so." }], evidence: { view: "holders", from: 10, to: 200 } }] }] },
     { title: "By line of your code", parts: [{ kind: "table", columns: [{ title: "Bytes", is_number: true }, { title: "Line" }], rows: [{ cells: [{ text: "12 MiB" }, { text: "model.py:20 forward", is_code: true }], share: 0.4, details: [{ kind: "stack", frames: [{ text: "model.py:20 forward", is_user_code: true }] }] }], left_out_text: "and 3 more lines" }] },
+    { title: "By stack", parts: [{ kind: "table", columns: [{ title: "Bytes", is_number: true }, { title: "Share", is_number: true }, { title: "Stack" }], rows: [{ cells: [{ text: "12 MiB" }, { text: "40 %" }, { text: "?? at::_ops::empty_strided::redispatch(c10::DispatchKeySet,c10::ArrayRef<c10::SymInt>,std::optional<c10::ScalarType>)", is_code: true }] }] }, { kind: "sentence", tone: "note", label: "A", text: `/data/${"folder_with_a_long_name/".repeat(8)}run.gmp, cuda:0, 22,332 events` }] },
     { title: "What was lost or not seen", is_folded: true, parts: [{ kind: "sentence", text: "Nothing." }] },
   ],
 };

@@ -9,7 +9,7 @@ export interface Device {
   has_addresses: boolean;
   is_exact: boolean;
   is_main?: boolean;
-  process?: number;
+  label?: string; // with its process where there are several
   left_out_events?: number;
   unknown?: { what: string; reason: string }[];
   peak: { event: number; time_ns: number | null; bytes: number } | null;

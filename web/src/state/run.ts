@@ -21,13 +21,6 @@ export const device = computed<Device | null>(() => {
 /** How many moments there are: before the first event, and after each. */
 export const moments = computed(() => (device.value?.events ?? 0) + 1);
 
-/** A device's name; with its process where another has the same. */
-export function device_name(of: RunFile, one: Device): string {
-  const is_alone = of.devices.filter((other) => other.name === one.name).length === 1;
-  const process = is_alone || one.process === undefined ? undefined : of.processes[one.process]?.label;
-  return process ? `${one.name}, ${process}` : one.name;
-}
-
 /** The visible moments: at least one, inside of the device's. */
 export const visible = computed<[number, number]>(() => {
   const events = moments.value;

@@ -4,7 +4,7 @@ import { useEffect } from "preact/hooks";
 import { css, colours, is_dark, nth, SurfaceBox } from "../draw/index.ts";
 import type { Surface } from "../draw/index.ts";
 import * as format from "../format.ts";
-import { device_name, file, store } from "../state/run.ts";
+import { file, store } from "../state/run.ts";
 import { go, part } from "../state/view.ts";
 import type { Device } from "../data/types.ts";
 
@@ -36,7 +36,7 @@ export function Devices() {
       <div class="multiples">
         {shown.map(({ device, index }) => (
           <button key={`${file_index} ${index}`} aria-pressed={part("device").value === index} onClick={() => go({ device: index, from: 0, to: 0, moment: -1, range_from: -1, range_to: -1, block: -1 })}>
-            <b class="cut">{format.plain(device_name(file.value!, device), 120)}</b>
+            <b class="cut">{format.plain(device.label ?? device.name, 120)}</b>
             <span class="dim n">
               {format.bytes(device.peak?.bytes)} at the peak{device.capacity_bytes ? ` of ${format.bytes(device.capacity_bytes)}` : ""}, {format.plural(device.events, "event")}
             </span>

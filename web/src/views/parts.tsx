@@ -54,8 +54,9 @@ export async function copy(text: string): Promise<void> {
 }
 
 /** A text that may break where a name or a path has its joints, and nowhere else. */
-export function Joints({ text }: { text: string }) {
-  const parts = text.match(/[^/_.:,(<]+[/_.:,(<]*|[/_.:,(<]+/g) ?? [];
+export function Joints({ text, is_prose = false }: { text: string; is_prose?: boolean }) {
+  // In prose a point or a colon is no joint: "11.6 GiB".
+  const parts = text.match(is_prose ? /[^/_]+[/_]*|[/_]+/g : /[^/_.:,(<]+[/_.:,(<]*|[/_.:,(<]+/g) ?? [];
   return <>{parts.map((piece, i) => (i ? [<wbr key={i} />, piece] : piece))}</>;
 }
 /** A frame's function, and below it its place. */

@@ -4,7 +4,7 @@ import type { Cell, Document, Evidence, Item, Part, Row, Section, Sentence } fro
 import * as format from "../format.ts";
 import { file } from "../state/run.ts";
 import type { View } from "../state/view.ts";
-import { CopyButton, Linked } from "./parts.tsx";
+import { CopyButton, Joints, Linked } from "./parts.tsx";
 
 const LONG_TEXT = 4000;
 
@@ -29,7 +29,7 @@ function SentenceLine({ sentence }: { sentence: Sentence }) {
   return (
     <p class={tone}>
       {sentence.label ? <span class="label">{format.plain(sentence.label, 100)}</span> : null}
-      {format.plain(sentence.text, LONG_TEXT)}
+      <Joints is_prose text={format.plain(sentence.text, LONG_TEXT)} />
     </p>
   );
 }
@@ -38,12 +38,12 @@ function ItemLine({ item }: { item: Item }) {
     <li class={`item ${item.tone ?? "plain"}`}>
       <div>
         {item.label ? <span class="label">{format.plain(item.label, 100)}</span> : null}
-        <span class="long">{format.plain(item.text, LONG_TEXT)}</span>
+        <span class="long"><Joints is_prose text={format.plain(item.text, LONG_TEXT)} /></span>
       </div>
       {(item.details ?? []).map((detail, i) => (
         <div class="detail" key={i}>
           {detail.label ? <span class="label">{format.plain(detail.label, 100)}</span> : null}
-          {format.plain(detail.text, LONG_TEXT)}
+          <Joints is_prose text={format.plain(detail.text, LONG_TEXT)} />
         </div>
       ))}
       {item.evidence ? <Linked patch={evidence_patch(item.evidence)}>Show the evidence</Linked> : null}
@@ -54,7 +54,7 @@ function CellText({ cell }: { cell: Cell }) {
   return (
     <>
       <span class={cell.is_code ? "code" : ""} style={{ fontWeight: cell.is_strong ? 600 : undefined, paddingLeft: cell.depth ? `${cell.depth * 14}px` : undefined }}>
-        {format.plain(cell.text, LONG_TEXT)}
+        <Joints is_prose={!cell.is_code} text={format.plain(cell.text, LONG_TEXT)} />
       </span>
       {cell.note ? <span class="note"> {format.plain(cell.note, LONG_TEXT)}</span> : null}
     </>
@@ -146,7 +146,7 @@ export function DocumentView({ document }: { document: Document }) {
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Report">
       <article class="report">
-        <h1>{format.plain(document.title)}</h1>
+        <h1><Joints is_prose text={format.plain(document.title)} /></h1>
         {document.sections.filter(says).map((section, i) => <SectionView section={section} key={i} />)}
       </article>
     </div>

@@ -18,7 +18,10 @@ export function walk() {
     if (!text || ["SCRIPT", "STYLE", "OPTION", "NOSCRIPT"].includes(element.tagName) || !visible(element)) continue;
     const range = document.createRange();
     range.selectNodeContents(node);
-    const rects = [...range.getClientRects()].filter((rect) => rect.width > 0.5 && rect.height > 0.5);
+    let rects = [...range.getClientRects()].filter((rect) => rect.width > 0.5 && rect.height > 0.5);
+    // What ends in "…" is as wide as its box.
+    const ends = element.closest(".cut")?.getBoundingClientRect();
+    if (ends) rects = rects.map((rect) => new DOMRect(rect.x, rect.y, Math.max(0, Math.min(rect.right, ends.right) - rect.x), rect.height));
     if (rects.length === 0) continue;
     // Inside of what clips it: cut unless it scrolls or says "…".
     for (let up = element; up && up !== document.body; up = up.parentElement) {
@@ -32,9 +35,9 @@ export function walk() {
       }
       break;
     }
-    if (rects.some((rect) => rect.right > document.documentElement.clientWidth + 1) && !element.closest(".tabs, .tablebox, .scroll, .menu")) wrong.push(`beyond the page: ${name(element)}`);
+    if (rects.some((rect) => rect.right > document.documentElement.clientWidth + 1) && !element.closest(".tabs, .menu") && (element.closest(".report") || !element.closest(".scroll"))) wrong.push(`beyond the page: ${name(element)}`);
     // A word on two lines: its letters are at two heights.
-    if (rects.length > 1 && !element.closest(".long, .code, .detail, dd, .where")) {
+    if (rects.length > 1 && !element.closest(".long, .code, .detail, .note, dd, .where")) {
       for (const word of node.textContent.matchAll(/\S+/g)) {
         if (/[-/]/.test(word[0]) || word[0].length > 60) continue;
         range.setStart(node, word.index);
