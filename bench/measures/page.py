@@ -22,7 +22,7 @@ class Served:
     def __init__(self, path):
         self.begin = time.monotonic()
         self.process = subprocess.Popen([launch.gpumemprof(), "view", "--no-browser", "--port", "0", path], stdout=subprocess.PIPE, text=True)
-        self.address, self.token = self.process.stdout.readline().split("http://")[1].split(";")[0].split("/?token=")
+        self.address, self.token = self.process.stdout.readline().split("http://")[1].split(" ")[0].split("/?token=")
 
     def get(self, what, **query):
         text = "&".join(f"{name}={value}" for name, value in query.items())

@@ -1,5 +1,7 @@
 #include "page/block_keys.h"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "analysis/category_sums.h"
@@ -73,6 +75,15 @@ uint32_t BlockKeys::key(uint32_t block, uint32_t kind) {
       return numbered(table_.thread.empty() ? kNone : table_.thread[block]);
   }
   return numbered(0);
+}
+
+size_t BlockKeys::layer(uint32_t key) const {
+  static constexpr std::array kFromBelow = {
+      Category::kParameter, Category::kBuffer,  Category::kOptimizerState, Category::kWeightCopy,
+      Category::kGradient,  Category::kKvCache, Category::kActivation,     Category::kInput};
+  if (by_ != Dimension::kCategory) return 0;
+  const auto at = std::ranges::find(kFromBelow, static_cast<Category>(values_[key]));
+  return static_cast<size_t>(at - kFromBelow.begin());
 }
 
 std::string BlockKeys::label(uint32_t key) const {

@@ -45,6 +45,8 @@ class BlockKeys {
   /// What the page may name it by, in later requests too.
   const std::string& id(uint32_t key) const { return ids_[key]; }
   std::string label(uint32_t key) const;
+  /// Where it is drawn: what stays lies below what comes and goes, so that bands do not jump.
+  size_t layer(uint32_t key) const;
 
  private:
   uint32_t numbered(uint64_t value);

@@ -66,7 +66,8 @@ void KeyLevels::find_keys(BlockKeys* keys) {
 
   std::vector<uint32_t> order(keys->count());
   std::iota(order.begin(), order.end(), 0u);
-  std::ranges::stable_sort(order, [&](uint32_t a, uint32_t b) { return most[a] > most[b]; });
+  const auto rank = [&](uint32_t key) { return std::pair(keys->layer(key), ~most[key]); };
+  std::ranges::stable_sort(order, {}, rank);
   std::vector<uint8_t> place(order.size());
   has_other_ = order.size() > kMostKeys;
   others_ = has_other_ ? static_cast<uint32_t>(order.size()) - kMostKeys : 0;

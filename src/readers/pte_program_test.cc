@@ -69,13 +69,13 @@ std::string program_bytes() {
   return out.bytes;
 }
 
-Result<PteProgram> read_bytes(const std::string& bytes) {
+Result<PteProgram> read_program_bytes(const std::string& bytes) {
   MemoryFile file(bytes);
   return read_pte_program(file);
 }
 
 TEST(PteProgram, ThePlanIsRead) {
-  const auto program = read_bytes(program_bytes());
+  const auto program = read_program_bytes(program_bytes());
   ASSERT_TRUE(program) << program.error().message;
   ASSERT_EQ(program->methods.size(), 1u);
   EXPECT_EQ(program->methods[0].name, "forward");
@@ -86,21 +86,21 @@ TEST(PteProgram, ThePlanIsRead) {
 }
 
 TEST(PteProgram, WhatIsNoneIsRefused) {
-  EXPECT_FALSE(read_bytes(""));
-  EXPECT_FALSE(read_bytes(std::string(100, 'x')));
+  EXPECT_FALSE(read_program_bytes(""));
+  EXPECT_FALSE(read_program_bytes(std::string(100, 'x')));
   std::string other = program_bytes();
   other[4] = 'X';
-  EXPECT_NE(read_bytes(other).error().message.find("no program of ExecuTorch"), std::string::npos);
+  EXPECT_NE(read_program_bytes(other).error().message.find("no program of ExecuTorch"), std::string::npos);
 }
 
 TEST(PteProgram, NoByteLeadsOutOfTheFile) {
   const std::string whole = program_bytes();
-  for (size_t size = 0; size < whole.size(); ++size) (void)read_bytes(whole.substr(0, size));
+  for (size_t size = 0; size < whole.size(); ++size) (void)read_program_bytes(whole.substr(0, size));
   for (size_t at = 0; at < whole.size(); ++at) {
     for (const char byte : {'\x00', '\x01', '\x7f', '\x80', '\xff'}) {
       std::string changed = whole;
       changed[at] = byte;
-      const auto program = read_bytes(changed);
+      const auto program = read_program_bytes(changed);
       if (!program) {
         EXPECT_EQ(program.error().message.find('\n'), std::string::npos);
       }

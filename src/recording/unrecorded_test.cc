@@ -11,7 +11,9 @@
 namespace gpumemprof {
 namespace {
 
-using namespace format;
+// By name: other tests of the same compilation see no more of them.
+using format::kAtCreation, format::kAtFirstPage, format::kFolderWasThere, format::kNoInodesThen,
+    format::kNoted, format::Unrecorded, format::UnrecordedAt;
 
 constexpr uint32_t kNobody = 4194304;  // PIDs are below it
 

@@ -24,7 +24,7 @@ MemorySource small_source() {
   append(&events, {.time_ns = 20'000, .address = 2, .size_bytes = 1024, .stack = 1});
   append(&events, {.time_ns = 40'000, .action = Action::kFreeCompleted, .address = 2});
   events.marks = {{1, MarkKind::kPhaseBegin, 0, 1, 15'000, 5, 0},
-                  {2, MarkKind::kSaved, 0, 0, 20'000, 2, gpumemprof::kSavedIsOutput},
+                  {2, MarkKind::kSaved, 0, 0, 20'000, 2, kSavedIsOutput},
                   {2, MarkKind::kRole, 0, 2, 21'000, 1, 1},
                   {2, MarkKind::kPhaseEnd, 0, 0, 30'000, 5, 0},
                   {3, MarkKind::kStep, 0, 0, 50'000, 0, 0}};

@@ -75,7 +75,7 @@ def page_of(command, *paths):
     process = subprocess.Popen([*command, "view", "--no-browser", "--port", "0", *map(str, paths)], stdout=subprocess.PIPE, text=True)
     try:
         line = process.stdout.readline()
-        address, token = line.split("http://")[1].split(";")[0].split("/?token=")
+        address, token = line.split("http://")[1].split(" ")[0].split("/?token=")
         yield Page(address, token)
     finally:
         process.terminate()

@@ -27,7 +27,7 @@ function Readout() {
     <div class="readout grow n" aria-live="off">
       <b title={format.exact(read.total)}>{format.bytes(read.total)}</b>
       <span class="dim">{format.exact(read.total)}</span>
-      <span>{data.hovered.value === null ? (is_peak.value ? "at the peak, " : "at ") : read.is_summed ? "most here, " : ""}event {format.count(read.event)}</span>
+      <span>{data.hovered.value === null ? (is_peak.value ? "at the peak, " : "at ") : read.is_summed ? "most here, " : ""}event {format.count(read.event)} of {format.count(device.value?.events ?? 0)}</span>
       {unknown_time || Number.isNaN(time_ns) ? null : <span class="dim">{format.time(time_ns)}</span>}
       {Object.entries(read.lines).map(([name, value]) => (
         <span class="dim" key={name}>{name} {format.bytes(value)}</span>
