@@ -19,9 +19,13 @@ def work():
 """
 
 
+def as_started():
+    return {name: value for name, value in os.environ.items() if name != "GPUMEMPROF_NO_ATTACH"}
+
+
 def run(program, **environment):
     done = subprocess.run([harness.PYTHON, "-c", program], capture_output=True, text=True, timeout=120,
-                          env={**os.environ, **environment})
+                          env={**as_started(), **environment})
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -45,7 +49,7 @@ def test_lines_are_exact_though_the_script_imports_pytorch_itself(tmp_path):
     script = tmp_path / "script.py"
     script.write_text("import torch\nfrom gpumemprof import profile_lines\n@profile_lines\ndef work():\n"
                       "    a = torch.ones(1 << 20)\n    b = a + 1\nwork()\n")
-    done = harness.execute([harness.COMMAND, "lines", script]).ok().stdout.decode()
+    done = harness.execute([harness.COMMAND, "lines", script], env=as_started()).ok().stdout.decode()
     assert "exact" in done and "host" not in done
 
 

@@ -14,7 +14,7 @@ from gpumemprof import MemoryTracker, OOMFlightRecorder, OOMFlightRecorderConfig
 from gpumemprof.oom_flight_recorder import read_bundle
 
 MIB = 1 << 20
-FILES = ["environment.json", "events.json", "live_memory.json", "manifest.json", "metadata.json"]
+FILES = ["environment.json", "events.json", "host.json", "live_memory.json", "manifest.json", "metadata.json"]
 
 # A limit on the address space makes the CPU allocator of PyTorch fail as it does on a machine that is full.
 RUN_OUT = """
