@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from .._core.printed import convert_bytes as convert_bytes
-from .._core.printed import format_bytes
+from .._core.printed import format_bytes as format_bytes
 from .accelerators import accelerators, device_memory, smi_info, uuid_of
 from .devices import Device, resolve_device
 
