@@ -4,6 +4,7 @@ import pytest
 
 pytest.importorskip("torch")
 
+from gpumemprof._recorded import standing  # noqa: E402
 from gpumemprof._recorded.holders import arm  # noqa: E402
 
 
@@ -29,7 +30,7 @@ def clock(monkeypatch):
 
 
 def looking(tmp_path, clock, took_s):
-    one = arm._Looking(str(tmp_path), Marks(), cheap_since_s=0.0)
+    one = arm._Looking(str(tmp_path), Marks(), cheap_since_s=0.0, growth=standing.Growth())
     limits = []
 
     def look(most_s, everywhere):

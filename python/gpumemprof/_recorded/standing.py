@@ -9,13 +9,34 @@ import time
 from .._core import recording_folder
 from .._core.memory_errors import oom_reason
 from .._core.when_imported import before_import, when_imported
-from .growth import Growth
 
+# Whether a process goes on to keep what it allocates is seen by two numbers that the probe counts anyway.
+_FIRST_SPAN_EVENTS, _LEAST_SPAN_EVENTS = 64, 1024
+_LEAST_BLOCKS, _SPANS = 16, 2
 _LEAST_S_BEFORE_LOOK = 5.0  # of them a hundredth is the shortest look that tells something
 
 TYPE_CHECKING = False  # as in typing, whose import alone takes 10 ms
 if TYPE_CHECKING:
     from typing import Any
+
+
+class Growth:
+    """Whether the number of blocks goes on to grow: over two spans of events, the second twice as long.
+    While a model or its data is made little is freed, which is no growth; what one step makes and drops is seldom there
+    at the end of both."""
+
+    def __init__(self) -> None:
+        self.events = _FIRST_SPAN_EVENTS  # of the span that runs
+        self._spans = 0
+
+    def add_span(self, blocks: int) -> None:
+        """`blocks`: made less freed in the span that ended."""
+        grows = self.events >= _LEAST_SPAN_EVENTS and _LEAST_BLOCKS <= blocks < self.events // 4
+        self._spans = self._spans + 1 if grows else 0
+        self.events *= 2
+
+    def is_seen(self) -> bool:
+        return self._spans >= _SPANS
 
 
 def _on_uncaught(error: BaseException, where: str) -> None:
@@ -93,14 +114,14 @@ def explain_leaks(folder: str | None) -> None:
 
     def begin(module: object) -> None:
         if wish == "1":
-            _look_for_holders(folder, None)
+            _look_for_holders(folder, None, Growth())
         else:
             _look_when_it_is_cheap(folder)
 
     when_imported("torch.optim", begin)
 
 
-def _look_for_holders(folder: str, cheap_since_s: float | None, growth: Growth | None = None) -> BaseException | None:
+def _look_for_holders(folder: str, cheap_since_s: float | None, growth: Growth) -> BaseException | None:
     from .holders.arm import arm as look_for_holders
 
     return look_for_holders(folder, cheap_since_s, growth)

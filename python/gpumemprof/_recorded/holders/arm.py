@@ -12,14 +12,16 @@ import json
 import os
 import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..attribution import marks
-from ..growth import Growth
 
 # Now, as it compiles code: done at the program's end CPython would forget that Ctrl-C ended it.
 from ..._core.process_start import start_ticks
 from ..._core.signal_errors import of_the_program
+
+if TYPE_CHECKING:
+    from ..standing import Growth
 
 _MOST_S = 2.0
 # Of looks that nobody asked for.
@@ -28,10 +30,10 @@ _OURS = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..")) + o
 
 
 class _Looking:
-    def __init__(self, folder: str, marks: Any, cheap_since_s: float | None, growth: Growth | None = None) -> None:
+    def __init__(self, folder: str, marks: Any, cheap_since_s: float | None, growth: Growth) -> None:
         self.folder, self.marks = folder, marks
         self.cheap_since_s, self.spent_s = cheap_since_s, 0.0
-        self.growth = growth or Growth()
+        self.growth = growth
         self.look: Any = None  # what takes one
         self.looks: list[dict[str, Any]] = []
         self.process = os.getpid()
@@ -46,7 +48,7 @@ class _Looking:
         return None
 
     def _begin_in_child(self) -> None:
-        self.growth, self.looks, self.process = Growth(), [], os.getpid()
+        self.growth, self.looks, self.process = type(self.growth)(), [], os.getpid()
         if self.cheap_since_s is not None:
             self.cheap_since_s, self.spent_s = time.monotonic(), 0.0
         self._ask()
@@ -135,7 +137,7 @@ def _is_worker() -> bool:
 _looking: _Looking | None = None
 
 
-def arm(folder: str, cheap_since_s: float | None, growth: Growth | None = None) -> BaseException | None:
+def arm(folder: str, cheap_since_s: float | None, growth: Growth) -> BaseException | None:
     """Once a process. Does nothing where the probe is not in it. `cheap_since_s`: looks may take a hundredth of the time
     since then (time.monotonic()); None: they were asked for, and may take what they take. `growth`: what is known of it. Gives
     what a handler of the program's raised meanwhile."""
