@@ -2,6 +2,7 @@
 // attention by hand; and the state of optimizers. Known by PyTorch's own functions and nodes.
 #include <array>
 #include <string_view>
+#include <utility>
 
 #include "analysis/leaks.h"
 #include "analysis/practices.h"
@@ -21,7 +22,7 @@ struct Operation {
   const char* cost;
 };
 
-// docs/advice.md says why each of these can go.
+// Shapes of what they hold: docs/commands/advise.md.
 constexpr Operation kOperations[] = {
     {"chunked_loss",
      {"cross_entropy", "nll_loss", "log_softmax"},
@@ -63,7 +64,7 @@ bool is_of(const Operation& operation, const Tables& tables, uint32_t stack,
 void find_operation(const Operation& operation, const PracticeEvidence& evidence,
                     const DeviceAnalysis& device, std::vector<PracticeCandidate>* out) {
   PracticeCandidate candidate;
-  uint64_t most = 0;
+  std::pair<bool, uint64_t> most;
   std::string_view module;
   bool are_several = false;
   for (const CategoryHolder& holder : device.categories.at_peak) {
@@ -75,8 +76,8 @@ void find_operation(const Operation& operation, const PracticeEvidence& evidence
     if (module.empty()) module = work.module;
     are_several |= work.module != module;
     // The line of the operation, not of the backward pass through it.
-    if (const uint64_t weight = holder.bytes >> (work.node.empty() ? 0 : 32); weight >= most)
-      most = weight, candidate.advice.stack = leak_line(evidence.tables, holder.stack);
+    if (const std::pair rank(work.node.empty(), holder.bytes); rank >= most)
+      most = rank, candidate.advice.stack = leak_line(evidence.tables, holder.stack);
   }
   if (candidate.held_bytes == 0 || (operation.is_in_layers && !are_several)) return;
   candidate.advice.kind = operation.kind;
