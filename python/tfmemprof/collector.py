@@ -31,7 +31,7 @@ class TensorFlowCollector(DeviceMemoryCollector):
         self.refresh()
 
     def refresh(self) -> None:
-        exact, why_not = counters.exact_available()
+        exact, why_not = counters.exact_available(attach=False)
         self._source_of_figures = TensorFlowSource(self.tf_device, exact, why_not)
 
     @property

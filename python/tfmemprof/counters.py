@@ -15,6 +15,6 @@ __all__ = ["source_for"]
 
 def source_for(device: Any = None) -> Source:
     """The best source of figures for a device, as resolve_device takes it. Begins exact counting where that can be."""
-    exact, why_not = counters.exact_available()
+    exact, why_not = counters.exact_available(attach=False)
     counters._note_kind(exact)
     return TensorFlowSource(resolve_device(device), exact, why_not)

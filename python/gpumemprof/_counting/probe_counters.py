@@ -28,14 +28,15 @@ class ExactCounters(NamedTuple):
 _NOTHING = ExactCounters(*(0,) * 7)
 
 
-def exact_available() -> tuple[bool, str]:
-    """Whether the probe counts in this process, from now on at the latest; and if not, why."""
+def exact_available(attach: bool = True) -> tuple[bool, str]:
+    """Whether the probe counts in this process, from now on at the latest; and if not, why. `attach`: where it is not here
+    it may be attached, which is for PyTorch."""
     try:
         module = native()
     except ImportError as error:
         return False, str(error)
     if module.probe_library() is None:
-        why_not = attach_by_itself()
+        why_not = attach_by_itself() if attach else "none was attached"
         if why_not:
             return False, f"no probe is in this process ({why_not}): {_RUN_IT}"
     if not module.can_count():
