@@ -1,6 +1,8 @@
 // gpumemprof view: the page of a run, served to this machine's browser.
+#include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -78,7 +80,7 @@ int view(const ViewArguments& arguments, const sigset_t& stop) {
   std::vector<std::vector<std::string>> files;
   for (const std::string& path : arguments.paths) {
     if (access(path.c_str(), R_OK) != 0)
-      return report_error(path, {ErrorCode::kNotFound, "cannot be read", std::nullopt});
+      return report_error(path, {ErrorCode::kNotFound, strerror(errno), std::nullopt});
     files.push_back({path});
   }
   if (!arguments.html.empty()) return write_one_file(arguments, std::move(files));
