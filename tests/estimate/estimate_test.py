@@ -141,7 +141,7 @@ def test_what_cannot_be_traced_is_one_line(tmp_path, text, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "say what to estimate"),
+        ([], "give what to estimate"),
         (["--batch", "0", "--model", "timm:resnet18"], "--batch is a number above 0, or auto"),
         (["--batch", "auto", "--model", "timm:resnet18"], "--capacity"),
         (["--batch", "8", "--", "python", "train.py"], "{batch}"),
