@@ -103,18 +103,27 @@ Result<AdviceReport> advise_practices(const Analysis& analysis, const Tables& ta
   find_operation_practices(evidence, &candidates);
   if (!candidates.empty()) {
     std::vector<TraceChange> changes;
-    for (const PracticeCandidate& one : candidates) changes.push_back(one.change);
-    source = open();
-    if (!source) return std::unexpected(source.error());
-    const Result<std::vector<uint64_t>> peaks = replay_changes(**source, changes);
-    if (!peaks) return std::unexpected(peaks.error());
+    for (const PracticeCandidate& one : candidates) {
+      if (!one.change.group_of.empty()) changes.push_back(one.change);
+    }
+    Result<std::vector<uint64_t>> peaks;
+    if (!changes.empty()) {
+      source = open();
+      if (!source) return std::unexpected(source.error());
+      peaks = replay_changes(**source, changes);
+      if (!peaks) return std::unexpected(peaks.error());
+    }
+    auto next_peak = peaks->begin();
     for (size_t i = 0; i < candidates.size(); ++i) {
       Advice& advice = candidates[i].advice;
       advice.device = candidates[i].change.device;
       for (const DeviceAnalysis& device : analysis.devices) {
         if (device.device == advice.device) advice.peak_bytes = device.figures.peak_bytes;
       }
-      const uint64_t after = std::min((*peaks)[i], advice.peak_bytes);
+      // What changes no block of the trace needs no replay.
+      const bool is_replayed = !candidates[i].change.group_of.empty();
+      const uint64_t after =
+          is_replayed ? std::min(*next_peak++, advice.peak_bytes) : advice.peak_bytes;
       advice.bytes = advice.peak_bytes - after;
       advice.basis = SavingBasis::kSimulated;
       // Without marked steps nobody knows when it could have gone.

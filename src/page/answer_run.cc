@@ -5,6 +5,7 @@
 #include "analysis/snapshot_device.h"
 #include "base/size.h"
 #include "page/answers.h"
+#include "report/json/parts.h"
 #include "report/words.h"
 
 namespace gpumemprof {
@@ -27,8 +28,6 @@ const char* kind_name(InputKind kind) {
   }
   return "unknown";
 }
-
-Json text_or_null(std::string_view text) { return text.empty() ? Json() : Json(text); }
 
 /// How large the device is, where anybody said so.
 Json capacity_json(PageFile& file, const PageDevice& device) {

@@ -114,14 +114,12 @@ void add_whole(const Place& place, OneFile* out) {
 /// Everything of one moment. False where it does not fit.
 bool add_moment(const Place& place, uint32_t moment, OneFile* out) {
   const std::string event = "&event=" + std::to_string(moment);
+  const size_t at = place.subject.find("&file");  // names are sorted
+  const std::string subject = place.subject.substr(0, at) + event + place.subject.substr(at);
   bool has_all = true;
-  for (const char* by : {"stack", "module", "category"}) {
-    const size_t at = place.subject.find("&file");  // names are sorted
-    has_all &= out->add("holders", "by=" + std::string(by) + "&" + place.subject.substr(0, at) +
-                                       event + place.subject.substr(at));
-  }
-  const size_t at = place.subject.find("&file");
-  has_all &= out->add("space", place.subject.substr(0, at) + event + place.subject.substr(at));
+  for (const char* by : {"stack", "module", "category"})
+    has_all &= out->add("holders", "by=" + std::string(by) + "&" + subject);
+  has_all &= out->add("space", subject);
   return has_all;
 }
 
