@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "analysis/oom_pool.h"
-#include "analysis/oom_verdict.h"
+#include "analysis/oom_message/oom_pool.h"
+#include "analysis/oom_message/oom_verdict.h"
 #include "readers/bfc_dump/read.h"
 #include "readers/memory_file.h"
 #include "work_limit.h"

@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-#include "analysis/oom_verdict.h"
+#include "analysis/oom_message/oom_verdict.h"
 #include "work_limit.h"
 
 using namespace gpumemprof;

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "analysis/device_use.h"
+#include "analysis/driver/device_use.h"
 #include "mend_crcs.h"
 #include "recording/samples_file.h"
 #include "work_limit.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <string_view>
 
-#include "analysis/telemetry_series.h"
+#include "analysis/series/telemetry_series.h"
 #include "telemetry/reader.h"
 #include "work_limit.h"
 

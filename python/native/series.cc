@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "analysis/series.h"
+#include "analysis/series/series.h"
 
 namespace nb = nanobind;
 

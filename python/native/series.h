@@ -7,7 +7,7 @@
 
 namespace gpumemprof::python {
 
-/// analyze_series of analysis/series.h: keys are the members' names; an absent value is None.
+/// analyze_series of analysis/series/series.h: keys are the members' names; an absent value is None.
 nanobind::dict series_report(const nanobind::sequence& times_s, const nanobind::sequence& bytes,
                              double sensitivity, std::optional<double> limit_bytes,
                              std::optional<double> free_bytes,

@@ -11,11 +11,11 @@
 #include <optional>
 #include <string>
 
+#include "analysis/advice/practices.h"
 #include "analysis/analyze.h"
-#include "analysis/diff.h"
-#include "analysis/pick_device.h"
-#include "analysis/practices.h"
-#include "analysis/study_request.h"
+#include "analysis/pass/diff.h"
+#include "analysis/pass/pick_device.h"
+#include "analysis/replay/study_request.h"
 #include "native/arrow_stream.h"
 #include "native/columns.h"
 #include "native/raise.h"

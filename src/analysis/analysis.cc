@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <bit>
 
-#include "analysis/driver_memories.h"
-#include "analysis/followed_pass.h"
-#include "analysis/held_bound.h"
-#include "analysis/host_sums.h"
-#include "analysis/leak_findings.h"
+#include "analysis/driver/driver_memories.h"
+#include "analysis/leaks/leak_findings.h"
+#include "analysis/pass/followed_pass.h"
+#include "analysis/pass/held_bound.h"
+#include "analysis/pass/host_sums.h"
 #include "trace/live_state_apply.h"
 
 namespace gpumemprof {

@@ -10,27 +10,27 @@
 #include <string>
 #include <vector>
 
-#include "analysis/categories.h"
-#include "analysis/device_use.h"
+#include "analysis/categories/categories.h"
+#include "analysis/driver/device_use.h"
 #include "analysis/finding.h"
-#include "analysis/moments.h"
-#include "analysis/program_end.h"
-#include "analysis/step_sums.h"
-#include "analysis/timeline.h"
-#include "analysis/turns.h"
+#include "analysis/pass/moments.h"
+#include "analysis/pass/program_end.h"
+#include "analysis/pass/step_sums.h"
+#include "analysis/pass/timeline.h"
+#include "analysis/pass/turns.h"
 #include "base/error.h"
 #include "trace/event_source.h"
 #include "trace/live_state.h"
 
 namespace gpumemprof {
 
-class BlockKeeper;      // analysis/block_keeper.h
+class BlockKeeper;      // analysis/pass/block_keeper.h
 struct BfcPool;         // readers/bfc_pool.h
-struct DriverMemories;  // analysis/driver_memories.h
+struct DriverMemories;  // analysis/driver/driver_memories.h
 struct ProcessHolders;  // recording/holders_file.h
-struct TruthOfProcess;  // analysis/device_truth.h
-struct FollowedPass;    // analysis/followed_pass.h
-struct SnapshotDevice;  // analysis/snapshot_device.h
+struct TruthOfProcess;  // analysis/driver/device_truth.h
+struct FollowedPass;    // analysis/pass/followed_pass.h
+struct SnapshotDevice;  // analysis/replay/snapshot_device.h
 
 /// How much analyze() looks for. Figures, events, times and categories are the same in each.
 enum class AnalysisDepth : uint8_t {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/series.h"
+#include "analysis/series/series.h"
 
 namespace gpumemprof {
 

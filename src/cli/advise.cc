@@ -1,8 +1,8 @@
 // gpumemprof advise: what to change, and what it would save.
 #include <memory>
 
+#include "analysis/advice/practices.h"
 #include "analysis/analyze.h"
-#include "analysis/practices.h"
 #include "cli/advise_trials.h"
 #include "cli/commands.h"
 #include "cli/input.h"

@@ -14,8 +14,8 @@
 #include <iterator>
 #include <optional>
 
+#include "analysis/advice/practices.h"
 #include "analysis/analyze.h"
-#include "analysis/practices.h"
 #include "base/descriptor_limit.h"
 #include "cli/commands.h"
 #include "cli/input.h"

@@ -4,8 +4,8 @@
 #include <memory>
 #include <optional>
 
-#include "analysis/fail_on.h"
-#include "analysis/practices.h"
+#include "analysis/advice/practices.h"
+#include "analysis/pass/fail_on.h"
 #include "base/size.h"
 #include "cli/analyze_oom_dump.h"
 #include "cli/analyze_telemetry.h"

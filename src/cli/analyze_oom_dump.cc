@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "analysis/program_end.h"
+#include "analysis/pass/program_end.h"
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/output.h"

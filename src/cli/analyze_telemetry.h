@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "analysis/advice/tensorflow_advice.h"
 #include "analysis/analysis.h"
-#include "analysis/tensorflow_advice.h"
 
 namespace gpumemprof {
 

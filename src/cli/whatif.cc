@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "analysis/analyze.h"
-#include "analysis/study_request.h"
+#include "analysis/replay/study_request.h"
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/output.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/category_rules.h"
+#include "analysis/categories/category_rules.h"
 
 namespace gpumemprof {
 

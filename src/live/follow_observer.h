@@ -13,7 +13,7 @@
 
 namespace gpumemprof {
 
-struct DriverMemories;  // analysis/driver_memories.h: handed through, and not looked into
+struct DriverMemories;  // analysis/driver/driver_memories.h: handed through, and not looked into
 
 /// What is held now of one kind.
 struct FollowedCategory {

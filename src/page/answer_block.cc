@@ -1,7 +1,7 @@
 // block and stack: all that is known of one block; search, block_next: which blocks a filter takes.
 #include <algorithm>
 
-#include "analysis/category_sums.h"
+#include "analysis/categories/category_sums.h"
 #include "page/answers.h"
 #include "report/user_code.h"
 #include "report/words.h"

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "allocator/replay.h"
-#include "analysis/snapshot_device.h"
+#include "analysis/replay/snapshot_device.h"
 #include "base/size.h"
 #include "page/answers.h"
 #include "report/json/parts.h"

@@ -3,9 +3,9 @@
 
 #include "allocator/config.h"
 #include "allocator/replay.h"
-#include "analysis/settings_study.h"
-#include "analysis/settings_text.h"
-#include "analysis/snapshot_device.h"
+#include "analysis/replay/settings_study.h"
+#include "analysis/replay/settings_text.h"
+#include "analysis/replay/snapshot_device.h"
 #include "base/size.h"
 #include "page/answers.h"
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "analysis/category_sums.h"
+#include "analysis/categories/category_sums.h"
 #include "report/user_code.h"
 #include "report/words.h"
 

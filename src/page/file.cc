@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <tuple>
 
-#include "analysis/practices.h"
-#include "analysis/snapshot_device.h"
+#include "analysis/advice/practices.h"
+#include "analysis/replay/snapshot_device.h"
 #include "page/keeper.h"
 #include "report/describe/describe.h"
 #include "report/json/document_json.h"

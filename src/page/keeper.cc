@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "analysis/snapshot_rules.h"
+#include "analysis/categories/snapshot_rules.h"
 #include "trace/allocator_trace.h"
 #include "trace/live_state.h"
 #include "trace/trace_start.h"

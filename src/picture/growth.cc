@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <span>
 
-#include "analysis/series_statistics.h"
+#include "analysis/series/series_statistics.h"
 
 namespace gpumemprof {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/driver_memories.h"
+#include "analysis/driver/driver_memories.h"
 #include "devices/host_memory.h"
 #include "live/recording_follower.h"
 #include "picture/accelerators.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "analysis/categories.h"
-#include "analysis/driver_memories.h"
+#include "analysis/categories/categories.h"
+#include "analysis/driver/driver_memories.h"
 #include "trace/live_state_apply.h"
 
 namespace gpumemprof {

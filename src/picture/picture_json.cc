@@ -1,7 +1,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "analysis/driver_moment_json.h"
+#include "analysis/driver/driver_moment_json.h"
 #include "picture/picture.h"
 
 namespace gpumemprof {

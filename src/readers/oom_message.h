@@ -1,5 +1,5 @@
 // The text of an out-of-memory error, wherever it stands in a log. What the numbers mean together
-// is analysis/oom_verdict.h.
+// is analysis/oom_message/oom_verdict.h.
 #pragma once
 
 #include <cstdint>

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "analysis/telemetry_series.h"
-#include "analysis/tensorflow_advice.h"
+#include "analysis/advice/tensorflow_advice.h"
+#include "analysis/series/telemetry_series.h"
 
 namespace gpumemprof {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "analysis/diff.h"
+#include "analysis/pass/diff.h"
 
 namespace gpumemprof {
 

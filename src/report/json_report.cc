@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "analysis/op_names.h"
-#include "analysis/tensorflow_advice.h"
+#include "analysis/advice/tensorflow_advice.h"
+#include "analysis/pass/op_names.h"
 #include "report/describe/end_words.h"
 #include "report/describe/explanation.h"
 #include "report/describe/facts.h"

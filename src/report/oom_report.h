@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "analysis/oom_verdict.h"
+#include "analysis/oom_message/oom_verdict.h"
 
 namespace gpumemprof {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/series.h"
+#include "analysis/series/series.h"
 
 namespace gpumemprof {
 

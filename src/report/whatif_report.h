@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/settings_study.h"
+#include "analysis/replay/settings_study.h"
 
 namespace gpumemprof {
 

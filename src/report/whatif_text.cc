@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "analysis/settings_text.h"
+#include "analysis/replay/settings_text.h"
 #include "base/size.h"
 #include "report/whatif_report.h"
 #include "report/words.h"

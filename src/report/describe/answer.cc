@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "analysis/leak_names.h"
+#include "analysis/leaks/leak_names.h"
 #include "base/size.h"
 #include "report/describe/end_words.h"
 #include "report/describe/explanation.h"

@@ -5,7 +5,7 @@
 #include <map>
 #include <utility>
 
-#include "analysis/category_sums.h"
+#include "analysis/categories/category_sums.h"
 #include "base/size.h"
 #include "report/describe/sections.h"
 #include "report/render/category_svg.h"

@@ -1,7 +1,7 @@
 // What a report says of telemetry.
 #pragma once
 
-#include "analysis/telemetry_series.h"
+#include "analysis/series/telemetry_series.h"
 #include "report/document.h"
 
 namespace gpumemprof {

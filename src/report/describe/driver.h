@@ -1,7 +1,7 @@
 // How the memory of a device adds up, by what its driver handed out.
 #pragma once
 
-#include "analysis/driver_memories.h"
+#include "analysis/driver/driver_memories.h"
 #include "report/document.h"
 
 namespace gpumemprof {

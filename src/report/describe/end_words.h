@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "analysis/program_end.h"
+#include "analysis/pass/program_end.h"
 
 namespace gpumemprof {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "analysis/category_sums.h"
-#include "analysis/snapshot_device.h"
+#include "analysis/categories/category_sums.h"
+#include "analysis/replay/snapshot_device.h"
 #include "base/size.h"
 #include "report/describe/facts.h"
 #include "report/user_code.h"

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "analysis/op_names.h"
+#include "analysis/pass/op_names.h"
 #include "base/size.h"
 #include "report/describe/facts.h"
 #include "report/describe/sections.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "analysis/end_in_doubt.h"
+#include "analysis/pass/end_in_doubt.h"
 #include "base/size.h"
 #include "report/describe/facts.h"
 #include "report/describe/sections.h"

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "analysis/analysis.h"
-#include "analysis/oom_pool.h"
-#include "analysis/snapshot_device.h"
+#include "analysis/oom_message/oom_pool.h"
+#include "analysis/replay/snapshot_device.h"
 #include "report/describe/describe.h"
 #include "report/describe/source_text.h"
 #include "report/document.h"

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "analysis/snapshot_device.h"
+#include "analysis/replay/snapshot_device.h"
 #include "trace/tables.h"
 
 namespace gpumemprof {

@@ -6,7 +6,7 @@
 #include <charconv>
 #include <map>
 
-#include "analysis/attribution.h"
+#include "analysis/categories/attribution.h"
 #include "report/words.h"
 #include "trace/followed_allocator.h"
 #include "trace/live_state_apply.h"

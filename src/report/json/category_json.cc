@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "analysis/category_sums.h"
-#include "analysis/snapshot_device.h"
+#include "analysis/categories/category_sums.h"
+#include "analysis/replay/snapshot_device.h"
 #include "report/json/parts.h"
 
 namespace gpumemprof {

@@ -1,6 +1,6 @@
 #include <nlohmann/json.hpp>
 
-#include "analysis/snapshot_device.h"
+#include "analysis/replay/snapshot_device.h"
 #include "report/describe/facts.h"
 #include "report/diff_report.h"
 #include "report/json/parts.h"

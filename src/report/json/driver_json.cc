@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "analysis/driver_moment_json.h"
+#include "analysis/driver/driver_moment_json.h"
 #include "report/words.h"
 
 namespace gpumemprof {

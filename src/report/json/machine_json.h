@@ -3,7 +3,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "analysis/device_use.h"
+#include "analysis/driver/device_use.h"
 
 namespace gpumemprof {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include "analysis/byte_range.h"
+#include "analysis/oom_message/byte_range.h"
 #include "trace/tables.h"
 
 namespace gpumemprof {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "analysis/oom_pool.h"
+#include "analysis/oom_message/oom_pool.h"
 #include "report/json/parts.h"
 
 namespace gpumemprof {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "analysis/snapshot_device.h"
+#include "analysis/replay/snapshot_device.h"
 #include "report/json/parts.h"
 #include "report/user_code.h"
 #include "report/words.h"

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/analysis.h"
-#include "analysis/snapshot_device.h"
+#include "analysis/replay/snapshot_device.h"
 
 namespace gpumemprof {
 

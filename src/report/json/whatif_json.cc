@@ -1,6 +1,6 @@
 #include <nlohmann/json.hpp>
 
-#include "analysis/settings_text.h"
+#include "analysis/replay/settings_text.h"
 #include "report/json/parts.h"
 #include "report/whatif_report.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 
-#include "analysis/category_sums.h"
-#include "analysis/layer_work.h"
+#include "analysis/categories/category_sums.h"
+#include "analysis/pass/layer_work.h"
 #include "report/export/stack_exports.h"
 #include "report/user_code.h"
 #include "report/words.h"

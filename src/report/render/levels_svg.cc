@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "analysis/snapshot_device.h"
-#include "analysis/trace_source.h"
+#include "analysis/replay/snapshot_device.h"
+#include "analysis/replay/trace_source.h"
 #include "base/size.h"
 #include "report/render/timeline_svg.h"
 #include "report/words.h"

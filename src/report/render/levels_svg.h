@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "analysis/allocator_moment.h"
 #include "analysis/analysis.h"
+#include "analysis/replay/allocator_moment.h"
 
 namespace gpumemprof {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "analysis/telemetry_series.h"
+#include "analysis/series/telemetry_series.h"
 
 namespace gpumemprof {
 

@@ -1,0 +1,167 @@
+#include "analysis/advice/practice_replay.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace gpumemprof {
+namespace {
+
+struct ReplayedBlock {
+  uint64_t size_bytes = 0, step = 0;
+  uint32_t stack = 0;
+};
+
+/// One change over the events of its device.
+class ChangedTrace {
+ public:
+  explicit ChangedTrace(const TraceChange& change) : change_(change) {}
+
+  void allocate(uint64_t address, const ReplayedBlock& block) {
+    end(address);  // its free was missed
+    live_ += block.size_bytes;
+    blocks_[address] = block;
+    if (const auto group = change_.group_of.find(block.stack); group != change_.group_of.end())
+      add(group->second, block);
+    look();
+  }
+
+  void end(uint64_t address) {
+    const auto found = blocks_.find(address);
+    if (found == blocks_.end()) return;
+    const ReplayedBlock block = found->second;
+    blocks_.erase(found);
+    live_ -= block.size_bytes;
+    if (const auto group = change_.group_of.find(block.stack); group != change_.group_of.end())
+      remove(group->second, block);
+  }
+
+  /// Step number `step` has ended.
+  void end_step(uint64_t step) {
+    last_step_ = step;
+    extended_ = 0;
+    if (change_.rule == TraceChange::Rule::kGoneAfterStep ||
+        change_.rule == TraceChange::Rule::kMadeAnewEachStep) {
+      gone_ = 0;
+      kept_.clear();
+      for (const auto& [address, block] : blocks_) {
+        if (block.step > step || !change_.group_of.contains(block.stack)) continue;
+        gone_ += block.size_bytes;
+        ++kept_[{block.stack, block.size_bytes}];
+      }
+    }
+    look();
+  }
+
+  uint64_t peak_bytes() const { return peak_; }
+  uint16_t device() const { return change_.device; }
+
+ private:
+  void add(uint32_t group, const ReplayedBlock& block) {
+    in_set_ += block.size_bytes;
+    if (change_.rule != TraceChange::Rule::kOneGroupAtATime) return;
+    if (group >= groups_.size()) groups_.resize(size_t{group} + 1);
+    groups_[group] += block.size_bytes;
+  }
+
+  void remove(uint32_t group, const ReplayedBlock& block) {
+    in_set_ -= block.size_bytes;
+    if (change_.rule == TraceChange::Rule::kOneGroupAtATime) {
+      groups_[group] -= block.size_bytes;
+      return;
+    }
+    if (change_.rule == TraceChange::Rule::kGone) return;
+    const bool was_gone = block.step <= last_step_;
+    if (was_gone) {
+      gone_ -= std::min(gone_, block.size_bytes);
+    } else if (change_.rule == TraceChange::Rule::kMadeAnewEachStep) {
+      // The gradient of this pass, which was added to the kept one and dropped.
+      const auto kept = kept_.find({block.stack, block.size_bytes});
+      if (kept == kept_.end() || kept->second == 0) return;
+      --kept->second;
+      extended_ += block.size_bytes;
+    }
+  }
+
+  uint64_t removed() const {
+    switch (change_.rule) {
+      case TraceChange::Rule::kGone:
+        return in_set_ - std::min(in_set_, change_.stays_bytes);
+      case TraceChange::Rule::kGoneAfterStep:
+      case TraceChange::Rule::kMadeAnewEachStep:
+        return gone_;
+      case TraceChange::Rule::kOneGroupAtATime: {
+        uint64_t sum = 0, largest = 0;
+        for (const uint64_t bytes : groups_) {
+          const uint64_t inner = bytes - std::min(bytes, change_.stays_bytes);
+          sum += inner;
+          largest = std::max(largest, inner);
+        }
+        return sum - largest;
+      }
+    }
+    return 0;
+  }
+
+  void look() { peak_ = std::max(peak_, live_ - std::min(live_, removed()) + extended_); }
+
+  const TraceChange& change_;
+  absl::flat_hash_map<uint64_t, ReplayedBlock> blocks_;                // by address
+  absl::flat_hash_map<std::pair<uint32_t, uint64_t>, uint64_t> kept_;  // stack, size -> blocks
+  std::vector<uint64_t> groups_;
+  uint64_t live_ = 0, in_set_ = 0, gone_ = 0, extended_ = 0, peak_ = 0, last_step_ = 0;
+};
+
+}  // namespace
+
+Result<std::vector<uint64_t>> replay_changes(EventSource& source,
+                                             const std::vector<TraceChange>& changes) {
+  std::vector<ChangedTrace> traces(changes.begin(), changes.end());
+  std::vector<uint64_t> steps;  // by process: how many have ended
+  const auto step_of = [&](uint32_t process) -> uint64_t& {
+    if (process >= steps.size()) steps.resize(size_t{process} + 1);
+    return steps[process];
+  };
+  const Tables& tables = source.tables();
+  const auto process_of = [&](uint16_t device) {
+    return device < tables.devices.size() ? tables.devices[device].process : 0;
+  };
+  const auto take = [&](const Mark& mark) {
+    if (mark.kind != MarkKind::kStep || mark.thread >= tables.threads.size()) return;
+    const uint32_t process = tables.threads[mark.thread].process;
+    const uint64_t ended = ++step_of(process);
+    for (ChangedTrace& trace : traces) {
+      if (process_of(trace.device()) != process) continue;
+      trace.end_step(ended);
+    }
+  };
+  EventBatch batch;
+  for (;;) {
+    const Result<bool> more = source.next(&batch);
+    if (!more) return std::unexpected(more.error());
+    if (!*more) break;
+    size_t mark = 0;
+    for (size_t i = 0; i < batch.size(); ++i) {
+      for (; mark < batch.marks.size() && batch.marks[mark].before_event <= i; ++mark)
+        take(batch.marks[mark]);
+      const bool is_alloc = batch.action[i] == Action::kAlloc;
+      const bool ends = batch.frees_in_two_steps ? batch.action[i] == Action::kFreeCompleted
+                                                 : is_free(batch.action[i]);
+      if (!is_alloc && !ends) continue;
+      // The number of the step in which it is made: the first is 1, as when it has ended.
+      const uint64_t step = step_of(process_of(batch.device[i])) + 1;
+      for (ChangedTrace& trace : traces) {
+        if (trace.device() != batch.device[i]) continue;
+        if (is_alloc)
+          trace.allocate(batch.address[i], {batch.size_bytes[i], step, batch.stack[i]});
+        else
+          trace.end(batch.address[i]);
+      }
+    }
+    for (; mark < batch.marks.size(); ++mark) take(batch.marks[mark]);
+  }
+  std::vector<uint64_t> peaks;
+  for (const ChangedTrace& trace : traces) peaks.push_back(trace.peak_bytes());
+  return peaks;
+}
+
+}  // namespace gpumemprof

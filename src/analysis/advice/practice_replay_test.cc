@@ -1,0 +1,187 @@
+// Changed traces, whose peaks are counted by hand, and how saved tensors ended.
+#include "analysis/advice/practice_replay.h"
+
+#include <gtest/gtest.h>
+
+#include "analysis/leaks/graph_lives.h"
+#include "trace/label_frames.h"
+#include "trace/memory_source.h"
+
+namespace gpumemprof {
+namespace {
+
+/// Writes a short program: addresses and bytes as the test says.
+class ReplayedProgram {
+ public:
+  ReplayedProgram() {
+    tables.processes.emplace_back();
+    tables.threads.push_back({0, 11, "t"});
+    tables.devices.resize(2);
+    for (const char* name : {"weights", "data", "forward", "backward"}) line(name);
+    forward = label(stacks[2], kModuleFile, "layer");
+    backward = label(stacks[3], kBackwardFile, "AddmmBackward0");
+  }
+  void alloc(uint64_t address, uint64_t bytes, uint32_t stack, uint16_t device = 0) {
+    append(&events, {.time_ns = ++time,
+                     .address = address,
+                     .size_bytes = bytes,
+                     .stack = stack,
+                     .device = device});
+  }
+  void free(uint64_t address, uint16_t device = 0) {
+    append(&events, {.time_ns = ++time,
+                     .action = Action::kFreeCompleted,
+                     .address = address,
+                     .device = device});
+  }
+  void mark(MarkKind kind, uint64_t address = 0, uint64_t value = 0) {
+    events.marks.push_back(
+        {static_cast<uint32_t>(events.size()), kind, 0, 0, ++time, address, value});
+  }
+  void end_step() { mark(MarkKind::kStep, 0, ++steps - 1); }
+
+  /// The peak with the change, whatever the size of the batches.
+  uint64_t peak(TraceChange::Rule rule, const std::vector<std::pair<uint32_t, uint32_t>>& groups,
+                uint64_t stays_bytes = 0, uint16_t device = 0) const {
+    TraceChange change{.rule = rule, .device = device, .stays_bytes = stays_bytes};
+    for (const auto& [stack, group] : groups) change.group_of[stack] = group;
+    MemorySource source(events, 4096);
+    source.mutable_tables() = tables;
+    const auto peaks = replay_changes(source, {change});
+    return peaks ? peaks->front() : 0;
+  }
+
+  Tables tables;
+  EventBatch events;
+  std::vector<uint32_t> stacks;
+  uint32_t forward = 0, backward = 0;
+  uint64_t time = 1000, steps = 0;
+
+ private:
+  void line(const char* name) {
+    const Frame frame{tables.strings.intern("/me/train.py"), tables.strings.intern(name),
+                      static_cast<uint32_t>(stacks.size()) + 1};
+    stacks.push_back(tables.stacks.push(0, tables.stacks.intern_frame(frame)));
+  }
+  uint32_t label(uint32_t stack, std::string_view file, std::string_view text) {
+    const Frame frame{tables.strings.intern(file), tables.strings.intern(text), 0};
+    return tables.stacks.push(stack, tables.stacks.intern_frame(frame));
+  }
+};
+
+using Rule = TraceChange::Rule;
+
+TEST(PracticeReplay, WithoutAnyStackThePeakIsThatOfTheTrace) {
+  ReplayedProgram p;
+  p.alloc(1, 100, p.stacks[0]);
+  p.alloc(2, 50, p.stacks[1]);
+  p.free(2);
+  p.alloc(3, 20, p.stacks[1]);
+  p.alloc(9, 7, p.stacks[1], 1);
+  EXPECT_EQ(p.peak(Rule::kGone, {}), 150u);
+  EXPECT_EQ(p.peak(Rule::kGone, {}, 0, 1), 7u) << "of the other device";
+}
+
+TEST(PracticeReplay, WhatIsGoneLeavesThePeakToAnotherMoment) {
+  ReplayedProgram p;
+  p.alloc(1, 100, p.stacks[0]);
+  p.alloc(2, 80, p.stacks[1]);  // 180
+  p.free(2);
+  p.alloc(3, 30, p.stacks[2]);  // 130
+  EXPECT_EQ(p.peak(Rule::kGone, {{p.stacks[1], 0}}), 130u);
+  EXPECT_EQ(p.peak(Rule::kGone, {{p.stacks[1], 0}}, 70), 170u) << "70 of it stay";
+  EXPECT_EQ(p.peak(Rule::kGone, {{p.stacks[1], 0}}, 500), 180u) << "never more than there was";
+}
+
+TEST(PracticeReplay, WhatOutlivesItsStepIsGoneWithIt) {
+  ReplayedProgram p;
+  p.alloc(1, 100, p.stacks[0]);
+  for (uint64_t step = 0; step < 3; ++step) {
+    p.alloc(10 + step, 40, p.stacks[1]);
+    p.end_step();
+  }
+  EXPECT_EQ(p.peak(Rule::kGone, {}), 220u);
+  EXPECT_EQ(p.peak(Rule::kGoneAfterStep, {{p.stacks[1], 0}}), 140u);
+}
+
+/// Weights of 100 and one gradient of 30 that is kept; an activation of 60, and in each backward
+/// pass after the first one a temporary gradient of 30 that is added to it.
+TEST(PracticeReplay, AGradientThatIsDroppedComesAgainInBackward) {
+  ReplayedProgram p;
+  p.alloc(1, 100, p.stacks[0]);
+  for (uint64_t step = 0; step < 3; ++step) {
+    p.alloc(2, 60, p.forward);
+    p.alloc(step == 0 ? 3 : 4, 30, p.backward);
+    if (step != 0) p.free(4);
+    p.free(2);
+    p.alloc(5, 50, p.stacks[1]);  // after backward, with the gradient: 180
+    p.free(5);
+    p.end_step();
+  }
+  EXPECT_EQ(p.peak(Rule::kGone, {}), 220u) << "two gradients in backward";
+  EXPECT_EQ(p.peak(Rule::kMadeAnewEachStep, {{p.backward, 0}}), 190u) << "one, and never none";
+}
+
+TEST(PracticeReplay, OneGroupIsThereAtATime) {
+  ReplayedProgram p;
+  const uint32_t blocks[] = {p.stacks[1], p.stacks[2], p.stacks[3]};
+  p.alloc(1, 100, p.stacks[0]);
+  for (uint64_t i = 0; i < 3; ++i) {
+    p.alloc(10 + i, 40 + i, blocks[i]);
+    p.alloc(20 + i, 10, blocks[i]);
+  }
+  // Of each block 10 stay; the largest is there as a whole.
+  EXPECT_EQ(p.peak(Rule::kOneGroupAtATime, {{blocks[0], 0}, {blocks[1], 1}, {blocks[2], 2}}, 10),
+            100u + 10 + 10 + 52);
+}
+
+TEST(PracticeReplay, AMissedFreeCountsNothingTwice) {
+  ReplayedProgram p;
+  p.alloc(1, 100, p.stacks[0]);
+  p.alloc(1, 60, p.stacks[1]);
+  p.free(7);
+  EXPECT_EQ(p.peak(Rule::kGone, {}), 100u);
+  EXPECT_EQ(p.peak(Rule::kGone, {{p.stacks[0], 0}}), 60u);
+}
+
+TEST(GraphLives, TellHowSavedTensorsEnded) {
+  ReplayedProgram p;
+  const auto save = [&](uint64_t address, uint64_t bytes) {
+    p.alloc(address, bytes, p.forward);
+    p.mark(MarkKind::kSaved, address, kSavedIsOutput | kSavedHasHistory);
+  };
+  save(1, 10);
+  p.alloc(2, 1, p.backward);
+  p.free(1);  // while the node runs
+  p.free(2);
+  p.end_step();
+  save(3, 20);
+  p.free(3);  // nobody came for it
+  save(4, 30);
+  p.alloc(5, 1, p.backward);
+  p.free(5);
+  p.end_step();
+  p.free(4);  // after the pass
+  save(6, 99);
+  p.mark(MarkKind::kRole, 6, 1);  // a parameter
+  p.free(6);
+  p.alloc(7, 5, p.forward);  // not saved
+  p.free(7);
+  MemorySource source(p.events, 4096);
+  source.mutable_tables() = p.tables;
+  const auto evidence = gather_graph_lives(source);
+  ASSERT_TRUE(evidence);
+  EXPECT_EQ(evidence->backward_passes, 2u);
+  ASSERT_EQ(evidence->by_stack.size(), 1u);
+  const GraphLives& lives = evidence->by_stack.at(p.forward);
+  EXPECT_EQ(lives.in_backward, 1u);
+  EXPECT_EQ(lives.without_backward, 1u);
+  EXPECT_EQ(lives.without_bytes, 20u);
+  EXPECT_EQ(lives.after_backward, 1u);
+  EXPECT_EQ(lives.after_bytes, 30u);
+  EXPECT_EQ(evidence->allocated.at(p.forward).count, 5u);
+  EXPECT_EQ(evidence->allocated.at(p.forward).largest_bytes, 99u);
+}
+
+}  // namespace
+}  // namespace gpumemprof

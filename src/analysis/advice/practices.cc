@@ -1,0 +1,168 @@
+#include "analysis/advice/practices.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "analysis/advice/tensorflow_advice.h"
+#include "analysis/leaks/leaks.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr uint64_t kLeastSavingBytes = 64 << 10;
+constexpr uint64_t kLeastSavingShare = 20;  // one part in so many of the peak
+
+uint64_t least_saving(const Advice& advice) {
+  return std::max(kLeastSavingBytes, advice.peak_bytes / kLeastSavingShare);
+}
+
+/// Settings of a pool are another question: `whatif` replays them.
+void add_allocator_practices(const Analysis& analysis, AdviceReport* report) {
+  for (const Finding& finding : analysis.findings) {
+    if (finding.kind != "fragmentation" && finding.kind != "cache_slack") continue;
+    if (finding.fix.empty() || !finding.bytes) continue;
+    report->advice.push_back({.kind = "allocator",
+                              .title = finding.title,
+                              .fix = finding.fix,
+                              .bytes = *finding.bytes,
+                              .device = finding.device});
+  }
+}
+
+void add_unknown(AdviceReport* report) {
+  const auto add = [&](const char* kind, const char* why) {
+    report->unknown.emplace_back(kind, why);
+  };
+  add("mixed_precision", "a recording has no element types");
+  add("quantization", "a recording has no element types");
+  add("pruning", "which weights are needed is not in a recording");
+  add("distributed", "how many devices there were is not in a recording");
+}
+
+}  // namespace
+
+const char* saving_basis_name(SavingBasis basis) {
+  switch (basis) {
+    case SavingBasis::kAtStake:
+      return "at stake";
+    case SavingBasis::kSimulated:
+      return "simulated";
+    case SavingBasis::kMeasured:
+      return "measured";
+  }
+  return "unknown";
+}
+
+const DeviceAnalysis* practice_device(const Analysis& analysis, const Tables& tables) {
+  const DeviceAnalysis* best = nullptr;
+  for (const DeviceAnalysis& device : analysis.devices) {
+    if (!device.categories.is_known || device.device >= tables.devices.size()) continue;
+    const Device& memory = tables.devices[device.device];
+    if (is_tensorflow(memory) || is_jax(memory) || memory.layer == Layer::kDriver) continue;
+    if (memory.layer == Layer::kHost || device_name(memory) == "shared memory") continue;
+    const auto rank = [&](const DeviceAnalysis& one) {
+      return std::pair(!is_host_memory(tables.devices[one.device]), one.figures.peak_bytes);
+    };
+    if (!best || rank(device) > rank(*best)) best = &device;
+  }
+  return best;
+}
+
+std::string practice_line(const Tables& tables, uint32_t stack) {
+  const uint32_t node = leak_line(tables, stack);
+  const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
+  const std::string_view file = tables.strings.get(frame.file);
+  if (node == 0 || file.empty()) return "a place without a stack";
+  std::string text(file.substr(file.rfind('/') + 1));
+  if (frame.line != 0) text += ':' + std::to_string(frame.line);
+  return text;
+}
+
+Result<AdviceReport> advise_practices(const Analysis& analysis, const Tables& tables,
+                                      const SourceOpener& open) {
+  AdviceReport report;
+  const DeviceAnalysis* main = practice_device(analysis, tables);
+  const bool has_shared = std::ranges::any_of(analysis.devices, [&](const DeviceAnalysis& one) {
+    return one.device < tables.devices.size() &&
+           device_name(tables.devices[one.device]) == "shared memory";
+  });
+  if (!main && !has_shared) {
+    report.unknown.emplace_back("all", "nothing is known of what the memory was");
+    return report;
+  }
+  report.applies = true;
+  Result<std::unique_ptr<EventSource>> source = open();
+  if (!source) return std::unexpected(source.error());
+  const Result<GraphEvidence> graph = gather_graph_lives(**source);
+  if (!graph) return std::unexpected(graph.error());
+  std::vector<PracticeCandidate> candidates;
+  const PracticeEvidence evidence{analysis, tables, *graph};
+  find_gradient_practices(evidence, &candidates);
+  find_activation_practices(evidence, &candidates);
+  find_data_practices(evidence, &candidates);
+  find_operation_practices(evidence, &candidates);
+  if (!candidates.empty()) {
+    std::vector<TraceChange> changes;
+    for (const PracticeCandidate& one : candidates) {
+      if (!one.change.group_of.empty()) changes.push_back(one.change);
+    }
+    Result<std::vector<uint64_t>> peaks;
+    if (!changes.empty()) {
+      source = open();
+      if (!source) return std::unexpected(source.error());
+      peaks = replay_changes(**source, changes);
+      if (!peaks) return std::unexpected(peaks.error());
+    }
+    auto next_peak = peaks->begin();
+    for (size_t i = 0; i < candidates.size(); ++i) {
+      Advice& advice = candidates[i].advice;
+      advice.device = candidates[i].change.device;
+      for (const DeviceAnalysis& device : analysis.devices) {
+        if (device.device == advice.device) advice.peak_bytes = device.figures.peak_bytes;
+      }
+      // What changes no block of the trace needs no replay.
+      const bool is_replayed = !candidates[i].change.group_of.empty();
+      const uint64_t after =
+          is_replayed ? std::min(*next_peak++, advice.peak_bytes) : advice.peak_bytes;
+      advice.bytes = advice.peak_bytes - after;
+      advice.basis = SavingBasis::kSimulated;
+      // Without marked steps nobody knows when it could have gone.
+      if (advice.bytes < least_saving(advice) && candidates[i].held_bytes > 0) {
+        advice.bytes = std::min(candidates[i].held_bytes, advice.peak_bytes);
+        advice.basis = SavingBasis::kAtStake;
+      }
+      if (advice.bytes < least_saving(advice)) continue;
+      report.advice.push_back(std::move(advice));
+    }
+  }
+  add_allocator_practices(analysis, &report);
+  add_unknown(&report);
+  // What only wastes goes before what is a choice with a price.
+  std::ranges::stable_sort(report.advice, [](const Advice& a, const Advice& b) {
+    const auto rank = [](const Advice& one) {
+      return std::pair(one.basis == SavingBasis::kAtStake && !one.cost.empty(), ~one.bytes);
+    };
+    return rank(a) < rank(b);
+  });
+  return report;
+}
+
+Result<AdviceReport> advise_on_recording(const Analysis& analysis, const Tables& tables,
+                                         const SourceOpener& open) {
+  AdviceReport report = advise_tensorflow(analysis, tables);
+  if (report.applies) return report;
+  return advise_practices(analysis, tables, open);
+}
+
+Result<AdviceReport> advise_in_passing(const Analysis& analysis, const Tables& tables,
+                                       const SourceOpener& open) {
+  if (analysis.events <= kMostEventsInPassing) return advise_on_recording(analysis, tables, open);
+  AdviceReport report = advise_tensorflow(analysis, tables);
+  if (report.applies) return report;
+  report.not_looked_because = "more than " + std::to_string(kMostEventsInPassing) +
+                              " events are looked at only when asked: analyze --advice, or advise";
+  report.unknown = {{"all", report.not_looked_because}};
+  return report;
+}
+
+}  // namespace gpumemprof

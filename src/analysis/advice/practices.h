@@ -1,0 +1,79 @@
+// The practices of saving memory, held against a recording of PyTorch: which of them would have
+// lowered the peak, and by how much.
+//
+// Kinds: "gradients_kept", "gradients_unused", "graph_not_needed", "graph_kept", "checkpointing",
+// "optimizer_temporaries", "prefetch", "data_in_memory", "inputs_kept", "sparse_gradient",
+// "checkpoint_file_kept", "chunked_loss", "fused_attention", "optimizer_state", "leak",
+// "allocator". What a recording does not tell (types of elements, other machines) is in
+// AdviceReport::unknown.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "analysis/advice.h"
+#include "analysis/advice/practice_replay.h"
+#include "analysis/analysis.h"
+#include "analysis/leaks/graph_lives.h"
+
+namespace gpumemprof {
+
+/// A practice that could apply: advice without its saving, and the change that tells it.
+struct PracticeCandidate {
+  Advice advice;
+  TraceChange change;
+  /// At the peak, by what the advice is about: what is told where the change saves nothing in the
+  /// replay. 0: then it is no advice.
+  uint64_t held_bytes = 0;
+};
+
+/// What the rules look at.
+struct PracticeEvidence {
+  const Analysis& analysis;
+  const Tables& tables;
+  const GraphEvidence& graph;
+};
+
+// One group of practices a file; each appends what there is evidence for.
+void find_gradient_practices(const PracticeEvidence& evidence,
+                             std::vector<PracticeCandidate>* candidates);
+void find_activation_practices(const PracticeEvidence& evidence,
+                               std::vector<PracticeCandidate>* candidates);
+void find_data_practices(const PracticeEvidence& evidence,
+                         std::vector<PracticeCandidate>* candidates);
+
+void find_operation_practices(const PracticeEvidence& evidence,
+                              std::vector<PracticeCandidate>* candidates);
+
+/// The first device of PyTorch's on which the categories are known: an accelerator before the CPU,
+/// the higher peak first. Null where there is none.
+const DeviceAnalysis* practice_device(const Analysis& analysis, const Tables& tables);
+
+/// The user's line of a stack as "file.py:3", and its node.
+std::string practice_line(const Tables& tables, uint32_t stack);
+
+/// Opens the same recording anew; the candidates are replayed in a second pass.
+using SourceOpener = std::function<Result<std::unique_ptr<EventSource>>()>;
+
+/// Of an analysis with findings (analyze_whole). Three passes over the events where there is
+/// something to look at. What would save less than a twentieth of the peak, or than 64 KiB, is not
+/// said. `applies` is false where no memory of PyTorch's is in the recording, or nothing is known
+/// of what it is; then `unknown` has the reason.
+Result<AdviceReport> advise_practices(const Analysis& analysis, const Tables& tables,
+                                      const SourceOpener& open);
+
+/// What `advise` and reports say of a recording: advice of TensorFlow's, else of PyTorch's
+/// practices, as advise_practices(). Simulated alone.
+Result<AdviceReport> advise_on_recording(const Analysis& analysis, const Tables& tables,
+                                         const SourceOpener& open);
+
+/// The same for a report that nobody asked for advice: not where the passes over the events would
+/// be felt. The reason is in `unknown` then, as "all".
+Result<AdviceReport> advise_in_passing(const Analysis& analysis, const Tables& tables,
+                                       const SourceOpener& open);
+
+/// A pass of advice costs about as much as the analysis itself: half a second for so many.
+inline constexpr uint64_t kMostEventsInPassing = 5'000'000;
+
+}  // namespace gpumemprof

@@ -1,0 +1,193 @@
+// Data that is read too early, as a whole, twice, or kept.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "analysis/advice/practices.h"
+#include "analysis/leaks/leaks.h"
+#include "base/size.h"
+
+namespace gpumemprof {
+namespace {
+
+bool has_file(const Tables& tables, uint32_t stack, std::string_view ending) {
+  for (; stack != 0; stack = tables.stacks.node(stack).parent) {
+    const Frame& frame = tables.stacks.frame(tables.stacks.node(stack).frame);
+    if (tables.strings.get(frame.file).ends_with(ending)) return true;
+  }
+  return false;
+}
+
+bool is_weight(Category category) {
+  return category == Category::kParameter || category == Category::kBuffer ||
+         category == Category::kOptimizerState || category == Category::kGradient;
+}
+
+/// What torch.load() made, and what no model took over, while steps go on.
+void find_loaded(const PracticeEvidence& evidence, const DeviceAnalysis& device,
+                 std::vector<PracticeCandidate>* out) {
+  const Tables& tables = evidence.tables;
+  PracticeCandidate candidate;
+  uint64_t bytes = 0;
+  for (const CategoryHolder& holder : device.categories.at_peak) {
+    if (is_weight(holder.category) || !has_file(tables, holder.stack, "/torch/serialization.py"))
+      continue;
+    bytes += holder.bytes;
+    candidate.change.group_of[holder.stack] = 0;
+    if (candidate.advice.stack == 0) candidate.advice.stack = leak_line(tables, holder.stack);
+  }
+  if (bytes == 0) return;
+  candidate.advice.kind = "checkpoint_file_kept";
+  candidate.advice.title =
+      "what was loaded at " + practice_line(tables, candidate.advice.stack) +
+      " stays beside the model that it was copied into: " + format_bytes(bytes);
+  candidate.advice.fix =
+      "Load with torch.load(…, mmap=True), or load_state_dict(…, assign=True), and del the "
+      "dictionary";
+  candidate.advice.evidence = {{"loaded_bytes", bytes}};
+  candidate.change.rule = TraceChange::Rule::kGone;
+  candidate.change.device = device.device;
+  out->push_back(std::move(candidate));
+}
+
+/// What no model made may be data too: autograd does not save a set of which every step copies a
+/// part.
+bool is_data(const CategoryHolder& holder) {
+  return holder.category == Category::kInput || holder.why == WhyUnknown::kOutside;
+}
+
+/// One large tensor of data, made once and there to the end, of which a step uses a part.
+void find_whole_data(const PracticeEvidence& evidence, const DeviceAnalysis& device,
+                     std::vector<PracticeCandidate>* out) {
+  constexpr uint64_t kMuchMore = 4;  // than the largest activation: a batch would be like that
+  constexpr uint64_t kFew = 2;       // data and its labels, say, of one line
+  const Tables& tables = evidence.tables;
+  uint64_t largest_activation = 0;
+  for (const CategoryHolder& holder : device.categories.at_peak) {
+    if (holder.category != Category::kActivation && holder.category != Category::kTemporary)
+      continue;
+    const auto made = evidence.graph.allocated.find(holder.stack);
+    if (made != evidence.graph.allocated.end())
+      largest_activation = std::max(largest_activation, made->second.largest_bytes);
+  }
+  PracticeCandidate candidate;
+  uint64_t bytes = 0;
+  for (const CategoryHolder& holder : device.categories.at_peak) {
+    const auto made = evidence.graph.allocated.find(holder.stack);
+    if (!is_data(holder) || made == evidence.graph.allocated.end()) continue;
+    // Batches are made again and again, and are many where they are kept.
+    if (made->second.count != holder.count || holder.count > kFew) continue;
+    if (holder.bytes / holder.count < kMuchMore * largest_activation) continue;
+    if (has_file(tables, holder.stack, "/torch/serialization.py")) continue;
+    bytes += holder.bytes;
+    candidate.change.group_of[holder.stack] = 0;
+    if (candidate.advice.stack == 0) candidate.advice.stack = leak_line(tables, holder.stack);
+  }
+  if (bytes == 0 || largest_activation == 0) return;
+  candidate.advice.kind = "data_in_memory";
+  candidate.advice.title = "data made at " + practice_line(tables, candidate.advice.stack) +
+                           " is in memory as a whole, " + format_bytes(bytes) +
+                           ", for all of the run; the largest activation has " +
+                           format_bytes(largest_activation);
+  candidate.advice.fix =
+      "Read it in batches from files: OptimizedDataset and create_optimized_dataloader, "
+      "torch.load(…, mmap=True) or numpy.memmap";
+  candidate.advice.evidence = {{"data_bytes", bytes},
+                               {"largest_activation_bytes", largest_activation}};
+  candidate.change.rule = TraceChange::Rule::kGone;
+  candidate.change.device = device.device;
+  out->push_back(std::move(candidate));
+}
+
+/// Lines that keep more with every step, as the leaks have it; what was made in a step goes with
+/// it.
+void find_leaking(const PracticeEvidence& evidence, const DeviceAnalysis& device,
+                  std::vector<PracticeCandidate>* out) {
+  const Tables& tables = evidence.tables;
+  std::map<std::string, PracticeCandidate> by_name;
+  for (const Finding& finding : evidence.analysis.findings) {
+    if (finding.kind != "leak" || finding.name == "gradients_kept") continue;
+    if (finding.device != device.device) continue;
+    const auto frame_of = [&](uint32_t stack) { return tables.stacks.node(stack).frame; };
+    std::set<uint32_t> frames = {frame_of(finding.stack)};
+    for (const FindingLine& line : finding.lines) frames.insert(frame_of(line.stack));
+    uint64_t input = 0, bytes = 0;
+    std::vector<uint32_t> stacks;
+    for (const CategoryHolder& holder : device.categories.at_peak) {
+      if (!frames.contains(frame_of(leak_line(tables, holder.stack)))) continue;
+      stacks.push_back(holder.stack);
+      bytes += holder.bytes;
+      if (holder.category == Category::kInput) input += holder.bytes;
+    }
+    const bool is_input = finding.name == "growth" && 2 * input > bytes;
+    PracticeCandidate& candidate = by_name[is_input ? "inputs" : finding.name];
+    for (const uint32_t stack : stacks) candidate.change.group_of[stack] = 0;
+    if (candidate.advice.kind.empty()) {
+      candidate.advice.kind = is_input                   ? "inputs_kept"
+                              : finding.name == "growth" ? "leak"
+                                                         : finding.name;
+      candidate.advice.title = finding.title;
+      candidate.advice.fix =
+          is_input ? "Keep numbers or paths instead of the batches that were used" : finding.fix;
+      candidate.advice.stack = finding.stack;
+    }
+    uint64_t before = candidate.advice.evidence.empty() ? 0 : candidate.advice.evidence[0].second;
+    candidate.advice.evidence = {{"kept_bytes", before + bytes}};
+    candidate.held_bytes = before + bytes;
+  }
+  for (auto& [name, candidate] : by_name) {
+    candidate.change.rule = TraceChange::Rule::kGoneAfterStep;
+    candidate.change.device = device.device;
+    if (!candidate.change.group_of.empty()) out->push_back(std::move(candidate));
+  }
+}
+
+/// Batches that workers made ahead lie in shared memory until they are taken.
+void find_prefetched(const PracticeEvidence& evidence, std::vector<PracticeCandidate>* out) {
+  constexpr uint64_t kEnough = 2;  // batches of each worker, DataLoader's default
+  const Tables& tables = evidence.tables;
+  for (const DeviceAnalysis& device : evidence.analysis.devices) {
+    if (device.device >= tables.devices.size()) continue;
+    if (device_name(tables.devices[device.device]) != "shared memory") continue;
+    PracticeCandidate candidate;
+    uint64_t bytes = 0, count = 0, largest = 0;
+    for (const Holder& holder : device.holders_at_peak) {
+      if (!has_file(tables, holder.stack, "/torch/utils/data/_utils/worker.py")) continue;
+      bytes += holder.bytes, count += holder.count;
+      candidate.change.group_of[holder.stack] = 0;
+      if (const auto made = evidence.graph.allocated.find(holder.stack);
+          made != evidence.graph.allocated.end())
+        largest += made->second.largest_bytes;
+      if (candidate.advice.stack == 0) candidate.advice.stack = leak_line(tables, holder.stack);
+    }
+    if (bytes <= (kEnough + 1) * largest) continue;
+    candidate.advice.kind = "prefetch";
+    candidate.advice.title = "a DataLoader's worker has made " + format_bytes(bytes) +
+                             " of batches ahead, " + format_bytes(largest) + " each";
+    candidate.advice.fix =
+        "Give the DataLoader prefetch_factor=2 and no more workers than the model keeps busy: "
+        "create_optimized_dataloader";
+    candidate.advice.evidence = {
+        {"ahead_bytes", bytes}, {"batch_bytes", largest}, {"blocks", count}};
+    candidate.change.rule = TraceChange::Rule::kGone;
+    candidate.change.device = device.device;
+    candidate.change.stays_bytes = (kEnough + 1) * largest;  // and the one that it makes
+    out->push_back(std::move(candidate));
+  }
+}
+
+}  // namespace
+
+void find_data_practices(const PracticeEvidence& evidence,
+                         std::vector<PracticeCandidate>* candidates) {
+  find_prefetched(evidence, candidates);
+  const DeviceAnalysis* device = practice_device(evidence.analysis, evidence.tables);
+  if (!device) return;
+  find_loaded(evidence, *device, candidates);
+  find_whole_data(evidence, *device, candidates);
+  find_leaking(evidence, *device, candidates);
+}
+
+}  // namespace gpumemprof

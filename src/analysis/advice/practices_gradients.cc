@@ -1,0 +1,192 @@
+// Gradients that stay, that nobody uses, that are mostly zero; optimizers' temporaries.
+#include <absl/container/flat_hash_set.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "analysis/advice/practices.h"
+#include "analysis/leaks/leaks.h"
+#include "base/size.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr std::string_view kStateOf = " of ";  // "exp_avg of encoder.0.weight"
+
+/// "Net.layers" of "Net.layers.0"; "" where there is nothing above.
+std::string_view parent_of(std::string_view path) {
+  const size_t dot = path.rfind('.');
+  return dot == path.npos ? std::string_view() : path.substr(0, dot);
+}
+
+/// Modules with parameters of which an optimizer keeps state.
+absl::flat_hash_set<std::string_view> trained(const DeviceCategories& categories,
+                                              const Tables& tables) {
+  absl::flat_hash_set<std::string_view> names;
+  for (const CategoryHolder& holder : categories.at_peak) {
+    if (holder.category != Category::kOptimizerState) continue;
+    const std::string_view name = tables.strings.get(holder.name);
+    if (const size_t at = name.find(kStateOf); at != name.npos)
+      names.insert(parent_of(name.substr(at + kStateOf.size())));
+  }
+  return names;
+}
+
+/// Gradients of parameters that no optimizer updates, while others are updated: the activations of
+/// their modules are kept for nothing, too.
+void find_unused(const PracticeEvidence& evidence, const DeviceAnalysis& device,
+                 std::vector<PracticeCandidate>* out) {
+  const Tables& tables = evidence.tables;
+  const auto updated = trained(device.categories, tables);
+  if (updated.empty()) return;
+  PracticeCandidate candidate;
+  absl::flat_hash_set<std::string_view> parents, used;
+  for (const std::string_view module : updated) used.insert(parent_of(module));
+  uint64_t gradient_bytes = 0, activation_bytes = 0;
+  for (const CategoryHolder& holder : device.categories.at_peak) {
+    if (holder.category != Category::kGradient) continue;
+    const std::string_view module = attribution_of(tables, holder.stack).module;
+    if (module.empty() || updated.contains(module)) continue;
+    const std::string_view parent = parent_of(module);
+    // Models that share a place in the tree with trained parameters are partly frozen on purpose.
+    if (used.contains(parent)) continue;
+    gradient_bytes += holder.bytes;
+    parents.insert(parent);
+    candidate.change.group_of[holder.stack] = 0;
+    if (candidate.advice.stack == 0) candidate.advice.stack = leak_line(tables, holder.stack);
+  }
+  if (gradient_bytes == 0) return;
+  for (const CategoryHolder& holder : device.categories.at_peak) {
+    const Attribution work = attribution_of(tables, holder.stack);
+    const bool is_theirs = parents.contains(parent_of(work.module));
+    if (!is_theirs) continue;
+    const bool is_work =
+        holder.category == Category::kActivation || holder.category == Category::kGradient ||
+        (holder.category == Category::kTemporary && work.phase == WorkPhase::kBackward);
+    if (!is_work) continue;
+    if (holder.category == Category::kActivation) activation_bytes += holder.bytes;
+    candidate.change.group_of[holder.stack] = 0;
+  }
+  candidate.advice.kind = "gradients_unused";
+  candidate.advice.title = "parameters that no optimizer updates have gradients, " +
+                           format_bytes(gradient_bytes) + ", made at " +
+                           practice_line(tables, candidate.advice.stack);
+  candidate.advice.fix =
+      "Call the model that is not trained under torch.no_grad(), or freeze_layers(model, []) first";
+  candidate.advice.evidence = {{"gradient_bytes", gradient_bytes},
+                               {"activation_bytes", activation_bytes}};
+  candidate.change.rule = TraceChange::Rule::kGone;
+  candidate.change.device = device.device;
+  out->push_back(std::move(candidate));
+}
+
+/// Gradients that live from one step into the next. Where they are added up over several passes
+/// they do not: those are of the step that is not over yet.
+void find_kept(const PracticeEvidence& evidence, const DeviceAnalysis& device,
+               std::vector<PracticeCandidate>* out) {
+  PracticeCandidate candidate;
+  uint64_t bytes = 0;
+  for (const CategoryHolder& holder : device.categories.at_peak) {
+    if (holder.category != Category::kGradient) continue;
+    bytes += holder.bytes;
+    candidate.change.group_of[holder.stack] = 0;
+    if (candidate.advice.stack == 0)
+      candidate.advice.stack = leak_line(evidence.tables, holder.stack);
+  }
+  if (bytes == 0) return;
+  candidate.advice.kind = "gradients_kept";
+  candidate.advice.title =
+      "gradients made at " + practice_line(evidence.tables, candidate.advice.stack) +
+      " stay allocated into the next step: " + format_bytes(bytes) + " at the peak";
+  candidate.advice.fix =
+      "Call optimizer.zero_grad(set_to_none=True), the default, right after optimizer.step()";
+  candidate.advice.evidence = {{"gradient_bytes", bytes}};
+  candidate.change.rule = TraceChange::Rule::kMadeAnewEachStep;
+  candidate.change.device = device.device;
+  out->push_back(std::move(candidate));
+}
+
+/// A gradient as large as the table of an embedding of which few rows were looked up.
+void find_sparse(const PracticeEvidence& evidence, const DeviceAnalysis& device,
+                 std::vector<PracticeCandidate>* out) {
+  constexpr uint64_t kFewRows = 4;  // one in so many
+  const Tables& tables = evidence.tables;
+  PracticeCandidate candidate;
+  uint64_t gradient_bytes = 0;
+  std::string_view module;
+  for (const CategoryHolder& holder : device.categories.at_peak) {
+    const Attribution work = attribution_of(tables, holder.stack);
+    if (!work.node.starts_with("Embedding") || holder.category == Category::kParameter) continue;
+    gradient_bytes += holder.bytes;
+    module = work.module;
+    candidate.change.group_of[holder.stack] = 0;
+    if (candidate.advice.stack == 0) candidate.advice.stack = leak_line(tables, holder.stack);
+  }
+  if (gradient_bytes == 0) return;
+  // What a lookup gave has one row for each index, so no more rows than that were used.
+  uint64_t looked_up = 0;
+  for (const auto& [stack, allocated] : evidence.graph.allocated) {
+    const Attribution work = attribution_of(tables, stack);
+    if (work.module == module && work.phase == WorkPhase::kForward)
+      looked_up = std::max(looked_up, allocated.largest_bytes);
+  }
+  if (looked_up == 0 || gradient_bytes < kFewRows * looked_up) return;
+  candidate.advice.kind = "sparse_gradient";
+  candidate.advice.title = "the gradient of the embedding " + std::string(module) + " has " +
+                           format_bytes(gradient_bytes) + ", a lookup at most " +
+                           format_bytes(looked_up) + " of rows";
+  candidate.advice.fix =
+      "Make it SparseEmbedding, or torch.nn.Embedding(…, sparse=True), with SGD, Adagrad or "
+      "SparseAdam";
+  candidate.advice.evidence = {{"gradient_bytes", gradient_bytes}, {"lookup_bytes", looked_up}};
+  candidate.change.rule = TraceChange::Rule::kGone;
+  candidate.change.device = device.device;
+  candidate.change.stays_bytes = looked_up;
+  out->push_back(std::move(candidate));
+}
+
+/// What an optimizer makes for all parameters at once and drops again.
+void find_temporaries(const PracticeEvidence& evidence, const DeviceAnalysis& device,
+                      std::vector<PracticeCandidate>* out) {
+  const Tables& tables = evidence.tables;
+  PracticeCandidate candidate;
+  uint64_t bytes = 0, count = 0, largest = 0;
+  for (const CategoryHolder& holder : device.categories.at_peak) {
+    if (holder.category != Category::kTemporary) continue;
+    if (attribution_of(tables, holder.stack).phase != WorkPhase::kOptimizer) continue;
+    bytes += holder.bytes, count += holder.count;
+    if (const auto made = evidence.graph.allocated.find(holder.stack);
+        made != evidence.graph.allocated.end())
+      largest = std::max(largest, made->second.largest_bytes);
+    candidate.change.group_of[holder.stack] = 0;
+    if (candidate.advice.stack == 0) candidate.advice.stack = leak_line(tables, holder.stack);
+  }
+  // One parameter after the other needs two or three of the largest at a time.
+  constexpr uint64_t kStay = 3;
+  if (bytes <= kStay * largest) return;
+  candidate.advice.kind = "optimizer_temporaries";
+  candidate.advice.title = "the optimizer's step at " +
+                           practice_line(tables, candidate.advice.stack) + " makes " +
+                           format_bytes(bytes) + " for all parameters at once";
+  candidate.advice.fix = "Give the optimizer foreach=False, or fused=True where it can";
+  candidate.advice.evidence = {{"temporary_bytes", bytes}, {"blocks", count}};
+  candidate.change.rule = TraceChange::Rule::kGone;
+  candidate.change.device = device.device;
+  candidate.change.stays_bytes = kStay * largest;
+  out->push_back(std::move(candidate));
+}
+
+}  // namespace
+
+void find_gradient_practices(const PracticeEvidence& evidence,
+                             std::vector<PracticeCandidate>* candidates) {
+  const DeviceAnalysis* device = practice_device(evidence.analysis, evidence.tables);
+  if (!device) return;
+  find_unused(evidence, *device, candidates);
+  find_sparse(evidence, *device, candidates);
+  find_kept(evidence, *device, candidates);
+  find_temporaries(evidence, *device, candidates);
+}
+
+}  // namespace gpumemprof

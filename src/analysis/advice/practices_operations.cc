@@ -1,0 +1,130 @@
+// Operations that keep what another way of computing the same does not: losses over a vocabulary,
+// attention by hand; and the state of optimizers. Known by PyTorch's own functions and nodes.
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "analysis/advice/practices.h"
+#include "analysis/leaks/leaks.h"
+#include "base/size.h"
+
+namespace gpumemprof {
+namespace {
+
+/// One row: PyTorch's functions (torch/nn/functional.py) and autograd's nodes that tell it.
+struct Operation {
+  const char* kind;
+  std::array<std::string_view, 3> functions;
+  std::array<std::string_view, 4> nodes;  ///< without the number at their end
+  bool is_in_layers;  ///< only where it comes from several modules, as attention does
+  const char* what;
+  const char* fix;
+  const char* cost;
+};
+
+// Shapes of what they hold: docs/commands/advise.md.
+constexpr Operation kOperations[] = {
+    {"chunked_loss",
+     {"cross_entropy", "nll_loss", "log_softmax"},
+     {"NllLossBackward", "NllLoss2DBackward", "LogSoftmaxBackward", "CrossEntropyLossBackward"},
+     false,
+     "the loss holds log-probabilities and gradients of logits",
+     "Compute the loss over chunks of the tokens under torch.utils.checkpoint, or with a fused "
+     "linear cross-entropy: one chunk's logits exist at a time",
+     "the logits of a chunk are computed again in backward"},
+    {"fused_attention",
+     {"softmax", "", ""},
+     {"SoftmaxBackward", "", "", ""},
+     true,
+     "attention keeps its scores",
+     "Use torch.nn.functional.scaled_dot_product_attention, which keeps no scores",
+     "its results differ in the last digits"},
+};
+
+bool is_node(std::string_view node, std::string_view name) {
+  if (name.empty() || !node.starts_with(name)) return false;
+  return node.find_first_not_of("0123456789", name.size()) == std::string_view::npos;
+}
+
+bool is_of(const Operation& operation, const Tables& tables, uint32_t stack,
+           std::string_view node) {
+  for (const std::string_view name : operation.nodes)
+    if (is_node(node, name)) return true;
+  if (!node.empty()) return false;
+  for (uint32_t at = stack; at != 0; at = tables.stacks.node(at).parent) {
+    const Frame& frame = tables.stacks.frame(tables.stacks.node(at).frame);
+    if (!tables.strings.get(frame.file).ends_with("/torch/nn/functional.py")) continue;
+    const std::string_view function = tables.strings.get(frame.function);
+    for (const std::string_view name : operation.functions)
+      if (!name.empty() && function == name) return true;
+  }
+  return false;
+}
+
+void find_operation(const Operation& operation, const PracticeEvidence& evidence,
+                    const DeviceAnalysis& device, std::vector<PracticeCandidate>* out) {
+  PracticeCandidate candidate;
+  std::pair<bool, uint64_t> most;
+  std::string_view module;
+  bool are_several = false;
+  for (const CategoryHolder& holder : device.categories.at_peak) {
+    if (holder.category != Category::kActivation && holder.category != Category::kTemporary)
+      continue;
+    const Attribution work = attribution_of(evidence.tables, holder.stack);
+    if (!is_of(operation, evidence.tables, holder.stack, work.node)) continue;
+    candidate.held_bytes += holder.bytes;
+    if (module.empty()) module = work.module;
+    are_several |= work.module != module;
+    // The line of the operation, not of the backward pass through it.
+    if (const std::pair rank(work.node.empty(), holder.bytes); rank >= most)
+      most = rank, candidate.advice.stack = leak_line(evidence.tables, holder.stack);
+  }
+  if (candidate.held_bytes == 0 || (operation.is_in_layers && !are_several)) return;
+  candidate.advice.kind = operation.kind;
+  candidate.advice.title = std::string(operation.what) + " (" +
+                           practice_line(evidence.tables, candidate.advice.stack) +
+                           "): " + format_bytes(candidate.held_bytes) + " at the peak";
+  candidate.advice.fix = operation.fix;
+  candidate.advice.cost = operation.cost;
+  candidate.advice.evidence = {{"held_bytes", candidate.held_bytes}};
+  candidate.change.device = device.device;
+  out->push_back(std::move(candidate));
+}
+
+/// Adam's two moments are twice the parameters.
+void find_state(const PracticeEvidence& evidence, const DeviceAnalysis& device,
+                std::vector<PracticeCandidate>* out) {
+  PracticeCandidate candidate;
+  uint64_t most = 0;
+  for (const CategoryHolder& holder : device.categories.at_peak) {
+    if (holder.category != Category::kOptimizerState) continue;
+    candidate.held_bytes += holder.bytes;
+    if (holder.bytes > most)
+      most = holder.bytes, candidate.advice.stack = leak_line(evidence.tables, holder.stack);
+  }
+  if (candidate.held_bytes == 0) return;
+  candidate.advice.kind = "optimizer_state";
+  candidate.advice.title =
+      "the optimizer keeps " + format_bytes(candidate.held_bytes) + " of state";
+  candidate.advice.fix =
+      "Shard it over the devices (FSDP, ZeroRedundancyOptimizer), or use an optimizer with less: "
+      "in 8 bits a quarter of 32, SGD without momentum none";
+  candidate.advice.cost =
+      "sharding exchanges data in each step; another optimizer may converge otherwise";
+  candidate.advice.evidence = {{"held_bytes", candidate.held_bytes}};
+  candidate.change.device = device.device;
+  out->push_back(std::move(candidate));
+}
+
+}  // namespace
+
+void find_operation_practices(const PracticeEvidence& evidence,
+                              std::vector<PracticeCandidate>* candidates) {
+  const DeviceAnalysis* device = practice_device(evidence.analysis, evidence.tables);
+  if (!device) return;
+  for (const Operation& operation : kOperations)
+    find_operation(operation, evidence, *device, candidates);
+  find_state(evidence, *device, candidates);
+}
+
+}  // namespace gpumemprof

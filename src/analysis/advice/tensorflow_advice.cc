@@ -1,0 +1,195 @@
+#include "analysis/advice/tensorflow_advice.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "analysis/pass/op_names.h"
+#include "base/size.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr uint64_t kLeastBytes = 1 << 20;
+constexpr uint64_t kLeastShare = 10;  // one part in so many of the peak
+
+bool has(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+/// True for the scopes in which Keras computes losses and metrics: no layers.
+bool is_of_loss(std::string_view layer) {
+  return has(layer, "loss") || has(layer, "metric") || has(layer, "accuracy") ||
+         has(layer, "crossentropy");
+}
+
+/// Whether the ops of the stack make a variable, which is eager by nature.
+bool makes_variable(const Tables& tables, uint32_t stack) {
+  for (; stack != 0; stack = tables.stacks.node(stack).parent) {
+    const Frame& frame = tables.stacks.frame(tables.stacks.node(stack).frame);
+    const std::string_view file = tables.strings.get(frame.file);
+    if (has(file, "/initializers/") || has(file, "/ops/resource_variable_ops.py")) return true;
+  }
+  return false;
+}
+
+struct Share {
+  uint64_t eager = 0, input = 0, layers = 0, peak = 0;
+};
+
+Share share_of(const DeviceAnalysis& device, const Tables& tables) {
+  Share share{.peak = device.figures.peak_bytes};
+  WorkReader reader(tables);
+  for (const Holder& holder : device.holders_at_peak) {
+    const Work work = reader.of(holder.stack);
+    if (work.mode == ExecutionMode::kGraph) {
+      const bool is_layer = work.phase == Phase::kForward || work.phase == Phase::kGradient;
+      if (is_layer && !work.layer.empty() && !is_of_loss(work.layer)) share.layers += holder.bytes;
+    } else if (work.mode == ExecutionMode::kEager && work.phase != Phase::kOptimizer) {
+      if (work.operation == "_EagerConst" || work.operation == "Const")
+        share.input += holder.bytes;
+      else if (work.phase != Phase::kInput && !makes_variable(tables, holder.stack))
+        share.eager += holder.bytes;
+    }
+  }
+  return share;
+}
+
+bool counts(uint64_t bytes, uint64_t peak) {
+  return bytes >= kLeastBytes && bytes >= peak / kLeastShare;
+}
+
+/// Which ways of working the names of all ops show, whether they hold memory at the peak or not.
+struct Seen {
+  bool names = false, layers = false, layer_casts = false, datasets = false;
+};
+
+Seen seen_ops(const Tables& tables) {
+  Seen seen;
+  for (uint32_t i = 0; i < tables.stacks.frame_count(); ++i) {
+    const Frame& frame = tables.stacks.frame(i);
+    const std::string_view op = tables.strings.get(frame.function);
+    if (tables.strings.get(frame.file) != kOperationFile || op == kMadeBy) continue;
+    const OperationName name = parse_operation_name(op);
+    seen.names = true;
+    seen.layers |= name.phase == Phase::kForward && !is_of_loss(name.layer);
+    seen.layer_casts |= is_layer_cast(op);
+    seen.datasets |= name.phase == Phase::kInput;
+  }
+  return seen;
+}
+
+void add_eager(const Share& share, AdviceReport* report) {
+  if (!counts(share.eager, share.peak)) return;
+  report->advice.push_back(
+      {"tf_function",
+       "ops that ran one by one, not in a graph, held " + format_bytes(share.eager) + " of " +
+           format_bytes(share.peak) + " at the peak: at most that can go",
+       "Put the step under @tf.function (Keras: without run_eagerly=True), so that what no later "
+       "op needs is freed at once",
+       share.eager,
+       {{"eager_bytes", share.eager}, {"peak_bytes", share.peak}}});
+}
+
+void add_precision(const Share& share, const Seen& seen, bool is_host, AdviceReport* report) {
+  if (seen.layer_casts) return;  // it is in use
+  if (!seen.layers) {
+    report->unknown.emplace_back("mixed_precision",
+                                 "no op of a layer is in the recording, so its types are unknown");
+    return;
+  }
+  if (!counts(share.layers, share.peak)) return;
+  const char* policy = is_host ? "mixed_bfloat16" : "mixed_float16";
+  report->advice.push_back(
+      {"mixed_precision",
+       "layers held " + format_bytes(share.layers) + " of " + format_bytes(share.peak) +
+           " at the peak, and no layer casts its inputs: at most half of it can go",
+       std::string("Call tf.keras.mixed_precision.set_global_policy(\"") + policy +
+           "\") before the model is made",
+       share.layers / 2,
+       {{"layer_bytes", share.layers}, {"peak_bytes", share.peak}}});
+}
+
+void add_input(const Share& share, const Seen& seen, AdviceReport* report) {
+  if (seen.datasets || !counts(share.input, share.peak)) return;
+  report->advice.push_back(
+      {"tf_data",
+       "arrays that were made tensors as a whole held " + format_bytes(share.input) + " of " +
+           format_bytes(share.peak) + " at the peak, and nothing was read through tf.data",
+       "Read the data in batches: tf.data.Dataset.from_generator or a file format of tf.data's, "
+       ".batch(…).prefetch(tf.data.AUTOTUNE)",
+       share.input,
+       {{"input_bytes", share.input}, {"peak_bytes", share.peak}}});
+}
+
+/// What a pool took of its GPU and never had in use: its regions' peak less its blocks' peak.
+void add_allocator(const Analysis& analysis, const Tables& tables, AdviceReport* report) {
+  uint64_t regions = 0, blocks = 0;
+  bool any_gpu = false;
+  for (const DeviceAnalysis& device : analysis.devices) {
+    if (device.device >= tables.devices.size()) continue;
+    const Device& memory = tables.devices[device.device];
+    if (memory.type != kTensorflowGpu) continue;
+    any_gpu = true;
+    (memory.layer == Layer::kDriver ? regions : blocks) += device.figures.peak_bytes;
+  }
+  if (!any_gpu || regions == 0) {
+    const char* why = any_gpu ? "what the pool took of the GPU is not in the recording"
+                              : "no memory of a GPU is in the recording";
+    report->unknown.emplace_back("memory_growth", why);
+    report->unknown.emplace_back("allocator", why);
+    return;
+  }
+  const uint64_t unused = regions - std::min(regions, blocks);
+  if (!counts(unused, regions)) return;
+  report->advice.push_back(
+      {"allocator",
+       "the pool took " + format_bytes(regions) + " of the GPU and had at most " +
+           format_bytes(blocks) + " in use",
+       "Set memory growth (tf.config.experimental.set_memory_growth, or "
+       "TF_FORCE_GPU_ALLOW_GROWTH=true), or TF_GPU_ALLOCATOR=cuda_malloc_async where pieces of "
+       "many sizes come and go",
+       unused,
+       {{"region_bytes", regions}, {"block_bytes", blocks}}});
+}
+
+}  // namespace
+
+bool is_layer_cast(std::string_view op) {
+  const OperationName name = parse_operation_name(op);
+  if (name.phase != Phase::kForward || is_of_loss(name.layer)) return false;
+  const std::string_view last = op.substr(op.rfind('/') + 1);
+  return last == "Cast" || last.starts_with("Cast_");
+}
+
+AdviceReport advise_tensorflow(const Analysis& analysis, const Tables& tables) {
+  AdviceReport report;
+  const DeviceAnalysis* main = nullptr;
+  for (const DeviceAnalysis& device : analysis.devices) {
+    if (device.device >= tables.devices.size()) continue;
+    const Device& memory = tables.devices[device.device];
+    if (!is_tensorflow(memory) || memory.layer == Layer::kDriver) continue;
+    // An accelerator's memory is the scarce one, as in main_device().
+    const auto rank = [&](const DeviceAnalysis& one) {
+      return std::pair(!is_host_memory(tables.devices[one.device]), one.figures.peak_bytes);
+    };
+    if (!main || rank(device) > rank(*main)) main = &device;
+  }
+  if (!main || main->figures.peak_bytes == 0) return report;
+  report.applies = true;
+  const Seen seen = seen_ops(tables);
+  if (seen.names) {
+    const Share share = share_of(*main, tables);
+    add_eager(share, &report);
+    add_precision(share, seen, is_host_memory(tables.devices[main->device]), &report);
+    add_input(share, seen, &report);
+  } else {
+    for (const char* kind : {"tf_function", "mixed_precision", "tf_data"})
+      report.unknown.emplace_back(kind, "the recording has no names of ops");
+  }
+  add_allocator(analysis, tables, &report);
+  report.unknown.emplace_back("distribution", "how many GPUs there were is not in the recording");
+  std::ranges::stable_sort(report.advice, std::greater(), &Advice::bytes);
+  return report;
+}
+
+}  // namespace gpumemprof

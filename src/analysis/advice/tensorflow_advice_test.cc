@@ -1,0 +1,161 @@
+#include "analysis/advice/tensorflow_advice.h"
+
+#include <gtest/gtest.h>
+
+#include "base/size.h"
+#include "trace/memory_source.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr const char* kSite = "/venv/lib/python3.11/site-packages/";
+
+/// A recording of one memory of TensorFlow's, built an op at a time; nothing is ever freed.
+class Recording {
+ public:
+  explicit Recording(Device device = {.type = kTensorflowCpu, .index = 0, .name = "cpu"}) {
+    tables_.processes = {{.pid = 7, .command = "python train.py"}};
+    tables_.threads = {{.process = 0, .tid = 7}};
+    tables_.devices = {device};
+  }
+  Recording& holds(uint64_t bytes, const std::vector<std::string>& files, const char* op,
+                   uint16_t device = 0) {
+    uint32_t stack = 0;
+    for (const std::string& file : files) stack = push(stack, file, "f", 1);
+    if (*op) stack = push(stack, "<tensorflow>", op, 0);
+    append(&events_,
+           {1000 + 10 * next_, Action::kAlloc, 0x1000 * ++next_, bytes, stack, 0, device});
+    return *this;
+  }
+  void add_device(const Device& device) { tables_.devices.push_back(device); }
+  AdviceReport advice() {
+    MemorySource source(std::move(events_));
+    source.mutable_tables() = std::move(tables_);
+    const Analysis analysis = *analyze_source(source, {});
+    return advise_tensorflow(analysis, source.tables());
+  }
+
+ private:
+  uint32_t push(uint32_t parent, const std::string& file, const char* function, uint32_t line) {
+    StringTable& strings = tables_.strings;
+    return tables_.stacks.push(parent, tables_.stacks.intern_frame(
+                                           {strings.intern(file), strings.intern(function), line}));
+  }
+  Tables tables_;
+  EventBatch events_;
+  uint64_t next_ = 0;
+};
+
+const std::vector<std::string> kEagerCall{
+    "train.py", std::string(kSite) + "tensorflow/python/ops/gen_math_ops.py"};
+const std::vector<std::string> kGraphCall{
+    "train.py",
+    std::string(kSite) + "tensorflow/python/eager/polymorphic_function/atomic_function.py"};
+const std::vector<std::string> kNewVariable{
+    "train.py", std::string(kSite) + "keras/src/initializers/random_initializers.py"};
+const std::vector<std::string> kExecutor;
+
+std::vector<std::string> kinds(const AdviceReport& report) {
+  std::vector<std::string> out;
+  for (const Advice& one : report.advice) out.push_back(one.kind);
+  return out;
+}
+
+bool is_unknown(const AdviceReport& report, const std::string& kind) {
+  for (const auto& [name, why] : report.unknown) {
+    if (name == kind) return !why.empty();
+  }
+  return false;
+}
+
+using Kinds = std::vector<std::string>;
+
+TEST(TensorflowAdvice, OpsThatRanOneByOneAreToldWithTheirBytes) {
+  const auto report = Recording()
+                          .holds(6 * kMiB, kEagerCall, "MatMul")
+                          .holds(2 * kMiB, kNewVariable, "Mul")
+                          .advice();
+  ASSERT_EQ(kinds(report), Kinds{"tf_function"});
+  EXPECT_EQ(report.advice[0].bytes, 6 * kMiB);
+  EXPECT_EQ(report.advice[0].evidence[1],
+            (std::pair<std::string, uint64_t>("peak_bytes", 8 * kMiB)));
+}
+
+TEST(TensorflowAdvice, VariablesAreEagerByNature) {
+  EXPECT_EQ(kinds(Recording().holds(64 * kMiB, kNewVariable, "StatelessRandomUniformV2").advice()),
+            Kinds{});
+}
+
+TEST(TensorflowAdvice, LayersWithoutCastsCanTakeHalf) {
+  const auto report =
+      Recording()
+          .holds(8 * kMiB, kExecutor, "StatefulPartitionedCall/sequential_1/d2_1/Relu")
+          .holds(4 * kMiB, kGraphCall, "StatefulPartitionedCall/adam/Square_2")
+          .advice();
+  ASSERT_EQ(kinds(report), Kinds{"mixed_precision"});
+  EXPECT_EQ(report.advice[0].bytes, 4 * kMiB);
+  EXPECT_NE(report.advice[0].fix.find("mixed_bfloat16"), std::string::npos);
+}
+
+TEST(TensorflowAdvice, AProgramThatUsesMixedPrecisionAndTfDataIsToldNeither) {
+  const auto report =
+      Recording()
+          .holds(8 * kMiB, kExecutor, "StatefulPartitionedCall/sequential_1/d2_1/Relu")
+          .holds(64, kExecutor, "StatefulPartitionedCall/sequential_1/d2_1/Cast")
+          .holds(9 * kMiB, kEagerCall, "_EagerConst")
+          .holds(64, kExecutor, "Iterator::Root::Prefetch")
+          .advice();
+  EXPECT_EQ(kinds(report), Kinds{});
+}
+
+TEST(TensorflowAdvice, TheCastOfALabelIsNoMixedPrecision) {
+  EXPECT_FALSE(
+      is_layer_cast("StatefulPartitionedCall/compile_loss/sparse_categorical_crossentropy/Cast"));
+  EXPECT_FALSE(is_layer_cast("Cast"));
+  EXPECT_FALSE(is_layer_cast("StatefulPartitionedCall/Cast_1"));
+  EXPECT_TRUE(is_layer_cast("StatefulPartitionedCall/sequential_1/dense_1/Cast_3"));
+  EXPECT_FALSE(is_layer_cast("sequential_1/dense_1/CastHelper"));
+}
+
+TEST(TensorflowAdvice, ArraysMadeTensorsAsAWholeAreToldWhereNothingReadsThroughTfData) {
+  const auto report = Recording().holds(40 * kMiB, kEagerCall, "_EagerConst").advice();
+  ASSERT_EQ(kinds(report), Kinds{"tf_data"});
+  EXPECT_EQ(report.advice[0].bytes, 40 * kMiB);
+}
+
+TEST(TensorflowAdvice, WithoutNamesOfOpsItSaysThatItCannotTell) {
+  const auto report = Recording().holds(40 * kMiB, kEagerCall, "").advice();
+  EXPECT_TRUE(report.applies);
+  EXPECT_EQ(kinds(report), Kinds{});
+  for (const char* kind :
+       {"tf_function", "mixed_precision", "tf_data", "allocator", "distribution"})
+    EXPECT_TRUE(is_unknown(report, kind)) << kind;
+}
+
+TEST(TensorflowAdvice, WhatThePoolTookOfTheGpuAndNeverUsedIsTold) {
+  Recording recording({.type = kTensorflowGpu, .index = 0, .layer = Layer::kAllocator});
+  recording.add_device({.type = kTensorflowGpu, .index = 0, .layer = Layer::kDriver});
+  const auto report = recording.holds(100 * kMiB, kGraphCall, "MatMul")
+                          .holds(1000 * kMiB, kGraphCall, "", 1)
+                          .advice();
+  ASSERT_EQ(kinds(report), Kinds{"allocator"});
+  EXPECT_EQ(report.advice[0].bytes, 900 * kMiB);
+}
+
+TEST(TensorflowAdvice, LittleMemoryIsNoEvidence) {
+  EXPECT_EQ(kinds(Recording().holds(kMiB - 1, kEagerCall, "MatMul").advice()), Kinds{});
+  EXPECT_EQ(kinds(Recording()
+                      .holds(2 * kMiB, kEagerCall, "MatMul")
+                      .holds(99 * kMiB, kGraphCall, "a")
+                      .advice()),
+            Kinds{});
+}
+
+TEST(TensorflowAdvice, ARecordingOfPytorchHasNone) {
+  const auto report = Recording({.type = 0}).holds(64 * kMiB, kEagerCall, "").advice();
+  EXPECT_FALSE(report.applies);
+  EXPECT_EQ(kinds(report), Kinds{});
+}
+
+}  // namespace
+}  // namespace gpumemprof

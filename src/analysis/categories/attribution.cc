@@ -1,0 +1,149 @@
+#include "analysis/categories/attribution.h"
+
+#include <algorithm>
+
+#include "analysis/categories/library_workspace.h"
+#include "analysis/categories/step_closure.h"
+#include "trace/label_frames.h"
+
+namespace gpumemprof {
+namespace {
+
+bool is_in(std::string_view file, std::string_view part) {
+  return file.find(part) != std::string_view::npos;
+}
+
+/// What calls the innermost frames: the first of these that is met.
+enum class Caller : uint8_t { kNothing, kModule, kOptimizer, kData };
+
+bool is_module_call(std::string_view file, std::string_view function) {
+  return file.ends_with("/torch/nn/modules/module.py") && function.ends_with("_call_impl");
+}
+
+/// What autograd's engine calls between nodes and after the last (a model in shards makes gradients
+/// there), and what backward makes before the first.
+bool is_engine_frame(std::string_view file, std::string_view function) {
+  if (file.ends_with("/torch/autograd/graph.py")) return function == "_engine_run_backward";
+  return file.ends_with("/torch/autograd/__init__.py") &&
+         (function == "backward" || function == "grad" || function == "_make_grads");
+}
+
+/// What frames of code say, gathered from the innermost outwards.
+struct Code {
+  Caller caller = Caller::kNothing;
+  bool is_checkpoint = false, is_setup = false, is_engine = false, is_weight_copy = false;
+  bool is_in_step = false, is_in_closure = false, is_compiled = false;
+  bool has_gradients = true;
+  std::vector<CodeFrame> frames;
+
+  void look(std::string_view file, std::string_view function) {
+    if (is_in(file, "/torch/")) look_at_torch(file, function);
+    frames.push_back({file, function});
+  }
+
+ private:
+  void look_at_torch(std::string_view file, std::string_view function) {
+    is_engine |= is_engine_frame(file, function);
+    // Every optimizer's step runs in the wrapper that torch.optim.Optimizer puts around it.
+    if (file.ends_with("/torch/optim/optimizer.py") && is_in(function, "profile_hook_step")) {
+      is_in_step = true;
+      is_in_closure |= is_in_step_closure(frames, file, has_gradients);
+      if (caller == Caller::kNothing && !is_in_closure) caller = Caller::kOptimizer;
+    } else if (is_module_call(file, function)) {
+      if (caller == Caller::kNothing) caller = Caller::kModule;
+    } else if (is_in(file, "/torch/utils/data/dataloader.py") && function.ends_with("__next__")) {
+      // Transformations of data may be modules; what they make is data all the same.
+      if (caller != Caller::kOptimizer) caller = Caller::kData;
+    }
+    is_checkpoint |= file.ends_with("/torch/utils/checkpoint.py");
+    is_compiled |=
+        is_in(file, "/torch/_functorch/") && function.ends_with("CompiledFunction.forward");
+    is_weight_copy |= (file.ends_with("/torch/nn/parameter.py") &&
+                       function.ends_with("Parameter.__deepcopy__")) ||
+                      (file.ends_with("/torch/optim/swa_utils.py") &&
+                       function.ends_with("AveragedModel.__init__"));
+    is_setup |=
+        is_in(file, "/torch/nn/modules/") &&
+        (function.ends_with("__init__") || function.ends_with("reset_parameters") ||
+         function.ends_with("Module._apply") || function.ends_with("initialize_parameters"));
+  }
+};
+
+}  // namespace
+
+const char* work_phase_name(WorkPhase phase) {
+  switch (phase) {
+    case WorkPhase::kForward:
+      return "forward";
+    case WorkPhase::kBackward:
+      return "backward";
+    case WorkPhase::kOptimizer:
+      return "optimizer";
+    case WorkPhase::kDataLoading:
+      return "data loading";
+    case WorkPhase::kEvaluation:
+      return "evaluation";
+    default:
+      return "";
+  }
+}
+
+Attribution attribution_of(const Tables& tables, uint32_t stack) {
+  Attribution out;
+  Code code;
+  for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
+    const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
+    const std::string_view file = tables.strings.get(frame.file);
+    const std::string_view function = tables.strings.get(frame.function);
+    if (frame.line != 0 || !file.starts_with('<')) {
+      code.look(file, function);
+    } else if (file == kModuleFile) {
+      out.module = function;
+    } else if (file == kBackwardFile) {
+      out.node = function;
+    } else if (file == kModeFile) {
+      code.has_gradients = false;
+    } else if (file == kPhaseFile) {
+      out.user_phase = function;
+    }
+  }
+  out.is_in_setup = code.is_setup;
+  out.is_weight_copy = code.is_weight_copy;
+  out.is_in_step = code.is_in_step;
+  out.is_workspace = is_library_workspace(tables, stack);
+  if (!out.node.empty() || code.is_engine) {
+    // Backward itself runs without gradients, unless its own graph is wanted.
+    out.phase = WorkPhase::kBackward;
+    out.is_recomputed = code.has_gradients && code.is_checkpoint;
+  } else if (code.caller == Caller::kOptimizer) {
+    out.phase = WorkPhase::kOptimizer;
+  } else if (code.caller == Caller::kData) {
+    out.phase = WorkPhase::kDataLoading;
+  } else if (!out.module.empty()) {
+    // Checkpointing runs a forward without gradients, to repeat it with them. A compiled one is a
+    // function of autograd's, which turns them off within and is called only where they are on.
+    const bool is_forward = code.has_gradients || code.is_checkpoint || code.is_compiled;
+    out.phase = is_forward ? WorkPhase::kForward : WorkPhase::kEvaluation;
+  }
+  return out;
+}
+
+const Attribution& Attributions::of(uint32_t stack) {
+  if (stack >= index_.size())
+    index_.resize(std::max<size_t>(stack + 1, tables_.stacks.stack_count()));
+  uint32_t& index = index_[stack];
+  if (index == 0) {
+    known_.push_back(attribution_of(tables_, stack));
+    index = static_cast<uint32_t>(known_.size());
+  }
+  return known_[index - 1];
+}
+
+std::string_view module_of_storage(std::string_view name) {
+  if (const size_t of = name.rfind(" of "); of != name.npos) name = name.substr(of + 4);
+  if (const size_t more = name.find(" and "); more != name.npos) name = name.substr(0, more);
+  const size_t dot = name.rfind('.');
+  return dot == name.npos ? std::string_view() : name.substr(0, dot);
+}
+
+}  // namespace gpumemprof

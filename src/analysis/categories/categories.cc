@@ -1,0 +1,597 @@
+#include "analysis/categories/categories.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "analysis/categories/snapshot_rules.h"
+#include "trace/event.h"
+#include "trace/label_frames.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr uint8_t kWasSaved = 128;  // beside SavedFlags
+constexpr int kDeepestCopies = 4;   // copies of copies
+constexpr uint64_t kSavedFlags = kSavedIsOutput | kSavedHasHistory | kSavedIsConstant;
+
+/// What sums are kept by, beside the stack and the name: a category and why it is unknown, or that
+/// a rule told it.
+constexpr uint8_t kByRule = 15 << 4;
+static_assert(kCategories <= 16 && kWhyUnknown <= 15);
+
+/// All of one storage, perhaps in a type of another size.
+bool is_whole_copy(uint64_t from_bytes, uint64_t to_bytes) {
+  const uint64_t less = std::min(from_bytes, to_bytes), more = std::max(from_bytes, to_bytes);
+  return less == more || (less != 0 && (more == 2 * less || more == 4 * less || more == 8 * less));
+}
+
+}  // namespace
+
+CategoryBytes DeviceCategories::bytes_at_peak() const {
+  CategoryBytes sums{};
+  for (const CategoryHolder& holder : at_peak) {
+    sums[static_cast<size_t>(holder.category)] += static_cast<int64_t>(holder.bytes);
+  }
+  return sums;
+}
+
+void Categories::begin_batch(const EventBatch& batch, const LiveState& state) {
+  batch_ = &batch, state_ = &state;
+  next_mark_ = 0;
+  if (is_active_) return;
+  bool has_labels = !batch.marks.empty();
+  for (; !has_labels && frames_seen_ < tables_.stacks.frame_count(); ++frames_seen_) {
+    const Frame& frame = tables_.stacks.frame(frames_seen_);
+    has_labels = frame.line == 0 && is_torch_label(tables_.strings.get(frame.file));
+  }
+  if (has_labels) activate(state);
+}
+
+/// What is live by now was made in ways of which nothing more will be told.
+void Categories::activate(const LiveState& state) {
+  is_active_ = true;
+  start_ns_ = last_ns_ = batch_->size() > 0 ? batch_->time_ns.front() : 0;
+  devices_.resize(std::max(state.devices().size(), tables_.devices.size()));
+  for (size_t d = 0; d < state.devices().size(); ++d) {
+    for (const auto& [address, live] : state.devices()[d].blocks) {
+      Block block{};
+      block.is_live = true;
+      block.size_bytes = live.size_bytes, block.time_ns = start_ns_;
+      block.stack = live.stack, block.thread = live.thread;
+      if (keeper_) block.kept_as = keeper_->block_at(static_cast<uint16_t>(d), address);
+      devices_[d].index.try_emplace(address, static_cast<uint32_t>(devices_[d].blocks.size()));
+      devices_[d].blocks.push_back(block);
+    }
+  }
+}
+
+Categories::ThreadWork& Categories::thread(uint32_t index) {
+  if (index >= threads_.size())
+    threads_.resize(std::max<size_t>(index + 1, tables_.threads.size()));
+  return threads_[index];
+}
+
+Categories::ProcessWork& Categories::process(uint32_t index) {
+  if (index >= processes_.size()) processes_.resize(size_t{index} + 1);
+  return processes_[index];
+}
+
+uint32_t Categories::process_of_thread(uint32_t thread) const {
+  return thread < tables_.threads.size() ? tables_.threads[thread].process : 0;
+}
+
+/// A thread allocates for this work: what it did before has ended.
+void Categories::enter(uint32_t index, const Attribution& work, uint32_t process_index) {
+  ThreadWork& now = thread(index);
+  const auto in_call = [](WorkPhase p) {
+    return p == WorkPhase::kForward || p == WorkPhase::kEvaluation;
+  };
+  if (now.is_recomputing && !work.is_recomputed) ++now.recomputation;
+  if (now.phase == WorkPhase::kBackward && work.phase != WorkPhase::kBackward) {
+    ++now.backward, ++process(process_index).passes;
+  }
+  // A closure that the step calls does not end it.
+  if (now.is_in_step && !work.is_in_step) ++now.optimizer;
+  if (!in_call(now.phase) && in_call(work.phase)) ++process(process_index).calls;
+  now.phase = work.phase, now.is_recomputing = work.is_recomputed;
+  now.is_in_step = work.is_in_step;
+  if (now.is_listed) return;
+  now.is_listed = true;
+  if (process_index >= working_.size()) working_.resize(size_t{process_index} + 1);
+  working_[process_index].push_back(index);
+}
+
+/// A step ends for all threads that have worked since the last one did.
+void Categories::end_work(uint32_t process_index) {
+  if (process_index >= working_.size()) return;
+  for (const uint32_t t : working_[process_index]) {
+    enter(t, {}, process_index);
+    thread(t).is_listed = false;
+    ++look_count_;
+  }
+  working_[process_index].clear();
+}
+
+/// Those that anything has been allocated on.
+const std::vector<uint32_t>& Categories::devices_of(uint32_t process_index) {
+  for (; devices_listed_ < std::min(devices_.size(), tables_.devices.size()); ++devices_listed_) {
+    const uint32_t of = tables_.devices[devices_listed_].process;
+    if (of >= devices_of_.size()) devices_of_.resize(size_t{of} + 1);
+    devices_of_[of].push_back(static_cast<uint32_t>(devices_listed_));
+  }
+  static const std::vector<uint32_t> kNone;
+  return process_index < devices_of_.size() ? devices_of_[process_index] : kNone;
+}
+
+void Categories::on_alloc(size_t i, uint16_t index, const DeviceState& state) {
+  if (next_mark_ < batch_->marks.size()) take_marks(i);
+  if (index >= devices_.size()) devices_.resize(size_t{index} + 1);
+  OfDevice& device = devices_[index];
+  device.process = index < tables_.devices.size() ? tables_.devices[index].process : 0;
+  last_ns_ = batch_->time_ns[i];
+  const uint32_t made_by = batch_->thread[i], stack = batch_->stack[i];
+  const Attribution& work = attributions_.of(stack);
+  enter(made_by, work, device.process);
+  const ThreadWork& now = thread(made_by);
+  const ProcessWork& all = process(device.process);
+  Block block{};
+  block.is_live = true;
+  block.size_bytes = batch_->size_bytes[i], block.time_ns = last_ns_;
+  block.event = block.made_at = batch_->first_event + i, block.moment = moment_count_;
+  block.stack = stack, block.thread = made_by;
+  block.backward = now.backward, block.optimizer = now.optimizer;
+  block.recomputation = now.recomputation;
+  block.steps = all.steps, block.calls = all.calls, block.looks = all.looks;
+  block.is_before_calls = all.calls == all.calls_before_step;
+  const uint64_t number = state.actions[static_cast<size_t>(Action::kAlloc)] - 1;
+  if (!rules_.empty()) take_rule(index, batch_->address[i], number, &block);
+  if (keeper_) block.kept_as = keeper_->made_by(index, number);
+  if (all.looks > 0) {
+    if (auto told = all.roles.find(batch_->address[i]); told != all.roles.end()) {
+      block.address_role = told->second.role, block.address_name = told->second.name;
+    }
+  }
+  if (work.phase == WorkPhase::kEvaluation) {
+    Site& site = sites_[stack];
+    if (site.last_bytes != 0 && site.last_call != all.calls) {
+      site.grows = block.size_bytes > site.last_bytes && site.live > 0;
+      site.keeps |= site.live > site.of_last_call;
+      site.of_last_call = 0;
+    }
+    site.last_bytes = block.size_bytes, site.last_call = all.calls;
+    ++site.of_last_call, ++site.live;
+  }
+  if (work.phase == WorkPhase::kForward || work.phase == WorkPhase::kNone) {
+    if (stack >= site_steps_.size())
+      site_steps_.resize(std::max<size_t>(stack + 1, tables_.stacks.stack_count()));
+    site_steps_[stack].first = std::min(site_steps_[stack].first, all.steps);
+    site_steps_[stack].last = all.steps;
+  }
+  auto [place, is_new] = device.index.try_emplace(batch_->address[i], 0);
+  if (!is_new) {  // its free was missed
+    end_life(device, {index, *place, device.blocks[*place].made_at}, state, i);
+    device.blocks[*place] = block;
+  } else if (!device.unused.empty()) {
+    *place = device.unused.back();
+    device.unused.pop_back();
+    device.blocks[*place] = block;
+  } else {
+    *place = static_cast<uint32_t>(device.blocks.size());
+    device.blocks.push_back(block);
+  }
+  if (state.peak_event == block.event && state.peak_epoch != device.peak.epoch) {
+    device.peak = {state.peak_epoch, all.next_step, 0, stack, all.steps};
+  }
+}
+
+void Categories::on_moment(uint16_t device, size_t number, uint64_t event) {
+  if (batch_ != nullptr && event >= batch_->first_event) take_marks(event - batch_->first_event);
+  if (device >= devices_.size()) devices_.resize(size_t{device} + 1);
+  devices_[device].moments.push_back({number, event, {}});
+}
+
+/// Moments that the block does not outlive are not there yet.
+void Categories::add_to_moments(OfDevice& device, const Block& block, const Known& known) {
+  for (size_t m = block.first_moment; m < device.moments.size(); ++m) {
+    Moment& moment = device.moments[m];
+    if (block.made_at >= moment.event) continue;
+    Sum& sum = moment.sums[known.key(block.stack)];
+    sum.bytes += block.size_bytes, ++sum.count;
+  }
+}
+
+/// What the program told goes before what rules conclude.
+Categories::Known Categories::known(const Block& block, const Verdict& verdict, uint32_t of) {
+  const auto category = static_cast<uint8_t>(verdict.category);
+  if (verdict.category == Category::kUnknown && block.rule != 0) {
+    return {facts_of(static_cast<SnapshotRule>(block.rule)).category, kByRule,
+            uint32_t{block.rule} | static_cast<uint32_t>(block.rule_phase) << 8};
+  }
+  return {verdict.category,
+          static_cast<uint8_t>(category | static_cast<unsigned>(verdict.why) << 4),
+          role_of(block, of).name};
+}
+
+/// `number`: of the device's allocations. A file that grew since the rules saw it may have others.
+void Categories::take_rule(uint16_t device, uint64_t address, uint64_t number, Block* block) const {
+  const auto rules = rules_.find(device);
+  if (rules == rules_.end() || number >= rules->second->size()) return;
+  const RuledBlock& ruled = (*rules->second)[number];
+  if (ruled.place != RuledBlock::place_of(address)) return;
+  block->rule = ruled.rule, block->rule_phase = ruled.phase;
+}
+
+void Categories::on_free(size_t i, uint16_t index, const DeviceState& state) {
+  if (next_mark_ < batch_->marks.size()) take_marks(i);
+  last_ns_ = batch_->time_ns[i];
+  if (index >= devices_.size()) return;
+  OfDevice& device = devices_[index];
+  uint32_t* number = device.index.find(batch_->address[i]);
+  if (number == nullptr) return;
+  end_life(device, {index, *number, device.blocks[*number].made_at}, state, i);
+  device.blocks[*number].is_live = false;
+  device.unused.push_back(*number);
+  device.index.erase(number);
+}
+
+BlockLife Categories::life_of(const Block& block, const CopyLinks::Block& place,
+                              uint32_t process_index) {
+  const ThreadWork& now = thread(block.thread);
+  const ProcessWork& all = process(process_index);
+  BlockLife life;
+  life.role = role_of(block, process_index).role;
+  life.has_been_looked_at = all.looks > block.looks;
+  life.is_weight_copy = is_weight_copy(block, place, 0);
+  life.is_saved = block.saved & kWasSaved, life.is_output = block.saved & kSavedIsOutput;
+  life.has_history = block.saved & kSavedHasHistory;
+  life.is_constant = block.saved & kSavedIsConstant;
+  life.passes_saved_in = block.passes_saved_in;
+  life.steps = all.steps - block.steps, life.calls = all.calls - block.calls;
+  life.is_before_calls = block.is_before_calls;
+  // A step's end tells as well, where nothing is allocated after the last node.
+  life.outlived_backward = now.backward != block.backward || life.steps > 0;
+  life.outlived_optimizer = now.optimizer != block.optimizer || life.steps > 0;
+  life.outlived_recomputation = now.recomputation != block.recomputation || life.steps > 0;
+  if (auto site = sites_.find(block.stack); site != sites_.end()) {
+    life.site_grows = site->second.grows, life.site_keeps = site->second.keeps;
+  }
+  if (block.stack < site_steps_.size()) {
+    const SiteSteps& site = site_steps_[block.stack];
+    life.is_made_again = site.first < block.steps || site.last > block.steps;
+  }
+  return life;
+}
+
+void Categories::end_life(OfDevice& device, const CopyLinks::Block& place, const DeviceState& state,
+                          size_t i) {
+  const Block& block = device.blocks[place.number];
+  BlockLife life = life_of(block, place, device.process);
+  life.is_freed = !process(device.process).has_ended;
+  life.is_freed_in_backward = thread(batch_->thread[i]).phase == WorkPhase::kBackward;
+  // Live at the peak: it had begun by then. A free is never the peak.
+  const Known is = end_part(device, block, verdict_of(attributions_.of(block.stack), life),
+                            block.event <= state.peak_event, state.peak_epoch);
+  keep(place.device, block, is, BlockKeeper::kToItsEnd);
+  if (block.event <= state.peak_event && process(device.process).steps == device.peak.steps) {
+    device.peak.freed_in_step_bytes += block.size_bytes;
+  }
+  end_links(block, place);
+  if (auto site = sites_.find(block.stack); site != sites_.end() && site->second.live > 0) {
+    --site->second.live;
+  }
+}
+
+/// The block, or the part of its life that ends now, had this category.
+Categories::Known Categories::end_part(OfDevice& device, const Block& block, const Verdict& verdict,
+                                       bool is_at_peak, uint64_t peak_epoch) {
+  const Known is = known(block, verdict, device.process);
+  const size_t category = static_cast<size_t>(is.category);
+  device.timeline.add(category, block.size_bytes,
+                      block.time_ns - std::min(start_ns_, block.time_ns),
+                      last_ns_ - std::min(start_ns_, last_ns_));
+  if (block.moment != moment_count_) {
+    device.at_moments.add(category, block.size_bytes, block.moment, moment_count_);
+  }
+  if (!device.moments.empty()) add_to_moments(device, block, is);
+  if (!is_at_peak) return is;
+  Sum& sum = device.at_peak[is.key(block.stack)];
+  if (sum.epoch != peak_epoch) sum = {0, 0, peak_epoch};
+  sum.bytes += block.size_bytes, ++sum.count;
+  return is;
+}
+
+void Categories::take_marks(size_t before_event) {
+  for (;
+       next_mark_ < batch_->marks.size() && batch_->marks[next_mark_].before_event <= before_event;
+       ++next_mark_) {
+    take(batch_->marks[next_mark_]);
+  }
+}
+
+void Categories::end_batch() {
+  if (is_active_) take_marks(SIZE_MAX);
+  batch_ = nullptr;
+}
+
+void Categories::take(const Mark& mark) {
+  const uint32_t of = process_of_thread(mark.thread);
+  if (mark.kind == MarkKind::kCopied) return take_copy(mark, of);
+  CategoryMoment moment{
+      .process = of, .text = mark.text, .value = mark.value, .time_ns = mark.time_ns};
+  switch (mark.kind) {
+    case MarkKind::kSaved:
+      return take_saved(mark, of);
+    case MarkKind::kRole:
+      return take_role(mark, of);
+    case MarkKind::kStep:
+      ++process(of).steps, ++process(of).passes;
+      process(of).next_step = mark.value + 1;
+      process(of).calls_before_step = process(of).calls;
+      end_work(of);
+      return add_moment(moment);
+    case MarkKind::kPhaseBegin:
+      moment.kind = CategoryMoment::kPhaseBegin;
+      open_phases_[{of, mark.address}] = mark.text;
+      return add_moment(moment);
+    case MarkKind::kPhaseEnd: {
+      moment.kind = CategoryMoment::kPhaseEnd;
+      const auto open = open_phases_.find({of, mark.address});
+      if (open != open_phases_.end()) {
+        moment.text = open->second;
+        open_phases_.erase(open);
+      }
+      return add_moment(moment);
+    }
+    default:
+      return;
+  }
+}
+
+/// When there are too many, every other one is left out.
+void Categories::add_moment(CategoryMoment moment) {
+  moment.event = batch_->first_event +
+                 std::min<size_t>(batch_->size(), batch_->marks[next_mark_].before_event);
+  const uint64_t number = moment_count_++;
+  if (number >> moment_shift_ >= kMostMoments) {
+    for (size_t i = 0; 2 * i < moments_.size(); ++i) moments_[i] = moments_[2 * i];
+    moments_.resize((moments_.size() + 1) / 2);
+    ++moment_shift_;
+  }
+  if ((number & ((uint64_t{1} << moment_shift_) - 1)) == 0) moments_.push_back(moment);
+}
+
+Categories::Block* Categories::block_at(uint64_t address, uint32_t of, CopyLinks::Block* place) {
+  for (const uint32_t d : devices_of(of)) {
+    ++look_count_;
+    const uint32_t* number = devices_[d].index.find(address);
+    if (number == nullptr) continue;
+    Block& block = devices_[d].blocks[*number];
+    *place = {d, *number, block.made_at};
+    return &block;
+  }
+  return nullptr;
+}
+
+/// Null where it has been freed.
+Categories::Block* Categories::block_at(const CopyLinks::Block& place) {
+  Block& block = devices_[place.device].blocks[place.number];
+  return block.is_live && block.made_at == place.event ? &block : nullptr;
+}
+
+/// What was told of it, or of its address before it was made if a look has found that to hold.
+Categories::ToldRole Categories::role_of(const Block& block, uint32_t of) {
+  if (block.role != 0) return {block.name, block.role};
+  if (block.address_role == 0 || process(of).looks <= block.looks) return {};
+  return {block.address_name, block.address_role};
+}
+
+void Categories::take_saved(const Mark& mark, uint32_t of) {
+  CopyLinks::Block place;
+  Block* block = block_at(mark.address, of, &place);
+  if (block == nullptr) return;
+  const uint32_t pass = process(of).passes + 1;
+  if (block->last_pass_saved != pass) ++block->passes_saved_in;
+  block->last_pass_saved = pass;
+  block->saved |= static_cast<uint8_t>(kWasSaved | (mark.value & kSavedFlags));
+}
+
+void Categories::take_role(const Mark& mark, uint32_t of) {
+  ProcessWork& all = process(of);
+  if (mark.address == 0) {
+    if (mark.value == kRolesHold) ++all.looks;
+    if (mark.value == kProgramEnds) all.has_ended = true;
+    return;
+  }
+  const auto role = static_cast<uint8_t>(std::min<uint64_t>(mark.value, UINT8_MAX));
+  if (role == 0) {
+    all.roles.erase(mark.address);
+  } else {
+    all.roles[mark.address] = {mark.text, role};
+  }
+  CopyLinks::Block place;
+  Block* block = block_at(mark.address, of, &place);
+  if (block == nullptr) return;
+  const uint8_t before = role_of(*block, of).role;
+  // What was there at a look without a role was none: it has become one. But the parts of a model
+  // that was called late were parts of it before.
+  const bool is_late = attributions_.of(block->stack).is_in_setup && block->event == block->made_at;
+  const bool was_none = before == 0 && all.looks > block->looks && !is_late;
+  if (all.looks > 0 && before != role && (before != 0 || was_none)) begin_part(place, *block);
+  block->role = role, block->name = mark.text, block->address_role = 0;
+}
+
+/// What follows of the block's life is another category's.
+void Categories::begin_part(const CopyLinks::Block& place, Block& block) {
+  OfDevice& device = devices_[place.device];
+  const uint64_t now = batch_->first_event +
+                       std::min<size_t>(batch_->size(), batch_->marks[next_mark_].before_event);
+  const Verdict verdict =
+      verdict_of(attributions_.of(block.stack), life_of(block, place, device.process));
+  // The state may be that after the next event already, whose peak is the next part's.
+  uint64_t peak_event = 0, peak_epoch = 0;
+  if (place.device < state_->devices().size()) {
+    const DeviceState& state = state_->devices()[place.device];
+    peak_event = state.peak_event, peak_epoch = state.peak_epoch;
+  }
+  const bool is_at_peak = block.event <= peak_event && peak_event < now;
+  keep(place.device, block, end_part(device, block, verdict, is_at_peak, peak_epoch), now);
+  block.event = now, block.time_ns = last_ns_, block.moment = moment_count_;
+  block.first_moment = static_cast<uint32_t>(device.moments.size());
+}
+
+/// Tells only of what was made outside of models: what a call copies for itself is none's copy.
+void Categories::take_copy(const Mark& mark, uint32_t of) {
+  CopyLinks::Block to_place, from_place;
+  const Block* to = block_at(mark.address, of, &to_place);
+  const Block* from = to ? block_at(mark.value, of, &from_place) : nullptr;
+  if (from == nullptr || !is_whole_copy(from->size_bytes, to->size_bytes)) return;
+  const auto is_outside = [&](const Block* block) {
+    const WorkPhase phase = attributions_.of(block->stack).phase;
+    return phase != WorkPhase::kForward && phase != WorkPhase::kEvaluation &&
+           phase != WorkPhase::kBackward;
+  };
+  if (is_outside(to)) copies_.add(to_place, from_place, CopyLinks::kSource);
+  if (is_outside(from)) copies_.add(from_place, to_place, CopyLinks::kTarget);
+}
+
+CopyRole Categories::copy_role(const Block& block, const CopyLinks::Block& place, int depth) {
+  const uint8_t role = role_of(block, devices_[place.device].process).role;
+  switch (static_cast<StorageRole>(role)) {
+    case StorageRole::kParameter:
+      return CopyRole::kParameter;
+    case StorageRole::kBuffer:
+      return CopyRole::kBuffer;
+    default:
+      break;
+  }
+  if (role != kNoRole) return CopyRole::kOther;
+  return is_weight_copy(block, place, depth) ? CopyRole::kWeightCopy : CopyRole::kOther;
+}
+
+bool Categories::is_weight_copy(const Block& block, const CopyLinks::Block& place, int depth) {
+  if (block.is_weight_copy || copies_.empty()) return block.is_weight_copy;
+  const std::vector<CopyLinks::Link>* links = copies_.of(place);
+  if (links == nullptr || depth >= kDeepestCopies) return false;
+  return std::ranges::any_of(*links, [&](const CopyLinks::Link& link) {
+    if (link.kind == CopyLinks::kWatcher) return false;
+    const Block* other = block_at(link.other);
+    return other != nullptr &&
+           CopyLinks::is_proof(copy_role(*other, link.other, depth + 1), link.kind);
+  });
+}
+
+/// Those that were copied from it, or into it, remember what it was.
+void Categories::end_links(const Block& block, const CopyLinks::Block& place) {
+  if (copies_.empty()) return;
+  const std::vector<CopyLinks::Link>* links = copies_.of(place);
+  if (links == nullptr) return;
+  for (const CopyLinks::Link& link : *links) {
+    Block* watcher = link.kind == CopyLinks::kWatcher ? block_at(link.other) : nullptr;
+    const std::vector<CopyLinks::Link>* back = watcher ? copies_.of(link.other) : nullptr;
+    if (back == nullptr || watcher->is_weight_copy) continue;
+    for (const CopyLinks::Link& to : *back) {
+      if (to.other != place) continue;
+      watcher->is_weight_copy |= CopyLinks::is_proof(copy_role(block, place, 0), to.kind);
+    }
+  }
+  copies_.forget(place);
+}
+
+CategoryHolder Categories::holder_of(const Key& key) {
+  CategoryHolder holder{.stack = static_cast<uint32_t>(key.first >> 8),
+                        .category = static_cast<Category>(key.first & 15),
+                        .why = static_cast<WhyUnknown>(key.first >> 4 & 15),
+                        .name = key.second};
+  if ((key.first & kByRule) == kByRule) {
+    holder.rule = static_cast<uint8_t>(key.second);
+    holder.phase = static_cast<WorkPhase>(key.second >> 8);
+    holder.category = facts_of(static_cast<SnapshotRule>(holder.rule)).category;
+    holder.why = WhyUnknown::kNone, holder.name = 0;
+  }
+  return holder;
+}
+
+std::vector<CategoryHolder> Categories::holders(const Sums& sums, uint64_t epoch) {
+  std::vector<CategoryHolder> list;
+  for (const auto& [key, sum] : sums) {
+    if (sum.epoch != epoch || sum.count == 0) continue;
+    CategoryHolder& holder = list.emplace_back(holder_of(key));
+    holder.bytes = sum.bytes, holder.count = sum.count;
+  }
+  std::sort(list.begin(), list.end(), [](const CategoryHolder& a, const CategoryHolder& b) {
+    if (a.bytes != b.bytes) return a.bytes > b.bytes;
+    return std::tie(a.stack, a.category, a.why, a.name, a.rule, a.phase) <
+           std::tie(b.stack, b.category, b.why, b.name, b.rule, b.phase);
+  });
+  return list;
+}
+
+std::vector<CategoryHolder> Categories::at_moment(uint16_t device, size_t number) const {
+  if (device >= devices_.size()) return {};
+  for (const Moment& moment : devices_[device].moments) {
+    if (moment.number == number) return holders(moment.sums, 0);
+  }
+  return {};
+}
+
+DeviceCategories Categories::finish(uint16_t index, const DeviceState& state) {
+  DeviceCategories out;
+  if (!is_active_ || index >= devices_.size()) {
+    out.why_not = "the recording says nothing of modules, phases and what tensors are";
+    return out;
+  }
+  OfDevice& device = devices_[index];
+  const uint64_t end = last_ns_ - start_ns_;
+  Sums at_end;
+  device.index.for_each([&](uint32_t number) {
+    const Block& block = device.blocks[number];
+    const BlockLife life = life_of(block, {index, number, block.made_at}, device.process);
+    const Verdict verdict = verdict_of(attributions_.of(block.stack), life);
+    const Known is = known(block, verdict, device.process);
+    const size_t category = static_cast<size_t>(is.category);
+    device.timeline.add_open(category, block.size_bytes,
+                             block.time_ns - std::min(start_ns_, block.time_ns));
+    device.at_moments.add_open(category, block.size_bytes, block.moment);
+    keep(index, block, is, BlockKeeper::kToItsEnd);
+    const Key key = is.key(block.stack);
+    Sum& last = at_end[key];
+    last.bytes += block.size_bytes, ++last.count;
+    if (!device.moments.empty()) add_to_moments(device, block, is);
+    if (block.event > state.peak_event) return;
+    Sum& sum = device.at_peak[key];
+    if (sum.epoch != state.peak_epoch) sum = {0, 0, state.peak_epoch};
+    sum.bytes += block.size_bytes, ++sum.count;
+  });
+  out.at_peak = holders(device.at_peak, state.peak_epoch);
+  out.at_end = holders(at_end, 0);
+  uint64_t sum = 0;
+  for (const CategoryHolder& holder : out.at_peak) sum += holder.bytes;
+  out.is_known = sum == state.peak_bytes;
+  if (out.is_known && device.peak.epoch == state.peak_epoch) {
+    const ProcessWork& all = process(device.process);
+    out.peak = {.is_known = true,
+                .stack = device.peak.stack,
+                .step = device.peak.step,
+                .steps = all.steps,
+                .freed_in_step_bytes = device.peak.freed_in_step_bytes,
+                .step_ended = all.steps > device.peak.steps};
+  }
+  if (!out.is_known) {
+    out.at_peak.clear();
+    out.why_not = "the peak was before the first event that is left";
+  }
+  out.start_ns = start_ns_, out.sample_ns = device.timeline.width();
+  out.timeline = device.timeline.samples(end);
+  out.sample_ns = device.timeline.width();
+  if (moment_count_ > 0) {
+    // Moments may be thinned out more than the series is, never less.
+    const size_t stride = (uint64_t{1} << moment_shift_) / device.at_moments.width();
+    const std::vector<CategoryBytes> all = device.at_moments.samples(moment_count_ - 1);
+    for (size_t i = 0; i < all.size() && out.at_moments.size() < moments_.size(); i += stride) {
+      out.at_moments.push_back(all[i]);
+    }
+  }
+  return out;
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,261 @@
+// What the memory of a PyTorch program is: the category, module and phase of every block, at the
+// peak and over time. One pass; memory O(live blocks + stacks), never O(events).
+//
+// A block's category is known when its life ends, as what is said of it may be said late. So what
+// was live at the peak is added up then: blocks that were freed after the peak as they are freed,
+// the rest at the end; a higher peak begins anew.
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analysis/categories/attribution.h"
+#include "analysis/categories/category_rules.h"
+#include "analysis/categories/copy_links.h"
+#include "analysis/pass/block_keeper.h"
+#include "analysis/pass/difference_series.h"
+#include "trace/address_map.h"
+#include "trace/live_state.h"
+
+namespace gpumemprof {
+
+/// What one stack held of one category and, where it has a name, for one tensor.
+struct CategoryHolder {
+  uint32_t stack = 0;
+  Category category = Category::kUnknown;
+  WhyUnknown why = WhyUnknown::kNone;  ///< of recordings, where the category is unknown
+  uint32_t name = 0;  ///< StringTable id of a parameter's name or the like; 0: none
+  uint64_t bytes = 0, count = 0;
+  /// Where the program told nothing: the SnapshotRule that decided, and the phase that it took it
+  /// for.
+  static constexpr uint8_t kNotByRules = 255;
+  uint8_t rule = kNotByRules;
+  WorkPhase phase = WorkPhase::kNone;
+};
+
+/// What the program said, or what can be told apart: a moment at which the categories are known.
+struct CategoryMoment {
+  enum Kind : uint8_t { kStepEnd, kPhaseBegin, kPhaseEnd };
+  Kind kind = kStepEnd;
+  uint32_t process = 0;
+  uint32_t text = 0;   ///< StringTable id of the phase
+  uint64_t value = 0;  ///< number of the step
+  uint64_t time_ns = 0;
+  uint64_t event = 0;  ///< number of the event after it
+};
+
+using CategoryBytes = DifferenceSeries<kCategories>::Sample;
+
+/// What was going on when the peak was reached.
+struct PeakWork {
+  bool is_known = false;  ///< false: the peak was before what is known
+  uint32_t stack = 0;     ///< of the allocation that reached it
+  uint64_t step = 0;      ///< number of the step that went on; 0 before the end of the first
+  uint64_t steps = 0;     ///< steps that the process told in the whole recording
+  /// Of what was live at the peak: freed before that step ended, or, where the step did not end,
+  /// before the recording did.
+  uint64_t freed_in_step_bytes = 0;
+  bool step_ended = false;
+};
+
+/// Of one device.
+struct DeviceCategories {
+  bool is_known = false;
+  std::string why_not;  ///< where it is not
+  /// By stacks and lives alone (snapshot_rules.h): the program told nothing, each holder has a rule.
+  bool is_by_rules = false;
+  /// At the peak; largest first, all of it. Empty where the peak was before what is known.
+  std::vector<CategoryHolder> at_peak;
+  std::vector<CategoryHolder> at_end;
+  PeakWork peak;
+  /// Samples `sample_ns` apart, the first one at `start_ns`; indexed by Category.
+  uint64_t start_ns = 0, sample_ns = 1;
+  std::vector<CategoryBytes> timeline;
+  /// At Categories::moments(), one for each.
+  std::vector<CategoryBytes> at_moments;
+
+  CategoryBytes bytes_at_peak() const;
+};
+
+/// What the rules for snapshots make of a block of a followed allocator.
+struct RuledBlock {
+  uint32_t place = 0;  ///< place_of() its address
+  uint8_t rule = 0;    ///< SnapshotRule; 0: none covers it
+  WorkPhase phase = WorkPhase::kNone;
+  static uint32_t place_of(uint64_t address) { return static_cast<uint32_t>(address >> 9); }
+};
+
+/// Fed by the observer of a LiveState. Does nothing until the source has shown a mark or a frame of
+/// PyTorch's work: other programs pay for nothing. Not thread-safe.
+class Categories {
+ public:
+  explicit Categories(const Tables& tables, BlockKeeper* keeper = nullptr)
+      : tables_(tables), attributions_(tables), keeper_(keeper) {}
+
+  /// What the blocks of a device are where the program tells nothing of them, in the order of its
+  /// allocations. Before the first batch; must outlive it.
+  void set_rules(uint16_t device, const std::vector<RuledBlock>* blocks) {
+    rules_[device] = blocks;
+  }
+  /// Before the events of a batch are applied to `state`, which the answers are about.
+  void begin_batch(const EventBatch& batch, const LiveState& state);
+  bool is_active() const { return is_active_; }
+  /// Only while is_active(). `index`: of the event in the batch.
+  void on_alloc(size_t index, uint16_t device, const DeviceState& state);
+  void on_free(size_t index, uint16_t device, const DeviceState& state);
+  /// After the events of the batch.
+  void end_batch();
+  /// Only while is_active(). What is live right now, before event number `event`, is to be told as
+  /// moment `number`.
+  void on_moment(uint16_t device, size_t number, uint64_t event);
+
+  /// Call once, after the last batch. False where nothing is known of the device.
+  DeviceCategories finish(uint16_t device, const DeviceState& state);
+  /// After finish(): all that was live at a moment, largest first.
+  std::vector<CategoryHolder> at_moment(uint16_t device, size_t number) const;
+  const std::vector<CategoryMoment>& moments() const { return moments_; }
+  /// Threads and devices that marks made it look at, so far.
+  uint64_t look_count() const { return look_count_; }
+
+ private:
+  struct Block {
+    uint64_t size_bytes, time_ns, event, moment;
+    uint64_t made_at;  // its own event, where `event` is that from which on it is something else
+    uint32_t stack, thread, name, first_moment;
+    uint32_t kept_as;  // its number with the BlockKeeper
+    uint32_t backward, optimizer, recomputation;  // of the thread, when it was allocated
+    uint32_t steps, calls, looks;                 // of the process
+    uint32_t last_pass_saved, passes_saved_in;
+    uint32_t address_name;       // told of its address before it was allocated, with the role
+    uint8_t address_role;        // holds if a look finds it so
+    uint8_t role, saved;
+    uint8_t rule;  // SnapshotRule, of what the program tells nothing of
+    WorkPhase rule_phase;
+    bool is_weight_copy, is_live, is_before_calls;
+  };
+  /// What a thread does, as its allocations show.
+  struct ThreadWork {
+    WorkPhase phase = WorkPhase::kNone;
+    bool is_recomputing = false, is_in_step = false;
+    bool is_listed = false;  // in working_
+    uint32_t backward = 0, optimizer = 0, recomputation = 0;  // how many have ended
+  };
+  struct ToldRole {
+    uint32_t name = 0;
+    uint8_t role = 0;
+  };
+  struct ProcessWork {
+    uint32_t steps = 0, calls = 0, looks = 0, passes = 0;
+    uint32_t calls_before_step = 0;  // made when the last step ended
+    uint64_t next_step = 0;  // its number
+    bool has_ended = false;
+    absl::flat_hash_map<uint64_t, ToldRole> roles;  // by address
+  };
+  struct Site {
+    uint64_t last_bytes = 0;
+    uint32_t last_call = 0, of_last_call = 0, live = 0;
+    bool grows = false, keeps = false;
+  };
+  struct SiteSteps {
+    uint32_t first = UINT32_MAX, last = 0;
+  };
+  struct Sum {
+    uint64_t bytes = 0, count = 0, epoch = 0;
+  };
+  using Key = std::pair<uint64_t, uint32_t>;  // stack << 8 | kind, and what tells it further
+  /// What a block is, and what sums are kept by.
+  struct Known {
+    Category category;
+    uint8_t kind;
+    uint32_t name;  // of kByRule: the rule and its phase
+    Key key(uint32_t stack) const { return {uint64_t{stack} << 8 | kind, name}; }
+  };
+  static CategoryHolder holder_of(const Key& key);
+  using Sums = absl::flat_hash_map<Key, Sum>;
+  struct Moment {
+    size_t number;
+    uint64_t event;
+    Sums sums;
+  };
+  struct Peak {
+    uint64_t epoch = 0, step = 0, freed_in_step_bytes = 0;
+    uint32_t stack = 0, steps = 0;  // steps that had ended
+  };
+  struct OfDevice {
+    uint32_t process = 0;
+    AddressMap index;  // address -> number of a block
+    std::vector<Block> blocks;
+    std::vector<uint32_t> unused;
+    Sums at_peak;
+    Peak peak;
+    std::vector<Moment> moments;
+    DifferenceSeries<kCategories> timeline{10};
+    DifferenceSeries<kCategories> at_moments{0, 2 * kMostMoments};
+  };
+  static constexpr size_t kMostMoments = 4096;
+
+  void activate(const LiveState& state);
+  void take_marks(size_t before_event);
+  void take(const Mark& mark);
+  void take_saved(const Mark& mark, uint32_t process);
+  void take_role(const Mark& mark, uint32_t process);
+  void take_copy(const Mark& mark, uint32_t process);
+  Block* block_at(uint64_t address, uint32_t process, CopyLinks::Block* place);
+  Block* block_at(const CopyLinks::Block& place);
+  ToldRole role_of(const Block& block, uint32_t process);
+  void begin_part(const CopyLinks::Block& place, Block& block);
+  void keep(uint32_t device, const Block& block, const Known& is, uint64_t until) const {
+    if (keeper_ == nullptr) return;
+    const auto index = static_cast<uint16_t>(device);
+    keeper_->tell(index, block.kept_as, holder_of(is.key(block.stack)), until);
+  }
+  CopyRole copy_role(const Block& block, const CopyLinks::Block& place, int depth);
+  bool is_weight_copy(const Block& block, const CopyLinks::Block& place, int depth);
+  void end_links(const Block& block, const CopyLinks::Block& place);
+  void add_moment(CategoryMoment moment);
+  ThreadWork& thread(uint32_t index);
+  ProcessWork& process(uint32_t index);
+  uint32_t process_of_thread(uint32_t thread) const;
+  const std::vector<uint32_t>& devices_of(uint32_t process);
+  void end_work(uint32_t process);
+  void enter(uint32_t thread, const Attribution& work, uint32_t process);
+  void end_life(OfDevice& device, const CopyLinks::Block& place, const DeviceState& state,
+                size_t index);
+  Known end_part(OfDevice& device, const Block& block, const Verdict& verdict, bool is_at_peak,
+                 uint64_t peak_epoch);
+  Known known(const Block& block, const Verdict& verdict, uint32_t process);
+  void take_rule(uint16_t device, uint64_t address, uint64_t number, Block* block) const;
+  BlockLife life_of(const Block& block, const CopyLinks::Block& place, uint32_t process);
+  static void add_to_moments(OfDevice& device, const Block& block, const Known& known);
+  static std::vector<CategoryHolder> holders(const Sums& sums, uint64_t epoch);
+
+  const Tables& tables_;
+  Attributions attributions_;
+  BlockKeeper* const keeper_;  // may be null
+  bool is_active_ = false;
+  const EventBatch* batch_ = nullptr;
+  const LiveState* state_ = nullptr;
+  size_t next_mark_ = 0;
+  uint32_t frames_seen_ = 0;
+  uint64_t start_ns_ = 0, last_ns_ = 0;
+  std::vector<OfDevice> devices_;
+  std::vector<std::vector<uint32_t>> devices_of_, working_;  // devices and threads, by process
+  size_t devices_listed_ = 0;
+  uint64_t look_count_ = 0;
+  std::vector<ThreadWork> threads_;
+  std::vector<ProcessWork> processes_;
+  absl::flat_hash_map<uint32_t, Site> sites_;  // of evaluation, by stack
+  std::vector<SiteSteps> site_steps_;          // by stack: in which it allocated
+  absl::flat_hash_map<uint16_t, const std::vector<RuledBlock>*> rules_;  // by device
+  CopyLinks copies_;
+  absl::flat_hash_map<std::pair<uint32_t, uint64_t>, uint32_t> open_phases_;
+  std::vector<CategoryMoment> moments_;
+  uint64_t moment_count_ = 0;
+  unsigned moment_shift_ = 0;
+};
+
+}  // namespace gpumemprof

@@ -1,0 +1,166 @@
+#include "analysis/categories/category_rules.h"
+
+#include "trace/event.h"
+
+namespace gpumemprof {
+namespace {
+
+/// Nothing that belongs to one step lives through two.
+constexpr uint32_t kLastsForSteps = 2;
+
+Category of_role(uint64_t role) {
+  switch (static_cast<StorageRole>(role)) {
+    case StorageRole::kParameter:
+      return Category::kParameter;
+    case StorageRole::kBuffer:
+      return Category::kBuffer;
+    case StorageRole::kGradient:
+      return Category::kGradient;
+    case StorageRole::kOptimizerState:
+      return Category::kOptimizerState;
+    default:
+      return Category::kUnknown;
+  }
+}
+
+Verdict unknown(WhyUnknown why) { return {Category::kUnknown, why}; }
+
+bool is_in_call(WorkPhase phase) {
+  return phase == WorkPhase::kForward || phase == WorkPhase::kEvaluation;
+}
+
+/// Freed before the step or the call that it was made in can have ended.
+bool is_freed_at_once(const BlockLife& life) {
+  return life.is_freed && life.steps == 0 && life.calls == 0;
+}
+
+/// What autograd saved is an activation, unless it was there before the model ran: data. A tensor
+/// that requires a gradient and that nobody named may be a parameter as well.
+Verdict of_saved(const Attribution& made_in, const BlockLife& life) {
+  const bool is_saved_again = life.passes_saved_in > kLastsForSteps;
+  if (is_saved_again && !life.is_output) {
+    if (is_in_call(made_in.phase) && !life.has_history) return {Category::kFrameworkOther};
+    if (life.has_history && !life.is_constant) return unknown(WhyUnknown::kSavedAgain);
+  }
+  if (made_in.phase == WorkPhase::kDataLoading) return {Category::kInput};
+  if (life.is_output || made_in.phase != WorkPhase::kNone) return {Category::kActivation};
+  // The graph let go of it, or it was made after the model had run. Data is there before.
+  const bool is_left_by_graph = life.is_freed_in_backward || life.calls == 0;
+  if (life.has_history && is_left_by_graph && life.passes_saved_in <= 1) {
+    return {Category::kActivation};
+  }
+  if (made_in.is_in_setup) return unknown(WhyUnknown::kSetUp);
+  if (!life.has_history || life.is_constant) return {Category::kInput};
+  return unknown(WhyUnknown::kSaved);
+}
+
+/// Without gradients nothing is saved: what a call leaves for the next one and replaces by more is
+/// a cache.
+Verdict of_evaluation(const BlockLife& life) {
+  if (life.site_keeps) return unknown(WhyUnknown::kKeptResult);
+  if (is_freed_at_once(life)) return {Category::kTemporary};
+  if (life.site_grows) return {Category::kKvCache};
+  // A result in a variable that the next call's replaced.
+  if (life.is_freed && life.steps == 0 && life.calls == 1) return {Category::kTemporary};
+  return unknown(life.calls == 0 && life.steps == 0 ? WhyUnknown::kNotFreed
+                                                    : WhyUnknown::kKeptResult);
+}
+
+Verdict of_forward(const BlockLife& life) {
+  // Nobody but the graph lets go of memory while an autograd node runs. It holds tensors that are
+  // not seen to be saved where the program keeps them in its own way (saved_tensors_hooks).
+  if (life.is_freed_in_backward) return {Category::kActivation};
+  if (life.is_freed && life.steps == 0) return {Category::kTemporary};
+  // Each step has one of its own, and somebody keeps it. What is made once is for all steps.
+  if (life.is_made_again) return {Category::kActivation};
+  if (life.steps >= kLastsForSteps) return {Category::kFrameworkOther};
+  return unknown(life.is_freed ? WhyUnknown::kKeptResult : WhyUnknown::kNotFreed);
+}
+
+Verdict of_backward(const BlockLife& life) {
+  if (!life.outlived_backward) return {Category::kTemporary};
+  if (life.has_been_looked_at) return unknown(WhyUnknown::kKeptFromBackward);
+  return {Category::kGradient};
+}
+
+Verdict of_step(const BlockLife& life) {
+  if (!life.outlived_optimizer) return {Category::kTemporary};
+  if (life.has_been_looked_at) return unknown(WhyUnknown::kKeptFromStep);
+  return {Category::kOptimizerState};
+}
+
+/// Made outside of a model, for reasons that its life does not show.
+Verdict of_outside(const Attribution& made_in, const BlockLife& life) {
+  // An optimizer hands on what its closure returned, when its step has ended.
+  const uint32_t own_steps = made_in.is_in_step ? 1 : 0;
+  if (life.is_freed && life.calls == 0 && life.steps <= own_steps) return {Category::kTemporary};
+  // Each step made it anew, gave it to its model or to the loss, and let go of it.
+  const bool is_of_one_call = life.is_freed && life.steps == 0 && life.is_before_calls;
+  if (is_of_one_call && life.is_made_again && !made_in.is_in_setup) return {Category::kInput};
+  return unknown(made_in.is_in_setup ? WhyUnknown::kSetUp : WhyUnknown::kOutside);
+}
+
+/// A copy that a model's call, or backward, makes of a weight for its own use is none of the
+/// program's.
+bool is_weight_copy(const Attribution& made_in, const BlockLife& life) {
+  const bool is_outside = made_in.phase == WorkPhase::kNone ||
+                          made_in.phase == WorkPhase::kOptimizer ||
+                          made_in.phase == WorkPhase::kDataLoading;
+  return (life.is_weight_copy || made_in.is_weight_copy) && is_outside && !is_freed_at_once(life);
+}
+
+}  // namespace
+
+const char* category_name(Category category) {
+  static constexpr const char* kNames[kCategories] = {
+      "unknown", "parameter", "buffer",   "gradient",  "optimizer state", "activation",
+      "input",   "temporary", "KV cache", "workspace", "framework other", "weight copy"};
+  const auto index = static_cast<size_t>(category);
+  return kNames[index < kCategories ? index : 0];
+}
+
+const char* why_unknown_text(WhyUnknown why) {
+  static constexpr const char* kTexts[kWhyUnknown] = {
+      "",
+      "made where a module is set up, of a model that was not seen to be called: a parameter or a "
+      "buffer",
+      "autograd saved it in several steps: a parameter that nobody named, or data that requires a "
+      "gradient",
+      "autograd saved it, it requires a gradient and was there before the model ran: a parameter "
+      "that nobody named, data, or a result that is kept",
+      "made in a model's call and kept when the call had ended: a result, a cache or a table",
+      "made in backward and kept, and no parameter's gradient when the step ended",
+      "made in an optimizer's step and kept, and not in its state when the step ended",
+      "made in a model's call and not freed when the recording ended",
+      "made outside of a model, and nothing says what for"};
+  const auto index = static_cast<size_t>(why);
+  return kTexts[index < kWhyUnknown ? index : 0];
+}
+
+Verdict verdict_of(const Attribution& made_in, const BlockLife& life) {
+  if (const Category told = of_role(life.role); told != Category::kUnknown) return {told};
+  if (made_in.is_workspace) return {Category::kWorkspace};
+  if (is_weight_copy(made_in, life)) return {Category::kWeightCopy};
+  if (made_in.is_recomputed) {
+    const bool is_kept = life.is_saved || life.outlived_recomputation;
+    return {is_kept ? Category::kActivation : Category::kTemporary};
+  }
+  if (life.is_saved) return of_saved(made_in, life);
+  switch (made_in.phase) {
+    case WorkPhase::kBackward:
+      return of_backward(life);
+    case WorkPhase::kOptimizer:
+      return of_step(life);
+    case WorkPhase::kDataLoading:
+      return {Category::kInput};
+    case WorkPhase::kEvaluation:
+      return of_evaluation(life);
+    case WorkPhase::kForward:
+      return of_forward(life);
+    case WorkPhase::kNone:
+      return of_outside(made_in, life);
+  }
+  return {};
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,96 @@
+#include "analysis/categories/category_sums.h"
+
+#include <algorithm>
+#include <map>
+
+namespace gpumemprof {
+namespace {
+
+using Groups = std::map<std::string, CategoryGroup>;
+
+void add(Groups* groups, const std::string& name, const CategoryHolder& holder) {
+  CategoryGroup& group = (*groups)[name];
+  group.name = name;
+  group.bytes += holder.bytes, group.count += holder.count;
+  group.by_category[static_cast<size_t>(holder.category)] += holder.bytes;
+}
+
+std::vector<CategoryGroup> largest_first(Groups groups) {
+  std::vector<CategoryGroup> list;
+  for (auto& [name, group] : groups) list.push_back(std::move(group));
+  std::stable_sort(list.begin(), list.end(), [](const CategoryGroup& a, const CategoryGroup& b) {
+    return a.bytes > b.bytes;
+  });
+  return list;
+}
+
+}  // namespace
+
+std::vector<UnknownSum> unknown_sums(const std::vector<CategoryHolder>& holders) {
+  std::vector<UnknownSum> sums;
+  for (size_t why = 1; why < kWhyUnknown; ++why) {
+    UnknownSum sum{static_cast<WhyUnknown>(why)};
+    for (const CategoryHolder& holder : holders) {
+      if (holder.why != sum.why) continue;
+      sum.bytes += holder.bytes, sum.count += holder.count;
+    }
+    if (sum.count != 0) sums.push_back(sum);
+  }
+  std::ranges::stable_sort(sums, std::greater<>(), &UnknownSum::bytes);
+  return sums;
+}
+
+RuleSums rule_sums(const std::vector<CategoryHolder>& holders) {
+  RuleSums sums;
+  for (const CategoryHolder& holder : holders) {
+    if (holder.rule == CategoryHolder::kNotByRules) continue;
+    RuleSum& sum = sums.by_rule[holder.rule % kSnapshotRules];
+    sum.rule = static_cast<SnapshotRule>(holder.rule);
+    sum.bytes += holder.bytes, sum.count += holder.count;
+    sums.by_confidence[static_cast<size_t>(facts_of(sum.rule).confidence)] += holder.bytes;
+  }
+  std::ranges::stable_sort(sums.by_rule, std::greater<>(), &RuleSum::bytes);
+  return sums;
+}
+
+HolderWork work_of_holder(const CategoryHolder& holder, const Tables& tables) {
+  const Attribution made_in = attribution_of(tables, holder.stack);
+  HolderWork work{std::string(made_in.module), work_phase_name(made_in.phase),
+                  std::string(made_in.user_phase)};
+  if (holder.name != 0) {
+    const std::string_view module = module_of_storage(tables.strings.get(holder.name));
+    work.module = module.empty() ? kRootModule : std::string(module);
+  }
+  if (holder.rule != CategoryHolder::kNotByRules) {
+    // A snapshot's stacks have no such frames.
+    const bool is_told = !work.module.empty() || !work.user_phase.empty();
+    if (!is_told || holder.phase != WorkPhase::kNone) work.phase = work_phase_name(holder.phase);
+  }
+  if (!work.phase.empty()) return work;
+  if (holder.category == Category::kActivation) work.phase = work_phase_name(WorkPhase::kForward);
+  if (holder.category == Category::kInput) work.phase = work_phase_name(WorkPhase::kDataLoading);
+  return work;
+}
+
+CategorySums category_sums(const std::vector<CategoryHolder>& holders, const Tables& tables) {
+  CategorySums sums;
+  Groups categories, modules, phases, user_phases;
+  for (const CategoryHolder& holder : holders) {
+    const HolderWork work = work_of_holder(holder, tables);
+    add(&categories, category_name(holder.category), holder);
+    add(&modules, work.module, holder);
+    add(&phases, work.phase, holder);
+    add(&user_phases, work.user_phase, holder);
+    sums.total_bytes += holder.bytes;
+    const bool is_attributed =
+        !work.module.empty() || !work.phase.empty() || !work.user_phase.empty();
+    if (is_attributed) sums.attributed_bytes += holder.bytes;
+  }
+  sums.categories = largest_first(std::move(categories));
+  sums.modules = largest_first(std::move(modules));
+  sums.phases = largest_first(std::move(phases));
+  sums.user_phases = largest_first(std::move(user_phases));
+  return sums;
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,60 @@
+// What was live at the peak, by category, by module and by phase.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "analysis/categories/categories.h"
+#include "analysis/categories/snapshot_rules.h"
+
+namespace gpumemprof {
+
+struct CategoryGroup {
+  std::string name;  ///< empty: of none that is known
+  uint64_t bytes = 0, count = 0;
+  std::array<uint64_t, kCategories> by_category{};  ///< bytes
+};
+
+/// All lists hold all bytes, the largest group first.
+struct CategorySums {
+  std::vector<CategoryGroup> categories;   ///< those with any; named as category_name()
+  std::vector<CategoryGroup> modules;      ///< by path; kRootModule for what the model itself holds
+  std::vector<CategoryGroup> phases;       ///< by work_phase_name()
+  std::vector<CategoryGroup> user_phases;  ///< by what was open when it was allocated
+  uint64_t total_bytes = 0;
+  uint64_t attributed_bytes = 0;  ///< with a module, or a phase of either kind
+};
+inline constexpr const char* kRootModule = "(model)";
+
+CategorySums category_sums(const std::vector<CategoryHolder>& holders, const Tables& tables);
+
+struct UnknownSum {
+  WhyUnknown why = WhyUnknown::kNone;
+  uint64_t bytes = 0, count = 0;
+};
+/// What is of no known category and has a reason, by it; the largest first.
+std::vector<UnknownSum> unknown_sums(const std::vector<CategoryHolder>& holders);
+
+struct RuleSum {
+  SnapshotRule rule = SnapshotRule::kNoRule;
+  uint64_t bytes = 0, count = 0;
+};
+/// How sure the categories are that rules told.
+struct RuleSums {
+  std::array<uint64_t, kConfidences> by_confidence{};  ///< bytes, indexed by Confidence
+  std::array<RuleSum, kSnapshotRules> by_rule{};       ///< largest first, then those with nothing
+};
+/// Of those holders that have a rule.
+RuleSums rule_sums(const std::vector<CategoryHolder>& holders);
+
+/// Which module a block is of: that of its name, else the one that was called; and its phase. What
+/// autograd saved outside of any module is of forward, and input is of data loading, by whatever
+/// code it was made.
+struct HolderWork {
+  std::string module, phase, user_phase;
+};
+HolderWork work_of_holder(const CategoryHolder& holder, const Tables& tables);
+
+}  // namespace gpumemprof

@@ -1,0 +1,194 @@
+#include "analysis/categories/snapshot_work.h"
+
+#include "analysis/categories/library_workspace.h"
+
+namespace gpumemprof {
+namespace {
+
+bool has(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
+
+/// True for ".../torch/TAIL" on any system.
+bool is_torch_file(std::string_view file, std::string_view tail) {
+  constexpr std::string_view kTorch = "/torch/";
+  const size_t length = kTorch.size() + tail.size();
+  if (file.size() < length) return false;
+  file.remove_prefix(file.size() - length);
+  for (size_t i = 0; i < length; ++i) {
+    const char expected = i < kTorch.size() ? kTorch[i] : tail[i - kTorch.size()];
+    if ((file[i] == '\\' ? '/' : file[i]) != expected) return false;
+  }
+  return true;
+}
+
+bool is_in_torch_folder(std::string_view file, std::string_view folder) {
+  for (size_t at = file.find("torch"); at != file.npos; at = file.find("torch", at + 1)) {
+    if (at == 0 || (file[at - 1] != '/' && file[at - 1] != '\\')) continue;
+    const std::string_view rest = file.substr(at + 5);
+    if (rest.size() <= folder.size()) return false;
+    bool is_equal = true;
+    for (size_t i = 0; i < folder.size(); ++i) {
+      is_equal &= (rest[i] == '\\' ? '/' : rest[i]) == folder[i];
+    }
+    if (is_equal) return true;
+  }
+  return false;
+}
+
+/// "Module._apply" of newer releases' qualified names too.
+bool is_called(std::string_view function, std::string_view name) {
+  if (!function.ends_with(name)) return false;
+  return function.size() == name.size() || function[function.size() - name.size() - 1] == '.';
+}
+
+bool runs_module(std::string_view file, std::string_view function) {
+  return is_torch_file(file, "nn/modules/module.py") &&
+         (is_called(function, "_call_impl") || is_called(function, "_wrapped_call_impl"));
+}
+
+bool runs_backward(std::string_view file, std::string_view function) {
+  return (is_torch_file(file, "autograd/graph.py") &&
+          is_called(function, "_engine_run_backward")) ||
+         (is_torch_file(file, "autograd/__init__.py") &&
+          (is_called(function, "backward") || is_called(function, "grad") ||
+           is_called(function, "_make_grads")));
+}
+
+/// Every optimizer's step runs in the wrapper that torch.optim.Optimizer puts around it.
+bool runs_optimizer(std::string_view file, std::string_view function) {
+  return is_torch_file(file, "optim/optimizer.py") && is_called(function, "wrapper");
+}
+
+bool loads_data(std::string_view file, std::string_view function) {
+  return is_torch_file(file, "utils/data/dataloader.py") && is_called(function, "__next__");
+}
+
+bool clears_gradients(std::string_view file, std::string_view function) {
+  return is_called(function, "zero_grad") &&
+         (is_torch_file(file, "optim/optimizer.py") || is_torch_file(file, "nn/modules/module.py"));
+}
+
+bool sets_up(std::string_view file, std::string_view function) {
+  return is_in_torch_folder(file, "/nn/modules/") &&
+         (is_called(function, "__init__") || is_called(function, "reset_parameters") ||
+          is_called(function, "_apply") || is_called(function, "initialize_parameters"));
+}
+
+/// What a frame says by itself; see SnapshotWork.
+enum FrameFact : uint16_t {
+  kLookedAt = 1,
+  kPython = 2,
+  kCheckpoint = 4,
+  kFunctionApplied = 8,
+  kWithoutGradients = 16,
+  kClearsGradients = 32,
+  kSetsUp = 64,
+  kRunsBackward = 128,
+  kRunsModule = 256,
+  kRunsOptimizer = 512,
+  kLoadsData = 1024,
+  kAccumulates = 2048,
+};
+
+uint16_t facts_of_native(std::string_view function) {
+  const std::string_view name = function.substr(0, function.find('('));
+  if (!has(name, "torch::autograd::")) return kLookedAt;
+  if (has(name, "torch::autograd::AccumulateGrad")) return kLookedAt | kAccumulates | kRunsBackward;
+  const bool runs_backward =
+      has(name, "torch::autograd::Engine::") || has(name, "torch::autograd::Node::operator");
+  return runs_backward ? kLookedAt | kRunsBackward : kLookedAt;
+}
+
+uint16_t facts_of(std::string_view file, std::string_view function) {
+  if (!file.ends_with(".py") && !file.starts_with('<')) return facts_of_native(function);
+  const auto is_context = [&] {
+    return is_torch_file(file, "utils/_contextlib.py") && is_called(function, "decorate_context");
+  };
+  const auto is_applied = [&] {
+    return is_torch_file(file, "autograd/function.py") && is_called(function, "apply");
+  };
+  const auto fact = [](bool holds, FrameFact is) -> unsigned { return holds ? is : 0; };
+  return static_cast<uint16_t>(
+      kLookedAt | kPython | fact(is_torch_file(file, "utils/checkpoint.py"), kCheckpoint) |
+      fact(is_applied(), kFunctionApplied) | fact(is_context(), kWithoutGradients) |
+      fact(clears_gradients(file, function), kClearsGradients) |
+      fact(sets_up(file, function), kSetsUp) | fact(runs_backward(file, function), kRunsBackward) |
+      fact(runs_module(file, function), kRunsModule) |
+      fact(runs_optimizer(file, function), kRunsOptimizer) |
+      fact(loads_data(file, function), kLoadsData));
+}
+
+/// Frames from the innermost outwards.
+class Reader {
+ public:
+  void look(uint16_t facts) {
+    const bool is_python = facts & kPython;
+    (is_python ? work.has_python : work.has_native) = true;
+    if ((facts & kAccumulates) && work.phase == WorkPhase::kNone) work.is_accumulated = true;
+    if (is_python) {
+      // The outermost ones of a thread that autograd made, which runs Python only for these.
+      ends_in_function_ = facts & (kCheckpoint | kFunctionApplied);
+      if (facts & kCheckpoint) is_checkpoint_ = true;
+      if (facts & kWithoutGradients) work.is_without_gradients = true;
+      if (facts & kClearsGradients) work.clears_gradients = true;
+      if (facts & kSetsUp) work.is_in_setup = true;
+    }
+    if (facts & kRunsBackward) return meet_backward();
+    if (facts & kRunsModule) return meet(WorkPhase::kForward);
+    if (facts & kRunsOptimizer) return meet(WorkPhase::kOptimizer);
+    if (facts & kLoadsData) return meet(WorkPhase::kDataLoading);
+  }
+  SnapshotWork finish() {
+    if (ends_in_function_) meet_backward();
+    return work;
+  }
+
+ private:
+  void meet(WorkPhase phase) {
+    if (work.phase == WorkPhase::kNone) work.phase = phase;
+  }
+  /// Within backward a forward is one that is done again, whether a module's or a function's.
+  void meet_backward() {
+    const bool is_forward = work.phase == WorkPhase::kForward;
+    if (is_forward || (work.phase == WorkPhase::kNone && is_checkpoint_)) {
+      work.phase = WorkPhase::kBackward;
+      work.is_recomputed = true;
+    }
+    meet(WorkPhase::kBackward);
+  }
+
+  bool is_checkpoint_ = false, ends_in_function_ = false;
+
+ public:
+  SnapshotWork work;
+};
+
+}  // namespace
+
+SnapshotWork SnapshotWorks::look_at(uint32_t stack) {
+  Reader reader;
+  for (uint32_t node = stack; node != 0; node = tables_.stacks.node(node).parent) {
+    const uint32_t id = tables_.stacks.node(node).frame;
+    uint16_t& facts = frames_[id < frames_.size() ? id : 0];
+    if (facts == 0) {
+      const Frame& frame = tables_.stacks.frame(id);
+      facts = facts_of(tables_.strings.get(frame.file), tables_.strings.get(frame.function));
+    }
+    reader.look(facts);
+  }
+  SnapshotWork work = reader.finish();
+  work.is_workspace = work.has_native && is_library_workspace(tables_, stack);
+  return work;
+}
+
+const SnapshotWork& SnapshotWorks::of(uint32_t stack) {
+  static const SnapshotWork kNothing;
+  if (stack == 0 || stack >= index_.size()) return kNothing;
+  uint32_t& index = index_[stack];
+  if (index == 0) {
+    known_.push_back(look_at(stack));
+    index = static_cast<uint32_t>(known_.size());
+  }
+  return known_[index - 1];
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,111 @@
+#include "analysis/leaks/holder_stacks.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace gpumemprof {
+namespace {
+
+/// A block that somebody holds counts more than any number that nobody does.
+constexpr uint64_t kNamed = uint64_t{1} << 32;
+/// Where one holder has so many times the blocks of another, the other's are of the moment.
+constexpr uint64_t kInFlight = 8;
+
+}  // namespace
+
+HolderStacks::HolderStacks(const std::vector<ProcessHolders>* holders) {
+  if (!holders) return;
+  for (const ProcessHolders& process : *holders) {
+    processes_.try_emplace({process.pid, process.start_ticks}, &process);
+    for (const HoldersLook& look : process.looks) looks_.push_back({&process, &look, {}});
+  }
+  std::ranges::stable_sort(looks_, {}, [](const Look& look) { return look.look->time_ns; });
+  for (size_t i = 0; i < looks_.size(); ++i) looks_of_[looks_[i].process].push_back(i);
+  if (!looks_.empty()) next_ns_ = looks_[0].look->time_ns;
+}
+
+void HolderStacks::take(const Tables& tables, const LiveState& state, const Ended* ended) {
+  if (next_ >= looks_.size()) return;
+  resolve(looks_[next_++], tables, state, ended);
+  next_ns_ = next_ < looks_.size() ? looks_[next_].look->time_ns : UINT64_MAX;
+}
+
+void HolderStacks::finish(const Tables& tables, const LiveState& state) {
+  while (next_ < looks_.size()) take(tables, state);
+}
+
+void HolderStacks::resolve(Look& look, const Tables& tables, const LiveState& state,
+                           const Ended* ended) const {
+  for (size_t device = 0; device < state.devices().size(); ++device) {
+    if (device >= tables.devices.size()) break;
+    const uint32_t process = tables.devices[device].process;
+    if (process >= tables.processes.size()) continue;
+    if (of_process(process, tables) != look.process) continue;
+    absl::flat_hash_map<std::pair<uint32_t, uint32_t>, size_t> places;  // of a stack and a holder
+    const auto add = [&](uint64_t address, const LiveBlock& block) {
+      const auto known = look.look->by_address.find(address);
+      if (known == look.look->by_address.end()) return;
+      std::vector<HeldByStack>& held = look.by_stack[uint64_t{device} << 32 | block.stack];
+      const auto [place, is_new] = places.try_emplace({block.stack, known->second}, held.size());
+      if (is_new) held.push_back({known->second});
+      ++held[place->second].blocks;
+      held[place->second].bytes += block.size_bytes;
+    };
+    const auto& blocks = state.devices()[device].blocks;
+    for (const auto& [address, holder] : look.look->by_address) {
+      const auto block = blocks.find(address);
+      if (block != blocks.end()) add(address, block->second);
+    }
+    if (ended && ended->device == device) add(ended->address, ended->block);
+  }
+}
+
+const ProcessHolders* HolderStacks::of_process(uint32_t process, const Tables& tables) const {
+  if (process >= tables.processes.size()) return nullptr;
+  const Process& of = tables.processes[process];
+  const auto known = processes_.find({of.pid, of.start_ticks});
+  return known == processes_.end() ? nullptr : known->second;
+}
+
+HolderStacks::Held HolderStacks::most_of(uint32_t process, uint16_t device,
+                                         const std::vector<uint32_t>& stacks,
+                                         const Tables& tables) const {
+  Held best;
+  uint64_t most_known = 0;
+  const ProcessHolders* told = of_process(process, tables);
+  const auto looks = looks_of_.find(told);
+  if (looks == looks_of_.end()) return best;
+  for (const size_t index : looks->second) {
+    const Look& look = looks_[index];
+    std::map<uint32_t, HeldByStack> held_by;
+    uint64_t known = 0;
+    for (uint32_t stack : stacks) {
+      const auto held = look.by_stack.find(uint64_t{device} << 32 | stack);
+      if (held == look.by_stack.end()) continue;
+      for (const HeldByStack& one : held->second) {
+        held_by[one.holder].blocks += one.blocks;
+        // A look at the end sees as garbage what somebody held until then.
+        const bool is_named = look.look->holders[one.holder].owner != "nothing";
+        known += is_named ? kNamed * one.blocks : one.blocks;
+        held_by[one.holder].bytes += one.bytes;
+      }
+    }
+    if (known <= most_known) continue;
+    most_known = known;
+    uint64_t most_blocks = 0;
+    for (const auto& [holder, held] : held_by) most_blocks = std::max(most_blocks, held.blocks);
+    const auto most = std::ranges::max_element(held_by, {}, [&](const auto& holder_and_held) {
+      const auto& [holder, held] = holder_and_held;
+      // One block that nothing holds may be the one that the program was making at that moment; a
+      // few large ones beside many small are what it worked on.
+      const bool in_flight = (look.look->holders[holder].owner == "nothing" && held.blocks == 1) ||
+                             kInFlight * held.blocks < most_blocks;
+      return std::pair(!in_flight, held.bytes);
+    });
+    best = {&look.look->holders[most->first], most->second.blocks};
+  }
+  return best;
+}
+
+}  // namespace gpumemprof

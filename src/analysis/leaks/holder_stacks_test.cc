@@ -1,0 +1,78 @@
+// Who holds what a stack made, from looks that are lists of addresses.
+#include "analysis/leaks/holder_stacks.h"
+
+#include <gtest/gtest.h>
+
+namespace gpumemprof {
+namespace {
+
+constexpr uint32_t kStack = 7;
+
+/// One process with one device, whose blocks one stack made, and one look at it.
+struct Looked {
+  Tables tables;
+  LiveState state;
+  std::vector<ProcessHolders> told{1};
+
+  explicit Looked(std::vector<TensorHolder> holders) {
+    tables.processes.push_back({.pid = 5, .start_ticks = 6});
+    tables.devices.push_back({.process = 0});
+    told[0].pid = 5, told[0].start_ticks = 6;
+    told[0].looks.push_back({.time_ns = 10, .holders = std::move(holders)});
+  }
+  void block(uint64_t address, uint64_t size_bytes, uint32_t holder) {
+    state.adopt(0, address, {.size_bytes = size_bytes, .stack = kStack});
+    told[0].looks[0].by_address[address] = holder;
+  }
+  HolderStacks::Held most() const {
+    HolderStacks holders(&told);
+    holders.finish(tables, state);
+    return holders.most_of(0, 0, {kStack}, tables);
+  }
+};
+
+TEST(HolderStacks, TheHolderOfTheMostBytesIsNamed) {
+  Looked looked({{.name = "small", .owner = "variable"}, {.name = "large", .owner = "variable"}});
+  looked.block(100, 10, 0);
+  looked.block(200, 10, 0);
+  looked.block(300, 30, 1);
+  EXPECT_EQ(looked.most().holder->name, "large");
+  EXPECT_EQ(looked.most().blocks, 1u);
+}
+
+TEST(HolderStacks, ABlockThatIsBeingMadeIsNobodysAndSaysNothing) {
+  Looked looked({{.name = "cache", .owner = "variable"}, {.owner = "nothing"}});
+  looked.block(100, 10, 0);
+  looked.block(200, 11, 1);
+  EXPECT_EQ(looked.most().holder->name, "cache");
+}
+
+TEST(HolderStacks, ABlockThatTheNextEventEndsWasHeld) {
+  Looked looked({{.name = "cache", .owner = "variable"}, {.owner = "nothing"}});
+  looked.block(200, 11, 1);
+  looked.told[0].looks[0].by_address[100] = 0;
+  HolderStacks holders(&looked.told);
+  const HolderStacks::Ended ended{0, 100, {.size_bytes = 10, .stack = kStack}};
+  holders.take(looked.tables, looked.state, &ended);
+  EXPECT_EQ(holders.most_of(0, 0, {kStack}, looked.tables).holder->name, "cache");
+}
+
+TEST(HolderStacks, ManyBlocksThatNothingHoldsHoldThemselves) {
+  Looked looked({{.name = "last", .owner = "variable"}, {.owner = "nothing"}});
+  looked.block(100, 10, 0);
+  for (uint64_t i = 0; i < 5; ++i) looked.block(200 + 100 * i, 10, 1);
+  EXPECT_EQ(looked.most().holder->owner, "nothing");
+  EXPECT_EQ(looked.most().blocks, 5u);
+}
+
+TEST(HolderStacks, AFewLargeBlocksOfTheMomentHideNoHolderOfManySmallOnes) {
+  Looked looked({{.name = "losses", .owner = "variable"}, {.owner = "nothing"}});
+  for (uint64_t i = 0; i < 25; ++i) looked.block(100 + 100 * i, 4, 0);
+  for (uint64_t i = 0; i < 3; ++i) looked.block(9000 + 1000 * i, 28'000, 1);
+  EXPECT_EQ(looked.most().holder->name, "losses");  // 25 blocks > 8 * 3
+  looked.block(20'000, 28'000, 1);
+  EXPECT_EQ(looked.most().holder->owner, "nothing");  // 25 blocks < 8 * 4
+}
+
+}  // namespace
+}  // namespace gpumemprof

@@ -1,0 +1,137 @@
+#include "analysis/leaks/leak_evidence.h"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+
+#include "analysis/categories/attribution.h"
+#include "trace/label_frames.h"
+#include "trace/own_code.h"
+
+namespace gpumemprof {
+namespace {
+
+/// More than half of what grows.
+constexpr double kMost = 0.5;
+
+bool any_frame(const Tables& tables, uint32_t stack, auto is_it) {
+  for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
+    const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
+    if (is_it(tables.strings.get(frame.file), tables.strings.get(frame.function))) return true;
+  }
+  return false;
+}
+
+bool is_backward(std::string_view file, std::string_view function) {
+  return file == kBackwardFile || function == "_engine_run_backward";
+}
+
+bool is_module(std::string_view file, std::string_view) {
+  return file == kModuleFile || file.find("/torch/nn/modules/") != std::string_view::npos;
+}
+
+/// Made by the optimizer itself. A step may call a closure: the program's code and modules in there
+/// are no optimizer's.
+bool is_of_optimizer(const Tables& tables, uint32_t stack) {
+  if (attribution_of(tables, stack).phase == WorkPhase::kOptimizer) return true;
+  for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
+    const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
+    const std::string_view file = tables.strings.get(frame.file);
+    if (is_module(file, {}) || (frame.line != 0 && is_user_file(file))) return false;
+    if (file.find("/torch/optim/") != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+bool is_without_graph(std::string_view file, std::string_view) { return file == kModeFile; }
+
+double share_of_stacks(const Leak& leak, auto is_it) {
+  double of_it = 0;
+  for (const LeakStack& stack : leak.stacks) {
+    if (is_it(stack.stack)) of_it += stack.growth.bytes_a_step;
+  }
+  return leak.bytes_a_step > 0 ? of_it / leak.bytes_a_step : 0;
+}
+
+double share(const Leak& leak, const Tables& tables, auto is_it) {
+  return share_of_stacks(leak, [&](uint32_t s) { return any_frame(tables, s, is_it); });
+}
+
+/// The innermost module's path, where the recording has them.
+std::string_view module_of(const Tables& tables, uint32_t stack) {
+  for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
+    const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
+    if (tables.strings.get(frame.file) == kModuleFile) return tables.strings.get(frame.function);
+  }
+  return {};
+}
+
+bool one_block(const Leak& leak) {
+  constexpr uint64_t kFew = 2;
+  return std::ranges::all_of(leak.stacks, [](const LeakStack& stack) {
+    if (stack.survivors <= kFew && stack.largest_bytes > stack.growth.grown_bytes) return true;
+    return stack.old_survivors == 0 && stack.survivor_bytes > stack.growth.grown_bytes;
+  });
+}
+
+}  // namespace
+
+bool is_in_backward(const Tables& tables, uint32_t stack) {
+  return any_frame(tables, stack, is_backward);
+}
+
+bool is_in_module(const Tables& tables, uint32_t stack) {
+  return any_frame(tables, stack, is_module);
+}
+
+std::string module_of_most(const Leak& leak, const Tables& tables) {
+  std::map<std::string_view, double> bytes_a_step;
+  for (const LeakStack& stack : leak.stacks) {
+    bytes_a_step[module_of(tables, stack.stack)] += stack.growth.bytes_a_step;
+  }
+  if (bytes_a_step.empty()) return {};
+  const auto most = std::ranges::max_element(
+      bytes_a_step, {}, [](const auto& module_and_bytes) { return module_and_bytes.second; });
+  return std::string(most->first);
+}
+
+AllLeaks::AllLeaks(const std::vector<Leak>& leaks, const Tables& tables) : count_(leaks.size()) {
+  for (const Leak& leak : leaks) {
+    if (keep_backward_.contains(leak.process)) continue;
+    if (share(leak, tables, is_backward) > 0) keep_backward_.insert(leak.process);
+  }
+  absl::flat_hash_set<std::pair<std::string_view, uint32_t>> pids;
+  for (const Process& process : tables.processes) pids.insert({process.host, process.pid});
+  for (uint32_t i = 0; i < tables.processes.size(); ++i) {
+    const Process& process = tables.processes[i];
+    if (process.parent_pid != 0 && pids.contains({process.host, process.parent_pid})) {
+      are_children_.insert(i);
+    }
+  }
+}
+
+LeakEvidence evidence_of(const Leak& leak, const AllLeaks& all, const Tables& tables,
+                         const HolderStacks& holders) {
+  LeakEvidence out;
+  const ProcessHolders* told = holders.of_process(leak.process, tables);
+  out.in_child = all.has_recorded_parent(leak.process) || (told && told->is_worker);
+  out.in_optimizer =
+      share_of_stacks(leak, [&](uint32_t s) { return is_of_optimizer(tables, s); }) > kMost;
+  out.in_backward = share(leak, tables, is_backward) > kMost;
+  out.in_module =
+      share(leak, tables, is_module) > 0 || std::ranges::any_of(leak.others, [&](uint32_t stack) {
+        return any_frame(tables, stack, is_module);
+      });
+  out.without_graph = share(leak, tables, is_without_graph) > 1 - 1e-9;
+  out.grows_one_block = one_block(leak);
+  out.module = module_of_most(leak, tables);
+  out.is_training = leak.is_training, out.sizes_rise = leak.sizes_rise;
+  out.whole_graph = all.keeps_backward(leak.process) && all.count() > 1;
+  std::vector<uint32_t> stacks;
+  for (const LeakStack& stack : leak.stacks) stacks.push_back(stack.stack);
+  const HolderStacks::Held held = holders.most_of(leak.process, leak.device, stacks, tables);
+  out.holder = held.holder, out.held_blocks = held.blocks;
+  return out;
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,60 @@
+// What is known of a leak beside its growth: what the bugs are told apart by. Never a name of the
+// program's own.
+#pragma once
+
+#include <absl/container/flat_hash_set.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "analysis/leaks/holder_stacks.h"
+#include "analysis/leaks/leaks.h"
+
+namespace gpumemprof {
+
+struct LeakEvidence {
+  bool in_child = false;       ///< in a process that a recorded one, or multiprocessing, started
+  bool in_optimizer = false;   ///< most of it was made inside torch.optim
+  bool in_backward = false;    ///< most of it was made by a backward pass
+  bool in_module = false;      ///< the line runs a torch.nn module
+  bool without_graph = false;  ///< all of it under no_grad or inference_mode (where it is told)
+  /// No more blocks survive than before: a larger one takes the place of the last.
+  bool grows_one_block = false;
+  std::string module;        ///< path of the module that makes most of it; empty: none is told
+  bool is_training = false;  ///< backward passes ran in the process
+  bool sizes_rise = false;   ///< what its passes make and drop gets larger, too
+  /// Also the parameters, the forward and the backward of one model grow together.
+  bool whole_graph = false;
+  /// Who holds most of its bytes; null where that is not known.
+  const TensorHolder* holder = nullptr;
+  uint64_t held_blocks = 0;  ///< of its blocks, those that `holder` keeps
+};
+
+/// Whether a backward pass made what the stack stands for.
+bool is_in_backward(const Tables& tables, uint32_t stack);
+/// Whether it was made while a torch.nn module was called.
+bool is_in_module(const Tables& tables, uint32_t stack);
+
+/// Path of the module that makes most of what grows; empty where none is told.
+std::string module_of_most(const Leak& leak, const Tables& tables);
+
+/// What each leak is judged beside, gathered once for all leaks of a recording.
+class AllLeaks {
+ public:
+  AllLeaks(const std::vector<Leak>& leaks, const Tables& tables);
+  size_t count() const { return count_; }
+  /// A backward pass made part of what the process keeps.
+  bool keeps_backward(uint32_t process) const { return keep_backward_.contains(process); }
+  bool has_recorded_parent(uint32_t process) const { return are_children_.contains(process); }
+
+ private:
+  size_t count_;
+  absl::flat_hash_set<uint32_t> keep_backward_, are_children_;  // processes
+};
+
+/// `all`: this one among them.
+LeakEvidence evidence_of(const Leak& leak, const AllLeaks& all, const Tables& tables,
+                         const HolderStacks& holders);
+
+}  // namespace gpumemprof

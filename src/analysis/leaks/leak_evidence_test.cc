@@ -1,0 +1,36 @@
+#include "analysis/leaks/leak_evidence.h"
+
+#include <gtest/gtest.h>
+
+#include "trace/label_frames.h"
+
+namespace gpumemprof {
+namespace {
+
+/// A leak of three stacks: 100 bytes a step in no module, 80 and 70 in that of `first` and
+/// `second`.
+std::string module_of_leak(std::string_view first, std::string_view second) {
+  Tables tables;
+  const auto frame = [&](std::string_view file, std::string_view function, uint32_t line) {
+    return tables.stacks.intern_frame(
+        {tables.strings.intern(file), tables.strings.intern(function), line});
+  };
+  const uint32_t own = tables.stacks.push(0, frame("/srv/me/train.py", "main", 7));
+  Leak leak{.node = own, .bytes_a_step = 250};
+  leak.stacks.push_back({.stack = own, .growth = {.bytes_a_step = 100}});
+  // The module is at the inner end; an outer one has called it.
+  const uint32_t outer = tables.stacks.push(own, frame(kModuleFile, "model", 0));
+  leak.stacks.push_back({.stack = tables.stacks.push(outer, frame(kModuleFile, first, 0)),
+                         .growth = {.bytes_a_step = 80}});
+  leak.stacks.push_back({.stack = tables.stacks.push(outer, frame(kModuleFile, second, 0)),
+                         .growth = {.bytes_a_step = 70}});
+  return evidence_of(leak, AllLeaks({leak}, tables), tables, HolderStacks(nullptr)).module;
+}
+
+TEST(LeakEvidence, TheModuleIsTheInnermostOfMostOfTheGrowth) {
+  EXPECT_EQ(module_of_leak("model.lstm", "model.lstm"), "model.lstm");
+  EXPECT_EQ(module_of_leak("model.lstm", "model.head"), "") << "100 bytes are made in none";
+}
+
+}  // namespace
+}  // namespace gpumemprof

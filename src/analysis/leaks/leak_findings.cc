@@ -1,0 +1,195 @@
+#include "analysis/leaks/leak_findings.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "analysis/leaks/kept_gradients.h"
+#include "analysis/leaks/leak_groups.h"
+#include "analysis/leaks/leak_limit.h"
+#include "base/size.h"
+
+namespace gpumemprof {
+namespace {
+
+uint64_t rounded(double value) {
+  return value > 0 ? static_cast<uint64_t>(std::llround(value)) : 0;
+}
+
+double to_thousandths(double value) { return std::round(value * 1000) / 1000; }
+
+/// "train.py:41": the whole path is in the stack.
+std::string short_line(const Tables& tables, uint32_t node) {
+  const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
+  const std::string_view file = tables.strings.get(frame.file);
+  if (node == 0 || file.empty()) return "a place without a stack";
+  std::string text(file.substr(file.rfind('/') + 1));
+  if (frame.line != 0) text += ':' + std::to_string(frame.line);
+  return text;
+}
+
+/// How sure Mann-Kendall's test is that there is a trend, one-sided. Never 1: it is no proof.
+double confidence_of(double z) { return std::min(0.99, 1 - std::erfc(z / std::sqrt(2.0)) / 2); }
+
+/// Live on each device right after its process's last allocation, as all figures of a leak are.
+using HeldBytes = std::map<std::pair<uint32_t, uint16_t>, uint64_t>;  // by process, device
+
+HeldBytes held_bytes(const std::vector<ProcessHistory>& histories) {
+  HeldBytes bytes;
+  for (const ProcessHistory& history : histories) {
+    for (const SiteHistory& site : history.sites) {
+      bytes[{history.process, site.device}] += site.live_bytes;
+    }
+  }
+  return bytes;
+}
+
+void add_limit(const Leak& leak, const LeakLimit& limit, Finding* finding) {
+  if (!limit.limit_bytes) {
+    finding->facts.emplace_back("limit", "unknown, because " + limit.why_unknown);
+    return;
+  }
+  finding->evidence.emplace_back("limit_bytes", *limit.limit_bytes);
+  if (limit.steps_left) finding->evidence.emplace_back("steps_until_limit", *limit.steps_left);
+  if (limit.seconds_left) {
+    finding->evidence.emplace_back("seconds_until_limit", *limit.seconds_left);
+  }
+  if (finding->kind != "leak") return;
+  // A run like the one that was recorded does not get to its end a second time.
+  if (limit.steps_left && *limit.steps_left <= leak.steps) finding->severity = Severity::kCritical;
+}
+
+/// Known without a trend: the blocks themselves are there.
+Finding kept_gradients_finding(const KeptGradients& kept, const Tables& tables) {
+  return {.kind = "leak",
+          .severity = Severity::kInfo,
+          .name = "gradients_kept",
+          .title = "gradients made at " + short_line(tables, kept.node) +
+                   " stay allocated from step to step, as zero_grad(set_to_none=False) leaves "
+                   "them: " +
+                   format_bytes(kept.bytes) + " that a forward pass could have",
+          .bytes = kept.bytes,
+          .evidence = {{"blocks", kept.blocks}, {"steps", kept.steps}},
+          .confidence = 0.9,
+          .stack = kept.node,
+          .fix = "call zero_grad(set_to_none=True), the default, right after the optimizer's step",
+          .device = kept.device};
+}
+
+void add_holder(const HolderStacks::Held& held, const ProcessHolders* told, Finding* finding) {
+  if (held.holder) {
+    finding->facts.emplace_back("holder", held.holder->path);
+    if (!held.holder->name.empty()) {
+      finding->facts.emplace_back("holder_name", held.holder->name);
+    }
+    finding->evidence.emplace_back("held_blocks", held.blocks);
+  } else if (!told || told->looks.empty()) {
+    finding->facts.emplace_back("holder",
+                                "unknown; record with gpumemprof run --explain-leaks to name it");
+  } else {
+    const std::string& why = told->looks.back().why_incomplete;
+    finding->facts.emplace_back(
+        "holder", "unknown, because " + (why.empty() ? "nothing of it was live when the program "
+                                                       "was asked"
+                                                     : why));
+  }
+}
+
+/// "train.py:41 keeps 2 KiB", "train.py:41 and 3 more lines keep 9 KiB".
+std::string who_keeps(const LeakGroup& group, const Tables& tables) {
+  std::string text = short_line(tables, group.whole.node);
+  const size_t more = group.lines.size() - 1;
+  if (more == 0) return text + " keeps ";
+  return text + " and " + std::to_string(more) +
+         (more == 1 ? " more line keep " : " more lines keep ");
+}
+
+struct Kind {
+  const char* name;
+  Severity severity;
+  const char* what_repeats;
+  const char* title;
+  const char* fix;
+  bool is_leak() const { return severity != Severity::kInfo; }
+};
+
+Kind kind_of(const LeakGroup& group) {
+  const LeakName& bug = *group.name;
+  if (std::string_view(bug.name) == kSizesRise) {
+    return {kSizesRise, Severity::kInfo, "step", bug.title, bug.fix};
+  }
+  // A block that is copied into a larger one in every round is no data that is loaded, unless it is
+  // used when the loop is over.
+  const bool may_be_data = !group.evidence.grows_one_block || group.whole.is_used_after;
+  if (!group.whole.are_steps && may_be_data) {
+    return {kGrowthInLoop, Severity::kInfo, "round of a loop",
+            "no step is known, and it may be data that is loaded",
+            "mark what a step is with gpumemprof.step()"};
+  }
+  return {"leak", Severity::kWarning, "step", bug.title, bug.fix};
+}
+
+/// All but the limit and the holder.
+Finding leak_finding(const LeakGroup& group, const Tables& tables) {
+  const Leak& leak = group.whole;
+  const uint64_t a_step = rounded(leak.bytes_a_step);
+  const Kind kind = kind_of(group);
+  Finding finding{.kind = kind.name,
+                  .severity = kind.severity,
+                  .name = kind.is_leak() ? group.name->name : "",
+                  .title = who_keeps(group, tables) + format_bytes(a_step) + " more with every " +
+                           kind.what_repeats + ": " + kind.title,
+                  .bytes = leak.live_bytes,
+                  .evidence = {{"bytes_a_step", a_step},
+                               {"grown_bytes", leak.grown_bytes},
+                               {"steps", leak.steps},
+                               {"warm_up_steps", leak.warm_up_steps},
+                               {"stacks", leak.stacks.size()},
+                               {"rises", leak.stacks.front().growth.rises},
+                               {"points", leak.stacks.front().growth.points}},
+                  .confidence = confidence_of(leak.z),
+                  .stack = leak.node,
+                  .fix = kind.fix,
+                  .device = leak.device};
+  uint64_t survivors = 0;
+  for (const LeakStack& stack : leak.stacks) survivors += stack.survivors;
+  finding.evidence.emplace_back("survivors", survivors);
+  finding.rates.emplace_back("survivors_a_step", to_thousandths(leak.survivors_a_step));
+  if (!group.evidence.module.empty()) finding.facts.emplace_back("module", group.evidence.module);
+  finding.facts.emplace_back("steps_from", leak.period_from == Period::From::kMarks
+                                               ? "steps of optimizers, or marked ones"
+                                               : "a line that allocates once a round");
+  if (group.lines.size() == 1) return finding;
+  for (const Leak* line : group.lines) {
+    finding.lines.push_back({line->node, short_line(tables, line->node), line->live_bytes,
+                             rounded(line->bytes_a_step)});
+  }
+  return finding;
+}
+
+}  // namespace
+
+void add_leak_findings(const std::vector<ProcessHistory>& histories, const Tables& tables,
+                       const LeakContext& context, Analysis* analysis) {
+  const HolderStacks& holders = context.holders;
+  const std::vector<Leak> leaks = find_leaks(histories, tables);
+  HeldBytes held = held_bytes(histories);
+  for (const LeakGroup& group : group_leaks(leaks, tables, holders)) {
+    Finding finding = leak_finding(group, tables);
+    add_limit(group.whole,
+              limit_of(group.whole, tables, held[{group.whole.process, group.whole.device}],
+                       context.capacity_bytes),
+              &finding);
+    add_holder({group.evidence.holder, group.evidence.held_blocks},
+               holders.of_process(group.whole.process, tables), &finding);
+    analysis->findings.push_back(std::move(finding));
+  }
+  for (const KeptGradients& kept : find_kept_gradients(histories, leaks, tables)) {
+    Finding finding = kept_gradients_finding(kept, tables);
+    add_holder(holders.most_of(kept.process, kept.device, kept.stacks, tables),
+               holders.of_process(kept.process, tables), &finding);
+    analysis->findings.push_back(std::move(finding));
+  }
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,22 @@
+// Leaks as findings: what, where, how fast, until when, and what to do.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "analysis/analysis.h"
+#include "analysis/leaks/holder_stacks.h"
+#include "analysis/leaks/leak_history.h"
+
+namespace gpumemprof {
+
+struct LeakContext {
+  std::optional<uint64_t> capacity_bytes;  ///< what was given on the command line
+  const HolderStacks& holders;
+};
+
+/// Adds them to `analysis->findings`. The devices of `analysis` must be there.
+void add_leak_findings(const std::vector<ProcessHistory>& histories, const Tables& tables,
+                       const LeakContext& context, Analysis* analysis);
+
+}  // namespace gpumemprof

@@ -1,0 +1,118 @@
+#include "analysis/leaks/leak_groups.h"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <tuple>
+
+namespace gpumemprof {
+namespace {
+
+std::string_view holder_of(const LeakEvidence& evidence) {
+  return evidence.holder ? std::string_view(evidence.holder->path) : std::string_view();
+}
+
+/// Lines that have the same are one bug.
+using Bug = std::tuple<uint32_t, uint16_t, std::string_view, std::string_view>;
+
+Bug bug_of(const Leak& leak, const LeakEvidence& evidence, const LeakName& name) {
+  return {leak.process, leak.device, name.name, holder_of(evidence)};
+}
+
+bool is_unknown(const LeakEvidence& evidence, const LeakName& name) {
+  return !evidence.holder && std::string_view(name.name) == kGrowth;
+}
+
+void add(const Leak& line, Leak* whole) {
+  whole->stacks.insert(whole->stacks.end(), line.stacks.begin(), line.stacks.end());
+  whole->others.insert(whole->others.end(), line.others.begin(), line.others.end());
+  whole->bytes_a_step += line.bytes_a_step;
+  whole->survivors_a_step += line.survivors_a_step;
+  whole->live_bytes += line.live_bytes;
+  whole->grown_bytes += line.grown_bytes;
+  whole->steps = std::max(whole->steps, line.steps);
+}
+
+/// Whether nearly all rises of both are in the same steps, and these are not most steps, in which any
+/// two may meet.
+bool rise_together(const Leak& a, const Leak& b) {
+  constexpr size_t kOf = 10, kLeast = 8;
+  constexpr uint64_t kApart = 1;
+  if (a.rise_steps.empty() || b.rise_steps.empty()) return false;
+  if (a.rise_steps.back() - a.rise_steps.front() < 2 * a.rise_steps.size()) return false;
+  size_t common = 0, next = 0;
+  for (uint64_t step : a.rise_steps) {
+    while (next < b.rise_steps.size() && b.rise_steps[next] + kApart < step) ++next;
+    common += next < b.rise_steps.size() && b.rise_steps[next] <= step + kApart;
+  }
+  return kOf * common >= kLeast * std::max(a.rise_steps.size(), b.rise_steps.size());
+}
+
+/// A graph keeps inputs and targets, too, which no module made: these lines have no name of their
+/// own, but rise in the same steps.
+void join_by_rises(std::vector<LeakGroup>* groups, uint64_t* steps) {
+  std::map<std::pair<uint32_t, uint16_t>, std::vector<size_t>> in_modules;  // by process, device
+  for (size_t i = 0; i < groups->size(); ++i) {
+    const LeakGroup& group = (*groups)[i];
+    const bool may_join = !group.evidence.holder && group.evidence.in_module &&
+                          !is_unknown(group.evidence, *group.name);
+    if (may_join) in_modules[{group.whole.process, group.whole.device}].push_back(i);
+  }
+  std::vector<bool> has_joined(groups->size());
+  for (size_t i = 0; i < groups->size(); ++i) {
+    const LeakGroup& unknown = (*groups)[i];
+    const auto near = in_modules.find({unknown.whole.process, unknown.whole.device});
+    if (near == in_modules.end() || !is_unknown(unknown.evidence, *unknown.name)) continue;
+    for (const size_t at : near->second) {
+      LeakGroup& known = (*groups)[at];
+      ++*steps;
+      if (!rise_together(unknown.whole, known.whole)) continue;
+      known.lines.push_back(unknown.lines.front());
+      add(*unknown.lines.front(), &known.whole);
+      has_joined[i] = true;
+      break;
+    }
+  }
+  size_t left = 0;
+  for (size_t i = 0; i < groups->size(); ++i) {
+    if (has_joined[i]) continue;
+    if (left != i) (*groups)[left] = std::move((*groups)[i]);
+    ++left;
+  }
+  groups->erase(groups->begin() + static_cast<ptrdiff_t>(left), groups->end());
+}
+
+}  // namespace
+
+std::vector<LeakGroup> group_leaks(const std::vector<Leak>& leaks, const Tables& tables,
+                                   const HolderStacks& holders, uint64_t* steps) {
+  uint64_t uncounted = 0;
+  if (!steps) steps = &uncounted;
+  const AllLeaks all(leaks, tables);
+  std::vector<LeakGroup> groups;
+  std::map<Bug, size_t> group_of;
+  for (const Leak& leak : leaks) {
+    LeakEvidence evidence = evidence_of(leak, all, tables, holders);
+    const LeakName& name = name_leak(evidence);
+    ++*steps;
+    if (!is_unknown(evidence, name)) {
+      const auto [known, is_new] =
+          group_of.try_emplace(bug_of(leak, evidence, name), groups.size());
+      if (!is_new) {
+        LeakGroup& group = groups[known->second];
+        group.lines.push_back(&leak);
+        add(leak, &group.whole);
+        group.evidence.held_blocks += evidence.held_blocks;
+        continue;
+      }
+    }
+    groups.push_back({{&leak}, leak, std::move(evidence), &name});
+  }
+  join_by_rises(&groups, steps);
+  for (LeakGroup& group : groups) {
+    if (group.lines.size() > 1) group.evidence.module = module_of_most(group.whole, tables);
+  }
+  return groups;
+}
+
+}  // namespace gpumemprof

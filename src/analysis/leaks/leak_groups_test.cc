@@ -1,0 +1,98 @@
+#include "analysis/leaks/leak_groups.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "trace/label_frames.h"
+
+namespace gpumemprof {
+namespace {
+
+class LeakGroups : public testing::Test {
+ protected:
+  /// Keeps `bytes` a step for ten steps; in a module that has a path, or in none.
+  Leak leak(uint32_t line, uint64_t bytes, std::string_view module = {}) {
+    const uint32_t own = tables_.stacks.push(0, frame("/srv/me/train.py", "main", line));
+    uint32_t stack = own;
+    if (!module.empty()) stack = tables_.stacks.push(own, frame(kModuleFile, module, 0));
+    Leak out{.node = own, .bytes_a_step = static_cast<double>(bytes), .survivors_a_step = 1};
+    out.live_bytes = out.grown_bytes = 10 * bytes, out.steps = 10;
+    // Survivors enough that it is not one block that a larger one replaces.
+    out.stacks.push_back({.stack = stack,
+                          .growth = {.bytes_a_step = out.bytes_a_step, .grown_bytes = 10 * bytes},
+                          .survivors = 10,
+                          .largest_bytes = bytes,
+                          .survivor_bytes = 10 * bytes,
+                          .old_survivors = 9});
+    return out;
+  }
+
+  uint32_t frame(std::string_view file, std::string_view function, uint32_t line) {
+    return tables_.stacks.intern_frame(
+        {tables_.strings.intern(file), tables_.strings.intern(function), line});
+  }
+
+  std::vector<LeakGroup> groups() const {
+    return group_leaks(leaks_, tables_, HolderStacks(nullptr));
+  }
+
+  static std::vector<size_t> line_counts(const std::vector<LeakGroup>& groups) {
+    std::vector<size_t> out;
+    for (const LeakGroup& group : groups) out.push_back(group.lines.size());
+    return out;
+  }
+
+  Tables tables_;
+  std::vector<Leak> leaks_;
+};
+
+TEST_F(LeakGroups, LinesOfOneBugAreOneWithTheSumsOfAll) {
+  leaks_ = {leak(7, 400, "model.a"), leak(9, 300, "model.b"), leak(8, 200, "model.b")};
+  const auto all = groups();
+  ASSERT_EQ(line_counts(all), std::vector<size_t>{3});
+  EXPECT_STREQ(all[0].name->name, "activations_kept");
+  EXPECT_EQ(all[0].lines.front(), &leaks_[0]);
+  EXPECT_EQ(all[0].whole.node, leaks_[0].node);
+  EXPECT_EQ(all[0].whole.bytes_a_step, 900);
+  EXPECT_EQ(all[0].whole.survivors_a_step, 3);
+  EXPECT_EQ(all[0].whole.live_bytes, 9000u);
+  EXPECT_EQ(all[0].whole.stacks.size(), 3u);
+  EXPECT_EQ(all[0].evidence.module, "model.b") << "500 bytes against 400";
+}
+
+TEST_F(LeakGroups, LinesOfWhichNothingIsKnownStayAlone) {
+  leaks_ = {leak(7, 400), leak(8, 300), leak(9, 200, "model.a")};
+  const auto all = groups();
+  EXPECT_EQ(line_counts(all), (std::vector<size_t>{1, 1, 1}));
+  EXPECT_STREQ(all[0].name->name, kGrowth);
+}
+
+TEST_F(LeakGroups, WhatAGraphKeepsOfInputsIsToldWithTheGraph) {
+  leaks_ = {leak(7, 400, "model.a"), leak(8, 300), leak(9, 200)};
+  leaks_[0].rise_steps = leaks_[1].rise_steps = {20, 30, 40};
+  leaks_[2].rise_steps = {21, 22, 23};
+  const auto all = groups();
+  EXPECT_EQ(line_counts(all), (std::vector<size_t>{2, 1}));
+  EXPECT_EQ(all[0].whole.bytes_a_step, 700);
+  EXPECT_EQ(all[0].whole.node, leaks_[0].node);
+}
+
+TEST_F(LeakGroups, ProcessesAndDevicesStayApart) {
+  leaks_ = {leak(7, 400, "model.a"), leak(8, 300, "model.a"), leak(9, 200, "model.a")};
+  leaks_[1].device = 1, leaks_[2].process = 1;
+  EXPECT_EQ(line_counts(groups()), (std::vector<size_t>{1, 1, 1}));
+}
+
+TEST_F(LeakGroups, EachLineLooksAtAFewGroupsHoweverManyThereAre) {
+  constexpr uint32_t kLines = 4000;
+  for (uint32_t line = 1; line <= kLines; ++line) {
+    leaks_.push_back(leak(line, 100, line % 2 == 0 ? "model.a" : ""));
+  }
+  uint64_t steps = 0;
+  const auto all = group_leaks(leaks_, tables_, HolderStacks(nullptr), &steps);
+  EXPECT_EQ(all.size(), kLines / 2 + 1) << "one bug of the modules, the others alone";
+  EXPECT_LE(steps, 2 * kLines);
+}
+
+}  // namespace
+}  // namespace gpumemprof

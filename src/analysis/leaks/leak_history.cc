@@ -1,0 +1,278 @@
+#include "analysis/leaks/leak_history.h"
+
+#include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
+
+#include <algorithm>
+
+namespace gpumemprof {
+namespace {
+
+constexpr uint32_t kNone = UINT32_MAX;
+
+/// Two windows become one; `cells` is ascending.
+void merge_pairs(std::vector<HeldCell>* cells) {
+  std::vector<HeldCell>& all = *cells;
+  size_t out = 0;
+  for (size_t i = 0; i < all.size(); ++i) {
+    HeldCell cell = all[i];
+    cell.window /= 2;
+    // Where the stack did nothing in the other half, it held what it held at the edge, which is
+    // never less than the floor of this half.
+    if (out != 0 && all[out - 1].window == cell.window) {
+      all[out - 1].allocs += cell.allocs;
+      all[out - 1].alloc_bytes += cell.alloc_bytes;
+      all[out - 1].floor_bytes = std::min(all[out - 1].floor_bytes, cell.floor_bytes);
+      all[out - 1].last_bytes = cell.last_bytes;
+    } else {
+      all[out++] = cell;
+    }
+  }
+  all.resize(out);
+}
+
+/// The mean would be that of what a stack makes and drops, where it makes blocks of several sizes.
+void tell_median_sizes(ProcessHistory* history) {
+  absl::flat_hash_map<uint64_t, std::vector<uint64_t>> sizes;  // device << 32 | stack
+  for (const KeptBlock& block : history->kept) {
+    sizes[uint64_t{block.device} << 32 | block.stack].push_back(block.size_bytes);
+  }
+  for (SiteHistory& site : history->sites) {
+    const auto live = sizes.find(uint64_t{site.device} << 32 | site.stack);
+    if (live == sizes.end()) continue;
+    const auto middle = live->second.begin() + static_cast<ptrdiff_t>(live->second.size() / 2);
+    std::ranges::nth_element(live->second, middle);
+    site.median_live_bytes = *middle;
+  }
+}
+
+}  // namespace
+
+struct LeakGatherer::Open : SiteHistory {
+  uint32_t window = kNone;  // the one that is open, not in `cells` yet
+  uint32_t allocs = 0;      // in it
+  uint64_t floor_bytes = 0;
+  uint64_t allocated_bytes = 0;  // in it
+  // As they were right after the allocation with the number `before_frees`: what was freed since
+  // may be the end of the program.
+  uint64_t before_frees = UINT64_MAX;
+  uint64_t safe_floor_bytes = 0, safe_live_bytes = 0, safe_live_count = 0;
+
+  void close() {
+    if (window != kNone)
+      cells.push_back({window, allocs, floor_bytes, live_bytes, allocated_bytes});
+    window = kNone;
+  }
+};
+
+struct LeakGatherer::Running {
+  uint32_t process = 0;
+  uint64_t allocs = 0, allocs_a_window = 1, allocs_in_window = 0;
+  size_t cells = 0;
+  std::vector<uint32_t> steps;
+  std::vector<uint64_t> end_ns;
+  std::vector<Open> sites;
+  std::vector<KeptBlock> freed;  // since the last allocation
+  absl::flat_hash_set<uint32_t> state_names;
+  uint32_t window() const { return static_cast<uint32_t>(end_ns.size()) - 1; }
+};
+
+struct LeakGatherer::OnDevice {
+  Running* process = nullptr;  // null: not looked at
+  std::vector<uint32_t> site_by_stack;
+  uint64_t repeated_allocs = 0;
+};
+
+LeakGatherer::LeakGatherer() = default;
+LeakGatherer::~LeakGatherer() = default;
+
+void LeakGatherer::begin_batch(const EventBatch& batch, const Tables& tables,
+                               const LiveState& state) {
+  batch_ = &batch;
+  tables_ = &tables;
+  next_mark_ = 0;
+  for (size_t i = devices_.size(); i < tables.devices.size(); ++i) {
+    OnDevice& device = devices_.emplace_back();
+    const Device& known = tables.devices[i];
+    // What a pool is made of holds its blocks: those are looked at.
+    if (known.layer == Layer::kDriver) continue;
+    if (known.process >= processes_.size()) processes_.resize(size_t{known.process} + 1);
+    std::unique_ptr<Running>& process = processes_[known.process];
+    if (!process) {
+      process = std::make_unique<Running>();
+      process->process = known.process;
+      process->end_ns.push_back(0), process->steps.push_back(0);
+    }
+    device.process = process.get();
+    if (i < state.devices().size()) resync(static_cast<uint16_t>(i), state.devices()[i]);
+  }
+  resync_where_needed(state);
+}
+
+void LeakGatherer::resync_where_needed(const LiveState& state) {
+  for (size_t i = 0; i < devices_.size() && i < state.devices().size(); ++i) {
+    if (state.devices()[i].repeated_allocs != devices_[i].repeated_allocs) {
+      resync(static_cast<uint16_t>(i), state.devices()[i]);
+    }
+  }
+}
+
+/// Where a free was missed, the state alone knows whose block is gone.
+void LeakGatherer::resync(uint16_t index, const DeviceState& state) {
+  OnDevice& device = devices_[index];
+  device.repeated_allocs = state.repeated_allocs;
+  if (!device.process) return;
+  for (const auto& [stack, site] : state.sites) {
+    if (site.live_count == 0 && site.total_count == 0) continue;
+    Open& open = site_of(*device.process, index, stack);
+    open.live_bytes = site.live_bytes, open.live_count = site.live_count;
+    open.floor_bytes = std::min(open.floor_bytes, open.live_bytes);
+  }
+}
+
+LeakGatherer::Open& LeakGatherer::site_of(Running& process, uint16_t device, uint32_t stack) {
+  std::vector<uint32_t>& known = devices_[device].site_by_stack;
+  if (stack >= tables_->stacks.stack_count()) stack = 0;
+  if (stack >= known.size()) known.resize(tables_->stacks.stack_count(), kNone);
+  if (known[stack] == kNone) {
+    known[stack] = static_cast<uint32_t>(process.sites.size());
+    Open& site = process.sites.emplace_back();
+    site.stack = stack, site.device = device;
+  }
+  return process.sites[known[stack]];
+}
+
+void LeakGatherer::prefetch(uint16_t device, uint32_t stack) const {
+  if (device >= devices_.size() || !devices_[device].process) return;
+  const std::vector<uint32_t>& known = devices_[device].site_by_stack;
+  if (stack >= known.size() || known[stack] == kNone) return;
+  const auto* site = reinterpret_cast<const char*>(&devices_[device].process->sites[known[stack]]);
+  constexpr size_t kLine = 64;
+  for (size_t at = 0; at < sizeof(Open); at += kLine) __builtin_prefetch(site + at);
+}
+
+LeakGatherer::Running* LeakGatherer::running_of(uint16_t device) {
+  return device < devices_.size() ? devices_[device].process : nullptr;
+}
+
+void LeakGatherer::touch(Running& process, Open& site) {
+  if (site.window == process.window()) return;
+  if (site.window != kNone) ++process.cells;
+  site.close();
+  site.window = process.window();
+  site.allocs = 0, site.allocated_bytes = 0;
+  site.floor_bytes = site.live_bytes;
+}
+
+void LeakGatherer::next_window(Running& process) {
+  if (process.end_ns.size() >= kMostWindows || process.cells > kMostCells) {
+    process.cells = 0;
+    for (Open& site : process.sites) {
+      site.close();
+      merge_pairs(&site.cells);
+      process.cells += site.cells.size();
+    }
+    const size_t half = (process.end_ns.size() + 1) / 2;
+    for (size_t i = 0; i < half; ++i) {
+      const size_t second = std::min(2 * i + 1, process.end_ns.size() - 1);
+      process.end_ns[i] = process.end_ns[second];
+      process.steps[i] = process.steps[2 * i] + (second == 2 * i ? 0 : process.steps[second]);
+    }
+    process.end_ns.resize(half), process.steps.resize(half);
+    process.allocs_a_window *= 2;
+  }
+  process.allocs_in_window = 0;
+  process.end_ns.push_back(process.end_ns.back());
+  process.steps.push_back(0);
+}
+
+void LeakGatherer::take_marks(size_t until_event) {
+  for (; next_mark_ < batch_->marks.size() &&
+         batch_->marks[next_mark_].before_event <= until_event;
+       ++next_mark_) {
+    const Mark& mark = batch_->marks[next_mark_];
+    if (mark.thread >= tables_->threads.size()) continue;
+    const uint32_t process = tables_->threads[mark.thread].process;
+    if (process >= processes_.size() || !processes_[process]) continue;
+    if (mark.kind == MarkKind::kStep) ++processes_[process]->steps.back();
+    const bool is_state = mark.kind == MarkKind::kRole &&
+                          mark.value == static_cast<uint64_t>(StorageRole::kOptimizerState);
+    if (is_state && mark.text != 0) processes_[process]->state_names.insert(mark.text);
+  }
+}
+
+void LeakGatherer::end_batch() { take_marks(SIZE_MAX); }
+
+void LeakGatherer::on_alloc(size_t i, uint16_t device) {
+  take_marks(i);
+  Running* process = running_of(device);
+  if (!process) return;
+  if (process->allocs_in_window == process->allocs_a_window) next_window(*process);
+  ++process->allocs_in_window;
+  ++process->allocs;
+  process->freed.clear();
+  process->end_ns.back() = batch_->time_ns[i];
+  Open& site = site_of(*process, device, batch_->stack[i]);
+  touch(*process, site);
+  const uint64_t size = batch_->size_bytes[i];
+  site.live_bytes += size, ++site.live_count;
+  site.alloc_bytes += size, ++site.alloc_count, ++site.allocs;
+  site.allocated_bytes += size;
+  site.last_alloc = process->allocs;
+  if (site.first_alloc == 0) site.first_alloc = process->allocs;
+  if (size > site.largest_bytes) {
+    site.largest_bytes = size;
+    ++site.larger_count, site.larger_bytes += size;
+  } else {
+    site.other_block_bytes = size;
+  }
+}
+
+void LeakGatherer::on_free(uint16_t device, const LiveBlock& block) {
+  Running* process = running_of(device);
+  if (!process) return;
+  process->freed.push_back({block.size_bytes, block.time_ns, block.stack, device});
+  Open& site = site_of(*process, device, block.stack);
+  touch(*process, site);
+  if (site.before_frees != process->allocs) {
+    site.before_frees = process->allocs;
+    site.safe_floor_bytes = site.floor_bytes;
+    site.safe_live_bytes = site.live_bytes, site.safe_live_count = site.live_count;
+  }
+  site.live_bytes -= std::min(block.size_bytes, site.live_bytes);
+  if (site.live_count != 0) --site.live_count;
+  site.floor_bytes = std::min(site.floor_bytes, site.live_bytes);
+}
+
+std::vector<ProcessHistory> LeakGatherer::finish(const LiveState& state) {
+  std::vector<ProcessHistory> out;
+  resync_where_needed(state);
+  for (std::unique_ptr<Running>& process : processes_) {
+    if (!process || process->allocs == 0) continue;
+    ProcessHistory& history = out.emplace_back();
+    history.process = process->process;
+    history.allocs = process->allocs, history.allocs_a_window = process->allocs_a_window;
+    history.steps = std::move(process->steps), history.end_ns = std::move(process->end_ns);
+    history.kept = std::move(process->freed);
+    history.state_names = process->state_names.size();
+    for (Open& site : process->sites) {
+      if (site.before_frees == process->allocs) {
+        site.floor_bytes = site.safe_floor_bytes;
+        site.live_bytes = site.safe_live_bytes, site.live_count = site.safe_live_count;
+      }
+      site.close();
+      history.sites.push_back(std::move(site));
+    }
+    for (size_t i = 0; i < devices_.size() && i < state.devices().size(); ++i) {
+      if (devices_[i].process != process.get()) continue;
+      for (const auto& [address, block] : state.devices()[i].blocks) {
+        history.kept.push_back(
+            {block.size_bytes, block.time_ns, block.stack, static_cast<uint16_t>(i)});
+      }
+    }
+    tell_median_sizes(&history);
+  }
+  return out;
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,138 @@
+#include "analysis/leaks/leak_names.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace gpumemprof {
+namespace {
+
+using Evidence = LeakEvidence;
+
+bool is_owned_by(const Evidence& e, std::string_view owner) {
+  return e.holder && e.holder->owner == owner;
+}
+bool has_graph(const Evidence& e) { return e.holder && e.holder->with_graph != 0; }
+/// Of what is held with a graph, nearly all are single numbers.
+bool is_scalar(const Evidence& e) {
+  return has_graph(e) && e.holder->scalars * 10 >= e.holder->with_graph * 9;
+}
+
+/// What its operations saved for a backward pass is still there: none ran through the graph. After
+/// one the tensors themselves are all that is left of it.
+bool is_graph_whole(const Evidence& e) {
+  return has_graph(e) && 2 * e.holder->storages >= 3 * e.holder->tensors;
+}
+/// A few tensors, the state of a recurrent layer or two, with the graph of many steps behind them.
+bool is_carried_on(const Evidence& e) {
+  constexpr uint64_t kFew = 3, kMany = 16;
+  return has_graph(e) && e.holder->tensors <= kFew &&
+         e.holder->storages >= kMany * e.holder->tensors && !e.grows_one_block;
+}
+
+/// What turns outputs into predictions, and what no loss to be trained on ends in: it has no
+/// gradient worth having, or a loss takes the logarithm of it.
+bool makes_predictions(const Evidence& e) {
+  constexpr std::array<std::string_view, 7> kOperations = {
+      "SoftmaxBackward", "AmaxBackward", "AminBackward",  "MaxBackward",
+      "TopkBackward",    "SortBackward", "ArgmaxBackward"};
+  return e.holder && std::ranges::any_of(e.holder->operations, [&](std::string_view operation) {
+           return std::ranges::any_of(
+               kOperations, [&](std::string_view one) { return operation.starts_with(one); });
+         });
+}
+
+struct Rule {
+  bool (*holds)(const Evidence&);
+  LeakName name;
+};
+
+constexpr const char* kNoGrad =
+    "run the evaluation under torch.no_grad() or torch.inference_mode(), and keep outputs only as "
+    "long as they are needed";
+
+constexpr LeakName kLoss = {
+    "loss_kept_with_graph", "a loss or metric is kept together with its graph",
+    "keep the number: loss.item(), or loss.detach() where it must stay on the device"};
+constexpr LeakName kEvaluation = {"evaluation_without_no_grad",
+                                  "outputs of a model are kept together with their graph", kNoGrad};
+constexpr LeakName kHidden = {
+    "hidden_state_not_detached",
+    "a state is carried from step to step with the graph of all steps before",
+    "detach the state at the end of every step or every few steps: state = state.detach()"};
+constexpr LeakName kCycle = {
+    "graph_cycle",
+    "gradients made with create_graph or retain_graph and their graph keep each other alive",
+    "use torch.autograd.grad for the gradients, or set .grad to None after use"};
+constexpr LeakName kHook = {"hook_stores", "a hook stores what it is given in every step",
+                            "let the hook keep the last value or a number, remove it when it has "
+                            "done its work, and clear what it filled after use"};
+constexpr LeakName kKv = {"kv_cache_growth", "keys and values of earlier requests or tokens stay",
+                          "drop the cache at the end of each request, and cap its length"};
+constexpr LeakName kActivations = {
+    "activations_kept", "activations of every step are kept",
+    "store loss.item() or .detach().cpu() of them, and clear the container after use"};
+
+/// The first that holds is the name: what keeps it is surer than what it was made by.
+constexpr Rule kRules[] = {
+    {[](const Evidence& e) { return e.grows_one_block && e.sizes_rise; },
+     {kSizesRise, "the sizes of what the program works on rise, as do those of its passes",
+      "where that is not meant, give lengths and sizes a limit"}},
+    {[](const Evidence& e) { return is_owned_by(e, "exception"); },
+     {"exception_traceback", "kept exceptions keep the frames they passed, with their tensors",
+      "keep the text: traceback.format_exc(); or call traceback.clear_frames() and drop "
+      "__traceback__"}},
+    {[](const Evidence& e) { return is_owned_by(e, "cache"); },
+     {"lru_cache_on_tensors", "functools.cache or lru_cache keeps every tensor it has seen",
+      "give lru_cache a small maxsize, use keys that come again instead of tensors, or call "
+      "cache_clear()"}},
+    {[](const Evidence& e) { return e.in_optimizer || is_owned_by(e, "optimizer"); },
+     {"optimizer_recreated", "a new optimizer makes its state again while the old one is kept",
+      "make one optimizer and change its param_groups, or drop every reference to the old one, "
+      "schedulers' included"}},
+    // A cycle keeps a block more each time; one that is replaced was only in nobody's hands when it
+    // was looked for.
+    {[](const Evidence& e) { return is_owned_by(e, "nothing") && !e.grows_one_block; }, kCycle},
+    {[](const Evidence& e) { return is_owned_by(e, "hook"); }, kHook},
+    {[](const Evidence& e) { return !is_scalar(e) && is_carried_on(e); }, kHidden},
+    {[](const Evidence& e) { return is_owned_by(e, "module attribute"); },
+     {"tensors_on_model", "an attribute of a module collects tensors",
+      "keep the last or a running figure, in a registered buffer, or clear the attribute after "
+      "each step"}},
+    {[](const Evidence& e) {
+       return is_scalar(e) && makes_predictions(e) && is_graph_whole(e) && !e.grows_one_block;
+     },
+     kEvaluation},
+    {[](const Evidence& e) { return is_scalar(e) && !e.grows_one_block; }, kLoss},
+    {[](const Evidence& e) { return is_graph_whole(e) && !e.grows_one_block; }, kEvaluation},
+    {[](const Evidence& e) { return has_graph(e) && !e.grows_one_block; }, kActivations},
+    // A rank of a training is a child, too: what names its bug better comes before.
+    {[](const Evidence& e) { return e.in_child; },
+     {"worker_growth", "a worker process keeps more with every task",
+      "let the worker's data set or function keep nothing between tasks, or give its cache a "
+      "limit; restart workers after some tasks where that cannot be changed"}},
+    {[](const Evidence& e) { return e.grows_one_block && e.is_training; },
+     {kGrowth, "a tensor is replaced by a larger one again and again",
+      "cap its length, or store .item() or .detach().cpu() of it"}},
+    {[](const Evidence& e) { return e.grows_one_block; }, kKv},
+    {[](const Evidence& e) { return e.holder && 2 * e.holder->in_pairs > e.holder->tensors; }, kKv},
+    {[](const Evidence& e) { return !e.holder && e.whole_graph; }, kCycle},
+    {[](const Evidence& e) { return e.in_backward; }, kHook},
+    {[](const Evidence& e) { return e.in_module; }, kActivations},
+};
+
+constexpr LeakName kNoKnownBug = {
+    kGrowth, "cause unknown",
+    "drop or limit what holds it; gpumemprof run --explain-leaks names "
+    "the variable"};
+
+}  // namespace
+
+const LeakName& name_leak(const LeakEvidence& evidence) {
+  for (const Rule& rule : kRules) {
+    if (rule.holds(evidence)) return rule.name;
+  }
+  return kNoKnownBug;
+}
+
+}  // namespace gpumemprof

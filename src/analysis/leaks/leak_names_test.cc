@@ -1,0 +1,118 @@
+#include "analysis/leaks/leak_names.h"
+
+#include <gtest/gtest.h>
+
+namespace gpumemprof {
+namespace {
+
+std::string name(const LeakEvidence& evidence) { return name_leak(evidence).name; }
+
+std::string held_by(TensorHolder holder, LeakEvidence evidence = {}) {
+  evidence.holder = &holder;
+  return name(evidence);
+}
+
+TEST(LeakNames, OwnersThatAreABugByThemselves) {
+  EXPECT_EQ(held_by({.owner = "exception"}), "exception_traceback");
+  EXPECT_EQ(held_by({.owner = "cache"}), "lru_cache_on_tensors");
+  EXPECT_EQ(held_by({.owner = "optimizer"}), "optimizer_recreated");
+  EXPECT_EQ(held_by({.owner = "nothing"}), "graph_cycle");
+  EXPECT_EQ(held_by({.owner = "hook"}), "hook_stores");
+  EXPECT_EQ(held_by({.owner = "module attribute"}), "tensors_on_model");
+}
+
+TEST(LeakNames, WhatAChildProcessKeepsIsTheWorkersUnlessItIsABugByItself) {
+  EXPECT_EQ(held_by({.owner = "attribute"}, {.in_child = true, .in_module = true}),
+            "worker_growth");
+  EXPECT_EQ(name({.in_child = true}), "worker_growth");
+  EXPECT_EQ(held_by({.owner = "cache"}, {.in_child = true}), "lru_cache_on_tensors");
+  EXPECT_EQ(held_by({.owner = "variable", .tensors = 9, .with_graph = 9, .scalars = 9},
+                    {.in_child = true}),
+            "loss_kept_with_graph");
+}
+
+TEST(LeakNames, SingleNumbersWithAGraphAreLossesUnlessTheyWerePredicted) {
+  TensorHolder losses{.owner = "variable",
+                      .through = {"list"},
+                      .tensors = 40,
+                      .with_graph = 40,
+                      .scalars = 40,
+                      .storages = 160,
+                      .operations = {"MeanBackward0", "AddmmBackward0"}};
+  EXPECT_EQ(held_by(losses), "loss_kept_with_graph");
+  losses.operations.push_back("SoftmaxBackward0");
+  EXPECT_EQ(held_by(losses), "evaluation_without_no_grad");
+}
+
+TEST(LeakNames, OutputsAreAnEvaluationWhileWhatTheirGraphSavedIsThere) {
+  TensorHolder outputs{.owner = "variable", .through = {"list"}, .tensors = 40, .with_graph = 40};
+  outputs.storages = 120;  // an input and a hidden layer each
+  EXPECT_EQ(held_by(outputs), "evaluation_without_no_grad");
+  outputs.storages = 41;  // a backward pass has freed what was saved
+  EXPECT_EQ(held_by(outputs), "activations_kept");
+  outputs.scalars = 40;
+  outputs.operations = {"MeanBackward0",
+                        "SoftmaxBackward0"};  // attention in a model that is trained
+  EXPECT_EQ(held_by(outputs), "loss_kept_with_graph");
+}
+
+TEST(LeakNames, AFewTensorsWithManyBlocksInTheirGraphAreAStateWhateverIsAroundThem) {
+  const TensorHolder one{.owner = "variable", .tensors = 1, .with_graph = 1, .storages = 40};
+  EXPECT_EQ(held_by(one), "hidden_state_not_detached");
+  TensorHolder pair{.owner = "variable", .through = {"tuple"}, .tensors = 2, .with_graph = 2};
+  pair.in_pairs = 2, pair.storages = 80;
+  EXPECT_EQ(held_by(pair), "hidden_state_not_detached");
+  pair.owner = "module attribute";
+  EXPECT_EQ(held_by(pair), "hidden_state_not_detached");
+  pair.storages = 4;
+  EXPECT_EQ(held_by(pair), "tensors_on_model");
+}
+
+TEST(LeakNames, WhatIsReplacedByALargerOneIsNoState) {
+  const TensorHolder output{.owner = "variable", .tensors = 1, .with_graph = 1, .storages = 40};
+  EXPECT_EQ(held_by(output, {.grows_one_block = true, .is_training = true, .sizes_rise = true}),
+            "sizes_rise");
+  EXPECT_EQ(held_by(output, {.grows_one_block = true, .is_training = true}), "growth");
+  EXPECT_EQ(held_by(output, {.grows_one_block = true}), "kv_cache_growth");
+  EXPECT_EQ(held_by({.owner = "module attribute", .tensors = 1},
+                    {.grows_one_block = true, .is_training = true, .sizes_rise = true}),
+            "sizes_rise");
+  EXPECT_EQ(held_by(output, {.is_training = true, .sizes_rise = true}),
+            "hidden_state_not_detached");
+}
+
+TEST(LeakNames, WithoutAGraphTheShapeOfWhatIsKeptTells) {
+  EXPECT_EQ(held_by({.owner = "variable", .tensors = 1}, {.grows_one_block = true}),
+            "kv_cache_growth");
+  EXPECT_EQ(
+      held_by({.owner = "variable", .through = {"dict", "tuple"}, .tensors = 80, .in_pairs = 80},
+              {.in_module = true}),
+      "kv_cache_growth");
+  EXPECT_EQ(held_by({.owner = "variable", .through = {"list"}, .tensors = 80}, {.in_module = true}),
+            "activations_kept");
+}
+
+TEST(LeakNames, WhatNothingHoldsIsACycleUnlessOneBlockTakesTheOthersPlace) {
+  EXPECT_EQ(held_by({.owner = "nothing", .tensors = 9}, {.whole_graph = true}), "graph_cycle");
+  EXPECT_EQ(held_by({.owner = "nothing", .tensors = 1}, {.grows_one_block = true}),
+            "kv_cache_growth");
+}
+
+TEST(LeakNames, WithoutAHolderWhatItWasMadeByTells) {
+  EXPECT_EQ(name({.in_optimizer = true}), "optimizer_recreated");
+  EXPECT_EQ(name({.in_backward = true, .whole_graph = true}), "graph_cycle");
+  EXPECT_EQ(name({.in_backward = true}), "hook_stores");
+  EXPECT_EQ(name({.in_module = true}), "activations_kept");
+  EXPECT_EQ(name({}), "growth");
+}
+
+TEST(LeakNames, EveryNameHasAFix) {
+  for (const LeakEvidence& evidence :
+       {LeakEvidence{}, LeakEvidence{.in_child = true}, LeakEvidence{.in_module = true}}) {
+    EXPECT_FALSE(std::string(name_leak(evidence).fix).empty());
+    EXPECT_FALSE(std::string(name_leak(evidence).title).empty());
+  }
+}
+
+}  // namespace
+}  // namespace gpumemprof

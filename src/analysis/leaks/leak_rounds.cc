@@ -1,0 +1,233 @@
+#include "analysis/leaks/leak_rounds.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "analysis/categories/attribution.h"
+#include "analysis/leaks/leak_period.h"
+#include "trace/label_frames.h"
+#include "trace/own_code.h"
+
+namespace gpumemprof {
+namespace {
+
+/// What comes after the last round: two rounds that were not begun, or one window in so many.
+constexpr uint32_t kRoundsOfTail = 2, kShareOfTail = 16;
+/// Of what a round makes and drops one in so many may wait for Python's collector.
+constexpr uint64_t kShareOfKept = 8;
+/// A line that joins what it has with what it makes allocates so often in a round, at most.
+constexpr uint64_t kMostAllocsOfJoin = 8;
+
+struct Beat {
+  const SiteHistory* site;
+  uint64_t count = 0, allocs_a_round = 1;
+  uint32_t first = 0, last = 0, longest_gap = 0;
+  bool joins = false;  ///< makes a larger block out of the last one in each round
+};
+
+bool comes_and_goes(const SiteHistory& site, uint64_t count) {
+  return site.live_count <= count / kShareOfKept + 1;
+}
+
+Beat beat_of(const SiteHistory& site, uint32_t from_window) {
+  Beat beat{.site = &site};
+  for (const HeldCell& cell : site.cells) {
+    if (cell.allocs == 0 || cell.window < from_window) continue;
+    if (beat.count == 0) beat.first = beat.last = cell.window;
+    beat.longest_gap = std::max(beat.longest_gap, cell.window - beat.last);
+    beat.count += cell.allocs, beat.last = cell.window;
+  }
+  const uint64_t rounds = site.larger_count;
+  beat.joins = rounds >= kLeastRounds && beat.count == site.alloc_count &&
+               comes_and_goes(site, beat.count) && beat.count <= kMostAllocsOfJoin * rounds;
+  if (beat.joins) {
+    beat.allocs_a_round = std::max<uint64_t>(1, (beat.count + rounds / 2) / rounds);
+    beat.count /= beat.allocs_a_round;
+  }
+  return beat;
+}
+
+bool goes_on_to_end(const Beat& beat, uint32_t windows, uint32_t from_window) {
+  const uint32_t tail = std::max(kRoundsOfTail * beat.longest_gap,
+                                 (windows - from_window) / kShareOfTail);
+  return windows - 1 - beat.last <= tail;
+}
+
+/// As often, or a whole number of times a round, as for each parameter or layer. Loops begin and
+/// end in the middle, so counts that differ by one are of one loop.
+bool is_multiple(uint64_t beats, uint64_t count) {
+  return beats + 1 >= count && (beats + 1) % count <= 2;
+}
+
+/// Frames from the outermost inwards, without those that are no code.
+std::vector<Frame> code_of(const Tables& tables, uint32_t stack) {
+  std::vector<Frame> out;
+  for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
+    const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
+    if (!is_torch_label(tables.strings.get(frame.file))) out.push_back(frame);
+  }
+  std::ranges::reverse(out);
+  return out;
+}
+
+bool is_same_function(const Frame& a, const Frame& b) {
+  return a.file == b.file && a.function == b.function;
+}
+
+/// The frames that all stacks have in common, then the function in which they part.
+std::vector<Frame> common_code(const std::vector<std::vector<Frame>>& stacks) {
+  std::vector<Frame> common = stacks.front();
+  bool parts_within = false;
+  for (const std::vector<Frame>& stack : stacks) {
+    size_t same = 0;
+    while (same < common.size() && same < stack.size() && common[same] == stack[same]) ++same;
+    if (same == common.size()) continue;
+    parts_within = same < stack.size() && is_same_function(common[same], stack[same]);
+    common.resize(same + (parts_within ? 1 : 0));
+  }
+  return common;
+}
+
+/// Of the thread that has most of them.
+std::vector<Frame> code_of_loop(const std::vector<const Beat*>& beats, const Tables& tables) {
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<std::vector<Frame>>> by_root;
+  for (const Beat* beat : beats) {
+    std::vector<Frame> code = code_of(tables, beat->site->stack);
+    if (!code.empty()) by_root[{code[0].file, code[0].function}].push_back(std::move(code));
+  }
+  if (by_root.empty()) return {};
+  return common_code(std::ranges::max_element(by_root, {}, [](const auto& root_and_stacks) {
+                       return root_and_stacks.second.size();
+                     })->second);
+}
+
+bool is_of_library(std::string_view file) {
+  return !file.empty() && !is_user_file(file) && !is_native_source(file);
+}
+
+/// PyTorch's functions in Python around an operation: they have no loop.
+bool is_operation(std::string_view file) {
+  return file.ends_with("/torch/nn/functional.py") || file.ends_with("/torch/functional.py");
+}
+
+bool is_module_call(std::string_view file, std::string_view function) {
+  return file.ends_with("/torch/nn/modules/module.py") && function.ends_with("_call_impl");
+}
+
+bool is_worker(const std::vector<const Beat*>& beats, const Tables& tables) {
+  return std::ranges::any_of(beats, [&](const Beat* beat) {
+    return std::ranges::any_of(code_of(tables, beat->site->stack), [&](const Frame& frame) {
+      const std::string_view file = tables.strings.get(frame.file);
+      return file.ends_with("/multiprocessing/process.py") ||
+             file.ends_with("/torch/utils/data/_utils/worker.py");
+    });
+  });
+}
+
+bool is_pass(const SiteHistory& site, const Tables& tables) {
+  const Attribution of = attribution_of(tables, site.stack);
+  return !of.is_in_setup && (of.phase == WorkPhase::kForward || of.phase == WorkPhase::kBackward ||
+                             of.phase == WorkPhase::kEvaluation);
+}
+
+/// A loop, or why these stacks, which allocate as often, are none of the program's own.
+struct Loop {
+  uint64_t count = 0;
+  std::vector<const Beat*> beats;
+  bool in_worker = false;
+  std::string why_none;
+};
+
+Loop loop_of(uint64_t count, std::vector<const Beat*> beats, const Tables& tables) {
+  Loop loop{.count = count, .beats = std::move(beats)};
+  loop.in_worker = is_worker(loop.beats, tables);
+  std::vector<Frame> code = code_of_loop(loop.beats, tables);
+  if (loop.in_worker) return loop;
+  while (!code.empty() && is_operation(tables.strings.get(code.back().file))) code.pop_back();
+  const bool is_in_pass = std::ranges::any_of(code, [&](const Frame& frame) {
+    return is_module_call(tables.strings.get(frame.file), tables.strings.get(frame.function));
+  });
+  if (loop.beats.size() < 2 && !loop.beats.front()->joins) {
+    loop.why_none = "nothing else happens as often as what is allocated most often";
+  } else if (std::ranges::none_of(loop.beats, [&](const Beat* beat) {
+               return beat->joins || comes_and_goes(*beat->site, beat->count) || is_pass(*beat->site, tables);
+             })) {
+    loop.why_none = "all that is allocated again and again is kept, as data that is loaded is";
+  } else if (is_in_pass) {
+    loop.why_none = "what repeats is within one call of a module";
+  } else if (!code.empty() && is_of_library(tables.strings.get(code.back().file))) {
+    loop.why_none = "what repeats is within a library's function";
+  }
+  return loop;
+}
+
+/// The shortest round that holds most of the work: half of all stacks or more allocate once in it,
+/// or a whole number of times. What happens in every other one is not it.
+Loop best_loop(const std::vector<Beat>& beats, const Tables& tables, uint64_t* steps) {
+  std::map<uint64_t, size_t, std::greater<>> stacks_by_count;
+  for (const Beat& beat : beats) ++stacks_by_count[beat.count];
+  Loop best{.why_none = "nothing happens " + std::to_string(kLeastRounds) +
+                        " times or more and to the end of the process"};
+  for (const auto& [count, unused] : stacks_by_count) {
+    // The stacks themselves only where they are enough: there may be as many counts as the root of
+    // the events, and a stack is a whole number of times few of them.
+    size_t in_round = 0;
+    for (const auto& [other, stacks] : stacks_by_count) {
+      if (other + 1 < count) break;
+      in_round += is_multiple(other, count) ? stacks : 0;
+      ++*steps;
+    }
+    if (2 * in_round < beats.size()) continue;
+    std::vector<const Beat*> of_round;
+    for (const Beat& beat : beats) {
+      if (is_multiple(beat.count, count)) of_round.push_back(&beat);
+    }
+    *steps += beats.size();
+    Loop loop = loop_of(count, std::move(of_round), tables);
+    const bool is_found = loop.why_none.empty();
+    if (is_found || best.beats.empty()) best = std::move(loop);
+    if (is_found) break;
+  }
+  return best;
+}
+
+/// Over more of the run, and then more evenly.
+bool keeps_time_better(const Beat& a, const Beat& b) {
+  const uint32_t span_a = a.last - a.first, span_b = b.last - b.first;
+  return span_a != span_b ? span_a > span_b : a.longest_gap < b.longest_gap;
+}
+
+}  // namespace
+
+std::optional<Rounds> find_rounds(const ProcessHistory& history, const Tables& tables,
+                                  uint32_t from_window, std::string* why_none, uint64_t* steps) {
+  uint64_t uncounted = 0;
+  std::vector<Beat> beats;
+  for (const SiteHistory& site : history.sites) {
+    const Beat beat = beat_of(site, from_window);
+    if (beat.count < kLeastRounds || attribution_of(tables, site.stack).is_in_setup) continue;
+    if (goes_on_to_end(beat, history.windows(), from_window)) beats.push_back(beat);
+  }
+  const Loop loop = best_loop(beats, tables, steps ? steps : &uncounted);
+  if (!loop.why_none.empty()) {
+    *why_none = loop.why_none;
+    return std::nullopt;
+  }
+  const Beat* metronome = nullptr;
+  for (const Beat* beat : loop.beats) {
+    if (beat->count != loop.count) continue;
+    if (!metronome || keeps_time_better(*beat, *metronome)) metronome = beat;
+  }
+  Rounds out{.metronome = metronome->site,
+             .count = loop.count,
+             .allocs_a_round = metronome->allocs_a_round,
+             .in_worker = loop.in_worker};
+  out.have_passes = std::ranges::any_of(beats, [&](const Beat& beat) {
+    return 2 * beat.count >= loop.count && is_pass(*beat.site, tables);
+  });
+  return out;
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,166 @@
+#include "analysis/leaks/leak_rounds.h"
+
+#include <gtest/gtest.h>
+
+#include "analysis/leaks/leak_period.h"
+#include "trace/label_frames.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr uint32_t kRounds = 40;
+
+/// A process of one window an allocation: stacks that allocate in turn, `kRounds` times.
+class LeakRounds : public testing::Test {
+ protected:
+  uint32_t frame(std::string_view file, std::string_view function, uint32_t line) {
+    return tables_.stacks.intern_frame(
+        {tables_.strings.intern(file), tables_.strings.intern(function), line});
+  }
+
+  uint32_t line(uint32_t line) {
+    return tables_.stacks.push(0, frame("/srv/me/train.py", "main", line));
+  }
+
+  /// Each of `stacks` once a round; of the first one all stays, of the others nothing. Then `tail`
+  /// allocations of something else.
+  std::optional<Rounds> rounds(const std::vector<uint32_t>& stacks, uint32_t tail = 0) {
+    ProcessHistory history;
+    for (uint32_t stack : stacks) {
+      SiteHistory site{.stack = stack, .alloc_count = kRounds};
+      site.live_count = history.sites.empty() ? kRounds : 0;
+      history.sites.push_back(site);
+    }
+    for (uint32_t round = 0; round < kRounds; ++round) {
+      for (SiteHistory& site : history.sites) {
+        site.cells.push_back({.window = history.windows(), .allocs = 1});
+        history.end_ns.push_back(history.windows());
+      }
+    }
+    for (uint32_t i = 0; i < tail; ++i) history.end_ns.push_back(history.windows());
+    return find_rounds(history, tables_, 0, &why_);
+  }
+
+  Tables tables_;
+  std::string why_;
+};
+
+TEST_F(LeakRounds, ALoopOfTheProgramThatKeepsAndDropsGoesInRounds) {
+  const auto found = rounds({line(7), line(8)});
+  ASSERT_TRUE(found) << why_;
+  EXPECT_EQ(found->count, kRounds);
+  EXPECT_FALSE(found->have_passes);
+}
+
+TEST_F(LeakRounds, StacksThatEachAllocateAnotherNumberOfTimesAreComparedByTheirNumbers) {
+  constexpr uint32_t kCounts = 100, kStacksOfEach = 40;  // counts of which none divides half
+  ProcessHistory history;
+  history.end_ns.resize(2);
+  for (uint32_t i = 0; i < kCounts * kStacksOfEach; ++i) {
+    const uint32_t count = 1000 + 7 * (i / kStacksOfEach);
+    SiteHistory site{.stack = line(1 + i), .alloc_count = count};
+    site.cells = {{.window = 1, .allocs = count}};
+    history.sites.push_back(site);
+  }
+  uint64_t steps = 0;
+  EXPECT_FALSE(find_rounds(history, tables_, 0, &why_, &steps));
+  EXPECT_LE(steps, kCounts * kCounts);
+}
+
+TEST_F(LeakRounds, DataInAListIsHeldOnce) {
+  EXPECT_FALSE(rounds({line(7)}));
+  EXPECT_EQ(why_, "nothing else happens as often as what is allocated most often");
+}
+
+TEST_F(LeakRounds, WhatEndsBeforeTheProcessDoesIsNoLoopOfItsLife) {
+  // 80 windows and 4 more: one in 16 may come after the last round, or two rounds.
+  EXPECT_TRUE(rounds({line(7), line(8)}, 4));
+  EXPECT_FALSE(rounds({line(7), line(8)}, 40));
+  EXPECT_EQ(why_, "nothing happens 12 times or more and to the end of the process");
+}
+
+TEST_F(LeakRounds, ALoopOfALibraryIsOneCall) {
+  const uint32_t call = line(7);
+  const std::string_view file = "/usr/lib/python3/dist-packages/lm/generate.py";
+  const uint32_t first = tables_.stacks.push(call, frame(file, "generate", 20));
+  const uint32_t second = tables_.stacks.push(call, frame(file, "generate", 21));
+  EXPECT_FALSE(rounds({first, second}));
+  EXPECT_EQ(why_, "what repeats is within a library's function");
+  // A line of the program's own beside it: the loop is around both.
+  EXPECT_TRUE(rounds({first, line(8)}));
+}
+
+TEST_F(LeakRounds, ALoopWithinACallOfAModuleIsOnePass) {
+  const uint32_t call = tables_.stacks.push(
+      line(7), frame("/site-packages/torch/nn/modules/module.py", "Module._call_impl", 1775));
+  const uint32_t forward = tables_.stacks.push(call, frame("/srv/me/net.py", "forward", 5));
+  const uint32_t other = tables_.stacks.push(call, frame("/srv/me/net.py", "forward", 6));
+  EXPECT_FALSE(rounds({forward, other}));
+  EXPECT_EQ(why_, "what repeats is within one call of a module");
+}
+
+TEST_F(LeakRounds, RoundsInWhichAModuleIsCalledHavePasses) {
+  const uint32_t called = tables_.stacks.push(line(7), frame(kModuleFile, "model.head", 0));
+  const auto found = rounds({line(8), called});
+  ASSERT_TRUE(found) << why_;
+  EXPECT_TRUE(found->have_passes);
+}
+
+/// One stack that makes a row and joins it with the table, `kRounds` times; `kept` of it stays.
+ProcessHistory joins(uint32_t stack, uint64_t kept) {
+  ProcessHistory history;
+  SiteHistory site{.stack = stack, .alloc_count = 2 * kRounds};
+  site.live_count = kept, site.larger_count = kRounds;
+  for (uint32_t window = 0; window < 2 * kRounds; ++window) {
+    site.cells.push_back({.window = window, .allocs = 1});
+    history.end_ns.push_back(window);
+  }
+  history.sites.push_back(site);
+  return history;
+}
+
+TEST_F(LeakRounds, ALineThatJoinsWhatItHasWithMoreGoesRoundOncePerLargerBlock) {
+  const auto found = find_rounds(joins(line(7), 3), tables_, 0, &why_);
+  ASSERT_TRUE(found) << why_;
+  EXPECT_EQ(found->count, kRounds);
+  EXPECT_EQ(found->allocs_a_round, 2);
+  // Where all of it stays, it is data of rising length in a list.
+  EXPECT_FALSE(find_rounds(joins(line(7), 2 * kRounds), tables_, 0, &why_));
+}
+
+TEST_F(LeakRounds, LinesThatAllocateTwiceInARoundDoNotHalveIt) {
+  ProcessHistory history = joins(line(7), 3);
+  history.sites.push_back(joins(line(8), 3).sites[0]);
+  SiteHistory once{.stack = line(9), .alloc_count = kRounds};
+  for (uint32_t window = 0; window < 2 * kRounds; window += 2) {
+    once.cells.push_back({.window = window, .allocs = 1});
+  }
+  history.sites.push_back(once);
+  const auto found = find_rounds(history, tables_, 0, &why_);
+  ASSERT_TRUE(found) << why_;
+  EXPECT_EQ(found->count, kRounds);
+}
+
+TEST_F(LeakRounds, ALineOfALibraryThatJoinsIsOneCall) {
+  const uint32_t call = tables_.stacks.push(
+      line(7), frame("/usr/lib/python3/dist-packages/lm/generate.py", "generate", 20));
+  EXPECT_FALSE(find_rounds(joins(call, 3), tables_, 0, &why_));
+  EXPECT_EQ(why_, "what repeats is within a library's function");
+}
+
+TEST_F(LeakRounds, AnOperationThatIsWrittenInPythonIsNoLoopOfALibrary) {
+  const std::string_view file = "/site-packages/torch/nn/functional.py";
+  const uint32_t pad = tables_.stacks.push(line(7), frame(file, "pad", 5270));
+  EXPECT_TRUE(find_rounds(joins(pad, 3), tables_, 0, &why_)) << why_;
+}
+
+TEST_F(LeakRounds, AWorkersLifeIsItsLoop) {
+  const uint32_t run = tables_.stacks.push(
+      0, frame("/usr/lib/python3.11/multiprocessing/process.py", "BaseProcess.run", 108));
+  const auto found = rounds({tables_.stacks.push(run, frame("/srv/me/work.py", "serve", 4))});
+  ASSERT_TRUE(found) << why_;
+  EXPECT_TRUE(found->in_worker);
+}
+
+}  // namespace
+}  // namespace gpumemprof

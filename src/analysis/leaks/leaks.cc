@@ -1,0 +1,290 @@
+#include "analysis/leaks/leaks.h"
+
+#include <absl/container/flat_hash_map.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "analysis/categories/attribution.h"
+#include "analysis/leaks/leak_passes.h"
+#include "trace/own_code.h"
+#include "trace/process_end.h"
+
+namespace gpumemprof {
+namespace {
+
+/// Of one process, by stack: the blocks that were made after the warm-up and are live; `old_count`
+/// of them before the last steps.
+struct Survivors {
+  uint64_t count = 0, largest_bytes = 0, bytes = 0, old_count = 0;
+};
+using SurvivorsByStack = absl::flat_hash_map<uint64_t, Survivors>;
+
+uint64_t key_of(uint16_t device, uint32_t stack) { return uint64_t{device} << 32 | stack; }
+
+/// When the first `steps` steps had ended.
+uint64_t time_after(uint64_t steps, const ProcessHistory& history, const Period& period) {
+  for (uint32_t window = 0; window < period.done.size(); ++window) {
+    if (period.done[window] >= steps) return history.end_ns[window];
+  }
+  return 0;
+}
+
+/// What is as young as one step in so many is replaced in every step, not kept.
+constexpr uint64_t kLastSteps = 8;
+
+SurvivorsByStack survivors_since(uint64_t warm_up_steps, const ProcessHistory& history,
+                                 const Period& period) {
+  const uint64_t time_ns = time_after(warm_up_steps, history, period);
+  const uint64_t last_steps = std::max<uint64_t>(2, period.steps() / kLastSteps);
+  const uint64_t last_ns =
+      time_after(period.steps() - std::min(last_steps, period.steps()), history, period);
+  SurvivorsByStack out;
+  for (const KeptBlock& block : history.kept) {
+    if (block.time_ns == LiveBlock::kUnknownTime || block.time_ns < time_ns) continue;
+    Survivors& of_stack = out[key_of(block.device, block.stack)];
+    ++of_stack.count;
+    of_stack.bytes += block.size_bytes;
+    of_stack.old_count += block.time_ns < last_ns;
+    of_stack.largest_bytes = std::max(of_stack.largest_bytes, block.size_bytes);
+  }
+  return out;
+}
+
+double seconds_a_step(const ProcessHistory& history, const Period& period) {
+  const uint64_t first = history.end_ns[period.first_window];
+  const uint64_t last = history.end_ns[period.last_window];
+  const uint64_t steps = period.done[period.last_window] - period.done[period.first_window];
+  return steps == 0 || last <= first
+             ? 0
+             : static_cast<double>(last - first) * 1e-9 / static_cast<double>(steps);
+}
+
+void add(const SiteHistory& site, const LeakGrowth& growth, const SurvivorsByStack& survivors,
+         Leak* leak) {
+  LeakStack stack{.stack = site.stack,
+                  .growth = growth,
+                  .live_bytes = site.live_bytes,
+                  .alloc_count = site.alloc_count};
+  const auto known = survivors.find(key_of(site.device, site.stack));
+  if (known != survivors.end()) {
+    stack.survivors = known->second.count;
+    stack.largest_bytes = known->second.largest_bytes;
+    stack.survivor_bytes = known->second.bytes;
+    stack.old_survivors = known->second.old_count;
+  }
+  leak->bytes_a_step += growth.bytes_a_step;
+  leak->live_bytes += site.live_bytes, leak->grown_bytes += growth.grown_bytes;
+  if (growth.steps_after_warm_up != 0) {
+    leak->survivors_a_step +=
+        static_cast<double>(stack.survivors) / static_cast<double>(growth.steps_after_warm_up);
+  }
+  leak->steps = std::max(leak->steps, growth.steps);
+  leak->stacks.push_back(std::move(stack));
+}
+
+void finish(Leak* leak) {
+  std::ranges::stable_sort(leak->stacks, std::greater<>(),
+                           [](const LeakStack& s) { return s.growth.bytes_a_step; });
+  const LeakGrowth& most = leak->stacks.front().growth;
+  leak->z = most.z, leak->warm_up_steps = most.warm_up_steps;
+  leak->rise_steps = most.rise_steps;
+}
+
+/// An optimizer makes its state for a parameter when it first steps it: what grows as layers are
+/// unfrozen has an end.
+bool is_first_state(const SiteHistory& site, const ProcessHistory& history, const Tables& tables) {
+  return history.state_names != 0 && site.live_count <= history.state_names &&
+         attribution_of(tables, site.stack).phase == WorkPhase::kOptimizer;
+}
+
+/// Of one process, on all its devices (a worker joins what it made in shared memory): what stacks
+/// allocate that do so for the first time late.
+class LateStacks {
+ public:
+  explicit LateStacks(const ProcessHistory& history) {
+    for (const SiteHistory& site : history.sites) {
+      stacks_.push_back({site.first_alloc, site.alloc_bytes});
+    }
+    std::ranges::sort(stacks_, {}, &Late::first_alloc);
+    for (size_t i = stacks_.size(); i-- > 1;) {
+      stacks_[i - 1].most_bytes = std::max(stacks_[i - 1].most_bytes, stacks_[i].most_bytes);
+    }
+  }
+
+  /// Of the stacks that first allocate when those of the line have done so for the last time, what
+  /// one has allocated at most; nothing where there are none.
+  std::optional<uint64_t> most_after(const std::vector<const SiteHistory*>& line) const {
+    const uint64_t last = std::ranges::max(line, {}, &SiteHistory::last_alloc)->last_alloc;
+    const auto after = std::ranges::upper_bound(stacks_, last, {}, &Late::first_alloc);
+    return after == stacks_.end() ? std::nullopt : std::optional(after->most_bytes);
+  }
+
+ private:
+  struct Late {
+    uint64_t first_alloc, most_bytes;  // of this one and those that come later
+  };
+  std::vector<Late> stacks_;
+};
+
+/// What was gathered on purpose is joined after the last round: one block as large as all of it.
+bool is_joined_after(const std::vector<const SiteHistory*>& line, const LateStacks& late) {
+  uint64_t bytes = 0;
+  for (const SiteHistory* site : line) bytes += site->live_bytes;
+  const std::optional<uint64_t> most = late.most_after(line);
+  return most && *most >= bytes;
+}
+
+using SitesOfLines = std::map<std::tuple<uint16_t, uint32_t>, std::vector<const SiteHistory*>>;
+
+SitesOfLines sites_of_lines(const ProcessHistory& history, const Tables& tables) {
+  SitesOfLines out;  // by device, frame of the line
+  for (const SiteHistory& site : history.sites) {
+    const uint32_t frame = tables.stacks.node(leak_line(tables, site.stack)).frame;
+    out[{site.device, frame}].push_back(&site);
+  }
+  return out;
+}
+
+/// Of one process, in one kind of its steps.
+class Search {
+ public:
+  Search(const ProcessHistory& history, const LateStacks& late, const Period& period,
+         const Tables& tables)
+      : history_(history), late_(late), period_(period), tables_(tables) {}
+
+  /// Nothing where the line does not grow.
+  std::optional<Leak> leak_of(const std::vector<const SiteHistory*>& line) {
+    std::vector<const SiteHistory*> sites;
+    for (const SiteHistory* site : line) {
+      if (!is_first_state(*site, history_, tables_)) sites.push_back(site);
+    }
+    const Growing growing = growing_of(sites);
+    if (growing.empty()) return std::nullopt;
+    if (period_.from == Period::From::kRounds && is_joined_after(line, late_)) {
+      return std::nullopt;
+    }
+    Leak leak{.process = history_.process, .device = line.front()->device};
+    leak.node = leak_line(tables_, growing.begin()->first->stack);
+    leak.period_from = period_.from;
+    leak.seconds_a_step = seconds_a_step(history_, period_);
+    leak.is_used_after = late_.most_after(line).has_value();
+    leak.are_steps = period_.are_steps || (period_.in_worker && are_tasks(leak));
+    for (const SiteHistory* site : line) {
+      const auto growth = growing.find(site);
+      if (growth == growing.end()) {
+        leak.others.push_back(site->stack);
+      } else {
+        add(*site, growth->second, survivors(growth->second.warm_up_steps), &leak);
+      }
+    }
+    finish(&leak);
+    return leak;
+  }
+
+ private:
+  /// A worker's rounds are its tasks where it ended between two of them and used nothing of what it
+  /// has from them; else they may be within one, as those of a comprehension are.
+  bool are_tasks(const Leak& leak) const {
+    const Frame& line = tables_.stacks.frame(tables_.stacks.node(leak.node).frame);
+    const bool is_comprehension = tables_.strings.get(line.function).ends_with("comp>");
+    return !leak.is_used_after && !is_comprehension &&
+           history_.process < tables_.processes.size() &&
+           ended_in_order(tables_, tables_.processes[history_.process]);
+  }
+
+  using Growing = std::map<const SiteHistory*, LeakGrowth>;
+
+  /// What grows, and with it what the same line keeps more of, if less evenly. All of it where no
+  /// stack grows alone: a recursion, or a module that is made anew, has others in each step.
+  Growing growing_of(const std::vector<const SiteHistory*>& sites) const {
+    Growing out;
+    for (const SiteHistory* site : sites) {
+      if (auto growth = growth_of(*site, period_)) out.emplace(site, std::move(*growth));
+    }
+    if (!out.empty()) {
+      for (const SiteHistory* site : sites) {
+        if (out.contains(site)) continue;
+        if (auto along = growth_along(*site, period_)) out.emplace(site, std::move(*along));
+      }
+      return out;
+    }
+    const auto all = sites.size() > 1 ? growth_of(sites, period_) : std::nullopt;
+    double live_bytes = 0;
+    for (const SiteHistory* site : sites) live_bytes += static_cast<double>(site->live_bytes);
+    if (!all || live_bytes == 0) return out;
+    for (const SiteHistory* site : sites) {
+      if (site->live_bytes == 0) continue;
+      const double share = static_cast<double>(site->live_bytes) / live_bytes;
+      LeakGrowth& growth = out.emplace(site, *all).first->second;
+      growth.bytes_a_step *= share;
+      growth.grown_bytes = static_cast<uint64_t>(share * static_cast<double>(all->grown_bytes));
+    }
+    return out;
+  }
+
+  const SurvivorsByStack& survivors(uint64_t since_step) {
+    const auto [known, is_new] = survivors_.try_emplace(since_step);
+    if (is_new) known->second = survivors_since(since_step, history_, period_);
+    return known->second;
+  }
+
+  const ProcessHistory& history_;
+  const LateStacks& late_;
+  const Period& period_;
+  const Tables& tables_;
+  std::map<uint64_t, SurvivorsByStack> survivors_;  // by the step since which they were made
+};
+
+void tell_passes(const ProcessHistory& history, const Period& period, const Tables& tables,
+                 std::vector<Leak>* leaks) {
+  GrowingStacks grows;
+  for (const Leak& leak : *leaks) {
+    for (const LeakStack& stack : leak.stacks) {
+      grows[stack.stack] += stack.growth.bytes_a_step;
+    }
+  }
+  const Passes passes = passes_of(history, period, tables, grows);
+  for (Leak& leak : *leaks) {
+    leak.is_training = passes.have_backward;
+    leak.sizes_rise = passes.have_backward ? passes.sizes_rise : passes.a_size_rises;
+    leak.sizes_rise |= !period.are_steps && !period.in_worker && passes.rounds_work_on_more;
+  }
+}
+
+}  // namespace
+
+uint32_t leak_line(const Tables& tables, uint32_t stack) {
+  if (const uint32_t own = own_node(tables, stack); own != 0) return own;
+  for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
+    const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
+    if (frame.line != 0 && !is_native_source(tables.strings.get(frame.file))) return node;
+  }
+  return stack;
+}
+
+std::vector<Leak> find_leaks(const std::vector<ProcessHistory>& histories, const Tables& tables) {
+  std::vector<Leak> out;
+  for (const ProcessHistory& history : histories) {
+    SitesOfLines lines = sites_of_lines(history, tables);
+    const LateStacks late(history);
+    for (const Period& period : find_periods(history, tables)) {
+      if (period.from == Period::From::kNothing) continue;
+      Search search(history, late, period, tables);
+      std::vector<Leak> found;
+      for (auto line = lines.begin(); line != lines.end();) {
+        std::optional<Leak> leak = search.leak_of(line->second);
+        if (leak) found.push_back(std::move(*leak));
+        line = leak ? lines.erase(line) : std::next(line);
+      }
+      if (!found.empty()) tell_passes(history, period, tables, &found);
+      std::ranges::move(found, std::back_inserter(out));
+    }
+  }
+  std::ranges::stable_sort(out, std::greater<>(), &Leak::grown_bytes);
+  return out;
+}
+
+}  // namespace gpumemprof

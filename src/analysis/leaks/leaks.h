@@ -1,0 +1,54 @@
+// Lines of the program that keep more with every step.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "analysis/leaks/leak_growth.h"
+#include "analysis/leaks/leak_history.h"
+#include "analysis/leaks/leak_period.h"
+#include "trace/tables.h"
+
+namespace gpumemprof {
+
+/// One stack of such a line.
+struct LeakStack {
+  uint32_t stack = 0;
+  LeakGrowth growth;
+  uint64_t live_bytes = 0;
+  uint64_t survivors = 0;      ///< blocks that were made after the warm-up and are still live
+  uint64_t largest_bytes = 0;  ///< of these
+  uint64_t survivor_bytes = 0;
+  uint64_t old_survivors = 0;  ///< of these, those that are older than the last few steps
+  uint64_t alloc_count = 0;    ///< over the whole run
+};
+
+/// All that one line of the user's (of a library's, where the stack has none of his) keeps on one
+/// device of one process.
+struct Leak {
+  uint32_t process = 0;  ///< index in Tables::processes
+  uint16_t device = 0;
+  uint32_t node = 0;              ///< StackTable id of the line's frame; 0: no stack is known
+  std::vector<LeakStack> stacks;  ///< that grow; the one that grows most first
+  std::vector<uint32_t> others;   ///< stacks of the same line that do not
+  double bytes_a_step = 0, survivors_a_step = 0;
+  uint64_t live_bytes = 0, grown_bytes = 0;
+  uint64_t steps = 0, warm_up_steps = 0;  ///< looked at; left out before
+  double z = 0;                           ///< Mann-Kendall's, of the stack that grows most
+  std::vector<uint64_t> rise_steps;       ///< of that stack
+  Period::From period_from = Period::From::kNothing;
+  double seconds_a_step = 0;  ///< 0: not known
+  bool are_steps = false;     ///< of Period: else what grows may be data that is loaded
+  bool is_training = false;   ///< backward passes ran in the process
+  bool sizes_rise = false;    ///< what its passes make and drop gets larger, too
+  bool is_used_after = false; ///< something new is allocated when the line has done so to its end
+};
+
+/// The line that a stack is told by: own_node(), else the innermost line of a library.
+uint32_t leak_line(const Tables& tables, uint32_t stack);
+
+/// Largest growth first.
+std::vector<Leak> find_leaks(const std::vector<ProcessHistory>& histories, const Tables& tables);
+
+}  // namespace gpumemprof

@@ -1,0 +1,56 @@
+// Why the kernel killed: the host's memory, not a GPU's.
+#include "analysis/oom_message/oom_verdict.h"
+#include "base/size.h"
+
+namespace gpumemprof {
+namespace {
+
+std::string victim_text(const OomMessage& message) {
+  const ProcessUse& process = message.processes[0];
+  std::string text = "It killed process " + std::to_string(process.pid);
+  if (!message.operation.empty()) text += " (" + message.operation + ")";
+  return text + ", which held " + format_bytes(process.in_use.bytes) + " of its own (anon-rss).";
+}
+
+}  // namespace
+
+OomVerdict explain_kernel_oom(const OomMessage& message) {
+  OomVerdict verdict;
+  if (message.wording == OomWording::kKernel) {
+    verdict.cause = message.is_own_limit ? OomCause::kOwnLimit : OomCause::kWantOfMemory;
+    verdict.summary = message.is_own_limit
+                          ? "The container reached its limit of host memory, and the kernel killed "
+                            "a process. No GPU is involved."
+                          : "The host ran out of memory, and the kernel killed a process. No GPU "
+                            "is involved.";
+    verdict.reasons.push_back(message.processes.empty() ? "The line has no sizes."
+                                                        : victim_text(message));
+  } else if (message.is_own_limit) {
+    verdict.cause = OomCause::kOwnLimit;
+    verdict.summary =
+        "The container or job reached its limit of host memory, and the kernel killed a process. "
+        "No GPU is involved.";
+    verdict.reasons.push_back("The line has no sizes.");
+  } else {
+    verdict.summary = "SIGKILL ended the process, most likely for want of host memory.";
+    verdict.reasons.push_back(
+        "The text says no more. The kernel's log does: look there for \"Killed process\".");
+    verdict.advice.push_back({"Read the kernel's log.", "dmesg | grep -i 'killed process'"});
+    verdict.advice.push_back({"In a container, read how often its limit killed.",
+                              "grep oom_kill /sys/fs/cgroup/memory.events"});
+  }
+  verdict.advice.push_back({"See which lines hold the host's memory: record the program, then "
+                            "analyze the recording.",
+                            "gpumemprof run -- python YOUR_PROGRAM.py"});
+  verdict.advice.push_back(
+      {"Each DataLoader worker holds its own batches and a copy of what it changes: fewer workers, "
+       "or a smaller prefetch_factor, need less.",
+       ""});
+  verdict.advice.push_back({message.is_own_limit
+                                ? "Or give the container or job a higher limit of memory."
+                                : "Or use a host with more memory, or start fewer processes on it.",
+                            ""});
+  return verdict;
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,230 @@
+// Why TensorFlow's pool refused. What is known to the byte is the state of its chunks; the limit is
+// printed, so it is a range where the release rounds it.
+#include <algorithm>
+
+#include "analysis/oom_message/oom_pool.h"
+#include "analysis/oom_message/oom_verdict.h"
+#include "base/size.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr uint64_t kMebibyte = 1 << 20;
+
+std::string chunks_text(uint64_t count) {
+  return std::to_string(count) + (count == 1 ? " chunk" : " chunks");
+}
+
+class TensorflowExplainer {
+ public:
+  explicit TensorflowExplainer(const OomMessage& message) : message_(message) {
+    if (message.pool) picture_ = picture_of(*message.pool);
+    if (message.rounded_bytes) {
+      asked_ = exactly(*message.rounded_bytes);
+    } else if (message.requested) {
+      asked_ = range_of(*message.requested);
+      if (asked_->least == asked_->most && message.wording != OomWording::kXla)
+        asked_ = exactly(rounded(asked_->least));
+    }
+  }
+
+  OomVerdict explain() {
+    decide();
+    if (verdict_.cause != OomCause::kCannotTell) advise_by_cause();
+    advise_always();
+    return std::move(verdict_);
+  }
+
+ private:
+  static uint64_t rounded(uint64_t bytes) {
+    const uint64_t up = bytes + (kBfcUnitBytes - 1);
+    return up < bytes ? UINT64_MAX : up / kBfcUnitBytes * kBfcUnitBytes;
+  }
+  void because(std::string sentence) { verdict_.reasons.push_back(std::move(sentence)); }
+  void conclude(OomCause cause, std::string summary) {
+    verdict_.cause = cause;
+    verdict_.summary = std::move(summary);
+  }
+  void add_advice(std::string text, std::string command = {}) {
+    verdict_.advice.push_back({std::move(text), std::move(command)});
+  }
+  bool is_whole() const {
+    return message_.pool && message_.pool->is_complete && message_.pool->more_chunks == 0;
+  }
+
+  void decide() {
+    if (message_.is_no_failure) {
+      because(
+          "Whoever asked said that it can do without, and went on in another, perhaps slower way.");
+      return conclude(OomCause::kCannotTell, "Not a failure: a request that may be refused was.");
+    }
+    if (!is_whole()) return decide_without_state();
+    tell_state();
+    if (message_.wording == OomWording::kTensorflowDump) {
+      because("A dump does not say what was asked for; more than " +
+              format_bytes(picture_.largest_free_bytes) +
+              " in one piece could be had only by taking more of the device.");
+      return conclude(OomCause::kCannotTell,
+                      "The state of a pool; why it was written is not in it.");
+    }
+    if (!asked_) {
+      because("The message does not say how many bytes were asked for.");
+      return conclude(OomCause::kCannotTell, "This message does not say enough to tell.");
+    }
+    decide_by_state();
+  }
+
+  void decide_without_state() {
+    if (message_.pool) {
+      because(
+          "The printed state of the pool is cut off, so sums over its chunks would be too small.");
+    } else if (message_.is_pool_left_out) {
+      because(
+          "Of one text the first " + std::to_string(kMostPlacedPools) +
+          " states of pools are kept, and this message stands behind them: give its part of the "
+          "text alone.");
+    } else if (message_.framework == "xla") {
+      because("XLA does not say what else the device held.");
+    } else {
+      because(
+          "The state of the pool, which TensorFlow prints when it runs out, is not in the text.");
+    }
+    conclude(OomCause::kCannotTell, "This message does not say enough to tell.");
+  }
+
+  void tell_state() {
+    std::string text = "Free in the pool: " + format_bytes(picture_.free_bytes) + " in " +
+                       chunks_text(picture_.free_chunks);
+    if (picture_.free_chunks > 1)
+      text += ", the largest " + format_bytes(picture_.largest_free_bytes);
+    if (picture_.growth_bytes) {
+      text += "; it may take " + range_text(*picture_.growth_bytes) + " more of the device (" +
+              message_.pool->limit->text + " allowed, " + format_bytes(picture_.bytes) + " taken)";
+    }
+    because(text + ".");
+  }
+
+  void decide_by_state() {
+    const ByteRange asked = *asked_, free = exactly(picture_.free_bytes);
+    const ByteRange largest = exactly(picture_.largest_free_bytes);
+    because("Asked for in one piece: " + range_text(asked) + ".");
+    if (message_.pool->limit && surely_less(range_of(*message_.pool->limit), asked)) {
+      verdict_.shortage_bytes = asked - range_of(*message_.pool->limit);
+      return conclude(OomCause::kOwnLimit, "The request alone is more than the pool's limit.");
+    }
+    if (surely_at_least(largest, asked)) {
+      because(
+          "A free chunk is large enough: it was freed in between, or is still waited for by "
+          "another stream.");
+      return conclude(OomCause::kCannotTell, "The numbers do not tell: there was room.");
+    }
+    if (surely_at_least(free, asked)) return conclude_fragmentation();
+    if (!picture_.growth_bytes) {
+      because("The pool's limit is not told, so neither is whether it could have grown.");
+      return conclude(OomCause::kCannotTell, "This message does not say enough to tell.");
+    }
+    const ByteRange growth = *picture_.growth_bytes;
+    if (surely_at_least(growth, asked)) {
+      because(
+          "Its own limit did not keep the pool from growing by that, so the device refused: others "
+          "hold "
+          "it, or its memory is in pieces.");
+      return conclude(OomCause::kWantOfMemory,
+                      "Not enough memory: the device had no such piece left.");
+    }
+    verdict_.usable_bytes = free + growth;
+    if (surely_at_least(*verdict_.usable_bytes, asked)) return conclude_fragmentation();
+    if (surely_less(*verdict_.usable_bytes, asked)) {
+      verdict_.shortage_bytes = asked - *verdict_.usable_bytes;
+      return conclude(OomCause::kWantOfMemory,
+                      "Not enough memory: " + range_text(*verdict_.shortage_bytes) +
+                          " is missing even if every free piece could be used.");
+    }
+    because("The printed limit is rounded, and the rounding decides.");
+    conclude(OomCause::kCannotTell, "The numbers are too close to tell.");
+  }
+
+  void conclude_fragmentation() {
+    if (!verdict_.usable_bytes) verdict_.usable_bytes = exactly(picture_.free_bytes);
+    because("Together that is " + range_text(*verdict_.usable_bytes) +
+            ", enough; in one piece there is " + format_bytes(picture_.largest_free_bytes) +
+            " at most. The pool is made of " + std::to_string(picture_.regions) +
+            (picture_.regions == 1 ? " region"
+                                   : " regions, and no chunk reaches from one into another") +
+            ".");
+    conclude(OomCause::kFragmentation, "Fragmentation: enough is free, but not in one piece.");
+  }
+
+  void advise_by_cause() {
+    const bool is_gpu = message_.backend == "GPU";
+    const bool is_fragmented = verdict_.cause == OomCause::kFragmentation;
+    if (is_fragmented && is_gpu) {
+      add_advice(
+          "Let the driver manage the memory (CUDA 11.2 and newer): it can use pieces together.",
+          "export TF_GPU_ALLOCATOR=cuda_malloc_async");
+      if (picture_.regions > 1) {
+        add_advice(
+            "Take the pool as one region at the beginning instead of letting it grow: no "
+            "set_memory_growth(True), and",
+            "export TF_FORCE_GPU_ALLOW_GROWTH=false");
+      }
+    }
+    // TensorFlow's pool for memory of the host, which has this limit of its own.
+    const bool has_host_limit = message_.allocator == "bfc_cpu_allocator_for_gpu" && asked_;
+    if (has_host_limit && message_.pool->limit) {
+      const ByteRange all = exactly(picture_.bytes) + *asked_ + exactly(kMebibyte - 1);
+      const uint64_t enough = all.most / kMebibyte;
+      add_advice("Raise the pool's limit: with this one more region of that size would fit.",
+                 "export TF_CPU_BFC_MEM_LIMIT_IN_MB=" + std::to_string(enough));
+    }
+    advise_about_unasked();
+    if (!is_fragmented) advise_less();
+  }
+
+  /// Chunks are not split below twice the request, so what is in use is more than was asked for.
+  void advise_about_unasked() {
+    const auto& unasked = picture_.unasked_bytes;
+    const std::optional<ByteRange> missing =
+        verdict_.shortage_bytes ? verdict_.shortage_bytes : asked_;
+    if (!unasked || unasked->least == 0 || unasked->least < missing->most / 8) return;
+    add_advice(
+        "Chunks in use hold " + range_text(*unasked) +
+        " more than was asked for, because a free chunk of less than twice a request is handed out "
+        "whole. Sizes that repeat from step to step (a fixed batch and sequence length, "
+        "padding, drop_remainder) leave less of it.");
+  }
+
+  void advise_less() {
+    std::string how = "Need less: a smaller batch or sequence, lower precision, recomputation";
+    if (verdict_.shortage_bytes)
+      how += "; at least " + range_text(*verdict_.shortage_bytes) + " less";
+    add_advice(how + '.');
+  }
+
+  void advise_always() {
+    if (!message_.pool && message_.framework == "tensorflow" && !message_.is_no_failure) {
+      add_advice(
+          "Let TensorFlow print the state of the pool, and give the whole log to this "
+          "command.",
+          "export TF_CPP_MIN_LOG_LEVEL=0");
+    }
+    add_advice(
+        "See which operations, layers and lines hold the memory: record the program, then analyze "
+        "the "
+        "recording.",
+        "gpumemprof run -- python YOUR_PROGRAM.py");
+  }
+
+  const OomMessage& message_;
+  PoolPicture picture_;
+  std::optional<ByteRange> asked_;
+  OomVerdict verdict_;
+};
+
+}  // namespace
+
+OomVerdict explain_tensorflow_oom(const OomMessage& message) {
+  return TensorflowExplainer(message).explain();
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,328 @@
+#include "analysis/oom_message/oom_verdict.h"
+
+#include <algorithm>
+
+#include "base/size.h"
+
+namespace gpumemprof {
+namespace {
+
+std::optional<ByteRange> maybe(const std::optional<PrintedSize>& size) {
+  return size ? std::optional(range_of(*size)) : std::nullopt;
+}
+
+/// The figures of one message, those worked out from others included.
+class PytorchExplainer {
+ public:
+  PytorchExplainer(const OomMessage& message, bool expandable_on)
+      : message_(message),
+        expandable_on_(expandable_on),
+        requested_(maybe(message.requested)),
+        free_(maybe(message.free)),
+        allocated_(maybe(message.allocated)),
+        unallocated_(maybe(message.unallocated)),
+        reserved_(maybe(message.reserved)) {
+    if (!unallocated_ && reserved_ && allocated_) unallocated_ = *reserved_ - *allocated_;
+    if (!reserved_ && allocated_ && unallocated_) reserved_ = *allocated_ + *unallocated_;
+  }
+
+  OomVerdict explain() {
+    tell_who_else();
+    decide();
+    advise();
+    return std::move(verdict_);
+  }
+
+ private:
+  void because(std::string sentence) { verdict_.reasons.push_back(std::move(sentence)); }
+  void conclude(OomCause cause, std::string summary) {
+    verdict_.cause = cause;
+    verdict_.summary = std::move(summary);
+  }
+
+  /// The process of the list that must be this one, seen from outside its container: without it the
+  /// device would hold more than there is.
+  const ProcessUse* own_process_in_list() const {
+    if (message_.process_in_use || !message_.capacity || !free_ || !reserved_) return nullptr;
+    const ByteRange used = range_of(*message_.capacity) - *free_;
+    const ProcessUse* own = nullptr;
+    for (const ProcessUse& process : message_.processes) {
+      const ByteRange in_use = range_of(process.in_use);
+      if (surely_less(in_use, *reserved_) || !surely_less(used, in_use + *reserved_)) continue;
+      if (own != nullptr) return nullptr;  // two could be it
+      own = &process;
+    }
+    return own;
+  }
+
+  void tell_who_else() {
+    const ProcessUse* own = own_process_in_list();
+    std::optional<ByteRange> in_use = maybe(message_.process_in_use);
+    if (own != nullptr) {
+      in_use = range_of(own->in_use);
+      verdict_.elsewhere.push_back(
+          "Process " + std::to_string(own->pid) +
+          " must be this one, under the number that it has outside of its container: beside it and "
+          "what PyTorch reserved there would be more in use than the device has.");
+    }
+    if (in_use && reserved_) {
+      verdict_.non_pytorch_bytes = *in_use - *reserved_;
+      verdict_.elsewhere.push_back("This process holds " + range_text(*verdict_.non_pytorch_bytes) +
+                                   " beside PyTorch's segments (" + range_text(*in_use) + " - " +
+                                   range_text(*reserved_) +
+                                   "): the driver's context, NCCL, cuBLAS, other libraries.");
+    }
+    ByteRange others;
+    std::string pids;
+    for (const ProcessUse& process : message_.processes) {
+      if (&process == own) continue;
+      others = others + range_of(process.in_use);
+      pids += (pids.empty() ? "" : ", ") + std::to_string(process.pid);
+    }
+    if (!pids.empty()) {
+      verdict_.others_bytes = others;
+      other_pids_ = pids;
+      verdict_.elsewhere.push_back("Other processes hold " + range_text(others) + " (" + pids +
+                                   ").");
+    } else if (!in_use && message_.capacity && free_ && reserved_) {
+      verdict_.elsewhere.push_back(
+          "Of the device " + range_text(range_of(*message_.capacity) - *free_ - *reserved_) +
+          " is neither free nor PyTorch's here: the driver's context, libraries, other processes. "
+          "The message does not tell them apart; nvidia-smi lists the processes.");
+    }
+  }
+
+  void decide() {
+    if (!requested_ || message_.wording == OomWording::kPyTorchCpu) return decide_without_numbers();
+    if (message_.capacity && surely_less(range_of(*message_.capacity), *requested_)) {
+      because("The request alone, " + message_.requested->text + ", is more than the device has, " +
+              message_.capacity->text + ".");
+      verdict_.shortage_bytes = *requested_ - range_of(*message_.capacity);
+      return conclude(OomCause::kWantOfMemory,
+                      "Not enough memory: no setting can make this request fit on this device.");
+    }
+    if (message_.wording == OomWording::kPyTorchMps) return decide_mps();
+    if (message_.is_own_limit) {
+      because(
+          "The message says that the limit of the process refused it, before the driver was "
+          "asked.");
+      return conclude(OomCause::kOwnLimit, "The process's own limit was reached.");
+    }
+    if (message_.exceeds_reserve) {
+      because(
+          "The message says that the request is larger than the address space that one expandable "
+          "segment reserves.");
+      return conclude(OomCause::kOwnLimit, "A limit of the allocator's settings was reached.");
+    }
+    if (message_.is_custom_pool) {
+      because(
+          "The message says that the allocator behind a MemPool refused; the device's figures need "
+          "not be the reason.");
+      return conclude(OomCause::kCannotTell, "This message does not say enough to tell.");
+    }
+    if (message_.capacity && allocated_ && !unallocated_ &&
+        surely_less(range_of(*message_.capacity), *allocated_ + *requested_)) {
+      because("Live tensors and the request, " + range_text(*allocated_ + *requested_) +
+              ", are more than the device has, " + message_.capacity->text + ".");
+      verdict_.shortage_bytes = *allocated_ + *requested_ - range_of(*message_.capacity);
+      return conclude(
+          OomCause::kWantOfMemory,
+          "Not enough memory: " + range_text(*verdict_.shortage_bytes) + " is missing.");
+    }
+    if (!free_) {
+      because("The message does not say how much the driver had free.");
+      return conclude(OomCause::kCannotTell, "This message does not say enough to tell.");
+    }
+    decide_by_room();
+  }
+
+  void decide_without_numbers() {
+    if (message_.wording == OomWording::kPyTorchCpu) {
+      because("The system refused " + (message_.requested ? message_.requested->text : "memory") +
+              " of host memory; the message says nothing of what is used.");
+    } else {
+      because(
+          "The message has no numbers: it comes from the driver or a library, not from "
+          "PyTorch's allocator, so what PyTorch holds in reserve was not given back first.");
+    }
+    conclude(OomCause::kCannotTell, "This message does not say enough to tell.");
+  }
+
+  void decide_mps() {
+    if (!allocated_ || !message_.allowed) {
+      because("The message does not say what the limit is.");
+      return conclude(OomCause::kCannotTell, "This message does not say enough to tell.");
+    }
+    ByteRange used = *allocated_;
+    if (message_.other_in_use) used = used + range_of(*message_.other_in_use);
+    because("In use and asked for: " + range_text(used + *requested_) +
+            "; allowed: " + message_.allowed->text + ".");
+    if (surely_less(range_of(*message_.allowed), used + *requested_)) {
+      return conclude(OomCause::kOwnLimit, "The backend's own limit was reached.");
+    }
+    conclude(OomCause::kCannotTell, "This message does not say enough to tell.");
+  }
+
+  /// What could be had outside of PyTorch's segments: the driver's, or less under a limit.
+  ByteRange headroom() {
+    ByteRange room = *free_;
+    if (!message_.allowed || !reserved_) return room;
+    const ByteRange under_limit = range_of(*message_.allowed) - *reserved_;
+    because("Under its own limit the process may take " + range_text(under_limit) + " more (" +
+            message_.allowed->text + " allowed - " + range_text(*reserved_) + " reserved).");
+    limit_binds_ = surely_less(under_limit, room);
+    return {std::min(room.least, under_limit.least), std::min(room.most, under_limit.most)};
+  }
+
+  void decide_by_room() {
+    const ByteRange room = headroom();
+    if (!unallocated_) {
+      because("Free: " + range_text(room) + "; asked for: " + message_.requested->text +
+              ". The message does not say how much PyTorch held unused.");
+      return conclude(OomCause::kCannotTell, "This message does not say enough to tell.");
+    }
+    const ByteRange usable = room + *unallocated_;
+    verdict_.usable_bytes = usable;
+    because("Not used by any tensor: " + range_text(usable) + " = " + range_text(room) +
+            (limit_binds_ ? " under the limit + " : " free on the device + ") +
+            range_text(*unallocated_) +
+            " in PyTorch's segments; asked for in one piece: " + message_.requested->text + ".");
+    if (surely_less(usable, *requested_)) {
+      verdict_.shortage_bytes = *requested_ - usable;
+      const std::string lacks = range_text(*verdict_.shortage_bytes) + " is missing";
+      return limit_binds_
+                 ? conclude(OomCause::kOwnLimit, "The process's own limit: " + lacks + " under it.")
+                 : conclude(
+                       OomCause::kWantOfMemory,
+                       "Not enough memory: " + lacks + " even if every free piece could be used.");
+    }
+    if (surely_at_least(room, *requested_)) {
+      because(
+          "The driver alone had enough when the message was written, so it refused for another "
+          "reason, or something was freed in between.");
+      return conclude(OomCause::kCannotTell, "The numbers do not tell: there was room.");
+    }
+    if (surely_at_least(*unallocated_, *requested_)) {
+      because(
+          "PyTorch's own segments have enough free in sum, so it lies in pieces that are each "
+          "too small, or in the pool of another stream.");
+      return conclude(OomCause::kFragmentation,
+                      "Fragmentation: enough is free, but not in one piece.");
+    }
+    if (surely_at_least(usable, *requested_)) {
+      because("Neither place has enough alone; together they have.");
+      return conclude(
+          OomCause::kFragmentation,
+          "Fragmentation: it would fit if PyTorch's free pieces went back to the driver.");
+    }
+    because("The printed numbers are rounded, and the rounding decides.");
+    conclude(OomCause::kCannotTell, "The numbers are too close to tell.");
+  }
+
+  void advise();
+  void advise_against_fragmentation();
+  void advise_higher_limit();
+  void advise_less();
+  void add_advice(std::string text, std::string command = {}) {
+    verdict_.advice.push_back({std::move(text), std::move(command)});
+  }
+
+  const OomMessage& message_;
+  const bool expandable_on_;
+  std::optional<ByteRange> requested_, free_, allocated_, unallocated_, reserved_;
+  bool limit_binds_ = false;
+  std::string other_pids_;
+  OomVerdict verdict_;
+};
+
+void PytorchExplainer::advise_against_fragmentation() {
+  if (message_.wording == OomWording::kPyTorch1) {
+    if (message_.hint_variable.empty()) {
+      add_advice(
+          "This PyTorch has no setting against it: use 2.1 or newer, which has expandable "
+          "segments.");
+      return;
+    }
+    add_advice(
+        "Forbid to split blocks that are larger than this many MiB (a value to try, not one "
+        "that was computed); PyTorch 2.1 and newer have expandable segments, which help more.",
+        "export " + message_.hint_variable + "=max_split_size_mb:128");
+    return;
+  }
+  if (expandable_on_) {
+    add_advice(
+        "Expandable segments are on already, so the free pieces belong to other streams or "
+        "pools, or are smaller than the pages that can be moved: use fewer streams and fewer "
+        "different sizes.");
+    return;
+  }
+  const bool is_offered = message_.backend == "CUDA" || message_.hints_expandable_segments;
+  if (!is_offered) {
+    add_advice("Give the free pieces back between phases of the program: torch." +
+               std::string(message_.backend == "XPU" ? "xpu" : "cuda") + ".empty_cache().");
+    return;
+  }
+  const std::string variable =
+      message_.hint_variable.empty() ? "PYTORCH_CUDA_ALLOC_CONF" : message_.hint_variable;
+  add_advice(
+      "Let segments grow in place, so that free pieces can be used together (with "
+      "whatever else the variable holds, separated by a comma).",
+      "export " + variable + "=expandable_segments:True");
+}
+
+void PytorchExplainer::advise_higher_limit() {
+  if (message_.exceeds_reserve) {
+    add_advice("Raise expandable_segments_reserve in the allocator's settings, or leave it out.");
+  } else if (message_.wording == OomWording::kPyTorchMps) {
+    add_advice("Raise the limit, if the machine can bear it: PYTORCH_MPS_HIGH_WATERMARK_RATIO.");
+  } else {
+    add_advice(
+        "Raise the limit that the program sets for itself: "
+        "torch.cuda.set_per_process_memory_fraction().");
+  }
+}
+
+void PytorchExplainer::advise_less() {
+  std::string how =
+      "Need less: a smaller batch or sequence, activation checkpointing, lower precision";
+  if (verdict_.shortage_bytes)
+    how += "; at least " + range_text(*verdict_.shortage_bytes) + " less";
+  add_advice(how + '.');
+}
+
+void PytorchExplainer::advise() {
+  const bool others_suffice = verdict_.others_bytes && verdict_.shortage_bytes &&
+                              verdict_.others_bytes->least >= verdict_.shortage_bytes->most;
+  switch (verdict_.cause) {
+    case OomCause::kFragmentation:
+      advise_against_fragmentation();
+      break;
+    case OomCause::kOwnLimit:
+      advise_higher_limit();
+      break;
+    case OomCause::kWantOfMemory:
+      if (others_suffice) {
+        add_advice("Stop the other processes on the device (" + other_pids_ +
+                   "): what they hold would be enough.");
+      }
+      break;
+    case OomCause::kCannotTell:
+      break;
+  }
+  add_advice(allocated_ ? "See which lines hold the " + message_.allocated->text +
+                              " that are in use: record the program, then analyze the recording."
+                        : "See which lines hold the memory: record the program, then analyze the "
+                          "recording.",
+             "gpumemprof run -- python YOUR_PROGRAM.py");
+  if (verdict_.cause != OomCause::kCannotTell) advise_less();
+}
+
+}  // namespace
+
+OomVerdict explain_oom(const OomMessage& message, bool expandable_segments_on) {
+  if (message.framework == "kernel") return explain_kernel_oom(message);
+  if (message.framework != "pytorch") return explain_tensorflow_oom(message);
+  return PytorchExplainer(message, expandable_segments_on).explain();
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,204 @@
+#include "analysis/oom_message/oom_verdict.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gpumemprof {
+namespace {
+
+using testing::HasSubstr;
+
+/// A message of PyTorch 2 with these figures; empty ones are left out.
+OomMessage message(const char* requested, const char* capacity, const char* free,
+                   const char* allocated, const char* unallocated) {
+  OomMessage m{.framework = "pytorch", .backend = "CUDA", .wording = OomWording::kPyTorch2};
+  m.requested = parse_printed_size(requested);
+  m.capacity = parse_printed_size(capacity);
+  m.free = parse_printed_size(free);
+  m.allocated = parse_printed_size(allocated);
+  m.unallocated = parse_printed_size(unallocated);
+  return m;
+}
+
+std::string first_command(const OomVerdict& verdict) {
+  return verdict.advice.empty() ? "" : verdict.advice[0].command;
+}
+
+TEST(OomVerdict, TooLittleInSumIsWantOfMemoryWithTheShortage) {
+  // 1024 + 512 of 4096 MiB: 2560 MiB are missing, give or take the rounding of three numbers.
+  const OomVerdict v = explain_oom(
+      message("4096.00 MiB", "24.00 GiB", "1024.00 MiB", "20.00 GiB", "512.00 MiB"), false);
+  EXPECT_EQ(v.cause, OomCause::kWantOfMemory);
+  constexpr uint64_t kMissing = 2560ull << 20, kRounding = 3 * 5243;
+  EXPECT_GE(v.shortage_bytes->least, kMissing - kRounding);
+  EXPECT_LE(v.shortage_bytes->least, kMissing);
+  EXPECT_GE(v.shortage_bytes->most, kMissing);
+  EXPECT_LE(v.shortage_bytes->most, kMissing + kRounding);
+  EXPECT_EQ(first_command(v), "gpumemprof run -- python YOUR_PROGRAM.py");
+}
+
+TEST(OomVerdict, EnoughInPiecesIsFragmentationAndTheLineToSet) {
+  const OomVerdict v = explain_oom(
+      message("304.00 MiB", "94.97 GiB", "218.81 MiB", "91.19 GiB", "744.36 MiB"), false);
+  EXPECT_EQ(v.cause, OomCause::kFragmentation);
+  EXPECT_EQ(first_command(v), "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
+  EXPECT_FALSE(v.shortage_bytes);
+}
+
+TEST(OomVerdict, ExpandableSegmentsAreNotAdvisedWhereTheyAreOn) {
+  const OomVerdict v = explain_oom(
+      message("304.00 MiB", "94.97 GiB", "218.81 MiB", "91.19 GiB", "744.36 MiB"), true);
+  EXPECT_EQ(v.cause, OomCause::kFragmentation);
+  for (const OomAdvice& advice : v.advice)
+    EXPECT_EQ(advice.command.find("expandable"), std::string::npos);
+  EXPECT_THAT(v.advice[0].text, HasSubstr("on already"));
+}
+
+TEST(OomVerdict, TheVariableIsTheOneThatTheMessageNames) {
+  OomMessage m = message("304.00 MiB", "94.97 GiB", "218.81 MiB", "91.19 GiB", "744.36 MiB");
+  m.backend = "HIP";
+  EXPECT_EQ(first_command(explain_oom(m, false)), "") << "not offered for HIP without the hint";
+  m.hint_variable = "PYTORCH_HIP_ALLOC_CONF";
+  m.hints_expandable_segments = true;
+  EXPECT_EQ(first_command(explain_oom(m, false)),
+            "export PYTORCH_HIP_ALLOC_CONF=expandable_segments:True");
+  m.wording = OomWording::kPyTorch1;
+  m.hint_variable = "PYTORCH_CUDA_ALLOC_CONF";
+  EXPECT_EQ(first_command(explain_oom(m, false)),
+            "export PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:128");
+}
+
+TEST(OomVerdict, RoundingThatDecidesIsSaid) {
+  // 1.00 + 0.00 GiB may be a little more or less than 1.00 GiB.
+  const OomVerdict v =
+      explain_oom(message("1.00 GiB", "24.00 GiB", "0 bytes", "20.00 GiB", "1.00 GiB"), false);
+  EXPECT_EQ(v.cause, OomCause::kCannotTell);
+  EXPECT_THAT(v.summary, HasSubstr("too close"));
+}
+
+TEST(OomVerdict, RoomThatTheDriverHadIsNoFragmentation) {
+  const OomVerdict v =
+      explain_oom(message("19.68 GiB", "80.00 GiB", "25.38 GiB", "11.44 GiB", "43.59 MiB"), false);
+  EXPECT_EQ(v.cause, OomCause::kCannotTell);
+  EXPECT_THAT(v.summary, HasSubstr("there was room"));
+}
+
+TEST(OomVerdict, MoreThanTheDeviceHasCanNeverFit) {
+  const OomVerdict v = explain_oom(
+      message("130206.04 GiB", "23.56 GiB", "16.57 GiB", "5.45 GiB", "1.17 GiB"), false);
+  EXPECT_EQ(v.cause, OomCause::kWantOfMemory);
+  EXPECT_THAT(v.summary, HasSubstr("no setting"));
+}
+
+TEST(OomVerdict, ALimitOfItsOwnIsToldFromTheDevices) {
+  OomMessage m = message("996.00 MiB", "44.43 GiB", "9.06 GiB", "17.44 GiB", "59.88 MiB");
+  m.allowed = parse_printed_size("17.69 GiB");
+  const OomVerdict v = explain_oom(m, false);
+  EXPECT_EQ(v.cause, OomCause::kOwnLimit);
+  EXPECT_THAT(v.advice[0].text, HasSubstr("set_per_process_memory_fraction"));
+}
+
+TEST(OomVerdict, WhatTheMessageSaysItselfIsBelieved) {
+  OomMessage m = message("304.00 MiB", "94.97 GiB", "218.81 MiB", "91.19 GiB", "744.36 MiB");
+  m.is_own_limit = true;
+  EXPECT_EQ(explain_oom(m, false).cause, OomCause::kOwnLimit);
+  m.is_own_limit = false, m.exceeds_reserve = true;
+  EXPECT_EQ(explain_oom(m, true).cause, OomCause::kOwnLimit);
+  EXPECT_THAT(explain_oom(m, true).advice[0].text, HasSubstr("expandable_segments_reserve"));
+  m.exceeds_reserve = false, m.is_custom_pool = true;
+  EXPECT_EQ(explain_oom(m, false).cause, OomCause::kCannotTell);
+}
+
+TEST(OomVerdict, OtherProcessesAreNamedWhereTheyHoldEnough) {
+  OomMessage m = message("1.00 GiB", "16.00 GiB", "64.00 MiB", "3.00 GiB", "10.00 MiB");
+  m.process_in_use = parse_printed_size("3.50 GiB");
+  m.processes = {{11, *parse_printed_size("8.00 GiB")}, {12, *parse_printed_size("4.00 GiB")}};
+  const OomVerdict v = explain_oom(m, false);
+  EXPECT_EQ(v.cause, OomCause::kWantOfMemory);
+  EXPECT_THAT(v.advice[0].text, HasSubstr("11, 12"));
+  EXPECT_LE(v.others_bytes->least, 12ull << 30);
+  EXPECT_GE(v.others_bytes->most, 12ull << 30);
+  // 3.50 GiB - (3.00 GiB + 10 MiB) = 502 MiB.
+  EXPECT_LE(v.non_pytorch_bytes->least, 502ull << 20);
+  EXPECT_GE(v.non_pytorch_bytes->most, 502ull << 20);
+}
+
+TEST(OomVerdict, TheOneProcessThatMustBeThisOneIsNotAnother) {
+  OomMessage m = message("14.00 MiB", "22.30 GiB", "4.69 MiB", "21.92 GiB", "16.47 MiB");
+  m.processes = {{860120, *parse_printed_size("22.29 GiB")}};
+  const OomVerdict v = explain_oom(m, false);
+  EXPECT_FALSE(v.others_bytes);
+  EXPECT_TRUE(v.non_pytorch_bytes);
+  EXPECT_THAT(v.elsewhere[0], HasSubstr("must be this one"));
+}
+
+TEST(OomVerdict, WithoutNumbersNothingIsConcluded) {
+  EXPECT_EQ(explain_oom({.wording = OomWording::kWithoutNumbers}, false).cause,
+            OomCause::kCannotTell);
+  EXPECT_EQ(explain_oom(message("1.00 GiB", "", "", "", ""), false).cause, OomCause::kCannotTell);
+}
+
+/// What PyTorch 2.15's own allocator printed on a device of 1 GiB, and what its counters said then.
+struct RealCase {
+  const char* text;
+  OomCause cause;
+  uint64_t requested, free, allocated, unallocated;
+};
+
+TEST(OomVerdict, RealMessagesMeanWhatTheAllocatorCounted) {
+  const RealCase cases[] = {
+      // 51 segments of 20 MiB with one block of 5 MiB each, and a request of 100 MiB.
+      {"CUDA out of memory. Tried to allocate 100.00 MiB. GPU 0 has a total capacity of 1024.00 "
+       "MiB "
+       "of which 4.00 MiB is free. Of the allocated memory 255.00 MiB is allocated by PyTorch, and "
+       "765.00 MiB is reserved by PyTorch but unallocated. If reserved but unallocated memory is "
+       "large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+       OomCause::kFragmentation, 104857600, 4194304, 267386880, 802160640},
+      // Under a limit of 0.6 of the device.
+      {"CUDA out of memory. Tried to allocate 288.00 MiB. GPU 0 has a total capacity of 1024.00 "
+       "MiB "
+       "of which 498.00 MiB is free. 614.40 MiB allowed; Of the allocated memory 524.84 MiB is "
+       "allocated by PyTorch, and 1.16 MiB is reserved by PyTorch but unallocated.",
+       OomCause::kOwnLimit, 301989888, 522190848, 550331904, 1219072},
+      // More than there is, with expandable segments.
+      {"CUDA out of memory. Tried to allocate 1.03 GiB. GPU 0 has a total capacity of 1024.00 MiB "
+       "of "
+       "which 924.00 MiB is free. Of the allocated memory 95.37 MiB is allocated by PyTorch, and "
+       "4.63 MiB is reserved by PyTorch but unallocated. expandable_segments is enabled. If "
+       "instead "
+       "the process is running out of virtual address space (VSZ), expandable segments may be",
+       OomCause::kWantOfMemory, 1101004800, 968884224, 100000768, 4856832}};
+  for (const RealCase& real : cases) {
+    OomScanner scanner;
+    scanner.feed(real.text);
+    const OomLog log = scanner.finish();
+    ASSERT_EQ(log.messages.size(), 1u);
+    const OomMessage& m = log.messages[0];
+    const auto holds = [](const std::optional<PrintedSize>& size, uint64_t bytes) {
+      return size && size->least_bytes <= bytes && bytes <= size->most_bytes;
+    };
+    EXPECT_TRUE(holds(m.requested, real.requested)) << real.text;
+    EXPECT_TRUE(holds(m.free, real.free)) << real.text;
+    EXPECT_TRUE(holds(m.allocated, real.allocated)) << real.text;
+    EXPECT_TRUE(holds(m.unallocated, real.unallocated)) << real.text;
+    const OomVerdict v = explain_oom(m, log.expandable_segments_on);
+    EXPECT_EQ(v.cause, real.cause) << real.text;
+    if (real.cause == OomCause::kOwnLimit) {
+      // 301989888 - (0.6 * 2^30 - 551550976) - 1219072, from the counters.
+      EXPECT_LE(v.shortage_bytes->least, 208076698u);
+      EXPECT_GE(v.shortage_bytes->most, 208076698u);
+    }
+    EXPECT_EQ(log.expandable_segments_on, real.cause == OomCause::kWantOfMemory);
+  }
+}
+
+TEST(OomFigures, ASegmentOfTwentyMibIsSaidToBeOne) {
+  const auto figures =
+      oom_figures(message("20.00 MiB", "7.80 GiB", "0 bytes", "6.50 GiB", "1.00 MiB"));
+  ASSERT_EQ(figures.size(), 5u);
+  EXPECT_EQ(figures[0].key, "requested");
+  EXPECT_THAT(figures[0].meaning, HasSubstr("tensors of 1 to 10 MiB"));
+}
+
+}  // namespace
+}  // namespace gpumemprof

@@ -1,0 +1,390 @@
+#include "analysis/pass/diff.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "analysis/categories/category_sums.h"
+#include "analysis/pass/layer_work.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr uint32_t kUnset = UINT32_MAX;
+
+/// What was found of an id, a number or kUnset.
+class Memo {
+ public:
+  void resize(size_t ids) { known_.assign(ids, kUnset); }
+  /// `find` is called once for an id; one that is beyond the ids is looked for each time.
+  template <class Find>
+  uint32_t of(uint32_t id, Find find) {
+    if (id >= known_.size()) return find();
+    if (known_[id] == kUnset) known_[id] = find();
+    return known_[id];
+  }
+
+ private:
+  std::vector<uint32_t> known_;
+};
+
+/// Frames and stacks of both runs under common ids.
+class Aligner {
+ public:
+  struct Side {
+    explicit Side(const DiffSide& of) : tables(of.device == nullptr ? nullptr : of.tables) {
+      if (tables == nullptr) return;
+      stacks.assign(tables->stacks.stack_count(), kUnset);
+      stacks[0] = 0;
+      for (Memo& memo : frames) memo.resize(tables->stacks.frame_count());
+      files.resize(tables->strings.size());
+    }
+    const Tables* tables;
+    std::vector<uint32_t> stacks;  // by stack id of that side: the common one
+    Memo frames[2];                // without lines, and with them
+    Memo functions, files;
+  };
+
+  /// Both must outlive it.
+  explicit Aligner(Side (&sides)[2]) : b_(sides[1]) {
+    if (sides[0].tables != nullptr) sides[0].functions.resize(sides[0].tables->strings.size());
+  }
+
+  uint32_t frame(Side& side, uint32_t node, bool with_lines) {
+    const Tables& tables = *side.tables;
+    const uint32_t id = tables.stacks.node(node).frame;
+    return side.frames[with_lines].of(id, [&] {
+      Frame frame = tables.stacks.frame(id);
+      frame.file = side.files.of(frame.file, [&] {
+        return files_.intern(aligned_file(tables.strings.get(frame.file)));
+      });
+      frame.function = function(side, frame.function);
+      if (!with_lines) frame.line = 0;
+      return stacks_.intern_frame(frame);
+    });
+  }
+
+  /// Iterative: a stack may be as deep as its recording allows.
+  uint32_t stack(Side& side, uint32_t id) {
+    const StackTable& stacks = side.tables->stacks;
+    if (id >= side.stacks.size()) return 0;
+    path_.clear();
+    for (; side.stacks[id] == kUnset; id = stacks.node(id).parent) path_.push_back(id);
+    uint32_t aligned = side.stacks[id];
+    for (; !path_.empty(); path_.pop_back()) {
+      aligned = stacks_.push(aligned, frame(side, path_.back(), true));
+      side.stacks[path_.back()] = aligned;
+    }
+    return aligned;
+  }
+
+ private:
+  /// A function has the id that its name has in B; one that B does not name, one above all of B's.
+  uint32_t function(Side& side, uint32_t id) {
+    if (id >= side.tables->strings.size()) return 0;
+    if (&side == &b_) return id;
+    return side.functions.of(id, [&] {
+      if (b_.tables == nullptr) return id;
+      const auto known = b_.tables->strings.find(side.tables->strings.get(id));
+      return known.value_or(b_.tables->strings.size() + id);
+    });
+  }
+
+  const Side& b_;
+  StringTable files_;  // by which files are aligned
+  StackTable stacks_;
+  std::vector<uint32_t> path_;
+};
+
+/// Rows by a common id, which are dense. A row belongs to the run that names it first.
+class Rows {
+ public:
+  void reserve(size_t rows) { rows_.reserve(rows); }
+  void add(uint32_t key, bool from_b, uint32_t node, const Holder& holder,
+           uint64_t DiffFigures::* bytes, uint64_t DiffFigures::* count) {
+    uint32_t& at = row_of(key);
+    if (at == kUnset) {
+      at = static_cast<uint32_t>(rows_.size());
+      rows_.push_back({.from_b = from_b, .node = node});
+    }
+    DiffRow& row = rows_[at];
+    DiffFigures& figures = from_b ? row.b : row.a;
+    figures.*bytes += holder.bytes;
+    figures.*count += holder.count;
+  }
+
+  DiffRows sorted() && {
+    struct Rank {
+      uint64_t peak, end, most;
+      uint32_t row;
+    };
+    std::vector<Rank, LargePages<Rank>> ranks;
+    ranks.reserve(rows_.size());
+    for (const DiffRow& row : rows_) {
+      ranks.push_back({magnitude(row.peak_delta()), magnitude(row.end_delta()),
+                       std::max(row.a.peak_bytes, row.b.peak_bytes),
+                       static_cast<uint32_t>(ranks.size())});
+    }
+    std::ranges::sort(ranks, [](const Rank& x, const Rank& y) {
+      return std::tie(y.peak, y.end, y.most, x.row) < std::tie(x.peak, x.end, x.most, y.row);
+    });
+    // In place, one cycle after the other: with very many stacks the rows are most of the memory.
+    for (size_t i = 0; i < ranks.size(); ++i) {
+      const DiffRow moved = rows_[i];
+      size_t at = i;
+      for (size_t from; (from = std::exchange(ranks[at].row, static_cast<uint32_t>(at))) != i;
+           at = from) {
+        rows_[at] = rows_[from];
+      }
+      rows_[at] = moved;
+    }
+    return std::move(rows_);
+  }
+
+ private:
+  uint32_t& row_of(uint32_t key) {
+    if (key == kUnset) return no_frame_;
+    if (key >= index_.size()) index_.resize(std::max<size_t>(key + 1, 2 * index_.size()), kUnset);
+    return index_[key];
+  }
+
+  DiffRows rows_;
+  std::vector<uint32_t> index_;
+  uint32_t no_frame_ = kUnset;
+};
+
+/// Calls each(side, is B, holder, bytes, count) for every figure of both runs, B's first, so that
+/// ties stay in the order of the run that is looked at.
+template <class Each>
+void for_each_figure(const Diff& diff, Each each) {
+  for (const bool is_b : {true, false}) {
+    const DiffSide& side = is_b ? diff.b : diff.a;
+    if (side.device == nullptr) continue;
+    const auto all = [&](const std::vector<Holder>& holders, uint64_t DiffFigures::* bytes,
+                         uint64_t DiffFigures::* count) {
+      for (const Holder& holder : holders) each(side, is_b, holder, bytes, count);
+    };
+    all(side.device->holders_at_peak, &DiffFigures::peak_bytes, &DiffFigures::peak_count);
+    all(side.device->holders_at_end, &DiffFigures::end_bytes, &DiffFigures::end_count);
+    all(side.device->totals, &DiffFigures::total_bytes, &DiffFigures::total_count);
+  }
+}
+
+/// The stacks that the lists of a run name, in the order of their ids. Tables lie in memory in that
+/// order, lists in the order of bytes: what is found of a stack is found in this order first.
+std::vector<uint32_t> named_stacks(const DiffSide& side) {
+  std::vector<uint32_t> out;
+  if (side.device == nullptr) return out;
+  std::vector<bool> is_named(side.tables->stacks.stack_count());
+  for (const auto* holders :
+       {&side.device->holders_at_peak, &side.device->holders_at_end, &side.device->totals}) {
+    for (const Holder& holder : *holders) {
+      if (holder.stack < is_named.size()) is_named[holder.stack] = true;
+    }
+  }
+  for (uint32_t stack = 0; stack < is_named.size(); ++stack) {
+    if (is_named[stack]) out.push_back(stack);
+  }
+  return out;
+}
+
+/// Under which keys the figures of a stack are added up.
+struct StackKeys {
+  uint32_t stack = 0;
+  uint32_t line = kUnset, function = kUnset;
+  uint32_t node = 0;  // the frame that stands for it
+};
+
+/// Fills by_stack, by_line and by_function.
+void group_by_frames(LineOf line_of, const std::vector<uint32_t> (&named)[2], Diff* diff) {
+  Aligner::Side sides[2] = {Aligner::Side(diff->a), Aligner::Side(diff->b)};
+  Aligner aligner(sides);
+  const auto find = [&](bool is_b, uint32_t stack) {
+    Aligner::Side& side = sides[is_b];
+    StackKeys keys{.stack = aligner.stack(side, stack), .node = line_of(*side.tables, stack)};
+    if (keys.node != 0) {
+      keys.line = aligner.frame(side, keys.node, true);
+      keys.function = aligner.frame(side, keys.node, false);
+    }
+    return keys;
+  };
+  std::vector<StackKeys, LargePages<StackKeys>> known[2];
+  for (const bool is_b : {true, false}) {
+    if (sides[is_b].tables != nullptr) known[is_b].resize(sides[is_b].tables->stacks.stack_count());
+    for (const uint32_t stack : named[is_b]) known[is_b][stack] = find(is_b, stack);
+  }
+  Rows stacks, lines, functions;
+  for (Rows* rows : {&stacks, &lines, &functions}) rows->reserve(named[0].size() + named[1].size());
+  for_each_figure(*diff, [&](const DiffSide&, bool is_b, const Holder& holder,
+                             uint64_t DiffFigures::* bytes, uint64_t DiffFigures::* count) {
+    const bool is_known = holder.stack < known[is_b].size();
+    const StackKeys keys = is_known ? known[is_b][holder.stack] : find(is_b, holder.stack);
+    stacks.add(keys.stack, is_b, holder.stack, holder, bytes, count);
+    lines.add(keys.line, is_b, keys.node, holder, bytes, count);
+    functions.add(keys.function, is_b, keys.node, holder, bytes, count);
+  });
+  diff->by_stack = std::move(stacks).sorted();
+  diff->by_line = std::move(lines).sorted();
+  diff->by_function = std::move(functions).sorted();
+}
+
+/// Fills by_layer and layers.
+void group_by_layer(const std::vector<uint32_t> (&named)[2], Diff* diff) {
+  Rows rows;
+  std::map<std::pair<std::string_view, std::string_view>, uint32_t> known;
+  bool any_layer = false;
+  Memo layers[2];
+  std::optional<WorkReader> readers[2];
+  for (const bool is_b : {true, false}) {
+    const DiffSide& side = is_b ? diff->b : diff->a;
+    if (side.device == nullptr) continue;
+    layers[is_b].resize(side.tables->stacks.stack_count());
+    readers[is_b].emplace(*side.tables);
+  }
+  const auto layer_of = [&](bool is_b, uint32_t stack) {
+    return layers[is_b].of(stack, [&] {
+      const Tables& tables = *(is_b ? diff->b : diff->a).tables;
+      const LayerWork work = layer_work_of(tables, stack, &*readers[is_b]);
+      any_layer |= !work.layer.empty();
+      const auto [at, added] =
+          known.try_emplace({work.layer, work.part}, static_cast<uint32_t>(diff->layers.size()));
+      if (added) diff->layers.push_back({std::string(work.layer), std::string(work.part)});
+      return at->second;
+    });
+  };
+  for (const bool is_b : {true, false}) {
+    for (const uint32_t stack : named[is_b]) layer_of(is_b, stack);
+  }
+  for_each_figure(*diff, [&](const DiffSide&, bool is_b, const Holder& holder,
+                             uint64_t DiffFigures::* bytes, uint64_t DiffFigures::* count) {
+    const uint32_t layer = layer_of(is_b, holder.stack);
+    rows.add(layer, is_b, layer, holder, bytes, count);
+  });
+  if (any_layer) {
+    diff->by_layer = std::move(rows).sorted();
+  } else {
+    diff->layers.clear();
+  }
+}
+
+/// Fills by_category, by_module and groups.
+void group_by_category(Diff* diff) {
+  for (const DiffSide* side : {&diff->a, &diff->b}) {
+    if (side->device == nullptr || side->device->categories.is_known) continue;
+    diff->why_no_categories =
+        (side == &diff->a ? "of A, " : "of B, ") + side->device->categories.why_not;
+    return;
+  }
+  Rows categories, modules;
+  std::map<std::string, uint32_t> known;
+  const auto group = [&](const std::string& name) {
+    const auto [at, added] = known.try_emplace(name, static_cast<uint32_t>(diff->groups.size()));
+    if (added) diff->groups.push_back(name);
+    return at->second;
+  };
+  const auto add_all = [&](const DiffSide& side, bool is_b,
+                           const std::vector<CategoryHolder>& holders,
+                           uint64_t DiffFigures::* bytes, uint64_t DiffFigures::* count) {
+    const CategorySums sums = category_sums(holders, *side.tables);
+    for (const auto& [list, rows] :
+         {std::pair(&sums.categories, &categories), std::pair(&sums.modules, &modules)}) {
+      for (const CategoryGroup& one : *list) {
+        const uint32_t key = group(one.name);
+        rows->add(key, is_b, key, {0, one.bytes, one.count}, bytes, count);
+      }
+    }
+  };
+  for (const bool is_b : {true, false}) {
+    const DiffSide& side = is_b ? diff->b : diff->a;
+    if (side.device == nullptr) continue;
+    const DeviceCategories& of = side.device->categories;
+    add_all(side, is_b, of.at_peak, &DiffFigures::peak_bytes, &DiffFigures::peak_count);
+    add_all(side, is_b, of.at_end, &DiffFigures::end_bytes, &DiffFigures::end_count);
+  }
+  diff->by_category = std::move(categories).sorted();
+  diff->by_module = std::move(modules).sorted();
+}
+
+}  // namespace
+
+const char* change_name(Change change) {
+  switch (change) {
+    case Change::kSame:
+      return "same";
+    case Change::kGrew:
+      return "grew";
+    case Change::kShrank:
+      return "shrank";
+    case Change::kAppeared:
+      return "appeared";
+    case Change::kVanished:
+      return "vanished";
+  }
+  return "unknown";
+}
+
+Change DiffRow::change() const {
+  const auto is_empty = [](const DiffFigures& f) {
+    return f.total_count == 0 && f.peak_count == 0 && f.end_count == 0;
+  };
+  if (is_empty(a) && !is_empty(b)) return Change::kAppeared;
+  if (is_empty(b) && !is_empty(a)) return Change::kVanished;
+  if (a.peak_bytes == b.peak_bytes) return Change::kSame;
+  return b.peak_bytes > a.peak_bytes ? Change::kGrew : Change::kShrank;
+}
+
+std::string_view aligned_file(std::string_view path) {
+  for (std::string_view packages : {"/site-packages/", "/dist-packages/"}) {
+    const size_t at = path.rfind(packages);
+    if (at != std::string_view::npos) return path.substr(at + packages.size());
+  }
+  for (std::string_view library : {"/lib/python3", "/lib64/python3"}) {
+    const size_t at = path.rfind(library);
+    if (at == std::string_view::npos) continue;
+    const size_t slash = path.find('/', at + library.size());  // behind the version
+    if (slash != std::string_view::npos) return path.substr(slash + 1);
+  }
+  const size_t slash = path.find_last_of("/\\");
+  return slash == std::string_view::npos ? path : path.substr(slash + 1);
+}
+
+DeviceAnalysis at_moment(const DeviceAnalysis& device, const LiveMoment& moment) {
+  DeviceAnalysis now = device;
+  DeviceFigures& figures = now.figures;
+  figures.peak_bytes = figures.live_bytes = moment.live_bytes;
+  figures.peak_count = figures.live_count = moment.live_count;
+  figures.peak_event = moment.event, figures.peak_time_ns = moment.time_ns;
+  figures.total_bytes = 0;
+  for (const Holder& holder : moment.totals) figures.total_bytes += holder.bytes;
+  now.holders_at_peak = now.holders_at_end = moment.holders;
+  now.totals = moment.totals;
+  now.categories.at_peak = now.categories.at_end = moment.categories;
+  now.categories.is_known = moment.why_no_categories.empty();
+  now.categories.why_not = moment.why_no_categories;
+  now.categories.peak = {};
+  return now;
+}
+
+DiffMoment diff_moment(const DeviceAnalysis& device, const LiveMoment& moment, uint64_t step) {
+  DiffMoment out{.step = step, .time_ns = moment.time_ns, .event = moment.event};
+  if (device.step_levels.steps_a_level() != 1) return out;
+  for (const StepLevel& level : device.step_levels.levels()) {
+    if (level.step != step) continue;
+    out.step_peak_bytes = level.most_bytes;
+    break;
+  }
+  return out;
+}
+
+Diff diff_runs(const DiffSide& a, const DiffSide& b, LineOf line_of) {
+  Diff diff{.a = a, .b = b};
+  const std::vector<uint32_t> named[2] = {named_stacks(a), named_stacks(b)};
+  group_by_frames(line_of, named, &diff);
+  group_by_layer(named, &diff);
+  group_by_category(&diff);
+  return diff;
+}
+
+}  // namespace gpumemprof

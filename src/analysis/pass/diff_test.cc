@@ -1,0 +1,174 @@
+#include "analysis/pass/diff.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "trace/memory_source.h"
+
+namespace gpumemprof {
+namespace {
+
+/// The innermost frame whose file is not in a package: enough of a rule for these tests.
+uint32_t line_of(const Tables& tables, uint32_t stack) {
+  for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
+    const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
+    if (tables.strings.get(frame.file).find("site-packages") == std::string_view::npos) return node;
+  }
+  return stack;
+}
+
+/// A run whose stacks are given as frames, outermost first, and whose blocks are never freed.
+struct TestRun {
+  using Frames = std::vector<std::tuple<std::string, uint32_t, std::string>>;
+
+  void alloc(const Frames& frames, uint64_t size) {
+    uint32_t stack = 0;
+    for (const auto& [file, line, function] : frames) {
+      stack = tables.stacks.push(
+          stack, tables.stacks.intern_frame(
+                     {tables.strings.intern(file), tables.strings.intern(function), line}));
+    }
+    address += 0x1000;
+    append(&events, {events.size() + 1, Action::kAlloc, address, size, stack});
+  }
+  void free_last() { append(&events, {events.size() + 1, Action::kFreeCompleted, address, 0, 0}); }
+
+  DiffSide read() {
+    MemorySource source(events);
+    tables.devices = {{.process = 0, .size_is_requested = true}};
+    source.mutable_tables() = tables;
+    analysis = *analyze_source(source, {});
+    return {&analysis, &tables, main_device(analysis, tables)};
+  }
+
+  EventBatch events;
+  Tables tables;
+  Analysis analysis;
+  uint64_t address = 0;
+};
+
+TEST(Diff, TheSameStackAlignsThoughItsFilesLieElsewhere) {
+  TestRun a, b;
+  a.alloc({{"/srv/one/train.py", 9, "main"},
+           {"/venv1/lib/python3.11/site-packages/torch/nn/f.py", 5, "relu"}},
+          100);
+  b.alloc({{"/opt/two/train.py", 9, "main"},
+           {"/v/lib/python3.12/site-packages/torch/nn/f.py", 5, "relu"}},
+          160);
+  const Diff diff = diff_runs(a.read(), b.read(), line_of);
+  ASSERT_EQ(diff.by_stack.size(), 1u);
+  EXPECT_EQ(diff.by_stack[0].a.peak_bytes, 100u);
+  EXPECT_EQ(diff.by_stack[0].b.peak_bytes, 160u);
+  EXPECT_EQ(diff.by_stack[0].peak_delta(), 60);
+  EXPECT_EQ(diff.by_stack[0].change(), Change::kGrew);
+  EXPECT_TRUE(diff.by_stack[0].from_b);
+}
+
+TEST(Diff, OtherPackagesFilesOfTheSameNameDoNotAlign) {
+  TestRun a, b;
+  a.alloc({{"/v/site-packages/torch/nn/functional.py", 5, "relu"}}, 100);
+  b.alloc({{"/v/site-packages/torchvision/functional.py", 5, "relu"}}, 100);
+  const Diff diff = diff_runs(a.read(), b.read(), line_of);
+  ASSERT_EQ(diff.by_stack.size(), 2u);
+  EXPECT_EQ(diff.by_stack[0].change(), Change::kAppeared);
+  EXPECT_EQ(diff.by_stack[1].change(), Change::kVanished);
+}
+
+TEST(Diff, AMovedLineStillAlignsByItsFunction) {
+  TestRun a, b;
+  a.alloc({{"/x/model.py", 10, "forward"}}, 100);
+  b.alloc({{"/x/model.py", 12, "forward"}}, 130);
+  const Diff diff = diff_runs(a.read(), b.read(), line_of);
+  EXPECT_EQ(diff.by_line.size(), 2u);
+  ASSERT_EQ(diff.by_function.size(), 1u);
+  EXPECT_EQ(diff.by_function[0].peak_delta(), 30);
+}
+
+TEST(Diff, ThePeakAndTheEndAreToldApart) {
+  TestRun a, b;
+  a.alloc({{"t.py", 1, "f"}}, 100);
+  a.free_last();
+  b.alloc({{"t.py", 1, "f"}}, 100);
+  const Diff diff = diff_runs(a.read(), b.read(), line_of);
+  ASSERT_EQ(diff.by_line.size(), 1u);
+  EXPECT_EQ(diff.by_line[0].peak_delta(), 0);
+  EXPECT_EQ(diff.by_line[0].end_delta(), 100);
+  EXPECT_EQ(diff.by_line[0].change(), Change::kSame);
+}
+
+TEST(Diff, WhatWasAllocatedButNotAtThePeakHasNotAppeared) {
+  TestRun a, b;
+  a.alloc({{"t.py", 1, "small"}}, 10);
+  a.free_last();
+  a.alloc({{"t.py", 2, "big"}}, 100);
+  b.alloc({{"t.py", 1, "small"}}, 10);
+  b.alloc({{"t.py", 2, "big"}}, 100);
+  const Diff diff = diff_runs(a.read(), b.read(), line_of);
+  EXPECT_EQ(diff.by_line[0].peak_delta(), 10);
+  EXPECT_EQ(diff.by_line[0].change(), Change::kGrew);
+}
+
+TEST(Diff, ARunAgainstNothingIsAllNews) {
+  TestRun a, b;
+  b.alloc({{"t.py", 1, "f"}}, 7);
+  b.alloc({}, 5);  // without a stack
+  const Diff diff = diff_runs(a.read(), b.read(), line_of);
+  ASSERT_EQ(diff.by_line.size(), 2u);
+  EXPECT_EQ(diff.a.device, nullptr);
+  EXPECT_EQ(diff.by_line[0].change(), Change::kAppeared);
+  EXPECT_EQ(diff.by_line[1].node, 0u);
+  EXPECT_EQ(diff.by_line[1].peak_delta(), 5);
+}
+
+TEST(Diff, EveryAlignmentAddsUpToBothPeaks) {
+  for (uint32_t seed = 0; seed < 50; ++seed) {
+    std::mt19937 random(seed);
+    TestRun runs[2];
+    std::map<std::string, uint64_t> truth[2];  // by the text of the aligned stack
+    for (int side = 0; side < 2; ++side) {
+      for (int i = 0; i < 60; ++i) {
+        TestRun::Frames frames;
+        std::string text;
+        for (uint32_t depth = random() % 4; depth-- > 0;) {
+          const uint32_t line = random() % 3;
+          frames.emplace_back("/home" + std::to_string(side) + "/m.py", line, "f");
+          text += "m.py:" + std::to_string(line) + ';';
+        }
+        const uint64_t size = random() % 1000;
+        runs[side].alloc(frames, size);
+        truth[side][text] += size;
+      }
+    }
+    const Diff diff = diff_runs(runs[0].read(), runs[1].read(), line_of);
+    for (const auto& row : diff.by_stack) {
+      std::string text;
+      const Tables& tables = *(row.from_b ? diff.b : diff.a).tables;
+      for (uint32_t node = row.node; node != 0; node = tables.stacks.node(node).parent) {
+        const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
+        text = "m.py:" + std::to_string(frame.line) + ';' + text;
+      }
+      ASSERT_EQ(row.a.peak_bytes, truth[0].contains(text) ? truth[0][text] : 0) << seed << text;
+      ASSERT_EQ(row.b.peak_bytes, truth[1].contains(text) ? truth[1][text] : 0) << seed << text;
+    }
+    for (const auto* rows : {&diff.by_stack, &diff.by_line, &diff.by_function}) {
+      uint64_t a = 0, b = 0;
+      for (const DiffRow& row : *rows) a += row.a.peak_bytes, b += row.b.peak_bytes;
+      ASSERT_EQ(a, diff.a.device->figures.peak_bytes);
+      ASSERT_EQ(b, diff.b.device->figures.peak_bytes);
+    }
+  }
+}
+
+TEST(Diff, FilesAlignByThePartThatDoesNotDependOnTheMachine) {
+  EXPECT_EQ(aligned_file("/a/site-packages/b/site-packages/torch/x.py"), "torch/x.py");
+  EXPECT_EQ(aligned_file("/usr/lib/python3/dist-packages/numpy/x.py"), "numpy/x.py");
+  EXPECT_EQ(aligned_file("/usr/lib/python3.11/json/decoder.py"), "json/decoder.py");
+  EXPECT_EQ(aligned_file("C:\\work\\train.py"), "train.py");
+  EXPECT_EQ(aligned_file("<stdin>"), "<stdin>");
+  EXPECT_EQ(aligned_file(""), "");
+}
+
+}  // namespace
+}  // namespace gpumemprof

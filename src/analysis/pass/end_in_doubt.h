@@ -1,0 +1,21 @@
+// Whether a process may have ended otherwise than its program meant it to.
+#pragma once
+
+#include <algorithm>
+
+#include "analysis/pass/program_end.h"
+#include "trace/process_end.h"
+
+namespace gpumemprof {
+
+/// No exit was seen, of it or of its parent, and no `run` says that its program ended well and that
+/// the kernel killed nothing meanwhile. What a pool of workers terminates is in no doubt then.
+inline bool is_end_in_doubt(const Tables& tables, const Process& process, const ProgramEnds& ends) {
+  const bool ended_well =
+      !ends.runs.empty() && std::ranges::all_of(ends.runs, [](const ProgramEnd& run) {
+        return run.exit_code == 0 && run.kernel_kills.value_or(0) == 0;
+      });
+  return !ended_well && !ended_in_order(tables, process);
+}
+
+}  // namespace gpumemprof

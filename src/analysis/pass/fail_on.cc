@@ -1,0 +1,93 @@
+#include "analysis/pass/fail_on.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/size.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr std::string_view kPeak = "peak>";
+constexpr std::string_view kOutOfMemory = "out_of_memory";
+constexpr std::array<std::string_view, 9> kKinds = {
+    "leak",        "steady_growth", "spike",           "out_of_memory",     "fragmentation",
+    "cache_slack", "rounding",      "replay_mismatch", "inconsistent_trace"};
+
+/// Of the program that was recorded; findings of snapshots are told as such.
+std::string ran_out(const ProgramEnds& ends) {
+  if (!ends.refused.empty()) {
+    const auto& first = ends.refused.front().requested;
+    return first ? format_bytes(first->bytes) + " were refused" : "a request was refused";
+  }
+  return std::ranges::any_of(ends.runs, was_killed_by_the_kernel)
+             ? "the kernel's OOM killer ended the program"
+             : "";
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+Result<FailCondition> parse_one(std::string_view text) {
+  if (text.starts_with(kPeak)) {
+    const auto bytes = parse_size(trimmed(text.substr(kPeak.size())));
+    if (!bytes) return std::unexpected(bytes.error());
+    return FailCondition{.peak_bytes = *bytes};
+  }
+  if (text == "oom") text = kOutOfMemory;
+  if (std::ranges::find(kKinds, text) != kKinds.end()) {
+    return FailCondition{.finding = std::string(text)};
+  }
+  std::string known;
+  for (std::string_view kind : kKinds) known += std::string(kind) + ", ";
+  return fail(ErrorCode::kUsage, "there is no condition '" + std::string(text) + "': it may be " +
+                                     known + "or peak>SIZE");
+}
+
+}  // namespace
+
+Result<std::vector<FailCondition>> parse_fail_conditions(std::string_view text) {
+  std::vector<FailCondition> out;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    auto condition = parse_one(trimmed(text.substr(begin, end - begin)));
+    if (!condition) return std::unexpected(condition.error());
+    out.push_back(std::move(*condition));
+    begin = end + 1;
+  }
+  return out;
+}
+
+std::vector<std::string> failures(const std::vector<FailCondition>& conditions,
+                                  const Analysis& analysis, const Tables& tables) {
+  std::vector<std::string> out;
+  for (const FailCondition& condition : conditions) {
+    if (condition.finding.empty()) {
+      const DeviceAnalysis* device = main_device(analysis, tables);
+      if (!device || device->figures.peak_bytes <= condition.peak_bytes) continue;
+      out.push_back("the peak of " + memory_name(*device, tables) + " is " +
+                    format_bytes(device->figures.peak_bytes) + ", more than " +
+                    format_bytes(condition.peak_bytes));
+      continue;
+    }
+    size_t count = 0;
+    const Finding* first = nullptr;
+    for (const Finding& finding : analysis.findings) {
+      if (finding.kind != condition.finding || finding.severity == Severity::kInfo) continue;
+      if (count++ == 0) first = &finding;
+    }
+    if (!first) {
+      const std::string what = condition.finding == kOutOfMemory ? ran_out(analysis.ends) : "";
+      if (!what.empty()) out.push_back(condition.finding + ": " + what);
+      continue;
+    }
+    out.push_back(condition.finding + ": " + first->title +
+                  (count > 1 ? " (and " + std::to_string(count - 1) + " more)" : ""));
+  }
+  return out;
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,71 @@
+#include "analysis/pass/fail_on.h"
+
+#include <gtest/gtest.h>
+
+namespace gpumemprof {
+namespace {
+
+Analysis with_peak(uint64_t bytes) {
+  Analysis analysis;
+  analysis.devices.emplace_back().figures.peak_bytes = bytes;
+  return analysis;
+}
+
+Tables with_cpu() {
+  Tables tables;
+  tables.processes.resize(1);
+  tables.devices.push_back({.type = 0});
+  return tables;
+}
+
+TEST(FailOn, SeveralConditionsStandWithCommasBetween) {
+  const auto conditions = parse_fail_conditions("leak, peak>20GiB");
+  ASSERT_TRUE(conditions);
+  ASSERT_EQ(conditions->size(), 2);
+  EXPECT_EQ((*conditions)[0].finding, "leak");
+  EXPECT_EQ((*conditions)[1].peak_bytes, uint64_t{20} << 30);
+}
+
+TEST(FailOn, WhatIsNoConditionIsRefused) {
+  for (const char* text : {"", "leaks", "leak,", "peak>", "peak>much", "peak<1GiB", "peak"}) {
+    const auto conditions = parse_fail_conditions(text);
+    ASSERT_FALSE(conditions) << text;
+    EXPECT_EQ(conditions.error().code, ErrorCode::kUsage);
+  }
+}
+
+TEST(FailOn, APeakFailsAboveItsBoundOnly) {
+  const auto conditions = parse_fail_conditions("peak>1000");
+  EXPECT_TRUE(failures(*conditions, with_peak(1000), with_cpu()).empty());
+  const auto why = failures(*conditions, with_peak(1001), with_cpu());
+  ASSERT_EQ(why.size(), 1);
+  EXPECT_EQ(why[0], "the peak of cpu is 1001 B, more than 1000 B");
+}
+
+TEST(FailOn, AFindingFailsFromAWarningOn) {
+  const auto conditions = parse_fail_conditions("leak");
+  Analysis analysis = with_peak(1);
+  analysis.findings.push_back({.kind = "leak", .severity = Severity::kInfo, .title = "kept"});
+  EXPECT_TRUE(failures(*conditions, analysis, with_cpu()).empty());
+  analysis.findings.push_back({.kind = "leak", .severity = Severity::kWarning, .title = "a.py:1"});
+  analysis.findings.push_back({.kind = "leak", .severity = Severity::kWarning, .title = "a.py:2"});
+  EXPECT_EQ(failures(*conditions, analysis, with_cpu()),
+            std::vector<std::string>{"leak: a.py:1 (and 1 more)"});
+}
+
+TEST(FailOn, AProgramThatRanOutOfMemoryFailsThoughNoFindingSaysSo) {
+  const auto conditions = parse_fail_conditions("oom");
+  Analysis analysis = with_peak(1);
+  EXPECT_TRUE(failures(*conditions, analysis, with_cpu()).empty());
+  analysis.ends.refused.push_back({.requested = PrintedSize{.bytes = 1 << 20}});
+  EXPECT_EQ(failures(*conditions, analysis, with_cpu()),
+            std::vector<std::string>{"out_of_memory: 1.00 MiB were refused"});
+  analysis.ends.refused.clear();
+  analysis.ends.runs.push_back(
+      {.signal = "SIGKILL", .kernel_kills = 1, .kills_are_of_cgroup = true});
+  EXPECT_EQ(failures(*conditions, analysis, with_cpu()),
+            std::vector<std::string>{"out_of_memory: the kernel's OOM killer ended the program"});
+}
+
+}  // namespace
+}  // namespace gpumemprof

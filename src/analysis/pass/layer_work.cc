@@ -1,0 +1,73 @@
+#include "analysis/pass/layer_work.h"
+
+#include "trace/label_frames.h"
+
+namespace gpumemprof {
+namespace {
+
+const Frame& frame_of(const Tables& tables, uint32_t node) {
+  return tables.stacks.frame(tables.stacks.node(node).frame);
+}
+
+/// What Keras' and PyTorch's own frames say; the innermost that says something counts. TensorFlow's
+/// are looked at with its names (op_names.h).
+std::string_view part_of_frame(std::string_view file, std::string_view function) {
+  if (file.ends_with("/keras/src/layers/layer.py")) {
+    if (function == "Layer.add_weight") return "parameters";
+    if (function == "Layer.__call__") return "forward";
+  }
+  const auto is_in = [&](std::string_view part) { return file.find(part) != file.npos; };
+  // The entries to the engine; autograd/function.py runs in a forward pass as well.
+  if (file.ends_with("/torch/autograd/__init__.py") || file.ends_with("/torch/autograd/graph.py")) {
+    return "gradient";
+  }
+  if (is_in("/keras/src/optimizers/") || is_in("/torch/optim/")) return "optimizer";
+  return {};
+}
+
+/// Whether the block is a layer's own variable, which an optimizer may have put into a new one: its
+/// name is in the layer's scope, that of an optimizer's state is in the optimizer's.
+bool is_parameter(const Work& work) {
+  return !work.layer.empty() && work.variable.size() > work.layer.size() &&
+         work.variable.starts_with(work.layer) && work.variable[work.layer.size()] == '/';
+}
+
+}  // namespace
+
+LayerWork layer_work_of(const Tables& tables, uint32_t stack) {
+  WorkReader reader(tables);
+  return layer_work_of(tables, stack, &reader);
+}
+
+LayerWork layer_work_of(const Tables& tables, uint32_t stack, WorkReader* reader) {
+  if (tables.strings.get(frame_of(tables, stack).file) == kInternalFile) {
+    return {.layer = {}, .part = "framework's own"};
+  }
+  LayerWork out;
+  bool is_module = false;  // PyTorch's, which is named only while it is called
+  for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
+    const Frame& frame = frame_of(tables, node);
+    if (reader->is_silent(frame.file)) continue;
+    const std::string_view file = tables.strings.get(frame.file);
+    const std::string_view function = tables.strings.get(frame.function);
+    if (file == kOperationFile && function == kMadeBy) break;  // what follows did not allocate
+    // Keras' layers are modules too where it runs on PyTorch: its own name of one says more.
+    const bool is_layer = file == kLayerScopeFile;
+    if (is_layer || file == kModuleFile) {
+      if (out.layer.empty() || (is_layer && is_module)) out.layer = function, is_module = !is_layer;
+    }
+    if (file == kBackwardFile && out.part.empty()) out.part = "gradient";
+    if (out.part.empty()) out.part = part_of_frame(file, function);
+  }
+  const Work work = reader->of(stack);
+  if (out.layer.empty()) out.layer = work.layer;
+  if (is_parameter(work)) return {.layer = work.layer, .part = "parameters"};
+  if (work.operation == "VarHandleOp") return {.layer = out.layer, .part = "variable handles"};
+  // A layer that is called makes its parameters first; the name of an operation says more than the
+  // frames around it.
+  if (out.part != "parameters" && work.phase != Phase::kUnknown) out.part = phase_name(work.phase);
+  if (out.part.empty()) out.part = phase_name(is_module ? Phase::kForward : Phase::kUnknown);
+  return out;
+}
+
+}  // namespace gpumemprof

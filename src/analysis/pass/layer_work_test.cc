@@ -1,0 +1,158 @@
+#include "analysis/pass/layer_work.h"
+
+#include <gtest/gtest.h>
+
+#include "analysis/pass/diff.h"
+#include "trace/memory_source.h"
+
+namespace gpumemprof {
+namespace {
+
+const std::string kPackages = "/v/lib/python3.11/site-packages/";
+const std::string kLayerFile = kPackages + "keras/src/layers/layer.py";
+
+using Frames = std::vector<std::pair<std::string, std::string>>;  // file, function; outermost first
+
+uint32_t push(Tables* tables, const Frames& frames) {
+  uint32_t stack = 0;
+  for (const auto& [file, function] : frames) {
+    const uint32_t line = file.starts_with('<') ? 0 : 7;
+    stack = tables->stacks.push(
+        stack, tables->stacks.intern_frame(
+                   {tables->strings.intern(file), tables->strings.intern(function), line}));
+  }
+  return stack;
+}
+
+/// "layer|part"
+std::string work(const Frames& frames) {
+  Tables tables;
+  const LayerWork found = layer_work_of(tables, push(&tables, frames));
+  return std::string(found.layer) + '|' + std::string(found.part);
+}
+
+TEST(LayerWork, AWeightIsAParameterThoughItIsMadeWhenTheLayerIsCalled) {
+  EXPECT_EQ(work({{"train.py", "main"},
+                  {kLayerFile, "Layer.__call__"},
+                  {kLayerFile, "Layer.add_weight"},
+                  {"<layer>", "sequential/dense"}}),
+            "sequential/dense|parameters");
+}
+
+TEST(LayerWork, WhatALayerThatIsCalledAllocatesIsForward) {
+  EXPECT_EQ(work({{"train.py", "main"},
+                  {kLayerFile, "Layer.__call__"},
+                  {kPackages + "torch/nn/functional.py", "relu"},
+                  {"<layer>", "sequential/dense"}}),
+            "sequential/dense|forward");
+}
+
+TEST(LayerWork, TheEngineOfAutogradIsGradientAndItsFunctionsAreNot) {
+  EXPECT_EQ(work({{"train.py", "main"}, {kPackages + "torch/autograd/graph.py", "_engine"}}),
+            "|gradient");
+  EXPECT_EQ(work({{"train.py", "main"}, {kPackages + "torch/autograd/function.py", "apply"}}),
+            "|unknown");
+}
+
+TEST(LayerWork, AnOptimizersScopeIsNoLayersForward) {
+  EXPECT_EQ(work({{"train.py", "main"},
+                  {kPackages + "keras/src/optimizers/adam.py", "build"},
+                  {"<layer>", "adam"}}),
+            "adam|optimizer");
+}
+
+TEST(LayerWork, ATensorflowOperationSaysItsOwnScopeWhereTheThreadSaysNone) {
+  EXPECT_EQ(work({{"<tensorflow>", "StatefulPartitionedCall/sequential_1/dense_1/Relu"}}),
+            "sequential_1/dense_1|forward");
+  EXPECT_EQ(work({{kLayerFile, "Layer.add_weight"},
+                  {"<layer>", "sequential/dense"},
+                  {"<tensorflow>", "Fill"}}),
+            "sequential/dense|parameters");
+}
+
+TEST(LayerWork, CodeThatMadeAnOperationEarlierDidNotAllocate) {
+  EXPECT_EQ(work({{kLayerFile, "Layer.add_weight"},
+                  {"<tensorflow>", "operation made by"},
+                  {"<tensorflow>", "call/dense/MatMul"}}),
+            "call/dense|forward");
+}
+
+TEST(LayerWork, WhatTensorflowKeepsForItselfIsNoLayersWhereverItIsMade) {
+  EXPECT_EQ(work({{kLayerFile, "Layer.add_weight"},
+                  {"<layer>", "sequential/dense"},
+                  {"<tensorflow internal>", "tensorflow::core::Arena"}}),
+            "|framework's own");
+}
+
+TEST(LayerWork, AHandleIsItsLayersAndNoParameter) {
+  EXPECT_EQ(work({{kLayerFile, "Layer.add_weight"},
+                  {"<layer>", "sequential/dense"},
+                  {"<tensorflow>", "VarHandleOp"}}),
+            "sequential/dense|variable handles");
+}
+
+TEST(LayerWork, AnOptimizersOperationThatWritesAParameterMakesTheParameterAndElseItsState) {
+  EXPECT_EQ(work({{"<layer>", "adam"},
+                  {"<tensorflow layer>", "sequential/dense"},
+                  {"<tensorflow variable>", "sequential/dense/kernel"},
+                  {"<tensorflow>", "StatefulPartitionedCall/adam/AssignSubVariableOp_4"}}),
+            "sequential/dense|parameters");
+  EXPECT_EQ(work({{"<layer>", "adam"},
+                  {"<tensorflow layer>", "sequential/dense"},
+                  {"<tensorflow variable>", "adam/sequential_dense_kernel_momentum"},
+                  {"<tensorflow>", "StatefulPartitionedCall/adam/AssignAddVariableOp"}}),
+            "adam|optimizer");
+}
+
+TEST(LayerWork, AStackThatIsUnknownIsInNoLayer) { EXPECT_EQ(work({}), "|unknown"); }
+
+/// One run: blocks of given stacks, never freed.
+struct TestRun {
+  void alloc(const Frames& frames, uint64_t bytes) {
+    address += 64;
+    append(&events, {events.size() + 1, Action::kAlloc, address, bytes, push(&tables, frames)});
+  }
+  DiffSide read() {
+    MemorySource source(events);
+    tables.devices = {{.process = 0, .size_is_requested = true}};
+    source.mutable_tables() = tables;
+    analysis = *analyze_source(source, {});
+    return {&analysis, &tables, main_device(analysis, tables)};
+  }
+  EventBatch events;
+  Tables tables;
+  Analysis analysis;
+  uint64_t address = 0;
+};
+
+uint32_t no_line(const Tables&, uint32_t) { return 0; }
+
+TEST(DiffByLayer, LayersAlignByTheirNamesAndAddUpWithWhatIsInNone) {
+  TestRun a, b;
+  a.alloc({{kLayerFile, "Layer.add_weight"}, {"<layer>", "m/one"}}, 100);
+  a.alloc({{"a.py", "f"}}, 7);
+  b.alloc({{"/elsewhere" + kLayerFile, "Layer.add_weight"}, {"<layer>", "m/one"}}, 100);
+  b.alloc({{kLayerFile, "Layer.__call__"}, {"<layer>", "m/one"}}, 40);
+  const Diff diff = diff_runs(a.read(), b.read(), no_line);
+  ASSERT_EQ(diff.by_layer.size(), 3u);
+  std::vector<std::string> rows;
+  for (const DiffRow& row : diff.by_layer) {
+    const Diff::LayerPart& of = diff.layers[row.node];
+    rows.push_back(of.layer + '|' + of.part + ": " + std::to_string(row.a.peak_bytes) + " -> " +
+                   std::to_string(row.b.peak_bytes));
+  }
+  EXPECT_EQ(rows, (std::vector<std::string>{"m/one|forward: 0 -> 40", "|unknown: 7 -> 0",
+                                            "m/one|parameters: 100 -> 100"}));
+}
+
+TEST(DiffByLayer, RunsThatNameNoneHaveNoRows) {
+  TestRun a, b;
+  a.alloc({{"a.py", "f"}}, 7);
+  b.alloc({{"a.py", "f"}}, 8);
+  const Diff diff = diff_runs(a.read(), b.read(), no_line);
+  EXPECT_TRUE(diff.by_layer.empty());
+  EXPECT_TRUE(diff.layers.empty());
+}
+
+}  // namespace
+}  // namespace gpumemprof

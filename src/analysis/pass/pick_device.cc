@@ -1,0 +1,54 @@
+#include "analysis/pass/pick_device.h"
+
+#include <set>
+#include <string>
+
+namespace gpumemprof {
+namespace {
+
+constexpr size_t kNamesInMessage = 20;
+
+std::string pid_of(const DeviceAnalysis& device, const Tables& tables) {
+  if (device.device >= tables.devices.size()) return "";
+  const uint32_t process = tables.devices[device.device].process;
+  return process < tables.processes.size() ? std::to_string(tables.processes[process].pid) : "";
+}
+
+std::string names_there_are(const Analysis& analysis, const Tables& tables) {
+  std::set<std::string> names;
+  for (const auto* list : {&analysis.devices, &analysis.sums}) {
+    for (const DeviceAnalysis& device : *list) names.insert(memory_name(device, tables));
+  }
+  std::string text;
+  size_t listed = 0;
+  for (const std::string& name : names) {
+    if (listed++ == kNamesInMessage) return text + ", …";
+    text += (text.empty() ? "" : ", ") + name;
+  }
+  return text.empty() ? "none" : text;
+}
+
+}  // namespace
+
+Result<const DeviceAnalysis*> pick_device(const Analysis& analysis, const Tables& tables,
+                                          std::string_view name) {
+  if (name.empty()) return main_device(analysis, tables);
+  const size_t slash = name.find('/');
+  const bool has_pid = slash != std::string_view::npos;
+  const std::string_view pid = has_pid ? name.substr(0, slash) : std::string_view();
+  const std::string_view device_part = has_pid ? name.substr(slash + 1) : name;
+  const DeviceAnalysis* best = nullptr;
+  for (const auto* list : {&analysis.devices, &analysis.sums}) {
+    for (const DeviceAnalysis& device : *list) {
+      if (memory_name(device, tables) != device_part) continue;
+      if (has_pid && pid_of(device, tables) != pid) continue;
+      if (best == nullptr || device.figures.peak_bytes > best->figures.peak_bytes) best = &device;
+    }
+  }
+  if (best != nullptr) return best;
+  return fail(ErrorCode::kUsage, "no device '" + std::string(name) + "' in " +
+                                     analysis.source.path + ": there are " +
+                                     names_there_are(analysis, tables));
+}
+
+}  // namespace gpumemprof

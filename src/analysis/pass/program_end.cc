@@ -1,0 +1,175 @@
+#include "analysis/pass/program_end.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "analysis/analysis.h"
+#include "base/file.h"
+#include "base/json_fields.h"
+#include "readers/oom_message.h"
+
+namespace gpumemprof {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr size_t kMostBytes = 16u << 20;
+constexpr size_t kMostFiles = 10'000;
+constexpr size_t kMostDumps = 1000;
+constexpr size_t kMostHolders = 1000;
+constexpr size_t kMostFrames = 256;
+
+/// Names in a folder that begin so, sorted.
+std::vector<std::string> names_in(const std::string& folder, std::string_view beginning,
+                                  size_t most) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::string name = entry->path().filename().string();
+    if (name.starts_with(beginning) && names.size() < most) names.push_back(std::move(name));
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+bool is_folder(const std::string& path) {
+  struct stat st;
+  return stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+std::optional<ProgramEnd> run_of(const Json& meta) {
+  if (!meta.is_object()) return std::nullopt;
+  ProgramEnd end;
+  if (const Json* words = list_field(meta, "command")) {
+    for (const Json& word : *words) {
+      if (!word.is_string() || end.command.size() > kMostFieldBytes) continue;
+      end.command += (end.command.empty() ? "" : " ") + word.get<std::string>();
+    }
+  }
+  end.pid = static_cast<int64_t>(number_field(meta, "pid").value_or(0));
+  auto exit = meta.find("exit");
+  if (exit == meta.end()) return end;
+  end.signal = text_field(*exit, "signal_name");
+  if (auto code = number_field(*exit, "code"); code && *code <= 255)
+    end.exit_code = static_cast<int>(*code);
+  if (auto kills = meta.find("kernel_kills"); kills != meta.end()) {
+    end.kernel_kills = number_field(*kills, "count");
+    end.kills_are_of_cgroup = text_field(*kills, "of") == "cgroup";
+    end.memory_limit_bytes = number_field(*kills, "limit_bytes");
+  }
+  return end;
+}
+
+/// Of the device that the message is about: the kind is told, its number only sometimes.
+void take_live_memory(const Json& live, std::string_view backend, std::optional<uint64_t> number,
+                      RefusedRequest* refused) {
+  const std::string exact =
+      number ? std::string(backend) + ':' + std::to_string(*number) : std::string(backend);
+  const Json* devices = list_field(live, "devices");
+  if (!devices) return;
+  for (const Json& device : *devices) {
+    const std::string name = text_field(device, "device");
+    const bool fits = name == exact || (!number && name.starts_with(backend));
+    const auto bytes = number_field(device, "live_bytes");
+    if (!fits || !bytes || (refused->live_bytes && *bytes <= *refused->live_bytes)) continue;
+    refused->device = name, refused->live_bytes = bytes;
+    refused->holders.clear();
+    const Json* holders = list_field(device, "holders");
+    for (size_t i = 0; holders && i < std::min(holders->size(), kMostHolders); ++i) {
+      const Json& one = (*holders)[i];
+      refused->holders.push_back({.bytes = number_field(one, "bytes").value_or(0),
+                                  .count = number_field(one, "count").value_or(0),
+                                  .stack = texts_field(one, "stack", kMostFrames)});
+    }
+  }
+}
+
+std::string failure_of(const ProgramEnds& ends) {
+  if (!ends.refused.empty()) return "the program ran out of memory";
+  for (const ProgramEnd& run : ends.runs) {
+    // Whoever presses Ctrl-C has seen enough; the program did not die.
+    if (was_killed_by_the_kernel(run)) return "the kernel killed the program for want of memory";
+    if (!run.signal.empty() && run.signal != "SIGINT") return run.signal + " ended the program";
+    if (run.exit_code.value_or(0) != 0)
+      return "the program ended with exit code " + std::to_string(*run.exit_code);
+  }
+  return {};
+}
+
+}  // namespace
+
+bool was_killed_by_the_kernel(const ProgramEnd& run) {
+  return run.signal == "SIGKILL" && run.kernel_kills.value_or(0) != 0 && run.kills_are_of_cgroup;
+}
+
+void take_names_away(ProgramEnds* ends) {
+  for (ProgramEnd& run : ends->runs) run.command.clear();
+  for (RefusedRequest& refused : ends->refused) {
+    refused.folder.clear(), refused.message.clear(), refused.stack.clear();
+    for (HolderAtRefusal& holder : refused.holders) holder.stack.clear();
+  }
+}
+
+Result<RefusedRequest> read_oom_dump(const std::string& folder) {
+  const std::string path = folder + "/metadata.json";
+  auto text = read_small_file(path, kMostBytes);
+  if (!text) return std::unexpected(text.error());
+  const Json metadata = Json::parse(*text, nullptr, false);
+  if (!metadata.is_object()) return fail(ErrorCode::kBadInput, path + ": is no JSON object");
+  RefusedRequest refused = {.folder = folder,
+                            .message = text_field(metadata, "exception_message"),
+                            .device = text_field(metadata, "backend"),
+                            .stack = texts_field(metadata, "stack", kMostFrames)};
+  refused.pid =
+      number_field(read_json_object(folder + "/environment.json", kMostBytes), "pid").value_or(0);
+  const Json host = read_json_object(folder + "/host.json", kMostBytes);
+  refused.address_space_bytes = number_field(host, "address_space_bytes");
+  refused.address_space_limit_bytes = number_field(host, "address_space_limit_bytes");
+  refused.host_free_bytes = number_field(host, "free_bytes");
+  OomScanner scanner;
+  scanner.feed(refused.message);
+  const OomLog log = scanner.finish();
+  std::optional<uint64_t> number;
+  if (!log.messages.empty()) {
+    number = log.messages[0].device;
+    refused.requested = log.messages[0].requested;
+  }
+  const std::string backend = refused.device;
+  take_live_memory(read_json_object(folder + "/live_memory.json", kMostBytes), backend, number,
+                   &refused);
+  return refused;
+}
+
+ProgramEnds read_program_ends(const std::vector<std::string>& paths) {
+  ProgramEnds ends;
+  for (const std::string& path : paths) {
+    if (!is_folder(path)) continue;
+    for (const std::string& name : names_in(path, "meta.", kMostFiles)) {
+      if (!name.ends_with(".json")) continue;
+      if (auto run = run_of(read_json_object(path + '/' + name, kMostBytes)))
+        ends.runs.push_back(std::move(*run));
+    }
+    const std::string dumps = path + "/oom_dumps";
+    for (const std::string& name : names_in(dumps, "oom_dump_", kMostDumps)) {
+      if (auto one = read_oom_dump(dumps + '/' + name)) ends.refused.push_back(std::move(*one));
+    }
+  }
+  ends.failure = failure_of(ends);
+  return ends;
+}
+
+void add_program_ends(ProgramEnds ends, Analysis* analysis) {
+  if (!ends.failure.empty()) {
+    analysis->score = {.value = std::nullopt, .reason = ends.failure, .parts = {}};
+    for (DeviceAnalysis& device : analysis->devices) device.score = analysis->score;
+    for (DeviceAnalysis& sum : analysis->sums) sum.score = analysis->score;
+  }
+  analysis->ends = std::move(ends);
+}
+
+}  // namespace gpumemprof

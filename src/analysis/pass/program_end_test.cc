@@ -1,0 +1,118 @@
+#include "analysis/pass/program_end.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "analysis/analysis.h"
+#include "analysis/pass/end_in_doubt.h"
+#include "input/input.h"
+
+namespace gpumemprof {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ProgramEndTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = testing::TempDir() + "program_endXXXXXX";
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  void file(const std::string& name, const std::string& text) {
+    fs::create_directories(fs::path(folder_ + '/' + name).parent_path());
+    std::ofstream(folder_ + '/' + name) << text;
+  }
+  void meta(const std::string& end) {
+    file("meta.json", R"({"command": ["python", "a.py"], "pid": 7)" + end + "}");
+  }
+  std::string failure() { return read_program_ends({folder_}).failure; }
+
+  std::string folder_;
+};
+
+TEST_F(ProgramEndTest, TheExitSaysWhetherItDied) {
+  meta(R"(, "exit": {"code": 0})");
+  EXPECT_EQ(failure(), "");
+  meta(R"(, "exit": {"code": 3})");
+  EXPECT_EQ(failure(), "the program ended with exit code 3");
+  meta(R"(, "exit": {"signal": 9, "signal_name": "SIGKILL"})");
+  EXPECT_EQ(failure(), "SIGKILL ended the program");
+  meta(R"(, "exit": {"signal": 2, "signal_name": "SIGINT"})");
+  EXPECT_EQ(failure(), "");  // somebody pressed Ctrl-C
+  meta("");
+  EXPECT_EQ(failure(), "");  // it runs
+  ASSERT_EQ(read_program_ends({folder_}).runs.size(), 1u);
+  EXPECT_EQ(read_program_ends({folder_}).runs[0].command, "python a.py");
+}
+
+TEST_F(ProgramEndTest, ADumpTellsWhatWasAskedForWhereAndWhoHeldIt) {
+  const std::string dump = "oom_dumps/oom_dump_20260101T000000Z_7_cpu_1/";
+  file(dump + "metadata.json",
+       R"({"backend": "cpu", "captured_event_count": 0, "stack": ["/j/a.py:9 grow"],
+           "exception_message": "DefaultCPUAllocator: can't allocate memory: you tried to )"
+       R"(allocate 4096 bytes. Error code 12"})");
+  file(dump + "manifest.json", R"({"bundle_name": "oom_dump_20260101T000000Z_7_cpu_1"})");
+  file(dump + "environment.json", R"({"pid": 7})");
+  file(dump + "live_memory.json",
+       R"({"devices": [{"device": "cpu", "live_bytes": 3000, "holders":
+           [{"bytes": 3000, "count": 2, "stack": ["/j/a.py:4 main"]}]}]})");
+  const ProgramEnds ends = read_program_ends({folder_});
+  ASSERT_EQ(ends.refused.size(), 1u);
+  const RefusedRequest& one = ends.refused[0];
+  EXPECT_EQ(one.pid, 7u);
+  EXPECT_EQ(one.requested->bytes, 4096u);
+  EXPECT_EQ(one.live_bytes, 3000u);
+  EXPECT_EQ(one.device, "cpu");
+  EXPECT_THAT(one.stack, testing::ElementsAre("/j/a.py:9 grow"));
+  ASSERT_EQ(one.holders.size(), 1u);
+  EXPECT_EQ(one.holders[0].count, 2u);
+  EXPECT_EQ(ends.failure, "the program ran out of memory");
+  EXPECT_EQ(input_kind({one.folder}), InputKind::kOomDump);
+
+  Analysis analysis;
+  analysis.score.value = 9.3;
+  add_program_ends(ends, &analysis);
+  EXPECT_FALSE(analysis.score.value);
+}
+
+TEST_F(ProgramEndTest, FilesOfAnyContentAreBorne) {
+  const std::string dump = "oom_dumps/oom_dump_x/";
+  for (const char* text :
+       {"", "{", "[]", "null", R"({"devices": 3, "exit": [], "command": {}})",
+        R"({"backend": 1, "stack": [1, {}], "pid": -4, "exit": {"code": -1}})"}) {
+    file("meta.json", text);
+    for (const char* name :
+         {"metadata.json", "manifest.json", "environment.json", "live_memory.json"})
+      file(dump + name, text);
+    (void)read_program_ends({folder_, folder_ + "/meta.json", "/no/such"});
+    EXPECT_NE(input_kind({folder_ + "/oom_dumps/oom_dump_x"}), InputKind::kOomDump);
+  }
+}
+
+TEST(EndInDoubt, WhatWasNotSeenToExitIsInDoubtUnlessItsParentOrItsRunEndedWell) {
+  Tables tables;
+  tables.processes = {{.pid = 10, .host = "h"}, {.pid = 11, .parent_pid = 10, .host = "h"}};
+  const Process& worker = tables.processes[1];
+  EXPECT_TRUE(is_end_in_doubt(tables, worker, {}));
+  tables.processes[0].exited_cleanly = true;
+  EXPECT_FALSE(is_end_in_doubt(tables, worker, {}));
+  tables.processes[0].host = "another";
+  EXPECT_TRUE(is_end_in_doubt(tables, worker, {}));
+  ProgramEnds ends;
+  ends.runs = {{.exit_code = 0, .kernel_kills = 0}};
+  EXPECT_FALSE(is_end_in_doubt(tables, worker, ends));
+  ends.runs.push_back({.exit_code = 0, .kernel_kills = 1});
+  EXPECT_TRUE(is_end_in_doubt(tables, worker, ends));
+  ends.runs[1] = {.signal = "SIGKILL"};
+  EXPECT_TRUE(is_end_in_doubt(tables, worker, ends));
+  tables.processes[1].exited_cleanly = true;
+  EXPECT_FALSE(is_end_in_doubt(tables, worker, ends));
+}
+
+}  // namespace
+}  // namespace gpumemprof

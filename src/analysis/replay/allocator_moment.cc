@@ -1,0 +1,116 @@
+#include "analysis/replay/allocator_moment.h"
+
+#include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
+
+#include <algorithm>
+#include <tuple>
+
+namespace gpumemprof {
+namespace {
+
+using State = SimulatedBlock::State;
+
+constexpr uint64_t kSmallPageBytes = 2 * kMiB;  // expandable segments of small blocks grow by these
+
+bool is_live(State state) { return state == State::kAllocated || state == State::kPendingFree; }
+
+/// Of a free block in an expandable segment: the whole pages inside, which can go back by
+/// themselves. Pages are counted from the base of the reserved range.
+uint64_t whole_page_bytes(const Simulator& simulator, const SimulatedBlock& block) {
+  const SimulatedSegment& range = simulator.segment(block.segment);
+  const uint64_t page = range.is_large
+                            ? std::max<uint64_t>(simulator.config().large_segment_bytes, 1)
+                            : kSmallPageBytes;
+  const uint64_t begin = (block.address - range.address + page - 1) / page * page;
+  const uint64_t end = (block.address - range.address + block.size_bytes) / page * page;
+  return end > begin ? end - begin : 0;
+}
+
+struct Counted {
+  PinningStack pinning;
+  Holder holder{};
+};
+
+SegmentPicture picture_of(const Simulator& simulator, const SegmentView& view) {
+  SegmentPicture picture{.address = view.address,
+                         .size_bytes = view.size_bytes,
+                         .active_bytes = view.active_bytes,
+                         .stream = view.stream,
+                         .pool = view.pool,
+                         .is_large = view.is_large,
+                         .is_expandable = view.is_expandable};
+  picture.blocks.reserve(view.blocks.size());
+  for (BlockId id : view.blocks) {
+    const SimulatedBlock& block = simulator.block(id);
+    picture.blocks.push_back(
+        {block.size_bytes, is_live(block.state) ? block.stack : 0, block.state});
+    if (is_live(block.state)) continue;
+    if (view.is_expandable) {
+      picture.pinned_bytes += block.size_bytes - whole_page_bytes(simulator, block);
+    } else if (view.active_bytes != 0) {
+      picture.pinned_bytes += block.size_bytes;
+    }
+  }
+  return picture;
+}
+
+/// Adds one segment to what its stacks hold and pin.
+void count_segment(const SegmentPicture& picture, absl::flat_hash_map<uint32_t, Counted>* stacks) {
+  absl::flat_hash_set<uint32_t> here;
+  for (const BlockPicture& block : picture.blocks) {
+    if (!is_live(block.state)) continue;
+    Counted& counted = (*stacks)[block.stack];
+    counted.holder.bytes += block.size_bytes;
+    ++counted.holder.count;
+    if (picture.pinned_bytes == 0) continue;
+    here.insert(block.stack);
+    ++counted.pinning.blocks;
+    counted.pinning.live_bytes += block.size_bytes;
+  }
+  for (uint32_t stack : here) {
+    PinningStack& pinning = (*stacks)[stack].pinning;
+    ++pinning.segments;
+    pinning.pinned_bytes += picture.pinned_bytes;
+    if (here.size() == 1) pinning.alone_bytes += picture.pinned_bytes;
+  }
+}
+
+}  // namespace
+
+MemoryFigures figures_of(const AllocatorStatistics& statistics) {
+  return {.allocated_bytes = statistics.allocated.current,
+          .active_bytes = statistics.active.current,
+          .requested_bytes = statistics.requested.current,
+          .reserved_bytes = statistics.reserved.current,
+          .releasable_bytes = statistics.releasable.current};
+}
+
+AllocatorMoment look_at(const Simulator& simulator, uint64_t event) {
+  AllocatorMoment moment;
+  if (event != kBeforeFirstEvent) moment.event = event;
+  moment.figures = figures_of(simulator.statistics());
+  moment.free = free_memory(simulator);
+  absl::flat_hash_map<uint32_t, Counted> stacks;
+  for (const SegmentView& view : segments(simulator)) {
+    const SegmentPicture& picture = moment.segments.emplace_back(picture_of(simulator, view));
+    moment.pinned_bytes += picture.pinned_bytes;
+    moment.pinned_segments += picture.pinned_bytes != 0;
+    count_segment(picture, &stacks);
+  }
+  for (auto& [stack, counted] : stacks) {
+    counted.holder.stack = counted.pinning.stack = stack;
+    moment.holders.push_back(counted.holder);
+    if (counted.pinning.pinned_bytes != 0) moment.pinning.push_back(counted.pinning);
+  }
+  std::ranges::sort(moment.holders, [](const Holder& a, const Holder& b) {
+    return std::tie(b.bytes, a.stack) < std::tie(a.bytes, b.stack);
+  });
+  std::ranges::sort(moment.pinning, [](const PinningStack& a, const PinningStack& b) {
+    return std::tie(b.alone_bytes, b.pinned_bytes, a.stack) <
+           std::tie(a.alone_bytes, a.pinned_bytes, b.stack);
+  });
+  return moment;
+}
+
+}  // namespace gpumemprof

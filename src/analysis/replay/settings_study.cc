@@ -1,0 +1,149 @@
+#include "analysis/replay/settings_study.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <thread>
+#include <tuple>
+
+#include "analysis/replay/settings_text.h"
+#include "base/parallel_for.h"
+
+namespace gpumemprof {
+namespace {
+
+std::string percent(double share) {
+  const auto thousandths = static_cast<uint64_t>(share * 1000);  // rounded down: 99.96 % is not all
+  return std::to_string(thousandths / 10) + '.' + std::to_string(thousandths % 10) + " %";
+}
+
+Status check_fidelity(const ReplayResult& replay, bool force) {
+  if (replay.alloc_addresses == 0) {
+    return fail(ErrorCode::kUnsupported,
+                "no allocation was recorded, so there is nothing to replay: record history with "
+                "torch.cuda.memory._record_memory_history() before the snapshot");
+  }
+  if (force || replay.share_matched() >= kLeastFidelity) return {};
+  return fail(ErrorCode::kUnsupported,
+              "the replay of the recorded settings gives only " + percent(replay.share_matched()) +
+                  " of the allocations their recorded address, so it cannot tell what others would "
+                  "do; --force predicts all the same");
+}
+
+/// A row with its settings checked, not yet simulated.
+struct Planned {
+  StudyRow row;
+  AllocatorConfig config;
+};
+
+Result<std::vector<Planned>> plan(const AllocatorSnapshot& snapshot, const AllocatorTrace& trace,
+                                  const Release& found, const StudyOptions& options) {
+  std::vector<Planned> planned;
+  const auto add = [&](std::string settings, const AllocatorConfig& config, const Release& release,
+                       bool from_sweep) {
+    Planned& next = planned.emplace_back();
+    next.row = {.settings = std::move(settings),
+                .release = release,
+                .capacity_bytes = options.capacity_bytes,
+                .from_sweep = from_sweep,
+                .keys_without_effect = config.keys_without_effect};
+    next.config = config;
+    next.config.capacity_bytes = options.capacity_bytes;
+  };
+  const std::string recorded = recorded_text(snapshot.settings);
+  add(recorded, recorded_config(snapshot.settings, found), found, false);
+  const Release release = options.release.value_or(found);
+  if (options.settings.empty() && options.release && *options.release != found) {
+    add(recorded, recorded_config(snapshot.settings, release), release, false);
+  }
+  for (const std::string& settings : options.settings) {
+    Result<AllocatorConfig> config = parse_settings(settings, release);
+    if (!config) return std::unexpected(config.error());
+    add(settings, *config, release, false);
+  }
+  if (options.sweep) {
+    for (const std::string& settings :
+         candidate_settings(trace, snapshot.settings, release,
+                            {.has_capacity = options.capacity_bytes.has_value()})) {
+      add(settings, *parse_settings(settings, release), release, true);
+    }
+  }
+  return planned;
+}
+
+auto cost(const StudyRow& row) {
+  return std::tuple(row.result.oom_before_first_event, row.result.num_ooms,
+                    row.result.peak_reserved_bytes, row.result.num_alloc_retries);
+}
+
+void simulate(const AllocatorTrace& trace, const StudyOptions& options,
+              std::vector<Planned>* planned) {
+  const TraceStart start = trace_start(trace);
+  std::atomic<size_t> done = 0;
+  const std::thread::id caller = std::this_thread::get_id();
+  parallel_for(planned->size(), options.threads, [&](size_t i) {
+    Planned& next = (*planned)[i];
+    next.row.result = what_if(trace, start, next.config, next.row.release);
+    const size_t finished = ++done;
+    if (options.on_progress && std::this_thread::get_id() == caller) {
+      options.on_progress(static_cast<double>(finished) / static_cast<double>(planned->size()));
+    }
+  });
+}
+
+}  // namespace
+
+Result<SettingsStudy> study_settings(const AllocatorSnapshot& snapshot, size_t index,
+                                     const StudyOptions& options) {
+  const AllocatorTrace& trace = snapshot.traces[index];
+  SettingsStudy study;
+  study.replay =
+      replay_unknown_release(trace, snapshot.settings, snapshot.info.writer_version_hint);
+  if (Status ok = check_fidelity(study.replay, options.force); !ok)
+    return std::unexpected(ok.error());
+  study.settings_known = snapshot.settings.known;
+  study.live_before_bytes = study.replay.start.active_bytes;
+  uint64_t reserved = 0;
+  for (const AllocatorSegment& segment : trace.segments) reserved += segment.size_bytes;
+  if (study.replay.impossible_events == 0 && study.replay.end.reserved_bytes == reserved) {
+    study.recorded_peak_reserved_bytes = study.replay.peak_reserved.bytes;
+  }
+  study.device_bytes_at_oom = device_bytes_at_oom(trace, snapshot.settings, study.replay.release);
+  StudyOptions within = options;
+  if (!options.capacity_bytes && !options.never_runs_out)
+    within.capacity_bytes = study.device_bytes_at_oom;
+  auto planned = plan(snapshot, trace, study.replay.release, within);
+  if (!planned) return std::unexpected(planned.error());
+  simulate(trace, options, &*planned);
+  for (const Planned& done : *planned) {
+    if (!done.row.result.gave_up_at) continue;
+    return fail(ErrorCode::kUnsupported, "simulating '" + done.row.settings +
+                                             "' takes more steps than any real trace; it was "
+                                             "given up at event " +
+                                             std::to_string(*done.row.result.gave_up_at));
+  }
+  for (Planned& done : *planned) study.rows.push_back(std::move(done.row));
+  const auto swept = std::ranges::find_if(study.rows, &StudyRow::from_sweep);
+  std::stable_sort(swept, study.rows.end(),
+                   [](const StudyRow& a, const StudyRow& b) { return cost(a) < cost(b); });
+  return study;
+}
+
+bool fails(const StudyRow& row) {
+  return row.result.oom_before_first_event || row.result.num_ooms != 0;
+}
+
+const StudyRow* best_row(const SettingsStudy& study) {
+  const StudyRow& recorded = study.rows.front();
+  const auto worth_it = static_cast<uint64_t>(
+      static_cast<double>(recorded.result.peak_reserved_bytes) * (1 - kLeastGain));
+  const StudyRow* best = nullptr;
+  for (const StudyRow& row : study.rows) {
+    if (&row == &recorded || fails(row)) continue;
+    if (!fails(recorded) && row.result.peak_reserved_bytes > worth_it) continue;
+    if (!best || cost(row) < cost(*best)) best = &row;
+  }
+  return best;
+}
+
+}  // namespace gpumemprof

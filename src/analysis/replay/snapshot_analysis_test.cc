@@ -1,0 +1,153 @@
+#include "analysis/replay/snapshot_analysis.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "analysis/replay/snapshot_for_tests.h"
+#include "base/size.h"
+
+namespace gpumemprof {
+namespace {
+
+using P = PaperSnapshot;
+
+std::string line_of(const AllocatorSnapshot& snapshot, uint32_t stack) {
+  const std::vector<std::string> lines = stack_lines(snapshot.tables, stack);
+  return lines.empty() ? "" : lines[0];
+}
+
+TEST(SnapshotAnalysis, PeakIsTheFirstEventWithTheMostRequestedBytes) {
+  P paper = out_of_memory_on_paper();
+  const Analysis analysis = *analyze_snapshot(paper.snapshot, {});
+  ASSERT_EQ(analysis.devices.size(), 1u);
+  const DeviceAnalysis& device = analysis.devices[0];
+  ASSERT_TRUE(device.snapshot);
+  EXPECT_EQ(device.figures.peak_bytes, 20 * kMiB);
+  EXPECT_EQ(device.snapshot->peak_event, 9u);
+  EXPECT_EQ(device.snapshot->peak_time_us, 1009);
+  EXPECT_EQ(device.snapshot->replay.peak_reserved.bytes, 36 * kMiB);
+  EXPECT_EQ(device.snapshot->replay.peak_reserved.event, 8u);
+  EXPECT_TRUE(device.snapshot->is_consistent) << device.snapshot->contradiction;
+  EXPECT_EQ(analysis.events, 11u);
+  EXPECT_EQ(device.figures.unmatched_frees, 0u);
+}
+
+TEST(SnapshotAnalysis, ALiveBlockAmidFreePiecesIsNamedAsWhatPinsThem) {
+  P paper = out_of_memory_on_paper();
+  const Analysis analysis = *analyze_snapshot(paper.snapshot, {});
+  const AllocatorMoment& peak = *analysis.devices[0].snapshot->at_peak;
+  EXPECT_EQ(peak.pinned_bytes, 16 * kMiB);
+  EXPECT_EQ(peak.pinned_segments, 1u);
+  EXPECT_EQ(peak.figures.releasable_bytes, 0u);
+  EXPECT_EQ(peak.free.largest_bytes, 12 * kMiB);
+  ASSERT_EQ(peak.pinning.size(), 1u);
+  EXPECT_EQ(line_of(paper.snapshot, peak.pinning[0].stack), "/job/train.py:2 f");
+  EXPECT_EQ(peak.pinning[0].alone_bytes, 16 * kMiB);
+  EXPECT_EQ(peak.pinning[0].live_bytes, 4 * kMiB);
+  ASSERT_EQ(peak.holders.size(), 2u);
+  EXPECT_EQ(peak.holders[0].bytes, 16 * kMiB);
+}
+
+TEST(SnapshotAnalysis, WholeFreeSegmentsAreCacheAndPinNothing) {
+  P paper;
+  paper.add(Action::kSegmentAlloc, P::kFirst, 20 * kMiB, 1);
+  paper.add(Action::kAlloc, P::kFirst, 20 * kMiB, 1);
+  paper.free(P::kFirst, 20 * kMiB, 1);
+  paper.add(Action::kSegmentAlloc, P::kSecond, 40 * kMiB, 2);
+  paper.add(Action::kAlloc, P::kSecond, 40 * kMiB, 2);
+  paper.segment(P::kFirst, {{20 * kMiB, 0}});
+  paper.segment(P::kSecond, {{40 * kMiB, 2}});
+  const Analysis analysis = *analyze_snapshot(paper.snapshot, {});
+  const AllocatorMoment& peak = *analysis.devices[0].snapshot->at_peak;
+  EXPECT_EQ(peak.pinned_bytes, 0u);
+  EXPECT_EQ(peak.figures.releasable_bytes, 20 * kMiB);
+  EXPECT_THAT(peak.pinning, testing::IsEmpty());
+}
+
+TEST(SnapshotAnalysis, BlocksFromBeforeTheTraceCountInItsPeak) {
+  P paper;
+  paper.free(P::kFirst, 8 * kMiB, 1);  // never allocated here
+  paper.add(Action::kAlloc, P::kFirst, 2 * kMiB, 2);
+  paper.segment(P::kFirst, {{2 * kMiB, 2}, {18 * kMiB, 0}});
+  paper.segment(P::kSecond, {{16 * kMiB, 3}});
+  const Analysis analysis = *analyze_snapshot(paper.snapshot, {});
+  const DeviceAnalysis& device = analysis.devices[0];
+  EXPECT_EQ(device.snapshot->live_before_bytes, 24 * kMiB);
+  EXPECT_EQ(device.snapshot->live_before_count, 2u);
+  EXPECT_EQ(device.figures.peak_bytes, 24 * kMiB);
+  EXPECT_FALSE(device.snapshot->peak_event);
+  EXPECT_EQ(device.snapshot->end.requested_bytes, 18 * kMiB);
+}
+
+TEST(SnapshotAnalysis, WithoutHistoryTheEndIsAllThereIs) {
+  P paper;
+  paper.snapshot.traces[0].has_history = false;
+  paper.segment(P::kFirst, {{4 * kMiB, 1}, {16 * kMiB, 0}});
+  const Analysis analysis = *analyze_snapshot(paper.snapshot, {});
+  ASSERT_EQ(analysis.devices.size(), 1u);
+  const DeviceAnalysis& device = analysis.devices[0];
+  EXPECT_EQ(device.figures.peak_bytes, 4 * kMiB);
+  EXPECT_FALSE(device.snapshot->peak_event);
+  EXPECT_FALSE(device.snapshot->has_history);
+  EXPECT_EQ(device.snapshot->end.reserved_bytes, 20 * kMiB);
+  EXPECT_EQ(device.snapshot->replay.alloc_addresses, 0u);
+}
+
+TEST(SnapshotAnalysis, SegmentsThatDenyTheEventsAreInconsistent) {
+  P paper = out_of_memory_on_paper();
+  paper.snapshot.traces[0].segments[0].allocated_bytes += 512;
+  const Analysis analysis = *analyze_snapshot(paper.snapshot, {});
+  EXPECT_FALSE(analysis.devices[0].snapshot->is_consistent);
+  EXPECT_EQ(analysis.devices[0].snapshot->contradiction,
+            "the replay ends with 20971520 bytes allocated, the file's segments have 20972032");
+  EXPECT_THAT(analysis.findings,
+              testing::Contains(testing::Field(&Finding::kind, "inconsistent_trace")));
+}
+
+TEST(SnapshotOom, EnoughInPiecesIsFragmentationAndExpandableSegmentsHelp) {
+  P paper = out_of_memory_on_paper();
+  const Analysis analysis = *analyze_snapshot(paper.snapshot, {});
+  ASSERT_EQ(analysis.devices[0].snapshot->ooms.size(), 1u);
+  const OomExplanation& oom = analysis.devices[0].snapshot->ooms[0];
+  EXPECT_EQ(oom.event, 10u);
+  EXPECT_EQ(oom.device_bytes, 60 * kMiB);
+  EXPECT_EQ(oom.free_inside_bytes, 16 * kMiB);
+  EXPECT_EQ(oom.cause, RefusalCause::kFragmentation);
+  EXPECT_EQ(oom.largest_fit_bytes, 24 * kMiB);
+  EXPECT_TRUE(oom.is_reproduced) << oom.not_reproduced;
+  EXPECT_EQ(oom.more_bytes_needed, 8 * kMiB);
+  ASSERT_NE(best_trial(oom), nullptr);
+  EXPECT_EQ(best_trial(oom)->settings, "expandable_segments:True");
+  EXPECT_EQ(best_trial(oom)->peak_reserved_bytes, 60 * kMiB);
+}
+
+TEST(SnapshotOom, ARequestThatTheDeviceHadRoomForWasRefusedByALimit) {
+  P paper;
+  paper.add(Action::kSegmentAlloc, P::kFirst, 40 * kMiB, 1);
+  paper.add(Action::kAlloc, P::kFirst, 40 * kMiB, 1);
+  paper.add(Action::kOom, 64 * kMiB, 64 * kMiB, 2);
+  paper.segment(P::kFirst, {{40 * kMiB, 1}});
+  const Analysis analysis = *analyze_snapshot(paper.snapshot, {});
+  const OomExplanation& oom = analysis.devices[0].snapshot->ooms.at(0);
+  EXPECT_EQ(oom.cause, RefusalCause::kLimit);
+  EXPECT_FALSE(oom.is_reproduced);
+  EXPECT_EQ(best_trial(oom), nullptr);
+}
+
+TEST(SnapshotOom, MoreThanEverythingFreeIsWantOfMemory) {
+  P paper;
+  paper.add(Action::kSegmentAlloc, P::kFirst, 40 * kMiB, 1);
+  paper.add(Action::kAlloc, P::kFirst, 40 * kMiB, 1);
+  paper.add(Action::kOom, 10 * kMiB, 64 * kMiB, 2);
+  paper.segment(P::kFirst, {{40 * kMiB, 1}});
+  const Analysis analysis = *analyze_snapshot(paper.snapshot, {});
+  const OomExplanation& oom = analysis.devices[0].snapshot->ooms.at(0);
+  EXPECT_EQ(oom.cause, RefusalCause::kWantOfMemory);
+  EXPECT_EQ(oom.missing_bytes, 54 * kMiB);
+  EXPECT_EQ(best_trial(oom), nullptr);
+  EXPECT_EQ(oom.more_bytes_needed, 54 * kMiB);
+  EXPECT_EQ(oom.largest_fit_bytes, 10 * kMiB);
+}
+
+}  // namespace
+}  // namespace gpumemprof

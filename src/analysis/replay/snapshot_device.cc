@@ -1,0 +1,212 @@
+#include "analysis/replay/snapshot_device.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "analysis/replay/settings_text.h"
+#include "analysis/replay/trace_source.h"
+
+namespace gpumemprof {
+namespace {
+
+/// Looks on while a trace is replayed: two timelines, and the allocator at the moments that matter.
+class Watcher {
+ public:
+  Watcher(const AllocatorTrace& trace, std::optional<uint64_t> peak_event,
+          const std::vector<uint64_t>& ooms, const SnapshotAnalysisOptions& options,
+          SnapshotDevice* device, CacheGrowth* growth)
+      : trace_(trace),
+        peak_event_(peak_event.value_or(kBeforeFirstEvent)),
+        ooms_(ooms),
+        options_(options),
+        device_(device),
+        growth_(growth) {}
+
+  bool see(uint64_t event, const Simulator& simulator) {
+    if (event == peak_event_) device_->at_peak = look_at(simulator, event);
+    const AllocatorStatistics& now = simulator.statistics();
+    if (event == kBeforeFirstEvent) {
+      begin(now);
+      return true;
+    }
+    growth_->see(event, simulator);
+    // Only what changes: the rest of a bucket is the level that it has.
+    const uint64_t allocated = now.allocated.current, reserved = now.reserved.current;
+    if (allocated != allocated_ || reserved != reserved_) {
+      const uint64_t time =
+          TraceSource::time_of(trace_, event, trace_.has_times ? trace_.events[event].time_us : 0);
+      if (allocated != allocated_) device_->allocated.add(time, allocated);
+      if (reserved != reserved_) device_->reserved.add(time, reserved);
+      allocated_ = allocated, reserved_ = reserved;
+    }
+    if (now.fragmented_bytes() > device_->most_fragmented_bytes) {
+      device_->most_fragmented_bytes = now.fragmented_bytes();
+      device_->most_fragmented_event = event;
+    }
+    if (next_oom_ < ooms_.size() && ooms_[next_oom_] == event) {
+      ++next_oom_;
+      device_->ooms.push_back(explain_oom(trace_, event, simulator));
+    }
+    constexpr uint64_t kEventsPerReport = 1 << 16;
+    if (event % kEventsPerReport == 0 && options_.on_progress) {
+      options_.on_progress(static_cast<double>(event) / static_cast<double>(trace_.events.size()));
+    }
+    return true;
+  }
+
+  /// After the last event: the timelines end with it.
+  void finish() {
+    if (trace_.events.empty()) return;
+    const size_t last = trace_.events.size() - 1;
+    const uint64_t end = TraceSource::time_of(trace_, last, trace_.events[last].time_us);
+    device_->allocated.finish(end);
+    device_->reserved.finish(end);
+  }
+
+ private:
+  void begin(const AllocatorStatistics& now) {
+    growth_->begin(now);
+    device_->most_fragmented_bytes = now.fragmented_bytes();
+    device_->most_fragmented_event.reset();
+    allocated_ = now.allocated.current, reserved_ = now.reserved.current;
+    if (trace_.events.empty()) return;
+    const uint64_t start = TraceSource::time_of(trace_, 0, trace_.events[0].time_us);
+    device_->allocated = Timeline(start, options_.timeline_buckets, now.allocated.current);
+    device_->reserved = Timeline(start, options_.timeline_buckets, now.reserved.current);
+  }
+
+  const AllocatorTrace& trace_;
+  uint64_t peak_event_;
+  const std::vector<uint64_t>& ooms_;
+  const SnapshotAnalysisOptions& options_;
+  SnapshotDevice* device_;
+  CacheGrowth* growth_;
+  size_t next_oom_ = 0;
+  uint64_t allocated_ = 0, reserved_ = 0;  // after the event before
+};
+
+std::optional<int64_t> time_of_event(const AllocatorTrace& trace, std::optional<uint64_t> event) {
+  if (!event || !trace.has_times || *event >= trace.events.size()) return std::nullopt;
+  return trace.events[*event].time_us;
+}
+
+std::string difference(const char* what, uint64_t replayed, uint64_t listed) {
+  return std::string("the replay ends with ") + std::to_string(replayed) + " bytes " + what +
+         ", the file's segments have " + std::to_string(listed);
+}
+
+void check_consistency(SnapshotDevice* device) {
+  const ReplayResult& replay = device->replay;
+  std::string& why = device->contradiction;
+  if (replay.gave_up) {
+    why = "the replay takes more steps than that of any real trace, and was given up";
+  } else if (replay.impossible_events != 0) {
+    why = std::to_string(replay.impossible_events) +
+          " events cannot have happened: frees of blocks that were not there, or allocations over "
+          "live ones";
+  } else if (replay.end.allocated_bytes != device->end.allocated_bytes) {
+    why = difference("allocated", replay.end.allocated_bytes, device->end.allocated_bytes);
+  } else if (replay.end.reserved_bytes != device->end.reserved_bytes) {
+    why = difference("reserved", replay.end.reserved_bytes, device->end.reserved_bytes);
+  }
+  device->is_consistent = why.empty();
+}
+
+/// What made the cache larger than it had to be, of a device whose replay is consistent.
+void name_growth(const AllocatorTrace& trace, const TraceStart& start,
+                 const RecordedSettings& settings, const CacheGrowth& growth,
+                 SnapshotDevice* device) {
+  const ReplayResult& replay = device->replay;
+  device->idle_cache = growth.idle_cache(replay.peak_reserved.bytes);
+  device->variable_shapes = growth.variable_shapes(replay.peak_reserved.bytes);
+  AllocatorConfig config = recorded_config(settings, replay.release);
+  if (!device->variable_shapes || config.expandable_segments) return;
+  config.expandable_segments = true;
+  const WhatIfResult expandable = what_if(trace, start, config, replay.release);
+  if (expandable.gave_up_at) return;
+  device->variable_shapes->expandable_peak_reserved_bytes = expandable.peak_reserved_bytes;
+}
+
+}  // namespace
+
+SegmentSums sum_segments(const AllocatorTrace& trace) {
+  SegmentSums sums;
+  for (const AllocatorSegment& segment : trace.segments) {
+    ++sums.segments;
+    sums.reserved_bytes += segment.size_bytes;
+    sums.allocated_bytes += segment.allocated_bytes;
+    sums.active_bytes += segment.active_bytes;
+    if (segment.pool != 0) sums.private_pool_bytes += segment.size_bytes;
+    for (const AllocatorBlock& block : segment.blocks) {
+      if (block.state == BlockState::kFree) continue;
+      sums.requested_bytes += block.requested_bytes;
+      ++sums.blocks;
+    }
+  }
+  return sums;
+}
+
+SnapshotDevice describe_device(const AllocatorSnapshot& snapshot, size_t index,
+                               std::optional<uint64_t> peak_event) {
+  const AllocatorTrace& trace = snapshot.traces[index];
+  SnapshotDevice device;
+  device.is_recorded = snapshot.info.kind == "recording";
+  device.contradiction = "it was not replayed";
+  device.end = sum_segments(trace);
+  device.has_history = trace.has_history && !trace.events.empty();
+  device.has_times = trace.has_times;
+  device.overflowed = trace.overflowed;
+  device.recorded_settings = recorded_text(snapshot.settings);
+  device.settings_known = snapshot.settings.known;
+  device.peak_event = peak_event;
+  device.peak_time_us = time_of_event(trace, peak_event);
+  return device;
+}
+
+SnapshotDevice replay_device(const AllocatorSnapshot& snapshot, size_t index,
+                             const TraceStart& start, std::optional<uint64_t> peak_event,
+                             const SnapshotAnalysisOptions& options) {
+  const AllocatorTrace& trace = snapshot.traces[index];
+  SnapshotDevice device = describe_device(snapshot, index, peak_event);
+  device.is_replayed = true;
+  device.contradiction.clear();
+  device.oom_count = trace.events.count(Action::kOom);
+  std::vector<uint64_t> ooms;
+  for (size_t i = trace.events.next_other(0);
+       i < trace.events.size() && ooms.size() < std::min<uint64_t>(device.oom_count, kMostOoms);
+       i = trace.events.next_other(i + 1)) {
+    if (trace.events[i].action == Action::kOom) ooms.push_back(i);
+  }
+  SnapshotDevice tried, best;
+  CacheGrowth tried_growth(trace), growth(trace);
+  const auto replay = [&](const Release& release) {
+    tried = device;
+    tried_growth = CacheGrowth(trace);
+    Watcher watcher(trace, peak_event, ooms, options, &tried, &tried_growth);
+    ReplayResult result = replay_recorded(
+        trace, start, snapshot.settings, release,
+        [&](uint64_t event, const Simulator& simulator) { return watcher.see(event, simulator); });
+    watcher.finish();
+    return result;
+  };
+  ReplayResult found = search_release(snapshot.info.writer_version_hint, replay, [&] {
+    best = std::move(tried);
+    growth = std::move(tried_growth);
+  });
+  device = std::move(best);
+  device.replay = std::move(found);
+  device.peak_allocated_time_us = time_of_event(trace, device.replay.peak_allocated.event);
+  device.peak_reserved_time_us = time_of_event(trace, device.replay.peak_reserved.event);
+  check_consistency(&device);
+  if (device.is_consistent) name_growth(trace, start, snapshot.settings, growth, &device);
+  for (OomExplanation& oom : device.ooms) {
+    if (!device.is_consistent) {
+      oom.not_reproduced = "the trace contradicts itself";
+      continue;
+    }
+    try_settings(trace, snapshot.settings, device.replay.release, options.threads, &oom);
+  }
+  return device;
+}
+
+}  // namespace gpumemprof

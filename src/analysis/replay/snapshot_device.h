@@ -1,0 +1,85 @@
+// What the allocator's own rules tell of one device of a snapshot, beyond what its events say.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "allocator/replay.h"
+#include "analysis/pass/moments.h"
+#include "analysis/pass/timeline.h"
+#include "analysis/replay/allocator_moment.h"
+#include "analysis/replay/cache_growth.h"
+#include "analysis/replay/snapshot_oom.h"
+#include "trace/allocator_trace.h"
+
+namespace gpumemprof {
+
+class BlockKeeper;  // analysis/pass/block_keeper.h
+
+/// Sums over the segments that the file lists: the end, as the allocator itself counted it.
+struct SegmentSums {
+  uint64_t requested_bytes = 0;  ///< of blocks that are allocated or wait for a stream
+  uint64_t allocated_bytes = 0;
+  uint64_t active_bytes = 0;
+  uint64_t reserved_bytes = 0;
+  uint64_t segments = 0;
+  uint64_t blocks = 0;              ///< allocated ones
+  uint64_t private_pool_bytes = 0;  ///< of reserved: CUDA graphs and MemPools
+};
+SegmentSums sum_segments(const AllocatorTrace& trace);
+
+/// One device, replayed.
+struct SnapshotDevice {
+  bool is_replayed = false;  ///< false: what only a replay tells is not known
+  bool is_recorded = false;  ///< a recording followed the allocator: it knows threads and marks
+  ReplayResult replay;
+  SegmentSums end;
+  uint64_t live_before_bytes = 0;  ///< requested, of blocks that were live before the first event
+  uint64_t live_before_count = 0;
+  bool has_history = false;
+  bool has_times = false;
+  bool overflowed = false;
+  /// True where the replay ends with the bytes that the segments have: then allocated and reserved
+  /// bytes hold at every event. Else `contradiction` says what does not fit.
+  bool is_consistent = false;
+  std::string contradiction;
+  /// The requested peak; absent where it lies before the first event.
+  std::optional<uint64_t> peak_event;
+  std::optional<int64_t> peak_time_us;
+  std::optional<AllocatorMoment> at_peak;
+  std::optional<int64_t> peak_allocated_time_us, peak_reserved_time_us;
+  uint64_t most_fragmented_bytes = 0;  ///< free bytes in pinned segments, at their highest
+  std::optional<uint64_t> most_fragmented_event;
+  std::string recorded_settings;  ///< as text; empty: PyTorch's defaults
+  bool settings_known = false;
+  Timeline allocated, reserved;  ///< over time, or over events where has_times is false
+  std::optional<VariableShapes> variable_shapes;  ///< only where is_consistent
+  std::optional<IdleCache> idle_cache;            ///< likewise
+  std::vector<OomExplanation> ooms;               ///< the first kMostOoms
+  uint64_t oom_count = 0;
+};
+
+struct SnapshotAnalysisOptions {
+  size_t timeline_buckets = 512;
+  bool replays = true;  ///< false: SnapshotDevice is that of describe_device()
+  std::vector<MomentRequest> moments;       ///< as AnalysisOptions::moments
+  BlockKeeper* keeper = nullptr;            ///< as AnalysisOptions::keeper
+  unsigned threads = 2;                     ///< for the what-ifs of an out-of-memory
+  std::function<void(double)> on_progress;  ///< 0 to 1; may be empty
+};
+
+/// What is known without a replay: `peak_event` as below.
+SnapshotDevice describe_device(const AllocatorSnapshot& snapshot, size_t index,
+                               std::optional<uint64_t> peak_event);
+
+/// Replays `snapshot.traces[index]`, which begins with `start`, and looks into the allocator at
+/// `peak_event` (absent: before the first event) and at every kOom. The release is that of the
+/// reader's hint whose rules match most.
+SnapshotDevice replay_device(const AllocatorSnapshot& snapshot, size_t index,
+                             const TraceStart& start, std::optional<uint64_t> peak_event,
+                             const SnapshotAnalysisOptions& options);
+
+}  // namespace gpumemprof

@@ -1,0 +1,206 @@
+#include "analysis/replay/snapshot_findings.h"
+
+#include <algorithm>
+
+#include "base/size.h"
+
+namespace gpumemprof {
+namespace {
+
+// What is worth a finding: shares of what was reserved at the peak, and a least size, below which
+// nobody gains by a change.
+constexpr uint64_t kLeastBytes = 32 * kMiB;
+constexpr uint64_t kFragmentedShare = 20;  // one 20th: 5 %
+constexpr uint64_t kSlackShare = 10;
+constexpr uint64_t kRoundingShare = 20;
+
+bool is_worth(uint64_t bytes, uint64_t of, uint64_t share) {
+  return bytes >= kLeastBytes && bytes >= of / share;
+}
+
+std::string oom_fix(const OomExplanation& oom) {
+  if (const OomTrial* trial = best_trial(oom)) {
+    return "set " + trial->settings + ": in the simulation it then fits, with " +
+           format_bytes(trial->peak_reserved_bytes) + " reserved at most";
+  }
+  if (!oom.is_reproduced || !oom.more_bytes_needed) return "";
+  return "no allocator setting would have helped (" + std::to_string(oom.trials.size()) +
+         " simulated); " + format_bytes(*oom.more_bytes_needed) +
+         " more of device memory would have";
+}
+
+Finding oom_finding(const OomExplanation& oom, bool is_consistent) {
+  Finding finding{.kind = "out_of_memory",
+                  .severity = Severity::kCritical,
+                  .bytes = oom.asked_bytes,
+                  .stack = oom.stack};
+  finding.title = format_bytes(oom.asked_bytes) + " were requested with " +
+                  format_bytes(oom.device_free_bytes) + " free on the device";
+  finding.evidence = {{"event_index", oom.event},
+                      {"asked_bytes", oom.asked_bytes},
+                      {"device_free_bytes", oom.device_free_bytes}};
+  if (!is_consistent) return finding;
+  switch (oom.cause) {
+    case RefusalCause::kFragmentation:
+      finding.title += ": enough was free in all, but in pieces";
+      break;
+    case RefusalCause::kWantOfMemory:
+      finding.title += ": more than everything that was free";
+      break;
+    case RefusalCause::kLimit:
+      finding.title += ": the device had enough, a limit of the process refused it";
+  }
+  finding.evidence.insert(finding.evidence.end(),
+                          {{"reserved_bytes", oom.moment.figures.reserved_bytes},
+                           {"active_bytes", oom.moment.figures.active_bytes},
+                           {"free_inside_bytes", oom.free_inside_bytes},
+                           {"largest_free_block_bytes", oom.obstacle.largest_usable_bytes}});
+  finding.fix = oom_fix(oom);
+  return finding;
+}
+
+std::string percent_of_addresses(const ReplayResult& replay) {
+  return std::to_string(replay.matched) + " of " + std::to_string(replay.alloc_addresses);
+}
+
+void add_replay(const SnapshotDevice& device, std::vector<Finding>* findings) {
+  const ReplayResult& replay = device.replay;
+  if (!device.is_consistent) {
+    findings->push_back(
+        {.kind = "inconsistent_trace",
+         .severity = Severity::kCritical,
+         .title = "The events and the segments contradict each other: " + device.contradiction,
+         .evidence = {{"impossible_events", replay.impossible_events},
+                      {"matched", replay.matched},
+                      {"alloc_addresses", replay.alloc_addresses}}});
+  } else if (replay.first_mismatch_event) {
+    findings->push_back({.kind = "replay_mismatch",
+                         .severity = Severity::kWarning,
+                         .title = "PyTorch's rules give " + percent_of_addresses(replay) +
+                                  " allocations their recorded address; the first that differs is "
+                                  "event " +
+                                  std::to_string(*replay.first_mismatch_event),
+                         .evidence = {{"first_mismatch_event", *replay.first_mismatch_event},
+                                      {"matched", replay.matched},
+                                      {"alloc_addresses", replay.alloc_addresses}}});
+  }
+}
+
+void add_peak(const SnapshotDevice& device, std::vector<Finding>* findings) {
+  const AllocatorMoment& peak = *device.at_peak;
+  const MemoryFigures& figures = peak.figures;
+  // Where shapes that vary are the cause, that finding says it.
+  if (!device.variable_shapes &&
+      is_worth(peak.pinned_bytes, figures.reserved_bytes, kFragmentedShare)) {
+    Finding finding{.kind = "fragmentation",
+                    .severity = Severity::kWarning,
+                    .title = format_bytes(peak.pinned_bytes) + " of " +
+                             format_bytes(figures.reserved_bytes) +
+                             " reserved at the peak are free pieces of segments that live blocks "
+                             "keep from going back",
+                    .bytes = peak.pinned_bytes,
+                    .evidence = {{"pinned_bytes", peak.pinned_bytes},
+                                 {"pinned_segments", peak.pinned_segments},
+                                 {"largest_free_block_bytes", peak.free.largest_bytes},
+                                 {"reserved_bytes", figures.reserved_bytes}}};
+    if (!peak.pinning.empty()) {
+      finding.stack = peak.pinning.front().stack;
+      finding.evidence.push_back(
+          {"pinned_by_this_stack_alone_bytes", peak.pinning.front().alone_bytes});
+    }
+    findings->push_back(std::move(finding));
+  }
+  const bool is_told =
+      device.idle_cache && device.idle_cache->first_event <= device.peak_event.value_or(0);
+  if (!is_told && is_worth(figures.releasable_bytes, figures.reserved_bytes, kSlackShare)) {
+    findings->push_back({.kind = "cache_slack",
+                         .severity = Severity::kInfo,
+                         .title = format_bytes(figures.releasable_bytes) + " of " +
+                                  format_bytes(figures.reserved_bytes) +
+                                  " reserved at the peak are whole free segments: "
+                                  "torch.cuda.empty_cache() would give them back",
+                         .bytes = figures.releasable_bytes,
+                         .evidence = {{"releasable_bytes", figures.releasable_bytes},
+                                      {"reserved_bytes", figures.reserved_bytes}}});
+  }
+  const uint64_t rounding =
+      figures.active_bytes - std::min(figures.requested_bytes, figures.active_bytes);
+  if (is_worth(rounding, figures.active_bytes, kRoundingShare)) {
+    findings->push_back({.kind = "rounding",
+                         .severity = Severity::kInfo,
+                         .title = format_bytes(rounding) +
+                                  " of the blocks that were live at the peak are rounding: more "
+                                  "was handed out than asked for",
+                         .bytes = rounding,
+                         .evidence = {{"requested_bytes", figures.requested_bytes},
+                                      {"active_bytes", figures.active_bytes}}});
+  }
+}
+
+void add_variable_shapes(const SnapshotDevice& device, std::vector<Finding>* findings) {
+  const VariableShapes& shapes = *device.variable_shapes;
+  const uint64_t recorded = device.replay.peak_reserved.bytes;
+  const auto& expandable = shapes.expandable_peak_reserved_bytes;
+  const bool helps = expandable && *expandable < recorded;
+  Finding finding{
+      .kind = "fragmentation",
+      .severity = Severity::kWarning,
+      .name = "variable_shapes",
+      .title = format_bytes(shapes.forced_bytes) +
+               " of segments were added in the second half of the trace for sizes that were new to "
+               "their line, although as much was free: in pieces of other sizes",
+      .bytes = helps ? recorded - *expandable : shapes.forced_bytes,
+      .evidence = {{"forced_bytes", shapes.forced_bytes},
+                   {"forced_segments", shapes.forced_events},
+                   {"distinct_sizes", shapes.distinct_sizes},
+                   {"peak_reserved_bytes", recorded}},
+      .stack = shapes.stack};
+  finding.fix = "pad what varies to a few sizes";
+  if (expandable) finding.evidence.push_back({"expandable_peak_reserved_bytes", *expandable});
+  if (helps) {
+    finding.fix +=
+        ", or set expandable_segments:True: in the simulation the same requests then need " +
+        format_bytes(*expandable) + " instead of " + format_bytes(recorded);
+  }
+  findings->push_back(std::move(finding));
+}
+
+void add_idle_cache(const SnapshotDevice& device, std::vector<Finding>* findings) {
+  const IdleCache& cache = *device.idle_cache;
+  findings->push_back(
+      {.kind = "cache_slack",
+       .severity = Severity::kWarning,
+       .name = "cache_not_returned",
+       .title = format_bytes(cache.bytes) + " of whole free segments were kept from event " +
+                std::to_string(cache.first_event) + " to the end, and none of the " +
+                std::to_string(cache.alloc_events) + " allocations after it needed them",
+       .bytes = cache.bytes,
+       .evidence = {{"idle_bytes", cache.bytes},
+                    {"first_event", cache.first_event},
+                    {"alloc_events", cache.alloc_events},
+                    {"allocated_bytes", cache.allocated_bytes},
+                    {"peak_reserved_bytes", device.replay.peak_reserved.bytes}},
+       .fix = "call torch.cuda.empty_cache() once between the phase that needed them and the next, "
+              "where others use "
+              "the device"});
+}
+
+}  // namespace
+
+void add_snapshot_findings(const SnapshotDevice& device, uint16_t index,
+                           std::vector<Finding>* findings) {
+  const size_t first = findings->size();
+  for (const OomExplanation& oom : device.ooms) {
+    findings->push_back(oom_finding(oom, device.is_consistent));
+  }
+  add_replay(device, findings);
+  if (device.is_consistent && device.at_peak) add_peak(device, findings);
+  if (device.variable_shapes) {
+    add_variable_shapes(device, findings);
+  } else if (device.idle_cache) {  // what shapes of before left behind is idle too
+    add_idle_cache(device, findings);
+  }
+  for (size_t i = first; i < findings->size(); ++i) (*findings)[i].device = index;
+}
+
+}  // namespace gpumemprof

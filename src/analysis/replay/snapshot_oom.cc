@@ -1,0 +1,165 @@
+#include "analysis/replay/snapshot_oom.h"
+
+#include <algorithm>
+
+#include "analysis/replay/settings_text.h"
+#include "base/parallel_for.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr uint64_t kDriverUnitBytes = 2 * kMiB;  // segments of large blocks are multiples of it
+constexpr uint64_t kLeastLargeSegment = 10 * kMiB;
+constexpr size_t kMostTrials = 12;
+
+/// The largest request that the device and the cache would have served, where segments have fixed
+/// addresses: a free block that may be used, or a new segment of what the device had free.
+std::optional<uint64_t> largest_fit(const OomExplanation& oom, const Simulator& simulator) {
+  if (simulator.config().expandable_segments) return std::nullopt;
+  const bool is_large = oom.asked_bytes > kMiB;
+  uint64_t new_segment = 0;
+  if (is_large) {
+    const uint64_t whole = oom.device_free_bytes / kDriverUnitBytes * kDriverUnitBytes;
+    if (whole >= kLeastLargeSegment) new_segment = whole;
+  } else if (oom.device_free_bytes >= kDriverUnitBytes) {
+    new_segment = kMiB;
+  }
+  return std::max(oom.obstacle.largest_usable_bytes, new_segment);
+}
+
+/// What the device must have free for the request to be served by new memory alone.
+uint64_t new_memory_needed(uint64_t asked_bytes, const AllocatorConfig& config) {
+  if (!config.expandable_segments) return segment_size(asked_bytes, config);
+  const uint64_t page = asked_bytes > kMiB ? config.large_segment_bytes : kDriverUnitBytes;
+  return asked_bytes > kUnlimited - page ? kUnlimited : (asked_bytes + page - 1) / page * page;
+}
+
+/// The first event that fails, up to and with `last`; all figures are those of that part.
+WhatIfResult simulate_until(const AllocatorTrace& trace, const AllocatorConfig& config,
+                            const Release& release, uint64_t last) {
+  return what_if(trace, config, release, [last](uint64_t event, const Simulator&) {
+    return event == kBeforeFirstEvent || event < last;
+  });
+}
+
+bool fits(const WhatIfResult& result) {
+  return !result.oom_before_first_event && !result.first_oom_event_index && !result.gave_up_at;
+}
+
+std::optional<OomTrial> try_one(const AllocatorTrace& trace, const std::string& settings,
+                                const Release& release, const OomExplanation& oom) {
+  OomTrial trial{.settings = settings};
+  Result<AllocatorConfig> config = parse_settings(settings, release);
+  if (!config) return std::nullopt;  // candidates are parsed before they are offered
+  config->capacity_bytes = oom.device_bytes;
+  const WhatIfResult result = simulate_until(trace, *config, release, oom.event);
+  if (result.gave_up_at) return std::nullopt;
+  trial.fits = fits(result);
+  trial.fails_at_event = result.first_oom_event_index;
+  trial.peak_reserved_bytes = result.peak_reserved_bytes;
+  return trial;
+}
+
+/// The least multiple of the driver's unit, beyond the device's size, with which nothing fails.
+std::optional<uint64_t> find_more_bytes(const AllocatorTrace& trace,
+                                        const AllocatorConfig& recorded, const Release& release,
+                                        const OomExplanation& oom) {
+  bool gave_up = false;
+  const auto does = [&](uint64_t units) {
+    AllocatorConfig config = recorded;
+    config.capacity_bytes = oom.device_bytes + units * kDriverUnitBytes;
+    const WhatIfResult result = simulate_until(trace, config, release, oom.event);
+    gave_up |= result.gave_up_at.has_value();
+    return fits(result);
+  };
+  uint64_t low = 0;
+  uint64_t high = oom.asked_bytes / kDriverUnitBytes + 16;
+  if (!does(high)) return std::nullopt;
+  while (high - low > 1) {
+    const uint64_t middle = low + (high - low) / 2;
+    (does(middle) ? high : low) = middle;
+  }
+  if (gave_up) return std::nullopt;
+  return high * kDriverUnitBytes;
+}
+
+}  // namespace
+
+const char* oom_cause_name(RefusalCause cause) {
+  if (cause == RefusalCause::kLimit) return "limit";
+  return cause == RefusalCause::kFragmentation ? "fragmentation" : "want_of_memory";
+}
+
+OomExplanation explain_oom(const AllocatorTrace& trace, uint64_t index,
+                           const Simulator& simulator) {
+  const AllocatorEvent event = trace.events[index];
+  OomExplanation oom;
+  oom.event = index;
+  if (trace.has_times) oom.time_us = event.time_us;
+  oom.stack = event.stack;
+  oom.asked_bytes = event.size_bytes;
+  oom.device_free_bytes = event.address;
+  oom.moment = look_at(simulator, index);
+  oom.obstacle = obstacle(simulator, {.requested_bytes = event.size_bytes,
+                                      .stream = event.stream,
+                                      .pool = event.pool,
+                                      .stack = event.stack});
+  const MemoryFigures& figures = oom.moment.figures;
+  oom.device_bytes =
+      figures.reserved_bytes + std::min(event.address, kUnlimited - figures.reserved_bytes);
+  oom.free_inside_bytes = figures.reserved_bytes - figures.active_bytes;
+  if (trace.device_bytes >= oom.device_bytes && trace.device_bytes != 0) {
+    oom.held_by_others_bytes = trace.device_bytes - oom.device_bytes;
+  }
+  const uint64_t all_free = oom.device_bytes - figures.active_bytes;
+  if (oom.device_free_bytes >= new_memory_needed(oom.asked_bytes, simulator.config())) {
+    oom.cause = RefusalCause::kLimit;
+  } else if (oom.asked_bytes > all_free) {
+    oom.cause = RefusalCause::kWantOfMemory;
+    oom.missing_bytes = oom.asked_bytes - all_free;
+  } else {
+    oom.cause = RefusalCause::kFragmentation;
+  }
+  oom.largest_fit_bytes = largest_fit(oom, simulator);
+  return oom;
+}
+
+void try_settings(const AllocatorTrace& trace, const RecordedSettings& settings,
+                  const Release& release, unsigned threads, OomExplanation* oom) {
+  AllocatorConfig recorded = recorded_config(settings, release);
+  recorded.capacity_bytes = oom->device_bytes;
+  const WhatIfResult again = simulate_until(trace, recorded, release, oom->event);
+  oom->is_reproduced = again.first_oom_event_index == oom->event;
+  if (again.gave_up_at) {
+    oom->not_reproduced = "the simulation takes too many steps";
+  } else if (again.oom_before_first_event) {
+    oom->not_reproduced = "the blocks that were live before the trace do not fit in the simulation";
+  } else if (again.first_oom_event_index && !oom->is_reproduced) {
+    oom->not_reproduced =
+        "the simulation runs out earlier, at event " + std::to_string(*again.first_oom_event_index);
+  } else if (!again.first_oom_event_index) {
+    oom->not_reproduced = "the simulation does not run out there under the recorded settings";
+  }
+  if (!oom->is_reproduced) return;
+  const std::vector<std::string> candidates =
+      candidate_settings(trace, settings, release, {.has_capacity = true, .most = kMostTrials});
+  std::vector<std::optional<OomTrial>> trials(candidates.size());
+  // One more piece of work than candidates: the search for the missing bytes, which takes longest.
+  parallel_for(candidates.size() + 1, threads, [&](size_t i) {
+    if (i == 0) {
+      oom->more_bytes_needed = find_more_bytes(trace, recorded, release, *oom);
+    } else {
+      trials[i - 1] = try_one(trace, candidates[i - 1], release, *oom);
+    }
+  });
+  for (std::optional<OomTrial>& trial : trials) {
+    if (trial) oom->trials.push_back(*std::move(trial));
+  }
+}
+
+const OomTrial* best_trial(const OomExplanation& oom) {
+  const auto first = std::ranges::find(oom.trials, true, &OomTrial::fits);
+  return first == oom.trials.end() ? nullptr : &*first;
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,71 @@
+// Why an allocation could not be served, and what would have served it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "allocator/layout.h"
+#include "allocator/replay.h"
+#include "analysis/replay/allocator_moment.h"
+#include "trace/allocator_trace.h"
+
+namespace gpumemprof {
+
+/// How many out-of-memory events of a device are explained; the rest are counted.
+inline constexpr size_t kMostOoms = 4;
+
+enum class RefusalCause : uint8_t {
+  kWantOfMemory,   ///< all free memory in one piece would not have been enough
+  kFragmentation,  ///< it would have been, but it was in pieces
+  kLimit,          ///< the device alone had enough free: a limit of the process refused it
+};
+const char* oom_cause_name(RefusalCause cause);  ///< "want_of_memory", "fragmentation", "limit"
+
+/// One setting that was tried on the same trace and device size.
+struct OomTrial {
+  std::string settings;  ///< as in PYTORCH_CUDA_ALLOC_CONF
+  bool fits = false;     ///< nothing failed up to and with the event
+  std::optional<uint64_t> fails_at_event;
+  uint64_t peak_reserved_bytes = 0;  ///< up to the event
+};
+
+struct OomExplanation {
+  uint64_t event = 0;  ///< index in the device's trace
+  std::optional<int64_t> time_us;
+  uint32_t stack = 0;
+  uint64_t asked_bytes = 0;        ///< rounded, as the event has it
+  uint64_t device_free_bytes = 0;  ///< what the device had free, as the event has it
+  AllocatorMoment moment;          ///< the replay right after it
+  Obstacle obstacle;
+  /// reserved + device_free: the most that this process could have had of the device then.
+  uint64_t device_bytes = 0;
+  /// Of the device, in other processes or CUDA's own; absent where the device's size is not known.
+  std::optional<uint64_t> held_by_others_bytes;
+  uint64_t free_inside_bytes = 0;  ///< reserved and not in use, in pieces
+  RefusalCause cause = RefusalCause::kWantOfMemory;
+  uint64_t missing_bytes = 0;  ///< kWantOfMemory: asked − everything that was free
+  /// The largest request that would have been served; not known with expandable segments.
+  std::optional<uint64_t> largest_fit_bytes;
+  /// Whether the simulation runs out at the same event under the recorded settings; the trials and
+  /// more_bytes_needed are worth nothing otherwise, and are empty.
+  bool is_reproduced = false;
+  std::string not_reproduced;  ///< why
+  std::vector<OomTrial> trials;
+  /// With this much more of device memory the recorded settings would have done, in steps of 2 MiB.
+  std::optional<uint64_t> more_bytes_needed;
+};
+
+/// What the moment itself tells; trials are added by try_settings().
+OomExplanation explain_oom(const AllocatorTrace& trace, uint64_t event, const Simulator& simulator);
+
+/// Simulates the trace up to the event under other settings on a device of `device_bytes`, with up
+/// to `threads` threads: about ten to twenty-five runs over the events.
+void try_settings(const AllocatorTrace& trace, const RecordedSettings& settings,
+                  const Release& release, unsigned threads, OomExplanation* oom);
+
+/// The trial to recommend: the first that fits in the order of trials. Null where none does.
+const OomTrial* best_trial(const OomExplanation& oom);
+
+}  // namespace gpumemprof

@@ -1,0 +1,393 @@
+#include "analysis/series/recording_patterns.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "analysis/finding_order.h"
+#include "analysis/leaks/leak_limit.h"
+#include "analysis/replay/snapshot_device.h"
+#include "analysis/series/series_statistics.h"
+#include "base/size.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr size_t kLeastSteps = 12;       // as in the search for leaks
+constexpr double kLeastAmplitude = 0.2;  // of the range, as of samples
+constexpr uint64_t kLeastSwingBytes = 256 * 1024;
+constexpr size_t kLeastSwings = 10;  // to tell spikes among them
+constexpr double kLeakScore = 6;     // the best that growth has beside a leak, as of samples
+constexpr size_t kLeastRegular = 3;  // spikes, to speak of a period
+
+/// What the questions are asked of.
+struct Levels {
+  bool are_steps = false;
+  std::vector<double> times_s, floor;
+  std::vector<double> ceiling_times_s, ceiling;
+  std::vector<uint64_t> steps;  // number of the last step of each
+  uint64_t steps_a_level = 1;
+  double step_s = 0;  // how long one takes; 0: not known
+};
+
+double seconds(uint64_t later_ns, uint64_t earlier_ns) {
+  return later_ns > earlier_ns ? static_cast<double>(later_ns - earlier_ns) * 1e-9 : 0;
+}
+
+Levels levels_of_steps(const StepLevels& known) {
+  Levels out{.are_steps = true};
+  std::vector<double> durations;
+  const std::vector<StepLevel>& levels = known.levels();
+  out.steps_a_level = known.steps_a_level();
+  for (size_t i = 0; i < levels.size(); ++i) {
+    out.times_s.push_back(seconds(levels[i].end_ns, levels[0].end_ns));
+    out.floor.push_back(static_cast<double>(levels[i].end_bytes));
+    out.ceiling.push_back(static_cast<double>(levels[i].most_bytes));
+    out.steps.push_back(levels[i].step);
+    if (i != 0) durations.push_back(out.times_s[i] - out.times_s[i - 1]);
+  }
+  out.ceiling_times_s = out.times_s;
+  out.step_s = median(std::move(durations)) / static_cast<double>(out.steps_a_level);
+  return out;
+}
+
+Levels levels_of_timeline(const Timeline& timeline) {
+  Levels out;
+  const double width = static_cast<double>(timeline.bucket_ns()) * 1e-9;
+  for (const TimelineBucket& bucket : timeline.buckets()) {
+    out.times_s.push_back(width * static_cast<double>(out.times_s.size()));
+    out.floor.push_back(static_cast<double>(bucket.min_bytes));
+    out.ceiling.push_back(static_cast<double>(bucket.max_bytes));
+  }
+  out.ceiling_times_s = out.times_s;
+  return out;
+}
+
+uint64_t whole(double value) { return value > 0 ? static_cast<uint64_t>(std::llround(value)) : 0; }
+
+std::string size_text(double bytes) { return format_bytes(whole(bytes)); }
+
+/// "0.125 s"
+std::string seconds_text(double value) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, "%.3g s", value);
+  return buffer;
+}
+
+double evidence(const Evidence& of, std::string_view name) {
+  for (const auto& [key, value] : of) {
+    if (key == name) return value;
+  }
+  return 0;
+}
+
+class Patterns {
+ public:
+  Patterns(const Analysis& analysis, const Tables& tables, std::optional<uint64_t> capacity_bytes,
+           DeviceAnalysis* device)
+      : tables_(tables), device_(*device) {
+    const bool has_steps = device->step_levels.levels().size() >= kLeastSteps;
+    const Levels of_timeline = levels_of_timeline(device->timeline);
+    levels_ = has_steps ? levels_of_steps(device->step_levels) : of_timeline;
+    look_for_cycles();
+    SeriesOptions options;
+    if (const auto limit = memory_limit(device->device, tables, capacity_bytes)) {
+      options.limit_bytes = static_cast<double>(*limit);
+    }
+    if (device->snapshot && device->snapshot->is_consistent && device->snapshot->at_peak) {
+      const FreeMemory& free = device->snapshot->at_peak->free;
+      // Whole free segments can go back, and come again as one of any size.
+      const uint64_t largest = std::max(free.largest_bytes, free.cache_slack_bytes);
+      const uint64_t all = free.cache_slack_bytes + free.fragmented_bytes;
+      options.free_blocks =
+          FreeBlocks{static_cast<double>(all), static_cast<double>(std::min(largest, all))};
+    }
+    floor_ = analyze_series(levels_.times_s, levels_.floor, options);
+    ceiling_ = analyze_series(levels_.ceiling_times_s, levels_.ceiling, options);
+    whole_ = analyze_series(of_timeline.times_s, of_timeline.ceiling, options);
+    for (const Finding& finding : analysis.findings) {
+      const bool is_here = finding.device == device->device ||
+                           std::ranges::find(device->parts, finding.device) != device->parts.end();
+      if (finding.kind != "leak" || !is_here || finding.severity == Severity::kInfo) continue;
+      has_leak_ = true;
+      for (const auto& [name, value] : finding.evidence) {
+        if (name == "grown_bytes") leaked_bytes_ += static_cast<double>(value);
+      }
+    }
+  }
+
+  std::vector<Finding> find() {
+    find_growth();
+    find_sawtooth();
+    find_spikes();
+    score();
+    return std::move(findings_);
+  }
+
+ private:
+  std::string step_text(size_t level) const { return std::to_string(levels_.steps[level]); }
+
+  void add(const char* kind, Severity severity, std::string title, double bytes, double confidence,
+           std::vector<std::pair<std::string, uint64_t>> figures, std::string fix) {
+    Evidence known;
+    for (const auto& [name, value] : figures) known.emplace_back(name, static_cast<double>(value));
+    device_.patterns.push_back({kind, severity, title, std::move(known)});
+    findings_.push_back({.kind = kind,
+                         .severity = severity,
+                         .title = std::move(title),
+                         .bytes = whole(bytes),
+                         .evidence = std::move(figures),
+                         .confidence = confidence,
+                         .fix = std::move(fix),
+                         .device = device_.device});
+  }
+
+  /// Over the steps themselves: how long each takes is another matter.
+  double bytes_a_step() const {
+    const std::vector<double> steps(levels_.steps.begin(), levels_.steps.end());
+    return theil_sen_slope(steps, levels_.floor);
+  }
+
+  void find_growth() {
+    for (const SeriesFinding& found : floor_.findings) {
+      if (found.type != "monotonic_increase") continue;
+      const double a_second = evidence(found.evidence, "bytes_per_second");
+      std::vector<std::pair<std::string, uint64_t>> figures = {
+          {"growth_bytes", whole(found.bytes)},
+          {"start_bytes", whole(evidence(found.evidence, "start_bytes"))},
+          {"bytes_a_second", whole(a_second)},
+          {levels_.are_steps ? "steps" : "buckets", levels_.floor.size() * levels_.steps_a_level}};
+      std::string pace = size_text(a_second) + " a second";
+      std::string fix =
+          device_.snapshot && !device_.snapshot->is_recorded
+              ? "gpumemprof run records the program with its steps, and names the lines"
+              : "mark steps with gpumemprof.step(), then gpumemprof diff DIR --steps A B names the "
+                "lines";
+      if (levels_.are_steps) {
+        figures.emplace_back("bytes_a_step", whole(bytes_a_step()));
+        figures.emplace_back("first_step", levels_.steps.front());
+        figures.emplace_back("last_step", levels_.steps.back());
+        pace = size_text(bytes_a_step()) + " a step, " + pace;
+        fix = "gpumemprof diff DIR --steps " + step_text(levels_.steps.size() / 2) + " " +
+              step_text(levels_.steps.size() - 1) + " names the lines that kept it";
+      }
+      // Where a line is known, that is the finding. Without steps it may be data that is loaded.
+      const bool is_info = has_leak_ || !levels_.are_steps;
+      const Severity severity = is_info ? Severity::kInfo : found.severity;
+      add("steady_growth", severity,
+          "memory grows steadily: its floor rose by " + size_text(found.bytes) + ", " + pace,
+          found.bytes, found.confidence, std::move(figures), std::move(fix));
+    }
+  }
+
+  /// In every turn but those of setting up: the period may be anything. Without steps, what is high
+  /// is then told by the cycle: how many buckets one takes is chance.
+  void look_for_cycles() {
+    if (device_.last_time_ns <= device_.first_time_ns) return;
+    const uint64_t span = device_.last_time_ns - device_.first_time_ns;
+    const std::vector<Turn>& all = device_.turns.all();
+    std::vector<double> times, bytes, high_times, highs;
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (all[i].time_ns < device_.first_time_ns + span / 5) continue;
+      times.push_back(seconds(all[i].time_ns, device_.first_time_ns));
+      bytes.push_back(static_cast<double>(all[i].bytes));
+      if (i % 2 != 0) continue;  // the first turn is from up to down
+      high_times.push_back(times.back());
+      highs.push_back(bytes.back());
+    }
+    for (SeriesPattern& found : analyze_series(times, bytes, {}).patterns) {
+      if (found.pattern_type == "sawtooth") cycles_ = std::move(found.evidence);
+    }
+    if (cycles_.empty() || levels_.are_steps || highs.size() < kLeastSwings) return;
+    levels_.ceiling_times_s = std::move(high_times), levels_.ceiling = std::move(highs);
+  }
+
+  void find_sawtooth() {
+    if (cycles_.empty()) return find_sawtooth_of_steps();
+    add_sawtooth(whole(evidence(cycles_, "cycles")), evidence(cycles_, "period_s"),
+                 evidence(cycles_, "amplitude_bytes"));
+  }
+
+  /// Turns too low to be counted one by one: how far memory moves within a step.
+  void find_sawtooth_of_steps() {
+    if (!levels_.are_steps) return;
+    std::vector<double> amplitudes;
+    double least = INFINITY, most = 0;
+    const std::vector<StepLevel>& levels = device_.step_levels.levels();
+    for (size_t i = levels.size() / 5; i < levels.size(); ++i) {
+      amplitudes.push_back(static_cast<double>(levels[i].most_bytes - levels[i].least_bytes));
+      least = std::min(least, static_cast<double>(levels[i].least_bytes));
+      most = std::max(most, static_cast<double>(levels[i].most_bytes));
+    }
+    const size_t count = amplitudes.size();
+    const double amplitude = median(std::move(amplitudes));
+    if (amplitude < kLeastSwingBytes || amplitude < kLeastAmplitude * (most - least)) return;
+    add_sawtooth(count * levels_.steps_a_level, levels_.step_s, amplitude);
+  }
+
+  void add_sawtooth(uint64_t cycles, double period_s, double amplitude) {
+    std::vector<std::pair<std::string, uint64_t>> figures = {{"cycles", cycles},
+                                                             {"period_ns", whole(period_s * 1e9)},
+                                                             {"amplitude_bytes", whole(amplitude)}};
+    std::string period = "every " + seconds_text(period_s);
+    if (levels_.are_steps && levels_.step_s > 0 && period_s > 0) {
+      const uint64_t steps = whole(period_s / levels_.step_s);
+      const uint64_t a_step = whole(levels_.step_s / period_s);
+      if (steps > 1) {
+        figures.emplace_back("period_steps", steps);
+        period = "every " + std::to_string(steps) + " steps (" + seconds_text(period_s) + ")";
+      } else if (a_step > 1) {
+        figures.emplace_back("cycles_a_step", a_step);
+        period = std::to_string(a_step) + " times a step, " + period;
+      } else {
+        figures.emplace_back("period_steps", 1);
+        period = "once a step (" + seconds_text(period_s) + ")";
+      }
+    }
+    add("sawtooth", Severity::kInfo, "memory swings by " + size_text(amplitude) + " " + period,
+        amplitude, 1, std::move(figures), "");
+  }
+
+  void find_spikes() {
+    for (const SeriesFinding& found : ceiling_.findings) {
+      if (found.type != "spikes" || ceiling_.spike_samples.empty()) continue;
+      const std::vector<size_t>& at = ceiling_.spike_samples;
+      const auto highest =
+          *std::ranges::max_element(at, {}, [&](size_t i) { return levels_.ceiling[i]; });
+      std::vector<std::pair<std::string, uint64_t>> figures = {
+          {"count", at.size()},
+          {"highest_above_bytes", whole(found.bytes)},
+          {"highest_bytes", whole(levels_.ceiling[highest])}};
+      std::string where;
+      if (levels_.are_steps) {
+        figures.emplace_back("step", levels_.steps[highest]);
+        where = "in " + std::to_string(at.size()) + " of " +
+                std::to_string(levels_.ceiling.size()) + " steps, highest in step " +
+                step_text(highest);
+      } else {
+        const double when = levels_.ceiling_times_s[highest];
+        figures.emplace_back("after_first_event_ns", whole(when * 1e9));
+        where = std::to_string(at.size()) + (at.size() == 1 ? " time" : " times") + ", highest " +
+                seconds_text(when) + " after the first event";
+      }
+      // A spike is an exception: of no rule without steps, and none where it comes regularly.
+      const bool is_regular = add_period(at, &figures, &where);
+      if (is_regular) why_no_spike_ = "spikes come regularly, as the work of the program does";
+      if (!levels_.are_steps) {
+        why_no_spike_ = "no step is known, so no spike is told from the work itself";
+      }
+      add("spike", why_no_spike_.empty() ? found.severity : Severity::kInfo,
+          "memory spikes by up to " + size_text(found.bytes) + ": " + where, found.bytes,
+          found.confidence, std::move(figures), "");
+    }
+  }
+
+  /// Where they come at distances that differ by at most a tenth, or by one level. False elsewhere.
+  bool add_period(const std::vector<size_t>& at,
+                  std::vector<std::pair<std::string, uint64_t>>* figures, std::string* where) {
+    if (at.size() < kLeastRegular) return false;
+    std::vector<double> gaps, gaps_s;
+    for (size_t i = 1; i < at.size(); ++i) {
+      gaps.push_back(static_cast<double>(at[i] - at[i - 1]));
+      gaps_s.push_back(levels_.ceiling_times_s[at[i]] - levels_.ceiling_times_s[at[i - 1]]);
+    }
+    const double usual = median(gaps);
+    for (double gap : gaps) {
+      if (std::abs(gap - usual) > std::max(1.0, usual / 10)) return false;
+    }
+    const double period_s = median(std::move(gaps_s));
+    figures->emplace_back("period_ns", whole(period_s * 1e9));
+    if (levels_.are_steps) {
+      const uint64_t steps = whole(usual * static_cast<double>(levels_.steps_a_level));
+      figures->emplace_back("period_steps", steps);
+      *where += ", every " + std::to_string(steps) + " steps (" + seconds_text(period_s) + ")";
+    } else {
+      *where += ", every " + seconds_text(period_s);
+    }
+    return true;
+  }
+
+  /// The floor of a program that trains may hide what a line adds to it: no score is better than
+  /// its leaks. A program that ends gives all back, so the level is the highest of the last tenth.
+  void bound_by_leaks(ScorePart* growth) const {
+    const std::vector<double>& floor = levels_.floor;
+    const size_t last = std::max<size_t>(1, floor.size() / 10);
+    const double level = *std::max_element(floor.end() - static_cast<ptrdiff_t>(last), floor.end());
+    const double share = level > leaked_bytes_ ? leaked_bytes_ / level : 1;
+    const double value = kLeakScore * (1 - share);
+    if (!growth->value || *growth->value <= value) return;
+    growth->value = value;
+    growth->reason = "what leaks grew by against the level at the end";
+  }
+
+  /// Growth and cleanup are questions to the floor, the peak to the whole timeline, spikes to the
+  /// ceiling.
+  void score() {
+    Score& score = device_.score;
+    if (!floor_.score.value || !ceiling_.score.value || !whole_.score.value) {
+      score.reason = "too short: " + floor_.score.reason;
+      return;
+    }
+    double sum = 0, weights = 0;
+    for (size_t i = 0; i < floor_.score.parts.size(); ++i) {
+      const std::string& name = floor_.score.parts[i].name;
+      const bool of_floor = name == "growth" || name == "cleanup";
+      const SeriesReport& of = of_floor ? floor_ : name == "peak" ? whole_ : ceiling_;
+      score.parts.push_back(of.score.parts[i]);
+      if (name == "growth" && has_leak_) bound_by_leaks(&score.parts.back());
+      if (name == "spikes" && !why_no_spike_.empty()) {
+        score.parts.back().value.reset();
+        score.parts.back().reason = why_no_spike_;
+      }
+      const ScorePart& part = score.parts.back();
+      if (!part.value) continue;
+      sum += *part.value * part.weight, weights += part.weight;
+    }
+    score.value = sum / weights;  // growth is always known
+  }
+
+  const Tables& tables_;
+  DeviceAnalysis& device_;
+  Levels levels_;
+  Evidence cycles_;  // of the sawtooth in the turns; empty: none
+  SeriesReport floor_, ceiling_, whole_;
+  bool has_leak_ = false;
+  double leaked_bytes_ = 0;
+  std::string why_no_spike_;  // to be warned of, where there are some
+  std::vector<Finding> findings_;
+};
+
+}  // namespace
+
+void add_patterns(const Tables& tables, std::optional<uint64_t> capacity_bytes,
+                  Analysis* analysis) {
+  std::vector<Finding> found;
+  analysis->score = {.reason = "nothing was allocated"};
+  const auto look = [&](DeviceAnalysis& device, bool is_part) {
+    if (device.timeline.buckets().empty()) return;  // of a snapshot: it has no events
+    for (Finding& finding : Patterns(*analysis, tables, capacity_bytes, &device).find()) {
+      if (!is_part) found.push_back(std::move(finding));
+    }
+    if (is_part) return;
+    if (!analysis->score.value && device.figures.peak_bytes != 0 &&
+        (device.score.value || analysis->score.parts.empty())) {
+      analysis->score = device.score;
+    } else if (device.score.value && *device.score.value < *analysis->score.value) {
+      analysis->score = device.score;
+    }
+  };
+  for (DeviceAnalysis& sum : analysis->sums) look(sum, false);
+  for (DeviceAnalysis& device : analysis->devices) {
+    const bool is_driver = device.device < tables.devices.size() &&
+                           tables.devices[device.device].layer == Layer::kDriver;
+    bool is_part = is_driver;
+    for (const DeviceAnalysis& sum : analysis->sums) {
+      is_part |= std::ranges::find(sum.parts, device.device) != sum.parts.end();
+    }
+    look(device, is_part);
+  }
+  for (Finding& finding : found) analysis->findings.push_back(std::move(finding));
+  sort_findings(&analysis->findings);
+}
+
+}  // namespace gpumemprof

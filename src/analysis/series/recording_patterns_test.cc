@@ -1,0 +1,178 @@
+#include "analysis/series/recording_patterns.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/size.h"
+#include "trace/memory_source.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr uint64_t kMs = 1'000'000;
+
+/// Rounds of 10 ms: a floor of 100 MiB, a rise to `high(round)`, the floor plus `kept(round)`.
+template <class High, class Kept>
+MemorySource rounds(size_t count, bool with_steps, High high, Kept kept) {
+  EventBatch events;
+  append(&events, {.time_ns = 0, .address = 1, .size_bytes = 100 * kMiB});
+  uint64_t address = 2;
+  for (size_t i = 0; i < count; ++i) {
+    const uint64_t start = i * 10 * kMs;
+    if (kept(i) != 0) {
+      append(&events, {.time_ns = start, .address = address++, .size_bytes = kept(i) * kMiB});
+    }
+    append(&events, {.time_ns = start + 3 * kMs, .address = address, .size_bytes = high(i) * kMiB});
+    append(&events,
+           {.time_ns = start + 8 * kMs, .action = Action::kFreeCompleted, .address = address++});
+    if (!with_steps) continue;
+    events.marks.push_back(
+        {static_cast<uint32_t>(events.size()), MarkKind::kStep, 0, 0, start + 9 * kMs, 0, i});
+  }
+  MemorySource source(events);
+  Tables& tables = source.mutable_tables();
+  tables.processes.emplace_back();
+  tables.threads.push_back({0, 11, "t"});
+  tables.devices.push_back(Device{.size_is_requested = true});
+  return source;
+}
+
+Analysis analyzed(MemorySource source, std::optional<uint64_t> capacity = std::nullopt) {
+  Analysis analysis = *analyze_source(source, {});
+  add_patterns(source.tables(), capacity, &analysis);
+  return analysis;
+}
+
+std::optional<uint64_t> figure(const Finding& finding, std::string_view name) {
+  for (const auto& [key, value] : finding.evidence) {
+    if (key == name) return value;
+  }
+  return std::nullopt;
+}
+
+const Finding* found(const Analysis& analysis, std::string_view kind) {
+  const auto at = std::ranges::find(analysis.findings, kind, &Finding::kind);
+  return at == analysis.findings.end() ? nullptr : &*at;
+}
+
+const auto kNothing = [](size_t) { return 0; };
+const auto kTwenty = [](size_t) { return 20; };
+
+TEST(RecordingPatterns, ASawtoothHasItsPeriodInSecondsAndSteps) {
+  for (const bool with_steps : {true, false}) {
+    const Analysis analysis = analyzed(rounds(100, with_steps, kTwenty, kNothing));
+    const Finding* sawtooth = found(analysis, "sawtooth");
+    ASSERT_NE(sawtooth, nullptr);
+    EXPECT_EQ(sawtooth->bytes, 20 * kMiB);
+    EXPECT_EQ(figure(*sawtooth, "period_ns"), 10 * kMs);
+    EXPECT_EQ(figure(*sawtooth, "period_steps"),
+              with_steps ? std::optional<uint64_t>(1) : std::nullopt);
+    EXPECT_EQ(sawtooth->severity, Severity::kInfo);
+    EXPECT_EQ(found(analysis, "spike"), nullptr);
+    EXPECT_EQ(found(analysis, "steady_growth"), nullptr);
+  }
+}
+
+TEST(RecordingPatterns, ALowSawtoothIsSeenByTheStepsAlone) {
+  const auto low = [](size_t) { return 2; };  // of 102: below 1/16
+  EXPECT_EQ(found(analyzed(rounds(100, false, low, kNothing)), "sawtooth"), nullptr);
+  const Analysis analysis = analyzed(rounds(100, true, low, kNothing));
+  const Finding* sawtooth = found(analysis, "sawtooth");
+  ASSERT_NE(sawtooth, nullptr);
+  EXPECT_EQ(sawtooth->bytes, 2 * kMiB);
+  EXPECT_EQ(figure(*sawtooth, "period_steps"), 1u);
+}
+
+TEST(RecordingPatterns, SpikesThatComeRegularlyHaveAPeriod) {
+  const auto high = [](size_t i) { return i % 12 == 5 ? 90 : 10; };
+  const Analysis analysis = analyzed(rounds(120, true, high, kNothing));
+  const Finding* spike = found(analysis, "spike");
+  ASSERT_NE(spike, nullptr);
+  EXPECT_EQ(spike->bytes, 80 * kMiB);
+  EXPECT_EQ(figure(*spike, "period_steps"), 12u);
+  EXPECT_EQ(figure(*spike, "period_ns"), 120 * kMs);
+  EXPECT_EQ(figure(*spike, "highest_bytes"), 190 * kMiB);
+  EXPECT_EQ(spike->severity, Severity::kInfo);
+}
+
+TEST(RecordingPatterns, WhatComesRegularlyIsNoSpikeToBeScored) {
+  const auto high = [](size_t i) { return i % 12 == 5 ? 300 : 10; };
+  const Analysis analysis = analyzed(rounds(120, true, high, kNothing));
+  EXPECT_EQ(found(analysis, "spike")->severity, Severity::kInfo);
+  const auto part = std::ranges::find(analysis.score.parts, "spikes", &ScorePart::name);
+  EXPECT_FALSE(part->value);
+  EXPECT_EQ(part->reason, "spikes come regularly, as the work of the program does");
+  EXPECT_EQ(analysis.score.value, 10.0);
+}
+
+TEST(RecordingPatterns, ASpikeIsAWarningAmongStepsAndNoneWhereItMayBeTheWorkItself) {
+  const auto high = [](size_t i) { return i == 40 || i == 51 || i == 90 ? 400 : 10; };
+  for (bool with_steps : {true, false}) {
+    const Analysis analysis = analyzed(rounds(120, with_steps, high, kNothing));
+    const Finding* spike = found(analysis, "spike");
+    ASSERT_NE(spike, nullptr) << with_steps;
+    EXPECT_EQ(spike->severity, with_steps ? Severity::kWarning : Severity::kInfo);
+    const auto part = std::ranges::find(analysis.score.parts, "spikes", &ScorePart::name);
+    ASSERT_NE(part, analysis.score.parts.end());
+    EXPECT_EQ(part->value.has_value(), with_steps);
+    EXPECT_EQ(analysis.score.value == 10.0, !with_steps);
+  }
+}
+
+TEST(RecordingPatterns, SteadyGrowthIsToldByTheStep) {
+  const auto one = [](size_t) { return 1; };
+  const Analysis analysis = analyzed(rounds(100, true, kTwenty, one));
+  const Finding* growth = found(analysis, "steady_growth");
+  ASSERT_NE(growth, nullptr);
+  EXPECT_EQ(growth->severity, Severity::kCritical) << "80 MiB more than half of where it began";
+  EXPECT_EQ(figure(*growth, "bytes_a_step"), kMiB);
+  EXPECT_LT(*analysis.score.value, 10);
+}
+
+TEST(RecordingPatterns, WhereALineIsKnownTheLeakIsTheFinding) {
+  MemorySource source = rounds(100, true, kTwenty, [](size_t) { return 1; });
+  Analysis analysis = *analyze_source(source, {});
+  analysis.findings.push_back({.kind = "leak", .severity = Severity::kWarning});
+  add_patterns(source.tables(), std::nullopt, &analysis);
+  EXPECT_EQ(found(analysis, "steady_growth")->severity, Severity::kInfo);
+  EXPECT_EQ(analysis.findings.front().kind, "leak");
+}
+
+TEST(RecordingPatterns, LeaksBoundTheGrowthPartOfTheScore) {
+  // 100 MiB at the end of every step; parts of weights 4, 1.5 and 1.5, the peak without a limit.
+  const auto score = [](std::vector<uint64_t> grown_mib, Severity severity, uint16_t device) {
+    MemorySource source = rounds(100, true, kTwenty, kNothing);
+    Analysis analysis = *analyze_source(source, {});
+    for (uint64_t mib : grown_mib) {
+      analysis.findings.push_back({.kind = "leak",
+                                   .severity = severity,
+                                   .evidence = {{"grown_bytes", mib * kMiB}},
+                                   .device = device});
+    }
+    add_patterns(source.tables(), std::nullopt, &analysis);
+    return *analysis.score.value;
+  };
+  EXPECT_NEAR(score({}, Severity::kWarning, 0), 10, 1e-9);
+  EXPECT_NEAR(score({50}, Severity::kWarning, 0), (4 * 3 + 30) / 7.0, 1e-9);
+  EXPECT_NEAR(score({25, 50}, Severity::kCritical, 0), (4 * 1.5 + 30) / 7.0, 1e-9);
+  EXPECT_NEAR(score({70, 50}, Severity::kWarning, 0), 30 / 7.0, 1e-9);
+  EXPECT_NEAR(score({50}, Severity::kInfo, 0), 10, 1e-9);
+  EXPECT_NEAR(score({50}, Severity::kWarning, 1), 10, 1e-9) << "of another device";
+}
+
+TEST(RecordingPatterns, TheScoreHasThePeakWhereTheLimitIsKnown) {
+  const Analysis calm = analyzed(rounds(100, true, kTwenty, kNothing), 1000 * kMiB);
+  EXPECT_EQ(calm.score.value, 10.0);
+  const Analysis tight = analyzed(rounds(100, true, kTwenty, kNothing), 120 * kMiB);
+  EXPECT_NEAR(*tight.score.parts.front().value, 0, 1e-9) << "the peak is the limit";
+  EXPECT_NEAR(*tight.score.value, 7, 1e-9) << "growth 4, cleanup 1.5, spikes 1.5 of 10";
+}
+
+TEST(RecordingPatterns, ATooShortRecordingHasNoScoreAndSaysWhy) {
+  MemorySource source{EventBatch{}};
+  EXPECT_FALSE(analyzed(std::move(source)).score.value);
+}
+
+}  // namespace
+}  // namespace gpumemprof

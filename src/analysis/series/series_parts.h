@@ -1,0 +1,75 @@
+// The questions to a series, one by one. analyze_series() asks them all.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "analysis/series/series.h"
+
+namespace gpumemprof {
+
+/// What all questions share: samples in the order of time, and what counts as much.
+struct Series {
+  std::vector<double> times_s;
+  std::vector<double> bytes;
+  size_t warmup = 0;      ///< samples at the beginning that may grow as they like
+  size_t end = 0;         ///< behind the last sample before a teardown at the end
+  double level = 0;       ///< median after the warm-up
+  double least_move = 0;  ///< a rise below this is nothing
+
+  size_t size() const { return bytes.size(); }
+  std::span<const double> values_from(size_t first) const {
+    return std::span(bytes).subspan(first, end - first);
+  }
+  std::span<const double> times_from(size_t first) const {
+    return std::span(times_s).subspan(first, end - first);
+  }
+};
+
+/// The floor of memory rises and goes on rising.
+struct Growth {
+  double bytes = 0;             ///< of the retained floor
+  double bytes_per_second = 0;  ///< Theil-Sen over the floor
+  double z = 0, tau = 0;        ///< Mann-Kendall over the floor
+  double start_bytes = 0;       ///< the floor where the search began
+  double rising_share = 0;      ///< of the samples that changed, those that rose
+  size_t first_sample = 0;      ///< where the search began
+};
+std::optional<Growth> find_growth(const Series& series);
+
+/// Samples that stand out from their surroundings and are gone after a few.
+struct Spikes {
+  std::vector<size_t> samples;
+  size_t highest = 0;
+  double highest_above_bytes = 0;
+  double z = 0;  ///< of the highest
+};
+std::optional<Spikes> find_spikes(const Series& series);
+
+/// What was not given back after a rise.
+struct KeptMemory {
+  double base_bytes = 0, peak_bytes = 0, final_bytes = 0;
+  double kept_share() const { return (final_bytes - base_bytes) / (peak_bytes - base_bytes); }
+};
+std::optional<KeptMemory> find_kept_memory(const Series& series);
+
+/// Up and down again, at least three times.
+struct Cycles {
+  size_t count = 0;
+  double period_s = 0;         ///< median from peak to peak
+  double amplitude_bytes = 0;  ///< median from valley to peak
+};
+std::optional<Cycles> find_cycles(const Series& series, const std::optional<Spikes>& spikes);
+
+struct SeriesAnswers {
+  std::optional<Growth> growth;
+  std::optional<Spikes> spikes;
+  std::optional<KeptMemory> kept;
+  std::optional<Cycles> cycles;
+};
+Score score_series(const SeriesReport& report, const Series& series, const SeriesAnswers& answers,
+                   const SeriesOptions& options);
+
+}  // namespace gpumemprof

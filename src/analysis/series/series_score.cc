@@ -1,0 +1,81 @@
+// The score: a weighted mean of parts, each 0 to 10 by a formula of docs/scores.md. A part that the
+// series cannot tell is left out and says so; nothing is filled in.
+#include <algorithm>
+
+#include "analysis/series/series_parts.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr double kBest = 10;
+constexpr double kComfortable = 0.8;  // of the limit; above it the part falls to 0 at the limit
+constexpr double kLeakCosts = 4;      // a leak, however slow, is no good score
+
+ScorePart known(const char* name, double weight, double value, const char* reason) {
+  return {name, weight, std::clamp(value, 0.0, kBest), reason};
+}
+
+ScorePart peak_part(const SeriesReport& report, const SeriesOptions& options) {
+  if (!options.limit_bytes || *options.limit_bytes <= 0) {
+    return {"peak", 3, std::nullopt, "the limit of this memory is not known"};
+  }
+  const double share = report.peak_bytes / *options.limit_bytes;
+  const double value = kBest * (1 - (share - kComfortable) / (1 - kComfortable));
+  return known("peak", 3, value, "peak against the limit");
+}
+
+ScorePart growth_part(const SeriesAnswers& answers) {
+  if (!answers.growth) return known("growth", 4, kBest, "no growth of the floor was found");
+  const Growth& growth = *answers.growth;
+  const double share =
+      growth.start_bytes <= 0 ? 1 : std::min(1.0, growth.bytes / growth.start_bytes);
+  return known("growth", 4, kBest - kLeakCosts - (kBest - kLeakCosts) * share,
+               "growth against the level it began at");
+}
+
+ScorePart cleanup_part(const Series& series, const SeriesAnswers& answers) {
+  if (series.end < 10) return {"cleanup", 1.5, std::nullopt, "fewer than 10 samples"};
+  if (!answers.kept) return known("cleanup", 1.5, kBest, "what rose was given back");
+  return known("cleanup", 1.5, kBest * (1 - answers.kept->kept_share()), "what was kept of a rise");
+}
+
+ScorePart spikes_part(const Series& series, const SeriesAnswers& answers) {
+  if (series.end < 10) return {"spikes", 1.5, std::nullopt, "fewer than 10 samples"};
+  if (!answers.spikes) return known("spikes", 1.5, kBest, "no spike was found");
+  const double share =
+      series.level <= 0 ? 1 : std::min(1.0, answers.spikes->highest_above_bytes / series.level);
+  return known("spikes", 1.5, kBest * (1 - share), "highest spike against the level");
+}
+
+ScorePart fragmentation_part(const SeriesOptions& options) {
+  if (!options.free_blocks) {
+    return {"fragmentation", 2, std::nullopt, "sizes of free blocks are not in a series"};
+  }
+  const FreeBlocks& free = *options.free_blocks;
+  if (free.free_bytes <= 0) return known("fragmentation", 2, kBest, "no free block");
+  return known("fragmentation", 2, kBest * free.largest_free_block_bytes / free.free_bytes,
+               "largest free block against all free bytes");
+}
+
+}  // namespace
+
+Score score_series(const SeriesReport& report, const Series& series, const SeriesAnswers& answers,
+                   const SeriesOptions& options) {
+  Score score;
+  if (series.size() < kLeastSamples) {
+    score.reason = std::to_string(series.size()) + " samples; a score needs at least " +
+                   std::to_string(kLeastSamples);
+    return score;
+  }
+  score.parts = {peak_part(report, options), growth_part(answers), cleanup_part(series, answers),
+                 spikes_part(series, answers), fragmentation_part(options)};
+  double sum = 0, weights = 0;
+  for (const ScorePart& part : score.parts) {
+    if (!part.value) continue;
+    sum += *part.value * part.weight, weights += part.weight;
+  }
+  score.value = sum / weights;  // growth is always known here
+  return score;
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,135 @@
+// What comes and goes: spikes, cycles, and what a rise left behind.
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/series/series_parts.h"
+#include "analysis/series/series_statistics.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr size_t kReach = 5;             // a spike is gone after this many samples
+constexpr size_t kLeastForShape = 10;    // samples
+constexpr double kLeastSpikeZ = 6;       // far outside of what noise and ramps do
+constexpr double kMostSpikes = 0.1;      // of the samples; what is more often is no exception
+constexpr double kNormal = 1.4826;       // MAD to standard deviation, for a normal distribution
+constexpr double kTurnShare = 0.2;       // of the range: what makes a turn
+constexpr double kLeastGivenBack = 0.2;  // of the rise, else there was no cleanup
+constexpr double kLeastKept = 0.25;      // of the rise
+constexpr size_t kLeastCycles = 3;
+
+std::vector<Extremum> turns_of(const Series& series, size_t first) {
+  const auto values = series.values_from(first);
+  const auto [low, high] = std::ranges::minmax(values);
+  auto turns = turning_points(values, std::max(kTurnShare * (high - low), series.least_move));
+  for (Extremum& turn : turns) turn.index += first;
+  return turns;
+}
+
+/// What one sample usually differs by from the next.
+double usual_step(std::span<const double> values) {
+  std::vector<double> steps;
+  for (size_t i = 1; i < values.size(); ++i) steps.push_back(std::abs(values[i] - values[i - 1]));
+  return median(std::move(steps));
+}
+
+/// Base and final level where memory does not go up and down often enough to have valleys.
+std::optional<KeptMemory> kept_without_cycles(const Series& series) {
+  const auto values = series.values_from(series.warmup);
+  const size_t tenth = std::max<size_t>(3, values.size() / 10);
+  if (values.size() < 2 * tenth + 1) return std::nullopt;
+  const auto peak = std::ranges::max_element(values);
+  const auto tail = values.last(tenth);
+  if (peak == values.begin() || peak >= tail.begin()) return std::nullopt;
+  const double base = *std::min_element(values.begin(), peak);
+  const auto [low, high] = std::ranges::minmax(tail);
+  // An end that still moves says nothing of where memory settles.
+  if (high - low > kTurnShare * (*peak - base)) return std::nullopt;
+  return KeptMemory{base, *peak, low};
+}
+
+/// Half of it came and is gone again within reach, on both sides: an edge of the series or of a
+/// step is no spike.
+bool comes_and_goes(std::span<const double> values, size_t i, double above) {
+  const auto before = values.subspan(i - std::min(i, kReach), std::min(i, kReach));
+  const auto after = values.subspan(i + 1, std::min(values.size() - i - 1, kReach));
+  const auto is_low = [&](double value) { return value <= values[i] - above / 2; };
+  return std::ranges::any_of(before, is_low) && std::ranges::any_of(after, is_low);
+}
+
+}  // namespace
+
+std::optional<Spikes> find_spikes(const Series& series) {
+  if (series.end < kLeastForShape) return std::nullopt;
+  const auto values = series.values_from(0);
+  const std::vector<double> above = above_surroundings(values, kReach);
+  const double scale = std::max(kNormal * median_absolute_deviation(above), usual_step(values));
+  Spikes spikes;
+  for (size_t i = series.warmup; i < values.size(); ++i) {
+    if (above[i] <= 0 || above[i] < series.least_move || above[i] <= kLeastSpikeZ * scale ||
+        !comes_and_goes(values, i, above[i])) {
+      continue;
+    }
+    spikes.samples.push_back(i);
+    if (above[i] <= spikes.highest_above_bytes) continue;
+    spikes.highest = i, spikes.highest_above_bytes = above[i];
+    spikes.z = scale == 0 ? 0 : above[i] / scale;
+  }
+  if (spikes.samples.empty() ||
+      static_cast<double>(spikes.samples.size()) > kMostSpikes * static_cast<double>(series.end)) {
+    return std::nullopt;
+  }
+  return spikes;
+}
+
+std::optional<Cycles> find_cycles(const Series& series, const std::optional<Spikes>& spikes) {
+  if (series.end < kLeastForShape) return std::nullopt;
+  std::vector<double> periods, amplitudes;
+  const Extremum* valley = nullptr;
+  const Extremum* last_peak = nullptr;
+  size_t peaks = 0, spike_peaks = 0;
+  const std::vector<Extremum> turns = turns_of(series, 0);
+  for (const Extremum& turn : turns) {
+    if (turn.is_valley) {
+      valley = &turn;
+      continue;
+    }
+    ++peaks;
+    spike_peaks += spikes && std::ranges::binary_search(spikes->samples, turn.index);
+    if (last_peak) {
+      periods.push_back(series.times_s[turn.index] - series.times_s[last_peak->index]);
+    }
+    if (valley) amplitudes.push_back(series.bytes[turn.index] - series.bytes[valley->index]);
+    last_peak = &turn;
+  }
+  if (peaks < kLeastCycles || 2 * spike_peaks > peaks || amplitudes.empty()) return std::nullopt;
+  return Cycles{peaks, median(std::move(periods)), median(std::move(amplitudes))};
+}
+
+std::optional<KeptMemory> find_kept_memory(const Series& series) {
+  if (series.end < kLeastForShape) return std::nullopt;
+  std::vector<size_t> valleys;
+  for (const Extremum& turn : turns_of(series, series.warmup)) {
+    if (turn.is_valley) valleys.push_back(turn.index);
+  }
+  std::optional<KeptMemory> kept;
+  if (valleys.size() >= 2) {
+    const auto from = series.bytes.begin();
+    kept = KeptMemory{series.bytes[valleys.front()],
+                      *std::max_element(from + static_cast<std::ptrdiff_t>(valleys.front()),
+                                        from + static_cast<std::ptrdiff_t>(valleys.back())),
+                      series.bytes[valleys.back()]};
+  } else {
+    kept = kept_without_cycles(series);
+  }
+  if (!kept) return std::nullopt;
+  const double rise = kept->peak_bytes - kept->base_bytes;
+  const double left = kept->final_bytes - kept->base_bytes;
+  if (rise < series.least_move || left < series.least_move || left < kLeastKept * rise ||
+      kept->peak_bytes - kept->final_bytes < kLeastGivenBack * rise) {
+    return std::nullopt;
+  }
+  return kept;
+}
+
+}  // namespace gpumemprof
