@@ -1,4 +1,4 @@
-// nfs_like FOLDER MOUNT BYTES [broken]: a file system as a program sees NFS, over FOLDER, the server's disk of BYTES.
+// nfs_like [broken] FOLDER BYTES MOUNT: a file system as a program sees NFS, over FOLDER, the server's disk of BYTES.
 //
 // A write goes into the client's memory and succeeds; what the server says comes with fsync() or close(), and what it refused
 // is gone. A file cannot be mapped shared, the size is that of the client, attributes are kept for seconds, and what is
@@ -245,14 +245,15 @@ static void* nfs_init(struct fuse_conn_info* connection, struct fuse_config* con
 }
 
 int main(int argc, char** argv) {
-  if (argc < 4 || (root = open(argv[1], O_RDONLY | O_DIRECTORY)) < 0) return 2;
-  disk_bytes = atoll(argv[3]);
-  is_breaking = argc > 4;
+  is_breaking = argc > 1 && strcmp(argv[1], "broken") == 0;
+  argv += is_breaking, argc -= is_breaking;
+  if (argc != 4 || (root = open(argv[1], O_RDONLY | O_DIRECTORY)) < 0) return 2;
+  disk_bytes = atoll(argv[2]);
   static const struct fuse_operations operations = {
       .getattr = nfs_getattr, .readdir = nfs_readdir, .open = nfs_open, .create = nfs_create, .read = nfs_read,
       .write = nfs_write, .flush = nfs_flush, .fsync = nfs_fsync, .release = nfs_release, .truncate = nfs_truncate,
       .unlink = nfs_unlink, .rename = nfs_rename, .mkdir = nfs_mkdir, .rmdir = nfs_rmdir, .chmod = nfs_chmod,
       .utimens = nfs_utimens, .init = nfs_init};
-  char* words[] = {argv[0], "-s", argv[2], NULL};
+  char* words[] = {"nfs_like", "-s", argv[3], NULL};
   return fuse_main(3, words, &operations, NULL);
 }
