@@ -4,6 +4,8 @@ BUILD := build
 VENV := .venv
 VENV_PYTHON := $(VENV)/bin/python
 JOBS := $(shell nproc)
+# Tests wait for the programs that they start: one worker more than there are cores.
+WORKERS := -n $(shell expr $(JOBS) + 1) --dist loadgroup
 CTEST := ctest --output-on-failure --no-tests=error -j$(JOBS)
 # Looked for when it is used: on a new machine set-up installs it first.
 LAUNCHER = $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
@@ -43,7 +45,7 @@ test: all ## build and pass the tests (the slow ones apart)
 	@ninja -C $(BUILD)
 	$(CTEST) --test-dir $(BUILD)
 	@$(NODE) --test web/test/unit/*.test.mjs >$(BUILD)/page-tests.log || { cat $(BUILD)/page-tests.log; exit 1; }
-	$(VENV_PYTHON) -m pytest -m "not slow and not gpu" tests bench
+	$(VENV_PYTHON) -m pytest $(WORKERS) -m "not slow and not gpu" tests bench
 
 test-all: all ## everything that needs no GPU: slow tests, sanitizers, fuzzing, Debian's PyTorch 1.13, other TensorFlows
 	@scripts/setup tests
@@ -55,7 +57,7 @@ test-all: all ## everything that needs no GPU: slow tests, sanitizers, fuzzing, 
 	@scripts/setup browser live frames exported optimizers accuracy web-tests
 	$(NODE) --test web/test/unit/*.test.mjs web/test/browser/*.test.mjs
 	scripts/test-integrations
-	$(VENV_PYTHON) -m pytest -m "not gpu" tests bench
+	$(VENV_PYTHON) -m pytest $(WORKERS) -m "not gpu" tests bench
 
 sanitizers: setup ## the unit tests under address+undefined and under thread
 	@for kind in address,undefined thread; do \

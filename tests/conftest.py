@@ -1,6 +1,9 @@
+import contextlib
+import fcntl
 import os
 import shutil
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +18,36 @@ def pytest_sessionstart(session):
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if shutil.which(harness.COMMAND) is None:
         pytest.exit(f"no command at {harness.COMMAND}: run `make`, or set GPUMEMPROF_BIN", returncode=2)
+
+
+def pytest_collection_modifyitems(items):
+    """A file's tests run in one worker, as they share its fixtures, unless they name a group."""
+    for item in items:
+        if not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(item.location[0]))
+
+
+@contextlib.contextmanager
+def locked(path, how):
+    with open(path, "w") as file:
+        fcntl.flock(file, how)
+        try:
+            yield
+        finally:
+            fcntl.flock(file, fcntl.LOCK_UN)  # a child that is left may have it open, too
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """No other worker runs a test beside one that is marked `alone`. Who waits to be alone keeps the next ones at the door."""
+    if not hasattr(item.config, "workerinput"):
+        return (yield)
+    folder = Path(item.config.option.basetemp).parent
+    alone = item.get_closest_marker("alone")
+    with contextlib.ExitStack() as inside:
+        with locked(folder / "door", fcntl.LOCK_EX):
+            inside.enter_context(locked(folder / "room", fcntl.LOCK_EX if alone else fcntl.LOCK_SH))
+        return (yield)
 
 
 @pytest.fixture
