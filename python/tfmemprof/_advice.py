@@ -68,7 +68,7 @@ def _precision(largest: tuple[str, int]) -> dict[str, Any] | None:
     if policy != "float32" or not gpus:  # on most CPUs half precision is emulated
         return None
     title = f"the policy of Keras is float32, and {name} rises by {format_size(rise)}: at most half of it can go"
-    fix = 'Call tf.keras.mixed_precision.set_global_policy("mixed_float16") before the model is made'
+    fix = 'Call tf.keras.mixed_precision.set_global_policy("mixed_float16") before the model is created'
     return _advice("mixed_precision", title, rise // 2, {"dtype_policy": policy, "function": name}, fix)
 
 

@@ -18,8 +18,8 @@ _TENSORFLOW = Advice(
     general=(),  # without evidence there is nothing to advise
     leaks={
         "monotonic_increase": "Find what keeps tensors from step to step: a list of losses, a metric that is never "
-        "reset, a tf.function that is traced anew for every new Python argument",
-        "spikes": "Split what runs at that moment: smaller batches, or tf.recompute_grad around the largest layers",
+        "reset, a tf.function that is retraced for every new Python argument",
+        "spikes": "Need less at that moment: smaller batches, or tf.recompute_grad around the largest layers",
         "insufficient_cleanup": "Drop what is no longer needed before the next phase: del the model and its datasets, "
         "then tf.keras.backend.clear_session()",
     },

@@ -145,7 +145,7 @@ class Gatherer : public LiveObserver {
     temporary.bytes += block.size_bytes;
   }
 
-  /// What the driver hands out holds what is looked at already.
+  /// What the driver hands out holds what is used already.
   bool is_of_driver(uint16_t index) const {
     return tables_ && index < tables_->devices.size() && is_driver_memory(tables_->devices[index]);
   }

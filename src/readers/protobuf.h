@@ -45,7 +45,7 @@ inline constexpr uint64_t kMostProtobufBytes = (uint64_t{1} << 31) - 1;
 ///     }
 ///     if (auto status = fields.status(); !status) return std::unexpected(status.error());
 ///
-/// What is not asked for is passed over whatever its type is, and never looked into, so that depth
+/// What is not requested is passed over whatever its type is, and never looked into, so that depth
 /// of nesting costs nothing. A getter that does not fit the field's wire type is a mistake of the
 /// file and answers 0 or nothing. Groups, which proto3 does not have, are one as well.
 class ProtobufFields {
@@ -195,7 +195,7 @@ inline Result<std::string> read_protobuf_file(File& file) {
   std::string bytes(*size, '\0');
   auto got = file.read_at(0, bytes.data(), bytes.size());
   if (!got) return std::unexpected(got.error());
-  if (*got != *size) return fail_at(*got, "the file became shorter while it was read");
+  if (*got != *size) return fail_at(*got, "the file was truncated while being read");
   return bytes;
 }
 

@@ -140,7 +140,7 @@ Result<PteProgram> read_pte_program(File& file) {
   std::string bytes(program_bytes, '\0');
   got = file.read_at(0, bytes.data(), bytes.size());
   if (!got) return std::unexpected(got.error());
-  if (*got != bytes.size()) return fail_at(*got, "the file became shorter while it was read");
+  if (*got != bytes.size()) return fail_at(*got, "the file was truncated while being read");
   return parse(bytes);
 }
 

@@ -21,7 +21,7 @@ namespace {
 
 constexpr size_t kMostStages = 4096;  // of a process, as the probe has it
 
-/// The link is looked at first: behind a number that a file names may be anything, and opening some
+/// The link is used first: behind a number that a file names may be anything, and opening some
 /// things does something.
 int open_descriptor(uint32_t pid, uint32_t fd) {
   const std::string path = "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(fd);

@@ -120,7 +120,7 @@ TEST(DeviceHistory, WhatCannotHaveHappenedEndsIt) {
   for (const auto& [events, words] : cases) {
     DeviceHistory history(0, true);
     for (const HistoryEvent& each : events) history.add(each);
-    history.add(segment);  // nothing after it is looked at
+    history.add(segment);  // nothing after it is used
     EXPECT_NE(history.contradiction().find(words), std::string::npos)
         << history.contradiction() << " for " << words;
   }

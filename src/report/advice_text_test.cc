@@ -17,15 +17,12 @@ TEST(AdviceText, WhatSavesNothingIsShownAsMeasuredAndNotRecommended) {
   AdviceReport report;
   report.applies = true;
   report.advice = {measured(4 << 20, 6 << 20), measured(0, 12 << 20)};
-  EXPECT_EQ(advice_text(report),
-            "1 suggestion\n"
-            "  prefetch          4.00 MiB  8 batches ahead\n"
-            "                             Fewer.\n"
-            "                             4.00 MiB of the 10.0 MiB peak, measured in another run "
-            "with the change.\n"
-            "  prefetch               0 B  8 batches ahead\n"
-            "                             Saves nothing: the peak was 10.0 MiB, in another run "
-            "with the change 12.0 MiB.\n");
+  EXPECT_EQ(
+      advice_text(report),
+      "1 suggestion\n  prefetch          4.00 MiB  8 batches ahead\n                             "
+      "Fewer.\n                             4.00 MiB of the 10.0 MiB peak, measured in a second "
+      "run with the change.\n  prefetch               0 B  8 batches ahead\n                       "
+      "      Saves nothing: the peak was 10.0 MiB, in another run with the change 12.0 MiB.\n");
 }
 
 TEST(AdviceText, HowAProgramFailedIsSaidFirst) {

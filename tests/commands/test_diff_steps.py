@@ -86,7 +86,7 @@ def test_text_and_page(recording, replay, tmp_path):
 @pytest.mark.parametrize(("argv", "why"), [
     (("--steps", "7", "40"), "step 40 did not end in it: the last one that did is step 39"),
     (("--steps", "7"), "--steps"),
-    ((), "a second run is required, or two steps of the one: --steps A B"),
+    ((), "give a second run, or two steps of one run: --steps A B"),
 ])
 def test_wrong_use_is_one_line_and_2(recording, argv, why):
     done = diff(recording, *argv)

@@ -54,7 +54,7 @@ def test_a_smaller_device_runs_out_where_the_paper_says(paper):
 
 def test_a_device_on_which_every_setting_fails_is_said_to_be_too_small(paper):
     lines = whatif(paper, "--sweep", "--capacity", "50MiB").ok().stdout.decode().splitlines()
-    assert lines[-1] == "No setting helps: under each of these a request is refused."
+    assert lines[-1] == "No setting helps: with each of these a request is refused."
     out = study(paper, "--sweep", "--capacity", "50MiB")
     assert out["best"] is None and all(row["num_ooms"] for row in out["results"])
 
@@ -63,7 +63,7 @@ def test_a_gain_of_less_than_two_percent_is_none(paper):
     out = study(paper, "--set", "max_split_size_mb:64,roundup_power2_divisions:4", "--capacity", "none")
     assert [row["peak_reserved_bytes"] for row in out["results"]] == [68 * MIB, 68 * MIB] and out["best"] is None
     lines = whatif(paper, "--set", "max_split_size_mb:64", "--capacity", "none").ok().stdout.decode().splitlines()
-    assert lines[-1] == "No setting helps: none of these reserves 2 % less than the recorded ones."
+    assert lines[-1] == "No setting helps: none of these reserves 2 % less than the recorded settings."
 
 
 def test_a_sweep_shows_the_best_first(paper):

@@ -79,7 +79,7 @@ def test_a_budget_is_held_against_what_is_needed(chain):
         found, _ = answer("mobile", chain, "--batch", "8", "--capacity", capacity)
         assert found["capacity"]["verdict"] == verdict
     text = estimate("mobile", chain, "--batch", "8").ok().stdout.decode()
-    assert "calculated  weights" in text and "measured    arena: most in use" in text
+    assert "calculated  weights" in text and "measured    arena: peak" in text
     assert "another one pack weights" in text  # a mobile processor is not this one
 
 

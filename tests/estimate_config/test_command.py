@@ -53,7 +53,7 @@ def test_the_text_says_peaks_parts_boards_and_what_was_assumed(llama):
     head = text.splitlines()
     assert head[0] == "config.json (llama): training, adamw, bf16, sequence 2048"
     assert head[1] == "By arithmetic over the configuration; nothing was run, batch 1 per device."
-    for title in ("Memory at the peak, by type", "By part:", "Does it fit, on a GPU with nothing else on it:", "Assumed:",
+    for title in ("Memory at the peak, by type", "By part:", "Does it fit on an otherwise empty GPU:", "Assumed:",
                   "Not known:"):  # fmt: skip
         assert title in text
 

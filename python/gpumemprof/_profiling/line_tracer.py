@@ -52,7 +52,7 @@ class LineTracer:
     """Follows the functions that were added, on every thread.
 
     With sys.settrace only threads that were started later, or that call `add`, are followed, and every call of any
-    function in them is looked at, from `add` to `remove`: whether a call is one of ours can only be seen there, since
+    function in them is used, from `add` to `remove`: whether a call is one of ours can only be seen there, since
     the functions stay the ones they are. A debugger or a coverage tool that uses it too goes on, since what was there
     before is called as well.
     """

@@ -537,7 +537,7 @@ std::vector<CategoryHolder> Categories::at_moment(uint16_t device, size_t number
 DeviceCategories Categories::finish(uint16_t index, const DeviceState& state) {
   DeviceCategories out;
   if (!is_active_ || index >= devices_.size()) {
-    out.why_not = "the recording says nothing of modules, phases and what tensors are";
+    out.why_not = "the recording has no modules, phases or tensor roles";
     return out;
   }
   OfDevice& device = devices_[index];
@@ -578,7 +578,7 @@ DeviceCategories Categories::finish(uint16_t index, const DeviceState& state) {
   }
   if (!out.is_known) {
     out.at_peak.clear();
-    out.why_not = "the peak was before the first event that is left";
+    out.why_not = "the peak was before the first remaining event";
   }
   out.start_ns = start_ns_, out.sample_ns = device.timeline.width();
   out.timeline = device.timeline.samples(end);

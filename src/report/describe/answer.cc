@@ -48,7 +48,7 @@ Section answer_section(const Subject& subject, const DeviceAnalysis* device) {
   Section out = peak_section(
       subject, analysis.events == 0 ? "No events: nothing was recorded."
                : analysis.driver
-                   ? "No framework allocated anything; what the CUDA driver saw is below."
+                   ? "No framework allocated memory; driver allocations are listed below."
                    : "Nothing was allocated in this recording.");
   if (device && device->snapshot) {
     out.add(Sentence{reserved_sentence(*device->snapshot)});
