@@ -130,7 +130,7 @@ std::vector<UnrecordedProcess> UnrecordedProcesses::take() {
   Unrecorded& crowd = arena_->header()->crowd;
   if (const uint64_t events = take_all(&crowd.events); events != 0) {
     all.push_back({.command = "",
-                   .reason = "more processes than can be told apart could make no file",
+                   .reason = "more processes than can be counted could not create a file",
                    .processes = crowd.processes,
                    .lost_events = events,
                    .lost_bytes = take_all(&crowd.bytes)});

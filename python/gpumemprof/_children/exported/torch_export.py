@@ -98,7 +98,7 @@ def _size(name: str, at: int, size: Any, batch: str, dims: Any, used: set[str]) 
             return int(dims[key])
     if at == 0 and batch:
         return int(batch)
-    raise CannotMeasure(f"input {name} has an open dimension {at}: say its size with --dim {size}=N")
+    raise CannotMeasure(f"input {name} has an open dimension {at}: give its size with --dim {size}=N")
 
 
 def _leaves(torch: Any, arguments: Any, named: Any) -> list[Any]:
