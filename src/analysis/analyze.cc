@@ -128,7 +128,7 @@ struct Beside {
     if (!input.is_anonymous()) holders = read_holders(input.paths(), &problems);  // have names
     for (const std::string& problem : problems) unread += (unread.empty() ? "" : "; ") + problem;
     samples = read_samples(input.paths(), &problems);
-    // Where names are replaced hosts have other ones, so the samples of theirs are nobody's.
+    // With --anonymize host names differ, so no sample matches a process.
     truths = device_truths(samples, tables.processes, &problems);
   }
   void add_to(const Input& input, const Tables& tables, Analysis* analysis) {

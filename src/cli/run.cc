@@ -71,7 +71,7 @@ std::vector<std::string> as_text(const std::vector<NotRecorded>& processes) {
   return result;
 }
 
-/// The folder of what an out-of-memory error left, or that of several.
+/// Folder of the out-of-memory dump, or the parent of several.
 std::string oom_bundle(const RunOutcome& outcome) {
   if (outcome.oom_bundles.empty()) return "";
   const std::string folder = outcome.folder + "/oom_dumps";

@@ -109,7 +109,7 @@ class ScriptSubject : public TraceSubject {
   bool without_memory_only_ = false;
 };
 
-/// Traces that were written before: of two, the batch is free.
+/// Existing trace files; with two of them any batch size can be predicted.
 class FileSubject : public TraceSubject {
  public:
   explicit FileSubject(const EstimateArguments& arguments) : arguments_(arguments) {}

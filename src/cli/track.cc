@@ -115,7 +115,7 @@ class Tracker {
     // A signal comes between two samples: the figures at the very end are worth one more.
     std::vector<TelemetryEvent> events;
     if (end.signal != 0) remember(events = sampler_->sample());
-    // Of processes that ended long ago the figures, and so their mark, stay those of then.
+    // For processes that have ended, the stop event keeps the time of their last sample.
     if (is_last_of_now_) {
       for (TelemetryEvent& event : last_) event.timestamp_ns = wall_clock_ns();
     }

@@ -210,11 +210,11 @@ def test_csv_of_another_tool_is_read(tmp_path):
     [
         (b'[{"timestamp": 1, "rss": 5}, {"b": nul}]', r"is not JSON \(at byte 29\)"),
         (b'{"timestamp": 1, "rss": 5}\n{"timestamp": }\n', r"is not JSON \(at byte 27\)"),
-        (b'{"timestamp": 1, "rss": 5}\n{"timestamp": "x"}\n', r"'timestamp' is no number \(at byte 27\)"),
+        (b'{"timestamp": 1, "rss": 5}\n{"timestamp": "x"}\n', r"'timestamp' is not a number \(at byte 27\)"),
         (b'{"timestamp": 1, "rss": 5}\n{"timestamp": 2}\n', r"'allocator_allocated_bytes' is missing \(at byte 27\)"),
         (b'[{"timestamp": 1, "rss": 5, "rank": 2, "world_size": 2}]', r"'rank' is not within world_size \(at byte 1\)"),
         (b"timestamp,allocated\n1,2\n3\n", r"a row of 1 cells under 2 columns \(at byte 24\)"),
-        (b"timestamp,allocated\n1,2\n3,\xff\n", r"'allocated' is no number \(at byte 24\)"),
+        (b"timestamp,allocated\n1,2\n3,\xff\n", r"'allocated' is not a number \(at byte 24\)"),
         (b"some text\n", r"is not .* a tracker's file .*\(at byte 0\)"),
         (b"[" * 100_000, r"expected a record, .* \(at byte 1\)"),
         (b'[{"metadata":' + b"[" * 100_000, r"nested too deep .*\(at byte 76\)"),

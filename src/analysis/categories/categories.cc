@@ -47,7 +47,7 @@ void Categories::begin_batch(const EventBatch& batch, const LiveState& state) {
   if (has_labels) activate(state);
 }
 
-/// What is live by now was made in ways of which nothing more will be told.
+/// Blocks that are already live get no attribution.
 void Categories::activate(const LiveState& state) {
   is_active_ = true;
   start_ns_ = last_ns_ = batch_->size() > 0 ? batch_->time_ns.front() : 0;

@@ -185,7 +185,7 @@ SnapshotRule rule_of(const SnapshotWork& made_in, WorkPhase phase, const Snapsho
   if (life.is_freed_by_zero_grad) return kFreedByZeroGrad;
   const SnapshotRule rule =
       life.has_history ? of_phase(made_in, phase, life) : of_presence(made_in, phase);
-  // Where native frames are there they have said that it is none.
+  // Native frames, where there are some, would have identified a workspace.
   const bool may_be_workspace = !made_in.has_native && !life.is_freed;
   if (may_be_workspace && life.size_bytes == kCublasWorkspaceBytes) return kWorkspaceSize;
   return rule;

@@ -435,7 +435,7 @@ DriverMoment DriverGatherer::moment(const One& one) const {
   out.time_ns = time_ns_, out.event = event_;
   const uint64_t page_bytes = (one.whole_pages + one.edge_pages.size()) * kDriverPageBytes;
   const uint64_t asked = one.now.of(DriverUse::kMemory);
-  // In which pages Level Zero's memory lies nobody has told: what it rounds is unexplained.
+  // Level Zero does not report its page size; its rounding counts as unexplained.
   out.rounding_bytes = page_bytes > asked && one.out.type != kXpu ? page_bytes - asked : 0;
   out.framework_unservable_bytes = unservable_now(one);
   for (size_t i = 0; i < one.by_library.size(); ++i) {

@@ -88,8 +88,8 @@ constexpr Rule kRules[] = {
      {"optimizer_recreated", "a new optimizer allocates its state while the old one is kept",
       "create one optimizer and change its param_groups, or drop every reference to the old one, "
       "schedulers' included"}},
-    // A cycle keeps a block more each time; one that is replaced was only in nobody's hands when it
-    // was looked for.
+    // A leaked cycle gains a block a step; a block that is replaced was merely unreferenced when it
+    // was sampled.
     {[](const Evidence& e) { return is_owned_by(e, "nothing") && !e.grows_one_block; }, kCycle},
     {[](const Evidence& e) { return is_owned_by(e, "hook"); }, kHook},
     {[](const Evidence& e) { return !is_scalar(e) && is_carried_on(e); }, kHidden},
@@ -104,7 +104,7 @@ constexpr Rule kRules[] = {
     {[](const Evidence& e) { return is_scalar(e) && !e.grows_one_block; }, kLoss},
     {[](const Evidence& e) { return is_graph_whole(e) && !e.grows_one_block; }, kEvaluation},
     {[](const Evidence& e) { return has_graph(e) && !e.grows_one_block; }, kActivations},
-    // A rank of a training is a child, too: what names its bug better comes before.
+    // Training ranks are child processes as well, so more specific rules come first.
     {[](const Evidence& e) { return e.in_child; },
      {"worker_growth", "a worker process keeps more with every task",
       "keep nothing between tasks in the worker's data set or function, or limit its cache; "

@@ -180,8 +180,8 @@ class Patterns {
     }
   }
 
-  /// In every turn but those of setting up: the period may be anything. Without steps, what is high
-  /// is then told by the cycle: how many buckets one takes is chance.
+  /// Uses all turning points after set-up, whatever the period. Without steps, spikes are judged
+  /// per cycle, because the number of buckets per cycle is arbitrary.
   void look_for_cycles() {
     if (device_.last_time_ns <= device_.first_time_ns) return;
     const uint64_t span = device_.last_time_ns - device_.first_time_ns;

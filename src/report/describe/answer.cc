@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kAnswerLines = 3;
 
-/// Nothing matters more to who reads this.
+/// An out-of-memory error comes before everything else.
 void add_first_refusal(const Analysis& analysis, const Tables& tables, Section* out) {
   for (const DeviceAnalysis& device : analysis.devices) {
     if (!device.snapshot || device.snapshot->ooms.empty()) continue;
