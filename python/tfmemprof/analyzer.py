@@ -54,13 +54,13 @@ class MemoryAnalyzer(_Analyzer):
         return score
 
     def analyze_fragmentation(self, results: Any = None) -> dict[str, Any]:
-        """{"fragmentation_ratio": None, "reason"}: TensorFlow does not tell sizes of free blocks, and the difference of
+        """{"fragmentation_ratio": None, "reason"}: TensorFlow does not report sizes of free blocks, and the difference of
         a peak and what is in use now is none.
         """
         measured = self._collect(results)
         return {
             "fragmentation_ratio": None,
-            "reason": measured.unknown or "TensorFlow does not tell sizes of free blocks",
+            "reason": measured.unknown or "TensorFlow does not report sizes of free blocks",
         }
 
     def score_optimization(self, results: Any = None, events: Any = None) -> dict[str, Any]:

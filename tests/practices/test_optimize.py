@@ -78,8 +78,8 @@ def test_a_factored_optimizer_is_tried_where_it_is_asked_for(said):
 def test_wrong_arguments_are_told_in_words(said):
     assert said["errors"] == {
         "budget": "budget is a size like \"20GiB\", not '20 apples'",
-        "steps": "two steps are needed: optimizer state is made in the first one",
-        "batch": "batch and optimizer belong together: step(batch) then gives the loss alone",
+        "steps": "two steps are needed: the first one creates the optimizer state",
+        "batch": "give batch and optimizer together: step(batch) then returns only the loss",
         "kind": "optimizer_state is \"8bit\", \"factored\" or None, not '4bit'",
         "arguments": "step() takes no arguments unless batch and optimizer are given",
     }

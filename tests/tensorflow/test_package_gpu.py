@@ -19,7 +19,7 @@ def test_memory_growth_is_set_before_the_devices_are_made_and_left_alone_after(t
     tensorflow.growth = [False]
     tensorflow.initialize()
     late = tfmemprof.TFMemoryProfiler().memory_growth
-    assert late == {"/GPU:0": "unchanged: TensorFlow uses its devices already"} and tensorflow.growth == [False]
+    assert late == {"/GPU:0": "unchanged: TensorFlow already uses its devices"} and tensorflow.growth == [False]
     assert tfmemprof.TFMemoryProfiler(set_memory_growth=False).memory_growth == {}
 
 

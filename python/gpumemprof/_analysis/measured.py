@@ -16,7 +16,7 @@ COLUMN_WORDS = {
 BASIS_WORDS = {
     "exact": "exact, from allocator events",
     "framework": "from the framework's counters",
-    "host": "from /proc: tensors and everything else that the process holds",
+    "host": "from /proc: tensors and all other memory of the process",
 }
 
 

@@ -128,7 +128,7 @@ class ProfileResult:
         """
         again = self.__dict__.get("_again")
         if again is None:
-            raise TypeError("this result does not belong to a function that can be called")
+            raise TypeError("this result does not belong to a callable function")
         return again(*args, **kwargs)
 
     def memory_diff(self) -> int:

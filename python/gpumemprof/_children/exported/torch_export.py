@@ -50,7 +50,7 @@ def _refuse_pickles(torch: Any) -> None:
 
     def safely(*args: Any, **kwargs: Any) -> Any:
         if not kwargs.get("weights_only", True):
-            raise CannotMeasure("it has pickled objects, and unpickling would run what they say")
+            raise CannotMeasure("it has pickled objects, and unpickling them could run code")
         return load(*args, **{**kwargs, "weights_only": True})
 
     torch.load = safely
