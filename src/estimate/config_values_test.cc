@@ -82,7 +82,7 @@ TEST(ModelConfig, WhatIsNotKnownIsSaidInOneSentence) {
             "is not a known configuration: neither Hugging Face's (no model_type) nor Megatron's "
             "(no num-layers and hidden-size)");
   EXPECT_TRUE(refusal(R"({"model_type": "resnet"})")
-                  .starts_with("model_type \"resnet\" is not known here: llama,"));
+                  .starts_with("model_type \"resnet\" is not supported: use llama,"));
   EXPECT_TRUE(
       refusal("{\"model_type\": \"res\\nnet\"}").starts_with("model_type \"res?net\" is not"));
   EXPECT_EQ(refusal(R"({"model_type": "llama"})"), "has no num_hidden_layers");

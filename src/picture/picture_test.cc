@@ -80,7 +80,7 @@ TEST_F(CameraOfAFakeRoot, RaisesAnAlertOnceAndAgainUnderALowerThreshold) {
   ASSERT_EQ(picture.alerts.size(), 1u);
   EXPECT_FALSE(picture.alerts[0].is_critical);
   EXPECT_EQ(picture.alerts[0].subject, "memory of the machine");
-  EXPECT_EQ(picture.alerts[0].text, "85.0% of 1000 KiB are used, the threshold is 80%");
+  EXPECT_EQ(picture.alerts[0].text, "85.0 % of 1000 KiB are in use; the threshold is 80 %");
   EXPECT_EQ(camera.take().alerts.size(), 1u);
   camera.set_thresholds(60, 70);
   picture = camera.take();

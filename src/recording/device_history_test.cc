@@ -112,9 +112,9 @@ TEST(DeviceHistory, WhatCannotHaveHappenedEndsIt) {
        "a completed free without a request"},
       {{event(Action::kSegmentFree, kHistoryBase, kMiB)}, "a release of memory that is not there"},
       {{segment, event(Action::kSegmentUnmap, kHistoryBase, kMiB)},
-       "memory that goes back and is not"},
+       "a release of memory that is not there"},
       {{event(Action::kOom, 0, 512)}, "a refused request without its segment"},
-      {{event(Action::kSegmentAlloc, UINT64_MAX - 5, 512)}, "beyond the end of all addresses"},
+      {{event(Action::kSegmentAlloc, UINT64_MAX - 5, 512)}, "beyond the address space"},
   };
   for (const auto& [events, words] : cases) {
     DeviceHistory history(0, true);

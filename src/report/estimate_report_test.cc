@@ -102,8 +102,8 @@ TEST(EstimateReport, NoBatchFitsAndNoPrice) {
   a.largest_batch = LargestBatch{0, 2 * kGiB, false};
   a.prices_given = true;
   const std::string text = estimate_text(a);
-  EXPECT_NE(text.find("Not even batch 1 fits 2.00 GiB, using the expected figure; the figures "
-                      "are of batch 1.\n"),
+  EXPECT_NE(text.find("Batch 1 does not fit 2.00 GiB, using the expected figure; the figures are "
+                      "for batch 1.\n"),
             std::string::npos);
   EXPECT_NE(text.find("No board of your price list is certain to be large enough.\n"),
             std::string::npos);

@@ -250,7 +250,7 @@ def test_of_a_list_under_a_key_and_of_version_2_alone(tmp_path):
 def test_a_file_that_a_tracker_writes_is_not_written_by_another(tmp_path):
     writer = TelemetryWriter(tmp_path / "e.jsonl")
     writer.write([event(pid=1)])
-    with pytest.raises(ValueError, match="another tracker writes it"):
+    with pytest.raises(ValueError, match="another tracker is writing it"):
         TelemetryWriter(tmp_path / "e.jsonl")
     writer.close()
     assert len(load_telemetry_events(tmp_path / "e.jsonl")) == 1

@@ -61,7 +61,7 @@ def test_a_run_adds_to_one_that_goes_on(run, env, tmp_path):
             time.sleep(0.01)
         assert run("true").returncode == 0
         forced = run("true", options=["--force"])
-        assert forced.returncode == 2 and b"a run records into it" in forced.stderr
+        assert forced.returncode == 2 and b"a run is still recording into it" in forced.stderr
     finally:
         first.terminate()
         first.wait()
