@@ -18,7 +18,7 @@ def main() -> None:
     beside = [Path(sys.argv[0]).parent / name, Path(sysconfig.get_path("scripts")) / name]
     found = next((str(path) for path in beside if os.access(path, os.X_OK)), None) or shutil.which(name)
     if found is None:
-        print(f"tfmemprof: {name} is not beside this Python nor in PATH: install gpumemprof again", file=sys.stderr)
+        print(f"tfmemprof: {name} is neither beside this Python nor in PATH: install gpumemprof again", file=sys.stderr)
         sys.exit(1)
     try:
         os.execv(found, ["tfmemprof", *sys.argv[1:]])

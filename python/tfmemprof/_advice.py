@@ -29,15 +29,15 @@ def advice_of_process(measured: Measured) -> Findings[dict[str, Any]]:
     """What the settings of this process and the measured calls are evidence for."""
     tensorflow = loaded_tensorflow()
     if tensorflow is None:
-        return Findings((), "TensorFlow is not in this process, and samples alone do not show what a program does")
+        return Findings((), "TensorFlow is not in this process, and samples do not show what a program does")
     if not measured.calls:
-        return Findings((), measured.unknown or "samples alone do not show what a program does: profile its steps")
+        return Findings((), measured.unknown or "samples do not show what a program does: profile its steps")
     if measured.basis == "host":
-        return Findings((), "resident memory is of everything in the process, not of tensors alone")
+        return Findings((), "resident memory covers the whole process, not only tensors")
     largest = _largest_call(measured)
     answers = (_eager(tensorflow, largest), _precision(largest), _more_gpus(tensorflow, measured))
     found = [answer for answer in answers if answer]
-    reason = "" if found else "of which ops the memory is only a recording tells: tfmemprof run"
+    reason = "" if found else "only a recording shows which ops hold the memory: tfmemprof run"
     return Findings(sorted(found, key=lambda each: -(each["bytes"] or 0)), reason)
 
 
@@ -53,7 +53,7 @@ def _eager(tensorflow: Any, largest: tuple[str, int]) -> dict[str, Any] | None:
     if not tensorflow.config.functions_run_eagerly() or rise < _LEAST_BYTES:
         return None
     size = format_size(rise)
-    title = f"every tf.function runs eagerly, and {name} rises by {size}: a graph frees what no later op needs"
+    title = f"every tf.function runs eagerly, and {name} rises by {size}: a graph frees tensors after their last use"
     return _advice("tf_function", title, rise, {"functions_run_eagerly": True, "function": name},
                    "Remove tf.config.run_functions_eagerly(True)")  # fmt: skip
 
@@ -67,8 +67,9 @@ def _precision(largest: tuple[str, int]) -> dict[str, Any] | None:
     gpus = visible_gpus()
     if policy != "float32" or not gpus:  # on most CPUs half precision is emulated
         return None
-    title = f"the policy of Keras is float32, and {name} rises by {format_size(rise)}: at most half of it can go"
-    fix = 'Call tf.keras.mixed_precision.set_global_policy("mixed_float16") before the model is made'
+    half = "the saving is at most half of it"
+    title = f"the policy of Keras is float32, and {name} rises by {format_size(rise)}: {half}"
+    fix = 'Call tf.keras.mixed_precision.set_global_policy("mixed_float16") before the model is created'
     return _advice("mixed_precision", title, rise // 2, {"dtype_policy": policy, "function": name}, fix)
 
 

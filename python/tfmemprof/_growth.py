@@ -17,7 +17,7 @@ def set_memory_growth() -> dict[str, str]:
         name = f"/GPU:{index}"
         if is_initialized():
             on = _growth_is_on(tensorflow, gpu)
-            outcome[name] = "on" if on else "unchanged: TensorFlow uses its devices already"
+            outcome[name] = "on" if on else "unchanged: TensorFlow already uses its devices"
             continue
         try:
             tensorflow.config.experimental.set_memory_growth(gpu, True)  # type: ignore[union-attr]

@@ -23,10 +23,10 @@ from ._tensorflow import is_initialized, loaded_tensorflow
 _PROBE_BYTES = 1031  # a size that programs do not have; the self-test's tensor
 _REFUSED = (ValueError, RuntimeError, LookupError)  # what get_memory_info raises where it knows nothing of a device
 _WHY_NO_COUNTERS = {
-    True: "TensorFlow's own counters leave small blocks of the CPU out",
+    True: "TensorFlow's own counters omit small CPU blocks",
     False: "TensorFlow does not count the memory of this device",
 }
-_UNCOUNTED = "the probe counts nothing of TensorFlow any more: "
+_UNCOUNTED = "the probe no longer counts TensorFlow: "
 _unfit: Any = None  # the probe's function that says why; False where it has none
 _flows: dict[str, bool] = {}  # by device and generation: whether the probe saw the self-test's tensor
 
@@ -105,12 +105,12 @@ class FrameworkSource(NoOwn):
 
     def _judge(self, before: Stats, after: Stats) -> tuple[bool, str]:
         if after.max_allocated < before.max_allocated:
-            return False, "the program reset TensorFlow's peak meanwhile, so the peak is a lower bound"
+            return False, "the program reset TensorFlow's peak, so the peak is a lower bound"
         if after.max_allocated == before.max_allocated:
             exact = max(before.allocated, after.allocated) == after.max_allocated
-            why = "the peak is at least this: the device was once higher, and its highest mark did not rise"
+            why = "the peak is a lower bound: the device was higher before, and its peak did not rise"
             return exact, "the peak is exact" if exact else why
-        return True, "the peak is exact unless the program reset TensorFlow's peak meanwhile"
+        return True, "the peak is exact unless the program reset TensorFlow's peak"
 
 
 class _FrameworkSpan:
@@ -135,7 +135,7 @@ class TensorFlowSource:
     def __init__(self, device: Device, probe: bool, why_not: str) -> None:
         self.device = device
         self._kinds: dict[str, Source] = {}
-        why_not = why_not or "the probe sees no event of TensorFlow's"
+        why_not = why_not or "the probe sees no event of TensorFlow"
         if probe:
             self._kinds["exact"] = ExactSource(device, None if device.is_cpu else TensorFlowCounters(device))
         if not device.is_cpu:
@@ -191,7 +191,7 @@ class TensorFlowSource:
         figures = self._kinds[raw[4]].figures(raw[5])
         if raw[3]:
             figures.peak_is_exact = False
-            figures.basis_reason += f"; {_UNCOUNTED}{raw[3]}, so of this time only a part was counted"
+            figures.basis_reason += f"; {_UNCOUNTED}{raw[3]}, so only a part of this time was counted"
         why_cpu = getattr(self.device, "why_cpu", "")
         if why_cpu:
             figures.basis_reason += f"; {why_cpu}"

@@ -18,8 +18,8 @@ _TENSORFLOW = Advice(
     general=(),  # without evidence there is nothing to advise
     leaks={
         "monotonic_increase": "Find what keeps tensors from step to step: a list of losses, a metric that is never "
-        "reset, a tf.function that is traced anew for every new Python argument",
-        "spikes": "Split what runs at that moment: smaller batches, or tf.recompute_grad around the largest layers",
+        "reset, a tf.function that is retraced for every new Python argument",
+        "spikes": "Need less at that moment: smaller batches, or tf.recompute_grad around the largest layers",
         "insufficient_cleanup": "Drop what is no longer needed before the next phase: del the model and its datasets, "
         "then tf.keras.backend.clear_session()",
     },
@@ -54,13 +54,13 @@ class MemoryAnalyzer(_Analyzer):
         return score
 
     def analyze_fragmentation(self, results: Any = None) -> dict[str, Any]:
-        """{"fragmentation_ratio": None, "reason"}: TensorFlow does not tell sizes of free blocks, and the difference of
+        """{"fragmentation_ratio": None, "reason"}: TensorFlow does not report sizes of free blocks, and the difference of
         a peak and what is in use now is none.
         """
         measured = self._collect(results)
         return {
             "fragmentation_ratio": None,
-            "reason": measured.unknown or "TensorFlow does not tell sizes of free blocks",
+            "reason": measured.unknown or "TensorFlow does not report sizes of free blocks",
         }
 
     def score_optimization(self, results: Any = None, events: Any = None) -> dict[str, Any]:

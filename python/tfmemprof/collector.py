@@ -13,7 +13,7 @@ from gpumemprof._counting.host_source import resident_bytes
 from ._source import TensorFlowCounters, TensorFlowSource
 from .devices import resolve_device
 
-_NO_TOTAL = "TensorFlow does not tell a device's total, use or free memory"
+_NO_TOTAL = "TensorFlow does not report a device's total, use or free memory"
 
 
 class TensorFlowCollector(DeviceMemoryCollector):
@@ -53,8 +53,8 @@ class TensorFlowCollector(DeviceMemoryCollector):
 
     def _read(self, missing: dict[str, str]) -> DeviceMemorySample:
         allocated = self.allocated_now()
-        missing["reserved_bytes"] = "TensorFlow does not tell what it has reserved of a device"
-        missing.update(dict.fromkeys(("active_bytes", "inactive_bytes"), "TensorFlow does not tell free blocks"))
+        missing["reserved_bytes"] = "TensorFlow does not report reserved memory"
+        missing.update(dict.fromkeys(("active_bytes", "inactive_bytes"), "TensorFlow does not report free blocks"))
         names = ("used_bytes", "free_bytes", "total_bytes")
         host = self._host.read() if self.tf_device.is_cpu else None
         driver = None if self.tf_device.is_cpu else device_memory(max(self.device_id, 0))
@@ -63,7 +63,7 @@ class TensorFlowCollector(DeviceMemoryCollector):
             used, free, total = (driver[name] for name in names)
             return DeviceMemorySample(allocated, None, used, free, total, None, None, self.device_id)
         if host is None:
-            why = "/proc/meminfo is not there" if driver is None else f"{_NO_TOTAL}, and {driver['why_not']}"
+            why = "there is no /proc/meminfo" if driver is None else f"{_NO_TOTAL}, and {driver['why_not']}"
             missing.update(dict.fromkeys(names, why))
             return DeviceMemorySample(allocated, None, None, None, None, None, None, self.device_id)
         return DeviceMemorySample(
@@ -111,4 +111,4 @@ class _PeakWatch(probe_counters.PeakWatch):
         taken = super().take()
         if self._collector.basis == "exact":
             return taken
-        return None, f"the probe sees no event of TensorFlow's: {self._collector.basis_reason}"
+        return None, f"the probe sees no event of TensorFlow: {self._collector.basis_reason}"

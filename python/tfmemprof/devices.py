@@ -62,7 +62,7 @@ def resolve_device(device: Any = None) -> Device:
     gpus = visible_gpus()
     if index < len(gpus):
         return TFDevice("gpu", index)
-    why = f"/GPU:{index} is not here (TensorFlow sees {len(gpus)} GPUs), so /CPU:0 is measured"
+    why = f"/GPU:{index} does not exist here (TensorFlow sees {len(gpus)} GPUs); measuring /CPU:0"
     if why not in _told:
         _told.add(why)
         LOGGER.warning("tfmemprof: %s", why)
@@ -74,7 +74,7 @@ def _parse(device: int | str) -> tuple[str, int]:
         return "GPU", device
     match = _NAME.fullmatch(device.strip())
     if match is None:
-        raise ValueError(f"{device!r} is no device: write '/GPU:0' or '/CPU:0'")
+        raise ValueError(f"{device!r} is not a device: write '/GPU:0' or '/CPU:0'")
     return match[1].upper(), int(match[2] or 0)
 
 

@@ -14,7 +14,7 @@ MIB = float(1 << 20)
 class MemorySnapshot(_bytes.MemorySnapshot):
     """One moment of a device. The fields are gpumemprof's, in bytes; the properties below are the same in MiB.
 
-    TensorFlow does not tell what it has reserved of a device: reserved is what is in use.
+    TensorFlow does not report reserved memory: reserved is what is in use.
     """
 
     @classmethod
@@ -52,7 +52,7 @@ class ProfileResult:
     the snapshots before and after every call, and of those that were taken between. `total_allocations` and
     `total_deallocations` count blocks in profiled calls, nested ones once for each; None without exact counting.
     `function_profiles` has sums by name, in bytes and seconds. `tensor_lifecycle` lists the tensors that were tracked
-    by name. `memory_fragmentation` is None: TensorFlow does not tell sizes of free blocks.
+    by name. `memory_fragmentation` is None: TensorFlow does not report sizes of free blocks.
     """
 
     start_time: float

@@ -15,8 +15,8 @@ from .results import MIB
 
 __all__ = ["format_bytes", "format_memory", "get_backend_info", "get_gpu_info", "get_system_info"]
 
-_NO_DEVICE_YET = "TensorFlow has not made its devices yet, and asking would"
-_NO_TOTAL = "TensorFlow does not tell a GPU's total memory"
+_NO_DEVICE_YET = "TensorFlow has not initialized its devices yet, and a query would"
+_NO_TOTAL = "TensorFlow does not report a GPU's total memory"
 
 
 def format_memory(memory_mb: float, precision: int = 2) -> str:

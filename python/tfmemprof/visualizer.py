@@ -18,7 +18,7 @@ class MemoryVisualizer(_Visualizer):
     def __init__(self, style: Any = "default", figure_size: tuple[float, float] = (12.0, 8.0)) -> None:
         profiler = None if isinstance(style, str) else style  # MemoryVisualizer(profiler), as with gpumemprof
         if isinstance(style, str) and style != "default":
-            raise ValueError(f"style {style!r:.40} is not known: pictures have one, 'default'")
+            raise ValueError(f"style {style!r:.40} is unknown: the only style is 'default'")
         super().__init__(profiler, figure_size)
 
     def plot_memory_timeline(  # type: ignore[override]

@@ -151,13 +151,13 @@ class Replay {
       case Action::kSegmentFree:
         note_release(index, event);
         if (!state().release_recorded(event.address, event.size_bytes)) {
-          mismatch(index, "the record gives back a segment that is not wholly free in the replay");
+          mismatch(index, "the recording releases a segment that is not wholly free in the replay");
         }
         break;
       case Action::kSegmentUnmap:
         note_release(index, event);
         if (!state().unmap_recorded(event.address, event.size_bytes)) {
-          mismatch(index, "the record unmaps pages that are not free in the replay");
+          mismatch(index, "the recording unmaps pages that are not free in the replay");
         }
         break;
       case Action::kOom:
@@ -193,7 +193,8 @@ class Replay {
       if (!recorded_.empty() || !state().calls.empty()) compare_calls(index);
     } else if (!is_new) {
       ++result_.impossible_events;
-      mismatch(index, "the record puts a block at " + hex(event.address) + ", where one is live");
+      mismatch(index,
+               "the recording places a block at " + hex(event.address) + ", where one is live");
       // It may be freed where the replay has it: so it is when two addresses were exchanged.
       const auto there = start_.number_of(address);
       if (there && live_[*there] == kNoBlock) live_[*there] = id;
@@ -230,17 +231,17 @@ class Replay {
   }
 
   std::string reason(BlockId id, const AllocatorEvent& event) {
-    if (id == kNoBlock) return "the replay has no memory left where the record has";
+    if (id == kNoBlock) return "the replay has no memory left where the recording has";
     const bool new_here = !state().calls.empty();
     if (new_here && recorded_.empty()) {
-      return "the replay needs a new segment where the record reuses a free block";
+      return "the replay needs a new segment where the recording reuses a free block";
     }
     if (!new_here && !recorded_.empty()) {
-      return "the replay reuses a free block where the record needs a new segment";
+      return "the replay reuses a free block where the recording needs a new segment";
     }
     const uint64_t chosen = simulator_.block(id).address;
-    return "the replay puts " + std::to_string(event.size_bytes) + " bytes at " + hex(chosen) +
-           ", the record has them at " + hex(event.address);
+    return "the replay places " + std::to_string(event.size_bytes) + " bytes at " + hex(chosen) +
+           ", the recording has them at " + hex(event.address);
   }
   static std::string hex(uint64_t value) {
     char text[20];
@@ -258,7 +259,7 @@ class Replay {
     }
     if (calls.size() != recorded_.size()) {
       mismatch(index, "the replay makes " + std::to_string(calls.size()) +
-                          " calls of the driver where the record has " +
+                          " driver calls where the recording has " +
                           std::to_string(recorded_.size()));
     }
   }
@@ -321,7 +322,7 @@ class Replay {
       result_.segment_events_matched += done;
       if (!done)
         mismatch(index,
-                 "the record maps pages for a refused request that are not free in the replay");
+                 "the recording maps pages for a refused request that are not free in the replay");
     }
     note_peaks(index);
     recorded_.clear();

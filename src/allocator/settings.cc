@@ -132,7 +132,8 @@ class Parser {
     }
     if (rule->first_minor > release_.minor) {
       return refuse("PyTorch " + release_name(release_) + " has no allocator setting " +
-                    std::string(name_) + ": it came with 2." + std::to_string(rule->first_minor));
+                    std::string(name_) + ": it was added in 2." +
+                    std::to_string(rule->first_minor));
     }
     if (Status ok = expect(":"); !ok) return ok;
     return value(rule->key);

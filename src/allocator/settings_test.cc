@@ -69,7 +69,7 @@ TEST(AllocatorSettings, AnErrorSaysWhatTheReleaseWants) {
   EXPECT_EQ(parse_settings("max_split_size_mb:20", release("2.9")).error().message,
             "max_split_size_mb needs more than 20 (MB), not 20 in PyTorch 2.9");
   EXPECT_EQ(parse_settings("large_segment_size_mb:64", release("2.10")).error().message,
-            "PyTorch 2.10 has no allocator setting large_segment_size_mb: it came with 2.11");
+            "PyTorch 2.10 has no allocator setting large_segment_size_mb: it was added in 2.11");
   EXPECT_EQ(parse_settings("expandable_segments", release("2.10")).error().message,
             "\":\" expected after expandable_segments, the settings end there");
   EXPECT_EQ(parse_settings("expandable:True", release("2.10")).error().message,

@@ -145,7 +145,7 @@ class Gatherer : public LiveObserver {
     temporary.bytes += block.size_bytes;
   }
 
-  /// What the driver hands out holds what is looked at already.
+  /// What the driver hands out holds what is used already.
   bool is_of_driver(uint16_t index) const {
     return tables_ && index < tables_->devices.size() && is_driver_memory(tables_->devices[index]);
   }
@@ -277,7 +277,7 @@ void take_sums(const HostSums& sums, const LiveState& state, Gatherer& gatherer,
     DeviceAnalysis sum = take_device(state, static_cast<uint16_t>(process),
                                      &gatherer.devices[process], analysis->last_time_ns);
     sum.live_moments = moments.take_moments(static_cast<uint16_t>(process));
-    // One of which the same is true as of the sum: its sizes are not all the requested ones.
+    // Prefer a part whose sizes are rounded: the sum is rounded then, too.
     const auto rounds = [&](uint16_t part) { return !tables.devices[part].size_is_requested; };
     const auto rounding = std::find_if(parts.begin(), parts.end(), rounds);
     sum.device = rounding == parts.end() ? parts.front() : *rounding;

@@ -102,9 +102,8 @@ void fill_followed(const Histories& histories, const Tables& tables, const Analy
                                  {.timeline_buckets = options.timeline_buckets})
                  : describe_device(history, i, peak_event));
     if (options.depth != AnalysisDepth::kPeak && !device->categories.is_known) {
-      device->categories =
-          categories_of_trace(history, i, start, peak_event, device->figures.peak_bytes, index,
-                              options.keeper);
+      device->categories = categories_of_trace(history, i, start, peak_event,
+                                               device->figures.peak_bytes, index, options.keeper);
     }
     if (is_whole) add_snapshot_findings(*told, index, &analysis->findings);
     const Device& memory = tables.devices[index];
@@ -129,7 +128,7 @@ struct Beside {
     if (!input.is_anonymous()) holders = read_holders(input.paths(), &problems);  // have names
     for (const std::string& problem : problems) unread += (unread.empty() ? "" : "; ") + problem;
     samples = read_samples(input.paths(), &problems);
-    // Where names are replaced hosts have other ones, so the samples of theirs are nobody's.
+    // With --anonymize host names differ, so no sample matches a process.
     truths = device_truths(samples, tables.processes, &problems);
   }
   void add_to(const Input& input, const Tables& tables, Analysis* analysis) {
@@ -146,7 +145,7 @@ struct Beside {
     if (input.is_anonymous()) take_names_away(&analysis->ends);
     for (std::string& problem : problems) {
       // Names of files have those of hosts in them.
-      if (input.is_anonymous()) problem = "reason withheld, it may hold names";
+      if (input.is_anonymous()) problem = "reason withheld: it may contain names";
       analysis->loss.reasons.push_back({0, std::move(problem)});
     }
   }
@@ -213,7 +212,7 @@ void add_shape(const Tables& tables, const AnalysisOptions& options, Analysis* a
     }
   }
   if (!has_history) {
-    analysis->score.reason = "no history was recorded, only what was live in the end";
+    analysis->score.reason = "no history was recorded, only what was live at the end";
   } else if (has_times) {
     add_patterns(tables, options.capacity_bytes, analysis);
   } else {

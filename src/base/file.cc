@@ -65,7 +65,7 @@ class PosixFile final : public File {
       return length;
     }
     if (errno == EOPNOTSUPP || errno == ENOSYS || errno == EPERM) return uint64_t{0};
-    return refused("a range cannot be given back");
+    return refused("a range cannot be released");
   }
 
   Result<uint64_t> add_at(uint64_t offset, uint64_t amount) override {
@@ -97,7 +97,7 @@ class PosixFile final : public File {
   Status sync() override {
     // Some file systems have no such thing; then nothing more can be done.
     if (fdatasync(fd_) == 0 || errno == EINVAL || errno == ENOSYS) return {};
-    return refused("what was written cannot be synced");
+    return refused("cannot be synced");
   }
 
  private:

@@ -88,8 +88,7 @@ Status FilePool::begin_use(PooledFile* file) {
   if (!opened) return std::unexpected(opened.error());
   const FileIdentity now = (*opened)->identity();
   if (file->identity_ != FileIdentity{} && file->identity_ != now) {
-    return fail(ErrorCode::kSystem,
-                file->path_ + ": another file took its place while it was read");
+    return fail(ErrorCode::kSystem, file->path_ + ": it was replaced while being read");
   }
   file->identity_ = now;
   file->file_ = std::move(*opened);

@@ -57,7 +57,7 @@ TEST_F(FilePoolTest, NeverTakesAnotherFileForTheOneThatItOpened) {
   auto second = std::move(*pool.open(path(1), FileMode::kRead));
   write(7, "other");
   std::filesystem::rename(path(7), path(0));
-  EXPECT_EQ(text_of(*first), path(0) + ": another file took its place while it was read");
+  EXPECT_EQ(text_of(*first), path(0) + ": it was replaced while being read");
 }
 
 TEST_F(FilePoolTest, KeepsAFileOpenThatIsLockedForWriting) {

@@ -24,7 +24,7 @@ std::string share_of(const DeviceMemory& memory) {
   if (!memory.used || !memory.total || *memory.total.bytes == 0) return "";
   char text[32];
   std::snprintf(
-      text, sizeof text, " (%.1f%%)",
+      text, sizeof text, " (%.1f %%)",
       100 * static_cast<double>(*memory.used.bytes) / static_cast<double>(*memory.total.bytes));
   return text;
 }
@@ -34,13 +34,13 @@ std::string memory_text(const DeviceMemory& memory) {
   if (!memory.total && !memory.used) return "memory unknown (" + memory.total.absent_because + ')';
   std::string out = bytes_of(memory.total) + ", used " + bytes_of(memory.used) + share_of(memory);
   if (memory.free) out += ", free " + format_bytes(*memory.free.bytes);
-  if (memory.reserved) out += "; the driver keeps " + format_bytes(*memory.reserved.bytes);
+  if (memory.reserved) out += "; reserved by the driver " + format_bytes(*memory.reserved.bytes);
   return out;
 }
 
 std::string process_text(const AcceleratorProcess& process) {
   std::string out = "    pid " + std::to_string(process.pid) + " (";
-  out += process.here ? printable(process.command.empty() ? "its command cannot be read"
+  out += process.here ? printable(process.command.empty() ? "its command line cannot be read"
                                                           : process.command.substr(0, 60))
                       : process.not_here_because;
   out += "): " + bytes_of(process.used);
@@ -69,8 +69,8 @@ std::string accelerator_text(const Accelerator& device, bool detailed) {
                                     : "unknown (" + device.power_milliwatts.absent_because + ')') +
            '\n';
     if (device.host_total && device.host_used)
-      out += "    host memory that it may map: " + format_bytes(*device.host_total.bytes) +
-             ", used " + format_bytes(*device.host_used.bytes) + '\n';
+      out += "    host memory it can map: " + format_bytes(*device.host_total.bytes) + ", used " +
+             format_bytes(*device.host_used.bytes) + '\n';
   }
   for (const AcceleratorSlice& slice : device.slices) {
     out += "    slice " + std::to_string(slice.index) + ": " + text_of(slice.name) + ", " +

@@ -81,35 +81,33 @@ int advise_program(std::vector<std::string> command, const AdviseArguments& argu
 void add_advise_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<AdviseArguments>();
   CLI::App* command =
-      app.add_subcommand("advise", "say what to change in a program, the most bytes first");
+      app.add_subcommand("advise", "suggest what to change in a program, largest saving first");
   command->footer(
-      "advise RECORDING... simulates each change on the trace; advise -- COMMAND [ARGUMENTS...] "
-      "records the program and runs it again with those changes that can be made from outside, "
-      "and measures. Each of these runs is a real one, one for each change, so about five in all: "
-      "it takes the program's "
-      "whole time and writes the program's files again. --steps N ends each after N steps and is "
-      "recommended; --no-measuring runs the program once.");
+      "advise RECORDING... simulates each change on the recorded trace. advise -- COMMAND "
+      "[ARGUMENTS...] records the program, runs it again with each change that can be made from "
+      "outside, and measures the saving. These are full runs, about five: each takes the program's "
+      "whole time and writes its files again. Recommended: --steps N, which ends each run after N "
+      "steps; --no-measuring runs the program once.");
   command
       ->add_option("path", arguments->paths,
-                   "folders that `run` wrote, or .gmp files; or, after --, a program")
+                   "recordings: folders or .gmp files; or, after --, a program")
       ->type_name("DIR|FILE...")
       ->required();
   command
       ->add_option("--format", arguments->format,
-                   "text or json (default: as --output's name ends, else text)")
+                   "text or json (default: by --output's extension, else text)")
       ->check(CLI::IsMember({"text", "txt", "json"}));
   command
       ->add_option("-o,--output", arguments->output,
                    "write to this file instead of standard output")
       ->type_name("FILE");
-  command->add_flag("--no-seal", arguments->no_seal,
-                    "leave the files of the recording as they are");
+  command->add_flag("--no-seal", arguments->no_seal, "do not compress the files of the recording");
   command->add_flag("--no-measuring", arguments->no_measuring,
-                    "with a program: run it once and simulate, instead of about five times");
+                    "with a program: run it once and simulate");
   command
       ->add_option("--steps", arguments->steps,
-                   "with a program: end each run after this many steps of its optimizers "
-                   "(recommended; default: whole runs)")
+                   "with a program: end each run after this many optimizer steps (recommended; "
+                   "default: whole runs)")
       ->type_name("N");
   command->callback([arguments, &context] {
     std::vector<std::string> words = words_after_dashes();

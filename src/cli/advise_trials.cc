@@ -95,7 +95,7 @@ Result<TrialRun> AdviseTrials::record(const std::string& name, const std::string
   const std::string recording = folder_ + '/' + name;
   char self[4096];
   const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-  if (length <= 0) return fail(ErrorCode::kSystem, "our own program cannot be found");
+  if (length <= 0) return fail(ErrorCode::kSystem, "the gpumemprof command cannot find itself");
   self[length] = '\0';
   std::vector<std::string> words = {self, "run", "--quiet", "--output", recording};
   words.emplace_back("--");
@@ -148,7 +148,7 @@ void AdviseTrials::measure_one(const Analysis& base, const Tables& tables,
   }
   // A run of the program as it was would be taken for a change that saves nothing.
   if (!std::filesystem::exists(made_file(run->folder))) {
-    advice->not_measured = "the run never came to make the change";
+    advice->not_measured = "the run ended before the change applied";
     return;
   }
   auto input = open_input({run->folder});
@@ -181,8 +181,8 @@ void AdviseTrials::measure(const Analysis& base, const Tables& tables, AdviceRep
       wanted.emplace_back(change, &advice);
   }
   if (!wanted.empty())
-    std::fprintf(stderr, "%s: running the program again, once for each change: %zu\n", tool_name(),
-                 wanted.size());
+    std::fprintf(stderr, "%s: running the program %zu more times, once for each change\n",
+                 tool_name(), wanted.size());
   for (const auto& [change, advice] : wanted) measure_one(base, tables, change, advice);
   std::ranges::stable_sort(report->advice, std::greater(), &Advice::bytes);
 }

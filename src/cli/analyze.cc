@@ -150,24 +150,23 @@ int analyze_command(const AnalyzeArguments& arguments) {
 
 void add_advice_options(CLI::App* command, AnalyzeArguments* arguments) {
   command->add_flag("--advice,--optimize", arguments->optimize,
-                    "also say what to change, by the evidence in the recording, with the bytes at "
-                    "stake; JSON and HTML have it by themselves of recordings of up to 5 million "
-                    "events");
+                    "also suggest what to change, with the bytes saved; JSON and HTML include it "
+                    "for recordings of up to 5 million events");
   command
       ->add_option("--report", arguments->report_path,
-                   "also write the analysis and the advice to this file: Markdown where its name "
-                   "ends in .md, else text")
+                   "also write the analysis and the advice to this file: Markdown if its name ends "
+                   "in .md, else text")
       ->type_name("FILE");
 }
 
 /// What the documented `tfmemprof analyze` has beside them.
 void add_documented_options(CLI::App* command, CLI::Option* path, AnalyzeArguments* arguments) {
-  command->add_option("--input", arguments->paths, "the same as a path")
+  command->add_option("--input", arguments->paths, "same as the positional path")
       ->type_name("DIR|FILE...")
       ->excludes(path);
   command->add_flag("--detect-leaks", arguments->detect_leaks,
-                    "accepted, and changes nothing: findings are always told");
-  command->add_flag("--visualize", arguments->visualization, "the same as --visualization");
+                    "accepted for compatibility; findings are always shown");
+  command->add_flag("--visualize", arguments->visualization, "same as --visualization");
 }
 
 }  // namespace
@@ -175,12 +174,12 @@ void add_documented_options(CLI::App* command, CLI::Option* path, AnalyzeArgumen
 void add_analyze_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<AnalyzeArguments>();
   CLI::App* command =
-      app.add_subcommand("analyze", "say how high memory went, when, and which lines held it");
-  CLI::Option* path = command->add_option(
-      "path", arguments->paths,
-      "folders that `run` wrote, or .gmp files, several are read as one; or one file "
-      "that track, monitor, diagnose or a tracker in Python wrote, a snapshot of PyTorch's "
-      "memory, or a profile or memory dump of TensorFlow");
+      app.add_subcommand("analyze", "explain a recording: the peak, the lines that held it, leaks");
+  CLI::Option* path =
+      command->add_option("path", arguments->paths,
+                          "recordings (folders or .gmp files; several are read as one); or one "
+                          "file: samples of track, monitor, diagnose or a Python tracker, a "
+                          "PyTorch memory snapshot, a TensorFlow profile or memory dump");
   path->type_name("DIR|FILE...");
   add_advice_options(command, arguments.get());
   if (context.tensorflow)
@@ -189,40 +188,38 @@ void add_analyze_command(CLI::App& app, CommandContext& context) {
     path->required();
   command
       ->add_option("--format", arguments->format,
-                   "text, json or html (default: as --output's name ends, else text)")
+                   "text, json or html (default: by --output's extension, else text)")
       ->check(CLI::IsMember({"text", "txt", "json", "html"}));
   command
       ->add_option("-o,--output", arguments->output,
                    "write to this file instead of standard output")
       ->type_name("FILE");
   command->add_flag("--full-stacks", arguments->full_stacks, "text: every frame of every stack");
-  command->add_option("--color", arguments->color, "auto, always or never; NO_COLOR is obeyed")
+  command->add_option("--color", arguments->color, "auto, always or never; NO_COLOR is respected")
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->capture_default_str();
   command->add_flag("--anonymize", arguments->anonymize,
-                    "recordings: replace the names of files, functions, hosts and commands that "
-                    "are not public packages'");
-  command->add_flag("--no-seal", arguments->no_seal,
-                    "leave the files of the recording as they are");
+                    "recordings: replace names of files, functions, hosts and commands, except "
+                    "those of public packages");
+  command->add_flag("--no-seal", arguments->no_seal, "do not compress the files of the recording");
   command
       ->add_option("--fail-on", arguments->fail_on,
-                   "end with exit code 3 where one of these holds: a kind of finding, such as "
-                   "leak, or peak>SIZE; several with commas between")
+                   "exit with 3 if a condition holds: a kind of finding such as leak, or "
+                   "peak>SIZE; separate several with commas")
       ->type_name("CONDITION,...");
   command
       ->add_option("--capacity", arguments->capacity,
-                   "how much memory there is (24GiB, 24GB or bytes), to tell when a leak will have "
-                   "used it up")
+                   "memory size (24GiB, 24GB or bytes), to predict when a leak exhausts it")
       ->type_name("SIZE");
   command->add_flag("--visualization", arguments->visualization,
                     "also draw memory over time, as SVG files in --plot-dir");
-  command->add_option("--plot-dir", arguments->plot_folder, "made where it is missing")
+  command->add_option("--plot-dir", arguments->plot_folder, "created if missing")
       ->type_name("DIR")
       ->capture_default_str();
   command
-      ->add_option("--sensitivity", arguments->sensitivity,
-                   "samples: the least growth that counts, as a share of the level; smaller finds "
-                   "more")
+      ->add_option(
+          "--sensitivity", arguments->sensitivity,
+          "samples: smallest growth that counts, as a share of the level; smaller finds more")
       ->type_name("X")
       ->capture_default_str();
   command->callback([arguments, &context] {

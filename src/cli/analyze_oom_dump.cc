@@ -19,7 +19,7 @@ std::string as_text(const RefusedRequest& refused) {
   std::string text = refusal_sentence(refused, working_folder()) + '\n';
   for (const std::string& line : refusal_holders(refused, working_folder(), kMostLines))
     text += line + '\n';
-  if (!refused.live_bytes) text += "What held it is unknown: the process was not recorded.\n";
+  if (!refused.live_bytes) text += "Holders unknown: the process was not recorded.\n";
   return text + "\nThe error: " + printable(refused.message) + '\n';
 }
 
@@ -40,8 +40,8 @@ int analyze_oom_dump(const AnalyzeArguments& arguments) {
   const std::string format = report_format(arguments.format, arguments.output);
   if (format == "html" || arguments.anonymize || !arguments.fail_on.empty()) {
     return report_error(path, {ErrorCode::kUsage,
-                               "is the dump of an out-of-memory error, which is told as text or "
-                               "json alone: analyze the recording that it is in",
+                               "is the dump of an out-of-memory error, which has only text and "
+                               "json: analyze the recording that contains it",
                                std::nullopt});
   }
   auto refused = read_oom_dump(path);

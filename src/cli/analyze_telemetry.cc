@@ -55,7 +55,9 @@ int analyze_telemetry_file(const AnalyzeArguments& arguments) {
   if (!telemetry) {
     Error wrong = telemetry.error();
     if (wrong.code == ErrorCode::kBadInput)
-      wrong.message += "; analyze reads recordings and what track, monitor and diagnose write";
+      wrong.message +=
+          "; analyze reads recordings, snapshots, profiles, and files of track, monitor and "
+          "diagnose";
     return report_error(path, wrong);
   }
   const TelemetryAnalysis analysis = analyze_telemetry(*telemetry, path, arguments.sensitivity);
@@ -69,7 +71,7 @@ int analyze_telemetry_file(const AnalyzeArguments& arguments) {
   if (advised != kExitOk || !arguments.visualization) return advised;
   const auto pictures = telemetry_pictures(analysis);
   if (pictures.empty()) {
-    std::fprintf(stderr, "%s: %s: no picture: there is no sample to draw\n", tool_name(),
+    std::fprintf(stderr, "%s: %s: no plot: the file has no sample\n", tool_name(),
                  printable(path).c_str());
     return kExitOk;
   }
@@ -126,7 +128,7 @@ int say_and_write_pictures(const std::vector<PlotFile>& pictures,
     file.close();
     if (file.fail()) {
       return report_error(
-          "", {ErrorCode::kSystem, path.string() + ": cannot write the picture", std::nullopt});
+          "", {ErrorCode::kSystem, path.string() + ": cannot write the plot", std::nullopt});
     }
     std::fprintf(json_on_stdout ? stderr : stdout, "Wrote %s\n", printable(path.string()).c_str());
   }

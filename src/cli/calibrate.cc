@@ -34,12 +34,11 @@ Result<std::string> measured(unsigned device) {
   if (text && !text->empty()) return *text;
   std::string reason = folder->reason();
   if (reason.empty()) {
-    reason =
-        WIFSIGNALED(*status)
-            ? "the process that measures was ended by signal " + std::to_string(WTERMSIG(*status))
-            : "could not start measuring in " + active_python() +
-                  ": install gpumemprof and torch there, or set GPUMEMPROF_PYTHON to the "
-                  "Python to use";
+    reason = WIFSIGNALED(*status)
+                 ? "the measuring process was ended by signal " + std::to_string(WTERMSIG(*status))
+                 : "could not start measuring in " + active_python() +
+                       ": install gpumemprof and torch there, or set GPUMEMPROF_PYTHON to the "
+                       "Python to use";
   }
   return fail(ErrorCode::kUnsupported, reason);
 }
@@ -54,10 +53,10 @@ std::string calibration_text(const Calibration& found) {
   line(found.context_bytes, "CUDA context, with PyTorch's first kernel");
   line(found.cublas_bytes, "cuBLAS, outside of the allocator");
   line(found.cudnn_bytes, "cuDNN, outside of the allocator");
-  line(found.device_constant_bytes(), "together: what estimates add to the allocator's memory");
-  line(found.product_workspace_bytes, "workspace of a handle of cuBLAS, from the allocator");
+  line(found.device_constant_bytes(), "sum: what estimates add to the allocator's memory");
+  line(found.product_workspace_bytes, "workspace of a cuBLAS handle, from the allocator");
   if (found.basis != "process")
-    text += "By what the device had more in use: the driver has no figure of the process.\n";
+    text += "Measured as the rise in device use: the driver has no figure for the process.\n";
   return text;
 }
 
@@ -82,14 +81,13 @@ int calibrate(const CalibrateArguments& arguments) {
 void add_calibrate_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<CalibrateArguments>();
   CLI::App* command = app.add_subcommand(
-      "calibrate",
-      "measure what CUDA, cuBLAS and cuDNN take of this machine's GPU, for estimates to use");
+      "calibrate", "measure what CUDA, cuBLAS and cuDNN use on this machine's GPU, for estimate");
   command->footer(
-      "In a process of its own PyTorch makes a context, multiplies matrices and convolves; what\n"
-      "the driver says of that process, less what the allocator holds, is measured after each.\n\n"
-      "gpumemprof calibrate -o h200.json\n"
-      "gpumemprof estimate --calibration h200.json -- python train.py");
-  command->add_option("--device", arguments->device, "number of the GPU, as CUDA counts")
+      "A separate process creates a context, multiplies matrices and convolves with "
+      "PyTorch.\nAfter each it measures the driver's figure for the process minus the allocator's "
+      "memory.\n\ngpumemprof calibrate -o h200.json\ngpumemprof estimate --calibration h200.json "
+      "-- python train.py");
+  command->add_option("--device", arguments->device, "number of the GPU, as in CUDA")
       ->capture_default_str()
       ->check(CLI::Range(0, 1023));
   command->add_option("-o,--output", arguments->output, "write the calibration to this file")

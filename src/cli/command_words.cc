@@ -20,7 +20,7 @@ Result<std::vector<std::string>> command_words(const std::string& subcommand,
   auto mark = std::find(words.begin(), words.end(), "--");
   if (parsed.empty()) {
     return fail(ErrorCode::kUsage,
-                "no command: write gpumemprof " + subcommand + " [options] -- COMMAND [arguments]");
+                "no command given: gpumemprof " + subcommand + " [options] -- COMMAND [arguments]");
   }
   bool mark_is_ours = mark != words.end() && mark + 1 != words.end() &&
                       (mark[1] == parsed[0] || mark[1].starts_with('['));

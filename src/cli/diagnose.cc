@@ -60,7 +60,7 @@ Result<fs::path> make_folder(const std::string& output) {
   fs::create_directories(folder, error);
   if (error || !fs::is_directory(folder, error)) {
     return fail(ErrorCode::kSystem,
-                folder.string() + ": cannot make the folder: " + error.message());
+                folder.string() + ": cannot create the folder: " + error.message());
   }
   return folder;
 }
@@ -107,7 +107,7 @@ Json environment_json() {
             {"memory_available_bytes", maybe(host.available.bytes)},
             {"cgroup_limit_bytes", maybe(host.limit.bytes)}}},
           {"gpu", gpu_json()},
-          {"fragmentation", {{"error", "no sizes of free blocks are known from outside"}}}};
+          {"fragmentation", {{"error", "the sizes of free blocks are not visible from outside"}}}};
 }
 
 /// Everything that was seen, added up over the processes at each moment.
@@ -153,14 +153,13 @@ Json summary_json(const Diagnosis& d) {
   Json suggestions = Json::array();
   if (d.ooms + d.kernel_kills > 0)
     suggestions.push_back(
-        "Memory ran out: record the program with gpumemprof run and look at the holders of its "
-        "peak.");
+        "Memory ran out: record the program with gpumemprof run and see what holds its peak.");
   if (d.peak_share >= kHighUtilization)
     suggestions.push_back(
-        "Nearly all memory is in use: a smaller batch, mixed precision or gradient checkpointing "
-        "need less.");
+        "Nearly all memory is in use. A smaller batch, mixed precision or gradient checkpointing "
+        "needs less.");
   const bool measured = d.last_allocated.has_value();
-  Json unknown = {{"fragmentation_ratio", "no sizes of free blocks are known from outside"}};
+  Json unknown = {{"fragmentation_ratio", "the sizes of free blocks are not visible from outside"}};
   if (!measured) unknown["allocated_bytes"] = "no sample was taken (--duration 0)";
   if (!d.total) unknown["total_bytes"] = "the total is not known";
   return {{"backend", d.accelerator ? "cuda" : "cpu"},
@@ -260,17 +259,17 @@ void add_diagnose_command(CLI::App& app, CommandContext& context) {
   CLI::App* command = app.add_subcommand("diagnose", "collect a diagnostic bundle");
   command
       ->add_option("-o,--output", arguments->output,
-                   "where: inside this folder if there is one, else this folder itself")
+                   "destination: inside this folder if it exists, else this folder")
       ->type_name("DIR");
   add_device_option(command, context, &arguments->device);
   command
       ->add_option("--duration", arguments->pace.duration_s,
-                   "seconds of samples (default: 5); 0 takes none")
+                   "seconds of sampling (default: 5); 0 takes no samples")
       ->type_name("S");
   command->add_option("--interval", arguments->pace.interval_s, "seconds between samples")
       ->type_name("S")
       ->capture_default_str();
-  command->footer("Exit codes: 0 no risk, 1 failed, 2 a risk was found.");
+  command->footer("Exit codes: 0 no risk, 1 failed, 2 risk found.");
   command->callback([arguments, &context] { context.exit_code = diagnose(*arguments); });
 }
 

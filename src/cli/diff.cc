@@ -85,7 +85,7 @@ std::string render(const Diff& diff, const DiffArguments& arguments) {
 int diff(const DiffArguments& arguments) {
   if (arguments.b.empty() && arguments.steps.empty()) {
     return report_error(
-        "", {ErrorCode::kUsage, "a second run is required, or two steps of the one: --steps A B",
+        "", {ErrorCode::kUsage, "give a second run, or two steps of one run: --steps A B",
              std::nullopt});
   }
   const auto names = arguments.anonymize ? std::make_shared<Anonymizer>() : nullptr;
@@ -122,15 +122,15 @@ int diff(const DiffArguments& arguments) {
 void add_diff_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<DiffArguments>();
   CLI::App* command = app.add_subcommand("diff", "compare two runs, or two steps, line by line");
-  command->add_option("A", arguments->a, "the run to compare with: as for analyze")
+  command->add_option("A", arguments->a, "the run to compare with: any input of analyze")
       ->required()
       ->type_name("DIR|FILE");
-  command->add_option("B", arguments->b, "the run to look at; may be left out with --steps")
+  command->add_option("B", arguments->b, "the other run; optional with --steps")
       ->type_name("DIR|FILE");
   command
       ->add_option("--steps", arguments->steps,
-                   "compare what was live at the end of these two steps, A's and B's; of one run "
-                   "where B is left out. Steps are numbered from 0")
+                   "compare live memory at the end of these two steps, of A and of B (or both of A "
+                   "if B is omitted); steps are numbered from 0")
       ->expected(2)
       ->type_name("A B");
   command
@@ -139,22 +139,22 @@ void add_diff_command(CLI::App& app, CommandContext& context) {
       ->type_name("NAME");
   command
       ->add_option("--format", arguments->format,
-                   "text, json or html (default: as --output's name ends, else text)")
+                   "text, json or html (default: by --output's extension, else text)")
       ->check(CLI::IsMember({"text", "txt", "json", "html"}));
   command
       ->add_option("-o,--output", arguments->output,
                    "write to this file instead of standard output")
       ->type_name("FILE");
-  command->add_option("--rows", arguments->rows, "text and html: how many rows a table shows")
+  command->add_option("--rows", arguments->rows, "text and html: rows per table")
       ->type_name("N")
       ->capture_default_str();
-  command->add_option("--color", arguments->color, "auto, always or never; NO_COLOR is obeyed")
+  command->add_option("--color", arguments->color, "auto, always or never; NO_COLOR is respected")
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->capture_default_str();
-  command->add_flag("--anonymize", arguments->anonymize,
-                    "replace the names of files, functions, hosts and commands that are not "
-                    "public packages'");
-  command->add_flag("--no-seal", arguments->no_seal, "leave the files of a recording as they are");
+  command->add_flag(
+      "--anonymize", arguments->anonymize,
+      "replace names of files, functions, hosts and commands, except those of public packages");
+  command->add_flag("--no-seal", arguments->no_seal, "do not compress the files of a recording");
   command->callback([arguments, &context] { context.exit_code = diff(*arguments); });
 }
 

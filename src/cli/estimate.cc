@@ -30,8 +30,7 @@ int estimate_command(EstimateCommandLine& line) {
     return usage(
         "give what to estimate: -- COMMAND, --model timm:NAME, --config FILE or --trace FILE");
   }
-  if (subjects > 1)
-    return usage("-- COMMAND, --model, --config and --trace are ways to say what: give one");
+  if (subjects > 1) return usage("give exactly one of -- COMMAND, --model, --config and --trace");
   const bool is_command = !line.parsed.empty() && arguments.target.empty();
   if (!is_command && !line.unknown.empty()) {
     return usage(
@@ -41,11 +40,10 @@ int estimate_command(EstimateCommandLine& line) {
       (arguments.batch.size() > 9 ||
        !std::ranges::all_of(arguments.batch, [](char c) { return c >= '0' && c <= '9'; }) ||
        std::stoul(arguments.batch) == 0)) {
-    return usage("--batch is a number above 0, or auto");
+    return usage("--batch takes a number above 0, or auto");
   }
   if (arguments.batch == "auto" && arguments.capacity.empty()) {
-    return usage(
-        "--batch auto looks for the largest batch that fits: say into what with --capacity");
+    return usage("--batch auto finds the largest batch that fits: give the size with --capacity");
   }
   if (!arguments.target.empty()) {
     if (line.parsed.size() != 1)
@@ -53,8 +51,9 @@ int estimate_command(EstimateCommandLine& line) {
     return estimate_exported(arguments, line.parsed[0]);
   }
   if (!arguments.calibration.empty() && !arguments.device_constant.empty())
-    return usage("--calibration has a --device-constant of its own: give one");
-  if (!arguments.dims.empty()) return usage("--dim is of an exported model: --target cpu MODEL");
+    return usage("--calibration already contains a --device-constant: give only one");
+  if (!arguments.dims.empty())
+    return usage("--dim goes with an exported model: --target cpu MODEL");
   if (!arguments.config.empty()) return estimate_from_configuration(arguments);
   if (!line.parsed.empty()) {
     auto words = command_words("estimate", line.parsed, line.unknown);
@@ -72,26 +71,25 @@ void add_what(CLI::App& command, EstimateArguments& arguments) {
       ->type_name("LIBRARY:NAME");
   command
       .add_option("--config", arguments.config,
-                  "a configuration of a language model, by closed form")
+                  "configuration of a language model; the estimate is a closed form")
       ->type_name("FILE");
   command
       .add_option("--trace", arguments.traces,
-                  "a trace that was written before (docs/estimate-trace.md); two, of two batches, "
-                  "stand for "
-                  "all batches")
+                  "an existing trace (docs/estimate-trace.md); two, at two batch sizes, cover all "
+                  "batch sizes")
       ->type_name("FILE")
       ->take_all()
       ->expected(1)
       ->allow_extra_args(false);
   command
       .add_option("--target", arguments.target,
-                  "an exported model (.onnx, .pte or .pt2) where it runs without a GPU, measured "
-                  "on the CPU of this machine: cpu or mobile")
+                  "cpu or mobile: an exported model (.onnx, .pte or .pt2) that runs without a GPU, "
+                  "measured on this machine's CPU")
       ->check(CLI::IsMember({"cpu", "mobile"}));
   command
       .add_option("--dim", arguments.dims,
-                  "the size of an open dimension of an exported model's input, by its name or as "
-                  "INPUT.INDEX; may be given several times")
+                  "size of an open input dimension of an exported model, by name or as "
+                  "INPUT.INDEX; may be repeated")
       ->type_name("NAME=N")
       ->take_all()
       ->expected(1)
@@ -101,8 +99,8 @@ void add_what(CLI::App& command, EstimateArguments& arguments) {
 void add_run(CLI::App& command, EstimateArguments& arguments) {
   command
       .add_option("--batch", arguments.batch,
-                  "samples a device and step; auto: the largest that fits --capacity. In a command "
-                  "the word {batch} stands for it")
+                  "samples per device and step; auto: the largest that fits --capacity. In a "
+                  "command, {batch} is replaced by it")
       ->type_name("N|auto");
   command
       .add_option("--optimizer", arguments.optimizer,
@@ -113,11 +111,11 @@ void add_run(CLI::App& command, EstimateArguments& arguments) {
                   "fp32, tf32, bf16, fp16, amp-bf16 or amp-fp16")
       ->type_name("NAME");
   command.add_flag("--checkpointing", arguments.checkpointing,
-                   "activations are computed again in the backward pass");
+                   "activation checkpointing: recompute in the backward pass");
   command.add_flag("--inference", arguments.inference, "no gradients and no optimizer");
-  command.add_flag("--on-host", arguments.on_host,
-                   "where a command cannot be traced without memory: two real steps of it on the "
-                   "host's memory");
+  command.add_flag(
+      "--on-host", arguments.on_host,
+      "if a command cannot be traced without memory: run two real steps in host memory");
   command
       .add_option_function<std::vector<std::string>>(
           "--set",
@@ -125,15 +123,15 @@ void add_run(CLI::App& command, EstimateArguments& arguments) {
             if (arguments.option_typed.empty()) arguments.option_typed = "--set";
             arguments.options.insert(arguments.options.end(), texts.begin(), texts.end());
           },
-          "an extra assumption; may be given several times")
+          "an extra assumption; may be repeated")
       ->type_name("KEY=VALUE")
       ->take_all()
       ->expected(1)
       ->allow_extra_args(false);  // else a following "--" would be eaten
   command
       .add_option("--settings", arguments.settings,
-                  "allocator settings to compare, as in PYTORCH_ALLOC_CONF; may be given several "
-                  "times, a line of the table each")
+                  "allocator settings to compare, as in PYTORCH_ALLOC_CONF; may be repeated, one "
+                  "table row each")
       ->type_name("KEY:VALUE,...")
       ->take_all()
       ->expected(1)
@@ -143,21 +141,20 @@ void add_run(CLI::App& command, EstimateArguments& arguments) {
 void add_limits(CLI::App& command, EstimateArguments& arguments) {
   command
       .add_option("--capacity", arguments.capacity,
-                  "what the process can have of the device, such as 24GiB")
+                  "device memory available to the process, such as 24GiB")
       ->type_name("SIZE");
   command
-      .add_option("--device-constant", arguments.device_constant,
-                  "what the CUDA context and library handles take, such as 1.5GiB (default: from a "
-                  "table)")
+      .add_option(
+          "--device-constant", arguments.device_constant,
+          "memory of the CUDA context and library handles, such as 1.5GiB (default: from a table)")
       ->type_name("SIZE");
   command
       .add_option("--calibration", arguments.calibration,
-                  "what gpumemprof calibrate measured on the GPU, in place of the table")
+                  "a file of gpumemprof calibrate, instead of the built-in table")
       ->type_name("FILE");
   command
-      .add_option(
-          "--prices", arguments.prices,
-          "a file of boards and what an hour of each costs you, to name the cheapest that fits")
+      .add_option("--prices", arguments.prices,
+                  "a price list of boards, to name the cheapest that fits")
       ->type_name("FILE");
 }
 
@@ -166,16 +163,14 @@ void add_limits(CLI::App& command, EstimateArguments& arguments) {
 void add_estimate_command(CLI::App& app, CommandContext& context) {
   auto line = std::make_shared<EstimateCommandLine>();
   CLI::App* command = app.add_subcommand(
-      "estimate",
-      "predict the memory of a training run before it: of a script, a model or a configuration");
+      "estimate", "predict the memory of a training run from a script, a model or a configuration");
   command->footer(
       "A COMMAND runs up to its optimizer's second step. Tensors have no memory and checkpoints "
-      "are\n"
-      "not written; whatever else it does until then (files, requests, logs) does happen.\n\n"
-      "gpumemprof estimate [options] -- python train.py\n"
-      "gpumemprof estimate --model timm:resnet50 --batch 64 --optimizer adamw\n"
-      "gpumemprof estimate --config config.json --batch 4 --tp 2 --dp 4 --zero 1\n"
-      "gpumemprof estimate --target mobile --capacity 512MiB model.onnx");
+      "are\nnot written; everything else it does until then (files, requests, logs) does "
+      "happen.\n\ngpumemprof estimate [options] -- python train.py\ngpumemprof estimate --model "
+      "timm:resnet50 --batch 64 --optimizer adamw\ngpumemprof estimate --config config.json "
+      "--batch 4 --tp 2 --dp 4 --zero 1\ngpumemprof estimate --target mobile --capacity 512MiB "
+      "model.onnx");
   EstimateArguments& arguments = line->arguments;
   add_what(*command, arguments);
   add_run(*command, arguments);

@@ -20,24 +20,23 @@ struct NumberOption {
   const char* help;
 };
 constexpr NumberOption kNumbers[] = {
-    {"--sequence", "sequence", "tokens of a sequence (default: as the configuration says)"},
-    {"--micro-batches", "micro-batches", "micro batches a step"},
-    {"--tp", "tp", "ranks of tensor parallelism"},
-    {"--pp", "pp", "ranks of a pipeline"},
-    {"--vpp", "vpp", "chunks of layers a rank of the pipeline has"},
-    {"--cp", "cp", "ranks of context parallelism"},
-    {"--ep", "ep", "ranks that share the experts"},
-    {"--dp", "dp", "ranks that have the same weights"},
-    {"--zero", "zero", "ZeRO's stage, 0 to 3"},
-    {"--context", "context", "tokens in the cache of keys and values (inference)"},
-    {"--page", "page", "tokens a page of that cache has"},
+    {"--sequence", "sequence", "tokens per sequence (default: from the configuration)"},
+    {"--micro-batches", "micro-batches", "micro-batches per step"},
+    {"--tp", "tp", "tensor-parallel ranks"},
+    {"--pp", "pp", "pipeline-parallel ranks"},
+    {"--vpp", "vpp", "layer chunks per pipeline rank"},
+    {"--cp", "cp", "context-parallel ranks"},
+    {"--ep", "ep", "expert-parallel ranks"},
+    {"--dp", "dp", "data-parallel ranks"},
+    {"--zero", "zero", "ZeRO stage, 0 to 3"},
+    {"--context", "context", "tokens in the KV cache (inference)"},
+    {"--page", "page", "tokens per page of the KV cache"},
 };
 constexpr NumberOption kSwitches[] = {
     {"--sequence-parallel", "sequence-parallel",
-     "what tensor parallelism leaves whole is split by the sequence"},
-    {"--distributed-optimizer", "distributed-optimizer",
-     "the optimizer's state is split over --dp"},
-    {"--fsdp", "fsdp", "fully sharded over --dp"},
+     "split along the sequence what tensor parallelism leaves whole"},
+    {"--distributed-optimizer", "distributed-optimizer", "split the optimizer state over --dp"},
+    {"--fsdp", "fsdp", "fully shard over --dp"},
 };
 
 Result<SetupOption> as_setting(const std::string& text) {
@@ -49,7 +48,7 @@ Result<SetupOption> as_setting(const std::string& text) {
 Result<ConfigurationRequest> request_of(const EstimateArguments& arguments) {
   if (!arguments.settings.empty()) {
     return fail(ErrorCode::kUsage,
-                "--settings is for a trace or a program: a configuration has no order of "
+                "--settings needs a trace or a program: a configuration has no order of "
                 "allocations to replay");
   }
   ConfigurationRequest request;
@@ -96,7 +95,7 @@ void keep_typed(EstimateArguments* arguments, const char* name, const std::strin
 }  // namespace
 
 void add_configuration_options(CLI::App& command, EstimateArguments* arguments) {
-  const char* group = "Of a configuration (--config)";
+  const char* group = "Options of --config";
   for (const NumberOption& option : kNumbers) {
     const std::string setting = option.setting;
     command
@@ -126,13 +125,13 @@ void add_configuration_options(CLI::App& command, EstimateArguments* arguments) 
           [arguments](const std::string& value) {
             keep_typed(arguments, "--kv-dtype", "kv-dtype=" + value);
           },
-          "of the cache of keys and values: fp32, bf16, fp16, fp8 or int8")
+          "dtype of the KV cache: fp32, bf16, fp16, fp8 or int8")
       ->type_name("NAME")
       ->group(group);
   command
       .add_flag_callback(
           "--table", [arguments] { keep_typed(arguments, "--table", "table=true"); },
-          "also the peaks under other optimizers, precisions and checkpointing")
+          "also show the peaks with other optimizers, precisions and checkpointing")
       ->group(group);
 }
 

@@ -104,10 +104,10 @@ Status answer_onnx(const std::string& path, uint64_t batch,
                               {"outputs", model->outputs}};
   if (auto done = measure(job, false, answer); !done) return done;
   answer->notes.emplace_back(
-      "the runtime may keep weights a second time, in the layout of its kernels: they are in the "
-      "arena then, once loaded");
+      "the runtime may keep a second copy of the weights, in the layout of its kernels; the arena "
+      "then includes it after loading");
   answer->notes.emplace_back(
-      "inputs were zeros: where shapes depend on values, others may need more");
+      "inputs were zeros: if shapes depend on values, other inputs may need more");
   return {};
 }
 
@@ -127,17 +127,18 @@ Status answer_pte(const std::string& path, ExportedAnswer* answer) {
   }
   answer->figures.push_back(
       {"constants", program->constant_bytes, false, "segments and inline data of the program"});
-  answer->figures.push_back({"planned", method->total_planned_bytes(), false,
-                             "the buffers of the memory plan of " + method->name +
-                                 ", inputs and outputs that were planned included"});
+  answer->figures.push_back(
+      {"planned", method->total_planned_bytes(), false,
+       "buffers of the memory plan of " + method->name + ", including planned inputs and outputs"});
   for (const std::string& delegate : method->delegates)
-    answer->unknown.push_back("what the delegate " + delegate + " allocates itself is in no plan");
+    answer->unknown.push_back("what the delegate " + delegate +
+                              " allocates itself is not in the plan");
   const nlohmann::json job = {{"kind", "pte"},
                               {"path", std::filesystem::absolute(path).string()},
                               {"method", method->name}};
   // The plan stands without it.
   if (auto done = measure(job, false, answer); !done)
-    answer->unknown.push_back("what a run takes beside the plan: " + done.error().message);
+    answer->unknown.push_back("what a run uses outside of the plan: " + done.error().message);
   return {};
 }
 
@@ -151,7 +152,7 @@ Status answer_pt2(const std::string& path, const std::string& batch,
                               {"dims", nlohmann::json(sizes)}};
   if (auto done = measure(job, true, answer); !done) return done;
   answer->notes.emplace_back(
-      "it was checked for code before it was loaded: names of operators, sizes and tensors alone");
+      "it was checked for code before loading: it has only operator names, sizes and tensors");
   return {};
 }
 
@@ -162,11 +163,12 @@ Status check_target(const EstimateArguments& arguments) {
                               !arguments.device_constant.empty();
   if (is_of_training || !arguments.option_typed.empty()) {
     return fail(ErrorCode::kUsage,
-                "an exported model is run as it is: --batch, --dim, --capacity, --format and "
-                "--output go with --target");
+                "--target takes only --batch, --dim, --capacity, --format and --output: an "
+                "exported model is run as it is");
   }
   if (arguments.batch == "auto")
-    return fail(ErrorCode::kUsage, "--batch auto is not for an exported model: say a number");
+    return fail(ErrorCode::kUsage,
+                "--batch auto does not work for an exported model: give a number");
   return {};
 }
 
@@ -191,22 +193,23 @@ Result<ExportedAnswer> answer_exported(const EstimateArguments& arguments,
     done = answer_onnx(path, batch, *sizes, &answer);
   } else if (suffix == ".pte") {
     if (batch != 0 || !sizes->empty())
-      return fail(ErrorCode::kUsage,
-                  "a program of ExecuTorch has its sizes in its plan: no --batch or --dim");
+      return fail(
+          ErrorCode::kUsage,
+          "an ExecuTorch program has fixed sizes in its plan: --batch and --dim do not apply");
     answer.kind = "pte";
     done = answer_pte(path, &answer);
   } else if (suffix == ".pt2") {
     answer.kind = "pt2";
     done = answer_pt2(path, arguments.batch, *sizes, &answer);
   } else {
-    return fail(ErrorCode::kUsage, "--target takes a model that was exported: .onnx, .pte or .pt2");
+    return fail(ErrorCode::kUsage, "--target takes an exported model: .onnx, .pte or .pt2");
   }
   if (!done) return std::unexpected(done.error());
   set_need(&answer);
   if (answer.target == "mobile")
     answer.notes.emplace_back(
-        "measured on the processor of this machine: kernels of another one pack weights in another "
-        "way and take other scratch memory");
+        "measured on this machine's processor: kernels of another one pack weights differently and "
+        "use other scratch memory");
   return answer;
 }
 

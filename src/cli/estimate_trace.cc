@@ -111,18 +111,18 @@ Status check_batch(const EstimateArguments& arguments) {
   });
   const bool is_given = !arguments.batch.empty();
   if (has_word && !is_given)
-    return fail(ErrorCode::kUsage, "the command has {batch}: say which with --batch");
+    return fail(ErrorCode::kUsage, "the command has {batch}: give --batch");
   if (!arguments.command.empty() && is_given && !has_word) {
     return fail(ErrorCode::kUsage,
-                "--batch needs {batch} in the command, where the batch goes: -- python train.py "
-                "--batch-size {batch}");
+                "--batch needs {batch} in the command: -- python train.py --batch-size {batch}");
   }
   if (arguments.traces.size() == 1 && is_given)
-    return fail(ErrorCode::kUsage, "one trace is of one batch: --batch needs two, of two batches");
+    return fail(ErrorCode::kUsage,
+                "a trace has one batch size: --batch needs two traces, at two batch sizes");
   if (arguments.traces.size() == 2 && !is_given)
-    return fail(ErrorCode::kUsage, "two traces stand for all batches: say which with --batch");
+    return fail(ErrorCode::kUsage, "with two traces, give --batch");
   if (arguments.traces.size() > 2)
-    return fail(ErrorCode::kUsage, "--trace takes one file, or two of two batches");
+    return fail(ErrorCode::kUsage, "--trace takes one file, or two at two batch sizes");
   return {};
 }
 
@@ -131,13 +131,13 @@ Status check(const EstimateArguments& arguments) {
                             arguments.checkpointing || arguments.inference;
   if (arguments.model.empty() && is_of_models) {
     return fail(ErrorCode::kUsage,
-                "--optimizer, --precision, --checkpointing and --inference are of --model and "
-                "--config: a script says it itself");
+                "--optimizer, --precision, --checkpointing and --inference go with --model and "
+                "--config: a script decides these itself");
   }
   if (!arguments.option_typed.empty())
-    return fail(ErrorCode::kUsage, arguments.option_typed + " is of --config");
+    return fail(ErrorCode::kUsage, arguments.option_typed + " goes with --config");
   if (arguments.on_host && arguments.command.empty())
-    return fail(ErrorCode::kUsage, "--on-host is of a command");
+    return fail(ErrorCode::kUsage, "--on-host goes with a command");
   return check_batch(arguments);
 }
 

@@ -47,7 +47,7 @@ Result<OomLog> scan_file(const std::string& path) {
   }
   struct stat status = {};
   Result<OomLog> log = fstat(fd, &status) == 0 && S_ISDIR(status.st_mode)
-                           ? fail(ErrorCode::kUsage, "is a folder, not a text")
+                           ? fail(ErrorCode::kUsage, "is a folder, not a text file file")
                            : scan(fd);
   close(fd);
   return log;
@@ -72,11 +72,10 @@ int explain(const ExplainArguments& arguments) {
       is_bfc_dump(arguments.path) ? read_dump(arguments.path) : scan_file(arguments.path);
   if (!log) return report_error(name, log.error());
   if (log->messages.empty()) {
-    return report_error(name,
-                        {ErrorCode::kBadInput,
-                         "no out-of-memory message found: give it the text that "
-                         "PyTorch, TensorFlow or the kernel printed, from \"out of memory\" on",
-                         log->bytes_read});
+    return report_error(name, {ErrorCode::kBadInput,
+                               "no out-of-memory message found: pass the text that PyTorch, "
+                               "TensorFlow or the kernel printed, from \"out of memory\" on",
+                               log->bytes_read});
   }
   auto output = Output::open(arguments.output, {arguments.path});
   if (!output) return report_error("", output.error());
@@ -93,23 +92,23 @@ int explain(const ExplainArguments& arguments) {
 
 void add_explain_oom_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<ExplainArguments>();
-  CLI::App* command = app.add_subcommand(
-      "explain-oom", "say what the numbers of an out-of-memory message mean, and what to do");
+  CLI::App* command =
+      app.add_subcommand("explain-oom", "explain an out-of-memory message, and what to do");
   command
-      ->add_option("path", arguments->path,
-                   "a text that holds the message, such as a log, or a memory dump of "
-                   "TensorFlow; - is standard input")
+      ->add_option(
+          "path", arguments->path,
+          "a log or other text with the message, or a TensorFlow memory dump; - is standard input")
       ->type_name("FILE|-")
       ->capture_default_str();
   command
       ->add_option("--format", arguments->format,
-                   "text or json (default: as --output's name ends, else text)")
+                   "text or json (default: by --output's extension, else text)")
       ->check(CLI::IsMember({"text", "txt", "json"}));
   command
       ->add_option("-o,--output", arguments->output,
                    "write to this file instead of standard output")
       ->type_name("FILE");
-  command->add_option("--color", arguments->color, "auto, always or never; NO_COLOR is obeyed")
+  command->add_option("--color", arguments->color, "auto, always or never; NO_COLOR is respected")
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->capture_default_str();
   command->callback([arguments, &context] { context.exit_code = explain(*arguments); });

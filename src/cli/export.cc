@@ -121,24 +121,25 @@ Status export_every_event(EventSource& source, const std::string& to, const Text
 /// What the chosen format cannot do, or nothing.
 std::string wrong_use(const ExportArguments& arguments) {
   if (arguments.anonymize && arguments.to == "snapshot") {
-    return "--anonymize is not for --to snapshot, which writes the file again as it is";
+    return "--anonymize does not apply to --to snapshot, which writes the snapshot unchanged";
   }
   const bool has_moment =
       arguments.to == "folded" || arguments.to == "speedscope" || arguments.to == "html";
-  if (!arguments.at.empty() && !has_moment) return "--at is for --to folded, speedscope and html";
+  if (!arguments.at.empty() && !has_moment)
+    return "--at goes with --to folded, speedscope and html";
   if (const auto at = parse_moment(arguments.at); !at) {
     return at.error().message;
   } else if (at->kind == MomentArgument::kTotal) {
-    if (arguments.to == "html") return "--at total is for folded and speedscope";
+    if (arguments.to == "html") return "--at total goes with folded and speedscope";
     if (!arguments.by.empty() && arguments.by != "stack") {
-      return "--at total is by stack alone: categories are known of what was live";
+      return "--at total works only by stack: categories are known only for live memory";
     }
   }
   if (!arguments.by.empty() && arguments.to != "folded" && arguments.to != "speedscope") {
-    return "--by is for --to folded and speedscope";
+    return "--by goes with --to folded and speedscope";
   }
   if (!arguments.device.empty() && !is_stack_format(arguments.to)) {
-    return "--device is for folded, speedscope, pprof and html: the others hold every device";
+    return "--device goes with folded, speedscope, pprof and html: the others contain every device";
   }
   return "";
 }
@@ -204,24 +205,22 @@ int export_source(const ExportArguments& arguments) {
 
 void add_export_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<ExportArguments>();
-  CLI::App* command = app.add_subcommand(
-      "export", "write the events, or the stacks that hold the memory, for other tools");
+  CLI::App* command = app.add_subcommand("export", "write events or stacks for other tools");
   command
       ->add_option("path", arguments->paths,
-                   "folders that `run` wrote, or .gmp files; several are read as one")
+                   "recordings: folders or .gmp files; several are read as one")
       ->required()
       ->type_name("DIR|FILE...");
   command
-      ->add_option(
-          "--to", arguments->to,
-          "every event: jsonl, csv, perfetto; one device's stacks: pprof, speedscope, folded, or "
-          "html, flame graphs to look at in a browser; a snapshot again: snapshot")
+      ->add_option("--to", arguments->to,
+                   "all events: jsonl, csv, perfetto; the stacks of one device: pprof, speedscope, "
+                   "folded, html (flame graphs for a browser); a PyTorch snapshot: snapshot")
       ->check(CLI::IsMember(
           {"jsonl", "csv", "perfetto", "pprof", "speedscope", "folded", "html", "snapshot"}));
   command
       ->add_option("--at", arguments->at,
                    "folded, speedscope, html: what was live at the peak (the default), at the end, "
-                   "at the end of a step (step:3), or at a time after the start (1.5s, 250ms); or "
+                   "at the end of a step (step:3), at a time after the start (1.5s, 250ms), or "
                    "total: allocated over the whole run")
       ->type_name("MOMENT");
   command
@@ -229,19 +228,17 @@ void add_export_command(CLI::App& app, CommandContext& context) {
                    "folded, speedscope: paths by stack (the default), by module or by category")
       ->check(CLI::IsMember({"stack", "module", "category"}));
   command
-      ->add_option(
-          "--device", arguments->device,
-          "stacks of cpu, cuda:1, …; PID/cuda:1 for one process (default: the main device)")
+      ->add_option("--device", arguments->device,
+                   "device: cpu, cuda:1, …; PID/cuda:1 for one process (default: the main device)")
       ->type_name("NAME");
   command
       ->add_option("-o,--output", arguments->output,
                    "write to this file instead of standard output")
       ->type_name("FILE");
-  command->add_flag("--anonymize", arguments->anonymize,
-                    "replace the names of files, functions, hosts and commands that are not "
-                    "public packages'");
-  command->add_flag("--no-seal", arguments->no_seal,
-                    "leave the files of the recording as they are");
+  command->add_flag(
+      "--anonymize", arguments->anonymize,
+      "replace names of files, functions, hosts and commands, except those of public packages");
+  command->add_flag("--no-seal", arguments->no_seal, "do not compress the files of the recording");
   command->callback([arguments, &context] { context.exit_code = export_source(*arguments); });
 }
 

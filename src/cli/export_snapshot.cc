@@ -25,8 +25,8 @@ void say_what_is_missing(const std::string& path, const AllocatorSnapshot& snaps
   for (const LossReason& loss : snapshot.loss.reasons)
     add((loss.is_counted() ? std::to_string(loss.events) + ' ' : "") + loss.reason);
   if (missing.empty()) return;
-  std::fprintf(stderr, "%s: %s: not in what was written: %s\n", tool_name(),
-               printable(path).c_str(), printable(missing).c_str());
+  std::fprintf(stderr, "%s: %s: not written: %s\n", tool_name(), printable(path).c_str(),
+               printable(missing).c_str());
 }
 
 }  // namespace

@@ -171,7 +171,7 @@ void print_text(const Json& info, const Accelerators& all, int wanted, bool deta
   std::printf("Probe: %s\n", probe["path"].is_null() ? text(probe["reason"]).c_str()
                                                      : text(probe["path"]).c_str());
   std::printf("Kernel OOM kills: %s\n", info["oom_kills"].is_null()
-                                            ? "unknown (nobody counts)"
+                                            ? "unknown (no cgroup counts them)"
                                             : info["oom_kills"].dump().c_str());
 }
 
@@ -198,11 +198,11 @@ int info(InfoArguments& arguments) {
 
 void add_info_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<InfoArguments>();
-  CLI::App* command = app.add_subcommand("info", "this machine, and what is recorded on it now");
+  CLI::App* command = app.add_subcommand("info", "show this machine and the recordings on it");
   arguments->program_path = context.program_path;
   add_device_option(command, context, &arguments->device, "only this accelerator");
   command->add_flag("--detailed", arguments->detailed,
-                    "also: exact counters of the recordings, the probe, out-of-memory kills");
+                    "also show exact counters of the recordings, the probe, and OOM kills");
   command->add_option("--format", arguments->format, "text or json")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();

@@ -33,7 +33,7 @@ int run_lines(const std::vector<std::string>& words) {
 
 void add_lines_command(CLI::App& app, CommandContext& context) {
   CLI::App* command = app.add_subcommand(
-      "lines", "run a script and report the memory of each line of its @profile_lines functions");
+      "lines", "run a script and report the memory of each line in its @profile_lines functions");
   // The script's own options are its own, --help included.
   command->prefix_command();
   command->set_help_flag();

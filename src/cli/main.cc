@@ -26,7 +26,7 @@ int run_command_line(int argc, char** argv) {
   context.tensorflow = is_called_tfmemprof(argv[0]);
   if (context.tensorflow) set_tool_name("tfmemprof");
   const std::string tool = tool_name();
-  CLI::App app{"Tells where the memory of a " +
+  CLI::App app{"Shows where the memory of a " +
                std::string(context.tensorflow ? "TensorFlow" : "PyTorch") +
                " program goes: records every allocation, explains the peak."};
   app.name(tool);

@@ -13,8 +13,8 @@ constexpr double kMostSeconds = 1e9;
 
 std::unexpected<Error> not_a_moment(std::string_view text) {
   return fail(ErrorCode::kUsage, "'" + std::string(text) +
-                                     "' is no moment: it may be peak, end, total, step:N, or a "
-                                     "time after the start such as 1.5s or 250ms");
+                                     "' is not a moment: write peak, end, total, step:N, or a time "
+                                     "after the start such as 1.5s or 250ms");
 }
 
 template <class Number>

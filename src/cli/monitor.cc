@@ -99,14 +99,14 @@ void add_monitor_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<WatchArguments>();
   arguments->pace.duration_s = 10;
   if (context.tensorflow) arguments->pace = {.interval_s = 1, .duration_s = std::nullopt};
-  CLI::App* command = app.add_subcommand("monitor", "show memory as it is now, for a while");
+  CLI::App* command = app.add_subcommand("monitor", "print memory use at an interval");
   add_watch_options(
       command, context, arguments.get(),
       {.duration = context.tensorflow ? "seconds (default: until stopped); 0 takes one sample"
                                       : "seconds (default: 10); 0 takes one sample",
-       .output = "also write every sample to this file",
+       .output = "also write all samples to this file",
        .pid = "watch this process",
-       .threshold = "say it where allocated memory rises above this many MiB"});
+       .threshold = "warn when allocated memory exceeds this many MiB"});
   command->callback([arguments, &context] { context.exit_code = monitor(*arguments); });
 }
 

@@ -13,8 +13,8 @@ namespace gpumemprof {
 namespace {
 
 // A text under such a name would be opened by what cannot read it.
-constexpr std::string_view kOtherFormats[] = {".pdf", ".png", ".jpg", ".jpeg", ".gif",
-                                              ".doc", ".docx", ".xls", ".xlsx", ".ppt", ".pptx"};
+constexpr std::string_view kOtherFormats[] = {".pdf",  ".png", ".jpg",  ".jpeg", ".gif", ".doc",
+                                              ".docx", ".xls", ".xlsx", ".ppt",  ".pptx"};
 
 bool is_same_file(const std::string& a, const std::string& b) {
   struct stat first, second;
@@ -37,14 +37,14 @@ Result<Output> Output::open(const std::string& path, const std::vector<std::stri
   }
   for (const std::string& input : inputs) {
     if (is_same_file(path, input))
-      return fail(ErrorCode::kUsage, path + ": is the input; choose another --output");
+      return fail(ErrorCode::kUsage, path + ": is the input file; choose another --output");
   }
   if (path.ends_with(".gmp") || path.ends_with(".gms")) {
     return fail(ErrorCode::kUsage, path + ": is the name of a recording; choose another --output");
   }
   for (std::string_view other : kOtherFormats) {
     if (path.ends_with(other)) {
-      return fail(ErrorCode::kUsage, path + ": nothing is written as " + std::string(other) +
+      return fail(ErrorCode::kUsage, path + ": cannot write " + std::string(other) +
                                          ": choose .txt, .json or .html, or the ending of a format "
                                          "of export");
     }

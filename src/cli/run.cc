@@ -71,7 +71,7 @@ std::vector<std::string> as_text(const std::vector<NotRecorded>& processes) {
   return result;
 }
 
-/// The folder of what an out-of-memory error left, or that of several.
+/// Folder of the out-of-memory dump, or the parent of several.
 std::string oom_bundle(const RunOutcome& outcome) {
   if (outcome.oom_bundles.empty()) return "";
   const std::string folder = outcome.folder + "/oom_dumps";
@@ -158,7 +158,7 @@ int record(RunArguments& arguments) {
 void add_run_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<RunArguments>();
   CLI::App* run = app.add_subcommand("run", "record a program and the processes it starts");
-  run->footer("gpumemprof run [OPTIONS] -- COMMAND [ARGUMENTS...]: the command goes after --.");
+  run->footer("Usage: gpumemprof run [OPTIONS] -- COMMAND [ARGUMENTS...]");
   run->add_option("-o,--output", arguments->options.folder,
                   "folder of the recording (default: named after the program and the time)");
   run->add_flag("--force", arguments->options.force, "replace the recording that is in the folder");
@@ -167,25 +167,24 @@ void add_run_command(CLI::App& app, CommandContext& context) {
       ->check(CLI::IsMember({"python", "native", "both", "none"}))
       ->capture_default_str();
   run->add_flag("--free-stacks", arguments->options.free_stacks,
-                "record where memory is freed, too");
-  run->add_flag("--no-cpu", arguments->no_cpu, "leave CPU tensors out");
-  run->add_flag("--no-attribution", arguments->no_attribution,
-                "stacks only: no modules, steps, names of parameters or categories; less "
-                "overhead");
+                "also record where memory is freed");
+  run->add_flag("--no-cpu", arguments->no_cpu, "do not record CPU tensors");
   run->add_flag(
-      "--no-driver", arguments->no_driver,
-      "leave the CUDA driver, HIP and Level Zero alone: no memory of libraries, contexts, modules");
+      "--no-attribution", arguments->no_attribution,
+      "record stacks only: no modules, steps, parameter names or categories; less overhead");
+  run->add_flag("--no-driver", arguments->no_driver,
+                "do not record the CUDA driver, HIP and Level Zero: no memory of libraries, "
+                "contexts, modules");
   run->add_option(
       "--max-disk", arguments->max_disk,
       "drop the oldest events above this size (24GiB, 24GB or bytes); peaks and totals stay exact");
   run->add_flag_callback(
       "--explain-leaks", [arguments] { arguments->options.explain_leaks = true; },
-      "note now and then, and at the end, which variable, attribute or container holds each "
-      "tensor, so that `analyze` can name who keeps a leak; by default as far as that takes no "
-      "more than 1 % of the time");
+      "record which variable, attribute or container holds each tensor, at intervals and at the "
+      "end, so that `analyze` can name what keeps a leak (default: within 1 % of the run time)");
   run->add_flag_callback(
       "--no-explain-leaks", [arguments] { arguments->options.explain_leaks = false; },
-      "never look who holds tensors");
+      "never look for the holders of tensors");
   run->add_flag("-q,--quiet", arguments->quiet, "no summary at the end");
   run->add_option("command", arguments->command, "the program and its arguments")
       ->type_name("COMMAND");

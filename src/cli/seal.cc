@@ -18,7 +18,7 @@ Result<int> seal_folder(const std::string& folder) {
   FolderSealer sealer(folder, {});
   if (auto done = sealer.finish(); !done) return std::unexpected(done.error());
   const SealTotals& totals = sealer.totals();
-  std::printf("%s: %llu file%s, %llu events, %s before, %s after\n", folder.c_str(),
+  std::printf("%s: %llu file%s, %llu events, %s -> %s\n", folder.c_str(),
               static_cast<unsigned long long>(totals.files), totals.files == 1 ? "" : "s",
               static_cast<unsigned long long>(totals.events),
               format_bytes(totals.bytes_before).c_str(), format_bytes(totals.bytes_after).c_str());
@@ -42,7 +42,7 @@ int seal(const std::vector<std::string>& folders) {
 
 void add_seal_command(CLI::App& app, CommandContext& context) {
   auto folders = std::make_shared<std::vector<std::string>>();
-  CLI::App* command = app.add_subcommand("seal", "compress what a killed run left unsealed");
+  CLI::App* command = app.add_subcommand("seal", "compress what a killed run left uncompressed");
   command->add_option("folder", *folders, "folders of recordings")->required()->type_name("DIR...");
   command->callback([folders, &context] { context.exit_code = seal(*folders); });
 }

@@ -31,16 +31,16 @@ Result<std::string> find_token(const ServeArguments& arguments) {
     if (!text) return std::unexpected(text.error());
     token = *text;
     while (token.ends_with('\n') || token.ends_with('\r')) token.pop_back();
-    if (token.empty()) return fail(ErrorCode::kUsage, arguments.token_file + " holds no token");
+    if (token.empty()) return fail(ErrorCode::kUsage, arguments.token_file + " contains no token");
   }
   const char* variable = std::getenv("GPUMEMPROF_TOKEN");
   if (token.empty() && variable) token = variable;
   if (token.empty()) return token;
   if (token.size() < kLeastTokenBytes)
-    return fail(ErrorCode::kUsage, "a token has at least 16 characters");
+    return fail(ErrorCode::kUsage, "a token needs at least 16 characters");
   for (const char c : token) {
     if (c <= 0x20 || c >= 0x7f)
-      return fail(ErrorCode::kUsage, "a token has visible ASCII characters alone");
+      return fail(ErrorCode::kUsage, "a token may only contain visible ASCII characters");
   }
   return token;
 }
@@ -57,7 +57,7 @@ int serve(const ServeArguments& arguments, const sigset_t& stop) {
   if (!address->is_loopback && token->empty()) {
     return report_error("", {ErrorCode::kUsage,
                              "--listen " + address_text(*address) +
-                                 " can be reached from other machines: a token is wanted "
+                                 " can be reached from other machines: a token is required "
                                  "(--token-file FILE, or GPUMEMPROF_TOKEN)",
                              std::nullopt});
   }
@@ -69,7 +69,7 @@ int serve(const ServeArguments& arguments, const sigset_t& stop) {
   Service service({.token = *token, .version = GPUMEMPROF_VERSION}, [&] { return camera.take(); });
   std::printf("Serving http://%s/ and /metrics%s; stop with Ctrl-C or kill\n",
               address_text(server->address()).c_str(),
-              token->empty() ? "" : " to those who have the token");
+              token->empty() ? "" : " for clients with the token");
   std::fflush(stdout);
   const auto done =
       server->serve([&](const HttpRequest& request) { return service.answer(request); },
@@ -85,18 +85,18 @@ int serve(const ServeArguments& arguments, const sigset_t& stop) {
 void add_serve_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<ServeArguments>();
   CLI::App* command =
-      app.add_subcommand("serve", "metrics for Prometheus and a live page of what is recorded now");
+      app.add_subcommand("serve", "serve Prometheus metrics and a live page of running recordings");
   add_camera_folders(command, &arguments->camera);
   command->add_option("--listen", arguments->listen, "IP:PORT, [IPv6]:PORT, :PORT or PORT")
       ->type_name("ADDR")
       ->capture_default_str();
   command
       ->add_option("--token", arguments->token,
-                   "token that clients must send; other users can see it in ps, so prefer:")
+                   "token that clients must send; visible in ps, so prefer --token-file")
       ->type_name("TOKEN");
   command
       ->add_option("--token-file", arguments->token_file,
-                   "its first line is the token (also: GPUMEMPROF_TOKEN)")
+                   "file whose first line is the token (also: GPUMEMPROF_TOKEN)")
       ->type_name("FILE");
   add_camera_thresholds(command, &arguments->camera);
   command->callback(

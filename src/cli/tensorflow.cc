@@ -29,7 +29,7 @@ Result<std::optional<int>> parse_tensorflow_device(const std::string& text) {
   const bool is_number = !name.empty() && name.size() <= 4 &&
                          std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
   if (is_number && std::stoi(name) < kMostGpus) return std::optional<int>(std::stoi(name));
-  return fail(ErrorCode::kUsage, "--device " + text + ": is no device; write /GPU:0 or /CPU:0");
+  return fail(ErrorCode::kUsage, "--device " + text + ": is not a device: write /GPU:0 or /CPU:0");
 }
 
 bool has_accelerator(int index, const std::string& root) {
@@ -49,7 +49,7 @@ Status DeviceOption::resolve() {
   if (has_accelerator(**gpu) || is_listed(**gpu)) {
     number = **gpu;
   } else {
-    notes = name + " is not here (no driver of NVIDIA or AMD shows it), so the CPU is measured";
+    notes = name + " does not exist here (no NVIDIA or AMD driver lists it); measuring the CPU";
   }
   return {};
 }
@@ -58,10 +58,9 @@ void add_device_option(CLI::App* command, const CommandContext& context, DeviceO
                        const char* meaning) {
   if (context.tensorflow) {
     command
-        ->add_option(
-            "--device", device->name,
-            "/GPU:0: only this accelerator of recorded processes; where there is none, and "
-            "with /CPU:0, host memory")
+        ->add_option("--device", device->name,
+                     "/GPU:0: only this accelerator of recorded processes; host memory if there is "
+                     "none, or with /CPU:0")
         ->type_name("NAME");
     return;
   }

@@ -84,9 +84,9 @@ Json tensorflow_json(const std::vector<std::string>& folders) {
   for (const char* name : kSettings) {
     if (const char* value = std::getenv(name)) out["settings"][name] = value;
   }
-  Json unknown = {{"devices", "only TensorFlow itself lists them, and it is not started"}};
+  Json unknown = {{"devices", "only TensorFlow itself lists them, and it was not started"}};
   if (out["folder"].is_null())
-    unknown["packages"] = "no package of TensorFlow beside this command nor in VIRTUAL_ENV";
+    unknown["packages"] = "TensorFlow is installed neither beside this command nor in VIRTUAL_ENV";
   out["unknown"] = unknown;
   return out;
 }

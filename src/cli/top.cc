@@ -219,10 +219,10 @@ int top(const TopArguments& arguments) {
   const AlertOptions& alerts = arguments.camera.alerts;
   std::string wrong;
   if (!(arguments.interval_s >= (arguments.once ? 0 : 0.1) && arguments.interval_s <= 3600))
-    wrong = "--interval must be between 0.1 and 3600 seconds (with --once also 0: one look)";
+    wrong = "--interval must be between 0.1 and 3600 seconds (0 with --once: one sample)";
   if (alerts.warning_percent > alerts.critical_percent)
     wrong = "--warning-threshold is above --critical-threshold";
-  if (!arguments.once && arguments.format == "json") wrong = "--format json goes with --once";
+  if (!arguments.once && arguments.format == "json") wrong = "--format json needs --once";
   if (!wrong.empty()) return report_error("", {ErrorCode::kUsage, wrong, std::nullopt});
   if (arguments.once) return print_once(arguments);
   const char* plain = std::getenv("NO_COLOR");
@@ -243,16 +243,16 @@ int top(const TopArguments& arguments) {
 void add_top_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<TopArguments>();
   CLI::App* command =
-      app.add_subcommand("top", "memory, processes and live recordings, on the terminal");
+      app.add_subcommand("top", "show memory, processes and running recordings on the terminal");
   add_camera_folders(command, &arguments->camera);
   command->add_flag("--once", arguments->once, "print once and exit");
-  command->add_option("--format", arguments->format, "of --once: text or json")
+  command->add_option("--format", arguments->format, "with --once: text or json")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
-  command->add_option("--interval", arguments->interval_s, "seconds between looks")
+  command->add_option("--interval", arguments->interval_s, "refresh interval in seconds")
       ->type_name("S")
       ->capture_default_str();
-  command->add_option("--color", arguments->colour, "auto (also heeds NO_COLOR), always or never")
+  command->add_option("--color", arguments->colour, "auto, always or never; NO_COLOR is respected")
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->capture_default_str();
   add_camera_thresholds(command, &arguments->camera);

@@ -113,9 +113,10 @@ Result<StepTrace> trace_in(const TraceFolder& folder, int wait_status) {
   if (files.empty()) {
     std::string reason = folder.reason();
     if (reason.empty() && folder.ending_in(".armed").empty()) {
-      reason = "no Python ran in which the package gpumemprof is installed";
+      reason = "no Python with the gpumemprof package ran";
     }
-    if (reason.empty()) reason = "it " + how_it_ended(wait_status) + " before two steps were done";
+    if (reason.empty())
+      reason = "it " + how_it_ended(wait_status) + " before it finished two steps";
     return fail(ErrorCode::kUnsupported, reason);
   }
   Result<StepTrace> best = fail(ErrorCode::kUnsupported, "");
@@ -125,8 +126,9 @@ Result<StepTrace> trace_in(const TraceFolder& folder, int wait_status) {
     if (!best || trace->events.size() > best->events.size()) best = std::move(trace);
   }
   if (files.size() > 1) {
-    best->facts.assumptions.push_back(std::to_string(files.size()) +
-                                      " processes were traced: this is the one that did most");
+    best->facts.assumptions.push_back(
+        std::to_string(files.size()) +
+        " processes were traced; this is the one with the most events");
   }
   return best;
 }

@@ -76,7 +76,7 @@ Result<std::vector<std::string>> python_of(const std::vector<std::string>& words
   }
   if (!file_name(path).starts_with("python") || !first_line_words(path).empty()) {
     return fail(ErrorCode::kUsage,
-                "cannot tell that its Python has gpumemprof, and without it the program would run "
+                "cannot verify that its Python has gpumemprof, without which the program would run "
                 "for real: name the Python (-- python train.py)");
   }
   std::vector<std::string> python = options_before_script(started);

@@ -63,22 +63,22 @@ class ScriptSubject : public TraceSubject {
     const std::string reason = trace.error().message;
     if (!arguments_.on_host) {
       return fail(ErrorCode::kUnsupported,
-                  reason + "; --on-host would make two real steps on the host's memory");
+                  reason + "; --on-host would run two real steps in host memory");
     }
     if (without_memory_only_) {
-      return fail(ErrorCode::kUnsupported,
-                  reason +
-                      "; two real steps at each batch that is tried are not made: say one "
-                      "batch with --batch");
+      return fail(
+          ErrorCode::kUnsupported,
+          reason +
+              "; --batch auto does not run two real steps for each batch: give one with --batch");
     }
     std::fprintf(stderr,
-                 "gpumemprof: estimate: cannot be traced without memory: %s; two steps run on the "
-                 "host's memory instead\n",
+                 "gpumemprof: estimate: cannot trace without memory: %s; running two steps in host "
+                 "memory instead\n",
                  printable(reason).c_str());
     auto on_host = trace_on("cpu", batch);
     if (!on_host) return on_host;
-    on_host->facts.assumptions.push_back(
-        "two real steps on the host's memory, since without memory: " + reason);
+    on_host->facts.assumptions.push_back("two real steps in host memory, because without memory: " +
+                                         reason);
     return on_host;
   }
 
@@ -109,7 +109,7 @@ class ScriptSubject : public TraceSubject {
   bool without_memory_only_ = false;
 };
 
-/// Traces that were written before: of two, the batch is free.
+/// Existing trace files; with two of them any batch size can be predicted.
 class FileSubject : public TraceSubject {
  public:
   explicit FileSubject(const EstimateArguments& arguments) : arguments_(arguments) {}
@@ -144,7 +144,7 @@ Result<StepTrace> LoopAtBatches::at(uint64_t batch) {
   }
   if (!merged_) return subject_.trace(batch);
   StepTrace trace = merged_->at(batch);
-  trace.facts.assumptions.push_back("sizes follow the batch as they do from " +
+  trace.facts.assumptions.push_back("sizes scale with the batch as they do from " +
                                     std::to_string(kLowBatch) + " to " +
                                     std::to_string(kHighBatch));
   return trace;

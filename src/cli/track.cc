@@ -65,7 +65,7 @@ void resolve_identity(const TrackArguments& arguments, TelemetryEvent* identity)
 std::string wrong_arguments(const TrackArguments& a, const TelemetryEvent& identity) {
   if (auto wrong = wrong_pace(a.pace); !wrong.empty()) return wrong;
   if (!(a.alerts.warning_percent > 0 && a.alerts.critical_percent <= 100))
-    return "thresholds are percents above 0 and at most 100";
+    return "thresholds must be above 0 and at most 100 percent";
   if (a.alerts.warning_percent > a.alerts.critical_percent)
     return "--warning-threshold is above --critical-threshold";
   const bool ranks_fit = identity.world_size >= 1 && identity.rank >= 0 &&
@@ -115,7 +115,7 @@ class Tracker {
     // A signal comes between two samples: the figures at the very end are worth one more.
     std::vector<TelemetryEvent> events;
     if (end.signal != 0) remember(events = sampler_->sample());
-    // Of processes that ended long ago the figures, and so their mark, stay those of then.
+    // For processes that have ended, the stop event keeps the time of their last sample.
     if (is_last_of_now_) {
       for (TelemetryEvent& event : last_) event.timestamp_ns = wall_clock_ns();
     }
@@ -132,8 +132,8 @@ class Tracker {
     text += format_plural(samples_, "sample") + ", highest " + format_bytes(peak_) + ", " +
             format_plural(alert_count_, "alert");
     if (end.late_samples > 0)
-      text +=
-          ", " + format_plural(end.late_samples, "moment") + " missed because a sample took long";
+      text += ", " + format_plural(end.late_samples, "moment") +
+              " missed because a sample took too long";
     say(text);
     if (writer_ && arguments_.output != "-") say("Saved: " + arguments_.output);
   }
@@ -168,8 +168,8 @@ class Tracker {
   }
 
   void dump(uint64_t killed) {
-    const std::string why = "the kernel killed " + format_plural(killed, "process") +
-                            " of this cgroup for want of memory";
+    const std::string why =
+        "the kernel killed " + format_plural(killed, "process") + " of this cgroup (out of memory)";
     auto bundle = flight_.dump("kernel.oom_kill", why);
     say(bundle ? "critical: " + why + "; written: " + *bundle
                : "critical: " + why + "; " + bundle.error().message);
@@ -202,9 +202,8 @@ int track(TrackArguments& arguments) {
   if (!arguments.device.notes.empty()) tracker.say("Note: " + arguments.device.notes);
   if (arguments.watchdog) {
     tracker.say(
-        "Note: --watchdog: only the program itself can free its memory (MemoryWatchdog in it); "
-        "from "
-        "outside it is watched and alerts are raised");
+        "Note: --watchdog: only the program itself can free its memory (use MemoryWatchdog in it); "
+        "track raises alerts");
   }
   auto end = watch(sampler, arguments.pace, [&](std::vector<TelemetryEvent> events) {
     return tracker.take(std::move(events));
@@ -217,24 +216,23 @@ int track(TrackArguments& arguments) {
 
 void add_flight_options(CLI::App* command, TrackArguments* arguments) {
   command->add_flag("--oom-flight-recorder", arguments->flight_recorder,
-                    "write the last samples to a folder where the kernel kills for want of memory");
-  command->add_option("--oom-dump-dir", arguments->flight.folder, "folder of those folders")
+                    "when the kernel kills for lack of memory, write the last samples to a folder");
+  command->add_option("--oom-dump-dir", arguments->flight.folder, "parent of these folders")
       ->type_name("DIR")
       ->capture_default_str();
-  command
-      ->add_option("--oom-buffer-size", arguments->flight.buffer_size, "how many events are kept")
+  command->add_option("--oom-buffer-size", arguments->flight.buffer_size, "number of events kept")
       ->type_name("N")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command
       ->add_option("--oom-max-dumps", arguments->flight.max_dumps,
-                   "the oldest are deleted above this number")
+                   "delete the oldest above this number")
       ->type_name("N")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command
       ->add_option("--oom-max-total-mb", arguments->flight.max_total_mb,
-                   "the oldest are deleted above this size, in MiB")
+                   "delete the oldest above this total size, in MiB")
       ->type_name("MB")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
@@ -244,26 +242,29 @@ void add_flight_options(CLI::App* command, TrackArguments* arguments) {
 
 void add_track_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<TrackArguments>();
-  CLI::App* command =
-      app.add_subcommand("track", "write samples to a file until stopped, with alerts");
+  CLI::App* command = app.add_subcommand("track", "write samples to a file, with alerts");
   if (context.tensorflow) arguments->pace.interval_s = 1;
   add_watch_options(command, context, arguments.get(),
                     {.duration = "seconds (default: until stopped); 0 takes one sample",
-                     .output = "the file; whole at every moment",
+                     .output = "output file; complete after every sample",
                      .pid = "track this process",
-                     .threshold = "an alert where allocated memory rises above this many MiB"});
+                     .threshold = "alert when allocated memory exceeds this many MiB"});
   command->add_flag("--watchdog", arguments->watchdog, "see docs/commands/track.md");
-  command->add_option("--warning-threshold", arguments->alerts.warning_percent, "percent in use")
+  command
+      ->add_option("--warning-threshold", arguments->alerts.warning_percent,
+                   "percent of a memory in use")
       ->type_name("%")
       ->capture_default_str();
-  command->add_option("--critical-threshold", arguments->alerts.critical_percent, "percent in use")
+  command
+      ->add_option("--critical-threshold", arguments->alerts.critical_percent,
+                   "percent of a memory in use")
       ->type_name("%")
       ->capture_default_str();
-  command->add_option("--job-id", arguments->job_id, "written into every event")->type_name("ID");
-  command->add_option("--rank", arguments->rank, "written into every event")->type_name("N");
-  command->add_option("--local-rank", arguments->local_rank, "written into every event")
+  command->add_option("--job-id", arguments->job_id, "stored in every event")->type_name("ID");
+  command->add_option("--rank", arguments->rank, "stored in every event")->type_name("N");
+  command->add_option("--local-rank", arguments->local_rank, "stored in every event")
       ->type_name("N");
-  command->add_option("--world-size", arguments->world_size, "written into every event")
+  command->add_option("--world-size", arguments->world_size, "stored in every event")
       ->type_name("N");
   add_flight_options(command, arguments.get());
   command->callback([arguments, &context] { context.exit_code = track(*arguments); });

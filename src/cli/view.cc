@@ -107,20 +107,21 @@ int view(const ViewArguments& arguments, const sigset_t& stop) {
 
 void add_view_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<ViewArguments>();
-  CLI::App* command = app.add_subcommand(
-      "view", "look at every byte of a run in the browser, or at two runs side by side");
+  CLI::App* command =
+      app.add_subcommand("view", "explore a run in the browser, or two runs side by side");
   command
-      ->add_option("path", arguments->paths, "what analyze reads; a second one is compared with it")
+      ->add_option("path", arguments->paths,
+                   "any event input of analyze; a second one is compared with it")
       ->type_name("DIR|FILE")
       ->required()
       ->expected(1, 2);
   command
-      ->add_option("--port", arguments->port, "of 127.0.0.1; where it is taken the next free one")
+      ->add_option("--port", arguments->port, "port on 127.0.0.1; the next free one if it is taken")
       ->capture_default_str();
-  command->add_flag("--no-browser", arguments->no_browser, "print the address alone");
+  command->add_flag("--no-browser", arguments->no_browser, "print the address, open no browser");
   command
       ->add_option("--html", arguments->html,
-                   "write the page to this file instead, with its answers in it: at most 10 MB")
+                   "write the page with its data to this file instead, at most 10 MB")
       ->type_name("FILE");
   command->callback(
       [arguments, &context] { context.exit_code = view(*arguments, hold_stop_signals()); });

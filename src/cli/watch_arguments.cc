@@ -12,7 +12,7 @@ void add_watch_options(CLI::App* command, const CommandContext& context, WatchAr
   command->add_option("-o,--output", arguments->output, help.output)->type_name("FILE");
   command
       ->add_option("--format", arguments->format,
-                   "csv, json or jsonl (default: as --output's name ends, else csv)")
+                   "csv, json or jsonl (default: by --output's extension, else csv)")
       ->check(CLI::IsMember({"csv", "json", "jsonl"}));
   if (context.tensorflow) {
     command->add_option("--threshold", arguments->threshold_mib, help.threshold)

@@ -28,8 +28,8 @@ Result<History> read(const WhatIfArguments& arguments) {
   Result<History> snapshot = input ? allocator_history(*input) : std::unexpected(input.error());
   if (!snapshot && snapshot.error().code == ErrorCode::kUnsupported) {
     snapshot.error().message +=
-        "; files that hold no segments cannot be simulated: torch.cuda.memory._dump_snapshot() "
-        "writes one that does";
+        "; files without segments cannot be simulated: torch.cuda.memory._dump_snapshot() writes "
+        "one with them";
   }
   return snapshot;
 }
@@ -71,44 +71,40 @@ void add_whatif_command(CLI::App& app, CommandContext& context) {
       "replay a PyTorch snapshot or a recording under other allocator settings or on another GPU");
   command
       ->add_option("path", arguments->path,
-                   "a memory snapshot of PyTorch, or a folder that `run` wrote or a file of it")
+                   "a PyTorch memory snapshot, or a recording (folder or file)")
       ->required()
       ->type_name("DIR|FILE");
   command
       ->add_option(
           "--set", arguments->request.settings,
-          "settings to try, as in PYTORCH_CUDA_ALLOC_CONF; may be given several times, one "
-          "simulation each")
+          "settings to try, as in PYTORCH_CUDA_ALLOC_CONF; may be repeated, one simulation each")
       ->type_name("KEY:VALUE,...")
       ->take_all()
       ->expected(1);
   command
-      ->add_option(
-          "--capacity", arguments->request.capacity,
-          "what the process can have of the device, such as 40GiB; none: it never runs out "
-          "(default: what it could have in a run that ran out of memory, else none)")
+      ->add_option("--capacity", arguments->request.capacity,
+                   "device memory available to the process, such as 40GiB, or none for unlimited "
+                   "(default: what it had in a run that ran out of memory, else none)")
       ->type_name("SIZE");
   command
       ->add_option("--torch", arguments->request.torch,
-                   "the release of PyTorch whose rules to follow, such as 2.13 or latest (default: "
-                   "the one that wrote the file)")
+                   "PyTorch release whose rules apply, such as 2.13 or latest (default: the one "
+                   "that wrote the file)")
       ->type_name("VERSION");
   command->add_flag("--sweep", arguments->request.sweep, "also try a set of promising settings");
   command
-      ->add_option(
-          "--device", arguments->device,
-          "the device's number (default: the one that ran out of memory, else the one that "
-          "holds most)")
+      ->add_option("--device", arguments->device,
+                   "device number (default: the one that ran out of memory, else the one with the "
+                   "most memory)")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber);
-  command->add_option("--threads", arguments->request.threads, "simulations at a time")
+  command->add_option("--threads", arguments->request.threads, "parallel simulations")
       ->type_name("N")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   command->add_flag("--force", arguments->request.force,
-                    "predict even where the replay of the recorded settings is not faithful");
-  command->add_flag("--no-seal", arguments->no_seal,
-                    "leave the files of the recording as they are");
+                    "predict even if the replay of the recorded settings is not faithful");
+  command->add_flag("--no-seal", arguments->no_seal, "do not compress the files of the recording");
   command->add_option("--format", arguments->format, "text or json")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();

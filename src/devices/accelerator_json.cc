@@ -37,7 +37,7 @@ Json process_json(const AcceleratorProcess& process) {
   out["kind"] = process.kind.empty() ? Json(nullptr) : Json(process.kind);
   out["unknown"] = Json::object();
   if (!process.here) out["unknown"]["command"] = process.not_here_because;
-  if (process.kind.empty()) out["unknown"]["kind"] = "the kernel does not tell";
+  if (process.kind.empty()) out["unknown"]["kind"] = "the kernel does not report it";
   put(&out, "used_bytes", process.used);
   put(&out, "utilization_percent", process.utilization_percent);
   put_instances(&out, process);

@@ -60,7 +60,7 @@ DeviceMemory read_memory(const std::string& device) {
   out.free = out.total && out.used && *out.used.bytes <= *out.total.bytes
                  ? Quantity::of(*out.total.bytes - *out.used.bytes)
                  : Quantity::absent("total and used memory are not both known");
-  out.reserved = Quantity::absent("amdgpu does not tell what firmware keeps for itself");
+  out.reserved = Quantity::absent("amdgpu does not report the firmware's memory");
   return out;
 }
 
@@ -90,7 +90,7 @@ class Amd : public AcceleratorSource {
       if (ask)
         add_processes(card, gpus, all, place, &device);
       else
-        device.processes = Known<std::vector<AcceleratorProcess>>::absent("not asked for");
+        device.processes = Known<std::vector<AcceleratorProcess>>::absent("not requested");
       out->devices.push_back(std::move(device));
     }
   }
@@ -104,7 +104,7 @@ class Amd : public AcceleratorSource {
     std::set<int> opened;
     const auto is_vram = [](const std::string& region) { return region == "vram"; };
     for (AcceleratorProcess& one :
-         processes_of_card(all, card, is_vram, "this kernel's amdgpu does not tell it")) {
+         processes_of_card(all, card, is_vram, "this kernel's amdgpu does not report it")) {
       one.kind = "graphics";
       opened.insert(one.pid);
       found.emplace(one.pid, std::move(one));
@@ -114,7 +114,7 @@ class Amd : public AcceleratorSource {
       for (const auto& [pid, bytes] : kfd_processes(root_, gpu->second)) {
         AcceleratorProcess& one = found[pid];
         one.pid = pid, one.kind = "compute";
-        one.utilization_percent = Known<uint64_t>::absent("KFD tells no percent");
+        one.utilization_percent = Known<uint64_t>::absent("KFD reports no percentage");
         if (!one.used || *one.used.bytes < *bytes.bytes) one.used = bytes;
       }
     }

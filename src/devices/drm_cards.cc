@@ -39,7 +39,7 @@ Known<uint64_t> sensor(const DrmCard& card, std::initializer_list<const char*> f
       if (value) return Known<uint64_t>::of(*value / divisor);
     }
   }
-  return Known<uint64_t>::absent("the kernel has no such sensor of this card");
+  return Known<uint64_t>::absent("the kernel has no such sensor for this card");
 }
 
 }  // namespace
@@ -104,10 +104,10 @@ Accelerator accelerator_of_card(const DrmCard& card, const std::string& root) {
     return text.empty() ? Known<std::string>::absent(why) : Known<std::string>::of(text);
   };
   out.name = line(card.device + "/product_name",
-                  "the kernel tells no name, only the PCI identifier " +
+                  "the kernel has no name, only the PCI ID " +
                       (card.pci_id.empty() ? std::string("of none") : card.pci_id));
-  out.uuid = Known<std::string>::absent("the kernel tells no serial number of this card");
-  out.pci_bus_id = card.pci.empty() ? Known<std::string>::absent("the card is on no PCI bus")
+  out.uuid = Known<std::string>::absent("the kernel has no serial number for this card");
+  out.pci_bus_id = card.pci.empty() ? Known<std::string>::absent("the card is not on a PCI bus")
                                     : Known<std::string>::of(card.pci);
   out.driver_version = line(root + "/sys/module/" + card.driver + "/version",
                             card.driver + " is part of the kernel and has no version of its own");

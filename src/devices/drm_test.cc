@@ -95,7 +95,7 @@ TEST_F(Drm, AmdsProcessesAreThoseOfComputeAndThoseThatOpenedTheCard) {
   EXPECT_EQ(processes[1].pid, 701);
   EXPECT_EQ(processes[1].kind, "graphics");
   EXPECT_EQ(processes[1].used.bytes, 4096u * 1024) << "of its own client alone";
-  EXPECT_EQ(read(Depth::kMemory).devices.at(0).processes.absent_because, "not asked for");
+  EXPECT_EQ(read(Depth::kMemory).devices.at(0).processes.absent_because, "not requested");
 }
 
 TEST_F(Drm, InAContainerADescriptorTellsWhoseItIsAndKfdsNumberDoesNot) {
@@ -117,9 +117,8 @@ TEST_F(Drm, InAContainerADescriptorTellsWhoseItIsAndKfdsNumberDoesNot) {
 TEST_F(Drm, AFileThatTheKernelDoesNotHaveIsAReason) {
   put("/sys/class/drm/card0/device/uevent", "DRIVER=amdgpu\nPCI_ID=1002:164E\n");
   const Accelerator device = read().devices.at(0);
-  EXPECT_EQ(device.name.absent_because,
-            "the kernel tells no name, only the PCI identifier 1002:164E");
-  EXPECT_EQ(device.pci_bus_id.absent_because, "the card is on no PCI bus");
+  EXPECT_EQ(device.name.absent_because, "the kernel has no name, only the PCI ID 1002:164E");
+  EXPECT_EQ(device.pci_bus_id.absent_because, "the card is not on a PCI bus");
   EXPECT_EQ(device.memory.total.absent_because, "the kernel has no mem_info_vram_total here");
   EXPECT_EQ(device.memory.free.absent_because, "total and used memory are not both known");
 }
@@ -138,7 +137,7 @@ TEST_F(Drm, AnIntelCardTellsItsTotalAndWhatProcessesHave) {
   EXPECT_EQ(card.vendor, "intel");
   EXPECT_EQ(card.memory.total.bytes, 12884901888u + 4096);
   EXPECT_EQ(card.memory.used.absent_because,
-            "the kernel's files do not tell it: xe answers its own ioctl alone");
+            "the kernel does not report it: xe answers its own ioctl alone");
   ASSERT_EQ(card.processes.value->size(), 1u);
   EXPECT_EQ((*card.processes.value)[0].used.bytes, 256u * (1 << 20) + 12 * 1024)
       << "what is resident, and where that is not told all that was asked for";

@@ -19,7 +19,7 @@ std::vector<AcceleratorProcess> processes_of_card(
     }
     one.used = told ? Quantity::of(bytes) : Quantity::absent(why);
     one.utilization_percent =
-        Known<uint64_t>::absent("the kernel tells times of engines, no percent of now");
+        Known<uint64_t>::absent("the kernel reports engine times, no current percentage");
     out.push_back(std::move(one));
   }
   return out;
@@ -28,7 +28,7 @@ std::vector<AcceleratorProcess> processes_of_card(
 std::string unreadable_note(const DrmProcesses& all) {
   if (all.unreadable == 0) return "";
   return std::to_string(all.unreadable) +
-         " processes of other users cannot be looked at: theirs may be missing";
+         " processes of other users are not visible; some may be missing";
 }
 
 }  // namespace gpumemprof

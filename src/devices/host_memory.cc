@@ -15,7 +15,7 @@ constexpr uint64_t kNoLimit = uint64_t{1} << 60;
 Quantity field(const std::string& meminfo, const char* key) {
   const auto bytes = field_bytes(meminfo, key);
   return bytes ? Quantity::of(*bytes)
-               : Quantity::absent(std::string("/proc/meminfo does not say ") + key);
+               : Quantity::absent(std::string("/proc/meminfo has no ") + key);
 }
 
 /// "inactive_file 4096" of memory.stat: page cache that the kernel drops when memory is wanted.
@@ -35,12 +35,14 @@ struct Mount {
   std::string point, top;
 };
 
-/// By mountinfo: "30 1 0:2 TOP POINT OPTIONS - TYPE SOURCE OPTIONS"; what is usual where it is silent.
+/// By mountinfo: "30 1 0:2 TOP POINT OPTIONS - TYPE SOURCE OPTIONS"; what is usual where it is
+/// silent.
 Mount mount_of(const std::string& text, std::string_view type, std::string_view option,
                const char* usual) {
   for (const auto line : std::views::split(text, '\n')) {
     std::vector<std::string> words;
-    for (const auto word : std::views::split(line, ' ')) words.emplace_back(word.begin(), word.end());
+    for (const auto word : std::views::split(line, ' '))
+      words.emplace_back(word.begin(), word.end());
     const size_t dash = static_cast<size_t>(std::ranges::find(words, "-") - words.begin());
     if (dash < 5 || dash + 3 >= words.size() || words[dash + 1] != type) continue;
     if (("," + words[dash + 3] + ",").contains(option)) return {words[4], words[3]};
@@ -56,7 +58,8 @@ uint64_t room_of(const Quantity& limit, const Quantity& used) {
 /// Walks from our cgroup up to the root.
 void read_limit(const std::string& root, const Mount& mount, std::string path, const Names& names,
                 HostMemory* out) {
-  if (mount.top != "/" && (path + '/').starts_with(mount.top + '/')) path.erase(0, mount.top.size());
+  if (mount.top != "/" && (path + '/').starts_with(mount.top + '/'))
+    path.erase(0, mount.top.size());
   for (;;) {
     const std::string folder = root + mount.point + path;
     const auto limit = whole_number(read_proc_text(folder + '/' + names.limit));
@@ -65,7 +68,7 @@ void read_limit(const std::string& root, const Mount& mount, std::string path, c
       const uint64_t cache = droppable_cache(read_proc_text(folder + "/memory.stat"), names.cache);
       const Quantity all = Quantity::of(*limit);
       const Quantity used = usage ? Quantity::of(*usage - std::min(*usage, cache))
-                                  : Quantity::absent("the cgroup does not say what it uses");
+                                  : Quantity::absent("the cgroup does not report its use");
       if (!out->limit || room_of(all, used) < room_of(out->limit, out->limit_used)) {
         out->limit = all, out->limit_used = used;
         out->limited_by = path.substr(path.rfind('/') + 1);
@@ -101,7 +104,7 @@ HostMemory read_host_memory(const std::string& root) {
   host.used =
       host.total && host.available
           ? Quantity::of(*host.total.bytes - std::min(*host.total.bytes, *host.available.bytes))
-          : Quantity::absent("/proc/meminfo does not say what is available");
+          : Quantity::absent("/proc/meminfo has no MemAvailable");
   const std::string cgroups = read_proc_text(root + "/proc/self/cgroup");
   const std::string mounts = read_proc_text(root + "/proc/self/mountinfo");
   read_limit(root, mount_of(mounts, "cgroup2", "", "/sys/fs/cgroup"), own_cgroup(cgroups, ""),
@@ -121,7 +124,7 @@ UsableMemory usable_memory(const HostMemory& host) {
       host.limit && host.limit_used && (!host.total || *host.limit.bytes < *host.total.bytes) &&
       (!host.available || room_of(host.limit, host.limit_used) <= *host.available.bytes);
   UsableMemory out{by_cgroup ? host.limit : host.total, by_cgroup ? host.limit_used : host.used,
-                   Quantity::absent("what is used is not known"), by_cgroup ? "cgroup" : "machine"};
+                   Quantity::absent("the use is unknown"), by_cgroup ? "cgroup" : "machine"};
   if (out.total && out.used) {
     out.free = Quantity::of(*out.total.bytes - std::min(*out.total.bytes, *out.used.bytes));
   }

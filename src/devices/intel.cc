@@ -24,7 +24,7 @@ Quantity total_memory(const DrmCard& card) {
   if (any) return Quantity::of(sum);
   if (const auto bytes = whole_number(read_proc_text(card.folder + "/lmem_total_bytes")))
     return Quantity::of(*bytes);
-  return Quantity::absent("the kernel's files do not tell it: " + card.driver +
+  return Quantity::absent("the kernel does not report it: " + card.driver +
                           " answers its own ioctl alone, and a GPU inside a processor has none");
 }
 
@@ -46,13 +46,13 @@ class Intel : public AcceleratorSource {
       Accelerator device = accelerator_of_card(card, root_);
       device.vendor = "intel";
       device.memory.total = total_memory(card);
-      const Quantity none = Quantity::absent("the kernel's files do not tell it: " + card.driver +
+      const Quantity none = Quantity::absent("the kernel does not report it: " + card.driver +
                                              " answers its own ioctl alone");
       device.memory.used = device.memory.free = device.memory.reserved = none;
       device.host_total = device.host_used = none;
       device.utilization_percent = device.memory_utilization_percent =
-          Known<uint64_t>::absent("the kernel's files do not tell it");
-      device.processes = Known<std::vector<AcceleratorProcess>>::absent("not asked for");
+          Known<uint64_t>::absent("the kernel does not report it");
+      device.processes = Known<std::vector<AcceleratorProcess>>::absent("not requested");
       if (ask) {
         device.processes.value = processes_of_card(
             all, card, is_local, "the process has no memory on the card, or the kernel is too old");

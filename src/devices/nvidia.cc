@@ -189,10 +189,10 @@ Accelerator Nvidia::read_device(unsigned index, Depth depth, const ProcessPlace&
     absent_everywhere(lib.reason(code), &out);
     return out;
   }
-  absent_everywhere("not asked for", &out);
+  absent_everywhere("not requested", &out);
   read_identity(lib, device, &out);
   out.memory = read_memory(lib, device);
-  out.host_total = out.host_used = Quantity::absent("NVML does not tell it");
+  out.host_total = out.host_used = Quantity::absent("NVML does not report it");
   unsigned mode = 0, pending = 0;
   // Boards that know no MIG answer that it is not supported, which is an answer.
   const nvml::Return code = lib.mig_mode != nullptr ? lib.mig_mode(device, &mode, &pending)
@@ -218,7 +218,7 @@ Known<std::string> line_of(const std::string& text, const std::string& key) {
     // Another GPU of this machine that was not given to this container has question marks.
     if (!line.empty() && line.find('?') == line.npos) return Known<std::string>::of(line);
   }
-  return Known<std::string>::absent("/proc/driver/nvidia does not tell it");
+  return Known<std::string>::absent("/proc/driver/nvidia does not report it");
 }
 
 void Nvidia::add_names_alone(Accelerators* out) const {

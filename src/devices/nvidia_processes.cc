@@ -59,7 +59,7 @@ std::map<unsigned, ProcessSample> read_utilization(const NvmlLibrary& lib, nvml:
   }
   unsigned count = 0;
   nvml::Return code = lib.process_utilization(device, nullptr, &count, 0);
-  *why = "no sample of this process lately";
+  *why = "no recent sample of this process";
   if (code == nvml::kInsufficientSize || code == nvml::kSuccess) {
     std::vector<ProcessSample> samples(std::min(count, kMostProcesses) + kRoom);
     count = static_cast<unsigned>(samples.size());
@@ -98,10 +98,10 @@ bool add_lists(const NvmlLibrary& lib, nvml::Device device, const AcceleratorSli
       const bool told = entry.used != nvml::kNotAvailable;
       // A process in two lists has the same memory in both.
       if (is_new || (told && (!process.used || *process.used.bytes < entry.used))) {
-        process.used = told ? Quantity::of(entry.used)
-                            : Quantity::absent(
-                                  "the driver does not tell the memory of single "
-                                  "processes here (NVML: not available)");
+        process.used =
+            told ? Quantity::of(entry.used)
+                 : Quantity::absent(
+                       "the driver does not report memory per process here (NVML: not available)");
       }
       if (process.kind.find(list.kind) == std::string::npos)
         process.kind += (process.kind.empty() ? "" : "+") + std::string(list.kind);
@@ -125,7 +125,7 @@ Known<std::vector<AcceleratorProcess>> nvidia_processes(const NvmlLibrary& lib, 
                                                         const ProcessPlace& place) {
   using List = Known<std::vector<AcceleratorProcess>>;
   std::map<Key, AcceleratorProcess> found;
-  std::string why = "no list was asked";
+  std::string why = "no list was requested";
   bool any = false;
   for (size_t i = 0; i < handles.size(); ++i) {
     std::string reason;

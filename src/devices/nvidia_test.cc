@@ -66,8 +66,8 @@ TEST_F(Nvidia, AnA100IsReadWithAllThatTheDriverTells) {
   EXPECT_FALSE(own.gpu_instance);
   const AcceleratorProcess& other = (*device.processes.value)[1];
   EXPECT_FALSE(other.here);
-  EXPECT_EQ(other.not_here_because, "it ended meanwhile, or is hidden from this user");
-  EXPECT_EQ(other.utilization_percent.absent_because, "no sample of this process lately");
+  EXPECT_EQ(other.not_here_because, "it has ended, or is hidden from this user");
+  EXPECT_EQ(other.utilization_percent.absent_because, "no recent sample of this process");
   EXPECT_EQ(used_by(device, 4101).bytes, 17822 * kMiB);
   EXPECT_EQ(used_by(device, 4207).absent_because, "the driver does not list this process");
 }
@@ -75,8 +75,8 @@ TEST_F(Nvidia, AnA100IsReadWithAllThatTheDriverTells) {
 TEST_F(Nvidia, MemoryAloneAsksForNothingElse) {
   const Accelerator device = read("a100-80gb", 3, Depth::kMemory).devices.at(0);
   EXPECT_EQ(device.memory.total.bytes, 81920 * kMiB);
-  EXPECT_EQ(device.processes.absent_because, "not asked for");
-  EXPECT_EQ(device.power_milliwatts.absent_because, "not asked for");
+  EXPECT_EQ(device.processes.absent_because, "not requested");
+  EXPECT_EQ(device.power_milliwatts.absent_because, "not requested");
 }
 
 TEST_F(Nvidia, AnOlderDriverTellsLessAndNothingElse) {
@@ -84,7 +84,7 @@ TEST_F(Nvidia, AnOlderDriverTellsLessAndNothingElse) {
     const Accelerator device = read("a100-80gb", generation).devices.at(0);
     EXPECT_EQ(device.memory.total.bytes, 81920 * kMiB);
     EXPECT_EQ(device.memory.used.bytes, (20314 + 633) * kMiB);
-    EXPECT_EQ(device.memory.reserved.absent_because, "this driver's NVML is too old to tell");
+    EXPECT_EQ(device.memory.reserved.absent_because, "this driver's NVML is too old");
     ASSERT_EQ(device.processes.value->size(), 2u) << "generation " << generation;
     EXPECT_EQ((*device.processes.value)[1].used.bytes, 2488 * kMiB);
     EXPECT_EQ(device.mig.value, false);
@@ -110,15 +110,15 @@ TEST_F(Nvidia, MemoryOfSingleProcessesThatIsNotToldIsNoZero) {
   EXPECT_EQ(one.kind, "mps");
   EXPECT_FALSE(one.used);
   EXPECT_EQ(one.used.absent_because,
-            "the driver does not tell the memory of single processes here (NVML: not available)");
+            "the driver does not report memory per process here (NVML: not available)");
 }
 
 TEST_F(Nvidia, WhatThisUserMayNotAskIsSaid) {
   const Accelerator device = read("l40s").devices.at(0);
   EXPECT_EQ(device.memory.total.bytes, 46068 * kMiB);
-  EXPECT_EQ(device.processes.absent_because, "this user may not ask for it (NVML: no permission)");
+  EXPECT_EQ(device.processes.absent_because, "this user may not query it (NVML: no permission)");
   EXPECT_EQ(device.power_milliwatts.absent_because,
-            "the driver does not tell it for this device (NVML: not supported)");
+            "the driver does not report it for this device (NVML: not supported)");
   EXPECT_EQ(device.temperature_celsius.value, 44u);
 }
 
@@ -141,7 +141,7 @@ TEST_F(Nvidia, SlicesOfMigHaveMemoryAndProcessesOfTheirOwn) {
   const Accelerator device = read("a100-mig").devices.at(0);
   EXPECT_EQ(device.mig.value, true);
   EXPECT_EQ(device.utilization_percent.absent_because,
-            "the driver does not tell it for this device (NVML: not supported)");
+            "the driver does not report it for this device (NVML: not supported)");
   ASSERT_EQ(device.slices.size(), 2u);
   EXPECT_EQ(device.slices[0].name.value, "NVIDIA A100-SXM4-80GB MIG 3g.40gb");
   EXPECT_EQ(device.slices[0].uuid.value, "MIG-6a1f2bde-6d5c-5a3e-9d4e-5f0b7a2f6c01");
@@ -163,11 +163,10 @@ TEST_F(Nvidia, InAPidNamespaceOfOurOwnANumberMayBeSomebodyElses) {
   auto processes = *read("a100-80gb").devices.at(0).processes.value;
   EXPECT_FALSE(processes[0].here);
   EXPECT_EQ(processes[0].not_here_because,
-            "the PID may be one of the machine's: the process of this number here is not seen to "
-            "use the driver");
+            "the PID may be the host's: the process with this PID here does not use the driver");
   EXPECT_EQ(processes[0].command, "");
   EXPECT_EQ(processes[1].not_here_because,
-            "it runs outside this PID namespace: the PID is one of the machine's");
+            "it runs outside this PID namespace: the PID is the host's");
   put("/proc/4101/maps", "7f00-7f10 r-xp 0 08:01 5   /usr/lib/libcuda.so.550.163.01\n");
   processes = *read("a100-80gb").devices.at(0).processes.value;
   EXPECT_TRUE(processes[0].here);
@@ -179,8 +178,8 @@ TEST_F(Nvidia, ALibraryThatDoesNotStartIsSaid) {
   EXPECT_TRUE(all.devices.empty());
   ASSERT_EQ(all.notes.size(), 1u);
   EXPECT_EQ(all.notes[0],
-            "NVIDIA: NVIDIA's kernel driver and libnvidia-ml.so.1 are of different versions: the "
-            "machine wants a restart after a driver update");
+            "NVIDIA: NVIDIA's kernel driver and libnvidia-ml.so.1 are of different versions: "
+            "restart the machine after a driver update");
 }
 
 TEST_F(Nvidia, WithoutNvmlTheKernelsFilesTellNamesAlone) {

@@ -45,7 +45,7 @@ Result<std::unique_ptr<NvmlLibrary>> NvmlLibrary::open(const std::string& path) 
   if (!find(library, &init, {"nvmlInit_v2"}) ||
       !find(library, &l.device_count, {"nvmlDeviceGetCount_v2"}) ||
       !find(library, &l.device_by_index, {"nvmlDeviceGetHandleByIndex_v2"}))
-    return fail(ErrorCode::kSystem, "libnvidia-ml.so.1 has no nvmlInit_v2: it is no NVML we know");
+    return fail(ErrorCode::kSystem, "libnvidia-ml.so.1 has no nvmlInit_v2: unknown NVML");
   nvml::Return (*shutdown)() = nullptr;
   find(library, &shutdown, {"nvmlShutdown"});
   find(library, &l.error_text_, {"nvmlErrorString"});
@@ -80,18 +80,18 @@ NvmlLibrary::~NvmlLibrary() {
 std::string NvmlLibrary::reason(nvml::Return code) const {
   switch (code) {
     case nvml::kNotSupported:
-      return "the driver does not tell it for this device (NVML: not supported)";
+      return "the driver does not report it for this device (NVML: not supported)";
     case nvml::kNoPermission:
-      return "this user may not ask for it (NVML: no permission)";
+      return "this user may not query it (NVML: no permission)";
     case nvml::kDriverNotLoaded:
       return "NVIDIA's kernel driver is not loaded";
     case nvml::kLibraryMismatch:
-      return "NVIDIA's kernel driver and libnvidia-ml.so.1 are of different versions: the machine "
-             "wants a restart after a driver update";
+      return "NVIDIA's kernel driver and libnvidia-ml.so.1 are of different versions: restart the "
+             "machine after a driver update";
     case nvml::kGpuIsLost:
       return "the GPU has fallen off the bus (NVML: GPU is lost)";
     case nvml::kResetRequired:
-      return "the GPU wants a reset (NVML: reset required)";
+      return "the GPU needs a reset (NVML: reset required)";
     default:
       break;
   }

@@ -58,6 +58,6 @@ struct NvmlLibrary {
 };
 
 /// The reason for a function that the driver does not have.
-inline constexpr const char* kNvmlTooOld = "this driver's NVML is too old to tell";
+inline constexpr const char* kNvmlTooOld = "this driver's NVML is too old";
 
 }  // namespace gpumemprof

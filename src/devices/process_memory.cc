@@ -21,7 +21,7 @@ Quantity resident_now(const std::string& folder, const std::string& status) {
     const long page = sysconf(_SC_PAGESIZE);
     if (pages && page > 0) return Quantity::of(*pages * static_cast<uint64_t>(page));
   }
-  return field(status, "VmRSS", "the kernel does not say");
+  return field(status, "VmRSS", "the kernel does not report it");
 }
 
 }  // namespace
@@ -40,7 +40,7 @@ ProcessMemory read_process_memory(const std::string& proc, int pid, bool with_ps
     }
     return out;
   }
-  const char* why = "the kernel does not say";
+  const char* why = "the kernel does not report it";
   out.resident = resident_now(folder, status);
   out.peak_resident = field(status, "VmHWM", why);
   out.anonymous = field(status, "RssAnon", why);
@@ -48,8 +48,8 @@ ProcessMemory read_process_memory(const std::string& proc, int pid, bool with_ps
   out.shared = field(status, "RssShmem", why);
   out.swapped = field(status, "VmSwap", why);
   out.proportional = with_pss ? field(read_proc_text(folder + "/smaps_rollup"), "Pss",
-                                      "smaps_rollup of this process may not be read")
-                              : Quantity::absent("not asked for");
+                                      "no permission to read smaps_rollup of this process")
+                              : Quantity::absent("not requested");
   return out;
 }
 

@@ -35,15 +35,14 @@ void ProcessPlace::look_up(AcceleratorProcess* process, const std::string& drive
   const std::string folder = proc_ + '/' + std::to_string(process->pid);
   process->here = false;
   if (process->pid <= 0 || access((folder + "/stat").c_str(), F_OK) != 0) {
-    process->not_here_because =
-        whole_machine_ ? "it ended meanwhile, or is hidden from this user"
-                       : "it runs outside this PID namespace: the PID is one of the machine's";
+    process->not_here_because = whole_machine_
+                                    ? "it has ended, or is hidden from this user"
+                                    : "it runs outside this PID namespace: the PID is the host's";
     return;
   }
   if (!whole_machine_ && !has_mapped(read_proc_text(folder + "/maps"), driver)) {
     process->not_here_because =
-        "the PID may be one of the machine's: the process of this number here is not seen to use "
-        "the driver";
+        "the PID may be the host's: the process with this PID here does not use the driver";
     return;
   }
   look_up_own(process);

@@ -17,7 +17,7 @@ struct Quantity {
   explicit operator bool() const { return bytes.has_value(); }
 };
 
-/// The same for what is no number of bytes; the unit is in the name of the field.
+/// The same for what is not a number of bytes; the unit is in the name of the field.
 template <class T>
 struct Known {
   std::optional<T> value;

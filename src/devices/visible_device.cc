@@ -48,7 +48,7 @@ MatchedDevice by_environment(const Accelerators& all, const std::vector<size_t>&
   size_t place = static_cast<size_t>(index);
   if (setting) {
     const std::string name = word(*setting, index);
-    if (name.empty()) return none("the program's environment shows it fewer devices");
+    if (name.empty()) return none("the program's environment hides devices from it");
     for (const size_t i : candidates) {
       const Accelerator& device = all.devices[i];
       // A part of the UUID is enough for CUDA, too.
@@ -60,10 +60,10 @@ MatchedDevice by_environment(const Accelerators& all, const std::vector<size_t>&
           return {.device = i, .slice = s};
     }
     const auto number = whole_number(name);
-    if (!number) return none("the program's environment names a device that is not here");
+    if (!number) return none("the program's environment names a device that does not exist here");
     place = *number;
   }
-  if (!in_order) return none("several kinds of GPUs are here, and their order in CUDA is not told");
+  if (!in_order) return none("there are several kinds of GPUs; their order in CUDA is unknown");
   if (place >= candidates.size()) return none("there are fewer devices here");
   return {.device = candidates[place]};
 }
@@ -82,8 +82,7 @@ MatchedDevice into_slice(const Accelerators& all, MatchedDevice match, int pid) 
       possible.push_back(s);
   }
   if (possible.empty() && device.slices.size() == 1) possible.push_back(0);
-  if (possible.size() != 1)
-    return none("MIG divides the device, and which slice it is, is not told");
+  if (possible.size() != 1) return none("MIG divides the device; the slice is unknown");
   match.slice = possible[0];
   return match;
 }
@@ -118,13 +117,13 @@ MatchedDevice match_device(const Accelerators& all, const VisibleDevices& visibl
   for (size_t i = 0; i < all.devices.size(); ++i)
     if (uses(all.devices[i], pid) && all.devices[i].vendor != "intel") listed.push_back(i);
   if (candidates.empty())
-    return none(all.notes.empty() ? "no driver shows such a device" : all.notes[0]);
+    return none(all.notes.empty() ? "no driver lists such a device" : all.notes[0]);
   if (listed.size() == 1) return into_slice(all, {.device = listed[0]}, pid);
-  if (index < 0) return none("the recording does not number the device");
+  if (index < 0) return none("the recording has no number for the device");
   const MatchedDevice match = by_environment(all, candidates, visible, index);
   if (!match.device) return match;
   if (!listed.empty() && std::ranges::find(listed, *match.device) == listed.end())
-    return none("the driver lists the process on other devices than its environment names");
+    return none("the driver lists the process on devices that its environment does not name");
   const bool nvidia = all.devices[candidates[0]].vendor == "nvidia";
   const auto& setting = nvidia ? visible.cuda : visible.rocm;
   if (listed.empty() && candidates.size() > 1 && !setting)
@@ -137,7 +136,7 @@ MatchedDevice match_own_device(const Accelerators& all, const VisibleDevices& vi
                                const std::optional<std::string>& uuid) {
   const std::vector<size_t> candidates = numbered(all);
   if (candidates.empty())
-    return none(all.notes.empty() ? "no driver shows such a device" : all.notes[0]);
+    return none(all.notes.empty() ? "no driver lists such a device" : all.notes[0]);
   if (!uuid) {
     const MatchedDevice match = by_environment(all, candidates, visible, index);
     return match.device ? into_slice(all, match, 0) : match;
@@ -152,7 +151,7 @@ MatchedDevice match_own_device(const Accelerators& all, const VisibleDevices& vi
       if (device.slices[s].uuid && *device.slices[s].uuid.value == "MIG-" + bare)
         return {.device = i, .slice = s};
   }
-  return none("the driver shows no device with the UUID that CUDA tells");
+  return none("the driver lists no device with the UUID from CUDA");
 }
 
 const DeviceMemory& matched_memory(const Accelerators& all, const MatchedDevice& match) {

@@ -34,19 +34,19 @@ TEST(VisibleDevice, OfSeveralTheEnvironmentTellsWhereNoListContradicts) {
   EXPECT_EQ(match_device(all, {.cuda = "GPU-bb2"}, 5, 0).device, 1u);
   EXPECT_EQ(match_device(all, {.cuda = "GPU-bb"}, 5, 0).device, 1u);
   EXPECT_EQ(match_device(all, {.cuda = "1"}, 5, 1).why_not,
-            "the program's environment shows it fewer devices");
+            "the program's environment hides devices from it");
   EXPECT_EQ(match_device(all, {}, 5, 0).why_not,
             "there are 3 GPUs, and the driver lists the process on none of them");
   all.devices[0] = gpu("A", "GPU-aa1", {5}), all.devices[2] = gpu("A", "GPU-cc3", {5});
   EXPECT_EQ(match_device(all, {}, 5, 0).device, 0u);
   EXPECT_EQ(match_device(all, {.cuda = "1,2"}, 5, 0).why_not,
-            "the driver lists the process on other devices than its environment names");
+            "the driver lists the process on devices that its environment does not name");
 }
 
 TEST(VisibleDevice, ThatTheFastestComesFirstIsNoOrder) {
   const Accelerators all{.devices = {gpu("A", "GPU-1"), gpu("B", "GPU-2")}};
   EXPECT_EQ(match_device(all, {.cuda = "0"}, 5, 0).why_not,
-            "several kinds of GPUs are here, and their order in CUDA is not told");
+            "there are several kinds of GPUs; their order in CUDA is unknown");
   EXPECT_EQ(match_device(all, {.cuda = "1", .pci_order = true}, 5, 0).device, 1u);
 }
 
@@ -60,8 +60,7 @@ TEST(VisibleDevice, ASliceIsFoundByItsNameOrByTheProcess) {
     slice.memory.total = Quantity::of(100 + i);
     device.slices.push_back(slice);
   }
-  EXPECT_EQ(match_device(all, {}, 5, 0).why_not,
-            "MIG divides the device, and which slice it is, is not told");
+  EXPECT_EQ(match_device(all, {}, 5, 0).why_not, "MIG divides the device; the slice is unknown");
   const MatchedDevice named = match_device(all, {.cuda = "MIG-1"}, 5, 0);
   EXPECT_EQ(named.slice, 1u);
   EXPECT_EQ(matched_memory(all, named).total.bytes, 101u);
@@ -76,7 +75,7 @@ TEST(VisibleDevice, AProgramThatAsksForItselfGoesByTheUuidElseByItsEnvironment) 
   EXPECT_EQ(match_own_device(all, {.cuda = "1"}, 0, std::nullopt).device, 1u);
   EXPECT_EQ(match_own_device(all, {.cuda = "1"}, 0, "aa").device, 0u);
   EXPECT_EQ(match_own_device(all, {}, 0, "GPU-cc").why_not,
-            "the driver shows no device with the UUID that CUDA tells");
+            "the driver lists no device with the UUID from CUDA");
 }
 
 TEST(VisibleDevice, WithoutADriverItIsWhatWasSaidOfTheMachine) {

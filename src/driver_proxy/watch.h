@@ -19,20 +19,19 @@ int device_now();
 /// none.
 bool used_now(uint64_t* bytes);
 
-// What names things of which a device has one, among the pointers that name others.
+// Keys for per-device singletons that cannot collide with real pointers.
 inline uint64_t graphs_key(int device) { return 0x100 + static_cast<uint64_t>(device); }
 inline uint64_t primary_key(int device) { return 0x300 + static_cast<uint64_t>(device); }
-/// Of a context, whose pointer is a multiple of 16. Bit 47, which a recorded address may have, is
-/// set in no address of a program's.
+/// Key of a limit of a context, whose pointer is a multiple of 16. Bit 47, which a recorded address
+/// may have, is never set in an address of the program.
 inline constexpr int kMostLimits = 62;
 inline uint64_t limit_key(void* context, int limit) {
   const uint64_t number = reinterpret_cast<uint64_t>(context) / 16 * 64;
   return uint64_t{1} << 47 | ((number + static_cast<uint64_t>(limit)) & ((uint64_t{1} << 47) - 1));
 }
 
-/// Of what a device has in use: where it sits on the PCI bus (domain, bus, device), by which a
-/// reader finds it among those of NVML, whose order is another one. No limit has number 63, so this
-/// is the key of none.
+/// Key of a device's use: its PCI address (domain, bus, device), by which a reader finds the device
+/// in NVML, whose order differs. Limits never use slot 63, so the key is unique.
 inline constexpr uint64_t place_key(uint32_t domain, uint32_t bus, uint32_t device) {
   return uint64_t{1} << 47 | (uint64_t{domain} << 16 | bus << 8 | device << 3) << 6 | 63;
 }

@@ -5,7 +5,7 @@
 namespace gpumemprof {
 namespace {
 
-constexpr const char* kSeen = "PyTorch's total in a public report of such a board";
+constexpr const char* kSeen = "PyTorch's total in a public report of this board";
 
 uint64_t gib(double amount) { return static_cast<uint64_t>(std::floor(amount * (1 << 30))); }
 
@@ -15,17 +15,16 @@ const std::vector<BoardFacts>& table() {
   static const std::vector<BoardFacts> boards = {
       {"NVIDIA T4 16GB", gib(14.75), kSeen},
       {"NVIDIA GeForce RTX 4090 24GB", gib(23.61),
-       "PyTorch's totals in public reports of such boards, the lowest of two"},
+       "PyTorch's totals in public reports of this board, the lower of two"},
       {"NVIDIA GeForce RTX 5090 32GB", gib(31.37), kSeen},
       {"NVIDIA V100 32GB", gib(31.74), kSeen},
       {"NVIDIA A100 40GB", 40536ull << 20,
        "the capacity of the boards that GPUMemNet's tables were measured on"},
-      {"NVIDIA L40S 48GB", gib(44.42),
-       "PyTorch's total in a public report of such a board, ECC on"},
+      {"NVIDIA L40S 48GB", gib(44.42), "PyTorch's total in a public report of this board, ECC on"},
       {"NVIDIA H100 80GB", gib(79.11), kSeen},
       {"NVIDIA A100 80GB", gib(79.25), kSeen},
       {"NVIDIA H100 NVL 94GB", gib(93.00), kSeen},
-      {"NVIDIA B200 180GB", gib(178.35), "the driver's total in a public report of such a board"},
+      {"NVIDIA B200 180GB", gib(178.35), "the driver's total in a public report of this board"},
   };
   return boards;
 }

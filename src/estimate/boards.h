@@ -12,12 +12,12 @@
 namespace gpumemprof {
 
 /// A GPU as CUDA shows it: the driver keeps a part of the memory for itself, and so does ECC on
-/// some boards. `usable_bytes` is what a run can have when nobody else is there; of what the name
-/// says no bytes are made, for vendors mean GB by it or GiB.
+/// some boards. `usable_bytes` is available to a run that has the GPU to itself. Sizes are never
+/// derived from the product name: vendors mix GB and GiB.
 struct BoardFacts {
   std::string name;
   uint64_t usable_bytes = 0;  ///< the total memory that CUDA reports
-  std::string source;         ///< who saw that figure
+  std::string source;         ///< where that figure comes from
 };
 
 /// The smallest first. No price is in it: prices are the user's to say.

@@ -12,7 +12,7 @@ constexpr size_t kMostTextBytes = 256;
 Status read_bytes(const Json& root, const char* key, uint64_t* value) {
   const auto found = root.find(key);
   if (found == root.end() || !found->is_number_unsigned() || *found > kMostMeasuredBytes)
-    return fail(ErrorCode::kBadInput, std::string("its ") + key + " is no number of bytes");
+    return fail(ErrorCode::kBadInput, std::string("its ") + key + " is not a number of bytes");
   *value = found->get<uint64_t>();
   return {};
 }
@@ -33,16 +33,16 @@ Result<Calibration> parse_calibration(std::string_view text) {
   try {
     root = Json::parse(text);
   } catch (const Json::parse_error& error) {
-    return fail_at(error.byte, "is no JSON");
+    return fail_at(error.byte, "is not JSON");
   }
   const std::string schema =
       root.is_object() && root.contains("schema") && root["schema"].is_string()
           ? root["schema"].get<std::string>()
           : "";
   if (!schema.starts_with("gpumemprof.calibration/"))
-    return fail(ErrorCode::kBadInput, "is no file of gpumemprof calibrate");
+    return fail(ErrorCode::kBadInput, "is not a file of gpumemprof calibrate");
   if (schema != "gpumemprof.calibration/1")
-    return fail(ErrorCode::kUnsupported, "is of a later version of gpumemprof");
+    return fail(ErrorCode::kUnsupported, "was written by a later version of gpumemprof");
   Calibration out;
   for (const auto& [key, value] : {std::pair{"device", &out.device},
                                    {"driver", &out.driver},

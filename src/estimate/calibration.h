@@ -20,7 +20,7 @@ struct Calibration {
 
 inline constexpr size_t kMaxCalibrationBytes = 1 << 16;
 
-/// Errors: kBadInput with the byte where it is no JSON, without one where it is none of ours;
+/// Errors: kBadInput with the byte where it is not JSON, without one where it is none of ours;
 /// kUnsupported for a later major version.
 Result<Calibration> parse_calibration(std::string_view text);
 

@@ -37,11 +37,11 @@ void add_assumptions(const ModelShape& shape, const TrainingSetup& setup, Predic
       "the kind of configuration");
   if (!setup.inference) {
     add(setup.attention == AttentionKernel::kFlash
-            ? "attention by a flash kernel: scores are never whole"
-            : "attention by separate operators: scores are kept",
+            ? "attention by a flash kernel: scores are never stored whole"
+            : "attention by separate operators: scores are stored",
         setup.attention == AttentionKernel::kFlash ? "default" : "configuration or option");
     if (shape.experts.count != 0) {
-      add(setup.capacity_factor > 0 ? "experts take tokens up to their capacity"
+      add(setup.capacity_factor > 0 ? "each expert takes tokens up to its capacity"
                                     : "tokens spread evenly over experts",
           setup.capacity_factor > 0 ? "option" : "default");
     }
@@ -51,8 +51,8 @@ void add_assumptions(const ModelShape& shape, const TrainingSetup& setup, Predic
           "default");
     }
     if (!megatron && setup.data * setup.context > 1 && setup.zero_stage == 0 && !setup.fsdp) {
-      add("DistributedDataParallel keeps a second copy of the gradients in its buckets, from the "
-          "first step on",
+      add("DistributedDataParallel keeps a second copy of the gradients in its buckets after the "
+          "first step",
           "PyTorch's default");
     }
     if (!megatron && setup.fsdp) {
@@ -62,23 +62,23 @@ void add_assumptions(const ModelShape& shape, const TrainingSetup& setup, Predic
           "FSDP's mixed precision over weights loaded in fp32");
     }
   } else {
-    if (shape.latent) add("the cache holds compressed keys and values", "as vLLM and SGLang do");
+    if (shape.latent) add("the KV cache holds compressed keys and values", "as vLLM and SGLang do");
     add((setup.names_sequence ? "a prompt of " + std::to_string(setup.prompt_tokens) + " tokens"
                               : "a prompt as long as the context, " +
                                     std::to_string(setup.prompt_tokens) + " tokens,") +
             " is computed at once, with the logits of the last token",
-        setup.names_sequence ? "--sequence" : "default; --sequence says another length");
+        setup.names_sequence ? "--sequence" : "default; change with --sequence");
   }
   add("workspaces of libraries: " + std::to_string(setup.workspace_bytes >> 20) +
           " MiB of the allocator",
       setup.measured_source.empty()
-          ? "two of cuBLAS at 32 MiB, as on Hopper, unless --set workspace says another"
-          : "two of cuBLAS, " + setup.measured_source + ", unless --set workspace says another");
+          ? "two of cuBLAS at 32 MiB, as on Hopper; change with --set workspace"
+          : "two of cuBLAS, " + setup.measured_source + "; change with --set workspace");
   add(megatron ? "interval: 0.93 to 1.19 of the expected figure"
                : "interval: 0.8 to 1.25 of the expected figure",
       megatron ? "the spread in docs/accuracy-megatron.md"
-               : "a guess: no measured runs to compare with");
-  add("reserved: up to a ninth more than is allocated",
+               : "a guess: there are no measured runs to compare with");
+  add("reserved: up to a ninth more than allocated",
       "a rule of thumb; a closed form has no order of allocations");
   if (setup.device_constant_bytes != 0) {
     add("CUDA context and libraries: " + std::to_string(setup.device_constant_bytes >> 20) + " MiB",
@@ -132,7 +132,7 @@ Result<Prediction> predict_closed_form(const ModelShape& shape, const TrainingSe
     }
   }
   if (!(most_total < kMostModelBytes))
-    return fail(ErrorCode::kUsage, "this adds up to more than any machine has");
+    return fail(ErrorCode::kUsage, "the sum exceeds any machine's memory");
   Prediction out;
   out.method = EstimateMethod::kClosedForm;
   out.batch = setup.batch;
@@ -145,13 +145,12 @@ Result<Prediction> predict_closed_form(const ModelShape& shape, const TrainingSe
   set_peaks(shape, setup, total, &out);
   add_assumptions(shape, setup, &out);
   if (stages > 1 && setup.stage == StageChoice::kMostLoaded) {
-    out.assumptions.push_back(
-        {"of the pipeline's ranks this is the one that needs most: " + most.name, "arithmetic"});
+    out.assumptions.push_back({"the pipeline rank that needs most: " + most.name, "arithmetic"});
   }
-  out.unknown.push_back("live: a closed form counts blocks of the allocator, not tensors.");
+  out.unknown.push_back("live: a closed form counts allocator blocks, not tensors.");
   if (setup.tensor * setup.pipeline * setup.context * setup.expert * setup.data > 1) {
     out.unknown.push_back(
-        "NCCL's buffers: outside of the allocator, and not in the device's figure.");
+        "NCCL's buffers: outside of the allocator, not included in the device figure.");
   }
   return out;
 }

@@ -12,7 +12,7 @@ using Json = nlohmann::json;
 class TopLevelKeys : public nlohmann::json_sax<Json> {
  public:
   ConfigValues values;
-  Error error{ErrorCode::kBadInput, "is no JSON object", 0};
+  Error error{ErrorCode::kBadInput, "is not a JSON object", 0};
 
   bool null() override { return put(std::monostate()); }
   bool boolean(bool value) override { return put(value); }
@@ -45,7 +45,7 @@ class TopLevelKeys : public nlohmann::json_sax<Json> {
   }
   bool parse_error(size_t offset, const std::string& token,
                    const nlohmann::detail::exception&) override {
-    error = {ErrorCode::kBadInput, "is no valid JSON", offset == 0 ? 0 : offset - 1};
+    error = {ErrorCode::kBadInput, "is not valid JSON", offset == 0 ? 0 : offset - 1};
     (void)token;
     return false;
   }
@@ -57,7 +57,7 @@ class TopLevelKeys : public nlohmann::json_sax<Json> {
   bool enter(bool list) {
     if (depth_ == 0 && list) return false;
     if (++depth_ > kMaxDepth) {
-      error = {ErrorCode::kBadInput, "is nested too deep", std::nullopt};
+      error = {ErrorCode::kBadInput, "is nested too deeplyly", std::nullopt};
       return false;
     }
     if (depth_ == 2) {

@@ -39,7 +39,7 @@ Result<uint64_t> ConfigValues::count(std::string_view name, uint64_t fallback, u
   if (!value) return fallback;
   const double* number = std::get_if<double>(value);
   if (!number || *number != std::floor(*number)) {
-    return fail(ErrorCode::kBadInput, std::string(name) + " is no whole number");
+    return fail(ErrorCode::kBadInput, std::string(name) + " is not a whole number");
   }
   if (!(*number >= static_cast<double>(least) && *number <= static_cast<double>(most))) {
     return fail(ErrorCode::kBadInput, std::string(name) + " is out of range: " +
@@ -53,7 +53,7 @@ Result<double> ConfigValues::share(std::string_view name, double fallback) const
   if (!value) return fallback;
   const double* number = std::get_if<double>(value);
   if (!number || !(*number >= 0 && *number <= 1)) {
-    return fail(ErrorCode::kBadInput, std::string(name) + " is no number from 0 to 1");
+    return fail(ErrorCode::kBadInput, std::string(name) + " is not a number from 0 to 1");
   }
   return *number;
 }

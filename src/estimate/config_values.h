@@ -33,7 +33,7 @@ class ConfigValues {
                          uint64_t most) const;
   Result<double> share(std::string_view name, double fallback) const;  ///< 0 to 1
   bool flag(std::string_view name, bool fallback) const;               ///< "true" and 1 count too
-  std::string text(std::string_view name) const;          ///< empty where it is no text
+  std::string text(std::string_view name) const;          ///< empty where it is not a string
   const ConfigList* list(std::string_view name) const;    ///< null where it is none
   const ConfigTexts* texts(std::string_view name) const;  ///< null where it is none, or empty
 

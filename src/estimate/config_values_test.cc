@@ -53,15 +53,15 @@ TEST(ConfigValues, AnErrorNamesTheByte) {
   // The parser counts characters, the message says bytes.
   EXPECT_EQ(error_of("\xc3\xa4: *b\n").offset, 4u);
   EXPECT_EQ(error_of("just words").message,
-            "is no configuration: neither a JSON object nor a YAML mapping");
+            "is not a configuration: neither a JSON object nor a YAML mapping");
   EXPECT_EQ(error_of("[1, 2]").message,
-            "is no configuration: neither a JSON object nor a YAML mapping");
+            "is not a configuration: neither a JSON object nor a YAML mapping");
 }
 
 TEST(ConfigValues, WhatIsTooDeepOrTooLargeIsRefused) {
   const std::string deep = "{\"a\": " + std::string(100000, '[');
-  EXPECT_EQ(error_of(deep).message, "is nested too deep");
-  EXPECT_EQ(error_of("a: " + std::string(200, '[')).message, "is nested too deep");
+  EXPECT_EQ(error_of(deep).message, "is nested too deeplyly");
+  EXPECT_EQ(error_of("a: " + std::string(200, '[')).message, "is nested too deeplyly");
   EXPECT_EQ(error_of("{\"a\": \"" + std::string(kMaxConfigBytes, 'x') + "\"}").message,
             "is too large for a configuration");
 }
@@ -69,28 +69,27 @@ TEST(ConfigValues, WhatIsTooDeepOrTooLargeIsRefused) {
 TEST(ConfigValues, ValuesOfTheWrongKindAreNamed) {
   auto values = parse_config(R"({"a": "x", "b": 1.5, "c": -1, "d": 1e300, "e": 2})");
   ASSERT_TRUE(values);
-  EXPECT_EQ(values->count("a", 0, 0, 9).error().message, "a is no whole number");
-  EXPECT_EQ(values->count("b", 0, 0, 9).error().message, "b is no whole number");
+  EXPECT_EQ(values->count("a", 0, 0, 9).error().message, "a is not a whole number");
+  EXPECT_EQ(values->count("b", 0, 0, 9).error().message, "b is not a whole number");
   EXPECT_EQ(values->count("c", 0, 0, 9).error().message, "c is out of range: 0 to 9");
   EXPECT_EQ(values->count("d", 0, 0, 9).error().message, "d is out of range: 0 to 9");
-  EXPECT_EQ(values->share("e", 0).error().message, "e is no number from 0 to 1");
+  EXPECT_EQ(values->share("e", 0).error().message, "e is not a number from 0 to 1");
   EXPECT_EQ(values->count("missing", 5, 0, 9), 5u);
 }
 
 TEST(ModelConfig, WhatIsNotKnownIsSaidInOneSentence) {
   EXPECT_EQ(refusal("{}"),
-            "is no configuration that is known: neither Hugging Face's (no model_type) nor "
-            "Megatron's (no num-layers "
-            "and hidden-size)");
+            "is not a known configuration: neither Hugging Face's (no model_type) nor Megatron's "
+            "(no num-layers and hidden-size)");
   EXPECT_TRUE(refusal(R"({"model_type": "resnet"})")
-                  .starts_with("model_type \"resnet\" is not known here: llama,"));
+                  .starts_with("model_type \"resnet\" is not supported: use llama,"));
   EXPECT_TRUE(
       refusal("{\"model_type\": \"res\\nnet\"}").starts_with("model_type \"res?net\" is not"));
   EXPECT_EQ(refusal(R"({"model_type": "llama"})"), "has no num_hidden_layers");
   EXPECT_EQ(refusal(R"({"model_type": "llama", "num_hidden_layers": 1e9})"),
             "num_hidden_layers is out of range: 1 to 4096");
   EXPECT_EQ(refusal("num-layers: 2\nhidden-size: 8\nnum-attention-heads: 2\n"),
-            "says nothing of the vocabulary: add vocab-size");
+            "has no vocabulary size: add vocab-size");
 }
 
 TEST(ModelConfig, ValuesThatAreEachInBoundsAreRefusedTogether) {

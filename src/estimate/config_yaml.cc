@@ -75,7 +75,7 @@ class MappingReader {
     }
     if (events.has_failed()) return fail_at(events.offset(text), "is neither JSON nor YAML");
     if (!saw_mapping_)
-      return fail_at(0, "is no configuration: neither a JSON object nor a YAML mapping");
+      return fail_at(0, "is not a configuration: neither a JSON object nor a YAML mapping");
     return std::move(saw_arguments_ ? arguments_ : top_);
   }
 
@@ -85,7 +85,7 @@ class MappingReader {
   bool take(const yaml_event_t& event) {
     switch (event.type) {
       case YAML_ALIAS_EVENT:
-        problem_ = "aliases are not followed";
+        problem_ = "aliases are not supported";
         return false;
       case YAML_MAPPING_START_EVENT:
         saw_mapping_ = saw_mapping_ || depth_ == 0;
@@ -111,7 +111,7 @@ class MappingReader {
 
   bool enter(bool mapping) {
     if (++depth_ > kMaxDepth) {
-      problem_ = "is nested too deep";
+      problem_ = "is nested too deeplyly";
       return false;
     }
     if (depth_ == 2 && mapping && has_key_ && key_ == "MODEL_ARGS" && !within_arguments_) {

@@ -80,7 +80,7 @@ Result<EstimateAnswer> answer_configuration(std::string_view config,
   std::vector<SetupOption> options = request.options;
   const bool search = take_auto_batch(&options);
   if (search && !request.capacity_bytes) {
-    return fail(ErrorCode::kUsage, "the largest batch that fits: into what? Give a capacity");
+    return fail(ErrorCode::kUsage, "give a capacity to find the largest batch that fits");
   }
   auto setup = training_setup(read->values, read->shape, options);
   if (!setup) return std::unexpected(setup.error());
@@ -101,7 +101,7 @@ Result<EstimateAnswer> answer_configuration(std::string_view config,
   answer.capacity_bytes = request.capacity_bytes;
   if (request.table) {
     if (setup->inference)
-      return fail(ErrorCode::kUsage, "the table is over settings of training, not of inference");
+      return fail(ErrorCode::kUsage, "the table covers training settings, not inference");
     auto table = settings_table(read->shape, *setup);
     if (!table) return std::unexpected(table.error());
     answer.table = std::move(*table);

@@ -50,7 +50,7 @@ TEST(ConfigurationAnswer, AutoNeedsACapacityAndSaysWhatItFound) {
   request.subject = "config.json";
   request.options = {{"batch", "auto"}};
   EXPECT_EQ(answer_configuration(kGpt2, request).error().message,
-            "the largest batch that fits: into what? Give a capacity");
+            "give a capacity to find the largest batch that fits");
   request.capacity_bytes = 24 * kGiB;
   auto answer = answer_configuration(kGpt2, request);
   ASSERT_TRUE(answer);
@@ -80,7 +80,7 @@ TEST(ConfigurationAnswer, TheTableHasEverySettingOnce) {
   }
   request.options = {{"inference", "true"}};
   EXPECT_EQ(answer_configuration(kGpt2, request).error().message,
-            "the table is over settings of training, not of inference");
+            "the table covers training settings, not inference");
 }
 
 std::string price_error(std::string_view text) {
@@ -122,18 +122,19 @@ TEST(Prices, TheCheapestThatIsSureToFit) {
 
 TEST(Prices, WhatIsNoPriceListIsNamed) {
   EXPECT_EQ(price_error(""), "is empty");
-  EXPECT_EQ(price_error("[1"), "is no valid JSON");
+  EXPECT_EQ(price_error("[1"), "is not valid JSON");
   EXPECT_EQ(parse_prices("[1, x]").error().offset, 4u);
-  EXPECT_EQ(price_error("[]"), "lists no board");
-  EXPECT_EQ(price_error("{}"), "is no list of boards and prices");
-  EXPECT_EQ(price_error("[{}]"), "entry 1 names no board");
-  EXPECT_EQ(price_error(R"([{"board": "x"}])"), "entry 1: price_per_hour is no price");
+  EXPECT_EQ(price_error("[]"), "has no boards");
+  EXPECT_EQ(price_error("{}"), "is not a list of boards and prices");
+  EXPECT_EQ(price_error("[{}]"), "entry 1 has no board name");
+  EXPECT_EQ(price_error(R"([{"board": "x"}])"), "entry 1: price_per_hour is not a price");
   EXPECT_EQ(price_error("a,b\n1,2\n"), "has no header with board and price_per_hour");
   EXPECT_EQ(price_error("board,price_per_hour\nx\n"), "line 2 has 1 cells, the header 2");
-  EXPECT_EQ(price_error("board,price_per_hour\nx,-1\n"), "line 2: price_per_hour is no price");
+  EXPECT_EQ(price_error("board,price_per_hour\nx,-1\n"), "line 2: price_per_hour is not a price");
   EXPECT_EQ(price_error("board,price_per_hour\nx,1\n"),
-            "line 2: the memory of \"x\" is not known here: say it in memory, such as 79.1GiB");
-  EXPECT_EQ(price_error("board,price_per_hour\n\"x\",1\n"), "line 2: quoted cells are not read");
+            "line 2: the memory of \"x\" is unknown: give it as memory, such as 79.1GiB");
+  EXPECT_EQ(price_error("board,price_per_hour\n\"x\",1\n"),
+            "line 2: quoted cells are not supported");
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ constexpr uint64_t kMostPlanBytes = uint64_t{1} << 50;
 constexpr size_t kMostEntries = 1 << 16;
 
 std::unexpected<Error> not_understood() {
-  return fail(ErrorCode::kSystem, "what the process that ran the model wrote is not understood");
+  return fail(ErrorCode::kSystem, "the output of the process that ran the model cannot be parsed");
 }
 
 bool is_size(const Json& value) { return value.is_number_unsigned() && value <= kMostPlanBytes; }

@@ -12,7 +12,7 @@ constexpr LibraryTable kTable;
 // PyTorch's pull request 86509 measured 287,047,680 bytes in use on a GPU with one tensor, for
 // which the allocator had a segment of 20 MiB: kernels loaded as they are used, no library's.
 constexpr uint64_t kContextAlone = 287'047'680 - (20ull << 20);
-constexpr DeviceConstant kConstant{1720ull << 20, "fitted on an A100 of 40 GB, no GPU here",
+constexpr DeviceConstant kConstant{1720ull << 20, "fitted on an A100 40 GB; no GPU here",
                                    kContextAlone, "a context alone: PyTorch's pull request 86509"};
 constexpr DeviceSpread kSpread{0.964, 1.070};
 

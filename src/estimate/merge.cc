@@ -34,7 +34,7 @@ Result<ScaledTrace> ScaledTrace::merge(StepTrace low, const StepTrace& high) {
                 "the traces at two batches cannot be merged: " + std::move(how));
   };
   if (low.facts.batch == 0 || low.facts.batch >= high.facts.batch)
-    return differs("they are not of two rising batches");
+    return differs("the second batch size must be larger than the first");
   const auto [a, b] = std::ranges::mismatch(low.events, high.events, same_event);
   if (a != low.events.end() || b != high.events.end()) {
     return differs("they differ from event " + std::to_string(a - low.events.begin()) + " of " +

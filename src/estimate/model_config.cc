@@ -41,9 +41,8 @@ Result<ModelShape> shape_of_dialect(const ConfigValues& values) {
   if (is_megatron_config(values)) return megatron_shape(values);
   if (values.has("model_type")) return huggingface_shape(values);
   return fail(ErrorCode::kUnsupported,
-              "is no configuration that is known: neither Hugging Face's (no model_type) nor "
-              "Megatron's (no num-layers "
-              "and hidden-size)");
+              "is not a known configuration: neither Hugging Face's (no model_type) nor Megatron's "
+              "(no num-layers and hidden-size)");
 }
 
 }  // namespace

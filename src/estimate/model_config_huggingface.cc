@@ -41,7 +41,7 @@ void read_window_layers(Reader& read, ModelShape& shape, Rule has_window) {
   for (uint64_t i = 0; i < shape.layers; ++i) {
     if (types && (*types)[i] != "sliding_attention" && (*types)[i] != "full_attention") {
       read.refuse(ErrorCode::kUnsupported, "layer_types has " + in_quotes((*types)[i]) +
-                                               ", which is not known for this family");
+                                               ", which is unknown for this family");
       return;
     }
     shape.window_in_layer.push_back(types ? (*types)[i] == "sliding_attention" : has_window(i));
@@ -148,7 +148,7 @@ void read_bert(Reader& read, ModelShape& shape) {
   }
   if (kind != "BertForMaskedLM" && kind != "BertForPreTraining") {
     shape.assumptions.push_back(
-        {"the model is BertForMaskedLM", "the configuration names no class that is known"});
+        {"the model is BertForMaskedLM", "the configuration names no known class"});
   }
   shape.masked_lm_head = shape.output_layer_bias = true;
   if (kind == "BertForPreTraining") {
@@ -250,11 +250,11 @@ Result<ModelShape> huggingface_shape(const ConfigValues& values) {
   } else if (family == "deepseek_v2" || family == "deepseek_v3") {
     read_deepseek(read, shape);
   } else {
-    return fail(ErrorCode::kUnsupported,
-                "model_type " + in_quotes(family) +
-                    " is not known here: llama, mistral, mixtral, qwen2, qwen2_moe, qwen3, "
-                    "qwen3_moe, gemma, gemma2, "
-                    "gemma3_text, gpt2, gpt_neox, bert, t5, deepseek_v2, deepseek_v3");
+    return fail(
+        ErrorCode::kUnsupported,
+        "model_type " + in_quotes(family) +
+            " is not supported: use llama, mistral, mixtral, qwen2, qwen2_moe, qwen3, qwen3_moe, "
+            "gemma, gemma2, gemma3_text, gpt2, gpt_neox, bert, t5, deepseek_v2, deepseek_v3");
   }
   if ((has_experts || shape.latent) && !read.error()) read_huggingface_experts(read, shape);
   shape.weight_bytes =

@@ -77,7 +77,7 @@ void read_vocabulary(ConfigReader& read, ModelShape& shape, uint64_t tensor_para
     shape.assumptions.push_back({"vocabulary: 50257 tokens", "the tokenizer is GPT-2's"});
   }
   if (tokens == 0) {
-    read.refuse(ErrorCode::kBadInput, "says nothing of the vocabulary: add vocab-size");
+    read.refuse(ErrorCode::kBadInput, "has no vocabulary size: add vocab-size");
     return;
   }
   const uint64_t unit =

@@ -32,9 +32,9 @@ std::string_view trimmed(std::string_view text) {
 /// One row, whichever syntax it came in; `where` names it in messages.
 Result<BoardPrice> price_of(std::string board, std::string_view memory, double price,
                             std::string currency, const std::string& where) {
-  if (board.empty()) return fail(ErrorCode::kBadInput, where + " names no board");
+  if (board.empty()) return fail(ErrorCode::kBadInput, where + " has no board name");
   if (!(std::isfinite(price) && price >= 0))
-    return fail(ErrorCode::kBadInput, where + ": price_per_hour is no price");
+    return fail(ErrorCode::kBadInput, where + ": price_per_hour is not a price");
   BoardPrice out{std::move(board), 0, price, std::move(currency)};
   if (!memory.empty()) {
     auto bytes = parse_size(memory);
@@ -47,7 +47,7 @@ Result<BoardPrice> price_of(std::string board, std::string_view memory, double p
   }
   if (out.usable_bytes == 0) {
     return fail(ErrorCode::kBadInput, where + ": the memory of " + in_quotes(out.board, 60) +
-                                          " is not known here: say it in memory, such as 79.1GiB");
+                                          " is unknown: give it as memory, such as 79.1GiB");
   }
   return out;
 }
@@ -64,8 +64,8 @@ Result<std::vector<BoardPrice>> parse_json_prices(std::string_view text) {
   Json json;
   Watch watch(json, false);
   if (!Json::sax_parse(text.begin(), text.end(), &watch))
-    return fail_at(watch.offset.value_or(0), "is no valid JSON");
-  if (!json.is_array()) return fail(ErrorCode::kBadInput, "is no list of boards and prices");
+    return fail_at(watch.offset.value_or(0), "is not valid JSON");
+  if (!json.is_array()) return fail(ErrorCode::kBadInput, "is not a list of boards and prices");
   std::vector<BoardPrice> out;
   for (const Json& entry : json) {
     const std::string where = "entry " + std::to_string(out.size() + 1);
@@ -106,7 +106,7 @@ Result<std::vector<BoardPrice>> parse_csv_prices(std::string_view text) {
     if (line.empty()) continue;
     const std::string where = "line " + std::to_string(number);
     if (line.find('"') != line.npos)
-      return fail(ErrorCode::kBadInput, where + ": quoted cells are not read");
+      return fail(ErrorCode::kBadInput, where + ": quoted cells are not supported");
     const auto cells = cells_of(line);
     if (names.empty()) {
       names = cells;
@@ -147,7 +147,7 @@ Result<std::vector<BoardPrice>> parse_prices(std::string_view text) {
   if (first == text.npos) return fail_at(0, "is empty");
   const bool is_json = text[first] == '[' || text[first] == '{';
   auto prices = is_json ? parse_json_prices(text) : parse_csv_prices(text);
-  if (prices && prices->empty()) return fail(ErrorCode::kBadInput, "lists no board");
+  if (prices && prices->empty()) return fail(ErrorCode::kBadInput, "has no boards");
   return prices;
 }
 
@@ -157,8 +157,7 @@ Result<std::optional<BoardPrice>> cheapest_that_fits(const Prediction& predictio
   std::optional<BoardPrice> best;
   for (const BoardPrice& price : prices) {
     if (price.currency != prices.front().currency) {
-      return fail(ErrorCode::kUsage,
-                  "the price list has more than one currency: they cannot be compared");
+      return fail(ErrorCode::kUsage, "the price list mixes currencies, which cannot be compared");
     }
     if (fits(need, price.usable_bytes) != FitVerdict::kFits) continue;
     const bool better =

@@ -276,7 +276,7 @@ TEST(ClosedForm, WhatAddsUpToMoreThanAnyMachineIsRefused) {
   setup.attention = AttentionKernel::kUnfused;
   auto prediction = predict_closed_form(read.shape, setup);
   ASSERT_FALSE(prediction);
-  EXPECT_EQ(prediction.error().message, "this adds up to more than any machine has");
+  EXPECT_EQ(prediction.error().message, "the sum exceeds any machine's memory");
 }
 
 std::string setup_error(const char* config, const std::vector<SetupOption>& options) {
@@ -288,12 +288,12 @@ std::string setup_error(const char* config, const std::vector<SetupOption>& opti
 TEST(TrainingSetup, WhatMakesNoSenseIsSaid) {
   EXPECT_EQ(setup_error(kGpt2, {{"tp", "5"}}), "tp does not divide the 12 heads");
   EXPECT_EQ(setup_error(kGpt2, {{"pp", "13"}}), "there are more stages than layers");
-  EXPECT_EQ(setup_error(kGpt2, {{"ep", "2"}}), "ep is for models with experts; this one has none");
+  EXPECT_EQ(setup_error(kGpt2, {{"ep", "2"}}), "ep needs a model with experts; this one has none");
   EXPECT_EQ(setup_error(kMixtral8x7b, {{"ep", "3"}}), "ep does not divide the experts");
   EXPECT_EQ(setup_error(kGpt2, {{"cp", "3"}}), "cp does not divide the sequence");
   EXPECT_EQ(setup_error(kGpt2, {{"zero", "4"}}), "zero is a number from 0 to 3");
   EXPECT_EQ(setup_error(kGpt2, {{"dp", "2"}, {"distributed-optimizer", "true"}}),
-            "distributed-optimizer is of Megatron; here it is --zero 1");
+            "distributed-optimizer is Megatron's option; use --zero 1");
   EXPECT_EQ(setup_error(kGpt2, {{"inference", "true"}, {"context", "8"}, {"sequence", "9"}}),
             "a prompt of 9 tokens (sequence) is longer than the context of 8");
   EXPECT_EQ(setup_error(kGpt2, {{"batch", "-1"}}), "batch is a number from 1 to 134217728");

@@ -103,7 +103,7 @@ class TraceFileParser {
       const std::string_view line = next();
       if (line.starts_with("e ")) return end(line);
       if (line.size() < 1 || (line.size() > 1 && line[1] != ' '))
-        return wrong("a line that is no event");
+        return wrong("a line that is not an event");
       auto done = event(line[0], line.substr(std::min<size_t>(2, line.size())));
       if (!done) return std::unexpected(done.error());
     }
@@ -125,13 +125,13 @@ class TraceFileParser {
   Status facts() {
     const std::string_view line = next();
     const nlohmann::json facts = nlohmann::json::parse(line, nullptr, false);
-    if (!facts.is_object()) return wrong("the second line is no JSON object");
+    if (!facts.is_object()) return wrong("the second line is not a JSON object");
     LoopFacts& to = trace_.facts;
     const auto wrong_fact = [&](const char* key, const char* what) {
       return fail_at(begin_ + place_of(line, key), std::string(key) + ' ' + what);
     };
     if (const auto batch = facts.find("batch"); batch != facts.end()) {
-      if (!batch->is_number_unsigned()) return wrong_fact("batch", "is no number of samples");
+      if (!batch->is_number_unsigned()) return wrong_fact("batch", "is not a number of samples");
       to.batch = batch->get<uint64_t>();
     }
     if (to.batch >= 1u << 30) return wrong_fact("batch", "is beyond anything that can be run");
@@ -139,12 +139,12 @@ class TraceFileParser {
         {"subject", &to.subject}, {"optimizer", &to.optimizer}, {"precision", &to.precision},
         {"torch", &to.torch},     {"device", &to.device},       {"method", &to.method}};
     for (const auto& [key, text] : texts) {
-      if (!take_text(facts, key, text)) return wrong_fact(key, "is no text");
+      if (!take_text(facts, key, text)) return wrong_fact(key, "is not a string");
     }
     if (!take_texts(facts, "assumptions", &to.assumptions))
-      return wrong_fact("assumptions", "is no list of sentences");
+      return wrong_fact("assumptions", "is not a list of strings");
     if (!take_texts(facts, "unknown", &to.unknown))
-      return wrong_fact("unknown", "is no list of sentences");
+      return wrong_fact("unknown", "is not a list of strings");
     if (const auto benchmark = facts.find("cudnn_benchmark"); benchmark != facts.end()) {
       if (!benchmark->is_boolean() && !benchmark->is_null())  // null: no convolution was asked for
         return wrong_fact("cudnn_benchmark", "is neither true nor false");
@@ -171,7 +171,7 @@ class TraceFileParser {
         trace_.events.push_back({.kind = TracedEvent::Kind::kPhase, .phase = phase_named(rest)});
         return {};
       default:
-        return wrong("a line that is no event");
+        return wrong("a line that is not an event");
     }
   }
 
@@ -183,7 +183,7 @@ class TraceFileParser {
   }
 
   Status plain(TracedEvent::Kind kind, std::string_view rest) {
-    if (!rest.empty()) return wrong("more words than the event has");
+    if (!rest.empty()) return wrong("too many fields for the event");
     trace_.events.push_back({.kind = kind});
     return {};
   }
@@ -197,8 +197,7 @@ class TraceFileParser {
     const auto module = fields.number(trace_.names.size());
     if (!id || !bytes || !stream || !kind || !module || !fields.at_end())
       return wrong("not an allocation: a NUMBER BYTES STREAM KIND MODULE");
-    if (*id != trace_.storages)
-      return wrong("storages are not numbered in the order in which they are made");
+    if (*id != trace_.storages) return wrong("storages are not numbered in order of allocation");
     live_bytes_ += *bytes;
     if (live_bytes_ >= kMaxLiveBytes) return wrong("more is live than any device can have");
     live_.push_back(*bytes);
@@ -214,7 +213,7 @@ class TraceFileParser {
 
   Status free(LineFields fields) {
     const auto id = fields.number(trace_.storages);
-    if (!id || !fields.at_end()) return wrong("the free of a storage that was not made");
+    if (!id || !fields.at_end()) return wrong("a free of a storage that was never allocated");
     if (live_[*id] == kDropped) return wrong("the second free of a storage");
     live_bytes_ -= live_[*id];
     live_[*id] = kDropped;
@@ -255,8 +254,8 @@ class TraceFileParser {
     LineFields fields(line.substr(2));
     const auto count = fields.number(~0ull);
     if (!count || !fields.at_end() || *count != trace_.events.size())
-      return wrong("the last line does not count the events that are there");
-    if (at_ != text_.size()) return wrong("something follows the last line");
+      return wrong("the last line does not match the number of events");
+    if (at_ != text_.size()) return wrong("extra text after the last line");
     return std::move(trace_);
   }
 

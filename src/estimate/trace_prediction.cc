@@ -105,12 +105,12 @@ void assume(const StepTrace& trace, const TraceScenario& scenario, const StepPea
   }
   if (scenario.product_workspace_bytes) {
     list.push_back(
-        {"workspace of a handle of cuBLAS: " + format_bytes(*scenario.product_workspace_bytes),
+        {"workspace of a cuBLAS handle: " + format_bytes(*scenario.product_workspace_bytes),
          scenario.device_constant_source});
   }
   list.push_back(
-      {"intervals are those of models of timm that were trained in fp32 with momentum on "
-       "one A100: nothing else was measured",
+      {"intervals come from timm models trained in fp32 with momentum on one A100; nothing else "
+       "was measured",
        "docs/accuracy.md"});
   const std::string settings = scenario.settings.empty() ? "default settings" : scenario.settings;
   list.push_back(
@@ -120,12 +120,12 @@ void assume(const StepTrace& trace, const TraceScenario& scenario, const StepPea
     list.push_back(
         {"workspaces of convolutions of up to " + format_bytes(peaks.workspace_bytes) +
              (trace.facts.cudnn_benchmark ? ", cudnn.benchmark on" : ", cudnn.benchmark off"),
-         "rules fitted on an A100 of 40 GB"});
+         "fitted on an A100 40 GB"});
   }
   if (peaks.num_alloc_retries != 0 && !peaks.first_oom_event) {
     list.push_back(
         {"the device is full " + std::to_string(peaks.num_alloc_retries) +
-             " times: the allocator gives cached memory back and goes on, which costs time",
+             " times: the allocator releases cached memory and retries, which costs time",
          "simulated"});
   }
   for (const std::string& what : trace.facts.assumptions) list.push_back({what, "the tracer"});
@@ -172,7 +172,7 @@ Prediction predict_from_trace(const StepTrace& trace, const TraceScenario& scena
       simulate_steps(trace, scenario.config, scenario.release, table_of(scenario));
   prediction.unknown = trace.facts.unknown;
   if (peaks.is_beyond_measure) {
-    prediction.unknown.push_back("the loop needs more memory than any device can have");
+    prediction.unknown.push_back("the loop needs more memory than any device has");
     return prediction;
   }
   if (peaks.first_oom_event) {  // the figures are of what came before: no peaks of the loop

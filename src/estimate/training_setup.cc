@@ -236,9 +236,9 @@ Status check(const ModelShape& shape, const TrainingSetup& s) {
   if (s.pipeline * s.chunks > shape.layers + shape.encoder_layers)
     return wrong("there are more stages than layers");
   if (s.pipeline > 1 && shape.encoder_layers != 0)
-    return wrong("pp with an encoder and a decoder is not estimated");
+    return wrong("pp with an encoder and a decoder is not supported");
   if (s.expert > 1 && shape.experts.count == 0)
-    return wrong("ep is for models with experts; this one has none");
+    return wrong("ep needs a model with experts; this one has none");
   if (s.expert > 1 && !divides(s.expert, shape.experts.count))
     return wrong("ep does not divide the experts");
   if (s.context > 1 && !divides(s.context, s.sequence))
@@ -248,9 +248,9 @@ Status check(const ModelShape& shape, const TrainingSetup& s) {
                  " tokens (sequence) is longer than the context of " +
                  std::to_string(s.context_tokens));
   if (s.distributed_optimizer && shape.code != ModelCode::kMegatron)
-    return wrong("distributed-optimizer is of Megatron; here it is --zero 1");
+    return wrong("distributed-optimizer is Megatron's option; use --zero 1");
   if (s.zero_stage > 0 && s.distributed_optimizer)
-    return wrong("zero and distributed-optimizer are two names of one thing");
+    return wrong("zero and distributed-optimizer are the same thing: give one");
   return {};
 }
 
@@ -282,8 +282,7 @@ Result<TrainingSetup> training_setup(const ConfigValues& values, const ModelShap
   setup.names_sequence = names("sequence");
   if (setup.inference && setup.sequence == 0) setup.sequence = setup.context_tokens;
   if (setup.sequence == 0) {
-    return fail(ErrorCode::kUsage,
-                "how long are the sequences? The configuration does not say: give --sequence");
+    return fail(ErrorCode::kUsage, "the configuration has no sequence length: give --sequence");
   }
   if (shape.encoder_layers != 0 && setup.decoder_sequence == 0)
     setup.decoder_sequence = setup.sequence;

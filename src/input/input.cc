@@ -118,9 +118,8 @@ Result<Input> open_input(const std::vector<std::string>& paths, const InputOptio
   if (input.kind_ == InputKind::kSnapshot) {
     input.paths_[0] = file_meant(paths[0]);
     if (const auto several = snapshots_in(input.paths_[0]); !several.empty()) {
-      return fail(ErrorCode::kUsage,
-                  paths[0] + ": holds " + std::to_string(several.size()) +
-                      " snapshots, and one is read at a time: name one, such as " + several[0]);
+      return fail(ErrorCode::kUsage, paths[0] + ": holds " + std::to_string(several.size()) +
+                                         " snapshots; give one, such as " + several[0]);
     }
     auto snapshot = read_torch_snapshot(input.paths_[0], {.on_progress = options.on_progress});
     if (!snapshot) return std::unexpected(snapshot.error());
@@ -132,7 +131,8 @@ Result<Input> open_input(const std::vector<std::string>& paths, const InputOptio
   for (const std::string& path : paths) {
     const char* kind = paths.size() > 1 ? alone_kind(path) : nullptr;
     if (kind == nullptr) continue;
-    return fail(ErrorCode::kUsage, path + ": is " + kind + ", which is read alone");
+    return fail(ErrorCode::kUsage,
+                path + ": is " + kind + ", which cannot be combined with others");
   }
   for (const std::string& path : paths) {
     const bool is_recording = input.kind_ == InputKind::kRecording;

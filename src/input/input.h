@@ -16,7 +16,7 @@
 namespace gpumemprof {
 
 enum class InputKind : uint8_t {
-  kRecording,  ///< folders that `run` wrote, or .gmp files; several are read as one
+  kRecording,  ///< recordings: folders or .gmp files; several are read as one
   kSnapshot,   ///< of PyTorch's memory
   kForeign,    ///< events of another program's: readers/foreign_file.h
   kOomDump,    ///< what an out-of-memory error left

@@ -25,7 +25,7 @@ std::optional<TelemetryEvent> Alerts::look(const TelemetryEvent& sample) {
   alert.event_type = critical ? "critical" : "warning";
   alert.change_bytes = 0;
   char text[120];
-  std::snprintf(text, sizeof text, "%.1f%% of %s are used, the threshold is %g%%", *percent,
+  std::snprintf(text, sizeof text, "%.1f %% of %s are in use; the threshold is %g %%", *percent,
                 format_bytes(*sample.total_bytes).c_str(),
                 critical ? options_.critical_percent : options_.warning_percent);
   alert.context = text;

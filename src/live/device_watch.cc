@@ -14,7 +14,7 @@ Quantity others(const DeviceMemory& memory, const Quantity& own) {
     if (!*one) return Quantity::absent(one->absent_because);
   const uint64_t taken = *memory.used.bytes - *memory.reserved.bytes;
   if (*own.bytes > taken)
-    return Quantity::absent("the figures are of different moments and contradict each other");
+    return Quantity::absent("the figures are from different moments and contradict each other");
   return Quantity::of(taken - *own.bytes);
 }
 

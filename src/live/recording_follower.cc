@@ -239,7 +239,7 @@ struct RecordingFollower::Impl {
     last.looked_steady_ns = Clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
     last.exact = lost == 0 && missing.uncounted.empty() && raw->losses().damaged_records == 0;
     if (last.exact) return;
-    last.why_inexact = lost != 0 ? std::to_string(lost) + " events are not in the recording"
+    last.why_inexact = lost != 0 ? std::to_string(lost) + " events are missing in the recording"
                        : missing.uncounted.empty() ? "records of the recording are damaged"
                                                    : missing.uncounted.front();
   }

@@ -30,7 +30,7 @@ void put_process(Json* metadata, const ProcessMemory& memory, const std::string&
   put(metadata, "shared_bytes", memory.shared);
   put(metadata, "swapped_bytes", memory.swapped);
   // PSS is read once a second; in between it is left out rather than repeated.
-  if (memory.proportional || memory.proportional.absent_because != "not asked for")
+  if (memory.proportional || memory.proportional.absent_because != "not requested")
     put(metadata, "pss_bytes", memory.proportional);
 }
 
@@ -137,8 +137,7 @@ void Sampler::add_machine(std::vector<TelemetryEvent>* out) {
   if (options_.device && *options_.device < static_cast<int>(accelerators.size())) return;
   TelemetryEvent event = blank();
   Json metadata = {{"basis", usable_.basis}, {"device", "cpu"}};
-  metadata["note"] =
-      "allocated, reserved and used are what is used of this memory, by every process";
+  metadata["note"] = "allocated, reserved and used are the use of this memory by all processes";
   event.allocated_bytes = event.reserved_bytes = usable_.used.bytes;
   if (!usable_.used) {
     for (const char* name : {"allocator_allocated_bytes", "allocator_reserved_bytes"})
@@ -198,8 +197,7 @@ void Sampler::add_accelerators(std::vector<TelemetryEvent>* out) {
     event.collector = collector_of(device);
     event.device_id = device.number;
     Json metadata = {{"basis", "device"}, {"device", device.vendor}};
-    metadata["note"] =
-        "allocated, reserved and used are what is used of this device, by every process";
+    metadata["note"] = "allocated, reserved and used are the use of this device by all processes";
     put_accelerator(device, device.memory, &event, &metadata);
     event.allocated_bytes = event.reserved_bytes = event.used_bytes;
     if (!event.used_bytes)
@@ -225,7 +223,7 @@ void Sampler::add_driver_figures(const Target& target, std::vector<TelemetryEven
     Json metadata = {{"basis", "driver"}, {"device", device.vendor}};
     metadata["command"] = target.recording.command;
     metadata["note"] =
-        "allocated and reserved are what the driver says that the process uses of the device";
+        "allocated and reserved are the driver's figure for the process on this device";
     put_accelerator(device, device.memory, &event, &metadata);
     if (!own)
       for (const char* name : {"allocator_allocated_bytes", "allocator_reserved_bytes"})
@@ -262,7 +260,7 @@ std::vector<TelemetryEvent> Sampler::sample() {
   // machine.
   if (out.empty() && !options_.pid && !options_.device && !is_told_) {
     whole_machine_ = true;
-    news_.push_back("this machine's memory: those processes have ended");
+    news_.push_back("this machine's memory: the processes have ended");
     add_machine(&out);
     add_accelerators(&out);
   }
@@ -315,7 +313,7 @@ std::vector<std::string> Sampler::notes() const {
   const Accelerators& all = devices_.now();
   if (all.devices.empty())
     return {option +
-            ": the device's own total, use and other processes are absent: " + all.notes.at(0)};
+            ": the device's total, use and other processes are missing: " + all.notes.at(0)};
   if (*options_.device >= static_cast<int>(all.devices.size()))
     return {option + ": this machine shows " + std::to_string(all.devices.size()) +
             " accelerators, numbered from 0"};

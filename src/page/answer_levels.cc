@@ -78,7 +78,7 @@ PageAnswer levels_answer(PageRequest& request) {
 std::string why_no_categories(const PageDevice& device) {
   if (device.analysis && !device.analysis->categories.why_not.empty())
     return device.analysis->categories.why_not;
-  return "the source says nothing of what its memory is";
+  return "the source has no memory types";
 }
 
 PageAnswer times_answer(PageRequest& request) {

@@ -56,15 +56,15 @@ Json device_json(PageFile& file, const PageDevice& device) {
     if (is_unknown) unknown.push_back({{"what", what}, {"reason", reason}});
   };
   add(!table.is_told, "category", why_no_categories(device));
-  add(table.reserved.empty(), "reserved", "the source does not say what was reserved");
-  add(table.stream.empty(), "stream", "the source does not name streams");
-  add(table.thread.empty(), "thread", "the source does not name threads");
+  add(table.reserved.empty(), "reserved", "the source has no reserved bytes");
+  add(table.stream.empty(), "stream", "the source has no streams");
+  add(table.thread.empty(), "thread", "the source has no threads");
   add(!device.has_times, "time", "the events have no times");
   // What was dropped had the highest moment: no other can be looked at in its place.
   const uint64_t shown_peak = table.level_at(table.peak);
   const uint64_t whole_peak = device.analysis ? device.analysis->figures.peak_bytes : shown_peak;
   add(whole_peak != shown_peak, "peak",
-      "the highest, " + format_bytes(whole_peak) + ", was before the first event that is left");
+      "the highest, " + format_bytes(whole_peak) + ", was before the first remaining event");
   const std::string before = why_unknown_before(file, device);
   add(!before.empty(), "before", before);
   const std::vector<Process>& processes = file.tables().processes;
@@ -99,11 +99,12 @@ Json device_json(PageFile& file, const PageDevice& device) {
 }  // namespace
 
 std::string why_unknown_before(const PageFile& file, const PageDevice& device) {
-  if (file.analysis().oldest_dropped) return "the oldest events were dropped on purpose";
+  if (file.analysis().oldest_dropped) return "the oldest events were dropped (--max-disk)";
   const SnapshotDevice* told = device.analysis ? device.analysis->snapshot.get() : nullptr;
   if (told && told->overflowed) return "the allocator's ring had dropped older events";
-  if (told && !told->has_history) return "no history was recorded, only what was live in the end";
-  if (device.table->earlier_bytes != 0) return "what was live before the first event has no past";
+  if (told && !told->has_history) return "no history was recorded, only what was live at the end";
+  if (device.table->earlier_bytes != 0)
+    return "the history of blocks live before the first event is unknown";
   return {};
 }
 

@@ -65,9 +65,9 @@ PageAnswer source_answer(PageRequest& request) {
   out["lines"] =
       text ? text->lines(path, first, line - first + around + 1) : std::vector<std::string>();
   if (!text)
-    out["unknown"] = "the program did not run on this machine, or nobody knows when";
+    out["unknown"] = "the program did not run on this machine, or its start time is unknown";
   else if (out["lines"].empty())
-    out["unknown"] = "the file is not there as it was when the program began";
+    out["unknown"] = "the file is missing or has changed since the program started";
   return json_answer(out);
 }
 

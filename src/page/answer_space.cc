@@ -31,7 +31,7 @@ void add_segments(const AddressSpace& space, const PageFile& file, Columns* out,
     if (is_new) {
       const bool is_everybodys = range.pool == std::pair<int64_t, int64_t>{0, 0};
       names[std::to_string(place->second)] =
-          is_everybodys ? "the pool of everybody"
+          is_everybodys ? "default pool"
                         : "private pool (" + std::to_string(range.pool.first) + ", " +
                               std::to_string(range.pool.second) + ")";
     }
@@ -56,12 +56,12 @@ PageAnswer space_answer(PageRequest& request) {
   Columns out;
   Json header = {{"event", moment}};
   if (!file.has_addresses()) {
-    header["unknown"] = "the source does not tell addresses";
+    header["unknown"] = "the source has no addresses";
     return columns_answer(out.finish(std::move(header)));
   }
   const AddressSpace space = space_at(table, moment);
   add_segments(space, file, &out, &header);
-  if (space.ranges().empty()) header["unknown_segments"] = "the source does not tell of segments";
+  if (space.ranges().empty()) header["unknown_segments"] = "the source has no segments";
   std::vector<uint32_t> blocks, high, low, stack;
   std::vector<uint64_t> bytes;
   std::vector<uint8_t> state, category;

@@ -19,10 +19,10 @@ Json settings_json() {
   return {{{"name", "expandable_segments"},
            {"text", "Segments grow in place"},
            {"choices", {"False", "True"}}},
-          {{"name", "max_split_size_mb"}, {"text", "Largest block that is split, in MiB"}},
+          {{"name", "max_split_size_mb"}, {"text", "Largest block to split, in MiB"}},
           {{"name", "garbage_collection_threshold"},
-           {"text", "Share of the device above which free blocks go back"}},
-          {{"name", "roundup_power2_divisions"}, {"text", "Sizes a power of two is divided into"}}};
+           {"text", "Device share above which free blocks are released"}},
+          {{"name", "roundup_power2_divisions"}, {"text", "Divisions of each power of two"}}};
 }
 
 /// The trace of a device, where its allocator was followed.
@@ -83,19 +83,18 @@ PageAnswer whatif_answer(PageRequest& request) {
   const PageDevice& device = file.devices()[index];
   const SnapshotDevice* told = device.analysis ? device.analysis->snapshot.get() : nullptr;
   if (told == nullptr || !told->is_replayed)
-    return unknown_answer("nobody followed the allocator, so it cannot be simulated");
+    return unknown_answer("the allocator was not recorded, so it cannot be simulated");
   if (told->replay.alloc_addresses == 0)
     return unknown_answer("no allocation was recorded, so there is nothing to replay");
   if (told->replay.share_matched() < kLeastFidelity)
     return unknown_answer(
-        "the replay of the recorded settings does not follow the recorded "
-        "allocator well enough to tell what others would do");
+        "the replay of the recorded settings is not faithful enough to predict others");
   const auto history = file.history();
   if (!history) return unknown_answer(history.error().message);
   const AllocatorTrace* trace =
       trace_of(**history, file.tables(), device, file.input().snapshot() != nullptr);
   if (trace == nullptr || trace->events.size() + 1 != device.table->moments())
-    return unknown_answer("the allocator's own history is not that of these events");
+    return unknown_answer("the allocator's history does not match these events");
   const Release& release = told->replay.release;
   AllocatorConfig config = recorded_config((*history)->settings, release);
   if (request.has("settings")) {

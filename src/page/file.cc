@@ -104,7 +104,7 @@ const KeyLevels& PageFile::levels(size_t device, Dimension by, const Filter& fil
   return *kept.levels;
 }
 
-/// What was not asked for lately goes; levels need their filter.
+/// What was not requested lately goes; levels need their filter.
 void PageFile::forget_old() {
   while (levels_.size() > kMostKept) {
     levels_.erase(

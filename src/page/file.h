@@ -56,7 +56,7 @@ class PageFile {
   const KeyLevels& levels(size_t device, Dimension by, const Filter& filter);
   /// By number of the block: 1 where the filter takes it. Null where it takes all.
   const std::vector<uint8_t>* taken(size_t device, const Filter& filter);
-  /// Between answers: drops what was not asked for lately.
+  /// Between answers: drops what was not requested lately.
   void forget_old();
 
  private:

@@ -69,7 +69,7 @@ class Filter::Parser {
       auto term = take();
       if (!term) return std::unexpected(term.error());
       if (!*term) {
-        if (is_not) return refuse(begin, "not is said twice");
+        if (is_not) return refuse(begin, "not appears twice");
         is_not = true;
         continue;
       }
@@ -119,7 +119,7 @@ class Filter::Parser {
     const size_t begin = at_;
     if (text_[at_] == '"') {
       auto quoted = take_up_to('"');
-      if (!quoted) return refuse(begin, "the quote is not closed");
+      if (!quoted) return refuse(begin, "unclosed quote");
       return text_term(std::move(*quoted));
     }
     if (text_[at_] == '/') {
@@ -138,7 +138,7 @@ class Filter::Parser {
         std::string value(word.substr(colon + 1));
         if (value.empty() && at_ < text_.size() && text_[at_] == '"') {
           auto quoted = take_up_to('"');
-          if (!quoted) return refuse(begin + colon + 1, "the quote is not closed");
+          if (!quoted) return refuse(begin + colon + 1, "unclosed quote");
           value = std::move(*quoted);
         }
         return fact(*kind, std::move(value), begin + colon + 1);
@@ -190,7 +190,7 @@ class Filter::Parser {
   std::expected<std::optional<Term>, FilterError> fact(Kind kind, std::string value, size_t at) {
     Term term;
     term.kind = kind;
-    if (value.empty()) return refuse(at, "a name or a number is wanted");
+    if (value.empty()) return refuse(at, "expected a name or a number");
     const bool is_number = kind == Kind::kStream || kind == Kind::kProcess;
     if (is_number && !whole_number(value, &term.number)) return refuse(at, "not a number");
     if (kind == Kind::kCategory) {
@@ -199,7 +199,7 @@ class Filter::Parser {
         const std::string_view name = category_name(static_cast<Category>(c));
         is_known |= begins(name, value);
       }
-      if (!is_known) return refuse(at, "no category begins so");
+      if (!is_known) return refuse(at, "no category starts with this");
     }
     term.text = std::move(value);
     return term;

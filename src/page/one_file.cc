@@ -203,9 +203,8 @@ Result<std::string> one_file_page(PageService& service, const OneFileOptions& op
   for (const Place& place : places) add_windows(place, &out);
   std::ranges::sort(exact);
   exact.erase(std::ranges::unique(exact).begin(), exact.end());
-  std::string note = "This file is a summary. It is exact at " +
-                     format_plural(exact.size(), "moment") +
-                     ", the peak among them; between them it has levels of detail.";
+  std::string note = "This file is a summary, exact at " + format_plural(exact.size(), "moment") +
+                     ", including the peak; in between it has less detail.";
   if (out.left_out() != 0) note += " " + format_plural(out.left_out(), "answer") + " did not fit.";
   const Json data = {{"answers", out.answers()}, {"moments", exact}, {"note", note}};
   std::string text(page.substr(0, at));

@@ -38,7 +38,7 @@ uint64_t PageRequest::number(std::string_view name, uint64_t least, uint64_t mos
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
   const bool is_number = error == std::errc() && end == text->data() + text->size();
   if (is_number && !text->empty() && value >= least && value <= most) return value;
-  refuse(std::string(name) + " is no number from " + std::to_string(least) + " to " +
+  refuse(std::string(name) + " is not a number from " + std::to_string(least) + " to " +
          std::to_string(most));
   return otherwise;
 }
@@ -56,7 +56,7 @@ PageRequest::Window PageRequest::window() {
   // Up to the last event: what is live in the end belongs to it.
   if (window.to + 1 == moments) window.to = moments;
   if (window.to <= window.from) {
-    refuse("from is not before to");
+    refuse("from must be before to");
     window.to = window.from + 1;
   }
   return window;

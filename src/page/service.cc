@@ -111,9 +111,9 @@ PageFile* PageService::other_of(PageRequest& request) {
   const auto index = static_cast<size_t>(request.number("other", 0, slots_.size() - 1, 0));
   PageFile* other = file_of(*slots_[index]);
   if (other == nullptr)
-    request.refuse("the other file is not read");
+    request.refuse("the other file is not loaded");
   else if (other->devices().empty())
-    request.refuse("the other file tells of no memory");
+    request.refuse("the other file has no memory events");
   return other;
 }
 
@@ -122,12 +122,12 @@ PageAnswer PageService::answer(std::string_view request, std::string_view query)
   const auto known =
       std::ranges::find(kAnswers, request, &std::pair<std::string_view, Answer>::first);
   if (known == std::end(kAnswers) && request != "compare")
-    return error_answer(404, "there is no such request");
+    return error_answer(404, "unknown request");
   size_t index = 0;
   if (const auto text = query_value(query, "file")) {
     const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), index);
     if (error != std::errc() || end != text->data() + text->size() || index >= slots_.size())
-      return error_answer(400, "file is no number of a file");
+      return error_answer(400, "file is not a valid file number");
   }
   Slot& slot = *slots_[index];
   PageFile* file = file_of(slot);
@@ -136,7 +136,7 @@ PageAnswer PageService::answer(std::string_view request, std::string_view query)
     return slot.error.empty() ? error_answer(503, "the file is being read")
                               : error_answer(404, slot.error);
   }
-  if (file->devices().empty()) return error_answer(404, "the file tells of no memory");
+  if (file->devices().empty()) return error_answer(404, "the file has no memory events");
   PageRequest parsed(query, *file);
   PageAnswer answer;
   if (request == "compare") {

@@ -110,7 +110,7 @@ void Camera::search() {
       subject->follower = std::move(*follower);
     else
       subject->problem =
-          follower ? "its recording is not to be seen from here" : follower.error().message;
+          follower ? "its recording is not visible from here" : follower.error().message;
     // What a folder had of it is the same recording.
     std::erase_if(subjects_, [&](const auto& entry) {
       return !entry.second->is_here && entry.second->inner_pid == subject->inner_pid &&
@@ -187,7 +187,7 @@ void Camera::add_device(Subject& subject, const FollowedDevice& device, const Fo
   out.allocated = device.framework_allocated_bytes.value_or(device.live_bytes);
   out.reserved = device.framework_reserved_bytes
                      ? Quantity::of(*device.framework_reserved_bytes)
-                     : Quantity::absent("this allocator does not tell what it reserves");
+                     : Quantity::absent("this allocator does not report reserved bytes");
   out.peak = std::max(device.peak_bytes, out.allocated);
   out.live_blocks = device.live_count;
   out.alloc_count = device.alloc_count, out.free_count = device.free_count;
@@ -237,10 +237,10 @@ void Camera::add_recording(Subject& subject, Picture* picture) {
   out.is_here = subject.is_here, out.host = subject.host, out.rank = subject.rank;
   out.command = subject.recording.command, out.folder = subject.recording.folder;
   out.resident = subject.is_here ? read_process_memory(proc_, out.pid, false).resident
-                                 : Quantity::absent("its process is not to be seen from here");
+                                 : Quantity::absent("its process is not visible from here");
   out.problem = subject.problem;
   if (!subject.follower) return;
-  out.problem = "it has not been read yet: there is more to read than there was time";
+  out.problem = "not read yet: reading takes longer than the interval";
   if (!subject.state) return;
   const Result<FollowedState>& state = *subject.state;
   out.problem = state ? "" : state.error().message;
@@ -338,7 +338,7 @@ void Camera::judge(Picture* picture) {
   }
   if (const uint64_t killed = kills_.new_kills(); killed > 0) {
     alert(*picture, true, "kernel",
-          "killed " + std::to_string(killed) + " processes for want of memory");
+          "killed " + std::to_string(killed) + " processes (out of memory)");
   }
   picture->alerts.assign(alerts_.begin(), alerts_.end());
   picture->warning_count = warning_count_, picture->critical_count = critical_count_;

@@ -7,9 +7,9 @@
 namespace gpumemprof {
 namespace {
 
-constexpr const char* kNotSeen = "the process is not to be seen from here";
-constexpr const char* kWhichOne = "which of the machine's devices it is, is not known";
-constexpr const char* kSlices = "MIG divides the device, and which slice it is, is not told";
+constexpr const char* kNotSeen = "the process is not visible from here";
+constexpr const char* kWhichOne = "the machine's device is unknown";
+constexpr const char* kSlices = "MIG divides the device; the slice is unknown";
 
 /// The device that `wanted` is; null where that is not certain.
 const Accelerator* find(const DriverDevice& wanted, bool is_only, const Accelerators& said,

@@ -43,7 +43,7 @@ void LiveGrowth::close_windows(double seconds) {
 void LiveGrowth::judge() {
   rate_.reset();
   if (floors_.size() < kLeastWindows) return;
-  why_none_ = "what is live does not grow";
+  why_none_ = "live memory does not grow";
   const std::span<const double> floors = std::span(floors_).subspan(floors_.size() / 4);
   std::vector<double> times;
   for (size_t i = 0; i < floors.size(); ++i)

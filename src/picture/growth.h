@@ -32,7 +32,7 @@ class LiveGrowth {
   double window_seconds_ = kWindowSeconds, window_begin_ = 0, floor_ = 0;
   bool began_ = false;
   std::optional<double> rate_;
-  std::string why_none_ = "growth is told after 60 s of watching";
+  std::string why_none_ = "growth is known after 60 s of watching";
 };
 
 }  // namespace gpumemprof

@@ -47,7 +47,7 @@ struct PictureSum {
 struct PictureRecording {
   int pid = 0;  ///< as this machine sees it; as the process itself does where `is_here` is false
   uint64_t start_ticks = 0;
-  bool is_here = true;  ///< false: found in a folder, its process is not to be seen from here
+  bool is_here = true;  ///< false: found in a folder, its process is not visible from here
   std::string host, command, folder;
   std::optional<int64_t> rank;  ///< RANK of its environment, where that can be read
   Quantity resident;

@@ -44,7 +44,7 @@ class PictureFollower final : public FollowObserver {
   FollowedCategories live_now(uint16_t device, const LiveState& state) override {
     FollowedCategories out;
     if (!categories_.is_active()) {
-      out.absent_because = "the recording says nothing of modules, phases and what tensors are";
+      out.absent_because = "the recording has no modules, phases or tensor roles";
       return out;
     }
     std::array<FollowedCategory, kCategories> sums;

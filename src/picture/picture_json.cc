@@ -59,7 +59,7 @@ Json device_json(const PictureDevice& device) {
   out["alloc_count"] = device.alloc_count;
   out["free_count"] = device.free_count;
   out["refused_count"] = device.refused;
-  const char* once = "a rate takes two looks";
+  const char* once = "a rate needs two samples";
   put(&out, "bytes_per_second", device.bytes_per_second, once);
   put(&out, "allocations_per_second", device.allocs_per_second, once);
   put(&out, "leak_bytes_per_second", device.leak_bytes_per_second, device.why_no_leak.c_str());

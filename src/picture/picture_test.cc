@@ -26,7 +26,7 @@ TEST(LiveGrowth, NeedsTwelveWindows) {
   LiveGrowth growth;
   for (int second = 0; second < 60; ++second) growth.add(second, 1 << 20 << (second / 10));
   EXPECT_FALSE(growth.bytes_per_second());
-  EXPECT_EQ(growth.why_none(), "growth is told after 60 s of watching");
+  EXPECT_EQ(growth.why_none(), "growth is known after 60 s of watching");
 }
 
 TEST(LiveGrowth, OfAFloorThatRisesSteadilyIsItsSlope) {
@@ -46,7 +46,7 @@ TEST(LiveGrowth, ThatStoppedOrComesAndGoesIsNone) {
   }
   EXPECT_FALSE(flat.bytes_per_second());
   EXPECT_FALSE(saw.bytes_per_second());
-  EXPECT_EQ(flat.why_none(), "what is live does not grow");
+  EXPECT_EQ(flat.why_none(), "live memory does not grow");
 }
 
 TEST(LiveGrowth, IsToldOverHoursInAFixedNumberOfWindows) {
@@ -80,7 +80,7 @@ TEST_F(CameraOfAFakeRoot, RaisesAnAlertOnceAndAgainUnderALowerThreshold) {
   ASSERT_EQ(picture.alerts.size(), 1u);
   EXPECT_FALSE(picture.alerts[0].is_critical);
   EXPECT_EQ(picture.alerts[0].subject, "memory of the machine");
-  EXPECT_EQ(picture.alerts[0].text, "85.0% of 1000 KiB are used, the threshold is 80%");
+  EXPECT_EQ(picture.alerts[0].text, "85.0 % of 1000 KiB are in use; the threshold is 80 %");
   EXPECT_EQ(camera.take().alerts.size(), 1u);
   camera.set_thresholds(60, 70);
   picture = camera.take();

@@ -35,7 +35,7 @@ bool take_number(const char** text, uint64_t* out) {
   return true;
 }
 
-/// A descriptor of the arena, or -1. The link is looked at first: behind a number that came back as
+/// A descriptor of the arena, or -1. The link is used first: behind a number that came back as
 /// another process may be anything, and opening some things does something.
 long open_arena() {
   for (int i = 0; i < 2 && g_arena_address.id; ++i) {
@@ -58,7 +58,7 @@ long open_arena() {
 
 /// The disk may have room again by the time somebody looks at it from outside.
 uint32_t notes_of(long error) {
-  struct statfs disk {};
+  struct statfs disk{};
   if (error != -ENOSPC || is_filtered()) return 0;
   if (sys(SYS_statfs, sys_ptr(g_folder), sys_ptr(&disk)) < 0) return 0;
   const bool has_inodes = disk.f_files == 0 || disk.f_ffree != 0;
@@ -137,8 +137,7 @@ void list_stage(ArenaPlace* process, ArenaPlace* stage) {
   uint64_t first = __atomic_load_n(&process->first_stage, __ATOMIC_RELAXED);
   do {
     stage->next_stage = first;
-  } while (!__atomic_compare_exchange_n(&process->first_stage, &first, offset_of(stage),
-                                        false,
+  } while (!__atomic_compare_exchange_n(&process->first_stage, &first, offset_of(stage), false,
                                         __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 }
 

@@ -24,8 +24,8 @@ struct Processor {
   static uint64_t counter() { return __rdtsc(); }
   static void wait_for_loads() { _mm_lfence(); }
 
-  /// The counter runs evenly whatever the processor does, and the kernel tells its own time by it,
-  /// in this process too: what may not read it could not ask for the time either.
+  /// The counter is invariant and the kernel derives its clock from it in this process, too: a
+  /// process that may not execute rdtsc cannot use the vDSO clock either.
   static bool is_trusted() {
     unsigned a = 0, b = 0, c = 0, d = 0;
     if (g_sandboxed || !__get_cpuid(0x80000007, &a, &b, &c, &d) || !(d & 1u << 8)) return false;

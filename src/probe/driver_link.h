@@ -73,7 +73,7 @@ struct DriverLink {
     const void* caller;  ///< where the library lies that took it; null where it is not known
   };
   Gone (*gave)(uint32_t kinds, uint64_t key);
-  /// What the driver refused for want of memory.
+  /// What the driver requests refused (out of memory).
   void (*refused)(DriverKind kind, int device, uint64_t size_bytes, const void* caller);
   /// Of a kind that has one block for a thing whose size changes: reads it again. `read` answers
   /// false where it cannot be read; the value 0 is no block. Calls for one thing never run at once,

@@ -45,7 +45,7 @@ Source open_foreign_file(const std::string& path) {
   auto file = open_file(path, FileMode::kRead);
   if (!file) return std::unexpected(file.error());
   const Kind* kind = kind_of(**file);
-  return kind ? kind->read(**file) : fail_at(0, "no file of another program that is known");
+  return kind ? kind->read(**file) : fail_at(0, "not a known file format of another program");
 }
 
 }  // namespace gpumemprof

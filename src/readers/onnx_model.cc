@@ -54,7 +54,7 @@ class OnnxParser {
       graph(model.message(), 0);
     }
     end(model);
-    if (!error_ && !has_graph) refuse(0, "no graph is in it: it is no ONNX model");
+    if (!error_ && !has_graph) refuse(0, "it has no graph: not an ONNX model");
     if (error_) return std::unexpected(*error_);
     std::erase_if(out_.inputs, [&](const OnnxInput& one) { return weights_.contains(one.name); });
     return std::move(out_);
@@ -69,7 +69,7 @@ class OnnxParser {
   }
 
   void graph(ProtobufFields fields, int depth) {
-    if (depth > kMostDepth) return refuse(fields.offset(), "graphs are nested too deep");
+    if (depth > kMostDepth) return refuse(fields.offset(), "graphs are nested too deeplyly");
     while (!error_ && fields.next()) {
       if (fields.number() == 1) node(fields.message(), depth);
       if (fields.number() == 5) tensor(fields.message(), depth == 0);
@@ -113,7 +113,7 @@ class OnnxParser {
       if (fields.number() == 1) {
         fields.integers([&](uint64_t size) {
           if (size > kMostWeightBytes || sizes.size() >= kMostDimensions)
-            return refuse(offset, "a weight has sizes that nothing has");
+            return refuse(offset, "a weight has impossible sizes");
           sizes.push_back(size);
         });
       }
@@ -127,7 +127,7 @@ class OnnxParser {
     const OnnxType known = type_of(type);
     const auto bytes = known.bits == 0 ? text_bytes : bytes_of(sizes, known.bits);
     if (!bytes || *bytes > kMostWeightBytes - out_.weight_bytes)
-      return refuse(offset, "weights of more bytes than any machine has");
+      return refuse(offset, "weights larger than any machine's memory");
     out_.weight_bytes += *bytes;
     ++out_.weight_count;
     out_.weight_bytes_by_type[known.name] += *bytes;
@@ -138,7 +138,7 @@ class OnnxParser {
   bool name_fits(std::string_view name, uint64_t offset) {
     if (name.size() <= kMostNameBytes && out_.inputs.size() + out_.outputs.size() < kMostNames)
       return true;
-    refuse(offset, "more names of inputs and outputs than a model has");
+    refuse(offset, "more input and output names than a model can have");
     return false;
   }
 
@@ -189,7 +189,7 @@ class OnnxParser {
     }
     end(fields);
     if (input->dimensions.size() >= kMostDimensions || (one.size && *one.size > kMostWeightBytes))
-      return refuse(fields.offset(), "an input has sizes that nothing has");
+      return refuse(fields.offset(), "an input has impossible sizes");
     input->dimensions.push_back(std::move(one));
   }
 
@@ -218,7 +218,7 @@ Result<std::vector<OnnxShape>> resolve_onnx_inputs(const OnnxModel& model, uint6
     const OnnxType type = type_of(static_cast<uint64_t>(input.element_type));
     if (type.bits == 0) {
       return fail(ErrorCode::kUnsupported, "input " + input.name + " is of type " + type.name +
-                                               ", of which no values can be made up");
+                                               ", for which no values can be generated");
     }
     OnnxShape shape{input.name, type.name, input.element_type, {}, 0};
     for (size_t at = 0; at < input.dimensions.size(); ++at) {
@@ -237,7 +237,7 @@ Result<std::vector<OnnxShape>> resolve_onnx_inputs(const OnnxModel& model, uint6
       if (found != sizes.end()) used.insert(found->first);
       if (found == sizes.end() && !(at == 0 && batch != 0)) {
         return fail(ErrorCode::kUsage, "input " + input.name + " has an open dimension " +
-                                           std::to_string(at) + ": say its size with --dim " +
+                                           std::to_string(at) + ": give its size with --dim " +
                                            (dimension.name.empty() ? place : dimension.name) +
                                            "=N" + (at == 0 ? " or --batch N" : ""));
       }
@@ -251,7 +251,7 @@ Result<std::vector<OnnxShape>> resolve_onnx_inputs(const OnnxModel& model, uint6
   }
   for (const auto& [name, size] : sizes) {
     if (!used.contains(name))
-      return fail(ErrorCode::kUsage, "--dim " + name + ": no input has such an open dimension");
+      return fail(ErrorCode::kUsage, "--dim " + name + ": no input has this open dimension");
   }
   return shapes;
 }

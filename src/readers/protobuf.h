@@ -45,7 +45,7 @@ inline constexpr uint64_t kMostProtobufBytes = (uint64_t{1} << 31) - 1;
 ///     }
 ///     if (auto status = fields.status(); !status) return std::unexpected(status.error());
 ///
-/// What is not asked for is passed over whatever its type is, and never looked into, so that depth
+/// What is not requested is passed over whatever its type is, and never looked into, so that depth
 /// of nesting costs nothing. A getter that does not fit the field's wire type is a mistake of the
 /// file and answers 0 or nothing. Groups, which proto3 does not have, are one as well.
 class ProtobufFields {
@@ -64,7 +64,7 @@ class ProtobufFields {
     const uint64_t tag = varint();
     const uint64_t number = tag >> 3;
     if (error_) return false;
-    if (number == 0 || number > kMostFieldNumber) return wrong(field_, "no protobuf field");
+    if (number == 0 || number > kMostFieldNumber) return wrong(field_, "not a protobuf field");
     number_ = static_cast<uint32_t>(number);
     type_ = static_cast<Type>(tag & 7);
     value_at_ = at_;
@@ -139,16 +139,16 @@ class ProtobufFields {
       at_ = at;
       return value;
     } catch (const protozero::end_of_buffer_exception&) {
-      wrong(at_, "a protobuf number is cut short");
+      wrong(at_, "a protobuf number is truncated");
     } catch (const protozero::exception&) {
-      wrong(at_, "a protobuf number of more than 10 bytes");
+      wrong(at_, "a protobuf number longer than 10 bytes");
     }
     return 0;
   }
   uint64_t little_endian(unsigned size) {
     uint64_t value = 0;
     if (static_cast<size_t>(end_ - at_) < size) {
-      wrong(at_, "a protobuf field is cut short");
+      wrong(at_, "a protobuf field is truncated");
       return 0;
     }
     for (unsigned i = 0; i < size; ++i) {
@@ -190,12 +190,12 @@ inline Result<std::string> read_protobuf_file(File& file) {
   auto size = file.size();
   if (!size) return std::unexpected(size.error());
   if (*size > kMostProtobufBytes) {
-    return fail_at(kMostProtobufBytes, "larger than 2 GiB, which no protobuf message is");
+    return fail_at(kMostProtobufBytes, "larger than 2 GiB, the limit of a protobuf message");
   }
   std::string bytes(*size, '\0');
   auto got = file.read_at(0, bytes.data(), bytes.size());
   if (!got) return std::unexpected(got.error());
-  if (*got != *size) return fail_at(*got, "the file became shorter while it was read");
+  if (*got != *size) return fail_at(*got, "the file was truncated while being read");
   return bytes;
 }
 

@@ -66,14 +66,14 @@ TEST(Protobuf, RepeatedIntegersArePackedOrNot) {
 
 TEST(Protobuf, MistakesNameTheirByte) {
   EXPECT_EQ(error_of("\x08"s, 50).offset, 51u);  // a number that is missing
-  EXPECT_EQ(error_of("\x08\x80"s).message, "a protobuf number is cut short");
+  EXPECT_EQ(error_of("\x08\x80"s).message, "a protobuf number is truncated");
   EXPECT_EQ(error_of("\x08"s + std::string(10, '\x80') + "\1").message,
-            "a protobuf number of more than 10 bytes");
+            "a protobuf number longer than 10 bytes");
   EXPECT_EQ(error_of("\x0a\x05"s + "abcd").message, "a protobuf field of 5 bytes where 4 are left");
   EXPECT_EQ(error_of("\x0a\x05"s + "abcd").offset, 1u);
-  EXPECT_EQ(error_of("\x0d\x01\x02\x03"s).message, "a protobuf field is cut short");
+  EXPECT_EQ(error_of("\x0d\x01\x02\x03"s).message, "a protobuf field is truncated");
   EXPECT_EQ(error_of("\x0b"s).message, "a protobuf field of unknown wire type 3");
-  EXPECT_EQ(error_of("\x02\x00"s).message, "no protobuf field");  // number 0
+  EXPECT_EQ(error_of("\x02\x00"s).message, "not a protobuf field");  // number 0
 }
 
 TEST(Protobuf, ALengthOfMoreThan32BitsIsNotCutToThem) {

@@ -47,7 +47,7 @@ class Flatbuffer {
   void each(uint64_t field, unsigned size, size_t most, Take take) {
     if (field == 0 || error_) return;
     const uint64_t vector = target(field), count = number(vector, 4);
-    if (count > most) return refuse(vector, "has more parts than a program has");
+    if (count > most) return refuse(vector, "has more parts than a program can have");
     for (uint64_t i = 0; i < count && !error_; ++i) take(vector + 4 + i * size);
   }
   uint64_t vector_length(uint64_t field) { return field == 0 ? 0 : number(target(field), 4); }
@@ -71,7 +71,8 @@ class Flatbuffer {
 };
 
 void add_bytes(Flatbuffer& buffer, uint64_t at, uint64_t bytes, uint64_t* sum) {
-  if (bytes > kMostPlannedBytes - *sum) return buffer.refuse(at, "has more bytes than any machine");
+  if (bytes > kMostPlannedBytes - *sum)
+    return buffer.refuse(at, "is larger than any machine's memory");
   *sum += bytes;
 }
 
@@ -131,7 +132,7 @@ Result<PteProgram> read_pte_program(File& file) {
   auto got = file.read_at(0, head.data(), head.size());
   if (!got) return std::unexpected(got.error());
   if (*got < kHeader || head.compare(4, 2, "ET") != 0)
-    return fail_at(0, "it is no program of ExecuTorch");
+    return fail_at(0, "not an ExecuTorch program");
   uint64_t program_bytes = *size;
   // Behind the flatbuffer's own head: how long it is, for segments follow.
   if (head.compare(8, 4, "eh00") == 0)
@@ -140,7 +141,7 @@ Result<PteProgram> read_pte_program(File& file) {
   std::string bytes(program_bytes, '\0');
   got = file.read_at(0, bytes.data(), bytes.size());
   if (!got) return std::unexpected(got.error());
-  if (*got != bytes.size()) return fail_at(*got, "the file became shorter while it was read");
+  if (*got != bytes.size()) return fail_at(*got, "the file was truncated while being read");
   return parse(bytes);
 }
 

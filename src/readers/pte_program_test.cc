@@ -90,12 +90,14 @@ TEST(PteProgram, WhatIsNoneIsRefused) {
   EXPECT_FALSE(read_program_bytes(std::string(100, 'x')));
   std::string other = program_bytes();
   other[4] = 'X';
-  EXPECT_NE(read_program_bytes(other).error().message.find("no program of ExecuTorch"), std::string::npos);
+  EXPECT_NE(read_program_bytes(other).error().message.find("not an ExecuTorch program"),
+            std::string::npos);
 }
 
 TEST(PteProgram, NoByteLeadsOutOfTheFile) {
   const std::string whole = program_bytes();
-  for (size_t size = 0; size < whole.size(); ++size) (void)read_program_bytes(whole.substr(0, size));
+  for (size_t size = 0; size < whole.size(); ++size)
+    (void)read_program_bytes(whole.substr(0, size));
   for (size_t at = 0; at < whole.size(); ++at) {
     for (const char byte : {'\x00', '\x01', '\x7f', '\x80', '\xff'}) {
       std::string changed = whole;

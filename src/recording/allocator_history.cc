@@ -143,7 +143,7 @@ std::vector<AllocatorSnapshot> AllocatorHistory::finish() {
     const auto history = devices_.find(static_cast<uint16_t>(index));
     std::string why;
     if (allocator == nullptr) {
-      why = "the recording does not have its allocator's own history";
+      why = "the recording does not have its allocator's history";
     } else if (!allocator->is_followed) {
       why = allocator->why_not;
     } else if (!is_whole) {
@@ -185,12 +185,12 @@ Result<AllocatorSnapshot> read_allocator_history(EventSource& source) {
   if (found.size() > 1) {
     return fail(ErrorCode::kUnsupported,
                 std::to_string(found.size()) +
-                    " processes used a CUDA allocator: name the file of one of them");
+                    " processes used a CUDA allocator: give the file of one of them");
   }
   std::string why = "no memory of a CUDA allocator was recorded";
   if (!history.reasons().empty()) why = history.reasons().front();
   return fail(ErrorCode::kUnsupported,
-              "the recording holds no segments, streams and requested sizes of a CUDA allocator (" +
+              "the recording has no segments, streams and requested sizes of a CUDA allocator (" +
                   why + ")");
 }
 

@@ -21,7 +21,7 @@ namespace {
 
 constexpr size_t kMostStages = 4096;  // of a process, as the probe has it
 
-/// The link is looked at first: behind a number that a file names may be anything, and opening some
+/// The link is used first: behind a number that a file names may be anything, and opening some
 /// things does something.
 int open_descriptor(uint32_t pid, uint32_t fd) {
   const std::string path = "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(fd);
@@ -183,7 +183,7 @@ void Arena::give_back(const ArenaPiece& piece) {
 Result<uint64_t> Arena::add_at(uint64_t offset, uint64_t amount) {
   const uint64_t page = offset & ~uint64_t{kPage - 1};
   if (offset % 8 != 0 || page + kPage > bytes_)
-    return fail(ErrorCode::kSystem, "a place that the arena cannot have");
+    return fail(ErrorCode::kSystem, "an impossible position in the arena");
   void* p = mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, static_cast<off_t>(page));
   if (p == MAP_FAILED) return refused("mmap");
   auto* word = reinterpret_cast<uint64_t*>(static_cast<char*>(p) + (offset - page));

@@ -93,7 +93,7 @@ TEST_F(ArenaFile, ACopySaysThatItsEndMayBeMissing) {
   EXPECT_TRUE(read_all({process_->path()}).loss.reasons.empty());
   const Loss copy = read_copy().loss;
   ASSERT_EQ(copy.reasons.size(), 1u);
-  EXPECT_NE(copy.reasons[0].reason.find("what happened last may be missing"), std::string::npos);
+  EXPECT_NE(copy.reasons[0].reason.find("the last events may be missing"), std::string::npos);
 }
 
 TEST_F(ArenaFile, HasEverythingAfterARound) {

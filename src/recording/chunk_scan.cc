@@ -104,7 +104,7 @@ class Scanner {
         return damaged(at, got, "a damaged chunk header");
       if (header.type == kZero) leave_unwritten(at, std::min(chunk.end(), file_size_));
       if (header.type == kStage && !has_stage_size(chunk)) {
-        return damaged(at, got, "a buffer of a wrong length");
+        return damaged(at, got, "a buffer of the wrong length");
       }
       if (header.type == kStage) index_->chunks.push_back(chunk);
       return in_damage_ = false, reached_ = chunk.end();
@@ -186,7 +186,7 @@ Result<FileHeader> read_file_header(File& file) {
     return std::unexpected(Error{ErrorCode::kUnsupported,
                                  path + ": written in format " + std::to_string(header.major) +
                                      '.' + std::to_string(header.minor) +
-                                     ", this reader knows up to " + std::to_string(kMajor) + ".x",
+                                     "; this version reads up to " + std::to_string(kMajor) + ".x",
                                  8});
   }
   if (header_crc(header) != header.crc32c) {

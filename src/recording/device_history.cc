@@ -57,7 +57,7 @@ void DeviceHistory::add(const HistoryEvent& event) {
     return contradict(event, "more than 4,096 streams or memory pools");
   }
   if (event.size_bytes > UINT64_MAX - event.address && event.action != Action::kOom) {
-    return contradict(event, "a block beyond the end of all addresses");
+    return contradict(event, "a block beyond the address space");
   }
   switch (event.action) {
     case Action::kAlloc:
@@ -73,7 +73,8 @@ void DeviceHistory::add(const HistoryEvent& event) {
     case Action::kSegmentUnmap:
       return remove_range(event);
     case Action::kOom: {
-      if (!event.detail.has_device_free) return contradict(event, "a refusal without its reason");
+      if (!event.detail.has_device_free)
+        return contradict(event, "a refused request without its segment");
       AllocatorEvent refused = base(event);
       refused.address = event.detail.device_free_bytes;
       return trace_.events.append(refused);
@@ -109,7 +110,7 @@ void DeviceHistory::allocate(const HistoryEvent& event) {
 void DeviceHistory::free(const HistoryEvent& event) {
   const auto known = live_.find(event.address);
   if (known == live_.end() || known->second.is_pending) {
-    return contradict(event, "a free of a block that is not there");
+    return contradict(event, "a free of an unknown block");
   }
   AllocatorEvent freed = base(event);
   freed.size_bytes = known->second.requested_bytes;
@@ -128,7 +129,7 @@ void DeviceHistory::free(const HistoryEvent& event) {
 void DeviceHistory::complete(const HistoryEvent& event) {
   const auto known = live_.find(event.address);
   if (known == live_.end() || !known->second.is_pending) {
-    return contradict(event, "a free that nobody asked for");
+    return contradict(event, "a completed free without a request");
   }
   AllocatorEvent freed = base(event);
   freed.size_bytes = known->second.requested_bytes;
@@ -146,7 +147,7 @@ void DeviceHistory::add_range(const HistoryEvent& event, bool is_expandable) {
   const bool overlaps_next = after != ranges_.end() && after->first < end;
   const bool overlaps_before = range_at(begin) != ranges_.end();
   if (event.size_bytes == 0 || overlaps_next || overlaps_before) {
-    return contradict(event, "a segment over another");
+    return contradict(event, "overlapping segments");
   }
   trace_.events.append(made);
   Range range{end, event.stack, made.stream, made.pool, is_expandable, false};
@@ -175,7 +176,7 @@ void DeviceHistory::remove_range(const HistoryEvent& event) {
   if (known == ranges_.end() || end > known->second.end || event.size_bytes == 0 ||
       known->second.is_expandable == is_whole ||
       (is_whole && (known->first != event.address || known->second.end != end))) {
-    return contradict(event, "memory that goes back and is not there");
+    return contradict(event, "a release of memory that is not there");
   }
   const uint64_t begin = known->first;
   const Range range = known->second;

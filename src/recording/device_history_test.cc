@@ -105,22 +105,21 @@ TEST(DeviceHistory, WhatCannotHaveHappenedEndsIt) {
   const HistoryEvent block = event(Action::kAlloc, kHistoryBase, 512, 512);
   const std::vector<std::pair<std::vector<HistoryEvent>, std::string>> cases = {
       {{block}, "a block outside every segment"},
-      {{segment, segment}, "a segment over another"},
+      {{segment, segment}, "overlapping segments"},
       {{segment, block, block}, "a block over a live one"},
-      {{segment, event(Action::kFreeRequested, kHistoryBase, 512)},
-       "a free of a block that is not there"},
+      {{segment, event(Action::kFreeRequested, kHistoryBase, 512)}, "a free of an unknown block"},
       {{segment, block, event(Action::kFreeCompleted, kHistoryBase, 0)},
-       "a free that nobody asked for"},
-      {{event(Action::kSegmentFree, kHistoryBase, kMiB)}, "memory that goes back and is not there"},
+       "a completed free without a request"},
+      {{event(Action::kSegmentFree, kHistoryBase, kMiB)}, "a release of memory that is not there"},
       {{segment, event(Action::kSegmentUnmap, kHistoryBase, kMiB)},
-       "memory that goes back and is not"},
-      {{event(Action::kOom, 0, 512)}, "a refusal without its reason"},
-      {{event(Action::kSegmentAlloc, UINT64_MAX - 5, 512)}, "beyond the end of all addresses"},
+       "a release of memory that is not there"},
+      {{event(Action::kOom, 0, 512)}, "a refused request without its segment"},
+      {{event(Action::kSegmentAlloc, UINT64_MAX - 5, 512)}, "beyond the address space"},
   };
   for (const auto& [events, words] : cases) {
     DeviceHistory history(0, true);
     for (const HistoryEvent& each : events) history.add(each);
-    history.add(segment);  // nothing after it is looked at
+    history.add(segment);  // nothing after it is used
     EXPECT_NE(history.contradiction().find(words), std::string::npos)
         << history.contradiction() << " for " << words;
   }

@@ -112,7 +112,7 @@ Status parse_sample_tables(ByteReader* in, ParsedSamples* out) {
     const uint64_t source = in->varint(), device = in->varint(), field = in->varint();
     const int64_t pid = unzigzag(in->varint());
     if (!in->ok() || std::max({source, device, field}) >= texts.size()) {
-      return bad("a chunk of samples names what it does not have");
+      return bad("a chunk of samples refers to a missing entry");
     }
     out->series.push_back({texts[source], texts[device], texts[field], pid});
   }
@@ -154,13 +154,13 @@ Result<ParsedSamples> parse_sample_chunk(std::string_view payload, uint64_t firs
         number = numbers[at] += static_cast<uint64_t>(unzigzag(in.varint()));
       } else if (SampledKind{kind} != SampledKind::kGone) {
         number = in.varint();
-        if (number >= out.texts.size()) return bad("a sample says what is not there");
+        if (number >= out.texts.size()) return bad("a sample refers to a missing entry");
       }
       if (!in.ok()) return bad("a sample is damaged");
       look.changes.push_back({static_cast<uint32_t>(at), SampledKind{kind}, number});
     }
   }
-  if (!in.ok() || !in.at_end()) return bad("a chunk of samples goes on after its end");
+  if (!in.ok() || !in.at_end()) return bad("a chunk of samples has bytes after its end");
   return out;
 }
 

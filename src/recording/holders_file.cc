@@ -47,13 +47,13 @@ uint64_t number_in(const Json& object, const char* key) {
 }
 
 std::unexpected<Error> bad(std::string what) {
-  return fail(ErrorCode::kBadInput, "not a file of holders: " + what);
+  return fail(ErrorCode::kBadInput, "not a holders file: " + what);
 }
 
 Status take_holders(const Json& list, HoldersLook* out) {
-  if (!list.is_array() || list.size() > kMostHolders) return bad("no list of holders");
+  if (!list.is_array() || list.size() > kMostHolders) return bad("not a list of holders");
   for (const Json& one : list) {
-    if (!one.is_object()) return bad("a holder is no object");
+    if (!one.is_object()) return bad("a holder is not an object");
     out->holders.push_back({.path = text_field(one, "path"),
                             .name = text_field(one, "name"),
                             .owner = text_field(one, "owner"),
@@ -68,14 +68,14 @@ Status take_holders(const Json& list, HoldersLook* out) {
 }
 
 Status take_storages(const Json& list, HoldersLook* out) {
-  if (!list.is_array()) return bad("no list of storages");
+  if (!list.is_array()) return bad("not a list of storages");
   for (const Json& pair : list) {
     if (!pair.is_array() || pair.size() != 2 || !pair[0].is_number_unsigned() ||
         !pair[1].is_number_unsigned()) {
       return bad("a storage is not an address and a holder");
     }
     const uint64_t holder = pair[1].get<uint64_t>();
-    if (holder >= out->holders.size()) return bad("a storage has a holder that is not there");
+    if (holder >= out->holders.size()) return bad("a storage refers to a missing holder");
     const bool is_new =
         out->by_address.try_emplace(pair[0].get<uint64_t>(), static_cast<uint32_t>(holder)).second;
     out->holders[holder].storages += is_new;
@@ -84,7 +84,7 @@ Status take_storages(const Json& list, HoldersLook* out) {
 }
 
 Status take_look(const Json& json, HoldersLook* out) {
-  if (!json.is_object()) return bad("a look is no object");
+  if (!json.is_object()) return bad("a look is not an object");
   out->time_ns = number_in(json, "time_ns");
   out->why_incomplete = text_field(json, "why_incomplete");
   const auto holders = json.find("holders"), storages = json.find("storages");
@@ -101,13 +101,13 @@ bool is_holders_name(std::string_view name) {
 
 Result<ProcessHolders> parse_holders(std::string_view text) {
   ErrorPlace place;
-  if (!Json::sax_parse(text, &place)) return fail_at(place.at, "not a file of holders: no JSON");
+  if (!Json::sax_parse(text, &place)) return fail_at(place.at, "not a holders file: not JSON");
   const Json json = Json::parse(text, nullptr, false);
   if (!json.is_object()) return bad("no object");
   const std::string schema = text_field(json, "schema");
-  if (!schema.starts_with(kSchema)) return bad("no schema of ours");
+  if (!schema.starts_with(kSchema)) return bad("unknown schema");
   if (schema.substr(kSchema.size()) != "1") {
-    return fail(ErrorCode::kUnsupported, "a file of holders of a later version: " + schema);
+    return fail(ErrorCode::kUnsupported, "a holders file of a later version: " + schema);
   }
   ProcessHolders out;
   const uint64_t pid = number_in(json, "pid");

@@ -44,7 +44,7 @@ struct ProcessHolders {
   std::vector<HoldersLook> looks;  ///< in the order of their times
 };
 
-/// Takes the text of such a file apart. Errors: kBadInput with the byte where it is no JSON, and
+/// Takes the text of such a file apart. Errors: kBadInput with the byte where it is not JSON, and
 /// without one where it is none of ours; kUnsupported for a later major version.
 Result<ProcessHolders> parse_holders(std::string_view text);
 

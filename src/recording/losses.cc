@@ -24,31 +24,29 @@ const char* loss_text(uint32_t kind) {
     case kLostNoSpace:
       return "the disk was full, or a quota or file size limit was reached";
     case kLostNoBuffer:
-      return "no buffer could be had for a thread";
+      return "no buffer was available for a thread";
     case kLostReentered:
-      return "it happened inside the recording of another event (a signal handler)";
+      return "it happened while another event was being recorded (signal handler)";
     case kLostSandboxed:
-      return "the program forbade itself system calls (seccomp) and the buffer was full";
+      return "the program restricted its system calls (seccomp) and the buffer was full";
     case kLostMaxDisk:
-      return "--max-disk was reached, and sealing had stopped or was far behind";
+      return "--max-disk was reached, and compression had stopped or was far behind";
     case kLostIo:
       return "the file system refused a write";
     case kLostWide:
       return "a value does not fit into the format";
     case kLostDriver:
-      return "the memory of a call of the device's driver could not be told";
+      return "the memory of a driver call could not be determined";
     case kLostNoAllocs:
-      return "TensorFlow is not recorded: frees of its allocator arrive, its allocations do not (a "
-             "release "
-             "that is not known)";
+      return "TensorFlow is not recorded: its frees arrive, its allocations do not (unknown "
+             "release)";
     case kLostNoFrees:
-      return "TensorFlow is not recorded from the event on at which it showed that its allocations "
-             "arrive and "
-             "its frees do not (a release that is not known)";
+      return "TensorFlow is not recorded after this event: its allocations arrive, its frees do "
+             "not (unknown release)";
     case kLostUnknown:
-      return "TensorFlow is not recorded: its allocator's class has a shape that is not known";
+      return "TensorFlow is not recorded: unknown layout of its allocator class";
     default:
-      return "a reason that this version does not know";
+      return "a reason unknown to this version";
   }
 }
 
@@ -88,8 +86,8 @@ void add_writer_losses(const FileState& state, Loss* loss) {
     if (kind == kLostStack) {
       loss->add(0, 0,
                 std::to_string(count) +
-                    " events have no stack: the interpreter was ending, or the program closed "
-                    "descriptors that libunwind needs");
+                    " events have no stack: the interpreter was exiting, or the program closed "
+                    "libunwind's descriptors");
     } else {
       loss->add(count, 0, loss_text(kind));
     }
@@ -97,10 +95,9 @@ void add_writer_losses(const FileState& state, Loss* loss) {
 }
 
 std::string describe_stacks(const FileHeader& header, const FileState& state) {
-  const char* python = state.python_state == kPythonUnknownVersion
-                           ? "this Python version is not known"
-                       : state.python_state == kPythonAbsent ? "no Python in the process"
-                                                             : nullptr;
+  const char* python = state.python_state == kPythonUnknownVersion ? "unsupported Python version"
+                       : state.python_state == kPythonAbsent       ? "no Python in the process"
+                                                                   : nullptr;
   const char* native =
       state.native_state == kNativeNoLibunwind ? "libunwind is not installed" : nullptr;
   auto none = [](const char* why) { return std::string("none: ") + why; };
@@ -140,8 +137,7 @@ void add_unrecorded_processes(const std::string& folder, Loss* loss) {
     if (text && text->empty()) continue;  // claimed by a `run` that has not written it yet
     Json meta = text ? Json::parse(*text, nullptr, false) : Json(Json::value_t::discarded);
     if (!meta.is_object()) {
-      loss->add(0, 0,
-                name + " cannot be read: what `run` saw beside the recorded processes is unknown");
+      loss->add(0, 0, name + " cannot be read: what `run` noted about other processes is unknown");
       continue;
     }
     auto list = meta.find("not_recorded");

@@ -12,7 +12,7 @@ namespace gpumemprof {
 /// events.
 void add_writer_losses(const format::FileState& state, Loss* loss);
 
-/// Tables::Process::stacks: "python", "both", "none: this Python version is not known", …
+/// Tables::Process::stacks: "python", "both", "none: unsupported Python version", …
 std::string describe_stacks(const format::FileHeader& header, const format::FileState& state);
 /// "3.11.2", empty where there was no interpreter.
 std::string describe_python(const format::FileState& state);

@@ -7,7 +7,7 @@ namespace {
 
 using namespace format;
 
-constexpr const char* kNotInFile = "events that are not in the file";
+constexpr const char* kNotInFile = "events missing from the file";
 
 /// Those of buffers, also where sealed chunks hold them already.
 uint64_t events_in_buffers(RawFile& raw) {
@@ -60,10 +60,10 @@ void add_of_minor_0(uint64_t bytes, const FirstPage& page, const SealedFile& sea
   out->reason = "events of sealed chunks that cannot be read";
   if (out->events == 0) {
     out->events = missing_in_streams(sealed, raw);
-    out->reason = "records that are not in the file";
+    out->reason = "records missing from the file";
   }
   if (!raw.index().damage.empty()) {
-    out->uncounted.push_back("what the damaged parts held is not known");
+    out->uncounted.push_back("the contents of the damaged parts are unknown");
   }
   add_cut(round_to_page(bytes), page.state.next_offset, out);
 }
@@ -87,14 +87,12 @@ void add_unfinished(uint64_t bytes, const FirstPage& page, const SealedFile& sea
     return;
   }
   const uint64_t expected = page.counts.written_events + events_in_buffers(raw);
-  const uint64_t there =
-      sealed.event_count() - sealed.losses().missing_events + raw_events;
+  const uint64_t there = sealed.event_count() - sealed.losses().missing_events + raw_events;
   if (expected > there && expected < UINT64_MAX / 2) out->events = expected - there;
   out->reason = kNotInFile;
   if (const uint64_t found = buffers_in(raw); found < page.counts.stages && !is_alive) {
-    out->uncounted.push_back(
-        plural(page.counts.stages - found, " buffer", " buffers") +
-        " of threads, with what was last written to them, are not in the file");
+    out->uncounted.push_back(plural(page.counts.stages - found, " buffer", " buffers") +
+                             " of threads, with their last events, are missing from the file");
   }
 }
 
@@ -112,7 +110,7 @@ MissingEvents missing_events(File& file, const FirstPage& page, const SealedFile
   MissingEvents out;
   const auto size = file.size();
   const uint64_t bytes = size ? *size : 0;
-  if (bytes < kPage) out.uncounted.push_back("the first page of the file is not whole");
+  if (bytes < kPage) out.uncounted.push_back("the first page of the file is incomplete");
   if (const std::optional<Footer>& footer = sealed.footer()) {
     out.reason = "events of sealed chunks that cannot be read";
     out.events = sealed.losses().missing_events;
@@ -122,10 +120,10 @@ MissingEvents missing_events(File& file, const FirstPage& page, const SealedFile
       out.events += footer->lost.missing_events;
     } else if (out.events == 0) {
       out.events = missing_in_streams(sealed, raw);
-      out.reason = "records that are not in the file";
+      out.reason = "records missing from the file";
     }
     if (footer->lost.is_open_ended) {
-      out.uncounted.push_back("when it was sealed, parts of the file were not there any more");
+      out.uncounted.push_back("parts of the file were missing when it was sealed");
     }
     if (page.finished) add_cut(bytes, page.finished->bytes, &out);
   } else if (page.finished) {

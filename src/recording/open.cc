@@ -59,7 +59,7 @@ Result<Paths> list_files(const std::vector<std::string>& given) {
       paths.files.push_back(path);
     }
   }
-  if (paths.files.empty()) return fail(ErrorCode::kUsage, "no recording was named");
+  if (paths.files.empty()) return fail(ErrorCode::kUsage, "no recording was given");
   std::sort(paths.files.begin(), paths.files.end());
   paths.files.erase(std::unique(paths.files.begin(), paths.files.end()), paths.files.end());
   return paths;
@@ -149,8 +149,8 @@ class Recording final : public EventSource {
     if (offsets.size() > 1) {
       loss_.add(0, 0,
                 std::to_string(offsets.size()) +
-                    " clocks were put on one by wall-clock time; times of different machines are "
-                    "only as exact as those clocks");
+                    " clocks were aligned by wall-clock time; times of different machines are only "
+                    "as exact as those clocks");
     }
     note_other_clocks(offsets);
     constexpr uint64_t kMostShift = uint64_t{1} << 61;
@@ -174,12 +174,12 @@ class Recording final : public EventSource {
       ++files, most_ns = std::max(most_ns, by);
     }
     if (files == 0) return;
-    loss_.add(0, 0,
-              std::to_string(files) + (files == 1 ? " process" : " processes") +
-                  " began on a clock that differs by up to " + std::to_string(most_ns / kLeastNs) +
-                  " s from that of another one of the same machine: a time namespace, a wall clock "
-                  "that was set, or a machine that slept; in the first case their times are off by "
-                  "as much");
+    loss_.add(
+        0, 0,
+        std::to_string(files) + (files == 1 ? " process" : " processes") +
+            " have a start clock that differs by up to " + std::to_string(most_ns / kLeastNs) +
+            " s from another process on the same machine: a time namespace, a changed wall clock, "
+            "or a suspended machine; in the first case their times are off by as much");
   }
 
   void read_state_before() {
@@ -224,8 +224,9 @@ class Recording final : public EventSource {
     operation_lines_.tell_losses(&loss_);
     for (const std::string& folder : folders_) add_unrecorded_processes(folder, &loss_);
     if (merger_.clamped() > 0) {
-      loss_.add(0, 0,
-                std::to_string(merger_.clamped()) + " events carry a time that their chunk denies");
+      loss_.add(
+          0, 0,
+          std::to_string(merger_.clamped()) + " events have a time outside their chunk's range");
     }
   }
 

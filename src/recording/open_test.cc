@@ -173,7 +173,7 @@ TEST(OpenRecording, AProcessOnAnotherClockOfTheSameMachineIsSaid) {
     if (one.reason.find("clock") != std::string::npos) clocks.push_back(one.reason);
   }
   ASSERT_EQ(clocks.size(), 1u);
-  EXPECT_TRUE(clocks[0].starts_with("1 process began on a clock that differs by up to 100000 s"))
+  EXPECT_TRUE(clocks[0].starts_with("1 process have a start clock that differs by up to 100000 s"))
       << clocks[0];
 }
 
@@ -192,8 +192,8 @@ TEST(OpenRecording, WhatTheWriterLostIsSaidInWords) {
   ASSERT_EQ(read.loss.reasons.size(), 3u);
   EXPECT_EQ(read.loss.reasons[0].events, 17u);
   EXPECT_EQ(read.loss.reasons[1].reason,
-            "3 events have no stack: the interpreter was ending, or the program closed "
-            "descriptors that libunwind needs");
+            "3 events have no stack: the interpreter was exiting, or the program closed "
+            "libunwind's descriptors");
   EXPECT_EQ(read.loss.reasons[2].reason, "not recorded: process 5 (sudo x): setuid");
 }
 

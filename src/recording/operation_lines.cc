@@ -19,7 +19,7 @@ constexpr size_t kMostText = 4096, kMostDepth = 1024;
 constexpr size_t kMostLineFiles = 10'000;
 constexpr std::string_view kSchema = "gpumemprof.operations/1";
 
-/// Reads a document without keeping it: where it is no JSON, or deeper than ours ever are, `error`
+/// Reads a document without keeping it: where it is not JSON, or deeper than ours ever are, `error`
 /// says at which byte.
 class Checker final : public Json::json_sax_t {
  public:
@@ -54,13 +54,13 @@ class Taker {
     if (it != object.end() && it->is_number_unsigned() && it->get<uint64_t>() <= most) {
       return it->get<uint64_t>();
     }
-    return fail(std::string(key) + " is not a number that it can be"), 0;
+    return fail(std::string(key) + " has an impossible value"), 0;
   }
   std::string text(const Json& value) {
     if (value.is_string() && value.get_ref<const std::string&>().size() <= kMostText) {
       return value.get<std::string>();
     }
-    return fail("a name is no text, or too long"), std::string();
+    return fail("a name is not a string, or is too long"), std::string();
   }
   const Json& member(const Json& object, const char* key, Json::value_t type) {
     static const Json kNothing;
@@ -70,7 +70,7 @@ class Taker {
   }
   uint32_t index(const Json& value, size_t size) {
     if (value.is_number_unsigned() && value.get<uint64_t>() < size) return value.get<uint32_t>();
-    return fail("an index that leads nowhere"), 0;
+    return fail("an index out of range"), 0;
   }
   void fail(std::string why) {
     if (error.empty()) error = std::move(why);
@@ -120,7 +120,7 @@ void take_facts(const Json& document, Taker* take, OperationFile* out) {
   take_texts("initial_values", &out->initial_values);
   take_texts("xla", &out->xla);
   if (auto list = document.find("layers"); list != document.end()) {
-    if (!list->is_object()) return take->fail("layers are no list of scopes");
+    if (!list->is_object()) return take->fail("layers are not a list of scopes");
     for (const auto& [scope, path] : list->items()) {
       out->layers[scope] = path.is_null() ? std::string() : take->text(path);
     }
@@ -222,17 +222,15 @@ void OperationLines::tell_losses(Loss* loss) const {
     const OperationFile& file = known.file;
     const bool is_partial = file.left_out_operations > 0 || file.left_out_graphs > 0;
     if (known.unknown > 0 && is_partial) {
-      loss->add(
-          0, 0,
-          known.name + ": " + std::to_string(known.unknown) +
-              (known.unknown == 1 ? " operation has" : " operations have") +
-              " no source lines: their graphs were gone, or there was no time "
-              "to ask");
+      loss->add(0, 0,
+                known.name + ": " + std::to_string(known.unknown) +
+                    (known.unknown == 1 ? " operation has" : " operations have") +
+                    " no source lines: their graphs were deleted, or time ran out");
     }
     if (file.left_out_scopes > 0) {
       loss->add(0, 0,
                 known.name + ": " + std::to_string(file.left_out_scopes) +
-                    " scopes of graphs were more than are noted: whose layers they are is unknown");
+                    " graph scopes exceeded the limit: their layers are unknown");
     }
   }
 }

@@ -173,8 +173,8 @@ TEST_F(OperationLinesTest, WhatCouldNotBeAskedForIsSaidWhereItAllocated) {
   stacks(&loss);
   ASSERT_EQ(loss.reasons.size(), 1u);
   EXPECT_EQ(loss.reasons[0].reason,
-            "operations.100.7.json: 1 operation has no source lines: their graphs were gone, or "
-            "there was no time to ask");
+            "operations.100.7.json: 1 operation has no source lines: their graphs were deleted, or "
+            "time ran out");
 }
 
 TEST_F(OperationLinesTest, VariablesAndClustersStandBelowTheirOperation) {

@@ -51,7 +51,7 @@ TEST(ProcessEntries, DevicesThatDoNotFitCostNoMoreThanOthers) {
   }
   EXPECT_EQ(tables.devices.size(), 65'536u);
   EXPECT_EQ(added, 2 * 65'535);
-  EXPECT_EQ(entries.steps(), 65'535u) << "each entry of the process is looked at once";
+  EXPECT_EQ(entries.steps(), 65'535u) << "each entry of the process is used once";
 }
 
 TEST(ProcessEntries, AnAllocatorThatIsToldOfAgainIsNotLookedForAmongAll) {

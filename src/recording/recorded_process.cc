@@ -64,7 +64,7 @@ Result<std::unique_ptr<RecordedProcess>> RecordedProcess::open(
   if (!page) return std::unexpected(page.error());
   const FileHeader& header = page->header;
   if (!is_new(header))
-    return fail(ErrorCode::kBadInput, path + ": a second copy of a file that is read already");
+    return fail(ErrorCode::kBadInput, path + ": a duplicate of a file already read");
   self->page_ = *page;
   self->process_ = static_cast<uint32_t>(tables->processes.size());
   tables->processes.emplace_back();
@@ -154,8 +154,9 @@ void RecordedProcess::add_losses(Loss* loss) const {
   add_writer_losses(page_.state, loss);
   if (file_->holding() == Holding::kUnseen) {
     loss->add(LossReason::kUncounted, 0,
-              file + ": what happened last may be missing: this is a copy that was made while it "
-                     "grew, or all that kept it in memory was killed");
+              file +
+                  ": the last events may be missing: the file was copied while it grew, or every "
+                  "process that kept its buffers was killed");
   }
   add_damage(raw_->index().damage, file, loss);
   add_damage(sealed_->losses().damage, file, loss);
@@ -163,25 +164,25 @@ void RecordedProcess::add_losses(Loss* loss) const {
   SealedAway before = sealed_->footer() ? sealed_->footer()->lost : SealedAway{};
   add_counted(loss, raw.damaged_records + before.damaged_records, file, "damaged records");
   if (before.damaged_bytes > 0) {
-    loss->add(0, before.damaged_bytes, file + ": parts that could not be read when it was sealed");
+    loss->add(0, before.damaged_bytes, file + ": parts that were unreadable when it was sealed");
   }
   const MissingEvents missing = missing_events(*file_, page_, *sealed_, *raw_, raw.events);
   add_counted(loss, missing.events, file, missing.reason);
   for (const std::string& why : missing.uncounted) {
     loss->add(LossReason::kUncounted, 0, file + ": " + why);
   }
-  add_counted(loss, raw.no_device, file, "more devices than can be told apart");
-  add_counted(loss, raw.no_placement, file, "events whose stream and memory pool are not known");
+  add_counted(loss, raw.no_device, file, "more devices than can be distinguished");
+  add_counted(loss, raw.no_placement, file, "events with an unknown stream and memory pool");
   auto say = [&](uint64_t count, const char* text) {
     if (count > 0) loss->add(0, 0, file + ": " + std::to_string(count) + text);
   };
   say(sealed_->losses().dropped_events,
-      " events were dropped by --max-disk; live memory, peak and totals still count them");
-  say(raw.changed_chunks, " chunks changed while they were read; read again");
-  say(raw.clamped_times, " events carry a time before that of the event before them");
+      " events were dropped by --max-disk; live memory, peak and totals still include them");
+  say(raw.changed_chunks, " chunks changed while being read; read again");
+  say(raw.clamped_times, " events have a time before the previous event");
   say(raw_->damaged_definitions(), " damaged definitions of names or stacks");
-  say(raw_->unknown_stacks(), " events name a stack whose definition is not in the file");
-  say(raw_->unknown_chunks(), " chunks of a kind that this version does not know");
+  say(raw_->unknown_stacks(), " events refer to a stack that is missing from the file");
+  say(raw_->unknown_chunks(), " chunks of a type unknown to this version");
 }
 
 }  // namespace gpumemprof

@@ -146,7 +146,7 @@ Result<RecordedSamples> read_once(File& file, const format::FileHeader& header) 
   }
   if (untold != 0) {
     out.problems.push_back(file.path() + ": and " + std::to_string(untold) +
-                           " more places that cannot be read");
+                           " more unreadable places");
   }
   return out;
 }

@@ -39,7 +39,7 @@ struct RecordedSamples {
   size_t find(const SampleKey& key) const;
 };
 
-/// One file, on its own clock. A `run` may be writing it: what looks torn is looked at again, at
+/// One file, on its own clock. A `run` may be writing it: what looks torn is used again, at
 /// most `tries` times. Errors: those of read_file_header; damage after it is told in `problems`.
 Result<RecordedSamples> read_samples_file(const std::string& path, int tries = 4);
 Result<RecordedSamples> read_samples_file(File& file, int tries = 4);

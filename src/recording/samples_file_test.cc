@@ -232,7 +232,7 @@ TEST(Samples, OfVeryManyProblemsTheFirstAreToldAndTheRestCounted) {
   const auto read = read_samples_file(path, 1);
   ASSERT_TRUE(read);
   ASSERT_EQ(read->problems.size(), 65u);
-  EXPECT_TRUE(read->problems[64].ends_with(": and 6 more places that cannot be read"));
+  EXPECT_TRUE(read->problems[64].ends_with(": and 6 more unreadable places"));
   EXPECT_EQ(read->looks.size(), 1u);
 }
 

@@ -74,7 +74,7 @@ size_t SamplesWriter::place_for_next() {
 Status SamplesWriter::write_chunk(size_t place) {
   const std::string payload = chunk_.payload();
   if (payload.size() > kMostSampleChunkBytes)
-    return fail(ErrorCode::kSystem, file_->path() + ": a sample is larger than its place");
+    return fail(ErrorCode::kSystem, file_->path() + ": a sample is too large");
   ChunkHeader header{};
   header.magic = kChunkMagic;
   header.type = kDeviceSamples;

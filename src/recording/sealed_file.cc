@@ -106,7 +106,7 @@ class SealedLane final : public Lane {
   Status add_marks(uint64_t first, EventBatch* block) {
     if (auto done = add(companions_->marks, first, parse_marks, block); !done) return done;
     if (translate_marks(*ids_, shift_, &block->marks)) return {};
-    return fail(ErrorCode::kBadInput, "marks of threads that are not defined");
+    return fail(ErrorCode::kBadInput, "marks of undefined threads");
   }
 
   /// What a chunk of its own says of the events from number `first` on, where there is one.
@@ -133,7 +133,7 @@ class SealedLane final : public Lane {
       device = device < devices.size() ? devices[device] : UINT16_MAX;
       bad |= device == UINT16_MAX;
     }
-    if (bad) return fail(ErrorCode::kBadInput, "its threads or devices are not defined");
+    if (bad) return fail(ErrorCode::kBadInput, "its threads or devices are undefined");
     if (shift_ != 0) {
       for (uint64_t& time : block->time_ns) time += shift_;
     }
@@ -311,7 +311,7 @@ Status SealedFile::read_marks_alone(const std::map<uint64_t, ChunkRef>& chunks, 
   auto payload = read_chunk(*file_, known->second);
   Status done = payload ? parse_marks(*payload, batch) : std::unexpected(payload.error());
   if (done && !translate_marks(ids_, 0, &batch->marks)) {
-    done = fail(ErrorCode::kBadInput, "marks of threads that are not defined");
+    done = fail(ErrorCode::kBadInput, "marks of undefined threads");
   }
   if (!done) {
     const ChunkRef& chunk = known->second;

@@ -31,7 +31,7 @@ Result<std::string> parse_compressed(std::string_view bytes, size_t limit) {
   if (!in.ok() || size > limit) return fail(ErrorCode::kBadInput, "an impossible length");
   // A frame says how much it holds; a lie about it must not cost memory.
   if (ZSTD_getFrameContentSize(frame.data(), frame.size()) != size) {
-    return fail(ErrorCode::kBadInput, "a length that does not fit the compressed data");
+    return fail(ErrorCode::kBadInput, "a length that does not match the compressed data");
   }
   std::string out(size, '\0');
   size_t n = ZSTD_decompress(out.data(), out.size(), frame.data(), frame.size());

@@ -17,7 +17,9 @@ namespace {
 
 constexpr size_t kMostPids = 10'000;
 
-uint32_t state_of(const Unrecorded& entry) { return __atomic_load_n(&entry.state, __ATOMIC_ACQUIRE); }
+uint32_t state_of(const Unrecorded& entry) {
+  return __atomic_load_n(&entry.state, __ATOMIC_ACQUIRE);
+}
 
 void free_entry(Unrecorded* entry) {
   memset(reinterpret_cast<char*>(entry) + sizeof(entry->state), 0,
@@ -47,7 +49,7 @@ std::string cause_of(const Unrecorded& entry) {
     case ENOENT:
     case ENOTDIR:
       return entry.notes & kFolderWasThere
-                 ? "the recording's folder is not there for it: it has another root or other mounts"
+                 ? "it cannot see the recording's folder: it has another root or other mounts"
                  : "the recording's folder was deleted";
     case ENOSPC:
       return entry.notes & kNoInodesThen ? "no inodes were left" : "";
@@ -63,8 +65,8 @@ std::string cause_of(const Unrecorded& entry) {
 }  // namespace
 
 std::string why_it_has_no_file(const Unrecorded& entry) {
-  std::string text = entry.at == kAtFirstPage ? "its file could not be written: "
-                                              : "its file could not be made: ";
+  std::string text =
+      entry.at == kAtFirstPage ? "its file could not be written: " : "its file could not be made: ";
   text += strerror(entry.error);
   const std::string cause = cause_of(entry);
   return cause.empty() ? text : text + " (" + cause + ')';
@@ -128,7 +130,7 @@ std::vector<UnrecordedProcess> UnrecordedProcesses::take() {
   Unrecorded& crowd = arena_->header()->crowd;
   if (const uint64_t events = take_all(&crowd.events); events != 0) {
     all.push_back({.command = "",
-                   .reason = "more processes than can be told apart could make no file",
+                   .reason = "more processes than can be counted could not create a file",
                    .processes = crowd.processes,
                    .lost_events = events,
                    .lost_bytes = take_all(&crowd.bytes)});

@@ -91,8 +91,8 @@ TEST_F(UnrecordedTest, TheReasonIsTheErrorAndWhatLiesBehindIt) {
             "its file could not be made: Permission denied (it runs as user " +
                 std::to_string(us + 1) + ")");
   EXPECT_EQ(reason(ENOENT, us, kNoted | kFolderWasThere),
-            "its file could not be made: No such file or directory (the recording's folder is not "
-            "there for it: it has another root or other mounts)");
+            "its file could not be made: No such file or directory (it cannot see the recording's "
+            "folder: it has another root or other mounts)");
   EXPECT_EQ(reason(ENOENT, us, kNoted),
             "its file could not be made: No such file or directory (the recording's folder was "
             "deleted)");

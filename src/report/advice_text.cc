@@ -12,15 +12,15 @@
 namespace gpumemprof {
 namespace {
 
-constexpr std::string_view kNotTensorflow = "nothing of TensorFlow's was recorded";
+constexpr std::string_view kNotTensorflow = "no TensorFlow memory was recorded";
 
 std::string what_to_do(std::string_view type) {
   if (type == "monotonic_increase")
     return "Find what keeps tensors from step to step: a list of losses, a metric that is never "
-           "reset, a tf.function that is traced anew for every new Python argument";
+           "reset, a tf.function that is retraced for every new Python argument";
   if (type == "spikes")
-    return "Split what runs at that moment: smaller batches, or tf.recompute_grad around the "
-           "largest layers";
+    return "Need less at that moment: smaller batches, or tf.recompute_grad around the largest "
+           "layers";
   return "Drop what is no longer needed before the next phase: del the model and its datasets, "
          "then tf.keras.backend.clear_session()";
 }
@@ -53,8 +53,9 @@ std::string unknown_text(const AdviceReport& report) {
 std::string advice_text(const AdviceReport& report) {
   std::string out;
   if (!report.failure.empty())
-    out = fmt::format("Note: {}; what follows is about what it did until then, unmeasured.\n",
-                      printable(report.failure));
+    out = fmt::format(
+        "Note: {}; the suggestions cover what was recorded until then and were not measured.\n",
+        printable(report.failure));
   if (!report.applies) {
     out += fmt::format("No suggestions: {}.\n", why_none(report));
     return out + unknown_text(report);
@@ -90,7 +91,7 @@ AdviceReport advise_of_samples(const TelemetryAnalysis& analysis) {
   for (const char* kind : {"tf_function", "mixed_precision", "tf_data", "distribution",
                            "memory_growth", "allocator"}) {
     report.unknown.emplace_back(
-        kind, "samples do not show what a program does: record it with tfmemprof run");
+        kind, "samples do not show what a program does; record it with tfmemprof run");
   }
   return report;
 }
@@ -103,7 +104,7 @@ std::string advice_markdown(const std::string& path, const std::string& text,
     if (!advice->applies)
       out += fmt::format("Nothing: {}.\n", kNotTensorflow);
     else if (advice->advice.empty())
-      out += "Nothing that there is evidence for.\n";
+      out += "Nothing: no evidence of waste was found.\n";
     for (const Advice& one : advice->advice) {
       out += fmt::format("- **{}**, {}: {}. {}.\n", one.kind, format_bytes(one.bytes),
                          printable(one.title), printable(one.fix));

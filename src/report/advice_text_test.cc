@@ -17,15 +17,12 @@ TEST(AdviceText, WhatSavesNothingIsShownAsMeasuredAndNotRecommended) {
   AdviceReport report;
   report.applies = true;
   report.advice = {measured(4 << 20, 6 << 20), measured(0, 12 << 20)};
-  EXPECT_EQ(advice_text(report),
-            "1 suggestion\n"
-            "  prefetch          4.00 MiB  8 batches ahead\n"
-            "                             Fewer.\n"
-            "                             4.00 MiB of the 10.0 MiB peak, measured in another run "
-            "with the change.\n"
-            "  prefetch               0 B  8 batches ahead\n"
-            "                             Saves nothing: the peak was 10.0 MiB, in another run "
-            "with the change 12.0 MiB.\n");
+  EXPECT_EQ(
+      advice_text(report),
+      "1 suggestion\n  prefetch          4.00 MiB  8 batches ahead\n                             "
+      "Fewer.\n                             4.00 MiB of the 10.0 MiB peak, measured in a second "
+      "run with the change.\n  prefetch               0 B  8 batches ahead\n                       "
+      "      Saves nothing: the peak was 10.0 MiB, and 12.0 MiB in a run with the change.\n");
 }
 
 TEST(AdviceText, HowAProgramFailedIsSaidFirst) {
@@ -34,8 +31,8 @@ TEST(AdviceText, HowAProgramFailedIsSaidFirst) {
   report.failure = "the program was ended by signal 9";
   EXPECT_EQ(
       advice_text(report),
-      "Note: the program was ended by signal 9; what follows is about what it did until then, "
-      "unmeasured.\n"
+      "Note: the program was ended by signal 9; the suggestions cover what was recorded until then "
+      "and were not measured.\n"
       "No suggestions.\n");
 }
 

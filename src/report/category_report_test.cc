@@ -51,8 +51,8 @@ TEST(CategoryReport, TextListsCategoriesModulesAndPhases) {
       ElementsAre("", "Memory at the peak, by type", "   3.00 KiB  75.0 %  parameter  1 block",
                   "   1.00 KiB  25.0 %  activation  1 block", "  By module:",
                   "   4.00 KiB  100.0 %  encoder.head  3.00 KiB parameter, 1.00 KiB activation",
-                  "  By phase in which it was allocated:",
-                  "   3.00 KiB  75.0 %  (outside: setting up, making data)  3.00 KiB parameter",
+                  "  By phase of allocation:",
+                  "   3.00 KiB  75.0 %  (outside: setup, data)  3.00 KiB parameter",
                   "   1.00 KiB  25.0 %  forward  1.00 KiB activation"));
 }
 

@@ -117,7 +117,7 @@ TEST_F(DiffReport, NothingAllocatedIsSaid) {
   const Diff diff = diff_runs(nothing, nothing, headline_node);
   EXPECT_THAT(diff_text(diff, {}), testing::StartsWith("Nothing was allocated in either run.\n"));
   EXPECT_EQ(json::parse(diff_json(diff))["a"]["device"], nullptr);
-  EXPECT_THAT(diff_html(diff, {}), HasSubstr("No event is left to draw"));
+  EXPECT_THAT(diff_html(diff, {}), HasSubstr("No event to draw"));
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ The largest batch that fits 10.0 GiB, using the upper end: 4.
   live         unknown                        sum of live tensors
   allocated   8.00 GiB   7.00 GiB   9.00 GiB  torch.cuda.max_memory_allocated()
   reserved    9.00 GiB   8.00 GiB   10.0 GiB  torch.cuda.max_memory_reserved()
-  device      10.0 GiB   9.00 GiB   11.0 GiB  what nvidia-smi says of the process
+  device      10.0 GiB   9.00 GiB   11.0 GiB  nvidia-smi's figure for the process
 
 Memory at the peak, by type (8.00 GiB):
    5.00 GiB  62.5 %  activation
@@ -69,7 +69,7 @@ Other settings, expected peaks:
 
 On a device of which the process can have 10.0 GiB: may fit.
 
-Does it fit, on a GPU with nothing else on it:
+Does it fit on an otherwise empty GPU:
   does not fit   7.00 GiB  Board A
   fits           15.0 GiB  Board B
 The cheapest of your price list that fits: Board B, 1.50 EUR an hour.
@@ -88,14 +88,13 @@ TEST(EstimateReport, WhatIsNotThereIsNotSaid) {
   a.subject = "train\x1b[31m.py";
   a.prediction.method = EstimateMethod::kTraceOfScript;
   a.prediction.live = PredictedBytes{3 * kMiB, 3 * kMiB, 3 * kMiB};
-  EXPECT_EQ(estimate_text(a),
-            "train\xef\xbf\xbd[31m.py\n"
-            "By two traced steps of the script, without a GPU.\n\n"
-            "  peak        expected        low       high\n"
-            "  live        3.00 MiB   3.00 MiB   3.00 MiB  sum of live tensors\n"
-            "  allocated    unknown                        torch.cuda.max_memory_allocated()\n"
-            "  reserved     unknown                        torch.cuda.max_memory_reserved()\n"
-            "  device       unknown                        what nvidia-smi says of the process\n");
+  EXPECT_EQ(
+      estimate_text(a),
+      "train\xef\xbf\xbd[31m.py\nBy two steps of the script, traced without a GPU.\n\n  peak       "
+      " expected        low       high\n  live        3.00 MiB   3.00 MiB   3.00 MiB  sum of live "
+      "tensors\n  allocated    unknown                        torch.cuda.max_memory_allocated()\n  "
+      "reserved     unknown                        torch.cuda.max_memory_reserved()\n  device      "
+      " unknown                        nvidia-smi's figure for the process\n");
 }
 
 TEST(EstimateReport, NoBatchFitsAndNoPrice) {
@@ -103,10 +102,10 @@ TEST(EstimateReport, NoBatchFitsAndNoPrice) {
   a.largest_batch = LargestBatch{0, 2 * kGiB, false};
   a.prices_given = true;
   const std::string text = estimate_text(a);
-  EXPECT_NE(text.find("Not even batch 1 fits 2.00 GiB, using the expected figure; the figures "
-                      "are of batch 1.\n"),
+  EXPECT_NE(text.find("Batch 1 does not fit 2.00 GiB, using the expected figure; the figures are "
+                      "for batch 1.\n"),
             std::string::npos);
-  EXPECT_NE(text.find("None of the boards in your price list is sure to be large enough.\n"),
+  EXPECT_NE(text.find("No board of your price list is certain to be large enough.\n"),
             std::string::npos);
 }
 

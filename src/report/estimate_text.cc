@@ -50,14 +50,14 @@ class EstimateWriter {
     line(peaks_row("live", prediction_.live, "sum of live tensors"));
     line(peaks_row("allocated", prediction_.allocated, "torch.cuda.max_memory_allocated()"));
     line(peaks_row("reserved", prediction_.reserved, "torch.cuda.max_memory_reserved()"));
-    line(peaks_row("device", prediction_.device, "what nvidia-smi says of the process"));
+    line(peaks_row("device", prediction_.device, "nvidia-smi's figure for the process"));
   }
 
   void write_largest_batch(const LargestBatch& largest) {
     const std::string limit = fmt::format("{}, using the {}", format_bytes(largest.capacity_bytes),
                                           largest.by_upper_end ? "upper end" : "expected figure");
     line(largest.batch == 0
-             ? fmt::format("Not even batch 1 fits {}; the figures are of batch 1.", limit)
+             ? fmt::format("Batch 1 does not fit {}; the figures are for batch 1.", limit)
              : fmt::format("The largest batch that fits {}: {}.", limit,
                            format_count(largest.batch)));
   }
@@ -114,24 +114,23 @@ class EstimateWriter {
     const auto need = bytes_that_must_fit(prediction_);
     if (answer_.capacity_bytes) {
       line("");
-      line(fmt::format("On a device of which the process can have {}: {}.",
-                       format_bytes(*answer_.capacity_bytes),
+      line(fmt::format("With {} for the process: {}.", format_bytes(*answer_.capacity_bytes),
                        verdict_name(fits(need, *answer_.capacity_bytes))));
     }
     if (!answer_.boards.empty()) {
       line("");
-      line("Does it fit, on a GPU with nothing else on it:");
+      line("Does it fit on an otherwise empty GPU:");
       for (const BoardFit& fit : answer_.boards) {
         line(fmt::format("  {:<12}  {:>9}  {}", verdict_name(fit.verdict),
                          format_bytes(fit.board.usable_bytes), printable(fit.board.name)));
       }
     }
     if (answer_.cheapest) {
-      line(fmt::format("The cheapest of your price list that fits: {}, {:.2f} {} an hour.",
+      line(fmt::format("Cheapest board of your price list that fits: {}, {:.2f} {} an hour.",
                        printable(answer_.cheapest->board), answer_.cheapest->price_per_hour,
                        printable(answer_.cheapest->currency)));
     } else if (answer_.prices_given) {
-      line("None of the boards in your price list is sure to be large enough.");
+      line("No board of your price list is certain to be large enough.");
     }
   }
 
@@ -168,9 +167,9 @@ class EstimateWriter {
 const char* method_name(EstimateMethod method) {
   switch (method) {
     case EstimateMethod::kTraceOfScript:
-      return "two traced steps of the script, without a GPU";
+      return "two steps of the script, traced without a GPU";
     case EstimateMethod::kTraceOfModel:
-      return "two traced steps of the model in a plain training loop, without a GPU";
+      return "two steps of the model in a plain training loop, traced without a GPU";
     case EstimateMethod::kTraceOnHost:
       return "two steps of the script on the CPU at a small batch";
     case EstimateMethod::kClosedForm:

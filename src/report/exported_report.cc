@@ -20,13 +20,13 @@ struct FigureWords {
 };
 constexpr FigureWords kWords[] = {
     {"weights", "weights"},
-    {"constants", "weights and what delegates are given"},
+    {"constants", "weights, and data for delegates"},
     {"inputs", "inputs"},
-    {"planned", "planned memory of the method"},
+    {"planned", "memory plan of the method"},
     {"arena_loaded", "arena: in use once loaded"},
-    {"arena_peak", "arena: most in use"},
-    {"arena_reserved", "arena: taken from the system"},
-    {"run_peak", "peak of a run, beside weights and inputs"},
+    {"arena_peak", "arena: peak"},
+    {"arena_reserved", "arena: reserved from the system"},
+    {"run_peak", "peak of a run, without weights and inputs"},
     {"resident_rise", "rise of the process's resident memory"},
 };
 
@@ -72,7 +72,7 @@ std::string exported_text(const ExportedAnswer& answer) {
   if (answer.need) {
     out += answer.need->low == answer.need->high
                ? fmt::format("\nNeeds {}.\n", format_bytes(answer.need->low))
-               : fmt::format("\nNeeds {} at least; {} were seen here.\n",
+               : fmt::format("\nNeeds at least {}; {} were measured here.\n",
                              format_bytes(answer.need->low), format_bytes(answer.need->high));
   }
   if (answer.capacity_bytes) {

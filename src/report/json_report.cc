@@ -181,7 +181,7 @@ void add_peaks(Json* out, Json* unknown, const DeviceAnalysis& device, const Dev
     (*unknown)["peak.upper_bound_bytes"] =
         !is_exact(analysis, device)   ? "events were lost"
         : analysis.source.can.threads ? "the oldest events were dropped to save disk (--max-disk)"
-                                      : "the file does not tell what each thread did";
+                                      : "the file does not say which thread did what";
   }
   const bool totals = figures.has_totals != 0;
   (*out)["peak_reserved"] = {
@@ -191,10 +191,10 @@ void add_peaks(Json* out, Json* unknown, const DeviceAnalysis& device, const Dev
   // The CPU allocator hands out what is asked for (c10/core/CPUAllocator.cpp reports nbytes), so
   // there both are known.
   if (!requested) {
-    (*unknown)["requested_bytes"] = "this framework reports rounded sizes, not what was asked for";
+    (*unknown)["requested_bytes"] = "this framework reports rounded sizes, not requested ones";
   }
   if (!totals) {
-    const char* why = "the framework gave no running totals for this device";
+    const char* why = "the framework reports no running totals for this device";
     (*unknown)["reserved_bytes"] = (*unknown)["end.framework_allocated_bytes"] = why;
   }
   if (reached && when.is_null()) (*unknown)["time_us"] = "the wall clock was not recorded";
@@ -202,8 +202,7 @@ void add_peaks(Json* out, Json* unknown, const DeviceAnalysis& device, const Dev
 
 Json end_json(const DeviceFigures& figures, bool requested, Json* unknown) {
   const Json bytes = figures.live_bytes;
-  (*unknown)["end.active_bytes"] =
-      "blocks that wait for a stream are not told apart in a recording";
+  (*unknown)["end.active_bytes"] = "a recording does not mark blocks that wait for a stream";
   (*unknown)["end.segments"] = "segments are not recorded";
   return {{"requested_bytes", requested ? bytes : Json(nullptr)},
           {"allocated_bytes", bytes},

@@ -49,11 +49,11 @@ Loss without_named(const Loss& loss, const RunSummaryContext& context) {
 std::string run_summary(const Analysis& analysis, const Tables& tables, const Loss& loss,
                         const RunSummaryContext& context) {
   std::vector<std::string> lines = text_lines(
-      describe_peak(
-          analysis, tables, {.working_folder = context.working_folder, .shows_source = true},
-          analysis.events == 0 ? "No allocation was recorded."
-                               : fmt::format("{} recorded, none of which allocated memory.",
-                                             format_plural(analysis.events, "event"))),
+      describe_peak(analysis, tables,
+                    {.working_folder = context.working_folder, .shows_source = true},
+                    analysis.events == 0 ? "No allocation was recorded."
+                                         : fmt::format("{} recorded; none allocated memory.",
+                                                       format_plural(analysis.events, "event"))),
       {});
   lines.push_back(loss_sentence(without_named(loss, context)));
   if (!context.oom_bundle.empty()) {

@@ -55,9 +55,7 @@ class Text {
             : format_percent(replay.matched, replay.alloc_addresses),
         release_name(replay.release), replay.release_was_searched ? " (found by trying)" : ""));
     if (!study_.settings_known) {
-      line(
-          "The file does not say under which settings it was recorded: PyTorch's defaults are "
-          "assumed.");
+      line("The file does not name the recorded settings: PyTorch's defaults are assumed.");
     }
   }
 
@@ -65,14 +63,14 @@ class Text {
   void write_gap() {
     const WhatIfResult& again = study_.rows.front().result;
     if (!study_.recorded_peak_reserved_bytes) {
-      line("The recorded peak is not known: the trace and the segments contradict each other.");
+      line("The recorded peak is unknown: the trace and the segments contradict each other.");
       return;
     }
     const uint64_t recorded = *study_.recorded_peak_reserved_bytes;
     std::string text =
         fmt::format("Reserved at most: {} in the recorded run", format_bytes(recorded));
     if (again.peak_reserved_bytes == recorded) {
-      line(text + "; the same when only what was live before it is known.");
+      line(text + "; the same in the replay from what was live before it.");
     } else {
       line(text + fmt::format(", {} ({}) replayed without those blocks' history: compare "
                               "with that.",
@@ -101,13 +99,13 @@ class Text {
                        format_count(result.num_ooms), failure(result), name));
     }
     if (first.capacity_bytes) {
-      line(fmt::format("  on a device of which this process can have {}{}",
+      line(fmt::format("  on a device with {} for this process{}",
                        format_bytes(*first.capacity_bytes),
                        first.capacity_bytes == study_.device_bytes_at_oom
-                           ? ", as in the recorded run, which ran out of it"
+                           ? ", as in the recorded run, which ran out of memory"
                            : ""));
     } else {
-      line("  on a device that never runs out (--capacity sets its size)");
+      line("  on a device of unlimited size (--capacity sets a limit)");
     }
     line("");
   }
@@ -119,8 +117,8 @@ class Text {
       line("Name settings with --set, or let --sweep try a set of promising ones.");
     } else if (!best) {
       line(fails(study_.rows.front())
-               ? "No setting helps: under each of these a request is refused."
-               : "No setting helps: none of these reserves 2 % less than the recorded ones.");
+               ? "No setting helps: with each of these a request is refused."
+               : "No setting helps: none of these reserves 2 % less than the recorded settings.");
     } else {
       const StudyRow& first = study_.rows.front();
       line(fmt::format("Best: {} reserved at most ({} against the recorded settings), {}.",
@@ -153,31 +151,31 @@ std::vector<std::string> whatif_limits(const SettingsStudy& study) {
   std::vector<std::string> limits;
   if (study.live_before_bytes != 0) {
     limits.push_back(
-        "the trace begins in the middle: " + format_bytes(study.live_before_bytes) +
-        " were live before it and are placed anew, what was cached then is not in the file.");
+        "the trace starts late: " + format_bytes(study.live_before_bytes) +
+        " were live before it and are placed anew; the file does not say what was cached then.");
   }
   for (const StudyRow& row : study.rows) {
     if (row.keys_without_effect.empty()) continue;
     std::string names;
     for (const std::string& key : row.keys_without_effect)
       names += (names.empty() ? "" : ", ") + key;
-    limits.push_back(printable(names) + ": accepted, no effect on where blocks go.");
+    limits.push_back(printable(names) + ": accepted; it does not change where blocks go.");
     break;
   }
   if (study.device_bytes_at_oom && !study.rows.front().capacity_bytes) {
-    limits.push_back("the recorded run ran out of memory when it could have " +
+    limits.push_back("the recorded run ran out of memory with " +
                      format_bytes(*study.device_bytes_at_oom) + ": --capacity " +
                      std::to_string(*study.device_bytes_at_oom) + " simulates that device.");
   }
   const WhatIfResult& first = study.rows.front().result;
   if (first.releases_unclear != 0) {
-    limits.push_back(format_plural(first.releases_unclear, "recorded release") +
-                     " of cached segments may have been empty_cache() or a retry; taken for "
-                     "empty_cache().");
+    limits.push_back(
+        format_plural(first.releases_unclear, "recorded release") +
+        " of cached segments may have been empty_cache() or a retry; treated as empty_cache().");
   }
   limits.push_back(
-      "assumed: the program makes the same requests whatever happens; when frees on other streams "
-      "complete is as recorded; cudaMallocAsync cannot be simulated.");
+      "assumes that the program makes the same requests and that frees on other streams complete "
+      "when they did; cudaMallocAsync cannot be simulated.");
   return limits;
 }
 

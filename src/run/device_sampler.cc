@@ -29,7 +29,7 @@ constexpr auto kOomLook = milliseconds(50);  // how late a refused request may b
 constexpr auto kLeastOomPause = milliseconds(100);
 constexpr auto kWaitForDriver = milliseconds(2000);
 constexpr int kNice = 10;
-constexpr const char* kNotAsked = "no process of this run had loaded a GPU driver";
+constexpr const char* kNotAsked = "no process of this run loaded a GPU driver";
 
 uint64_t clock_ns(clockid_t clock) {
   timespec now{};
@@ -95,7 +95,7 @@ struct DeviceSampler::Shared {
   }
   void tell(std::string what) {
     std::lock_guard lock(mutex);
-    if (problem.empty()) problem = "samples of the machine are missing: " + std::move(what);
+    if (problem.empty()) problem = "machine samples are missing: " + std::move(what);
   }
   bool is_to_stop_by(steady_clock::time_point until) {
     std::unique_lock lock(mutex);
@@ -149,7 +149,7 @@ void DeviceSampler::stop() {
   const bool has_ended =
       shared_->ended.wait_for(lock, kWaitForDriver, [this] { return shared_->has_ended; });
   if (!has_ended && shared_->problem.empty())
-    shared_->problem = "samples of the machine are missing: its driver does not answer";
+    shared_->problem = "machine samples are missing: its driver does not answer";
   lock.unlock();
   if (has_ended)
     shared_->thread.join();

@@ -72,7 +72,7 @@ TEST_F(DeviceSamplerTest, AFolderThatTakesNoFileIsSaid) {
   auto processes = std::make_shared<WatchedProcesses>();
   DeviceSampler sampler({.folder = folder_ + "/nowhere"}, processes);
   sampler.stop();
-  EXPECT_TRUE(sampler.problem().starts_with("samples of the machine are missing: "));
+  EXPECT_TRUE(sampler.problem().starts_with("machine samples are missing: "));
 }
 
 }  // namespace

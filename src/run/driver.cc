@@ -183,7 +183,7 @@ Result<DriverLinks> DriverLinks::make(const std::string& proxy, const std::strin
   std::string folder = folder_for_aliases() + "/gpumemprof-driver-XXXXXX";
   if (!mkdtemp(folder.data())) {
     return fail(ErrorCode::kSystem,
-                folder + ": cannot make a folder for the driver's links: " + strerror(errno));
+                folder + ": cannot create a folder for the driver's links: " + strerror(errno));
   }
   DriverLinks result;
   result.folder_ = folder, result.driver_ = driver;

@@ -35,9 +35,7 @@ std::string_view what_runs(const std::vector<std::string>& command) {
   return program;
 }
 
-bool is_meta(std::string_view name) {
-  return name.starts_with("meta.") && name.ends_with(".json");
-}
+bool is_meta(std::string_view name) { return name.starts_with("meta.") && name.ends_with(".json"); }
 
 bool is_ours(std::string_view name) {
   return name.ends_with(".gmp") || name.ends_with(".gms") || is_meta(name) ||
@@ -82,7 +80,7 @@ Status make_parents(const std::string& path) {
     struct stat st;
     if (stat(parent.c_str(), &st) == 0 && S_ISDIR(st.st_mode)) continue;
     if (mkdir(parent.c_str(), 0777) != 0 && errno != EEXIST) {
-      return fail(ErrorCode::kUsage, parent + ": cannot make the folder: " + strerror(errno));
+      return fail(ErrorCode::kUsage, parent + ": cannot create the folder: " + strerror(errno));
     }
   }
   return {};
@@ -112,7 +110,7 @@ Result<std::string> prepare_folder(const std::string& folder) {
   if (auto made = make_parents(path); !made) return std::unexpected(made.error());
   if (mkdir(path.c_str(), 0700) != 0) {
     if (errno != EEXIST) {
-      return fail(ErrorCode::kUsage, path + ": cannot make the folder: " + strerror(errno));
+      return fail(ErrorCode::kUsage, path + ": cannot create the folder: " + strerror(errno));
     }
     struct stat st;
     if (stat(path.c_str(), &st) != 0 || !S_ISDIR(st.st_mode)) {
@@ -125,7 +123,7 @@ Result<std::string> prepare_folder(const std::string& folder) {
     if (!contents) return fail(ErrorCode::kUsage, path + ": cannot be read: " + strerror(errno));
     if (!contents->empty && !contents->ours) {
       return fail(ErrorCode::kUsage,
-                  path + ": holds files that are no recording: name a new folder");
+                  path + ": has files that are not a recording: name a new folder");
     }
   }
   char* real = realpath(path.c_str(), nullptr);
@@ -142,7 +140,7 @@ Result<bool> is_recording_folder(const std::string& folder) {
   auto contents = look_into(folder);
   if (contents) return contents->ours;
   return fail(ErrorCode::kNotFound,
-              errno == ENOTDIR ? "is a file, not a recording's folder" : strerror(errno));
+              errno == ENOTDIR ? "is a file, not a recording folder" : strerror(errno));
 }
 
 std::vector<std::string> files_of_recording(const std::string& folder) {
@@ -152,9 +150,7 @@ std::vector<std::string> files_of_recording(const std::string& folder) {
   });
 }
 
-std::vector<std::string> meta_files(const std::string& folder) {
-  return names_in(folder, is_meta);
-}
+std::vector<std::string> meta_files(const std::string& folder) { return names_in(folder, is_meta); }
 
 std::vector<std::string> recorded_files(const std::string& folder) {
   return names_in(folder, [](std::string_view name) { return name.ends_with(".gmp"); });

@@ -139,7 +139,7 @@ Status add_not_recorded(const std::string& path, const std::vector<NotRecorded>&
   auto text = read_small_file(path, kMostMetaBytes);
   if (!text) return std::unexpected(text.error());
   Json json = Json::parse(*text, nullptr, false);
-  if (!json.is_object()) return fail(ErrorCode::kBadInput, path + ": is no JSON object");
+  if (!json.is_object()) return fail(ErrorCode::kBadInput, path + ": is not a JSON object");
   Json& list = json["not_recorded"];
   if (!list.is_array()) list = Json::array();
   for (const NotRecorded& one : more) list.push_back(not_recorded_json(one));

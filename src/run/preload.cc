@@ -72,8 +72,8 @@ std::string library_path(std::string path, const std::string& outer, const std::
 Result<std::string> find_probe(const char* override_path, const std::string& executable) {
   if (override_path && *override_path) {
     if (is_readable_file(override_path)) return absolute(override_path);
-    return fail(ErrorCode::kSystem, std::string(override_path) +
-                                        ": no readable library, though GPUMEMPROF_PROBE names it");
+    return fail(ErrorCode::kSystem,
+                std::string(override_path) + ": GPUMEMPROF_PROBE does not name a readable library");
   }
   std::string folder = executable.substr(0, executable.rfind('/'));
   for (const char* place : {"/", "/../lib/", "/../lib/gpumemprof/"}) {
@@ -103,7 +103,7 @@ Result<ProbePath> ProbePath::make(const std::string& probe) {
   std::string folder = base + "/gpumemprof-XXXXXX";
   if (!mkdtemp(folder.data())) {
     return fail(ErrorCode::kSystem,
-                base + ": cannot make a folder for the probe: " + strerror(errno));
+                base + ": cannot create a folder for the probe: " + strerror(errno));
   }
   result.folder_ = folder;
   result.path_ = folder + '/' + kProbeLibrary;

@@ -227,12 +227,12 @@ std::string why_it_cannot_record(const std::string& proc, int pid, const std::st
   if (nth_number(line_of(status, "Uid:"), 1, &user) && user != 0 && user != st.st_uid &&
       (st.st_mode & (S_IWOTH | S_IXOTH)) != (S_IWOTH | S_IXOTH)) {
     return "it runs as user " + std::to_string(user) +
-           ", who may not write into the recording's folder";
+           ", who may not write to the recording's folder";
   }
   struct stat there;
   if (stat((in_proc(proc, pid, "root") + folder).c_str(), &there) != 0 && errno == ENOENT &&
       stat(in_proc(proc, pid, "root").c_str(), &there) == 0) {
-    return "the recording's folder is not there for it: it has another root or other mounts";
+    return "it cannot see the recording's folder: it has another root or other mounts";
   }
   const std::string limits = read_small(in_proc(proc, pid, "limits"));
   if (nth_number(line_of(limits, "Max file size"), 0, &limit) && limit < 4096) {
@@ -240,7 +240,7 @@ std::string why_it_cannot_record(const std::string& proc, int pid, const std::st
   }
   if (nth_number(line_of(limits, "Max open files"), 0, &limit) &&
       open_descriptors(in_proc(proc, pid, "fd")) >= limit) {
-    return "its limit of descriptors is used up";
+    return "its descriptor limit is reached";
   }
   return "";
 }

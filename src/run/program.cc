@@ -27,7 +27,7 @@ bool is_executable_file(const std::string& path) {
 }
 
 Result<std::string> search(const std::string& command, const std::string& search_path) {
-  if (command.empty()) return fail(ErrorCode::kNotFound, "the command is an empty word");
+  if (command.empty()) return fail(ErrorCode::kNotFound, "the command is empty");
   if (command.find('/') != std::string::npos) {
     struct stat st;
     if (stat(command.c_str(), &st) != 0) {

@@ -124,8 +124,8 @@ void choose_driver(const RunOptions& options, Plan* plan) {
     return;
   }
   if (const std::string unknown = function_only_in(driver, proxy); !unknown.empty()) {
-    plan->driver_failure = driver + ": has functions that this version does not know (" + unknown +
-                           "), which programs may be linked to: the CUDA driver is not recorded";
+    plan->driver_failure = driver + ": exports functions unknown to this version (" + unknown +
+                           "), which programs may need: the CUDA driver is not recorded";
     return;
   }
   auto links = DriverLinks::make(proxy, driver);
@@ -324,11 +324,12 @@ std::string why_nothing_was_recorded(const RunOutcome& outcome) {
   if (!outcome.unrecordable.empty()) return outcome.unrecordable;
   if (outcome.allocated_nothing) return "PyTorch was loaded and no tensor was allocated";
   if (outcome.torch_seen)
-    return "PyTorch, TensorFlow or JAX was loaded, but no tensor was seen allocated: none was, or "
-           "the calls of its library stay inside it (-Bsymbolic or static build)";
+    return "PyTorch, TensorFlow or JAX was loaded, but no tensor was recorded: none was allocated, "
+           "or the library does not call its allocator through a table (-Bsymbolic or static "
+           "build)";
   if (!outcome.unreadable_command.empty()) {
     return "no process loaded PyTorch; '" + outcome.unreadable_command +
-           "' runs as another user and could not be looked at";
+           "' runs as another user and could not be examined";
   }
   return "no process loaded PyTorch";
 }

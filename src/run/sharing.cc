@@ -89,16 +89,18 @@ Status may_record_into(const std::string& folder, const std::vector<std::string>
         return is_another_rank(run, environment);
       }));
   if (is_shared) return {};
-  return fail(ErrorCode::kUsage,
-              folder + ": has a recording: name another folder, or replace it with --force");
+  return fail(
+      ErrorCode::kUsage,
+      folder + ": already has a recording: name another folder, or replace it with --force");
 }
 
 Status remove_recording(const std::string& folder) {
   auto is_recording = is_recording_folder(folder);
   if (!is_recording || !*is_recording) return {};
   if (std::ranges::any_of(runs_in(folder), goes_on)) {
-    return fail(ErrorCode::kUsage,
-                folder + ": a run records into it: --force replaces a recording that has ended");
+    return fail(
+        ErrorCode::kUsage,
+        folder + ": a run is still recording into it: --force replaces only a finished recording");
   }
   std::error_code error;
   for (const std::string& name : files_of_recording(folder)) {

@@ -14,7 +14,7 @@
 namespace gpumemprof {
 namespace {
 
-constexpr uint64_t kEagerLooks = 8;      // the first five seconds or so
+constexpr uint64_t kEagerLooks = 8;                            // the first five seconds or so
 constexpr std::string_view kAllocCpu = "_ZN3c109alloc_cpuEm";  // as the probe defines it
 constexpr size_t kMaxLibraries = 1000;
 constexpr size_t kMaxFinished = 10'000;  // a fork storm must not fill our memory
@@ -170,7 +170,7 @@ void DescendantWatcher::judge(const ProcessId& id, const Known& known,
     reason = known.obstacle;
   } else if (known.looks_with_torch > 1 && !known.probe_gets_calls) {
     reason =
-        "PyTorch, TensorFlow or JAX was loaded and no event arrived: no tensor was allocated, or "
+        "PyTorch, TensorFlow or JAX was loaded, but no event arrived: no tensor was allocated, or "
         "the allocator's symbols were not bound to the probe (-Bsymbolic or static build)";
   } else {
     return;  // it allocated nothing, or was seen once: most likely between fork and exec
@@ -183,8 +183,8 @@ bool DescendantWatcher::allocated_nothing() const {
     return known.looks_with_torch > 0 && known.probe_gets_calls && known.obstacle.empty() &&
            !is_recorded(id, known);
   };
-  return std::ranges::any_of(
-             finished_, [&](const Finished& one) { return nothing(one.id, one.known); }) ||
+  return std::ranges::any_of(finished_,
+                             [&](const Finished& one) { return nothing(one.id, one.known); }) ||
          std::ranges::any_of(known_, [&](const auto& one) {
            return nothing({one.first, one.second.start_ticks}, one.second);
          });

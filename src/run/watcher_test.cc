@@ -128,16 +128,15 @@ TEST_F(WatcherTest, TheReasonIsWhatKeepsAProcessFromMakingAFile) {
   EXPECT_EQ(reason(), "its file size limit is 1024 bytes");
   fs::remove_all(proc_ + "/100"), fs::remove_all(proc_ + "/101");
   file_limit_ = "unlimited", descriptors_ = "3";
-  EXPECT_EQ(reason(), "its limit of descriptors is used up");
+  EXPECT_EQ(reason(), "its descriptor limit is reached");
   fs::remove_all(proc_ + "/100"), fs::remove_all(proc_ + "/101");
   root_ = proc_;
-  EXPECT_EQ(reason(),
-            "the recording's folder is not there for it: it has another root or other mounts");
+  EXPECT_EQ(reason(), "it cannot see the recording's folder: it has another root or other mounts");
   fs::remove_all(proc_ + "/100"), fs::remove_all(proc_ + "/101");
   user_ = geteuid() + 65534;
   fs::permissions(folder_, fs::perms::owner_all);
   EXPECT_EQ(reason(), "it runs as user " + std::to_string(user_) +
-                          ", who may not write into the recording's folder");
+                          ", who may not write to the recording's folder");
 }
 
 TEST_F(WatcherTest, TorchWithoutTheProbeIsNamedWithItsCommand) {

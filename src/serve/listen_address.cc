@@ -59,7 +59,7 @@ Result<ListenAddress> parse_listen_address(std::string_view text) {
   if (!is_known) {
     return fail(ErrorCode::kUsage,
                 "--listen '" + std::string(text) +
-                    "' is no address: write IP:PORT, [IPv6]:PORT, :PORT or PORT");
+                    "' is not an address: write IP:PORT, [IPv6]:PORT, :PORT or PORT");
   }
   out.is_loopback = out.is_v6 ? out.ip == "::1" : out.ip.starts_with("127.");
   return out;

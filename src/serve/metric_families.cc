@@ -44,13 +44,13 @@ void add_host(const Picture& picture, MetricCollector* out) {
   out->family("gpumemprof_host_memory_total_bytes", "gauge", "bytes", "Memory of this machine.");
   out->sample({}, memory.total);
   out->family("gpumemprof_host_memory_available_bytes", "gauge", "bytes",
-              "What could be had without swapping, as the kernel estimates.");
+              "Memory available without swapping, estimated by the kernel.");
   out->sample({}, memory.available);
   out->family("gpumemprof_host_memory_limit_bytes", "gauge", "bytes",
-              "The lowest limit of the cgroup of this exporter.");
+              "The lowest memory limit of this exporter's cgroup.");
   out->sample({}, memory.limit);
   out->family("gpumemprof_host_memory_limit_used_bytes", "gauge", "bytes",
-              "Use of the cgroup that has the limit, without its page cache.");
+              "Memory use of the limiting cgroup, without its page cache.");
   out->sample({}, memory.limit_used);
   out->family("gpumemprof_kernel_oom_kills", "counter", "", "Kernel OOM kills.");
   if (picture.oom_kills) out->sample({}, *picture.oom_kills);
@@ -65,19 +65,19 @@ void add_accelerators(const PictureAccelerators& accelerators, MetricCollector* 
               "Memory of the accelerator.");
   for (const PictureAccelerator& device : devices) out->sample(labels(device), device.total);
   out->family("gpumemprof_device_memory_used_bytes", "gauge", "bytes",
-              "Memory of the accelerator that any process uses.");
+              "Memory of the accelerator in use by all processes.");
   for (const PictureAccelerator& device : devices) out->sample(labels(device), device.used);
   out->family("gpumemprof_device_memory_free_bytes", "gauge", "bytes",
-              "Memory of the accelerator that nobody uses.");
+              "Free memory of the accelerator.");
   for (const PictureAccelerator& device : devices) out->sample(labels(device), device.free);
   out->family("gpumemprof_device_utilization_ratio", "gauge", "ratio",
-              "How busy the accelerator is, from 0 to 1, as its driver says.");
+              "Utilization of the accelerator, from 0 to 1, reported by its driver.");
   for (const PictureAccelerator& device : devices) {
     if (device.utilization_percent)
       out->sample(labels(device), static_cast<double>(*device.utilization_percent.value) / 100);
   }
   out->family("gpumemprof_process_device_memory_bytes", "gauge", "bytes",
-              "Memory of the accelerator that one process uses.");
+              "Memory of the accelerator in use by one process.");
   for (const PictureAccelerator& device : devices) {
     for (const auto& [pid, bytes] : device.by_pid)
       out->sample({{"device", device.name}, {"pid", std::to_string(pid)}}, bytes);
@@ -94,7 +94,7 @@ MetricLabels labels_of(const PictureRecording& recording) {
 
 void add_recordings(const Picture& picture, MetricCollector* out) {
   const auto& all = picture.recordings;
-  out->family("gpumemprof_recordings", "gauge", "", "Recordings that grow now.");
+  out->family("gpumemprof_recordings", "gauge", "", "Running recordings.");
   out->sample({}, uint64_t{all.size()});
   out->family("gpumemprof_process_resident_bytes", "gauge", "bytes",
               "Resident memory (RSS) of a recorded process.");
@@ -104,12 +104,12 @@ void add_recordings(const Picture& picture, MetricCollector* out) {
     if (one.problem.empty()) out->sample(labels_of(one), one.events);
   }
   out->family("gpumemprof_recording_lost_events", "gauge", "",
-              "Events that are missing in the recording, as far as is known.");
+              "Events known to be missing in the recording.");
   for (const PictureRecording& one : all) {
     if (one.problem.empty()) out->sample(labels_of(one), one.lost_events);
   }
   out->family("gpumemprof_recording_exact", "gauge", "",
-              "1 where the figures of the recording are exact, 0 where something is missing.");
+              "1 if the recording is exact, 0 if events are missing.");
   for (const PictureRecording& one : all)
     out->sample(labels_of(one), uint64_t{one.exact && one.problem.empty()});
 }
@@ -136,11 +136,10 @@ void add_recorded_devices(const Picture& picture, MetricCollector* out) {
     });
   };
   const auto some = [](uint64_t value) { return std::optional(value); };
-  family("gpumemprof_recording_allocated_bytes", "gauge", "bytes",
-         "What the program's tensors hold now.",
+  family("gpumemprof_recording_allocated_bytes", "gauge", "bytes", "Bytes in live tensors.",
          [&](const Device& d) { return some(d.allocated); });
   out->family("gpumemprof_recording_category_bytes", "gauge", "bytes",
-              "What the tensors of one category hold now, where the recording tells categories.");
+              "Bytes in live tensors of one category, if the recording has categories.");
   for_devices(picture, [&](const MetricLabels& labels, const Device& device) {
     for (const FollowedCategory& kind : device.categories.all) {
       MetricLabels of_kind = labels;
@@ -149,23 +148,22 @@ void add_recorded_devices(const Picture& picture, MetricCollector* out) {
     }
   });
   family("gpumemprof_recording_reserved_bytes", "gauge", "bytes",
-         "What the framework's allocator holds of the device.",
+         "Bytes that the framework's allocator reserved from the device.",
          [](const Device& d) { return d.reserved.bytes; });
   family("gpumemprof_recording_peak_bytes", "gauge", "bytes",
-         "The highest allocated_bytes so far, over all events.",
+         "Peak of allocated_bytes so far, over all events.",
          [&](const Device& d) { return some(d.peak); });
-  family("gpumemprof_recording_live_blocks", "gauge", "", "Blocks that are allocated now.",
+  family("gpumemprof_recording_live_blocks", "gauge", "", "Live blocks.",
          [&](const Device& d) { return some(d.live_blocks); });
   family("gpumemprof_recording_leak_bytes_per_second", "gauge", "",
-         "How fast the floor of what is live rises, where it does.",
+         "Growth rate of the minimum of live memory, if it grows.",
          [](const Device& d) { return d.leak_bytes_per_second; });
   family("gpumemprof_recording_allocations", "counter", "", "Allocations so far.",
          [&](const Device& d) { return some(d.alloc_count); });
   family("gpumemprof_recording_frees", "counter", "", "Frees so far.",
          [&](const Device& d) { return some(d.free_count); });
   family("gpumemprof_recording_refused_allocations", "counter", "",
-         "Requests for memory that were refused (out of memory).",
-         [&](const Device& d) { return some(d.refused); });
+         "Refused requests (out of memory).", [&](const Device& d) { return some(d.refused); });
 }
 
 /// A sum of which libraries are told by name, the largest first.
@@ -211,40 +209,41 @@ void add_sums(const Picture& picture, MetricCollector* out) {
   };
   using Sum = DeviceIdentity;
   family("gpumemprof_sum_device_used_bytes",
-         "Memory of the device that is in use: the driver's own, other processes, this process, "
-         "and what is of no process that the driver names.",
+         "Device memory in use: the driver's own, other processes, this process, and no known "
+         "process.",
          &Sum::device_used_bytes);
-  family("gpumemprof_sum_driver_reserved_bytes", "What the driver keeps for itself.",
+  family("gpumemprof_sum_driver_reserved_bytes", "Memory reserved by the driver itself.",
          &Sum::reserved_bytes);
-  family("gpumemprof_sum_other_processes_bytes", "Memory of the device that other processes use.",
+  family("gpumemprof_sum_other_processes_bytes", "Device memory in use by other processes.",
          &Sum::others_bytes);
-  family("gpumemprof_sum_no_process_bytes", "Memory of the device of no process that is named.",
+  family("gpumemprof_sum_no_process_bytes", "Memory of the device no known process.",
          &Sum::of_no_process_bytes);
   family("gpumemprof_sum_process_used_bytes",
-         "Memory of the device that the recorded process uses: its parts, and what is unexplained.",
+         "Device memory in use by the recorded process: its parts and the unexplained rest.",
          &Sum::process_bytes);
   out->family("gpumemprof_sum_part_bytes", "gauge", "bytes",
-              "What the memory of the recorded process is: contexts, modules, libraries by name, "
-              "rounding to pages, and what its framework reserved.");
+              "Parts of the recorded process's memory: contexts, modules, libraries by name, "
+              "rounding to pages, and the framework's reserved bytes.");
   for_sums([&](const MetricLabels& labels, const PictureSum& of) { add_parts(labels, of, out); });
-  family("gpumemprof_sum_unexplained_bytes",
-         "What the recorded process uses and no part explains; negative where the parts are more.",
-         &Sum::unexplained_bytes);
-  family("gpumemprof_sum_allocated_bytes", "Of the framework's memory what tensors hold.",
+  family(
+      "gpumemprof_sum_unexplained_bytes",
+      "Memory of the recorded process that no part explains; negative if the parts exceed the use.",
+      &Sum::unexplained_bytes);
+  family("gpumemprof_sum_allocated_bytes", "Framework memory in tensors.",
          &Sum::framework_allocated_bytes);
-  family("gpumemprof_sum_cached_bytes", "Of the framework's memory what its allocator keeps.",
+  family("gpumemprof_sum_cached_bytes", "Framework memory cached by its allocator.",
          &Sum::framework_cached_bytes);
   family("gpumemprof_sum_unservable_bytes",
-         "Of what is cached the free pieces of segments that live blocks pin.",
+         "Cached memory in free pieces of segments pinned by live blocks.",
          &Sum::framework_unservable_bytes);
   const auto host = [&](std::string_view name, std::string_view help, auto bytes) {
     out->family(name, "gauge", "bytes", help);
     for (const PictureRecording& one : picture.recordings)
       if (one.has_driver) out->sample(labels_of(one), one.*bytes);
   };
-  host("gpumemprof_process_pinned_bytes", "Host memory that the driver allocated, pinned.",
+  host("gpumemprof_process_pinned_bytes", "Pinned host memory allocated by the driver.",
        &PictureRecording::pinned_bytes);
-  host("gpumemprof_process_registered_bytes", "Host memory of the program that the driver pins.",
+  host("gpumemprof_process_registered_bytes", "Host memory of the program pinned by the driver.",
        &PictureRecording::registered_bytes);
 }
 
@@ -252,14 +251,14 @@ void add_sums(const Picture& picture, MetricCollector* out) {
 
 std::vector<MetricFamily> metric_families(const Picture& picture, std::string_view version) {
   MetricCollector out;
-  out.family("gpumemprof_build_info", "gauge", "", "The version of this exporter.");
+  out.family("gpumemprof_build_info", "gauge", "", "Version of this exporter.");
   out.sample({{"version", std::string(version)}}, uint64_t{1});
   add_host(picture, &out);
   add_accelerators(picture.accelerators, &out);
   add_recordings(picture, &out);
   add_recorded_devices(picture, &out);
   add_sums(picture, &out);
-  out.family("gpumemprof_alerts", "counter", "", "Alerts since the exporter began.");
+  out.family("gpumemprof_alerts", "counter", "", "Alerts since the exporter started.");
   out.sample({{"level", "warning"}}, picture.warning_count);
   out.sample({{"level", "critical"}}, picture.critical_count);
   return out.finish();

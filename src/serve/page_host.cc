@@ -53,15 +53,15 @@ bool PageHost::has_token(const HttpRequest& request) const {
 }
 
 HttpResponse PageHost::answer(const HttpRequest& request) {
-  if (!is_own_host(request.host)) return refuse(421, "this is not the address of the page");
+  if (!is_own_host(request.host)) return refuse(421, "this is not the page's address");
   if (!has_token(request))
-    return refuse(401, "the address lacks its token: open the one that the command printed");
+    return refuse(401, "the address has no token: open the one that the command printed");
   if (request.path == "/") {
     return {.type = "text/html; charset=utf-8",
             .body = std::string(page_bundle()),
             .headers = headers_};
   }
-  if (!request.path.starts_with(kApi)) return refuse(404, "there are / and /api/v1/");
+  if (!request.path.starts_with(kApi)) return refuse(404, "try / or /api/v1/");
   PageAnswer answer =
       service_.answer(std::string_view(request.path).substr(kApi.size()), request.query);
   return {.status = answer.status,

@@ -51,7 +51,7 @@ std::string Service::next_event() {
 
 HttpResponse Service::answer(const HttpRequest& request) {
   if (options_.token.empty() && !request.host.empty() && !is_local_host_field(request.host))
-    return {.status = 421, .body = "without a token this server answers to IP addresses alone\n"};
+    return {.status = 421, .body = "without a token this server answers only to IP addresses\n"};
   const std::string& path = request.path;
   if (path == "/healthz") return {.body = "ok\n"};
   // These two hold nothing of this machine.
@@ -61,7 +61,7 @@ HttpResponse Service::answer(const HttpRequest& request) {
     return {.type = "text/css; charset=utf-8", .body = std::string(kLiveStyle)};
   if (!may_see(request)) {
     return {.status = 401,
-            .body = "a token is wanted: Authorization: Bearer TOKEN, or ?token=TOKEN\n",
+            .body = "a token is required: Authorization: Bearer TOKEN, or ?token=TOKEN\n",
             .headers = "WWW-Authenticate: Bearer realm=\"gpumemprof\"\r\n"};
   }
   if (path == "/") {
@@ -76,7 +76,7 @@ HttpResponse Service::answer(const HttpRequest& request) {
   }
   if (path == "/events")
     return {.type = "text/event-stream", .body = next_event(), .is_stream = true};
-  return {.status = 404, .body = "there are /, /metrics, /events and /healthz\n"};
+  return {.status = 404, .body = "try /, /metrics, /events or /healthz\n"};
 }
 
 }  // namespace gpumemprof

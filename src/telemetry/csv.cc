@@ -16,7 +16,7 @@ Result<std::optional<CsvReader::Row>> CsvReader::next() {
   };
   for (; at_ < text_.size(); ++at_) {
     const char c = text_[at_];
-    if (at_ - row.offset > kMaxRowBytes) return fail_at(row.offset, "a row of more than 1 MiB");
+    if (at_ - row.offset > kMaxRowBytes) return fail_at(row.offset, "a row longer than 1 MiB");
     if (quoted) {
       const bool doubled = c == '"' && at_ + 1 < text_.size() && text_[at_ + 1] == '"';
       if (c == '"' && !doubled) {
@@ -29,7 +29,7 @@ Result<std::optional<CsvReader::Row>> CsvReader::next() {
       quoted = true;
     } else if (c == ',') {
       end_cell();
-      if (row.cells.size() >= kMaxColumns) return fail_at(at_, "a row of more than 256 columns");
+      if (row.cells.size() >= kMaxColumns) return fail_at(at_, "a row with more than 256 columns");
     } else if (c == '\n') {
       row.complete = true;
       ++at_;

@@ -46,11 +46,11 @@ class Record {
     } else if (value->is_string()) {
       const std::string& text = value->get_ref<const std::string&>();
       const auto end = text.data() + text.size();
-      if (std::from_chars(text.data(), end, out).ptr != end) return wrong(name, "is no number");
+      if (std::from_chars(text.data(), end, out).ptr != end) return wrong(name, "is not a number");
     } else {
-      return wrong(name, "is no number");
+      return wrong(name, "is not a number");
     }
-    if (!std::isfinite(out)) return wrong(name, "is no number");
+    if (!std::isfinite(out)) return wrong(name, "is not a number");
     return out;
   }
 
@@ -74,7 +74,8 @@ class Record {
     }
     const std::optional<double> real = number(name);
     if (!real) return std::nullopt;
-    if (std::abs(*real) > 9e18 || *real != std::floor(*real)) return wrong(name, "is no integer");
+    if (std::abs(*real) > 9e18 || *real != std::floor(*real))
+      return wrong(name, "is not an integer");
     return static_cast<int64_t>(*real);
   }
 
@@ -88,7 +89,7 @@ class Record {
   std::optional<std::string> text(const char* name) {
     const Json* value = find(name);
     if (!value) return std::nullopt;
-    if (!value->is_string()) return wrong(name, "is no text");
+    if (!value->is_string()) return wrong(name, "is not a string");
     return value->get<std::string>();
   }
 
@@ -163,12 +164,12 @@ void read_metadata(Record& record, const Json& unknown, std::optional<int64_t> v
     object = *value;
     if (value->is_string()) {  // a cell of a table
       object = Json::parse(value->get_ref<const std::string&>(), nullptr, false);
-      // Older writers put something into the cell that is no JSON; it is kept as it is.
+      // Older writers put something into the cell that is not JSON; it is kept as it is.
       if (object.is_discarded()) object = Json{{"text", *value}};
     }
   }
   if (!object.is_object()) {
-    record.wrong("metadata", "is no object");
+    record.wrong("metadata", "is not an object");
     return;
   }
   record.keep_others(&object);
@@ -253,7 +254,8 @@ void read_time(Record& record, TelemetryEvent* event) {
 Json read_legacy(Record& record, TelemetryEvent* event) {
   static constexpr const char* kWhy = "the record does not say";
   read_time(record, event);
-  if (const auto type = record.text("type"); !record.find("event_type")) take(&event->event_type, type);
+  if (const auto type = record.text("type"); !record.find("event_type"))
+    take(&event->event_type, type);
   if (const auto operation = record.text("operation"); !record.find("context"))
     event->context = operation;
   const Json* device = record.find("device");
@@ -265,10 +267,9 @@ Json read_legacy(Record& record, TelemetryEvent* event) {
       bytes_of(record, {{"allocator_allocated_bytes", "memory_allocated", "allocated_memory",
                          "allocated", "allocated_bytes", "rss", "rss_bytes"},
                         {"memory_mb", "gpu_memory_mb", "allocated_mb"}});
-  event->reserved_bytes =
-      bytes_of(record, {{"allocator_reserved_bytes", "memory_reserved", "reserved_memory",
-                         "reserved", "reserved_bytes"},
-                        {"gpu_memory_reserved_mb", "reserved_mb"}});
+  event->reserved_bytes = bytes_of(record, {{"allocator_reserved_bytes", "memory_reserved",
+                                             "reserved_memory", "reserved", "reserved_bytes"},
+                                            {"gpu_memory_reserved_mb", "reserved_mb"}});
   event->active_bytes =
       bytes_of(record, {{"allocator_active_bytes", "active_memory", "active", "active_bytes"}});
   event->inactive_bytes = bytes_of(
@@ -314,7 +315,8 @@ std::string not_version_2(const Json& record) {
     if (!optional && !record.contains(name)) return "'" + name + "' is missing";
   }
   for (const auto& [name, value] : record.items()) {
-    if (std::ranges::find(fields, name) == fields.end()) return "'" + name + "' is not in version 2";
+    if (std::ranges::find(fields, name) == fields.end())
+      return "'" + name + "' is not in version 2";
   }
   return {};
 }
@@ -322,7 +324,7 @@ std::string not_version_2(const Json& record) {
 }  // namespace
 
 Result<TelemetryEvent> telemetry_of(Json json, Shapes shapes) {
-  if (!json.is_object()) return fail(ErrorCode::kBadInput, "is no JSON object");
+  if (!json.is_object()) return fail(ErrorCode::kBadInput, "is not a JSON object");
   if (shapes == Shapes::kVersion2) {
     if (const std::string why = not_version_2(json); !why.empty())
       return fail(ErrorCode::kBadInput, why);
@@ -333,12 +335,11 @@ Result<TelemetryEvent> telemetry_of(Json json, Shapes shapes) {
   if (version && (*version < 1 || *version > kNewestVersion ||
                   (shapes == Shapes::kVersion2 && *version != kTelemetryVersion))) {
     return fail(ErrorCode::kUnsupported,
-                "telemetry of version " + std::to_string(*version) + " is not known here");
+                "telemetry version " + std::to_string(*version) + " is not supported");
   }
   read_identity(record, &event);
-  Json unknown = version && *version >= kTelemetryVersion
-                     ? read_versioned(record, *version, &event)
-                     : read_legacy(record, &event);
+  Json unknown = version && *version >= kTelemetryVersion ? read_versioned(record, *version, &event)
+                                                          : read_legacy(record, &event);
   if (event.collector.empty()) event.collector = "legacy.unknown";
   read_metadata(record, unknown, version, &event);
   check_ranges(record, event);
@@ -356,7 +357,7 @@ Result<TelemetryEvent> telemetry_of(const std::vector<std::string>& names,
 
 Result<TelemetryEvent> parse_telemetry_record(std::string_view json) {
   Json value = Json::parse(json, nullptr, false);
-  if (value.is_discarded()) return fail(ErrorCode::kBadInput, "is no JSON");
+  if (value.is_discarded()) return fail(ErrorCode::kBadInput, "is not JSON");
   return telemetry_of(std::move(value), Shapes::kAny);
 }
 

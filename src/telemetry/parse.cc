@@ -23,7 +23,7 @@ std::unexpected<Error> at(size_t offset, const Error& error) {
 
 Result<TelemetryEvent> parse_one(std::string_view json, Shapes shapes) {
   Json record = Json::parse(json, nullptr, false);
-  if (record.is_discarded()) return fail(ErrorCode::kBadInput, "is no JSON");
+  if (record.is_discarded()) return fail(ErrorCode::kBadInput, "is not JSON");
   return telemetry_of(std::move(record), shapes);
 }
 
@@ -48,7 +48,7 @@ Result<Telemetry> parse_records(std::string_view text, size_t from, bool in_arra
     out.losses.push_back("the array has no end; its last records may be missing");
   } else if (in_array) {
     const size_t rest = text.find_first_not_of(" \t\r\n", scanner.offset() + 1);
-    if (rest != text.npos) return fail_at(rest, "more text behind the array of events");
+    if (rest != text.npos) return fail_at(rest, "text after the array of events");
   }
   return out;
 }
@@ -64,7 +64,7 @@ Result<Telemetry> parse_csv(std::string_view text, Shapes shapes) {
   if (!has("timestamp") && !has("timestamp_ns")) {
     return fail_at(0, std::string(kNoTelemetry) + " (a table without a column timestamp_ns)");
   }
-  if (!(*header)->complete) return fail_at(0, "ends within the names of its columns");
+  if (!(*header)->complete) return fail_at(0, "ends within its header");
   Telemetry out;
   out.kind = TelemetryKind::kCsv;
   for (;;) {
@@ -86,7 +86,7 @@ Result<Telemetry> parse_csv(std::string_view text, Shapes shapes) {
     }
     for (size_t i = 0; i < names.size(); ++i) {
       if (names[i] == "metadata" && is_nested_too_deep((*row)->cells[i]))
-        return fail_at((*row)->offset, "metadata is nested too deep");
+        return fail_at((*row)->offset, "metadata is nested too deeplylylyly");
     }
     auto event = telemetry_of(names, (*row)->cells, shapes);
     if (!event) return at((*row)->offset, event.error());
@@ -161,9 +161,9 @@ Result<Telemetry> parse_list(const std::string& name, Json& list, size_t offset,
 Result<Telemetry> parse_object(std::string_view json, size_t offset,
                                const TelemetryChoices& choices) {
   if (json.size() > kMaxObjectBytes)
-    return fail_at(offset, "an object of more than 256 MiB; write JSON lines instead");
+    return fail_at(offset, "an object larger than 256 MiB; write JSON lines instead");
   Json object = Json::parse(json, nullptr, false);
-  if (object.is_discarded()) return fail_at(offset, "is no JSON");
+  if (object.is_discarded()) return fail_at(offset, "is not JSON");
   std::vector<std::string> keys = {"events", "snapshots"};
   if (choices.events_key) keys = {*choices.events_key};
   for (const std::string& key : keys) {

@@ -46,7 +46,7 @@ Result<std::string> read_all(int fd, const std::string& path) {
     if (n == 0) return text;
     text.append(buffer, static_cast<size_t>(n));
     if (text.size() > kMaxTelemetryBytes)
-      return fail(ErrorCode::kBadInput, path + ": is larger than 1 GiB: track into several files");
+      return fail(ErrorCode::kBadInput, path + ": is larger than 1 GiB: write several files");
   }
 }
 
@@ -59,7 +59,7 @@ Result<Telemetry> read_telemetry(const std::string& path, const TelemetryChoices
     return fail(errno == ENOENT || errno == ENOTDIR ? ErrorCode::kNotFound : ErrorCode::kSystem,
                 path + ": " + strerror(errno));
   }
-  if (!S_ISREG(st.st_mode)) return fail(ErrorCode::kUsage, path + ": is no file");
+  if (!S_ISREG(st.st_mode)) return fail(ErrorCode::kUsage, path + ": is not a file");
   const bool growing = is_written(file.fd, choices.waits ? kWaits : 0);
   Result<Telemetry> out = fail(ErrorCode::kBadInput, "");
   // A record may be written while we read: then its end is torn, and a moment later it is not.
@@ -76,7 +76,7 @@ Result<Telemetry> read_telemetry(const std::string& path, const TelemetryChoices
         Error{out.error().code, path + ": " + out.error().message, out.error().offset});
   }
   out->is_growing = growing;
-  if (growing) out->notes.push_back("a tracker still writes this file");
+  if (growing) out->notes.push_back("a tracker is still writing this file");
   return out;
 }
 

@@ -51,7 +51,7 @@ Result<TelemetryWriter> TelemetryWriter::create(const std::string& path, Telemet
   writer.is_file_ = path != "-" && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
   if (writer.is_file_) {
     if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-      return fail(ErrorCode::kUsage, path + ": another tracker writes it; choose another file");
+      return fail(ErrorCode::kUsage, path + ": another tracker is writing it; choose another file");
     if (ftruncate(fd, 0) != 0) return failed(path);
   }
   Status begun;

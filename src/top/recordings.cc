@@ -93,7 +93,8 @@ void draw_overview(const TopState& state, int y, int end, Screen* screen) {
   const int selected = std::clamp(state.selected[0], 0, std::max(count - 1, 0));
   draw_head(head_text(columns_of(screen->width())), y++, screen);
   if (state.picture.recordings.empty()) {
-    screen->put(0, y++, "No recording of yours grows now: gpumemprof run -- python train.py",
+    screen->put(0, y++,
+                "None of your recordings is running. Start one: gpumemprof run -- python train.py",
                 Style::kDim);
   }
   const int visible = visible_rows(state, screen->height());
@@ -127,7 +128,7 @@ void draw_holders(const TopState& state, int y, int end, Screen* screen) {
   const auto rows = recorded_rows(state);
   if (rows.empty()) {
     draw_head("HOLDERS", y++, screen);
-    screen->put(0, y, "No recording of yours grows now.", Style::kDim);
+    screen->put(0, y, "None of your recordings is running.", Style::kDim);
     return;
   }
   const int chosen = std::clamp(state.selected[0], 0, static_cast<int>(rows.size()) - 1);

@@ -12,23 +12,23 @@ namespace gpumemprof {
 namespace {
 
 constexpr const char* kHelpLines[] = {
-    "Read from the recordings' files; the programs do no more work.",
+    "Read from the recording files; the programs do no extra work.",
     "",
-    "1 2 3 4 5 6 ?  views; Tab: the next one; a click on a tab, too",
-    "arrows j k     select a row; PgUp PgDn Home End; a click or the wheel, too",
-    "Enter          of a recording: the stacks that hold its memory",
+    "1 2 3 4 5 6 ?  views; Tab: next view; a click on a tab works too",
+    "arrows j k     select a row; also PgUp PgDn Home End, a click or the wheel",
+    "Enter          show the stacks that hold the memory of a recording",
     "s              order: allocated, peak, change, PID",
     "w W            warning threshold down, up by 5 %",
     "c C            critical threshold down, up by 5 %",
-    "t              tracking: samples into a file that `gpumemprof analyze` reads; t again ends it",
-    "e              export: this picture as JSON, into a file here",
-    "p or space     pause, go on",
+    "t              write samples to a file for `gpumemprof analyze`; t again stops",
+    "e              save this screen as JSON in the current folder",
+    "p or space     pause or resume",
     "q Ctrl-C       quit",
     "",
-    "Allocated: what the program's tensors hold. Reserved: what the allocator holds of the device.",
-    "Peak: over every allocation, none missed. Change: between two looks.",
-    "GPU: what the driver says is used, and what of it each recorded process can explain.",
-    "Ranks: processes that a launcher numbered, beside each other on one scale.",
+    "Allocated: bytes in tensors. Reserved: bytes the allocator took from the device.",
+    "Peak: exact, over every allocation. Change: since the last refresh.",
+    "GPU: use reported by the driver, split by recorded process.",
+    "Ranks: processes with a rank, side by side on one scale.",
 };
 
 /// "12:03:59" of nanoseconds since 1970.
@@ -131,7 +131,7 @@ void draw_ranks(const TopState& state, int y, int end, Screen* screen) {
     };
     return key(a) < key(b);
   });
-  if (rows.empty()) screen->put(0, y, "No recording of yours grows now.", Style::kDim);
+  if (rows.empty()) screen->put(0, y, "None of your recordings is running.", Style::kDim);
   std::vector<uint64_t> sizes;
   for (const RecordedRow& row : rows) sizes.push_back(row.device->allocated);
   std::ranges::sort(sizes);

@@ -52,8 +52,7 @@ constexpr Look kLooks[kStyleCount] = {
 
 Result<std::unique_ptr<Terminal>> Terminal::open(bool with_colour) {
   if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
-    return fail(ErrorCode::kUsage,
-                "top shows itself on a terminal, and there is none here: top --once prints");
+    return fail(ErrorCode::kUsage, "top needs a terminal; top --once prints");
   }
   std::unique_ptr<Terminal> terminal(new Terminal);
   std::setlocale(LC_CTYPE, "");
@@ -62,7 +61,7 @@ Result<std::unique_ptr<Terminal>> Terminal::open(bool with_colour) {
   if (!screen) {
     const char* name = std::getenv("TERM");
     return fail(ErrorCode::kUsage, "the terminal '" + std::string(name ? name : "") +
-                                       "' (TERM) is not known here: top --once prints");
+                                       "' (TERM) is unknown here; top --once prints");
   }
   terminal->screen_ = screen;
   cbreak();

@@ -106,7 +106,7 @@ TEST(AnonymousSource, SameEventsUnderOtherNames) {
   EXPECT_EQ(source.tables().threads[0].name, "thread1");
   EXPECT_EQ(source.info().path, "input1");
   EXPECT_EQ(source.loss().events, 3u);
-  EXPECT_EQ(source.loss().reasons[0].reason, "reason withheld, it may hold names");
+  EXPECT_EQ(source.loss().reasons[0].reason, "reason withheld: it may contain names");
 }
 
 TEST(AnonymousSource, AStateFromBeforeTheFirstEventKeepsItsBytes) {

@@ -72,7 +72,8 @@ Result<bool> AnonymousSource::next(EventBatch* batch) {
   for (uint32_t& stack : batch->stack) stack = stack < stacks_.size() ? stacks_[stack] : 0;
   if (is_end) {
     loss_ = source_->loss();
-    for (LossReason& reason : loss_.reasons) reason.reason = "reason withheld, it may hold names";
+    for (LossReason& reason : loss_.reasons)
+      reason.reason = "reason withheld: it may contain names";
   }
   return more;
 }

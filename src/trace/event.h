@@ -47,7 +47,7 @@ struct RequestedSize {
 /// The step of an event that belongs to none, or whose step is not known.
 inline constexpr int64_t kNoStep = INT64_MIN;
 /// What only an allocator itself tells of an event, where it is not the usual: the default stream,
-/// the pool of everybody, a block that is free at once.
+/// default pool, a block that is free at once.
 struct AllocatorDetail {
   uint32_t event = 0;            ///< index in the batch
   bool is_delayed_free = false;  ///< kFreeRequested: streams still use it, kFreeCompleted follows

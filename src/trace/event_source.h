@@ -65,7 +65,7 @@ class EventSource {
   virtual Result<bool> next(EventBatch* batch) = 0;
   /// Complete once next() has answered false.
   virtual const Loss& loss() const = 0;
-  /// Where the oldest events were dropped on purpose (--max-disk) or the blocks that were live
+  /// Where the oldest events were dropped (--max-disk) (--max-disk) or the blocks that were live
   /// before the first event are known (a snapshot): the state right before the first event that is
   /// left, so that peaks stay exact. Null where there is none.
   virtual const LiveState* state_before_first_event() const { return nullptr; }

@@ -21,7 +21,7 @@ class Cursor {
   uint64_t get() {
     const size_t at = in_.offset();
     const uint64_t value = in_.varint();
-    return in_.ok() ? value : damaged(at, "a number is cut short or has more than 64 bits");
+    return in_.ok() ? value : damaged(at, "a number is truncated or longer than 64 bits");
   }
   uint64_t get_at_most(uint64_t limit, const char* mistake) {
     const size_t at = in_.offset();
@@ -32,7 +32,7 @@ class Cursor {
   uint64_t get_count(size_t least_bytes) {
     const size_t at = in_.offset();
     const uint64_t count = in_.count(least_bytes);
-    return in_.ok() ? count : damaged(at, "a count is larger than what follows");
+    return in_.ok() ? count : damaged(at, "a count exceeds the remaining data");
   }
   uint64_t damaged(const char* mistake) { return damaged(in_.offset(), mistake); }
   bool at_end() const { return in_.at_end(); }
@@ -92,11 +92,11 @@ void get_sites(Cursor& in, DeviceState* device) {
     if (stack > UINT32_MAX || site.peak_epoch > device->peak_epoch)
       in.damaged("an impossible stack");
     if (!device->sites.emplace(static_cast<uint32_t>(stack), site).second)
-      in.damaged("a stack comes twice");
+      in.damaged("a duplicate stack");
     live_bytes += site.live_bytes, live_count += site.live_count;
   }
   if (live_bytes != device->live_bytes || live_count != device->live_count) {
-    in.damaged("what the stacks hold does not add up");
+    in.damaged("the stacks' bytes do not add up");
   }
 }
 
@@ -115,7 +115,7 @@ void get_blocks(Cursor& in, DeviceState* device) {
         static_cast<uint32_t>(in.get_at_most(UINT32_MAX, "a stack id has more than 32 bits"));
     block.thread =
         static_cast<uint32_t>(in.get_at_most(UINT32_MAX, "a thread has more than 32 bits"));
-    if (!device->blocks.emplace(address, block).second) in.damaged("a block comes twice");
+    if (!device->blocks.emplace(address, block).second) in.damaged("a duplicate block");
     if (!device->sites.contains(block.stack)) in.damaged("a block's stack holds nothing");
     live_bytes += block.size_bytes;
   }
@@ -153,7 +153,7 @@ Result<LiveState> LiveState::parse(std::string_view bytes) {
     get_sites(in, &device);
     get_blocks(in, &device);
   }
-  if (!in.at_end()) in.damaged("bytes are left over");
+  if (!in.at_end()) in.damaged("extra bytes");
   if (in.error()) return std::unexpected(*in.error());
   return state;
 }

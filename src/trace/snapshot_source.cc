@@ -108,7 +108,7 @@ Result<bool> SnapshotSource::next(EventBatch* batch) {
       // Of events of the same moment, those of the lower device come first.
       if (merged_ && (until_is_later ? event.time_us > until_us : event.time_us >= until_us)) break;
       batch->time_ns.push_back(trace.has_times ? nanoseconds(event.time_us) : 0);
-      // The place of an address holds something else in events that have none.
+      // In events without an address this field has another meaning.
       const bool has_address = event.action != Action::kOom && event.action != Action::kSnapshot;
       batch->address.push_back(has_address ? event.address : 0);
       batch->size_bytes.push_back(event.size_bytes);

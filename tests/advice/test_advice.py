@@ -1,6 +1,6 @@
 """Programs with one known waste each: that waste is first. On clean ones nothing is advised.
 
-The programs' names say nothing, and none of their names is looked at. They run in forked children of one process that
+The programs' names say nothing, and none of their names is used. They run in forked children of one process that
 has PyTorch already, and each has recordings of its own: itself and its workers.
 """
 
@@ -84,4 +84,4 @@ def test_text_says_what_and_how_it_is_known(recordings):
     text = harness.execute([harness.COMMAND, "advise", *recordings["gull"]]).ok().stdout.decode()
     assert text.startswith("1 suggestion\n  checkpoint_file_kept")
     assert "6.01 MiB of the 18.1 MiB peak, simulated on the recorded trace." in text
-    assert "Not checked: mixed_precision, quantization (a recording has no element types)" in text
+    assert "Not checked: mixed_precision, quantization (dtypes are not recorded)" in text

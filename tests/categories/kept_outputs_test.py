@@ -26,7 +26,7 @@ def test_what_each_step_makes_in_a_module_and_is_kept_is_an_activation(kept, siz
     kinds, analysis = at_end(tmp_path, kept)
     assert kinds["framework other"] == 0
     assert kinds["activation"] == STEPS * size and kinds["temporary"] == 0
-    assert "unknown reason" not in analysis["explanation"] and "framework's own" not in analysis["explanation"]
+    assert "reason unknown" not in analysis["explanation"] and "framework's own" not in analysis["explanation"]
 
 
 def test_what_a_module_makes_once_and_keeps_is_none(tmp_path):

@@ -128,5 +128,5 @@ def test_the_reports_say_how_sure_they_are(tmp_path):
     page = tmp_path / "page.html"
     harness.execute([harness.COMMAND, "analyze", path, "--output", page]).ok()
     for shown in (text, page.read_text()):
-        assert "By rules, from stacks and lifetimes; confidence: high 64.8 %, medium 35.2 %, " in shown
+        assert "Inferred from stacks and lifetimes; confidence: high 64.8 %, medium 35.2 %, " in shown
         assert "optimizer state: made in an optimizer" in shown

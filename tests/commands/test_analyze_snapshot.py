@@ -33,7 +33,7 @@ def test_a_folder_with_one_snapshot_is_read_as_it(paper, tmp_path):
     assert whole["devices"] == one["devices"]
     shutil.copy(paper, tmp_path / "other.pickle")
     refused = harness.execute([harness.COMMAND, "analyze", tmp_path])
-    assert refused.rc == 2 and b": holds 2 snapshots, and one is read at a time: name one, such as " in refused.stderr
+    assert refused.rc == 2 and b": holds 2 snapshots; give one, such as " in refused.stderr
 
 
 @pytest.fixture(scope="module")

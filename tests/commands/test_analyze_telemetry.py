@@ -111,7 +111,7 @@ def test_pictures_are_svg_of_the_samples(tmp_path):
 
 def test_no_picture_of_nothing(tmp_path):
     done = analyze(write(tmp_path / "t.json", []), "--visualization", "--plot-dir", tmp_path / "p").ok()
-    assert b"there is no sample to draw" in done.stderr and not (tmp_path / "p").exists()
+    assert b"the file has no sample" in done.stderr and not (tmp_path / "p").exists()
 
 
 def test_the_page_holds_no_markup_of_the_file(tmp_path):

@@ -87,7 +87,7 @@ def test_a_refusal_is_explained_with_what_the_device_had():
     assert first["held_by_others_bytes"] == 0
     file = FOLDER / f"{fixture['name']}.gmp"
     text = harness.execute([harness.COMMAND, "analyze", file]).ok().stdout.decode()
-    assert "48.0 MiB free. 0 B were held by others or by CUDA itself." in text
+    assert "48.0 MiB free. 0 B were used by other processes or by CUDA itself." in text
 
 
 def test_no_byte_of_such_a_file_makes_it_say_something_else(tmp_path):

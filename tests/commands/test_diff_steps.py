@@ -84,9 +84,9 @@ def test_text_and_page(recording, replay, tmp_path):
 
 
 @pytest.mark.parametrize(("argv", "why"), [
-    (("--steps", "7", "40"), "step 40 did not end in it: the last one that did is step 39"),
+    (("--steps", "7", "40"), "step 40 is not complete in it; the last complete one is step 39"),
     (("--steps", "7"), "--steps"),
-    ((), "a second run is required, or two steps of the one: --steps A B"),
+    ((), "give a second run, or two steps of one run: --steps A B"),
 ])
 def test_wrong_use_is_one_line_and_2(recording, argv, why):
     done = diff(recording, *argv)
@@ -99,4 +99,4 @@ def test_a_run_without_steps(tmp_path):
     program.write_text("import torch\nkept = torch.ones(1000)\n")
     folder = harness.record(tmp_path / "r", [harness.PYTHON, program]).ok().folder
     done = diff(folder, "--steps", "0", "1")
-    assert done.rc == 2 and b"it tells of no step" in done.stderr
+    assert done.rc == 2 and b"it has no steps" in done.stderr

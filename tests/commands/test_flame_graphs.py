@@ -142,10 +142,10 @@ def test_a_page_of_a_chosen_moment(recording, replay):
     (("--to", "folded", "--at", "step:x"), "'step:x' is no moment"),
     (("--to", "folded", "--at", "-1s"), "'-1s' is no moment"),
     (("--to", "folded", "--at", "99999s"), "its last event is"),
-    (("--to", "folded", "--at", "step:99"), "the last one that did is step 39"),
-    (("--to", "folded", "--at", "total", "--by", "module"), "by stack alone"),
-    (("--to", "jsonl", "--at", "peak"), "--at is for"),
-    (("--to", "pprof", "--by", "module"), "--by is for"),
+    (("--to", "folded", "--at", "step:99"), "the last complete one is step 39"),
+    (("--to", "folded", "--at", "total", "--by", "module"), "only by stack"),
+    (("--to", "jsonl", "--at", "peak"), "--at goes with"),
+    (("--to", "pprof", "--by", "module"), "--by goes with"),
 ])
 def test_wrong_use_is_one_line_and_2(recording, argv, why):
     done = export(recording, *argv)

@@ -47,7 +47,7 @@ def test_the_summary_is_of_the_samples(tmp_path):
 
 def test_a_device_that_nobody_can_be_asked_about_is_said_to_be_so(tmp_path):
     done = harness.execute([*MONITOR, *FAST, "--device", "0"]).ok()
-    assert b"Note: --device 0: the device's own total, use and other processes are absent" in done.stdout
+    assert b"Note: --device 0: the device's total, use and other processes are missing" in done.stdout
 
 
 @pytest.mark.parametrize("explicit, name, first", [("csv", "a.json", "schema_version,"), ("json", "a.csv", "["), (None, "a", "schema_")])

@@ -8,7 +8,7 @@ from recorded_steps import record_steps
 
 pytest.importorskip("torch")
 
-# 60 rounds of a rise by 8 MiB over a floor of 4 MiB, by no optimizer: steps are not told.
+# 60 rounds of a rise of 8 MiB over a floor of 4 MiB, by no optimizer: steps are not told.
 SAWTOOTH = """
 import time, torch
 floor = torch.empty(4 * 2**20, dtype=torch.uint8)

@@ -210,7 +210,7 @@ def test_a_second_tracker_does_not_take_the_file(tmp_path):
             time.sleep(0.005)
         second = harness.execute([*TRACK, "--output", path, "--duration", "0"])
         first.terminate()
-    assert second.rc == 2 and b"another tracker writes it" in second.stderr
+    assert second.rc == 2 and b"another tracker is writing it" in second.stderr
     assert len(of_type(telemetry(path), "sample")) >= 2
 
 

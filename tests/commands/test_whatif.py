@@ -54,7 +54,7 @@ def test_a_smaller_device_runs_out_where_the_paper_says(paper):
 
 def test_a_device_on_which_every_setting_fails_is_said_to_be_too_small(paper):
     lines = whatif(paper, "--sweep", "--capacity", "50MiB").ok().stdout.decode().splitlines()
-    assert lines[-1] == "No setting helps: under each of these a request is refused."
+    assert lines[-1] == "No setting helps: with each of these a request is refused."
     out = study(paper, "--sweep", "--capacity", "50MiB")
     assert out["best"] is None and all(row["num_ooms"] for row in out["results"])
 
@@ -63,7 +63,7 @@ def test_a_gain_of_less_than_two_percent_is_none(paper):
     out = study(paper, "--set", "max_split_size_mb:64,roundup_power2_divisions:4", "--capacity", "none")
     assert [row["peak_reserved_bytes"] for row in out["results"]] == [68 * MIB, 68 * MIB] and out["best"] is None
     lines = whatif(paper, "--set", "max_split_size_mb:64", "--capacity", "none").ok().stdout.decode().splitlines()
-    assert lines[-1] == "No setting helps: none of these reserves 2 % less than the recorded ones."
+    assert lines[-1] == "No setting helps: none of these reserves 2 % less than the recorded settings."
 
 
 def test_a_sweep_shows_the_best_first(paper):
@@ -104,7 +104,7 @@ def test_what_the_release_refuses_is_refused(paper, options, words):
 def test_a_recording_is_refused_with_the_reason(tmp_path):
     path = harness.ROOT / "tests" / "compat" / "1.0-small.gmp"
     done = whatif(path)
-    assert done.rc == 2 and b"hold no segments" in done.stderr
+    assert done.rc == 2 and b"files without segments" in done.stderr
 
 
 def test_a_snapshot_without_allocations_is_refused(tmp_path):

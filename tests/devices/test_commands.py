@@ -53,7 +53,7 @@ def test_info_in_words(machine, sleeper):
     lines = run(env, "info").stdout.decode().splitlines()
     at = lines.index("GPUs: 1")
     assert lines[at + 1] == (
-        "  0: NVIDIA A100-SXM4-80GB, 80.0 GiB, used 20.5 GiB (25.6%), free 59.5 GiB; the driver keeps 633 MiB"
+        "  0: NVIDIA A100-SXM4-80GB, 80.0 GiB, used 20.5 GiB (25.6%), free 59.5 GiB; reserved by the driver 633 MiB"
     )
     process = next(line for line in lines if line.startswith(f"    pid {sleeper.pid} ("))
     assert process.endswith("): 17.4 GiB, compute, 85 % of the GPU")
@@ -76,7 +76,7 @@ def test_an_older_driver_leaves_out_what_it_cannot_tell(machine, generation):
     (device,) = info(machine("a100-80gb", generation=generation))["devices"]
     assert device["used_bytes"] == (20314 + 633) * MIB
     assert device["reserved_bytes"] is None
-    assert device["unknown"]["reserved_bytes"] == "this driver's NVML is too old to tell"
+    assert device["unknown"]["reserved_bytes"] == "this driver's NVML is too old"
     assert [p["used_bytes"] for p in device["processes"]] == [17822 * MIB, 2488 * MIB]
 
 
@@ -178,7 +178,7 @@ def test_without_a_list_of_processes_the_share_of_each_is_unknown(machine, start
     done = run(machine("l40s"), "track", "--pid", str(process.pid), "--duration", "0", "--format", "jsonl")
     (event,) = [e for e in map(json.loads, done.stdout.splitlines()) if e["event_type"] == "sample"]
     assert event["device_used_bytes"] == (12000 + 582) * MIB
-    why = "this user may not ask for it (NVML: no permission)"
+    why = "this user may not query it (NVML: no permission)"
     assert event["metadata"]["unknown"] == {"process_device_bytes": why, "others_device_bytes": why}
 
 

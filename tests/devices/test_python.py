@@ -49,7 +49,7 @@ cuda(count=1)
 import gpumemprof; print(json.dumps(gpumemprof.get_gpu_info(0)['nvidia_smi_info']))"""
     smi = said(machine("l40s"), program)
     assert smi["memory_used_mb"] == 12000 and smi["power_draw_w"] is None
-    assert smi["unknown"] == {"power_draw_w": "the driver does not tell it for this device (NVML: not supported)"}
+    assert smi["unknown"] == {"power_draw_w": "the driver does not report it for this device (NVML: not supported)"}
     missing = said({**os.environ, "LD_LIBRARY_PATH": "", "GPUMEMPROF_DEVICE_ROOT": "/nonexistent"}, program)
     if "device" not in missing.get("unknown", {}):
         pytest.skip("this machine has a GPU")

@@ -97,7 +97,7 @@ def test_no_driver_is_asked_for_a_program_that_loads_none(machine, tmp_path):
     said = analyzed(tmp_path / "r")
     assert said["devices"] == []
     assert said["no_devices_because"] == (
-        "no process of this run had loaded a GPU driver")
+        "no process of this run loaded a GPU driver")
     (host,) = said["hosts"]
     assert host["at_refusals"] == [] and host["total_bytes"] > 0
 

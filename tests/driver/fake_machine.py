@@ -66,7 +66,7 @@ class Recorded:
     def lost_in_driver(self):
         """How many calls of the driver were lost; no other loss may be there."""
         reasons = self.analysis()["lost"]["reasons"]
-        assert all(one["reason"] == "the memory of a call of the device's driver could not be told" for one in reasons)
+        assert all(one["reason"] == "the memory of a driver call could not be determined" for one in reasons)
         return sum(one["events"] for one in reasons)
 
     def text(self):

@@ -121,7 +121,7 @@ def test_a_closed_form_takes_it_as_well(tmp_path, calibration):
 
 
 def test_a_file_that_is_no_calibration_is_one_line(tmp_path, calibration):
-    for text, said in (("{", "byte"), ("{}", "no file of gpumemprof calibrate")):
+    for text, said in (("{", "byte"), ("{}", "not a file of gpumemprof calibrate")):
         (tmp_path / "bad.json").write_text(text)
         done = estimate("--model", "timm:resnet18", "--calibration", tmp_path / "bad.json")
         assert done.rc == 2 and said in done.stderr.decode() and done.stderr.count(b"\n") == 1

@@ -224,8 +224,8 @@ def test_without_the_management_library_a_context_is_unknown_and_says_so(record,
     )
     end = device_of(recorded)["end"]
     assert end["contexts_bytes"] is None
-    assert end["unknown"]["contexts"] == "the device could not be asked before a context was made"
-    assert end["explained_bytes"] is None and end["unknown"]["explained"] == "what a context takes is not known, and would be in it"
+    assert end["unknown"]["contexts"] == "the device could not be sampled before a context was created"
+    assert end["explained_bytes"] is None and end["unknown"]["explained"] == "the size of a context is unknown and would be part of it"
     assert end["by_kind"]["memory"] == 10 * MIB
     assert "contexts" in recorded.text() and "unknown, because" not in recorded.text().split("contexts")[0]
 
@@ -241,8 +241,8 @@ def test_in_words(record):
     assert table["libcublas.so.12"] == "35.8 MiB" and table["libnccl.so.2"] == "1000 KiB"
     assert table["contexts"] == "504 MiB  an estimate"
     assert table["this process"].startswith("unknown  because no sample")
-    assert table["address space that holds nothing"] == "964 MiB"
-    assert "No framework allocated anything; what the CUDA driver saw is below." in text
+    assert table["reserved address space without memory"] == "964 MiB"
+    assert "No framework allocated memory; driver allocations are listed below." in text
 
 
 @pytest.mark.parametrize("stacks", ["none", "native"])

@@ -82,7 +82,7 @@ def test_the_terminal_shows_every_term(held, tmp_path, width, height):
         assert row.split()[1:3] == ["cuda:0", "nvidia:0"] and row.split()[-3:] == ["+6.00", "MiB", "program.py"]
         begin = next(i for i, line in enumerate(lines) if line.startswith("THE SUM OF"))
         terms = [line[:42].strip() for line in lines[begin + 1 : -1] if line.strip()]
-        assert terms == ["device used", "driver's own", "other processes", "of no process that is named", "this process",
+        assert terms == ["device used", "driver's own", "other processes", "no known process", "this process",
                          "contexts", "modules", "libcublas.so.12", "rounding to pages of 2 MiB", "framework", "allocated",
                          "cached", "pinned, in pieces", "unexplained"]  # fmt: skip
         assert "paused" not in lines[0]
@@ -125,8 +125,8 @@ def test_what_cannot_be_known_says_why(tmp_path, libraries):
         now = device["now"]
         assert device["accelerator"] is None and now["process_used_bytes"] is None and now["unexplained_bytes"] is None
         assert now["contexts_bytes"] is None and now["explained_bytes"] is None
-        assert now["unknown"]["process_used"] == "which of the machine's devices it is, is not known"
-        assert now["unknown"]["explained"] == "what a context takes is not known, and would be in it"
+        assert now["unknown"]["process_used"] == "the machine's device is unknown"
+        assert now["unknown"]["explained"] == "the size of a context is unknown and would be part of it"
         # What is known stays known.
         assert now["framework"]["unservable_bytes"] == 11 * MIB and now["modules_bytes"] == 3 * MIB
 
@@ -146,5 +146,5 @@ def test_the_live_page_shows_the_sum_in_a_real_browser(held):
         browser.close()
     said = {row[0].strip(): row[1].strip() for row in rows if len(row) > 1}
     assert said["pinned, in pieces"] == "11.0 MiB" and said["unexplained"] == "+6.00 MiB"
-    assert said["libcublas.so.12"] == "32.0 MiB" and said["of no process that is named"] == "+4.00 MiB"
+    assert said["libcublas.so.12"] == "32.0 MiB" and said["no known process"] == "+4.00 MiB"
     assert not errors

@@ -120,7 +120,7 @@ def test_a_driver_with_functions_that_we_lack_is_left_alone(machine, tmp_path):
     env = {**machine(driver=False), "LD_LIBRARY_PATH": str(tmp_path)}
     done = harness.execute([harness.COMMAND, "run", "-o", str(tmp_path / "recording"), "--", str(program)], env=env)
     assert done.rc == 42
-    warning = "has functions that this version does not know (cuOfTomorrow), which programs may be linked to"
+    warning = "exports functions unknown to this version (cuOfTomorrow), which programs may need"
     assert f"{driver}: {warning}: the CUDA driver is not recorded" in done.stderr.decode()
 
 

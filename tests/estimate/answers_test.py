@@ -52,7 +52,7 @@ def test_the_interval_of_allocated_bytes_is_shown_everywhere(one):
     off = peaks["device"]["high_bytes"] - peaks["device"]["expected_bytes"]
     assert off > 0 and peaks["allocated"]["high_bytes"] == peaks["allocated"]["expected_bytes"] + off
     text = estimate("--trace", one).ok().stdout.decode()
-    assert "intervals are those of models of timm" in text and "33.0 MiB   33.0 MiB" in text
+    assert "intervals come from timm models" in text and "33.0 MiB   33.0 MiB" in text
 
 
 @pytest.mark.parametrize("kind", ["trace", "prices", "config"])

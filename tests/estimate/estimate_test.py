@@ -126,8 +126,8 @@ def test_what_needs_values_runs_on_the_host_and_says_so(tmp_path):
             "ValueError: no such file: data.csv (script.py:2)",
         ),
         ("import torch\ntorch.ones(3)\n", "the script put nothing on a GPU: nothing to estimate"),
-        ("print('no torch here')\n", "exit code 0 before two steps were done"),
-        ("import sys\nsys.exit(3)\n", "exit code 3 before two steps were done"),
+        ("print('no torch here')\n", "exit code 0 before it finished two steps"),
+        ("import sys\nsys.exit(3)\n", "exit code 3 before it finished two steps"),
     ],
 )
 def test_what_cannot_be_traced_is_one_line(tmp_path, text, message):
@@ -142,13 +142,13 @@ def test_what_cannot_be_traced_is_one_line(tmp_path, text, message):
     ("options", "message"),
     [
         ([], "give what to estimate"),
-        (["--batch", "0", "--model", "timm:resnet18"], "--batch is a number above 0, or auto"),
+        (["--batch", "0", "--model", "timm:resnet18"], "--batch takes a number above 0, or auto"),
         (["--batch", "auto", "--model", "timm:resnet18"], "--capacity"),
         (["--batch", "8", "--", "python", "train.py"], "{batch}"),
         (["--", "python", "train.py", "{batch}"], "--batch"),
-        (["--optimizer", "sgd", "--", "python", "train.py"], "a script says it itself"),
+        (["--optimizer", "sgd", "--", "python", "train.py"], "a script decides these itself"),
         (["--", "no-such-program"], "no-such-program"),
-        (["--on-host", "--model", "timm:resnet18"], "--on-host is of a command"),
+        (["--on-host", "--model", "timm:resnet18"], "--on-host goes with a command"),
         (["--tp", "2", "--model", "timm:resnet18"], "estimate: --tp is of --config"),
         (["--set", "dp=2", "--model", "timm:resnet18"], "estimate: --set is of --config"),
     ],

@@ -105,7 +105,7 @@ def test_what_is_no_python_runs_nothing(marker, launcher):
     path, script = marker
     words = [harness.PYTHON, script]
     said = refused(*launcher, *([f"{words[0]} {words[1]}"] if launcher[0] == "sh" else words))
-    assert "cannot tell that its Python has gpumemprof" in said
+    assert "cannot verify that its Python has gpumemprof" in said
     assert not path.exists()
 
 
@@ -142,7 +142,7 @@ def test_no_real_step_is_made_unasked(tmp_path):
     script = tmp_path / "choose.py"
     script.write_text(NEEDS_VALUES)
     said = estimate("--", harness.PYTHON, script, rc=2)
-    assert "--on-host would make two real steps" in said and "choose.py:9" in said and "step 0" not in said
+    assert "--on-host would run two real steps" in said and "choose.py:9" in said and "step 0" not in said
 
 
 def test_no_real_step_is_made_at_each_batch_that_is_tried(tmp_path):
@@ -150,5 +150,5 @@ def test_no_real_step_is_made_at_each_batch_that_is_tried(tmp_path):
     layers = "nn.Linear(1000, 500), nn.ReLU(), *[nn.Linear(500, 500) for _ in range(batch // 4)], "
     script.write_text(NEEDS_VALUES.replace("nn.Linear(1000, 500), nn.ReLU(), ", layers))
     said = estimate("--on-host", "--batch", "auto", "--capacity", "2GiB", "--", harness.PYTHON, script, "{batch}", rc=2)
-    assert "two real steps at each batch that is tried are not made" in said
+    assert "--batch auto does not run two real steps for each batch" in said
     assert said.count("step 0") == 2  # those of the two small batches

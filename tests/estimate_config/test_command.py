@@ -53,7 +53,7 @@ def test_the_text_says_peaks_parts_boards_and_what_was_assumed(llama):
     head = text.splitlines()
     assert head[0] == "config.json (llama): training, adamw, bf16, sequence 2048"
     assert head[1] == "By arithmetic over the configuration; nothing was run, batch 1 per device."
-    for title in ("Memory at the peak, by type", "By part:", "Does it fit, on a GPU with nothing else on it:", "Assumed:",
+    for title in ("Memory at the peak, by type", "By part:", "Does it fit on an otherwise empty GPU:", "Assumed:",
                   "Not known:"):  # fmt: skip
         assert title in text
 
@@ -124,14 +124,14 @@ def test_prices_are_the_users_own(llama, tmp_path):
     "text,message",
     [
         (b"", "is empty (at byte 0)"),
-        (b"{", "is no valid JSON (at byte 1)"),
-        (b'{"model_type": "llama", }', "is no valid JSON (at byte 24)"),
+        (b"{", "is not valid JSON (at byte 1)"),
+        (b'{"model_type": "llama", }', "is not valid JSON (at byte 24)"),
         (b"\x00\x01\x02", "is neither JSON nor YAML (at byte 0)"),
-        (b"a: &x [1]\nb: *x\n", "aliases are not followed (at byte 13)"),
+        (b"a: &x [1]\nb: *x\n", "aliases are not supported (at byte 13)"),
         (b'{"model_type": "resnet"}', 'model_type "resnet" is not known here'),
         (b'{"model_type": "llama", "num_hidden_layers": -4}', "num_hidden_layers is out of range: 1 to 4096"),
-        (b'{"model_type": "llama", "num_hidden_layers": 1e400}', "is no valid JSON"),
-        (b'{"a":' * 1000, "is nested too deep"),
+        (b'{"model_type": "llama", "num_hidden_layers": 1e400}', "is not valid JSON"),
+        (b'{"a":' * 1000, "is nested too deeply"),
         (b"num-layers: 2\nhidden-size: 1e18\nnum-attention-heads: 2\n", "hidden_size is out of range"),
     ],
 )
@@ -153,9 +153,9 @@ def test_hostile_files_end_in_one_line(tmp_path, text, message):
         (["--optimizer", "magic"], "optimizer is one of adamw, adam,"),
         (["--set", "speed=9"], "there is no setting speed"),
         (["--capacity", "much"], "much"),
-        (["--inference", "--table"], "the table is over settings of training"),
-        (["--settings", "expandable_segments:True"], "--settings is for a trace or a program"),
-        (["--distributed-optimizer"], "distributed-optimizer is of Megatron; here it is --zero 1"),
+        (["--inference", "--table"], "the table covers training settings"),
+        (["--settings", "expandable_segments:True"], "--settings needs a trace or a program"),
+        (["--distributed-optimizer"], "distributed-optimizer is Megatron's option; use --zero 1"),
         (["--prices", "/nowhere/prices.csv"], "/nowhere/prices.csv"),
     ],
 )

@@ -45,7 +45,7 @@ def test_errors_are_pythons_own(tmp_path):
         gpumemprof.estimate_config(tmp_path / "nothing.json")
     binary = tmp_path / "binary.json"
     binary.write_bytes(b"{\xff\x00")
-    with pytest.raises(ValueError, match="is no valid JSON"):
+    with pytest.raises(ValueError, match="is not valid JSON"):
         gpumemprof.estimate_config(binary)
 
 

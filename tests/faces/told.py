@@ -11,7 +11,7 @@ import harness
 Peak = collections.namedtuple("Peak", "bytes event time_ns", defaults=(None, None))
 SENTENCE = re.compile(
     r"(?:Peak|Live) [0-9.]+ (?:[KMGT]i)?B (?:requested )?on [^,;<]+(?:, (?:before the first event|at the moment of the snapshot|"
-    r"at the one moment that the file tells of))?(?:, [^,;<]+ after the start)?(?: \(event [0-9,]+ of [0-9,]+\))?")
+    r"at the one moment that the file covers))?(?:, [^,;<]+ after the start)?(?: \(event [0-9,]+ of [0-9,]+\))?")
 UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 SEGMENT = 2 << 20
 

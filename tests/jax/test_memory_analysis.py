@@ -62,9 +62,9 @@ def test_what_an_older_jaxlib_does_not_say_is_none_with_the_reason(analyse):
 
 
 def test_a_backend_that_has_no_answer_is_a_reason_and_no_exception(analyse):
-    assert analyse(Compiled(None)).unknown["temp_bytes"] == "the backend says nothing of a compiled function's memory"
+    assert analyse(Compiled(None)).unknown["temp_bytes"] == "the backend does not report a compiled function's memory"
     why = analyse(Compiled(NotImplementedError("not here"))).unknown["temp_bytes"]
-    assert why == "the backend cannot say it: NotImplementedError: not here"
+    assert why == "the backend cannot report it: NotImplementedError: not here"
 
 
 def test_a_function_that_is_not_compiled_is_refused_with_what_to_give(analyse):

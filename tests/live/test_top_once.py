@@ -81,7 +81,7 @@ def test_as_text_it_is_the_overview(standing):
 
 
 def test_what_makes_no_sense_is_one_line(tmp_path):
-    for options, words in ((["--format", "json"], "goes with --once"), ([], "there is none here"),
+    for options, words in ((["--format", "json"], "needs --once"), ([], "needs a terminal"),
                            (["--once", "--interval", "-1"], "--interval"),
                            (["--once", str(tmp_path / "none")], "none"),
                            (["--once", "--warning-threshold", "90", "--critical-threshold", "80"], "above")):

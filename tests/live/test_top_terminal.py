@@ -71,7 +71,7 @@ def test_keys_choose_views_and_q_leaves_the_terminal_as_it_was(standing, tmp_pat
 def test_a_lower_threshold_raises_an_alert(tmp_path):
     with terminal(tmp_path, 120, 24, [*TOP, "--warning-threshold", "0.1", "--critical-threshold", "100"]) as screen:
         screen.keys("5")
-        screen.until(r"warning +memory of the \w+ .*are used, the threshold is 0.1%$")
+        screen.until(r"warning +memory of the \w+ .*are in use; the threshold is 0.1 %$")
 
 
 def test_a_click_on_a_tab_chooses_it(tmp_path):
@@ -133,7 +133,7 @@ def test_a_signal_ends_it_cleanly(tmp_path, signal):
 
 def test_an_unknown_terminal_is_said(tmp_path):
     with terminal(tmp_path, 80, 24, ["env", "TERM=none-such", harness.COMMAND, "top"]) as screen:
-        screen.until(r"the terminal 'none-such' \(TERM\) is not known here: top --once prints")
+        screen.until(r"the terminal 'none-such' \(TERM\) is unknown here; top --once prints")
         screen.until(r"^ended: 2$")
 
 

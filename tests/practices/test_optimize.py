@@ -71,15 +71,15 @@ def test_a_factored_optimizer_is_tried_where_it_is_asked_for(said):
     assert measure["applied"] and "trains differently" in measure["reason"]
     assert measure["saved"] > 512 * 512 * 4
     own = said["factored"]["own_step"]["measures"]
-    assert own["optimizer state: 8bit"]["reason"].startswith("step() has its own optimizer")
+    assert own["optimizer state: 8bit"]["reason"].startswith("step() creates its own optimizer")
     assert own["set_to_none"]["reason"] == "no optimizer stepped"
 
 
 def test_wrong_arguments_are_told_in_words(said):
     assert said["errors"] == {
         "budget": "budget is a size like \"20GiB\", not '20 apples'",
-        "steps": "two steps are needed: optimizer state is made in the first one",
-        "batch": "batch and optimizer belong together: step(batch) then gives the loss alone",
+        "steps": "two steps are needed: the first one creates the optimizer state",
+        "batch": "give batch and optimizer together: step(batch) then returns only the loss",
         "kind": "optimizer_state is \"8bit\", \"factored\" or None, not '4bit'",
         "arguments": "step() takes no arguments unless batch and optimizer are given",
     }
@@ -87,7 +87,7 @@ def test_wrong_arguments_are_told_in_words(said):
 
 def test_a_step_that_differs_from_itself_is_not_said_to_agree(said):
     ran = said["unrepeatable"]
-    assert "runs of the step as it was differ" in ran["text"]
+    assert "runs of the unchanged step differ" in ran["text"]
     compared = [m for m in ran["measures"].values() if m["agreement"]]
     assert compared and all(", as it was within " in m["agreement"] for m in compared)
 
@@ -104,7 +104,7 @@ def test_another_optimizer_has_the_settings_that_it_knows(said):
     measure = ran["measures"]["optimizer state: factored"]
     assert measure["applied"] and ran["kind"] == "Adafactor" and ran["undone"]
     assert "without betas, eps, which it does not have" in measure["reason"]
-    assert "schedulers move the old optimizer alone" in measure["reason"]
+    assert "schedulers still refer to the old optimizer" in measure["reason"]
     same = {"maximize": True, "foreach": False, "eps": [None, 0.001]}
     assert ran["groups"] == [
         {"lr": 0.5, "initial_lr": 0.5, "weight_decay": 0.125} | same,

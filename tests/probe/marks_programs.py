@@ -114,10 +114,10 @@ def new_modules():
             pass
         counts.append(len(calls))
 
-    first(x), count()  # 0: not asked for
+    first(x), count()  # 0: not requested
     probe.gpumemprof_when_module_is_new(kept, None)
     second(x), count()  # 1
-    third(x), count()  # 1: not asked for again
+    third(x), count()  # 1: not requested again
     probe.gpumemprof_mark_module(id(first), b"first")
     probe.gpumemprof_when_module_is_new(kept, None)
     nn.Sequential(first)(x), count()  # 1: it has a name

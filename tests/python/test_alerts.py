@@ -99,4 +99,4 @@ def test_changed_thresholds_count_from_the_next_sample():
     lower = {**DEFAULT_THRESHOLDS, "memory_warning_percent": 40.0}
     (message,) = alerts.update(1, sample(500), 0, lower)
     assert (message.level, message.metadata["threshold"]) == ("warning", 0.4)
-    assert message.text == "Memory usage at 50.0% of 0.0 MiB"
+    assert message.text == "Memory usage at 50.0 % of 0.0 MiB"

@@ -28,7 +28,7 @@ def test_a_profiler_older_than_attach_begins_anew_and_says_so(tmp_path):
     )
     assert seen == {
         "baseline": 0, "peak": 2 * MIB, "exact": False, "basis": "exact",
-        "reason": "the basis changed from host to exact, so baseline and peak are of the time since then, and sums of "
+        "reason": "the basis changed from host to exact, so baseline and peak cover the time since then, and sums "
                   "both times",
     }  # fmt: skip
 
@@ -80,7 +80,7 @@ def test_a_forked_child_has_a_baseline_of_its_own_and_says_since_when_it_counts(
             tensor(MIB)
             profiler.profile_function(tensor, 2 * MIB)
             s = profiler.get_summary()
-            rest = ["began anew in this forked child" in s["basis_reason"], "the process forked" in s["basis_reason"]]
+            rest = ["restarted in this forked child" in s["basis_reason"], "the process forked" in s["basis_reason"]]
             os.write(write, json.dumps([s["baseline_memory_usage"], s["peak_memory_usage"], *rest]).encode())
             os._exit(0)
         os.wait()
@@ -94,7 +94,7 @@ def test_a_forked_child_has_a_baseline_of_its_own_and_says_since_when_it_counts(
 def test_growth_of_resident_memory_is_said_to_be_a_lower_bound():
     result = GPUMemoryProfiler(device="cpu").profile_function(sum, [1])
     assert result.basis == "host"
-    assert "allocated and freed are its net growth and so lower bounds" in result.basis_reason
+    assert "allocated and freed are its net growth, so lower bounds" in result.basis_reason
 
 
 def test_a_cleanup_on_the_cpu_is_measured_in_resident_memory_where_tensors_are_counted(tmp_path):

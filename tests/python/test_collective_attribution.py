@@ -64,7 +64,7 @@ def test_a_small_rise_is_none():
 def test_the_allocators_own_figure_is_no_gap():
     events = samples(FLAT, used=FLAT, total=TOTAL)
     found = attribute_collective_memory(events)
-    assert found == [] and "besides the allocator" in found.unknown
+    assert found == [] and "outside of the allocator" in found.unknown
 
 
 @pytest.mark.parametrize(("preset", "overrides"), [("huge", None), ("low", {"window": 1}), ("low", {"preset": "high"})])

@@ -96,7 +96,7 @@ def test_a_device_of_pytorch_is_understood():
 
 @pytest.mark.parametrize("device", ["", "7", -1, True, 3.5, object()])
 def test_what_is_no_device_is_an_error(device):
-    with pytest.raises(ValueError, match="is no device"):
+    with pytest.raises(ValueError, match="is not a device"):
         build_device_memory_collector(device)
 
 

@@ -117,7 +117,7 @@ def test_a_bundle_has_the_documented_files(tmp_path):
     )  # fmt: skip
     assert (metadata["custom_metadata"]["step"], metadata["custom_metadata"]["odd"]) == (7, None)
     assert (bundle["environment"]["pid"], bundle["environment"]["cwd"]) == (os.getpid(), os.getcwd())
-    assert bundle["live_memory"]["basis"] is None and "nothing records this process" in bundle["live_memory"]["reason"]
+    assert bundle["live_memory"]["basis"] is None and "this process is not recorded" in bundle["live_memory"]["reason"]
     assert (os.stat(path).st_mode & 0o777, os.stat(os.path.join(path, "events.json")).st_mode & 0o777) == (0o700, 0o600)
 
 

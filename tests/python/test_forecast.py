@@ -19,7 +19,7 @@ def test_a_straight_line_meets_the_limit_when_arithmetic_says():
     assert found.seconds_to_limit == pytest.approx(71)
     assert found.growth_bytes_per_s == pytest.approx(10)
     assert (found.seconds_to_limit_earliest, found.seconds_to_limit_latest) == (found.seconds_to_limit,) * 2
-    assert found.assumption == "memory goes on growing at the median rate of the last 19.0 s"
+    assert found.assumption == "memory keeps growing at the median rate of the last 19.0 s"
 
 
 def test_time_scales_with_the_interval():
@@ -99,8 +99,8 @@ def test_what_is_reached_needs_no_forecast():
     [
         ([1, 2, 3], 10, "fewer than 8 points in time"),
         ([], 10, "fewer than 8 points in time"),
-        (list(range(20)), None, "the limit is not known"),
-        ([GIB + n for n in range(20)], 1 << 40, "the limit is more than 100 times as far away as what was seen"),
+        (list(range(20)), None, "the limit is unknown"),
+        ([GIB + n for n in range(20)], 1 << 40, "the limit is more than 100 times further away than the observed time"),
     ],
 )
 def test_where_nothing_can_be_said_the_reason_is(values, limit, reason):

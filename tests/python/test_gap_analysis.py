@@ -71,7 +71,7 @@ def test_use_that_is_not_known_is_said_to_be_unknown():
 
 def test_another_devices_use_is_not_taken_for_a_gap():
     found = gaps(samples(FLAT, used=[GIB] * 60, total=TOTAL))
-    assert found == [] and found.unknown == "in 60 of 60 samples more is reserved than the device has in use"
+    assert found == [] and found.unknown == "in 60 of 60 samples reserved bytes exceed the device's use"
 
 
 def test_ranks_are_judged_apart():

@@ -97,7 +97,7 @@ def test_wandb_has_a_summary_and_an_artifact_and_keeps_its_steps(tmp_path, monke
 
     from gpumemprof.integrations.wandb import log_memory
 
-    with pytest.raises(RuntimeError, match="no run was begun"):
+    with pytest.raises(RuntimeError, match="there is no run"):
         log_memory(training())
     with wandb.init(project="p", dir=str(tmp_path)) as run:
         run.log({"loss": 1.0})

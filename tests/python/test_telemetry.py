@@ -208,17 +208,17 @@ def test_csv_of_another_tool_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b'[{"timestamp": 1, "rss": 5}, {"b": nul}]', r"is no JSON \(at byte 29\)"),
-        (b'{"timestamp": 1, "rss": 5}\n{"timestamp": }\n', r"is no JSON \(at byte 27\)"),
-        (b'{"timestamp": 1, "rss": 5}\n{"timestamp": "x"}\n', r"'timestamp' is no number \(at byte 27\)"),
+        (b'[{"timestamp": 1, "rss": 5}, {"b": nul}]', r"is not JSON \(at byte 29\)"),
+        (b'{"timestamp": 1, "rss": 5}\n{"timestamp": }\n', r"is not JSON \(at byte 27\)"),
+        (b'{"timestamp": 1, "rss": 5}\n{"timestamp": "x"}\n', r"'timestamp' is not a number \(at byte 27\)"),
         (b'{"timestamp": 1, "rss": 5}\n{"timestamp": 2}\n', r"'allocator_allocated_bytes' is missing \(at byte 27\)"),
         (b'[{"timestamp": 1, "rss": 5, "rank": 2, "world_size": 2}]', r"'rank' is not within world_size \(at byte 1\)"),
         (b"timestamp,allocated\n1,2\n3\n", r"a row of 1 cells under 2 columns \(at byte 24\)"),
-        (b"timestamp,allocated\n1,2\n3,\xff\n", r"'allocated' is no number \(at byte 24\)"),
+        (b"timestamp,allocated\n1,2\n3,\xff\n", r"'allocated' is not a number \(at byte 24\)"),
         (b"some text\n", r"is not .* a tracker's file .*\(at byte 0\)"),
         (b"[" * 100_000, r"expected a record, .* \(at byte 1\)"),
         (b'[{"metadata":' + b"[" * 100_000, r"nested too deep .*\(at byte 76\)"),
-        (b'[{"timestamp": NaN}]', r"is no JSON \(at byte 1\)"),
+        (b'[{"timestamp": NaN}]', r"is not JSON \(at byte 1\)"),
         (b'{"timestamp": ' + b"9" * 5000 + b"}", r"\(at byte 0\)"),
         (b"\x80\x04\x95", r"is not .* a tracker's file .*\(at byte 0\)"),
     ],
@@ -250,7 +250,7 @@ def test_of_a_list_under_a_key_and_of_version_2_alone(tmp_path):
 def test_a_file_that_a_tracker_writes_is_not_written_by_another(tmp_path):
     writer = TelemetryWriter(tmp_path / "e.jsonl")
     writer.write([event(pid=1)])
-    with pytest.raises(ValueError, match="another tracker writes it"):
+    with pytest.raises(ValueError, match="another tracker is writing it"):
         TelemetryWriter(tmp_path / "e.jsonl")
     writer.close()
     assert len(load_telemetry_events(tmp_path / "e.jsonl")) == 1

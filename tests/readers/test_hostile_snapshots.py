@@ -56,7 +56,7 @@ def test_a_pickle_that_would_run_code_does_not(tmp_path, command):
     ("huge size", b"\x80\x04" + SMALL[11:].replace(b"M\xb8\x0b", b"\x8a\x09" + b"\x7f" * 9, 1),
      "'size' is a number that is out of range"),
     ("other", pickle.dumps({"weights": [1.0, 2.0]}, 4), "neither segments nor device_traces"),
-    ("memo bomb", b"\x80\x04]" + b")\x94a" * 30_000_000 + b".", "no snapshot"),
+    ("memo bomb", b"\x80\x04]" + b")\x94a" * 30_000_000 + b".", "not a PyTorch memory snapshot"),
 ], ids=lambda value: value if isinstance(value, str) and len(value) < 12 else "")
 def test_what_is_wrong_is_said_in_one_line(tmp_path, name, data, said):
     path = tmp_path / name.replace(" ", "_")

@@ -158,7 +158,7 @@ def test_two_profiles_are_compared():
 
 def test_a_profile_is_read_alone_and_is_no_snapshot(tmp_path):
     done = harness.execute([harness.COMMAND, "analyze", OWN, OWN])
-    assert done.rc == 2 and b"is a profile of TensorFlow, which is read alone" in done.stderr
+    assert done.rc == 2 and b"is a profile of TensorFlow, which cannot be combined with others" in done.stderr
     done = harness.execute([harness.COMMAND, "export", OWN, "--to", "snapshot"])
     assert done.rc == 2 and done.stderr.count(b"\n") == 1
     cut = tmp_path / "cut.xplane.pb"

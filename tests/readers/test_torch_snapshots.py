@@ -142,4 +142,4 @@ def test_keys_and_values_of_other_tools_are_passed_over(tmp_path):
 def test_several_inputs_with_a_snapshot_are_refused():
     done = harness.execute([harness.COMMAND, "export", FILES[0], FILES[1], "--to", "jsonl"])
     assert done.rc == 2 and done.stdout == b""
-    assert done.stderr.count(b"\n") == 1 and b"read alone" in done.stderr
+    assert done.stderr.count(b"\n") == 1 and b"cannot be combined" in done.stderr

@@ -43,7 +43,7 @@ def test_a_recording_that_ended_is_not_added_to(run, tmp_path):
     run("true")
     before = (tmp_path / "rec/meta.json").read_bytes()
     result = run("touch", str(tmp_path / "started"))
-    said = f"gpumemprof: {tmp_path}/rec: has a recording: name another folder, or replace it with --force\n"
+    said = f"gpumemprof: {tmp_path}/rec: already has a recording: name another folder, or replace it with --force\n"
     assert (result.returncode, result.stderr.decode()) == (2, said)
     assert not (tmp_path / "started").exists() and (tmp_path / "rec/meta.json").read_bytes() == before
 
@@ -61,7 +61,7 @@ def test_a_run_adds_to_one_that_goes_on(run, env, tmp_path):
             time.sleep(0.01)
         assert run("true").returncode == 0
         forced = run("true", options=["--force"])
-        assert forced.returncode == 2 and b"a run records into it" in forced.stderr
+        assert forced.returncode == 2 and b"a run is still recording into it" in forced.stderr
     finally:
         first.terminate()
         first.wait()

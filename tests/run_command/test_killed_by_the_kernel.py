@@ -57,7 +57,7 @@ def test_the_kernels_kill_is_told_and_nothing_is_lost(tmp_path, light, cgroup):
     run = analysis["end"]["runs"][0]
     assert (run["signal"], run["kernel_kills"], run["kernel_kills_of"]) == ("SIGKILL", 1, "cgroup")
     assert run["memory_limit_bytes"] == LIMIT
-    assert analysis["end"]["failure"] == "the kernel killed the program for want of memory"
+    assert analysis["end"]["failure"] == "the kernel killed the program because memory ran out"
     # The last block may have been recorded and not printed.
     assert analysis["devices"][0]["peak"]["allocated_bytes"] in (blocks << 20, (blocks + 1) << 20)
     for words in (["analyze", recording], ["advise", recording]):

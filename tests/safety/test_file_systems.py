@@ -18,7 +18,7 @@ on_a_disk = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(on_a_disk)
 EVENTS = 2 * on_a_disk.ROUNDS * on_a_disk.PER_ROUND - on_a_disk.KEPT
 
-MAY_LACK = "what happened last may be missing"
+MAY_LACK = "the last events may be missing"
 MIB = 1 << 20
 # Sizes: the smallest that mkfs takes, or makes as larger ones.
 IMAGES = {

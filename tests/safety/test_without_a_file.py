@@ -20,7 +20,7 @@ ALL_EVENTS, ALL_BYTES = given.CHILDREN * EACH_EVENTS, given.CHILDREN * EACH_BYTE
 
 REASONS = {
     "user": "its file could not be made: Permission denied (it runs as user 65534)",
-    "root": "its file could not be made: No such file or directory (the recording's folder is not there for it: it has another root "
+    "root": "its file could not be made: No such file or directory (it cannot see the recording's folder: it has another root "
             "or other mounts)",
     "file_size": "its file could not be written: File too large (its file size limit is 1.00 KiB)",
     "descriptors": "its file could not be made: Too many open files (its limit of descriptors)",

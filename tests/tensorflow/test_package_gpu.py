@@ -19,7 +19,7 @@ def test_memory_growth_is_set_before_the_devices_are_made_and_left_alone_after(t
     tensorflow.growth = [False]
     tensorflow.initialize()
     late = tfmemprof.TFMemoryProfiler().memory_growth
-    assert late == {"/GPU:0": "unchanged: TensorFlow uses its devices already"} and tensorflow.growth == [False]
+    assert late == {"/GPU:0": "unchanged: TensorFlow already uses its devices"} and tensorflow.growth == [False]
     assert tfmemprof.TFMemoryProfiler(set_memory_growth=False).memory_growth == {}
 
 
@@ -49,7 +49,7 @@ def test_a_call_that_is_the_highest_so_far_has_an_exact_peak_and_a_lower_one_a_b
     assert (high.memory_diff(), high.tensors_created) == (MIB, None)
     # The second was at 17 MiB, which TensorFlow does not tell: what was there after it is known.
     assert (low.peak_is_exact, low.memory_peak.allocated_memory) == (False, 2 * MIB)
-    assert "its highest mark did not rise" in low.basis_reason
+    assert "its peak did not rise" in low.basis_reason
     assert profiler.get_results().peak_memory_mb == 64
 
 
@@ -94,7 +94,7 @@ def test_totals_that_tensorflow_does_not_tell_are_none_with_the_reason(tensorflo
     assert tfmemprof.get_gpu_info()["devices"][0]["current_memory_mb"] == 3
     sample = tfmemprof.MemoryTracker(device="/GPU:0").collector.sample_with_diagnostics()
     assert sample.sample.allocated_bytes == 3 * MIB and sample.sample.total_bytes is None and held
-    assert "does not tell a device's total" in sample.errors["total_bytes"]
+    assert "does not report a device's total" in sample.errors["total_bytes"]
 
 
 def test_an_idle_gpu_beside_a_full_one_is_advised_with_its_bytes_and_eager_functions_too(monkeypatch):

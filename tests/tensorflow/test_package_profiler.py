@@ -102,7 +102,7 @@ with p.profile_context("held"):
 r = p.results[-1]
 print(json.dumps([r.basis, r.basis_reason, rise(r), p.get_results().peak_memory_mb]))
 """))
-    assert basis == "host" and "small blocks" in reason
+    assert basis == "host" and "small CPU blocks" in reason
     assert peak >= 60 * MIB and total >= 64
 
 

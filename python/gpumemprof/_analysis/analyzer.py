@@ -76,7 +76,7 @@ class MemoryAnalyzer:
 
     def detect_memory_leaks(self, tracking_results: Any = None) -> Findings[dict[str, Any]]:
         """Findings as dicts with type (monotonic_increase, spikes, insufficient_cleanup), severity, description,
-        bytes, confidence (0 to 1), evidence, and function where the calls of one function leave more and more behind.
+        bytes, confidence (0 to 1), evidence, and function where the calls of one function keep more and more memory.
 
         The result's `unknown` says why nothing could be told, where nothing could."""
         measured = self._collect(tracking_results)
@@ -183,7 +183,7 @@ class MemoryAnalyzer:
                 values.append(float(max(0, level)))
             for finding in analyze_series(times, values, self.sensitivity)["findings"]:
                 if finding["type"] == "monotonic_increase":
-                    text = f"Calls of {name} leave more and more behind: {finding['description']}"
+                    text = f"Calls of {name} keep more and more memory: {finding['description']}"
                     found.append({**finding, "description": text, "function": name})
         return found
 

@@ -110,7 +110,7 @@ def resolve_collective_attribution_config(
     thresholds = set(CollectiveAttributionConfig.__dataclass_fields__) - {"preset"}
     changed = dict(overrides or {})
     if unknown := set(changed) - thresholds:
-        raise ValueError(f"no threshold is called {', '.join(sorted(map(str, unknown)))}")
+        raise ValueError(f"unknown threshold {', '.join(sorted(map(str, unknown)))}")
     return replace(_PRESETS[preset], **changed)
 
 
@@ -134,7 +134,7 @@ def attribute_collective_memory(
     if not enough:
         most = max(map(len, gaps.values()), default=0)
         return Findings(
-            unknown=f"{most} samples of a rank know what the device has in use besides the allocator; "
+            unknown=f"{most} samples of a rank have the device use outside of the allocator; at least "
             f"{chosen.min_samples_per_rank} it takes"
         )
     marks = _marks(records)

@@ -51,7 +51,7 @@ def estimate(
     and library handles take, such as "1.5GiB".
     """
     if calls < 1:
-        raise ValueError("calls: at least one")
+        raise ValueError("calls must not be empty")
     with tempfile.TemporaryDirectory(prefix="gpumemprof-estimate-") as folder:
         _trace_in_child(folder, function, args, kwargs, calls)
         options = [option for text in settings for option in ("--settings", text)]
@@ -109,7 +109,7 @@ def _only_trace(folder: str) -> str:
         if name.endswith(".error"):
             with open(os.path.join(folder, name), encoding="utf-8") as file:
                 raise EstimateError(file.read().strip())
-    raise EstimateError("the child process that traced the function ended without a word")
+    raise EstimateError("the child process that traced the function ended without a result")
 
 
 def _command() -> str:

@@ -20,16 +20,16 @@ LEAST_SPLIT_SHARE = 0.3  # of reserved bytes, free but inside segments in use
 
 _REMEDIES = {
     "transient_spike": (
-        "Look at what ran at that moment outside of PyTorch's allocator: a collective's buffers, a library's workspace",
-        "See with nvidia-smi whether another process came and went",
+        "Find what ran at that moment outside of PyTorch's allocator: buffers of a collective, a library's workspace",
+        "Check with nvidia-smi whether another process started and ended",
     ),
     "persistent_drift": (
-        "Look for memory that PyTorch does not manage: communicators and streams that are created again and again",
-        "See with nvidia-smi whether another process on the device grows",
+        "Look for memory that PyTorch does not manage: communicators and streams that are created repeatedly",
+        "Check with nvidia-smi whether another process on the device grows",
     ),
     "steady_offset": (
-        "Read it as memory that is not there for PyTorch: the CUDA context, kernels, other processes",
-        "See with nvidia-smi which processes use the device",
+        "Treat it as memory that PyTorch cannot use: the CUDA context, kernels, other processes",
+        "Check with nvidia-smi which processes use the device",
     ),
     "fragmentation_like": (
         "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
@@ -86,13 +86,13 @@ def _analyze_device(records: Sequence[dict[str, Any]], sensitivity: float) -> Fi
         return found
     # Where every sample says the same as the allocator, the collector had no figure of the device's own.
     if all(r["device_used"] == max(r["allocated"] or 0, r["reserved"]) for r in known):
-        found.unknown = "the device's use in these samples is the allocator's own figure, so there is no gap to see"
+        found.unknown = "the device's use in these samples is the allocator's own figure, so there is no gap"
         return found
     gaps = [(r["time_s"], r["device_used"] - r["reserved"]) for r in known]
     # The two counters are read one after the other, so a single negative gap is a race; many are another device.
     negative = sum(gap < 0 for _, gap in gaps)
     if negative > len(gaps) / 10:
-        found.unknown = f"in {negative} of {len(gaps)} samples more is reserved than the device has in use"
+        found.unknown = f"in {negative} of {len(gaps)} samples reserved bytes exceed the device's use"
         return found
     total = next((r["device_total"] for r in reversed(known) if r["device_total"]), None)
     return _with_reason(found + _of_series([g for g in gaps if g[1] >= 0], total, sensitivity))
@@ -139,7 +139,7 @@ def _split_memory(records: Sequence[dict[str, Any]]) -> list[GapFinding]:
         return []
     above = sum(one >= LEAST_SPLIT_SHARE for one in shares) / len(shares)
     evidence = {"median_inactive_share_of_reserved": share, "samples": len(shares)}
-    text = f"{100 * share:.0f}% of the reserved memory is free but lies between blocks in use"
+    text = f"{100 * share:.0f} % of the reserved memory is free but lies between blocks in use"
     return [_finding("fragmentation_like", "critical" if share >= 0.5 else "warning", above, evidence, text)]
 
 

@@ -65,7 +65,7 @@ def _correlations(calls: Sequence[Call]) -> list[PerformanceInsight]:
                 "high" if abs(rho) >= 0.8 else "medium",
                 1 - adjusted,
                 data,
-                [f"Measure {name} with a smaller and a larger input: both change together, and why is not told"],
+                [f"Measure {name} with a smaller and a larger input: the two are correlated; the cause is unknown"],
             )
         )
     return found

@@ -52,11 +52,11 @@ def jax_memory_analysis(compiled: Any) -> CompiledMemory:
     if analysis is None:
         kind = type(compiled).__name__
         raise TypeError(f"{kind} is not compiled: give jax.jit(f).lower(*arguments).compile()")
-    why = "the backend says nothing of a compiled function's memory"
+    why = "the backend does not report a compiled function's memory"
     try:
         said = analysis()
     except Exception as error:  # what JAX raises where its backend has no such answer differs between releases
-        said, why = None, f"the backend cannot say it: {type(error).__name__}: {error}"
+        said, why = None, f"the backend cannot report it: {type(error).__name__}: {error}"
     values: dict[str, int | None] = {}
     unknown: dict[str, str] = {}
     for name, theirs in _FIELDS.items():

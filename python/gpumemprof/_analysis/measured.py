@@ -16,7 +16,7 @@ COLUMN_WORDS = {
 BASIS_WORDS = {
     "exact": "exact, from allocator events",
     "framework": "from the framework's counters",
-    "host": "from /proc: tensors and everything else that the process holds",
+    "host": "from /proc: tensors and all other memory of the process",
 }
 
 
@@ -103,7 +103,7 @@ class Measured:
     sampled: bool = False  # a series of samples that a clock took; else one point a call, or all of it
     findings: tuple[dict[str, Any], ...] = ()  # that the source brought with it: those of a recording
     patterns: tuple[dict[str, Any], ...] = ()  # likewise, as the core found them in every event
-    score_parts: tuple[dict[str, Any], ...] = ()  # likewise; empty where it was not asked for them
+    score_parts: tuple[dict[str, Any], ...] = ()  # likewise; empty where it was not requested them
     unknown: str = ""
     dropped_calls: int = 0
 

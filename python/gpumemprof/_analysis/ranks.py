@@ -85,7 +85,7 @@ def merge_cross_rank_timelines(events: Iterable[Any]) -> CrossRankMergeResult:
     result.missing_ranks = [rank for rank in range(result.world_size) if rank not in result.points]
     hosts = {str(get(event, "host")) for event in own if get(event, "host")}
     if len(hosts) > 1:
-        result.notes.append(f"{len(hosts)} hosts: their times are as comparable as their clocks are synchronised")
+        result.notes.append(f"{len(hosts)} hosts: their times are only as comparable as their clocks")
     if len(jobs) > 1:
         result.notes.append(f"{len(listed) - len(own)} samples of {len(jobs) - 1} other jobs are left out")
     if not own:

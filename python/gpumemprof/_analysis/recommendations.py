@@ -23,15 +23,15 @@ class Advice:
 TORCH = Advice(
     general=(
         "General: run inference under torch.no_grad(), so that nothing is kept for a backward pass",
-        "General: collect loss.item() or loss.detach(), never the loss itself: it holds its whole graph",
+        "General: collect loss.item() or loss.detach(), not the loss itself, which holds its whole graph",
         "General: try mixed precision (torch.autocast): activations take half the memory",
-        "General: use gradient checkpointing (torch.utils.checkpoint) where activations take most of the memory",
-        "General: reduce the batch size and accumulate gradients, where a step does not fit",
-        "General: give DataLoader pin_memory=True and a few workers, where the GPU waits for data",
+        "General: use gradient checkpointing (torch.utils.checkpoint) if activations take most of the memory",
+        "General: reduce the batch size and accumulate gradients if a step does not fit",
+        "General: give DataLoader pin_memory=True and a few workers if the GPU waits for data",
     ),
     leaks={
         "monotonic_increase": "Find what keeps tensors from step to step: a list of losses, a cache, a hook",
-        "spikes": "Split what runs at that moment: smaller pieces, checkpointing, or in-place operations",
+        "spikes": "Need less at that moment: smaller pieces, checkpointing, or in-place operations",
         "insufficient_cleanup": "Drop what is no longer needed before the next phase: del it, optimizer.zero_grad()",
     },
     fragmentation=(

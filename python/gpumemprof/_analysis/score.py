@@ -23,14 +23,14 @@ def score_of(
 
     The parts of the series are growth, cleanup, spikes and fragmentation of docs/scores.md. Here are added: `peak`
     (weight 3), which takes the peaks of calls, not only of samples; `functions` (weight 2): the share of the
-    functions called often enough whose calls leave more and more behind; `gap` (weight 2): 10 less 2, 5 or 9 for the
+    functions called often enough whose calls keep more and more memory; `gap` (weight 2): 10 less 2, 5 or 9 for the
     worst finding outside of the allocator."""
     parts = [peak_part(measured)]
     parts += [part for part in series_report["score"]["parts"] if part["name"] != "peak"]
     parts += [functions_part(measured, growing_functions), gap_part(gaps)]
     known = [part for part in parts if part["value"] is not None]
     if not known:
-        reason = measured.unknown or series_report["score"]["reason"] or "nothing that was measured can be judged"
+        reason = measured.unknown or series_report["score"]["reason"] or "nothing was measured that can be scored"
         return None, parts, reason
     weights = sum(part["weight"] for part in known)
     return sum(part["value"] * part["weight"] for part in known) / weights, parts, ""
@@ -62,7 +62,7 @@ def functions_part(measured: Measured, growing: int) -> Part:
     if not judged:
         return _part("functions", 2, None, f"no function was called {LEAST_CALLS} times")
     return _part(
-        "functions", 2, BEST * (1 - growing / judged), f"{growing} of {judged} functions leave more and more behind"
+        "functions", 2, BEST * (1 - growing / judged), f"{growing} of {judged} functions keep more and more memory"
     )
 
 

@@ -13,7 +13,7 @@ from .._core.native import native
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_NO_SEGMENTS = "a recording holds no segments of the GPU's allocator"
+_NO_SEGMENTS = "a recording has no segments of the GPU's allocator"
 
 
 def load(path: str | os.PathLike[str]) -> Trace:

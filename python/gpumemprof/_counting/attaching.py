@@ -26,7 +26,7 @@ def find_probe() -> Path:
         path = Path(named)
         if path.is_file():
             return path.resolve()
-        raise FileNotFoundError(f"{named}: no such library, though GPUMEMPROF_PROBE names it")
+        raise FileNotFoundError(f"{named}: no such library (set by GPUMEMPROF_PROBE)")
     # A wheel puts it in lib/gpumemprof below the prefix that its packages are in: that of the interpreter, of a --user
     # installation, or of a --target folder.
     package = Path(__file__).resolve().parents[1]

@@ -92,7 +92,8 @@ class DeviceMemoryCollector(ABC):
         except Exception as error:  # a driver's, PyTorch's, the system's
             return DeviceMemorySampleResult(None, core_error=f"{type(error).__name__}: {error}")
         absent = tuple(f.name for f in fields(sample) if getattr(sample, f.name) is None)
-        return DeviceMemorySampleResult(sample, absent, {n: missing.get(n, "not told by the device") for n in absent})
+        why = {n: missing.get(n, "not reported by the device") for n in absent}
+        return DeviceMemorySampleResult(sample, absent, why)
 
     def refresh(self) -> None:
         """Called where tracking begins: a better source may have come into the process since (`gpumemprof.attach`)."""
@@ -176,7 +177,7 @@ class CudaDeviceCollector(DeviceMemoryCollector):
                     free, total = (int(v) for v in cuda.mem_get_info(index))
                     used = total - free
             else:
-                why = "this process has not used the device yet, and asking would create a context on it"
+                why = "this process has not used the device yet; a query would create a context on it"
                 used, free, total = self._from_driver(index, missing, why)
         except Exception as error:  # an error of the driver must not end the sampling
             missing.update(dict.fromkeys(of_device, f"cudaMemGetInfo: {type(error).__name__}"))
@@ -259,8 +260,8 @@ class MPSDeviceCollector(DeviceMemoryCollector):
 
     def _read(self, missing: dict[str, str]) -> DeviceMemorySample:
         mps = self._torch.mps
-        missing.update(dict.fromkeys(("used_bytes", "free_bytes"), "MPS tells the memory of this process only"))
-        missing.update(dict.fromkeys(("active_bytes", "inactive_bytes"), "not told by PyTorch for MPS"))
+        missing.update(dict.fromkeys(("used_bytes", "free_bytes"), "MPS reports the memory of this process only"))
+        missing.update(dict.fromkeys(("active_bytes", "inactive_bytes"), "not reported by PyTorch for MPS"))
         total = int(mps.recommended_max_memory()) if hasattr(mps, "recommended_max_memory") else None
         allocated, reserved = int(mps.current_allocated_memory()), int(mps.driver_allocated_memory())
         return DeviceMemorySample(allocated, reserved, None, None, total, None, None, 0)
@@ -280,7 +281,7 @@ class CPUDeviceCollector(DeviceMemoryCollector):
         self._counted, why_not = probe_counters.exact_available()
         if self._counted:
             self.basis = "exact"
-            self.basis_reason = "allocator events of CPU tensors made since counting began; older ones are in no figure"
+            self.basis_reason = "allocator events of CPU tensors since counting began, without older ones"
         else:
             self.basis, self.basis_reason = "host", f"resident memory of the process: {why_not}"
 
@@ -294,12 +295,12 @@ class CPUDeviceCollector(DeviceMemoryCollector):
         counts = probe_counters.read_counters(0, 0) if self._counted else None
         allocated = counts.live_bytes if counts else 0 if self._counted else resident_bytes()[0]
         if not allocated and not self._counted:
-            raise RuntimeError("the memory of this process cannot be read: /proc is not there")
+            raise RuntimeError("the memory of this process cannot be read: no /proc")
         missing["reserved_bytes"] = "PyTorch keeps no cache of host memory"
         missing.update(dict.fromkeys(("active_bytes", "inactive_bytes"), "PyTorch keeps no cache of host memory"))
         host = self._host.read()
         if host is None:
-            missing.update(dict.fromkeys(("used_bytes", "free_bytes", "total_bytes"), "/proc/meminfo is not there"))
+            missing.update(dict.fromkeys(("used_bytes", "free_bytes", "total_bytes"), "there is no /proc/meminfo"))
             return DeviceMemorySample(allocated, None, None, None, None, None, None, -1)
         return DeviceMemorySample(allocated, None, host.used_bytes, host.free_bytes, host.total_bytes, None, None, -1)
 

@@ -84,7 +84,7 @@ def kind_of(device: Any) -> str | None:
         return "cuda"
     kind = device.split(":")[0].strip().lower() if isinstance(device, str) else getattr(device, "type", None)
     if not isinstance(kind, str) or not kind.isalpha():
-        raise ValueError(f'{device!r} is no device: use None, "cpu", "cuda", "cuda:0", 0 or a torch.device')
+        raise ValueError(f'{device!r} is not a device: use None, "cpu", "cuda", "cuda:0", 0 or a torch.device')
     return "cuda" if kind in ("cuda", "gpu", "rocm", "hip") else kind
 
 
@@ -95,7 +95,7 @@ def index_of(device: Any) -> int | None:
     if isinstance(device, str):
         _, colon, number = device.partition(":")
         if colon and not (number.isascii() and number.isdigit()):
-            raise ValueError(f"{device!r} is no device: what follows the colon must be a number")
+            raise ValueError(f"{device!r} is not a device: a number must follow the colon")
         return int(number) if colon else None
     index = getattr(device, "index", None)
     return index if isinstance(index, int) else None

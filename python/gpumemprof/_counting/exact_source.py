@@ -17,7 +17,7 @@ _LIVE, _ALLOCS, _FREES, _ALLOC_BYTES, _FREE_BYTES, _UNKNOWN_FREES, _UNTRACKED = 
 # In what ends a scope: start, end and peak of the device, then the own figures in Own's order.
 _OWN, _MISSED, _FLAGS = slice(3, 8), 8, 9
 _THREAD_ONLY = 2  # GPUMEMPROF_SCOPE_THREAD_ONLY
-_NO_DEVICE = "the device was first used within: the peak is the allocator's highest mark since"
+_NO_DEVICE = "the device was first used during the call: the peak is the allocator's peak since"
 _FORKED = (
     "the process forked within: figures are of this child alone, since then, and the peak is the higher of before and "
     "after"
@@ -28,7 +28,7 @@ _forks = 0  # that lie between the first of these processes and this one
 
 def _after_fork() -> None:
     global _began, _forks
-    _began = "counting began anew in this forked child"
+    _began = "counting restarted in this forked child"
     _forks += 1
 
 
@@ -44,11 +44,13 @@ class ExactSource:
         """`framework` has the same device's counters of another framework than PyTorch: stats() and read()."""
         self.device = device
         self.code = device.code
-        self.basis_reason = f"every allocation and free of the framework is counted, of blocks allocated since {_began}"
+        self.basis_reason = (
+            f"every allocation and free of the framework is counted, of blocks allocated since {_began}"
+        )
         if device.is_cpu and framework is None:
-            self.basis_reason += ": older ones are in no figure, and exact is the rise over the start"
+            self.basis_reason += ": older ones are not included, and the rise over the start is exact"
         else:
-            self.basis_reason += ": older ones are in what the allocator says, and exact is the rise over the start"
+            self.basis_reason += ": the allocator's figures include older ones, and the rise over the start is exact"
         self.native = native()
         self.highest = 0
         # PyTorch's CPU has no pool: what is allocated is all that there is to know of it.
@@ -175,11 +177,11 @@ def _notes(result: tuple[int, ...] | None, unknown_frees: int) -> list[str]:
     """What makes a span's figures less than exact, in words."""
     notes = []
     if result is None:
-        notes.append("the peak is the higher of before and after: the probe refused the scope, or the process forked")
+        notes.append("the peak is the higher of before and after: the probe had no free scope, or the process forked")
     elif result[_MISSED]:
         notes.append(f"{result[_MISSED]} blocks could not be followed, so these are lower bounds")
     if unknown_frees:
-        notes.append(f"{unknown_frees} blocks older than counting were freed, and their bytes are in no figure")
+        notes.append(f"{unknown_frees} older blocks were freed; their bytes are not included")
     if result is not None and result[_FLAGS] & _THREAD_ONLY:
-        notes.append("own figures are of the thread: this Python's contexts are unknown to the probe")
+        notes.append("own figures cover the whole thread: the probe does not know this Python's contexts")
     return notes

@@ -35,7 +35,7 @@ _MARKS = (
     ("allocation", "all"), ("segment", "all"), ("inactive_split_bytes", "all"), ("allocated_bytes", "small_pool"),
     ("allocated_bytes", "large_pool"),
 )  # fmt: skip
-_RESET = "the program reset the allocator's counters meanwhile, so these are lower bounds"
+_RESET = "the program reset the allocator's counters, so these are lower bounds"
 
 
 class FrameworkSource(NoOwn):
@@ -85,9 +85,9 @@ class FrameworkSource(NoOwn):
         if _was_reset(before, after):
             reason += f"; {_RESET}"
         elif exact:
-            reason += "; the peak is exact unless the program reset the allocator's peaks meanwhile"
+            reason += "; the peak is exact unless the program reset the allocator's peaks"
         else:
-            reason += "; the peak is at least this: the device was once higher, and its highest mark did not rise"
+            reason += "; the peak is a lower bound: the device was higher before, and its peak did not rise"
         return Figures(
             before=before.reading(),
             after=after.reading(),

@@ -97,7 +97,7 @@ class HostSource(NoOwn):
     def __init__(self, device: Device, why: str) -> None:
         self.device = device
         self.basis_reason = (
-            "resident memory of the whole process, allocated and freed are its net growth and so lower bounds, since "
+            "resident memory of the whole process; allocated and freed are its net growth, so lower bounds, since "
             + why
         )
 
@@ -112,7 +112,7 @@ class HostSource(NoOwn):
         risen = end_highest > highest
         reason = self.basis_reason
         if not risen:
-            reason += "; the peak is the higher of before and after: the process was larger once, so its own is unknown"
+            reason += "; the peak is the higher of before and after: the process was larger before, so its own is unknown"
         return Figures(
             before=_reading(rss, highest),
             after=_reading(end_rss, end_highest),

@@ -32,7 +32,7 @@ def get_gpu_info(device: Any = None) -> dict[str, Any]:
         return _without("CUDA is not available")
     where = resolve_device(device)
     if where.is_cpu:
-        return {"error": f"{where} is no GPU"}
+        return {"error": f"{where} is not a GPU"}
     index = where.index if where.index >= 0 else int(torch.cuda.current_device())
     properties = torch.cuda.get_device_properties(index)
     stats = torch.cuda.memory_stats(index)
@@ -127,14 +127,14 @@ def suggest_memory_optimization(fragmentation_info: dict[str, Any]) -> list[str]
     suggestions = []
     if (fragmentation_info.get("fragmentation_ratio") or 0) > 0.3:
         suggestions.append(
-            "More than 30 % of the pool is unusable parts of split blocks: try "
+            "More than 30 % of the pool is in unusable parts of split blocks: try "
             "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or allocate the largest tensors first."
         )
     if (fragmentation_info.get("reservation_ratio") or 0) > 0.9:
-        suggestions.append("The pool holds more than 90 % of the device: a smaller batch or checkpointing leaves room.")
+        suggestions.append("The pool has more than 90 % of the device: use a smaller batch or checkpointing.")
     if (fragmentation_info.get("waste_ratio") or 0) > 0.5:
         suggestions.append(
-            "More than half of the pool is cached and unused: torch.cuda.empty_cache() gives it back to other programs."
+            "More than half of the pool is cached and unused: torch.cuda.empty_cache() releases it to other programs."
         )
     return suggestions
 

@@ -10,7 +10,7 @@ from .attaching import attach_by_itself
 
 TRIES = 8  # for a moment in which no thread is inside the allocator
 _RUN_IT = "run the program under `gpumemprof run` or call gpumemprof.attach() for exact figures"
-UNSETTLED = "other threads allocated at every try to read the allocator's and the probe's counters as one"
+UNSETTLED = "other threads allocated during every attempt to read the allocator's and the probe's counters together"
 
 
 class ExactCounters(NamedTuple):
@@ -93,7 +93,7 @@ class PeakWatch:
         first, last = opened.counters, self._open.counters
         older = (last.unknown_free_count if last else 0) - (first.unknown_free_count if first else 0)
         if older:
-            return None, f"{older} blocks older than counting were freed, and when they were is not known"
+            return None, f"{older} older blocks were freed at an unknown time"
         return int(opened.allocated_bytes + peak - start), None
 
     def close(self) -> None:

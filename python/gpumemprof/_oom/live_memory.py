@@ -24,7 +24,7 @@ def live_memory(folder: str | None = None) -> dict[str, Any]:
     """
     folder = folder or recording_folder()
     if not folder:
-        return _unknown("nothing records this process (gpumemprof run, or gpumemprof.attach(folder))")
+        return _unknown("this process is not recorded: use gpumemprof run or gpumemprof.attach(folder)")
     try:
         parts = glob(os.path.join(escape(folder), f"*.{os.getpid()}.*.gmp"))
         if not parts:

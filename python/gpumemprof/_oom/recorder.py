@@ -145,7 +145,7 @@ class OOMFlightRecorder:
     def _on_uncaught(self, error: BaseException, where: str) -> None:
         path = self.look_at(error, where)
         if path is not None and sys.stderr is not None:
-            print(f"gpumemprof: out of memory: what held it is in {path}", file=sys.stderr)
+            print(f"gpumemprof: out of memory: the holders are in {path}", file=sys.stderr)
 
     def look_at(self, error: BaseException, where: str) -> str | None:
         """The folder of a bundle, where memory ran out and there was none yet."""

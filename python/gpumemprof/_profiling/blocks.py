@@ -117,9 +117,9 @@ class MemoryProfiler:
         try:
             content = json.loads(data)
         except (ValueError, RecursionError) as error:
-            raise ValueError(f"{filename}: no JSON (at byte {getattr(error, 'pos', 0)})") from error
+            raise ValueError(f"{filename}: not JSON (at byte {getattr(error, 'pos', 0)})") from error
         if not isinstance(content, dict) or not {"summary", "results", "snapshots"} <= content.keys():
-            raise ValueError(f"{filename}: not what save_results wrote (at byte 0)")
+            raise ValueError(f"{filename}: not a file of save_results (at byte 0)")
         return content
 
     def __enter__(self) -> MemoryProfiler:

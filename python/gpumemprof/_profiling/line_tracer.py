@@ -52,7 +52,7 @@ class LineTracer:
     """Follows the functions that were added, on every thread.
 
     With sys.settrace only threads that were started later, or that call `add`, are followed, and every call of any
-    function in them is looked at, from `add` to `remove`: whether a call is one of ours can only be seen there, since
+    function in them is used, from `add` to `remove`: whether a call is one of ours can only be seen there, since
     the functions stay the ones they are. A debugger or a coverage tool that uses it too goes on, since what was there
     before is called as well.
     """
@@ -149,7 +149,7 @@ class LineTracer:
             if self._tool is None:
                 self._tool = next((t for t in (4, 3, 5, 2) if monitoring.get_tool(t) is None), None)
                 if self._tool is None:
-                    raise RuntimeError("every tool number of sys.monitoring is taken by other tools")
+                    raise RuntimeError("all tool numbers of sys.monitoring are taken")
                 monitoring.use_tool_id(self._tool, "gpumemprof.lines")
                 register = monitoring.register_callback
                 # Each sys._getframe() is an event for the program's audit hooks, so it is asked where it must be.

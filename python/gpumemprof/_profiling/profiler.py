@@ -320,7 +320,7 @@ class ProfiledBlock:
 
 def _basis_changed(old: str, new: str) -> str:
     changed = f"the basis changed from {old} to {new}" if old != new else "the basis changed: the process forked"
-    return f"; {changed}, so baseline and peak are of the time since then, and sums of both times"
+    return f"; {changed}, so baseline and peak cover the time since then, and sums both times"
 
 
 def _run_to_its_end(func: Callable[..., Any]) -> Callable[..., None]:

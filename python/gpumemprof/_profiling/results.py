@@ -17,7 +17,7 @@ class MemorySnapshot:
     `allocated_memory` is what tensors take and `reserved_memory` what the allocator holds for them; on the CPU, which
     has no pool, both are the same: the bytes of CPU tensors where `basis` is "exact", the process's resident memory
     where it is "host". `inactive_memory` is cached and unused: reserved less active. `max_*` are the highest values
-    known to the source. `cpu_memory` is the process's resident memory, at most a millisecond old, 0 where it was not asked for.
+    known to the source. `cpu_memory` is the process's resident memory, at most a millisecond old, 0 where it was not requested.
     `timestamp` is in seconds since 1970; `device_id` is -1 for the CPU.
     """
 
@@ -128,7 +128,7 @@ class ProfileResult:
         """
         again = self.__dict__.get("_again")
         if again is None:
-            raise TypeError("this result does not belong to a function that can be called")
+            raise TypeError("this result does not belong to a callable function")
         return again(*args, **kwargs)
 
     def memory_diff(self) -> int:

@@ -26,7 +26,7 @@ def arm() -> None:
     elif kind == "checkpoint":
         _checkpoint(argument)
     elif change:
-        raise ValueError(f"GPUMEMPROF_TRY={change!r} is no change that is known here")
+        raise ValueError(f"GPUMEMPROF_TRY={change!r} is not a known change")
     if steps:
         _end_after(int(steps))
 

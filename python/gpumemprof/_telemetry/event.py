@@ -81,11 +81,11 @@ class TelemetryEventV2:
         for name in ("event_type", "collector", "host"):
             value = getattr(self, name)
             if not isinstance(value, str) or not value:
-                raise ValueError(f"{name} must be a text that is not empty, not {value!r:.40}")
+                raise ValueError(f"{name} must be a non-empty string, not {value!r:.40}")
         for name in ("context", "job_id"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
-                raise ValueError(f"{name} must be a text or null, not {value!r:.40}")
+                raise ValueError(f"{name} must be a string or null, not {value!r:.40}")
             if value == "":
                 setattr(self, name, None)  # it says as little, and CSV could not tell the two apart
         if not isinstance(self.metadata, dict):

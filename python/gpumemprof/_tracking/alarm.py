@@ -45,7 +45,7 @@ class Alarm:
         if min_interval_s is None:
             min_interval_s = native().ALARM_PAUSE_S
         if not levels or hysteresis < 0 or min_interval_s < 0:
-            raise ValueError("an alarm has levels, a hysteresis >= 0 and an interval >= 0")
+            raise ValueError("an alarm needs levels, hysteresis >= 0 and interval >= 0")
         self.levels = sorted(levels, key=lambda level: level.threshold)
         self.hysteresis = hysteresis
         self.min_interval_s = min_interval_s

@@ -47,7 +47,7 @@ class TrackerAlerts:
         found: list[tuple[str, str, Alert | None]] = []
         ratio = utilization(sample)
         if ratio is not None:
-            text = f"Memory usage at {ratio:.1%} of {mib(sample.total_bytes)}"
+            text = f"Memory usage at {100 * ratio:.1f} % of {mib(sample.total_bytes)}"
             found.append(("memory_usage", text, self._usage.update(time_s, ratio)))
         text = f"Large allocation detected: {mib(change_bytes)} since the previous sample"
         found.append(("large_allocation", text, self._jump.update(time_s, change_bytes)))
@@ -55,7 +55,7 @@ class TrackerAlerts:
         # no fragments.
         if sample.reserved_bytes and sample.inactive_bytes is not None:
             share = sample.inactive_bytes / sample.reserved_bytes
-            text = f"High fragmentation: {share:.1%} of reserved memory is in free pieces of blocks in use"
+            text = f"High fragmentation: {100 * share:.1f} % of reserved memory is in free pieces between blocks in use"
             found.append(("fragmentation", text, self._fragments.update(time_s, share)))
         return [
             Message(alert.level, text, {

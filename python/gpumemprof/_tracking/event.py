@@ -57,7 +57,7 @@ def to_telemetry(
         "device_used_bytes": (event.device_used, "used_bytes"),
     }
     unknown = {
-        name: missing.get(key, "not told by the device") for name, (value, key) in required.items() if value is None
+        name: missing.get(key, "not reported by the device") for name, (value, key) in required.items() if value is None
     }
     if unknown:
         metadata["unknown"] = unknown

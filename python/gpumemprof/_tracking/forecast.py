@@ -61,7 +61,7 @@ def forecast_time_to_limit(
         return Forecast(None, None, None, slope, limit_bytes, len(points), window_s, None, reason)
 
     if limit_bytes is None:
-        return none("the limit is not known")
+        return none("the limit is unknown")
     if len(points) < MIN_POINTS or window_s <= 0:
         return none(f"fewer than {MIN_POINTS} points in time")
     if series[-1][1] >= limit_bytes:
@@ -73,14 +73,14 @@ def forecast_time_to_limit(
     if slope <= 0 or any(statistics.median(_pair_slopes(half)) <= 0 for half in halves):
         return none("memory is not growing", min(slope, 0.0) if slope <= 0 else None)
     if deviation == 0 or 0.5 * math.erfc((score - 1) / deviation / math.sqrt(2)) >= SIGNIFICANCE:
-        return none("the growth cannot be told from chance")
+        return none("the growth is not significant")
 
     intercept = max(value - slope * time for time, value in points)
     now = series[-1][0]
     line_now = max(intercept + slope * now, series[-1][1])
     room = max(0.0, limit_bytes - line_now)
     if room / slope > MAX_HORIZON * window_s:
-        return none(f"the limit is more than {MAX_HORIZON} times as far away as what was seen", slope)
+        return none(f"the limit is more than {MAX_HORIZON} times further away than the observed time", slope)
     low, high = _slope_interval(slopes, deviation)
     return Forecast(
         seconds_to_limit=room / slope,
@@ -90,7 +90,7 @@ def forecast_time_to_limit(
         limit_bytes=limit_bytes,
         points=len(points),
         window_s=window_s,
-        assumption=f"memory goes on growing at the median rate of the last {window_s:.1f} s",
+        assumption=f"memory keeps growing at the median rate of the last {window_s:.1f} s",
         reason=None,
     )
 

@@ -18,7 +18,7 @@ def log_memory(source: Any, run: Any = None, artifacts: bool = True) -> Any:
     wandb = require("wandb", "wandb")
     run = run or wandb.run
     if run is None:
-        raise RuntimeError("no run was begun: call wandb.init() before, or give one as run=")
+        raise RuntimeError("there is no run: call wandb.init() first, or pass one as run=")
     run.summary.update({f"{PREFIX}/{name}": value for name, value in summary_metrics(source).items()})
     run.summary[f"{PREFIX}/basis"] = basis_of(source)
     if not artifacts:

@@ -49,14 +49,14 @@ def optimize(
     require_torch("optimize")
     budget_bytes = _bytes_of(budget)
     if steps < 2:
-        raise ValueError("two steps are needed: optimizer state is made in the first one")
+        raise ValueError("two steps are needed: the first one creates the optimizer state")
     if optimizer_state not in (None, "8bit", "factored"):
         raise ValueError(f'optimizer_state is "8bit", "factored" or None, not {optimizer_state!r}')
     bench = Bench(model, steps, device)
     if bench.source.basis == "host":
         raise RuntimeError(f"optimize() needs counted allocations on the CPU: {bench.source.basis_reason}")
     if (batch is None) != (optimizer is None):
-        raise TypeError("batch and optimizer belong together: step(batch) then gives the loss alone")
+        raise TypeError("give batch and optimizer together: step(batch) then returns only the loss")
     whole = tried.Steps(step, batch, optimizer)
     if batch is None and _wants_arguments(step):
         raise TypeError("step() takes no arguments unless batch and optimizer are given")
@@ -83,7 +83,7 @@ class _State:
         if self.first.agreement(runs[1])[1] > 0:
             runs.append(bench.run(steps))
         self.spread = max(a.agreement(b)[1] for a, b in itertools.combinations(runs, 2))
-        self.notes = (f"runs of the step as it was differ (within {self.spread:.1e})",) if self.spread else ()
+        self.notes = (f"runs of the unchanged step differ (within {self.spread:.1e})",) if self.spread else ()
 
     @property
     def fits(self) -> bool:
@@ -140,13 +140,13 @@ class _State:
         if self.fits:
             return self.skip("accumulation", "not needed")
         if not samples:
-            return self.skip("accumulation", "step() takes its own batch: give batch and optimizer")
+            return self.skip("accumulation", "step() creates its own batch: give batch and optimizer")
         normalised = tried.batch_statistics(self.bench.model)
         if normalised:
-            return self.skip("accumulation", f"{normalised} takes statistics over the batch, which pieces would change")
+            return self.skip("accumulation", f"{normalised} uses batch statistics, which smaller pieces would change")
         if self.spread > _SMALL:
             # Whether the loss is a mean, which pieces need, would not show.
-            why = "the step differs from run to run, so that pieces cannot be compared with it"
+            why = "the step differs from run to run, so pieces cannot be compared with it"
             return self.skip("accumulation", why)
         pieces = 2
         while not self.fits and pieces <= samples:
@@ -173,7 +173,7 @@ class _State:
             return self.skip("allocator settings", "a CPU has no pool")
         self.skip(
             "allocator settings",
-            "fixed once the program runs: try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True and gpumemprof whatif",
+            "fixed at start: try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True and gpumemprof whatif",
         )
 
     def result(self) -> OptimizationResult:
@@ -199,7 +199,7 @@ def _bytes_of(budget: str | int) -> int:
         except ValueError:
             raise ValueError(f'budget is a size like "20GiB", not {budget!r}') from None
     if not (size > 0 and math.isfinite(size)):
-        raise ValueError(f"budget has to be more than nothing, not {budget!r}")
+        raise ValueError(f"budget must be above 0, not {budget!r}")
     return int(size)
 
 

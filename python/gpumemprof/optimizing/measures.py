@@ -57,7 +57,7 @@ class Steps:
     def smaller_state(self, kind: str) -> tuple[Undo | None, str]:
         """(None, why not) where it cannot be."""
         if self._optimizer is None:
-            return None, "step() has its own optimizer: give batch and optimizer"
+            return None, "step() creates its own optimizer: give batch and optimizer"
         made, reason = _optimizer_class(kind)
         if made is None:
             return None, reason
@@ -71,8 +71,8 @@ class Steps:
         if dropped:
             words.append(f"without {', '.join(dropped)}, which it does not have")
         words += [
-            "trains differently, and its rate may want another value",
-            "schedulers move the old optimizer alone: make them anew for result.optimizer",
+            "trains differently; its learning rate may need another value",
+            "schedulers still refer to the old optimizer: create new ones for result.optimizer",
         ]
         return undo, "; ".join(words)
 
@@ -188,7 +188,7 @@ def checkpoint_until(state: _State) -> None:
         applied = CheckpointedModules([bench.model.get_submodule(name) for name in names])
         measure: Measure = state.attempt(
             "checkpointing", applied.remove, exact=True, modules=names,
-            reason="" if choice.is_exact else "too many sums to compare all: near the least time",
+            reason="" if choice.is_exact else "too many combinations to compare all: near the shortest time",
         )  # fmt: skip
         if state.fits or not measure.applied or needed >= all_bytes:
             return

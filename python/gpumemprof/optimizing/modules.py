@@ -29,7 +29,7 @@ def candidates(model: Any) -> list[str]:
     look("", model)
     if found == [""] or not found:
         return []
-    # A wrapper around everything is as good as the root: what is in it is looked at instead.
+    # A wrapper around everything is as good as the root: what is in it is used instead.
     while len(found) == 1:
         inner = model.get_submodule(found[0])
         below = [f"{found[0]}.{name}" for name, child in inner.named_children()]

@@ -47,7 +47,7 @@ class Dashboard:
         if self._server is not None:
             return
         serving = require("werkzeug.serving")
-        # werkzeug ends the process where a port is taken, so that is looked at before; and its log of requests would
+        # werkzeug ends the process where a port is taken, so that is used before; and its log of requests would
         # be in the program's own output.
         _check_port(self._host, self._port)
 

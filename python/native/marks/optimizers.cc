@@ -262,7 +262,7 @@ bool optimizer_stepped(PyObject* optimizer, bool counts_steps) {
   const bool is_new = entry == g_optimizers->end() || entry->second != shape;
   const Quiet quiet;
   if (is_new && watch_death(optimizer, on_death)) (*g_optimizers)[optimizer] = shape;
-  // At the end of the step all is looked at. The gradients of this one may be gone by then.
+  // At the end of the step all is used. The gradients of this one may be gone by then.
   if (is_end) return true;
   if (is_new) {
     Telling(Py_TYPE(optimizer)->tp_name, false).tell(Optimizer(optimizer));

@@ -1,4 +1,4 @@
-// What storages have been told to be. Everything that has a role is looked at when a step ends, and
+// What storages have been told to be. Everything that has a role is used when a step ends, and
 // what has changed since the look before is told; of the rest one mark says that it holds.
 #pragma once
 

@@ -11,16 +11,16 @@
 
 namespace gpumemprof {
 
-/// A change of what the blocks of some stacks do.
+/// A change to the lifetimes of the blocks of some stacks.
 struct TraceChange {
   enum class Rule : uint8_t {
-    kGone,           ///< they are not there, but for `stays_bytes` of them at a time
-    kGoneAfterStep,  ///< none outlives the step in which it was made
-    /// As gradients that are dropped after each step: one that would have outlived it is gone, and
-    /// the block of its size that its stack makes in the next backward pass stays in its place.
+    kGone,           ///< removed, except `stays_bytes` of them at a time
+    kGoneAfterStep,  ///< freed at the end of the step that allocated it
+    /// Models gradients freed after every step: they end with the step, and the next backward pass
+    /// allocates them again.
     kMadeAnewEachStep,
-    /// As groups that are computed again, one at a time: of every group `stays_bytes` are there,
-    /// and the whole of the largest.
+    /// Models recomputation, one group at a time: each group keeps `stays_bytes`, the largest all
+    /// of it.
     kOneGroupAtATime,
   };
   Rule rule = Rule::kGone;

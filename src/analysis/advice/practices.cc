@@ -33,10 +33,10 @@ void add_unknown(AdviceReport* report) {
   const auto add = [&](const char* kind, const char* why) {
     report->unknown.emplace_back(kind, why);
   };
-  add("mixed_precision", "a recording has no element types");
-  add("quantization", "a recording has no element types");
-  add("pruning", "which weights are needed is not in a recording");
-  add("distributed", "how many devices there were is not in a recording");
+  add("mixed_precision", "dtypes are not recorded");
+  add("quantization", "dtypes are not recorded");
+  add("pruning", "a recording does not say which weights are needed");
+  add("distributed", "a recording does not say how many devices there were");
 }
 
 }  // namespace
@@ -87,7 +87,7 @@ Result<AdviceReport> advise_practices(const Analysis& analysis, const Tables& ta
            device_name(tables.devices[one.device]) == "shared memory";
   });
   if (!main && !has_shared) {
-    report.unknown.emplace_back("all", "nothing is known of what the memory was");
+    report.unknown.emplace_back("all", "the types of the memory are unknown");
     return report;
   }
   report.applies = true;
@@ -160,7 +160,7 @@ Result<AdviceReport> advise_in_passing(const Analysis& analysis, const Tables& t
   AdviceReport report = advise_tensorflow(analysis, tables);
   if (report.applies) return report;
   report.not_looked_because = "more than " + std::to_string(kMostEventsInPassing) +
-                              " events are looked at only when asked: analyze --advice, or advise";
+                              " events: run advise, or analyze --advice, to look for it";
   report.unknown = {{"all", report.not_looked_because}};
   return report;
 }

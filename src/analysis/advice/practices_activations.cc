@@ -47,15 +47,15 @@ void find_graphs(const PracticeEvidence& evidence, const DeviceAnalysis& device,
   if (is_needed) {
     candidate.advice.kind = "graph_kept";
     candidate.advice.title = "the graph of " + line +
-                             " stays after its backward pass: " + format_bytes(at_peak) +
+                             " is kept after its backward pass: " + format_bytes(at_peak) +
                              " at the peak";
     candidate.advice.fix =
         "Call backward() without retain_graph, and del the outputs and the loss after the step";
     candidate.change.rule = TraceChange::Rule::kGoneAfterStep;
   } else {
     candidate.advice.kind = "graph_not_needed";
-    candidate.advice.title = "activations made at " + line + " are kept for a backward pass that " +
-                             "never comes: " + format_bytes(at_peak) + " at the peak";
+    candidate.advice.title = "activations made at " + line + " are stored for a backward() that " +
+                             "never runs: " + format_bytes(at_peak) + " at the peak";
     candidate.advice.fix = "Run what is not trained under torch.no_grad() or inference_mode()";
     candidate.change.rule = TraceChange::Rule::kGone;
     candidate.change.stays_bytes = kOperands * largest;

@@ -40,9 +40,9 @@ void find_loaded(const PracticeEvidence& evidence, const DeviceAnalysis& device,
   }
   if (bytes == 0) return;
   candidate.advice.kind = "checkpoint_file_kept";
-  candidate.advice.title =
-      "what was loaded at " + practice_line(tables, candidate.advice.stack) +
-      " stays beside the model that it was copied into: " + format_bytes(bytes);
+  candidate.advice.title = "the checkpoint loaded at " +
+                           practice_line(tables, candidate.advice.stack) +
+                           " is kept after it was copied into the model: " + format_bytes(bytes);
   candidate.advice.fix =
       "Load with torch.load(…, mmap=True), or load_state_dict(…, assign=True), and del the "
       "dictionary";
@@ -88,8 +88,8 @@ void find_whole_data(const PracticeEvidence& evidence, const DeviceAnalysis& dev
   if (bytes == 0 || largest_activation == 0) return;
   candidate.advice.kind = "data_in_memory";
   candidate.advice.title = "data made at " + practice_line(tables, candidate.advice.stack) +
-                           " is in memory as a whole, " + format_bytes(bytes) +
-                           ", for all of the run; the largest activation has " +
+                           " is held in memory whole, " + format_bytes(bytes) +
+                           ", for the whole run; the largest activation is " +
                            format_bytes(largest_activation);
   candidate.advice.fix =
       "Read it in batches from files: OptimizedDataset and create_optimized_dataloader, "
@@ -130,7 +130,7 @@ void find_leaking(const PracticeEvidence& evidence, const DeviceAnalysis& device
                                                          : finding.name;
       candidate.advice.title = finding.title;
       candidate.advice.fix =
-          is_input ? "Keep numbers or paths instead of the batches that were used" : finding.fix;
+          is_input ? "Keep numbers or paths instead of used batches" : finding.fix;
       candidate.advice.stack = finding.stack;
     }
     uint64_t before = candidate.advice.evidence.empty() ? 0 : candidate.advice.evidence[0].second;
@@ -164,8 +164,8 @@ void find_prefetched(const PracticeEvidence& evidence, std::vector<PracticeCandi
     }
     if (bytes <= (kEnough + 1) * largest) continue;
     candidate.advice.kind = "prefetch";
-    candidate.advice.title = "a DataLoader's worker has made " + format_bytes(bytes) +
-                             " of batches ahead, " + format_bytes(largest) + " each";
+    candidate.advice.title = "a DataLoader worker holds " + format_bytes(bytes) +
+                             " of prefetched batches, " + format_bytes(largest) + " each";
     candidate.advice.fix =
         "Give the DataLoader prefetch_factor=2 and no more workers than the model keeps busy: "
         "create_optimized_dataloader";

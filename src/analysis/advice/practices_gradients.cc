@@ -134,7 +134,7 @@ void find_sparse(const PracticeEvidence& evidence, const DeviceAnalysis& device,
   if (looked_up == 0 || gradient_bytes < kFewRows * looked_up) return;
   candidate.advice.kind = "sparse_gradient";
   candidate.advice.title = "the gradient of the embedding " + std::string(module) + " has " +
-                           format_bytes(gradient_bytes) + ", a lookup at most " +
+                           format_bytes(gradient_bytes) + ", while a lookup touches at most " +
                            format_bytes(looked_up) + " of rows";
   candidate.advice.fix =
       "Make it SparseEmbedding, or torch.nn.Embedding(…, sparse=True), with SGD, Adagrad or "
@@ -146,7 +146,7 @@ void find_sparse(const PracticeEvidence& evidence, const DeviceAnalysis& device,
   out->push_back(std::move(candidate));
 }
 
-/// What an optimizer makes for all parameters at once and drops again.
+/// What an optimizer makes of temporaries for all parameters at once and drops again.
 void find_temporaries(const PracticeEvidence& evidence, const DeviceAnalysis& device,
                       std::vector<PracticeCandidate>* out) {
   const Tables& tables = evidence.tables;
@@ -166,10 +166,10 @@ void find_temporaries(const PracticeEvidence& evidence, const DeviceAnalysis& de
   constexpr uint64_t kStay = 3;
   if (bytes <= kStay * largest) return;
   candidate.advice.kind = "optimizer_temporaries";
-  candidate.advice.title = "the optimizer's step at " +
-                           practice_line(tables, candidate.advice.stack) + " makes " +
-                           format_bytes(bytes) + " for all parameters at once";
-  candidate.advice.fix = "Give the optimizer foreach=False, or fused=True where it can";
+  candidate.advice.title =
+      "the optimizer's step at " + practice_line(tables, candidate.advice.stack) + " makes " +
+      format_bytes(bytes) + " of temporaries of temporaries for all parameters at once";
+  candidate.advice.fix = "Give the optimizer foreach=False, or fused=True where it is supported";
   candidate.advice.evidence = {{"temporary_bytes", bytes}, {"blocks", count}};
   candidate.change.rule = TraceChange::Rule::kGone;
   candidate.change.device = device.device;

@@ -108,9 +108,9 @@ void find_state(const PracticeEvidence& evidence, const DeviceAnalysis& device,
       "the optimizer keeps " + format_bytes(candidate.held_bytes) + " of state";
   candidate.advice.fix =
       "Shard it over the devices (FSDP, ZeroRedundancyOptimizer), or use an optimizer with less: "
-      "in 8 bits a quarter of 32, SGD without momentum none";
+      "8-bit state takes a quarter of 32-bit state, SGD without momentum has none";
   candidate.advice.cost =
-      "sharding exchanges data in each step; another optimizer may converge otherwise";
+      "sharding communicates in every step; another optimizer may converge differently";
   candidate.advice.evidence = {{"held_bytes", candidate.held_bytes}};
   candidate.change.device = device.device;
   out->push_back(std::move(candidate));

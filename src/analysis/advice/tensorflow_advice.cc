@@ -80,21 +80,21 @@ Seen seen_ops(const Tables& tables) {
 
 void add_eager(const Share& share, AdviceReport* report) {
   if (!counts(share.eager, share.peak)) return;
-  report->advice.push_back(
-      {"tf_function",
-       "ops that ran one by one, not in a graph, held " + format_bytes(share.eager) + " of " +
-           format_bytes(share.peak) + " at the peak: at most that can go",
-       "Put the step under @tf.function (Keras: without run_eagerly=True), so that what no later "
-       "op needs is freed at once",
-       share.eager,
-       {{"eager_bytes", share.eager}, {"peak_bytes", share.peak}}});
+  report->advice.push_back({"tf_function",
+                            "eager ops held " + format_bytes(share.eager) + " of " +
+                                format_bytes(share.peak) +
+                                " at the peak: an upper bound of the saving",
+                            "Put the step under @tf.function (Keras: without run_eagerly=True), so "
+                            "that tensors are freed after their last use",
+                            share.eager,
+                            {{"eager_bytes", share.eager}, {"peak_bytes", share.peak}}});
 }
 
 void add_precision(const Share& share, const Seen& seen, bool is_host, AdviceReport* report) {
   if (seen.layer_casts) return;  // it is in use
   if (!seen.layers) {
     report->unknown.emplace_back("mixed_precision",
-                                 "no op of a layer is in the recording, so its types are unknown");
+                                 "the recording has no op of a layer, so its dtypes are unknown");
     return;
   }
   if (!counts(share.layers, share.peak)) return;
@@ -102,9 +102,9 @@ void add_precision(const Share& share, const Seen& seen, bool is_host, AdviceRep
   report->advice.push_back(
       {"mixed_precision",
        "layers held " + format_bytes(share.layers) + " of " + format_bytes(share.peak) +
-           " at the peak, and no layer casts its inputs: at most half of it can go",
+           " at the peak, and no layer casts its inputs: the saving is at most half of it",
        std::string("Call tf.keras.mixed_precision.set_global_policy(\"") + policy +
-           "\") before the model is made",
+           "\") before the model is created",
        share.layers / 2,
        {{"layer_bytes", share.layers}, {"peak_bytes", share.peak}}});
 }
@@ -113,8 +113,8 @@ void add_input(const Share& share, const Seen& seen, AdviceReport* report) {
   if (seen.datasets || !counts(share.input, share.peak)) return;
   report->advice.push_back(
       {"tf_data",
-       "arrays that were made tensors as a whole held " + format_bytes(share.input) + " of " +
-           format_bytes(share.peak) + " at the peak, and nothing was read through tf.data",
+       "arrays converted to tensors whole held " + format_bytes(share.input) + " of " +
+           format_bytes(share.peak) + " at the peak, and tf.data was not used",
        "Read the data in batches: tf.data.Dataset.from_generator or a file format of tf.data's, "
        ".batch(…).prefetch(tf.data.AUTOTUNE)",
        share.input,
@@ -133,23 +133,22 @@ void add_allocator(const Analysis& analysis, const Tables& tables, AdviceReport*
     (memory.layer == Layer::kDriver ? regions : blocks) += device.figures.peak_bytes;
   }
   if (!any_gpu || regions == 0) {
-    const char* why = any_gpu ? "what the pool took of the GPU is not in the recording"
-                              : "no memory of a GPU is in the recording";
+    const char* why = any_gpu ? "the recording does not say how much of the GPU the pool reserved"
+                              : "the recording has no GPU memory";
     report->unknown.emplace_back("memory_growth", why);
     report->unknown.emplace_back("allocator", why);
     return;
   }
   const uint64_t unused = regions - std::min(regions, blocks);
   if (!counts(unused, regions)) return;
-  report->advice.push_back(
-      {"allocator",
-       "the pool took " + format_bytes(regions) + " of the GPU and had at most " +
-           format_bytes(blocks) + " in use",
-       "Set memory growth (tf.config.experimental.set_memory_growth, or "
-       "TF_FORCE_GPU_ALLOW_GROWTH=true), or TF_GPU_ALLOCATOR=cuda_malloc_async where pieces of "
-       "many sizes come and go",
-       unused,
-       {{"region_bytes", regions}, {"block_bytes", blocks}}});
+  report->advice.push_back({"allocator",
+                            "the pool reserved " + format_bytes(regions) +
+                                " of the GPU and used at most " + format_bytes(blocks) + " in use",
+                            "Set memory growth (tf.config.experimental.set_memory_growth, or "
+                            "TF_FORCE_GPU_ALLOW_GROWTH=true), or "
+                            "TF_GPU_ALLOCATOR=cuda_malloc_async when sizes vary much",
+                            unused,
+                            {{"region_bytes", regions}, {"block_bytes", blocks}}});
 }
 
 }  // namespace
@@ -187,7 +186,8 @@ AdviceReport advise_tensorflow(const Analysis& analysis, const Tables& tables) {
       report.unknown.emplace_back(kind, "the recording has no names of ops");
   }
   add_allocator(analysis, tables, &report);
-  report.unknown.emplace_back("distribution", "how many GPUs there were is not in the recording");
+  report.unknown.emplace_back("distribution",
+                              "the recording does not say how many GPUs there were");
   std::ranges::stable_sort(report.advice, std::greater(), &Advice::bytes);
   return report;
 }

@@ -47,7 +47,7 @@ void Categories::begin_batch(const EventBatch& batch, const LiveState& state) {
   if (has_labels) activate(state);
 }
 
-/// What is live by now was made in ways of which nothing more will be told.
+/// Blocks that are already live get no attribution.
 void Categories::activate(const LiveState& state) {
   is_active_ = true;
   start_ns_ = last_ns_ = batch_->size() > 0 ? batch_->time_ns.front() : 0;
@@ -537,7 +537,7 @@ std::vector<CategoryHolder> Categories::at_moment(uint16_t device, size_t number
 DeviceCategories Categories::finish(uint16_t index, const DeviceState& state) {
   DeviceCategories out;
   if (!is_active_ || index >= devices_.size()) {
-    out.why_not = "the recording says nothing of modules, phases and what tensors are";
+    out.why_not = "the recording has no modules, phases or tensor roles";
     return out;
   }
   OfDevice& device = devices_[index];
@@ -578,7 +578,7 @@ DeviceCategories Categories::finish(uint16_t index, const DeviceState& state) {
   }
   if (!out.is_known) {
     out.at_peak.clear();
-    out.why_not = "the peak was before the first event that is left";
+    out.why_not = "the peak was before the first remaining event";
   }
   out.start_ns = start_ns_, out.sample_ns = device.timeline.width();
   out.timeline = device.timeline.samples(end);

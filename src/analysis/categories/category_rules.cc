@@ -122,17 +122,16 @@ const char* category_name(Category category) {
 const char* why_unknown_text(WhyUnknown why) {
   static constexpr const char* kTexts[kWhyUnknown] = {
       "",
-      "made where a module is set up, of a model that was not seen to be called: a parameter or a "
-      "buffer",
-      "autograd saved it in several steps: a parameter that nobody named, or data that requires a "
+      "made while setting up a module of a model that was never called: a parameter or a buffer",
+      "autograd saved it in several steps: a parameter without a name, or data that requires a "
       "gradient",
-      "autograd saved it, it requires a gradient and was there before the model ran: a parameter "
-      "that nobody named, data, or a result that is kept",
-      "made in a model's call and kept when the call had ended: a result, a cache or a table",
-      "made in backward and kept, and no parameter's gradient when the step ended",
-      "made in an optimizer's step and kept, and not in its state when the step ended",
+      "autograd saved it, it requires a gradient and existed before the model ran: a parameter "
+      "without a name, data, or a kept result",
+      "made in a model's call and still live after it: a result, a cache or a table",
+      "made in backward, still live, and not a parameter's gradient at the end of the step",
+      "made in an optimizer's step, still live, and not in its state at the end of the step",
       "made in a model's call and not freed when the recording ended",
-      "made outside of a model, and nothing says what for"};
+      "made outside of a model, purpose unknown"};
   const auto index = static_cast<size_t>(why);
   return kTexts[index < kWhyUnknown ? index : 0];
 }

@@ -34,7 +34,7 @@ struct UnknownSum {
   WhyUnknown why = WhyUnknown::kNone;
   uint64_t bytes = 0, count = 0;
 };
-/// What is of no known category and has a reason, by it; the largest first.
+/// What is without a known category and has a reason, by it; the largest first.
 std::vector<UnknownSum> unknown_sums(const std::vector<CategoryHolder>& holders);
 
 struct RuleSum {

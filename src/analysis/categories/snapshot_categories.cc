@@ -409,7 +409,7 @@ class Categorizer {
     if (!out.is_known) {
       out.at_peak.clear(), out.at_end.clear();
       out.why_not = is_absurd_
-                        ? "the sizes in the file are more than any memory has"
+                        ? "the sizes in the file exceed any real memory"
                         : "the events contradict each other: its blocks do not add up to the peak";
       return out;
     }

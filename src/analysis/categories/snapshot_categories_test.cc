@@ -158,7 +158,7 @@ TEST(SnapshotCategories, OfMoreBytesThanAnyMemoryHasAreNotTold) {
   training.alloc(3, uint64_t{1} << 63, Training::kSetUp);
   const DeviceCategories found = training.categories(2, uint64_t{3} << 62);
   EXPECT_FALSE(found.is_known);
-  EXPECT_EQ(found.why_not, "the sizes in the file are more than any memory has");
+  EXPECT_EQ(found.why_not, "the sizes in the file exceed any real memory");
 }
 
 TEST(SnapshotCategories, OnAutogradsThreadsAreThoseOfEventsWithoutAStack) {

@@ -15,33 +15,33 @@ constexpr uint32_t kCallsOfData = 2;
 constexpr uint32_t kRisesOfCache = 8;
 
 constexpr RuleFacts kFacts[kSnapshotRules] = {
-    {"none", Category::kUnknown, Confidence::kNone, "no rule covers it"},
+    {"none", Category::kUnknown, Confidence::kNone, "no rule applies"},
     {"workspace_frames", Category::kWorkspace, Confidence::kHigh,
-     "asked for by cuBLAS, cuDNN or another library, not by an operation for a tensor"},
+     "requested by cuBLAS, cuDNN or another library, not for a tensor"},
     {"workspace_size", Category::kWorkspace, Confidence::kMedium,
-     "kept, and as large as the workspace of a cuBLAS handle"},
+     "kept, and the size of a cuBLAS workspace"},
     {"optimizer_kept", Category::kOptimizerState, Confidence::kHigh,
-     "made in an optimizer's step and there after it"},
+     "made in an optimizer's step and live after it"},
     {"optimizer_freed", Category::kTemporary, Confidence::kHigh,
      "made in an optimizer's step and freed in it"},
     {"freed_by_zero_grad", Category::kGradient, Confidence::kHigh, "freed by zero_grad"},
     {"accumulated", Category::kGradient, Confidence::kHigh,
-     "made by the node that fills .grad, and there after backward"},
+     "made by the node that fills .grad, and live after backward"},
     {"backward_kept", Category::kGradient, Confidence::kMedium,
-     "made in backward and there after it"},
+     "made in backward and live after it"},
     {"backward_freed", Category::kTemporary, Confidence::kHigh, "made in backward and freed in it"},
     {"backward_kept_without_stack", Category::kGradient, Confidence::kMedium,
-     "made on a thread without Python, as autograd's are, and there after backward"},
+     "made on a thread without Python, as autograd's threads are, and live after backward"},
     {"backward_freed_without_stack", Category::kTemporary, Confidence::kMedium,
-     "made on a thread without Python, as autograd's are, and freed in backward"},
+     "made on a thread without Python, as autograd's threads are, and freed in backward"},
     {"recomputed_kept", Category::kActivation, Confidence::kMedium,
-     "made where backward computes forward again, and there after that"},
+     "made while backward recomputes forward, and live after that"},
     {"recomputed_freed", Category::kTemporary, Confidence::kMedium,
-     "made where backward computes forward again, and freed there"},
+     "made while backward recomputes forward, and freed there"},
     {"forward_freed_in_backward", Category::kActivation, Confidence::kHigh,
      "made in a module's call and freed by backward"},
     {"forward_met_backward", Category::kActivation, Confidence::kMedium,
-     "made in a module's call and there when backward began"},
+     "made in a module's call and live when backward began"},
     {"forward_freed", Category::kTemporary, Confidence::kHigh,
      "made in a module's call and freed before backward"},
     {"forward_freed_only", Category::kTemporary, Confidence::kMedium,
@@ -49,40 +49,40 @@ constexpr RuleFacts kFacts[kSnapshotRules] = {
     {"forward_kept_only", Category::kActivation, Confidence::kLow,
      "made in a module's call and kept, in a trace without backward"},
     {"forward_lasts", Category::kFrameworkOther, Confidence::kLow,
-     "made in a module's call and there two steps later"},
+     "made in a module's call and live two steps later"},
     {"activation_as_before", Category::kActivation, Confidence::kMedium,
-     "made in a module's call that is not over, where the block before was an activation"},
+     "made in a module's call that is still running, where the previous block was an activation"},
     {"temporary_as_before", Category::kTemporary, Confidence::kMedium,
-     "made in a module's call that is not over, where the block before was a temporary"},
+     "made in a module's call that is still running, where the previous block was a temporary"},
     {"cache", Category::kKvCache, Confidence::kMedium,
-     "made in a module's call without gradients, there in the next one and larger with each"},
+     "made in a module's call without gradients, live in the next one and larger with each"},
     {"cache_grown", Category::kKvCache, Confidence::kMedium,
-     "made in a module's call, there in the next one and larger with each of eight or more, in a "
+     "made in a module's call, live in the next one and larger with each of eight or more, in a "
      "trace without backward"},
     {"cache_likely", Category::kKvCache, Confidence::kLow,
-     "made in a module's call, there in the next one and larger with each, in a trace without "
+     "made in a module's call, live in the next one and larger with each, in a trace without "
      "backward"},
     {"data_loading", Category::kInput, Confidence::kHigh, "made by a DataLoader"},
     {"set_up_with_gradient", Category::kParameter, Confidence::kHigh,
-     "made where PyTorch makes or moves a module's tensors, and a gradient has its size"},
+     "made where PyTorch creates or moves a module's tensors, and a gradient has its size"},
     {"set_up", Category::kParameter, Confidence::kMedium,
-     "made where PyTorch makes or moves a module's tensors: a parameter or a buffer"},
+     "made where PyTorch creates or moves a module's tensors: a parameter or a buffer"},
     {"size_of_gradient", Category::kParameter, Confidence::kMedium,
-     "there to the end of the trace, one for each gradient of its size"},
+     "live to the end of the trace, one for each gradient of its size"},
     {"size_of_gradient_again", Category::kOptimizerState, Confidence::kMedium,
-     "there through the whole trace, as many more for each gradient of its size"},
+     "live through the whole trace, several for each gradient of its size"},
     {"result_freed_in_backward", Category::kActivation, Confidence::kMedium,
      "made outside of modules after a call, and freed by backward"},
     {"result_met_backward", Category::kActivation, Confidence::kLow,
-     "made outside of modules between a call and the backward that it was there for"},
+     "made outside of modules, between a call and the backward that it lived to"},
     {"outside_input", Category::kInput, Confidence::kMedium,
-     "made outside of modules, and there while one was called"},
+     "made outside of modules, and live while one was called"},
     {"outside_freed", Category::kTemporary, Confidence::kMedium,
      "made outside of modules, and freed before one was called"},
     {"earlier_freed_in_backward", Category::kActivation, Confidence::kMedium,
-     "there before the trace, and freed by backward"},
+     "live before the trace, and freed by backward"},
     {"earlier_freed_in_optimizer", Category::kOptimizerState, Confidence::kMedium,
-     "there before the trace, and replaced in an optimizer's step"},
+     "live before the trace, and replaced in an optimizer's step"},
 };
 
 SnapshotRule of_backward(const SnapshotWork& made_in, const SnapshotLife& life) {
@@ -185,7 +185,7 @@ SnapshotRule rule_of(const SnapshotWork& made_in, WorkPhase phase, const Snapsho
   if (life.is_freed_by_zero_grad) return kFreedByZeroGrad;
   const SnapshotRule rule =
       life.has_history ? of_phase(made_in, phase, life) : of_presence(made_in, phase);
-  // Where native frames are there they have said that it is none.
+  // Native frames, where there are some, would have identified a workspace.
   const bool may_be_workspace = !made_in.has_native && !life.is_freed;
   if (may_be_workspace && life.size_bytes == kCublasWorkspaceBytes) return kWorkspaceSize;
   return rule;

@@ -207,11 +207,11 @@ std::vector<TruthOfProcess> device_truths(const std::vector<RecordedSamples>& al
     const TruthsOfFile truths(samples, here->second);
     if (truths.left_out() != 0) {
       problems->push_back(samples.path + ": samples of " + std::to_string(truths.left_out()) +
-                          " processes are not held against the driver's sum: too many");
+                          " processes are not compared with the driver's sum: too many");
     }
     if (!truths.add_to(&out)) {
       problems->push_back(samples.path + ": only the first " + std::to_string(kMostTruths) +
-                          " samples of processes are held against the driver's sum");
+                          " samples of processes are compared with the driver's sum");
       break;
     }
   }

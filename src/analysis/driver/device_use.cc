@@ -15,7 +15,7 @@ constexpr const char* kUsed = "used_bytes";
 constexpr const char* kResident = "resident_bytes";
 constexpr const char* kOutside = "used_bytes_of_driver_pid";
 constexpr const char* kHost = "host";
-constexpr const char* kOutsideReason = "the driver's process numbers are not of this PID namespace";
+constexpr const char* kOutsideReason = "the driver's PIDs belong to another PID namespace";
 constexpr const char* kMore = "the driver names more processes than were sampled";
 
 // Of one file, and of all files together: 70 bytes each.
@@ -73,8 +73,8 @@ class UseOfFile {
       (device == kHost ? out->hosts : out->devices).push_back(std::move(use));
     }
     if (step > 1) {
-      out->left_out.push_back(samples_.path + ": of its samples of the machine one in " +
-                              std::to_string(step) + " is looked at");
+      out->left_out.push_back(samples_.path + ": of its machine samples one in " +
+                              std::to_string(step) + " is used");
     }
     if (!devices_left_out_.empty()) {
       out->left_out.push_back(samples_.path + ": " + std::to_string(devices_left_out_.size()) +
@@ -217,7 +217,8 @@ class UseOfFile {
   std::set<std::string_view> devices_left_out_;
   size_t host_ = SIZE_MAX;
   std::string why_none_;
-  const std::shared_ptr<const std::string> not_told_ = words("it was not told at this sample"),
+  const std::shared_ptr<const std::string> not_told_ = words(
+                                               "the driver did not report it for this sample"),
                                            impossible_ = words("the figures are impossible"),
                                            outside_ = words(kOutsideReason), more_ = words(kMore);
 };

@@ -38,7 +38,7 @@ struct MemoryUse {
   std::vector<UseAtLook> looks;
   std::optional<UseAtLook> highest;      ///< by `used`
   std::optional<UseAtLook> highest_own;  ///< by `own`
-  std::optional<UseAtLook> at_peak;      ///< the look nearest to the peak that was asked for
+  std::optional<UseAtLook> at_peak;      ///< the sample nearest to the peak
   std::vector<UseAtLook> at_refusals;    ///< taken as a request for memory was refused
 };
 

@@ -102,8 +102,7 @@ TEST(DeviceUse, WhereTheDriversNumbersAreNobodysHereTheRunsShareIsUnknown) {
   ASSERT_TRUE(use);
   const auto& looks = use->devices[0].looks;
   ASSERT_EQ(looks.size(), 3u);
-  EXPECT_EQ(looks[0].own.absent_because(),
-            "the driver's process numbers are not of this PID namespace");
+  EXPECT_EQ(looks[0].own.absent_because(), "the driver's PIDs belong to another PID namespace");
   EXPECT_EQ(looks[1].own.absent_because(), "the driver names more processes than were sampled");
   EXPECT_EQ(looks[2].own.bytes, 0u);
 }
@@ -123,7 +122,7 @@ TEST(DeviceUse, WhatNoMachineHasIsThinnedOutAndSaid) {
   for (const MemoryUse& one : use->devices) looks += one.looks.size();
   EXPECT_EQ(looks, 1024u * 2667);  // every third of 8000
   EXPECT_EQ(use->left_out,
-            (std::vector<std::string>{"a.gms: of its samples of the machine one in 3 is looked at",
+            (std::vector<std::string>{"a.gms: of its machine samples one in 3 is used",
                                       "a.gms: 476 devices of its samples are left out"}));
 }
 

@@ -77,8 +77,8 @@ DeviceIdentity identity_of(const DriverMoment& moment) {
     out.unknown.emplace_back(term, std::move(why));
   };
   if (!out.contexts_are_known) {
-    say("contexts", "the device could not be asked before a context was made");
-    say("explained", "what a context takes is not known, and would be in it");
+    say("contexts", "the device could not be sampled before a context was created");
+    say("explained", "the size of a context is unknown and would be part of it");
   }
   const auto allocated = moment.framework_allocated_bytes;
   const auto reserved = moment.framework_reserved_bytes;
@@ -88,7 +88,7 @@ DeviceIdentity identity_of(const DriverMoment& moment) {
     out.framework_beside_bytes = less(out.framework_bytes, *reserved);
     out.framework_unservable_bytes = moment.framework_unservable_bytes;
     if (!out.framework_unservable_bytes)
-      say("framework.unservable", "the segments that the driver saw are not those it reserved");
+      say("framework.unservable", "the driver's segments differ from those the allocator reserved");
   } else {
     say("framework.unservable", "no framework's allocator was recorded on this device");
     say("framework_allocated", "no framework's allocator was recorded on this device");
@@ -101,16 +101,16 @@ DeviceIdentity identity_of(const DriverMoment& moment) {
     out.reserved_bytes = truth->reserved_bytes;
   }
   if (!out.device_used_bytes)
-    say("device_used", "the device was not asked between this moment and the next change");
+    say("device_used", "the device was not sampled between this moment and the next change");
   const auto or_else = [](const std::string* told, const char* usual) {
     return told && !told->empty() ? *told : usual;
   };
   if (!out.process_bytes)
     say("process_used", or_else(truth ? &truth->why_no_process : nullptr,
-                                "no sample of what this process uses is in the recording"));
+                                "the recording has no sample of this process's use"));
   if (!out.others_bytes)
     say("other_processes", or_else(truth ? &truth->why_no_others : nullptr,
-                                   "no sample of what other processes use is in the recording"));
+                                   "the recording has no sample of other processes' use"));
   if (out.device_used_bytes && out.process_bytes && out.others_bytes) {
     out.of_no_process_bytes =
         less(*out.device_used_bytes,
@@ -118,13 +118,13 @@ DeviceIdentity identity_of(const DriverMoment& moment) {
   }
   const uint64_t explained = out.explained_bytes();
   if (!out.process_bytes) {
-    say("unexplained", "what this process uses is not known");
+    say("unexplained", "this process's use is unknown");
     if (out.device_used_bytes && out.contexts_are_known)
       out.others_and_unexplained_bytes = less(*out.device_used_bytes, explained);
   } else if (out.contexts_are_known) {
     out.unexplained_bytes = less(*out.process_bytes, explained);
   } else {
-    say("unexplained", "what a context takes is not known, and would be in it");
+    say("unexplained", "the size of a context is unknown and would be part of it");
   }
   return out;
 }
@@ -435,7 +435,7 @@ DriverMoment DriverGatherer::moment(const One& one) const {
   out.time_ns = time_ns_, out.event = event_;
   const uint64_t page_bytes = (one.whole_pages + one.edge_pages.size()) * kDriverPageBytes;
   const uint64_t asked = one.now.of(DriverUse::kMemory);
-  // In which pages Level Zero's memory lies nobody has told: what it rounds is unexplained.
+  // Level Zero does not report its page size; its rounding counts as unexplained.
   out.rounding_bytes = page_bytes > asked && one.out.type != kXpu ? page_bytes - asked : 0;
   out.framework_unservable_bytes = unservable_now(one);
   for (size_t i = 0; i < one.by_library.size(); ++i) {

@@ -80,7 +80,7 @@ struct DriverMoment {
   uint64_t time_ns = 0;
   uint64_t event = 0;
   std::array<uint64_t, kDriverUses> live_bytes = {};  ///< by DriverUse
-  uint64_t rounding_bytes = 0;  ///< of the pages of kMemory, what was not asked for
+  uint64_t rounding_bytes = 0;  ///< of the pages of kMemory, what was not requested
   uint64_t unmeasured_contexts = 0;
   std::vector<DriverLibrary> libraries;  ///< the largest first; they add up to what was asked for
   /// What the framework's own allocator said, where one was recorded on this device.

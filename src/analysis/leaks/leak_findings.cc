@@ -65,8 +65,7 @@ Finding kept_gradients_finding(const KeptGradients& kept, const Tables& tables) 
           .severity = Severity::kInfo,
           .name = "gradients_kept",
           .title = "gradients made at " + short_line(tables, kept.node) +
-                   " stay allocated from step to step, as zero_grad(set_to_none=False) leaves "
-                   "them: " +
+                   " stay allocated from step to step (zero_grad(set_to_none=False)): " +
                    format_bytes(kept.bytes) + " that a forward pass could have",
           .bytes = kept.bytes,
           .evidence = {{"blocks", kept.blocks}, {"steps", kept.steps}},
@@ -89,9 +88,8 @@ void add_holder(const HolderStacks::Held& held, const ProcessHolders* told, Find
   } else {
     const std::string& why = told->looks.back().why_incomplete;
     finding->facts.emplace_back(
-        "holder", "unknown, because " + (why.empty() ? "nothing of it was live when the program "
-                                                       "was asked"
-                                                     : why));
+        "holder",
+        "unknown, because " + (why.empty() ? "none of it was live at the last look" : why));
   }
 }
 
@@ -123,8 +121,8 @@ Kind kind_of(const LeakGroup& group) {
   const bool may_be_data = !group.evidence.grows_one_block || group.whole.is_used_after;
   if (!group.whole.are_steps && may_be_data) {
     return {kGrowthInLoop, Severity::kInfo, "round of a loop",
-            "no step is known, and it may be data that is loaded",
-            "mark what a step is with gpumemprof.step()"};
+            "no step is known; it may be data being loaded",
+            "mark the end of each step with gpumemprof.step()"};
   }
   return {"leak", Severity::kWarning, "step", bug.title, bug.fix};
 }

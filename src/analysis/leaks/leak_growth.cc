@@ -21,17 +21,17 @@ constexpr double kLeastPart = 0.25;
 constexpr double kLeastZ = 3.09;
 /// With few points no z is as high: then they must rise without exception.
 constexpr size_t kFewPoints = 10;
-/// What goes up in a few jumps is a state that is made late, or a table that is enlarged. A jump
-/// of many allocations, one after the other, is a burst, and three of these are enough.
+/// Growth in a few jumps is state allocated late, or a table that is enlarged. A jump of many
+/// consecutive allocations is a burst; three bursts are enough.
 constexpr double kLargestJump = 0.5;
 constexpr uint64_t kLeastRises = 4, kLeastBursts = 3, kRisesOfBurst = 3;
-/// Of all that the floor goes up, what it never comes back from.
+/// Share of the floor's rises that is never given back.
 constexpr double kKeptOfRises = 0.5;
-/// A stack that keeps one block of many hundred, now and then, waits for Python's collector. Of
-/// one that a larger one replaces there are two at the moment of the copy, and what it grows by.
+/// A stack that keeps one block of many hundred, now and then, waits for Python's collector. A
+/// block that is replaced by a larger one exists twice during the copy.
 constexpr double kLeastKept = 0.01, kKeptAStep = 0.5;
 constexpr uint64_t kBlocksOfCopy = 3;
-/// Rises that are as much further apart than the closest ones are of another phase.
+/// Rises this many times further apart than the closest ones belong to another phase.
 constexpr double kPhaseApart = 2.5;
 
 struct Points {

@@ -48,8 +48,8 @@ struct Rule {
 };
 
 constexpr const char* kNoGrad =
-    "run the evaluation under torch.no_grad() or torch.inference_mode(), and keep outputs only as "
-    "long as they are needed";
+    "run the evaluation under torch.no_grad() or torch.inference_mode(), and drop outputs after "
+    "use";
 
 constexpr LeakName kLoss = {
     "loss_kept_with_graph", "a loss or metric is kept together with its graph",
@@ -57,17 +57,15 @@ constexpr LeakName kLoss = {
 constexpr LeakName kEvaluation = {"evaluation_without_no_grad",
                                   "outputs of a model are kept together with their graph", kNoGrad};
 constexpr LeakName kHidden = {
-    "hidden_state_not_detached",
-    "a state is carried from step to step with the graph of all steps before",
+    "hidden_state_not_detached", "a state carries the graph of all earlier steps into the next one",
     "detach the state at the end of every step or every few steps: state = state.detach()"};
 constexpr LeakName kCycle = {
-    "graph_cycle",
-    "gradients made with create_graph or retain_graph and their graph keep each other alive",
+    "graph_cycle", "gradients made with create_graph or retain_graph form a cycle with their graph",
     "use torch.autograd.grad for the gradients, or set .grad to None after use"};
-constexpr LeakName kHook = {"hook_stores", "a hook stores what it is given in every step",
-                            "let the hook keep the last value or a number, remove it when it has "
-                            "done its work, and clear what it filled after use"};
-constexpr LeakName kKv = {"kv_cache_growth", "keys and values of earlier requests or tokens stay",
+constexpr LeakName kHook = {"hook_stores", "a hook stores its arguments in every step",
+                            "keep only the last value or a number in the hook, remove the hook "
+                            "when it is done, and clear what it filled"};
+constexpr LeakName kKv = {"kv_cache_growth", "the KV cache keeps earlier requests or tokens",
                           "drop the cache at the end of each request, and cap its length"};
 constexpr LeakName kActivations = {
     "activations_kept", "activations of every step are kept",
@@ -76,29 +74,29 @@ constexpr LeakName kActivations = {
 /// The first that holds is the name: what keeps it is surer than what it was made by.
 constexpr Rule kRules[] = {
     {[](const Evidence& e) { return e.grows_one_block && e.sizes_rise; },
-     {kSizesRise, "the sizes of what the program works on rise, as do those of its passes",
-      "where that is not meant, give lengths and sizes a limit"}},
+     {kSizesRise, "the program's inputs grow, and its passes with them",
+      "if that is not intended, limit lengths and sizes"}},
     {[](const Evidence& e) { return is_owned_by(e, "exception"); },
-     {"exception_traceback", "kept exceptions keep the frames they passed, with their tensors",
+     {"exception_traceback", "stored exceptions keep their frames and the frames' tensors",
       "keep the text: traceback.format_exc(); or call traceback.clear_frames() and drop "
       "__traceback__"}},
     {[](const Evidence& e) { return is_owned_by(e, "cache"); },
      {"lru_cache_on_tensors", "functools.cache or lru_cache keeps every tensor it has seen",
-      "give lru_cache a small maxsize, use keys that come again instead of tensors, or call "
+      "give lru_cache a small maxsize, use reusable keys instead of tensors, or call "
       "cache_clear()"}},
     {[](const Evidence& e) { return e.in_optimizer || is_owned_by(e, "optimizer"); },
-     {"optimizer_recreated", "a new optimizer makes its state again while the old one is kept",
-      "make one optimizer and change its param_groups, or drop every reference to the old one, "
+     {"optimizer_recreated", "a new optimizer allocates its state while the old one is kept",
+      "create one optimizer and change its param_groups, or drop every reference to the old one, "
       "schedulers' included"}},
-    // A cycle keeps a block more each time; one that is replaced was only in nobody's hands when it
-    // was looked for.
+    // A leaked cycle gains a block a step; a block that is replaced was merely unreferenced when it
+    // was sampled.
     {[](const Evidence& e) { return is_owned_by(e, "nothing") && !e.grows_one_block; }, kCycle},
     {[](const Evidence& e) { return is_owned_by(e, "hook"); }, kHook},
     {[](const Evidence& e) { return !is_scalar(e) && is_carried_on(e); }, kHidden},
     {[](const Evidence& e) { return is_owned_by(e, "module attribute"); },
      {"tensors_on_model", "an attribute of a module collects tensors",
-      "keep the last or a running figure, in a registered buffer, or clear the attribute after "
-      "each step"}},
+      "keep the last value or a running figure in a registered buffer, or clear the attribute "
+      "after each step"}},
     {[](const Evidence& e) {
        return is_scalar(e) && makes_predictions(e) && is_graph_whole(e) && !e.grows_one_block;
      },
@@ -106,11 +104,11 @@ constexpr Rule kRules[] = {
     {[](const Evidence& e) { return is_scalar(e) && !e.grows_one_block; }, kLoss},
     {[](const Evidence& e) { return is_graph_whole(e) && !e.grows_one_block; }, kEvaluation},
     {[](const Evidence& e) { return has_graph(e) && !e.grows_one_block; }, kActivations},
-    // A rank of a training is a child, too: what names its bug better comes before.
+    // Training ranks are child processes as well, so more specific rules come first.
     {[](const Evidence& e) { return e.in_child; },
      {"worker_growth", "a worker process keeps more with every task",
-      "let the worker's data set or function keep nothing between tasks, or give its cache a "
-      "limit; restart workers after some tasks where that cannot be changed"}},
+      "keep nothing between tasks in the worker's data set or function, or limit its cache; "
+      "otherwise restart workers every few tasks"}},
     {[](const Evidence& e) { return e.grows_one_block && e.is_training; },
      {kGrowth, "a tensor is replaced by a larger one again and again",
       "cap its length, or store .item() or .detach().cpu() of it"}},
@@ -123,8 +121,7 @@ constexpr Rule kRules[] = {
 
 constexpr LeakName kNoKnownBug = {
     kGrowth, "cause unknown",
-    "drop or limit what holds it; gpumemprof run --explain-leaks names "
-    "the variable"};
+    "drop or limit its holder; gpumemprof run --explain-leaks names the variable"};
 
 }  // namespace
 

@@ -50,8 +50,8 @@ Beat beat_of(const SiteHistory& site, uint32_t from_window) {
 }
 
 bool goes_on_to_end(const Beat& beat, uint32_t windows, uint32_t from_window) {
-  const uint32_t tail = std::max(kRoundsOfTail * beat.longest_gap,
-                                 (windows - from_window) / kShareOfTail);
+  const uint32_t tail =
+      std::max(kRoundsOfTail * beat.longest_gap, (windows - from_window) / kShareOfTail);
   return windows - 1 - beat.last <= tail;
 }
 
@@ -150,15 +150,16 @@ Loop loop_of(uint64_t count, std::vector<const Beat*> beats, const Tables& table
     return is_module_call(tables.strings.get(frame.file), tables.strings.get(frame.function));
   });
   if (loop.beats.size() < 2 && !loop.beats.front()->joins) {
-    loop.why_none = "nothing else happens as often as what is allocated most often";
+    loop.why_none = "nothing else occurs as often as the most frequent allocation";
   } else if (std::ranges::none_of(loop.beats, [&](const Beat* beat) {
-               return beat->joins || comes_and_goes(*beat->site, beat->count) || is_pass(*beat->site, tables);
+               return beat->joins || comes_and_goes(*beat->site, beat->count) ||
+                      is_pass(*beat->site, tables);
              })) {
-    loop.why_none = "all that is allocated again and again is kept, as data that is loaded is";
+    loop.why_none = "everything that is allocated repeatedly is kept, as when data is loaded";
   } else if (is_in_pass) {
-    loop.why_none = "what repeats is within one call of a module";
+    loop.why_none = "the repetition is inside one module call";
   } else if (!code.empty() && is_of_library(tables.strings.get(code.back().file))) {
-    loop.why_none = "what repeats is within a library's function";
+    loop.why_none = "the repetition is inside a library function";
   }
   return loop;
 }
@@ -169,7 +170,7 @@ Loop best_loop(const std::vector<Beat>& beats, const Tables& tables, uint64_t* s
   std::map<uint64_t, size_t, std::greater<>> stacks_by_count;
   for (const Beat& beat : beats) ++stacks_by_count[beat.count];
   Loop best{.why_none = "nothing happens " + std::to_string(kLeastRounds) +
-                        " times or more and to the end of the process"};
+                        " times or more until the end of the process"};
   for (const auto& [count, unused] : stacks_by_count) {
     // The stacks themselves only where they are enough: there may be as many counts as the root of
     // the events, and a stack is a whole number of times few of them.

@@ -69,14 +69,14 @@ TEST_F(LeakRounds, StacksThatEachAllocateAnotherNumberOfTimesAreComparedByTheirN
 
 TEST_F(LeakRounds, DataInAListIsHeldOnce) {
   EXPECT_FALSE(rounds({line(7)}));
-  EXPECT_EQ(why_, "nothing else happens as often as what is allocated most often");
+  EXPECT_EQ(why_, "nothing else occurs as often as the most frequent allocation");
 }
 
 TEST_F(LeakRounds, WhatEndsBeforeTheProcessDoesIsNoLoopOfItsLife) {
   // 80 windows and 4 more: one in 16 may come after the last round, or two rounds.
   EXPECT_TRUE(rounds({line(7), line(8)}, 4));
   EXPECT_FALSE(rounds({line(7), line(8)}, 40));
-  EXPECT_EQ(why_, "nothing happens 12 times or more and to the end of the process");
+  EXPECT_EQ(why_, "nothing happens 12 times or more until the end of the process");
 }
 
 TEST_F(LeakRounds, ALoopOfALibraryIsOneCall) {
@@ -85,7 +85,7 @@ TEST_F(LeakRounds, ALoopOfALibraryIsOneCall) {
   const uint32_t first = tables_.stacks.push(call, frame(file, "generate", 20));
   const uint32_t second = tables_.stacks.push(call, frame(file, "generate", 21));
   EXPECT_FALSE(rounds({first, second}));
-  EXPECT_EQ(why_, "what repeats is within a library's function");
+  EXPECT_EQ(why_, "the repetition is inside a library function");
   // A line of the program's own beside it: the loop is around both.
   EXPECT_TRUE(rounds({first, line(8)}));
 }
@@ -96,7 +96,7 @@ TEST_F(LeakRounds, ALoopWithinACallOfAModuleIsOnePass) {
   const uint32_t forward = tables_.stacks.push(call, frame("/srv/me/net.py", "forward", 5));
   const uint32_t other = tables_.stacks.push(call, frame("/srv/me/net.py", "forward", 6));
   EXPECT_FALSE(rounds({forward, other}));
-  EXPECT_EQ(why_, "what repeats is within one call of a module");
+  EXPECT_EQ(why_, "the repetition is inside one module call");
 }
 
 TEST_F(LeakRounds, RoundsInWhichAModuleIsCalledHavePasses) {
@@ -145,7 +145,7 @@ TEST_F(LeakRounds, ALineOfALibraryThatJoinsIsOneCall) {
   const uint32_t call = tables_.stacks.push(
       line(7), frame("/usr/lib/python3/dist-packages/lm/generate.py", "generate", 20));
   EXPECT_FALSE(find_rounds(joins(call, 3), tables_, 0, &why_));
-  EXPECT_EQ(why_, "what repeats is within a library's function");
+  EXPECT_EQ(why_, "the repetition is inside a library function");
 }
 
 TEST_F(LeakRounds, AnOperationThatIsWrittenInPythonIsNoLoopOfALibrary) {

@@ -32,22 +32,23 @@ OomVerdict explain_kernel_oom(const OomMessage& message) {
         "No GPU is involved.";
     verdict.reasons.push_back("The line has no sizes.");
   } else {
-    verdict.summary = "SIGKILL ended the process, most likely for want of host memory.";
+    verdict.summary = "SIGKILL ended the process, most likely because host memory ran out.";
     verdict.reasons.push_back(
-        "The text says no more. The kernel's log does: look there for \"Killed process\".");
+        "The text says no more. Look in the kernel's log for \"Killed process\".");
     verdict.advice.push_back({"Read the kernel's log.", "dmesg | grep -i 'killed process'"});
-    verdict.advice.push_back({"In a container, read how often its limit killed.",
+    verdict.advice.push_back({"In a container, count the kills by its limit.",
                               "grep oom_kill /sys/fs/cgroup/memory.events"});
   }
-  verdict.advice.push_back({"See which lines hold the host's memory: record the program, then "
-                            "analyze the recording.",
-                            "gpumemprof run -- python YOUR_PROGRAM.py"});
   verdict.advice.push_back(
-      {"Each DataLoader worker holds its own batches and a copy of what it changes: fewer workers, "
-       "or a smaller prefetch_factor, need less.",
+      {"See which lines hold the host's memory: record the program, then "
+       "analyze the recording.",
+       "gpumemprof run -- python YOUR_PROGRAM.py"});
+  verdict.advice.push_back(
+      {"Use fewer DataLoader workers or a smaller prefetch_factor: each worker holds its own "
+       "batches and a copy of what it changes.",
        ""});
   verdict.advice.push_back({message.is_own_limit
-                                ? "Or give the container or job a higher limit of memory."
+                                ? "Or raise the memory limit of the container or job."
                                 : "Or use a host with more memory, or start fewer processes on it.",
                             ""});
   return verdict;

@@ -54,21 +54,20 @@ class TensorflowExplainer {
 
   void decide() {
     if (message_.is_no_failure) {
-      because(
-          "Whoever asked said that it can do without, and went on in another, perhaps slower way.");
-      return conclude(OomCause::kCannotTell, "Not a failure: a request that may be refused was.");
+      because("The caller said that it can do without, and took another, perhaps slower path.");
+      return conclude(OomCause::kCannotTell, "Not a failure: an optional request was refused.");
     }
     if (!is_whole()) return decide_without_state();
     tell_state();
     if (message_.wording == OomWording::kTensorflowDump) {
-      because("A dump does not say what was asked for; more than " +
+      because("A dump does not say what was requested; for more than " +
               format_bytes(picture_.largest_free_bytes) +
-              " in one piece could be had only by taking more of the device.");
+              " in one piece the pool would have to grow.");
       return conclude(OomCause::kCannotTell,
-                      "The state of a pool; why it was written is not in it.");
+                      "The state of a pool; it does not say why it was written.");
     }
     if (!asked_) {
-      because("The message does not say how many bytes were asked for.");
+      because("The message does not say how many bytes were requested.");
       return conclude(OomCause::kCannotTell, "This message does not say enough to tell.");
     }
     decide_by_state();
@@ -76,8 +75,7 @@ class TensorflowExplainer {
 
   void decide_without_state() {
     if (message_.pool) {
-      because(
-          "The printed state of the pool is cut off, so sums over its chunks would be too small.");
+      because("The printed state of the pool is cut off; sums over its chunks would be too small.");
     } else if (message_.is_pool_left_out) {
       because(
           "Of one text the first " + std::to_string(kMostPlacedPools) +
@@ -98,7 +96,7 @@ class TensorflowExplainer {
     if (picture_.free_chunks > 1)
       text += ", the largest " + format_bytes(picture_.largest_free_bytes);
     if (picture_.growth_bytes) {
-      text += "; it may take " + range_text(*picture_.growth_bytes) + " more of the device (" +
+      text += "; it may take " + range_text(*picture_.growth_bytes) + " more from the device (" +
               message_.pool->limit->text + " allowed, " + format_bytes(picture_.bytes) + " taken)";
     }
     because(text + ".");
@@ -107,30 +105,31 @@ class TensorflowExplainer {
   void decide_by_state() {
     const ByteRange asked = *asked_, free = exactly(picture_.free_bytes);
     const ByteRange largest = exactly(picture_.largest_free_bytes);
-    because("Asked for in one piece: " + range_text(asked) + ".");
+    because("Requested in one piece: " + range_text(asked) + ".");
     if (message_.pool->limit && surely_less(range_of(*message_.pool->limit), asked)) {
       verdict_.shortage_bytes = asked - range_of(*message_.pool->limit);
       return conclude(OomCause::kOwnLimit, "The request alone is more than the pool's limit.");
     }
     if (surely_at_least(largest, asked)) {
       because(
-          "A free chunk is large enough: it was freed in between, or is still waited for by "
-          "another stream.");
-      return conclude(OomCause::kCannotTell, "The numbers do not tell: there was room.");
+          "A free chunk is large enough: it was freed in between, or another stream still uses "
+          "it.");
+      return conclude(OomCause::kCannotTell, "The numbers do not explain it: there was room.");
     }
     if (surely_at_least(free, asked)) return conclude_fragmentation();
     if (!picture_.growth_bytes) {
-      because("The pool's limit is not told, so neither is whether it could have grown.");
+      because(
+          "The message does not give the pool's limit, so it is unknown whether the pool could "
+          "have grown.");
       return conclude(OomCause::kCannotTell, "This message does not say enough to tell.");
     }
     const ByteRange growth = *picture_.growth_bytes;
     if (surely_at_least(growth, asked)) {
       because(
-          "Its own limit did not keep the pool from growing by that, so the device refused: others "
-          "hold "
-          "it, or its memory is in pieces.");
+          "The pool was below its own limit, so the device refused: other processes hold the "
+          "memory, or it is in pieces.");
       return conclude(OomCause::kWantOfMemory,
-                      "Not enough memory: the device had no such piece left.");
+                      "Not enough memory: the device had no piece of that size.");
     }
     verdict_.usable_bytes = free + growth;
     if (surely_at_least(*verdict_.usable_bytes, asked)) return conclude_fragmentation();
@@ -148,7 +147,7 @@ class TensorflowExplainer {
     if (!verdict_.usable_bytes) verdict_.usable_bytes = exactly(picture_.free_bytes);
     because("Together that is " + range_text(*verdict_.usable_bytes) +
             ", enough; in one piece there is " + format_bytes(picture_.largest_free_bytes) +
-            " at most. The pool is made of " + std::to_string(picture_.regions) +
+            " at most. The pool consists of " + std::to_string(picture_.regions) +
             (picture_.regions == 1 ? " region"
                                    : " regions, and no chunk reaches from one into another") +
             ".");
@@ -164,7 +163,7 @@ class TensorflowExplainer {
           "export TF_GPU_ALLOCATOR=cuda_malloc_async");
       if (picture_.regions > 1) {
         add_advice(
-            "Take the pool as one region at the beginning instead of letting it grow: no "
+            "Reserve the pool as one region at the start instead of letting it grow: no "
             "set_memory_growth(True), and",
             "export TF_FORCE_GPU_ALLOW_GROWTH=false");
       }
@@ -174,7 +173,7 @@ class TensorflowExplainer {
     if (has_host_limit && message_.pool->limit) {
       const ByteRange all = exactly(picture_.bytes) + *asked_ + exactly(kMebibyte - 1);
       const uint64_t enough = all.most / kMebibyte;
-      add_advice("Raise the pool's limit: with this one more region of that size would fit.",
+      add_advice("Raise the pool's limit, so that one more region of that size fits:",
                  "export TF_CPU_BFC_MEM_LIMIT_IN_MB=" + std::to_string(enough));
     }
     advise_about_unasked();
@@ -187,15 +186,14 @@ class TensorflowExplainer {
     const std::optional<ByteRange> missing =
         verdict_.shortage_bytes ? verdict_.shortage_bytes : asked_;
     if (!unasked || unasked->least == 0 || unasked->least < missing->most / 8) return;
-    add_advice(
-        "Chunks in use hold " + range_text(*unasked) +
-        " more than was asked for, because a free chunk of less than twice a request is handed out "
-        "whole. Sizes that repeat from step to step (a fixed batch and sequence length, "
-        "padding, drop_remainder) leave less of it.");
+    add_advice("Chunks in use hold " + range_text(*unasked) +
+               " more than was requested, because a free chunk of less than twice the request is "
+               "handed out whole. Sizes that repeat from step to step (a fixed batch and sequence "
+               "length, padding, drop_remainder) reduce it.");
   }
 
   void advise_less() {
-    std::string how = "Need less: a smaller batch or sequence, lower precision, recomputation";
+    std::string how = "Use less: a smaller batch or sequence, lower precision, recomputation";
     if (verdict_.shortage_bytes)
       how += "; at least " + range_text(*verdict_.shortage_bytes) + " less";
     add_advice(how + '.');
@@ -204,8 +202,7 @@ class TensorflowExplainer {
   void advise_always() {
     if (!message_.pool && message_.framework == "tensorflow" && !message_.is_no_failure) {
       add_advice(
-          "Let TensorFlow print the state of the pool, and give the whole log to this "
-          "command.",
+          "Let TensorFlow print the state of the pool, and pass the whole log to this command.",
           "export TF_CPP_MIN_LOG_LEVEL=0");
     }
     add_advice(

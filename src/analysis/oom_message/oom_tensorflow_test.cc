@@ -120,7 +120,7 @@ TEST(TensorflowOom, APoolThatWasAllowedToGrowMeansThatTheDeviceRefused) {
       explain_oom(only(scan_tensorflow(refusal("5.2KiB", "5376") + state("1000000"))), false);
   EXPECT_EQ(verdict.cause, OomCause::kWantOfMemory);
   EXPECT_FALSE(verdict.shortage_bytes);
-  EXPECT_THAT(verdict.summary, HasSubstr("the device had no such piece"));
+  EXPECT_THAT(verdict.summary, HasSubstr("the device had no piece of that size"));
 }
 
 TEST(TensorflowOom, MoreThanTheLimitIsTheProcesssOwn) {

@@ -60,15 +60,14 @@ class PytorchExplainer {
     std::optional<ByteRange> in_use = maybe(message_.process_in_use);
     if (own != nullptr) {
       in_use = range_of(own->in_use);
-      verdict_.elsewhere.push_back(
-          "Process " + std::to_string(own->pid) +
-          " must be this one, under the number that it has outside of its container: beside it and "
-          "what PyTorch reserved there would be more in use than the device has.");
+      verdict_.elsewhere.push_back("Process " + std::to_string(own->pid) +
+                                   " must be this process, under its PID outside of the container: "
+                                   "otherwise more would be in use than the device has.");
     }
     if (in_use && reserved_) {
       verdict_.non_pytorch_bytes = *in_use - *reserved_;
       verdict_.elsewhere.push_back("This process holds " + range_text(*verdict_.non_pytorch_bytes) +
-                                   " beside PyTorch's segments (" + range_text(*in_use) + " - " +
+                                   " outside PyTorch's segments (" + range_text(*in_use) + " - " +
                                    range_text(*reserved_) +
                                    "): the driver's context, NCCL, cuBLAS, other libraries.");
     }
@@ -85,10 +84,11 @@ class PytorchExplainer {
       verdict_.elsewhere.push_back("Other processes hold " + range_text(others) + " (" + pids +
                                    ").");
     } else if (!in_use && message_.capacity && free_ && reserved_) {
-      verdict_.elsewhere.push_back(
-          "Of the device " + range_text(range_of(*message_.capacity) - *free_ - *reserved_) +
-          " is neither free nor PyTorch's here: the driver's context, libraries, other processes. "
-          "The message does not tell them apart; nvidia-smi lists the processes.");
+      verdict_.elsewhere.push_back("Of the device " +
+                                   range_text(range_of(*message_.capacity) - *free_ - *reserved_) +
+                                   " is neither free nor reserved by this process's PyTorch: the "
+                                   "driver's context, libraries, other processes. The message does "
+                                   "not separate them; nvidia-smi lists the processes.");
     }
   }
 
@@ -104,8 +104,7 @@ class PytorchExplainer {
     if (message_.wording == OomWording::kPyTorchMps) return decide_mps();
     if (message_.is_own_limit) {
       because(
-          "The message says that the limit of the process refused it, before the driver was "
-          "asked.");
+          "The message says that the process's own limit refused it, before the driver was asked.");
       return conclude(OomCause::kOwnLimit, "The process's own limit was reached.");
     }
     if (message_.exceeds_reserve) {
@@ -116,8 +115,8 @@ class PytorchExplainer {
     }
     if (message_.is_custom_pool) {
       because(
-          "The message says that the allocator behind a MemPool refused; the device's figures need "
-          "not be the reason.");
+          "The message says that the allocator of a MemPool refused; the device's figures may not "
+          "be the reason.");
       return conclude(OomCause::kCannotTell, "This message does not say enough to tell.");
     }
     if (message_.capacity && allocated_ && !unallocated_ &&
@@ -139,11 +138,11 @@ class PytorchExplainer {
   void decide_without_numbers() {
     if (message_.wording == OomWording::kPyTorchCpu) {
       because("The system refused " + (message_.requested ? message_.requested->text : "memory") +
-              " of host memory; the message says nothing of what is used.");
+              " of host memory; the message does not say how much is used.");
     } else {
       because(
-          "The message has no numbers: it comes from the driver or a library, not from "
-          "PyTorch's allocator, so what PyTorch holds in reserve was not given back first.");
+          "The message has no numbers: it comes from the driver or a library, not from PyTorch's "
+          "allocator, so PyTorch's cache was not released first.");
     }
     conclude(OomCause::kCannotTell, "This message does not say enough to tell.");
   }
@@ -155,7 +154,7 @@ class PytorchExplainer {
     }
     ByteRange used = *allocated_;
     if (message_.other_in_use) used = used + range_of(*message_.other_in_use);
-    because("In use and asked for: " + range_text(used + *requested_) +
+    because("In use and requested: " + range_text(used + *requested_) +
             "; allowed: " + message_.allowed->text + ".");
     if (surely_less(range_of(*message_.allowed), used + *requested_)) {
       return conclude(OomCause::kOwnLimit, "The backend's own limit was reached.");
@@ -168,7 +167,7 @@ class PytorchExplainer {
     ByteRange room = *free_;
     if (!message_.allowed || !reserved_) return room;
     const ByteRange under_limit = range_of(*message_.allowed) - *reserved_;
-    because("Under its own limit the process may take " + range_text(under_limit) + " more (" +
+    because("Below its own limit the process may take " + range_text(under_limit) + " more (" +
             message_.allowed->text + " allowed - " + range_text(*reserved_) + " reserved).");
     limit_binds_ = surely_less(under_limit, room);
     return {std::min(room.least, under_limit.least), std::min(room.most, under_limit.most)};
@@ -178,15 +177,15 @@ class PytorchExplainer {
     const ByteRange room = headroom();
     if (!unallocated_) {
       because("Free: " + range_text(room) + "; asked for: " + message_.requested->text +
-              ". The message does not say how much PyTorch held unused.");
+              ". The message does not say how much PyTorch had cached.");
       return conclude(OomCause::kCannotTell, "This message does not say enough to tell.");
     }
     const ByteRange usable = room + *unallocated_;
     verdict_.usable_bytes = usable;
-    because("Not used by any tensor: " + range_text(usable) + " = " + range_text(room) +
+    because("Free in total: " + range_text(usable) + " = " + range_text(room) +
             (limit_binds_ ? " under the limit + " : " free on the device + ") +
             range_text(*unallocated_) +
-            " in PyTorch's segments; asked for in one piece: " + message_.requested->text + ".");
+            " in PyTorch's segments; requested in one piece: " + message_.requested->text + ".");
     if (surely_less(usable, *requested_)) {
       verdict_.shortage_bytes = *requested_ - usable;
       const std::string lacks = range_text(*verdict_.shortage_bytes) + " is missing";
@@ -198,19 +197,19 @@ class PytorchExplainer {
     }
     if (surely_at_least(room, *requested_)) {
       because(
-          "The driver alone had enough when the message was written, so it refused for another "
-          "reason, or something was freed in between.");
-      return conclude(OomCause::kCannotTell, "The numbers do not tell: there was room.");
+          "The driver had enough free memory when the message was written, so it refused for "
+          "another reason, or memory was freed in between.");
+      return conclude(OomCause::kCannotTell, "The numbers do not explain it: there was room.");
     }
     if (surely_at_least(*unallocated_, *requested_)) {
       because(
-          "PyTorch's own segments have enough free in sum, so it lies in pieces that are each "
-          "too small, or in the pool of another stream.");
+          "PyTorch's segments have enough free in total, but each piece is too small or belongs to "
+          "another stream's pool.");
       return conclude(OomCause::kFragmentation,
                       "Fragmentation: enough is free, but not in one piece.");
     }
     if (surely_at_least(usable, *requested_)) {
-      because("Neither place has enough alone; together they have.");
+      because("Neither is enough alone; together they are.");
       return conclude(
           OomCause::kFragmentation,
           "Fragmentation: it would fit if PyTorch's free pieces went back to the driver.");
@@ -244,29 +243,28 @@ void PytorchExplainer::advise_against_fragmentation() {
       return;
     }
     add_advice(
-        "Forbid to split blocks that are larger than this many MiB (a value to try, not one "
-        "that was computed); PyTorch 2.1 and newer have expandable segments, which help more.",
+        "Do not split blocks larger than this many MiB (a value to try, not computed); PyTorch 2.1 "
+        "and newer have expandable segments, which help more.",
         "export " + message_.hint_variable + "=max_split_size_mb:128");
     return;
   }
   if (expandable_on_) {
     add_advice(
-        "Expandable segments are on already, so the free pieces belong to other streams or "
-        "pools, or are smaller than the pages that can be moved: use fewer streams and fewer "
-        "different sizes.");
+        "Expandable segments are on already, so the free pieces belong to other streams or pools, "
+        "or are smaller than a page: use fewer streams and fewer different sizes.");
     return;
   }
   const bool is_offered = message_.backend == "CUDA" || message_.hints_expandable_segments;
   if (!is_offered) {
-    add_advice("Give the free pieces back between phases of the program: torch." +
+    add_advice("Release the free pieces between phases of the program: torch." +
                std::string(message_.backend == "XPU" ? "xpu" : "cuda") + ".empty_cache().");
     return;
   }
   const std::string variable =
       message_.hint_variable.empty() ? "PYTORCH_CUDA_ALLOC_CONF" : message_.hint_variable;
   add_advice(
-      "Let segments grow in place, so that free pieces can be used together (with "
-      "whatever else the variable holds, separated by a comma).",
+      "Let segments grow in place, so that free pieces can be combined (append to what the "
+      "variable holds, with a comma).",
       "export " + variable + "=expandable_segments:True");
 }
 
@@ -274,7 +272,7 @@ void PytorchExplainer::advise_higher_limit() {
   if (message_.exceeds_reserve) {
     add_advice("Raise expandable_segments_reserve in the allocator's settings, or leave it out.");
   } else if (message_.wording == OomWording::kPyTorchMps) {
-    add_advice("Raise the limit, if the machine can bear it: PYTORCH_MPS_HIGH_WATERMARK_RATIO.");
+    add_advice("Raise the limit, if the machine allows it: PYTORCH_MPS_HIGH_WATERMARK_RATIO.");
   } else {
     add_advice(
         "Raise the limit that the program sets for itself: "
@@ -284,7 +282,7 @@ void PytorchExplainer::advise_higher_limit() {
 
 void PytorchExplainer::advise_less() {
   std::string how =
-      "Need less: a smaller batch or sequence, activation checkpointing, lower precision";
+      "Use less: a smaller batch or sequence, activation checkpointing, lower precision";
   if (verdict_.shortage_bytes)
     how += "; at least " + range_text(*verdict_.shortage_bytes) + " less";
   add_advice(how + '.');
@@ -303,7 +301,7 @@ void PytorchExplainer::advise() {
     case OomCause::kWantOfMemory:
       if (others_suffice) {
         add_advice("Stop the other processes on the device (" + other_pids_ +
-                   "): what they hold would be enough.");
+                   "): they hold enough.");
       }
       break;
     case OomCause::kCannotTell:

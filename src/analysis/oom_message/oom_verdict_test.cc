@@ -129,7 +129,7 @@ TEST(OomVerdict, TheOneProcessThatMustBeThisOneIsNotAnother) {
   const OomVerdict v = explain_oom(m, false);
   EXPECT_FALSE(v.others_bytes);
   EXPECT_TRUE(v.non_pytorch_bytes);
-  EXPECT_THAT(v.elsewhere[0], HasSubstr("must be this one"));
+  EXPECT_THAT(v.elsewhere[0], HasSubstr("must be this process"));
 }
 
 TEST(OomVerdict, WithoutNumbersNothingIsConcluded) {

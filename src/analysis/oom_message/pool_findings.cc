@@ -37,15 +37,15 @@ void add_pool(std::shared_ptr<const BfcPool> state, Analysis* analysis) {
   }
   if (picture.unasked_bytes && picture.unasked_bytes->least != 0 &&
       picture.unasked_bytes->least >= picture.bytes_in_use / kUnaskedShare) {
-    analysis->findings.push_back(
-        {.kind = "rounding",
-         .severity = Severity::kInfo,
-         .title = "chunks in use hold " + format_bytes(picture.unasked_bytes->least) +
-                  " more than was asked for: a free chunk of less than twice a request is handed "
-                  "out whole",
-         .bytes = picture.unasked_bytes->least,
-         .evidence = {{"in_use_bytes", picture.bytes_in_use},
-                      {"chunks_in_use", picture.chunks_in_use}}});
+    analysis->findings.push_back({.kind = "rounding",
+                                  .severity = Severity::kInfo,
+                                  .title = "chunks in use hold " +
+                                           format_bytes(picture.unasked_bytes->least) +
+                                           " more than was requested: a free chunk of less than "
+                                           "twice the request is handed out whole",
+                                  .bytes = picture.unasked_bytes->least,
+                                  .evidence = {{"in_use_bytes", picture.bytes_in_use},
+                                               {"chunks_in_use", picture.chunks_in_use}}});
   }
   if (pool.peak_in_use && pool.peak_in_use->least_bytes > picture.bytes_in_use) {
     analysis->findings.push_back(

@@ -57,9 +57,8 @@ class Aligner {
     const uint32_t id = tables.stacks.node(node).frame;
     return side.frames[with_lines].of(id, [&] {
       Frame frame = tables.stacks.frame(id);
-      frame.file = side.files.of(frame.file, [&] {
-        return files_.intern(aligned_file(tables.strings.get(frame.file)));
-      });
+      frame.file = side.files.of(
+          frame.file, [&] { return files_.intern(aligned_file(tables.strings.get(frame.file))); });
       frame.function = function(side, frame.function);
       if (!with_lines) frame.line = 0;
       return stacks_.intern_frame(frame);
@@ -156,7 +155,7 @@ class Rows {
 };
 
 /// Calls each(side, is B, holder, bytes, count) for every figure of both runs, B's first, so that
-/// ties stay in the order of the run that is looked at.
+/// ties stay in the order of the run that is used.
 template <class Each>
 void for_each_figure(const Diff& diff, Each each) {
   for (const bool is_b : {true, false}) {

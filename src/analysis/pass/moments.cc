@@ -110,7 +110,7 @@ void MomentGatherer::look(size_t request, uint16_t device, const Pending& at) {
   if (categories_ != nullptr && categories_->is_active()) {
     categories_->on_moment(device, request, now.event);
   } else {
-    now.why_no_categories = "the recording says nothing of modules, phases and what tensors are";
+    now.why_no_categories = "the recording has no modules, phases or tensor roles";
   }
 }
 
@@ -128,7 +128,7 @@ std::vector<LiveMoment> MomentGatherer::take_moments(uint16_t device) {
     for (const CategoryHolder& holder : now.categories) sum += holder.bytes;
     if (sum == now.live_bytes) continue;
     now.categories.clear();
-    now.why_no_categories = "the moment is before the first event that is left";
+    now.why_no_categories = "the moment is before the first remaining event";
   }
   return out;
 }

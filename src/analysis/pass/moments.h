@@ -1,4 +1,4 @@
-// What was live at chosen moments, and the levels of every step. Exact: the state is looked at
+// What was live at chosen moments, and the levels of every step. Exact: the state is used
 // between the two events that the moment lies between. Streaming; memory O(stacks) a moment.
 #pragma once
 

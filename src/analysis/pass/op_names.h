@@ -48,7 +48,7 @@ struct Work {
   /// state of; empty where it is not known.
   std::string_view variable;
 };
-/// Answers for many stacks; each file's name is looked at once. Not thread-safe; `tables` must
+/// Answers for many stacks; each file's name is used once. Not thread-safe; `tables` must
 /// outlive it and the answers, whose views point into it.
 class WorkReader {
  public:

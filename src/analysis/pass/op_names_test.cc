@@ -95,7 +95,7 @@ TEST(Work, EagerAndGraphAreToldApart) {
 
 TEST(Work, WithoutStacksAnOperationWithoutAScopeIsOfNoKnownMode) {
   // TensorFlow's own profiles, and recordings with --stacks none or native.
-  for (const char* stacks : {"none", "none: a profile names operations alone", "native"}) {
+  for (const char* stacks : {"none", "none: a profile has operation names only", "native"}) {
     Tables tables;
     tables.processes.push_back({.stacks = stacks});
     const auto mode = [&](const char* name) {

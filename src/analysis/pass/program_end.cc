@@ -93,7 +93,8 @@ std::string failure_of(const ProgramEnds& ends) {
   if (!ends.refused.empty()) return "the program ran out of memory";
   for (const ProgramEnd& run : ends.runs) {
     // Whoever presses Ctrl-C has seen enough; the program did not die.
-    if (was_killed_by_the_kernel(run)) return "the kernel killed the program for want of memory";
+    if (was_killed_by_the_kernel(run))
+      return "the kernel killed the program because memory ran out";
     if (!run.signal.empty() && run.signal != "SIGINT") return run.signal + " ended the program";
     if (run.exit_code.value_or(0) != 0)
       return "the program ended with exit code " + std::to_string(*run.exit_code);
@@ -120,7 +121,7 @@ Result<RefusedRequest> read_oom_dump(const std::string& folder) {
   auto text = read_small_file(path, kMostBytes);
   if (!text) return std::unexpected(text.error());
   const Json metadata = Json::parse(*text, nullptr, false);
-  if (!metadata.is_object()) return fail(ErrorCode::kBadInput, path + ": is no JSON object");
+  if (!metadata.is_object()) return fail(ErrorCode::kBadInput, path + ": is not a JSON object");
   RefusedRequest refused = {.folder = folder,
                             .message = text_field(metadata, "exception_message"),
                             .device = text_field(metadata, "backend"),

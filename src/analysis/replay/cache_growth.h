@@ -19,7 +19,7 @@ namespace gpumemprof {
 
 /// The trace's second half alone: before it every program asks for its sizes for the first time.
 struct VariableShapes {
-  /// New segments for sizes that their site had not asked for before, although as much was free on
+  /// New segments for sizes that their site had not requested before, although as much was free on
   /// the same stream.
   uint64_t forced_bytes = 0;
   uint64_t forced_events = 0;

@@ -24,10 +24,10 @@ Status check_fidelity(const ReplayResult& replay, bool force) {
                 "torch.cuda.memory._record_memory_history() before the snapshot");
   }
   if (force || replay.share_matched() >= kLeastFidelity) return {};
-  return fail(ErrorCode::kUnsupported,
-              "the replay of the recorded settings gives only " + percent(replay.share_matched()) +
-                  " of the allocations their recorded address, so it cannot tell what others would "
-                  "do; --force predicts all the same");
+  return fail(ErrorCode::kUnsupported, "the replay of the recorded settings gives only " +
+                                           percent(replay.share_matched()) +
+                                           " of the allocations their recorded address, too few to "
+                                           "predict other settings; --force predicts anyway");
 }
 
 /// A row with its settings checked, not yet simulated.
@@ -117,10 +117,10 @@ Result<SettingsStudy> study_settings(const AllocatorSnapshot& snapshot, size_t i
   simulate(trace, options, &*planned);
   for (const Planned& done : *planned) {
     if (!done.row.result.gave_up_at) continue;
-    return fail(ErrorCode::kUnsupported, "simulating '" + done.row.settings +
-                                             "' takes more steps than any real trace; it was "
-                                             "given up at event " +
-                                             std::to_string(*done.row.result.gave_up_at));
+    return fail(ErrorCode::kUnsupported,
+                "simulating '" + done.row.settings +
+                    "' takes more steps than any real trace; stopped at event " +
+                    std::to_string(*done.row.result.gave_up_at));
   }
   for (Planned& done : *planned) study.rows.push_back(std::move(done.row));
   const auto swept = std::ranges::find_if(study.rows, &StudyRow::from_sweep);

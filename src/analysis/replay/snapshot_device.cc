@@ -99,11 +99,10 @@ void check_consistency(SnapshotDevice* device) {
   const ReplayResult& replay = device->replay;
   std::string& why = device->contradiction;
   if (replay.gave_up) {
-    why = "the replay takes more steps than that of any real trace, and was given up";
+    why = "the replay takes more steps than any real trace, and was stopped";
   } else if (replay.impossible_events != 0) {
     why = std::to_string(replay.impossible_events) +
-          " events cannot have happened: frees of blocks that were not there, or allocations over "
-          "live ones";
+          " events are impossible: frees of unknown blocks, or allocations over live ones";
   } else if (replay.end.allocated_bytes != device->end.allocated_bytes) {
     why = difference("allocated", replay.end.allocated_bytes, device->end.allocated_bytes);
   } else if (replay.end.reserved_bytes != device->end.reserved_bytes) {

@@ -20,7 +20,7 @@ bool is_worth(uint64_t bytes, uint64_t of, uint64_t share) {
 
 std::string oom_fix(const OomExplanation& oom) {
   if (const OomTrial* trial = best_trial(oom)) {
-    return "set " + trial->settings + ": in the simulation it then fits, with " +
+    return "set " + trial->settings + ": in the simulation it fits, with " +
            format_bytes(trial->peak_reserved_bytes) + " reserved at most";
   }
   if (!oom.is_reproduced || !oom.more_bytes_needed) return "";
@@ -45,10 +45,10 @@ Finding oom_finding(const OomExplanation& oom, bool is_consistent) {
       finding.title += ": enough was free in all, but in pieces";
       break;
     case RefusalCause::kWantOfMemory:
-      finding.title += ": more than everything that was free";
+      finding.title += ": more than all free memory";
       break;
     case RefusalCause::kLimit:
-      finding.title += ": the device had enough, a limit of the process refused it";
+      finding.title += ": the device had enough, but the process's own limit refused it";
   }
   finding.evidence.insert(finding.evidence.end(),
                           {{"reserved_bytes", oom.moment.figures.reserved_bytes},
@@ -92,17 +92,16 @@ void add_peak(const SnapshotDevice& device, std::vector<Finding>* findings) {
   // Where shapes that vary are the cause, that finding says it.
   if (!device.variable_shapes &&
       is_worth(peak.pinned_bytes, figures.reserved_bytes, kFragmentedShare)) {
-    Finding finding{.kind = "fragmentation",
-                    .severity = Severity::kWarning,
-                    .title = format_bytes(peak.pinned_bytes) + " of " +
-                             format_bytes(figures.reserved_bytes) +
-                             " reserved at the peak are free pieces of segments that live blocks "
-                             "keep from going back",
-                    .bytes = peak.pinned_bytes,
-                    .evidence = {{"pinned_bytes", peak.pinned_bytes},
-                                 {"pinned_segments", peak.pinned_segments},
-                                 {"largest_free_block_bytes", peak.free.largest_bytes},
-                                 {"reserved_bytes", figures.reserved_bytes}}};
+    Finding finding{
+        .kind = "fragmentation",
+        .severity = Severity::kWarning,
+        .title = format_bytes(peak.pinned_bytes) + " of " + format_bytes(figures.reserved_bytes) +
+                 " reserved at the peak are free pieces in segments pinned by live blocks",
+        .bytes = peak.pinned_bytes,
+        .evidence = {{"pinned_bytes", peak.pinned_bytes},
+                     {"pinned_segments", peak.pinned_segments},
+                     {"largest_free_block_bytes", peak.free.largest_bytes},
+                     {"reserved_bytes", figures.reserved_bytes}}};
     if (!peak.pinning.empty()) {
       finding.stack = peak.pinning.front().stack;
       finding.evidence.push_back(
@@ -117,8 +116,8 @@ void add_peak(const SnapshotDevice& device, std::vector<Finding>* findings) {
                          .severity = Severity::kInfo,
                          .title = format_bytes(figures.releasable_bytes) + " of " +
                                   format_bytes(figures.reserved_bytes) +
-                                  " reserved at the peak are whole free segments: "
-                                  "torch.cuda.empty_cache() would give them back",
+                                  " reserved at the peak are wholly free segments: "
+                                  "torch.cuda.empty_cache() would release them",
                          .bytes = figures.releasable_bytes,
                          .evidence = {{"releasable_bytes", figures.releasable_bytes},
                                       {"reserved_bytes", figures.reserved_bytes}}});
@@ -126,14 +125,13 @@ void add_peak(const SnapshotDevice& device, std::vector<Finding>* findings) {
   const uint64_t rounding =
       figures.active_bytes - std::min(figures.requested_bytes, figures.active_bytes);
   if (is_worth(rounding, figures.active_bytes, kRoundingShare)) {
-    findings->push_back({.kind = "rounding",
-                         .severity = Severity::kInfo,
-                         .title = format_bytes(rounding) +
-                                  " of the blocks that were live at the peak are rounding: more "
-                                  "was handed out than asked for",
-                         .bytes = rounding,
-                         .evidence = {{"requested_bytes", figures.requested_bytes},
-                                      {"active_bytes", figures.active_bytes}}});
+    findings->push_back(
+        {.kind = "rounding",
+         .severity = Severity::kInfo,
+         .title = format_bytes(rounding) + " of the live blocks at the peak are rounding",
+         .bytes = rounding,
+         .evidence = {{"requested_bytes", figures.requested_bytes},
+                      {"active_bytes", figures.active_bytes}}});
   }
 }
 
@@ -142,20 +140,19 @@ void add_variable_shapes(const SnapshotDevice& device, std::vector<Finding>* fin
   const uint64_t recorded = device.replay.peak_reserved.bytes;
   const auto& expandable = shapes.expandable_peak_reserved_bytes;
   const bool helps = expandable && *expandable < recorded;
-  Finding finding{
-      .kind = "fragmentation",
-      .severity = Severity::kWarning,
-      .name = "variable_shapes",
-      .title = format_bytes(shapes.forced_bytes) +
-               " of segments were added in the second half of the trace for sizes that were new to "
-               "their line, although as much was free: in pieces of other sizes",
-      .bytes = helps ? recorded - *expandable : shapes.forced_bytes,
-      .evidence = {{"forced_bytes", shapes.forced_bytes},
-                   {"forced_segments", shapes.forced_events},
-                   {"distinct_sizes", shapes.distinct_sizes},
-                   {"peak_reserved_bytes", recorded}},
-      .stack = shapes.stack};
-  finding.fix = "pad what varies to a few sizes";
+  Finding finding{.kind = "fragmentation",
+                  .severity = Severity::kWarning,
+                  .name = "variable_shapes",
+                  .title = format_bytes(shapes.forced_bytes) +
+                           " of segments were added in the second half of the trace for new sizes, "
+                           "although as much was free in pieces of other sizes",
+                  .bytes = helps ? recorded - *expandable : shapes.forced_bytes,
+                  .evidence = {{"forced_bytes", shapes.forced_bytes},
+                               {"forced_segments", shapes.forced_events},
+                               {"distinct_sizes", shapes.distinct_sizes},
+                               {"peak_reserved_bytes", recorded}},
+                  .stack = shapes.stack};
+  finding.fix = "pad varying sizes to a few fixed ones";
   if (expandable) finding.evidence.push_back({"expandable_peak_reserved_bytes", *expandable});
   if (helps) {
     finding.fix +=
@@ -171,7 +168,7 @@ void add_idle_cache(const SnapshotDevice& device, std::vector<Finding>* findings
       {.kind = "cache_slack",
        .severity = Severity::kWarning,
        .name = "cache_not_returned",
-       .title = format_bytes(cache.bytes) + " of whole free segments were kept from event " +
+       .title = format_bytes(cache.bytes) + " of wholly free segments were kept from event " +
                 std::to_string(cache.first_event) + " to the end, and none of the " +
                 std::to_string(cache.alloc_events) + " allocations after it needed them",
        .bytes = cache.bytes,
@@ -180,9 +177,8 @@ void add_idle_cache(const SnapshotDevice& device, std::vector<Finding>* findings
                     {"alloc_events", cache.alloc_events},
                     {"allocated_bytes", cache.allocated_bytes},
                     {"peak_reserved_bytes", device.replay.peak_reserved.bytes}},
-       .fix = "call torch.cuda.empty_cache() once between the phase that needed them and the next, "
-              "where others use "
-              "the device"});
+       .fix = "if others use the device, call torch.cuda.empty_cache() once after the phase that "
+              "needed them"});
 }
 
 }  // namespace

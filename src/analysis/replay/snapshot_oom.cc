@@ -135,10 +135,11 @@ void try_settings(const AllocatorTrace& trace, const RecordedSettings& settings,
   } else if (again.oom_before_first_event) {
     oom->not_reproduced = "the blocks that were live before the trace do not fit in the simulation";
   } else if (again.first_oom_event_index && !oom->is_reproduced) {
-    oom->not_reproduced =
-        "the simulation runs out earlier, at event " + std::to_string(*again.first_oom_event_index);
+    oom->not_reproduced = "the simulation runs out of memory earlier, at event " +
+                          std::to_string(*again.first_oom_event_index);
   } else if (!again.first_oom_event_index) {
-    oom->not_reproduced = "the simulation does not run out there under the recorded settings";
+    oom->not_reproduced =
+        "the simulation does not run out of memory there under the recorded settings";
   }
   if (!oom->is_reproduced) return;
   const std::vector<std::string> candidates =

@@ -157,7 +157,7 @@ class Patterns {
           {"start_bytes", whole(evidence(found.evidence, "start_bytes"))},
           {"bytes_a_second", whole(a_second)},
           {levels_.are_steps ? "steps" : "buckets", levels_.floor.size() * levels_.steps_a_level}};
-      std::string pace = size_text(a_second) + " a second";
+      std::string pace = size_text(a_second) + "/s";
       std::string fix =
           device_.snapshot && !device_.snapshot->is_recorded
               ? "gpumemprof run records the program with its steps, and names the lines"
@@ -175,13 +175,13 @@ class Patterns {
       const bool is_info = has_leak_ || !levels_.are_steps;
       const Severity severity = is_info ? Severity::kInfo : found.severity;
       add("steady_growth", severity,
-          "memory grows steadily: its floor rose by " + size_text(found.bytes) + ", " + pace,
+          "memory grows steadily: the minimum rose by " + size_text(found.bytes) + ", " + pace,
           found.bytes, found.confidence, std::move(figures), std::move(fix));
     }
   }
 
-  /// In every turn but those of setting up: the period may be anything. Without steps, what is high
-  /// is then told by the cycle: how many buckets one takes is chance.
+  /// Uses all turning points after set-up, whatever the period. Without steps, spikes are judged
+  /// per cycle, because the number of buckets per cycle is arbitrary.
   void look_for_cycles() {
     if (device_.last_time_ns <= device_.first_time_ns) return;
     const uint64_t span = device_.last_time_ns - device_.first_time_ns;
@@ -272,9 +272,9 @@ class Patterns {
       }
       // A spike is an exception: of no rule without steps, and none where it comes regularly.
       const bool is_regular = add_period(at, &figures, &where);
-      if (is_regular) why_no_spike_ = "spikes come regularly, as the work of the program does";
+      if (is_regular) why_no_spike_ = "spikes are regular, as the program's own work is";
       if (!levels_.are_steps) {
-        why_no_spike_ = "no step is known, so no spike is told from the work itself";
+        why_no_spike_ = "without steps a spike cannot be told from normal work";
       }
       add("spike", why_no_spike_.empty() ? found.severity : Severity::kInfo,
           "memory spikes by up to " + size_text(found.bytes) + ": " + where, found.bytes,
@@ -317,7 +317,7 @@ class Patterns {
     const double value = kLeakScore * (1 - share);
     if (!growth->value || *growth->value <= value) return;
     growth->value = value;
-    growth->reason = "what leaks grew by against the level at the end";
+    growth->reason = "growth by leaks against the level at the end";
   }
 
   /// Growth and cleanup are questions to the floor, the peak to the whole timeline, spikes to the

@@ -102,7 +102,7 @@ TEST(RecordingPatterns, WhatComesRegularlyIsNoSpikeToBeScored) {
   EXPECT_EQ(found(analysis, "spike")->severity, Severity::kInfo);
   const auto part = std::ranges::find(analysis.score.parts, "spikes", &ScorePart::name);
   EXPECT_FALSE(part->value);
-  EXPECT_EQ(part->reason, "spikes come regularly, as the work of the program does");
+  EXPECT_EQ(part->reason, "spikes are regular, as the program's own work is");
   EXPECT_EQ(analysis.score.value, 10.0);
 }
 

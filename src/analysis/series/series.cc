@@ -81,7 +81,7 @@ void add_growth(const Growth& growth, const SeriesOptions& options, SeriesReport
                              {"mann_kendall_z", growth.z},
                              {"kendall_tau", growth.tau},
                              {"first_sample", static_cast<double>(growth.first_sample)}};
-  const std::string how = "its floor rose by " + size(growth.bytes) + " (" +
+  const std::string how = "the minimum rose by " + size(growth.bytes) + " (" +
                           size(growth.bytes_per_second) + "/s) and went on rising";
   report->findings.push_back(
       {"monotonic_increase", severity,
@@ -128,8 +128,8 @@ void add_kept(const KeptMemory& kept, SeriesReport* report) {
           : "Memory does not return to its initial level: ";
   report->findings.push_back({"insufficient_cleanup",
                               left >= kept.base_bytes ? Severity::kWarning : Severity::kInfo,
-                              description + size(left) + " of a rise by " +
-                                  size(kept.peak_bytes - kept.base_bytes) + " were not given back",
+                              description + size(left) + " of a rise of " +
+                                  size(kept.peak_bytes - kept.base_bytes) + " were not released",
                               left,
                               kept.kept_share(),
                               {{"kept_bytes", left},
@@ -156,8 +156,8 @@ void add_cycles(const Cycles& cycles, SeriesReport* report) {
 
 void add_fragmentation(const SeriesOptions& options, SeriesReport* report) {
   if (!options.free_blocks) {
-    report->unknown.emplace_back("fragmentation",
-                                 "a series has no sizes of free blocks, and cache slack is none");
+    report->unknown.emplace_back(
+        "fragmentation", "a series has no sizes of free blocks; cache slack is not fragmentation");
     return;
   }
   const FreeBlocks& free = *options.free_blocks;
@@ -166,7 +166,7 @@ void add_fragmentation(const SeriesOptions& options, SeriesReport* report) {
   if (index < kLeastFragmentation) return;
   report->patterns.push_back({"fragmentation",
                               index >= 0.8 ? Severity::kCritical : Severity::kWarning,
-                              "Of " + size(free.free_bytes) + " free, the largest block has " +
+                              "Of " + size(free.free_bytes) + " free, the largest block is " +
                                   size(free.largest_free_block_bytes),
                               {{"fragmentation_index", index},
                                {"free_bytes", free.free_bytes},

@@ -25,18 +25,19 @@ ScorePart peak_part(const SeriesReport& report, const SeriesOptions& options) {
 }
 
 ScorePart growth_part(const SeriesAnswers& answers) {
-  if (!answers.growth) return known("growth", 4, kBest, "no growth of the floor was found");
+  if (!answers.growth) return known("growth", 4, kBest, "the minimum does not grow");
   const Growth& growth = *answers.growth;
   const double share =
       growth.start_bytes <= 0 ? 1 : std::min(1.0, growth.bytes / growth.start_bytes);
   return known("growth", 4, kBest - kLeakCosts - (kBest - kLeakCosts) * share,
-               "growth against the level it began at");
+               "growth against the initial level");
 }
 
 ScorePart cleanup_part(const Series& series, const SeriesAnswers& answers) {
   if (series.end < 10) return {"cleanup", 1.5, std::nullopt, "fewer than 10 samples"};
-  if (!answers.kept) return known("cleanup", 1.5, kBest, "what rose was given back");
-  return known("cleanup", 1.5, kBest * (1 - answers.kept->kept_share()), "what was kept of a rise");
+  if (!answers.kept) return known("cleanup", 1.5, kBest, "the rise was released");
+  return known("cleanup", 1.5, kBest * (1 - answers.kept->kept_share()),
+               "the part of a rise that was kept");
 }
 
 ScorePart spikes_part(const Series& series, const SeriesAnswers& answers) {

@@ -43,7 +43,7 @@ class DumpReader {
         return fail_at(dump.offset(), "more than 1,048,576 chunks");
     }
     if (auto status = dump.status(); !status) return std::unexpected(status.error());
-    if (pool_.chunks.empty()) return fail_at(bytes.size(), "a memory dump without a chunk");
+    if (pool_.chunks.empty()) return fail_at(bytes.size(), "a memory dump without chunks");
     uint64_t requested = 0;
     for (const BfcChunk& chunk : pool_.chunks) requested += chunk.requested_bytes.value_or(0);
     pool_.requested = exact_size(requested);
@@ -67,7 +67,7 @@ class DumpReader {
     // The sum of all must not wrap either: chunks are pieces of one address space.
     total_bytes_ += std::min(chunk.size_bytes, kMostBfcBytes);
     if (chunk.size_bytes > kMostBfcBytes || total_bytes_ > kMostBfcBytes) {
-      return fail_at(offset, "chunks of more bytes than there are addresses");
+      return fail_at(offset, "chunk sizes exceed the address space");
     }
     // Of a free chunk it is what its last user had asked for.
     if (chunk.in_use) chunk.requested_bytes = std::min(requested, chunk.size_bytes);

@@ -98,11 +98,11 @@ TEST(BfcDump, MistakesNameTheirByte) {
                  "abc")
                 .error()
                 .message,
-            "a memory dump without a chunk");
+            "a memory dump without chunks");
   const auto too_much = read(dump_of({{1, uint64_t{1} << 61, 0, true, ""},
                                       {1, uint64_t{1} << 61, 0, true, ""},
                                       {1, 1, 0, true, ""}}));
-  EXPECT_EQ(too_much.error().message, "chunks of more bytes than there are addresses");
+  EXPECT_EQ(too_much.error().message, "chunk sizes exceed the address space");
   EXPECT_GT(too_much.error().offset.value_or(0), 40u);
   EXPECT_EQ(read(dump_of({{1, UINT64_MAX, 0, true, ""}})).error().code, ErrorCode::kBadInput);
 }

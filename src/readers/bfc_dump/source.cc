@@ -16,18 +16,18 @@ class BfcDumpSource final : public EventSource {
     info_.bytes = file_bytes;
     info_.can = {.addresses = true, .stacks = pool_->operations.size() > 1};
     tables_.devices.push_back(tensorflow_device(pool_->allocator));
-    tables_.processes.push_back({.stacks = info_.can.stacks ? "none: a dump names operations alone"
-                                                            : "none: a dump names no code"});
+    tables_.processes.push_back({.stacks = info_.can.stacks
+                                               ? "none: a dump has operation names only"
+                                               : "none: a dump has no stacks"});
     for (const BfcChunk& chunk : pool_->chunks) {
       if (!chunk.in_use) continue;
       live_bytes_ += chunk.size_bytes;
       before_.adopt(0, chunk.address,
                     {chunk.size_bytes, LiveBlock::kUnknownTime, stack_of(chunk), UINT32_MAX});
     }
-    loss_.add(
-        0, 0,
-        "a memory dump is a moment, not a history: what was freed before it, when anything was "
-        "allocated and by which lines is not in it");
+    loss_.add(0, 0,
+              "a memory dump is one moment, not a history: it has no earlier frees, no times and "
+              "no lines");
   }
 
   std::shared_ptr<const BfcPool> pool() const { return pool_; }

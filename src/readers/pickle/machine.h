@@ -112,7 +112,7 @@ class Machine {
   }
   /// Ends the topmost mark: its items are [*items, old top), which are taken off the stack.
   bool close_mark(Value** items, size_t* count, bool by_list = false) {
-    if (marks_.empty()) return complain("the end of a container that has no beginning");
+    if (marks_.empty()) return complain("the end of a container without a beginning");
     if (marks_.back().taken_from && !by_list) return complain("too many values in a container");
     *items = floor_;
     *count = static_cast<size_t>(top_ - floor_);
@@ -125,7 +125,7 @@ class Machine {
   bool may_change(const Value& container) {
     if (container.memo == 0) return true;
     if (container.memo == kRecalled || (memo_.get(container.memo - 1) & Builder::kReferred))
-      return complain("a container that others refer to is changed, or holds itself");
+      return complain("a shared container is changed, or contains itself");
     return true;
   }
   /// After a change: the builder may have made another value of it.

@@ -22,7 +22,7 @@ Status Machine<Builder>::text(uint64_t size, bool is_text, const uint8_t** at, u
     if (static_cast<uint64_t>(window_.end() - *at) < size) {
       if (auto moved = window_.refill(at); !moved) return moved;
       if (static_cast<uint64_t>(window_.end() - *at) < size)
-        return fail_at(opcode_at, "the file ends inside of a text");
+        return fail_at(opcode_at, "the file ends inside a text");
     }
     pushed = push(builder_.text({reinterpret_cast<const char*>(*at), size}));
     *at += size;
@@ -40,7 +40,7 @@ Result<typename Builder::Value> Machine<Builder>::run(const Progress& on_progres
   for (;;) {
     if (at >= refill_at) [[unlikely]] {
       if (at >= window_.end() && window_.at_end()) {
-        return fail_at(window_.size_bytes(), "the file ends inside of the pickle");
+        return fail_at(window_.size_bytes(), "the file ends inside the pickle");
       }
       if (auto filled = window_.refill(&at); !filled) return std::unexpected(filled.error());
       refill_at = window_.refill_at();
@@ -77,7 +77,7 @@ Result<typename Builder::Value> Machine<Builder>::run(const Progress& on_progres
         if (at + 1 + size <= window_.end()) {
           ok = push(builder_.text({reinterpret_cast<const char*>(at + 1), size}));
         } else {
-          ok = complain("the file ends inside of a text");
+          ok = complain("the file ends inside a text");
         }
         at += 1 + size;
         break;
@@ -223,12 +223,12 @@ Result<typename Builder::Value> Machine<Builder>::run(const Progress& on_progres
       }
       case kProto:
         ok = (*at >= 2 && *at <= 5) || complain("protocol " + std::to_string(*at) +
-                                                " of pickle is not read: only 2 to 5 are");
+                                                " of pickle is not supported: only 2 to 5 are");
         at += 1;
         break;
       case kStop:
         if (depth() != 1 || !marks_.empty())
-          return fail_at(offset(), "the pickle ends with containers that are not complete");
+          return fail_at(offset(), "the pickle ends with incomplete containers");
         return top_[-1];
       default:
         ok = complain(why_refused(*opcode));
@@ -236,7 +236,7 @@ Result<typename Builder::Value> Machine<Builder>::run(const Progress& on_progres
     if (!ok) [[unlikely]] {
       // What was decoded from behind the end of the file is not what is wrong.
       if (at > window_.end())
-        return fail_at(window_.size_bytes(), "the file ends inside of the pickle");
+        return fail_at(window_.size_bytes(), "the file ends inside the pickle");
       return error_at(offset());
     }
   }

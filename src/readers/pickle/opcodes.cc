@@ -33,15 +33,15 @@ std::string why_refused(uint8_t opcode) {
   for (const Refused& refused : kRunsCode) {
     if (refused.opcode != opcode) continue;
     return std::string("the pickle's opcode ") + refused.name +
-           " could run code when Python loads it, and no snapshot of PyTorch has it: not read";
+           " could run code when Python loads it, and PyTorch snapshots never contain it: refused";
   }
   for (const Refused& refused : kUnused) {
     if (refused.opcode != opcode) continue;
     return std::string("the pickle's opcode ") + refused.name +
-           " is none that snapshots have: not read";
+           " does not occur in snapshots: refused";
   }
   char text[64];
-  std::snprintf(text, sizeof text, "0x%02x is no opcode of a pickle", opcode);
+  std::snprintf(text, sizeof text, "0x%02x is not a pickle opcode", opcode);
   return text;
 }
 

@@ -60,12 +60,12 @@ Result<std::string> gunzip(std::string_view compressed, uint64_t most_bytes) {
     if (answer == Z_STREAM_END) break;
     if (answer == Z_MEM_ERROR) return fail(ErrorCode::kSystem, "no memory to decompress the file");
     if (answer != Z_OK && answer != Z_BUF_ERROR) {
-      return fail_at(inflater.offset(), "the compressed data are damaged");
+      return fail_at(inflater.offset(), "the compressed data is damaged");
     }
-    if (out.size() == had) return fail_at(inflater.offset(), "the compressed data are cut short");
+    if (out.size() == had) return fail_at(inflater.offset(), "the compressed data is truncated");
   }
   if (inflater.offset() != compressed.size()) {
-    return fail_at(inflater.offset(), "something follows the compressed data");
+    return fail_at(inflater.offset(), "extra bytes after the compressed data");
   }
   return out;
 }

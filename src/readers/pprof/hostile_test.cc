@@ -47,7 +47,7 @@ TEST(HostilePprof, CutAnywhereItIsAnErrorOrAShorterProfile) {
   }
   const std::string compressed = gzip(small_pprof());
   EXPECT_EQ(read_to_the_end(compressed.substr(0, compressed.size() - 1)).message,
-            "the compressed data are cut short");
+            "the compressed data is truncated");
 }
 
 TEST(HostilePprof, WithAnyByteOrBitChangedItIsReadOrRefused) {
@@ -65,7 +65,7 @@ TEST(HostilePprof, WithAnyByteOrBitChangedItIsReadOrRefused) {
 TEST(HostilePprof, AFlippedByteInTheCompressedDataIsSeenByTheirChecksum) {
   std::string bytes = gzip(small_pprof());
   bytes[bytes.size() - 6] ^= 1;  // of the CRC
-  EXPECT_EQ(read_to_the_end(bytes).message, "the compressed data are damaged");
+  EXPECT_EQ(read_to_the_end(bytes).message, "the compressed data is damaged");
 }
 
 TEST(HostilePprof, ABombIsRefusedWhereItExceedsTheLimit) {
@@ -79,7 +79,7 @@ TEST(HostilePprof, ABombIsRefusedWhereItExceedsTheLimit) {
 TEST(HostilePprof, WhatFollowsTheCompressedDataIsRefused) {
   const std::string bytes = gzip(small_pprof());
   const Error error = read_to_the_end(bytes + "x");
-  EXPECT_EQ(error.message, "something follows the compressed data");
+  EXPECT_EQ(error.message, "extra bytes after the compressed data");
   EXPECT_EQ(error.offset, bytes.size());
 }
 
@@ -109,7 +109,7 @@ TEST(HostilePprof, ASampleOfAPlaceThatIsNotThereIsRefusedAtItsByte) {
   const uint64_t at = bytes.size();
   protozero::pbf_writer(bytes).add_message(2, std::string("\x08\x63", 2));
   const Error error = read_to_the_end(bytes);
-  EXPECT_EQ(error.message, "a sample of a place that is not there");
+  EXPECT_EQ(error.message, "a sample refers to a missing location");
   EXPECT_EQ(error.offset, at);
 }
 

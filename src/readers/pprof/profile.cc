@@ -128,7 +128,7 @@ class Parser {
     }
     if (bytes_at_ != SIZE_MAX && count_at_ != SIZE_MAX) return;
     refuse(types_.empty() ? 0 : types_[0].offset,
-           "a profile, but not of JAX's memory: no samples of \"space\" in bytes");
+           "a profile, but not a JAX memory profile: no samples of \"space\" in bytes");
   }
 
   // -- Samples
@@ -175,7 +175,7 @@ class Parser {
     for (size_t i = locations_of_sample_.size(); i-- > 0;) {
       const auto found = locations_.find(locations_of_sample_[i]);
       if (found == locations_.end()) {
-        return refuse(offset, "a sample of a place that is not there"), 0;
+        return refuse(offset, "a sample refers to a missing location"), 0;
       }
       for (size_t k = found->second.size(); k-- > 0;) {
         if (!take(kFrameCost, offset)) return 0;

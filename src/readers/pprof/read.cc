@@ -24,12 +24,11 @@ class PprofSource final : public EventSource {
     info_.bytes = file_bytes;
     info_.can = {.stacks = true};
     loss_.add(0, 0,
-              "a profile of JAX's memory is one moment: what is live in it is known, what came "
-              "before is not, so no peak is");
+              "a JAX memory profile is one moment: it has live memory, no history and so no peak");
     if (profile.negative_samples != 0) {
       loss_.add(0, 0,
                 std::to_string(profile.negative_samples) +
-                    " samples of fewer than no buffers or bytes are left out");
+                    " samples with negative buffers or bytes are left out");
     }
   }
 

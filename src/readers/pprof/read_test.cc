@@ -86,7 +86,7 @@ TEST(Pprof, NegativeSamplesAreCountedAndLeftOut) {
   EXPECT_EQ(live(*source), std::vector<std::string>{"jax:cpu:0: 1 x 8"});
   ASSERT_EQ(source->loss().reasons.size(), 2u);
   EXPECT_EQ(source->loss().reasons[1].reason,
-            "1 samples of fewer than no buffers or bytes are left out");
+            "1 samples with negative buffers or bytes are left out");
 }
 
 TEST(Pprof, AProfileOfSomethingElseIsRefused) {
@@ -94,7 +94,7 @@ TEST(Pprof, AProfileOfSomethingElseIsRefused) {
   const auto source = read_pprof(file);
   ASSERT_FALSE(source);
   EXPECT_EQ(source.error().message,
-            "a profile, but not of JAX's memory: no samples of \"space\" in bytes");
+            "a profile, but not a JAX memory profile: no samples of \"space\" in bytes");
   EXPECT_EQ(source.error().offset, 0u);
 }
 

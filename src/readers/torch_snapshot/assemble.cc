@@ -61,7 +61,7 @@ class Assembler {
       const int32_t device = is_host ? kHost : static_cast<int32_t>(i);
       if (device > INT8_MAX || by_device_.contains(device)) {
         out_.loss.add(parts_.traces[index]->trace.events.size(), 0,
-                      "events of a device that the others leave no place for");
+                      "the events of one device exceed the space left by the others");
         continue;
       }
       TraceRecord& record = *parts_.traces[index];
@@ -105,12 +105,11 @@ class Assembler {
       trace.overflowed = parts_.ring_overflowed;
     }
     if (uneven != 0) {
-      out_.loss.add(0, 0, std::to_string(uneven) + " segments have blocks that do not fill them");
+      out_.loss.add(0, 0, std::to_string(uneven) + " segments are not filled by their blocks");
     }
     if (wrong_sums != 0) {
       out_.loss.add(
-          0, 0,
-          std::to_string(wrong_sums) + " segments state sums that are not those of their blocks");
+          0, 0, std::to_string(wrong_sums) + " segments have sums that differ from their blocks");
     }
     for (bool host : {false, true}) {  // pinned memory last, so that device 0 is the first
       for (auto& [number, held] : by_device_) {
@@ -157,7 +156,7 @@ class Assembler {
       if (id == kWordAnnotate || id == kWordWorkspaceSnapshot) {
         out_.loss.add(0, 0,
                       std::to_string(events) + " marks '" + std::string(texts_.get(id)) +
-                          "' in the trace are not read");
+                          "' in the trace are ignored");
       } else if (actions.size() < 16) {
         actions[std::string(texts_.get(id).substr(0, 64))] += events;
       } else {
@@ -182,8 +181,8 @@ class Assembler {
     };
     add(parts_.forward_frames, "events' forward_frames");
     add(parts_.categories, "events' categories");
-    add(parts_.other_contexts, "compile contexts or words of the user that are no text");
-    add(parts_.fx_frames, "frames' notes of torch.fx");
+    add(parts_.other_contexts, "compile contexts or user metadata that are not strings");
+    add(parts_.fx_frames, "torch.fx notes of frames");
   }
 
   const Texts& texts_;
@@ -205,8 +204,7 @@ Result<AllocatorSnapshot> assemble(Builder& builder, const Value& top, uint64_t 
   } else if (top.kind == Kind::kSegments) {  // torch.cuda.memory_snapshot()
     record.segments = static_cast<uint32_t>(top.bits);
   } else if (top.kind != Kind::kEmptyList) {  // the same of a program without a segment
-    return fail_at(end,
-                   "no snapshot of PyTorch's memory: it has neither segments nor device_traces");
+    return fail_at(end, "not a PyTorch memory snapshot: it has neither segments nor device_traces");
   }
   return Assembler(builder).run(record, end);
 }

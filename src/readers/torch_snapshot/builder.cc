@@ -51,7 +51,7 @@ Builder::Builder(uint64_t limit_bytes) : limit_bytes_(limit_bytes), stacks_(part
 bool Builder::grow(uint64_t bytes) {
   used_bytes_ += bytes;
   if (used_bytes_ <= limit_bytes_) return true;
-  failure_ = "what it holds takes more than " + std::to_string(limit_bytes_ >> 20) +
+  failure_ = "its contents take more than " + std::to_string(limit_bytes_ >> 20) +
              " MiB of memory, far more than any snapshot of its size";
   return false;
 }
@@ -111,7 +111,7 @@ bool Builder::set_items(Value* dict, const Value* items, size_t count, uint64_t 
   if (dict->kind != Kind::kEmptyDict) {
     // Writers hand dictionaries over in pieces of a thousand keys: none that we need is that large.
     if (dict->kind != Kind::kOpaque && dict->kind != Kind::kWrong)
-      *dict = wrong("a dictionary goes on where it was complete", at);
+      *dict = wrong("a dictionary continues after its end", at);
   } else if (has(bit(kKeyAction)) && has(bit(kKeyAddr) | bit(kKeyDeviceFree) | bit(kKeySize))) {
     *dict = event(items, count, at);
     parts_.seen.event |= keys;

@@ -48,7 +48,7 @@ bool Builder::append(Value* list, const Value* items, size_t count, uint64_t at)
       {
         const auto* bad = std::find_if(items, items + count,
                                        [](const Value& v) { return v.kind == Kind::kWrong; });
-        *list = bad != items + count ? *bad : wrong("a list holds values of different kinds", at);
+        *list = bad != items + count ? *bad : wrong("a list has values of different types", at);
       }
       break;
     default:  // of no interest, or wrong already
@@ -185,7 +185,7 @@ Value Builder::stack_of(uint32_t inner, const Value* items, size_t count, uint64
     if (items[i].kind != Kind::kFrame) [[unlikely]] {
       drop(items, count);
       return items[i].kind == Kind::kWrong ? items[i]
-                                           : wrong("a stack holds other than frames", at);
+                                           : wrong("a stack has elements that are not frames", at);
     }
     frames_[known + i] = static_cast<uint32_t>(items[i].bits);
   }
@@ -202,7 +202,7 @@ Value Builder::add_traces(uint64_t list, const Value* items, size_t count, uint6
     if (items[i].kind != Kind::kTrace && items[i].kind != Kind::kEmptyList) {
       drop(items, count);
       return items[i].kind == Kind::kWrong ? items[i]
-                                           : wrong("a list holds values of different kinds", at);
+                                           : wrong("a list has values of different types", at);
     }
     if (traces.size() >= kMostTraces) return wrong("more than 1,024 lists in a list", at);
     traces.push_back(items[i].kind == Kind::kTrace ? static_cast<uint32_t>(items[i].bits)

@@ -87,10 +87,10 @@ TEST(HostileSnapshot, NothingOrSomethingElseIsNoSnapshot) {
   expect_refused("", 0, "empty");
   expect_refused(std::string(1, '\0'), 1, "not JSON");
   expect_refused("\x80", 1, "ends");
-  expect_refused(pickle(dict({text("weights"), "K\x01"})), 17, "no snapshot");
-  expect_refused(pickle("K\x01"), 5, "no snapshot");
-  expect_refused("{\"events\": [1, 2]}", 18, "no snapshot");
-  expect_refused("[1, 2, 3]", 9, "no snapshot");
+  expect_refused(pickle(dict({text("weights"), "K\x01"})), 17, "not a PyTorch memory snapshot");
+  expect_refused(pickle("K\x01"), 5, "not a PyTorch memory snapshot");
+  expect_refused("{\"events\": [1, 2]}", 18, "not a PyTorch memory snapshot");
+  expect_refused("[1, 2, 3]", 9, "not a PyTorch memory snapshot");
   expect_refused("\x80\x06]..", 2 - 2, "protocol 6");
 }
 
@@ -115,7 +115,7 @@ TEST(HostileSnapshot, ContainersThatDoNotAddUpAreRefused) {
   expect_refused(
       "\x80\x04"
       "e.",
-      2, "no beginning");
+      2, "without a beginning");
   expect_refused(
       "\x80\x04"
       "a.",

@@ -108,7 +108,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
   bool end_array() override { return hand_over() && close(); }
   bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception&) override {
     return refuse(bytes_.too_long() ? "a text or number is too long"
-                                    : "not JSON from here on, or the file was cut short");
+                                    : "not JSON from here on, or the file is truncated");
   }
 
   const std::string& error() const { return error_; }
@@ -126,7 +126,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
   }
   bool in_list() const { return !marks_.empty() && is_list_.back(); }
   bool open(const Value& container) {
-    if (marks_.size() >= kMostNested) return refuse("nested deeper than 1,000 levels");
+    if (marks_.size() >= kMostNested) return refuse("nested more than 1,000 levels deep");
     bytes_.value_is_complete();
     values_.push_back(container);
     marks_.push_back(values_.size());

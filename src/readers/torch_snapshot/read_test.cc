@@ -144,7 +144,7 @@ TEST(TorchSnapshot, PinnedMemoryIsADeviceOfItsOwnBehindTheOthers) {
   EXPECT_TRUE(snapshot.traces[0].has_pools);
   EXPECT_FALSE(snapshot.traces[1].has_pools);
   EXPECT_EQ(snapshot.loss.events, 0u);  // a mark changes no memory
-  EXPECT_THAT(loss_of(snapshot), ElementsAre("1 marks 'annotate' in the trace are not read"));
+  EXPECT_THAT(loss_of(snapshot), ElementsAre("1 marks 'annotate' in the trace are ignored"));
 }
 
 TEST(TorchSnapshot, WhatIsNotReadIsCounted) {
@@ -176,9 +176,8 @@ TEST(TorchSnapshot, SegmentsWhoseBlocksDoNotFillThemAreSaid) {
   EXPECT_EQ(snapshot.traces[0].device, 3);
   EXPECT_EQ(snapshot.traces[0].segments[0].blocks[0].address, 4096u);  // in order
   EXPECT_EQ(snapshot.traces[0].segments[0].blocks[1].state, BlockState::kPendingFree);
-  EXPECT_THAT(loss_of(snapshot),
-              ElementsAre("1 segments have blocks that do not fill them",
-                          "1 segments state sums that are not those of their blocks"));
+  EXPECT_THAT(loss_of(snapshot), ElementsAre("1 segments are not filled by their blocks",
+                                             "1 segments have sums that differ from their blocks"));
 }
 
 // PyTorch's own pickler in C++ numbers a value behind it, and ends a list of any length at once.

@@ -27,7 +27,6 @@ enum Stat : uint32_t {
 };
 }  // namespace field
 
-inline constexpr const char* kTooMuchMemory =
-    "holds more than a file of its size can be given memory for";
+inline constexpr const char* kTooMuchMemory = "needs more memory than a file of its size may use";
 
 }  // namespace gpumemprof::xplane

@@ -51,7 +51,7 @@ class PlaneReader {
     if (process_ != UINT32_MAX) return;
     process_ = static_cast<uint32_t>(space_.tables.processes.size());
     space_.tables.processes.push_back({.host = std::string(host.substr(0, kMostText)),
-                                       .stacks = "none: a profile names operations alone"});
+                                       .stacks = "none: a profile has operation names only"});
     space_.devices_of_plane.clear();
   }
 

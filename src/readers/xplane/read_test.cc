@@ -110,8 +110,8 @@ TEST(Xplane, WhatWasLiveBeforeComesFromTheFreesAndFromTheTotals) {
   EXPECT_EQ(state.devices()[0].unmatched_frees, 0u);
   EXPECT_EQ(state.devices()[1].live_bytes, 256u);
   EXPECT_EQ(reasons_of(*source),
-            "when the profile began tensorflow:GPU_0_bfc held 356 B, allocated by what is not "
-            "known: 1 block of it freed later (256 B), the rest is counted as one block\n");
+            "when the profile began tensorflow:GPU_0_bfc held 356 B, allocated by unknown "
+            "operations: 1 block of it freed later (256 B), the rest is counted as one block\n");
 }
 
 TEST(Xplane, TimesAreThoseOfTheWallClockWhicheverWayTheyAreWritten) {
@@ -147,9 +147,9 @@ TEST(Xplane, AHigherPeakOfBeforeIsTold) {
                                                           .size_bytes = 256,
                                                           .total_bytes = 256,
                                                           .peak_bytes = 4096}}}})));
-  EXPECT_EQ(reasons_of(*source),
-            "tensorflow:GPU_0_bfc had been higher before the profile: 4.00 KiB since the program "
-            "began\n");
+  EXPECT_EQ(
+      reasons_of(*source),
+      "tensorflow:GPU_0_bfc was higher before the profile: 4.00 KiB since the program began\n");
 }
 
 TEST(Xplane, AProfileWithoutMemoryEventsSaysWhy) {

@@ -117,19 +117,19 @@ class XplaneSource final : public EventSource {
     const std::string name = device_name(tables_.devices[index]);
     const auto add = [&](std::string text) { loss_.add(0, 0, std::move(text)); };
     if (!before.is_known) {
-      add(name + ": what was live when the profile began is known only of " +
-          blocks_text(before.freed_blocks) + " that were freed in it");
+      add(name + ": memory live at the start of the profile is known only for " +
+          blocks_text(before.freed_blocks) + " freed during it");
     } else if (before.contradictions != 0 || before.total_bytes < before.freed_bytes) {
-      add(name + ": the allocator's own total disagrees with " +
+      add(name + ": the allocator's total differs for " +
           std::to_string(std::max<uint64_t>(before.contradictions, 1)) +
-          " events, so some are missing; what was live before them is not counted");
+          " events, so some are missing; memory live before them is not counted");
     } else if (before.total_bytes != 0) {
       // Which blocks they are is not in the file; that they are live, and their sum, is.
       const uint64_t rest = before.total_bytes - before.freed_bytes;
       if (rest != 0)
         before_.adopt(index, UINT64_MAX, {rest, LiveBlock::kUnknownTime, 0, UINT32_MAX});
       add("when the profile began " + name + " held " + format_bytes(before.total_bytes) +
-          ", allocated by what is not known: " + blocks_text(before.freed_blocks) +
+          ", allocated by unknown operations: " + blocks_text(before.freed_blocks) +
           " of it freed later (" + format_bytes(before.freed_bytes) + ")" +
           (rest != 0 ? ", the rest is counted as one block" : ""));
     }
@@ -141,8 +141,8 @@ class XplaneSource final : public EventSource {
     }
     if (rows_.empty()) {
       loss_.add(0, 0,
-                "the profile holds no memory events: on a CPU TensorFlow writes them with "
-                "TF_CPU_ALLOCATOR_USE_BFC=1 only, and nowhere below host_tracer_level 2");
+                "the profile has no memory events: they need host_tracer_level 2 or more, and on a "
+                "CPU TF_CPU_ALLOCATOR_USE_BFC=1");
     }
     std::vector<uint64_t> highest(tables_.devices.size());
     for (const Row& row : rows_) {
@@ -152,7 +152,7 @@ class XplaneSource final : public EventSource {
       const uint64_t peak = space.peak_since_start_bytes[i];
       if (peak <= highest[i]) continue;
       loss_.add(0, 0,
-                device_name(tables_.devices[i]) + " had been higher before the profile: " +
+                device_name(tables_.devices[i]) + " was higher before the profile: " +
                     format_bytes(peak) + " since the program began");
     }
   }

@@ -11,17 +11,17 @@ std::string saving_words(const Advice& one) {
   const std::string peak = format_bytes(one.peak_bytes);
   std::string text;
   if (one.basis == SavingBasis::kAtStake)
-    text = "The saving is at most that; it was not simulated";
+    text = "Upper bound; not simulated";
   else if (was_measured_for_nothing(one))
-    text = fmt::format("Saves nothing: the peak was {}, in another run with the change {}", peak,
+    text = fmt::format("Saves nothing: the peak was {}, and {} in a run with the change", peak,
                        format_bytes(one.changed_peak_bytes));
   else
     text =
         fmt::format("{} of the {} peak, {}", format_bytes(one.bytes), peak,
-                    one.basis == SavingBasis::kMeasured ? "measured in another run with the change"
+                    one.basis == SavingBasis::kMeasured ? "measured in a second run with the change"
                                                         : "simulated on the recorded trace");
   if (one.step_ns && one.changed_step_ns)
-    text += fmt::format("; a step took {:.2f} ms, with the change {:.2f} ms",
+    text += fmt::format("; a step took {:.2f} ms, {:.2f} ms with the change",
                         static_cast<double>(*one.step_ns) / 1e6,
                         static_cast<double>(*one.changed_step_ns) / 1e6);
   if (!one.not_measured.empty()) text += "; not measured, because " + one.not_measured;

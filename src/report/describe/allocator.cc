@@ -31,7 +31,7 @@ void add_pool_holders(const char* title, const std::vector<PoolHolder>& holders,
   Table table{.columns = {{.is_number = true, .width = 10}, {}}, .noun = "row"};
   add_rows(holders, kMostPoolHolders, &table, [](const PoolHolder& holder) {
     const std::string what = holder.size_bytes != 0     ? "of " + format_bytes(holder.size_bytes)
-                             : holder.operation.empty() ? "by what is not told"
+                             : holder.operation.empty() ? "by an unknown operation"
                                                         : "by " + holder.operation;
     return Row{
         {{format_bytes(holder.bytes)}, {format_plural(holder.chunks, "chunk") + " " + what}}};
@@ -44,11 +44,11 @@ Table pool_sums(const PoolPicture& picture) {
   if (!picture.are_regions_listed) regions = "at least " + regions;
   std::string in_use = fmt::format("in {} in use", format_plural(picture.chunks_in_use, "chunk"));
   if (picture.unasked_bytes)
-    in_use += ", " + range_text(*picture.unasked_bytes) + " of it beyond what was asked for";
+    in_use += ", " + range_text(*picture.unasked_bytes) + " of it rounding";
   std::string free = "free, in " + format_plural(picture.free_chunks, "chunk");
   if (picture.free_chunks > 1) free += ", the largest " + format_bytes(picture.largest_free_bytes);
   Table table{.columns = {{.is_number = true, .width = 10}, {}}};
-  table.rows = {{{{format_bytes(picture.bytes)}, {"taken of the device, in " + regions}}},
+  table.rows = {{{{format_bytes(picture.bytes)}, {"reserved from the device, in " + regions}}},
                 {{{format_bytes(picture.bytes_in_use)}, {in_use}}},
                 {{{format_bytes(picture.free_bytes)}, {free}}}};
   return table;
@@ -89,7 +89,7 @@ Section fragmentation_section(const Subject& subject, const DeviceAnalysis& devi
     return out;
   Table table{.columns = {{"pinned alone", true},
                           {"with others", true},
-                          {"its live", true},
+                          {"live bytes", true},
                           {"segments", true},
                           {"line"}},
               .noun = "stack"};
@@ -110,10 +110,9 @@ Section pool_section(const BfcPool& pool) {
   Section out{"The pool " + pool.allocator};
   out.add(pool_sums(picture));
   if (!pool.is_complete || pool.more_chunks != 0)
-    out.add(Sentence{"The list of chunks is not complete: the sums are those of its part."});
-  out.add(
-      Sentence{"Chunks by bin: a request is looked for in its own bin and those with larger chunks",
-               Tone::kStrong});
+    out.add(Sentence{"The list of chunks is incomplete; the sums cover only what is listed."});
+  out.add(Sentence{"Chunks by bin (a request is served from its own bin or a larger one)",
+                   Tone::kStrong});
   Table bins{.columns = {{"from", true, 10},
                          {"chunks", true, 8},
                          {"in use", true, 8},

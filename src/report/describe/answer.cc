@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kAnswerLines = 3;
 
-/// Nothing matters more to who reads this.
+/// An out-of-memory error comes before everything else.
 void add_first_refusal(const Analysis& analysis, const Tables& tables, Section* out) {
   for (const DeviceAnalysis& device : analysis.devices) {
     if (!device.snapshot || device.snapshot->ooms.empty()) continue;
@@ -48,7 +48,7 @@ Section answer_section(const Subject& subject, const DeviceAnalysis* device) {
   Section out = peak_section(
       subject, analysis.events == 0 ? "No events: nothing was recorded."
                : analysis.driver
-                   ? "No framework allocated anything; what the CUDA driver saw is below."
+                   ? "No framework allocated memory; driver allocations are listed below."
                    : "Nothing was allocated in this recording.");
   if (device && device->snapshot) {
     out.add(Sentence{reserved_sentence(*device->snapshot)});

@@ -94,12 +94,11 @@ void add_confidence(const DeviceCategories& categories, uint64_t total, Section*
   uint64_t by_rules = 0;
   for (const uint64_t bytes : sums.by_confidence) by_rules += bytes;
   if (by_rules == 0) return;
-  std::string text = categories.is_by_rules
-                         ? std::string("By rules, from stacks and lifetimes; confidence: ")
-                         : fmt::format(
-                               "{} of it by rules, from stacks and lifetimes, the rest by what the "
-                               "program told; confidence: ",
-                               format_bytes(by_rules));
+  std::string text =
+      categories.is_by_rules
+          ? std::string("Inferred from stacks and lifetimes; confidence: ")
+          : fmt::format("{} inferred from stacks and lifetimes, the rest recorded; confidence: ",
+                        format_bytes(by_rules));
   for (size_t c = kConfidences; c-- > 0;) {
     const auto confidence = static_cast<Confidence>(c);
     text += fmt::format("{} {}{}", c == 0 ? "unknown" : confidence_name(confidence),
@@ -149,12 +148,11 @@ Section categories_section(const Subject& subject, const DeviceAnalysis& device)
   out.add(std::move(table));
   add_confidence(known, total, &out);
   add_groups(sums.modules, "By module:", "module", "(outside of any module)", total, most, &out);
-  const char* outside = known.is_by_rules ? "(outside, or before the trace began)"
-                                          : "(outside: setting up, making data)";
-  add_groups(sums.phases, "By phase in which it was allocated:", "phase", outside, total, most,
-             &out);
-  add_groups(sums.user_phases, "By phase of the program's own:", "phase", "(none was open)", total,
-             most, &out);
+  const char* outside =
+      known.is_by_rules ? "(outside, or before the trace began)" : "(outside: setup, data)";
+  add_groups(sums.phases, "By phase of allocation:", "phase", outside, total, most, &out);
+  add_groups(sums.user_phases, "By phase set by the program:", "phase", "(outside of any phase)",
+             total, most, &out);
   return out;
 }
 

@@ -35,8 +35,9 @@ std::string end_of_step(const DiffSide& side) {
 
 std::string steps_sentence(const Diff& diff, uint64_t a, uint64_t b) {
   if (a == b) {
-    return fmt::format("As much is live at {} (B) as at {} (A): {} on {}", end_of_step(diff.b),
-                       end_of_step(diff.a), format_bytes(a), device_text(diff));
+    return fmt::format("No difference: {} (B) and {} (A) both have {} live on {}",
+                       end_of_step(diff.b), end_of_step(diff.a), format_bytes(a),
+                       device_text(diff));
   }
   return fmt::format("From {} (A) to {} (B) {} ({}): {} -> {} are live on {}", end_of_step(diff.a),
                      end_of_step(diff.b), change_text(a, b), change_percent(a, b), format_bytes(a),
@@ -105,16 +106,16 @@ std::vector<std::string> diff_caveats(const Diff& diff) {
     const Device &a = memory_of(diff.a), &b = memory_of(diff.b);
     const bool a_is_requested = has_requested_sizes(*diff.a.device, *diff.a.tables);
     if (a_is_requested != has_requested_sizes(*diff.b.device, *diff.b.tables)) {
-      out.push_back(fmt::format(
-          "{} counts the bytes that were asked for, {} those that the allocator rounded them to: a "
-          "part of the difference is rounding.",
-          a_is_requested ? "A" : "B", a_is_requested ? "B" : "A"));
+      out.push_back(
+          fmt::format("{} counts requested bytes, {} bytes rounded by the allocator: part of the "
+                      "difference is rounding.",
+                      a_is_requested ? "A" : "B", a_is_requested ? "B" : "A"));
     }
     const std::string_view framework_a = framework_name(a), framework_b = framework_name(b);
     if (framework_a != framework_b) {
-      out.push_back(fmt::format(
-          "A is {}'s memory, B {}'s: layers and lines of your own code align, stacks hardly do.",
-          framework_a, framework_b));
+      out.push_back(
+          fmt::format("A used {}, B used {}: compare by layer or by line; stacks rarely match.",
+                      framework_a, framework_b));
     } else if (a.type != b.type) {
       out.push_back("The devices are of different kinds.");
     }
@@ -128,7 +129,7 @@ std::vector<std::string> diff_caveats(const Diff& diff) {
     if (!side->analysis->source.can.stacks) out.push_back(fmt::format("{} has no stacks.", name));
     if (!side->analysis->source.can.complete_history) {
       out.push_back(fmt::format(
-          "{} begins in the middle of a run: its peak is that of the part which was recorded.",
+          "{} does not cover the start of the run: its peak is the peak of the recorded part.",
           name));
     }
     for (const std::string& text : caveats(*side->analysis, *side->tables)) {

@@ -48,28 +48,29 @@ Section device_section(const Subject& subject, const DriverDevice& device) {
   const DriverMoment& moment = shown_moment(device);
   Section out{fmt::format("{}: {} {}, {}, {}", device.type == 12 ? "Level Zero" : "The CUDA driver",
                           driver_device_name(device),
-                          &moment == &device.peak ? "when the most was taken"
+                          &moment == &device.peak ? "at the driver's peak"
                           : moment.truth          ? "when a sample of it was the highest"
-                                                  : "when it last was asked",
+                                                  : "at the last sample",
                           moment_text(subject.analysis, moment.time_ns),
                           process_label(process_at(subject.tables, device.process), 32))};
   Table table = identity_table(moment, identity_of(moment));
   const uint64_t space = moment.of(DriverUse::kAddressSpace);
   const uint64_t mapped = moment.of(DriverUse::kMapped);
   if (space > mapped)
-    table.rows.push_back(term(0, "address space that holds nothing", format_bytes(space - mapped)));
+    table.rows.push_back(
+        term(0, "reserved address space without memory", format_bytes(space - mapped)));
   if (const uint64_t bytes = moment.of(DriverUse::kManaged))
-    table.rows.push_back(term(0, "managed memory, wherever it lies", format_bytes(bytes)));
+    table.rows.push_back(term(0, "managed memory", format_bytes(bytes)));
   if (const uint64_t bytes = moment.of(DriverUse::kImported))
-    table.rows.push_back(term(0, "imported, which others pay for", format_bytes(bytes)));
+    table.rows.push_back(term(0, "imported from other processes", format_bytes(bytes)));
   if (device.refused)
-    table.rows.push_back(term(0, "refused for want of memory", format_count(device.refused)));
+    table.rows.push_back(term(0, "requests refused (out of memory)", format_count(device.refused)));
   out.add(std::move(table));
   return out;
 }
 
 Section host_section(const Subject& subject, const DriverHost& host) {
-  Section out{"Host memory that the driver keeps in place, " +
+  Section out{"Host memory pinned by the driver, " +
               process_label(process_at(subject.tables, host.process), 32)};
   Table table = terms_table();
   const auto at_end = [](uint64_t bytes) { return format_bytes(bytes) + " at the end"; };
@@ -90,7 +91,7 @@ Table identity_table(const DriverMoment& moment, const DeviceIdentity& sum, size
   if (sum.reserved_bytes) add(term(1, "driver's own", format_bytes(*sum.reserved_bytes)));
   add(known_or_why(1, "other processes", sum.others_bytes, sum, "other_processes"));
   if (sum.of_no_process_bytes.value_or(0) != 0)
-    add(term(1, "of no process that is named", signed_bytes(*sum.of_no_process_bytes)));
+    add(term(1, "no known process", signed_bytes(*sum.of_no_process_bytes)));
   add(known_or_why(1, "this process", sum.process_bytes, sum, "process_used"));
   add(sum.contexts_are_known ? term(2, "contexts", format_bytes(sum.contexts_bytes), "an estimate")
                              : unknown_term(2, "contexts", sum, "contexts"));
@@ -119,8 +120,7 @@ Table identity_table(const DriverMoment& moment, const DeviceIdentity& sum, size
   if (sum.unexplained_bytes) {
     add(term(2, "unexplained", signed_bytes(*sum.unexplained_bytes)));
   } else if (sum.others_and_unexplained_bytes) {
-    add(term(1, "other processes and unexplained",
-             signed_bytes(*sum.others_and_unexplained_bytes)));
+    add(term(1, "other processes or unexplained", signed_bytes(*sum.others_and_unexplained_bytes)));
   } else {
     add(unknown_term(2, "unexplained", sum, "unexplained"));
   }

@@ -56,7 +56,7 @@ Json refusal_json(const RefusedRequest& refused) {
 std::string others_killed(const ProgramEnd& run) {
   if (!run.kernel_kills) return "";
   if (*run.kernel_kills == 0) {
-    return run.signal == "SIGKILL" ? " The kernel's OOM killer killed nothing meanwhile." : "";
+    return run.signal == "SIGKILL" ? " The kernel's OOM killer did not run during that time." : "";
   }
   return fmt::format(" The kernel's OOM killer killed {} process{} {} meanwhile.",
                      *run.kernel_kills, *run.kernel_kills == 1 ? "" : "es",
@@ -78,7 +78,7 @@ std::string what_fitted(const RefusedRequest& refused) {
     return fmt::format(" The process may map {} (ulimit -v); {} were mapped just after.",
                        format_bytes(*limit), format_bytes(*mapped));
   if (refused.host_free_bytes && *refused.host_free_bytes < wanted)
-    return fmt::format(" {} would have fitted: that was free on the host.",
+    return fmt::format(" {} would have fitted: were free on the host.",
                        format_bytes(*refused.host_free_bytes));
   return "";
 }

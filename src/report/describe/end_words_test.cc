@@ -39,7 +39,7 @@ TEST(EndWords, WhatTheHostHadFreeWouldHaveFitted) {
   one.host_free_bytes = 64 * kMiB;
   EXPECT_EQ(refusal_sentence(one, ""),
             "Out of memory: 256 MiB were refused, with 10.0 MiB live on cpu. 64.0 MiB would have "
-            "fitted: that was free on the host.");
+            "fitted: were free on the host.");
 }
 
 TEST(EndWords, NothingIsSaidOfTheHostWhereADeviceRefused) {

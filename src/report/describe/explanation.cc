@@ -41,8 +41,8 @@ std::string category_words(const std::string& name) {
   if (has_plural) return name + "s";
   if (name == "temporary") return "temporaries";
   if (name == "weight copy") return "copies of weights";
-  if (name == "framework other") return "kept from modules' calls for an unknown reason";
-  return name == "unknown" ? "of no known category" : name;
+  if (name == "framework other") return "kept by modules, reason unknown";
+  return name == "unknown" ? "without a known category" : name;
 }
 
 class Paragraph {
@@ -91,7 +91,7 @@ class Paragraph {
         fmt::format("{} in {} were live on {}", format_bytes(peak_), format_plural(blocks, "block"),
                     memory_name(device_, tables_));
     if (is_moment(device_) || is_snapshot_without_history())
-      return say(live + " at the one moment that the file tells of.");
+      return say(live + " at the one moment that the file covers.");
     if (is_before_events())
       return say(live + " at the peak, before the first event that was recorded" + level_words());
     const bool has_times =
@@ -118,7 +118,7 @@ class Paragraph {
     const Attribution made_in = attribution_of(tables_, work.stack);
     if (made_in.phase != WorkPhase::kNone) text += fmt::format(", {}", phase_words(made_in.phase));
     if (!made_in.user_phase.empty()) {
-      text += fmt::format(", in the phase “{}”", printable(made_in.user_phase));
+      text += fmt::format(", in phase “{}”", printable(made_in.user_phase));
     }
     return text;
   }
@@ -136,8 +136,8 @@ class Paragraph {
         find_module(sums.modules);
         return true;
       }
-      why = known.is_by_rules ? "its stacks and lifetimes tell of none of it"
-                              : "the recording tells of no module and of no tensor's role";
+      why = known.is_by_rules ? "stacks and lifetimes match no rule"
+                              : "the recording has no modules and no tensor roles";
     }
     out_.text += why.empty() ? " " : " What it was is unknown: " + why + "; ";
     return false;

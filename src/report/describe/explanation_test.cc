@@ -16,8 +16,8 @@ TEST(Explanation, WithoutCategoriesAndStepsItSaysWhatThereIs) {
       explain_peak(analysis, source.tables(), analysis.devices[0], "/opt/job");
   EXPECT_EQ(why.text,
             "1000 B in 3 blocks were live on cpu at the peak, 2.500 s after the start; 800 B were "
-            "live at the end. What it was is unknown: the recording says nothing of modules, "
-            "phases and what tensors are; train.py:41 step allocated most: 700 B (70.0 %).");
+            "live at the end. What it was is unknown: the recording has no modules, phases or "
+            "tensor roles; train.py:41 step allocated most: 700 B (70.0 %).");
 }
 
 /// A parameter of 3 KiB, in the second step an activation of 1 KiB that the step frees again.

@@ -60,7 +60,7 @@ std::string peak_sentence(const Analysis& analysis, const Tables& tables,
       fmt::format("{} {} on {}", moment ? "Live" : "Peak", format_bytes(device.figures.peak_bytes),
                   memory_name(device, tables));
   if (moment) {
-    text += ", at the one moment that the file tells of";
+    text += ", at the one moment that the file covers";
   } else if (is_peak_before_events(analysis, device)) {
     text += ", before the first event";
   } else {
@@ -71,7 +71,7 @@ std::string peak_sentence(const Analysis& analysis, const Tables& tables,
   }
   text += ", " + process_label(process_at(tables, memory.process));
   // A lost allocation makes the peak too low, a lost free too high.
-  if (!is_exact(analysis, device)) text += "; NOT EXACT, as events were lost";
+  if (!is_exact(analysis, device)) text += "; NOT EXACT: events were lost";
   return text;
 }
 
@@ -92,10 +92,10 @@ bool is_moment(const DeviceAnalysis& device) {
 std::string no_such_step_text(const DeviceAnalysis& device, uint64_t step) {
   const std::vector<StepLevel>& levels = device.step_levels.levels();
   if (levels.empty()) {
-    return "it tells of no step: a step ends where an optimizer has stepped, or at "
+    return "it has no steps; a step ends when an optimizer steps or the program calls "
            "gpumemprof.step()";
   }
-  return fmt::format("step {} did not end in it: the last one that did is step {}", step,
+  return fmt::format("step {} is not complete in it; the last complete one is step {}", step,
                      levels.back().step);
 }
 
@@ -149,8 +149,7 @@ std::vector<std::string> caveats(const Analysis& analysis, const Tables& tables)
     out.push_back(fmt::format("The allocator ran out of memory: {}.", format_plural(oom, "time")));
   if (analysis.oldest_dropped && analysis.events > analysis.events_read) {
     out.push_back(
-        fmt::format("The oldest {} were dropped to save disk (--max-disk); peaks and totals still "
-                    "include them.",
+        fmt::format("--max-disk dropped the oldest {}; peaks and totals still include them.",
                     format_plural(analysis.events - analysis.events_read, "event")));
   }
   if (unmatched != 0) {
@@ -160,7 +159,7 @@ std::vector<std::string> caveats(const Analysis& analysis, const Tables& tables)
                     format_plural(unmatched, "free")));
   }
   if (repeated != 0) {
-    out.push_back(fmt::format("{} at an address that was still live: their frees were missed.",
+    out.push_back(fmt::format("{} at an address that was still live: the frees were missed.",
                               format_plural(repeated, "allocation")));
   }
   for (const Process& process : tables.processes) {

@@ -44,7 +44,7 @@ Item memory_item(const Analysis& analysis, const MemoryUse& use) {
                                         look_time_text(analysis, look.time_ns))});
   };
   if (use.highest) add("highest", *use.highest);
-  if (use.at_peak) add("nearest to the peak", *use.at_peak);
+  if (use.at_peak) add("at the peak", *use.at_peak);
   const size_t shown = std::min(kMostRefusalLooks, use.at_refusals.size());
   for (size_t i = 0; i < shown; ++i) add("as memory was refused", use.at_refusals[i]);
   if (use.at_refusals.size() > shown) {
@@ -68,7 +68,7 @@ Section machine_section(const Subject& subject) {
   for (const MemoryUse& one : use.hosts) list.items.push_back(memory_item(subject.analysis, one));
   if (use.missing_looks != 0)
     list.items.push_back(
-        {"", format_plural(use.missing_looks, "sample") + " taken and not there any more"});
+        {"", format_plural(use.missing_looks, "sample") + " were taken and are missing"});
   if (!list.items.empty()) out.add(std::move(list));
   return out;
 }

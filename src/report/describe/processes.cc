@@ -70,7 +70,7 @@ Section processes_section(const Subject& subject) {
         i < subject.analysis.processes.size() ? subject.analysis.processes[i] : ProcessAnalysis{};
     std::string name = process_label(process);
     if (is_end_in_doubt(subject.tables, process, subject.analysis.ends))
-      name += ", its end was not seen (killed, or still running)";
+      name += ", end not recorded (killed, or still running)";
     return Row{
         {{format_count(sums.events)},
          {format_count(sums.alloc_count)},

@@ -82,7 +82,7 @@ Section series_section(const TelemetrySeries& series) {
   }});
   List list;
   const auto add = [&](std::string text) { list.items.push_back({"", std::move(text)}); };
-  add(fmt::format("{} in {}; first {}, last {}, mean {}, least {}",
+  add(fmt::format("{} in {}; first {}, last {}, mean {}, minimum {}",
                   format_plural(report.samples, "sample"), seconds_text(report.duration_s),
                   size_text(report.first_bytes), size_text(report.last_bytes),
                   size_text(report.mean_bytes), size_text(report.least_bytes)));
@@ -92,7 +92,7 @@ Section series_section(const TelemetrySeries& series) {
                     format_bytes(*series.total_bytes)));
   }
   if (series.gap_bytes) {
-    add(fmt::format("used on the device beyond what was reserved: {:.0f} to {:.0f} MiB",
+    add(fmt::format("device use beyond the reserved bytes: {:.0f} to {:.0f} MiB",
                     series.gap_bytes->first / 1048576, series.gap_bytes->second / 1048576));
   }
   if (series.warnings + series.criticals > 0)

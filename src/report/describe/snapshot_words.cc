@@ -15,7 +15,7 @@ constexpr size_t kHoldersOfOom = 5;
 
 std::string cause_text(const OomExplanation& oom) {
   if (oom.cause == RefusalCause::kWantOfMemory) {
-    return fmt::format("want of memory, {} short of everything that was free",
+    return fmt::format("not enough memory: {} more than everything that was free",
                        format_bytes(oom.missing_bytes));
   }
   if (oom.cause == RefusalCause::kLimit) {
@@ -27,7 +27,7 @@ std::string cause_text(const OomExplanation& oom) {
 
 std::string trials_text(const OomExplanation& oom) {
   if (!oom.is_reproduced) {
-    return "Which setting would have helped is not known: " +
+    return "Unknown which setting would have helped: " +
            (oom.not_reproduced.empty() ? std::string("nothing was tried") : oom.not_reproduced) +
            ".";
   }
@@ -60,22 +60,21 @@ std::vector<std::string> oom_details(const OomExplanation& oom, const SnapshotDe
   out.push_back(fmt::format("Asked: {} at {} (event {}).", format_bytes(oom.asked_bytes),
                             headline_text(tables, node, folder), format_count(oom.event)));
   if (!device.is_consistent) {
-    out.push_back("What the allocator held then is not known: " + device.contradiction + ".");
+    out.push_back("The allocator's state at that moment is unknown: " + device.contradiction + ".");
     return out;
   }
   const MemoryFigures& figures = oom.moment.figures;
-  const std::string others =
-      oom.held_by_others_bytes
-          ? format_bytes(*oom.held_by_others_bytes) + " were held by others or by CUDA itself."
-          : "How much others held is not in a snapshot.";
+  const std::string others = oom.held_by_others_bytes
+                                 ? format_bytes(*oom.held_by_others_bytes) +
+                                       " were used by other processes or by CUDA itself."
+                                 : "A snapshot does not say how much other processes used.";
   out.push_back(
       fmt::format("{} of the device were available to this process: {} reserved and {} free. {}",
                   format_bytes(oom.device_bytes), format_bytes(figures.reserved_bytes),
                   format_bytes(oom.device_free_bytes), others));
   out.push_back(fmt::format(
       "Of the reserved, {} were in use and {} free inside, {} of them in the pool and stream of "
-      "this "
-      "request; its largest free block was {}.",
+      "this request; its largest free block was {}.",
       format_bytes(figures.active_bytes), format_bytes(oom.free_inside_bytes),
       format_bytes(oom.obstacle.free_bytes), format_bytes(oom.obstacle.largest_usable_bytes)));
   out.push_back("Why: " + cause_text(oom) + ".");
@@ -88,7 +87,7 @@ std::vector<std::string> oom_details(const OomExplanation& oom, const SnapshotDe
   out.push_back(trials_text(oom));
   if (oom.more_bytes_needed) {
     out.push_back(
-        fmt::format("With {} more of device memory the recorded settings would have done.",
+        fmt::format("With {} more device memory it would have fitted under the recorded settings.",
                     format_bytes(*oom.more_bytes_needed)));
   }
   const std::vector<HolderLine> lines = group_by_line(oom.moment.holders, tables);
@@ -102,7 +101,7 @@ std::vector<std::string> oom_details(const OomExplanation& oom, const SnapshotDe
 
 std::string reserved_sentence(const SnapshotDevice& device) {
   if (!device.is_consistent) {
-    return "Allocated and reserved bytes over time are not known: " + device.contradiction + ".";
+    return "Allocated and reserved bytes over time are unknown: " + device.contradiction + ".";
   }
   std::string text =
       fmt::format("Reserved at most {}", format_bytes(device.replay.peak_reserved.bytes));
@@ -118,7 +117,7 @@ std::string reserved_sentence(const SnapshotDevice& device) {
 
 std::string replay_sentence(const SnapshotDevice& device) {
   const ReplayResult& replay = device.replay;
-  if (replay.alloc_addresses == 0) return "No allocation is in the trace, so nothing was replayed.";
+  if (replay.alloc_addresses == 0) return "The trace has no allocation, so nothing was replayed.";
   std::string text =
       fmt::format("Replay: {} of {} at their recorded address by the rules of PyTorch {}",
                   format_count(replay.matched), format_plural(replay.alloc_addresses, "allocation"),
@@ -136,7 +135,7 @@ std::vector<std::string> snapshot_caveats(const SnapshotDevice& device,
   std::vector<std::string> out;
   if (!device.has_history) {
     out.push_back(
-        fmt::format("{}: no history was recorded, only what was live in the end.", device_name));
+        fmt::format("{}: no history was recorded, only what was live at the end.", device_name));
     return out;
   }
   if (device.overflowed) {

@@ -60,11 +60,11 @@ TEST(DriverReport, SaysWhyATermIsUnknown) {
   const std::vector<std::string> lines = identity_lines(moment);
   EXPECT_EQ(lines[0],
             "  device used                                  unknown  because the device was not "
-            "asked between this moment and the next change");
-  EXPECT_THAT(lines, testing::Contains("      contexts                                 unknown  "
-                                       "because the device could not be asked before a context "
-                                       "was made"));
-  EXPECT_THAT(lines.back(), testing::EndsWith("because what this process uses is not known"));
+            "sampled between this moment and the next change");
+  EXPECT_THAT(lines,
+              testing::Contains("      contexts                                 unknown  because "
+                                "the device could not be sampled before a context was created"));
+  EXPECT_THAT(lines.back(), testing::EndsWith("because this process's use is unknown"));
 }
 
 TEST(DriverReport, WithoutTheDriverThereIsNothingToSay) {

@@ -79,8 +79,7 @@ Json oom_json(const OomExplanation& oom, bool is_consistent, const Tables& table
   out["held_by_others_bytes"] = or_null(oom.held_by_others_bytes);
   if (!oom.held_by_others_bytes) {
     unknown["held_by_others_bytes"] =
-        "a snapshot does not say how large the device is, only what this process had and what was "
-        "free";
+        "a snapshot has no device size, only what this process had and what was free";
   }
   if (!is_consistent) {
     unknown["cause"] = "the events and the segments contradict each other";
@@ -97,7 +96,7 @@ Json oom_json(const OomExplanation& oom, bool is_consistent, const Tables& table
   out["missing_bytes"] = oom.missing_bytes;
   out["largest_fit_bytes"] = or_null(oom.largest_fit_bytes);
   if (!oom.largest_fit_bytes)
-    unknown["largest_fit_bytes"] = "with expandable segments it depends on where pages are mapped";
+    unknown["largest_fit_bytes"] = "with expandable segments it depends on which pages are mapped";
   out["more_bytes_needed"] = or_null(oom.more_bytes_needed);
   if (!oom.more_bytes_needed) {
     unknown["more_bytes_needed"] =
@@ -109,7 +108,7 @@ Json oom_json(const OomExplanation& oom, bool is_consistent, const Tables& table
   out["smallest_change"] = best ? Json(best->settings) : Json(nullptr);
   if (!best)
     unknown["smallest_change"] =
-        oom.is_reproduced ? "no setting that was tried would have fitted" : oom.not_reproduced;
+        oom.is_reproduced ? "no simulated setting would have fitted" : oom.not_reproduced;
   Json holders = Json::array();
   for (const Holder& holder : oom.moment.holders) holders.push_back(holder_json(holder, tables));
   out["holders"] = holders;
@@ -169,20 +168,20 @@ void add_snapshot_peaks(const DeviceAnalysis& device, const Analysis& analysis, 
     }
   };
   const std::string why_no_bytes =
-      sure ? "the peak was before the first event, and what was reserved then is not in the file"
+      sure ? "the peak was before the first event; the file does not say what was reserved then"
            : snapshot.contradiction;
   explain("allocated_bytes", why_no_bytes);
   explain("reserved_bytes", why_no_bytes);
-  explain("event_index", !sure                  ? snapshot.contradiction
-                         : snapshot.has_history ? "it was so before the first event"
-                                                : "no history was recorded: the peak is that of "
-                                                  "the end");
+  explain("event_index", !sure ? snapshot.contradiction
+                         : snapshot.has_history
+                             ? "it was so before the first event"
+                             : "no history was recorded: the peak is the state at the end");
   const std::string why_no_time =
       !snapshot.has_times ? "PyTorch before 2.2 and snapshots without history have no times"
       : sure              ? "it was so before the first event"
                           : snapshot.contradiction;
   for (const char* key : {"time_us", "time_ns", "seconds_after_start"}) explain(key, why_no_time);
-  explain("upper_bound_bytes", "a snapshot does not tell what each thread did");
+  explain("upper_bound_bytes", "a snapshot does not say which thread did what");
 }
 
 }  // namespace

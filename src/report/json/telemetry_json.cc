@@ -22,9 +22,10 @@ Json evidence_json(const Evidence& evidence) {
 
 const char* fix_for(const std::string& type) {
   if (type == "monotonic_increase")
-    return "record the program (gpumemprof run) and look at what holds memory at the end";
-  if (type == "spikes") return "record the program (gpumemprof run) and look at the peak's holders";
-  return "delete what is no longer needed, and call empty_cache() where the rest is cache";
+    return "record the program (gpumemprof run) and see what holds memory at the end";
+  if (type == "spikes")
+    return "record the program (gpumemprof run) and see what holds memory at the peak";
+  return "delete what is no longer needed; if the rest is cache, call empty_cache()";
 }
 
 Json finding_json(const SeriesFinding& finding, size_t series) {
@@ -53,8 +54,7 @@ Json series_json(const TelemetrySeries& series) {
   if (!any) unknown["allocated"] = "no sample was taken";
   if (!series.total_bytes) unknown["total_bytes"] = "the total of this memory is not in the file";
   if (!series.exact_peak_bytes) unknown["exact_peak_bytes"] = "only samples are in the file";
-  if (!series.gap_bytes)
-    unknown["gap_bytes"] = "use of the whole device and what was reserved of it are not both known";
+  if (!series.gap_bytes) unknown["gap_bytes"] = "device use and reserved bytes are not both known";
   Json gap = nullptr;
   if (series.gap_bytes)
     gap = {{"least", series.gap_bytes->first}, {"most", series.gap_bytes->second}};

@@ -52,7 +52,7 @@ std::string whatif_json(const SettingsStudy& study, const WhatIfSubject& subject
     unknown["recorded.peak_reserved_bytes"] = "the trace and the segments contradict each other";
   }
   if (!study.device_bytes_at_oom) {
-    unknown["recorded.device_bytes"] = "only an out-of-memory event gives it away";
+    unknown["recorded.device_bytes"] = "only an out-of-memory event shows it";
   }
   const Json out = {
       {"schema", "gpumemprof.whatif/1"},

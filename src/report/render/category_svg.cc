@@ -69,7 +69,7 @@ class Figure {
         "<span>{}</span></figcaption><p class=\"dim\">{} {}</p></figure>\n",
         labels, kCategoriesWidth, kCategoriesHeight, layers, said,
         axis_start(since(known_.start_ns), known_.sample_ns), format_duration(known_.sample_ns),
-        steps_ == 0 ? std::string("no training step was seen")
+        steps_ == 0 ? std::string("no training step was recorded")
                     : format_plural(steps_, "step") + (steps_ > 100 ? "" : ", a line at each end"),
         format_duration(since(end_ns())), known_.is_known ? "At the peak:" : "", legend);
   }

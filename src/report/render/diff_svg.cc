@@ -62,7 +62,7 @@ std::string legend(const char* css, const char* name, const DiffSide& side) {
 
 std::string diff_figure(const Diff& diff) {
   const uint64_t whole_ns = std::max(span_of(diff.a).end_ns, span_of(diff.b).end_ns);
-  if (whole_ns == 0) return "<p>No event is left to draw.</p>\n";
+  if (whole_ns == 0) return "<p>No event to draw.</p>\n";
   const uint64_t top = axis_top(std::max(highest(diff.a), highest(diff.b)));
   std::string labels, grid;
   for (int i = 0; i <= kGridLines; ++i) {
@@ -75,15 +75,14 @@ std::string diff_figure(const Diff& diff) {
   const bool has_times = diff.a.analysis->source.can.times && diff.b.analysis->source.can.times;
   const std::string end = has_times ? format_duration(whole_ns) : std::string("end");
   return fmt::format(
-      "<p class=\"legend\">{}{}</p>\n<figure><div class=\"plot\"><div class=\"y\">{}</div>"
-      "<div class=\"area\"><svg viewBox=\"0 0 {:.0f} {:.0f}\" preserveAspectRatio=\"none\" "
-      "role=\"img\" aria-label=\"Live bytes of both runs over time\"><g class=\"grid\">{}</g>"
-      "<path class=\"a\" d=\"{}\"/><path class=\"b\" d=\"{}\"/></svg></div></div>"
-      "<figcaption><span>0</span><span>{}; the most of each step</span><span>{}</span>"
-      "</figcaption></figure>\n",
+      "<p class=\"legend\">{}{}</p>\n<figure><div class=\"plot\"><div class=\"y\">{}</div><div "
+      "class=\"area\"><svg viewBox=\"0 0 {:.0f} {:.0f}\" preserveAspectRatio=\"none\" role=\"img\" "
+      "aria-label=\"Live bytes of both runs over time\"><g class=\"grid\">{}</g><path class=\"a\" "
+      "d=\"{}\"/><path class=\"b\" d=\"{}\"/></svg></div></div><figcaption><span>0</span><span>{}; "
+      "the maximum of each step</span><span>{}</span></figcaption></figure>\n",
       legend("a", "A", diff.a), legend("b", "B", diff.b), labels, kDiffWidth, kDiffHeight, grid,
       curve(diff.a, whole_ns, top), curve(diff.b, whole_ns, top),
-      has_times ? "time after each run's start" : "in the order of events: no times were recorded",
+      has_times ? "time after each run's start" : "in order of events (no times were recorded)",
       end);
 }
 

@@ -21,7 +21,7 @@ LiveSet live_set(const std::vector<Holder>& holders, const DeviceCategories& kno
   for (const CategoryHolder& holder : categories) told += holder.bytes;
   if (known.is_known && told == all) return {&holders, &categories, ""};
   return {&holders, nullptr,
-          known.is_known ? "the recording does not say it of all that was live" : known.why_not};
+          known.is_known ? "the recording does not have it for all live memory" : known.why_not};
 }
 
 /// "encoder.layers.0" gives encoder, layers, 0.

@@ -62,7 +62,7 @@ const char* block_class(const SegmentPicture& segment, const BlockPicture& block
 std::string levels_figure(const Analysis& analysis, const DeviceAnalysis& device) {
   const SnapshotDevice& snapshot = *device.snapshot;
   const Timeline& requested = device.timeline;
-  if (requested.buckets().empty()) return "<p>No event is left to draw.</p>\n";
+  if (requested.buckets().empty()) return "<p>No event to draw.</p>\n";
   const bool all = snapshot.is_consistent && !snapshot.reserved.buckets().empty();
   const uint64_t top = axis_top(std::max(highest(requested), all ? highest(snapshot.reserved) : 0));
   std::string labels, grid, lines;

@@ -85,7 +85,7 @@ std::string axis_start(uint64_t since_start_ns, uint64_t column_ns) {
 std::string timeline_figure(const Analysis& analysis, const DeviceAnalysis& device, bool tooltips) {
   const Timeline& timeline = device.timeline;
   const auto& buckets = timeline.buckets();
-  if (buckets.empty()) return "<p>No event is left to draw.</p>\n";
+  if (buckets.empty()) return "<p>No event to draw.</p>\n";
   uint64_t highest = 0;
   for (const TimelineBucket& bucket : buckets) highest = std::max(highest, bucket.max_bytes);
   const uint64_t top = axis_top(highest);

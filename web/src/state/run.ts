@@ -1,4 +1,4 @@
-// The opened files, what of them is looked at, and questions to the store that follow the view.
+// The opened files, what of them is used, and questions to the store that follow the view.
 import { computed, effect, signal } from "@preact/signals";
 import type { ReadonlySignal } from "@preact/signals";
 import { Superseded } from "../data/store.ts";

@@ -1,4 +1,4 @@
-// What is looked at, as one value: the address holds it, undo and redo walk through it, every view reads from it.
+// What is used, as one value: the address holds it, undo and redo walk through it, every view reads from it.
 import { computed, signal } from "@preact/signals";
 import type { ReadonlySignal } from "@preact/signals";
 

@@ -15,7 +15,7 @@ const order = computed(() =>
   (file.value?.devices ?? []).map((device, index) => ({ device, index })).sort((a, b) => (b.device.peak?.bytes ?? 0) - (a.device.peak?.bytes ?? 0)),
 );
 
-/** One after the other, so that what is looked at is asked before it. */
+/** One after the other, so that what is used is asked before it. */
 async function load(file_index: number, devices: { device: Device; index: number }[]): Promise<void> {
   for (const { device, index } of devices) {
     const key = `${file_index} ${index}`;

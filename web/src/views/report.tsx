@@ -8,7 +8,7 @@ import { CopyButton, Joints, Linked } from "./parts.tsx";
 
 const LONG_TEXT = 4000;
 
-/** Where evidence is looked at: a patch of the view. */
+/** Where evidence is used: a patch of the view. */
 export function evidence_patch(evidence: Evidence | undefined): Partial<View> | null {
   if (!evidence) return null;
   const patch: Partial<View> = {};

@@ -40,13 +40,13 @@ class Meter:
             return int(device["own_bytes"])
         self.basis = "device"
         if self._before is None or device["used_bytes"] is None:
-            raise CannotMeasure("the driver tells neither what this process uses nor what the device has in use")
+            raise CannotMeasure("the driver reports neither this process's use nor the device's")
         return max(0, int(device["used_bytes"]) - int(self._before))
 
     def _device(self) -> dict[str, Any]:
         found = device_memory(self._index, self._uuid)
         if found.get("accelerator") is None:
-            raise CannotMeasure(f"what the driver says of the GPU is not known: {found.get('why_not')}")
+            raise CannotMeasure(f"the driver's figures for the GPU are unknown: {found.get('why_not')}")
         return found
 
 
@@ -62,5 +62,6 @@ def measure(
         readings.append(Reading(name, max(0, outside - before)))
         before = max(before, outside)
     if meter.basis == "device" and meter.others:
-        raise CannotMeasure("the driver does not tell what this process uses, and others are on the GPU: try again alone")
+        why = "the driver does not report this process's use, and other processes use the GPU: stop them and try again"
+        raise CannotMeasure(why)
     return readings

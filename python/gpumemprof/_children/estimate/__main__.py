@@ -8,7 +8,7 @@ import sys
 
 from ..error import failed
 
-_LOOP = "timm's training loop: label smoothing, foreach optimizer, the next batch is loaded meanwhile, cudnn.benchmark"
+_LOOP = "timm's training loop: label smoothing, foreach optimizer, prefetched batch, cudnn.benchmark"
 
 
 def main() -> int:

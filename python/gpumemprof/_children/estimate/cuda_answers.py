@@ -40,7 +40,7 @@ class _Nothing:
 def install(log: Any) -> None:
     cuda: Any = torch.cuda
     properties = types.SimpleNamespace(
-        name="a GPU that is estimated",
+        name="an estimated GPU",
         major=_CAPABILITY[0],
         minor=_CAPABILITY[1],
         total_memory=TOTAL_BYTES,

@@ -99,7 +99,7 @@ def build(name: str) -> tuple[torch.nn.Module, tuple[int, ...]]:
         raise CannotTrace(f"{library} cannot be imported: {error}") from None
     except (RuntimeError, ValueError) as error:
         raise CannotTrace(f"{name}: {error}") from None
-    raise CannotTrace(f"{name}: models are named timm:NAME or torchvision:NAME")
+    raise CannotTrace(f"{name}: write timm:NAME or torchvision:NAME")
 
 
 def make_optimizer(name: str, groups: list[dict[str, Any]]) -> Any:

@@ -27,7 +27,7 @@ _aten = torch.ops.aten
 _STEPS = 2
 _READS = frozenset((_aten._local_scalar_dense.default, _aten.equal.default, _aten.is_nonzero.default))
 _VALUES_ARE_UNKNOWN = (
-    "values that the script reads from the GPU (loss.item()) are 1 here: what depends on them may be another size"
+    "values that the script reads from the GPU (loss.item()) are 1 here: sizes that depend on them may differ"
 )
 
 
@@ -143,7 +143,7 @@ class ScriptTrace:
     def _on_checkpoint(self, into_memory: bool) -> None:
         self.skipped_checkpoints = True
         if into_memory:  # the script may write the bytes over a file, which nobody could hold up
-            fail(self.folder, "the script saves a checkpoint into memory: where it goes from there is not known")
+            fail(self.folder, "the script saves a checkpoint into memory: its destination is unknown")
             leave(1)
 
     # Where steps and phases begin and end.
@@ -262,11 +262,11 @@ class ScriptTrace:
         if self.skipped_checkpoints:
             assumptions.append("checkpoints were not written")
         if self.is_distributed:
-            unknown.append("buffers of collectives (NCCL) are not in the figures")
+            unknown.append("buffers of collectives (NCCL) are not included")
         if self.calls.recurrent:
-            unknown.append("recurrent layers: the buffers that cuDNN has for them are not in the figures")
+            unknown.append("recurrent layers: cuDNN's buffers for them are not included")
         if not self._steps_of:
-            unknown.append("no optimizer made a step: what is estimated is what the script did until it ended")
+            unknown.append("no optimizer made a step: the estimate covers what the script did until it ended")
         log.write(
             os.path.join(self.folder, f"{os.getpid()}.trace"),
             {

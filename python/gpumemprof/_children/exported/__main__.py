@@ -34,7 +34,7 @@ def main() -> int:
     except CannotMeasure as error:
         return failed(folder, "model.error", str(error))
     except MemoryError:
-        return failed(folder, "model.error", "this machine has not enough memory to run the model")
+        return failed(folder, "model.error", "this machine does not have enough memory to run the model")
     except Exception as error:
         return failed(folder, "model.error", f"it cannot be run: {type(error).__name__}: {error}")
     with open(os.path.join(folder, "answer.json"), "w", encoding="utf-8", errors="replace") as file:

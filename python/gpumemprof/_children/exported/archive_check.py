@@ -38,14 +38,14 @@ def check_archive(path: str) -> None:
             for entry in archive.infolist():
                 _check_entry(archive, entry)
     except (zipfile.BadZipFile, RecursionError, ValueError) as error:
-        raise CannotMeasure(f"it is no archive of torch.export.save: {error}") from None
+        raise CannotMeasure(f"it is not an archive of torch.export.save: {error}") from None
 
 
 def _check_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
     name = entry.filename.split("/", 1)[-1]
     base = name.rsplit("/", 1)[-1]
     if base.startswith(("custom_obj_", "opaque_obj_")):
-        raise CannotMeasure(f"it has a pickled object ({name}), and unpickling would run what it says")
+        raise CannotMeasure(f"it has a pickled object ({name}), and unpickling it could run code")
     if name.startswith("data/constants/") and base.endswith(".pt"):
         raise CannotMeasure(f"it has pickled constants ({name}) of an older torch.export: export it again")
     if not base.endswith(".json"):
@@ -54,7 +54,7 @@ def _check_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
         raise CannotMeasure(f"{name} has more than {_MOST_GRAPH_BYTES >> 20} MiB")
     content = json.loads(archive.read(entry))
     if name.startswith("data/") and _is_pickled(content):
-        raise CannotMeasure(f"it has pickled tensors ({name}), and unpickling would run what they say")
+        raise CannotMeasure(f"it has pickled tensors ({name}), and unpickling them could run code")
     if name.startswith("models/"):
         _check_graph(content, "")
 

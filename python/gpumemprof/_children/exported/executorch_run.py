@@ -43,5 +43,5 @@ def _dtype(torch: object, number: int) -> object:
     more = {11: "bool", 15: "bfloat16"}
     name = names[number] if 0 <= number < len(names) else more.get(number)
     if name is None:
-        raise CannotMeasure(f"an input has a type that is not known here ({number})")
+        raise CannotMeasure(f"an input has an unsupported type ({number})")
     return getattr(torch, name)

@@ -56,7 +56,7 @@ class Resident:
         mark = _status("VmHWM")
         if not self.is_reset and mark <= self._mark:
             return None
-        how = "VmHWM of the process that ran it: the highest rise of its resident memory since before the model was read"
+        how = "VmHWM of the process that ran it: peak of its resident memory above the value before reading"
         return Figure("resident_rise", max(0, mark - self._start), how)
 
 

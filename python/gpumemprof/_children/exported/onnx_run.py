@@ -34,5 +34,5 @@ def measure(path: str, inputs: Any, outputs: Any) -> Measured:
     if rise := resident.rise():
         answer.figures.append(rise)
     else:
-        answer.unknown.append("how far the process's resident memory rose: the kernel's mark could not be reset")
+        answer.unknown.append("rise of the process's resident memory: the kernel's peak could not be reset")
     return answer

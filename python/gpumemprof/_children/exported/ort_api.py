@@ -58,7 +58,7 @@ def _library() -> str:
         raise CannotMeasure(f"ONNX Runtime is not installed in this Python, so nothing was measured: {_NEEDED}")
     libraries = glob.glob(os.path.join(glob.escape(os.path.dirname(found.origin)), "capi", "libonnxruntime.so*"))
     if not libraries:
-        raise CannotMeasure("this ONNX Runtime has no libonnxruntime.so beside its module, 1.23 or newer has")
+        raise CannotMeasure("this ONNX Runtime has no libonnxruntime.so beside its module; 1.23 or newer has one")
     return sorted(libraries)[0]
 
 
@@ -70,7 +70,7 @@ class Api:
         self.version = base.GetVersionString().decode(errors="replace")
         # It prints a line of its own where it does not have the version.
         if tuple(int(part) for part in self.version.split(".")[:2] if part.isdigit()) < (1, _VERSION):
-            raise CannotMeasure(f"ONNX Runtime {self.version} does not tell what its arena holds: 1.{_VERSION} is needed")
+            raise CannotMeasure(f"ONNX Runtime {self.version} does not report its arena: 1.{_VERSION} is needed")
         table = base.GetApi(_VERSION)
         if not table:
             raise CannotMeasure(f"ONNX Runtime {self.version} does not have version {_VERSION} of its C API")

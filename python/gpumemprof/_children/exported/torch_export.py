@@ -50,7 +50,7 @@ def _refuse_pickles(torch: Any) -> None:
 
     def safely(*args: Any, **kwargs: Any) -> Any:
         if not kwargs.get("weights_only", True):
-            raise CannotMeasure("it has pickled objects, and unpickling would run what they say")
+            raise CannotMeasure("it has pickled objects, and unpickling them could run code")
         return load(*args, **{**kwargs, "weights_only": True})
 
     torch.load = safely
@@ -98,7 +98,7 @@ def _size(name: str, at: int, size: Any, batch: str, dims: Any, used: set[str]) 
             return int(dims[key])
     if at == 0 and batch:
         return int(batch)
-    raise CannotMeasure(f"input {name} has an open dimension {at}: say its size with --dim {size}=N")
+    raise CannotMeasure(f"input {name} has an open dimension {at}: give its size with --dim {size}=N")
 
 
 def _leaves(torch: Any, arguments: Any, named: Any) -> list[Any]:

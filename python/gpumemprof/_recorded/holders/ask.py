@@ -47,7 +47,7 @@ def _addresses(what: Any) -> set[int] | None:
 
     if isinstance(what, torch.Tensor):
         return {what.untyped_storage().data_ptr()}
-    raise TypeError(f"a tensor, a line such as 'train.py:41', or nothing is wanted, not {type(what).__name__}")
+    raise TypeError(f"a tensor, a line such as 'train.py:41', or None is expected, not {type(what).__name__}")
 
 
 def _made_at(line: str) -> set[int]:

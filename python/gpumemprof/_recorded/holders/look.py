@@ -21,7 +21,7 @@ _MOST_OPERATIONS = 16
 # The libraries' own names take ten times as long as all the rest, and hold next to nothing. Where they need not be
 # looked at, they are if this part of the tensors is reached by no name of the program.
 _UNREACHED_PART = 4
-_NOTHING = Name("nothing in Python: what is left holds itself, by a graph or a cycle", "", "nothing", ())
+_NOTHING = Name("nothing in Python: a graph or cycle that holds itself", "", "nothing", ())
 
 
 class _Holder:
@@ -70,7 +70,7 @@ class _Look:
         walk.walk(frame_roots(own=True) + module_roots(own=True) + frame_roots(own=False))
         rest = self.take_reached(tensors, walk, hooked)
         if not self.everywhere and len(rest) * _UNREACHED_PART <= len(tensors):
-            skipped = "names of libraries were not looked at; gpumemprof run --explain-leaks does" if rest else ""
+            skipped = "names in libraries were not searched; gpumemprof run --explain-leaks does" if rest else ""
             self.why_incomplete = self.why_incomplete or walk.why_incomplete or skipped
             return
         if rest:

@@ -62,7 +62,7 @@ def _locals(frame: Any) -> list[tuple[str, object]]:
     """The variables of a frame that runs. Up to Python 3.12 asking for them leaves a copy in the frame, which would keep
     what it holds alive: it is emptied again, unless the program itself has asked for it."""
     if not frame.f_code.co_flags & _CO_OPTIMIZED:
-        return []  # a module's or a class's: names of a namespace that is looked at anyway
+        return []  # a module's or a class's: names of a namespace that is used anyway
     copy = frame.f_locals
     found = list(copy.items())
     if type(copy) is dict and sys.getrefcount(copy) <= 3:  # ours, the frame's, the argument

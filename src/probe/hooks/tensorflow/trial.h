@@ -3,7 +3,7 @@
 // reverse. Seen from the first blocks themselves, since nothing may be asked of an allocator that
 // the program has not asked.
 //
-//   a table is looked at when its pool is first seen   its functions stand where they must: before
+//   a table is used when its pool is first seen   its functions stand where they must: before
 //                                                      any is called by its place
 //   a block is freed before its address comes again    proves that frees arrive; kProof of them,
 //                                                      and the test is over
