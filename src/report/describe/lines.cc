@@ -59,7 +59,7 @@ Table lines_table(const Subject& subject, const DeviceAnalysis& device, size_t m
            [&](const HolderLine& line) {
              Row row = share_row(line.bytes, device.figures.peak_bytes,
                                  {.text = subject.line_text(line.node),
-                                  .note = subject.source_of(line.node),
+                                  .note = subject.note_of(line.node, device),
                                   .is_code = true,
                                   .is_strong = true});
              row.cells.insert(row.cells.end() - 1, {format_plural(line.count, "block")});
@@ -82,13 +82,16 @@ Chart level_chart(const Subject& subject, const DeviceAnalysis& device, bool too
 Stack stack_of(const Tables& tables, uint32_t stack, std::string_view folder) {
   const uint32_t headline = headline_node(tables, stack);
   Stack out;
+  const bool has_python = python_node(tables, stack) != 0;
   for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
     const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
     const bool is_user = is_user_file(tables.strings.get(frame.file));
+    const bool is_native = has_python && is_native_source(tables.strings.get(frame.file));
     out.frames.push_back({.text = frame_text(tables, node),
                           .short_text = headline_text(tables, node, folder),
                           .is_user_code = is_user,
-                          .is_kept = is_user || node == stack || node == headline});
+                          .is_kept = is_user || (node == stack && !is_native) || node == headline,
+                          .is_native = is_native});
   }
   return out;
 }

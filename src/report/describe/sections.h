@@ -30,6 +30,8 @@ class Subject {
   }
   /// What stands in that line; empty where it is not to be shown or cannot be known.
   std::string source_of(uint32_t node) const;
+  /// The same; of what has no stack, why and what it is.
+  std::string note_of(uint32_t node, const DeviceAnalysis& device) const;
 
  private:
   std::shared_ptr<SourceText> source_;  // null: not to be shown
