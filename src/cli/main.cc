@@ -30,9 +30,6 @@ int run_command_line(int argc, char** argv) {
                std::string(context.tensorflow ? "TensorFlow" : "PyTorch") +
                " program goes: records every allocation, explains the peak."};
   app.name(tool);
-  app.footer("Start with: " + tool +
-             " run -- python train.py\nExit codes: 0 ok, 1 the tool failed, 2 usage or bad "
-             "input. `run` ends as the program it ran.");
   app.set_version_flag("-V,--version", tool + " " GPUMEMPROF_VERSION);
   app.require_subcommand(1);
   // In the order in which help lists them, by groups.
@@ -55,6 +52,10 @@ int run_command_line(int argc, char** argv) {
   add_export_command(app, context);
   add_seal_command(app, context);
   add_help(app);
+  // Last: subcommands would end their help with it, too.
+  app.footer("Start with: " + tool +
+             " run -- python train.py\nExit codes: 0 ok, 1 the tool failed, 2 usage or bad "
+             "input. `run` ends as the program it ran.");
   const std::vector<std::string> words = with_help_words({argv + std::min(argc, 1), argv + argc});
   std::vector<std::string> reversed(words.rbegin(), words.rend());  // as parse() wants them
   try {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -294,6 +295,9 @@ void leave_no_empty_folder(const RunOptions& options, const Plan& plan, RunOutco
   const bool is_of_use = !outcome->recorded.empty() || !outcome->not_recorded.empty() ||
                          !outcome->oom_bundles.empty() || outcome->is_any_alive;
   if (!options.folder.empty() || is_of_use) return;
+  std::error_code error;
+  const auto all = std::distance(std::filesystem::directory_iterator(plan.folder, error), {});
+  if (error || static_cast<size_t>(all) != files_of_recording(plan.folder).size()) return;
   if (!remove_recording(plan.folder)) return;
   if (rmdir(plan.folder.c_str()) == 0) outcome->folder.clear();
 }

@@ -125,6 +125,12 @@ Section peak_section(const Subject& subject, std::string_view nothing) {
     return out;
   }
   out.add(Sentence{peak_sentence(analysis, tables, *device), Tone::kHeadline});
+  // Of a line that calls model.fit() nobody learns anything.
+  Table layers = layers_table(subject, *device, kAnswerLines);
+  if (!layers.rows.empty()) {
+    out.add(std::move(layers));
+    return out;
+  }
   std::vector<HolderLine> holders = group_by_line(device->holders_at_peak, tables);
   holders.resize(std::min(kAnswerLines, holders.size()));
   Table table = share_table("line");
@@ -191,9 +197,9 @@ Document describe_analysis(const Analysis& analysis, const Tables& tables,
   }
   if (device) {
     out.add(categories_section(subject, *device));
+    out.add(layers_section(subject, *device));
     out.add(lines_section(subject, *device));
     out.add(flames_section(subject, *device));
-    out.add(layers_section(subject, *device));
     out.add(segments_section(subject, *device));
     out.add(fragmentation_section(subject, *device));
     if (device->pool) out.add(pool_section(*device->pool));

@@ -70,6 +70,12 @@ Table lines_table(const Subject& subject, const DeviceAnalysis& device, size_t m
   return table;
 }
 
+std::string layer_words(const WorkHolder& group) {
+  if (!group.layer.empty()) return group.layer;
+  if (group.function.empty()) return "(no layer in the operation's name)";
+  return (group.is_xla ? "XLA cluster " : "call of ") + group.function;
+}
+
 Chart level_chart(const Subject& subject, const DeviceAnalysis& device, bool tooltips) {
   return {[&analysis = subject.analysis, &device, tooltips] {
     return device.snapshot ? levels_figure(analysis, device)
@@ -130,6 +136,21 @@ Section flames_section(const Subject& subject, const DeviceAnalysis& device) {
   return out;
 }
 
+Table layers_table(const Subject& subject, const DeviceAnalysis& device, size_t most) {
+  Table table = share_table("layer");
+  if (!is_tensorflow(device_at(subject.tables, device.device))) return table;
+  const std::vector<WorkHolder> groups = group_by_work(device.holders_at_peak, subject.tables);
+  const auto has_layer = [](const WorkHolder& group) { return !group.layer.empty(); };
+  if (std::ranges::none_of(groups, has_layer)) return table;
+  add_rows(groups, most, &table, [&](const WorkHolder& group) {
+    return share_row(group.bytes, device.figures.peak_bytes,
+                     {.text = fmt::format("{} {}", phase_name(group.phase), layer_words(group)),
+                      .note = format_plural(group.count, "block")});
+  });
+  table.left_out = 0;
+  return table;
+}
+
 Section layers_section(const Subject& subject, const DeviceAnalysis& device) {
   Section out{std::string(moment_title(device)) + "phase and layer of TensorFlow"};
   // Of a framework that names the operation an allocation is for.
@@ -139,15 +160,12 @@ Section layers_section(const Subject& subject, const DeviceAnalysis& device) {
       .noun = "layer"};
   add_rows(group_by_work(device.holders_at_peak, subject.tables), subject.options.rows, &table,
            [&](const WorkHolder& group) {
-             std::string layer = group.layer;
-             if (layer.empty() && !group.function.empty())
-               layer = (group.is_xla ? "XLA cluster " : "call of ") + group.function;
-             if (layer.empty()) layer = "(no layer in the operation's name)";
              return Row{{{format_bytes(group.bytes)},
                          {format_percent(group.bytes, device.figures.peak_bytes)},
                          {phase_name(group.phase)},
                          {mode_name(group.mode)},
-                         {.text = layer, .note = format_plural(group.count, "block")}}};
+                         {.text = layer_words(group),
+                          .note = format_plural(group.count, "block")}}};
            });
   out.add(std::move(table));
   return out;
