@@ -31,6 +31,8 @@ struct Gathered {
   uint64_t first_time_ns = 0;
   uint64_t last_time_ns = 0;
   uint64_t own_peak_event = 0;
+  uint64_t last_alloc_event = 0;
+  std::vector<Refusal> refusals;
   StepSums steps;
   absl::flat_hash_map<uint64_t, OfStep> live_in_steps;  // by address
 };
@@ -83,6 +85,7 @@ class Gatherer : public LiveObserver {
     if (state.peak_event == batch_->first_event + i) {
       device.own_peak_event = event_count(state) - 1;
     }
+    device.last_alloc_event = batch_->first_event + i;
     const uint32_t thread = batch_->thread[i];
     if (thread < threads_.size() && !is_of_driver(index)) {
       ++threads_[thread].alloc_count;
@@ -102,6 +105,10 @@ class Gatherer : public LiveObserver {
     Gathered& device = devices[index];
     device.timeline.add(seen(device, i), state.live_bytes);
     device.held.add(batch_->thread[i], 0, 0, state.live_bytes, state.peak_bytes);
+    if (batch_->action[i] == Action::kOom && device.refusals.size() < kMostRefusals) {
+      device.refusals.push_back(
+          {batch_->size_bytes[i], batch_->first_event + i, batch_->stack[i]});
+    }
     on_level(i, index, state);
   }
 
@@ -236,6 +243,8 @@ DeviceAnalysis take_device(const LiveState& state, uint16_t index, Gathered* gat
   device.turns = std::move(gathered->turns);
   device.most_held_bytes = gathered->held.most_bytes();
   device.threads = gathered->held.threads();
+  device.refusals = std::move(gathered->refusals);
+  device.last_alloc_event = gathered->last_alloc_event;
   device.first_time_ns = gathered->first_time_ns;
   device.last_time_ns = gathered->last_time_ns;
   device.steps = std::move(gathered->steps);

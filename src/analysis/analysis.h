@@ -70,6 +70,14 @@ struct LifetimeBin {
 /// Bin b holds the freed blocks that lived for [2^(b-1), 2^b) ns; bin 0 those freed in the same ns.
 inline constexpr size_t kLifetimeBins = 65;
 
+/// A request that an allocator refused.
+struct Refusal {
+  uint64_t size_bytes;
+  uint64_t event;
+  uint32_t stack;
+};
+inline constexpr size_t kMostRefusals = 1000;  ///< that a device tells one by one, the first ones
+
 /// One device of one process, or one memory that several of its allocators share.
 struct DeviceAnalysis {
   uint16_t device = 0;  ///< index in Tables::devices; of a sum, one of its parts
@@ -90,6 +98,8 @@ struct DeviceAnalysis {
   uint64_t temporary_bytes = 0;
   std::array<LifetimeBin, kLifetimeBins> lifetimes = {};
   Timeline timeline;
+  std::vector<Refusal> refusals;  ///< the first kMostRefusals; figures.actions counts all
+  uint64_t last_alloc_event = 0;  ///< 0 as well where it allocated nothing
   uint64_t first_time_ns = 0;  ///< of its first event; 0 without one
   uint64_t last_time_ns = 0;
   StepSums steps;  ///< where the framework numbers its steps

@@ -11,6 +11,7 @@
 #include "cli/temporary_folder.h"
 #include "report/advice_text.h"
 #include "report/describe/end_words.h"
+#include "report/describe/refusal_words.h"
 #include "report/json/advice_json.h"
 
 namespace gpumemprof {
@@ -47,6 +48,8 @@ int advise_recording(const std::vector<std::string>& paths, const AdviseArgument
   std::string text;
   if (format != "json") {
     for (const std::string& line : end_sentences(analysis.ends, working_folder()))
+      text += line + '\n';
+    for (const std::string& line : caught_refusal_sentences(analysis, tables, working_folder()))
       text += line + '\n';
   }
   text += format == "json" ? advice_json(*report, tables) : advice_text(*report);

@@ -14,7 +14,7 @@ struct CommandHelp {
   std::array<std::string_view, 2> examples;  // without the tool's name
 };
 
-constexpr std::array<CommandHelp, 17> kCommands = {{
+constexpr std::array<CommandHelp, 18> kCommands = {{
     {"run",
      "Record",
      {"run -- python train.py",
@@ -23,6 +23,7 @@ constexpr std::array<CommandHelp, 17> kCommands = {{
     {"analyze",
      "Understand",
      {"analyze slow", "analyze snapshot.pickle --format html -o memory.html"}},
+    {"view", "Understand", {"view slow", "view slow --html slow.html"}},
     {"advise", "Understand", {"advise slow", "advise --steps 5 -- python train.py"}},
     {"diff", "Understand", {"diff before after", "diff slow --steps 10 20"}},
     {"explain-oom",
@@ -138,11 +139,13 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error,
   const CLI::App& command = parsed.empty() ? app : *parsed[0];
   const std::vector<std::string> known = option_names(command);
   const std::string what = error.what();
+  // Of a command that has a program's words behind its own CLI11 names those.
+  const bool is_extra = error.get_name() == "ExtrasError";
   for (const std::string& word : words) {
     const std::string name = word.substr(0, word.find('='));
     if (word == "--") break;
     const bool is_known = std::ranges::find(known, name) != known.end();
-    if (!word.starts_with("--") || !what.contains(name) || is_known) continue;
+    if (!word.starts_with("--") || !(is_extra || what.contains(name)) || is_known) continue;
     const std::string meant = nearest(name, known);
     return name + " is no option of " + (parsed.empty() ? tool_name() : command.get_name()) +
            (meant.empty() ? "" : "; did you mean " + meant + "?") + see;

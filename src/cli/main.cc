@@ -30,30 +30,32 @@ int run_command_line(int argc, char** argv) {
                std::string(context.tensorflow ? "TensorFlow" : "PyTorch") +
                " program goes: records every allocation, explains the peak."};
   app.name(tool);
-  app.footer("Start with: " + tool +
-             " run -- python train.py\nExit codes: 0 ok, 1 the tool failed, 2 usage or bad "
-             "input. `run` ends as the program it ran.");
   app.set_version_flag("-V,--version", tool + " " GPUMEMPROF_VERSION);
   app.require_subcommand(1);
+  // In the order in which help lists them, by groups.
   add_run_command(app, context);
-  add_info_command(app, context);
-  add_monitor_command(app, context);
-  add_track_command(app, context);
+  if (!context.tensorflow) add_lines_command(app, context);
   add_analyze_command(app, context);
+  add_view_command(app, context);
   add_advise_command(app, context);
+  add_diff_command(app, context);
+  add_explain_oom_command(app, context);
   add_whatif_command(app, context);
   if (!context.tensorflow) add_estimate_command(app, context);
   if (!context.tensorflow) add_calibrate_command(app, context);
-  add_diff_command(app, context);
-  add_explain_oom_command(app, context);
-  add_diagnose_command(app, context);
   add_top_command(app, context);
-  add_view_command(app, context);
   add_serve_command(app, context);
-  if (!context.tensorflow) add_lines_command(app, context);
+  add_monitor_command(app, context);
+  add_track_command(app, context);
+  add_info_command(app, context);
+  add_diagnose_command(app, context);
   add_export_command(app, context);
   add_seal_command(app, context);
   add_help(app);
+  // Last: subcommands would end their help with it, too.
+  app.footer("Start with: " + tool +
+             " run -- python train.py\nExit codes: 0 ok, 1 the tool failed, 2 usage or bad "
+             "input. `run` ends as the program it ran.");
   const std::vector<std::string> words = with_help_words({argv + std::min(argc, 1), argv + argc});
   std::vector<std::string> reversed(words.rbegin(), words.rend());  // as parse() wants them
   try {

@@ -103,8 +103,9 @@ constexpr uint64_t kMostEventsToLookThrough = 200'000;
 void say_summary(const RunOutcome& outcome) {
   const std::string bundle = oom_bundle(outcome);
   ProgramEnds ends = ends_of(outcome);
+  const std::string where = outcome.folder.empty() ? "" : " in " + outcome.folder;
   std::string nothing =
-      one_line("nothing recorded in " + outcome.folder + ": " + why_nothing_was_recorded(outcome));
+      one_line("nothing recorded" + where + ": " + why_nothing_was_recorded(outcome));
   for (const std::string& text : end_sentences(ends, working_folder())) nothing += one_line(text);
   if (outcome.recorded.empty()) return say(nothing);
   auto input = open_input(outcome.recorded);

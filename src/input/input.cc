@@ -79,6 +79,16 @@ std::vector<std::string> snapshots_in(const std::string& folder) {
   return out;
 }
 
+/// "a.pickle, b.pickle or c.pickle"; of many the first ones.
+std::string some_of(const std::vector<std::string>& paths) {
+  constexpr size_t kMost = 8;
+  const size_t shown = std::min(paths.size(), kMost);
+  std::string out = paths[0];
+  for (size_t i = 1; i < shown; ++i)
+    out += (i + 1 == shown && shown == paths.size() ? " or " : ", ") + paths[i];
+  return shown == paths.size() ? out : out + ", …";
+}
+
 /// A folder that has one snapshot and no recording stands for the snapshot.
 std::string file_meant(const std::string& path) {
   const std::vector<std::string> snapshots = snapshots_in(path);
@@ -119,7 +129,7 @@ Result<Input> open_input(const std::vector<std::string>& paths, const InputOptio
     input.paths_[0] = file_meant(paths[0]);
     if (const auto several = snapshots_in(input.paths_[0]); !several.empty()) {
       return fail(ErrorCode::kUsage, paths[0] + ": holds " + std::to_string(several.size()) +
-                                         " snapshots; give one, such as " + several[0]);
+                                         " snapshots; give one: " + some_of(several));
     }
     auto snapshot = read_torch_snapshot(input.paths_[0], {.on_progress = options.on_progress});
     if (!snapshot) return std::unexpected(snapshot.error());

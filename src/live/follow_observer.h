@@ -1,6 +1,8 @@
 // What else may look at every event of a recording that is followed.
 #pragma once
 
+#include <absl/container/flat_hash_map.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -21,10 +23,17 @@ struct FollowedCategory {
   uint64_t bytes = 0, count = 0;
 };
 
+/// Of one stack, the kind of most of what it holds.
+struct KindOfStack {
+  uint32_t kind = 0;  ///< in FollowedCategories::all
+  uint64_t bytes = 0;
+};
+
 /// The kinds add up to what is live, or `absent_because` says why there are none.
 struct FollowedCategories {
   std::vector<FollowedCategory> all;  ///< largest first
   std::string absent_because;
+  absl::flat_hash_map<uint32_t, KindOfStack> by_stack;
 };
 
 /// Sealed events are told once. Those that are not sealed yet are told anew with each look, to a

@@ -12,6 +12,7 @@
 #include "recording/sealed_file.h"
 #include "trace/holder_lines.h"
 #include "trace/label_frames.h"
+#include "trace/module_path.h"
 #include "trace/tables.h"
 
 namespace gpumemprof {
@@ -68,8 +69,32 @@ std::string module_in(const std::vector<std::string>& stack) {
   return {};
 }
 
+/// The same of several stacks: one name, or none.
+std::string module_of(const HolderLine& line, const Tables& tables) {
+  std::string name;
+  for (const Holder& holder : line.stacks) {
+    std::string one = module_in(stack_lines(tables, holder.stack));
+    if (line.stacks.size() > 1) one = without_numbers(one);
+    if (!name.empty() && one != name) return {};
+    name = std::move(one);
+    if (name.empty()) return {};
+  }
+  return name;
+}
+
+/// Of most of a line's bytes.
+std::string category_of(const HolderLine& line, const FollowedCategories& told) {
+  std::vector<uint64_t> bytes(told.all.size());
+  for (const Holder& holder : line.stacks) {
+    const auto kind = told.by_stack.find(holder.stack);
+    if (kind != told.by_stack.end()) bytes[kind->second.kind] += holder.bytes;
+  }
+  const auto most = std::ranges::max_element(bytes);
+  return most == bytes.end() || *most == 0 ? "" : told.all[size_t(most - bytes.begin())].name;
+}
+
 std::vector<FollowedHolder> name_holders(const LiveState& state, uint16_t device, size_t most,
-                                         const Tables& tables) {
+                                         const FollowedCategories& told, const Tables& tables) {
   std::vector<FollowedHolder> out;
   if (most == 0) return out;
   const std::vector<HolderLine> lines = group_by_line(state.holders_now(device), tables);
@@ -78,7 +103,8 @@ std::vector<FollowedHolder> name_holders(const LiveState& state, uint16_t device
     named.bytes = lines[i].bytes, named.count = lines[i].count;
     named.stacks = lines[i].stacks.size();
     named.stack = stack_lines(tables, lines[i].stacks.front().stack);
-    if (named.stacks == 1) named.module = module_in(named.stack);
+    named.module = module_of(lines[i], tables);
+    named.category = category_of(lines[i], told);
     if (lines[i].node != 0) named.line = stack_lines(tables, lines[i].node).front();
   }
   return out;
@@ -220,10 +246,10 @@ struct RecordingFollower::Impl {
       for (uint64_t count : state.actions) any += count;
       if (any == 0 || tables.devices[i].layer == Layer::kDriver) continue;
       last.devices.push_back(describe(tables.devices[i], state));
-      last.devices.back().holders =
-          name_holders(now, static_cast<uint16_t>(i), most_holders, tables);
-      if (told_by)
-        last.devices.back().categories = told_by->live_now(static_cast<uint16_t>(i), now);
+      FollowedDevice& device = last.devices.back();
+      if (told_by) device.categories = told_by->live_now(static_cast<uint16_t>(i), now);
+      device.holders = name_holders(now, static_cast<uint16_t>(i), most_holders,
+                                    device.categories, tables);
     }
     if (told_by) last.driver = told_by->driver_now();
     const MissingEvents missing = missing_events(*file, page, *sealed, *raw, raw->losses().events);

@@ -18,7 +18,10 @@ struct FollowedHolder {
   uint64_t bytes = 0, count = 0;
   std::string line;  ///< of the user's own code where the stack has any, else innermost
   std::vector<std::string> stack;  ///< of its largest stack, the allocating line first; or empty
-  std::string module = {};  ///< in whose call it was made, where there is one stack and it tells
+  /// In whose call it was made: "blocks.*.attn" of several that are alike; empty where it is not
+  /// told, or its stacks differ.
+  std::string module = {};
+  std::string category = {};  ///< of most of it; empty where it is not told
   uint64_t stacks = 1;
 };
 

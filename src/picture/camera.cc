@@ -51,6 +51,7 @@ void remember(uint64_t value, size_t most, std::vector<uint64_t>* history) {
 struct Camera::Memory {
   LiveGrowth growth;
   std::vector<uint64_t> history;
+  std::vector<uint64_t> history_ns;  // when; of a steady clock
   int64_t looked_ns = 0;
   uint64_t allocated = 0, alloc_count = 0, refused = 0;
   std::optional<double> bytes_per_second, allocs_per_second;
@@ -209,12 +210,17 @@ void Camera::add_device(Subject& subject, const FollowedDevice& device, const Fo
     memory.allocated = out.allocated, memory.alloc_count = out.alloc_count;
     memory.growth.add(static_cast<double>(memory.looked_ns) * 1e-9, out.allocated);
     remember(out.allocated, options_.most_history, &memory.history);
+    remember(static_cast<uint64_t>(memory.looked_ns), options_.most_history, &memory.history_ns);
   }
   out.bytes_per_second = memory.bytes_per_second;
   out.allocs_per_second = memory.allocs_per_second;
   out.leak_bytes_per_second = memory.growth.bytes_per_second();
   out.why_no_leak = memory.growth.why_none();
   out.history = memory.history;
+  if (!memory.history_ns.empty()) {
+    out.history_seconds =
+        static_cast<double>(memory.history_ns.back() - memory.history_ns.front()) * 1e-9;
+  }
 }
 
 void Camera::look_at_recordings() {
@@ -322,7 +328,7 @@ void Camera::judge(Picture* picture) {
     if (found == subjects_.end()) continue;
     for (const PictureDevice& device : recording.devices) {
       Memory& memory = found->second->memories[device.name];
-      const std::string subject = "pid " + std::to_string(recording.pid) + ' ' + device.name;
+      const std::string subject = subject_name(recording) + ' ' + device.name;
       if (device.refused > memory.refused) {
         alert(
             *picture, true, subject,

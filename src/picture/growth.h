@@ -14,7 +14,7 @@ namespace gpumemprof {
 /// Not thread-safe.
 class LiveGrowth {
  public:
-  static constexpr double kWindowSeconds = 5;  ///< at first; doubled whenever there are too many
+  static constexpr double kWindowSeconds = 2;  ///< at first; doubled whenever there are too many
   static constexpr size_t kLeastWindows = 12, kMostWindows = 120;
 
   /// `seconds`: of a steady clock, never going back.
@@ -32,7 +32,7 @@ class LiveGrowth {
   double window_seconds_ = kWindowSeconds, window_begin_ = 0, floor_ = 0;
   bool began_ = false;
   std::optional<double> rate_;
-  std::string why_none_ = "growth is known after 60 s of watching";
+  std::string why_none_ = "growth is known after 24 s of watching";
 };
 
 }  // namespace gpumemprof

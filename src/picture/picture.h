@@ -28,6 +28,7 @@ struct PictureDevice {
   std::optional<double> leak_bytes_per_second;
   std::string why_no_leak;        ///< where there is no leak_bytes_per_second
   std::vector<uint64_t> history;  ///< `allocated` of the last looks, oldest first
+  double history_seconds = 0;     ///< from the first to the last of them
   std::vector<FollowedHolder> holders;
   FollowedCategories categories;  ///< of what is live
 };
@@ -94,6 +95,9 @@ struct Picture {
 /// "train.py" of "/usr/bin/python3 -u train.py --lr 1": the program without folders and arguments,
 /// which may be secrets.
 std::string program_name(const std::string& command);
+
+/// "rank 3", else "pid 12".
+std::string subject_name(const PictureRecording& recording);
 
 /// Whether commands are told with their arguments, which may be secrets, or by program_name()
 /// alone.

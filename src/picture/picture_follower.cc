@@ -53,11 +53,22 @@ class PictureFollower final : public FollowObserver {
       FollowedCategory& sum = sums[static_cast<size_t>(holder.category)];
       sum.bytes += holder.bytes, sum.count += holder.count;
     }
+    std::vector<size_t> order;
     for (size_t i = 0; i < kCategories; ++i) {
-      sums[i].name = category_name(static_cast<Category>(i));
-      if (sums[i].count != 0) out.all.push_back(std::move(sums[i]));
+      if (sums[i].count != 0) order.push_back(i);
     }
-    std::ranges::stable_sort(out.all, std::ranges::greater{}, &FollowedCategory::bytes);
+    std::ranges::stable_sort(order, std::ranges::greater{}, [&](size_t i) { return sums[i].bytes; });
+    std::array<uint32_t, kCategories> place{};
+    for (const size_t i : order) {
+      place[i] = static_cast<uint32_t>(out.all.size());
+      sums[i].name = category_name(static_cast<Category>(i));
+      out.all.push_back(std::move(sums[i]));
+    }
+    for (const CategoryHolder& holder : now.at_end) {
+      KindOfStack& kind = out.by_stack[holder.stack];
+      if (holder.bytes > kind.bytes)
+        kind = {place[static_cast<size_t>(holder.category)], holder.bytes};
+    }
     return out;
   }
   std::shared_ptr<const DriverMemories> driver_now() override { return driver_.finish(tables_); }

@@ -78,6 +78,7 @@ Json device_json(const PictureDevice& device) {
          {"count", holder.count},
          {"line", holder.line.empty() ? Json(nullptr) : Json(holder.line)},
          {"module", holder.module.empty() ? Json(nullptr) : Json(holder.module)},
+         {"category", holder.category.empty() ? Json(nullptr) : Json(holder.category)},
          {"stacks", holder.stacks},
          {"stack", holder.stack}});
   }

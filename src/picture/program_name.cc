@@ -28,4 +28,9 @@ std::string program_name(const std::string& command) {
   return program;
 }
 
+std::string subject_name(const PictureRecording& recording) {
+  return recording.rank ? "rank " + std::to_string(*recording.rank)
+                        : "pid " + std::to_string(recording.pid);
+}
+
 }  // namespace gpumemprof

@@ -51,6 +51,8 @@ struct StackFrame {
   std::string short_text;  ///< with as much of the path as names the file
   bool is_user_code = false;
   bool is_kept = false;  ///< shown even where frames of libraries are left out
+  /// Of C or C++, in a stack that has frames of Python: shown on demand.
+  bool is_native = false;
 };
 struct Stack {
   std::vector<StackFrame> frames;

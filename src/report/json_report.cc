@@ -8,6 +8,7 @@
 #include "report/describe/end_words.h"
 #include "report/describe/explanation.h"
 #include "report/describe/facts.h"
+#include "report/describe/refusal_words.h"
 #include "report/json/advice_json.h"
 #include "report/json/category_json.h"
 #include "report/json/driver_json.h"
@@ -385,6 +386,7 @@ std::string json_report(const Analysis& analysis, const Tables& tables, int inde
         {"reasons", reasons}}},
       {"end", ends_json(analysis.ends)},
       {"score", score_json(analysis.score)}};
+  out["end"]["caught"] = caught_refusals_json(analysis, tables);
   if (const DeviceAnalysis* device = main_device(analysis, tables)) {
     const PeakExplanation why = explain_peak(analysis, tables, *device, "");
     out["explanation"] = why.text;

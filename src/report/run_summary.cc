@@ -62,7 +62,8 @@ std::string run_summary(const Analysis& analysis, const Tables& tables, const Lo
   std::vector<std::string> unseen;
   for (const std::string& text : context.not_recorded)
     unseen.push_back("Not recorded: " + printable(text));
-  for (std::string& text : caveats(analysis, tables)) unseen.push_back(std::move(text));
+  for (std::string& text : caveats(analysis, tables, context.working_folder))
+    unseen.push_back(std::move(text));
   add_unseen(unseen, std::max(kMaxLines, lines.size() + 2) - 1 - lines.size(), &lines);
   lines.push_back(fmt::format("Next: {} analyze {}", printable(shell_word(context.tool)),
                               printable(shell_word(context.folder))));

@@ -9,24 +9,39 @@ const Frame& frame_of(const Tables& tables, uint32_t node) {
   return tables.stacks.frame(tables.stacks.node(node).frame);
 }
 
-std::string describe(const Tables& tables, uint32_t node, std::string file) {
-  const Frame& frame = frame_of(tables, node);
+std::string describe(const Frame& frame, std::string_view function, std::string file) {
   if (frame.line != 0) file += ':' + std::to_string(frame.line);
-  const std::string_view function = tables.strings.get(frame.function);
   if (!file.empty() && !function.empty()) file += ' ';
   return printable(file.append(function));
+}
+
+/// A C++ function without its parameters and where it returns, of a length to read.
+std::string_view without_parameters(std::string_view function) {
+  if (function.ends_with(" const")) function.remove_suffix(6);
+  if (!function.ends_with(')')) return function;
+  size_t open = function.size();
+  for (int depth = 0; open-- > 0;) {
+    depth += function[open] == ')' ? 1 : function[open] == '(' ? -1 : 0;
+    if (depth == 0) break;
+  }
+  return open == 0 || open > function.size() ? function : function.substr(0, open);
 }
 
 }  // namespace
 
 std::string headline_text(const Tables& tables, uint32_t node, std::string_view folder) {
   if (node == 0) return "(no stack recorded)";
-  return describe(tables, node,
-                  short_path(tables.strings.get(frame_of(tables, node).file), folder));
+  const Frame& frame = frame_of(tables, node);
+  const std::string_view file = tables.strings.get(frame.file);
+  const std::string_view function = tables.strings.get(frame.function);
+  if (!is_native_source(file)) return describe(frame, function, short_path(file, folder));
+  return describe(frame, without_parameters(function), file == "??" ? "" : short_path(file, folder));
 }
 
 std::string frame_text(const Tables& tables, uint32_t node) {
-  return describe(tables, node, std::string(tables.strings.get(frame_of(tables, node).file)));
+  const Frame& frame = frame_of(tables, node);
+  return describe(frame, tables.strings.get(frame.function),
+                  std::string(tables.strings.get(frame.file)));
 }
 
 }  // namespace gpumemprof

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -283,9 +284,22 @@ Status run_and_watch(Plan* plan, FolderSealer* sealer, RunOutcome* outcome) {
   outcome->torch_seen = watcher.torch_seen();
   outcome->allocated_nothing = watcher.allocated_nothing();
   outcome->unreadable_command = watcher.unreadable_command();
+  outcome->is_any_alive = watcher.any_alive();
   if (watcher.any_alive() && plan->probe) plan->probe->keep();
   if (watcher.any_alive() && plan->driver) plan->driver->keep();
   return {};
+}
+
+/// A folder that has our name, so that nobody else knows of it, and no recording.
+void leave_no_empty_folder(const RunOptions& options, const Plan& plan, RunOutcome* outcome) {
+  const bool is_of_use = !outcome->recorded.empty() || !outcome->not_recorded.empty() ||
+                         !outcome->oom_bundles.empty() || outcome->is_any_alive;
+  if (!options.folder.empty() || is_of_use) return;
+  std::error_code error;
+  const auto all = std::distance(std::filesystem::directory_iterator(plan.folder, error), {});
+  if (error || static_cast<size_t>(all) != files_of_recording(plan.folder).size()) return;
+  if (!remove_recording(plan.folder)) return;
+  if (rmdir(plan.folder.c_str()) == 0) outcome->folder.clear();
 }
 
 }  // namespace
@@ -308,6 +322,7 @@ Result<RunOutcome> run_program(const RunOptions& options) {
   outcome.recorded = recorded_by_this_run(*plan);
   std::ranges::set_difference(oom_bundles(plan->folder), older,
                               std::back_inserter(outcome.oom_bundles));
+  leave_no_empty_folder(options, *plan, &outcome);
   return outcome;
 }
 

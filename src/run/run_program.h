@@ -28,7 +28,7 @@ struct RunOptions {
 struct RunOutcome {
   int wait_status = 0;  ///< of the program, as waitpid gives it
   KernelKills kernel_kills;
-  std::string folder;        ///< as the user would type it
+  std::string folder;        ///< as the user would type it; empty: nothing is left of it
   std::string unrecordable;  ///< "PROGRAM is …", empty where the probe could be in it
   /// What to open for this run's processes: the folder, or files of one that runs share. Empty
   /// where no process wrote events.
@@ -36,6 +36,7 @@ struct RunOutcome {
   bool torch_seen = false;
   bool allocated_nothing = false;  ///< DescendantWatcher's
   std::string unreadable_command;  ///< a descendant that we may not look at
+  bool is_any_alive = false;       ///< a descendant outlives the program, and may record
   std::vector<NotRecorded> not_recorded;
   std::vector<std::string> oom_bundles;  ///< names of those that this run left
   std::vector<std::string> warnings;     ///< what failed on our side; never the program's concern

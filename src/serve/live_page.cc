@@ -34,8 +34,12 @@ th, td { padding: .15rem .6rem .15rem 0; text-align: left; vertical-align: top; 
 td.n, th.n { font-variant-numeric: tabular-nums; text-align: right; white-space: nowrap; }
 tr + tr td { border-top: 1px solid color-mix(in srgb, currentColor 15%, transparent); }
 td.w { overflow-wrap: anywhere; }
-svg { height: 2.2rem; width: 100%; }
+figure { margin: .4rem 0; }
+figcaption { display: flex; font-size: .85rem; justify-content: space-between; opacity: .75; }
+svg { display: block; height: 6rem; width: 100%; }
 polyline { fill: none; stroke: #2a78c8; stroke-width: 1.5; vector-effect: non-scaling-stroke; }
+polygon { fill: #2a78c8; opacity: .2; }
+.scroll { overflow-x: auto; }
 meter { height: 1rem; width: 12rem; }
 .critical { color: #c62828; font-weight: 600; }
 .warning { color: #b26a00; font-weight: 600; }
@@ -75,20 +79,31 @@ function table(head, rows) {
     });
     made.append(line);
   }
-  return made;
+  const around = element("div", undefined, "scroll");
+  around.append(made);
+  return around;
 }
-function sparkline(values) {
+function chart(seen) {
   const space = "http://www.w3.org/2000/svg", svg = document.createElementNS(space, "svg");
-  svg.setAttribute("viewBox", `0 0 ${KEEP} 30`);
+  const first = seen[0].time, last = seen[seen.length - 1].time, span = Math.max(last - first, 1e9);
+  const top = Math.max(...seen.map((at) => at.bytes), 1), ago = Math.round((last - first) / 1e9);
+  svg.setAttribute("viewBox", "0 0 300 100");
   svg.setAttribute("preserveAspectRatio", "none");
   svg.setAttribute("role", "img");
-  const now = bytes(values[values.length - 1]);
-  svg.setAttribute("aria-label", `allocated, last ${values.length} looks, now ${now}`);
-  const top = Math.max(...values, 1), line = document.createElementNS(space, "polyline");
-  const point = (v, i) => `${KEEP - values.length + i},${29 - 28 * v / top}`;
-  line.setAttribute("points", values.map(point).join(" "));
-  svg.append(line);
-  return svg;
+  const now = bytes(seen[seen.length - 1].bytes);
+  svg.setAttribute("aria-label", `allocated in the last ${ago} s: at most ${bytes(top)}, now ${now}`);
+  const points = seen.map((at) => `${300 - 300 * (last - at.time) / span},${99 - 97 * at.bytes / top}`);
+  const left = 300 - 300 * (last - first) / span;
+  for (const [name, of] of [["polygon", [`${left},100`, ...points, "300,100"]], ["polyline", points]]) {
+    const shape = document.createElementNS(space, name);
+    shape.setAttribute("points", of.join(" "));
+    svg.append(shape);
+  }
+  const made = element("figure"), above = element("figcaption"), below = element("figcaption");
+  above.append(element("span", `allocated, at most ${bytes(top)}`));
+  below.append(element("span", `${ago} s ago`), element("span", `now ${now}`));
+  made.append(above, svg, below);
+  return made;
 }
 function gauge(title, used, total, why) {
   const row = element("p", title + ": ");
@@ -153,36 +168,37 @@ function showSum(device) {
   const name = device.device + (device.accelerator === null ? "" : " is " + device.accelerator);
   return table([[name, ""], ["Bytes", "n"], ["", "w"]], rows);
 }
-function showRecording(recording, seen) {
-  const rank = recording.rank === null ? "" : `, rank ${recording.rank}`;
-  const out = [element("h3", `${recording.program} (pid ${recording.pid}${rank})`)];
+function showRecording(recording, seen, time) {
+  const rank = recording.rank === null ? "" : `rank ${recording.rank}: `;
+  const out = [element("h3", `${rank}${recording.program} (pid ${recording.pid})`)];
   if (recording.problem !== null) out.push(element("p", recording.problem, "warning"));
   if (!recording.exact) out.push(element("p", "not exact: " + recording.unknown.exact, "warning"));
   for (const device of recording.devices) {
     const key = `${recording.host} ${recording.pid} ${device.device}`;
     seen.add(key);
     const values = looks.get(key) || [];
-    values.push(device.allocated_bytes);
+    values.push({ time, bytes: device.allocated_bytes });
     if (values.length > KEEP) values.shift();
     looks.set(key, values);
     const leak = device.leak_bytes_per_second;
     out.push(table([["Device", ""], ["Allocated", "n"], ["Reserved", "n"], ["Peak", "n"],
-      ["Blocks", "n"], ["Change", "n"], ["Leak", "n"]],
+      ["Blocks", "n"], ["Change", "n"], ["Growth", "n"]],
       [[device.device, bytes(device.allocated_bytes), bytes(device.reserved_bytes),
         bytes(device.peak_bytes),
         device.live_blocks.toLocaleString("en"),
         device.bytes_per_second === null ? "unknown" : bytes(device.bytes_per_second) + "/s",
-        leak === null ? "none seen" : bytes(leak) + "/s"]]));
-    out.push(sparkline(values));
+        leak === null ? element("td", "-", "n") : element("td", bytes(leak) + "/s", "n warning")]]));
+    if (leak === null) out.push(element("p", device.unknown.leak_bytes_per_second, "dim"));
+    out.push(chart(values));
     const kinds = device.categories || [];
     if (kinds.length > 0) {
       out.push(element("p", kinds.map((k) => `${k.category} ${bytes(k.bytes)}`).join(", ")));
     }
     if (device.holders.length > 0) {
-      out.push(table([["Holds now", "n"], ["Blocks", "n"], ["Line", "w"]],
+      out.push(table([["Holds now", "n"], ["Blocks", "n"], ["Line", "w"], ["Type", ""], ["Module", "w"]],
         device.holders.map((h) =>
-          [bytes(h.bytes), h.count.toLocaleString("en"),
-            (h.line || "(no stack recorded)") + (h.module ? "  " + h.module : "")])));
+          [bytes(h.bytes), h.count.toLocaleString("en"), h.line || "(no stack recorded)",
+            h.category || "", h.module || ""])));
     }
   }
   for (const device of recording.driver ? recording.driver.devices : []) out.push(showSum(device));
@@ -191,7 +207,7 @@ function showRecording(recording, seen) {
 function show(picture) {
   $("host").textContent = picture.host;
   showMemory(picture);
-  const seen = new Set(), out = picture.recordings.flatMap((r) => showRecording(r, seen));
+  const seen = new Set(), out = picture.recordings.flatMap((r) => showRecording(r, seen, picture.time_ns));
   for (const key of looks.keys()) if (!seen.has(key)) looks.delete(key);
   if (out.length === 0) {
     out.push(element("p", "None: gpumemprof run -- python train.py makes one.", "dim"));

@@ -65,7 +65,7 @@ void draw_gpus(const TopState& state, int y, int end, Screen* screen) {
   if (y >= end) return;
   const auto& [recording, of] = rows[static_cast<size_t>(selected)];
   screen->put(0, y,
-              fmt::format("THE SUM OF pid {} {} {}", recording->pid,
+              fmt::format("THE SUM OF {} {} {}", subject_name(*recording),
                           program_name(recording->command), of->name));
   screen->paint_row(y++, Style::kHeader);
   // The last term is what the view is for: libraries make room for it.

@@ -9,33 +9,49 @@
 namespace gpumemprof {
 namespace {
 
-/// Columns that come with the screen's width.
+/// Columns that come with the screen's width. A rank is named by its number: a narrow screen has no
+/// room for its PID beside it.
 struct Columns {
-  bool rank, reserved;
+  bool pid, rank, device, reserved;
   int sparkline;
 };
 
-Columns columns_of(int width) {
-  return {.rank = width >= 110, .reserved = width >= 96, .sparkline = width >= 140 ? 40 : 10};
+Columns columns_of(const TopState& state, int width) {
+  const bool has_ranks =
+      std::ranges::any_of(state.picture.recordings,
+                          [](const PictureRecording& one) { return one.rank.has_value(); });
+  return {.pid = !has_ranks || width >= 110,
+          .rank = has_ranks,
+          .device = width >= 60,
+          .reserved = width >= 96,
+          .sparkline = width >= 140 ? 40 : width >= 72 ? 10 : 0};
 }
 
 std::string head_text(const Columns& columns) {
-  std::string text = fmt::format("{:>8} ", "PID");
-  if (columns.rank) text += fmt::format("{:>5} ", "RANK");
-  text += fmt::format("{:<10} {:>9} ", "DEVICE", "ALLOCATED");
+  std::string text;
+  if (columns.rank) text += fmt::format("{:>8} ", "RANK");
+  if (columns.pid) text += fmt::format("{:>8} ", "PID");
+  if (columns.device) text += fmt::format("{:<10} ", "DEVICE");
+  text += fmt::format("{:>9} ", "ALLOCATED");
   if (columns.reserved) text += fmt::format("{:>9} ", "RESERVED");
-  return text +
-         fmt::format("{:>9} {:>12} {:<{}} PROGRAM", "PEAK", "CHANGE", "HISTORY", columns.sparkline);
+  text += fmt::format("{:>9} {:>12} ", "PEAK", "CHANGE");
+  if (columns.sparkline) text += fmt::format("{:<{}} ", "HISTORY", columns.sparkline);
+  return text + "PROGRAM";
 }
 
 void draw_row(const TopState& state, const RecordedRow& row, int y, Screen* screen) {
-  const Columns columns = columns_of(screen->width());
+  const Columns columns = columns_of(state, screen->width());
   const PictureRecording& recording = *row.recording;
   const PictureDevice& device = *row.device;
-  std::string text = fmt::format("{:>8} ", recording.pid);
+  std::string text;
+  // A rank's workers have none of their own.
   if (columns.rank)
-    text += fmt::format("{:>5} ", recording.rank ? std::to_string(*recording.rank) : "-");
-  text += fmt::format("{:<10.10} {:>9} ", device.name, format_bytes(device.allocated));
+    text += fmt::format("{:>8} ", recording.rank || columns.pid
+                                      ? recording.rank ? std::to_string(*recording.rank) : "-"
+                                      : fmt::format("pid {}", recording.pid));
+  if (columns.pid) text += fmt::format("{:>8} ", recording.pid);
+  if (columns.device) text += fmt::format("{:<10.10} ", device.name);
+  text += fmt::format("{:>9} ", format_bytes(device.allocated));
   if (columns.reserved) {
     text +=
         fmt::format("{:>9} ", device.reserved ? format_bytes(*device.reserved.bytes) : "unknown");
@@ -43,22 +59,69 @@ void draw_row(const TopState& state, const RecordedRow& row, int y, Screen* scre
   text +=
       fmt::format("{:>9} {:>12} ", format_bytes(device.peak), rate_text(device.bytes_per_second));
   int x = screen->put(0, y, text);
-  screen->put(x, y, sparkline(device.history, columns.sparkline, state.unicode), Style::kGraph);
-  x += columns.sparkline + 1;
+  if (columns.sparkline) {
+    screen->put(x, y, sparkline(device.history, columns.sparkline, state.unicode), Style::kGraph);
+    x += columns.sparkline + 1;
+  }
   x = screen->put(x, y, program_name(recording.command));
   if (!recording.exact) x = screen->put(x + 1, y, "(events lost)", Style::kWarning);
   if (device.leak_bytes_per_second)
     screen->put(x + 1, y, "grows " + rate_text(device.leak_bytes_per_second), Style::kWarning);
 }
 
-/// "1.00 MiB  12 blocks  train.py:3 f"
-std::string holder_text(const FollowedHolder& holder) {
-  std::string text =
-      fmt::format("{:>9} {:>9} {}", format_bytes(holder.bytes), fmt::format("{} x", holder.count),
-                  holder.line.empty() ? "(no stack recorded)" : holder.line);
+/// Lines that hold memory: bytes, how many blocks, of which kind, the line, its module.
+struct HolderColumns {
+  bool blocks;
+  int kind;  ///< characters; 0: no column
+};
+
+HolderColumns holder_columns(const PictureDevice& device, int width) {
+  constexpr int kMostKind = 15;
+  size_t kind = 0;
+  for (const FollowedHolder& one : device.holders) kind = std::max(kind, one.category.size());
+  return {.blocks = width >= 64, .kind = std::min(static_cast<int>(kind), kMostKind)};
+}
+
+std::string holder_head(const RecordedRow& row, const HolderColumns& columns) {
+  std::string text = fmt::format("{:>9} ", "HOLDS");
+  if (columns.blocks) text += fmt::format("{:>9} ", "BLOCKS");
+  if (columns.kind) text += fmt::format("{:<{}} ", "TYPE", columns.kind);
+  return text + "HELD NOW BY LINES OF " + row_name(row);
+}
+
+/// " 1.00 MiB      12 x activation train.py:3 f  blocks.*.attn"
+std::string holder_text(const FollowedHolder& holder, const HolderColumns& columns) {
+  std::string text = fmt::format("{:>9} ", format_bytes(holder.bytes));
+  if (columns.blocks) text += fmt::format("{:>9} ", fmt::format("{} x", holder.count));
+  if (columns.kind) text += fmt::format("{:<{}.{}} ", holder.category, columns.kind, columns.kind);
+  text += holder.line.empty() ? "(no stack recorded)" : holder.line;
   if (!holder.module.empty()) text += "  " + holder.module;
   if (holder.stacks > 1) text += fmt::format("  {} stacks", holder.stacks);
   return text;
+}
+
+constexpr int kChartRows = 4;
+
+/// Of the chosen recording, over the looks that are remembered; kChartRows and a head.
+void draw_history(const TopState& state, const RecordedRow& row, int y, Screen* screen) {
+  const PictureDevice& device = *row.device;
+  constexpr int kLabel = 10;
+  const int width = screen->width() - kLabel;
+  const size_t shown = std::min(device.history.size(), static_cast<size_t>(std::max(width, 0)));
+  const double seconds = device.history.size() < 2
+                             ? 0
+                             : device.history_seconds * static_cast<double>(shown - 1) /
+                                   static_cast<double>(device.history.size() - 1);
+  screen->put(0, y,
+              fmt::format("{:>9} ALLOCATED IN THE LAST {:.0f} s BY {}", "", seconds, row_name(row)));
+  screen->paint_row(y++, Style::kHeader);
+  if (shown == 0) return;
+  const auto last = device.history.end();
+  const uint64_t top = *std::max_element(last - static_cast<std::ptrdiff_t>(shown), last);
+  screen->put_right(kLabel - 1, y, format_bytes(top), Style::kDim);
+  screen->put_right(kLabel - 1, y + kChartRows - 1, "0", Style::kDim);
+  for (const std::string& line : area_chart(device.history, width, kChartRows, state.unicode))
+    screen->put(kLabel, y++, line, Style::kGraph);
 }
 
 /// "parameter 1.00 GiB, optimizer state 2.00 GiB"; empty where nothing is told.
@@ -91,7 +154,7 @@ void draw_overview(const TopState& state, int y, int end, Screen* screen) {
   const auto rows = recorded_rows(state);
   const int count = static_cast<int>(rows.size());
   const int selected = std::clamp(state.selected[0], 0, std::max(count - 1, 0));
-  draw_head(head_text(columns_of(screen->width())), y++, screen);
+  draw_head(head_text(columns_of(state, screen->width())), y++, screen);
   if (state.picture.recordings.empty()) {
     screen->put(0, y++,
                 "None of your recordings is running. Start one: gpumemprof run -- python train.py",
@@ -107,14 +170,19 @@ void draw_overview(const TopState& state, int y, int end, Screen* screen) {
   if (count == 0 || y + 2 >= end) return;
   const RecordedRow& row = rows[static_cast<size_t>(selected)];
   ++y;
-  draw_head(fmt::format("{:>9} {:>9} HELD NOW BY LINES OF {}", "HOLDS", "BLOCKS", row_name(row)),
-            y++, screen);
+  constexpr int kLeastBelow = 7;  // of the holders, under the chart
+  if (end - y >= kChartRows + 2 + kLeastBelow) {
+    draw_history(state, row, y, screen);
+    y += kChartRows + 2;
+  }
+  const HolderColumns columns = holder_columns(*row.device, screen->width());
+  draw_head(holder_head(row, columns), y++, screen);
   const int last = state.picture.alerts.empty() ? end : end - 1;
   if (const std::string kinds = category_text(row.device->categories); !kinds.empty() && y < last)
     screen->put(0, y++, kinds, Style::kBold);
   for (const FollowedHolder& holder : row.device->holders) {
     if (y >= last) break;
-    screen->put(0, y++, holder_text(holder));
+    screen->put(0, y++, holder_text(holder, columns));
   }
   if (state.picture.alerts.empty()) return;
   const PictureAlert& alert = state.picture.alerts.back();
@@ -133,8 +201,8 @@ void draw_holders(const TopState& state, int y, int end, Screen* screen) {
   }
   const int chosen = std::clamp(state.selected[0], 0, static_cast<int>(rows.size()) - 1);
   const RecordedRow& row = rows[static_cast<size_t>(chosen)];
-  draw_head(fmt::format("{:>9} {:>9} HELD NOW BY LINES OF {}", "HOLDS", "BLOCKS", row_name(row)),
-            y++, screen);
+  const HolderColumns columns = holder_columns(*row.device, screen->width());
+  draw_head(holder_head(row, columns), y++, screen);
   if (const std::string kinds = category_text(row.device->categories); !kinds.empty() && y < end)
     screen->put(0, y++, kinds, Style::kBold);
   const auto& holders = row.device->holders;
@@ -142,7 +210,7 @@ void draw_holders(const TopState& state, int y, int end, Screen* screen) {
   const int selected =
       std::clamp(state.selected[static_cast<size_t>(View::kHolders)], 0, std::max(count - 1, 0));
   for (int i = 0; i < count && y < end; ++i, ++y) {
-    screen->put(0, y, holder_text(holders[static_cast<size_t>(i)]));
+    screen->put(0, y, holder_text(holders[static_cast<size_t>(i)], columns));
     if (i == selected) screen->paint_row(y, Style::kSelected);
   }
   if (count == 0) return;

@@ -1,6 +1,7 @@
 #include "top/screen.h"
 
 #include <algorithm>
+#include <span>
 
 namespace gpumemprof {
 namespace {
@@ -119,6 +120,29 @@ std::string sparkline(const std::vector<uint64_t>& values, int width, bool unico
       out += kPlain[static_cast<size_t>(level)];
   }
   return out;
+}
+
+std::vector<std::string> area_chart(const std::vector<uint64_t>& values, int width, int height,
+                                    bool unicode) {
+  std::vector<std::string> rows(static_cast<size_t>(std::max(height, 0)));
+  if (values.empty() || width <= 0) return rows;
+  const size_t count = std::min(values.size(), static_cast<size_t>(width));
+  const auto shown = std::span(values).last(count);
+  const uint64_t top = std::max<uint64_t>(1, *std::ranges::max_element(shown));
+  for (size_t r = 0; r < rows.size(); ++r) {
+    rows[r].assign(static_cast<size_t>(width) - count, ' ');
+    const int below = 8 * static_cast<int>(rows.size() - 1 - r);
+    for (const uint64_t value : shown) {
+      const double share = static_cast<double>(value) / static_cast<double>(top);
+      const int eighths = std::max(value > 0 ? 1 : 0, static_cast<int>(share * height * 8));
+      const int filled = std::clamp(eighths - below, 0, 8);
+      if (unicode)
+        append_utf8(&rows[r], filled == 0 ? U' ' : static_cast<char32_t>(0x2580 + filled));
+      else
+        rows[r] += filled >= 4 || (filled > 0 && below == 0) ? '#' : ' ';
+    }
+  }
+  return rows;
 }
 
 }  // namespace gpumemprof

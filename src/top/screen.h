@@ -64,6 +64,11 @@ void append_utf8(std::string* out, char32_t character);
 /// `part` of `whole` as a bar of `width` characters; a part that is not 0 shows.
 std::string bar_text(uint64_t part, uint64_t whole, int width, bool unicode);
 
+/// The last `width` values as an area of `height` rows, the topmost first, from 0 to the highest of
+/// them; newest at the right.
+std::vector<std::string> area_chart(const std::vector<uint64_t>& values, int width, int height,
+                                    bool unicode);
+
 /// The last `width` values, from 0 to the highest of them; shorter where there are fewer.
 std::string sparkline(const std::vector<uint64_t>& values, int width, bool unicode);
 

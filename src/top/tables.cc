@@ -16,7 +16,7 @@ constexpr const char* kHelpLines[] = {
     "",
     "1 2 3 4 5 6 ?  views; Tab: next view; a click on a tab works too",
     "arrows j k     select a row; also PgUp PgDn Home End, a click or the wheel",
-    "Enter          show the stacks that hold the memory of a recording",
+    "Enter          show the lines that hold a recording's memory, and their stacks",
     "s              order: allocated, peak, change, PID",
     "w W            warning threshold down, up by 5 %",
     "c C            critical threshold down, up by 5 %",
@@ -60,10 +60,8 @@ std::string rate_text(const std::optional<double>& rate) {
 }
 
 std::string row_name(const RecordedRow& row) {
-  std::string text = fmt::format("pid {} {} {}", row.recording->pid,
-                                 program_name(row.recording->command), row.device->name);
-  if (row.recording->rank) text += fmt::format(" rank {}", *row.recording->rank);
-  return text;
+  return fmt::format("{} {} {}", subject_name(*row.recording), program_name(row.recording->command),
+                     row.device->name);
 }
 
 int visible_rows(const TopState& state, int height) {

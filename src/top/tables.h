@@ -37,7 +37,7 @@ int first_visible(int selected, int visible, int count);
 /// "+1.50 MiB/s", "0 B/s", "unknown".
 std::string rate_text(const std::optional<double>& bytes_per_second);
 
-/// "pid 12 train.py cuda:0", with the rank where it is known.
+/// "pid 12 train.py cuda:0"; of a rank "rank 3 train.py cuda:0".
 std::string row_name(const RecordedRow& row);
 
 }  // namespace gpumemprof

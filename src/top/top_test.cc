@@ -17,7 +17,9 @@ PictureRecording recording_of(int pid, int64_t rank, uint64_t allocated) {
   device.reserved = Quantity::of(2 * allocated);
   device.bytes_per_second = 1 << 20;
   device.history = {0, allocated / 2, allocated};
-  device.holders = {{allocated, 3, "train.py:7 step", {"lib.py:1 make", "train.py:7 step"}}};
+  device.history_seconds = 4;
+  device.holders = {{allocated, 3, "train.py:7 step", {"lib.py:1 make", "train.py:7 step"},
+                     "blocks.*.attn", "activation", 4}};
   out.devices.push_back(device);
   return out;
 }
@@ -74,23 +76,57 @@ TEST(Overview, HasItsFiguresIn80By24) {
   EXPECT_EQ(screen.at(9, 1).style, Style::kWarning);
   EXPECT_EQ(screen.line(2), "Devices  unknown (no driver)");
   EXPECT_EQ(screen.line(4),
-            "     PID DEVICE     ALLOCATED      PEAK       CHANGE HISTORY    PROGRAM");
+            "    RANK DEVICE     ALLOCATED      PEAK       CHANGE HISTORY    PROGRAM");
   EXPECT_EQ(screen.line(5),
-            "     101 cuda:0      11.0 MiB  44.0 MiB  +1.00 MiB/s ▁▅█        train.py");
+            "       1 cuda:0      11.0 MiB  44.0 MiB  +1.00 MiB/s ▁▅█        train.py");
   EXPECT_EQ(screen.at(0, 5).style, Style::kSelected);
-  EXPECT_EQ(screen.line(6).substr(0, 29), "     100 cuda:0      10.0 MiB");
-  EXPECT_EQ(screen.line(8),
-            "    HOLDS    BLOCKS HELD NOW BY LINES OF pid 101 train.py cuda:0 rank 1");
-  EXPECT_EQ(screen.line(9), " 11.0 MiB       3 x train.py:7 step");
+  EXPECT_EQ(screen.line(6).substr(0, 29), "       0 cuda:0      10.0 MiB");
+  EXPECT_EQ(screen.line(8), "          ALLOCATED IN THE LAST 4 s BY rank 1 train.py cuda:0");
+  EXPECT_EQ(screen.line(9), " 11.0 MiB" + std::string(70, ' ') + "█");
+  EXPECT_EQ(screen.line(12), "        0" + std::string(69, ' ') + "██");
+  EXPECT_EQ(screen.line(14),
+            "    HOLDS    BLOCKS TYPE       HELD NOW BY LINES OF rank 1 train.py cuda:0");
+  EXPECT_EQ(screen.line(15),
+            " 11.0 MiB       3 x activation train.py:7 step  blocks.*.attn  4 stacks");
   EXPECT_EQ(screen.line(22), "critical: kernel: killed 1 process");
+}
+
+TEST(Overview, NamesProcessesByTheirPidWhereNoneIsARank) {
+  TopState state = state_of(1);
+  state.picture.recordings[0].rank.reset();
+  const Screen screen = draw(state, 80, 24);
+  EXPECT_EQ(screen.line(4),
+            "     PID DEVICE     ALLOCATED      PEAK       CHANGE HISTORY    PROGRAM");
+  EXPECT_EQ(screen.line(5).substr(0, 29), "     100 cuda:0      10.0 MiB");
+  EXPECT_EQ(screen.line(8).substr(10), "ALLOCATED IN THE LAST 4 s BY pid 100 train.py cuda:0");
+}
+
+TEST(Overview, OfAWorkerOfARankThePidIsItsName) {
+  TopState state = state_of(2);
+  state.picture.recordings[0].rank.reset();
+  EXPECT_EQ(draw(state, 80, 24).line(6).substr(0, 29), " pid 100 cuda:0      10.0 MiB");
+}
+
+TEST(Overview, KeepsTheProgramOnANarrowScreen) {
+  const Screen screen = draw(state_of(1), 50, 24);
+  EXPECT_EQ(screen.line(4), "    RANK ALLOCATED      PEAK       CHANGE PROGRAM");
+  EXPECT_EQ(screen.line(5), "       0  10.0 MiB  40.0 MiB  +1.00 MiB/s train.py");
+  EXPECT_EQ(screen.line(14), " 10.0 MiB activation train.py:7 step  blocks.*.att");
 }
 
 TEST(Overview, HasMoreColumnsWhereThereIsRoom) {
   const Screen screen = draw(state_of(1), 200, 60);
-  EXPECT_EQ(screen.line(4).substr(0, 70),
-            "     PID  RANK DEVICE     ALLOCATED  RESERVED      PEAK       CHANGE H");
-  EXPECT_EQ(screen.line(5).substr(0, 68),
-            "     100     0 cuda:0      10.0 MiB  20.0 MiB  40.0 MiB  +1.00 MiB/s");
+  EXPECT_EQ(screen.line(4).substr(0, 73),
+            "    RANK      PID DEVICE     ALLOCATED  RESERVED      PEAK       CHANGE H");
+  EXPECT_EQ(screen.line(5).substr(0, 71),
+            "       0      100 cuda:0      10.0 MiB  20.0 MiB  40.0 MiB  +1.00 MiB/s");
+}
+
+TEST(AreaChart, IsTheLastValuesInRows) {
+  EXPECT_EQ(area_chart({9, 0, 4, 8}, 4, 2, true), (std::vector<std::string>{"█  ▆", "█ ▇█"}));
+  EXPECT_EQ(area_chart({0, 1, 100}, 5, 2, false), (std::vector<std::string>{"    #", "   ##"}));
+  EXPECT_EQ(area_chart({1, 2, 3, 4}, 2, 1, true), std::vector<std::string>{"▆█"});
+  EXPECT_EQ(area_chart({}, 5, 2, true), (std::vector<std::string>{"", ""}));
 }
 
 TEST(Draw, FitsIntoAnySizeWithAnyView) {
@@ -116,7 +152,7 @@ TEST(Draw, KeepsTheSelectedRowOnTheScreen) {
   for (int y = 0; y < 24; ++y) {
     if (screen.at(0, y).style != Style::kSelected) continue;
     ++selected;
-    EXPECT_EQ(screen.line(y).substr(0, 8), "     114") << "the 46th by what is allocated";
+    EXPECT_EQ(screen.line(y).substr(0, 8), "      14") << "the 46th by what is allocated";
   }
   EXPECT_EQ(selected, 1);
 }

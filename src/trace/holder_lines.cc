@@ -24,8 +24,10 @@ bool takes_the_stack(std::string_view function) {
   return false;
 }
 
+/// Of a stack with frames of Python the innermost of these: a place that can be looked at.
 uint32_t innermost_node(const Tables& tables, uint32_t stack) {
   if (tables.stacks.node(stack).depth == 0) return 0;
+  if (const uint32_t python = python_node(tables, stack); python != 0) return python;
   for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
     const Frame& frame = frame_at(tables, node);
     // Neither the switch of gradients nor a phase is a place.
@@ -39,11 +41,11 @@ uint32_t innermost_node(const Tables& tables, uint32_t stack) {
 /// Without a frame of the user's: the innermost of a Python library, else the operator of a stack
 /// that is C++ alone (a backward pass), else the innermost.
 uint32_t library_node(const Tables& tables, uint32_t stack) {
+  if (const uint32_t python = python_node(tables, stack); python != 0) return python;
   uint32_t op = 0;
   for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
-    const Frame& frame = frame_at(tables, node);
-    if (frame.line != 0 && !is_native_source(tables.strings.get(frame.file))) return node;
-    if (op == 0 && tables.strings.get(frame.function).starts_with("at::_ops::")) op = node;
+    const std::string_view function = tables.strings.get(frame_at(tables, node).function);
+    if (op == 0 && function.starts_with("at::_ops::")) op = node;
   }
   return op != 0 ? op : innermost_node(tables, stack);
 }

@@ -4,7 +4,7 @@ namespace gpumemprof {
 
 bool is_native_source(std::string_view file) {
   if (file == "??") return true;
-  for (std::string_view end : {".cpp", ".cc", ".cxx", ".c", ".cu", ".cuh", ".h", ".hpp"}) {
+  for (std::string_view end : {".cpp", ".cc", ".cxx", ".c", ".cu", ".cuh", ".h", ".hpp", ".o"}) {
     if (file.ends_with(end)) return true;
   }
   return false;
@@ -24,6 +24,14 @@ bool is_user_file(std::string_view file) {
   if (is_native_source(file) || file.find("/torchinductor_") != std::string_view::npos)
     return false;
   return !file.ends_with(".so") && file.find(".so.") == std::string_view::npos;
+}
+
+uint32_t python_node(const Tables& tables, uint32_t stack) {
+  for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
+    const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
+    if (frame.line != 0 && !is_native_source(tables.strings.get(frame.file))) return node;
+  }
+  return 0;
 }
 
 uint32_t own_node(const Tables& tables, uint32_t stack) {

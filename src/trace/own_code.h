@@ -14,6 +14,9 @@ bool is_user_file(std::string_view file);
 /// True for a file of C, C++ or CUDA, and for one that is not known ("??").
 bool is_native_source(std::string_view file);
 
+/// The node of the innermost frame of Python, whoever's; 0 where the stack has none.
+uint32_t python_node(const Tables& tables, uint32_t stack);
+
 /// The node of the innermost frame in the user's own code; 0 where the stack has none.
 uint32_t own_node(const Tables& tables, uint32_t stack);
 

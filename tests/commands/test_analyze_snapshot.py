@@ -33,7 +33,8 @@ def test_a_folder_with_one_snapshot_is_read_as_it(paper, tmp_path):
     assert whole["devices"] == one["devices"]
     shutil.copy(paper, tmp_path / "other.pickle")
     refused = harness.execute([harness.COMMAND, "analyze", tmp_path])
-    assert refused.rc == 2 and b": holds 2 snapshots; give one, such as " in refused.stderr
+    names = f"{tmp_path}/mine.pickle or {tmp_path}/other.pickle"
+    assert refused.rc == 2 and f": holds 2 snapshots; give one: {names}\n" in refused.stderr.decode()
 
 
 @pytest.fixture(scope="module")

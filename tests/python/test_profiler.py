@@ -82,6 +82,8 @@ def test_the_summary_adds_up(profiler):
     assert summary["total_functions_profiled"] == 2 and summary["total_function_calls"] == 4
     touched_stats = summary["function_summaries"]["touched"]
     assert touched_stats["call_count"] == 3
+    calls = [r for r in profiler.results if r.function_name == "touched"]
+    assert touched_stats["peak_over_start"] == max(r.peak_over_start() for r in calls)
     assert touched_stats["avg_time"] == touched_stats["total_time"] / 3
     assert summary["net_memory_change"] == summary["total_memory_allocated"] - summary["total_memory_freed"]
     assert summary["peak_memory_usage"] >= max(r.peak_memory_usage() for r in profiler.results)

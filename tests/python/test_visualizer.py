@@ -114,10 +114,15 @@ def test_functions_are_compared_by_their_highest_call(visualizer):
     figure = visualizer.plot_function_comparison(training(), interactive=False)
     axes = figure.axes[0]
     names = [label.get_text() for label in axes.get_yticklabels()]
-    assert dict(zip(names, [bar.get_width() for bar in axes.patches], strict=True)) == {
+    whole, before = axes.patches[:3], axes.patches[3:]
+    assert dict(zip(names, [bar.get_width() for bar in whole], strict=True)) == {
         "train_step": 511 * MIB, "evaluate": 320 * MIB, "load_batch": 240 * MIB,
     }  # fmt: skip
     assert names[0] == "train_step"
+    # What was allocated when the call began is pale, and no need of its own.
+    assert [bar.get_width() for bar in before] == [232 * MIB, 200 * MIB, 200 * MIB]
+    labels = [text.get_text() for text in axes.texts]
+    assert labels == ["511 MiB (+279 MiB)", "320 MiB (+120 MiB)", "240 MiB (+40.0 MiB)"]
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,7 @@ class Function:
     total_time_s: float
     peak_bytes: int | None
     allocated_bytes: int | None
+    peak_over_start_bytes: int | None = None  # of the call that needed most
 
 
 @dataclass(frozen=True)
@@ -133,6 +134,7 @@ def functions_of(calls: Sequence[Call]) -> dict[str, Function]:
             before.total_time_s + call.duration_s,
             highest(before.peak_bytes, call.peak_bytes),
             total(before.allocated_bytes, call.allocated_bytes),
+            highest(before.peak_over_start_bytes, call.peak_over_start_bytes),
         )
     return totals
 

@@ -130,7 +130,7 @@ def _summed_functions(summary: Any) -> dict[str, Function]:
     for name, row in summed.items() if isinstance(summed, Mapping) else ():
         count, time_s = whole(row, "call_count") or 0, number(row, "total_time") or 0.0
         peak, allocated = whole(row, "peak_memory"), whole(row, "total_memory_allocated")
-        result[str(name)] = Function(str(name), count, time_s, peak, allocated)
+        result[str(name)] = Function(str(name), count, time_s, peak, allocated, whole(row, "peak_over_start"))
     return result
 
 

@@ -93,6 +93,12 @@ class ExactSource:
     def begin(self, in_context: bool = False) -> ExactSpan:
         return ExactSpan(self, in_context)
 
+    def start_bytes(self, raw: Raw) -> int:
+        first, result, stats = raw[3], raw[5], raw[6]
+        if stats is not None:
+            return Stats(*stats).reading().allocated_bytes
+        return int(first[_LIVE] if result is None else result[0])
+
     def figures(self, raw: Raw) -> Figures:
         allocated, freed, peak, first, last, result, stats, end_stats, highest, end_highest, why_not = raw
         unknown_frees = max(last[_UNKNOWN_FREES] - first[_UNKNOWN_FREES], 0)

@@ -77,6 +77,9 @@ class FrameworkSource(NoOwn):
     def begin(self, in_context: bool = False) -> FrameworkSpan:
         return FrameworkSpan(self)
 
+    def start_bytes(self, raw: Raw) -> int:
+        return Stats(*raw[3]).reading().allocated_bytes
+
     def figures(self, raw: Raw) -> Figures:
         allocated, freed, peak, first, last = raw
         before, after = Stats(*first), Stats(*last)

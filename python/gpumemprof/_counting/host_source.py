@@ -107,6 +107,9 @@ class HostSource(NoOwn):
     def begin(self, in_context: bool = False) -> HostSpan:
         return HostSpan()
 
+    def start_bytes(self, raw: Raw) -> int:
+        return int(raw[3])
+
     def figures(self, raw: Raw) -> Figures:
         allocated, freed, peak, rss, highest, end_rss, end_highest = raw
         risen = end_highest > highest

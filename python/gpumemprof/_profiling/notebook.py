@@ -40,9 +40,9 @@ def html_of(source: Any) -> str:
     measured = collect(source)
     if measured.empty:
         return f"<i>{escape(measured.unknown)}</i>"
-    rows = [[f.name, str(f.call_count), _size(f.peak_bytes), _kept(measured, f.name), f"{f.total_time_s:.3g} s"]
+    rows = [[f.name, str(f.call_count), _size(f.peak_over_start_bytes), _size(f.peak_bytes), _kept(measured, f.name), f"{f.total_time_s:.3g} s"]
             for f in measured.functions.values()]  # fmt: skip
-    head = ["function", "calls", "peak", "kept", "time"]
+    head = ["function", "calls", "peak over the start", "peak", "kept", "time"]
     if not rows:
         head, rows = ["memory", "first", "highest sample", "last"], [
             [name, _size(values[0]), _size(max(values)), _size(values[-1])]

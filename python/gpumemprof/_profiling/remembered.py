@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 from .._core.fork import renews_after_fork
-from .._counting.spans import Raw, Source
+from .._counting.spans import Raw, Source, start_bytes_of
 from .result_list import Results
 from .results import ProfileResult
 
@@ -17,11 +17,11 @@ OTHER_NAMES = "(other names)"
 class FunctionSums:
     """Sums over all calls under one name."""
 
-    __slots__ = ("call_count", "time_ns", "allocated_bytes", "freed_bytes", "peak_bytes", "error_count")
+    __slots__ = ("call_count", "time_ns", "allocated_bytes", "freed_bytes", "peak_bytes", "over_start_bytes", "error_count")
 
     def __init__(self) -> None:
         self.call_count = self.time_ns = self.allocated_bytes = self.freed_bytes = self.peak_bytes = 0
-        self.error_count = 0
+        self.over_start_bytes = self.error_count = 0
 
     def summary(self) -> dict[str, Any]:
         """Bytes, seconds and counts, as get_summary()["function_summaries"] has them."""
@@ -34,6 +34,7 @@ class FunctionSums:
             "avg_memory_allocated": self.allocated_bytes / calls,
             "total_memory_freed": self.freed_bytes,
             "peak_memory": self.peak_bytes,
+            "peak_over_start": self.over_start_bytes,
             "error_count": self.error_count,
         }
 
@@ -72,6 +73,7 @@ class Statistics:
             sums.freed_bytes += raw[1]
             if raw[2] > sums.peak_bytes:
                 sums.peak_bytes = raw[2]
+            sums.over_start_bytes = max(sums.over_start_bytes, raw[2] - start_bytes_of(source, raw))
             if error is not None:
                 sums.error_count += 1
             results = self.results

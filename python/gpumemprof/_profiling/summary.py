@@ -18,16 +18,17 @@ class ProfilerSummary(Printed):
     """What GPUMemoryProfiler.get_summary gives."""
 
     def rows(self) -> list[tuple[str, str]]:
-        """The figures that one looks at first, and the functions with the highest peaks."""
+        """The figures that one looks at first, and the functions that need most."""
         least = "" if self["peak_is_exact"] else "at least "
-        functions = sorted(self["function_summaries"].items(), key=lambda one: -one[1]["peak_memory"])
+        functions = sorted(self["function_summaries"].items(), key=lambda one: -one[1]["peak_over_start"])
         lines = [
             ("device", f"{self['device']}: {self['total_function_calls']:,} calls of {self['total_functions_profiled']:,} functions"),
             ("peak", f"{least}{format_bytes(self['peak_memory_usage'])}"),
             ("now", f"{format_bytes(self['current_memory_usage'])}, {format_bytes(self['memory_change_from_baseline'])} over the baseline"),
         ]
         for name, one in functions[:_FUNCTIONS_SHOWN]:
-            lines.append((name, f"peak {format_bytes(one['peak_memory'])}, allocated {format_bytes(one['total_memory_allocated'])} in {one['call_count']:,} calls"))
+            peak = f"{format_bytes(one['peak_over_start'])} over the start, {format_bytes(one['peak_memory'])} in all"
+            lines.append((name, f"peak {peak}; allocated {format_bytes(one['total_memory_allocated'])} in {one['call_count']:,} calls"))
         if len(functions) > _FUNCTIONS_SHOWN:
             lines.append(("…", f"and {len(functions) - _FUNCTIONS_SHOWN:,} more functions"))
         return [*lines, ("figures", f"{self['basis']}: {self['basis_reason']}")]

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._analysis.measured import Measured, format_size
-from ._style import BLUE, INK, NO_DATA, byte_axis, new_figure, plain, tidy, title
+from ._style import BLUE, FAINT, INK, NO_DATA, byte_axis, new_figure, plain, tidy, title
 
 MOST_FUNCTIONS = 20
 METRICS = {
-    "peak_memory": "Peak memory of functions",
+    "peak_memory": "Peak memory of functions, in brackets over the start of the call",
     "memory_allocated": "Memory that functions allocated, all calls together",
     "memory_kept": "Memory that functions left behind, all calls together",
     "execution_time": "Time that functions took, all calls together",
@@ -23,6 +23,7 @@ class Row:
     name: str
     value: float
     label: str
+    over_start: float | None = None  # of a peak: what was not there before
 
 
 def rows_of(measured: Measured, metric: str) -> list[Row]:
@@ -43,7 +44,9 @@ def rows_of(measured: Measured, metric: str) -> list[Row]:
                 "call_count": function.call_count,
             }[metric]
         if value is not None:
-            rows.append(Row(function.name, float(value), _label(metric, value)))
+            over_start = function.peak_over_start_bytes if metric == "peak_memory" else None
+            label = _label(metric, value) + (f" (+{format_size(over_start)})" if over_start is not None else "")
+            rows.append(Row(function.name, float(value), label, over_start))
     if not rows:
         raise ValueError(f"{NO_DATA}: {measured.unknown or f'no function with a {metric}'}")
     return sorted(rows, key=lambda row: (-row.value, row.name))[:MOST_FUNCTIONS]
@@ -64,6 +67,10 @@ def draw(measured: Measured, rows: list[Row], metric: str, size: tuple[float, fl
     """Bars that lie, so that long names can be read, each with its value at its end."""
     figure, axes = new_figure((size[0], max(2.2, 1.2 + 0.34 * len(rows))))
     bars = axes.barh(range(len(rows)), [row.value for row in rows], color=BLUE, height=0.7)
+    # What was there before is pale: of bars that are alike the end tells.
+    before = [row.value - row.over_start if row.over_start is not None else 0.0 for row in rows]
+    if any(before):
+        axes.barh(range(len(rows)), before, color=FAINT, height=0.7)
     axes.bar_label(bars, [row.label for row in rows], padding=4, fontsize=9, color=INK)
     axes.set_yticks(range(len(rows)), [plain(row.name) for row in rows])
     axes.invert_yaxis()

@@ -7,11 +7,14 @@
 //   profiles or not.
 //                                      CUDA calls it with the device allocator's lock held: no GIL,
 //                                      no torch.
-//   reportOutOfMemoryToProfiler        a refused allocation
+//   reportOutOfMemoryToProfiler        a refused allocation of a device
+//   ThrowEnforceNotMet                 what alloc_cpu ends in when it is refused
 //
 // memoryProfilingEnabled is left alone: answering true would put events into the user's own
 // profile.
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "probe/counters.h"
 #include "probe/dynamic.h"
@@ -102,13 +105,23 @@ void on_report(void* p, int64_t size, uint64_t allocated, uint64_t reserved, Dev
 }
 
 void on_oom(int64_t size, uint64_t allocated, uint64_t reserved, Device device) {
-  if (state() == kOff || size < 0) return;
-  if (device.type == 0) {
-    record(kRawOom, 0, static_cast<uint64_t>(size), kClassCpu);
-  } else {
-    record_device(kRawOom, 0, static_cast<uint64_t>(size), device, allocated, reserved,
-                  cuda_says_of_oom(device));
-  }
+  // The CPU's allocator reports only while somebody profiles; on_enforce() has told it already.
+  if (state() == kOff || size < 0 || device.type == 0) return;
+  record_device(kRawOom, 0, static_cast<uint64_t>(size), device, allocated, reserved,
+                cuda_says_of_oom(device));
+}
+
+/// `message` is a std::string of either ABI: both begin with the address of their text.
+void on_enforce(const void* message) {
+  if (state() == kOff || g_config.no_cpu) return;
+  constexpr char kRefused[] = "DefaultCPUAllocator: can't allocate memory: you tried to allocate ";
+  const char* text = *static_cast<const char* const*>(message);
+  const char* digits = text ? strstr(text, kRefused) : nullptr;
+  if (!digits) return;
+  uint64_t size = 0;
+  for (digits += sizeof(kRefused) - 1; *digits >= '0' && *digits <= '9'; ++digits)
+    size = size * 10 + static_cast<uint64_t>(*digits - '0');
+  record(kRawOom, 0, size, kClassCpu);
 }
 
 constexpr Device kCpu{0, -1};
@@ -148,6 +161,26 @@ HOT void gpumemprof_hook_free_cpu(void* p) {
   }
   g_free_cpu.get(FREE_CPU, reinterpret_cast<void*>(&gpumemprof_hook_free_cpu), plain_free)(p);
 }
+
+// Thrown past here. Its last argument tells who throws, and stays as it is.
+#define ENFORCE_HOOK(id, mangled)                                                                 \
+  static Real<void (*)(const char*, int, const char*, const void*, const void*)> g_enforce_##id;  \
+  static void no_enforce_##id(const char*, int, const char*, const void*, const void*) { abort(); } \
+  HOOK void gpumemprof_hook_enforce_##id(const char*, int, const char*, const void*, const void*) \
+      __asm__(mangled);                                                                           \
+  void gpumemprof_hook_enforce_##id(const char* file, int line, const char* condition,            \
+                                    const void* message, const void* caller) {                    \
+    on_enforce(message);                                                                          \
+    g_enforce_##id.get(mangled, reinterpret_cast<void*>(&gpumemprof_hook_enforce_##id),           \
+                       no_enforce_##id)(file, line, condition, message, caller);                  \
+  }
+
+#define ENFORCE_NEW                                                                       \
+  "_ZN3c1018ThrowEnforceNotMetEPKciS1_RKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaI" \
+  "cEEEPKv"
+#define ENFORCE_OLD "_ZN3c1018ThrowEnforceNotMetEPKciS1_RKSsPKv"  // of the ABI before C++11
+ENFORCE_HOOK(new, ENFORCE_NEW)
+ENFORCE_HOOK(old, ENFORCE_OLD)
 
 // The report functions in all signatures that PyTorch has had. Arguments travel in the same
 // registers whether they are signed or not, so one body serves them; each calls the real function
@@ -257,6 +290,8 @@ const Hook kHooks[] = {
                "_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE", false),
     TORCH_HOOK(g_oom_mmm, gpumemprof_hook_oom_mmm,
                "_ZN3c1027reportOutOfMemoryToProfilerEmmmNS_6DeviceE", false),
+    TORCH_HOOK(g_enforce_new, gpumemprof_hook_enforce_new, ENFORCE_NEW, false),
+    TORCH_HOOK(g_enforce_old, gpumemprof_hook_enforce_old, ENFORCE_OLD, false),
     kCudaHooks[0],
     kCudaHooks[1],
     kAutogradHooks[0],

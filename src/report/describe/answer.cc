@@ -24,7 +24,11 @@ void add_first_refusal(const Analysis& analysis, const Tables& tables, Section* 
     if (!device.snapshot || device.snapshot->ooms.empty()) continue;
     const OomExplanation& oom = device.snapshot->ooms.front();
     const std::string name = memory_name(device, tables);
-    out->add(Sentence{oom_sentence(oom, *device.snapshot, name) + ".", Tone::kBad});
+    // Of a snapshot it is not known what came of it.
+    const bool was_caught = device.snapshot->is_recorded && analysis.ends.failure.empty();
+    out->add(Sentence{oom_sentence(oom, *device.snapshot, name) +
+                          (was_caught ? ". The program went on." : "."),
+                      was_caught ? Tone::kWarning : Tone::kBad});
     if (const OomTrial* best = best_trial(oom)) {
       out->add(
           Sentence{"It would have fitted with " + best->settings + " (simulated).", Tone::kStrong});
@@ -56,7 +60,7 @@ Section answer_section(const Subject& subject, const DeviceAnalysis* device) {
   }
   out.add(Sentence{loss_sentence(analysis.loss),
                    is_complete(analysis.loss) ? Tone::kPlain : Tone::kBad});
-  for (const std::string& text : caveats(analysis, subject.tables))
+  for (const std::string& text : caveats(analysis, subject.tables, subject.options.working_folder))
     out.add(Sentence{text, Tone::kWarning, "Note"});
   return out;
 }
@@ -99,6 +103,10 @@ std::string Subject::source_of(uint32_t node) const {
   return source_->line(std::string(tables.strings.get(frame.file)), frame.line);
 }
 
+std::string Subject::note_of(uint32_t node, const DeviceAnalysis& device) const {
+  return node == 0 ? no_stack_words(device) : source_of(node);
+}
+
 Section describe_peak(const Analysis& analysis, const Tables& tables,
                       const DescribeOptions& options, std::string_view nothing) {
   return peak_section({analysis, tables, options}, nothing);
@@ -117,13 +125,19 @@ Section peak_section(const Subject& subject, std::string_view nothing) {
     return out;
   }
   out.add(Sentence{peak_sentence(analysis, tables, *device), Tone::kHeadline});
+  // Of a line that calls model.fit() nobody learns anything.
+  Table layers = layers_table(subject, *device, kAnswerLines);
+  if (!layers.rows.empty()) {
+    out.add(std::move(layers));
+    return out;
+  }
   std::vector<HolderLine> holders = group_by_line(device->holders_at_peak, tables);
   holders.resize(std::min(kAnswerLines, holders.size()));
   Table table = share_table("line");
   for (const HolderLine& holder : holders) {
     table.rows.push_back(share_row(holder.bytes, device->figures.peak_bytes,
                                    {.text = subject.line_text(holder.node),
-                                    .note = subject.source_of(holder.node),
+                                    .note = subject.note_of(holder.node, *device),
                                     .is_code = true}));
   }
   if (!table.rows.empty()) out.add(std::move(table));
@@ -183,9 +197,9 @@ Document describe_analysis(const Analysis& analysis, const Tables& tables,
   }
   if (device) {
     out.add(categories_section(subject, *device));
+    out.add(layers_section(subject, *device));
     out.add(lines_section(subject, *device));
     out.add(flames_section(subject, *device));
-    out.add(layers_section(subject, *device));
     out.add(segments_section(subject, *device));
     out.add(fragmentation_section(subject, *device));
     if (device->pool) out.add(pool_section(*device->pool));

@@ -10,6 +10,7 @@
 #include "report/describe/sections.h"
 #include "report/render/category_svg.h"
 #include "report/words.h"
+#include "trace/module_path.h"
 
 namespace gpumemprof {
 namespace {
@@ -30,21 +31,6 @@ std::string mix_text(const CategoryGroup& group) {
     text += format_bytes(group.by_category[c]) + ' ' + category_name(static_cast<Category>(c));
   }
   return text;
-}
-
-/// "blocks.*.attn" of "blocks.3.attn"; the same where no part is a number.
-std::string without_numbers(const std::string& name) {
-  std::string out;
-  for (size_t from = 0; from <= name.size();) {
-    const size_t end = std::min(name.find('.', from), name.size());
-    const std::string part = name.substr(from, end - from);
-    const bool is_number =
-        !part.empty() && part.find_first_not_of("0123456789") == std::string::npos;
-    if (from != 0) out += '.';
-    out += is_number ? "*" : part;
-    from = end + 1;
-  }
-  return out;
 }
 
 /// Groups that are alike but for a number in their names are one: "blocks.*.attn", with how many

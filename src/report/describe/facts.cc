@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
+#include "analysis/replay/snapshot_device.h"
 #include "base/size.h"
+#include "report/describe/refusal_words.h"
 #include "report/describe/snapshot_words.h"
 #include "report/words.h"
 
@@ -128,15 +131,13 @@ std::string loss_sentence(const Loss& loss) {
   return text + '.';
 }
 
-std::vector<std::string> caveats(const Analysis& analysis, const Tables& tables) {
+std::vector<std::string> caveats(const Analysis& analysis, const Tables& tables,
+                                 std::string_view working_folder) {
   std::vector<std::string> out;
-  uint64_t unmatched = 0, repeated = 0, oom = 0;
+  uint64_t unmatched = 0, repeated = 0;
   for (const DeviceAnalysis& device : analysis.devices) {
     unmatched += device.figures.unmatched_frees;
     repeated += device.figures.repeated_allocs;
-    // What is explained is said before.
-    if (!device.snapshot || device.snapshot->ooms.empty())
-      oom += action_count(device.figures, Action::kOom);
     if (!device.snapshot) continue;
     const std::string name = device_name(device_at(tables, device.device));
     for (std::string& text : snapshot_caveats(*device.snapshot, name))
@@ -145,8 +146,8 @@ std::vector<std::string> caveats(const Analysis& analysis, const Tables& tables)
   if (const DeviceAnalysis* device = main_device(analysis, tables)) {
     if (std::string text = held_bound_sentence(*device); !text.empty()) out.push_back(text);
   }
-  if (oom != 0)
-    out.push_back(fmt::format("The allocator ran out of memory: {}.", format_plural(oom, "time")));
+  for (std::string& text : caught_refusal_sentences(analysis, tables, working_folder))
+    out.push_back(std::move(text));
   if (analysis.oldest_dropped && analysis.events > analysis.events_read) {
     out.push_back(
         fmt::format("--max-disk dropped the oldest {}; peaks and totals still include them.",
@@ -168,6 +169,32 @@ std::vector<std::string> caveats(const Analysis& analysis, const Tables& tables)
         fmt::format("{} has no stacks ({}).", process_label(process), printable(process.stacks)));
   }
   return out;
+}
+
+std::string no_stack_words(const DeviceAnalysis& device) {
+  constexpr size_t kMostTypes = 3;
+  uint64_t bytes = 0;
+  for (const Holder& holder : device.holders_at_peak) bytes += holder.stack == 0 ? holder.bytes : 0;
+  std::string why;
+  if (device.snapshot && bytes != 0 && bytes <= device.snapshot->live_before_bytes)
+    why = "allocated before the history began";
+  std::array<uint64_t, kCategories> by_category{};
+  for (const CategoryHolder& holder : device.categories.at_peak) {
+    if (holder.stack == 0) by_category[static_cast<size_t>(holder.category)] += holder.bytes;
+  }
+  std::vector<size_t> order;
+  for (size_t i = 0; i < kCategories; ++i) {
+    const bool is_known = static_cast<Category>(i) != Category::kUnknown;
+    if (is_known && by_category[i] != 0) order.push_back(i);
+  }
+  std::ranges::stable_sort(order, std::ranges::greater{}, [&](size_t i) { return by_category[i]; });
+  order.resize(std::min(order.size(), kMostTypes));
+  std::string types;
+  for (const size_t i : order) {
+    types += fmt::format("{}{} {}", types.empty() ? "" : ", ",
+                         category_name(static_cast<Category>(i)), format_bytes(by_category[i]));
+  }
+  return why.empty() || types.empty() ? why + types : why + ": " + types;
 }
 
 WallTime wall_time(const Process& process, uint64_t time_ns) {

@@ -38,9 +38,15 @@ inline bool is_complete(const Loss& loss) {
   return loss.has_every_event() && loss.bytes == 0 && loss.reasons.empty();
 }
 
-/// What a reader must know to trust the figures: missed frees, blocks from before, missing stacks,
-/// a dropped beginning. One printable sentence each; most often none.
-std::vector<std::string> caveats(const Analysis& analysis, const Tables& tables);
+/// What a reader must know to trust the figures: refused requests, missed frees, blocks from before,
+/// missing stacks, a dropped beginning. One printable sentence each; most often none.
+/// Code is named relative to `working_folder`.
+std::vector<std::string> caveats(const Analysis& analysis, const Tables& tables,
+                                 std::string_view working_folder = "");
+
+/// "allocated before the history began: optimizer state 3.15 GiB, parameter 1.58 GiB", of what was
+/// live at the peak and has no stack; as far as either is known.
+std::string no_stack_words(const DeviceAnalysis& device);
 
 /// Wall-clock microseconds since 1970, where the process knew the offset of its clock.
 struct WallTime {

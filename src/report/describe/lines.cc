@@ -59,7 +59,7 @@ Table lines_table(const Subject& subject, const DeviceAnalysis& device, size_t m
            [&](const HolderLine& line) {
              Row row = share_row(line.bytes, device.figures.peak_bytes,
                                  {.text = subject.line_text(line.node),
-                                  .note = subject.source_of(line.node),
+                                  .note = subject.note_of(line.node, device),
                                   .is_code = true,
                                   .is_strong = true});
              row.cells.insert(row.cells.end() - 1, {format_plural(line.count, "block")});
@@ -68,6 +68,12 @@ Table lines_table(const Subject& subject, const DeviceAnalysis& device, size_t m
              return row;
            });
   return table;
+}
+
+std::string layer_words(const WorkHolder& group) {
+  if (!group.layer.empty()) return group.layer;
+  if (group.function.empty()) return "(no layer in the operation's name)";
+  return (group.is_xla ? "XLA cluster " : "call of ") + group.function;
 }
 
 Chart level_chart(const Subject& subject, const DeviceAnalysis& device, bool tooltips) {
@@ -82,13 +88,16 @@ Chart level_chart(const Subject& subject, const DeviceAnalysis& device, bool too
 Stack stack_of(const Tables& tables, uint32_t stack, std::string_view folder) {
   const uint32_t headline = headline_node(tables, stack);
   Stack out;
+  const bool has_python = python_node(tables, stack) != 0;
   for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
     const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
     const bool is_user = is_user_file(tables.strings.get(frame.file));
+    const bool is_native = has_python && is_native_source(tables.strings.get(frame.file));
     out.frames.push_back({.text = frame_text(tables, node),
                           .short_text = headline_text(tables, node, folder),
                           .is_user_code = is_user,
-                          .is_kept = is_user || node == stack || node == headline});
+                          .is_kept = is_user || (node == stack && !is_native) || node == headline,
+                          .is_native = is_native});
   }
   return out;
 }
@@ -127,6 +136,21 @@ Section flames_section(const Subject& subject, const DeviceAnalysis& device) {
   return out;
 }
 
+Table layers_table(const Subject& subject, const DeviceAnalysis& device, size_t most) {
+  Table table = share_table("layer");
+  if (!is_tensorflow(device_at(subject.tables, device.device))) return table;
+  const std::vector<WorkHolder> groups = group_by_work(device.holders_at_peak, subject.tables);
+  const auto has_layer = [](const WorkHolder& group) { return !group.layer.empty(); };
+  if (std::ranges::none_of(groups, has_layer)) return table;
+  add_rows(groups, most, &table, [&](const WorkHolder& group) {
+    return share_row(group.bytes, device.figures.peak_bytes,
+                     {.text = fmt::format("{} {}", phase_name(group.phase), layer_words(group)),
+                      .note = format_plural(group.count, "block")});
+  });
+  table.left_out = 0;
+  return table;
+}
+
 Section layers_section(const Subject& subject, const DeviceAnalysis& device) {
   Section out{std::string(moment_title(device)) + "phase and layer of TensorFlow"};
   // Of a framework that names the operation an allocation is for.
@@ -136,15 +160,12 @@ Section layers_section(const Subject& subject, const DeviceAnalysis& device) {
       .noun = "layer"};
   add_rows(group_by_work(device.holders_at_peak, subject.tables), subject.options.rows, &table,
            [&](const WorkHolder& group) {
-             std::string layer = group.layer;
-             if (layer.empty() && !group.function.empty())
-               layer = (group.is_xla ? "XLA cluster " : "call of ") + group.function;
-             if (layer.empty()) layer = "(no layer in the operation's name)";
              return Row{{{format_bytes(group.bytes)},
                          {format_percent(group.bytes, device.figures.peak_bytes)},
                          {phase_name(group.phase)},
                          {mode_name(group.mode)},
-                         {.text = layer, .note = format_plural(group.count, "block")}}};
+                         {.text = layer_words(group),
+                          .note = format_plural(group.count, "block")}}};
            });
   out.add(std::move(table));
   return out;

@@ -30,6 +30,8 @@ class Subject {
   }
   /// What stands in that line; empty where it is not to be shown or cannot be known.
   std::string source_of(uint32_t node) const;
+  /// The same; of what has no stack, why and what it is.
+  std::string note_of(uint32_t node, const DeviceAnalysis& device) const;
 
  private:
   std::shared_ptr<SourceText> source_;  // null: not to be shown
@@ -50,6 +52,9 @@ Section lines_section(const Subject& subject, const DeviceAnalysis& device);
 Section flames_section(const Subject& subject, const DeviceAnalysis& device);
 /// Of other devices and processes, the highest peak first.
 std::vector<Section> other_device_sections(const Subject& subject, const DeviceAnalysis* main);
+/// What TensorFlow's layers held at the peak, the first `most` rows of it in the columns of
+/// share_table(); no rows where no operation names a layer.
+Table layers_table(const Subject& subject, const DeviceAnalysis& device, size_t most);
 Section layers_section(const Subject& subject, const DeviceAnalysis& device);
 Section temporaries_section(const Subject& subject, const DeviceAnalysis& device);
 /// Of each refused request of the device one.

@@ -128,10 +128,22 @@ class HtmlRenderer {
 
   /// Short paths to read, the whole ones as tooltips.
   void write(const Stack& stack) {
+    const auto native = std::ranges::count_if(stack.frames, &StackFrame::is_native);
+    write_frames(stack, native != 0);
+    if (native == 0) return;
+    out_ += fmt::format("<details class=\"stack\"><summary>with its {}</summary>",
+                        format_plural(static_cast<uint64_t>(native), "C++ frame"));
+    write_frames(stack, false);
+    out_ += "</details>";
+  }
+
+  void write_frames(const Stack& stack, bool without_native) {
     out_ += "<div class=\"stack\">";
-    for (const StackFrame& frame : stack.frames)
+    for (const StackFrame& frame : stack.frames) {
+      if (frame.is_native && without_native) continue;
       out_ += fmt::format("<p{} title=\"{}\">{}</p>\n", frame.is_user_code ? " class=\"u\"" : "",
                           html_text(frame.text), html_text(frame.short_text));
+    }
     out_ += "</div>";
   }
 

@@ -1,0 +1,93 @@
+#include "report/describe/refusal_words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "analysis/replay/snapshot_device.h"
+#include "base/size.h"
+#include "report/describe/facts.h"
+#include "report/json/parts.h"
+#include "report/user_code.h"
+#include "report/words.h"
+
+namespace gpumemprof {
+namespace {
+
+bool is_told_by(const RefusedRequest& dump, const Refusal& one, uint64_t pid) {
+  if (dump.pid != 0 && dump.pid != pid) return false;
+  return dump.requested && one.size_bytes >= dump.requested->least_bytes &&
+         one.size_bytes <= dump.requested->most_bytes;
+}
+
+bool is_explained(const DeviceAnalysis& device) {
+  return device.snapshot && !device.snapshot->ooms.empty();
+}
+
+}  // namespace
+
+std::vector<Refusal> caught_refusals(const Analysis& analysis, const Tables& tables,
+                                     const DeviceAnalysis& device) {
+  std::vector<Refusal> out = device.refusals;
+  const auto pid = process_at(tables, device_at(tables, device.device).process).pid;
+  for (const RefusedRequest& dump : analysis.ends.refused) {
+    // What was not caught came last.
+    const auto told = std::find_if(out.rbegin(), out.rend(), [&](const Refusal& one) {
+      return is_told_by(dump, one, static_cast<uint64_t>(pid));
+    });
+    if (told != out.rend()) out.erase(std::next(told).base());
+  }
+  return out;
+}
+
+bool went_on_after(const Refusal& refusal, const Analysis& analysis, const Tables& tables,
+                   const DeviceAnalysis& device) {
+  if (device.last_alloc_event > refusal.event) return true;
+  const auto ended_well = [](const ProgramEnd& run) { return run.exit_code == 0; };
+  return analysis.ends.failure.empty() && std::ranges::any_of(analysis.ends.runs, ended_well) &&
+         process_at(tables, device_at(tables, device.device).process).exited_cleanly;
+}
+
+std::vector<std::string> caught_refusal_sentences(const Analysis& analysis, const Tables& tables,
+                                                  std::string_view working_folder) {
+  std::vector<std::string> out;
+  for (const DeviceAnalysis& device : analysis.devices) {
+    if (is_explained(device)) continue;
+    const std::vector<Refusal> caught = caught_refusals(analysis, tables, device);
+    if (caught.empty()) continue;
+    const Refusal& largest = *std::ranges::max_element(caught, {}, &Refusal::size_bytes);
+    const uint64_t more = action_count(device.figures, Action::kOom) - device.refusals.size();
+    const std::string name = device_name(device_at(tables, device.device));
+    std::string text = caught.size() == 1 ? fmt::format("The allocator of {} refused {}", name,
+                                                        format_bytes(largest.size_bytes))
+                                          : fmt::format("The allocator of {} refused {}, the "
+                                                        "largest of {}",
+                                                        name,
+                                                        format_plural(caught.size() + more,
+                                                                      "request"),
+                                                        format_bytes(largest.size_bytes));
+    if (largest.stack != 0)
+      text += " at " + headline_text(tables, largest.stack, working_folder);
+    if (went_on_after(caught.back(), analysis, tables, device)) text += "; the program went on";
+    out.push_back(text + '.');
+  }
+  return out;
+}
+
+nlohmann::ordered_json caught_refusals_json(const Analysis& analysis, const Tables& tables) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+  for (const DeviceAnalysis& device : analysis.devices) {
+    const Device& memory = device_at(tables, device.device);
+    for (const Refusal& one : caught_refusals(analysis, tables, device)) {
+      out.push_back({{"pid", process_at(tables, memory.process).pid},
+                     {"device", device_name(memory)},
+                     {"requested_bytes", one.size_bytes},
+                     {"went_on", went_on_after(one, analysis, tables, device)},
+                     {"stack", stack_json(tables, one.stack)}});
+    }
+  }
+  return out;
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,84 @@
+"""A request for memory that is refused, and whose error the program catches: it is told, and not as the program's end."""
+import harness
+import pytest
+
+MOST = 1 << 50  # of no machine
+
+CATCHES = """
+import torch
+kept = torch.zeros(1 << 20, dtype=torch.uint8)
+def ask(size):
+    try:
+        torch.empty(size, dtype=torch.uint8)
+    except RuntimeError:
+        pass
+for size in SIZES:
+    ask(size)
+if GOES_ON:
+    kept = torch.zeros(2 << 20, dtype=torch.uint8)
+"""
+
+
+def command(*words):
+    return harness.execute([harness.COMMAND, *words]).ok().stdout.decode()
+
+
+def record(folder, sizes, goes_on, before=""):
+    program = folder / "catches.py"
+    program.write_text(before + CATCHES.replace("SIZES", str(sizes)).replace("GOES_ON", str(goes_on)))
+    return harness.record(folder / "r", [harness.PYTHON, program])
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_one_that_is_caught_is_told_everywhere_and_is_no_end(tmp_path, goes_on):
+    done = record(tmp_path, [MOST], goes_on).ok()
+    analysis = harness.analysis(done.folder)
+    end = analysis["end"]
+    assert end["failure"] is None and end["refused"] == []
+    (caught,) = end["caught"]
+    assert (caught["device"], caught["requested_bytes"], caught["went_on"]) == ("cpu", MOST, True)
+    assert caught["pid"] == analysis["processes"][0]["pid"]
+    assert [line.rsplit("/", 1)[-1] for line in caught["stack"]] == ["catches.py:6 ask", "catches.py:10 <module>"]
+    assert analysis["devices"][0]["events"]["oom"] == 1 and analysis["score"]["value"] is not None
+    sentence = f"The allocator of cpu refused 1.00 PiB at {tmp_path}/catches.py:6 ask; the program went on."
+    assert f"gpumemprof: {sentence}\n" in done.stderr.decode()
+    text = command("analyze", done.folder)
+    assert text.startswith("Peak ") and f"Note: {sentence}\n" in text
+    assert sentence in command("advise", done.folder)
+    assert sentence in command("analyze", done.folder, "--format", "html")
+    assert sentence in analysis["notes"]
+
+
+def test_of_several_the_largest_is_named(tmp_path):
+    done = record(tmp_path, [MOST, 2 * MOST, MOST], True).ok()
+    sentence = f"The allocator of cpu refused 3 requests, the largest of 2.00 PiB at {tmp_path}/catches.py:6 ask; the program went on."
+    assert f"Note: {sentence}\n" in command("analyze", done.folder)
+    sizes = [one["requested_bytes"] for one in harness.analysis(done.folder)["end"]["caught"]]
+    assert sizes == [MOST, 2 * MOST, MOST]
+
+
+def test_one_that_nobody_caught_is_the_end_and_no_other(tmp_path):
+    done = record(tmp_path, [MOST], True)
+    with (done.folder.parent / "catches.py").open("a") as program:
+        program.write(f"torch.empty({4 * MOST}, dtype=torch.uint8)\n")
+    again = harness.record(tmp_path / "again", [harness.PYTHON, tmp_path / "catches.py"])
+    assert again.rc == 1
+    end = harness.analysis(again.folder)["end"]
+    assert [one["requested_bytes"] for one in end["refused"]] == [4 * MOST]
+    assert [(one["requested_bytes"], one["went_on"]) for one in end["caught"]] == [(MOST, True)]
+    assert command("analyze", again.folder).startswith("Out of memory: 4.00 PiB were refused at ")
+
+
+def test_the_profiler_does_not_make_two_of_one(tmp_path):
+    under = "from torch.profiler import profile\nprofiler = profile(profile_memory=True)\nprofiler.__enter__()\n"
+    done = record(tmp_path, [MOST], True, under).ok()
+    (caught,) = harness.analysis(done.folder)["end"]["caught"]
+    assert caught["requested_bytes"] == MOST
+
+
+def test_without_cpu_tensors_none_is_told(tmp_path):
+    program = tmp_path / "catches.py"
+    program.write_text(CATCHES.replace("SIZES", str([MOST])).replace("GOES_ON", "True"))
+    done = harness.record(tmp_path / "r", [harness.PYTHON, program], ["--no-cpu"]).ok()
+    assert "refused" not in done.stderr.decode()
+    assert not list(done.folder.glob("*.gmp"))
