@@ -444,4 +444,13 @@ std::string memory_name(const DeviceAnalysis& device, const Tables& tables) {
   return text;
 }
 
+void add_program_ends(ProgramEnds ends, Analysis* analysis) {
+  if (!ends.failure.empty()) {
+    analysis->score = {.value = std::nullopt, .reason = ends.failure, .parts = {}};
+    for (DeviceAnalysis& device : analysis->devices) device.score = analysis->score;
+    for (DeviceAnalysis& sum : analysis->sums) sum.score = analysis->score;
+  }
+  analysis->ends = std::move(ends);
+}
+
 }  // namespace gpumemprof

@@ -20,13 +20,26 @@ std::string describe(const Tables& tables, uint32_t node, std::string file) {
 }  // namespace
 
 std::string headline_text(const Tables& tables, uint32_t node, std::string_view folder) {
-  if (node == 0) return "(no stack recorded)";
+  if (node == 0) return std::string(kNoStack);
   return describe(tables, node,
                   short_path(tables.strings.get(frame_of(tables, node).file), folder));
 }
 
 std::string frame_text(const Tables& tables, uint32_t node) {
   return describe(tables, node, std::string(tables.strings.get(frame_of(tables, node).file)));
+}
+
+std::string viewer_frame(const Tables& tables, const Frame& frame) {
+  std::string_view file = tables.strings.get(frame.file);
+  file.remove_prefix(file.find_last_of("/\\") + 1);  // npos + 1 is 0
+  std::string text(tables.strings.get(frame.function));
+  if (text.empty()) text = "?";
+  if (!file.empty()) {
+    (text += " (") += file;
+    if (frame.line != 0) text += ':' + std::to_string(frame.line);
+    text += ')';
+  }
+  return printable(text);
 }
 
 }  // namespace gpumemprof

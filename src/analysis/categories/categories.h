@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "analysis/categories/attribution.h"
+#include "analysis/categories/block_keeper.h"
 #include "analysis/categories/category_rules.h"
 #include "analysis/categories/copy_links.h"
-#include "analysis/pass/block_keeper.h"
-#include "analysis/pass/difference_series.h"
+#include "analysis/categories/difference_series.h"
 #include "trace/address_map.h"
 #include "trace/live_state.h"
 

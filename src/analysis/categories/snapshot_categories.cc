@@ -6,11 +6,11 @@
 #include <map>
 #include <tuple>
 
+#include "analysis/categories/block_keeper.h"
 #include "analysis/categories/snapshot_progress.h"
 #include "analysis/categories/snapshot_rules.h"
-#include "analysis/pass/block_keeper.h"
-#include "analysis/replay/trace_source.h"
 #include "base/large_pages.h"
+#include "trace/trace_source.h"
 
 namespace gpumemprof {
 namespace {

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "analysis/driver/device_truth.h"
-#include "analysis/replay/segment_use.h"
+#include "analysis/driver/segment_use.h"
 #include "base/pci_address.h"
 #include "trace/event.h"
 #include "trace/live_state.h"

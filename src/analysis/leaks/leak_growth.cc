@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "analysis/series/series_statistics.h"
+#include "analysis/statistics/statistics.h"
 
 namespace gpumemprof {
 namespace {

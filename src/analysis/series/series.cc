@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "analysis/series/series_parts.h"
-#include "analysis/series/series_statistics.h"
+#include "analysis/statistics/statistics.h"
 #include "base/size.h"
 
 namespace gpumemprof {
@@ -201,12 +201,6 @@ void add_time_at_peak(const Series& series, SeriesReport* report) {
 }
 
 }  // namespace
-
-const char* severity_name(Severity severity) {
-  return severity == Severity::kInfo      ? "info"
-         : severity == Severity::kWarning ? "warning"
-                                          : "critical";
-}
 
 SeriesReport analyze_series(std::span<const double> times_s, std::span<const double> bytes,
                             const SeriesOptions& options) {
