@@ -7,6 +7,7 @@
 #include "analysis/finding.h"
 #include "analysis/leaks/leak_limit.h"
 #include "analysis/replay/snapshot_device.h"
+#include "analysis/series/series.h"
 #include "analysis/statistics/statistics.h"
 #include "base/size.h"
 
