@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "analysis/categories/categories.h"
 #include "analysis/driver/driver_memories.h"
 #include "analysis/leaks/leak_findings.h"
 #include "analysis/pass/followed_pass.h"

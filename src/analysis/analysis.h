@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/categories/categories.h"
+#include "analysis/categories/category_holder.h"
 #include "analysis/driver/device_use.h"
 #include "analysis/finding.h"
 #include "analysis/pass/moments.h"
