@@ -38,6 +38,34 @@ ALLOWED = {
 ALLOWED_IN_TESTS = {"recording": {"probe"}, "picture": {"recording"}, "live": {"format"}, "probe": {"recording", "trace"},
                     "analysis": {"format", "probe"}, "allocator": {"readers"}}
 
+# Inside of the two large rooms: what a folder may include of its own room. "results" are the headers beside the folders,
+# which say what all of them tell; "door" is what puts the folders together.
+FOLDERS = {
+    "analysis": {
+        "statistics": set(),
+        "categories": set(),
+        "pass": {"categories"},
+        "driver": set(),
+        "results": {"categories", "pass", "driver"},
+        "leaks": {"statistics", "categories", "results"},
+        "replay": {"categories", "pass", "results"},
+        "series": {"statistics", "leaks", "replay", "results"},
+        "oom_message": {"results"},
+        "advice": {"pass", "leaks", "results"},
+        "compare": {"categories", "pass", "results"},
+        "door": {"categories", "pass", "driver", "results", "leaks", "replay", "series", "oom_message"},
+    },
+    "report": {
+        "results": set(),
+        "render": {"results"},
+        "describe": {"results", "render"},
+        "json": {"results", "describe"},
+        "export": {"results", "render", "describe"},
+        "door": {"results", "render", "describe", "json"},
+    },
+}
+DOORS = {"analyze.h"}  # the headers beside the folders that say nothing of results
+
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 # What runs inside other people's processes may use the C library only: the C++ headers named here are those
 # that bring no run-time library with them.
@@ -57,12 +85,38 @@ def test_every_room_is_known():
     assert {p.name for p in SOURCE.iterdir() if p.is_dir()} == set(ALLOWED)
 
 
-def test_the_rule_has_no_cycles():
+@pytest.mark.parametrize("rule", [ALLOWED, *FOLDERS.values()], ids=["src", *FOLDERS])
+def test_the_rule_has_no_cycles(rule):
     done = set()
-    while len(done) < len(ALLOWED):
-        ready = {room for room, uses in ALLOWED.items() if room not in done and uses <= done}
-        assert ready, f"a cycle among {set(ALLOWED) - done}"
+    while len(done) < len(rule):
+        ready = {room for room, uses in rule.items() if room not in done and uses <= done}
+        assert ready, f"a cycle among {set(rule) - done}"
         done |= ready
+
+
+def folder_of(path):
+    """Of a file in a room of folders: which one, else "results" or "door"."""
+    folders = path.relative_to(SOURCE).parts[1:-1]
+    if folders:
+        return folders[0]
+    header = path.with_suffix(".h")
+    if path.suffix == ".cc" and header.name not in {"finding.h", "words.h", "user_code.h", "document.h"}:
+        return "door"
+    return "door" if header.name in DOORS else "results"
+
+
+@pytest.mark.parametrize("room", FOLDERS)
+def test_folders_of_a_room_point_up(room):
+    rule = FOLDERS[room]
+    assert {p.name for p in (SOURCE / room).iterdir() if p.is_dir()} == set(rule) - {"results", "door"}
+    for path in sources():
+        if room_of(path) != room or path.stem.endswith(("_test", "_for_tests")):
+            continue
+        folder = folder_of(path)
+        for include in INCLUDE.findall(path.read_text()):
+            if include.startswith(room + "/"):
+                used = folder_of(SOURCE / include)
+                assert used == folder or used in rule[folder], f'{path}: {folder} may not include "{include}"'
 
 
 @pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(SOURCE)))

@@ -33,6 +33,10 @@ def analyze_series(
     largest_free_block_bytes: float | None = None,
 ) -> dict[str, Any]: ...
 
+def forecast_limit(
+    times_s: Sequence[float], values_bytes: Sequence[float], limit_bytes: float | None
+) -> dict[str, Any]: ...
+
 TelemetryFields = tuple[Any, ...]  # 21: those of version 2 in their order, but schema_version; metadata as JSON
 
 def read_telemetry(

@@ -121,6 +121,8 @@ NB_MODULE(_native, module) {
   module.def("analyze_series", &series_report, nb::arg("times_s"), nb::arg("values_bytes"),
              nb::arg("sensitivity") = 0.05, nb::kw_only(), nb::arg("limit_bytes") = nb::none(),
              nb::arg("free_bytes") = nb::none(), nb::arg("largest_free_block_bytes") = nb::none());
+  module.def("forecast_limit", &limit_forecast, nb::arg("times_s"), nb::arg("values_bytes"),
+             nb::arg("limit_bytes").none());
   bind_telemetry(module);
   bind_estimate(module);
   bind_trace(module);

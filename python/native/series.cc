@@ -3,9 +3,11 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "analysis/series/series.h"
+#include "analysis/series/series_forecast.h"
 
 namespace nb = nanobind;
 
@@ -113,6 +115,31 @@ nb::dict series_report(const nb::sequence& times_s, const nb::sequence& bytes, d
   result["insights"] = list_of(report.insights, insight_dict);
   result["score"] = score_dict(report.score);
   result["unknown"] = reasons(report.unknown);
+  return result;
+}
+
+nb::dict limit_forecast(const nb::sequence& times_s, const nb::sequence& bytes,
+                        std::optional<double> limit_bytes) {
+  const std::vector<double> times = column(times_s), values = column(bytes);
+  if (times.size() != values.size()) {
+    throw nb::value_error((std::to_string(times.size()) + " times for " +
+                           std::to_string(values.size()) + " values")
+                              .c_str());
+  }
+  if (!std::ranges::is_sorted(times)) throw nb::value_error("times must ascend");
+  Forecast forecast;
+  {
+    nb::gil_scoped_release release;
+    forecast = forecast_limit(times, values, limit_bytes);
+  }
+  nb::dict result;
+  result["seconds_to_limit"] = forecast.seconds_to_limit;
+  result["seconds_to_limit_earliest"] = forecast.earliest_s;
+  result["seconds_to_limit_latest"] = forecast.latest_s;
+  result["growth_bytes_per_s"] = forecast.bytes_per_second;
+  result["points"] = forecast.points;
+  result["window_s"] = forecast.window_s;
+  result["reason"] = forecast.reason.empty() ? std::nullopt : std::optional(forecast.reason);
   return result;
 }
 

@@ -13,8 +13,8 @@
 
 #include "analysis/advice/practices.h"
 #include "analysis/analyze.h"
-#include "analysis/pass/diff.h"
-#include "analysis/pass/pick_device.h"
+#include "analysis/compare/diff.h"
+#include "analysis/compare/pick_device.h"
 #include "analysis/replay/study_request.h"
 #include "native/arrow_stream.h"
 #include "native/columns.h"

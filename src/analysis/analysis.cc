@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "analysis/categories/categories.h"
 #include "analysis/driver/driver_memories.h"
 #include "analysis/leaks/leak_findings.h"
 #include "analysis/pass/followed_pass.h"
@@ -451,6 +452,15 @@ std::string memory_name(const DeviceAnalysis& device, const Tables& tables) {
     text += text.empty() ? one : " + " + one.substr(colon == one.npos ? 0 : colon + 1);
   }
   return text;
+}
+
+void add_program_ends(ProgramEnds ends, Analysis* analysis) {
+  if (!ends.failure.empty()) {
+    analysis->score = {.value = std::nullopt, .reason = ends.failure, .parts = {}};
+    for (DeviceAnalysis& device : analysis->devices) device.score = analysis->score;
+    for (DeviceAnalysis& sum : analysis->sums) sum.score = analysis->score;
+  }
+  analysis->ends = std::move(ends);
 }
 
 }  // namespace gpumemprof

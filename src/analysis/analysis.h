@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/categories/categories.h"
+#include "analysis/categories/category_holder.h"
 #include "analysis/driver/device_use.h"
 #include "analysis/finding.h"
 #include "analysis/pass/moments.h"
@@ -18,13 +18,14 @@
 #include "analysis/pass/step_sums.h"
 #include "analysis/pass/timeline.h"
 #include "analysis/pass/turns.h"
+#include "analysis/score.h"
 #include "base/error.h"
 #include "trace/event_source.h"
 #include "trace/live_state.h"
 
 namespace gpumemprof {
 
-class BlockKeeper;      // analysis/pass/block_keeper.h
+class BlockKeeper;      // analysis/categories/block_keeper.h
 struct BfcPool;         // readers/bfc_pool.h
 struct DriverMemories;  // analysis/driver/driver_memories.h
 struct ProcessHolders;  // recording/holders_file.h
@@ -155,7 +156,7 @@ struct Analysis {
   std::shared_ptr<const DriverMemories> driver;
   /// What drivers and kernel said meanwhile; nothing where the recording has no samples of them.
   std::optional<DeviceUse> machine;
-  ProgramEnds ends;  ///< add_program_ends()
+  ProgramEnds ends;
   std::string unread_holders;  ///< what of who holds tensors could not be read; also in `loss`
 };
 
@@ -169,6 +170,9 @@ bool has_requested_sizes(const DeviceAnalysis& device, const Tables& tables);
 
 /// Nothing is missing that the figures of the device could depend on. What every report goes by.
 bool is_exact(const Analysis& analysis, const DeviceAnalysis& device);
+
+/// A run that died is not scored.
+void add_program_ends(ProgramEnds ends, Analysis* analysis);
 
 /// The device whose peak is the answer: the highest accelerator where one was used, else the
 /// highest of the rest, a sum in place of its parts. Null where nothing was allocated. Points into

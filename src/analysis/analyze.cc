@@ -4,12 +4,12 @@
 #include <utility>
 
 #include "allocator/config.h"
+#include "analysis/categories/block_keeper.h"
 #include "analysis/categories/snapshot_categories.h"
 #include "analysis/driver/device_truth.h"
 #include "analysis/driver/device_use.h"
-#include "analysis/finding_order.h"
+#include "analysis/finding.h"
 #include "analysis/oom_message/pool_findings.h"
-#include "analysis/pass/block_keeper.h"
 #include "analysis/pass/followed_pass.h"
 #include "analysis/replay/snapshot_analysis.h"
 #include "analysis/replay/snapshot_findings.h"

@@ -7,9 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/series/series.h"
-
 namespace gpumemprof {
+
+enum class Severity : uint8_t { kInfo, kWarning, kCritical };
+const char* severity_name(Severity severity);  ///< "info", "warning", "critical"
 
 /// One of several lines that a finding is about.
 struct FindingLine {
@@ -36,5 +37,8 @@ struct Finding {
   std::string fix;      ///< what to do, one sentence; empty where nothing is proved to help
   uint16_t device = 0;  ///< index in Tables::devices
 };
+
+/// The most severe first; of equals those with the most bytes at stake; of equals as they came.
+void sort_findings(std::vector<Finding>* findings);
 
 }  // namespace gpumemprof

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "analysis/advice/practices.h"
-#include "analysis/pass/fail_on.h"
+#include "analysis/compare/fail_on.h"
 #include "base/size.h"
 #include "cli/analyze_oom_dump.h"
 #include "cli/analyze_telemetry.h"

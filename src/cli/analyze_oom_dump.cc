@@ -8,6 +8,7 @@
 #include "cli/output.h"
 #include "cli/render.h"
 #include "report/describe/end_words.h"
+#include "report/json/ends_json.h"
 #include "report/words.h"
 
 namespace gpumemprof {

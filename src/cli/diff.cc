@@ -1,10 +1,10 @@
 // gpumemprof diff: what a second run, or a later step of one, needs more, and which lines.
-#include "analysis/pass/diff.h"
+#include "analysis/compare/diff.h"
 
 #include <memory>
 
 #include "analysis/analyze.h"
-#include "analysis/pass/pick_device.h"
+#include "analysis/compare/pick_device.h"
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/output.h"

@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "analysis/analyze.h"
-#include "analysis/pass/pick_device.h"
+#include "analysis/compare/pick_device.h"
 #include "cli/commands.h"
 #include "cli/export_snapshot.h"
 #include "cli/input.h"

@@ -21,12 +21,10 @@ class ProcessPlace {
   void look_up(AcceleratorProcess* process, const std::string& driver) const;
   /// The same for a PID that our own /proc has told: there is no doubt whose it is.
   void look_up_own(AcceleratorProcess* process) const;
-  /// Whether we see the machine's own PIDs.
-  bool is_whole_machine() const { return whole_machine_; }
 
  private:
   std::string proc_;
-  bool whole_machine_ = false;
+  bool whole_machine_ = false;  // we see its own PIDs
 };
 
 }  // namespace gpumemprof

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <map>
 
-#include "analysis/pass/diff.h"
+#include "analysis/compare/diff.h"
 #include "page/answers.h"
 #include "page/held_tree.h"
 #include "report/describe/describe_diff.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/categories/categories.h"
+#include "analysis/categories/category_holder.h"
 #include "base/large_pages.h"
 #include "page/columns.h"
 #include "page/level_forest.h"

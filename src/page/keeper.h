@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "analysis/pass/block_keeper.h"
+#include "analysis/categories/block_keeper.h"
 #include "page/block_table.h"
 #include "trace/address_map.h"
 

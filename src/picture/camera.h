@@ -43,7 +43,6 @@ class Camera {
   Picture take();
   /// Thresholds for what comes from now on.
   void set_thresholds(double warning_percent, double critical_percent);
-  const AlertOptions& alert_options() const { return options_.alerts; }
 
  private:
   struct Subject;                                      // a recording that is followed

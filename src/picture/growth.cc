@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <span>
 
-#include "analysis/series/series_statistics.h"
+#include "analysis/statistics/growth.h"
+#include "analysis/statistics/statistics.h"
 
 namespace gpumemprof {
 namespace {
 
-constexpr double kLeastZ = 3;
 constexpr double kLeastBytes = 1 << 20;
 
 }  // namespace
@@ -48,11 +48,9 @@ void LiveGrowth::judge() {
   std::vector<double> times;
   for (size_t i = 0; i < floors.size(); ++i)
     times.push_back(static_cast<double>(i) * window_seconds_);
-  if (floors.back() - floors.front() < kLeastBytes) return;
-  if (mann_kendall(floors).z < kLeastZ) return;
-  const double slope = theil_sen_slope(times, floors);
-  if (slope <= 0) return;
-  rate_ = slope;
+  const auto grown = growth_of_floor(floors);
+  if (!grown || grown->bytes < kLeastBytes) return;
+  rate_ = theil_sen_slope(times, floors);
   why_none_.clear();
 }
 

@@ -9,8 +9,8 @@
 namespace gpumemprof {
 
 /// Looks at the floor: the least that was live in each of up to 120 windows of equal length, the
-/// first quarter of them, where a program warms up, left out. Growth is told where the floor rises
-/// by Mann-Kendall's test (z of at least 3) and by at least 1 MiB; its rate is the Theil-Sen slope.
+/// first quarter of them, where a program warms up, left out. Growth is told where growth_of_floor()
+/// tells it, of at least 1 MiB; its rate is the Theil-Sen slope.
 /// Not thread-safe.
 class LiveGrowth {
  public:

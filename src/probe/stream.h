@@ -88,9 +88,6 @@ struct Stream {
   uint32_t refusal;  // the LossKind of that
 };
 
-/// The thread's stream, made on its first event. Null where it cannot be had.
-Stream* current_stream();
-
 struct Device {  // the ABI twin of c10::Device: two bytes in one register
   int8_t type;
   int8_t index;

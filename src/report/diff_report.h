@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "analysis/pass/diff.h"
+#include "analysis/compare/diff.h"
 
 namespace gpumemprof {
 

@@ -30,7 +30,7 @@ std::string_view without_parameters(std::string_view function) {
 }  // namespace
 
 std::string headline_text(const Tables& tables, uint32_t node, std::string_view folder) {
-  if (node == 0) return "(no stack recorded)";
+  if (node == 0) return std::string(kNoStack);
   const Frame& frame = frame_of(tables, node);
   const std::string_view file = tables.strings.get(frame.file);
   const std::string_view function = tables.strings.get(frame.function);
@@ -42,6 +42,19 @@ std::string frame_text(const Tables& tables, uint32_t node) {
   const Frame& frame = frame_of(tables, node);
   return describe(frame, tables.strings.get(frame.function),
                   std::string(tables.strings.get(frame.file)));
+}
+
+std::string viewer_frame(const Tables& tables, const Frame& frame) {
+  std::string_view file = tables.strings.get(frame.file);
+  file.remove_prefix(file.find_last_of("/\\") + 1);  // npos + 1 is 0
+  std::string text(tables.strings.get(frame.function));
+  if (text.empty()) text = "?";
+  if (!file.empty()) {
+    (text += " (") += file;
+    if (frame.line != 0) text += ':' + std::to_string(frame.line);
+    text += ')';
+  }
+  return printable(text);
 }
 
 }  // namespace gpumemprof

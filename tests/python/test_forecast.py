@@ -5,9 +5,10 @@ import statistics
 
 import pytest
 
+from gpumemprof import MemoryAnalyzer
 from gpumemprof.forecast import forecast_time_to_limit
 
-GIB = 1 << 30
+MIB, GIB = 1 << 20, 1 << 30
 
 
 def forecast(values, limit, step_s=1.0):
@@ -106,6 +107,25 @@ def test_what_is_reached_needs_no_forecast():
 def test_where_nothing_can_be_said_the_reason_is(values, limit, reason):
     found = forecast(values, limit)
     assert (found.seconds_to_limit, found.reason) == (None, reason)
+
+
+def test_it_never_denies_growth_that_the_search_for_leaks_has_found():
+    pick = random.Random(5)
+    grown = kept = 0
+    for _ in range(400):
+        rate, noise, peak, period, warm_up = (pick.choice(c) for c in ((0, 1, 4), (0, 3), (0, 200), (3, 8), (0, 40)))
+        values = [
+            MIB * (100 + min(n, warm_up) + rate * n + pick.random() * noise + (peak if n % period == 0 else 0))
+            for n in range(pick.choice((20, 60, 200)))
+        ]
+        if pick.random() < 0.3:
+            values[len(values) // 3] += 900 * MIB  # higher than all that follows
+        found, leaks = forecast(values, 1 << 50), MemoryAnalyzer().detect_memory_leaks(values)
+        if any(leak["type"] == "monotonic_increase" for leak in leaks):
+            grown += 1
+            assert found.growth_bytes_per_s > 0 and found.reason != "memory is not growing", values
+            kept += found.reason == "what memory falls back to grows, but not the peaks that would meet the limit"
+    assert grown > 100 and kept > 10, (grown, kept)
 
 
 def test_series_that_make_no_sense_are_errors():

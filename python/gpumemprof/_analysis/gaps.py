@@ -95,11 +95,7 @@ def _analyze_device(records: Sequence[dict[str, Any]], sensitivity: float) -> Fi
         found.unknown = f"in {negative} of {len(gaps)} samples reserved bytes exceed the device's use"
         return found
     total = next((r["device_total"] for r in reversed(known) if r["device_total"]), None)
-    return _with_reason(found + _of_series([g for g in gaps if g[1] >= 0], total, sensitivity))
-
-
-def _with_reason(found: Iterable[GapFinding]) -> Findings[GapFinding]:
-    return Findings(found)
+    return Findings(found + _of_series([g for g in gaps if g[1] >= 0], total, sensitivity))
 
 
 def _of_series(gaps: Sequence[tuple[float, float]], total: float | None, sensitivity: float) -> list[GapFinding]:

@@ -220,7 +220,7 @@ class GPUMemoryProfiler:
 
     @property
     def snapshots(self) -> list[MemorySnapshot]:
-        """The latest snapshots, oldest first; a list that goes on growing while monitoring."""
+        """The latest snapshots, oldest first; a list that keeps growing while monitoring."""
         return self._sampler.kept
 
     # -- results -------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 
 #include "analysis/categories/library_workspace.h"
 #include "analysis/categories/step_closure.h"
+#include "analysis/categories/torch_frames.h"
 #include "trace/label_frames.h"
 
 namespace gpumemprof {
@@ -15,18 +16,6 @@ bool is_in(std::string_view file, std::string_view part) {
 
 /// What calls the innermost frames: the first of these that is met.
 enum class Caller : uint8_t { kNothing, kModule, kOptimizer, kData };
-
-bool is_module_call(std::string_view file, std::string_view function) {
-  return file.ends_with("/torch/nn/modules/module.py") && function.ends_with("_call_impl");
-}
-
-/// What autograd's engine calls between nodes and after the last (a model in shards makes gradients
-/// there), and what backward makes before the first.
-bool is_engine_frame(std::string_view file, std::string_view function) {
-  if (file.ends_with("/torch/autograd/graph.py")) return function == "_engine_run_backward";
-  return file.ends_with("/torch/autograd/__init__.py") &&
-         (function == "backward" || function == "grad" || function == "_make_grads");
-}
 
 /// What frames of code say, gathered from the innermost outwards.
 struct Code {
@@ -43,19 +32,19 @@ struct Code {
 
  private:
   void look_at_torch(std::string_view file, std::string_view function) {
-    is_engine |= is_engine_frame(file, function);
+    is_engine |= runs_backward(file, function);
     // Every optimizer's step runs in the wrapper that torch.optim.Optimizer puts around it.
     if (file.ends_with("/torch/optim/optimizer.py") && is_in(function, "profile_hook_step")) {
       is_in_step = true;
       is_in_closure |= is_in_step_closure(frames, file, has_gradients);
       if (caller == Caller::kNothing && !is_in_closure) caller = Caller::kOptimizer;
-    } else if (is_module_call(file, function)) {
+    } else if (runs_module(file, function)) {
       if (caller == Caller::kNothing) caller = Caller::kModule;
-    } else if (is_in(file, "/torch/utils/data/dataloader.py") && function.ends_with("__next__")) {
+    } else if (loads_data(file, function)) {
       // Transformations of data may be modules; what they make is data all the same.
       if (caller != Caller::kOptimizer) caller = Caller::kData;
     }
-    is_checkpoint |= file.ends_with("/torch/utils/checkpoint.py");
+    is_checkpoint |= is_torch_file(file, "utils/checkpoint.py");
     is_compiled |=
         is_in(file, "/torch/_functorch/") && function.ends_with("CompiledFunction.forward");
     is_weight_copy |= (file.ends_with("/torch/nn/parameter.py") &&

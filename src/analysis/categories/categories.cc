@@ -1,9 +1,7 @@
 #include "analysis/categories/categories.h"
 
 #include <algorithm>
-#include <tuple>
 
-#include "analysis/categories/snapshot_rules.h"
 #include "trace/event.h"
 #include "trace/label_frames.h"
 
@@ -14,11 +12,6 @@ constexpr uint8_t kWasSaved = 128;  // beside SavedFlags
 constexpr int kDeepestCopies = 4;   // copies of copies
 constexpr uint64_t kSavedFlags = kSavedIsOutput | kSavedHasHistory | kSavedIsConstant;
 
-/// What sums are kept by, beside the stack and the name: a category and why it is unknown, or that
-/// a rule told it.
-constexpr uint8_t kByRule = 15 << 4;
-static_assert(kCategories <= 16 && kWhyUnknown <= 15);
-
 /// All of one storage, perhaps in a type of another size.
 bool is_whole_copy(uint64_t from_bytes, uint64_t to_bytes) {
   const uint64_t less = std::min(from_bytes, to_bytes), more = std::max(from_bytes, to_bytes);
@@ -26,14 +19,6 @@ bool is_whole_copy(uint64_t from_bytes, uint64_t to_bytes) {
 }
 
 }  // namespace
-
-CategoryBytes DeviceCategories::bytes_at_peak() const {
-  CategoryBytes sums{};
-  for (const CategoryHolder& holder : at_peak) {
-    sums[static_cast<size_t>(holder.category)] += static_cast<int64_t>(holder.bytes);
-  }
-  return sums;
-}
 
 void Categories::begin_batch(const EventBatch& batch, const LiveState& state) {
   batch_ = &batch, state_ = &state;
@@ -153,12 +138,11 @@ void Categories::on_alloc(size_t i, uint16_t index, const DeviceState& state) {
   }
   if (work.phase == WorkPhase::kEvaluation) {
     Site& site = sites_[stack];
-    if (site.last_bytes != 0 && site.last_call != all.calls) {
-      site.grows = block.size_bytes > site.last_bytes && site.live > 0;
+    if (site.allocate(block.size_bytes, all.calls)) {
+      site.grows = site.rises > 0 && site.live > 0;
       site.keeps |= site.live > site.of_last_call;
       site.of_last_call = 0;
     }
-    site.last_bytes = block.size_bytes, site.last_call = all.calls;
     ++site.of_last_call, ++site.live;
   }
   if (work.phase == WorkPhase::kForward || work.phase == WorkPhase::kNone) {
@@ -191,25 +175,19 @@ void Categories::on_moment(uint16_t device, size_t number, uint64_t event) {
 }
 
 /// Moments that the block does not outlive are not there yet.
-void Categories::add_to_moments(OfDevice& device, const Block& block, const Known& known) {
+void Categories::add_to_moments(OfDevice& device, const Block& block, const KnownAs& known) {
   for (size_t m = block.first_moment; m < device.moments.size(); ++m) {
     Moment& moment = device.moments[m];
     if (block.made_at >= moment.event) continue;
-    Sum& sum = moment.sums[known.key(block.stack)];
-    sum.bytes += block.size_bytes, ++sum.count;
+    moment.sums.add(known, block.stack, block.size_bytes);
   }
 }
 
 /// What the program told goes before what rules conclude.
-Categories::Known Categories::known(const Block& block, const Verdict& verdict, uint32_t of) {
-  const auto category = static_cast<uint8_t>(verdict.category);
-  if (verdict.category == Category::kUnknown && block.rule != 0) {
-    return {facts_of(static_cast<SnapshotRule>(block.rule)).category, kByRule,
-            uint32_t{block.rule} | static_cast<uint32_t>(block.rule_phase) << 8};
-  }
-  return {verdict.category,
-          static_cast<uint8_t>(category | static_cast<unsigned>(verdict.why) << 4),
-          role_of(block, of).name};
+KnownAs Categories::known(const Block& block, const Verdict& verdict, uint32_t of) {
+  if (verdict.category == Category::kUnknown && block.rule != 0)
+    return KnownAs::by_rule(static_cast<SnapshotRule>(block.rule), block.rule_phase);
+  return KnownAs::told(verdict, role_of(block, of).name);
 }
 
 /// `number`: of the device's allocations. A file that grew since the rules saw it may have others.
@@ -269,7 +247,7 @@ void Categories::end_life(OfDevice& device, const CopyLinks::Block& place, const
   life.is_freed = !process(device.process).has_ended;
   life.is_freed_in_backward = thread(batch_->thread[i]).phase == WorkPhase::kBackward;
   // Live at the peak: it had begun by then. A free is never the peak.
-  const Known is = end_part(device, block, verdict_of(attributions_.of(block.stack), life),
+  const KnownAs is = end_part(device, block, verdict_of(attributions_.of(block.stack), life),
                             block.event <= state.peak_event, state.peak_epoch);
   keep(place.device, block, is, BlockKeeper::kToItsEnd);
   if (block.event <= state.peak_event && process(device.process).steps == device.peak.steps) {
@@ -282,10 +260,10 @@ void Categories::end_life(OfDevice& device, const CopyLinks::Block& place, const
 }
 
 /// The block, or the part of its life that ends now, had this category.
-Categories::Known Categories::end_part(OfDevice& device, const Block& block, const Verdict& verdict,
-                                       bool is_at_peak, uint64_t peak_epoch) {
-  const Known is = known(block, verdict, device.process);
-  const size_t category = static_cast<size_t>(is.category);
+KnownAs Categories::end_part(OfDevice& device, const Block& block, const Verdict& verdict,
+                             bool is_at_peak, uint64_t peak_epoch) {
+  const KnownAs is = known(block, verdict, device.process);
+  const size_t category = static_cast<size_t>(is.category());
   device.timeline.add(category, block.size_bytes,
                       block.time_ns - std::min(start_ns_, block.time_ns),
                       last_ns_ - std::min(start_ns_, last_ns_));
@@ -293,10 +271,7 @@ Categories::Known Categories::end_part(OfDevice& device, const Block& block, con
     device.at_moments.add(category, block.size_bytes, block.moment, moment_count_);
   }
   if (!device.moments.empty()) add_to_moments(device, block, is);
-  if (!is_at_peak) return is;
-  Sum& sum = device.at_peak[is.key(block.stack)];
-  if (sum.epoch != peak_epoch) sum = {0, 0, peak_epoch};
-  sum.bytes += block.size_bytes, ++sum.count;
+  if (is_at_peak) device.at_peak.add(is, block.stack, block.size_bytes, peak_epoch);
   return is;
 }
 
@@ -497,39 +472,10 @@ void Categories::end_links(const Block& block, const CopyLinks::Block& place) {
   copies_.forget(place);
 }
 
-CategoryHolder Categories::holder_of(const Key& key) {
-  CategoryHolder holder{.stack = static_cast<uint32_t>(key.first >> 8),
-                        .category = static_cast<Category>(key.first & 15),
-                        .why = static_cast<WhyUnknown>(key.first >> 4 & 15),
-                        .name = key.second};
-  if ((key.first & kByRule) == kByRule) {
-    holder.rule = static_cast<uint8_t>(key.second);
-    holder.phase = static_cast<WorkPhase>(key.second >> 8);
-    holder.category = facts_of(static_cast<SnapshotRule>(holder.rule)).category;
-    holder.why = WhyUnknown::kNone, holder.name = 0;
-  }
-  return holder;
-}
-
-std::vector<CategoryHolder> Categories::holders(const Sums& sums, uint64_t epoch) {
-  std::vector<CategoryHolder> list;
-  for (const auto& [key, sum] : sums) {
-    if (sum.epoch != epoch || sum.count == 0) continue;
-    CategoryHolder& holder = list.emplace_back(holder_of(key));
-    holder.bytes = sum.bytes, holder.count = sum.count;
-  }
-  std::sort(list.begin(), list.end(), [](const CategoryHolder& a, const CategoryHolder& b) {
-    if (a.bytes != b.bytes) return a.bytes > b.bytes;
-    return std::tie(a.stack, a.category, a.why, a.name, a.rule, a.phase) <
-           std::tie(b.stack, b.category, b.why, b.name, b.rule, b.phase);
-  });
-  return list;
-}
-
 std::vector<CategoryHolder> Categories::at_moment(uint16_t device, size_t number) const {
   if (device >= devices_.size()) return {};
   for (const Moment& moment : devices_[device].moments) {
-    if (moment.number == number) return holders(moment.sums, 0);
+    if (moment.number == number) return moment.sums.holders();
   }
   return {};
 }
@@ -542,31 +488,25 @@ DeviceCategories Categories::finish(uint16_t index, const DeviceState& state) {
   }
   OfDevice& device = devices_[index];
   const uint64_t end = last_ns_ - start_ns_;
-  Sums at_end;
+  HolderSums at_end;
   device.index.for_each([&](uint32_t number) {
     const Block& block = device.blocks[number];
     const BlockLife life = life_of(block, {index, number, block.made_at}, device.process);
     const Verdict verdict = verdict_of(attributions_.of(block.stack), life);
-    const Known is = known(block, verdict, device.process);
-    const size_t category = static_cast<size_t>(is.category);
+    const KnownAs is = known(block, verdict, device.process);
+    const size_t category = static_cast<size_t>(is.category());
     device.timeline.add_open(category, block.size_bytes,
                              block.time_ns - std::min(start_ns_, block.time_ns));
     device.at_moments.add_open(category, block.size_bytes, block.moment);
     keep(index, block, is, BlockKeeper::kToItsEnd);
-    const Key key = is.key(block.stack);
-    Sum& last = at_end[key];
-    last.bytes += block.size_bytes, ++last.count;
+    at_end.add(is, block.stack, block.size_bytes);
     if (!device.moments.empty()) add_to_moments(device, block, is);
-    if (block.event > state.peak_event) return;
-    Sum& sum = device.at_peak[key];
-    if (sum.epoch != state.peak_epoch) sum = {0, 0, state.peak_epoch};
-    sum.bytes += block.size_bytes, ++sum.count;
+    if (block.event <= state.peak_event)
+      device.at_peak.add(is, block.stack, block.size_bytes, state.peak_epoch);
   });
-  out.at_peak = holders(device.at_peak, state.peak_epoch);
-  out.at_end = holders(at_end, 0);
-  uint64_t sum = 0;
-  for (const CategoryHolder& holder : out.at_peak) sum += holder.bytes;
-  out.is_known = sum == state.peak_bytes;
+  out.at_peak = device.at_peak.holders(state.peak_epoch);
+  out.at_end = at_end.holders();
+  out.is_known = sum_of_bytes(out.at_peak) == state.peak_bytes;
   if (out.is_known && device.peak.epoch == state.peak_epoch) {
     const ProcessWork& all = process(device.process);
     out.peak = {.is_known = true,

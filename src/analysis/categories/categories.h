@@ -9,85 +9,17 @@
 #include <absl/container/flat_hash_map.h>
 
 #include <cstdint>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "analysis/categories/attribution.h"
-#include "analysis/categories/category_rules.h"
+#include "analysis/categories/block_keeper.h"
+#include "analysis/categories/category_ledger.h"
 #include "analysis/categories/copy_links.h"
-#include "analysis/pass/block_keeper.h"
-#include "analysis/pass/difference_series.h"
 #include "trace/address_map.h"
 #include "trace/live_state.h"
 
 namespace gpumemprof {
-
-/// What one stack held of one category and, where it has a name, for one tensor.
-struct CategoryHolder {
-  uint32_t stack = 0;
-  Category category = Category::kUnknown;
-  WhyUnknown why = WhyUnknown::kNone;  ///< of recordings, where the category is unknown
-  uint32_t name = 0;  ///< StringTable id of a parameter's name or the like; 0: none
-  uint64_t bytes = 0, count = 0;
-  /// Where the program told nothing: the SnapshotRule that decided, and the phase that it took it
-  /// for.
-  static constexpr uint8_t kNotByRules = 255;
-  uint8_t rule = kNotByRules;
-  WorkPhase phase = WorkPhase::kNone;
-};
-
-/// What the program said, or what can be told apart: a moment at which the categories are known.
-struct CategoryMoment {
-  enum Kind : uint8_t { kStepEnd, kPhaseBegin, kPhaseEnd };
-  Kind kind = kStepEnd;
-  uint32_t process = 0;
-  uint32_t text = 0;   ///< StringTable id of the phase
-  uint64_t value = 0;  ///< number of the step
-  uint64_t time_ns = 0;
-  uint64_t event = 0;  ///< number of the event after it
-};
-
-using CategoryBytes = DifferenceSeries<kCategories>::Sample;
-
-/// What was going on when the peak was reached.
-struct PeakWork {
-  bool is_known = false;  ///< false: the peak was before what is known
-  uint32_t stack = 0;     ///< of the allocation that reached it
-  uint64_t step = 0;      ///< number of the step that went on; 0 before the end of the first
-  uint64_t steps = 0;     ///< steps that the process told in the whole recording
-  /// Of what was live at the peak: freed before that step ended, or, where the step did not end,
-  /// before the recording did.
-  uint64_t freed_in_step_bytes = 0;
-  bool step_ended = false;
-};
-
-/// Of one device.
-struct DeviceCategories {
-  bool is_known = false;
-  std::string why_not;  ///< where it is not
-  /// By stacks and lives alone (snapshot_rules.h): the program told nothing, each holder has a rule.
-  bool is_by_rules = false;
-  /// At the peak; largest first, all of it. Empty where the peak was before what is known.
-  std::vector<CategoryHolder> at_peak;
-  std::vector<CategoryHolder> at_end;
-  PeakWork peak;
-  /// Samples `sample_ns` apart, the first one at `start_ns`; indexed by Category.
-  uint64_t start_ns = 0, sample_ns = 1;
-  std::vector<CategoryBytes> timeline;
-  /// At Categories::moments(), one for each.
-  std::vector<CategoryBytes> at_moments;
-
-  CategoryBytes bytes_at_peak() const;
-};
-
-/// What the rules for snapshots make of a block of a followed allocator.
-struct RuledBlock {
-  uint32_t place = 0;  ///< place_of() its address
-  uint8_t rule = 0;    ///< SnapshotRule; 0: none covers it
-  WorkPhase phase = WorkPhase::kNone;
-  static uint32_t place_of(uint64_t address) { return static_cast<uint32_t>(address >> 9); }
-};
 
 /// Fed by the observer of a LiveState. Does nothing until the source has shown a mark or a frame of
 /// PyTorch's work: other programs pay for nothing. Not thread-safe.
@@ -155,31 +87,17 @@ class Categories {
     bool has_ended = false;
     absl::flat_hash_map<uint64_t, ToldRole> roles;  // by address
   };
-  struct Site {
-    uint64_t last_bytes = 0;
-    uint32_t last_call = 0, of_last_call = 0, live = 0;
+  struct Site : GrowingSite {
+    uint32_t of_last_call = 0, live = 0;
     bool grows = false, keeps = false;
   };
   struct SiteSteps {
     uint32_t first = UINT32_MAX, last = 0;
   };
-  struct Sum {
-    uint64_t bytes = 0, count = 0, epoch = 0;
-  };
-  using Key = std::pair<uint64_t, uint32_t>;  // stack << 8 | kind, and what tells it further
-  /// What a block is, and what sums are kept by.
-  struct Known {
-    Category category;
-    uint8_t kind;
-    uint32_t name;  // of kByRule: the rule and its phase
-    Key key(uint32_t stack) const { return {uint64_t{stack} << 8 | kind, name}; }
-  };
-  static CategoryHolder holder_of(const Key& key);
-  using Sums = absl::flat_hash_map<Key, Sum>;
   struct Moment {
     size_t number;
     uint64_t event;
-    Sums sums;
+    HolderSums sums;
   };
   struct Peak {
     uint64_t epoch = 0, step = 0, freed_in_step_bytes = 0;
@@ -190,7 +108,7 @@ class Categories {
     AddressMap index;  // address -> number of a block
     std::vector<Block> blocks;
     std::vector<uint32_t> unused;
-    Sums at_peak;
+    HolderSums at_peak;
     Peak peak;
     std::vector<Moment> moments;
     DifferenceSeries<kCategories> timeline{10};
@@ -208,10 +126,10 @@ class Categories {
   Block* block_at(const CopyLinks::Block& place);
   ToldRole role_of(const Block& block, uint32_t process);
   void begin_part(const CopyLinks::Block& place, Block& block);
-  void keep(uint32_t device, const Block& block, const Known& is, uint64_t until) const {
+  void keep(uint32_t device, const Block& block, const KnownAs& is, uint64_t until) const {
     if (keeper_ == nullptr) return;
     const auto index = static_cast<uint16_t>(device);
-    keeper_->tell(index, block.kept_as, holder_of(is.key(block.stack)), until);
+    keeper_->tell(index, block.kept_as, is.holder(block.stack), until);
   }
   CopyRole copy_role(const Block& block, const CopyLinks::Block& place, int depth);
   bool is_weight_copy(const Block& block, const CopyLinks::Block& place, int depth);
@@ -225,13 +143,12 @@ class Categories {
   void enter(uint32_t thread, const Attribution& work, uint32_t process);
   void end_life(OfDevice& device, const CopyLinks::Block& place, const DeviceState& state,
                 size_t index);
-  Known end_part(OfDevice& device, const Block& block, const Verdict& verdict, bool is_at_peak,
+  KnownAs end_part(OfDevice& device, const Block& block, const Verdict& verdict, bool is_at_peak,
                  uint64_t peak_epoch);
-  Known known(const Block& block, const Verdict& verdict, uint32_t process);
+  KnownAs known(const Block& block, const Verdict& verdict, uint32_t process);
   void take_rule(uint16_t device, uint64_t address, uint64_t number, Block* block) const;
   BlockLife life_of(const Block& block, const CopyLinks::Block& place, uint32_t process);
-  static void add_to_moments(OfDevice& device, const Block& block, const Known& known);
-  static std::vector<CategoryHolder> holders(const Sums& sums, uint64_t epoch);
+  static void add_to_moments(OfDevice& device, const Block& block, const KnownAs& known);
 
   const Tables& tables_;
   Attributions attributions_;

@@ -5,9 +5,6 @@
 namespace gpumemprof {
 namespace {
 
-/// Nothing that belongs to one step lives through two.
-constexpr uint32_t kLastsForSteps = 2;
-
 Category of_role(uint64_t role) {
   switch (static_cast<StorageRole>(role)) {
     case StorageRole::kParameter:

@@ -42,6 +42,9 @@ inline constexpr size_t kWhyUnknown = 9;
 /// One sentence for reports, without a full stop; "" for kNone.
 const char* why_unknown_text(WhyUnknown why);
 
+/// Nothing that belongs to one step lives through two.
+inline constexpr uint32_t kLastsForSteps = 2;
+
 /// All that the rules look at.
 struct BlockLife {
   uint64_t role = 0;  ///< a StorageRole, 0 where none was told

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/categories/categories.h"
+#include "analysis/categories/category_holder.h"
 #include "analysis/categories/snapshot_rules.h"
 
 namespace gpumemprof {

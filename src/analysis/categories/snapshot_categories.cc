@@ -4,13 +4,12 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 
+#include "analysis/categories/block_keeper.h"
+#include "analysis/categories/category_ledger.h"
 #include "analysis/categories/snapshot_progress.h"
-#include "analysis/categories/snapshot_rules.h"
-#include "analysis/pass/block_keeper.h"
-#include "analysis/replay/trace_source.h"
 #include "base/large_pages.h"
+#include "trace/trace_source.h"
 
 namespace gpumemprof {
 namespace {
@@ -100,22 +99,14 @@ class Categorizer {
     uint32_t ooms = 0;
     bool operator==(const Begun&) const = default;
   };
-  struct Site {
-    uint64_t last_bytes = 0;
-    uint32_t last_call = 0;
-    uint32_t rises = 0;
+  struct Site : GrowingSite {
     Category before = Category::kUnknown;
-  };
-  struct Sum {
-    uint64_t bytes = 0, count = 0;
   };
   struct Gradients {
     uint64_t live = 0, most = 0;
     uint64_t parameters = 0, states = 0;  // told by their stacks, and there at the end
     std::vector<uint32_t> others;         // blocks that only their size can tell
   };
-  using Key = std::tuple<uint32_t, SnapshotRule, WorkPhase>;
-  using Sums = absl::flat_hash_map<Key, Sum>;
 
   void put(uint32_t number, const Block& block) {
     live_count_ += !blocks_[number].is_live;
@@ -192,12 +183,7 @@ class Categorizer {
       by_block_[block.ordinal].place = RuledBlock::place_of(event.address);
     }
     if (phase == WorkPhase::kForward) {
-      Site& site = sites_[event.stack];
-      const uint32_t calls = progress_.counts().calls;
-      if (site.last_bytes != 0 && site.last_call != calls) {
-        site.rises = block.size_bytes > site.last_bytes ? site.rises + 1 : 0;
-      }
-      site.last_bytes = block.size_bytes, site.last_call = calls;
+      sites_[event.stack].allocate(block.size_bytes, progress_.counts().calls);
     }
     const uint32_t number = start_.numbers[i];
     if (blocks_[number].is_live) end_life(number, i, {});
@@ -315,9 +301,8 @@ class Categorizer {
     const uint64_t start = time_ns(0);
     return time > start ? time - start : 0;
   }
-  static void add(const Block& block, SnapshotRule rule, Sums* sums) {
-    Sum& sum = (*sums)[{block.stack, rule, block.phase}];
-    sum.bytes += block.size_bytes, ++sum.count;
+  static void add(const Block& block, SnapshotRule rule, HolderSums* sums) {
+    sums->add(KnownAs::by_rule(rule, block.phase), block.stack, block.size_bytes);
   }
 
   /// What lives to the end: where the stack says little, the sizes of gradients say more.
@@ -382,30 +367,11 @@ class Categorizer {
     }
   }
 
-  static std::vector<CategoryHolder> holders(const Sums& sums) {
-    std::vector<CategoryHolder> list;
-    for (const auto& [key, sum] : sums) {
-      const auto [stack, rule, phase] = key;
-      list.push_back({.stack = stack,
-                      .category = facts_of(rule).category,
-                      .bytes = sum.bytes,
-                      .count = sum.count,
-                      .rule = static_cast<uint8_t>(rule),
-                      .phase = phase});
-    }
-    std::ranges::sort(list, [](const CategoryHolder& a, const CategoryHolder& b) {
-      return std::tie(b.bytes, a.stack, a.rule, a.phase) <
-             std::tie(a.bytes, b.stack, b.rule, b.phase);
-    });
-    return list;
-  }
   DeviceCategories result(uint64_t peak_bytes) {
     DeviceCategories out;
     out.is_by_rules = true;
-    out.at_peak = holders(at_peak_), out.at_end = holders(at_end_);
-    uint64_t sum = 0;
-    for (const CategoryHolder& holder : out.at_peak) sum += holder.bytes;
-    out.is_known = sum == peak_bytes && !is_absurd_;
+    out.at_peak = at_peak_.holders(), out.at_end = at_end_.holders();
+    out.is_known = sum_of_bytes(out.at_peak) == peak_bytes && !is_absurd_;
     if (!out.is_known) {
       out.at_peak.clear(), out.at_end.clear();
       out.why_not = is_absurd_
@@ -438,7 +404,7 @@ class Categorizer {
   uint32_t ooms_ = 0;
   uint32_t settled_ = 0;                     // backward passes that had ended
   std::map<uint64_t, Gradients> gradients_;  // by size
-  Sums at_peak_, at_end_;
+  HolderSums at_peak_, at_end_;
   DifferenceSeries<kCategories> timeline_{10};
 };
 

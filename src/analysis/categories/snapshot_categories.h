@@ -6,11 +6,13 @@
 #include <optional>
 #include <vector>
 
-#include "analysis/categories/categories.h"
+#include "analysis/categories/category_holder.h"
 #include "trace/allocator_trace.h"
 #include "trace/trace_start.h"
 
 namespace gpumemprof {
+
+class BlockKeeper;
 
 struct BlockRules {
   std::vector<RuledBlock> allocated;  ///< in the order of the allocations

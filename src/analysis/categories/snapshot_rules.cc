@@ -7,8 +7,6 @@ namespace {
 
 using enum SnapshotRule;
 
-/// Nothing that belongs to one step lives through two.
-constexpr uint32_t kLastsForSteps = 2;
 /// Data is there for the call that takes it, and until what takes its place is made.
 constexpr uint32_t kCallsOfData = 2;
 /// Results of a few calls may happen to get larger; of so many they are put together.

@@ -1,24 +1,12 @@
 #include "analysis/categories/snapshot_work.h"
 
 #include "analysis/categories/library_workspace.h"
+#include "analysis/categories/torch_frames.h"
 
 namespace gpumemprof {
 namespace {
 
 bool has(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
-
-/// True for ".../torch/TAIL" on any system.
-bool is_torch_file(std::string_view file, std::string_view tail) {
-  constexpr std::string_view kTorch = "/torch/";
-  const size_t length = kTorch.size() + tail.size();
-  if (file.size() < length) return false;
-  file.remove_prefix(file.size() - length);
-  for (size_t i = 0; i < length; ++i) {
-    const char expected = i < kTorch.size() ? kTorch[i] : tail[i - kTorch.size()];
-    if ((file[i] == '\\' ? '/' : file[i]) != expected) return false;
-  }
-  return true;
-}
 
 bool is_in_torch_folder(std::string_view file, std::string_view folder) {
   for (size_t at = file.find("torch"); at != file.npos; at = file.find("torch", at + 1)) {
@@ -34,32 +22,9 @@ bool is_in_torch_folder(std::string_view file, std::string_view folder) {
   return false;
 }
 
-/// "Module._apply" of newer releases' qualified names too.
-bool is_called(std::string_view function, std::string_view name) {
-  if (!function.ends_with(name)) return false;
-  return function.size() == name.size() || function[function.size() - name.size() - 1] == '.';
-}
-
-bool runs_module(std::string_view file, std::string_view function) {
-  return is_torch_file(file, "nn/modules/module.py") &&
-         (is_called(function, "_call_impl") || is_called(function, "_wrapped_call_impl"));
-}
-
-bool runs_backward(std::string_view file, std::string_view function) {
-  return (is_torch_file(file, "autograd/graph.py") &&
-          is_called(function, "_engine_run_backward")) ||
-         (is_torch_file(file, "autograd/__init__.py") &&
-          (is_called(function, "backward") || is_called(function, "grad") ||
-           is_called(function, "_make_grads")));
-}
-
 /// Every optimizer's step runs in the wrapper that torch.optim.Optimizer puts around it.
 bool runs_optimizer(std::string_view file, std::string_view function) {
   return is_torch_file(file, "optim/optimizer.py") && is_called(function, "wrapper");
-}
-
-bool loads_data(std::string_view file, std::string_view function) {
-  return is_torch_file(file, "utils/data/dataloader.py") && is_called(function, "__next__");
 }
 
 bool clears_gradients(std::string_view file, std::string_view function) {

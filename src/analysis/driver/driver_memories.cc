@@ -152,7 +152,7 @@ int32_t DriverGatherer::host_of(uint32_t process) {
   return static_cast<int32_t>(hosts_.size() - 1);
 }
 
-DriverGatherer::Memory& DriverGatherer::memory_of(uint16_t device, const Tables& tables) {
+DriverGatherer::Memory DriverGatherer::memory_of(uint16_t device, const Tables& tables) {
   while (memories_.size() < tables.devices.size()) {
     const Device& known = tables.devices[memories_.size()];
     Memory& memory = memories_.emplace_back();
@@ -166,8 +166,7 @@ DriverGatherer::Memory& DriverGatherer::memory_of(uint16_t device, const Tables&
       memory.framework = device_of(known.process, known);
     }
   }
-  static Memory none;
-  return device < memories_.size() ? memories_[device] : none = Memory{};
+  return device < memories_.size() ? memories_[device] : Memory{};
 }
 
 uint32_t DriverGatherer::library_of(uint32_t stack, const Tables& tables) {

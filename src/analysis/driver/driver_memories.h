@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "analysis/driver/device_truth.h"
-#include "analysis/replay/segment_use.h"
+#include "analysis/driver/segment_use.h"
 #include "base/pci_address.h"
 #include "trace/event.h"
 #include "trace/live_state.h"
@@ -184,7 +184,7 @@ class DriverGatherer {
     DriverUse use = DriverUse::kMemory;
   };
 
-  Memory& memory_of(uint16_t device, const Tables& tables);
+  Memory memory_of(uint16_t device, const Tables& tables);
   int32_t device_of(uint32_t process, const Device& device);
   int32_t host_of(uint32_t process);
   uint32_t library_of(uint32_t stack, const Tables& tables);

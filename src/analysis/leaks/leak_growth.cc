@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "analysis/series/series_statistics.h"
+#include "analysis/statistics/growth.h"
 
 namespace gpumemprof {
 namespace {
@@ -14,16 +14,10 @@ namespace {
 constexpr uint64_t kStepsAPoint = 2, kMostPoints = 64, kFewSteps = 32;
 /// Buffers, caches and lazily made state fill in the first part of a run.
 constexpr double kWarmUp = 0.25;
-constexpr size_t kLeastPoints = 6;
 /// What begins later must go on for as large a part of the run.
 constexpr double kLeastPart = 0.25;
-/// One-sided, 1 in 1,000: there are some hundred stacks.
-constexpr double kLeastZ = 3.09;
-/// With few points no z is as high: then they must rise without exception.
-constexpr size_t kFewPoints = 10;
 /// Growth in a few jumps is state allocated late, or a table that is enlarged. A jump of many
 /// consecutive allocations is a burst; three bursts are enough.
-constexpr double kLargestJump = 0.5;
 constexpr uint64_t kLeastRises = 4, kLeastBursts = 3, kRisesOfBurst = 3;
 /// Share of the floor's rises that is never given back.
 constexpr double kKeptOfRises = 0.5;
@@ -81,12 +75,6 @@ Points points_of(const std::vector<double>& floors, const Period& period, uint64
   return out;
 }
 
-/// From each point the least of all that follow: what is never given back.
-std::vector<double> never_undercut(std::vector<double> floors) {
-  for (size_t i = floors.size(); i-- > 1;) floors[i - 1] = std::min(floors[i - 1], floors[i]);
-  return floors;
-}
-
 double largest_jump(const std::vector<double>& kept) {
   double largest = 0;
   for (size_t i = 1; i < kept.size(); ++i) largest = std::max(largest, kept[i] - kept[i - 1]);
@@ -116,18 +104,6 @@ Points growing_part(Points points, double until, bool* begins_late) {
   const std::vector<double> kept = never_undercut(points.floors);
   if (before > kept.front() && kept.back() <= before + largest_jump(kept)) return {};
   return points;
-}
-
-bool rises_in_each_third(const std::vector<double>& kept) {
-  const size_t last = kept.size() - 1;
-  return kept[last / 3] > kept[0] && kept[2 * last / 3] > kept[last / 3] &&
-         kept[last] > kept[2 * last / 3];
-}
-
-uint64_t count_rises(const std::vector<double>& kept) {
-  uint64_t rises = 0;
-  for (size_t i = 1; i < kept.size(); ++i) rises += kept[i] > kept[i - 1];
-  return rises;
 }
 
 /// What the floor goes up in all, with what it comes back from.
@@ -245,20 +221,14 @@ bool is_growth(const std::vector<double>& floors, const Period& period, LeakGrow
   const Points points =
       growing_part(points_of(floors, period, width), warm_up(period), &begins_late);
   growth->points = points.size();
-  if (growth->points < kLeastPoints) return false;
-  const std::vector<double> kept = never_undercut(points.floors);
-  const double grown = kept.back() - kept.front();
-  if (!(grown > 0) || !rises_in_each_third(kept)) return false;
+  const auto grown = growth_of_floor(points.floors);
+  if (!grown) return false;
+  growth->rises = grown->rises, growth->z = grown->z;
   if (points.steps.back() - points.steps.front() < kLeastPart * static_cast<double>(steps)) {
     return false;
   }
-  if (begins_late && grown < kKeptOfRises * all_rises(points.floors)) return false;
-  growth->rises = count_rises(kept);
-  if (largest_jump(kept) > kLargestJump * grown) return false;
-  if (growth->rises < kLeastRises && !comes_in_bursts(floors, period, growth->rises)) return false;
-  growth->z = mann_kendall(points.floors).z;
-  const bool always = growth->rises + 1 == growth->points;
-  return growth->points < kFewPoints ? always : growth->z >= kLeastZ;
+  if (begins_late && grown->bytes < kKeptOfRises * all_rises(points.floors)) return false;
+  return growth->rises >= kLeastRises || comes_in_bursts(floors, period, growth->rises);
 }
 
 std::optional<LeakGrowth> judged(const std::vector<double>& floors, const Period& period) {

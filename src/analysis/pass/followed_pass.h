@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "analysis/categories/categories.h"
+#include "analysis/categories/category_holder.h"
 #include "recording/followed_source.h"
 
 namespace gpumemprof {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "analysis/analysis.h"
-#include "analysis/pass/pick_device.h"
+#include "analysis/compare/pick_device.h"
 #include "trace/memory_source.h"
 
 namespace gpumemprof {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "analysis/pass/diff.h"
+#include "analysis/compare/diff.h"
 #include "trace/memory_source.h"
 
 namespace gpumemprof {

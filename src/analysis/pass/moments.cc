@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "analysis/categories/categories.h"
+
 namespace gpumemprof {
 
 std::vector<Holder> totals_of(const DeviceState& state) {

@@ -7,12 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "analysis/categories/categories.h"
+#include "analysis/categories/category_holder.h"
 #include "analysis/pass/step_levels.h"
 #include "trace/event_source.h"
 #include "trace/live_state.h"
 
 namespace gpumemprof {
+
+class Categories;
 
 struct MomentRequest {
   enum Kind : uint8_t { kStepEnd, kTime };

@@ -272,8 +272,6 @@ Work WorkReader::of(uint32_t stack) {
   return work;
 }
 
-Work work_of(const Tables& tables, uint32_t stack) { return WorkReader(tables).of(stack); }
-
 std::vector<WorkHolder> group_by_work(const std::vector<Holder>& holders, const Tables& tables) {
   using Key = std::tuple<Phase, ExecutionMode, std::string_view, std::string_view, bool>;
   std::map<Key, WorkHolder> groups;

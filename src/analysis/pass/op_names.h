@@ -70,8 +70,6 @@ class WorkReader {
   Known may_have_python_ = kNotAsked;
   uint64_t steps_ = 0;
 };
-/// One answer: reads the names of all its files. Views point into `tables`.
-Work work_of(const Tables& tables, uint32_t stack);
 
 /// Bytes of one layer in one phase.
 struct WorkHolder {

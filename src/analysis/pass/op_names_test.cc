@@ -8,6 +8,8 @@
 namespace gpumemprof {
 namespace {
 
+Work work_of(const Tables& tables, uint32_t stack) { return WorkReader(tables).of(stack); }
+
 TEST(OperationName, SaysPhaseLayerAndScope) {
   const std::string call = "StatefulPartitionedCall/";
   const std::string gradient = call + "gradient_tape/";

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "analysis/analysis.h"
 #include "base/file.h"
 #include "base/json_fields.h"
 #include "readers/oom_message.h"
@@ -162,15 +161,6 @@ ProgramEnds read_program_ends(const std::vector<std::string>& paths) {
   }
   ends.failure = failure_of(ends);
   return ends;
-}
-
-void add_program_ends(ProgramEnds ends, Analysis* analysis) {
-  if (!ends.failure.empty()) {
-    analysis->score = {.value = std::nullopt, .reason = ends.failure, .parts = {}};
-    for (DeviceAnalysis& device : analysis->devices) device.score = analysis->score;
-    for (DeviceAnalysis& sum : analysis->sums) sum.score = analysis->score;
-  }
-  analysis->ends = std::move(ends);
 }
 
 }  // namespace gpumemprof

@@ -12,8 +12,6 @@
 
 namespace gpumemprof {
 
-struct Analysis;
-
 /// Lines of code that held memory, as a dump tells them.
 struct HolderAtRefusal {
   uint64_t bytes = 0;
@@ -69,8 +67,5 @@ ProgramEnds read_program_ends(const std::vector<std::string>& paths);
 Result<RefusedRequest> read_oom_dump(const std::string& folder);
 /// What is left are numbers and the kinds of devices.
 void take_names_away(ProgramEnds* ends);
-
-/// A run that died is not scored.
-void add_program_ends(ProgramEnds ends, Analysis* analysis);
 
 }  // namespace gpumemprof

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
+#include "analysis/categories/block_keeper.h"
 #include "analysis/categories/snapshot_categories.h"
-#include "analysis/finding_order.h"
-#include "analysis/pass/block_keeper.h"
+#include "analysis/finding.h"
 #include "analysis/replay/snapshot_findings.h"
-#include "analysis/replay/trace_source.h"
+#include "trace/trace_source.h"
 
 namespace gpumemprof {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "analysis/replay/settings_text.h"
-#include "analysis/replay/trace_source.h"
+#include "trace/trace_source.h"
 
 namespace gpumemprof {
 namespace {

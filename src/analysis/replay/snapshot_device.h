@@ -17,7 +17,7 @@
 
 namespace gpumemprof {
 
-class BlockKeeper;  // analysis/pass/block_keeper.h
+class BlockKeeper;  // analysis/categories/block_keeper.h
 
 /// Sums over the segments that the file lists: the end, as the allocator itself counted it.
 struct SegmentSums {

@@ -4,10 +4,11 @@
 #include <cmath>
 #include <cstdio>
 
-#include "analysis/finding_order.h"
+#include "analysis/finding.h"
 #include "analysis/leaks/leak_limit.h"
 #include "analysis/replay/snapshot_device.h"
-#include "analysis/series/series_statistics.h"
+#include "analysis/series/series.h"
+#include "analysis/statistics/statistics.h"
 #include "base/size.h"
 
 namespace gpumemprof {

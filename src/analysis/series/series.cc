@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "analysis/series/series_parts.h"
-#include "analysis/series/series_statistics.h"
+#include "analysis/statistics/statistics.h"
 #include "base/size.h"
 
 namespace gpumemprof {
@@ -202,21 +202,19 @@ void add_time_at_peak(const Series& series, SeriesReport* report) {
 
 }  // namespace
 
-const char* severity_name(Severity severity) {
-  return severity == Severity::kInfo      ? "info"
-         : severity == Severity::kWarning ? "warning"
-                                          : "critical";
+Series prepared(std::span<const double> times_s, std::span<const double> bytes,
+                const SeriesOptions& options) {
+  Series series = ordered(times_s, bytes);
+  const bool is_usable = options.sensitivity > 0 && options.sensitivity <= 1;
+  measure(&series, is_usable ? options.sensitivity : kDefaultSensitivity);
+  return series;
 }
 
 SeriesReport analyze_series(std::span<const double> times_s, std::span<const double> bytes,
                             const SeriesOptions& options) {
   SeriesReport report;
-  Series series = ordered(times_s, bytes);
+  const Series series = prepared(times_s, bytes, options);
   report.ignored_samples = std::max(times_s.size(), bytes.size()) - series.size();
-  const double sensitivity = options.sensitivity > 0 && options.sensitivity <= 1
-                                 ? options.sensitivity
-                                 : kDefaultSensitivity;
-  measure(&series, sensitivity);
   add_facts(series, &report);
   SeriesAnswers answers;
   if (series.size() >= kLeastSamples) {

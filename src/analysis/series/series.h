@@ -4,18 +4,17 @@
 // threshold and weight is published in docs/scores.md; what changes here changes there.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
-namespace gpumemprof {
+#include "analysis/finding.h"
+#include "analysis/score.h"
 
-enum class Severity : uint8_t { kInfo, kWarning, kCritical };
-const char* severity_name(Severity severity);  ///< "info", "warning", "critical"
+namespace gpumemprof {
 
 /// What an allocator says of its own free memory at one moment. Cache slack (reserved but not
 /// allocated) is not it: without sizes of free blocks fragmentation is unknown.
@@ -31,9 +30,6 @@ struct SeriesOptions {
   std::optional<FreeBlocks> free_blocks;
 };
 
-/// Figures behind an answer, by name; names end in their unit. In the order they are shown.
-using Evidence = std::vector<std::pair<std::string, double>>;
-
 /// type: "monotonic_increase", "spikes" or "insufficient_cleanup".
 struct SeriesFinding {
   std::string type;
@@ -44,34 +40,12 @@ struct SeriesFinding {
   Evidence evidence;
 };
 
-/// pattern_type: "steady_growth", "sawtooth", "spike" or "fragmentation".
-struct SeriesPattern {
-  std::string pattern_type;
-  Severity severity = Severity::kInfo;
-  std::string description;
-  Evidence evidence;
-};
-
 /// Something about memory over time that is worth a sentence and is no fault by itself.
 /// category: "growth", "limit", "peak" or "cycle".
 struct SeriesInsight {
   std::string category;
   std::string description;
   Evidence evidence;
-};
-
-/// One part of the score; absent with a reason where the series cannot tell.
-struct ScorePart {
-  std::string name;  ///< "peak", "growth", "cleanup", "spikes", "fragmentation"
-  double weight = 0;
-  std::optional<double> value;  ///< 0 to 10
-  std::string reason;           ///< why it is absent; else what it says
-};
-
-struct Score {
-  std::optional<double> value;  ///< 0 to 10: the weighted mean of the parts that are known
-  std::string reason;           ///< why there is none
-  std::vector<ScorePart> parts;
 };
 
 struct SeriesReport {

@@ -1,21 +1,16 @@
 // Does memory grow for good? What counts is the floor that memory comes back to, not its peaks; and
 // growth that ends, be it a warm-up or one step, is no leak.
 #include <algorithm>
-#include <array>
-#include <cmath>
 
 #include "analysis/series/series_parts.h"
-#include "analysis/series/series_statistics.h"
+#include "analysis/statistics/growth.h"
+#include "analysis/statistics/statistics.h"
 
 namespace gpumemprof {
 namespace {
 
-constexpr double kLeastZ = 2.326;  // one-sided p < 0.01
-constexpr double kLeastShareOfThird =
-    0.15;                               // of the whole growth; steady growth has a third in each
-constexpr double kMostOfOneStep = 0.5;  // more in one step is a step, not a leak
-constexpr size_t kMostBlocks = 64;      // Mann-Kendall and Theil-Sen look at all pairs
-constexpr double kValleyShare = 0.2;    // of the range: what makes a valley
+constexpr size_t kMostBlocks = 64;    // Mann-Kendall and Theil-Sen look at all pairs
+constexpr double kValleyShare = 0.2;  // of the range: what makes a valley
 
 struct Floor {
   std::vector<double> times_s, bytes;
@@ -48,30 +43,6 @@ Floor floor_of(const Series& series, size_t first) {
   return block_minima({{times.begin(), times.end()}, {values.begin(), values.end()}});
 }
 
-/// From each moment on, memory never fell below this again. Never falls itself.
-std::vector<double> retained(std::vector<double> floor) {
-  for (size_t i = floor.size(); i-- > 1;) floor[i - 1] = std::min(floor[i - 1], floor[i]);
-  return floor;
-}
-
-double at_share(const std::vector<double>& values, double share) {
-  const double place = share * static_cast<double>(values.size() - 1);
-  const size_t below = std::min(static_cast<size_t>(place), values.size() - 2);
-  return values[below] + (place - static_cast<double>(below)) * (values[below + 1] - values[below]);
-}
-
-bool goes_on_to_the_end(const std::vector<double>& kept) {
-  const double whole = kept.back() - kept.front();
-  for (int third = 0; third < 3; ++third) {
-    const double part = at_share(kept, (third + 1) / 3.0) - at_share(kept, third / 3.0);
-    if (part < kLeastShareOfThird * whole) return false;
-  }
-  for (size_t i = 1; i < kept.size(); ++i) {
-    if (kept[i] - kept[i - 1] > kMostOfOneStep * whole) return false;
-  }
-  return true;
-}
-
 double rising_share(std::span<const double> values) {
   double rises = 0, changes = 0;
   for (size_t i = 1; i < values.size(); ++i) {
@@ -83,17 +54,13 @@ double rising_share(std::span<const double> values) {
 std::optional<Growth> growth_from(const Series& series, size_t first) {
   if (first + kLeastSamples > series.end) return std::nullopt;
   const Floor floor = floor_of(series, first);
-  if (floor.bytes.size() < kLeastSamples) return std::nullopt;
-  const std::vector<double> kept = retained(floor.bytes);
-  const double bytes = kept.back() - kept.front();
-  if (bytes <= 0 || bytes < series.least_move || !goes_on_to_the_end(kept)) return std::nullopt;
-  const Trend trend = mann_kendall(floor.bytes);
-  if (trend.z < kLeastZ) return std::nullopt;
-  return Growth{.bytes = bytes,
+  const auto grown = growth_of_floor(floor.bytes);
+  if (!grown || grown->bytes < series.least_move) return std::nullopt;
+  return Growth{.bytes = grown->bytes,
                 .bytes_per_second = theil_sen_slope(floor.times_s, floor.bytes),
-                .z = trend.z,
-                .tau = trend.tau,
-                .start_bytes = kept.front(),
+                .z = grown->z,
+                .tau = grown->tau,
+                .start_bytes = std::ranges::min(floor.bytes),
                 .rising_share = rising_share(series.values_from(first)),
                 .first_sample = first};
 }

@@ -28,6 +28,10 @@ struct Series {
   }
 };
 
+/// Samples in any order, those that are no number of bytes left out.
+Series prepared(std::span<const double> times_s, std::span<const double> bytes,
+                const SeriesOptions& options);
+
 /// The floor of memory rises and goes on rising.
 struct Growth {
   double bytes = 0;             ///< of the retained floor

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "analysis/series/series_parts.h"
-#include "analysis/series/series_statistics.h"
+#include "analysis/statistics/statistics.h"
 
 namespace gpumemprof {
 namespace {

@@ -10,7 +10,6 @@
 #include "report/describe/finding_words.h"
 #include "report/describe/sections.h"
 #include "report/describe/snapshot_words.h"
-#include "report/score_report.h"
 #include "report/words.h"
 
 namespace gpumemprof {

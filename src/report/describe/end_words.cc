@@ -3,17 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/size.h"
-#include "report/json/parts.h"
 #include "report/words.h"
 #include "trace/own_code.h"
 
 namespace gpumemprof {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr size_t kMostRefusalsTold = 3;
 
@@ -33,23 +29,6 @@ std::string shown(std::string_view line, std::string_view folder) {
 
 std::string size_text(const PrintedSize& size) {
   return size.least_bytes == size.most_bytes ? format_bytes(size.bytes) : printable(size.text);
-}
-
-Json refusal_json(const RefusedRequest& refused) {
-  Json holders = Json::array();
-  for (const HolderAtRefusal& one : refused.holders)
-    holders.push_back({{"bytes", one.bytes}, {"count", one.count}, {"stack", one.stack}});
-  return {{"pid", refused.pid == 0 ? Json() : Json(refused.pid)},
-          {"device", text_or_null(refused.device)},
-          {"requested_bytes", refused.requested ? Json(refused.requested->bytes) : Json()},
-          {"live_bytes", or_null(refused.live_bytes)},
-          {"address_space_bytes", or_null(refused.address_space_bytes)},
-          {"address_space_limit_bytes", or_null(refused.address_space_limit_bytes)},
-          {"host_free_bytes", or_null(refused.host_free_bytes)},
-          {"message", refused.message},
-          {"stack", refused.stack},
-          {"holders", std::move(holders)},
-          {"dump", refused.folder}};
 }
 
 /// " The kernel killed 2 processes …", or what speaks against it.
@@ -154,23 +133,6 @@ std::vector<std::string> end_sentences(const ProgramEnds& ends, std::string_view
     lines.push_back(fmt::format("{} more programs did not end with 0.", more));
   }
   return lines;
-}
-
-Json ends_json(const ProgramEnds& ends) {
-  Json runs = Json::array(), refused = Json::array();
-  for (const ProgramEnd& run : ends.runs) {
-    runs.push_back({{"command", run.command},
-                    {"pid", run.pid},
-                    {"exit_code", or_null(run.exit_code)},
-                    {"signal", text_or_null(run.signal)},
-                    {"kernel_kills", or_null(run.kernel_kills)},
-                    {"kernel_kills_of", !run.kernel_kills         ? Json()
-                                        : run.kills_are_of_cgroup ? Json("cgroup")
-                                                                  : Json("machine")},
-                    {"memory_limit_bytes", or_null(run.memory_limit_bytes)}});
-  }
-  for (const RefusedRequest& one : ends.refused) refused.push_back(refusal_json(one));
-  return {{"failure", text_or_null(ends.failure)}, {"runs", runs}, {"refused", refused}};
 }
 
 }  // namespace gpumemprof

@@ -1,7 +1,6 @@
 // How the recorded program ended, in the words of every report.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,8 +19,5 @@ std::string refusal_sentence(const RefusedRequest& refused, std::string_view wor
 /// What held the memory when the request was refused, by line of code, largest first; `most` lines.
 std::vector<std::string> refusal_holders(const RefusedRequest& refused,
                                          std::string_view working_folder, size_t most);
-
-/// "end" of the analysis: docs/schemas/analysis.schema.json.
-nlohmann::ordered_json ends_json(const ProgramEnds& ends);
 
 }  // namespace gpumemprof

@@ -220,4 +220,14 @@ double rate_per_second(uint64_t amount, const DeviceAnalysis& device) {
          static_cast<double>(device.last_time_ns - device.first_time_ns);
 }
 
+std::string score_sentence(const Score& score) {
+  if (!score.value) return "Score: none, because " + score.reason + ".";
+  std::string parts;
+  for (const ScorePart& part : score.parts) {
+    if (!part.value) continue;
+    parts += fmt::format("{}{} {:.1f}", parts.empty() ? "" : ", ", part.name, *part.value);
+  }
+  return fmt::format("Score: {:.1f} of 10 ({}).", *score.value, parts);
+}
+
 }  // namespace gpumemprof

@@ -61,6 +61,9 @@ std::optional<std::string> peak_reserved_text(const DeviceAnalysis& device);
 /// Events a second over the span in which the device had events; 0 where that is a single moment.
 double rate_per_second(uint64_t amount, const DeviceAnalysis& device);
 
+/// "Score: 8.2 of 10 (growth 10.0, …)." or "Score: none, because ….", without a newline.
+std::string score_sentence(const Score& score);
+
 inline uint64_t action_count(const DeviceFigures& figures, Action action) {
   return figures.actions[static_cast<size_t>(action)];
 }

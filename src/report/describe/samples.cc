@@ -6,8 +6,8 @@
 
 #include "base/size.h"
 #include "report/describe/describe_samples.h"
+#include "report/describe/facts.h"
 #include "report/render/series_svg.h"
-#include "report/score_report.h"
 #include "report/words.h"
 
 namespace gpumemprof {

@@ -4,20 +4,6 @@
 #include "report/words.h"
 
 namespace gpumemprof {
-namespace {}
-
-std::string viewer_frame(const Tables& tables, const Frame& frame) {
-  std::string_view file = tables.strings.get(frame.file);
-  file.remove_prefix(file.find_last_of("/\\") + 1);  // npos + 1 is 0
-  std::string text(tables.strings.get(frame.function));
-  if (text.empty()) text = "?";
-  if (!file.empty()) {
-    (text += " (") += file;
-    if (frame.line != 0) text += ':' + std::to_string(frame.line);
-    text += ')';
-  }
-  return printable(text);
-}
 
 Status export_folded(const DeviceAnalysis& device, const Tables& tables, StackMoment at,
                      const TextSink& sink) {

@@ -42,11 +42,6 @@ Status export_speedscope_paths(std::string_view title, std::string_view name,
 Status export_pprof(const Analysis& analysis, const DeviceAnalysis& device, const Tables& tables,
                     std::string_view version, const TextSink& sink);
 
-/// What stands for a frame where no stack was recorded.
-inline constexpr std::string_view kNoStack = "(no stack recorded)";
-/// "step (train.py:41)": printable; the file without its folder.
-std::string viewer_frame(const Tables& tables, const Frame& frame);
-
 inline const std::vector<Holder>& holders_of(const DeviceAnalysis& device, StackMoment at) {
   return at == StackMoment::kPeak  ? device.holders_at_peak
          : at == StackMoment::kEnd ? device.holders_at_end

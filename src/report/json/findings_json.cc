@@ -1,5 +1,6 @@
 #include "report/json/findings_json.h"
 
+#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,8 +10,9 @@
 
 namespace gpumemprof {
 
-nlohmann::ordered_json findings_json(const Analysis& analysis, const Tables& tables) {
-  using Json = nlohmann::ordered_json;
+using Json = nlohmann::ordered_json;
+
+Json findings_json(const Analysis& analysis, const Tables& tables) {
   Json out = Json::array();
   for (const Finding& finding : analysis.findings) {
     Json evidence = Json::object(), stack = Json::array();
@@ -35,6 +37,34 @@ nlohmann::ordered_json findings_json(const Analysis& analysis, const Tables& tab
     }
     one["fix"] = text_or_null(finding.fix);
     out.push_back(std::move(one));
+  }
+  return out;
+}
+
+Json score_json(const Score& score) {
+  Json parts = Json::object();
+  for (const ScorePart& part : score.parts) {
+    parts[part.name] = {
+        {"value", or_null(part.value)}, {"weight", part.weight}, {"reason", part.reason}};
+  }
+  Json out = {{"value", or_null(score.value)}, {"parts", parts}};
+  if (!score.value) {
+    out["reason"] = score.reason.empty() ? "not computed for this input" : score.reason;
+  }
+  return out;
+}
+
+Json patterns_json(const std::vector<SeriesPattern>& patterns) {
+  Json out = Json::array();
+  for (const SeriesPattern& pattern : patterns) {
+    Json evidence = Json::object();
+    for (const auto& [name, value] : pattern.evidence) {
+      if (std::isfinite(value)) evidence[name] = value;
+    }
+    out.push_back({{"pattern_type", pattern.pattern_type},
+                   {"severity", severity_name(pattern.severity)},
+                   {"description", pattern.description},
+                   {"evidence", evidence}});
   }
   return out;
 }

@@ -5,7 +5,6 @@
 
 #include "analysis/categories/category_sums.h"
 #include "analysis/pass/layer_work.h"
-#include "report/export/stack_exports.h"
 #include "report/user_code.h"
 #include "report/words.h"
 

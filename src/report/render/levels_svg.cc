@@ -5,10 +5,10 @@
 #include <algorithm>
 
 #include "analysis/replay/snapshot_device.h"
-#include "analysis/replay/trace_source.h"
 #include "base/size.h"
 #include "report/render/timeline_svg.h"
 #include "report/words.h"
+#include "trace/trace_source.h"
 
 namespace gpumemprof {
 namespace {

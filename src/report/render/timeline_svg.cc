@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/size.h"
-#include "report/describe/facts.h"
 #include "report/words.h"
 
 namespace gpumemprof {

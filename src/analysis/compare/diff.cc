@@ -1,4 +1,4 @@
-#include "analysis/pass/diff.h"
+#include "analysis/compare/diff.h"
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-#include "analysis/pass/pick_device.h"
+#include "analysis/compare/pick_device.h"
 
 #include <set>
 #include <string>

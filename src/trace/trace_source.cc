@@ -1,4 +1,4 @@
-#include "analysis/replay/trace_source.h"
+#include "trace/trace_source.h"
 
 #include <algorithm>
 

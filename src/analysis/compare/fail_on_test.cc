@@ -1,4 +1,4 @@
-#include "analysis/pass/fail_on.h"
+#include "analysis/compare/fail_on.h"
 
 #include <gtest/gtest.h>
 

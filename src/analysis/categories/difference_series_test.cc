@@ -1,4 +1,4 @@
-#include "analysis/pass/difference_series.h"
+#include "analysis/categories/difference_series.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "analysis/replay/segment_use.h"
+#include "analysis/driver/segment_use.h"
 
 #include <gtest/gtest.h>
 

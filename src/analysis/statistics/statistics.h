@@ -18,9 +18,13 @@ double median_absolute_deviation(std::span<const double> values);
 struct Trend {
   double z = 0;  ///< standard score of S, with continuity correction; 0 where there is no variance
   double tau = 0;  ///< (concordant - discordant) / pairs, -1 to 1
+  double deviation = 0;  ///< of S, where there is no trend
 };
 /// O(n^2): give it at most a few hundred values.
 Trend mann_kendall(std::span<const double> values);
+
+/// Of all pairs of which the times differ, in ascending order. O(n^2 log n).
+std::vector<double> pair_slopes(std::span<const double> times, std::span<const double> values);
 
 /// The median of the slopes of all pairs (Theil 1950, Sen 1968); 0 where no two times differ.
 /// O(n^2).

@@ -1,8 +1,14 @@
-#include "analysis/finding_order.h"
+#include "analysis/finding.h"
 
 #include <algorithm>
 
 namespace gpumemprof {
+
+const char* severity_name(Severity severity) {
+  return severity == Severity::kInfo      ? "info"
+         : severity == Severity::kWarning ? "warning"
+                                          : "critical";
+}
 
 void sort_findings(std::vector<Finding>* findings) {
   std::ranges::stable_sort(*findings, [](const Finding& a, const Finding& b) {

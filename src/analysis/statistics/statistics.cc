@@ -1,4 +1,4 @@
-#include "analysis/series/series_statistics.h"
+#include "analysis/statistics/statistics.h"
 
 #include <algorithm>
 #include <cmath>
@@ -41,11 +41,12 @@ Trend mann_kendall(std::span<const double> values) {
   for (const auto& [value, count] : ties) variance -= count * (count - 1) * (2 * count + 5);
   variance /= 18;
   const double tau = s / (n * (n - 1) / 2);
-  if (variance <= 0 || s == 0) return {.z = 0, .tau = tau};
-  return {.z = (s - (s > 0 ? 1 : -1)) / std::sqrt(variance), .tau = tau};
+  const double deviation = std::sqrt(std::max(variance, 0.0));
+  if (variance <= 0 || s == 0) return {.z = 0, .tau = tau, .deviation = deviation};
+  return {.z = (s - (s > 0 ? 1 : -1)) / deviation, .tau = tau, .deviation = deviation};
 }
 
-double theil_sen_slope(std::span<const double> times, std::span<const double> values) {
+std::vector<double> pair_slopes(std::span<const double> times, std::span<const double> values) {
   std::vector<double> slopes;
   for (size_t i = 0; i < values.size(); ++i) {
     for (size_t j = i + 1; j < values.size(); ++j) {
@@ -53,7 +54,12 @@ double theil_sen_slope(std::span<const double> times, std::span<const double> va
       if (step > 0) slopes.push_back((values[j] - values[i]) / step);
     }
   }
-  return median(std::move(slopes));
+  std::ranges::sort(slopes);
+  return slopes;
+}
+
+double theil_sen_slope(std::span<const double> times, std::span<const double> values) {
+  return median(pair_slopes(times, values));
 }
 
 std::vector<double> above_surroundings(std::span<const double> values, size_t reach) {

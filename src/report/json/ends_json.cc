@@ -1,0 +1,48 @@
+#include "report/json/ends_json.h"
+
+#include <utility>
+
+#include "report/json/parts.h"
+
+namespace gpumemprof {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json refusal_json(const RefusedRequest& refused) {
+  Json holders = Json::array();
+  for (const HolderAtRefusal& one : refused.holders)
+    holders.push_back({{"bytes", one.bytes}, {"count", one.count}, {"stack", one.stack}});
+  return {{"pid", refused.pid == 0 ? Json() : Json(refused.pid)},
+          {"device", text_or_null(refused.device)},
+          {"requested_bytes", refused.requested ? Json(refused.requested->bytes) : Json()},
+          {"live_bytes", or_null(refused.live_bytes)},
+          {"address_space_bytes", or_null(refused.address_space_bytes)},
+          {"address_space_limit_bytes", or_null(refused.address_space_limit_bytes)},
+          {"host_free_bytes", or_null(refused.host_free_bytes)},
+          {"message", refused.message},
+          {"stack", refused.stack},
+          {"holders", std::move(holders)},
+          {"dump", refused.folder}};
+}
+
+}  // namespace
+
+Json ends_json(const ProgramEnds& ends) {
+  Json runs = Json::array(), refused = Json::array();
+  for (const ProgramEnd& run : ends.runs) {
+    runs.push_back({{"command", run.command},
+                    {"pid", run.pid},
+                    {"exit_code", or_null(run.exit_code)},
+                    {"signal", text_or_null(run.signal)},
+                    {"kernel_kills", or_null(run.kernel_kills)},
+                    {"kernel_kills_of", !run.kernel_kills         ? Json()
+                                        : run.kills_are_of_cgroup ? Json("cgroup")
+                                                                  : Json("machine")},
+                    {"memory_limit_bytes", or_null(run.memory_limit_bytes)}});
+  }
+  for (const RefusedRequest& one : ends.refused) refused.push_back(refusal_json(one));
+  return {{"failure", text_or_null(ends.failure)}, {"runs", runs}, {"refused", refused}};
+}
+
+}  // namespace gpumemprof
