@@ -4,18 +4,38 @@ import { useEffect, useRef } from "preact/hooks";
 import { colours, css, is_dark, nth, SurfaceBox } from "../draw/index.ts";
 import type { Surface } from "../draw/index.ts";
 import * as format from "../format.ts";
+import type { Chart } from "../data/types.ts";
 import { ticks } from "./axis.ts";
 
 export interface Curve {
   name: string;
   x: ArrayLike<number>; // 0 to 1
-  y: ArrayLike<number>; // bytes
+  y: ArrayLike<number>; // bytes; NaN is a gap
   dash?: number[];
 }
 const LEFT = 66;
 const BOTTOM = 20;
 
-export function Curves(props: { curves: Curve[]; marks?: { x: number; text: string }[]; label: string; limit?: number | null; limit_text?: string; end_text?: string }) {
+/** A chart of a report: its lines over the seconds that all of them span. */
+export function ChartView({ chart, height }: { chart: Chart; height?: string }) {
+  const all = chart.lines.flatMap((line) => line.times_s);
+  const [begin, end] = all.reduce(([low, high], time) => [Math.min(low, time), Math.max(high, time)], [Infinity, -Infinity]);
+  const curves = chart.lines.map((line, i) => ({
+    name: line.name,
+    x: line.times_s.map((time) => (end > begin ? (time - begin) / (end - begin) : 0)),
+    y: line.bytes.map((value) => value ?? NaN),
+    dash: i ? [6, 4] : undefined,
+  }));
+  const most = Math.max(0, ...curves.flatMap((curve) => curve.y.filter((value) => !Number.isNaN(value))));
+  return (
+    <figure>
+      <figcaption class="dim">{format.plain(chart.title)}: at most {format.bytes(most)}{chart.limit_bytes ? ` of ${format.bytes(chart.limit_bytes)}` : ""}</figcaption>
+      {all.length ? <Curves curves={curves} label={`${format.plain(chart.title)} over time`} limit={chart.limit_bytes} limit_text={`all of it, ${format.bytes(chart.limit_bytes)}`} end_text={format.time((end - begin) * 1e9)} height={height} /> : <p class="empty">No sample was taken.</p>}
+    </figure>
+  );
+}
+
+export function Curves(props: { curves: Curve[]; marks?: { x: number; text: string }[]; label: string; limit?: number | null; limit_text?: string; end_text?: string; height?: string }) {
   const shown = useRef(signal(props)).current;
   useEffect(() => {
     shown.value = props;
@@ -24,7 +44,7 @@ export function Curves(props: { curves: Curve[]; marks?: { x: number; text: stri
     const { curves, marks = [], limit, limit_text } = shown.value;
     const tone = colours();
     let most = 1;
-    for (const curve of curves) for (let i = 0; i < curve.y.length; ++i) most = Math.max(most, curve.y[i]);
+    for (const curve of curves) for (let i = 0; i < curve.y.length; ++i) if (curve.y[i] > most) most = curve.y[i];
     if (limit && limit < 2 * most) most = Math.max(most, limit);
     most *= 1.08;
     const y_of = (value: number) => (height - BOTTOM) * (1 - value / most);
@@ -48,8 +68,11 @@ export function Curves(props: { curves: Curve[]; marks?: { x: number; text: stri
       c.setLineDash(curve.dash ?? []);
       c.beginPath();
       for (let i = 0; i < curve.y.length; ++i) {
-        if (i === 0) c.moveTo(x_of(curve.x[i]), y_of(curve.y[i]));
-        else {
+        if (Number.isNaN(curve.y[i])) continue;
+        if (i === 0 || Number.isNaN(curve.y[i - 1])) {
+          c.moveTo(x_of(curve.x[i]), y_of(curve.y[i]));
+          if (curve.y.length === 1) c.lineTo(x_of(curve.x[i]) + 3, y_of(curve.y[i]));
+        } else {
           c.lineTo(x_of(curve.x[i]), y_of(curve.y[i - 1]));
           c.lineTo(x_of(curve.x[i]), y_of(curve.y[i]));
         }
@@ -87,7 +110,7 @@ export function Curves(props: { curves: Curve[]; marks?: { x: number; text: stri
     c.fillText(shown.value.end_text ?? "", width - 6, height - 8);
   };
   return (
-    <div style={{ display: "grid", gridTemplateRows: "auto 1fr", height: "220px" }}>
+    <div style={{ display: "grid", gridTemplateRows: "auto 1fr", height: props.height ?? "220px" }}>
       <div class="strip">
         {props.curves.map((curve, k) => (
           <span class="field" key={curve.name}>
