@@ -98,7 +98,7 @@ Result<AnalysisOptions> analysis_options(const AnalyzeArguments& arguments) {
 }
 
 /// The same where a page is wanted, which stays in `page`.
-Result<Shown> show_page(const AnalyzeArguments& arguments, std::unique_ptr<PageFile>* page) {
+Result<Shown> show_page(const AnalyzeArguments& arguments, std::unique_ptr<PageService>* page) {
   auto options = analysis_options(arguments);
   if (!options) return std::unexpected(options.error());
   auto read =
@@ -108,8 +108,10 @@ Result<Shown> show_page(const AnalyzeArguments& arguments, std::unique_ptr<PageF
                                        .analysis = std::move(*options),
                                        .all_advice = arguments.optimize});
   if (!read) return std::unexpected(read.error());
-  *page = std::move(*read);
-  const PageFile& file = **page;
+  std::vector<std::unique_ptr<PageFile>> files;
+  files.push_back(std::move(*read));
+  *page = std::make_unique<PageService>(std::move(files), GPUMEMPROF_VERSION);
+  const PageFile& file = *(*page)->file(0);
   return show(file.analysis(), file.tables(), arguments, nullptr, file.advice());
 }
 
@@ -152,12 +154,12 @@ int analyze_command(const AnalyzeArguments& arguments) {
   }
   if (!(arguments.sensitivity > 0 && arguments.sensitivity <= 1)) return wrong_sensitivity();
   const bool is_page = report_format(arguments.format, arguments.output) == "html";
-  std::unique_ptr<PageFile> file;
-  const Result<Shown> shown = is_page || arguments.visualization ? show_page(arguments, &file)
+  std::unique_ptr<PageService> page;
+  const Result<Shown> shown = is_page || arguments.visualization ? show_page(arguments, &page)
                                                                  : show_input(arguments);
   if (!shown) return report_error(subject, shown.error());
   // Only now: an input that cannot be read must not cost an older result.
-  const int written = is_page ? write_page(*file, arguments.output)
+  const int written = is_page ? write_page(*page, arguments.output)
                               : write_output(shown->text, arguments.output, arguments.paths);
   if (written != kExitOk) return written;
   const int advised = add_advice(arguments, shown->name, shown->plain, shown->advice);
@@ -165,7 +167,7 @@ int analyze_command(const AnalyzeArguments& arguments) {
   const int drawn = arguments.visualization
                         ? write_visualization(arguments,
                                               [&](const std::string& path) {
-                                                return write_page(*file, path);
+                                                return write_page(*page, path);
                                               })
                         : kExitOk;
   if (drawn != kExitOk || shown->failures.empty()) return drawn;

@@ -41,7 +41,7 @@ int analyze_oom_dump(const AnalyzeArguments& arguments) {
                                "--anonymize nor --fail-on: analyze the recording that it is in",
                                std::nullopt});
   }
-  if (format == "html") return write_page({arguments.paths}, arguments.output, {});
+  if (format == "html") return write_page_of({arguments.paths}, arguments.output, {});
   auto refused = read_oom_dump(path);
   if (!refused) return report_error(path, refused.error());
   return write_output(format == "json" ? as_json(std::move(*refused)) : as_text(*refused),

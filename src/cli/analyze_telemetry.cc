@@ -28,7 +28,7 @@ int analyze_telemetry_file(const AnalyzeArguments& arguments) {
   const std::string format = report_format(arguments.format, arguments.output);
   const PageReading reading{.sensitivity = arguments.sensitivity};
   const auto page = [&](const std::string& output) {
-    return write_page({arguments.paths}, output, reading);
+    return write_page_of({arguments.paths}, output, reading);
   };
   const auto text = [&] {
     return format == "json" ? telemetry_json_report(*analysis) : telemetry_text(*analysis);

@@ -135,7 +135,8 @@ int write_diff_page(Run& first, const DiffSide& a, Run* second, const DiffSide& 
   std::vector<std::unique_ptr<PageFile>> files;
   files.push_back(std::move(first.page));
   if (second != nullptr) files.push_back(std::move(second->page));
-  return write_page(std::move(files), output, options);
+  PageService service(std::move(files), GPUMEMPROF_VERSION);
+  return write_page(service, output, options);
 }
 
 int diff(const DiffArguments& arguments) {

@@ -72,7 +72,8 @@ int export_page(const ExportArguments& arguments, const std::string& subject) {
   const Loss loss = page.analysis().loss;
   std::vector<std::unique_ptr<PageFile>> files;
   files.push_back(std::move(*file));
-  const int written = write_page(std::move(files), arguments.output, shown);
+  PageService service(std::move(files), GPUMEMPROF_VERSION);
+  const int written = write_page(service, arguments.output, shown);
   return written == kExitOk ? say_losses(subject, loss) : written;
 }
 

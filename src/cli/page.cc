@@ -3,7 +3,6 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "page/service.h"
 
 namespace gpumemprof {
 
@@ -13,18 +12,18 @@ Result<std::unique_ptr<PageFile>> load_page_file(const std::vector<std::string>&
   return PageFile::load(paths, [&](double done) { progress.update(done); }, std::move(reading));
 }
 
-int write_page(std::vector<std::unique_ptr<PageFile>> files, const std::string& output,
-               const OneFileOptions& options) {
-  std::vector<std::string> inputs;
-  for (const auto& file : files)
-    inputs.insert(inputs.end(), file->paths().begin(), file->paths().end());
-  PageService service(std::move(files), GPUMEMPROF_VERSION);
+int write_page(PageService& service, const std::string& output, const OneFileOptions& options) {
   const auto page = one_file_page(service, options);
   if (!page) return report_error("", page.error());
+  std::vector<std::string> inputs;
+  for (size_t i = 0; i < service.files(); ++i) {
+    const std::vector<std::string>& paths = service.file(i)->paths();
+    inputs.insert(inputs.end(), paths.begin(), paths.end());
+  }
   return write_output(*page, output, inputs);
 }
 
-int write_page(const std::vector<std::vector<std::string>>& inputs, const std::string& output,
+int write_page_of(const std::vector<std::vector<std::string>>& inputs, const std::string& output,
                const PageReading& reading) {
   std::vector<std::unique_ptr<PageFile>> files;
   for (const std::vector<std::string>& paths : inputs) {
@@ -32,7 +31,8 @@ int write_page(const std::vector<std::vector<std::string>>& inputs, const std::s
     if (!file) return report_error(paths.size() == 1 ? paths[0] : "", file.error());
     files.push_back(std::move(*file));
   }
-  return write_page(std::move(files), output);
+  PageService service(std::move(files), GPUMEMPROF_VERSION);
+  return write_page(service, output);
 }
 
 }  // namespace gpumemprof

@@ -7,6 +7,7 @@
 
 #include "page/file.h"
 #include "page/one_file.h"
+#include "page/service.h"
 
 namespace gpumemprof {
 
@@ -14,11 +15,10 @@ namespace gpumemprof {
 Result<std::unique_ptr<PageFile>> load_page_file(const std::vector<std::string>& paths,
                                                  PageReading reading);
 
-/// Writes the page of files that are read to `output`, which may be "-". The exit code.
-int write_page(std::vector<std::unique_ptr<PageFile>> files, const std::string& output,
-               const OneFileOptions& options = {});
+/// Writes the page of a service to `output`, which may be "-". The exit code.
+int write_page(PageService& service, const std::string& output, const OneFileOptions& options = {});
 /// The same of files that are not read yet: each of `inputs` is paths that are read as one.
-int write_page(const std::vector<std::vector<std::string>>& inputs, const std::string& output,
+int write_page_of(const std::vector<std::vector<std::string>>& inputs, const std::string& output,
                const PageReading& reading);
 
 }  // namespace gpumemprof

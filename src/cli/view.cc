@@ -71,7 +71,7 @@ int view(const ViewArguments& arguments, const sigset_t& stop) {
       return report_error(path, {ErrorCode::kNotFound, strerror(errno), std::nullopt});
     files.push_back({path});
   }
-  if (!arguments.html.empty()) return write_page(files, arguments.html, {});
+  if (!arguments.html.empty()) return write_page_of(files, arguments.html, {});
   auto token = random_token();
   if (!token) return report_error("", token.error());
   auto server = open_server(arguments.port);

@@ -15,7 +15,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kPlace = "<!--gpumemprof-data-->";
 constexpr size_t kRoomForNote = 8192;
 
 std::string base64(std::string_view bytes) {
@@ -170,11 +169,8 @@ void add_windows(const Place& place, OneFile* out) {
 
 Result<std::string> one_file_page(PageService& service, const OneFileOptions& options) {
   if (auto read = service.wait(); !read) return std::unexpected(read.error());
-  const std::string_view page = page_bundle();
-  const size_t at = page.find(kPlace);
-  if (at == page.npos)
-    return fail(ErrorCode::kUnsupported, "this command was built without its page");
-  const size_t room = page.size() + kRoomForNote;
+  if (!has_page()) return fail(ErrorCode::kUnsupported, "this command was built without its page");
+  const size_t room = page_bundle().size() + kRoomForNote;
   OneFile out(service, options.most_bytes > room ? options.most_bytes - room : 0);
   out.add("run", "");
   std::vector<Place> places;
@@ -230,12 +226,9 @@ Result<std::string> one_file_page(PageService& service, const OneFileOptions& op
   if (out.left_out() != 0) note += " " + format_plural(out.left_out(), "answer") + " did not fit.";
   Json data = {{"answers", out.answers()}, {"moments", exact}, {"note", note}};
   if (!options.start.empty()) data["start"] = options.start;
-  std::string text(page.substr(0, at));
-  text += "<script type=\"application/json\" id=\"gpumemprof-data\">";
-  text += json_text(data);  // keys and base64: no markup
-  text += "</script>";
-  text += page.substr(at + kPlace.size());
-  return text;
+  // Keys and base64: no markup.
+  return page_with("<script type=\"application/json\" id=\"gpumemprof-data\">" + json_text(data) +
+                   "</script>");
 }
 
 }  // namespace gpumemprof

@@ -5,7 +5,7 @@ import { is_dark } from "./draw/palette.ts";
 import { save_holders, save_levels, save_png, save_svg } from "./export.ts";
 import * as format from "./format.ts";
 import { Help, help_open, TABS, toggle_theme } from "./keys.tsx";
-import { device, failure, file, files, loading, store } from "./state/run.ts";
+import { device, failure, file, files, loading, lost, store } from "./state/run.ts";
 import { can_redo, can_undo, go, part, redo, undo } from "./state/view.ts";
 import { copy } from "./views/parts.tsx";
 import { BlockView } from "./views/block.tsx";
@@ -103,6 +103,7 @@ const notices = computed(() => {
   if (note) out.push({ text: note, is_bad: false });
   for (const one of file.value?.unknown ?? []) out.push({ text: `${one.what}: ${one.reason}`, is_bad: false });
   for (const one of files.value) if (one.error) out.push({ text: `${one.name}: ${one.error}`, is_bad: true });
+  if (lost.value) out.push({ text: lost.value, is_bad: true });
   const left = device.value?.left_out_events;
   if (left) out.push({ text: `${format.plural(left, "event")} left out: more than the page holds.`, is_bad: true });
   return out;

@@ -8,7 +8,7 @@ import type { Store } from "./data/store.ts";
 import type { RunFile } from "./data/types.ts";
 import { is_dark } from "./draw/palette.ts";
 import { listen_to_keys } from "./keys.tsx";
-import { failure, files, loading, store } from "./state/run.ts";
+import { failure, files, loading, lost, store } from "./state/run.ts";
 import { from_hash, open, to_hash, view } from "./state/view.ts";
 import { Live } from "./views/live.tsx";
 
@@ -36,15 +36,15 @@ async function open_run(from: Store, hash: string): Promise<void> {
         if (!files.value.some((one) => one.devices?.length)) start_at_main(head.files, hash);
         files.value = head.files;
       }
-      if (!head.loading) {
-        if (!head.files?.length) failure.value = head.error ?? "There is no file to show.";
-        return;
-      }
+      if (!head.loading && !head.files?.length) failure.value = head.error ?? "There is no file to show.";
+      if (!head.loading && !head.refresh_ms) return;
+      lost.value = null;
+      await new Promise((resolve) => setTimeout(resolve, head.loading ? POLL_MS : head.refresh_ms));
     } catch (error) {
       failure.value = (error as Error).message;
+      lost.value = failure.value;
       return;
     }
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }
 }
 

@@ -13,6 +13,9 @@ export interface Curve {
   y: ArrayLike<number>; // bytes; NaN is a gap
   dash?: number[];
 }
+/** Of the k-th line: the first two as they were told apart at first, blue and red. */
+const tint = (k: number) => nth(k === 1 ? 3 : k === 3 ? 1 : k, is_dark.value);
+const DASHES = [undefined, [6, 4], [2, 3], [10, 3, 2, 3]];
 const LEFT = 66;
 const BOTTOM = 20;
 
@@ -24,7 +27,7 @@ export function ChartView({ chart, height }: { chart: Chart; height?: string }) 
     name: line.name,
     x: line.times_s.map((time) => (end > begin ? (time - begin) / (end - begin) : 0)),
     y: line.bytes.map((value) => value ?? NaN),
-    dash: i ? [6, 4] : undefined,
+    dash: DASHES[i % DASHES.length],
   }));
   const most = Math.max(0, ...curves.flatMap((curve) => curve.y.filter((value) => !Number.isNaN(value))));
   return (
@@ -63,7 +66,7 @@ export function Curves(props: { curves: Curve[]; marks?: { x: number; text: stri
       if (y > 6) c.fillText(format.bytes(value), LEFT - 7, Math.min(y, height - BOTTOM - 4));
     }
     curves.forEach((curve, k) => {
-      c.strokeStyle = css(nth(k === 0 ? 0 : 3, is_dark.value));
+      c.strokeStyle = css(tint(k));
       c.lineWidth = 2;
       c.setLineDash(curve.dash ?? []);
       c.beginPath();
@@ -114,7 +117,7 @@ export function Curves(props: { curves: Curve[]; marks?: { x: number; text: stri
       <div class="strip">
         {props.curves.map((curve, k) => (
           <span class="field" key={curve.name}>
-            <span class={`dash ${curve.dash ? "dashed" : ""}`} style={{ borderColor: css(nth(k === 0 ? 0 : 3, is_dark.value)) }} /> {format.plain(curve.name, 60)}
+            <span class={`dash ${curve.dash ? "dashed" : ""}`} style={{ borderColor: css(tint(k)) }} /> {format.plain(curve.name, 60)}
           </span>
         ))}
       </div>
