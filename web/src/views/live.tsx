@@ -80,9 +80,8 @@ function Holders({ holders, whole }: { holders: HeldLine[]; whole: number }) {
         <tbody>
           {holders.map((one, i) => (
             <tr key={i}>
-              <td class="wide code">
-                {one.line ? <FrameName text={one.line} /> : "no stack recorded"}
-                {one.module ? <span class="where"> {format.plain(one.module, 120)}</span> : null}
+              <td class="wide">
+                <span class="code">{one.line ? <FrameName text={one.line} /> : "no stack recorded"}{one.module ? <span class="where"> {format.plain(one.module, 120)}</span> : null}</span>
                 <span class="share" style={{ width: `${Math.min(100, (100 * one.bytes) / (whole || 1))}%` }} />
               </td>
               <td class="right" data-title="bytes" title={format.exact(one.bytes)}>{format.bytes(one.bytes)}</td>
@@ -225,7 +224,7 @@ export function Live() {
                 <tbody>
                   {(now?.processes ?? []).map((one) => (
                     <tr key={one.pid}>
-                      <td class="wide code">{format.plain(one.command, 200)}</td>
+                      <td class="wide"><span class="code">{format.plain(one.command, 200)}</span></td>
                       <td class="right" data-title="pid">{one.pid}</td>
                       <td class="right" data-title="resident" title={format.exact(one.resident_bytes)}>{format.bytes(one.resident_bytes)}</td>
                       <td>{one.recorded ? "recorded" : "not recorded"}</td>
