@@ -38,8 +38,8 @@ int add_advice(const AnalyzeArguments& arguments, const std::string& path, const
 int analyze_telemetry_file(const AnalyzeArguments& arguments);
 int wrong_sensitivity();
 
-/// Has `page` written into --plot-dir, and names it on stdout (stderr where the report goes to stdout
-/// as JSON). The exit code.
+/// Has `page` written into --plot-dir, and names it on stdout (stderr where the report goes to
+/// stdout as JSON). The exit code.
 int write_visualization(const AnalyzeArguments& arguments,
                         const std::function<int(const std::string&)>& page);
 

@@ -116,7 +116,7 @@ PagePlace place_of(const Run& run, const DiffSide& side) {
   return out;
 }
 
-/// Both runs, or both steps of the one, on the page that compares them. `second` is null for one run.
+/// Both runs, or both steps of one, on the page that compares them. `second`: null for one run.
 int write_diff_page(Run& first, const DiffSide& a, Run* second, const DiffSide& b,
                     const std::string& output) {
   const PagePlace place_a = place_of(first, a), place_b = place_of(second ? *second : first, b);
@@ -168,7 +168,8 @@ int diff(const DiffArguments& arguments) {
     return write_diff_page(first, *a, is_one ? nullptr : &second, *b, arguments.output);
   std::vector<std::string> inputs{arguments.a};
   if (!is_one) inputs.push_back(arguments.b);
-  return write_output(render(diff_runs(*a, *b, headline_node), arguments), arguments.output, inputs);
+  return write_output(render(diff_runs(*a, *b, headline_node), arguments), arguments.output,
+                      inputs);
 }
 
 }  // namespace

@@ -12,8 +12,8 @@ bool has_page();
 std::string_view page_bundle();
 /// The page with `data`, markup of our own, where it looks for what it is to show.
 std::string page_with(std::string_view data);
-/// Fields of HTTP that go with it: the policy that its own head names, the strictest there is where it
-/// names none, and that it is in nobody's frame.
+/// Fields of HTTP that go with it: the policy that its own head names, the strictest there is where
+/// it names none, and that it is in nobody's frame.
 std::string page_headers();
 
 }  // namespace gpumemprof

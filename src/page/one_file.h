@@ -11,7 +11,7 @@
 namespace gpumemprof {
 
 struct OneFileOptions {
-  /// What of two files, or of two moments of one, is compared: at the peaks where no event is named.
+  /// What of two files, or of two moments of one, is compared: at the peaks where none is named.
   struct Comparison {
     size_t device = 0, other = 1;
     std::optional<size_t> other_device = {};

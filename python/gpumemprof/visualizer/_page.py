@@ -122,7 +122,8 @@ def functions(measured: Measured, metric: str) -> Json:
         details = [_calls_table(calls)] if calls else []
         rows.append({"cells": cells, "share": abs(row.value) / highest, "details": details})
     left_out = len(measured.functions) - len(rows)
-    table = {"kind": "table", "columns": columns, "rows": rows, "left_out_text": f"and {left_out} more functions" if left_out else ""}
+    more = f"and {left_out} more functions" if left_out else ""
+    table = {"kind": "table", "columns": columns, "rows": rows, "left_out_text": more}
     return _document(METRICS[metric], [_section(METRICS[metric], [table])])
 
 
@@ -130,7 +131,10 @@ def heatmap(measured: Measured) -> Json:
     """A line a function, or a kind of memory: its highest in each slice of time."""
     grid = grid_of(measured)
     middles = [(a + b) / 2 for a, b in zip(grid.edges_s, grid.edges_s[1:], strict=False)]
-    lines = [_line(name, middles, [None if isnan(cell) else cell for cell in cells]) for name, cells in zip(grid.rows, grid.cells, strict=True)]
+    lines = [
+        _line(name, middles, [None if isnan(cell) else cell for cell in cells])
+        for name, cells in zip(grid.rows, grid.cells, strict=True)
+    ]
     what = "Peak memory of functions over time" if measured.calls else f"{capital(measured.memory_words())} over time"
     return _document(what, [_section(what, [{"kind": "chart", "title": what, "limit_bytes": None, "lines": lines}])])
 
@@ -174,12 +178,13 @@ def _call_line(calls: list[Call], start_s: float) -> Json:
 
 def _calls_table(calls: list[Call]) -> Json:
     titles = ["call", "peak", "over its start", "kept", "seconds"]
-    rows = [
-        {"cells": [{"text": text} for text in (str(number), _size(call.peak_bytes), _size(call.peak_over_start_bytes), _size(call.kept_bytes), f"{call.duration_s:.4g}")]}
-        for number, call in list(enumerate(calls, 1))[-MOST_CALLS:]
-    ]  # fmt: skip
+    rows = []
+    for number, call in list(enumerate(calls, 1))[-MOST_CALLS:]:
+        sizes = [_size(size) for size in (call.peak_bytes, call.peak_over_start_bytes, call.kept_bytes)]
+        rows.append({"cells": [{"text": text} for text in (str(number), *sizes, f"{call.duration_s:.4g}")]})
     left_out = f"and {len(calls) - MOST_CALLS} earlier calls" if len(calls) > MOST_CALLS else ""
-    return {"kind": "table", "columns": [{"title": title, "is_number": True} for title in titles], "rows": rows, "left_out_text": left_out}
+    columns = [{"title": title, "is_number": True} for title in titles]
+    return {"kind": "table", "columns": columns, "rows": rows, "left_out_text": left_out}
 
 
 def _line(name: str, times_s: Sequence[float], values: Sequence[float | None]) -> Json:

@@ -18,8 +18,8 @@ std::vector<std::string> end_sentences(const ProgramEnds& ends, std::string_view
 /// "Out of memory: 128 MiB were refused at train.py:13 <module>, with 1.75 GiB live on cpu."
 std::string refusal_sentence(const RefusedRequest& refused, std::string_view working_folder);
 
-/// The request that a dump of an out-of-memory error is of, and what held the memory then, by line of
-/// code, largest first; `most` lines.
+/// The request that a dump of an out-of-memory error is of, and what held the memory then, by line
+/// of code, largest first; `most` lines.
 Document describe_refusal(const RefusedRequest& refused, std::string_view working_folder,
                           size_t most);
 

@@ -95,17 +95,18 @@ export function Curves(props: { curves: Curve[]; marks?: { x: number; text: stri
       c.fillStyle = tone.bad;
       c.fillText(limit_text ?? "", LEFT + 6, y_of(limit) + 9);
     }
-    // The first one over all of the height, the others as short strokes: many would hide the curves.
+    // Of many the first one alone is drawn over all of the height: they would hide the curves.
+    const is_tall = (i: number) => i === 0 || marks.length <= 2;
     marks.forEach((mark, i) => {
       const x = x_of(mark.x);
       c.strokeStyle = tone.bad;
-      c.lineWidth = i === 0 ? 1.5 : 1;
+      c.lineWidth = is_tall(i) ? 1.5 : 1;
       c.beginPath();
       c.moveTo(x, 0);
-      c.lineTo(x, i === 0 ? height - BOTTOM : 9);
+      c.lineTo(x, is_tall(i) ? height - BOTTOM : 9);
       c.stroke();
       c.fillStyle = tone.bad;
-      if (i === 0) c.fillText(mark.text, Math.max(LEFT, x - c.measureText(mark.text).width - 5), 16);
+      if (is_tall(i)) c.fillText(mark.text, Math.max(LEFT, x - c.measureText(mark.text).width - 5), 16);
     });
     c.fillStyle = tone.dim;
     c.fillText("0", LEFT, height - 8);
