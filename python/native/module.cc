@@ -14,6 +14,7 @@
 #include "native/series.h"
 #include "native/telemetry.h"
 #include "native/trace.h"
+#include "page/bundle.h"
 #include "report/json_report.h"
 
 namespace nb = nanobind;
@@ -96,6 +97,8 @@ void scope_switch_in(uint64_t scope) {
 NB_MODULE(_native, module) {
   module.attr("version") = GPUMEMPROF_VERSION;
   add_accelerators(module);
+  module.def("page_with", &page_with);
+  module.def("page_headers", &page_headers);
   module.def("probe_library", []() -> std::optional<std::string> {
     const Probe& p = probe();
     return p.library.empty() ? std::nullopt : std::optional(p.library);

@@ -12,9 +12,9 @@
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/output.h"
+#include "cli/page.h"
 #include "cli/progress.h"
 #include "cli/render.h"
-#include "report/html_report.h"
 #include "report/json_report.h"
 #include "report/text_report.h"
 
@@ -25,11 +25,6 @@ std::string render(const Analysis& analysis, const Tables& tables,
                    const AnalyzeArguments& arguments, const AdviceReport* advice) {
   const std::string format = report_format(arguments.format, arguments.output);
   if (format == "json") return json_report(analysis, tables, 1, advice);
-  if (format == "html")
-    return html_report(analysis, tables,
-                       {.shows_source = !arguments.anonymize,
-                        .advice = advice,
-                        .working_folder = working_folder()});
   return text_report(analysis, tables,
                      {.color = report_color(arguments.color, arguments.output),
                       .shows_source = !arguments.anonymize,
@@ -43,7 +38,6 @@ struct Shown {
   std::string text;
   std::string plain;  // the same as text, where --report or --optimize asks for it
   AdviceReport advice;
-  std::vector<PlotFile> pictures;
   std::vector<std::string> failures;  // of the conditions of --fail-on, those that hold
 };
 
@@ -67,13 +61,21 @@ Result<std::optional<AdviceReport>> advice_of(const Analysis& analysis, const Ta
   return std::optional<AdviceReport>();
 }
 
-/// `reopen`: of a recording of which practices can be asked; else null.
+/// `reopen`: of a recording of which practices can be asked; else null. `known`: what was asked of
+/// it already, or null.
 Result<Shown> show(const Analysis& analysis, const Tables& tables,
-                   const AnalyzeArguments& arguments, const SourceOpener* reopen) {
-  auto advice = advice_of(analysis, tables, arguments, reopen);
+                   const AnalyzeArguments& arguments, const SourceOpener* reopen,
+                   const AdviceReport* known = nullptr) {
+  Result<std::optional<AdviceReport>> advice = std::optional<AdviceReport>();
+  if (known != nullptr)
+    advice->emplace(*known);
+  else
+    advice = advice_of(analysis, tables, arguments, reopen);
   if (!advice) return std::unexpected(advice.error());
-  Shown shown{.name = analysis.source.path,
-              .text = render(analysis, tables, arguments, reopen && *advice ? &**advice : nullptr)};
+  Shown shown{.name = analysis.source.path};
+  if (report_format(arguments.format, arguments.output) != "html")
+    shown.text = render(analysis, tables, arguments,
+                        (reopen || known) && *advice ? &**advice : nullptr);
   if (*advice) shown.advice = std::move(**advice);
   if (arguments.optimize || !arguments.report_path.empty())
     shown.plain =
@@ -83,24 +85,46 @@ Result<Shown> show(const Analysis& analysis, const Tables& tables,
     const auto conditions = parse_fail_conditions(arguments.fail_on);  // checked before
     if (conditions) shown.failures = failures(*conditions, analysis, tables);
   }
-  if (arguments.visualization) shown.pictures = recording_pictures(analysis, tables);
   return shown;
 }
 
+Result<AnalysisOptions> analysis_options(const AnalyzeArguments& arguments) {
+  AnalysisOptions options;
+  if (arguments.capacity.empty()) return options;
+  const auto capacity = parse_size(arguments.capacity);
+  if (!capacity) return std::unexpected(capacity.error());
+  options.capacity_bytes = *capacity;
+  return options;
+}
+
+/// The same where a page is wanted, which stays in `page`.
+Result<Shown> show_page(const AnalyzeArguments& arguments, std::unique_ptr<PageService>* page) {
+  auto options = analysis_options(arguments);
+  if (!options) return std::unexpected(options.error());
+  auto read =
+      load_page_file(arguments.paths, {.seal = !arguments.no_seal,
+                                       .names = arguments.anonymize ? std::make_shared<Anonymizer>()
+                                                                    : nullptr,
+                                       .analysis = std::move(*options),
+                                       .all_advice = arguments.optimize});
+  if (!read) return std::unexpected(read.error());
+  std::vector<std::unique_ptr<PageFile>> files;
+  files.push_back(std::move(*read));
+  *page = std::make_unique<PageService>(std::move(files), GPUMEMPROF_VERSION);
+  const PageFile& file = *(*page)->file(0);
+  return show(file.analysis(), file.tables(), arguments, nullptr, file.advice());
+}
+
 Result<Shown> show_input(const AnalyzeArguments& arguments) {
+  auto options = analysis_options(arguments);
+  if (!options) return std::unexpected(options.error());
   auto input = open_input_showing_progress(arguments.paths, !arguments.no_seal);
   if (!input) return std::unexpected(input.error());
   // Anonymous, a snapshot is told by its events alone.
   if (arguments.anonymize) input->anonymize(std::make_shared<Anonymizer>());
   Progress progress("analyzing");
-  AnalysisOptions options;
-  options.on_progress = [&](double done) { progress.update(done); };
-  if (!arguments.capacity.empty()) {
-    const auto capacity = parse_size(arguments.capacity);
-    if (!capacity) return std::unexpected(capacity.error());
-    options.capacity_bytes = *capacity;
-  }
-  const auto analyzed = analyze(*input, options);
+  options->on_progress = [&](double done) { progress.update(done); };
+  const auto analyzed = analyze(*input, *options);
   if (!analyzed) return std::unexpected(analyzed.error());
   const SourceOpener reopen = [&] { return input->events(); };
   // Under other names the events would be another trace.
@@ -129,18 +153,23 @@ int analyze_command(const AnalyzeArguments& arguments) {
                                   std::nullopt});
   }
   if (!(arguments.sensitivity > 0 && arguments.sensitivity <= 1)) return wrong_sensitivity();
-  const Result<Shown> shown = show_input(arguments);
+  const bool is_page = report_format(arguments.format, arguments.output) == "html";
+  std::unique_ptr<PageService> page;
+  const Result<Shown> shown = is_page || arguments.visualization ? show_page(arguments, &page)
+                                                                 : show_input(arguments);
   if (!shown) return report_error(subject, shown.error());
   // Only now: an input that cannot be read must not cost an older result.
-  auto output = Output::open(arguments.output, arguments.paths);
-  if (!output) return report_error("", output.error());
-  if (auto done = output->write(shown->text); !done)
-    return report_output_error(*output, done.error());
-  if (auto done = output->close(); !done) return report_output_error(*output, done.error());
+  const int written = is_page ? write_page(*page, arguments.output)
+                              : write_output(shown->text, arguments.output, arguments.paths);
+  if (written != kExitOk) return written;
   const int advised = add_advice(arguments, shown->name, shown->plain, shown->advice);
   if (advised != kExitOk) return advised;
-  const int drawn =
-      shown->pictures.empty() ? kExitOk : say_and_write_pictures(shown->pictures, arguments);
+  const int drawn = arguments.visualization
+                        ? write_visualization(arguments,
+                                              [&](const std::string& path) {
+                                                return write_page(*page, path);
+                                              })
+                        : kExitOk;
   if (drawn != kExitOk || shown->failures.empty()) return drawn;
   std::string why;
   for (const std::string& one : shown->failures) why += (why.empty() ? "" : "; ") + one;
@@ -212,7 +241,7 @@ void add_analyze_command(CLI::App& app, CommandContext& context) {
                    "memory size (24GiB, 24GB or bytes), to predict when a leak exhausts it")
       ->type_name("SIZE");
   command->add_flag("--visualization", arguments->visualization,
-                    "also draw memory over time, as SVG files in --plot-dir");
+                    "also write the page, with memory over time, into --plot-dir");
   command->add_option("--plot-dir", arguments->plot_folder, "created if missing")
       ->type_name("DIR")
       ->capture_default_str();

@@ -6,10 +6,11 @@
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/output.h"
+#include "cli/page.h"
 #include "cli/render.h"
 #include "report/describe/end_words.h"
 #include "report/json/ends_json.h"
-#include "report/words.h"
+#include "report/render/text.h"
 
 namespace gpumemprof {
 namespace {
@@ -17,11 +18,7 @@ namespace {
 constexpr size_t kMostLines = 10;
 
 std::string as_text(const RefusedRequest& refused) {
-  std::string text = refusal_sentence(refused, working_folder()) + '\n';
-  for (const std::string& line : refusal_holders(refused, working_folder(), kMostLines))
-    text += line + '\n';
-  if (!refused.live_bytes) text += "Holders unknown: the process was not recorded.\n";
-  return text + "\nThe error: " + printable(refused.message) + '\n';
+  return render_text(describe_refusal(refused, working_folder(), kMostLines), {});
 }
 
 std::string as_json(RefusedRequest refused) {
@@ -39,20 +36,17 @@ std::string as_json(RefusedRequest refused) {
 int analyze_oom_dump(const AnalyzeArguments& arguments) {
   const std::string& path = arguments.paths[0];
   const std::string format = report_format(arguments.format, arguments.output);
-  if (format == "html" || arguments.anonymize || !arguments.fail_on.empty()) {
+  if (arguments.anonymize || !arguments.fail_on.empty()) {
     return report_error(path, {ErrorCode::kUsage,
-                               "is the dump of an out-of-memory error, which has only text and "
-                               "json: analyze the recording that contains it",
+                               "is the dump of an out-of-memory error, which takes neither "
+                               "--anonymize nor --fail-on: analyze the recording that contains it",
                                std::nullopt});
   }
+  if (format == "html") return write_page_of({arguments.paths}, arguments.output, {});
   auto refused = read_oom_dump(path);
   if (!refused) return report_error(path, refused.error());
-  auto output = Output::open(arguments.output, {path});
-  if (!output) return report_error("", output.error());
-  const std::string text = format == "json" ? as_json(std::move(*refused)) : as_text(*refused);
-  if (auto done = output->write(text); !done) return report_output_error(*output, done.error());
-  if (auto done = output->close(); !done) return report_output_error(*output, done.error());
-  return kExitOk;
+  return write_output(format == "json" ? as_json(std::move(*refused)) : as_text(*refused),
+                      arguments.output, {path});
 }
 
 }  // namespace gpumemprof

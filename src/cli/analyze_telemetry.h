@@ -1,6 +1,7 @@
-// The half of `analyze` that reads samples, and the pictures that both halves draw.
+// The half of `analyze` that reads samples, and what both halves share.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -27,12 +28,6 @@ struct AnalyzeArguments {
   bool optimize = false;      ///< also say TensorFlow's advice; tfmemprof's
 };
 
-/// An SVG file to be written.
-struct PlotFile {
-  std::string name;
-  std::string svg;
-};
-
 /// What --optimize and --report add to a finished analysis: prints the advice where the output is
 /// text on standard output, and writes the report. `text` is the analysis as text without colour.
 /// The exit code.
@@ -43,11 +38,9 @@ int add_advice(const AnalyzeArguments& arguments, const std::string& path, const
 int analyze_telemetry_file(const AnalyzeArguments& arguments);
 int wrong_sensitivity();
 
-/// Live bytes of each device over time.
-std::vector<PlotFile> recording_pictures(const Analysis& analysis, const Tables& tables);
-
-/// Writes them into --plot-dir and names each on stdout (stderr where the report goes to stdout as
-/// JSON). The exit code.
-int say_and_write_pictures(const std::vector<PlotFile>& pictures, const AnalyzeArguments& arguments);
+/// Has `page` written into --plot-dir, and names it on stdout (stderr where the report goes to
+/// stdout as JSON). The exit code.
+int write_visualization(const AnalyzeArguments& arguments,
+                        const std::function<int(const std::string&)>& page);
 
 }  // namespace gpumemprof

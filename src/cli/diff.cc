@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/output.h"
+#include "cli/page.h"
 #include "cli/progress.h"
 #include "cli/render.h"
 #include "report/describe/facts.h"
@@ -33,25 +34,48 @@ struct DiffArguments {
 /// One of the two runs, read to its end.
 struct Run {
   Analyzed analyzed;
+  std::unique_ptr<PageFile> page;  // in its place, where a page is wanted
   const DeviceAnalysis* device = nullptr;
+  const Analysis& analysis() const { return page ? page->analysis() : analyzed.analysis; }
+  const Tables& tables() const { return page ? page->tables() : analyzed.tables(); }
   std::vector<DeviceAnalysis> at_steps;  // by request
 };
+
+bool is_page(const DiffArguments& arguments) {
+  return report_format(arguments.format, arguments.output) == "html";
+}
+
+Status read_analyzed(const std::string& path, AnalysisOptions options,
+                     const DiffArguments& arguments, const std::shared_ptr<Anonymizer>& names,
+                     Analyzed* analyzed) {
+  auto input = open_input_showing_progress({path}, !arguments.no_seal);
+  if (!input) return std::unexpected(input.error());
+  if (names) input->anonymize(names);
+  Progress progress("reading " + path);
+  options.depth = AnalysisDepth::kHolders;
+  options.on_progress = [&](double done) { progress.update(done); };
+  auto read = analyze(*input, options);
+  if (!read) return std::unexpected(read.error());
+  *analyzed = std::move(*read);
+  return {};
+}
 
 /// Into `run`, which must not move afterwards. `steps`: at whose ends to look.
 Status read_run(const std::string& path, const std::vector<uint64_t>& steps,
                 const DiffArguments& arguments, const std::shared_ptr<Anonymizer>& names,
                 Run* run) {
-  auto input = open_input_showing_progress({path}, !arguments.no_seal);
-  if (!input) return std::unexpected(input.error());
-  if (names) input->anonymize(names);
-  Progress progress("reading " + path);
-  AnalysisOptions options{.depth = AnalysisDepth::kHolders};
-  options.on_progress = [&](double done) { progress.update(done); };
+  AnalysisOptions options;
   for (uint64_t step : steps) options.moments.push_back({MomentRequest::kStepEnd, step});
-  auto analyzed = analyze(*input, options);
-  if (!analyzed) return std::unexpected(analyzed.error());
-  run->analyzed = std::move(*analyzed);
-  auto device = pick_device(run->analyzed.analysis, run->analyzed.tables(), arguments.device);
+  if (is_page(arguments)) {
+    auto page = load_page_file(
+        {path}, {.seal = !arguments.no_seal, .names = names, .analysis = std::move(options)});
+    if (!page) return std::unexpected(page.error());
+    run->page = std::move(*page);
+  } else if (auto read = read_analyzed(path, std::move(options), arguments, names, &run->analyzed);
+             !read) {
+    return read;
+  }
+  auto device = pick_device(run->analysis(), run->tables(), arguments.device);
   if (!device) return std::unexpected(device.error());
   run->device = *device;
   return {};
@@ -59,7 +83,7 @@ Status read_run(const std::string& path, const std::vector<uint64_t>& steps,
 
 /// The run, or the end of one of its steps. Stays valid as long as `run`.
 Result<DiffSide> side_of(Run* run, const std::vector<uint64_t>& steps, size_t request) {
-  DiffSide side{&run->analyzed.analysis, &run->analyzed.tables(), run->device, {}};
+  DiffSide side{&run->analysis(), &run->tables(), run->device, {}};
   if (steps.empty()) return side;
   run->at_steps.reserve(steps.size());
   if (run->device == nullptr) return fail(ErrorCode::kUsage, "nothing was allocated");
@@ -78,8 +102,41 @@ std::string render(const Diff& diff, const DiffArguments& arguments) {
   DiffOptions options{.color = report_color(arguments.color, arguments.output),
                       .rows = arguments.rows,
                       .working_folder = working_folder()};
-  if (format == "json") return diff_json(diff);
-  return format == "html" ? diff_html(diff, options) : diff_text(diff, options);
+  return format == "json" ? diff_json(diff) : diff_text(diff, options);
+}
+
+/// Where a side is looked at: its device of the page and, of a step, the moment of its end.
+struct PagePlace {
+  size_t device = 0;
+  std::optional<uint32_t> moment;
+};
+PagePlace place_of(const Run& run, const DiffSide& side) {
+  PagePlace out{.device = run.page->device_of(run.device)};
+  if (side.moment) out.moment = run.page->moment_at(out.device, side.moment->time_ns);
+  return out;
+}
+
+/// Both runs, or both steps of one, on the page that compares them. `second`: null for one run.
+int write_diff_page(Run& first, const DiffSide& a, Run* second, const DiffSide& b,
+                    const std::string& output) {
+  const PagePlace place_a = place_of(first, a), place_b = place_of(second ? *second : first, b);
+  const size_t other = second != nullptr ? 1 : 0;
+  OneFileOptions options;
+  options.comparison = {.device = place_a.device,
+                        .other = other,
+                        .other_device = place_b.device,
+                        .event = place_a.moment,
+                        .other_event = place_b.moment};
+  options.start = "tab=compare&device=" + std::to_string(place_a.device) +
+                  "&other=" + std::to_string(other) +
+                  "&other_device=" + std::to_string(place_b.device);
+  if (place_a.moment) options.start += "&at_a=" + std::to_string(*place_a.moment);
+  if (place_b.moment) options.start += "&at_b=" + std::to_string(*place_b.moment);
+  std::vector<std::unique_ptr<PageFile>> files;
+  files.push_back(std::move(first.page));
+  if (second != nullptr) files.push_back(std::move(second->page));
+  PageService service(std::move(files), GPUMEMPROF_VERSION);
+  return write_page(service, output, options);
 }
 
 int diff(const DiffArguments& arguments) {
@@ -107,14 +164,12 @@ int diff(const DiffArguments& arguments) {
   }
   const auto b = is_one ? side_of(&first, of_a, 1) : side_of(&second, of_b, 0);
   if (!b) return report_error(is_one ? arguments.a : arguments.b, b.error());
+  if (is_page(arguments))
+    return write_diff_page(first, *a, is_one ? nullptr : &second, *b, arguments.output);
   std::vector<std::string> inputs{arguments.a};
   if (!is_one) inputs.push_back(arguments.b);
-  auto output = Output::open(arguments.output, inputs);
-  if (!output) return report_error("", output.error());
-  const std::string text = render(diff_runs(*a, *b, headline_node), arguments);
-  if (auto done = output->write(text); !done) return report_output_error(*output, done.error());
-  if (auto done = output->close(); !done) return report_output_error(*output, done.error());
-  return kExitOk;
+  return write_output(render(diff_runs(*a, *b, headline_node), arguments), arguments.output,
+                      inputs);
 }
 
 }  // namespace
@@ -145,7 +200,7 @@ void add_diff_command(CLI::App& app, CommandContext& context) {
       ->add_option("-o,--output", arguments->output,
                    "write to this file instead of standard output")
       ->type_name("FILE");
-  command->add_option("--rows", arguments->rows, "text and html: rows per table")
+  command->add_option("--rows", arguments->rows, "text: rows per table")
       ->type_name("N")
       ->capture_default_str();
   command->add_option("--color", arguments->color, "auto, always or never; NO_COLOR is respected")

@@ -8,12 +8,13 @@
 #include "cli/input.h"
 #include "cli/moment_argument.h"
 #include "cli/output.h"
+#include "cli/page.h"
 #include "cli/progress.h"
 #include "report/describe/facts.h"
 #include "report/export/event_export.h"
 #include "report/export/perfetto_export.h"
 #include "report/export/stack_exports.h"
-#include "report/render/flame_html.h"
+#include "report/export/flame_paths.h"
 #include "trace/anonymizer.h"
 
 namespace gpumemprof {
@@ -31,7 +32,49 @@ struct ExportArguments {
 };
 
 bool is_stack_format(const std::string& to) {
-  return to == "folded" || to == "speedscope" || to == "pprof" || to == "html";
+  return to == "folded" || to == "speedscope" || to == "pprof";
+}
+
+/// What the output lacks, in the words of `analyze`. Where it lacks events it is not what was asked
+/// for, whoever lost them.
+int say_losses(const std::string& subject, const Loss& loss) {
+  if (is_complete(loss)) return kExitOk;
+  report_error(subject, {ErrorCode::kSystem, loss_sentence(loss), std::nullopt});
+  return loss.has_every_event() ? kExitOk : kExitToolFailed;
+}
+
+/// The page, opened at what was live at the moment.
+int export_page(const ExportArguments& arguments, const std::string& subject) {
+  const MomentArgument at = *parse_moment(arguments.at);  // checked before
+  AnalysisOptions options;
+  const bool is_requested = at.kind == MomentArgument::kRequested;
+  if (is_requested) options.moments.push_back(at.request);
+  auto file = load_page_file(
+      arguments.paths, {.seal = !arguments.no_seal,
+                        .names = arguments.anonymize ? std::make_shared<Anonymizer>() : nullptr,
+                        .analysis = std::move(options)});
+  if (!file) return report_error(subject, file.error());
+  const PageFile& page = **file;
+  auto device = pick_device(page.analysis(), page.tables(), arguments.device);
+  if (device && *device == nullptr)
+    device = fail(ErrorCode::kUsage, "nothing was allocated: no stack to export");
+  if (!device) return report_error(subject, device.error());
+  const size_t index = page.device_of(*device);
+  OneFileOptions shown{.start = "device=" + std::to_string(index)};
+  if (at.kind == MomentArgument::kEnd)
+    shown.wanted = {index, page.devices()[index].table->moments() - 1};
+  if (is_requested) {
+    const auto moment = requested_moment(**device, page.analysis(), at.request);
+    if (!moment) return report_error(subject, moment.error());
+    shown.wanted = {index, page.moment_at(index, (*moment)->time_ns)};
+  }
+  if (shown.wanted) shown.start += "&moment=" + std::to_string(shown.wanted->moment);
+  const Loss loss = page.analysis().loss;
+  std::vector<std::unique_ptr<PageFile>> files;
+  files.push_back(std::move(*file));
+  PageService service(std::move(files), GPUMEMPROF_VERSION);
+  const int written = write_page(service, arguments.output, shown);
+  return written == kExitOk ? say_losses(subject, loss) : written;
 }
 
 /// What a format of stacks is made from. Not movable once read: `device` points into `analyzed`.
@@ -90,9 +133,6 @@ Status export_stacks(const Stacks& stacks, const ExportArguments& arguments, con
   const Tables& tables = stacks.analyzed.tables();
   const std::string title = peak_sentence(analysis, tables, *stacks.device);
   const std::string name = moment_words(stacks.at);
-  if (arguments.to == "html") {
-    return sink(flame_page(title, {{name, stacks.live()}}, tables));
-  }
   if (arguments.to == "pprof") {
     return export_pprof(analysis, *stacks.device, tables, GPUMEMPROF_VERSION, sink);
   }
@@ -138,18 +178,10 @@ std::string wrong_use(const ExportArguments& arguments) {
   if (!arguments.by.empty() && arguments.to != "folded" && arguments.to != "speedscope") {
     return "--by goes with --to folded and speedscope";
   }
-  if (!arguments.device.empty() && !is_stack_format(arguments.to)) {
+  if (!arguments.device.empty() && !is_stack_format(arguments.to) && arguments.to != "html") {
     return "--device goes with folded, speedscope, pprof and html: the others contain every device";
   }
   return "";
-}
-
-/// What the output lacks, in the words of `analyze`. Where it lacks events it is not what was asked
-/// for, whoever lost them.
-int say_losses(const std::string& subject, const Loss& loss) {
-  if (is_complete(loss)) return kExitOk;
-  report_error(subject, {ErrorCode::kSystem, loss_sentence(loss), std::nullopt});
-  return loss.has_every_event() ? kExitOk : kExitToolFailed;
 }
 
 /// A table of events has a column for either size, a curve of levels has one.
@@ -168,6 +200,7 @@ int export_source(const ExportArguments& arguments) {
   if (const std::string wrong = wrong_use(arguments); !wrong.empty()) {
     return report_error("", {ErrorCode::kUsage, wrong, std::nullopt});
   }
+  if (arguments.to == "html") return export_page(arguments, subject);
   if (arguments.to == "snapshot")
     return export_as_snapshot(arguments.paths, arguments.output, !arguments.no_seal);
   auto input = open_input_showing_progress(arguments.paths, !arguments.no_seal);
@@ -214,7 +247,7 @@ void add_export_command(CLI::App& app, CommandContext& context) {
   command
       ->add_option("--to", arguments->to,
                    "all events: jsonl, csv, perfetto; the stacks of one device: pprof, speedscope, "
-                   "folded, html (flame graphs for a browser); a PyTorch snapshot: snapshot")
+                   "folded, html (the page, opened at its holders); a PyTorch snapshot: snapshot")
       ->check(CLI::IsMember(
           {"jsonl", "csv", "perfetto", "pprof", "speedscope", "folded", "html", "snapshot"}));
   command

@@ -82,6 +82,15 @@ Status Output::close() {
   return {};
 }
 
+int write_output(std::string_view text, const std::string& path,
+                 const std::vector<std::string>& inputs) {
+  auto output = Output::open(path, inputs);
+  if (!output) return report_error("", output.error());
+  if (auto done = output->write(text); !done) return report_output_error(*output, done.error());
+  if (auto done = output->close(); !done) return report_output_error(*output, done.error());
+  return kExitOk;
+}
+
 int report_output_error(const Output& output, const Error& error) {
   if (output.reader_is_gone()) return kExitToolFailed;
   return report_error("", error);

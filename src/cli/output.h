@@ -33,6 +33,10 @@ class Output {
   bool reader_is_gone_ = false;
 };
 
+/// Opens, writes and closes; says what failed. The exit code.
+int write_output(std::string_view text, const std::string& path,
+                 const std::vector<std::string>& inputs);
+
 /// The exit code for an error of writing to `output`; says it on stderr unless the pipe's reader
 /// left.
 int report_output_error(const Output& output, const Error& error);

@@ -12,9 +12,8 @@
 #include <thread>
 
 #include "cli/commands.h"
-#include "cli/output.h"
+#include "cli/page.h"
 #include "cli/watch.h"
-#include "page/one_file.h"
 #include "page/service.h"
 #include "serve/page_host.h"
 
@@ -65,17 +64,6 @@ Status wait_a_moment(PageService& service) {
   return service.is_reading() ? Status() : service.wait();
 }
 
-int write_one_file(const ViewArguments& arguments, std::vector<std::vector<std::string>> files) {
-  PageService service(std::move(files), GPUMEMPROF_VERSION);
-  const auto page = one_file_page(service, {});
-  if (!page) return report_error(arguments.paths.front(), page.error());
-  auto output = Output::open(arguments.html, arguments.paths);
-  if (!output) return report_error("", output.error());
-  if (auto done = output->write(*page); !done) return report_output_error(*output, done.error());
-  if (auto done = output->close(); !done) return report_output_error(*output, done.error());
-  return kExitOk;
-}
-
 int view(const ViewArguments& arguments, const sigset_t& stop) {
   std::vector<std::vector<std::string>> files;
   for (const std::string& path : arguments.paths) {
@@ -83,7 +71,7 @@ int view(const ViewArguments& arguments, const sigset_t& stop) {
       return report_error(path, {ErrorCode::kNotFound, strerror(errno), std::nullopt});
     files.push_back({path});
   }
-  if (!arguments.html.empty()) return write_one_file(arguments, std::move(files));
+  if (!arguments.html.empty()) return write_page_of(files, arguments.html, {});
   auto token = random_token();
   if (!token) return report_error("", token.error());
   auto server = open_server(arguments.port);

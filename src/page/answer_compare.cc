@@ -1,6 +1,7 @@
 // compare: two runs, or two moments of one, who held what in each.
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "analysis/compare/diff.h"
 #include "page/answers.h"
@@ -13,6 +14,8 @@ namespace gpumemprof {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr size_t kDiffRows = 50;
 
 /// What tells a label of one run from those of another: machines have files in other folders.
 std::string aligned(const HeldTree::Label& label) {
@@ -61,6 +64,62 @@ HeldTree tree_at(PageFile& file, size_t device, uint32_t moment, Dimension by, c
   return held_tree(sums, table, file.tables(), by, most_nodes);
 }
 
+/// A device as a comparison takes it: the whole run, or the end of a step.
+struct ComparedDevice {
+  DeviceAnalysis at_step;  // where a step ends at the moment
+  DiffSide side;           // without a device where there is nothing to say of the moment
+};
+
+LiveMoment live_moment(const PageDevice& device, uint32_t moment,
+                       const CategoryMoment& told) {
+  const BlockTable& table = *device.table;
+  LiveMoment out{.is_reached = true, .time_ns = told.time_ns, .event = told.event};
+  std::map<uint32_t, Holder> live, total;
+  const auto add = [&](std::map<uint32_t, Holder>* holders, uint32_t block) {
+    Holder& holder = (*holders)[table.stack[block]];
+    holder.stack = table.stack[block];
+    holder.bytes += table.size_bytes[block], ++holder.count;
+  };
+  HeldSums sums(table);
+  table.each_live(moment, [&](uint32_t block) {
+    add(&live, block);
+    sums.add(block, table.kind_at(block, moment));
+    out.live_bytes += table.size_bytes[block], ++out.live_count;
+  });
+  for (uint32_t block = table.earlier_blocks; block < table.started_by(moment); ++block)
+    add(&total, block);
+  for (const auto& [stack, holder] : live) out.holders.push_back(holder);
+  for (const auto& [stack, holder] : total) out.totals.push_back(holder);
+  for (auto* holders : {&out.holders, &out.totals})
+    std::ranges::stable_sort(*holders, std::ranges::greater(), &Holder::bytes);
+  out.why_no_categories = table.is_told ? std::string() : why_no_categories(device);
+  if (!table.is_told) return out;
+  sums.each([&](uint32_t stack, uint32_t kind, const HeldSums::Sum& sum) {
+    CategoryHolder holder = table.kinds[kind];
+    holder.stack = stack, holder.bytes = sum.bytes, holder.count = sum.blocks;
+    out.categories.push_back(holder);
+  });
+  return out;
+}
+
+/// Into `out`, which must not move afterwards.
+void find_side(PageFile& file, size_t index, std::optional<uint32_t> moment, ComparedDevice* out) {
+  const PageDevice& device = file.devices()[index];
+  out->side = {&file.analysis(), &file.tables(), moment ? nullptr : device.analysis, {}};
+  if (!moment || device.analysis == nullptr) return;
+  const uint32_t process = file.tables().devices[device.index].process;
+  for (const CategoryMoment& told : file.analysis().moments) {
+    if (told.kind != CategoryMoment::kStepEnd || told.process != process ||
+        file.moment_at(index, told.time_ns) != *moment)
+      continue;
+    const LiveMoment live = live_moment(device, *moment, told);
+    out->at_step = at_moment(*device.analysis, live);
+    out->side.device = &out->at_step;
+    out->side.moment = diff_moment(*device.analysis, live, told.value);
+    return;
+  }
+}
+
 /// The device of B that is called as A's, else its main one, else its first.
 size_t like(const PageDevice& device, const PageFile& other) {
   size_t best = 0;
@@ -86,6 +145,9 @@ PageAnswer compare_answer(PageRequest& request, PageFile& other) {
   const auto other_device = static_cast<size_t>(
       request.number("other_device", 0, other.devices().size() - 1, like(a, other)));
   const PageDevice& b = other.devices()[other_device];
+  const auto asked = [&](const char* name, uint32_t moment) {
+    return request.has(name) ? std::optional(moment) : std::nullopt;
+  };
   const uint32_t event = request.moment("event", a.table->peak);
   const auto other_event = static_cast<uint32_t>(
       request.number("other_event", 0, b.table->moments() - 1, b.table->peak));
@@ -103,12 +165,15 @@ PageAnswer compare_answer(PageRequest& request, PageFile& other) {
                  {"total_a", merged.bytes_a[0]},
                  {"total_b", merged.bytes_b[0]},
                  {"document", nullptr}};
-  // A report compares whole runs.
-  if (&file != &other && a.analysis && b.analysis) {
-    const Diff diff =
-        diff_runs({&file.analysis(), &file.tables(), a.analysis, {}},
-                  {&other.analysis(), &other.tables(), b.analysis, {}}, headline_node);
-    header["document"] = document_json(describe_diff(diff, {}));
+  // A report compares whole runs, or ends of steps.
+  ComparedDevice side_a, side_b;
+  find_side(file, device, asked("event", event), &side_a);
+  find_side(other, other_device, asked("other_event", other_event), &side_b);
+  const bool is_same = &file == &other && !side_a.side.moment;
+  if (!is_same && side_a.side.device && side_b.side.device &&
+      side_a.side.moment.has_value() == side_b.side.moment.has_value()) {
+    const Diff diff = diff_runs(side_a.side, side_b.side, headline_node);
+    header["document"] = document_json(describe_diff(diff, {.rows = kDiffRows}));
   }
   for (const char* member : {"labels", "kinds", "files", "lines"}) header[member] = Json::array();
   for (const HeldTree::Label& label : merged.labels) {

@@ -61,27 +61,14 @@ class Marks {
   Json labels_ = Json::array();
 };
 
-/// The moment right before the first event at or after a time.
-uint32_t moment_at(const BlockTable& table, uint64_t time_ns) {
-  size_t low = 0, high = table.times.size();
-  while (low < high) {
-    const size_t middle = (low + high) / 2;
-    if (table.times[middle] < time_ns)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return static_cast<uint32_t>(low);
-}
-
-void add_told(const PageFile& file, const PageDevice& device, Marks* marks) {
+void add_told(const PageFile& file, size_t index, Marks* marks) {
   const Tables& tables = file.tables();
-  const uint32_t process = tables.devices[device.index].process;
-  const BlockTable& table = *device.table;
+  const uint32_t process = tables.devices[file.devices()[index].index].process;
+  const auto moment_at = [&](uint64_t time_ns) { return file.moment_at(index, time_ns); };
   std::vector<const CategoryMoment*> open;
   for (const CategoryMoment& moment : file.analysis().moments) {
     if (moment.process != process) continue;
-    const uint32_t at = moment_at(table, moment.time_ns);
+    const uint32_t at = moment_at(moment.time_ns);
     if (moment.kind == CategoryMoment::kStepEnd) {
       marks->add(Kind::kStepEnd, at, kNone, "step " + std::to_string(moment.value));
     } else if (moment.kind == CategoryMoment::kPhaseBegin) {
@@ -91,26 +78,27 @@ void add_told(const PageFile& file, const PageDevice& device, Marks* marks) {
         return other->text == moment.text;
       });
       if (begun == open.rend()) continue;
-      marks->add(Kind::kPhase, moment_at(table, (*begun)->time_ns), at,
+      marks->add(Kind::kPhase, moment_at((*begun)->time_ns), at,
                  std::string(tables.strings.get(moment.text)));
       open.erase(std::next(begun).base());
     }
   }
   for (const CategoryMoment* moment : open) {
-    marks->add(Kind::kPhase, moment_at(table, moment->time_ns), kNone,
+    marks->add(Kind::kPhase, moment_at(moment->time_ns), kNone,
                std::string(tables.strings.get(moment->text)));
   }
 }
 
-void add_annotations(PageFile& file, const PageDevice& device, Marks* marks) {
+void add_annotations(PageFile& file, size_t index, Marks* marks) {
+  const PageDevice& device = file.devices()[index];
   const auto& snapshot = file.input().snapshot();
   if (!snapshot || !device.has_times || device.index >= snapshot->traces.size()) return;
   const int32_t own = snapshot->traces[device.index].device;
   std::vector<const Annotation*> open;
   const auto moment = [&](const Annotation& said) {
     const int64_t time_us = std::max<int64_t>(said.time_us, 0);
-    return moment_at(*device.table,
-                     static_cast<uint64_t>(std::min<int64_t>(time_us, INT64_MAX / 1000)) * 1000);
+    return file.moment_at(
+        index, static_cast<uint64_t>(std::min<int64_t>(time_us, INT64_MAX / 1000)) * 1000);
   };
   const auto name = [&](const Annotation& said) {
     return std::string(snapshot->tables.strings.get(said.name));
@@ -162,8 +150,8 @@ PageAnswer marks_answer(PageRequest& request) {
   const PageDevice& device = file.devices()[index];
   const BlockTable& table = *device.table;
   Marks marks;
-  add_told(file, device, &marks);
-  add_annotations(file, device, &marks);
+  add_told(file, index, &marks);
+  add_annotations(file, index, &marks);
   for (const RefusedMoment& refused : table.refused) {
     marks.add(Kind::kOutOfMemory, refused.moment, kNone, "refused", refused.size_bytes,
               refused.stack);

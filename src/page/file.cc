@@ -5,28 +5,45 @@
 #include <tuple>
 
 #include "analysis/advice/practices.h"
+#include "analysis/pass/program_end.h"
 #include "analysis/replay/snapshot_device.h"
+#include "analysis/series/telemetry_series.h"
 #include "page/keeper.h"
 #include "report/describe/describe.h"
+#include "report/describe/describe_samples.h"
+#include "report/describe/end_words.h"
 #include "report/json/document_json.h"
 
 namespace gpumemprof {
+namespace {
+
+constexpr size_t kMostRefusalLines = 1000;
+
+}  // namespace
 
 Result<std::unique_ptr<PageFile>> PageFile::load(const std::vector<std::string>& paths,
-                                                 std::function<void(double)> on_progress) {
+                                                 std::function<void(double)> on_progress,
+                                                 PageReading reading) {
   // Half of the time goes into reading a snapshot, half into what it says.
   const auto half = [&](double from) {
     return [&, from](double done) {
       if (on_progress) on_progress(from + done / 2);
     };
   };
-  auto input = open_input(paths, {.seal = true, .on_progress = half(0)});
+  auto input = open_input(paths, {.seal = reading.seal, .on_progress = half(0)});
   if (!input) return std::unexpected(input.error());
+  if (reading.names) input->anonymize(reading.names);
+  if (input->kind() == InputKind::kSamples || input->kind() == InputKind::kOomDump) {
+    std::unique_ptr<PageFile> file(new PageFile(std::move(*input), {}));
+    if (auto read = file->read_without_events(reading.sensitivity); !read)
+      return std::unexpected(read.error());
+    return file;
+  }
   Keeper keeper;
-  AnalysisOptions options;
+  AnalysisOptions& options = reading.analysis;
   options.keeper = &keeper;
   options.on_progress = half(0.5);
-  auto analyzed = analyze(*input, options);
+  auto analyzed = analyze(*input, std::move(options));
   if (!analyzed) return std::unexpected(analyzed.error());
   std::unique_ptr<PageFile> file(new PageFile(std::move(*input), std::move(*analyzed)));
   auto tables = keeper.finish();
@@ -50,14 +67,58 @@ Result<std::unique_ptr<PageFile>> PageFile::load(const std::vector<std::string>&
     file->devices_.push_back(std::move(device));
   }
   file->start_time_ns_ = file->analysis().start_time_ns;
-  // As `analyze` does for its page.
-  if (!file->input_.snapshot()) {
-    auto advice =
-        advise_in_passing(file->analysis(), file->tables(), [&] { return file->input_.events(); });
+  // Under other names the events would be another trace.
+  if (!file->input_.snapshot() && !file->input_.is_anonymous()) {
+    const SourceOpener reopen = [&] { return file->input_.events(); };
+    auto advice = reading.all_advice
+                      ? advise_on_recording(file->analysis(), file->tables(), reopen)
+                      : advise_in_passing(file->analysis(), file->tables(), reopen);
     if (!advice) return std::unexpected(advice.error());
     file->advice_ = std::move(*advice), file->has_advice_ = true;
   }
   return file;
+}
+
+Status PageFile::read_without_events(double sensitivity) {
+  std::error_code error;
+  const std::string folder = std::filesystem::current_path(error).string();
+  SourceInfo& source = analyzed_.analysis.source;
+  source.path = input_.paths().front();
+  if (kind() == InputKind::kOomDump) {
+    auto refused = read_oom_dump(source.path);
+    if (!refused) return std::unexpected(refused.error());
+    source.kind = "oom_dump";
+    document_ = document_json(describe_refusal(*refused, folder, kMostRefusalLines));
+    return {};
+  }
+  const auto told = analyze_samples(source.path, sensitivity);
+  if (!told) return std::unexpected(told.error());
+  source.path = told->path, source.kind = "telemetry", source.bytes = told->file_bytes;
+  document_ = document_json(describe_samples(*told));
+  return {};
+}
+
+size_t PageFile::device_of(const DeviceAnalysis* analysis) const {
+  for (size_t d = 0; d < devices_.size(); ++d) {
+    if (analysis != nullptr && (devices_[d].analysis == analysis ||
+                                std::ranges::find(analysis->parts, devices_[d].index) !=
+                                    analysis->parts.end()))
+      return d;
+  }
+  return 0;
+}
+
+uint32_t PageFile::moment_at(size_t device, uint64_t time_ns) const {
+  const TimeColumn& times = devices_[device].table->times;
+  size_t low = 0, high = times.size();
+  while (low < high) {
+    const size_t middle = (low + high) / 2;
+    if (times[middle] < time_ns)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return static_cast<uint32_t>(low);
 }
 
 Result<std::shared_ptr<const AllocatorSnapshot>> PageFile::history() {
@@ -76,7 +137,7 @@ const nlohmann::ordered_json& PageFile::document() {
         describe_analysis(analysis(), tables(),
                           for_page({.working_folder = std::filesystem::current_path(error).string(),
                                     .advice = has_advice_ ? &advice_ : nullptr,
-                                    .shows_source = true})));
+                                    .shows_source = !input_.is_anonymous()})));
   }
   return document_;
 }

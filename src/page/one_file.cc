@@ -15,7 +15,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kPlace = "<!--gpumemprof-data-->";
 constexpr size_t kRoomForNote = 8192;
 
 std::string base64(std::string_view bytes) {
@@ -88,6 +87,20 @@ struct Place {
   std::vector<uint32_t> refused;
 };
 
+std::string subject_of(size_t device, size_t file) {
+  return "device=" + std::to_string(device) + "&file=" + std::to_string(file);
+}
+
+void add_comparison(const OneFileOptions::Comparison& wanted, OneFile* out) {
+  std::string query = "&device=" + std::to_string(wanted.device);
+  if (wanted.event) query += "&event=" + std::to_string(*wanted.event);
+  query += "&file=0&other=" + std::to_string(wanted.other);
+  if (wanted.other_device) query += "&other_device=" + std::to_string(*wanted.other_device);
+  if (wanted.other_event) query += "&other_event=" + std::to_string(*wanted.other_event);
+  for (const char* by : {"stack", "module", "category"})
+    out->add("compare", "by=" + std::string(by) + query);
+}
+
 std::string range_text(uint32_t from, uint32_t to) {
   return "&from=" + std::to_string(from) + "&to=" + std::to_string(to);
 }
@@ -156,11 +169,8 @@ void add_windows(const Place& place, OneFile* out) {
 
 Result<std::string> one_file_page(PageService& service, const OneFileOptions& options) {
   if (auto read = service.wait(); !read) return std::unexpected(read.error());
-  const std::string_view page = page_bundle();
-  const size_t at = page.find(kPlace);
-  if (at == page.npos)
-    return fail(ErrorCode::kUnsupported, "this command was built without its page");
-  const size_t room = page.size() + kRoomForNote;
+  if (!has_page()) return fail(ErrorCode::kUnsupported, "this command was built without its page");
+  const size_t room = page_bundle().size() + kRoomForNote;
   OneFile out(service, options.most_bytes > room ? options.most_bytes - room : 0);
   out.add("run", "");
   std::vector<Place> places;
@@ -169,7 +179,7 @@ Result<std::string> one_file_page(PageService& service, const OneFileOptions& op
     PageFile* file = service.file(f);
     for (size_t d = 0; file && d < file->devices().size(); ++d) {
       const BlockTable& table = *file->devices()[d].table;
-      Place place{"device=" + std::to_string(d) + "&file=" + std::to_string(f),
+      Place place{subject_of(d, f),
                   table.moments(),
                   table.peak,
                   {}};
@@ -177,14 +187,19 @@ Result<std::string> one_file_page(PageService& service, const OneFileOptions& op
       places.push_back(std::move(place)), devices.emplace_back(file, d);
     }
   }
-  if (service.files() == 2) {
-    for (const char* by : {"stack", "module", "category"})
-      out.add("compare", "by=" + std::string(by) + "&device=0&file=0&other=1");
-  }
+  if (options.comparison || service.files() == 2)
+    add_comparison(options.comparison.value_or(OneFileOptions::Comparison()), &out);
   std::vector<uint32_t> exact;
   for (const Place& place : places) {
     add_whole(place, &out);
     if (add_moment(place, place.peak, &out)) exact.push_back(place.peak);
+  }
+  if (options.wanted) {
+    for (size_t i = 0; i < places.size(); ++i) {
+      if (places[i].subject != subject_of(options.wanted->device, 0)) continue;
+      if (add_moment(places[i], options.wanted->moment, &out))
+        exact.push_back(options.wanted->moment);
+    }
   }
   constexpr size_t kMostRefused = 16;
   for (const Place& place : places) {
@@ -203,16 +218,17 @@ Result<std::string> one_file_page(PageService& service, const OneFileOptions& op
   for (const Place& place : places) add_windows(place, &out);
   std::ranges::sort(exact);
   exact.erase(std::ranges::unique(exact).begin(), exact.end());
-  std::string note = "This file is a summary, exact at " + format_plural(exact.size(), "moment") +
-                     ", including the peak; in between it has less detail.";
+  std::string note;
+  if (!places.empty()) {
+    note = "This file is a summary, exact at " + format_plural(exact.size(), "moment") +
+           ", including the peak; in between it has less detail.";
+  }
   if (out.left_out() != 0) note += " " + format_plural(out.left_out(), "answer") + " did not fit.";
-  const Json data = {{"answers", out.answers()}, {"moments", exact}, {"note", note}};
-  std::string text(page.substr(0, at));
-  text += "<script type=\"application/json\" id=\"gpumemprof-data\">";
-  text += json_text(data);  // keys and base64: no markup
-  text += "</script>";
-  text += page.substr(at + kPlace.size());
-  return text;
+  Json data = {{"answers", out.answers()}, {"moments", exact}, {"note", note}};
+  if (!options.start.empty()) data["start"] = options.start;
+  // Keys and base64: no markup.
+  return page_with("<script type=\"application/json\" id=\"gpumemprof-data\">" + json_text(data) +
+                   "</script>");
 }
 
 }  // namespace gpumemprof

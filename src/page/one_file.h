@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "page/service.h"
@@ -9,8 +11,22 @@
 namespace gpumemprof {
 
 struct OneFileOptions {
+  /// What of two files, or of two moments of one, is compared: at the peaks where none is named.
+  struct Comparison {
+    size_t device = 0, other = 1;
+    std::optional<size_t> other_device = {};
+    std::optional<uint32_t> event = {}, other_event = {};
+  };
+  struct Moment {
+    size_t device = 0;
+    uint32_t moment = 0;
+  };
+
   size_t most_bytes = 10'000'000;
   size_t moments = 24;  ///< at which all is exact, beside the peak and what was refused
+  std::string start = {};  ///< what is looked at first, as the page's address says it
+  std::optional<Comparison> comparison = {};  ///< of two files: that of their first devices
+  std::optional<Moment> wanted = {};          ///< of the first file, exact too
 };
 
 /// The page with as many answers as fit, the most telling first: the whole run by every dimension,

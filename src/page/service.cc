@@ -42,6 +42,15 @@ PageService::PageService(std::vector<std::vector<std::string>> inputs, std::stri
   reader_ = std::thread([this] { read_all(); });
 }
 
+PageService::PageService(std::vector<std::unique_ptr<PageFile>> files, std::string version)
+    : version_(std::move(version)), is_done_(true) {
+  for (std::unique_ptr<PageFile>& file : files) {
+    slots_.push_back(std::make_unique<Slot>());
+    slots_.back()->paths = file->paths();
+    slots_.back()->file = std::move(file);
+  }
+}
+
 PageService::~PageService() {
   is_stopping_ = true;
   if (reader_.joinable()) reader_.join();
@@ -83,6 +92,8 @@ PageAnswer PageService::run_answer() {
   for (const std::unique_ptr<Slot>& slot : slots_) {
     Json file = {{"name", name_of(slot->paths)}};
     if (PageFile* read = file_of(*slot)) {
+      // What it was called, another name may stand for.
+      if (read->input().is_anonymous()) file["name"] = printable(read->analysis().source.path);
       file["state"] = "ready";
       file.update(file_json(*read));
     } else {

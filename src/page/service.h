@@ -19,6 +19,8 @@ class PageService {
  public:
   /// Each of `inputs` is one file of the page: paths that are read as one.
   PageService(std::vector<std::vector<std::string>> inputs, std::string version);
+  /// Of files that are read already.
+  PageService(std::vector<std::unique_ptr<PageFile>> files, std::string version);
   ~PageService();
 
   /// `request`: what stands behind "/api/v1/", such as "levels". 404 for what there is not.

@@ -5,7 +5,6 @@
 #include "analysis/analysis.h"
 #include "report/describe/sections.h"
 #include "report/json_report.h"
-#include "report/render/category_svg.h"
 #include "report/render/text.h"
 #include "trace/label_frames.h"
 #include "trace/memory_source.h"
@@ -15,7 +14,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::Not;
 
 /// A parameter of 3 KiB and an activation of 1 KiB, one phase, one step.
 MemorySource small_source() {
@@ -67,16 +65,6 @@ TEST(CategoryReport, JsonHasThemAtThePeakOverTimeAndAtMoments) {
                               R"("activation":[0,1024,0]})"));
   EXPECT_THAT(json, HasSubstr(R"({"kind":"phase_end","step":null,"phase":"warm <up>",)"));
   EXPECT_THAT(json, HasSubstr(R"("attributed_at_peak_bytes":4096)"));
-}
-
-TEST(CategoryReport, FigureMarksStepsAndPhasesAndNothingOfTheRecordingBecomesMarkup) {
-  MemorySource source = small_source();
-  const Analysis analysis = *analyze_source(source, {});
-  const std::string html = category_figure(analysis, analysis.devices[0], source.tables());
-  EXPECT_THAT(html, HasSubstr("parameter 3.00 KiB"));
-  EXPECT_THAT(html, HasSubstr("1 step, a line at each end"));
-  EXPECT_THAT(html, HasSubstr("<title>warm &lt;up&gt;</title>"));
-  EXPECT_THAT(html, Not(HasSubstr("<up>")));
 }
 
 }  // namespace

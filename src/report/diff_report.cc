@@ -1,17 +1,12 @@
 #include "report/diff_report.h"
 
 #include "report/describe/describe_diff.h"
-#include "report/render/html.h"
 #include "report/render/text.h"
 
 namespace gpumemprof {
 
 std::string diff_text(const Diff& diff, const DiffOptions& options) {
   return render_text(describe_diff(diff, options), {.color = options.color});
-}
-
-std::string diff_html(const Diff& diff, const DiffOptions& options) {
-  return render_html(describe_diff(diff, options));
 }
 
 }  // namespace gpumemprof

@@ -1,4 +1,4 @@
-// Two runs side by side: for people at a terminal, for programs, and as one HTML file.
+// Two runs side by side: for people at a terminal and for programs.
 #pragma once
 
 #include <string>
@@ -19,13 +19,7 @@ std::string diff_text(const Diff& diff, const DiffOptions& options);
 /// Schema "gpumemprof.diff/1", docs/schemas/diff.schema.json: one object and a newline.
 std::string diff_json(const Diff& diff, int indent = 1);
 
-/// No network, no script, readable on a phone and in the dark; as html_report().
-std::string diff_html(const Diff& diff, const DiffOptions& options);
-
-/// Both timelines on one axis, each from its own start: a <figure>.
-std::string diff_figure(const Diff& diff);
-
-// What the three share.
+// What both share.
 
 /// "+1.20 GiB", "-300 B", "0 B".
 std::string change_text(uint64_t a_bytes, uint64_t b_bytes);

@@ -90,24 +90,12 @@ TEST_F(DiffReport, TheJsonHasEveryStackWithBothSides) {
   EXPECT_EQ(sum, 580);
 }
 
-TEST_F(DiffReport, ThePageDrawsBothRunsAndNothingBecomesMarkup) {
-  const std::string page = diff_html(diff_, {});
-  EXPECT_THAT(page, HasSubstr("<path class=\"a\" d=\"M"));
-  EXPECT_THAT(page, HasSubstr("<path class=\"b\" d=\"M"));
-  EXPECT_THAT(page, HasSubstr("a&lt;b&gt;"));
-  EXPECT_THAT(page, Not(HasSubstr("<b>b")));
-  EXPECT_THAT(page, HasSubstr("Content-Security-Policy"));
-  EXPECT_THAT(page, HasSubstr("prefers-color-scheme:dark"));
-  EXPECT_THAT(page, Not(HasSubstr("<script")));
-}
-
 TEST_F(DiffReport, ARunAgainstItselfIsTheSame) {
   const Diff same = diff_runs(diff_.a, diff_.a, headline_node);
   const std::string text = diff_text(same, {});
   EXPECT_THAT(text,
               testing::StartsWith("A and B have the same peak: 1000 B on cpu\nAt the end 0 B"));
   EXPECT_THAT(text, HasSubstr("no difference"));
-  EXPECT_THAT(diff_html(same, {}), HasSubstr("<p>no difference</p>"));
 }
 
 TEST_F(DiffReport, NothingAllocatedIsSaid) {
@@ -117,7 +105,6 @@ TEST_F(DiffReport, NothingAllocatedIsSaid) {
   const Diff diff = diff_runs(nothing, nothing, headline_node);
   EXPECT_THAT(diff_text(diff, {}), testing::StartsWith("Nothing was allocated in either run.\n"));
   EXPECT_EQ(json::parse(diff_json(diff))["a"]["device"], nullptr);
-  EXPECT_THAT(diff_html(diff, {}), HasSubstr("No event to draw"));
 }
 
 }  // namespace

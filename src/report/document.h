@@ -1,14 +1,15 @@
 // A report as data: what is said, in the order in which it matters.
 //
-//   Analysis --describe/--> Document --render/text--> a terminal, a file, a prompt
-//                                    --render/html--> a page
+//   Analysis --describe/--> Document --render/text--------> a terminal, a file, a prompt
+//                                    --json/document_json--> the page
 //
 // What is said is decided in describe/ alone; a renderer chooses nothing but its looks. A text here
 // may hold anything: the renderers make it safe to show.
 #pragma once
 
 #include <cstddef>
-#include <functional>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -58,10 +59,19 @@ struct Stack {
   std::vector<StackFrame> frames;
 };
 
-/// Drawn by what can draw: an HTML figure, safe as it is. Valid as long as what was described.
-struct Chart {
-  std::function<std::string()> draw;
+/// Bytes over seconds, of what no other view of the page draws; a text leaves it out.
+struct ChartLine {
+  std::string name;
+  std::vector<double> times_s, bytes;  ///< as many; a figure that is not known is NaN
 };
+struct Chart {
+  std::string title;
+  std::vector<ChartLine> lines;
+  std::optional<uint64_t> limit_bytes = {};  ///< how much there is
+};
+/// Of very many points the least and the most of each of a few hundred columns, in order of time.
+ChartLine chart_line(std::string name, const std::vector<double>& times_s,
+                     const std::vector<double>& bytes);
 
 struct Column {
   std::string title;

@@ -1,17 +1,12 @@
 #include "report/telemetry_report.h"
 
 #include "report/describe/describe_samples.h"
-#include "report/render/html.h"
 #include "report/render/text.h"
 
 namespace gpumemprof {
 
 std::string telemetry_text(const TelemetryAnalysis& analysis) {
   return render_text(describe_samples(analysis), {});
-}
-
-std::string telemetry_html(const TelemetryAnalysis& analysis) {
-  return render_html(describe_samples(analysis));
 }
 
 }  // namespace gpumemprof

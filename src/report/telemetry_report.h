@@ -1,4 +1,4 @@
-// What `analyze` says of telemetry: for people, for programs, as a page.
+// What `analyze` says of telemetry: for people and for programs.
 #pragma once
 
 #include <string>
@@ -13,8 +13,5 @@ std::string telemetry_text(const TelemetryAnalysis& analysis);
 /// Schema "gpumemprof.analysis/1" with source.kind "telemetry": `devices` has no entry, since there
 /// are no events; `series` has what samples tell. A finding's `kind` is its type.
 std::string telemetry_json_report(const TelemetryAnalysis& analysis);
-
-/// One HTML file without script or network.
-std::string telemetry_html(const TelemetryAnalysis& analysis);
 
 }  // namespace gpumemprof

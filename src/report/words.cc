@@ -69,33 +69,6 @@ std::string printable(std::string_view text) {
   return out;
 }
 
-std::string html_text(std::string_view text) {
-  std::string out;
-  out.reserve(text.size() + text.size() / 8);
-  for (char c : printable(text)) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
-
 void append_json_string(std::string* out, std::string_view text) {
   *out += '"';
   for_each_character(text, [&](std::string_view bytes, uint32_t code) {

@@ -14,9 +14,6 @@ namespace gpumemprof {
 /// direction of writing, and bytes that are not UTF-8 become U+FFFD. A file may be called anything.
 std::string printable(std::string_view text);
 
-/// printable(), and nothing in it is markup, in element content and in quoted attributes alike.
-std::string html_text(std::string_view text);
-
 /// Appends `text` as a quoted JSON string; bytes that are not UTF-8 become U+FFFD.
 void append_json_string(std::string* out, std::string_view text);
 

@@ -36,9 +36,7 @@ PageHost::PageHost(PageService& service, std::string token, ListenAddress addres
     : service_(service),
       token_(std::move(token)),
       address_(std::move(address)),
-      headers_("Content-Security-Policy: " + page_policy(page_bundle()) +
-               "; frame-ancestors 'none'\r\nReferrer-Policy: no-referrer\r\n"
-               "Cross-Origin-Resource-Policy: same-origin\r\n") {}
+      headers_(page_headers()) {}
 
 bool PageHost::is_own_host(const std::string& host) const {
   return host == address_text(address_) || host == "localhost:" + std::to_string(address_.port);

@@ -2,6 +2,7 @@
 
 #include "base/query.h"
 #include "base/steady_clock.h"
+#include "page/bundle.h"
 #include "serve/metrics_text.h"
 
 namespace gpumemprof {
@@ -9,11 +10,9 @@ namespace {
 
 constexpr int64_t kFreshNs = 900'000'000;
 constexpr std::string_view kBearer = "Bearer ";
-// Nothing but its own parts, from nowhere else, in nobody's frame.
-constexpr const char* kPageHeaders =
-    "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n"
-    "Referrer-Policy: no-referrer\r\n";
+// The page finds it, and follows the stream instead of asking for a file.
+constexpr std::string_view kLiveMark =
+    "<script type=\"application/json\" id=\"gpumemprof-live\">{}</script>";
 
 }  // namespace
 
@@ -54,11 +53,6 @@ HttpResponse Service::answer(const HttpRequest& request) {
     return {.status = 421, .body = "without a token this server answers only to IP addresses\n"};
   const std::string& path = request.path;
   if (path == "/healthz") return {.body = "ok\n"};
-  // These two hold nothing of this machine.
-  if (path == "/live.js")
-    return {.type = "text/javascript; charset=utf-8", .body = std::string(kLiveScript)};
-  if (path == "/live.css")
-    return {.type = "text/css; charset=utf-8", .body = std::string(kLiveStyle)};
   if (!may_see(request)) {
     return {.status = 401,
             .body = "a token is required: Authorization: Bearer TOKEN, or ?token=TOKEN\n",
@@ -66,8 +60,8 @@ HttpResponse Service::answer(const HttpRequest& request) {
   }
   if (path == "/") {
     return {.type = "text/html; charset=utf-8",
-            .body = std::string(kLivePage),
-            .headers = kPageHeaders};
+            .body = page_with(kLiveMark),
+            .headers = page_headers()};
   }
   if (path == "/metrics") {
     const MetricsFormat format = metrics_format(request.accept);

@@ -15,9 +15,8 @@ struct ServiceOptions {
   std::string version;  ///< of this command
 };
 
-/// Routes: "/" the live page, "/live.js" and "/live.css" its parts, "/events" its stream,
-/// "/metrics", "/healthz". A path is compared with these and used for nothing else. Not
-/// thread-safe.
+/// Routes: "/" the live page, "/events" its stream, "/metrics", "/healthz". A path is compared with
+/// these and used for nothing else. Not thread-safe.
 class Service {
  public:
   /// `take` is asked at most once in 900 ms, and only where somebody wants to see.
@@ -41,8 +40,5 @@ class Service {
 
 /// In a time that does not tell where they differ.
 bool is_same_secret(std::string_view a, std::string_view b);
-
-/// The live page and its parts.
-extern const std::string_view kLivePage, kLiveScript, kLiveStyle;
 
 }  // namespace gpumemprof

@@ -4,6 +4,7 @@ import json
 
 import harness
 import pytest
+from carried_page import CarriedPage
 
 pytest.importorskip("torch")
 
@@ -35,7 +36,7 @@ def test_the_analysis_has_what_advise_says(recording):
     found = json.loads(command("analyze", recording, "--format", "json"))["advice"]
     assert found == advised and [one["kind"] for one in found["advice"]] == ["gradients_kept"]
     assert found["advice"][0]["basis"] == "simulated"
-    page = command("analyze", recording, "--format", "html")
+    page = CarriedPage(command("analyze", recording, "--format", "html")).text
     assert "What to change" in page and "simulated on the recorded trace" in page
     assert "1 suggestion\n" in command("analyze", recording, "--advice") and "suggestion" not in command("analyze", recording)
     # Under other names the trace is another one.

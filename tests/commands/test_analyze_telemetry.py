@@ -2,11 +2,11 @@
 import csv
 import json
 import subprocess
-import xml.etree.ElementTree as ElementTree
 
 import harness
 import jsonschema
 import pytest
+from carried_page import CarriedPage, has_no_network
 
 SCHEMAS = harness.ROOT / "docs" / "schemas"
 MIB = 2**20
@@ -96,29 +96,39 @@ def test_smaller_sensitivity_finds_less_growth(tmp_path):
     assert analyze(path, "--sensitivity", "0").rc == 2
 
 
-def test_pictures_are_svg_of_the_samples(tmp_path):
+def charts(page):
+    return [part for section in page.files[0]["document"]["sections"] for part in section["parts"] if part["kind"] == "chart"]
+
+
+def test_the_page_has_a_line_of_the_samples(tmp_path):
     path = write(tmp_path / "t.json", LEAK)
     done = analyze(path, "--visualization", "--plot-dir", tmp_path / "p" / "q").ok()
-    assert f"Wrote {tmp_path}/p/q/memory_timeline.svg" in done.stdout.decode()
-    (picture,) = (tmp_path / "p" / "q").iterdir()
-    root = ElementTree.parse(picture).getroot()
-    paths = [e.get("d") for e in root.iter("{http://www.w3.org/2000/svg}path") if e.get("class") == "allocated"]
-    assert len(paths) == 1 and paths[0].count("L") == 39, "a point a sample"
+    assert f"Wrote {tmp_path}/p/q/memory_timeline.html" in done.stdout.decode()
+    (written,) = (tmp_path / "p" / "q").iterdir()
+    page = CarriedPage(written.read_text())
+    assert page.files[0]["kind"] == "samples" and page.files[0]["devices"] == []
+    (chart,) = charts(page)
+    allocated = chart["lines"][0]
+    assert allocated["name"] == "allocated" and allocated["bytes"] == [one["allocator_allocated_bytes"] for one in LEAK], "a point a sample"
+    assert [b - a for a, b in zip(allocated["times_s"], allocated["times_s"][1:])] == pytest.approx([1.0] * 39)
     again = tmp_path / "again"
     analyze(path, "--visualization", "--plot-dir", again).ok()
-    assert (again / picture.name).read_bytes() == picture.read_bytes()
+    assert (again / written.name).read_bytes() == written.read_bytes()
+    has_no_network(page)
 
 
-def test_no_picture_of_nothing(tmp_path):
-    done = analyze(write(tmp_path / "t.json", []), "--visualization", "--plot-dir", tmp_path / "p").ok()
-    assert b"the file has no sample" in done.stderr and not (tmp_path / "p").exists()
+def test_no_line_of_nothing(tmp_path):
+    page = CarriedPage(analyze(write(tmp_path / "t.json", []), "--format", "html").ok().stdout)
+    assert charts(page) == [] and "Findings" in page.text
 
 
 def test_the_page_holds_no_markup_of_the_file(tmp_path):
     evil = [event(s, MIB, metadata={"command": "<script>alert(1)</script>\x1b[31m"}) for s in range(10)]
     done = analyze(write(tmp_path / "t.json", evil), "--output", tmp_path / "r.html").ok()
-    page = (tmp_path / "r.html").read_text()
-    assert "<script" not in page and "\x1b" not in page and "&lt;script&gt;" in page
+    page = CarriedPage((tmp_path / "r.html").read_text())
+    harmless = CarriedPage(analyze(write(tmp_path / "h.json", LEAK), "--format", "html").ok().stdout)
+    assert page.frame == harmless.frame and "\x1b" not in page.frame
+    assert "<script>alert(1)</script>" in page.text, "as data"
     assert "\x1b" not in analyze(tmp_path / "t.json").ok().stdout.decode() and done.stdout == b""
 
 
@@ -160,6 +170,6 @@ def test_the_timeline_of_a_recording_is_drawn_too(tmp_path, record):
     folder = record([harness.PYTHON, "-c", "import torch; x = torch.ones(1 << 20)"]).ok().folder
     done = analyze(folder, "--visualization", "--plot-dir", tmp_path / "p").ok()
     assert b"Wrote " in done.stdout
-    root = ElementTree.parse(tmp_path / "p" / "memory_timeline.svg").getroot()
-    texts = [e.text for e in root.iter("{http://www.w3.org/2000/svg}text")]
-    assert "peak 4.00 MiB" in texts
+    page = CarriedPage((tmp_path / "p" / "memory_timeline.html").read_text())
+    (device,) = [one for one in page.files[0]["devices"] if one["is_main"]]
+    assert device["peak"]["bytes"] == 4 << 20

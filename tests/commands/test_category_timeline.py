@@ -1,19 +1,17 @@
-"""Categories over time with steps and phases marked: the sums against the exported events, the drawing against the JSON."""
+"""Categories over time with steps and phases marked: the sums against the exported events, the page against the JSON."""
 
-import html
-import re
 import sys
 from pathlib import Path
 
 import harness
 import pytest
+from carried_page import CarriedPage
 
 pytest.importorskip("torch")
 
 PROGRAM = Path(__file__).resolve().parent / "programs" / "phases_known.py"
 PARAMETERS, DATA, RESULT = 4 * (256 * 512 + 512), 4 * 64 * 256, 4 * 64 * 512
 STEPS = [("phase_begin", "forward is done"), ("phase_end", "forward is done"), ("step_end", None)]
-WIDTH, HEIGHT = 1000, 240  # of the drawing, in its own units
 
 
 @pytest.fixture(scope="module")
@@ -85,29 +83,29 @@ def test_each_sample_is_what_was_live_at_its_time(said, recording):
 
 
 def test_the_page_marks_steps_and_phases_where_the_json_has_them(said, recording, tmp_path):
-    page = tmp_path / "page.html"
-    harness.execute([harness.COMMAND, "analyze", recording, "--output", page]).ok()
-    text = page.read_text()
-    timeline = cpu(said)["category_timeline"]
-    span = timeline["samples"] * timeline["sample_ns"]
+    path = tmp_path / "page.html"
+    harness.execute([harness.COMMAND, "analyze", recording, "--output", path]).ok()
+    page = CarriedPage(path.read_text())
+    (index,) = [i for i, device in enumerate(page.files[0]["devices"]) if device["is_main"]]
+    # Of the device's own events: how many came before a moment of the program.
+    times = [event["time_ns"] for event in harness.events(recording) if event["action"] in ("alloc", "free_completed")]
+    assert page.files[0]["devices"][index]["events"] == len(times)
 
-    def x(moment):
-        return min(WIDTH, WIDTH * (moment["time_ns"] - timeline["start_ns"]) / span)  # the last may be after the last sample
+    def event_at(moment):
+        return sum(time < moment["time_ns"] for time in times)
 
-    (lines,) = re.findall(r'<path class="step" d="([^"]*)"/>', text)
-    drawn = [float(at) for at in re.findall(rf"M([\d.]+),0V{HEIGHT}", lines)]
-    ends = [x(m) for m in said["moments"] if m["kind"] == "step_end"]
-    assert drawn == pytest.approx(ends, abs=0.051) and len(drawn) == 3
-    assert "3 steps, a line at each end" in text
-    bars = re.findall(r'<rect class="phase" x="([\d.]+)" y="[\d.]+" width="([\d.]+)" height="[\d.]+"><title>(.*?)</title>', text)
+    header, columns = page.ask("marks", device=index, file=0)
+    marks = list(zip((header["kinds"][kind] for kind in columns["kind"]), columns["event"], columns["end"], (header["labels"][at] for at in columns["label"])))
+    ends = [event_at(m) for m in said["moments"] if m["kind"] == "step_end"]
+    assert [event for kind, event, _, _ in marks if kind == "step end"] == ends and len(ends) == 3
     expected, open_at = [], {}
-    for moment in said["moments"]:  # drawn when they end
+    for moment in said["moments"]:
         if moment["kind"] == "phase_begin":
-            open_at[moment["phase"]] = x(moment)
+            open_at[moment["phase"]] = event_at(moment)
         elif moment["kind"] == "phase_end":
-            begin = open_at.pop(moment["phase"])
-            expected.append((moment["phase"], begin, max(1.0, x(moment) - begin)))
-    assert [html.unescape(name) for _, _, name in bars] == [name for name, _, _ in expected]
-    assert [float(n) for bar in bars for n in bar[:2]] == pytest.approx([n for _, *bar in expected for n in bar], abs=0.101)
-    layers = re.findall(r"<path fill=\"#[0-9a-f]+\" d=\"[^\"]*\"><title>([^<]*)</title></path>", text)
-    assert set(layers) == {name for name, column in timeline["bytes"].items() if any(column)}
+            expected.append((moment["phase"], open_at.pop(moment["phase"]), event_at(moment)))
+    phases = [(name, begin, end) for kind, begin, end, name in marks if kind == "phase"]
+    assert sorted(phases) == sorted(expected) and len(phases) > 3
+    levels, _ = page.ask("levels", by="category", columns=2048, device=index, file=0, **{"from": 0, "to": len(times) + 1})
+    shown = {key["label"] if isinstance(key, dict) else key for key in levels["keys"]}
+    assert {name for name, column in cpu(said)["category_timeline"]["bytes"].items() if any(column)} <= shown

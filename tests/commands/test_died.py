@@ -4,6 +4,7 @@ import subprocess
 
 import harness
 import pytest
+from carried_page import CarriedPage, words_of
 
 DOUBLES = """
 import resource, torch
@@ -54,8 +55,8 @@ def test_out_of_memory_is_the_first_line_of_everything(died):
     assert 0 <= room <= (600 - (mib - 1)) << 20
     assert all(" would have fitted: the process had mapped " in line for line in lines)
     assert command("analyze", died.folder, "--fail-on", "oom").rc == 3
-    page = command("analyze", died.folder, "--format", "html").ok().stdout.decode()
-    assert page.index(sentence) < page.index("<h1>")
+    page = CarriedPage(command("analyze", died.folder, "--format", "html").ok().stdout)
+    assert words_of(page.files[0]["document"]["sections"][0])[0] == sentence
     assert "Score: none, because the program ran out of memory." in command("analyze", died.folder).stdout.decode()
 
 
@@ -75,7 +76,11 @@ def test_the_dump_that_run_names_is_read(died):
     assert told[-1].startswith("The error: ") and "DefaultCPUAllocator" in told[-1]
     refused = json.loads(command("analyze", dump, "--format", "json").ok().stdout)["end"]["refused"]
     assert refused[0]["live_bytes"] == harness.analysis(died.folder)["end"]["refused"][0]["live_bytes"]
-    assert command("analyze", dump, "--format", "html").rc == 2
+    page = CarriedPage(command("analyze", dump, "--format", "html").ok().stdout)
+    (file,) = page.files
+    assert file["kind"] == "dump" and file["devices"] == []
+    assert page.text.split("\n")[1] == told[0] and f"{died.folder.parent}/doubles.py:7 grow" in page.text
+    assert command("analyze", dump, "--anonymize").rc == 2
 
 
 @pytest.mark.parametrize("ends, said", [

@@ -7,6 +7,7 @@ import sys
 
 import harness
 import pytest
+from carried_page import CarriedPage, has_no_network
 
 sys.path.insert(0, str(harness.ROOT / "tests" / "exports"))
 from programs_to_export import by_stack, nonzero, record_acme  # noqa: E402
@@ -78,9 +79,15 @@ def test_text_and_page_come_from_the_same_figures(recordings, tmp_path):
     assert "+3.81 MiB" in text.splitlines()[2] and "acme_spike" in text.splitlines()[2]
     page = tmp_path / "diff.html"
     diff(*recordings, "-o", page).ok()
-    html = page.read_text()
-    assert "4.29 MiB (+" in html and html.count('<path class="a"') == html.count('<path class="b"') == 1
-    assert "<script" not in html and "src=" not in html and "http" not in html.replace("http-equiv", "")
+    html = CarriedPage(page.read_text())
+    assert "4.29 MiB (+" in html.text and html.data["start"].startswith("tab=compare")
+    header, tree = html.ask("compare", by="stack", device=0, file=0, other=1, other_device=0)
+    document = json.loads(diff(*recordings, "--format", "json").ok().stdout)
+    assert header["total_b"] - header["total_a"] == document["peak"]["delta_bytes"]
+    for file in (0, 1):
+        levels, curve = html.ask("levels", by="none", columns=2048, device=0, file=file, **{"from": 0, "to": html.files[file]["devices"][0]["events"] + 1})
+        assert max(curve["total"]) == (header["total_a"], header["total_b"])[file]
+    has_no_network(html)
 
 
 def test_a_recording_has_no_difference_to_itself(recordings):

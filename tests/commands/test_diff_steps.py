@@ -4,6 +4,7 @@ import json
 
 import harness
 import pytest
+from carried_page import CarriedPage
 from recorded_steps import Replay, line_of, record_steps, size_of
 from schema_test import validator
 
@@ -80,7 +81,13 @@ def test_text_and_page(recording, replay, tmp_path):
     assert "By category" in text and "By module" in text and "at the peak" not in text
     page = tmp_path / "diff.html"
     diff(recording, "--steps", "7", "12", "-o", page).ok()
-    assert "From the end of step 7 (A)" in page.read_text()
+    shown = CarriedPage(page.read_text())
+    assert lines[0] in shown.text.split("\n")
+    places = dict(part.split("=") for part in shown.data["start"].split("&"))
+    header, tree = shown.ask("compare", by="category", device=places["device"], event=places["at_a"], file=0, other=0,
+                             other_device=places["other_device"], other_event=places["at_b"])  # fmt: skip
+    assert (header["total_a"], header["total_b"]) == (size_of(replay.ends[7]), size_of(replay.ends[12]))
+    assert tree["bytes_b"][0] - tree["bytes_a"][0] == 3_000_000
 
 
 @pytest.mark.parametrize(("argv", "why"), [

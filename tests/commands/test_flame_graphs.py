@@ -5,6 +5,7 @@ import re
 
 import harness
 import pytest
+from carried_page import CarriedPage, has_no_network
 from recorded_steps import Replay, record_steps, size_of
 
 pytest.importorskip("torch")
@@ -113,28 +114,30 @@ def test_speedscope_has_the_same(recording, replay, by):
     assert all(0 <= frame < len(names) for sample in one["samples"] for frame in sample)
 
 
-def boxes(html, classes):
-    graph = html.split(f'<div class="graph {classes}"')[1].split("\n</div>\n")[0]
-    return [(int(b), int(o)) for b, o in re.findall(r'data-b="(\d+)" data-o="(\d+)"', graph)]
+def holds(page, device, event, wanted):
+    for grouping in GROUPINGS:
+        _, tree = page.ask("holders", by=grouping, device=device, event=event, file=0)
+        assert tree["bytes"][0] == wanted, "the root is the whole"
+        assert sum(tree["self_bytes"]) == wanted, "and every byte is some node's own"
 
 
 def test_the_page_has_all_three_at_the_peak_and_what_survived(recording, replay, tmp_path):
-    page = tmp_path / "report.html"
-    harness.execute([harness.COMMAND, "analyze", recording, "-o", page]).ok()
-    html = page.read_text()
-    for moment, wanted in ((0, replay.peak_bytes), (1, size_of(replay.at_end))):
-        for grouping in range(3):
-            found = boxes(html, f"m{moment} g{grouping}")
-            assert found[0][0] == wanted, "the outermost box is the whole"
-            assert sum(own for _, own in found) == wanted, "and every byte lies in one box"
-    assert "<script" not in html and "http" not in html.replace("http-equiv", "")
+    path = tmp_path / "report.html"
+    harness.execute([harness.COMMAND, "analyze", recording, "-o", path]).ok()
+    page = CarriedPage(path.read_text())
+    (index,) = [i for i, device in enumerate(page.files[0]["devices"]) if device["is_main"]]
+    device = page.files[0]["devices"][index]
+    holds(page, index, device["peak"]["event"], replay.peak_bytes)
+    holds(page, index, device["events"], size_of(replay.at_end))
+    has_no_network(page)
 
 
-def test_a_page_of_a_chosen_moment(recording, replay):
-    html = export(recording, "--to", "html", "--at", "step:7").ok().stdout.decode()
-    assert "at the end of step 7" in html
-    for grouping in range(3):
-        assert sum(own for _, own in boxes(html, f"m0 g{grouping}")) == size_of(replay.ends[7])
+@pytest.mark.parametrize("at", ["step:7", "end"])
+def test_a_page_of_a_chosen_moment(recording, replay, at):
+    page = CarriedPage(export(recording, "--to", "html", "--at", at).ok().stdout)
+    start = dict(part.split("=") for part in page.data["start"].split("&"))
+    assert int(start["moment"]) in page.data["moments"]
+    holds(page, start["device"], start["moment"], size_of(replay.at_end if at == "end" else replay.ends[7]))
 
 
 @pytest.mark.parametrize(("argv", "why"), [

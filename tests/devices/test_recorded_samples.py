@@ -11,6 +11,7 @@ from pathlib import Path
 import harness
 import jsonschema
 import pytest
+from carried_page import CarriedPage
 
 MIB = 1 << 20
 BALLAST = 96 * MIB
@@ -82,8 +83,13 @@ def test_the_samples_in_words_and_on_a_page(gpu_run):
     text = harness.execute([harness.COMMAND, "analyze", gpu_run]).ok().stdout.decode()
     assert "The machine during the run\n  nvidia:0, NVIDIA A100-SXM4-80GB, 80.0 GiB in " in text
     assert "highest: used 20.5 GiB, by this run 17.4 GiB; " in text
-    page = harness.execute([harness.COMMAND, "analyze", "--format", "html", gpu_run]).ok().stdout.decode()
-    assert "nvidia:0: used by everybody (grey) and by this run (blue), to 80.0 GiB" in page
+    page = CarriedPage(harness.execute([harness.COMMAND, "analyze", "--format", "html", gpu_run]).ok().stdout)
+    (section,) = [one for one in page.files[0]["document"]["sections"] if one["title"] == "The machine during the run"]
+    charts = {one["title"]: one for one in section["parts"] if one["kind"] == "chart"}
+    assert set(charts) == {"nvidia:0", "host"} and charts["nvidia:0"]["limit_bytes"] == 80 << 30
+    everybody, own = charts["nvidia:0"]["lines"]
+    assert (everybody["name"], own["name"]) == ("used by everybody", "used by this run")
+    assert set(everybody["bytes"]) == {(20314 + 633) * MIB}
 
 
 def test_no_driver_is_asked_for_a_program_that_loads_none(machine, tmp_path):

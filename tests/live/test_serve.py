@@ -1,4 +1,6 @@
 """Metrics and the live page: exact figures, their formats checked by those who made them."""
+import base64
+import hashlib
 import json
 import os
 import re
@@ -139,12 +141,14 @@ def test_the_page_is_whole_by_itself(server):
     policy = response.headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy and "unsafe" not in policy
     assert response.headers["X-Content-Type-Options"] == "nosniff"
-    used = re.findall(r'(?:src|href)="([^"]+)"', page)
-    assert sorted(used) == ["live.css", "live.js"]
-    for name, kind in (("live.css", "text/css"), ("live.js", "text/javascript")):
-        response, text = server.get("/" + name)
-        assert response.headers["Content-Type"].startswith(kind) and len(text) > 500
-        assert "innerHTML" not in text and "://" not in text.replace("http://www.w3.org/2000/svg", "")
+    assert "frame-ancestors 'none'" in policy and "http" not in policy
+    assert not re.search(r'(?:src|href)="(?!data:)', page)
+    # Its style and its script are those that the policy names by their hashes, and nothing else runs.
+    for element, rule in (("style", "style-src"), ("script", "script-src")):
+        (text,) = re.findall(rf"<{element}>(.*?)</{element}>", page, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{rule} 'sha256-{digest}'" in policy
+    assert '<script type="application/json" id="gpumemprof-live">{}</script>' in page
 
 
 def test_a_browser_shows_the_figures(server, standing):

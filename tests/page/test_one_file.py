@@ -1,7 +1,6 @@
 """The page as one file: small whatever the run, with the answers that the server gives."""
 
 import base64
-import json
 import re
 import subprocess
 import zlib
@@ -9,15 +8,13 @@ import zlib
 import harness
 import pytest
 import runs
+from carried_page import CarriedPage
 from page_client import columns
 
 
 def carried(path):
     """What a page of one file holds."""
-    text = path.read_text()
-    found = re.findall(r'<script type="application/json" id="gpumemprof-data">(.*?)</script>', text, re.DOTALL)
-    assert len(found) == 1
-    return json.loads(found[0])
+    return CarriedPage(path.read_text()).data
 
 
 def opened(answer):

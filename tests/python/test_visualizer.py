@@ -11,14 +11,21 @@ import sys
 from pathlib import Path
 
 import pytest
+from carried_page import CarriedPage, has_no_network
 from made_results import MIB, START_S, result, samples, training
 
 from gpumemprof import MemoryVisualizer
+from gpumemprof.visualizer._page import Page
 
 pytest.importorskip("matplotlib", reason="the extra viz is not installed")
-pytest.importorskip("plotly", reason="the extra viz is not installed")
 IMAGES = Path(__file__).parent / "images"
 MOST_DIFFERENCE = 6  # root mean square of 255: letters move by a pixel from one FreeType to the next, bars do not
+
+
+def parts(page, kind):
+    """Those of one kind in the page's report."""
+    document = page.document if isinstance(page, Page) else page["document"]
+    return [part for section in document["sections"] for part in section["parts"] if part["kind"] == kind]
 
 
 @pytest.fixture
@@ -135,9 +142,15 @@ def test_functions_are_compared_by_their_highest_call(visualizer):
     ],
 )
 def test_every_metric_adds_up_the_calls(visualizer, metric, value):
-    figure = visualizer.plot_function_comparison(training(), metric=metric)
-    bars = dict(zip(figure.data[0].customdata, figure.data[0].x, strict=True))
+    figure = visualizer.plot_function_comparison(training(), metric=metric, interactive=False)
+    axes = figure.axes[0]
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    bars = dict(zip(names, [bar.get_width() for bar in axes.patches], strict=True))
     assert bars["load_batch"] == pytest.approx(value)
+    # The page has the same order, and bars of the same lengths.
+    (table,) = parts(visualizer.plot_function_comparison(training(), metric=metric), "table")
+    assert [row["cells"][0]["text"] for row in table["rows"]] == names
+    assert [row["share"] for row in table["rows"]] == pytest.approx([abs(bars[name]) / max(map(abs, bars.values())) for name in names])
 
 
 def test_an_unknown_metric_is_refused(visualizer):
@@ -147,8 +160,9 @@ def test_an_unknown_metric_is_refused(visualizer):
 
 def test_function_profiles_of_a_summary_are_compared(visualizer):
     summaries = {"f": {"call_count": 2, "total_time": 1.0, "peak_memory": 3 * MIB, "total_memory_allocated": 4 * MIB}}
-    figure = visualizer.plot_function_comparison(summaries)
-    assert list(figure.data[0].x) == [3 * MIB] and figure.data[0].text == ("3.00 MiB",)
+    (table,) = parts(visualizer.plot_function_comparison(summaries), "table")
+    (row,) = table["rows"]
+    assert [cell["text"] for cell in row["cells"]] == ["f", "2", "3.00 MiB", "4.00 MiB", "not known", "1 s", "3.00 MiB"]
 
 
 def test_the_heatmap_has_a_row_a_function_and_holes_where_it_did_not_run(visualizer):
@@ -156,42 +170,52 @@ def test_the_heatmap_has_a_row_a_function_and_holes_where_it_did_not_run(visuali
         [result("a", 0, 1, 0, 4 * MIB, 0), result("b", 1, 2, 0, 8 * MIB, 0), result("a", 3, 1, 0, 6 * MIB, 0)],
         interactive=True,
     )
-    (trace,) = figure.data
-    rows = dict(zip(figure.layout.yaxis.ticktext, trace.z, strict=True))
+    (chart,) = parts(figure, "chart")
+    rows = {line["name"]: line["bytes"] for line in chart["lines"]}
     assert list(rows) == ["b", "a"]
     known = [cell for cell in rows["a"] if cell is not None]
     assert set(known) == {4 * MIB, 6 * MIB} and None in rows["a"]
     assert [cell for cell in rows["b"] if cell is not None] == [8 * MIB] * 6  # half of twelve slices of 4 s
 
 
-def test_interactive_is_plotly_and_otherwise_matplotlib(visualizer, tmp_path):
+def test_interactive_is_the_page_and_otherwise_matplotlib(visualizer, tmp_path):
     import matplotlib.figure
-    import plotly.graph_objects
 
     static = visualizer.plot_memory_timeline(training(), interactive=False)
     dynamic = visualizer.plot_memory_timeline(training(), interactive=True)
-    assert isinstance(static, matplotlib.figure.Figure) and isinstance(dynamic, plotly.graph_objects.Figure)
+    assert isinstance(static, matplotlib.figure.Figure) and isinstance(dynamic, Page)
     # The file is what its name says, whatever is returned.
     both = visualizer.plot_memory_timeline(training(), interactive=True, save_path=tmp_path / "x.png")
-    assert isinstance(both, plotly.graph_objects.Figure)
+    assert isinstance(both, Page)
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
     visualizer.plot_memory_timeline(training(), interactive=False, save_path=tmp_path / "x.html")
-    assert "<html>" in (tmp_path / "x.html").read_text()[:200]
+    assert CarriedPage((tmp_path / "x.html").read_text()).documents() == [dynamic.document]
 
 
-def test_an_html_page_needs_no_network(visualizer, tmp_path):
-    visualizer.create_dashboard(training(), save_path=tmp_path / "d.html")
-    assert "<script src=" not in (tmp_path / "d.html").read_text()
+def test_an_html_page_needs_no_network_and_takes_no_markup(visualizer, tmp_path):
+    harmless, evil = (CarriedPage(visualizer.create_dashboard([result(name, 0, 1, 0, MIB, 0)]).html()) for name in ("f", "</script><img src=x>"))
+    has_no_network(evil)
+    assert evil.frame == harmless.frame
+    assert parts(evil.files[0], "table")[0]["rows"][0]["cells"][0]["text"] == "</script><img src=x>"
 
 
-def test_the_dashboard_has_four_pictures(visualizer):
-    figure = visualizer.create_dashboard(training())
-    assert {trace.type for trace in figure.data} == {"scatter", "bar", "heatmap"}
-    assert len({trace.xaxis for trace in figure.data}) == 4
+def test_the_page_has_the_timeline_the_functions_with_their_calls_and_functions_over_time(visualizer):
+    page = visualizer.create_dashboard(training())
+    timeline, over_time = parts(page, "chart")
+    allocated = next(line for line in timeline["lines"] if line["name"] == "allocated")
+    assert allocated["bytes"][:4] == [200 * MIB, 232 * MIB, 232 * MIB, 200 * MIB]
+    calls = next(line for line in timeline["lines"] if line["name"] == "calls, as high as their peak")
+    assert max(value for value in calls["bytes"] if value is not None) == 511 * MIB
+    (table,) = parts(page, "table")
+    assert [row["cells"][0]["text"] for row in table["rows"]] == ["train_step", "evaluate", "load_batch"]
+    assert len(table["rows"][2]["details"][0]["rows"]) == 12
+    assert {line["name"] for line in over_time["lines"]} == {"train_step", "evaluate", "load_batch"}
+    assert "peak 511 MiB" in page.document["sections"][0]["parts"][0]["text"]
 
 
 def test_a_tracker_has_a_dashboard_without_functions(visualizer):
-    assert {trace.type for trace in visualizer.create_dashboard(tracked()).data} == {"scatter", "heatmap"}
+    page = visualizer.create_dashboard(tracked())
+    assert len(parts(page, "chart")) == 1 and parts(page, "table") == []
 
 
 def test_exported_calls_come_back_as_they_were(visualizer, tmp_path):
@@ -264,15 +288,15 @@ def test_drawing_touches_no_global_state_of_matplotlib(tmp_path):
 def test_a_missing_library_names_the_extra():
     program = """if True:
         import sys
-        sys.modules["matplotlib"] = sys.modules["plotly"] = None
+        sys.modules["matplotlib"] = None
         from gpumemprof import MemoryVisualizer
-        for interactive in (True, False):
-            try:
-                MemoryVisualizer().plot_memory_timeline([1, 2, 3], interactive=interactive)
-            except ImportError as error:
-                assert "pip install 'gpumemprof[viz]'" in str(error), error
-            else:
-                raise SystemExit("no error")
+        try:
+            MemoryVisualizer().plot_memory_timeline([1, 2, 3], interactive=False)
+        except ImportError as error:
+            assert "pip install 'gpumemprof[viz]'" in str(error), error
+        else:
+            raise SystemExit("no error")
+        MemoryVisualizer().plot_memory_timeline([1, 2, 3]).html()  # the page needs nothing
     """
     subprocess.run([sys.executable, "-c", program], check=True)
 
@@ -291,8 +315,8 @@ def test_names_are_names_whatever_is_in_them(visualizer, tmp_path):
     names = ["<lambda>", "costs $5 or $6_{", *alike]
     results = [result(name, i, 0.5, 0, (4 - i) * MIB, 0) for i, name in enumerate(names)]
     visualizer.save_plots(results, tmp_path)
-    figure = visualizer.plot_function_comparison(results)
-    assert figure.layout.yaxis.ticktext[0] == "&lt;lambda&gt;" and list(figure.data[0].y) == [0, 1, 2, 3]
+    (table,) = parts(visualizer.plot_function_comparison(results), "table")
+    assert [row["cells"][0]["text"] for row in table["rows"]] == names
     static = visualizer.plot_function_comparison(results, interactive=False)
     assert static.axes[0].get_yticklabels()[1].get_text() == r"costs \$5 or \$6_{"
 
@@ -300,11 +324,12 @@ def test_names_are_names_whatever_is_in_them(visualizer, tmp_path):
 def test_a_page_of_very_many_samples_and_calls_stays_small_and_keeps_the_peaks(visualizer):
     series = [MIB + i % 7 for i in range(50_000)]
     series[33_333] = 9 * MIB
-    line, *_ = visualizer.plot_memory_timeline(series).data
-    assert len(line.x) <= 4000 and max(line.y) == 9 * MIB
+    (chart,) = parts(visualizer.plot_memory_timeline(series), "chart")
+    assert len(chart["lines"][0]["times_s"]) <= 4000 and max(chart["lines"][0]["bytes"]) == 9 * MIB
     calls = [result("f", i, 0.5, 0, (i % 3000) * MIB, 0) for i in range(3000)]
-    blocks = visualizer.plot_memory_timeline(calls).data[1]
-    assert blocks.name.startswith("the highest 1000 of 3000 calls") and max(y for y in blocks.y if y) == 2999 * MIB
+    (chart,) = parts(visualizer.plot_memory_timeline(calls), "chart")
+    blocks = chart["lines"][1]
+    assert blocks["name"].endswith(", the highest 1000 of 3000") and max(y for y in blocks["bytes"] if y) == 2999 * MIB
 
 
 def test_a_summary_is_drawn_from_the_profiler_that_it_sums_up():
@@ -316,4 +341,4 @@ def test_a_summary_is_drawn_from_the_profiler_that_it_sums_up():
     assert len(MemoryVisualizer(profiler).plot_memory_timeline(summary, interactive=False).axes) == 2
     with pytest.raises(ValueError, match="totals have no moments in them"):
         MemoryVisualizer().plot_memory_timeline(summary)
-    assert MemoryVisualizer().plot_function_comparison(summary["function_summaries"]).data
+    assert MemoryVisualizer().plot_function_comparison(summary["function_summaries"]).document

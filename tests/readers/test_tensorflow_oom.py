@@ -6,6 +6,7 @@ import re
 import harness
 import pytest
 import with_tensorflow
+from carried_page import CarriedPage
 
 FIXTURES = harness.ROOT / "tests" / "fixtures" / "tensorflow"
 SHARED = harness.ROOT.parent / "shared" / "tensorflow"
@@ -107,7 +108,8 @@ def test_a_dump_is_what_tensorflow_reads_in_it(case):
 def test_the_texts_of_every_report_have_the_pieces(case):
     text = harness.execute([harness.COMMAND, "analyze", case[1]]).ok().stdout.decode()
     assert "at the one moment that the file covers" in text and "one moment, not a history" in text
-    html = harness.execute([harness.COMMAND, "analyze", case[1], "--format", "html"]).ok().stdout.decode()
+    html = harness.execute([harness.COMMAND, "analyze", case[1], "--format", "html"]).ok().stdout
+    html = CarriedPage(html).text
     explained = harness.execute([harness.COMMAND, "explain-oom", case[0]]).ok().stdout.decode()
     for line in ("Chunks by bin", "In use, by size of chunk"):
         assert line in text and line in html and line in explained

@@ -5,10 +5,11 @@ import { is_dark } from "./draw/palette.ts";
 import { save_holders, save_levels, save_png, save_svg } from "./export.ts";
 import * as format from "./format.ts";
 import { Help, help_open, TABS, toggle_theme } from "./keys.tsx";
-import { device, failure, file, files, loading, store } from "./state/run.ts";
+import { device, failure, file, files, loading, lost, store } from "./state/run.ts";
 import { can_redo, can_undo, go, part, redo, undo } from "./state/view.ts";
 import { copy } from "./views/parts.tsx";
 import { BlockView } from "./views/block.tsx";
+import { ChartView } from "./views/chart.tsx";
 import { Compare } from "./views/compare.tsx";
 import { Devices } from "./views/devices.tsx";
 import { Holders } from "./views/holders.tsx";
@@ -102,6 +103,7 @@ const notices = computed(() => {
   if (note) out.push({ text: note, is_bad: false });
   for (const one of file.value?.unknown ?? []) out.push({ text: `${one.what}: ${one.reason}`, is_bad: false });
   for (const one of files.value) if (one.error) out.push({ text: `${one.name}: ${one.error}`, is_bad: true });
+  if (lost.value) out.push({ text: lost.value, is_bad: true });
   const left = device.value?.left_out_events;
   if (left) out.push({ text: `${format.plural(left, "event")} left out: more than the page holds.`, is_bad: true });
   return out;
@@ -168,6 +170,18 @@ function Splitter() {
   );
 }
 
+/** Of a file without events: what its report has over time. */
+const charts = computed(() => (file.value?.document?.sections ?? []).flatMap((section) => section.parts).filter((one) => one.kind === "chart"));
+function Charts() {
+  return (
+    <section class="pane" aria-label="Memory over time">
+      <div class="scroll" tabIndex={0} role="region" aria-label="Charts">
+        <div class="charts">{charts.value.map((chart, i) => <ChartView key={i} chart={chart} height="250px" />)}</div>
+      </div>
+    </section>
+  );
+}
+
 export function App() {
   if (failure.value && files.value.length === 0)
     return <main class="start"><h1>gpumemprof</h1><p class="bad long">{format.plain(failure.value)}</p></main>;
@@ -185,7 +199,7 @@ export function App() {
       <Bar />
       <Notices />
       <main class="panes" style={{ "--top": `${share_of_top.value}%` } as any}>
-        {device.value ? <TimeView /> : <div class="pane"><div class="empty">{file.value?.error ? format.plain(file.value.error) : loading.value ? "Reading…" : "No memory of a device was recorded."}</div></div>}
+        {device.value ? <TimeView /> : charts.value.length ? <Charts /> : <div class="pane"><div class="empty">{file.value?.error ? format.plain(file.value.error) : loading.value ? "Reading…" : "No memory of a device was recorded."}</div></div>}
         <Splitter />
         <section class="pane below" aria-label="Views">
           <Tabs />

@@ -8,8 +8,9 @@ import type { Store } from "./data/store.ts";
 import type { RunFile } from "./data/types.ts";
 import { is_dark } from "./draw/palette.ts";
 import { listen_to_keys } from "./keys.tsx";
-import { failure, files, loading, store } from "./state/run.ts";
+import { failure, files, loading, lost, store } from "./state/run.ts";
 import { from_hash, open, to_hash, view } from "./state/view.ts";
+import { Live } from "./views/live.tsx";
 
 const POLL_MS = 300;
 
@@ -20,30 +21,30 @@ function find_store(): Store {
 }
 
 /** The first look is at the memory that the report is about, unless the address says another. */
-function start_at_main(opened: RunFile[]): void {
+function start_at_main(opened: RunFile[], hash: string): void {
   const main = ((opened[view.peek().file] ?? opened[0]).devices ?? []).findIndex((one) => one.is_main);
-  if (opened.every((one) => !one.devices?.length && one.document) && !location.hash) open({ ...view.peek(), tab: "report" });
-  if (main > 0 && !/(^#|&)device=/.test(location.hash)) open({ ...view.peek(), device: main });
+  if (opened.every((one) => !one.devices?.length && one.document) && !hash) open({ ...view.peek(), tab: "report" });
+  if (main > 0 && !/(^#?|&)device=/.test(hash)) open({ ...view.peek(), device: main });
 }
 
-async function open_run(from: Store): Promise<void> {
+async function open_run(from: Store, hash: string): Promise<void> {
   for (;;) {
     try {
       const { head } = await from.ask("run", {});
       loading.value = head.loading ?? null;
       if (head.files?.length) {
-        if (!files.value.some((one) => one.devices?.length)) start_at_main(head.files);
+        if (!files.value.some((one) => one.devices?.length)) start_at_main(head.files, hash);
         files.value = head.files;
       }
-      if (!head.loading) {
-        if (!head.files?.length) failure.value = head.error ?? "There is no file to show.";
-        return;
-      }
+      if (!head.loading && !head.files?.length) failure.value = head.error ?? "There is no file to show.";
+      if (!head.loading && !head.refresh_ms) return;
+      lost.value = null;
+      await new Promise((resolve) => setTimeout(resolve, head.loading ? POLL_MS : head.refresh_ms));
     } catch (error) {
       failure.value = (error as Error).message;
+      lost.value = failure.value;
       return;
     }
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }
 }
 
@@ -64,6 +65,11 @@ function start_theme(): void {
 
 function start(): void {
   start_theme();
+  const live = document.getElementById("gpumemprof-live");
+  if (live) {
+    render(<Live />, document.getElementById("page")!);
+    return;
+  }
   open(from_hash(location.hash));
   addEventListener("hashchange", () => {
     if (location.hash.replace(/^#/, "") !== to_hash(view.peek())) open(from_hash(location.hash));
@@ -82,7 +88,9 @@ function start(): void {
   try {
     const from = find_store();
     store.value = from;
-    void open_run(from);
+    const start = location.hash || (from instanceof EmbeddedStore ? from.start : "");
+    open(from_hash(start));
+    void open_run(from, start);
   } catch (error) {
     failure.value = `The data in this page cannot be read: ${(error as Error).message}`;
   }

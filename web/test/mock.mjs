@@ -196,11 +196,42 @@ function run_answer(run, name) {
 function marks(run) {
   const at = [...run.step_events, Math.floor(run.events / 2)];
   const labels = [...run.step_events.map((_, i) => `step ${i}`), "cuda:0"];
-  return encode({ labels, out_of_memory: [] }, {
+  return encode({ labels, kinds: ["step end", "phase", "annotation", "out of memory"], out_of_memory: [] }, {
     kind: Uint8Array.from(at, (_, i) => (i === at.length - 1 ? 3 : 0)), event: Uint32Array.from(at), end: Uint32Array.from(at, () => NONE),
     label: Uint32Array.from(at, (_, i) => i), bytes: Float64Array.from(at, (_, i) => (i === at.length - 1 ? 1 << 30 : 0)),
   });
 }
+/** Two moments of the run by category, counted block by block. */
+function compare(run, q) {
+  const sums = (e) => CATEGORIES.map((_, category) => run.blocks.filter((block) => alive(block, e) && block.category === category).reduce((sum, block) => sum + block.bytes, 0));
+  const [a, b] = [sums(Number(q.get("event"))), sums(Number(q.get("other_event")))];
+  const whole = (list) => list.reduce((sum, value) => sum + value, 0);
+  return encode(
+    { labels: ["all", ...CATEGORIES], kinds: ["other", ...CATEGORIES.map(() => "other")], total_a: whole(a), total_b: whole(b), document: { title: "", sections: [{ title: "Lines", parts: [{ kind: "sentence", text: "No line is told." }] }] } },
+    {
+      parent: Uint32Array.from([NONE, ...CATEGORIES.map(() => 0)]), label: Uint32Array.from([0, ...CATEGORIES.map((_, i) => i + 1)]),
+      bytes_a: Float64Array.from([whole(a), ...a]), bytes_b: Float64Array.from([whole(b), ...b]),
+      blocks_a: Float64Array.from([0, ...a]), blocks_b: Float64Array.from([0, ...b]),
+    },
+  );
+}
+/** What `serve` tells: two ranks, one without a stack, one that grows; names that are hostile; what is unknown. */
+export const PICTURE = {
+  schema: "gpumemprof.live/1", time_ns: 1.7e18, host: "node-17",
+  memory: { total_bytes: 64 * 2 ** 30, used_bytes: 40 * 2 ** 30, cgroup_limit_bytes: null, cgroup_used_bytes: null },
+  accelerators: { devices: [{ device: "nvidia:0", model: "NVIDIA H100 80GB HBM3", total_bytes: 80 * 2 ** 30, used_bytes: 71 * 2 ** 30 }, { device: "nvidia:1", model: "NVIDIA H100 80GB HBM3", total_bytes: null, used_bytes: null, unknown: { used_bytes: "the driver does not answer" } }] },
+  processes: [{ pid: 101, command: "train.py", resident_bytes: 3 * 2 ** 30, recorded: true }, { pid: 9, command: HOSTILE[0], resident_bytes: 5 * 2 ** 20, recorded: false }],
+  recordings: [0, 1].map((rank) => ({
+    pid: 101 + rank, host: "node-17", program: rank ? HOSTILE[0] : "train.py", folder: "/data/runs/2026-11-25/train.gpumemprof", rank, events: 6_000_000, lost_events: 0, exact: rank === 0, unknown: { exact: "12 events were lost" }, problem: null,
+    devices: [{
+      device: "cuda:0", allocated_bytes: (60 + rank) * 2 ** 30, reserved_bytes: 68 * 2 ** 30, peak_bytes: 66 * 2 ** 30, live_blocks: 12345, refused_count: rank, bytes_per_second: -1048576, leak_bytes_per_second: rank ? 3 * 2 ** 20 : null,
+      categories: rank ? null : [{ category: "parameter", bytes: 20 * 2 ** 30 }, { category: "activation", bytes: 40 * 2 ** 30 }], unknown: { categories: "the recording says nothing of them" },
+      holders: [{ bytes: 40 * 2 ** 30, count: 800, line: "/home/me/project/src/models/transformer/attention.py:118 SelfAttention.forward", module: "layers.7.attention" }, { bytes: 2 ** 30, count: 3, line: null, module: null }, { bytes: 2 ** 20, count: 3, line: HOSTILE[2], module: HOSTILE[1] }],
+    }],
+    driver: rank ? null : { devices: [{ device: "cuda:0", accelerator: "nvidia:0", now: { device_used_bytes: 71 * 2 ** 30, reserved_bytes: null, other_processes_bytes: null, of_no_process_bytes: null, process_used_bytes: 70 * 2 ** 30, contexts_bytes: 500 * 2 ** 20, modules_bytes: 7, libraries: [{ name: "NCCL", bytes: 2 ** 30 }], rounding_bytes: 0, framework: { bytes: 68 * 2 ** 30, allocated_bytes: 60 * 2 ** 30, cached_bytes: 8 * 2 ** 30, unservable_bytes: null, beside_bytes: null }, others_and_unexplained_bytes: null, unexplained_bytes: 2 ** 20, unknown: { other_processes: "the driver names no process" } } }] },
+  })),
+  alerts: [{ time_ns: 1.7e18, level: "critical", subject: "nvidia:0", text: "96 % of the memory is in use" }],
+};
 function answer_to(run, name, path, q) {
   const json = (value) => ["application/json", Buffer.from(JSON.stringify(value))];
   const columns = (body) => ["application/octet-stream", body];
@@ -215,6 +246,7 @@ function answer_to(run, name, path, q) {
     case "holders": return columns(holders(run, q));
     case "blocks": return columns(blocks(run, q));
     case "space": return columns(space(run, q));
+    case "compare": return columns(compare(run, q));
     case "marks": return columns(marks(run));
     case "block": {
       const block = run.blocks[Number(q.get("id"))];
@@ -229,11 +261,18 @@ export async function serve(run = make_run(), name = "mock.gmp") {
   const page = new URL("../../build/page.html", import.meta.url);
   const server = createServer((request, response) => {
     const url = new URL(request.url, "http://localhost");
+    if (url.pathname === "/events") {
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      for (let look = 0; look < 3; ++look) response.write(`event: picture\ndata: ${JSON.stringify({ ...PICTURE, time_ns: PICTURE.time_ns + look * 1e9 })}\n\n`);
+      return undefined; // the stream stays open
+    }
+    if (url.pathname === "/live")
+      return response.setHeader("content-type", "text/html; charset=utf-8").end(readFileSync(page, "utf8").replace("<!--gpumemprof-data-->", '<script type="application/json" id="gpumemprof-live">{}</script>'));
     if (!url.pathname.startsWith("/api/v1/")) return response.setHeader("content-type", "text/html; charset=utf-8").end(readFileSync(page));
     const found = answer_to(run, name, url.pathname.slice(8), url.searchParams);
     if (!found) return response.writeHead(404, { "content-type": "application/json" }).end('{"error": "the mock does not answer this"}');
     return response.writeHead(200, { "content-type": found[0] }).end(found[1]);
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return { address: `http://127.0.0.1:${server.address().port}/?token=t`, run, close: () => server.close(), total_at: (e) => total_at(run, e) };
+  return { address: `http://127.0.0.1:${server.address().port}/?token=t`, run, close: () => (server.closeAllConnections(), server.close()), total_at: (e) => total_at(run, e) };
 }

@@ -1,5 +1,4 @@
-"""MemoryVisualizer: pictures of what was measured. Needs `pip install 'gpumemprof[viz]'`; nothing of it is imported
-before a picture is asked for."""
+"""MemoryVisualizer: pictures of what was measured, by matplotlib (`pip install 'gpumemprof[viz]'`), and the page."""
 
 from __future__ import annotations
 
@@ -16,8 +15,8 @@ class MemoryVisualizer:
     """Pictures of a profiler, its results, a tracker, its events, a telemetry file, a recording, or samples in bytes.
 
     Every method takes its own source first; without one it shows `profiler`. A path given as `save_path` is the file
-    that is there afterwards: .png, .svg and .pdf by matplotlib, .html by plotly. Errors: ValueError where there is
-    nothing to show, ImportError that names the extra where a library is missing."""
+    that is there afterwards: .png, .svg and .pdf by matplotlib, .html the page. Errors: ValueError where there is
+    nothing to show, ImportError that names the extra where matplotlib is missing."""
 
     def __init__(self, profiler: Any = None, figure_size: tuple[float, float] = (10.0, 5.5)) -> None:
         self.profiler = profiler
@@ -26,19 +25,18 @@ class MemoryVisualizer:
     def plot_memory_timeline(
         self, results: Any = None, snapshots: Any = None, save_path: Any = None, interactive: bool = True
     ) -> Any:
-        """Memory over time, the peak marked, calls below. A plotly figure, or with interactive=False a matplotlib
-        one."""
-        from . import _interactive, _timeline
+        """Memory over time, the peak marked, calls below. A Page, or with interactive=False a figure of matplotlib."""
+        from . import _page, _timeline
 
         measured = self._measured(results, snapshots)
-        return self._picture(measured, save_path, interactive, _timeline.draw, _interactive.timeline)
+        return self._picture(measured, save_path, interactive, _timeline.draw, _page.timeline)
 
     def plot_function_comparison(
         self, results: Any = None, metric: str = "peak_memory", save_path: Any = None, interactive: bool = True
     ) -> Any:
         """Functions beside each other by "peak_memory", "memory_allocated", "memory_kept", "execution_time" or
         "call_count", the highest first, 20 at most. ValueError for another metric."""
-        from . import _functions, _interactive
+        from . import _functions, _page
 
         measured = self._measured(results, None, needs_time=False)
         rows = _functions.rows_of(measured, metric)
@@ -47,15 +45,15 @@ class MemoryVisualizer:
             save_path,
             interactive,
             lambda m, size: _functions.draw(m, rows, metric, size),
-            lambda m: _interactive.functions(m, rows, metric),
+            lambda m: _page.functions(m, metric),
         )
 
     def plot_memory_heatmap(self, results: Any = None, save_path: Any = None, interactive: bool = False) -> Any:
         """Functions by time, the colour their highest memory; without functions, the kinds of memory by time."""
-        from . import _heatmap, _interactive
+        from . import _heatmap, _page
 
         measured = self._measured(results, None)
-        return self._picture(measured, save_path, interactive, _heatmap.draw, _interactive.heatmap)
+        return self._picture(measured, save_path, interactive, _heatmap.draw, _page.heatmap)
 
     create_memory_heatmap = plot_memory_heatmap
 
@@ -67,13 +65,13 @@ class MemoryVisualizer:
         return self._saved(figure, save_path)
 
     def create_dashboard(self, results: Any = None, snapshots: Any = None, save_path: Any = None) -> Any:
-        """Four pictures in one plotly figure: timeline, functions, time against memory, heatmap."""
-        from . import _interactive
+        """One Page: the timeline, functions with their calls, functions over time."""
+        from . import _page
 
-        figure = _interactive.dashboard(self._measured(results, snapshots))
+        page = _page.Page(_page.whole(self._measured(results, snapshots)))
         if save_path is not None:
-            write_html(figure, save_path)
-        return figure
+            page.save(save_path)
+        return page
 
     def create_interactive_dashboard(
         self,
@@ -120,7 +118,7 @@ class MemoryVisualizer:
 
     def show(self, figure: Any) -> None:
         """A window or a browser tab; where there is no display, nothing but a warning of matplotlib's."""
-        if hasattr(figure, "to_plotly_json"):
+        if hasattr(figure, "document"):
             figure.show()
             return
         # The figure belongs to no window yet: it takes that of an empty one.
@@ -147,14 +145,16 @@ class MemoryVisualizer:
 
     def _picture(self, measured: Measured, save_path: Any, interactive: bool, static: Any, dynamic: Any) -> Any:
         """What is returned follows `interactive`, what is written the extension; often both are one."""
+        from ._page import Page
+
         as_html = save_path is not None and is_html(save_path)
-        figure = dynamic(measured) if interactive or as_html else None
-        if as_html:
-            write_html(figure, save_path)
+        page = Page(dynamic(measured)) if interactive or as_html else None
+        if page and as_html:
+            page.save(save_path)
         if interactive and (save_path is None or as_html):
-            return figure
+            return page
         drawn = self._saved(static(measured, self.figure_size), save_path) if not as_html or not interactive else None
-        return figure if interactive else drawn
+        return page if interactive else drawn
 
     def _saved(self, figure: Any, save_path: Any) -> Any:
         if save_path is not None and not is_html(save_path):
@@ -164,10 +164,3 @@ class MemoryVisualizer:
             empty = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
             figure.savefig(path, dpi=120, metadata=empty.get(path.suffix.lower()))
         return figure
-
-
-def write_html(figure: Any, save_path: Any) -> None:
-    """One file with everything in it, so that it opens without a network."""
-    path = Path(os.fspath(save_path))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.write_html(path, include_plotlyjs=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from html import escape
 from importlib import import_module
 from math import ceil, log2
 from typing import Any
@@ -128,11 +127,6 @@ def is_html(path: Any) -> bool:
 def plain(name: str) -> str:
     """Short, and with nothing in it that matplotlib takes for mathematics."""
     return shortened(name).replace("$", r"\$")
-
-
-def markup(name: str) -> str:
-    """Short, and as text where plotly takes HTML: `<lambda>` and `f.<locals>.g` are names."""
-    return escape(shortened(name), quote=False)
 
 
 def shortened(name: str, most: int = 34) -> str:

@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "input/input.h"
+
 namespace gpumemprof {
 namespace {
 
@@ -134,6 +136,16 @@ TelemetryAnalysis analyze_telemetry(const Telemetry& telemetry, const std::strin
         out.series.empty() ? "no sample was taken" : out.series[0].report.score.reason;
   }
   return out;
+}
+
+Result<TelemetryAnalysis> analyze_samples(const std::string& path, double sensitivity) {
+  const std::string file = samples_path(path);
+  auto telemetry = read_telemetry(file);
+  if (telemetry) return analyze_telemetry(*telemetry, file, sensitivity);
+  Error wrong = telemetry.error();
+  if (wrong.code == ErrorCode::kBadInput)
+    wrong.message += "; analyze reads recordings and what track, monitor and diagnose write";
+  return std::unexpected(wrong);
 }
 
 }  // namespace gpumemprof

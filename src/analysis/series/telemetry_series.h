@@ -49,4 +49,8 @@ struct TelemetryAnalysis {
 TelemetryAnalysis analyze_telemetry(const Telemetry& telemetry, const std::string& path,
                                     double sensitivity);
 
+/// Of the file that `path` stands for. Errors: those of read_telemetry(), with what else could have
+/// been read.
+Result<TelemetryAnalysis> analyze_samples(const std::string& path, double sensitivity);
+
 }  // namespace gpumemprof

@@ -1,18 +1,20 @@
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "report/describe/sections.h"
-#include "report/render/html.h"
+#include "report/json/document_json.h"
 
 namespace gpumemprof {
 namespace {
 
-std::string advice_page(const AdviceReport& report) {
+std::string advice_text_of(const AdviceReport& report) {
   Document document;
   document.add(advice_section(report));
-  return render_html(document);
+  return document_json(document).dump();
 }
 
-TEST(AdviceSection, SaysWhatIsSimulatedAndLetsNoMarkupIn) {
+TEST(AdviceSection, SaysWhatIsSimulated) {
   AdviceReport report{.applies = true};
   report.advice.push_back({.kind = "checkpointing",
                            .title = "<b>blocks</b>",
@@ -20,18 +22,17 @@ TEST(AdviceSection, SaysWhatIsSimulatedAndLetsNoMarkupIn) {
                            .bytes = 3 << 20,
                            .basis = SavingBasis::kSimulated,
                            .peak_bytes = 9 << 20});
-  const std::string page = advice_page(report);
-  EXPECT_NE(page.find("<b>3.00 MiB</b> &lt;b&gt;blocks&lt;/b&gt;<p>Checkpoint &amp; go</p>"),
+  const std::string told = advice_text_of(report);
+  EXPECT_NE(told.find(R"("label":"3.00 MiB","text":"<b>blocks</b>")"), std::string::npos);
+  EXPECT_NE(told.find(R"("text":"Checkpoint & go")"), std::string::npos);
+  EXPECT_NE(told.find("3.00 MiB of the 9.00 MiB peak, simulated on the recorded trace"),
             std::string::npos);
-  EXPECT_NE(page.find("3.00 MiB of the 9.00 MiB peak, simulated on the recorded trace"),
-            std::string::npos);
-  EXPECT_EQ(page.find("<b>blocks"), std::string::npos);
 }
 
 TEST(AdviceSection, NothingToSayIsNoSection) {
   EXPECT_TRUE(advice_section({.applies = true}).parts.empty());
   EXPECT_TRUE(advice_section({.unknown = {{"all", "nothing of it"}}}).parts.empty());
-  EXPECT_NE(advice_page({.not_looked_because = "only when asked"})
+  EXPECT_NE(advice_text_of({.not_looked_because = "only when asked"})
                 .find("Not looked for: only when asked."),
             std::string::npos);
 }

@@ -7,7 +7,6 @@
 #include "base/size.h"
 #include "report/describe/sections.h"
 #include "report/describe/snapshot_words.h"
-#include "report/render/levels_svg.h"
 #include "report/words.h"
 
 namespace gpumemprof {
@@ -70,14 +69,6 @@ std::vector<Section> refusal_sections(const Subject& subject, const DeviceAnalys
     if (best_trial(oom)) section.add(trials_table(oom.trials));
     out.push_back(std::move(section));
   }
-  return out;
-}
-
-Section segments_section(const Subject& subject, const DeviceAnalysis& device) {
-  Section out{fmt::format("Segments of {} at the peak", memory_name(device, subject.tables))};
-  const SnapshotDevice* snapshot = device.snapshot.get();
-  if (!snapshot || !snapshot->is_consistent || !snapshot->at_peak) return out;
-  out.add(Chart{[snapshot] { return segments_figure(*snapshot->at_peak); }});
   return out;
 }
 

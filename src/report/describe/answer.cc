@@ -183,10 +183,7 @@ Document describe_analysis(const Analysis& analysis, const Tables& tables,
   const DeviceAnalysis* device = main_device(analysis, tables);
   Document out{.title = "Memory of " + analysis.source.path};
   out.add(answer_section(subject, device));
-  if (device) {
-    out.add(timeline_section(subject, *device));
-    out.add(words_section(subject, *device));
-  }
+  if (device) out.add(words_section(subject, *device));
   out.add(findings_section(subject));
   if (analysis.score.value || !analysis.ends.failure.empty())
     out.add(score_section(analysis.score));
@@ -198,8 +195,6 @@ Document describe_analysis(const Analysis& analysis, const Tables& tables,
     out.add(categories_section(subject, *device));
     out.add(layers_section(subject, *device));
     out.add(lines_section(subject, *device));
-    out.add(flames_section(subject, *device));
-    out.add(segments_section(subject, *device));
     out.add(fragmentation_section(subject, *device));
     if (device->pool) out.add(pool_section(*device->pool));
     out.add(temporaries_section(subject, *device));

@@ -8,7 +8,6 @@
 #include "analysis/categories/category_sums.h"
 #include "base/size.h"
 #include "report/describe/sections.h"
-#include "report/render/category_svg.h"
 #include "report/words.h"
 #include "trace/module_path.h"
 
@@ -119,11 +118,6 @@ Row category_row(const CategoryGroup& group, const CategorySums& sums,
 Section categories_section(const Subject& subject, const DeviceAnalysis& device) {
   Section out{"Memory at the peak, by type"};
   const DeviceCategories& known = device.categories;
-  if (!known.timeline.empty() && device.device < subject.tables.devices.size()) {
-    out.add(Chart{[&analysis = subject.analysis, &device, &tables = subject.tables] {
-      return category_figure(analysis, device, tables);
-    }});
-  }
   if (!known.is_known || known.at_peak.empty()) return out;
   const CategorySums sums = category_sums(known.at_peak, subject.tables);
   const uint64_t total = sums.total_bytes;

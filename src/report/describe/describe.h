@@ -31,7 +31,6 @@ inline constexpr DescribeOptions for_page(DescribeOptions options) {
   return options;
 }
 
-/// `analysis` and `tables` have to live as long as the document: its charts draw from them.
 Document describe_analysis(const Analysis& analysis, const Tables& tables,
                            const DescribeOptions& options);
 

@@ -6,7 +6,6 @@
 
 namespace gpumemprof {
 
-/// `diff` and what it is of have to live as long as the document: its chart draws from them.
 Document describe_diff(const Diff& diff, const DiffOptions& options);
 
 }  // namespace gpumemprof

@@ -44,11 +44,6 @@ class DiffDescription {
   Document write() {
     Document out{.title = diff_sentence(diff_)};
     out.add(answer());
-    if (!is_of_steps()) {
-      Section chart{"Memory over time"};
-      chart.add(Chart{[&diff = diff_] { return diff_figure(diff); }});
-      out.add(std::move(chart));
-    }
     out.add(lines());
     // That a layer needs what it needed is an answer, too.
     out.add(groups("By category", "category", diff_.by_category, group_text));

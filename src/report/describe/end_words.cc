@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/size.h"
+#include "report/describe/sections.h"
 #include "report/words.h"
 #include "trace/own_code.h"
 
@@ -79,24 +80,37 @@ std::string refusal_sentence(const RefusedRequest& refused, std::string_view wor
   return text + '.' + what_fitted(refused);
 }
 
-std::vector<std::string> refusal_holders(const RefusedRequest& refused,
-                                         std::string_view working_folder, size_t most) {
-  std::vector<std::pair<std::string, uint64_t>> lines;
+Document describe_refusal(const RefusedRequest& refused, std::string_view working_folder,
+                          size_t most) {
+  std::vector<std::pair<std::string, HolderAtRefusal>> lines;  // with the largest stack of each
   for (const HolderAtRefusal& holder : refused.holders) {
     const std::string_view at = headline(holder.stack);
     std::string line = at.empty() ? "(no stack)" : shown(at, working_folder);
-    auto same = std::ranges::find(lines, line, &std::pair<std::string, uint64_t>::first);
-    if (same == lines.end()) same = lines.insert(same, {std::move(line), 0});
-    same->second += holder.bytes;
+    auto same =
+        std::ranges::find(lines, line, &std::pair<std::string, HolderAtRefusal>::first);
+    if (same == lines.end()) {
+      lines.emplace_back(std::move(line), holder);
+    } else {
+      same->second.bytes += holder.bytes, same->second.count += holder.count;
+    }
   }
   std::ranges::stable_sort(lines, std::ranges::greater{},
-                           &std::pair<std::string, uint64_t>::second);
-  if (lines.size() > most) lines.resize(most);
-  std::vector<std::string> out;
-  for (const auto& [line, bytes] : lines) {
-    out.push_back(fmt::format("  {:>9}  {:>6}  {}", format_bytes(bytes),
-                              format_percent(bytes, refused.live_bytes.value_or(0)), line));
-  }
+                           [](const auto& line) { return line.second.bytes; });
+  Table table = share_table("line");
+  add_rows(lines, most, &table, [&](const auto& line) {
+    return share_row(line.second.bytes, refused.live_bytes.value_or(0),
+                     {.text = line.first, .is_code = true});
+  });
+  Section answer;
+  answer.add(Sentence{refusal_sentence(refused, working_folder), Tone::kHeadline});
+  answer.add(std::move(table));
+  if (!refused.live_bytes)
+    answer.add(Sentence{"Holders unknown: the process was not recorded."});
+  Section error{"The error"};
+  error.add(Sentence{refused.message});
+  Document out{.title = "Out of memory: " + refused.folder};
+  out.add(std::move(answer));
+  out.add(std::move(error));
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "analysis/pass/program_end.h"
+#include "report/document.h"
 
 namespace gpumemprof {
 
@@ -16,8 +17,9 @@ std::vector<std::string> end_sentences(const ProgramEnds& ends, std::string_view
 /// "Out of memory: 128 MiB were refused at train.py:13 <module>, with 1.75 GiB live on cpu."
 std::string refusal_sentence(const RefusedRequest& refused, std::string_view working_folder);
 
-/// What held the memory when the request was refused, by line of code, largest first; `most` lines.
-std::vector<std::string> refusal_holders(const RefusedRequest& refused,
-                                         std::string_view working_folder, size_t most);
+/// The request that a dump of an out-of-memory error is of, and what held the memory then, by line
+/// of code, largest first; `most` lines.
+Document describe_refusal(const RefusedRequest& refused, std::string_view working_folder,
+                          size_t most);
 
 }  // namespace gpumemprof

@@ -7,9 +7,6 @@
 #include "base/size.h"
 #include "report/describe/facts.h"
 #include "report/describe/sections.h"
-#include "report/render/flame_html.h"
-#include "report/render/levels_svg.h"
-#include "report/render/timeline_svg.h"
 #include "report/words.h"
 
 namespace gpumemprof {
@@ -76,13 +73,6 @@ std::string layer_words(const WorkHolder& group) {
   return (group.is_xla ? "XLA cluster " : "call of ") + group.function;
 }
 
-Chart level_chart(const Subject& subject, const DeviceAnalysis& device, bool tooltips) {
-  return {[&analysis = subject.analysis, &device, tooltips] {
-    return device.snapshot ? levels_figure(analysis, device)
-                           : timeline_figure(analysis, device, tooltips);
-  }};
-}
-
 }  // namespace
 
 Stack stack_of(const Tables& tables, uint32_t stack, std::string_view folder) {
@@ -113,26 +103,9 @@ Row share_row(uint64_t bytes, uint64_t total, TableCell cell) {
           .share = share};
 }
 
-Section timeline_section(const Subject& subject, const DeviceAnalysis& device) {
-  Section out{"Memory over time"};
-  out.add(level_chart(subject, device, true));
-  return out;
-}
-
 Section lines_section(const Subject& subject, const DeviceAnalysis& device) {
   Section out{std::string(moment_title(device)) + "line of your code"};
   out.add(lines_table(subject, device, subject.options.lines));
-  return out;
-}
-
-Section flames_section(const Subject& subject, const DeviceAnalysis& device) {
-  Section out{"Flame graph of live memory"};
-  out.add(Chart{[&tables = subject.tables, &device] {
-    std::vector<FlameMoment> moments{{"at the peak", live_at_peak(device)}};
-    if (!is_moment(device) && device.figures.live_bytes != 0)
-      moments.push_back({"what survived to the end", live_at_end(device)});
-    return flame_figure(moments, tables);
-  }});
   return out;
 }
 
@@ -207,7 +180,6 @@ std::vector<Section> other_device_sections(const Subject& subject, const DeviceA
   for (const DeviceAnalysis* device : others) {
     Section section{.title = peak_sentence(subject.analysis, subject.tables, *device),
                     .is_folded = true};
-    section.add(level_chart(subject, *device, false));
     section.add(lines_table(subject, *device, kOtherDeviceLines));
     if (device->pool) {
       for (Part& part : pool_section(*device->pool).parts) section.parts.push_back(std::move(part));

@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/size.h"
 #include "report/describe/sections.h"
-#include "report/render/machine_svg.h"
 #include "report/words.h"
 
 namespace gpumemprof {
@@ -54,13 +54,38 @@ Item memory_item(const Analysis& analysis, const MemoryUse& use) {
   return item;
 }
 
+/// Everybody's use and that of this run, on the clock of the run.
+Chart use_chart(const Analysis& analysis, const MemoryUse& use) {
+  std::vector<double> times_s, used, own;
+  const auto value = [](const SampledBytes& sampled) {
+    return sampled.bytes ? static_cast<double>(*sampled.bytes) : std::nan("");
+  };
+  for (const UseAtLook& look : use.looks) {
+    times_s.push_back((static_cast<double>(look.time_ns) -
+                       static_cast<double>(analysis.start_time_ns)) *
+                      1e-9);
+    used.push_back(value(look.used)), own.push_back(value(look.own));
+  }
+  Chart out{.title = use.name,
+            .lines = {chart_line("used by everybody", times_s, used),
+                      chart_line(use.name == "host" ? "resident in this run's processes"
+                                                    : "used by this run",
+                                 times_s, own)},
+            .limit_bytes = use.limit.bytes ? use.limit.bytes : use.total.bytes};
+  return out;
+}
+
 }  // namespace
 
 Section machine_section(const Subject& subject) {
   Section out{"The machine during the run"};
   if (!subject.analysis.machine) return out;
   const DeviceUse& use = *subject.analysis.machine;
-  for (const MemoryUse& one : use.devices) out.add(Chart{[&one] { return machine_figure(one); }});
+  for (const auto* all : {&use.devices, &use.hosts}) {
+    for (const MemoryUse& one : *all) {
+      if (one.looks.size() > 1) out.add(use_chart(subject.analysis, one));
+    }
+  }
   List list;
   for (const MemoryUse& one : use.devices) list.items.push_back(memory_item(subject.analysis, one));
   if (!use.no_devices_because.empty())

@@ -7,7 +7,7 @@
 #include "base/size.h"
 #include "report/describe/describe_samples.h"
 #include "report/describe/facts.h"
-#include "report/render/series_svg.h"
+#include "report/score_report.h"
 #include "report/words.h"
 
 namespace gpumemprof {
@@ -19,6 +19,14 @@ std::string size_text(double bytes) { return format_bytes(static_cast<uint64_t>(
 
 std::string seconds_text(double seconds) {
   return format_duration(static_cast<uint64_t>(std::llround(seconds * 1e9)));
+}
+
+std::string series_label(const TelemetrySeries& series) {
+  std::string text = series.pid > 0 ? "process " + std::to_string(series.pid) + ", " : "";
+  if (series.rank > 0) text += "rank " + std::to_string(series.rank) + ", ";
+  text += series.device_id >= 0 ? "device " + std::to_string(series.device_id) : "cpu";
+  if (!series.basis.empty()) text += " (" + series.basis + ')';
+  return text;
 }
 
 Section samples_answer(const TelemetryAnalysis& analysis) {
@@ -75,11 +83,13 @@ Section series_section(const TelemetrySeries& series) {
     out.add(Sentence{"no sample"});
     return out;
   }
-  out.add(Chart{[&series] {
-    return fmt::format(
-        "<figure class=\"scroll series\">{}</figure>\n",
-        series_svg(series, series.command.empty() ? series_label(series) : series.command));
-  }});
+  Chart chart{.title = series.command.empty() ? series_label(series) : series.command,
+              .lines = {chart_line("allocated", series.times_s, series.allocated_bytes)},
+              .limit_bytes = series.total_bytes};
+  if (series.reserved_bytes != series.allocated_bytes) {
+    chart.lines.push_back(chart_line("reserved", series.reserved_times_s, series.reserved_bytes));
+  }
+  out.add(std::move(chart));
   List list;
   const auto add = [&](std::string text) { list.items.push_back({"", std::move(text)}); };
   add(fmt::format("{} in {}; first {}, last {}, mean {}, minimum {}",

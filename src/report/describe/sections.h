@@ -40,7 +40,6 @@ class Subject {
 Section peak_section(const Subject& subject, std::string_view nothing);
 
 // Each without parts where there is nothing to say.
-Section timeline_section(const Subject& subject, const DeviceAnalysis& device);
 Section findings_section(const Subject& subject);
 Section advice_section(const AdviceReport& report);
 /// How the bytes of advice are known, a sentence without a full stop.
@@ -49,7 +48,6 @@ std::string saving_words(const Advice& one);
 bool was_measured_for_nothing(const Advice& one);
 Section categories_section(const Subject& subject, const DeviceAnalysis& device);
 Section lines_section(const Subject& subject, const DeviceAnalysis& device);
-Section flames_section(const Subject& subject, const DeviceAnalysis& device);
 /// Of other devices and processes, the highest peak first.
 std::vector<Section> other_device_sections(const Subject& subject, const DeviceAnalysis* main);
 /// What TensorFlow's layers held at the peak, the first `most` rows of it in the columns of
@@ -59,7 +57,6 @@ Section layers_section(const Subject& subject, const DeviceAnalysis& device);
 Section temporaries_section(const Subject& subject, const DeviceAnalysis& device);
 /// Of each refused request of the device one.
 std::vector<Section> refusal_sections(const Subject& subject, const DeviceAnalysis& device);
-Section segments_section(const Subject& subject, const DeviceAnalysis& device);
 Section fragmentation_section(const Subject& subject, const DeviceAnalysis& device);
 Section pool_section(const BfcPool& pool);
 /// Of each device and host that the driver was asked for one.

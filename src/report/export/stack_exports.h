@@ -6,7 +6,7 @@
 
 #include "analysis/analysis.h"
 #include "report/export/event_export.h"
-#include "report/render/flame_paths.h"
+#include "report/export/flame_paths.h"
 
 namespace gpumemprof {
 

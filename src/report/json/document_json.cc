@@ -83,7 +83,15 @@ DocumentJson part_json(const Stack& stack) {
   return {{"kind", "stack"}, {"frames", std::move(frames)}};
 }
 
-DocumentJson part_json(const Chart&) { return {{"kind", "chart"}}; }
+DocumentJson part_json(const Chart& chart) {
+  DocumentJson lines = DocumentJson::array();
+  for (const ChartLine& line : chart.lines)
+    lines.push_back({{"name", line.name}, {"times_s", line.times_s}, {"bytes", line.bytes}});
+  return {{"kind", "chart"},
+          {"title", chart.title},
+          {"limit_bytes", chart.limit_bytes ? DocumentJson(*chart.limit_bytes) : DocumentJson()},
+          {"lines", std::move(lines)}};
+}
 
 DocumentJson parts_json(const std::vector<Part>& parts) {
   DocumentJson out = DocumentJson::array();

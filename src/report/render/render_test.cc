@@ -1,7 +1,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "report/render/html.h"
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "report/json/document_json.h"
 #include "report/render/text.h"
 
 namespace gpumemprof {
@@ -9,7 +13,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::Not;
 
 Table two_lines() {
   Table table{.columns = {{"bytes", true}, {"line"}}, .left_out = 2, .noun = "line"};
@@ -44,32 +47,52 @@ TEST(RenderText, AnAnswerBeginsAtTheMarginAndPointsAreIndented) {
 
 TEST(RenderText, ASectionOfChartsAloneIsLeftOut) {
   Section section{"Over time"};
-  section.add(Chart{[] { return std::string("<svg></svg>"); }});
+  section.add(Chart{.title = "cpu", .lines = {{"allocated", {0, 1}, {1, 2}}}});
   EXPECT_TRUE(text_lines(section, {}).empty());
 }
 
-TEST(RenderHtml, EveryTextIsEscapedAndRowsOpen) {
+TEST(DocumentJson, RowsKeepTheirDetailsAndNoTextIsChanged) {
   Document document{.title = "<t>"};
   Section section{"Lines"};
   section.add(two_lines());
-  section.add(Chart{[] { return std::string("<svg></svg>"); }});
   document.add(section);
-  const std::string page = render_html(document);
-  EXPECT_THAT(page, HasSubstr("<title>&lt;t&gt;</title>"));
-  EXPECT_THAT(page, HasSubstr("<td class=\"n\">1.00 MiB</td><td class=\"w\"><details><summary>"
-                              "<code>a.py:1 &lt;f&gt;</code> <code class=\"dim\">3 blocks</code>"));
-  EXPECT_THAT(page, HasSubstr("<p class=\"u\" title=\"/opt/a.py:1 &lt;f&gt;\">a.py:1 &lt;f&gt;"));
-  EXPECT_THAT(page, HasSubstr("<i style=\"width:25.0%\">"));
-  EXPECT_THAT(page, HasSubstr("and 2 more lines"));
-  EXPECT_THAT(page, HasSubstr("<svg></svg>"));
+  const nlohmann::ordered_json json = document_json(document);
+  EXPECT_EQ(json["title"], "<t>");
+  const nlohmann::ordered_json& table = json["sections"][0]["parts"][0];
+  EXPECT_EQ(table["left_out_text"], "and 2 more lines");
+  EXPECT_EQ(table["rows"][0]["cells"][1]["text"], "a.py:1 <f>");
+  EXPECT_EQ(table["rows"][0]["cells"][1]["note"], "3 blocks");
+  EXPECT_EQ(table["rows"][0]["details"][0]["frames"][1]["is_user_code"], true);
+  EXPECT_EQ(table["rows"][0]["share"], nullptr);
+  EXPECT_EQ(table["rows"][1]["share"], 0.25);
 }
 
-TEST(RenderHtml, ASectionWithoutAnythingToShowIsLeftOut) {
+TEST(DocumentJson, AChartHasItsLinesInTheOrderOfTimeAndNullForWhatIsNotKnown) {
+  Chart chart{.title = "cpu",
+              .lines = {chart_line("allocated", {2, 1, 3}, {20, 10, std::nan("")})},
+              .limit_bytes = 64};
   Document document;
   Section section{"Over time"};
-  section.add(Chart{[] { return std::string(); }});
+  section.add(chart);
   document.add(section);
-  EXPECT_THAT(render_html(document), Not(HasSubstr("Over time")));
+  const std::string text = document_json(document).dump();
+  EXPECT_THAT(text, HasSubstr(R"("title":"cpu","limit_bytes":64)"));
+  EXPECT_THAT(text, HasSubstr(R"("times_s":[1.0,2.0,3.0],"bytes":[10.0,20.0,null])"));
+}
+
+TEST(Charts, OfVeryManyPointsEachSpikeIsKept) {
+  std::vector<double> times(100'000), bytes(100'000, 5);
+  for (size_t i = 0; i < times.size(); ++i) times[i] = static_cast<double>(i);
+  bytes[31'337] = 900, bytes[77'777] = 1, bytes[0] = std::nan("");
+  const ChartLine line = chart_line("allocated", times, bytes);
+  EXPECT_LE(line.bytes.size(), 1000u);
+  const auto value_at = [&](double time) {
+    const auto at = std::ranges::find(line.times_s, time);
+    return at == line.times_s.end() ? -1 : line.bytes[static_cast<size_t>(at - line.times_s.begin())];
+  };
+  EXPECT_EQ(value_at(31'337), 900);
+  EXPECT_EQ(value_at(77'777), 1);
+  EXPECT_TRUE(std::ranges::is_sorted(line.times_s));
 }
 
 }  // namespace

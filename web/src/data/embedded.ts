@@ -6,6 +6,7 @@ import type { Query, Store } from "./store.ts";
 export interface Embedded {
   answers: Record<string, string>;
   note?: string;
+  start?: string; // what is looked at first, as the address says it
 }
 
 interface Kept {
@@ -19,13 +20,15 @@ const RANGE = new Set(["from", "to", "columns", "limit", "event"]);
 export class EmbeddedStore implements Store {
   readonly kind = "embedded";
   readonly note: string | null;
+  readonly start: string;
   private readonly kept: Kept[];
   private readonly answers: Record<string, string>;
   private readonly decoded = new Map<string, Promise<Answer>>();
 
   constructor(data: Embedded) {
     this.answers = data.answers;
-    this.note = data.note ?? null;
+    this.note = data.note || null;
+    this.start = data.start ?? "";
     this.kept = Object.keys(data.answers).map((key) => {
       const [path, rest = ""] = key.split("?", 2);
       return { key, path, query: new Map(new URLSearchParams(rest)) };

@@ -77,7 +77,14 @@ export type Part =
   | { kind: "list"; items: Item[] }
   | { kind: "table"; columns: { title: string; is_number?: boolean }[]; rows: Row[]; left_out_text?: string }
   | { kind: "stack"; frames: Frame[] }
-  | { kind: "chart" };
+  | Chart;
+/** Bytes over seconds; null where a figure is not known. */
+export interface Chart {
+  kind: "chart";
+  title: string;
+  limit_bytes: number | null;
+  lines: { name: string; times_s: number[]; bytes: (number | null)[] }[];
+}
 export interface Section {
   title: string;
   is_folded?: boolean;

@@ -10,6 +10,8 @@ import { part, view } from "./view.ts";
 export const store = signal<Store | null>(null);
 export const files = signal<RunFile[]>([]);
 export const failure = signal<string | null>(null);
+/** Why a page that follows its source does so no more. */
+export const lost = signal<string | null>(null);
 export const loading = signal<{ share: number; text: string } | null>(null);
 
 export const file = computed<RunFile | null>(() => files.value[view.value.file] ?? files.value[0] ?? null);

@@ -4,18 +4,41 @@ import { useEffect, useRef } from "preact/hooks";
 import { colours, css, is_dark, nth, SurfaceBox } from "../draw/index.ts";
 import type { Surface } from "../draw/index.ts";
 import * as format from "../format.ts";
+import type { Chart } from "../data/types.ts";
 import { ticks } from "./axis.ts";
 
 export interface Curve {
   name: string;
   x: ArrayLike<number>; // 0 to 1
-  y: ArrayLike<number>; // bytes
+  y: ArrayLike<number>; // bytes; NaN is a gap
   dash?: number[];
 }
+/** Of the k-th line: the first two as they were told apart at first, blue and red. */
+const tint = (k: number) => nth(k === 1 ? 3 : k === 3 ? 1 : k, is_dark.value);
+const DASHES = [undefined, [6, 4], [2, 3], [10, 3, 2, 3]];
 const LEFT = 66;
 const BOTTOM = 20;
 
-export function Curves(props: { curves: Curve[]; marks?: { x: number; text: string }[]; label: string; limit?: number | null; limit_text?: string; end_text?: string }) {
+/** A chart of a report: its lines over the seconds that all of them span. */
+export function ChartView({ chart, height }: { chart: Chart; height?: string }) {
+  const all = chart.lines.flatMap((line) => line.times_s);
+  const [begin, end] = all.reduce(([low, high], time) => [Math.min(low, time), Math.max(high, time)], [Infinity, -Infinity]);
+  const curves = chart.lines.map((line, i) => ({
+    name: line.name,
+    x: line.times_s.map((time) => (end > begin ? (time - begin) / (end - begin) : 0)),
+    y: line.bytes.map((value) => value ?? NaN),
+    dash: DASHES[i % DASHES.length],
+  }));
+  const most = Math.max(0, ...curves.flatMap((curve) => curve.y.filter((value) => !Number.isNaN(value))));
+  return (
+    <figure>
+      <figcaption class="dim">{format.plain(chart.title)}: at most {format.bytes(most)}{chart.limit_bytes ? ` of ${format.bytes(chart.limit_bytes)}` : ""}</figcaption>
+      {all.length ? <Curves curves={curves} label={`${format.plain(chart.title)} over time`} limit={chart.limit_bytes} limit_text={`all of it, ${format.bytes(chart.limit_bytes)}`} end_text={format.time((end - begin) * 1e9)} height={height} /> : <p class="empty">No sample was taken.</p>}
+    </figure>
+  );
+}
+
+export function Curves(props: { curves: Curve[]; marks?: { x: number; text: string }[]; label: string; limit?: number | null; limit_text?: string; end_text?: string; height?: string }) {
   const shown = useRef(signal(props)).current;
   useEffect(() => {
     shown.value = props;
@@ -24,7 +47,7 @@ export function Curves(props: { curves: Curve[]; marks?: { x: number; text: stri
     const { curves, marks = [], limit, limit_text } = shown.value;
     const tone = colours();
     let most = 1;
-    for (const curve of curves) for (let i = 0; i < curve.y.length; ++i) most = Math.max(most, curve.y[i]);
+    for (const curve of curves) for (let i = 0; i < curve.y.length; ++i) if (curve.y[i] > most) most = curve.y[i];
     if (limit && limit < 2 * most) most = Math.max(most, limit);
     most *= 1.08;
     const y_of = (value: number) => (height - BOTTOM) * (1 - value / most);
@@ -43,13 +66,16 @@ export function Curves(props: { curves: Curve[]; marks?: { x: number; text: stri
       if (y > 6) c.fillText(format.bytes(value), LEFT - 7, Math.min(y, height - BOTTOM - 4));
     }
     curves.forEach((curve, k) => {
-      c.strokeStyle = css(nth(k === 0 ? 0 : 3, is_dark.value));
+      c.strokeStyle = css(tint(k));
       c.lineWidth = 2;
       c.setLineDash(curve.dash ?? []);
       c.beginPath();
       for (let i = 0; i < curve.y.length; ++i) {
-        if (i === 0) c.moveTo(x_of(curve.x[i]), y_of(curve.y[i]));
-        else {
+        if (Number.isNaN(curve.y[i])) continue;
+        if (i === 0 || Number.isNaN(curve.y[i - 1])) {
+          c.moveTo(x_of(curve.x[i]), y_of(curve.y[i]));
+          if (curve.y.length === 1) c.lineTo(x_of(curve.x[i]) + 3, y_of(curve.y[i]));
+        } else {
           c.lineTo(x_of(curve.x[i]), y_of(curve.y[i - 1]));
           c.lineTo(x_of(curve.x[i]), y_of(curve.y[i]));
         }
@@ -69,17 +95,18 @@ export function Curves(props: { curves: Curve[]; marks?: { x: number; text: stri
       c.fillStyle = tone.bad;
       c.fillText(limit_text ?? "", LEFT + 6, y_of(limit) + 9);
     }
-    // The first one over all of the height, the others as short strokes: many would hide the curves.
+    // Of many the first one alone is drawn over all of the height: they would hide the curves.
+    const is_tall = (i: number) => i === 0 || marks.length <= 2;
     marks.forEach((mark, i) => {
       const x = x_of(mark.x);
       c.strokeStyle = tone.bad;
-      c.lineWidth = i === 0 ? 1.5 : 1;
+      c.lineWidth = is_tall(i) ? 1.5 : 1;
       c.beginPath();
       c.moveTo(x, 0);
-      c.lineTo(x, i === 0 ? height - BOTTOM : 9);
+      c.lineTo(x, is_tall(i) ? height - BOTTOM : 9);
       c.stroke();
       c.fillStyle = tone.bad;
-      if (i === 0) c.fillText(mark.text, Math.max(LEFT, x - c.measureText(mark.text).width - 5), 16);
+      if (is_tall(i)) c.fillText(mark.text, Math.max(LEFT, x - c.measureText(mark.text).width - 5), 16);
     });
     c.fillStyle = tone.dim;
     c.fillText("0", LEFT, height - 8);
@@ -87,11 +114,11 @@ export function Curves(props: { curves: Curve[]; marks?: { x: number; text: stri
     c.fillText(shown.value.end_text ?? "", width - 6, height - 8);
   };
   return (
-    <div style={{ display: "grid", gridTemplateRows: "auto 1fr", height: "220px" }}>
+    <div style={{ display: "grid", gridTemplateRows: "auto 1fr", height: props.height ?? "220px" }}>
       <div class="strip">
         {props.curves.map((curve, k) => (
           <span class="field" key={curve.name}>
-            <span class={`dash ${curve.dash ? "dashed" : ""}`} style={{ borderColor: css(nth(k === 0 ? 0 : 3, is_dark.value)) }} /> {format.plain(curve.name, 60)}
+            <span class={`dash ${curve.dash ? "dashed" : ""}`} style={{ borderColor: css(tint(k)) }} /> {format.plain(curve.name, 60)}
           </span>
         ))}
       </div>

@@ -1,4 +1,4 @@
-// Two runs on one axis: their curves, what grew by holder, and what `diff` says.
+// Two runs on one axis, or two steps of one: their curves, what grew by holder, and what `diff` says.
 import { computed, signal } from "@preact/signals";
 import { ask, files, subject } from "../state/run.ts";
 import { oklch } from "../draw/index.ts";
@@ -13,17 +13,43 @@ import type { Tree } from "./tree.ts";
 
 const tab = part("tab");
 const search = part("search");
-const other = computed(() => (files.value.length > 1 ? (part("file").value === 0 ? 1 : 0) : -1));
-const is_shown = computed(() => tab.value === "compare" && other.value >= 0);
-const asked = ask("compare", () => (is_shown.value ? { ...subject(), other: other.value, by: part("hold").value } : null));
-const curve = (which: () => number, slot: string) =>
+const own = part("file");
+const [at_a, at_b] = [part("at_a"), part("at_b")];
+/** The file of B: another one, else the same, of which two moments are compared. */
+const other = computed(() => {
+  const said = part("other").value;
+  if (files.value[said]) return said;
+  return files.value.length > 1 ? (own.value === 0 ? 1 : 0) : own.value;
+});
+const is_one = computed(() => other.value === own.value);
+const is_open = computed(() => tab.value === "compare" && !!files.value[own.value]?.devices.length && !!files.value[other.value]?.devices.length);
+const is_shown = computed(() => is_open.value && !(is_one.value && at_a.value === at_b.value));
+const from_view = (moment: number) => (moment >= 0 ? moment : null);
+const asked = ask("compare", () =>
+  is_shown.value ? { ...subject(), event: from_view(at_a.value), other: other.value, other_device: from_view(part("other_device").value), other_event: from_view(at_b.value), by: part("hold").value } : null,
+);
+const other_device = computed(() => (part("other_device").value >= 0 ? part("other_device").value : is_one.value ? part("device").value : 0));
+/** The ends of steps, of which a side may be looked at. */
+const steps_of = (query: () => { file: number; device: number } | null, slot: string) => {
+  const marks = ask("marks", query, { slot });
+  return computed(() => {
+    const answer = marks.value.answer;
+    if (!answer) return [];
+    const ends = ((answer.head.kinds ?? []) as string[]).indexOf("step end");
+    const [kind, event, label] = [answer.u32("kind"), answer.u32("event"), answer.u32("label")];
+    return Array.from(kind, (value, i) => ({ value, event: event[i], text: String(answer.head.labels[label[i]]) })).filter((mark) => mark.value === ends);
+  });
+};
+const steps_a = steps_of(() => (is_open.value ? { file: own.value, device: part("device").value } : null), "marks of A");
+const steps_b = steps_of(() => (is_open.value ? { file: other.value, device: other_device.value } : null), "marks of B");
+const curve = (which: () => number, of: () => number, slot: string) =>
   ask("levels", () => {
-    const device = files.value[which()]?.devices[part("device").value] ?? files.value[which()]?.devices[0];
-    if (!is_shown.value || !device) return null;
+    const device = files.value[which()]?.devices[of()] ?? files.value[which()]?.devices[0];
+    if (!is_open.value || !device) return null;
     return { file: which(), device: Math.max(0, files.value[which()].devices.indexOf(device)), from: 0, to: device.events + 1, columns: 1024, by: "none" };
   }, { slot });
-const own_curve = curve(() => part("file").value, "curve of A");
-const other_curve = curve(() => other.value, "curve of B");
+const own_curve = curve(() => own.value, () => part("device").value, "curve of A");
+const other_curve = curve(() => other.value, () => other_device.value, "curve of B");
 
 const tree = computed<Tree | null>(() => {
   const answer = asked.value.answer;
@@ -42,9 +68,23 @@ const difference = (node: number) => {
   return answer ? answer.f64("bytes_b")[node] - answer.f64("bytes_a")[node] : 0;
 };
 
+/** Which moment of a side is compared: its peak, or the end of a step. */
+function AtMoment({ name, steps, label }: { name: "at_a" | "at_b"; steps: { event: number; text: string }[]; label: string }) {
+  const value = part(name).value;
+  const known = value < 0 || steps.some((step) => step.event === value);
+  return (
+    <select aria-label={label} value={String(value)} onChange={(event) => go({ [name]: Number(event.currentTarget.value) })}>
+      <option value="-1">at the peak</option>
+      {known ? null : <option value={String(value)}>after event {format.count(value)}</option>}
+      {steps.map((step) => <option key={step.event} value={String(step.event)}>end of {format.plain(step.text, 40)}</option>)}
+    </select>
+  );
+}
+
 export function Compare() {
-  if (files.value.length < 2)
-    return <div class="empty">One file is open. `gpumemprof view A B` shows two on one axis.</div>;
+  if (!is_open.value) return <div class="empty">There is no memory to compare.</div>;
+  if (is_one.value && steps_a.value.length < 2 && !is_shown.value)
+    return <div class="empty">One file is open, and it tells of no two steps. `gpumemprof view A B` shows two on one axis.</div>;
   const answer = asked.value.answer;
   const name = (index: number) => format.plain(files.value[index]?.name ?? "", 60);
   const shown = tree.value;
@@ -62,16 +102,20 @@ export function Compare() {
   return (
     <div class="panel">
       <div class="strip">
-        <span><b>A</b> {name(part("file").value)}</span>
-        <span><b>B</b> {name(other.value)}</span>
-        <button onClick={() => go({ file: other.value, device: 0, from: 0, to: 0, moment: -1 })}>Swap</button>
+        <span class="field"><b>A</b> {is_one.value ? null : name(own.value)} <AtMoment name="at_a" steps={steps_a.value} label="A at" /></span>
+        <span class="field"><b>B</b> {is_one.value ? null : name(other.value)} <AtMoment name="at_b" steps={steps_b.value} label="B at" /></span>
+        <button onClick={() => go(is_one.value ? { at_a: at_b.value, at_b: at_a.value } : { file: other.value, other: own.value, device: other_device.value, other_device: part("device").value, at_a: at_b.value, at_b: at_a.value, from: 0, to: 0, moment: -1 })}>Swap</button>
         <Choice name="hold" label="Compared by" options={[["stack", "Stack"], ["module", "Module"], ["category", "Category"]]} />
         {answer ? <span class="n"><b>{format.signed((answer.head.total_b ?? 0) - (answer.head.total_a ?? 0))}</b> <span class="dim">from {format.bytes(answer.head.total_a)} to {format.bytes(answer.head.total_b)}</span></span> : null}
       </div>
       <div class="scroll" tabIndex={0} role="region" aria-label="Comparison">
         <div class="report">
-          <Curves label="Live memory of both runs over their events" end_text={format.plural(to - 1, "event")} curves={[{ name: `A: ${name(part("file").value)}`, ...points(own_curve) }, { name: `B: ${name(other.value)}`, ...points(other_curve), dash: [6, 4] }]} />
-          {!answer || answer.unknown ? <Missing asked={asked.value} what="No comparison." /> : null}
+          {is_one.value ? (
+            <Curves label="Live memory over the events" end_text={format.plural(to - 1, "event")} curves={[{ name: name(own.value), ...points(own_curve) }]} marks={[at_a.value, at_b.value].filter((at) => at >= 0).map((at, i) => ({ x: at / to, text: i ? "B" : "A" }))} />
+          ) : (
+            <Curves label="Live memory of both runs over their events" end_text={format.plural(to - 1, "event")} curves={[{ name: `A: ${name(own.value)}`, ...points(own_curve) }, { name: `B: ${name(other.value)}`, ...points(other_curve), dash: [6, 4] }]} />
+          )}
+          {!is_shown.value ? <p class="empty">Choose two steps: what grew from one to the other is shown.</p> : !answer || answer.unknown ? <Missing asked={asked.value} what="No comparison." /> : null}
           {(answer?.head.document?.sections ?? []).map((section: any, i: number) => <SectionView section={section} key={i} />)}
           {shown && shown.bytes.length > 1 ? (
             <section>

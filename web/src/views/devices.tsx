@@ -4,6 +4,7 @@ import { useEffect } from "preact/hooks";
 import { css, colours, is_dark, nth, SurfaceBox } from "../draw/index.ts";
 import type { Surface } from "../draw/index.ts";
 import * as format from "../format.ts";
+import { ChartView } from "./chart.tsx";
 import { file, store } from "../state/run.ts";
 import { go, part } from "../state/view.ts";
 import type { Device } from "../data/types.ts";
@@ -14,6 +15,9 @@ const curves = signal<Map<string, { begin: Uint32Array; total: Float64Array }>>(
 const order = computed(() =>
   (file.value?.devices ?? []).map((device, index) => ({ device, index })).sort((a, b) => (b.device.peak?.bytes ?? 0) - (a.device.peak?.bytes ?? 0)),
 );
+
+/** What drivers and the kernel reported of the whole machine during the run. */
+const machine = computed(() => (file.value?.document?.sections ?? []).flatMap((section) => section.parts).filter((one) => one.kind === "chart"));
 
 /** One after the other, so that what is used is asked before it. */
 async function load(file_index: number, devices: { device: Device; index: number }[]): Promise<void> {
@@ -44,6 +48,7 @@ export function Devices() {
           </button>
         ))}
       </div>
+      {machine.value.length ? <div class="charts"><h2>The machine meanwhile</h2>{machine.value.map((chart, i) => <ChartView key={i} chart={chart} height="160px" />)}</div> : null}
       {order.value.length > MOST ? <p class="empty">{format.plural(order.value.length - MOST, "emptier device")} more: the selector has them.</p> : null}
     </div>
   );

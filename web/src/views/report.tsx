@@ -4,6 +4,7 @@ import type { Cell, Document, Evidence, Item, Part, Row, Section, Sentence } fro
 import * as format from "../format.ts";
 import { file } from "../state/run.ts";
 import type { View } from "../state/view.ts";
+import { ChartView } from "./chart.tsx";
 import { CopyButton, Joints, Linked } from "./parts.tsx";
 
 const LONG_TEXT = 4000;
@@ -116,12 +117,10 @@ function PartView({ part }: { part: Part }) {
           <CopyButton label="Copy stack" text={() => part.frames.map((frame) => frame.text).join("\n")} />
         </div>
       );
-    default:
-      return null; // a chart: the views of this page draw it
+    case "chart":
+      return <ChartView chart={part} />;
   }
 }
-const says = (section: Section) => section.parts.some((part) => part.kind !== "chart");
-
 export function SectionView({ section }: { section: Section }) {
   const parts = section.parts.map((part, i) => <PartView part={part} key={i} />);
   const link = section.evidence ? <Linked patch={evidence_patch(section.evidence)}>Show the evidence</Linked> : null;
@@ -147,7 +146,7 @@ export function DocumentView({ document }: { document: Document }) {
     <div class="scroll" tabIndex={0} role="region" aria-label="Report">
       <article class="report">
         <h1><Joints is_prose text={format.plain(document.title)} /></h1>
-        {document.sections.filter(says).map((section, i) => <SectionView section={section} key={i} />)}
+        {document.sections.map((section, i) => <SectionView section={section} key={i} />)}
       </article>
     </div>
   );
@@ -159,7 +158,7 @@ export function Report() {
 
 /** Sections that say what is wrong and what to change: those of findings, advice, loss and out of memory. */
 const TELLING = /^(findings|what to change|out of memory|what causes|what was lost)/i;
-export const telling = computed<Section[]>(() => (file.value?.document?.sections ?? []).filter((section) => TELLING.test(section.title) && says(section)));
+export const telling = computed<Section[]>(() => (file.value?.document?.sections ?? []).filter((section) => TELLING.test(section.title)));
 export const findings_count = computed(() =>
   telling.value.reduce((sum, section) => sum + section.parts.reduce((n, part) => n + (part.kind === "list" ? part.items.length : 0), 0), 0),
 );

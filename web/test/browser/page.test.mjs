@@ -52,6 +52,53 @@ for (const size of SIZES)
       }
     });
 
+for (const size of SIZES)
+  for (const scheme of ["light", "dark"])
+    test(`the live page can be read at ${size.width} by ${size.height}, ${scheme}`, async () => {
+      const context = await browser.newContext({ viewport: size, colorScheme: scheme, bypassCSP: true });
+      const page = await context.newPage();
+      await page.goto(mock.address.replace("/?", "/live?"));
+      await page.waitForSelector("#recordings article:nth-of-type(2)");
+      for (const fold of await page.locator("details summary").all()) await fold.click();
+      assert.deepEqual(await page.evaluate(walk), []);
+      await page.addScriptTag({ path: axe });
+      const { violations } = await page.evaluate(() => axe.run());
+      assert.deepEqual(violations.filter((one) => ["serious", "critical"].includes(one.impact)).map((one) => `${one.id}: ${one.nodes[0].html.slice(0, 160)} ${one.nodes[0].failureSummary.slice(0, 200)}`), []);
+      await context.close();
+    });
+
+test("the live page shows every process, the fullest first, and foreign names as text", async () => {
+  const context = await browser.newContext({ viewport: SIZES[0] });
+  const page = await context.newPage();
+  const problems = [];
+  page.on("pageerror", (error) => problems.push(String(error)));
+  page.on("console", (line) => /Content Security|Refused/.test(line.text()) && problems.push(line.text()));
+  await page.goto(mock.address.replace("/?", "/live?"));
+  await page.waitForSelector("#recordings article:nth-of-type(2)");
+  const [first, second] = await page.locator("#recordings article").allInnerTexts();
+  assert.match(first, /pid 102, rank 1[^]*61\.0 GiB allocated[^]*grows with every step, \+3\.00 MiB\/s/);
+  assert.match(second, /pid 101, rank 0[^]*60\.0 GiB allocated[^]*no growth seen/);
+  assert.ok(first.startsWith(HOSTILE[0]) && second.includes("because the driver names no process") === false);
+  await page.locator("#recordings details summary").click();
+  assert.match(await page.locator("#recordings details").innerText(), /other processes because the driver names no process\s+unknown/);
+  assert.match(await page.locator("#memory").innerText(), /71\.0 GiB of 80\.0 GiB[^]*unknown: the driver does not answer/);
+  assert.equal(await page.locator("img").count(), 0);
+  assert.deepEqual(problems, []);
+  await context.close();
+});
+
+test("two steps of one run are compared, and the difference is that of their blocks", async () => {
+  const [a, b] = [mock.run.step_events[0], mock.run.step_events[3]];
+  const page = await open(`tab=compare&hold=category&at_a=${a}`);
+  await page.getByLabel("B at").selectOption(String(b));
+  await page.waitForFunction((b) => location.hash.includes(`at_b=${b}`), b);
+  const change = mock.total_at(b) - mock.total_at(a);
+  await page.waitForFunction(() => /from .* to /.test(document.querySelector(".panel .strip").innerText));
+  const cells = await page.locator(".tablebox td[title]").evaluateAll((all) => all.map((one) => Number(one.title.replace(/[^0-9-]/g, ""))));
+  assert.equal(cells.reduce((sum, value) => sum + value, 0), change);
+  await page.context().close();
+});
+
 test("the readout's bytes are those of the moment, counted block by block", async () => {
   const page = await open();
   const peak = Math.max(...Array.from({ length: mock.run.events + 1 }, (_, e) => mock.total_at(e)));

@@ -1,4 +1,4 @@
-#include "report/render/flame_paths.h"
+#include "report/export/flame_paths.h"
 
 #include <algorithm>
 #include <map>
