@@ -4,13 +4,12 @@
 
 #include <algorithm>
 
+#include "base/size.h"
 #include "estimate/closed_form_for_tests.h"
 #include "estimate/rank_weights.h"
 
 namespace gpumemprof {
 namespace {
-
-constexpr double kMiB = 1 << 20;
 
 /// Bytes for each weight, all states together.
 double bytes_a_weight(const char* config, const std::vector<SetupOption>& options) {

@@ -59,7 +59,7 @@ bool says_something(const EverythingRead& read) {
   return !read.error.empty() || !read.loss.reasons.empty();
 }
 
-class Damage : public ::testing::TestWithParam<bool> {
+class DamagedRecording : public ::testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
     FakeProbe probe(0x1234, 100, 40);
@@ -83,7 +83,7 @@ class Damage : public ::testing::TestWithParam<bool> {
   EverythingRead whole_;
 };
 
-TEST_P(Damage, CutAtEveryLengthItYieldsWhatIsBeforeTheCut) {
+TEST_P(DamagedRecording, CutAtEveryLengthItYieldsWhatIsBeforeTheCut) {
   size_t most = 150;
   for (size_t length = bytes_.size(); length-- > 0;) {
     if (!is_worth_it(length)) continue;
@@ -102,7 +102,7 @@ TEST_P(Damage, CutAtEveryLengthItYieldsWhatIsBeforeTheCut) {
   EXPECT_EQ(most, 0u);
 }
 
-TEST_P(Damage, WithAnyByteFlippedNothingIsInventedAndLossesAreSaid) {
+TEST_P(DamagedRecording, WithAnyByteFlippedNothingIsInventedAndLossesAreSaid) {
   auto file = std::move(*open_file(path_, FileMode::kReadWrite));
   int silent = 0;
   for (size_t at = 0; at < bytes_.size(); ++at) {
@@ -122,7 +122,7 @@ TEST_P(Damage, WithAnyByteFlippedNothingIsInventedAndLossesAreSaid) {
   EXPECT_LE(silent, GetParam() ? 0 : 2 * 2 * 3);
 }
 
-TEST_P(Damage, WithAnyPageLostTheRestIsRead) {
+TEST_P(DamagedRecording, WithAnyPageLostTheRestIsRead) {
   for (size_t page = 4096; page < bytes_.size(); page += 4096) {
     for (char fill : {'\0', 'x'}) {
       std::string damaged = bytes_;
@@ -135,7 +135,7 @@ TEST_P(Damage, WithAnyPageLostTheRestIsRead) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(RawAndSealed, Damage, ::testing::Values(false, true),
+INSTANTIATE_TEST_SUITE_P(RawAndSealed, DamagedRecording, ::testing::Values(false, true),
                          [](const auto& info) { return info.param ? "Sealed" : "Raw"; });
 
 }  // namespace

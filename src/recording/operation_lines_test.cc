@@ -222,7 +222,7 @@ TEST_F(OperationLinesTest, ScopesThatWereTooManyAreSaid) {
   Loss loss;
   stacks(&loss);
   ASSERT_EQ(loss.reasons.size(), 1u);
-  EXPECT_NE(loss.reasons[0].reason.find("4 scopes of graphs"), std::string::npos);
+  EXPECT_NE(loss.reasons[0].reason.find("4 graph scopes exceeded the limit"), std::string::npos);
 }
 
 TEST_F(OperationLinesTest, TheFileOfAnotherProcessIsNotUsed) {

@@ -67,12 +67,12 @@ Other settings, expected peaks:
   allocated   reserved     device  settings
    2.00 MiB    unknown    unknown  sgd, bf16
 
-On a device of which the process can have 10.0 GiB: may fit.
+With 10.0 GiB for the process: may fit.
 
 Does it fit on an otherwise empty GPU:
   does not fit   7.00 GiB  Board A
   fits           15.0 GiB  Board B
-The cheapest of your price list that fits: Board B, 1.50 EUR an hour.
+Cheapest board of your price list that fits: Board B, 1.50 EUR an hour.
 
 Assumed:
   - attention: flash (config.json)

@@ -14,7 +14,7 @@ using for_tests::gzip;
 using for_tests::PprofWriter;
 using for_tests::small_pprof;
 
-std::unique_ptr<EventSource> read(const std::string& bytes) {
+std::unique_ptr<EventSource> read_profile(const std::string& bytes) {
   MemoryFile file(bytes);
   auto source = read_pprof(file);
   EXPECT_TRUE(source) << source.error().message;
@@ -34,7 +34,7 @@ std::vector<std::string> live(const EventSource& source) {
 }
 
 TEST(Pprof, WhatIsLiveIsToldByDeviceAndKind) {
-  const auto source = read(small_pprof());
+  const auto source = read_profile(small_pprof());
   ASSERT_NE(source, nullptr);
   EXPECT_EQ(live(*source), (std::vector<std::string>{"jax:cpu:0: 2 x 8193",
                                                      "jax:TPU_0?process?0??0?0?0?0??: 1 x 512",
@@ -44,7 +44,7 @@ TEST(Pprof, WhatIsLiveIsToldByDeviceAndKind) {
 }
 
 TEST(Pprof, AStackBeginsWithTheLineThatAllocated) {
-  const auto source = read(small_pprof());
+  const auto source = read_profile(small_pprof());
   const auto holders = source->state_before_first_event()->holders_now(0);
   ASSERT_EQ(holders.size(), 1u);
   EXPECT_EQ(stack_lines(source->tables(), holders[0].stack),
@@ -53,11 +53,11 @@ TEST(Pprof, AStackBeginsWithTheLineThatAllocated) {
 }
 
 TEST(Pprof, CompressedOrNotItIsTheSame) {
-  EXPECT_EQ(live(*read(gzip(small_pprof()))), live(*read(small_pprof())));
+  EXPECT_EQ(live(*read_profile(gzip(small_pprof()))), live(*read_profile(small_pprof())));
 }
 
 TEST(Pprof, ItIsAMomentAndSaysSo) {
-  const auto source = read(small_pprof());
+  const auto source = read_profile(small_pprof());
   EXPECT_FALSE(source->info().can.complete_history);
   EXPECT_FALSE(source->info().can.times);
   EXPECT_EQ(source->info().kind, "jax_memory_profile");
@@ -70,7 +70,7 @@ TEST(Pprof, ItIsAMomentAndSaysSo) {
 }
 
 TEST(Pprof, SamplesOfOneStackAddUp) {
-  const auto source = read(PprofWriter().write({{3, 10, "buffer", "cpu:0", {"a"}},
+  const auto source = read_profile(PprofWriter().write({{3, 10, "buffer", "cpu:0", {"a"}},
                                                 {1, 5, "buffer", "cpu:0", {}},
                                                 {2, 7, "buffer", "cpu:0", {}}}));
   const auto holders = source->state_before_first_event()->holders_now(0);
@@ -82,7 +82,7 @@ TEST(Pprof, SamplesOfOneStackAddUp) {
 }
 
 TEST(Pprof, NegativeSamplesAreCountedAndLeftOut) {
-  const auto source = read(PprofWriter().write({{1, 8}, {-1, -8}}));
+  const auto source = read_profile(PprofWriter().write({{1, 8}, {-1, -8}}));
   EXPECT_EQ(live(*source), std::vector<std::string>{"jax:cpu:0: 1 x 8"});
   ASSERT_EQ(source->loss().reasons.size(), 2u);
   EXPECT_EQ(source->loss().reasons[1].reason,

@@ -95,10 +95,10 @@ TEST(HostileSnapshot, NothingOrSomethingElseIsNoSnapshot) {
 }
 
 TEST(HostileSnapshot, AListThatHoldsItselfIsRefused) {
-  expect_refused("\x80\x04]\x94h" + std::string(1, '\0') + "a.", 6, "holds itself");
-  expect_refused("\x80\x04]\x94(h" + std::string(1, '\0') + "e.", 7, "holds itself");
+  expect_refused("\x80\x04]\x94h" + std::string(1, '\0') + "a.", 6, "contains itself");
+  expect_refused("\x80\x04]\x94(h" + std::string(1, '\0') + "e.", 7, "contains itself");
   expect_refused("\x80\x04}\x94" + text("segments") + "h" + std::string(1, '\0') + "s.", 16,
-                 "holds itself");
+                 "contains itself");
   // Through another one.
   expect_refused("\x80\x04]\x94]\x94h" + std::string(1, '\0') + "aa.", 9, "refer");
 }
@@ -120,8 +120,8 @@ TEST(HostileSnapshot, ContainersThatDoNotAddUpAreRefused) {
       "\x80\x04"
       "a.",
       2, "without a list");
-  expect_refused("\x80\x04](.", 4, "not complete");
-  expect_refused("\x80\x04]].", 4, "not complete");
+  expect_refused("\x80\x04](.", 4, "incomplete containers");
+  expect_refused("\x80\x04]].", 4, "incomplete containers");
   expect_refused("\x80\x04}(Nu.", 5, "without a value");
   expect_refused("\x80\x04\x86.", 2, "tuple");
   expect_refused("\x80\x04(Ne.", 4, "without a list");
@@ -255,9 +255,9 @@ TEST(HostileSnapshot, AnyFlippedByteIsReadOrRefused) {
 }
 
 TEST(HostileSnapshot, DeepNestingIsRefused) {
-  expect_refused("\x80\x04" + repeated("](", 5000), 2 + 2 * 1000 + 1, "deeper");
-  expect_refused(repeated("[", 5000), 1001, "deeper");
-  EXPECT_NE(refusal("{\"segments\":" + repeated("{\"a\":", 5000)).message.find("deeper"),
+  expect_refused("\x80\x04" + repeated("](", 5000), 2 + 2 * 1000 + 1, "levels deep");
+  expect_refused(repeated("[", 5000), 1001, "levels deep");
+  EXPECT_NE(refusal("{\"segments\":" + repeated("{\"a\":", 5000)).message.find("levels deep"),
             std::string::npos);
 }
 

@@ -135,7 +135,7 @@ TEST(Xplane, TotalsThatContradictTheEventsAreToldAndNothingIsMadeOfThem) {
                      {{.time_ps = 1000, .address = 1, .size_bytes = 256, .total_bytes = 1256},
                       {.time_ps = 2000, .address = 2, .size_bytes = 256, .total_bytes = 1768}}}})));
   EXPECT_EQ(source->state_before_first_event()->live_count(), 0u);
-  EXPECT_NE(reasons_of(*source).find("total disagrees with 1 events"), std::string::npos);
+  EXPECT_NE(reasons_of(*source).find("total differs for 1 events"), std::string::npos);
 }
 
 TEST(Xplane, AHigherPeakOfBeforeIsTold) {
