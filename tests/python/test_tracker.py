@@ -141,7 +141,7 @@ def test_alerts_reach_callbacks_once_and_an_error_of_theirs_is_counted():
     tracker.add_alert_callback(lambda alert: 1 / 0)
     run_through(tracker, 6)
     statistics = tracker.stop_tracking()
-    assert seen == [("warning", "Memory usage at 85.0 % of 0.0 MiB"), ("critical", "Memory usage at 97.0% of 0.0 MiB")]
+    assert seen == [("warning", "Memory usage at 85.0 % of 0.0 MiB"), ("critical", "Memory usage at 97.0 % of 0.0 MiB")]
     assert statistics["alert_count"] == 2 and statistics["callback_errors"] == 2
     assert [a.event_type for a in tracker.get_alerts()] == ["warning", "critical"]
     assert tracker.get_alerts(last_n=1)[0].memory_allocated == 970
