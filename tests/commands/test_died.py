@@ -56,7 +56,7 @@ def test_out_of_memory_is_the_first_line_of_everything(died):
     assert all(" would have fitted: the process had mapped " in line for line in lines)
     assert command("analyze", died.folder, "--fail-on", "oom").rc == 3
     page = CarriedPage(command("analyze", died.folder, "--format", "html").ok().stdout)
-    assert words_of(page.files[0]["document"]["sections"][0])[0] == sentence
+    assert words_of(page.files[0]["document"]["sections"][0])[0].startswith(sentence)
     assert "Score: none, because the program ran out of memory." in command("analyze", died.folder).stdout.decode()
 
 

@@ -6,6 +6,7 @@ import time
 
 import harness
 import pytest
+from carried_page import CarriedPage
 
 # The commands of the guide's script in its order; tests/spec runs the document's own where it is there.
 SCRIPT = """#!/bin/bash
@@ -68,8 +69,9 @@ def test_track_and_analyze(shell):
     assert "Saved: results.json" in finished(process)
     out = finished(shell("gpumemprof analyze results.json --visualization --plot-dir plots"))
     assert "Analyzing profiling results from: results.json" in out
-    assert "Wrote plots/memory_timeline.svg" in out
-    assert (shell.folder / "plots" / "memory_timeline.svg").read_text().startswith("<svg ")
+    assert "Wrote plots/memory_timeline.html" in out
+    page = CarriedPage((shell.folder / "plots" / "memory_timeline.html").read_text())
+    assert any(part["kind"] == "chart" for section in page.files[0]["document"]["sections"] for part in section["parts"])
 
 
 def test_a_script_that_kills_the_tracker_and_analyses_at_once(shell):
@@ -80,9 +82,8 @@ def test_a_script_that_kills_the_tracker_and_analyses_at_once(shell):
     assert out.rstrip().endswith("analysed at once")
     report = (shell.folder / "memory_report.txt").read_text()
     assert "Score: " in report and "Nothing was lost." in report
-    assert sorted(p.suffix for p in (shell.folder / "training_plots").iterdir()) == [".svg"] * len(
-        list((shell.folder / "training_plots").iterdir()))
-    assert "Wrote training_plots/memory_timeline.svg" in out
+    assert [p.name for p in (shell.folder / "training_plots").iterdir()] == ["memory_timeline.html"]
+    assert "Wrote training_plots/memory_timeline.html" in out
 
 
 def test_help_names_every_command(shell):

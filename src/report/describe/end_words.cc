@@ -106,11 +106,9 @@ Document describe_refusal(const RefusedRequest& refused, std::string_view workin
   answer.add(std::move(table));
   if (!refused.live_bytes)
     answer.add(Sentence{"Holders unknown: the process was not recorded."});
-  Section error{"The error"};
-  error.add(Sentence{refused.message});
+  answer.add(Sentence{refused.message, Tone::kPlain, "The error"});
   Document out{.title = "Out of memory: " + refused.folder};
   out.add(std::move(answer));
-  out.add(std::move(error));
   return out;
 }
 
