@@ -53,7 +53,7 @@ struct MergedTree {
 HeldTree tree_at(PageFile& file, size_t device, uint32_t moment, Dimension by, const Filter& filter,
                  size_t most_nodes) {
   const BlockTable& table = *file.devices()[device].table;
-  const std::vector<uint8_t>* taken = file.taken(device, filter);
+  const PageFile::Taken taken = file.taken(device, filter);
   HeldSums sums(table);
   table.each_live(moment, [&](uint32_t block) {
     if (taken == nullptr || (*taken)[block]) sums.add(block, table.kind_at(block, moment));
@@ -64,9 +64,8 @@ HeldTree tree_at(PageFile& file, size_t device, uint32_t moment, Dimension by, c
 /// The device of B that is called as A's, else its main one, else its first.
 size_t like(const PageDevice& device, const PageFile& other) {
   size_t best = 0;
-  const DeviceAnalysis* main = main_device(other.analysis(), other.tables());
   for (size_t d = 0; d < other.devices().size(); ++d) {
-    if (other.devices()[d].analysis == main) best = d;
+    if (other.devices()[d].is_main) best = d;
   }
   for (size_t d = 0; d < other.devices().size(); ++d) {
     if (other.devices()[d].name == device.name) return d;
@@ -76,7 +75,20 @@ size_t like(const PageDevice& device, const PageFile& other) {
 
 }  // namespace
 
-PageAnswer compare_answer(PageRequest& request, PageFile& other) {
+Json compare_document(PageFile& file, size_t device, PageFile& other, size_t other_device) {
+  const auto a = file.whole(), b = other.whole();
+  if (!a || !b) return nullptr;
+  const auto side = [](WholeRun& whole, const PageDevice& of) {
+    return DiffSide{&whole.analysis(), &whole.tables(),
+                    whole.device(static_cast<uint16_t>(of.index)), {}};
+  };
+  const DiffSide sides[2] = {side(**a, file.devices()[device]),
+                             side(**b, other.devices()[other_device])};
+  if (!sides[0].device || !sides[1].device) return nullptr;
+  return document_json(describe_diff(diff_runs(sides[0], sides[1], headline_node), {}));
+}
+
+PageAnswer compare_answer(PageRequest& request, PageFile& other, const DocumentOf& document_of) {
   const size_t device = request.device();
   const Dimension by = request.by(Dimension::kStack);
   if (by != Dimension::kStack && by != Dimension::kModule && by != Dimension::kCategory)
@@ -92,6 +104,8 @@ PageAnswer compare_answer(PageRequest& request, PageFile& other) {
   const auto most_nodes = static_cast<size_t>(request.number("limit", 1, 100'000, 20'000));
   const Filter filter = request.filter();
   if (request.is_refused()) return request.refusal();
+  const std::optional<Json> document = document_of(device, other_device);
+  if (!document) return later_answer();
   MergedTree merged;
   merged.add(tree_at(file, device, event, by, filter, most_nodes), &merged.bytes_a,
              &merged.blocks_a);
@@ -102,14 +116,7 @@ PageAnswer compare_answer(PageRequest& request, PageFile& other) {
                  {"other_device", other_device},
                  {"total_a", merged.bytes_a[0]},
                  {"total_b", merged.bytes_b[0]},
-                 {"document", nullptr}};
-  // A report compares whole runs.
-  if (&file != &other && a.analysis && b.analysis) {
-    const Diff diff =
-        diff_runs({&file.analysis(), &file.tables(), a.analysis, {}},
-                  {&other.analysis(), &other.tables(), b.analysis, {}}, headline_node);
-    header["document"] = document_json(describe_diff(diff, {}));
-  }
+                 {"document", *document}};
   for (const char* member : {"labels", "kinds", "files", "lines"}) header[member] = Json::array();
   for (const HeldTree::Label& label : merged.labels) {
     header["labels"].push_back(label.text), header["kinds"].push_back(label.kind);

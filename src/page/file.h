@@ -1,89 +1,102 @@
-// One run, opened for the page: its analysis, its tables, and what of it is asked for often.
+// One run, opened for the page: its tables, what is said of it, and what of it is asked for often.
 #pragma once
 
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
-#include "analysis/advice.h"
-#include "analysis/analyze.h"
 #include "page/block_table.h"
+#include "page/facts.h"
 #include "page/filter.h"
 #include "page/key_levels.h"
+#include "page/whole_run.h"
+#include "page/worker.h"
 
 namespace gpumemprof {
 
 /// A memory of the run, as the page shows it.
 struct PageDevice {
-  uint16_t index = 0;  ///< in Tables::devices
+  uint32_t index = 0;  ///< in Tables::devices
   std::string name;
-  bool has_times = false;                    ///< else the times are numbers of events
-  const DeviceAnalysis* analysis = nullptr;  ///< null for what no report tells of
+  bool has_times = false;              ///< else the times are numbers of events
+  bool is_main = false;                ///< it, or the sum that it is a part of, is the answer
+  bool has_requested_sizes = false;    ///< else they were rounded
+  std::string why_no_categories;       ///< where no block's is known
+  std::string why_unknown_before;      ///< what was before the first event; empty where it is known
+  std::vector<uint32_t> stream_of;     ///< of BlockTable::streams, in PageFacts::streams
   std::unique_ptr<BlockTable> table;
-  std::vector<uint32_t> stream_of;  ///< of BlockTable::streams, in PageFile::streams()
 };
 
-/// Not thread-safe: answers are given by one thread.
+struct PageLoad {
+  bool uses_index = true;  ///< reads what an earlier opening left, or leaves it
+  std::function<void(double)> on_progress;
+  std::function<void(std::string)> on_note;  ///< one line on an index that was of no use
+};
+
+/// Not thread-safe but for whole(): answers are given by one thread.
 class PageFile {
  public:
-  /// Reads all of it. Errors: those of open_input() and analyze().
+  using Taken = std::shared_ptr<const std::vector<uint8_t>>;
+
+  /// Reads all of it, or its index. Errors: those of WholeRun::read().
   static Result<std::unique_ptr<PageFile>> load(const std::vector<std::string>& paths,
-                                                std::function<void(double)> on_progress);
+                                                const PageLoad& options);
+  /// Levels of long runs are made by `worker` from now on, which has to end before this.
+  void set_worker(Worker* worker) { worker_ = worker; }
+  /// Leaves an index where it is worth one. May run while answers are given.
+  void leave_index() const;
 
-  const Analysis& analysis() const { return analyzed_.analysis; }
-  const Tables& tables() const { return analyzed_.tables(); }
+  const PageFacts& facts() const { return facts_; }
+  const Tables& tables() const { return *tables_; }
   const std::vector<PageDevice>& devices() const { return devices_; }
-  /// Of all devices: what times are told after. 0 where there are none.
-  uint64_t start_time_ns() const { return start_time_ns_; }
-  bool has_addresses() const { return input_.snapshot() || analysis().source.can.addresses; }
-  const std::vector<int64_t>& streams() const { return streams_; }  ///< of all devices
-  InputKind kind() const { return input_.kind(); }
-  Input& input() { return input_; }
 
-  /// What reports say of the run, as data.
-  const nlohmann::ordered_json& document();
+  /// The run itself, read again where the page has it from its index. For one thread, which may be
+  /// another than that of the answers. Errors: those of WholeRun::read().
+  Result<WholeRun*> whole();
 
-  /// What the allocator told of itself, read once more where a recording has it. Errors: those of
-  /// allocator_history().
-  Result<std::shared_ptr<const AllocatorSnapshot>> history();
-
-  /// What is live over time by a dimension, made once.
-  const KeyLevels& levels(size_t device, Dimension by, const Filter& filter);
+  /// What is live over time by a dimension, made once. Null: it is being made.
+  const KeyLevels* levels(size_t device, Dimension by, const Filter& filter);
   /// By number of the block: 1 where the filter takes it. Null where it takes all.
-  const std::vector<uint8_t>* taken(size_t device, const Filter& filter);
+  Taken taken(size_t device, const Filter& filter);
   /// Between answers: drops what was not requested lately.
   void forget_old();
 
  private:
+  friend class PageIndex;
   static constexpr size_t kMostKept = 12;
+  static constexpr uint32_t kFewMoments = 1 << 18;  // whose levels are made at once
+  using Levels = std::shared_ptr<const KeyLevels>;
   struct Kept {
     uint64_t used = 0;
-    std::unique_ptr<KeyLevels> levels;
+    std::future<Levels> coming;
+    Levels levels;
   };
   struct KeptFilter {
     uint64_t used = 0;
-    std::unique_ptr<std::vector<uint8_t>> taken;
+    Taken taken;
   };
 
-  PageFile(Input input, Analyzed analyzed)
-      : input_(std::move(input)), analyzed_(std::move(analyzed)) {}
+  Status take_run(std::vector<std::unique_ptr<BlockTable>> tables);
+  Levels make_levels(size_t device, Dimension by, const Taken& taken) const;
+  size_t main_device() const;
 
-  Input input_;
-  Analyzed analyzed_;
-  std::shared_ptr<const AllocatorSnapshot> history_;
-  AdviceReport advice_;
-  bool has_advice_ = false;
-  nlohmann::ordered_json document_;
+  std::vector<std::string> paths_;
+  std::string key_;  // of the files when they were read; empty: no index may be left
+  std::unique_ptr<WholeRun> whole_;
+  std::unique_ptr<Tables> own_tables_;  // of an index
+  const Tables* tables_ = nullptr;
+  PageFacts facts_;
   std::vector<PageDevice> devices_;
-  std::vector<int64_t> streams_;
+  Levels first_levels_;  // of the main device, by category: what the page begins with
+  Worker* worker_ = nullptr;
   std::map<std::tuple<size_t, Dimension, std::string>, Kept> levels_;
   std::map<std::pair<size_t, std::string>, KeptFilter> filters_;
-  uint64_t uses_ = 0, start_time_ns_ = 0;
+  uint64_t uses_ = 0;
 };
 
 }  // namespace gpumemprof

@@ -20,7 +20,6 @@ constexpr std::pair<std::string_view, Answer> kAnswers[] = {
     {"stack", stack_answer},           {"search", search_answer},
     {"block_next", block_next_answer}, {"space", space_answer},
     {"space_time", space_time_answer}, {"source", source_answer},
-    {"whatif", whatif_answer},
 };
 
 std::string name_of(const std::vector<std::string>& paths) {
@@ -33,8 +32,8 @@ std::string name_of(const std::vector<std::string>& paths) {
 
 }  // namespace
 
-PageService::PageService(std::vector<std::vector<std::string>> inputs, std::string version)
-    : version_(std::move(version)) {
+PageService::PageService(std::vector<std::vector<std::string>> inputs, PageOptions options)
+    : options_(std::move(options)) {
   for (std::vector<std::string>& paths : inputs) {
     slots_.push_back(std::make_unique<Slot>());
     slots_.back()->paths = std::move(paths);
@@ -48,11 +47,16 @@ PageService::~PageService() {
 }
 
 void PageService::read_all() {
+  std::vector<const PageFile*> read;  // they stay where they are
   for (const std::unique_ptr<Slot>& slot : slots_) {
     if (is_stopping_) return;
-    auto file = PageFile::load(slot->paths, [&](double done) { slot->progress = done; });
+    auto file = PageFile::load(slot->paths, {.uses_index = options_.uses_index,
+                                             .on_progress = [&](double d) { slot->progress = d; },
+                                             .on_note = options_.on_note});
     const std::lock_guard lock(slot->mutex);
     if (file) {
+      (*file)->set_worker(&levels_worker_);
+      read.push_back(file->get());
       slot->read = std::move(*file);
       continue;
     }
@@ -60,6 +64,9 @@ void PageService::read_all() {
     if (status_) status_ = std::unexpected(file.error());
   }
   is_done_ = true;
+  for (const PageFile* file : read) {
+    if (!is_stopping_) file->leave_index();
+  }
 }
 
 Status PageService::wait() {
@@ -84,7 +91,7 @@ PageAnswer PageService::run_answer() {
     Json file = {{"name", name_of(slot->paths)}};
     if (PageFile* read = file_of(*slot)) {
       file["state"] = "ready";
-      file.update(file_json(*read));
+      file.update(read->facts().run);
     } else {
       const std::lock_guard lock(slot->mutex);
       file["state"] = slot->error.empty() ? "reading" : "failed";
@@ -98,7 +105,7 @@ PageAnswer PageService::run_answer() {
     ++share;
     files.push_back(std::move(file));
   }
-  Json run = {{"schema", "gpumemprof-page/1"}, {"version", version_}, {"files", files}};
+  Json run = {{"schema", "gpumemprof-page/1"}, {"version", options_.version}, {"files", files}};
   if (is_reading) {
     run["loading"] = {{"share", share / static_cast<double>(slots_.size())},
                       {"text", "reading " + name_of(slots_.front()->paths)}};
@@ -117,11 +124,55 @@ PageFile* PageService::other_of(PageRequest& request) {
   return other;
 }
 
+/// A simulation goes through all events, and may have to read the run first.
+PageAnswer PageService::whatif(PageFile& file, std::string_view query) {
+  std::future<PageAnswer>& coming = simulations_[{&file, std::string(query)}];
+  if (!coming.valid()) {
+    if (simulations_.size() > kMostWaiting) {
+      std::erase_if(simulations_, [](const auto& of) {
+        return !of.second.valid() || is_done(of.second);
+      });
+      return error_answer(503, "too many simulations at once");
+    }
+    coming = whole_worker_.begin([&file, query = std::string(query)] {
+      PageRequest request(query, file);
+      return whatif_answer(request);
+    });
+  }
+  if (!is_done(coming)) return later_answer();
+  PageAnswer answer = coming.get();
+  simulations_.erase({&file, std::string(query)});
+  return answer;
+}
+
+PageAnswer PageService::compare(PageRequest& request) {
+  PageFile* other = other_of(request);
+  if (request.is_refused()) return request.refusal();
+  PageFile* file = &request.file();
+  return compare_answer(request, *other, [&](size_t a, size_t b) -> std::optional<Json> {
+    if (file == other) return Json();  // a report compares whole runs
+    auto& coming = documents_[{file, a, other, b}];
+    if (!coming.valid()) {
+      coming = whole_worker_.begin([=] { return compare_document(*file, a, *other, b); }).share();
+    }
+    if (coming.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return {};
+    return coming.get();
+  });
+}
+
+PageAnswer PageService::answer_now(std::string_view request, std::string_view query) {
+  for (;;) {
+    PageAnswer given = answer(request, query);
+    if (!given.is_later) return given;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 PageAnswer PageService::answer(std::string_view request, std::string_view query) {
   if (request == "run") return run_answer();
   const auto known =
       std::ranges::find(kAnswers, request, &std::pair<std::string_view, Answer>::first);
-  if (known == std::end(kAnswers) && request != "compare")
+  if (known == std::end(kAnswers) && request != "compare" && request != "whatif")
     return error_answer(404, "unknown request");
   size_t index = 0;
   if (const auto text = query_value(query, "file")) {
@@ -137,15 +188,9 @@ PageAnswer PageService::answer(std::string_view request, std::string_view query)
                               : error_answer(404, slot.error);
   }
   if (file->devices().empty()) return error_answer(404, "the file has no memory events");
+  if (request == "whatif") return whatif(*file, query);
   PageRequest parsed(query, *file);
-  PageAnswer answer;
-  if (request == "compare") {
-    PageFile* other = other_of(parsed);
-    if (parsed.is_refused()) return parsed.refusal();
-    answer = compare_answer(parsed, *other);
-  } else {
-    answer = known->second(parsed);
-  }
+  PageAnswer answer = request == "compare" ? compare(parsed) : known->second(parsed);
   file->forget_old();
   return answer;
 }

@@ -2,27 +2,41 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
+#include <future>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "page/request.h"
+#include "page/worker.h"
 
 namespace gpumemprof {
+
+struct PageOptions {
+  std::string version;
+  bool uses_index = true;                    ///< PageLoad::uses_index
+  std::function<void(std::string)> on_note;  ///< PageLoad::on_note; from another thread
+};
 
 /// Reads its files in a thread of its own, one after the other; answers meanwhile say how far it
 /// is. answer() is for one thread.
 class PageService {
  public:
   /// Each of `inputs` is one file of the page: paths that are read as one.
-  PageService(std::vector<std::vector<std::string>> inputs, std::string version);
+  PageService(std::vector<std::vector<std::string>> inputs, PageOptions options);
   ~PageService();
 
-  /// `request`: what stands behind "/api/v1/", such as "levels". 404 for what there is not.
+  /// `request`: what stands behind "/api/v1/", such as "levels". 404 for what there is not. What
+  /// takes long is made in another thread: then the answer is_later, until it is there.
   PageAnswer answer(std::string_view request, std::string_view query);
+  /// The same, waited for.
+  PageAnswer answer_now(std::string_view request, std::string_view query);
   /// Waits until all are read. Errors: of the first file that could not be.
   Status wait();
   size_t files() const { return slots_.size(); }
@@ -43,11 +57,20 @@ class PageService {
   PageAnswer run_answer();
   PageFile* file_of(Slot& slot);
   PageFile* other_of(PageRequest& request);
+  PageAnswer whatif(PageFile& file, std::string_view query);
+  PageAnswer compare(PageRequest& request);
 
-  std::string version_;
+  static constexpr size_t kMostWaiting = 8;  // simulations that were asked for
+  using Pair = std::tuple<PageFile*, size_t, PageFile*, size_t>;
+
+  PageOptions options_;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::atomic<bool> is_stopping_{false}, is_done_{false};
   Status status_;
+  std::map<std::pair<PageFile*, std::string>, std::future<PageAnswer>> simulations_;
+  std::map<Pair, std::shared_future<nlohmann::ordered_json>> documents_;
+  // They end first: what they work on is above.
+  Worker levels_worker_, whole_worker_;
   std::thread reader_;
 };
 
