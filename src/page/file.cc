@@ -8,7 +8,7 @@
 #include "page/answers.h"
 #include "page/index_file.h"
 #include "page/index_key.h"
-#include "page/keeper.h"
+#include "page/keeper_thread.h"
 #include "trace/allocator_trace.h"
 
 namespace gpumemprof {
@@ -83,7 +83,7 @@ Result<std::unique_ptr<PageFile>> PageFile::load(const std::vector<std::string>&
     }
     if (!why.empty() && options.on_note) options.on_note(why);
   }
-  Keeper keeper;
+  KeeperThread keeper;
   auto whole = WholeRun::read(paths, &keeper, options.on_progress);
   if (!whole) return std::unexpected(whole.error());
   std::unique_ptr<PageFile> file(new PageFile);
