@@ -45,15 +45,15 @@ struct AnalysisOptions {
   uint64_t temporary_ns = 1'000'000;  ///< a block that lives no longer than this is a temporary
   bool find_leaks = false;            ///< analyze() does where the depth is kWhole
   AnalysisDepth depth = AnalysisDepth::kWhole;  ///< of analyze() alone
-  std::optional<uint64_t> capacity_bytes;  ///< of the device, where the caller knows it
-  std::vector<MomentRequest> moments;      ///< at which to tell what was live
+  std::optional<uint64_t> capacity_bytes;       ///< of the device, where the caller knows it
+  std::vector<MomentRequest> moments;           ///< at which live memory is reported
   std::optional<uint64_t> start_ns;  ///< when it all began; absent: as Analysis::start_time_ns
-  /// What the recorded processes told of who holds their tensors; may be null.
+  /// Holders of tensors, from the recorded processes' own looks; may be null.
   const std::vector<ProcessHolders>* holders = nullptr;
-  /// What devices said of the processes meanwhile; may be null.
+  /// The driver's figures for the processes during the run; may be null.
   const std::vector<TruthOfProcess>* truths = nullptr;
-  BlockKeeper* keeper = nullptr;  ///< is told of every block; may be null
-  /// Called now and then with 0 to 1; may be empty.
+  BlockKeeper* keeper = nullptr;  ///< is called for every block; may be null
+  /// Progress from 0 to 1, called at intervals; may be empty.
   std::function<void(double)> on_progress;
 };
 
@@ -77,12 +77,12 @@ struct Refusal {
   uint64_t event;
   uint32_t stack;
 };
-inline constexpr size_t kMostRefusals = 1000;  ///< that a device tells one by one, the first ones
+inline constexpr size_t kMostRefusals = 1000;  ///< the first ones of a device are kept
 
 /// One device of one process, or one memory that several of its allocators share.
 struct DeviceAnalysis {
-  uint16_t device = 0;  ///< index in Tables::devices; of a sum, one of its parts
-  /// Of a sum, the allocators whose blocks it adds up; else empty.
+  uint16_t device = 0;  ///< index in Tables::devices; for a sum, one of its parts
+  /// For a sum: the allocators whose blocks it adds up; else empty.
   std::vector<uint16_t> parts;
   DeviceFigures figures;
   /// Number of figures.peak_event among the events of this device alone.
@@ -90,7 +90,7 @@ struct DeviceAnalysis {
   /// The most that can have been held at one moment: figures.peak_bytes or more (held_bound.h).
   /// Absent where it is not known.
   std::optional<uint64_t> most_held_bytes;
-  uint32_t threads = 0;  ///< that allocated or freed, where most_held_bytes is known
+  uint32_t threads = 0;                 ///< that allocated or freed, where most_held_bytes is known
   std::vector<Holder> holders_at_peak;  ///< all, largest first; they add up to figures.peak_bytes
   std::vector<Holder> holders_at_end;   ///< all, largest first; they add up to figures.live_bytes
   std::vector<Holder> totals;  ///< allocated over the whole source; as holders, largest first
@@ -101,17 +101,17 @@ struct DeviceAnalysis {
   Timeline timeline;
   std::vector<Refusal> refusals;  ///< the first kMostRefusals; figures.actions counts all
   uint64_t last_alloc_event = 0;  ///< 0 as well where it allocated nothing
-  uint64_t first_time_ns = 0;  ///< of its first event; 0 without one
+  uint64_t first_time_ns = 0;     ///< of its first event; 0 without one
   uint64_t last_time_ns = 0;
   StepSums steps;  ///< where the framework numbers its steps
   DeviceCategories categories;
-  StepLevels step_levels;                ///< of the program's own steps; empty where it told none
+  StepLevels step_levels;                ///< of the program's steps; empty if it has none
   std::vector<LiveMoment> live_moments;  ///< as AnalysisOptions::moments
   Turns turns;
   /// Where the depth is kWhole: the shape of its timeline, and how good it is.
   std::vector<SeriesPattern> patterns;
   Score score;
-  /// What an allocator's own history tells beyond the events: of snapshots, and of devices of a
+  /// Facts of an allocator's history beyond the events: for snapshots, and for devices of a
   /// recording whose allocator was followed; else null. Where it is there, sizes are as asked for
   /// and figures.peak_event counts the device's own events.
   std::shared_ptr<const SnapshotDevice> snapshot;

@@ -18,7 +18,7 @@ class Analyzed {
   std::shared_ptr<const AllocatorSnapshot> snapshot_;
 };
 
-/// All that the input tells, as deep as the options say. Figures, events and times of a device
+/// Analyses the input to the depth of the options. Figures, events and times of a device
 /// whose allocator was followed are those of the allocator's history; what the program told of a
 /// block goes before what rules conclude. Where the depth is kWhole, what lies beside a recording
 /// is read too: who holds tensors, what was sampled, how programs ended (options.holders and truths
@@ -26,7 +26,7 @@ class Analyzed {
 /// Errors: those of the input; kUsage for samples and dumps, which are no events.
 Result<Analyzed> analyze(Input& input, AnalysisOptions options);
 
-/// What PyTorch's CUDA allocator told of itself: the snapshot, or that of a recording that followed
+/// The history of PyTorch's CUDA allocator: the snapshot, or that of a recording that followed
 /// it, with the settings that its text of them stands for: what replay, what-if and the export
 /// take. Errors: those of read_allocator_history.
 Result<std::shared_ptr<const AllocatorSnapshot>> allocator_history(Input& input);

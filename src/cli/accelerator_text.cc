@@ -30,7 +30,7 @@ std::string share_of(const DeviceMemory& memory) {
 }
 
 std::string memory_text(const DeviceMemory& memory) {
-  // One reason for all of them is said once.
+  // A reason common to all is printed once.
   if (!memory.total && !memory.used) return "memory unknown (" + memory.total.absent_because + ')';
   std::string out = bytes_of(memory.total) + ", used " + bytes_of(memory.used) + share_of(memory);
   if (memory.free) out += ", free " + format_bytes(*memory.free.bytes);

@@ -11,7 +11,7 @@
 
 namespace gpumemprof {
 
-/// The words of our own command line after the first "--"; empty where there is none.
+/// The words of the command line after the first "--"; empty if there is none.
 std::vector<std::string> words_after_dashes();
 
 /// A run that has ended, and where its recording is.

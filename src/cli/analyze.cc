@@ -32,7 +32,7 @@ std::string render(const Analysis& analysis, const Tables& tables,
                       .working_folder = working_folder()});
 }
 
-/// What there is to show of one input.
+/// The analysis of one input.
 struct Shown {
   std::string name;  // of the input, as reports may say it
   std::string text;
@@ -124,7 +124,7 @@ Result<Shown> show_input(const AnalyzeArguments& arguments) {
   if (!options) return std::unexpected(options.error());
   auto input = open_input_showing_progress(arguments.paths, !arguments.no_seal);
   if (!input) return std::unexpected(input.error());
-  // Anonymous, a snapshot is told by its events alone.
+  // An anonymous snapshot is described by its events only.
   if (arguments.anonymize) input->anonymize(std::make_shared<Anonymizer>());
   Progress progress("analyzing");
   options->on_progress = [&](double done) { progress.update(done); };
@@ -192,7 +192,7 @@ void add_advice_options(CLI::App* command, AnalyzeArguments* arguments) {
       ->type_name("FILE");
 }
 
-/// What the documented `tfmemprof analyze` has beside them.
+/// Options of `tfmemprof analyze` only.
 void add_documented_options(CLI::App* command, CLI::Option* path, AnalyzeArguments* arguments) {
   command->add_option("--input", arguments->paths, "same as the positional path")
       ->type_name("DIR|FILE...")

@@ -5,7 +5,7 @@
 
 namespace gpumemprof {
 
-/// Of the one path, whose kind is kOomDump. The exit code.
+/// Prints the dump at the one path, whose kind is kOomDump. Returns the exit code.
 int analyze_oom_dump(const AnalyzeArguments& arguments);
 
 }  // namespace gpumemprof

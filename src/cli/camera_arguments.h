@@ -1,4 +1,4 @@
-// What `top` and `serve` both ask: which recordings, and when memory is short.
+// Options shared by `top` and `serve`: folders and thresholds.
 #pragma once
 
 #include <CLI/CLI.hpp>

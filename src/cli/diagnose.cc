@@ -1,4 +1,4 @@
-// gpumemprof diagnose: a folder that tells somebody else how memory stands here, without secrets.
+// gpumemprof diagnose: a diagnostic bundle for somebody else, without secrets.
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>

@@ -17,7 +17,7 @@ namespace {
 struct EstimateCommandLine {
   EstimateArguments arguments;
   std::vector<std::string> parsed;   // the command as the parser took it apart
-  std::vector<std::string> unknown;  // options that nobody defined
+  std::vector<std::string> unknown;  // unknown options
 };
 
 int usage(const char* wrong) { return report_error("estimate", {ErrorCode::kUsage, wrong, {}}); }

@@ -75,7 +75,7 @@ Json system_json() {
   return out;
 }
 
-/// "devices" is null where no driver shows one: whether there is a GPU, nobody says then.
+/// "devices" is null where no driver shows one: whether there is a GPU is then unknown.
 Json gpu_json(const InfoArguments& arguments, const Accelerators& all) {
   const int wanted = arguments.device.number;
   Json out = {{"device", wanted >= 0 ? Json(wanted) : Json(nullptr)},

@@ -8,7 +8,7 @@
 
 namespace gpumemprof {
 
-/// open_input() with a line that tells how far it is.
+/// open_input() with a progress line.
 Result<Input> open_input_showing_progress(const std::vector<std::string>& paths, bool seal);
 
 /// Empty where it is not known; then paths are shown whole.

@@ -71,7 +71,7 @@ int run_command_line(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // Before anything else: a tracker that is told to stop while it starts still leaves a whole file.
+  // Before anything else: a tracker that is stopped while it starts still leaves a complete file.
   const std::string_view command = argc > 1 ? argv[1] : "";
   if (command == "track" || command == "monitor") gpumemprof::hold_stop_signals();
   gpumemprof::raise_descriptor_limit();

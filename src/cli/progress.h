@@ -1,4 +1,4 @@
-// A line on stderr that tells how far a long piece of work is.
+// A progress line on stderr.
 #pragma once
 
 #include <chrono>

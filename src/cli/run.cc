@@ -34,7 +34,7 @@ struct RunArguments {
   bool no_driver = false;
   bool quiet = false;
   std::vector<std::string> command;  // as the parser took it apart
-  std::vector<std::string> unknown;  // options that nobody defined
+  std::vector<std::string> unknown;  // unknown options
 };
 
 void say(std::string_view text) {
@@ -78,7 +78,7 @@ std::string oom_bundle(const RunOutcome& outcome) {
   return outcome.oom_bundles.size() == 1 ? folder + '/' + outcome.oom_bundles[0] : folder;
 }
 
-/// Of this run: its own end, and the dumps that came while it ran.
+/// How this run ended, and the out-of-memory dumps written during it.
 ProgramEnds ends_of(const RunOutcome& outcome) {
   ProgramEnds ends;
   ProgramEnd run;

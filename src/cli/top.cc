@@ -189,7 +189,7 @@ std::string lines_of(const TopState& state, int first_row) {
   return text;
 }
 
-/// Two looks, as far apart as --interval says: one alone tells no rate.
+/// Two samples, --interval apart: a rate needs two.
 int print_once(const TopArguments& arguments) {
   Camera camera(arguments.camera);
   TopState state;

@@ -43,7 +43,7 @@ Result<int> run_traced(const std::vector<std::string>& words, const EnvironmentC
                        TraceStreams streams = TraceStreams::kOutputOnErrors,
                        TraceDevices devices = TraceDevices::kHidden);
 
-/// The traced process of a folder; of several the one with the most events, and how many there
+/// The traced process of a folder; with several, the one with the most events, and how many there
 /// were. Errors: kUnsupported with the reason where there is none, kBadInput.
 Result<StepTrace> trace_in(const TraceFolder& folder, int wait_status);
 

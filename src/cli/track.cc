@@ -28,7 +28,7 @@ struct TrackArguments : WatchArguments {
   bool watchdog = false, flight_recorder = false;
 };
 
-/// An integer of the environment; empty where the variable is none.
+/// An integer environment variable; empty if it is not a number.
 std::optional<int64_t> variable(const char* name) {
   const char* text = std::getenv(name);
   if (!text || !*text) return std::nullopt;

@@ -29,7 +29,7 @@ std::string change_percent(uint64_t a_bytes, uint64_t b_bytes);
 std::string diff_sentence(const Diff& diff);
 /// "At the end …", one sentence.
 std::string diff_end_sentence(const Diff& diff);
-/// What a reader must know before he trusts the comparison; most often nothing.
+/// Caveats about the comparison; usually empty.
 std::vector<std::string> diff_caveats(const Diff& diff);
 /// The line of code or the frame that a row stands for, printable.
 std::string row_text(const Diff& diff, const DiffRow& row, std::string_view folder);

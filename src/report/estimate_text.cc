@@ -101,7 +101,7 @@ class EstimateWriter {
     };
     for (const PredictionRow& row : answer_.table) {
       const Prediction& p = row.prediction;
-      const bool is_own =  // not that of the method, which is told once, below
+      const bool is_own =  // not the method's, which is printed once, below
           !p.device && !p.unknown.empty() &&
           std::ranges::find(prediction_.unknown, p.unknown.back()) == prediction_.unknown.end();
       const std::string reason = is_own ? ": " + printable(p.unknown.back()) : "";

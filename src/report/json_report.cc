@@ -42,7 +42,7 @@ Json mode_json(ExecutionMode mode) {
   return mode == ExecutionMode::kUnknown ? Json(nullptr) : Json(mode_name(mode));
 }
 
-/// Of a framework that names the operation an allocation is for.
+/// For frameworks that name the operation of an allocation.
 void add_work(Json* item, const Work& work) {
   (*item)["operation"] = text_or_null(work.operation);
   (*item)["phase"] = phase_json(work.phase);
@@ -331,7 +331,7 @@ Json advice_json(const AdviceReport& report) {
   return out;
 }
 
-/// What the replay of a snapshot proves, then what a recording of TensorFlow advises.
+/// Findings of a snapshot's replay, then TensorFlow advice.
 Json all_findings(const Analysis& analysis, const Tables& tables) {
   Json findings = findings_json(analysis, tables);
   for (Json& advice : advice_json(advise_tensorflow(analysis, tables)))

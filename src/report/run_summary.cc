@@ -27,7 +27,7 @@ std::string shell_word(std::string_view text) {
   return quoted + '\'';
 }
 
-/// What could not be seen, in no more than `room` lines; the last says how many more there are.
+/// What was not recorded, in at most `room` lines; the last counts the rest.
 void add_unseen(const std::vector<std::string>& unseen, size_t room,
                 std::vector<std::string>* lines) {
   const size_t shown = unseen.size() <= room ? unseen.size() : room - 1;

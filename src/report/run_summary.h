@@ -1,4 +1,4 @@
-// What `gpumemprof run` says when the program has ended.
+// The summary of `gpumemprof run`.
 #pragma once
 
 #include <string>
@@ -12,9 +12,9 @@ struct RunSummaryContext {
   std::string folder;  ///< the recording, as the user would type it
   /// Processes that could not be recorded, one text each: which, and why.
   std::vector<std::string> not_recorded;
-  /// What an uncaught out-of-memory error left: its folder, or that of several; empty: none.
+  /// Folder of an uncaught out-of-memory error, or the parent of several; empty: none.
   std::string oom_bundle;
-  /// How this command was called, so that the next one can be typed as it is shown.
+  /// How this command was called; the next command is shown the same way.
   std::string tool = "gpumemprof";
   /// What every line begins with.
   std::string prefix = "gpumemprof";

@@ -151,7 +151,7 @@ std::string process_label(const Process& process, size_t width) {
     command.resize(end);
     command += "…";
   }
-  if (process.pid == 0) {  // files of other programs may not tell
+  if (process.pid == 0) {  // absent in files of some programs
     return process.host.empty() ? "a process"
                                 : fmt::format("a process on {}", printable(process.host));
   }

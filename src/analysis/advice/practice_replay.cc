@@ -11,7 +11,7 @@ struct ReplayedBlock {
   uint32_t stack = 0;
 };
 
-/// One change over the events of its device.
+/// Simulates one change over the events of its device.
 class ChangedTrace {
  public:
   explicit ChangedTrace(const TraceChange& change) : change_(change) {}

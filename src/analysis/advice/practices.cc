@@ -120,13 +120,13 @@ Result<AdviceReport> advise_practices(const Analysis& analysis, const Tables& ta
       for (const DeviceAnalysis& device : analysis.devices) {
         if (device.device == advice.device) advice.peak_bytes = device.figures.peak_bytes;
       }
-      // What changes no block of the trace needs no replay.
+      // A change that affects no block of the trace needs no replay.
       const bool is_replayed = !candidates[i].change.group_of.empty();
       const uint64_t after =
           is_replayed ? std::min(*next_peak++, advice.peak_bytes) : advice.peak_bytes;
       advice.bytes = advice.peak_bytes - after;
       advice.basis = SavingBasis::kSimulated;
-      // Without marked steps nobody knows when it could have gone.
+      // Without steps it is unknown when it could have been freed.
       if (advice.bytes < least_saving(advice) && candidates[i].held_bytes > 0) {
         advice.bytes = std::min(candidates[i].held_bytes, advice.peak_bytes);
         advice.basis = SavingBasis::kAtStake;
@@ -137,7 +137,7 @@ Result<AdviceReport> advise_practices(const Analysis& analysis, const Tables& ta
   }
   add_allocator_practices(analysis, &report);
   add_unknown(&report);
-  // What only wastes goes before what is a choice with a price.
+  // Pure waste comes before choices that have a cost.
   std::ranges::stable_sort(report.advice, [](const Advice& a, const Advice& b) {
     const auto rank = [](const Advice& one) {
       return std::pair(one.basis == SavingBasis::kAtStake && !one.cost.empty(), ~one.bytes);

@@ -19,7 +19,7 @@
 
 namespace gpumemprof {
 
-/// A practice that could apply: advice without its saving, and the change that tells it.
+/// A practice that may apply: advice without its saving, and the change to simulate.
 struct PracticeCandidate {
   Advice advice;
   TraceChange change;
@@ -28,14 +28,14 @@ struct PracticeCandidate {
   uint64_t held_bytes = 0;
 };
 
-/// What the rules look at.
+/// Input of the rules.
 struct PracticeEvidence {
   const Analysis& analysis;
   const Tables& tables;
   const GraphEvidence& graph;
 };
 
-// One group of practices a file; each appends what there is evidence for.
+// One file per group of practices; each appends the practices with evidence.
 void find_gradient_practices(const PracticeEvidence& evidence,
                              std::vector<PracticeCandidate>* candidates);
 void find_activation_practices(const PracticeEvidence& evidence,
@@ -63,7 +63,7 @@ using SourceOpener = std::function<Result<std::unique_ptr<EventSource>>()>;
 Result<AdviceReport> advise_practices(const Analysis& analysis, const Tables& tables,
                                       const SourceOpener& open);
 
-/// What `advise` and reports say of a recording: advice of TensorFlow's, else of PyTorch's
+/// The advice of `advise` and of reports for a recording: advice of TensorFlow's, else of PyTorch's
 /// practices, as advise_practices(). Simulated alone.
 Result<AdviceReport> advise_on_recording(const Analysis& analysis, const Tables& tables,
                                          const SourceOpener& open);

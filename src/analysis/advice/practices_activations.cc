@@ -1,4 +1,4 @@
-// Graphs that nobody goes back through, or that stay after somebody did; blocks that could be
+// Graphs without a backward pass, or kept after it; blocks that could be
 // computed again.
 #include <algorithm>
 #include <cctype>
@@ -14,7 +14,7 @@
 namespace gpumemprof {
 namespace {
 
-/// Of a graph that is not kept, what one operation reads and what it writes are there at a time.
+/// Without the graph, only the input and the output of one operation exist at a time.
 constexpr uint64_t kOperands = 2;
 
 uint64_t bytes_at_peak(const DeviceAnalysis& device, const TraceChange& change) {

@@ -25,7 +25,7 @@ bool is_weight(Category category) {
          category == Category::kOptimizerState || category == Category::kGradient;
 }
 
-/// What torch.load() made, and what no model took over, while steps go on.
+/// Memory of torch.load() that no model took over, while steps go on.
 void find_loaded(const PracticeEvidence& evidence, const DeviceAnalysis& device,
                  std::vector<PracticeCandidate>* out) {
   const Tables& tables = evidence.tables;
@@ -58,7 +58,7 @@ bool is_data(const CategoryHolder& holder) {
   return holder.category == Category::kInput || holder.why == WhyUnknown::kOutside;
 }
 
-/// One large tensor of data, made once and there to the end, of which a step uses a part.
+/// One large data tensor, allocated once and live to the end, of which each step uses a part.
 void find_whole_data(const PracticeEvidence& evidence, const DeviceAnalysis& device,
                      std::vector<PracticeCandidate>* out) {
   constexpr uint64_t kMuchMore = 4;  // than the largest activation: a batch would be like that

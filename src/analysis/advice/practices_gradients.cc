@@ -1,4 +1,4 @@
-// Gradients that stay, that nobody uses, that are mostly zero; optimizers' temporaries.
+// Gradients that are kept, unused or mostly zero; optimizers' temporaries.
 #include <absl/container/flat_hash_set.h>
 
 #include <algorithm>
@@ -124,7 +124,7 @@ void find_sparse(const PracticeEvidence& evidence, const DeviceAnalysis& device,
     if (candidate.advice.stack == 0) candidate.advice.stack = leak_line(tables, holder.stack);
   }
   if (gradient_bytes == 0) return;
-  // What a lookup gave has one row for each index, so no more rows than that were used.
+  // A lookup returns one row per index, so it used at most that many rows.
   uint64_t looked_up = 0;
   for (const auto& [stack, allocated] : evidence.graph.allocated) {
     const Attribution work = attribution_of(tables, stack);
@@ -146,7 +146,7 @@ void find_sparse(const PracticeEvidence& evidence, const DeviceAnalysis& device,
   out->push_back(std::move(candidate));
 }
 
-/// What an optimizer makes of temporaries for all parameters at once and drops again.
+/// An optimizer's temporaries for all parameters at once.
 void find_temporaries(const PracticeEvidence& evidence, const DeviceAnalysis& device,
                       std::vector<PracticeCandidate>* out) {
   const Tables& tables = evidence.tables;
@@ -162,7 +162,7 @@ void find_temporaries(const PracticeEvidence& evidence, const DeviceAnalysis& de
     candidate.change.group_of[holder.stack] = 0;
     if (candidate.advice.stack == 0) candidate.advice.stack = leak_line(tables, holder.stack);
   }
-  // One parameter after the other needs two or three of the largest at a time.
+  // Updating one parameter at a time needs two or three of the largest temporaries.
   constexpr uint64_t kStay = 3;
   if (bytes <= kStay * largest) return;
   candidate.advice.kind = "optimizer_temporaries";

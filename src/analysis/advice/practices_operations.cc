@@ -11,7 +11,7 @@
 namespace gpumemprof {
 namespace {
 
-/// One row: PyTorch's functions (torch/nn/functional.py) and autograd's nodes that tell it.
+/// One row: PyTorch's functions (torch/nn/functional.py) and autograd nodes that identify it.
 struct Operation {
   const char* kind;
   std::array<std::string_view, 3> functions;

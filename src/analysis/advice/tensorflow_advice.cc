@@ -58,7 +58,7 @@ bool counts(uint64_t bytes, uint64_t peak) {
   return bytes >= kLeastBytes && bytes >= peak / kLeastShare;
 }
 
-/// Which ways of working the names of all ops show, whether they hold memory at the peak or not.
+/// Features that the names of all ops show, whether or not they hold memory at the peak.
 struct Seen {
   bool names = false, layers = false, layer_casts = false, datasets = false;
 };
@@ -121,7 +121,7 @@ void add_input(const Share& share, const Seen& seen, AdviceReport* report) {
        {{"input_bytes", share.input}, {"peak_bytes", share.peak}}});
 }
 
-/// What a pool took of its GPU and never had in use: its regions' peak less its blocks' peak.
+/// GPU memory that a pool reserved and never used: its regions' peak minus its blocks' peak.
 void add_allocator(const Analysis& analysis, const Tables& tables, AdviceReport* report) {
   uint64_t regions = 0, blocks = 0;
   bool any_gpu = false;

@@ -1,5 +1,5 @@
 // What a recording of TensorFlow gives evidence for: tf.function, mixed precision, tf.data,
-// allocator settings. No evidence, no advice; a question without an answer says why.
+// allocator settings. No advice without evidence; unknown answers have a reason.
 #pragma once
 
 #include <string_view>

@@ -26,7 +26,7 @@ class SegmentUse {
   bool is_followed() const { return work_ < kMostWork; }
   uint64_t segments_bytes() const { return segments_bytes_; }
   uint64_t allocated_bytes() const { return allocated_bytes_; }
-  /// Of segments with a block that is live: what is not allocated.
+  /// Free bytes of segments with a live block.
   uint64_t pinned_free_bytes() const { return pinned_free_bytes_; }
 
  private:

@@ -19,11 +19,11 @@ struct HolderAtRefusal {
   std::vector<std::string> stack;  ///< innermost first
 };
 
-/// A request for memory that was refused, and that nobody in the program caught.
+/// A refused request whose exception the program did not catch.
 struct RefusedRequest {
   std::string folder;   ///< of the dump
   std::string message;  ///< of the framework
-  std::string device;   ///< "cpu", "cuda:0"; the kind alone ("cuda") where no more is known
+  std::string device;   ///< "cpu", "cuda:0"; only the kind ("cuda") if the number is unknown
   uint64_t pid = 0;     ///< 0: not known
   std::optional<PrintedSize> requested;  ///< by the message
   /// On that device just after it; absent where the process did not record.

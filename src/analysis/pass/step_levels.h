@@ -1,4 +1,4 @@
-// How high memory went in each step of the program, and what it left live when it ended.
+// Peak and final level of each step of the program.
 #pragma once
 
 #include <cstddef>

@@ -15,7 +15,7 @@ struct StepSum {
   uint64_t first_event = 0;  ///< number of its first allocation
   uint64_t alloc_count = 0, alloc_bytes = 0;
   uint64_t free_count = 0, freed_bytes = 0;  ///< of its blocks, by whomever
-  /// What it has left behind.
+  /// Still live.
   int64_t net_bytes() const { return static_cast<int64_t>(alloc_bytes - freed_bytes); }
 };
 

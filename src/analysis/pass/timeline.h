@@ -7,7 +7,7 @@
 
 namespace gpumemprof {
 
-/// What happened within one span of time.
+/// The events within one span of time.
 struct TimelineBucket {
   uint64_t min_bytes = 0;
   uint64_t max_bytes = 0;

@@ -15,7 +15,7 @@ constexpr uint64_t kSmallPageBytes = 2 * kMiB;  // expandable segments of small 
 
 bool is_live(State state) { return state == State::kAllocated || state == State::kPendingFree; }
 
-/// Of a free block in an expandable segment: the whole pages inside, which can go back by
+/// The whole pages inside a free block of an expandable segment, which can be released by
 /// themselves. Pages are counted from the base of the reserved range.
 uint64_t whole_page_bytes(const Simulator& simulator, const SimulatedBlock& block) {
   const SimulatedSegment& range = simulator.segment(block.segment);

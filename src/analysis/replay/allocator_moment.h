@@ -1,4 +1,4 @@
-// What lay where in an allocator at one moment of a replay, and who kept free memory from use.
+// The layout of an allocator at one moment of a replay, and the stacks that pin free memory.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace gpumemprof {
 
-/// What the live blocks of one stack keep in segments that could go back but for live blocks.
+/// Free memory in segments pinned by the live blocks of one stack.
 struct PinningStack {
   uint32_t stack = 0;
   uint64_t blocks = 0;

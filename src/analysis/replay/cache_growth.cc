@@ -68,7 +68,7 @@ std::optional<VariableShapes> CacheGrowth::variable_shapes(uint64_t peak_reserve
   const uint64_t least = std::max(kLeastBytes, peak_reserved_bytes / kForcedShare);
   if (found.forced_bytes < least) return std::nullopt;
   fill(*trace_, &sites);
-  // A site that runs all the time and asks for what it never asked for before. One that has many
+  // A line that allocates throughout the trace and requests new sizes. One that has many
   // sizes because many layers go through it has asked for all of them in the first half.
   absl::flat_hash_map<uint32_t, uint64_t> bytes_of;
   uint64_t by_new_sizes = 0, most = 0;

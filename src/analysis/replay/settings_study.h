@@ -1,4 +1,4 @@
-// What other allocator settings, another device size or another release would have done with the
+// Simulates other allocator settings, another device size or another release on the
 // requests of a trace, beside what the recorded settings do with them.
 #pragma once
 

@@ -22,7 +22,7 @@ DeviceAnalysis without_events(const TraceSource& source, size_t index) {
   return device;
 }
 
-/// Without times no age is known.
+/// Without times the age is unknown.
 void drop_unknown_ages(DeviceAnalysis* device) {
   device->lifetimes = {};
   device->temporaries.clear();
@@ -112,9 +112,8 @@ Result<Analysis> analyze_snapshot(const AllocatorSnapshot& snapshot,
     replayed->live_before_count = count_before;
     uint64_t held = 0;
     for (const Holder& holder : device.holders_at_peak) held += holder.bytes;
-    device.categories =
-        categories_of_trace(snapshot, i, start, replayed->peak_event, held,
-                            static_cast<uint16_t>(i), options.keeper);
+    device.categories = categories_of_trace(snapshot, i, start, replayed->peak_event, held,
+                                            static_cast<uint16_t>(i), options.keeper);
     if (options.replays) add_snapshot_findings(*replayed, device.device, &all.findings);
     device.snapshot = std::move(replayed);
     add_device(*std::move(part), &all);

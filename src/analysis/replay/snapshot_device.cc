@@ -111,7 +111,7 @@ void check_consistency(SnapshotDevice* device) {
   device->is_consistent = why.empty();
 }
 
-/// What made the cache larger than it had to be, of a device whose replay is consistent.
+/// Causes of a cache larger than needed, for a device with a consistent replay.
 void name_growth(const AllocatorTrace& trace, const TraceStart& start,
                  const RecordedSettings& settings, const CacheGrowth& growth,
                  SnapshotDevice* device) {

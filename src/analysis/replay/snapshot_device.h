@@ -1,4 +1,4 @@
-// What the allocator's own rules tell of one device of a snapshot, beyond what its events say.
+// The replay of one device of a snapshot by the allocator's rules.
 #pragma once
 
 #include <functional>
@@ -33,8 +33,9 @@ SegmentSums sum_segments(const AllocatorTrace& trace);
 
 /// One device, replayed.
 struct SnapshotDevice {
-  bool is_replayed = false;  ///< false: what only a replay tells is not known
-  bool is_recorded = false;  ///< a recording followed the allocator: it knows threads and marks
+  bool is_replayed = false;  ///< false: figures from the replay are unknown
+  bool is_recorded =
+      false;  ///< from a recording that followed the allocator: threads and marks are known
   ReplayResult replay;
   SegmentSums end;
   uint64_t live_before_bytes = 0;  ///< requested, of blocks that were live before the first event
@@ -64,14 +65,14 @@ struct SnapshotDevice {
 
 struct SnapshotAnalysisOptions {
   size_t timeline_buckets = 512;
-  bool replays = true;  ///< false: SnapshotDevice is that of describe_device()
+  bool replays = true;                      ///< false: SnapshotDevice is that of describe_device()
   std::vector<MomentRequest> moments;       ///< as AnalysisOptions::moments
   BlockKeeper* keeper = nullptr;            ///< as AnalysisOptions::keeper
   unsigned threads = 2;                     ///< for the what-ifs of an out-of-memory
   std::function<void(double)> on_progress;  ///< 0 to 1; may be empty
 };
 
-/// What is known without a replay: `peak_event` as below.
+/// Known without a replay: `peak_event` as below.
 SnapshotDevice describe_device(const AllocatorSnapshot& snapshot, size_t index,
                                std::optional<uint64_t> peak_event);
 

@@ -7,8 +7,8 @@
 namespace gpumemprof {
 namespace {
 
-// What is worth a finding: shares of what was reserved at the peak, and a least size, below which
-// nobody gains by a change.
+// Thresholds of findings: shares of the reserved bytes at the peak, and a minimum size, below which
+// a change is not worth it.
 constexpr uint64_t kLeastBytes = 32 * kMiB;
 constexpr uint64_t kFragmentedShare = 20;  // one 20th: 5 %
 constexpr uint64_t kSlackShare = 10;
@@ -89,7 +89,7 @@ void add_replay(const SnapshotDevice& device, std::vector<Finding>* findings) {
 void add_peak(const SnapshotDevice& device, std::vector<Finding>* findings) {
   const AllocatorMoment& peak = *device.at_peak;
   const MemoryFigures& figures = peak.figures;
-  // Where shapes that vary are the cause, that finding says it.
+  // If varying shapes are the cause, their finding covers it.
   if (!device.variable_shapes &&
       is_worth(peak.pinned_bytes, figures.reserved_bytes, kFragmentedShare)) {
     Finding finding{

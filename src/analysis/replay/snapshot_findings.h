@@ -1,4 +1,4 @@
-// What a replayed snapshot proves, as findings.
+// Findings of a replayed snapshot.
 #pragma once
 
 #include <vector>

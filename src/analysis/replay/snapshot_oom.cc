@@ -27,7 +27,7 @@ std::optional<uint64_t> largest_fit(const OomExplanation& oom, const Simulator& 
   return std::max(oom.obstacle.largest_usable_bytes, new_segment);
 }
 
-/// What the device must have free for the request to be served by new memory alone.
+/// Free device memory that the request needs if it is served by new memory.
 uint64_t new_memory_needed(uint64_t asked_bytes, const AllocatorConfig& config) {
   if (!config.expandable_segments) return segment_size(asked_bytes, config);
   const uint64_t page = asked_bytes > kMiB ? config.large_segment_bytes : kDriverUnitBytes;

@@ -53,11 +53,12 @@ struct OomExplanation {
   bool is_reproduced = false;
   std::string not_reproduced;  ///< why
   std::vector<OomTrial> trials;
-  /// With this much more of device memory the recorded settings would have done, in steps of 2 MiB.
+  /// With this much more device memory it would have fitted under the recorded settings; in 2 MiB
+  /// steps.
   std::optional<uint64_t> more_bytes_needed;
 };
 
-/// What the moment itself tells; trials are added by try_settings().
+/// Facts of the moment itself; try_settings() adds the trials.
 OomExplanation explain_oom(const AllocatorTrace& trace, uint64_t event, const Simulator& simulator);
 
 /// Simulates the trace up to the event under other settings on a device of `device_bytes`, with up

@@ -1,4 +1,4 @@
-// What somebody types to ask for a study of settings, on a command line or in Python.
+// A request for a study of settings, from the command line or Python.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ namespace gpumemprof {
 
 struct StudyRequest {
   std::vector<std::string> settings;  ///< each the whole text of PYTORCH_CUDA_ALLOC_CONF
-  std::string capacity;               ///< a size, such as "40GiB", or "none"; empty: as StudyOptions
-  std::string torch;                  ///< "2.13" or "latest"; empty: the one that wrote the file
+  std::string capacity;  ///< a size, such as "40GiB", or "none"; empty: as StudyOptions
+  std::string torch;     ///< "2.13" or "latest"; empty: the one that wrote the file
   bool sweep = false;
   bool force = false;
   unsigned threads = 2;

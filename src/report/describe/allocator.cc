@@ -1,4 +1,4 @@
-// What an allocator's own history tells: refused requests, segments, what pins them, TensorFlow's
+// Sections from an allocator's history: refused requests, segments, what pins them, TensorFlow's
 // pool.
 #include <fmt/format.h>
 
@@ -65,7 +65,7 @@ std::vector<Section> refusal_sections(const Subject& subject, const DeviceAnalys
          oom_details(oom, *device.snapshot, subject.tables, subject.options.working_folder))
       list.items.push_back({"", std::move(text)});
     section.add(std::move(list));
-    // Where none would have fitted one sentence says so.
+    // If no setting would have fitted, a sentence has said so.
     if (best_trial(oom)) section.add(trials_table(oom.trials));
     out.push_back(std::move(section));
   }

@@ -73,7 +73,7 @@ void add_groups(const std::vector<CategoryGroup>& groups, const char* title, con
   out->add(std::move(table));
 }
 
-/// What the categories are worth that rules told.
+/// Confidence of the categories that were found by rules.
 void add_confidence(const DeviceCategories& categories, uint64_t total, Section* out) {
   const RuleSums sums = rule_sums(categories.at_peak);
   uint64_t by_rules = 0;

@@ -1,4 +1,4 @@
-// What changed between two runs, or between two steps of one.
+// The report of a diff of two runs or two steps.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ std::string line_key(const Tables& tables, uint32_t node) {
                      tables.strings.get(frame.function));
 }
 
-/// The next frame outwards that is the user's own; 0 where there is none.
+/// The next outer frame in the user's code; 0 if there is none.
 uint32_t user_caller(const Tables& tables, uint32_t node) {
   for (node = tables.stacks.node(node).parent; node != 0; node = tables.stacks.node(node).parent) {
     const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
@@ -45,7 +45,7 @@ class DiffDescription {
     Document out{.title = diff_sentence(diff_)};
     out.add(answer());
     out.add(lines());
-    // That a layer needs what it needed is an answer, too.
+    // Layers without a change are shown, too.
     out.add(groups("By category", "category", diff_.by_category, group_text));
     if (is_of_steps()) {
       out.add(groups("By module", "module", diff_.by_module, group_text));

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kMostRefusalsTold = 3;
 
-/// Of "FILE:LINE FUNCTION" lines the innermost of the user's own, else the innermost.
+/// The innermost "FILE:LINE FUNCTION" in the user's code, else the innermost.
 std::string_view headline(const std::vector<std::string>& stack) {
   for (std::string_view line : stack) {
     if (is_user_file(line.substr(0, line.rfind(':')))) return line;
@@ -53,7 +53,7 @@ std::string what_fitted(const RefusedRequest& refused) {
   if (limit && mapped && *mapped <= *limit && *limit - *mapped < wanted)
     return fmt::format(" {} would have fitted: the process had mapped {} of {} (ulimit -v).",
                        format_bytes(*limit - *mapped), format_bytes(*mapped), format_bytes(*limit));
-  // What the failed call had taken is back by then.
+  // The failed call's memory is released by then.
   if (limit && mapped && *mapped <= *limit && *limit - *mapped < kNear * wanted)
     return fmt::format(" The process may map {} (ulimit -v); {} were mapped just after.",
                        format_bytes(*limit), format_bytes(*mapped));

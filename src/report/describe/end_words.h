@@ -1,4 +1,4 @@
-// How the recorded program ended, in the words of every report.
+// Sentences about how the recorded program ended.
 #pragma once
 
 #include <string>

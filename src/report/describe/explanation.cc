@@ -195,7 +195,7 @@ class Paragraph {
                           share(freed), work.step));
   }
 
-  /// What stays where the peak does not: the end of a sentence.
+  /// The level between steps: the end of a sentence.
   std::string level_words() {
     const std::vector<StepLevel>& levels = device_.step_levels.levels();
     if (levels.size() < 2) {

@@ -18,11 +18,11 @@ std::string moment_text(const Analysis& analysis, uint64_t time_ns);
 std::string peak_sentence(const Analysis& analysis, const Tables& tables,
                           const DeviceAnalysis& device);
 
-/// True where the most was live before the first event, so no event and no time is that of the
+/// True if the peak was before the first event, so that no event and no time belongs to the
 /// peak.
 bool is_peak_before_events(const Analysis& analysis, const DeviceAnalysis& device);
-/// True where the source tells what is live at one moment and nothing else: all of it stands in the
-/// state before the first event, and there is no event but such as say that it was taken.
+/// True if the source has only the live memory of one moment: all of it is in the
+/// state before the first event, and no event changes it.
 bool is_moment(const DeviceAnalysis& device);
 
 /// One line: "Nothing was lost.", "LOST: …" or, where no number is known, "Not complete: …"; with
@@ -38,7 +38,7 @@ inline bool is_complete(const Loss& loss) {
   return loss.has_every_event() && loss.bytes == 0 && loss.reasons.empty();
 }
 
-/// What a reader must know to trust the figures: refused requests, missed frees, blocks from before,
+/// Caveats about the figures: refused requests, missed frees, blocks from before,
 /// missing stacks, a dropped beginning. One printable sentence each; most often none.
 /// Code is named relative to `working_folder`.
 std::vector<std::string> caveats(const Analysis& analysis, const Tables& tables,
@@ -55,7 +55,7 @@ struct WallTime {
 };
 WallTime wall_time(const Process& process, uint64_t time_ns);
 
-/// The most that the allocator had of the device, where the framework or a replay tells.
+/// Peak of the bytes reserved from the device, if the framework or a replay knows it.
 std::optional<std::string> peak_reserved_text(const DeviceAnalysis& device);
 
 /// Events a second over the span in which the device had events; 0 where that is a single moment.

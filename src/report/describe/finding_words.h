@@ -1,4 +1,4 @@
-// What stands behind a finding, in words.
+// Details of findings, in words.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace gpumemprof {
 /// Fix: …." Not yet safe to print.
 std::string finding_sentence(const Finding& finding);
 
-/// Of a leak: how fast and how sure, which lines, who holds it, until when. Not yet safe to print.
+/// Details of a leak: rate, confidence, lines, holder, limit. Not yet safe to print.
 std::vector<std::string> finding_details(const Finding& finding);
 
 }  // namespace gpumemprof

@@ -19,7 +19,7 @@ const char* moment_title(const DeviceAnalysis& device) {
   return is_moment(device) ? "What was live, by " : "What was live at the peak, by ";
 }
 
-/// Where a line of the user's led to: he rarely calls an allocator himself.
+/// The library calls below a line of the user's code.
 void add_innermost(const Subject& subject, const HolderLine& line, Row* row) {
   if (line.stacks.size() < 2) return;
   Table table{.columns = {{.is_number = true, .width = 9}, {}}, .noun = "place"};
@@ -126,20 +126,20 @@ Table layers_table(const Subject& subject, const DeviceAnalysis& device, size_t 
 
 Section layers_section(const Subject& subject, const DeviceAnalysis& device) {
   Section out{std::string(moment_title(device)) + "phase and layer of TensorFlow"};
-  // Of a framework that names the operation an allocation is for.
+  // For frameworks that name the operation of an allocation.
   if (!is_tensorflow(device_at(subject.tables, device.device))) return out;
   Table table{
       .columns = {{.is_number = true, .width = 9}, {.is_number = true, .width = 6}, {}, {}, {}},
       .noun = "layer"};
-  add_rows(group_by_work(device.holders_at_peak, subject.tables), subject.options.rows, &table,
-           [&](const WorkHolder& group) {
-             return Row{{{format_bytes(group.bytes)},
-                         {format_percent(group.bytes, device.figures.peak_bytes)},
-                         {phase_name(group.phase)},
-                         {mode_name(group.mode)},
-                         {.text = layer_words(group),
-                          .note = format_plural(group.count, "block")}}};
-           });
+  add_rows(
+      group_by_work(device.holders_at_peak, subject.tables), subject.options.rows, &table,
+      [&](const WorkHolder& group) {
+        return Row{{{format_bytes(group.bytes)},
+                    {format_percent(group.bytes, device.figures.peak_bytes)},
+                    {phase_name(group.phase)},
+                    {mode_name(group.mode)},
+                    {.text = layer_words(group), .note = format_plural(group.count, "block")}}};
+      });
   out.add(std::move(table));
   return out;
 }

@@ -1,4 +1,4 @@
-// What the machine's devices and its memory did meanwhile, by samples.
+// Memory of the host and the devices during the run, from samples.
 #include <fmt/format.h>
 
 #include <algorithm>

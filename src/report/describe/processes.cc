@@ -1,4 +1,4 @@
-// Who took part: devices, processes, threads.
+// Devices, processes and threads of the recording.
 #include <fmt/format.h>
 
 #include <algorithm>

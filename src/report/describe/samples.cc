@@ -1,4 +1,4 @@
-// What telemetry tells: how good, how high, what is wrong; then a section a series.
+// The report of samples: score, peak, findings; then one section per series.
 #include <fmt/format.h>
 
 #include <algorithm>

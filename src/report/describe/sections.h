@@ -16,7 +16,7 @@
 
 namespace gpumemprof {
 
-/// What is described, for all of whose sections it is alike.
+/// The input shared by all sections of a report.
 class Subject {
  public:
   Subject(const Analysis& analysis, const Tables& tables, const DescribeOptions& options);
@@ -28,9 +28,9 @@ class Subject {
   std::string line_text(uint32_t node) const {
     return headline_text(tables, node, options.working_folder);
   }
-  /// What stands in that line; empty where it is not to be shown or cannot be known.
+  /// Source text of that line; empty if it is not to be shown or not available.
   std::string source_of(uint32_t node) const;
-  /// The same; of what has no stack, why and what it is.
+  /// The same; for memory without a stack, the reason and its types.
   std::string note_of(uint32_t node, const DeviceAnalysis& device) const;
 
  private:
@@ -42,9 +42,9 @@ Section peak_section(const Subject& subject, std::string_view nothing);
 // Each without parts where there is nothing to say.
 Section findings_section(const Subject& subject);
 Section advice_section(const AdviceReport& report);
-/// How the bytes of advice are known, a sentence without a full stop.
+/// The basis of a saving, one sentence without a full stop.
 std::string saving_words(const Advice& one);
-/// Shown, so that nobody tries it again, and not counted.
+/// Measured and without effect: shown, so that nobody tries it again, but not counted.
 bool was_measured_for_nothing(const Advice& one);
 Section categories_section(const Subject& subject, const DeviceAnalysis& device);
 Section lines_section(const Subject& subject, const DeviceAnalysis& device);
@@ -55,11 +55,11 @@ std::vector<Section> other_device_sections(const Subject& subject, const DeviceA
 Table layers_table(const Subject& subject, const DeviceAnalysis& device, size_t most);
 Section layers_section(const Subject& subject, const DeviceAnalysis& device);
 Section temporaries_section(const Subject& subject, const DeviceAnalysis& device);
-/// Of each refused request of the device one.
+/// One for each refused request of the device.
 std::vector<Section> refusal_sections(const Subject& subject, const DeviceAnalysis& device);
 Section fragmentation_section(const Subject& subject, const DeviceAnalysis& device);
 Section pool_section(const BfcPool& pool);
-/// Of each device and host that the driver was asked for one.
+/// One for each device and host with driver samples.
 std::vector<Section> driver_sections(const Subject& subject);
 Section machine_section(const Subject& subject);
 Section devices_section(const Subject& subject);

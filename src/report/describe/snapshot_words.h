@@ -19,9 +19,9 @@ std::vector<std::string> oom_details(const OomExplanation& oom, const SnapshotDe
                                      const Tables& tables, std::string_view folder);
 /// "Reserved at most 12.1 GiB; at the peak 11.8 GiB, of which …".
 std::string reserved_sentence(const SnapshotDevice& device);
-/// How well PyTorch's rules explain the trace.
+/// How many recorded addresses PyTorch's rules reproduce.
 std::string replay_sentence(const SnapshotDevice& device);
-/// What to know of where the trace begins.
+/// Notes on the beginning of the trace.
 std::vector<std::string> snapshot_caveats(const SnapshotDevice& device,
                                           std::string_view device_name);
 

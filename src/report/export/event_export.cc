@@ -120,7 +120,7 @@ class EventWriter {
     if (known) append_number(&line, value);
   }
   void write_stream(std::string& line, const EventBatch& batch, size_t i) {
-    // A followed allocator tells the stream of all but the second half of a free.
+    // A followed allocator reports the stream of every event except the second half of a free.
     const bool has_column = !batch.stream.empty();
     const bool known =
         has_column || (is_followed(batch.device[i]) && batch.action[i] != Action::kFreeCompleted);
@@ -157,7 +157,7 @@ class EventWriter {
       append_csv_field(&line, printable(value));
     }
   }
-  /// The framework's number, or that of the program's step: known once the end of one was told.
+  /// The framework's number, or that of the program's step: known after the first end of a step.
   void write_step(std::string& line, const EventBatch& batch, size_t i, uint32_t process) {
     int64_t step = batch.step.empty() ? kNoStep : batch.step[i];
     const auto told = next_step_.find(process);

@@ -44,7 +44,7 @@ class PerfettoWriter {
         sink_(sink),
         interned_(source.tables()) {}
 
-  /// Where no times were recorded, an event's number stands for its time.
+  /// Without times, an event's number is used as its time.
   uint64_t time_of(const EventBatch& batch, size_t i) const {
     return has_times_ ? batch.time_ns[i] : batch.first_event + i;
   }

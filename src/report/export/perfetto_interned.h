@@ -1,4 +1,4 @@
-// Strings, frames and stacks of a Perfetto trace, each told once, before it is first used.
+// Strings, frames and stacks of a Perfetto trace, each written once, before its first use.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>

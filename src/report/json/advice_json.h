@@ -9,7 +9,7 @@
 
 namespace gpumemprof {
 
-/// "gpumemprof.advice/1": what to change, the most bytes first, then what could not be told.
+/// "gpumemprof.advice/1": what to change, largest saving first, then what is unknown.
 nlohmann::ordered_json advice_root(const AdviceReport& report, const Tables& tables);
 /// The same as text.
 std::string advice_json(const AdviceReport& report, const Tables& tables);

@@ -46,7 +46,7 @@ Json columns_json(const std::vector<CategoryBytes>& samples) {
   return out;
 }
 
-/// What nobody could tell, by reason, the largest first.
+/// Bytes of unknown type, by reason, largest first.
 Json unknown_json(const std::vector<CategoryHolder>& holders) {
   Json out = Json::array();
   for (const UnknownSum& sum : unknown_sums(holders)) {
@@ -56,7 +56,7 @@ Json unknown_json(const std::vector<CategoryHolder>& holders) {
   return out;
 }
 
-/// By whom the categories are known.
+/// Source of the categories: recorded or by rules.
 Json evidence_json(const std::vector<CategoryHolder>& holders) {
   uint64_t told = 0, by_rules = 0, none = 0;
   for (const CategoryHolder& holder : holders) {
@@ -66,7 +66,7 @@ Json evidence_json(const std::vector<CategoryHolder>& holders) {
   return {{"marks_bytes", told}, {"rules_bytes", by_rules}, {"none_bytes", none}};
 }
 
-/// How sure the categories are that rules told, and what made them so.
+/// Confidence of the categories found by rules, and the rules.
 void add_rules_json(const DeviceCategories& categories, Json* out) {
   const RuleSums sums = rule_sums(categories.at_peak);
   Json confidence = Json::object(), rules = Json::array();

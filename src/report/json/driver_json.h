@@ -1,4 +1,4 @@
-// What the driver handed out and how it adds up.
+// The driver's allocations and their sum, as JSON.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -28,7 +28,7 @@ Json look_json(const std::optional<UseAtLook>& look) {
   return look ? look_json(*look) : Json(nullptr);
 }
 
-/// Of many samples the highest of each piece of them, so that no spike is lost.
+/// Keeps the maximum of each group of samples, so that no spike is lost.
 Json timeline_json(const std::vector<UseAtLook>& looks) {
   Json times = Json::array(), used = Json::array(), own = Json::array();
   const size_t points = std::min(kMostPoints, looks.size());

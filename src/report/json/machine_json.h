@@ -1,4 +1,4 @@
-// How full the machine was, as JSON.
+// Use of the machine's memory, as JSON.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

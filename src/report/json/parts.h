@@ -1,4 +1,4 @@
-// What the builders of every schema need.
+// Helpers shared by the JSON builders.
 #pragma once
 
 #include <nlohmann/json.hpp>
