@@ -18,26 +18,35 @@ CONFIGURE = cmake -S . -G Ninja $(LAUNCHER)
 NODE = PATH="$(CURDIR)/$(VENV)/bin:$$PATH" node
 
 .DEFAULT_GOAL := all
-.PHONY: all setup demo test test-all test-fresh test-pythons gpu-test bench accuracy-megatron fuzz fmt lint clean distclean help
+.PHONY: all command setup demo test test-all test-fresh test-pythons gpu-test bench accuracy-megatron fuzz fmt lint clean distclean help
 .PHONY: bench-web sanitizers fuzz-smoke fuzz-corpus docs test-allocator test-tensorflows leak-table leak-shapes accuracy
 
-all: setup ## set up, build, and put the command and the package in .venv
+all: command ## set up, build, and put the command and the package in .venv
+	@ninja -C $(BUILD) _native
+	@install -C -m 755 $(BUILD)/python/_native*.so python/gpumemprof/
+
+# What records and explains, without the module that the package analyses with. The command's line tables, most of
+# its size, lie beside it as gpumemprof.debug.
+command: setup
 	@test -f $(BUILD)/build.ninja || $(CONFIGURE) -B $(BUILD) >$(BUILD)/configure.log || \
 	  { cat $(BUILD)/configure.log; exit 1; }
-	@ninja -C $(BUILD) gpumemprof gpumemprof_probe gpumemprof_cuda gpumemprof_hip gpumemprof_level_zero _native _marks
+	@ninja -C $(BUILD) gpumemprof gpumemprof_probe gpumemprof_cuda gpumemprof_hip gpumemprof_level_zero _marks
 	@mkdir -p $(VENV)/lib
-	@install -C -m 755 $(BUILD)/gpumemprof $(VENV)/bin/gpumemprof
+	@[ $(VENV)/bin/gpumemprof -nt $(BUILD)/gpumemprof ] || { \
+	  objcopy --only-keep-debug $(BUILD)/gpumemprof $(VENV)/bin/gpumemprof.debug && \
+	  objcopy --strip-debug --add-gnu-debuglink=$(VENV)/bin/gpumemprof.debug $(BUILD)/gpumemprof $(VENV)/bin/gpumemprof.new && \
+	  mv $(VENV)/bin/gpumemprof.new $(VENV)/bin/gpumemprof; }
 	@ln -sf gpumemprof $(VENV)/bin/tfmemprof
 	@install -C -m 755 $(BUILD)/src/probe/libgpumemprof_probe.so $(VENV)/lib/
 	@install -C -m 755 $(patsubst %,$(BUILD)/src/driver_proxy/libgpumemprof_%.so,cuda hip level_zero) $(VENV)/lib/
-	@install -C -m 755 $(BUILD)/python/_native*.so $(BUILD)/python/_marks*.so python/gpumemprof/
+	@install -C -m 755 $(BUILD)/python/_marks*.so python/gpumemprof/
 	@$(VENV_PYTHON) scripts/link_package.py python
 
 setup:
 	@mkdir -p $(BUILD)
 	@scripts/setup build venv python web
 
-demo: all ## record a real training run and explain it
+demo: command ## record a real training run and explain it
 	@scripts/demo
 
 test: all ## build and pass the tests (the slow ones apart)

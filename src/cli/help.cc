@@ -140,7 +140,7 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error,
   const std::vector<std::string> known = option_names(command);
   const std::string what = error.what();
   // Of a command that has a program's words behind its own CLI11 names those.
-  const bool is_extra = error.get_name() == "ExtrasError";
+  const bool is_extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
   for (const std::string& word : words) {
     const std::string name = word.substr(0, word.find('='));
     if (word == "--") break;

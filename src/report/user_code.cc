@@ -34,8 +34,10 @@ std::string headline_text(const Tables& tables, uint32_t node, std::string_view 
   const Frame& frame = frame_of(tables, node);
   const std::string_view file = tables.strings.get(frame.file);
   const std::string_view function = tables.strings.get(frame.function);
-  if (!is_native_source(file)) return describe(frame, function, short_path(file, folder));
-  return describe(frame, without_parameters(function), file == "??" ? "" : short_path(file, folder));
+  const bool is_native = file.empty() || is_native_source(file);
+  if (!is_native) return describe(frame, function, short_path(file, folder));
+  return describe(frame, without_parameters(function),
+                  file == "??" ? "" : short_path(file, folder));
 }
 
 std::string frame_text(const Tables& tables, uint32_t node) {

@@ -35,6 +35,6 @@ def test_it_stays_while_a_child_may_record_into_it(tmp_path):
 
 
 def test_another_file_in_it_is_left_alone(tmp_path):
-    done = run_in(tmp_path, "sh", "-c", "touch gpumemprof-*/mine")
+    done = run_in(tmp_path, "sh", "-c", "for folder in gpumemprof-*; do touch $folder/mine; done")
     (folder,) = os.listdir(tmp_path)
     assert done.returncode == 0 and "mine" in os.listdir(tmp_path / folder)

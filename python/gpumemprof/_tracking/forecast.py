@@ -9,6 +9,12 @@ from typing import Any
 
 from .._core.native import native
 
+# As the core has them (src/analysis/series/series_forecast.cc, src/analysis/statistics/growth.cc).
+MIN_POINTS = 8
+MAX_POINTS = 96
+SIGNIFICANCE = 0.001
+MAX_HORIZON = 100
+
 
 @dataclass(frozen=True)
 class Forecast:

@@ -71,7 +71,7 @@ Forecast forecast_limit(std::span<const double> times_s, std::span<const double>
   out.points = points.bytes.size();
   if (!times_s.empty()) out.window_s = times_s.back() - times_s.front();
   if (!limit_bytes) {
-    out.reason = "the limit is not known";
+    out.reason = "the limit is unknown";
   } else if (out.points < kLeastPoints || out.window_s <= 0) {
     out.reason = "fewer than " + std::to_string(kLeastPoints) + " points in time";
   }
@@ -93,7 +93,7 @@ Forecast forecast_limit(std::span<const double> times_s, std::span<const double>
   const double line_now = std::max(above + slope * times_s.back(), bytes.back());
   const double room = std::max(0.0, *limit_bytes - line_now);
   if (room / slope > kMostHorizon * out.window_s) {
-    out.reason = "the limit is more than 100 times as far away as what was seen";
+    out.reason = "the limit is more than 100 times further away than the observed time";
     return out;
   }
   // Of the slopes in their order, 1.96 deviations of Mann-Kendall's S around the median (Sen 1968).

@@ -22,8 +22,10 @@ const char* moment_title(const DeviceAnalysis& device) {
 /// The library calls below a line of the user's code.
 void add_innermost(const Subject& subject, const HolderLine& line, Row* row) {
   if (line.stacks.size() < 2) return;
+  const std::vector<HolderLine> inner_lines = group_by_innermost(line.stacks, subject.tables);
+  if (inner_lines.size() == 1 && inner_lines[0].node == line.node) return;
   Table table{.columns = {{.is_number = true, .width = 9}, {}}, .noun = "place"};
-  add_rows(group_by_innermost(line.stacks, subject.tables), kInnermostRows, &table,
+  add_rows(inner_lines, kInnermostRows, &table,
            [&](const HolderLine& inner) {
              return Row{{{format_bytes(inner.bytes)}, {"in " + subject.line_text(inner.node)}}};
            });

@@ -3,12 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "analysis/replay/snapshot_device.h"
 #include "base/size.h"
 #include "report/describe/facts.h"
-#include "report/json/parts.h"
 #include "report/user_code.h"
 #include "report/words.h"
 
@@ -71,21 +69,6 @@ std::vector<std::string> caught_refusal_sentences(const Analysis& analysis, cons
       text += " at " + headline_text(tables, largest.stack, working_folder);
     if (went_on_after(caught.back(), analysis, tables, device)) text += "; the program went on";
     out.push_back(text + '.');
-  }
-  return out;
-}
-
-nlohmann::ordered_json caught_refusals_json(const Analysis& analysis, const Tables& tables) {
-  nlohmann::ordered_json out = nlohmann::ordered_json::array();
-  for (const DeviceAnalysis& device : analysis.devices) {
-    const Device& memory = device_at(tables, device.device);
-    for (const Refusal& one : caught_refusals(analysis, tables, device)) {
-      out.push_back({{"pid", process_at(tables, memory.process).pid},
-                     {"device", device_name(memory)},
-                     {"requested_bytes", one.size_bytes},
-                     {"went_on", went_on_after(one, analysis, tables, device)},
-                     {"stack", stack_json(tables, one.stack)}});
-    }
   }
   return out;
 }

@@ -2,7 +2,6 @@
 // report.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,8 +22,5 @@ bool went_on_after(const Refusal& refusal, const Analysis& analysis, const Table
 /// sentence a device. What a replayed history explains is not among them.
 std::vector<std::string> caught_refusal_sentences(const Analysis& analysis, const Tables& tables,
                                                   std::string_view working_folder);
-
-/// "end.caught" of the analysis: docs/schemas/analysis.schema.json.
-nlohmann::ordered_json caught_refusals_json(const Analysis& analysis, const Tables& tables);
 
 }  // namespace gpumemprof

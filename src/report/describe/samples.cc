@@ -7,7 +7,6 @@
 #include "base/size.h"
 #include "report/describe/describe_samples.h"
 #include "report/describe/facts.h"
-#include "report/score_report.h"
 #include "report/words.h"
 
 namespace gpumemprof {

@@ -7,6 +7,7 @@
 #include "analysis/analysis.h"
 #include "report/export/event_export.h"
 #include "report/export/flame_paths.h"
+#include "report/user_code.h"
 
 namespace gpumemprof {
 

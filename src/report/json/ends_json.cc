@@ -2,7 +2,9 @@
 
 #include <utility>
 
+#include "report/describe/refusal_words.h"
 #include "report/json/parts.h"
+#include "report/words.h"
 
 namespace gpumemprof {
 namespace {
@@ -43,6 +45,21 @@ Json ends_json(const ProgramEnds& ends) {
   }
   for (const RefusedRequest& one : ends.refused) refused.push_back(refusal_json(one));
   return {{"failure", text_or_null(ends.failure)}, {"runs", runs}, {"refused", refused}};
+}
+
+Json caught_refusals_json(const Analysis& analysis, const Tables& tables) {
+  Json out = Json::array();
+  for (const DeviceAnalysis& device : analysis.devices) {
+    const Device& memory = device_at(tables, device.device);
+    for (const Refusal& one : caught_refusals(analysis, tables, device)) {
+      out.push_back({{"pid", process_at(tables, memory.process).pid},
+                     {"device", device_name(memory)},
+                     {"requested_bytes", one.size_bytes},
+                     {"went_on", went_on_after(one, analysis, tables, device)},
+                     {"stack", stack_json(tables, one.stack)}});
+    }
+  }
+  return out;
 }
 
 }  // namespace gpumemprof
