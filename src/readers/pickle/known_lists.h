@@ -39,9 +39,11 @@ class KnownLists {
 
   /// Another one has come. Ignored once what is kept takes kMostBytes.
   void learn(std::string_view bytes, const Value& value) {
+    const bool is_full = bytes_ >= kMostBytes;
+    if (is_full && ++not_found_ > kManyLists && not_found_ % kLookAtEach != 0) return came(0);
     auto found = ids_.find(bytes);
     uint32_t id = found == ids_.end() ? 0 : found->second;
-    if (id == 0 && bytes_ < kMostBytes) {
+    if (id == 0 && !is_full) {
       bytes_ += bytes.size() + sizeof(Known) + 40;
       id = static_cast<uint32_t>(known_.size()) + 1;
       known_.push_back({std::string(bytes), value, id});
@@ -61,11 +63,14 @@ class KnownLists {
 
  private:
   static constexpr uint64_t kMostBytes = 8 << 20;
+  // Once all that is kept is full: behind so many lists that were none of it, few are looked for.
+  static constexpr uint64_t kManyLists = 1024, kLookAtEach = 16;
 
   // Ten bits of each of the last six, and the last two in full.
   size_t place_of_six() const { return before_ * 0x9e3779b97f4a7c15u >> 49; }
   size_t place_of_two() const { return two_ * 0x9e3779b97f4a7c15u >> 50; }
   void came(uint32_t id) {
+    if (id != 0) not_found_ = 0;
     after_six_[place_of_six()] = after_two_[place_of_two()] = id;
     before_ = (before_ << 10 ^ id) & ((uint64_t{1} << 60) - 1);
     two_ = two_ << 32 | id;
@@ -77,6 +82,7 @@ class KnownLists {
   std::array<uint32_t, 1 << 14> after_two_ = {};
   uint64_t before_ = 0, two_ = 0;
   uint64_t bytes_ = 0;
+  uint64_t not_found_ = 0;  // of those that came since one was, once it is full
 };
 
 }  // namespace gpumemprof::pickle
