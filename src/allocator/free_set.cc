@@ -34,13 +34,14 @@ bool lies_in(const std::vector<FreeKey>& keys, const FreeKey* key) {
 /// Rises with the size. Real sizes are multiples of 512 bytes, so small ones have their own bucket.
 size_t FreeSet::bucket_of(uint64_t size_bytes) {
   const uint64_t units = size_bytes / 512;
-  if (units < kBucketsOfGroup) return units;
-  constexpr int kBits = std::bit_width(kBucketsOfGroup) - 1;
-  const int shift = std::bit_width(units) - 1 - kBits;
-  return (static_cast<size_t>(shift) << kBits) + (units >> shift);
+  static_assert(((64 - 9 - 1 - kBucketBits + 2) << kBucketBits) <= kGroups * kBucketsOfGroup);
+  if (units < size_t{1} << kBucketBits) return units;
+  const int shift = std::bit_width(units) - 1 - kBucketBits;
+  return (static_cast<size_t>(shift) << kBucketBits) + (units >> shift);
 }
 
 bool FreeSet::is_used(size_t index) const {
+  if (index / kBucketsOfGroup >= groups_.size()) return false;
   const Group* group = groups_[index / kBucketsOfGroup].get();
   return group != nullptr && (group->used >> index % kBucketsOfGroup & 1) != 0;
 }
@@ -49,11 +50,14 @@ const FreeKey* FreeSet::first_from(size_t index) const {
   if (index >= kGroups * kBucketsOfGroup) return nullptr;
   size_t group = index / kBucketsOfGroup;
   uint64_t buckets = 0;
-  if (used_groups_ >> group & 1) buckets = groups_[group]->used & ~0ull << index % kBucketsOfGroup;
+  if (used_groups_[group / 64] >> group % 64 & 1)
+    buckets = groups_[group]->used & ~0ull << index % kBucketsOfGroup;
   if (buckets == 0) {
-    const uint64_t above = used_groups_ & ~0ull << group << 1;
+    size_t word = group / 64;
+    uint64_t above = used_groups_[word] & ~0ull << group % 64 << 1;
+    while (above == 0 && ++word < used_groups_.size()) above = used_groups_[word];
     if (above == 0) return nullptr;
-    group = static_cast<size_t>(std::countr_zero(above));
+    group = word * 64 + static_cast<size_t>(std::countr_zero(above));
     buckets = groups_[group]->used;
   }
   return groups_[group]->buckets[static_cast<size_t>(std::countr_zero(buckets))].keys.data();
@@ -76,6 +80,8 @@ FreeSet::Iterator FreeSet::at_least(uint64_t size_bytes) const {
 
 void FreeSet::insert(const FreeKey& key) {
   const size_t index = bucket_of(key.size_bytes), group = index / kBucketsOfGroup;
+  if (group >= groups_.size()) [[unlikely]]
+    groups_.resize(group + 1);
   if (groups_[group] == nullptr) [[unlikely]]
     groups_[group] = std::make_unique<Group>();
   Bucket& in = groups_[group]->buckets[index % kBucketsOfGroup];
@@ -87,7 +93,7 @@ void FreeSet::insert(const FreeKey& key) {
   if (at != in.keys.size() && !(key < in.keys[at])) return;
   in.keys.insert(in.keys.begin() + static_cast<ptrdiff_t>(at), key);
   groups_[group]->used |= 1ull << index % kBucketsOfGroup;
-  used_groups_ |= 1ull << group;
+  used_groups_[group / 64] |= 1ull << group % 64;
   if (in.keys.size() > kMostKeys) spill(&in);
 }
 
@@ -137,20 +143,23 @@ void FreeSet::refill(Bucket* bucket) {
 }
 
 void FreeSet::note_empty(size_t index) {
-  Group& group = *groups_[index / kBucketsOfGroup];
+  const size_t number = index / kBucketsOfGroup;
+  Group& group = *groups_[number];
   group.used &= ~(1ull << index % kBucketsOfGroup);
-  if (group.used == 0) used_groups_ &= ~(1ull << index / kBucketsOfGroup);
+  if (group.used == 0) used_groups_[number / 64] &= ~(1ull << number % 64);
 }
 
 const FreeKey* FreeSet::last_below(size_t index, const FreeKey* limit) const {
   size_t group = index / kBucketsOfGroup;
   uint64_t buckets = 0;
-  if (group < kGroups && (used_groups_ >> group & 1))
+  if (group < kGroups && (used_groups_[group / 64] >> group % 64 & 1))
     buckets = groups_[group]->used & ~(~0ull << index % kBucketsOfGroup);
   if (buckets == 0) {
-    const uint64_t below = used_groups_ & ~(~0ull << group);
+    size_t word = group / 64;
+    uint64_t below = group < kGroups ? used_groups_[word] & ~(~0ull << group % 64) : 0;
+    while (below == 0 && word-- > 0) below = used_groups_[word];
     if (below == 0) return nullptr;
-    group = static_cast<size_t>(std::bit_width(below)) - 1;
+    group = word * 64 + static_cast<size_t>(std::bit_width(below)) - 1;
     buckets = groups_[group]->used;
   }
   const Bucket& in = groups_[group]->buckets[static_cast<size_t>(std::bit_width(buckets)) - 1];

@@ -3,6 +3,7 @@
 
 #include <absl/container/btree_set.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -25,8 +26,8 @@ struct FreeKey {
   }
 };
 
-/// Buckets by size, 64 to each power of two, with a bit for each that is not empty: nearly always a
-/// search is two looks at bits and one at a bucket of a few keys. Which way a search through a
+/// Buckets by size, 512 to each power of two, with a bit for each that is not empty: nearly always
+/// a search is a few looks at bits and one at a bucket of a few keys. Which way a search through a
 /// sorted array or a tree turns cannot be foretold, and the wrong guesses cost more than all else.
 /// The first keys of a bucket are a sorted array, those above its limit lie in one tree for all
 /// buckets, so that no file makes a change cost more than O(log n).
@@ -54,7 +55,9 @@ class FreeSet {
     const FreeKey* key_;  // null: the end
   };
 
-  bool empty() const { return used_groups_ == 0; }
+  bool empty() const {
+    return std::ranges::all_of(used_groups_, [](uint64_t groups) { return groups == 0; });
+  }
   Iterator begin() const { return {this, first_from(0)}; }
   Iterator end() const { return {this, nullptr}; }
   /// The first block of at least `size_bytes`.
@@ -71,8 +74,10 @@ class FreeSet {
     size_t more = 0;            // in rest_: all of them above those in `keys`
   };
   static constexpr size_t kBucketsOfGroup = 64;
-  // Of a size in units of 512 bytes: one group below 64 units, then one for each power of two.
-  static constexpr size_t kGroups = 50;
+  // Of a size in units of 512 bytes: a bucket for each below 1,024 of them, then 512 for each power
+  // of two.
+  static constexpr int kBucketBits = 9;
+  static constexpr size_t kGroups = 384;
   struct Group {
     uint64_t used = 0;  // a bit for each bucket that is not empty
     std::array<Bucket, kBucketsOfGroup> buckets;
@@ -95,8 +100,8 @@ class FreeSet {
   const FreeKey* before(const FreeKey* key) const;
   const FreeKey* last() const;
 
-  uint64_t used_groups_ = 0;  // a bit for each group that is not empty
-  std::array<std::unique_ptr<Group>, kGroups> groups_;
+  std::array<uint64_t, kGroups / 64> used_groups_ = {};  // a bit for each group that is not empty
+  std::vector<std::unique_ptr<Group>> groups_;           // up to the highest that was ever used
   absl::btree_set<FreeKey> rest_;
 };
 
