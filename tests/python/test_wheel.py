@@ -90,6 +90,17 @@ def test_a_program_with_pytorch_is_recorded_and_analysed(fresh, clean_env, tmp_p
     assert report["devices"][0]["peak"]["requested_bytes"] == 3 << 20
 
 
+def test_the_page_is_inside_the_command(fresh, clean_env, tmp_path):
+    """And the container in which wheels are built for others gets what bundles it."""
+    page = tmp_path / "page.html"
+    recording = ROOT / "tests" / "compat" / "1.1-small-sealed.gmp"
+    done = run([fresh / "gpumemprof", "view", "--html", page, recording], env=clean_env, cwd=tmp_path)
+    assert "without its page" not in done.stdout + done.stderr
+    text = page.read_text()
+    assert '<script type="application/json" id="gpumemprof-data">{' in text and "<!--gpumemprof-data-->" not in text
+    assert "scripts/setup web\n" in (ROOT / "scripts" / "setup-manylinux").read_text()
+
+
 def test_attach_finds_the_probe_of_the_wheel(fresh, clean_env):
     code = "from gpumemprof.attachment import find_probe; print(find_probe())"
     path = run([fresh / "python", "-c", code], env=clean_env, cwd="/").stdout.strip()
