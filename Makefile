@@ -109,8 +109,9 @@ bench: all ## measure, and write docs/benchmarks.md
 	@ninja -C $(BUILD)
 	$(VENV_PYTHON) bench/run.py
 
-bench-web: all ## how fast the page's server answers
-	@scripts/setup bench
+bench-web: all ## how fast the page opens, answers and moves, in Chromium
+	@scripts/setup bench web-tests
+	@ninja -C $(BUILD) make_recording
 	$(VENV_PYTHON) bench/run.py --only page
 
 accuracy: all ## how well peaks are predicted, on a table of measured ones; writes docs/accuracy.md (half an hour)

@@ -28,6 +28,7 @@ FULL = {
     "tensorflow_pairs": 150,
     "throw_pairs": 15, "true_pairs": 300, "python_pairs": 60, "run_pairs": 30,
     "snapshot_bytes": 1_000_000_000, "shape_events": 1_000_000,
+    "page_events": 6_000_000, "page_long_events": 100_000_000,
 }
 QUICK = {
     "pairs": 6, "control_pairs": 4, "peer_pairs": 2,
@@ -37,6 +38,7 @@ QUICK = {
     "tensorflow_pairs": 4,
     "throw_pairs": 2, "true_pairs": 20, "python_pairs": 6, "run_pairs": 3,
     "snapshot_bytes": 20_000_000, "shape_events": 100_000,
+    "page_events": 300_000, "page_long_events": 600_000,
 }
 
 

@@ -102,17 +102,21 @@ Result<Shown> show_page(const AnalyzeArguments& arguments, std::unique_ptr<PageS
   auto options = analysis_options(arguments);
   if (!options) return std::unexpected(options.error());
   auto read =
-      load_page_file(arguments.paths, {.seal = !arguments.no_seal,
-                                       .names = arguments.anonymize ? std::make_shared<Anonymizer>()
-                                                                    : nullptr,
-                                       .analysis = std::move(*options),
-                                       .all_advice = arguments.optimize});
+      load_page_file(arguments.paths,
+                     {.reading = {.seal = !arguments.no_seal,
+                                  .names = arguments.anonymize ? std::make_shared<Anonymizer>()
+                                                               : nullptr,
+                                  .analysis = std::move(*options),
+                                  .all_advice = arguments.optimize}});
   if (!read) return std::unexpected(read.error());
+  const auto whole = (*read)->whole();
+  if (!whole) return std::unexpected(whole.error());
+  const auto advice = (*whole)->advice();
+  if (!advice) return std::unexpected(advice.error());
   std::vector<std::unique_ptr<PageFile>> files;
   files.push_back(std::move(*read));
   *page = std::make_unique<PageService>(std::move(files), GPUMEMPROF_VERSION);
-  const PageFile& file = *(*page)->file(0);
-  return show(file.analysis(), file.tables(), arguments, nullptr, file.advice());
+  return show((*whole)->analysis(), (*whole)->tables(), arguments, nullptr, *advice);
 }
 
 Result<Shown> show_input(const AnalyzeArguments& arguments) {

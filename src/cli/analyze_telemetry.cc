@@ -26,9 +26,9 @@ int analyze_telemetry_file(const AnalyzeArguments& arguments) {
   const auto analysis = analyze_samples(path, arguments.sensitivity);
   if (!analysis) return report_error(path, analysis.error());
   const std::string format = report_format(arguments.format, arguments.output);
-  const PageReading reading{.sensitivity = arguments.sensitivity};
+  const PageLoad load{.reading = {.sensitivity = arguments.sensitivity}};
   const auto page = [&](const std::string& output) {
-    return write_page_of({arguments.paths}, output, reading);
+    return write_page_of({arguments.paths}, output, load);
   };
   const auto text = [&] {
     return format == "json" ? telemetry_json_report(*analysis) : telemetry_text(*analysis);

@@ -36,8 +36,9 @@ struct Run {
   Analyzed analyzed;
   std::unique_ptr<PageFile> page;  // in its place, where a page is wanted
   const DeviceAnalysis* device = nullptr;
-  const Analysis& analysis() const { return page ? page->analysis() : analyzed.analysis; }
-  const Tables& tables() const { return page ? page->tables() : analyzed.tables(); }
+  const WholeRun* whole = nullptr;  // the page's
+  const Analysis& analysis() const { return whole ? whole->analysis() : analyzed.analysis; }
+  const Tables& tables() const { return whole ? whole->tables() : analyzed.tables(); }
   std::vector<DeviceAnalysis> at_steps;  // by request
 };
 
@@ -68,9 +69,14 @@ Status read_run(const std::string& path, const std::vector<uint64_t>& steps,
   for (uint64_t step : steps) options.moments.push_back({MomentRequest::kStepEnd, step});
   if (is_page(arguments)) {
     auto page = load_page_file(
-        {path}, {.seal = !arguments.no_seal, .names = names, .analysis = std::move(options)});
+        {path}, {.reading = {.seal = !arguments.no_seal,
+                             .names = names,
+                             .analysis = std::move(options)}});
     if (!page) return std::unexpected(page.error());
     run->page = std::move(*page);
+    const auto whole = run->page->whole();
+    if (!whole) return std::unexpected(whole.error());
+    run->whole = *whole;
   } else if (auto read = read_analyzed(path, std::move(options), arguments, names, &run->analyzed);
              !read) {
     return read;

@@ -50,12 +50,16 @@ int export_page(const ExportArguments& arguments, const std::string& subject) {
   const bool is_requested = at.kind == MomentArgument::kRequested;
   if (is_requested) options.moments.push_back(at.request);
   auto file = load_page_file(
-      arguments.paths, {.seal = !arguments.no_seal,
-                        .names = arguments.anonymize ? std::make_shared<Anonymizer>() : nullptr,
-                        .analysis = std::move(options)});
+      arguments.paths,
+      {.reading = {.seal = !arguments.no_seal,
+                   .names = arguments.anonymize ? std::make_shared<Anonymizer>() : nullptr,
+                   .analysis = std::move(options)}});
   if (!file) return report_error(subject, file.error());
   const PageFile& page = **file;
-  auto device = pick_device(page.analysis(), page.tables(), arguments.device);
+  const auto whole = (*file)->whole();
+  if (!whole) return report_error(subject, whole.error());
+  const Analysis& analysis = (*whole)->analysis();
+  auto device = pick_device(analysis, page.tables(), arguments.device);
   if (device && *device == nullptr)
     device = fail(ErrorCode::kUsage, "nothing was allocated: no stack to export");
   if (!device) return report_error(subject, device.error());
@@ -64,12 +68,12 @@ int export_page(const ExportArguments& arguments, const std::string& subject) {
   if (at.kind == MomentArgument::kEnd)
     shown.wanted = {index, page.devices()[index].table->moments() - 1};
   if (is_requested) {
-    const auto moment = requested_moment(**device, page.analysis(), at.request);
+    const auto moment = requested_moment(**device, analysis, at.request);
     if (!moment) return report_error(subject, moment.error());
     shown.wanted = {index, page.moment_at(index, (*moment)->time_ns)};
   }
   if (shown.wanted) shown.start += "&moment=" + std::to_string(shown.wanted->moment);
-  const Loss loss = page.analysis().loss;
+  const Loss loss = analysis.loss;
   std::vector<std::unique_ptr<PageFile>> files;
   files.push_back(std::move(*file));
   PageService service(std::move(files), GPUMEMPROF_VERSION);

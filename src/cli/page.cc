@@ -7,9 +7,10 @@
 namespace gpumemprof {
 
 Result<std::unique_ptr<PageFile>> load_page_file(const std::vector<std::string>& paths,
-                                                 PageReading reading) {
+                                                 PageLoad load) {
   Progress progress(paths.size() == 1 ? "reading " + paths[0] : "reading");
-  return PageFile::load(paths, [&](double done) { progress.update(done); }, std::move(reading));
+  load.on_progress = [&](double done) { progress.update(done); };
+  return PageFile::load(paths, load);
 }
 
 int write_page(PageService& service, const std::string& output, const OneFileOptions& options) {
@@ -24,15 +25,17 @@ int write_page(PageService& service, const std::string& output, const OneFileOpt
 }
 
 int write_page_of(const std::vector<std::vector<std::string>>& inputs, const std::string& output,
-               const PageReading& reading) {
+                  const PageLoad& load) {
   std::vector<std::unique_ptr<PageFile>> files;
   for (const std::vector<std::string>& paths : inputs) {
-    auto file = load_page_file(paths, reading);
+    auto file = load_page_file(paths, load);
     if (!file) return report_error(paths.size() == 1 ? paths[0] : "", file.error());
     files.push_back(std::move(*file));
   }
   PageService service(std::move(files), GPUMEMPROF_VERSION);
-  return write_page(service, output);
+  const int written = write_page(service, output);
+  for (size_t i = 0; i < service.files(); ++i) service.file(i)->leave_index();
+  return written;
 }
 
 }  // namespace gpumemprof

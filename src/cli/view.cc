@@ -27,7 +27,7 @@ constexpr uint16_t kPorts = 50;  // that are tried, from --port on
 struct ViewArguments {
   std::vector<std::string> paths;
   uint16_t port = 8050;
-  bool no_browser = false;
+  bool no_browser = false, no_index = false;
   std::string html;
 };
 
@@ -56,6 +56,13 @@ void open_browser(const std::string& url) {
   posix_spawn_file_actions_destroy(&actions);
 }
 
+PageLoad how_to_load(const ViewArguments& arguments) {
+  return {.uses_index = !arguments.no_index,
+          .on_note = [](const std::string& note) {
+            std::fprintf(stderr, "gpumemprof: %s\n", note.c_str());
+          }};
+}
+
 /// What cannot be read at all shows at once; all else the page says.
 Status wait_a_moment(PageService& service) {
   constexpr int kLooks = 30;
@@ -71,12 +78,12 @@ int view(const ViewArguments& arguments, const sigset_t& stop) {
       return report_error(path, {ErrorCode::kNotFound, strerror(errno), std::nullopt});
     files.push_back({path});
   }
-  if (!arguments.html.empty()) return write_page_of(files, arguments.html, {});
+  if (!arguments.html.empty()) return write_page_of(files, arguments.html, how_to_load(arguments));
   auto token = random_token();
   if (!token) return report_error("", token.error());
   auto server = open_server(arguments.port);
   if (!server) return report_error("", server.error());
-  PageService service(std::move(files), GPUMEMPROF_VERSION);
+  PageService service(std::move(files), GPUMEMPROF_VERSION, how_to_load(arguments));
   if (auto read = wait_a_moment(service); !read)
     return report_error(arguments.paths.front(), read.error());
   PageHost host(service, *token, server->address());
@@ -107,6 +114,8 @@ void add_view_command(CLI::App& app, CommandContext& context) {
       ->add_option("--port", arguments->port, "port on 127.0.0.1; the next free one if it is taken")
       ->capture_default_str();
   command->add_flag("--no-browser", arguments->no_browser, "print the address, open no browser");
+  command->add_flag("--no-index", arguments->no_index,
+                    "neither read nor write the index that makes the next opening fast");
   command
       ->add_option("--html", arguments->html,
                    "write the page with its data to this file instead, at most 10 MB")

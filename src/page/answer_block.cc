@@ -88,7 +88,7 @@ PageAnswer block_answer(PageRequest& request) {
   const uint32_t process = tables.devices[of.index].process;
   Json block = {{"id", id},
                 {"size_bytes", table.size_bytes[id]},
-                {"address", file.has_addresses() ? Json(hex(table.address[id])) : Json()},
+                {"address", file.facts().has_addresses ? Json(hex(table.address[id])) : Json()},
                 {"start", table.start[id]},
                 {"end", is_freed ? Json(end) : Json()},
                 {"start_time_ns", is_earlier ? Json() : Json(time_of(file, of, table.start[id]))},
@@ -98,7 +98,7 @@ PageAnswer block_answer(PageRequest& request) {
                 {"was_live_before", is_earlier}};
   const uint32_t kind = table.kind[id] & ~BlockTable::kChangesKind;
   add_kind(table.kinds[kind], table.stack[id], tables, &block);
-  if (!table.is_told) block["why_unknown"] = why_no_categories(of);
+  if (!table.is_told) block["why_unknown"] = of.why_no_categories;
   Json earlier = Json::array();
   for (const EarlierKind& part : table.earlier_kinds) {
     if (part.block != id) continue;
@@ -139,11 +139,11 @@ PageAnswer search_answer(PageRequest& request) {
   const Filter filter = request.filter("q");
   if (request.is_refused()) return request.refusal();
   const BlockTable& table = request.table();
-  const std::vector<uint8_t>* taken = request.file().taken(device, filter);
+  const PageFile::Taken taken = request.file().taken(device, filter);
   const uint64_t moments = window.to - window.from;
   std::vector<uint32_t> hits(std::min<uint64_t>(columns, moments)), listed, begin;
   uint64_t matches = 0, bytes = 0;
-  each_taken(request, taken, window, [&](uint32_t block) {
+  each_taken(request, taken.get(), window, [&](uint32_t block) {
     ++matches, bytes += table.size_bytes[block];
     const uint64_t at = std::max(table.start[block], window.from) - window.from;
     ++hits[static_cast<size_t>(at * hits.size() / moments)];
@@ -170,7 +170,7 @@ PageAnswer block_next_answer(PageRequest& request) {
   const uint32_t after = request.moment("after", 0);
   const Filter filter = request.filter("q");
   if (request.is_refused()) return request.refusal();
-  const std::vector<uint8_t>* taken = request.file().taken(device, filter);
+  const PageFile::Taken taken = request.file().taken(device, filter);
   const auto found = [&](uint32_t block) {
     return json_answer({{"id", block}, {"event", table.start[block]}});
   };

@@ -131,14 +131,14 @@ PageAnswer answer_in_order(PageRequest& request, std::string order) {
   const Filter filter = request.filter();
   if (request.is_refused()) return request.refusal();
   const BlockTable& table = request.table();
-  const std::vector<uint8_t>* taken = request.file().taken(device, filter);
+  const PageFile::Taken taken = request.file().taken(device, filter);
   const auto lived = [&](uint32_t block) {
     const uint32_t from = std::max(table.start[block], window.from);
     return static_cast<double>(table.size_bytes[block]) *
            (std::min(table.end[block], window.to) - from);
   };
   const bool by_time = order == "byte_time";
-  const Alive alive = best_alive(table, window, taken, limit, [&](uint32_t a, uint32_t b) {
+  const Alive alive = best_alive(table, window, taken.get(), limit, [&](uint32_t a, uint32_t b) {
     if (by_time && lived(a) != lived(b)) return lived(a) > lived(b);
     if (!by_time && table.size_bytes[a] != table.size_bytes[b])
       return table.size_bytes[a] > table.size_bytes[b];
@@ -155,8 +155,9 @@ PageAnswer answer_in_order(PageRequest& request, std::string order) {
   Columns out;
   add_blocks(request, alive.listed, &out, &header);
   if (has_columns) {
-    const KeyLevels& levels = request.file().levels(device, Dimension::kNone, filter);
-    const auto columns = levels.columns(window.from, window.to, wanted);
+    const KeyLevels* levels = request.file().levels(device, Dimension::kNone, filter);
+    if (levels == nullptr) return later_answer();
+    const auto columns = levels->columns(window.from, window.to, wanted);
     std::vector<uint32_t> begin, event;
     for (const KeyLevels::Column& column : columns)
       begin.push_back(column.from), event.push_back(column.range.most_at);

@@ -56,7 +56,7 @@ struct MergedTree {
 HeldTree tree_at(PageFile& file, size_t device, uint32_t moment, Dimension by, const Filter& filter,
                  size_t most_nodes) {
   const BlockTable& table = *file.devices()[device].table;
-  const std::vector<uint8_t>* taken = file.taken(device, filter);
+  const PageFile::Taken taken = file.taken(device, filter);
   HeldSums sums(table);
   table.each_live(moment, [&](uint32_t block) {
     if (taken == nullptr || (*taken)[block]) sums.add(block, table.kind_at(block, moment));
@@ -64,14 +64,7 @@ HeldTree tree_at(PageFile& file, size_t device, uint32_t moment, Dimension by, c
   return held_tree(sums, table, file.tables(), by, most_nodes);
 }
 
-/// A device as a comparison takes it: the whole run, or the end of a step.
-struct ComparedDevice {
-  DeviceAnalysis at_step;  // where a step ends at the moment
-  DiffSide side;           // without a device where there is nothing to say of the moment
-};
-
-LiveMoment live_moment(const PageDevice& device, uint32_t moment,
-                       const CategoryMoment& told) {
+LiveMoment live_moment(const PageDevice& device, uint32_t moment, const CategoryMoment& told) {
   const BlockTable& table = *device.table;
   LiveMoment out{.is_reached = true, .time_ns = told.time_ns, .event = told.event};
   std::map<uint32_t, Holder> live, total;
@@ -92,7 +85,7 @@ LiveMoment live_moment(const PageDevice& device, uint32_t moment,
   for (const auto& [stack, holder] : total) out.totals.push_back(holder);
   for (auto* holders : {&out.holders, &out.totals})
     std::ranges::stable_sort(*holders, std::ranges::greater(), &Holder::bytes);
-  out.why_no_categories = table.is_told ? std::string() : why_no_categories(device);
+  out.why_no_categories = table.is_told ? std::string() : device.why_no_categories;
   if (!table.is_told) return out;
   sums.each([&](uint32_t stack, uint32_t kind, const HeldSums::Sum& sum) {
     CategoryHolder holder = table.kinds[kind];
@@ -102,30 +95,43 @@ LiveMoment live_moment(const PageDevice& device, uint32_t moment,
   return out;
 }
 
-/// Into `out`, which must not move afterwards.
-void find_side(PageFile& file, size_t index, std::optional<uint32_t> moment, ComparedDevice* out) {
-  const PageDevice& device = file.devices()[index];
-  out->side = {&file.analysis(), &file.tables(), moment ? nullptr : device.analysis, {}};
-  if (!moment || device.analysis == nullptr) return;
-  const uint32_t process = file.tables().devices[device.index].process;
-  for (const CategoryMoment& told : file.analysis().moments) {
-    if (told.kind != CategoryMoment::kStepEnd || told.process != process ||
-        file.moment_at(index, told.time_ns) != *moment)
-      continue;
-    const LiveMoment live = live_moment(device, *moment, told);
-    out->at_step = at_moment(*device.analysis, live);
-    out->side.device = &out->at_step;
-    out->side.moment = diff_moment(*device.analysis, live, told.value);
-    return;
+/// The end of a step that is the side's moment; null where none ends there.
+const CategoryMoment* step_at(const ComparedSide& side) {
+  const PageFile& file = *side.file;
+  const uint32_t process = file.tables().devices[file.devices()[side.device].index].process;
+  for (const CategoryMoment& told : file.facts().moments) {
+    if (told.kind == CategoryMoment::kStepEnd && told.process == process &&
+        file.moment_at(side.device, told.time_ns) == side.moment)
+      return &told;
   }
+  return nullptr;
+}
+
+/// A report compares whole runs, or ends of steps.
+bool has_document(const ComparedSide& a, const ComparedSide& b) {
+  if (a.moment.has_value() != b.moment.has_value()) return false;
+  return a.moment ? step_at(a) && step_at(b) : a.file != b.file;
+}
+
+/// `at_step` is what a side at a moment points to. Without a device where no report tells of it.
+DiffSide diff_side(const ComparedSide& side, WholeRun& whole, DeviceAnalysis* at_step) {
+  const PageDevice& device = side.file->devices()[side.device];
+  const DeviceAnalysis* known = whole.device(static_cast<uint16_t>(device.index));
+  DiffSide out{&whole.analysis(), &whole.tables(), known, {}};
+  if (!side.moment || known == nullptr) return out;
+  const CategoryMoment& told = *step_at(side);
+  const LiveMoment live = live_moment(device, *side.moment, told);
+  *at_step = at_moment(*known, live);
+  out.device = at_step;
+  out.moment = diff_moment(*known, live, told.value);
+  return out;
 }
 
 /// The device of B that is called as A's, else its main one, else its first.
 size_t like(const PageDevice& device, const PageFile& other) {
   size_t best = 0;
-  const DeviceAnalysis* main = main_device(other.analysis(), other.tables());
   for (size_t d = 0; d < other.devices().size(); ++d) {
-    if (other.devices()[d].analysis == main) best = d;
+    if (other.devices()[d].is_main) best = d;
   }
   for (size_t d = 0; d < other.devices().size(); ++d) {
     if (other.devices()[d].name == device.name) return d;
@@ -135,7 +141,19 @@ size_t like(const PageDevice& device, const PageFile& other) {
 
 }  // namespace
 
-PageAnswer compare_answer(PageRequest& request, PageFile& other) {
+Json compare_document(const ComparedSide& a, const ComparedSide& b) {
+  if (!has_document(a, b)) return nullptr;
+  const auto whole_a = a.file->whole(), whole_b = b.file->whole();
+  if (!whole_a || !whole_b) return nullptr;
+  DeviceAnalysis at_step[2];
+  const DiffSide sides[2] = {diff_side(a, **whole_a, &at_step[0]),
+                             diff_side(b, **whole_b, &at_step[1])};
+  if (!sides[0].device || !sides[1].device) return nullptr;
+  const Diff diff = diff_runs(sides[0], sides[1], headline_node);
+  return document_json(describe_diff(diff, {.rows = kDiffRows}));
+}
+
+PageAnswer compare_answer(PageRequest& request, PageFile& other, const DocumentOf& document_of) {
   const size_t device = request.device();
   const Dimension by = request.by(Dimension::kStack);
   if (by != Dimension::kStack && by != Dimension::kModule && by != Dimension::kCategory)
@@ -154,6 +172,11 @@ PageAnswer compare_answer(PageRequest& request, PageFile& other) {
   const auto most_nodes = static_cast<size_t>(request.number("limit", 1, 100'000, 20'000));
   const Filter filter = request.filter();
   if (request.is_refused()) return request.refusal();
+  const ComparedSide sides[2] = {{&file, device, asked("event", event)},
+                                 {&other, other_device, asked("other_event", other_event)}};
+  std::optional<Json> document = Json();
+  if (has_document(sides[0], sides[1])) document = document_of(sides[0], sides[1]);
+  if (!document) return later_answer();
   MergedTree merged;
   merged.add(tree_at(file, device, event, by, filter, most_nodes), &merged.bytes_a,
              &merged.blocks_a);
@@ -164,17 +187,7 @@ PageAnswer compare_answer(PageRequest& request, PageFile& other) {
                  {"other_device", other_device},
                  {"total_a", merged.bytes_a[0]},
                  {"total_b", merged.bytes_b[0]},
-                 {"document", nullptr}};
-  // A report compares whole runs, or ends of steps.
-  ComparedDevice side_a, side_b;
-  find_side(file, device, asked("event", event), &side_a);
-  find_side(other, other_device, asked("other_event", other_event), &side_b);
-  const bool is_same = &file == &other && !side_a.side.moment;
-  if (!is_same && side_a.side.device && side_b.side.device &&
-      side_a.side.moment.has_value() == side_b.side.moment.has_value()) {
-    const Diff diff = diff_runs(side_a.side, side_b.side, headline_node);
-    header["document"] = document_json(describe_diff(diff, {.rows = kDiffRows}));
-  }
+                 {"document", *document}};
   for (const char* member : {"labels", "kinds", "files", "lines"}) header[member] = Json::array();
   for (const HeldTree::Label& label : merged.labels) {
     header["labels"].push_back(label.text), header["kinds"].push_back(label.kind);

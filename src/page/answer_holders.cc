@@ -57,7 +57,7 @@ PageAnswer holders_answer(PageRequest& request) {
   const Filter filter = request.filter();
   if (request.is_refused()) return request.refusal();
   const BlockTable& table = request.table();
-  const std::vector<uint8_t>* taken = request.file().taken(device, filter);
+  const PageFile::Taken taken = request.file().taken(device, filter);
   HeldSums sums(table);
   each_held(table, what, window, [&](uint32_t block, uint32_t moment) {
     if (taken == nullptr || (*taken)[block]) sums.add(block, table.kind_at(block, moment));

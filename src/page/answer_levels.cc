@@ -24,7 +24,7 @@ Json keys_json(const KeyLevels& levels, Dimension by) {
 }  // namespace
 
 uint64_t since_start(const PageFile& file, uint64_t time_ns) {
-  return time_ns - std::min(time_ns, file.start_time_ns());
+  return time_ns - std::min(time_ns, file.facts().start_time_ns);
 }
 
 uint64_t time_of(const PageFile& file, const PageDevice& device, uint32_t moment) {
@@ -40,9 +40,10 @@ PageAnswer levels_answer(PageRequest& request) {
   const Dimension by = request.by(Dimension::kCategory);
   const Filter& filter = request.filter();
   if (request.is_refused()) return request.refusal();
-  const KeyLevels& levels = request.file().levels(device, by, filter);
+  const KeyLevels* levels = request.file().levels(device, by, filter);
+  if (levels == nullptr) return later_answer();
   const BlockTable& table = request.table();
-  const auto columns = levels.columns(window.from, window.to, wanted);
+  const auto columns = levels->columns(window.from, window.to, wanted);
   std::vector<uint32_t> begin, event;
   std::vector<uint64_t> total, least, last, values;
   for (const KeyLevels::Column& column : columns) {
@@ -51,7 +52,7 @@ PageAnswer levels_answer(PageRequest& request) {
     last.push_back(column.last);
   }
   begin.push_back(window.to);
-  for (const std::vector<uint64_t>& row : levels.values(event))
+  for (const std::vector<uint64_t>& row : levels->values(event))
     values.insert(values.end(), row.begin(), row.end());
   Columns out;
   out.add("begin", begin), out.add("event", event);
@@ -68,17 +69,11 @@ PageAnswer levels_answer(PageRequest& request) {
                  {"to", window.to},
                  {"by", request.text("by").empty() ? "category" : request.text("by")},
                  {"filter", filter.text()},
-                 {"keys", keys_json(levels, by)}};
+                 {"keys", keys_json(*levels, by)}};
   const PageDevice& of = request.file().devices()[device];
   if (by == Dimension::kCategory && !table.is_told)
-    header["unknown"] = {{"category", why_no_categories(of)}};
+    header["unknown"] = {{"category", of.why_no_categories}};
   return columns_answer(out.finish(std::move(header)));
-}
-
-std::string why_no_categories(const PageDevice& device) {
-  if (device.analysis && !device.analysis->categories.why_not.empty())
-    return device.analysis->categories.why_not;
-  return "the source has no memory types";
 }
 
 PageAnswer times_answer(PageRequest& request) {

@@ -66,7 +66,7 @@ void add_told(const PageFile& file, size_t index, Marks* marks) {
   const uint32_t process = tables.devices[file.devices()[index].index].process;
   const auto moment_at = [&](uint64_t time_ns) { return file.moment_at(index, time_ns); };
   std::vector<const CategoryMoment*> open;
-  for (const CategoryMoment& moment : file.analysis().moments) {
+  for (const CategoryMoment& moment : file.facts().moments) {
     if (moment.process != process) continue;
     const uint32_t at = moment_at(moment.time_ns);
     if (moment.kind == CategoryMoment::kStepEnd) {
@@ -89,34 +89,29 @@ void add_told(const PageFile& file, size_t index, Marks* marks) {
   }
 }
 
-void add_annotations(PageFile& file, size_t index, Marks* marks) {
-  const PageDevice& device = file.devices()[index];
-  const auto& snapshot = file.input().snapshot();
-  if (!snapshot || !device.has_times || device.index >= snapshot->traces.size()) return;
-  const int32_t own = snapshot->traces[device.index].device;
-  std::vector<const Annotation*> open;
-  const auto moment = [&](const Annotation& said) {
-    const int64_t time_us = std::max<int64_t>(said.time_us, 0);
-    return file.moment_at(
-        index, static_cast<uint64_t>(std::min<int64_t>(time_us, INT64_MAX / 1000)) * 1000);
+void add_annotations(const PageFile& file, size_t index, Marks* marks) {
+  const uint32_t device = file.devices()[index].index;
+  std::vector<const PageAnnotation*> open;
+  const auto moment = [&](const PageAnnotation& said) {
+    return file.moment_at(index, said.time_ns);
   };
-  const auto name = [&](const Annotation& said) {
-    return std::string(snapshot->tables.strings.get(said.name));
+  const auto name = [&](const PageAnnotation& said) {
+    return std::string(file.tables().strings.get(said.name));
   };
-  for (const Annotation& said : snapshot->annotations) {
-    if (said.device != own) continue;
+  for (const PageAnnotation& said : file.facts().annotations) {
+    if (said.device != device) continue;
     if (said.is_begin) {
       open.push_back(&said);
       continue;
     }
-    const auto begun = std::find_if(open.rbegin(), open.rend(), [&](const Annotation* other) {
+    const auto begun = std::find_if(open.rbegin(), open.rend(), [&](const PageAnnotation* other) {
       return other->name == said.name;
     });
     if (begun == open.rend()) continue;
     marks->add(Kind::kAnnotation, moment(**begun), moment(said), name(said));
     open.erase(std::next(begun).base());
   }
-  for (const Annotation* said : open)
+  for (const PageAnnotation* said : open)
     marks->add(Kind::kAnnotation, moment(*said), kNone, name(*said));
 }
 
@@ -160,8 +155,8 @@ PageAnswer marks_answer(PageRequest& request) {
                                    {"stack", refused.stack}});
   }
   add_segments(table, &marks);
-  if (const std::string why = why_unknown_before(file, device); !why.empty())
-    marks.add(Kind::kUnknownBefore, 0, kNone, why);
+  if (!device.why_unknown_before.empty())
+    marks.add(Kind::kUnknownBefore, 0, kNone, device.why_unknown_before);
   return columns_answer(marks.finish());
 }
 

@@ -30,8 +30,8 @@ const char* kind_name(InputKind kind) {
 }
 
 /// How large the device is, where anybody said so.
-Json capacity_json(PageFile& file, const PageDevice& device) {
-  const auto& snapshot = file.input().snapshot();
+Json capacity_json(WholeRun& whole, const PageDevice& device) {
+  const auto& snapshot = whole.input().snapshot();
   if (snapshot && device.index < snapshot->traces.size()) {
     const uint64_t bytes = snapshot->traces[device.index].device_bytes;
     if (bytes != 0) return bytes;
@@ -39,15 +39,11 @@ Json capacity_json(PageFile& file, const PageDevice& device) {
   return nullptr;
 }
 
-Json device_json(PageFile& file, const PageDevice& device) {
+Json device_json(const PageFile& file, WholeRun& whole, const PageDevice& device) {
   const BlockTable& table = *device.table;
   const Device& memory = file.tables().devices[device.index];
-  const DeviceAnalysis* main = main_device(file.analysis(), file.tables());
-  const bool is_main =
-      main != nullptr && (main == device.analysis ||
-                          std::ranges::find(main->parts, device.index) != main->parts.end());
-  const bool is_exact = device.analysis != nullptr &&
-                        gpumemprof::is_exact(file.analysis(), *device.analysis) &&
+  const DeviceAnalysis* known = whole.device(static_cast<uint16_t>(device.index));
+  const bool is_exact = known != nullptr && gpumemprof::is_exact(whole.analysis(), *known) &&
                         table.left_out_events == 0;
   uint64_t earlier_blocks = 0;
   table.each_live(0, [&](uint32_t) { ++earlier_blocks; });
@@ -55,18 +51,17 @@ Json device_json(PageFile& file, const PageDevice& device) {
   const auto add = [&](bool is_unknown, const char* what, const std::string& reason) {
     if (is_unknown) unknown.push_back({{"what", what}, {"reason", reason}});
   };
-  add(!table.is_told, "category", why_no_categories(device));
+  add(!table.is_told, "category", device.why_no_categories);
   add(table.reserved.empty(), "reserved", "the source has no reserved bytes");
   add(table.stream.empty(), "stream", "the source has no streams");
   add(table.thread.empty(), "thread", "the source has no threads");
   add(!device.has_times, "time", "the events have no times");
   // What was dropped had the highest moment: no other can be looked at in its place.
   const uint64_t shown_peak = table.level_at(table.peak);
-  const uint64_t whole_peak = device.analysis ? device.analysis->figures.peak_bytes : shown_peak;
+  const uint64_t whole_peak = known ? known->figures.peak_bytes : shown_peak;
   add(whole_peak != shown_peak, "peak",
       "the highest, " + format_bytes(whole_peak) + ", was before the first remaining event");
-  const std::string before = why_unknown_before(file, device);
-  add(!before.empty(), "before", before);
+  add(!device.why_unknown_before.empty(), "before", device.why_unknown_before);
   const std::vector<Process>& processes = file.tables().processes;
   std::string label = device.name;
   if (processes.size() > 1 && memory.process < processes.size())
@@ -75,14 +70,14 @@ Json device_json(PageFile& file, const PageDevice& device) {
           {"label", label},
           {"layer", layer_name(memory.layer)},
           {"process", memory.process < processes.size() ? Json(memory.process) : Json()},
-          {"is_main", is_main},
-          {"capacity_bytes", capacity_json(file, device)},
+          {"is_main", device.is_main},
+          {"capacity_bytes", capacity_json(whole, device)},
           {"events", table.moments() - 1},
           {"blocks", table.blocks()},
           {"first_time_ns", time_of(file, device, 0)},
           {"last_time_ns", time_of(file, device, table.moments() - 1)},
           {"has_times", device.has_times},
-          {"has_addresses", file.has_addresses()},
+          {"has_addresses", file.facts().has_addresses},
           {"exact", is_exact},
           {"left_out_events", table.left_out_events},
           {"peak",
@@ -98,21 +93,11 @@ Json device_json(PageFile& file, const PageDevice& device) {
 
 }  // namespace
 
-std::string why_unknown_before(const PageFile& file, const PageDevice& device) {
-  if (file.analysis().oldest_dropped) return "the oldest events were dropped (--max-disk)";
-  const SnapshotDevice* told = device.analysis ? device.analysis->snapshot.get() : nullptr;
-  if (told && told->overflowed) return "the allocator's ring had dropped older events";
-  if (told && !told->has_history) return "no history was recorded, only what was live at the end";
-  if (device.table->earlier_bytes != 0)
-    return "the history of blocks live before the first event is unknown";
-  return {};
-}
-
-Json file_json(PageFile& file) {
-  const Analysis& analysis = file.analysis();
+Json file_json(const PageFile& file, WholeRun& whole, Json document) {
+  const Analysis& analysis = whole.analysis();
   const Tables& tables = file.tables();
   Json devices = Json::array(), processes = Json::array(), threads = Json::array();
-  for (const PageDevice& device : file.devices()) devices.push_back(device_json(file, device));
+  for (const PageDevice& device : file.devices()) devices.push_back(device_json(file, whole, device));
   for (const Process& process : tables.processes) {
     processes.push_back({{"id", processes.size()},
                          {"label", process_label(process)},
@@ -129,7 +114,7 @@ Json file_json(PageFile& file) {
   Json categories = Json::array(), unknown = Json::array(), streams = Json::array();
   for (size_t c = 0; c < kCategories; ++c)
     categories.push_back({{"id", c}, {"label", category_name(static_cast<Category>(c))}});
-  for (const int64_t stream : file.streams()) {
+  for (const int64_t stream : file.facts().streams) {
     const std::string name = stream == 0 ? "default stream" : "stream " + std::to_string(stream);
     streams.push_back({{"id", streams.size()}, {"label", name}});
   }
@@ -137,19 +122,22 @@ Json file_json(PageFile& file) {
     unknown.push_back({{"what", loss.is_counted() ? format_plural(loss.events, "event") : "lost"},
                        {"reason", loss.reason}});
   }
-  return {{"kind", kind_name(file.kind())},
+  Json out = {{"kind", kind_name(whole.input().kind())},
           {"source", analysis.source.kind},
           {"writer", text_or_null(analysis.source.writer_version_hint)},
           {"bytes", analysis.source.bytes},
-          {"start_ns", std::to_string(file.start_time_ns())},
-          {"is_wall_clock", file.input().snapshot() != nullptr},
+          {"start_ns", std::to_string(file.facts().start_time_ns)},
+          {"is_wall_clock", whole.is_snapshot()},
           {"unknown", std::move(unknown)},
           {"devices", std::move(devices)},
           {"processes", std::move(processes)},
           {"streams", std::move(streams)},
           {"categories", std::move(categories)},
           {"threads", std::move(threads)},
-          {"document", file.document()}};
+          {"document", std::move(document)}};
+  // What it was called, another name may stand for.
+  if (whole.input().is_anonymous()) out["name"] = printable(analysis.source.path);
+  return out;
 }
 
 }  // namespace gpumemprof

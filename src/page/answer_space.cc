@@ -19,14 +19,15 @@ void add_segments(const AddressSpace& space, const PageFile& file, Columns* out,
   std::vector<uint8_t> flags;
   std::map<std::pair<int64_t, int64_t>, uint32_t> pools;
   Json names = Json::object();
+  const std::vector<int64_t>& streams = file.facts().streams;
   for (const auto& [address, range] : space.ranges()) {
     high.push_back(static_cast<uint32_t>(address >> 32));
     low.push_back(static_cast<uint32_t>(address));
     bytes.push_back(range.size_bytes);
-    const auto known = std::ranges::find(file.streams(), range.stream);
-    stream.push_back(known == file.streams().end()
+    const auto known = std::ranges::find(streams, range.stream);
+    stream.push_back(known == streams.end()
                          ? kNone
-                         : static_cast<uint32_t>(known - file.streams().begin()));
+                         : static_cast<uint32_t>(known - streams.begin()));
     const auto [place, is_new] = pools.try_emplace(range.pool, static_cast<uint32_t>(pools.size()));
     if (is_new) {
       const bool is_everybodys = range.pool == std::pair<int64_t, int64_t>{0, 0};
@@ -55,7 +56,7 @@ PageAnswer space_answer(PageRequest& request) {
   const Tables& tables = file.tables();
   Columns out;
   Json header = {{"event", moment}};
-  if (!file.has_addresses()) {
+  if (!file.facts().has_addresses) {
     header["unknown"] = "the source has no addresses";
     return columns_answer(out.finish(std::move(header)));
   }
@@ -85,9 +86,7 @@ PageAnswer space_answer(PageRequest& request) {
   out.add("block_bytes", bytes), out.add("block_state", state), out.add("block_id", blocks);
   out.add("block_stack", stack), out.add("block_category", category);
   header["stacks"] = std::move(stacks);
-  const DeviceAnalysis* known = file.devices()[device].analysis;
-  header["sizes"] =
-      known != nullptr && has_requested_sizes(*known, tables) ? "requested" : "rounded";
+  header["sizes"] = file.devices()[device].has_requested_sizes ? "requested" : "rounded";
   return columns_answer(out.finish(std::move(header)));
 }
 

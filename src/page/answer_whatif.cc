@@ -79,9 +79,12 @@ PageAnswer whatif_answer(PageRequest& request) {
     if (size) capacity_bytes = *size;
   }
   if (request.is_refused()) return request.refusal();
-  PageFile& file = request.file();
-  const PageDevice& device = file.devices()[index];
-  const SnapshotDevice* told = device.analysis ? device.analysis->snapshot.get() : nullptr;
+  const PageDevice& device = request.file().devices()[index];
+  const auto read = request.file().whole();
+  if (!read) return error_answer(404, read.error().message);
+  WholeRun& whole = **read;
+  const DeviceAnalysis* known = whole.device(static_cast<uint16_t>(device.index));
+  const SnapshotDevice* told = known ? known->snapshot.get() : nullptr;
   if (told == nullptr || !told->is_replayed)
     return unknown_answer("the allocator was not recorded, so it cannot be simulated");
   if (told->replay.alloc_addresses == 0)
@@ -89,10 +92,10 @@ PageAnswer whatif_answer(PageRequest& request) {
   if (told->replay.share_matched() < kLeastFidelity)
     return unknown_answer(
         "the replay of the recorded settings is not faithful enough to predict others");
-  const auto history = file.history();
+  const auto history = whole.history();
   if (!history) return unknown_answer(history.error().message);
   const AllocatorTrace* trace =
-      trace_of(**history, file.tables(), device, file.input().snapshot() != nullptr);
+      trace_of(**history, whole.tables(), device, whole.is_snapshot());
   if (trace == nullptr || trace->events.size() + 1 != device.table->moments())
     return unknown_answer("the allocator's history does not match these events");
   const Release& release = told->replay.release;

@@ -1,12 +1,17 @@
 // What the page is told, one function a request (docs/page-data.md).
 #pragma once
 
+#include <compare>
+#include <functional>
+#include <optional>
+
 #include "page/request.h"
 
 namespace gpumemprof {
 
 /// The file's part of `run`.
-nlohmann::ordered_json file_json(PageFile& file);
+nlohmann::ordered_json file_json(const PageFile& file, WholeRun& whole,
+                                 nlohmann::ordered_json document);
 
 PageAnswer levels_answer(PageRequest& request);
 PageAnswer times_answer(PageRequest& request);
@@ -22,13 +27,22 @@ PageAnswer block_next_answer(PageRequest& request);
 PageAnswer space_answer(PageRequest& request);
 PageAnswer source_answer(PageRequest& request);
 PageAnswer whatif_answer(PageRequest& request);
+/// What is compared: a device, as an index in devices(), of the whole run or at a moment.
+struct ComparedSide {
+  PageFile* file = nullptr;
+  size_t device = 0;
+  std::optional<uint32_t> moment;
+  auto operator<=>(const ComparedSide&) const = default;
+};
+/// What `diff` says of two runs, or of two ends of steps. Null where it says nothing of them.
+/// For the thread that reads whole runs.
+nlohmann::ordered_json compare_document(const ComparedSide& a, const ComparedSide& b);
+/// The same; nothing: it is being made.
+using DocumentOf = std::function<std::optional<nlohmann::ordered_json>(const ComparedSide&,
+                                                                       const ComparedSide&)>;
 /// `other` may be the request's own file.
-PageAnswer compare_answer(PageRequest& request, PageFile& other);
+PageAnswer compare_answer(PageRequest& request, PageFile& other, const DocumentOf& document_of);
 
-/// Why a device's blocks have no categories.
-std::string why_no_categories(const PageDevice& device);
-/// Why what was before the first event is not known; empty where it is.
-std::string why_unknown_before(const PageFile& file, const PageDevice& device);
 /// Nanoseconds after the start of the run, which may be told as wall-clock time; 0 before it.
 uint64_t since_start(const PageFile& file, uint64_t time_ns);
 /// Of a moment: that of its last event; of the first moment that of the first event.

@@ -65,16 +65,68 @@ uint32_t BlockTable::started_by(uint32_t moment) const {
   return static_cast<uint32_t>(std::ranges::upper_bound(start, moment) - start.begin());
 }
 
-void BlockTable::finish() {
-  levels.finish();
+void BlockTable::find_latest_ends() {
   latest_end.assign((blocks() + kChunk - 1) / kChunk, 0);
   for (uint32_t b = 0; b < blocks(); ++b)
     latest_end[b / kChunk] = std::max(latest_end[b / kChunk], end[b]);
+}
+
+void BlockTable::finish() {
+  levels.finish();
+  find_latest_ends();
   std::ranges::stable_sort(waits, {}, &Wait::block);
   std::ranges::stable_sort(earlier_kinds, [](const EarlierKind& a, const EarlierKind& b) {
     return a.block != b.block ? a.block < b.block : a.until < b.until;
   });
   peak = levels.range(0, moments(), [this](uint32_t m) { return added_bytes(m); }).most_at;
+}
+
+bool BlockTable::read(uint32_t stacks) {
+  const size_t block_count = size_bytes.size(), moment_count = changes.size();
+  if (block_count > kMostBlocks || moment_count == 0 || moment_count > kMostMoments) return false;
+  const auto has_one_each = [&](size_t size) { return size == block_count; };
+  const auto below = [](size_t limit) { return [limit](auto value) { return value < limit; }; };
+  const auto is_end = [&](uint32_t moment) { return moment < moment_count || moment == kNone; };
+  const auto is_block = below(block_count), is_moment = below(moment_count);
+  const bool columns_fit =
+      has_one_each(address.size()) && has_one_each(start.size()) && has_one_each(end.size()) &&
+      has_one_each(stack.size()) && has_one_each(kind.size()) &&
+      (thread.empty() || has_one_each(thread.size())) &&
+      (stream.empty() || has_one_each(stream.size())) && earlier_blocks <= block_count;
+  if (!columns_fit || kinds.empty() || !std::ranges::is_sorted(start)) return false;
+  const bool blocks_are_sound =
+      std::ranges::all_of(start, is_moment) && std::ranges::all_of(end, is_end) &&
+      std::ranges::all_of(stack, below(stacks)) &&
+      std::ranges::all_of(stream, below(streams.size())) &&
+      std::ranges::all_of(kind, [&](uint32_t of) { return (of & ~kChangesKind) < kinds.size(); });
+  const bool moments_are_sound =
+      times.is_sound() && times.size() == moment_count - 1 && levels.is_sound() &&
+      levels.size() == moment_count && peak < moment_count &&
+      std::ranges::all_of(changes, [&](uint32_t step) {
+        return static_cast<BlockChange>(step >> 30) == BlockChange::kOther ||
+               is_block(step & kMostBlocks);
+      });
+  if (!blocks_are_sound || !moments_are_sound) return false;
+  const auto is_series = [](const SparseSeries& series) {
+    return series.moments.size() == series.values.size() && std::ranges::is_sorted(series.moments);
+  };
+  const bool rest_is_sound =
+      is_series(reserved) && is_series(pending) &&
+      std::ranges::is_sorted(earlier_kinds, {}, &EarlierKind::block) &&
+      std::ranges::all_of(earlier_kinds,
+                          [&](const EarlierKind& part) {
+                            return is_block(part.block) && part.kind < kinds.size() &&
+                                   is_end(part.until);
+                          }) &&
+      std::ranges::all_of(refused, is_moment, &RefusedMoment::moment) &&
+      std::ranges::all_of(segments, is_moment, &SegmentChange::moment) &&
+      std::ranges::all_of(waits, is_block, &Wait::block) &&
+      std::ranges::all_of(replaced, is_block, &Replaced::block) &&
+      std::ranges::is_sorted(replaced, {}, &Replaced::moment);
+  if (!rest_is_sound) return false;
+  levels.finish();
+  find_latest_ends();
+  return true;
 }
 
 }  // namespace gpumemprof

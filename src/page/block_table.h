@@ -119,6 +119,14 @@ struct BlockTable {
   uint64_t earlier_bytes = 0;
   /// After the last event.
   void finish();
+  void find_latest_ends();
+
+  /// Writes it, or reads it, as far as read() does not make it (index_archive.h).
+  template <class Archive>
+  void archive(Archive& archive);
+  /// After archive() has read it, of tables with so many stacks: false where it names
+  /// what is not there.
+  bool read(uint32_t stacks);
 };
 
 template <class See>
@@ -131,6 +139,34 @@ void BlockTable::each_live(uint32_t moment, const See& see) const {
       if (moment < end[block]) see(block);
     }
   }
+}
+
+template <class Archive>
+void BlockTable::archive(Archive& archive) {
+  archive.array(size_bytes), archive.array(address), archive.array(start), archive.array(end);
+  archive.array(stack), archive.array(thread), archive.array(kind), archive.array(stream);
+  archive.array(streams);
+  archive.each(kinds, [&](CategoryHolder& of) {
+    archive.code(of.category, kCategories), archive.code(of.why, kWhyUnknown);
+    archive.number(of.name), archive.number(of.rule);
+    archive.code(of.phase, static_cast<size_t>(WorkPhase::kEvaluation) + 1);
+  });
+  archive.array(earlier_kinds), archive.flag(is_told), archive.number(earlier_blocks);
+  archive.array(changes), times.archive(archive), levels.archive(archive);
+  for (SparseSeries* series : {&reserved, &pending})
+    archive.array(series->moments), archive.array(series->values);
+  archive.array(refused);
+  for (std::vector<SegmentChange>* list : {&segments, &end_segments}) {
+    archive.each(*list, [&](SegmentChange& change) {
+      archive.number(change.moment), archive.number(change.stack);
+      archive.code(change.action, kActionCount), archive.number(change.address);
+      archive.number(change.size_bytes), archive.number(change.stream);
+      archive.number(change.pool.first), archive.number(change.pool.second);
+    });
+  }
+  archive.flag(has_end_segments), archive.array(waits), archive.array(replaced);
+  archive.number(repeated_allocs), archive.number(unmatched_frees);
+  archive.number(left_out_events), archive.number(earlier_bytes), archive.number(peak);
 }
 
 }  // namespace gpumemprof

@@ -1,111 +1,149 @@
 #include "page/file.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <tuple>
 
-#include "analysis/advice/practices.h"
-#include "analysis/pass/program_end.h"
 #include "analysis/replay/snapshot_device.h"
-#include "analysis/series/telemetry_series.h"
-#include "page/keeper.h"
-#include "report/describe/describe.h"
-#include "report/describe/describe_samples.h"
-#include "report/describe/end_words.h"
-#include "report/json/document_json.h"
+#include "base/parallel_for.h"
+#include "page/answers.h"
+#include "page/index_file.h"
+#include "page/index_key.h"
+#include "page/keeper_thread.h"
+#include "trace/allocator_trace.h"
 
 namespace gpumemprof {
 namespace {
 
-constexpr size_t kMostRefusalLines = 1000;
+std::string why_no_categories(const DeviceAnalysis* known) {
+  if (known && !known->categories.why_not.empty()) return known->categories.why_not;
+  return "the source has no memory types";
+}
+
+std::string why_unknown_before(const Analysis& analysis, const DeviceAnalysis* known,
+                               const BlockTable& table) {
+  if (analysis.oldest_dropped) return "the oldest events were dropped (--max-disk)";
+  const SnapshotDevice* told = known ? known->snapshot.get() : nullptr;
+  if (told && told->overflowed) return "the allocator's ring had dropped older events";
+  if (told && !told->has_history) return "no history was recorded, only what was live at the end";
+  if (table.earlier_bytes != 0) return "the history of blocks live before the first event is unknown";
+  return {};
+}
+
+/// What a snapshot's program wrote beside its history, where its times can be placed.
+std::vector<PageAnnotation> annotations_of(const AllocatorSnapshot& snapshot,
+                                           const std::vector<PageDevice>& devices) {
+  std::vector<PageAnnotation> out;
+  for (const Annotation& said : snapshot.annotations) {
+    for (const PageDevice& device : devices) {
+      const bool is_own = device.has_times && device.index < snapshot.traces.size() &&
+                          snapshot.traces[device.index].device == said.device;
+      if (!is_own) continue;
+      const int64_t time_us = std::clamp<int64_t>(said.time_us, 0, INT64_MAX / 1000);
+      out.push_back(
+          {device.index, said.name, static_cast<uint64_t>(time_us) * 1000, said.is_begin});
+    }
+  }
+  return out;
+}
+
+PageDevice describe_device(WholeRun& whole, uint32_t index, std::unique_ptr<BlockTable> table,
+                           std::vector<int64_t>* streams) {
+  PageDevice device;
+  device.index = index;
+  device.name = device_name(whole.tables().devices[index]);
+  const DeviceAnalysis* known = whole.device(static_cast<uint16_t>(index));
+  const DeviceAnalysis* main = gpumemprof::main_device(whole.analysis(), whole.tables());
+  device.is_main =
+      main && (main == known || std::ranges::find(main->parts, index) != main->parts.end());
+  device.has_requested_sizes = known && has_requested_sizes(*known, whole.tables());
+  device.has_times = whole.analysis().source.can.times;
+  if (known && known->snapshot)
+    device.has_times = known->snapshot->has_times || !whole.is_snapshot();
+  device.why_no_categories = why_no_categories(known);
+  device.why_unknown_before = why_unknown_before(whole.analysis(), known, *table);
+  for (const int64_t stream : table->streams) {
+    auto at = std::ranges::find(*streams, stream);
+    if (at == streams->end()) at = streams->insert(at, stream);
+    device.stream_of.push_back(static_cast<uint32_t>(at - streams->begin()));
+  }
+  device.table = std::move(table);
+  return device;
+}
 
 }  // namespace
 
 Result<std::unique_ptr<PageFile>> PageFile::load(const std::vector<std::string>& paths,
-                                                 std::function<void(double)> on_progress,
-                                                 PageReading reading) {
-  // Half of the time goes into reading a snapshot, half into what it says.
-  const auto half = [&](double from) {
-    return [&, from](double done) {
-      if (on_progress) on_progress(from + done / 2);
-    };
-  };
-  auto input = open_input(paths, {.seal = reading.seal, .on_progress = half(0)});
-  if (!input) return std::unexpected(input.error());
-  if (reading.names) input->anonymize(reading.names);
-  if (input->kind() == InputKind::kSamples || input->kind() == InputKind::kOomDump) {
-    std::unique_ptr<PageFile> file(new PageFile(std::move(*input), {}));
-    if (auto read = file->read_without_events(reading.sensitivity); !read)
-      return std::unexpected(read.error());
-    return file;
-  }
-  Keeper keeper;
-  AnalysisOptions& options = reading.analysis;
-  options.keeper = &keeper;
-  options.on_progress = half(0.5);
-  auto analyzed = analyze(*input, std::move(options));
-  if (!analyzed) return std::unexpected(analyzed.error());
-  std::unique_ptr<PageFile> file(new PageFile(std::move(*input), std::move(*analyzed)));
-  auto tables = keeper.finish();
-  for (size_t d = 0; d < tables.size(); ++d) {
-    if (!tables[d] || d >= file->tables().devices.size()) continue;
-    PageDevice device;
-    device.index = static_cast<uint16_t>(d);
-    device.name = device_name(file->tables().devices[d]);
-    for (const DeviceAnalysis& known : file->analysis().devices) {
-      if (known.device == d) device.analysis = &known;
+                                                 const PageLoad& options) {
+  const PageReading& reading = options.reading;
+  const std::string key = options.uses_index ? index_key(paths, reading) : std::string();
+  for (const std::string& place : key.empty() ? std::vector<std::string>() : index_places(paths)) {
+    std::string why;
+    if (auto known = PageIndex::read(place, key, &why)) {
+      known->paths_ = paths, known->reading_ = reading;
+      return known;
     }
-    device.has_times = file->analysis().source.can.times;
-    if (device.analysis && device.analysis->snapshot)
-      device.has_times = device.analysis->snapshot->has_times || !file->input_.snapshot();
-    device.table = std::move(tables[d]);
-    for (const int64_t stream : device.table->streams) {
-      auto known = std::ranges::find(file->streams_, stream);
-      if (known == file->streams_.end()) known = file->streams_.insert(known, stream);
-      device.stream_of.push_back(static_cast<uint32_t>(known - file->streams_.begin()));
-    }
-    file->devices_.push_back(std::move(device));
+    if (!why.empty() && options.on_note) options.on_note(why);
   }
-  file->start_time_ns_ = file->analysis().start_time_ns;
-  // Under other names the events would be another trace.
-  if (!file->input_.snapshot() && !file->input_.is_anonymous()) {
-    const SourceOpener reopen = [&] { return file->input_.events(); };
-    auto advice = reading.all_advice
-                      ? advise_on_recording(file->analysis(), file->tables(), reopen)
-                      : advise_in_passing(file->analysis(), file->tables(), reopen);
-    if (!advice) return std::unexpected(advice.error());
-    file->advice_ = std::move(*advice), file->has_advice_ = true;
-  }
+  KeeperThread keeper;
+  auto whole = WholeRun::read(paths, reading, &keeper, options.on_progress);
+  if (!whole) return std::unexpected(whole.error());
+  std::unique_ptr<PageFile> file(new PageFile);
+  file->paths_ = paths, file->reading_ = reading, file->whole_ = std::move(*whole);
+  if (auto taken = file->take_run(keeper.finish()); !taken) return std::unexpected(taken.error());
+  // What changed while it was read would be an index of neither state.
+  if (!key.empty() && index_key(paths, reading) == key) file->key_ = key;
   return file;
 }
 
-Status PageFile::read_without_events(double sensitivity) {
-  std::error_code error;
-  const std::string folder = std::filesystem::current_path(error).string();
-  SourceInfo& source = analyzed_.analysis.source;
-  source.path = input_.paths().front();
-  if (kind() == InputKind::kOomDump) {
-    auto refused = read_oom_dump(source.path);
-    if (!refused) return std::unexpected(refused.error());
-    source.kind = "oom_dump";
-    document_ = document_json(describe_refusal(*refused, folder, kMostRefusalLines));
-    return {};
+Status PageFile::take_run(std::vector<std::unique_ptr<BlockTable>> tables) {
+  tables_ = &whole_->tables();
+  facts_.start_time_ns = whole_->analysis().start_time_ns;
+  facts_.has_addresses = whole_->is_snapshot() || whole_->analysis().source.can.addresses;
+  for (uint32_t d = 0; d < tables.size() && d < tables_->devices.size(); ++d) {
+    if (tables[d])
+      devices_.push_back(describe_device(*whole_, d, std::move(tables[d]), &facts_.streams));
   }
-  const auto told = analyze_samples(source.path, sensitivity);
-  if (!told) return std::unexpected(told.error());
-  source.path = told->path, source.kind = "telemetry", source.bytes = told->file_bytes;
-  document_ = document_json(describe_samples(*told));
+  facts_.moments = whole_->analysis().moments;
+  if (whole_->is_snapshot())
+    facts_.annotations = annotations_of(*whole_->input().snapshot(), devices_);
+  Result<nlohmann::ordered_json> document;
+  parallel_for(2, 2, [&](size_t part) {
+    if (part == 0)
+      document = whole_->document();
+    else if (!devices_.empty())
+      first_levels_ = make_levels(main_device(), Dimension::kCategory, nullptr);
+  });
+  if (!document) return std::unexpected(document.error());
+  facts_.run = file_json(*this, *whole_, std::move(*document));
   return {};
 }
 
-size_t PageFile::device_of(const DeviceAnalysis* analysis) const {
-  for (size_t d = 0; d < devices_.size(); ++d) {
-    if (analysis != nullptr && (devices_[d].analysis == analysis ||
-                                std::ranges::find(analysis->parts, devices_[d].index) !=
-                                    analysis->parts.end()))
-      return d;
+void PageFile::leave_index() const {
+  if (!key_.empty() && PageIndex::is_worth_it(*this)) PageIndex::leave(*this, paths_, key_);
+}
+
+Result<WholeRun*> PageFile::whole() {
+  if (!whole_) {
+    auto read = WholeRun::read(paths_, reading_, nullptr, {});
+    if (!read) return std::unexpected(read.error());
+    whole_ = std::move(*read);
   }
-  return 0;
+  return whole_.get();
+}
+
+size_t PageFile::main_device() const {
+  const auto main = std::ranges::find(devices_, true, &PageDevice::is_main);
+  return main == devices_.end() ? 0 : static_cast<size_t>(main - devices_.begin());
+}
+
+size_t PageFile::device_of(const DeviceAnalysis* analysis) const {
+  const auto is_it = [&](const PageDevice& device) {
+    return analysis != nullptr &&
+           (device.index == analysis->device ||
+            std::ranges::find(analysis->parts, device.index) != analysis->parts.end());
+  };
+  const auto known = std::ranges::find_if(devices_, is_it);
+  return known == devices_.end() ? 0 : static_cast<size_t>(known - devices_.begin());
 }
 
 uint32_t PageFile::moment_at(size_t device, uint64_t time_ns) const {
@@ -121,63 +159,49 @@ uint32_t PageFile::moment_at(size_t device, uint64_t time_ns) const {
   return static_cast<uint32_t>(low);
 }
 
-Result<std::shared_ptr<const AllocatorSnapshot>> PageFile::history() {
-  if (!history_) {
-    auto read = allocator_history(input_);
-    if (!read) return read;
-    history_ = std::move(*read);
-  }
-  return history_;
-}
-
-const nlohmann::ordered_json& PageFile::document() {
-  if (document_.is_null()) {
-    std::error_code error;  // where it is not known, paths are shown whole
-    document_ = document_json(
-        describe_analysis(analysis(), tables(),
-                          for_page({.working_folder = std::filesystem::current_path(error).string(),
-                                    .advice = has_advice_ ? &advice_ : nullptr,
-                                    .shows_source = !input_.is_anonymous()})));
-  }
-  return document_;
-}
-
-const std::vector<uint8_t>* PageFile::taken(size_t device, const Filter& filter) {
+PageFile::Taken PageFile::taken(size_t device, const Filter& filter) {
   if (filter.takes_all()) return nullptr;
   KeptFilter& kept = filters_[{device, filter.text()}];
   kept.used = ++uses_;
   if (!kept.taken) {
     const PageDevice& of = devices_[device];
-    kept.taken = std::make_unique<std::vector<uint8_t>>(
+    kept.taken = std::make_shared<const std::vector<uint8_t>>(
         filter.taken(*of.table, tables(), tables().devices[of.index].process));
   }
-  return kept.taken.get();
+  return kept.taken;
 }
 
-const KeyLevels& PageFile::levels(size_t device, Dimension by, const Filter& filter) {
+PageFile::Levels PageFile::make_levels(size_t device, Dimension by, const Taken& taken) const {
+  const PageDevice& of = devices_[device];
+  BlockKeys keys(*of.table, tables(), tables().devices[of.index].process, by);
+  return std::make_shared<const KeyLevels>(*of.table, std::move(keys), taken.get());
+}
+
+const KeyLevels* PageFile::levels(size_t device, Dimension by, const Filter& filter) {
+  if (first_levels_ && device == main_device() && by == Dimension::kCategory && filter.takes_all())
+    return first_levels_.get();
   Kept& kept = levels_[{device, by, filter.text()}];
   kept.used = ++uses_;
-  if (!kept.levels) {
-    const PageDevice& of = devices_[device];
-    BlockKeys keys(*of.table, tables(), tables().devices[of.index].process, by);
-    kept.levels = std::make_unique<KeyLevels>(*of.table, std::move(keys), taken(device, filter));
+  if (kept.levels) return kept.levels.get();
+  if (worker_ == nullptr || devices_[device].table->moments() < kFewMoments) {
+    kept.levels = make_levels(device, by, taken(device, filter));
+  } else if (!kept.coming.valid()) {
+    kept.coming = worker_->begin([this, device, by, taken = taken(device, filter)] {
+      return make_levels(device, by, taken);
+    });
+  } else if (is_done(kept.coming)) {
+    kept.levels = kept.coming.get();
   }
-  return *kept.levels;
+  return kept.levels.get();
 }
 
-/// What was not requested lately goes; levels need their filter.
+/// What was not requested lately goes.
 void PageFile::forget_old() {
-  while (levels_.size() > kMostKept) {
-    levels_.erase(
-        std::ranges::min_element(levels_, {}, [](const auto& entry) { return entry.second.used; }));
-  }
-  const auto is_needed = [&](const std::pair<size_t, std::string>& filter) {
-    return std::ranges::any_of(levels_, [&](const auto& entry) {
-      return std::get<0>(entry.first) == filter.first && std::get<2>(entry.first) == filter.second;
-    });
+  const auto shorten = [](auto& map) {
+    while (map.size() > kMostKept)
+      map.erase(std::ranges::min_element(map, {}, [](const auto& of) { return of.second.used; }));
   };
-  for (auto filter = filters_.begin(); filter != filters_.end() && filters_.size() > kMostKept;)
-    filter = is_needed(filter->first) ? std::next(filter) : filters_.erase(filter);
+  shorten(levels_), shorten(filters_);
 }
 
 }  // namespace gpumemprof

@@ -6,17 +6,17 @@
 namespace gpumemprof {
 
 KeyLevels::KeyLevels(const BlockTable& table, BlockKeys keys, const std::vector<uint8_t>* taken)
-    : table_(table), taken_(taken) {
-  find_keys(&keys);
+    : table_(table), takes_all_(taken == nullptr) {
+  find_keys(&keys, taken);
   fill();
 }
 
 /// The keys that ever held the most, and which of them each block has.
-void KeyLevels::find_keys(BlockKeys* keys) {
+void KeyLevels::find_keys(BlockKeys* keys, const std::vector<uint8_t>* taken) {
   const uint32_t blocks = table_.blocks();
   std::vector<uint32_t> raw(blocks, kNone);
   for (uint32_t b = 0; b < blocks; ++b) {
-    if (taken_ == nullptr || (*taken_)[b]) raw[b] = keys->key_at(b, table_.start[b]);
+    if (taken == nullptr || (*taken)[b]) raw[b] = keys->key_at(b, table_.start[b]);
   }
   struct RawChange {
     uint32_t moment, block, from, to;
@@ -96,7 +96,7 @@ uint8_t KeyLevels::key_of_end(uint32_t block) const {
 
 /// As BlockTable::added_bytes(), of what is taken.
 uint64_t KeyLevels::step(uint32_t moment) const {
-  if (taken_ == nullptr) return table_.added_bytes(moment);
+  if (takes_all_) return table_.added_bytes(moment);
   const auto bytes = [&](uint32_t block) -> uint64_t {
     return block == kNone || key_[block] == kNoKey ? 0 : table_.size_bytes[block];
   };
@@ -162,6 +162,30 @@ void KeyLevels::fill() {
       held_.insert(held_.end(), best.begin(), best.end());
   }
   forest_.finish();
+}
+
+bool KeyLevels::read() {
+  const size_t blocks = table_.blocks(), keys = keys_.size();
+  const auto is_key = [keys](uint8_t key) { return key < keys || key == kNoKey; };
+  const auto is_block = [blocks](uint32_t block) { return block < blocks; };
+  // One key that no block has is there where the table has no block.
+  const bool is_sound =
+      keys <= kMostKeys + 1 && (!has_other_ || keys == kMostKeys + 1) && takes_all_ &&
+         key_.size() == blocks && std::ranges::all_of(key_, is_key) &&
+         last_key_.size() == changing_.size() && std::ranges::all_of(last_key_, is_key) &&
+         std::ranges::is_sorted(changing_) && std::ranges::all_of(changing_, is_block) &&
+         std::ranges::is_sorted(kind_changes_, {}, &KindChange::moment) &&
+         std::ranges::all_of(kind_changes_,
+                             [&](const KindChange& change) {
+                               return is_block(change.block) && change.from < keys &&
+                                      change.to < keys;
+                             }) &&
+         forest_.is_sound() && forest_.size() == table_.moments() &&
+         kept_.size() == (table_.moments() + kStride - 1) / kStride &&
+         std::ranges::is_sorted(kept_) && kept_.back() < table_.moments() &&
+         held_.size() == kept_.size() * keys;
+  if (is_sound) forest_.finish();
+  return is_sound;
 }
 
 std::vector<KeyLevels::Column> KeyLevels::columns(uint32_t from, uint32_t to,

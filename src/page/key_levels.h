@@ -24,8 +24,10 @@ class KeyLevels {
     std::string id, label;
     uint64_t most_bytes = 0;  ///< that it ever held
   };
-  /// `taken`: by block, 1 where the filter takes it; null: all. Both must outlive this.
+  /// `taken`: by block, 1 where the filter takes it; null: all. The table must outlive this.
   KeyLevels(const BlockTable& table, BlockKeys keys, const std::vector<uint8_t>* taken);
+  /// To be read from an index, by archive().
+  explicit KeyLevels(const BlockTable& table) : table_(table) {}
 
   /// The largest first; the last one is "other" where there are more.
   const std::vector<Key>& keys() const { return keys_; }
@@ -44,6 +46,12 @@ class KeyLevels {
   std::vector<std::vector<uint64_t>> values(std::span<const uint32_t> moments) const;
   uint64_t at(uint32_t moment) const;
 
+  /// Writes it, or reads it (index_archive.h).
+  template <class Archive>
+  void archive(Archive& archive);
+  /// After archive() has read it: false where it names what the table has not.
+  bool read();
+
  private:
   struct KindChange {
     uint32_t moment, block;
@@ -51,7 +59,7 @@ class KeyLevels {
   };
   static constexpr uint8_t kNoKey = 255;
 
-  void find_keys(BlockKeys* keys);
+  void find_keys(BlockKeys* keys, const std::vector<uint8_t>* taken);
   void fill();
   uint8_t key_of_end(uint32_t block) const;
   /// What the step to a moment adds to the taken.
@@ -59,7 +67,7 @@ class KeyLevels {
   void apply(uint32_t moment, uint64_t* held) const;
 
   const BlockTable& table_;
-  const std::vector<uint8_t>* taken_;
+  bool takes_all_ = true;
   std::vector<Key> keys_;
   bool has_other_ = false;
   uint32_t others_ = 0;
@@ -71,5 +79,20 @@ class KeyLevels {
   std::vector<uint32_t> kept_;  // moments
   std::vector<uint64_t> held_;  // by kept moment, then key
 };
+
+template <class Archive>
+void KeyLevels::archive(Archive& archive) {
+  archive.each(keys_, [&](Key& key) {
+    archive.text(key.id), archive.text(key.label), archive.number(key.most_bytes);
+  });
+  archive.flag(has_other_), archive.number(others_);
+  archive.array(key_), archive.array(last_key_), archive.array(changing_);
+  archive.each(kind_changes_, [&](KindChange& change) {
+    archive.number(change.moment), archive.number(change.block);
+    archive.number(change.from), archive.number(change.to);
+  });
+  forest_.archive(archive);
+  archive.array(kept_), archive.array(held_);
+}
 
 }  // namespace gpumemprof

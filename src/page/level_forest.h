@@ -19,6 +19,15 @@ class LevelForest {
   /// After the last.
   void finish();
   uint32_t size() const { return size_; }
+  /// Writes it, or reads it, as far as finish() does not make it (index_archive.h).
+  template <class Archive>
+  void archive(Archive& archive) {
+    archive.number(size_), archive.number(open_.least), archive.number(open_.most);
+    archive.array(heights_[0]), archive.array(last_);
+  }
+  bool is_sound() const {
+    return heights_[0].size() == size_ / kLeaf && last_.size() == heights_[0].size();
+  }
 
   struct Range {
     uint64_t least = UINT64_MAX, most = 0;

@@ -53,7 +53,7 @@ class OneFile {
 
   /// False where the answer does not fit any more, or there is none. `query`: names sorted.
   bool add(const std::string& path, const std::string& query) {
-    const PageAnswer answer = service_.answer(path, query);
+    const PageAnswer answer = service_.answer_now(path, query);
     if (answer.status != 200) return false;
     std::string body = answer.body;
     if (answer.type == "application/json")

@@ -9,6 +9,8 @@ namespace gpumemprof {
 
 PageAnswer json_answer(const nlohmann::ordered_json& json) { return {.body = json_text(json)}; }
 
+PageAnswer later_answer() { return {.is_later = true}; }
+
 PageAnswer columns_answer(std::string columns) {
   return {.type = "application/octet-stream", .body = std::move(columns)};
 }

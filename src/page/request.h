@@ -17,7 +17,9 @@ struct PageAnswer {
   int status = 200;
   std::string type = "application/json";
   std::string body;
+  bool is_later = false;  ///< there is none yet: the same request is to be asked again
 };
+PageAnswer later_answer();
 PageAnswer json_answer(const nlohmann::ordered_json& json);
 /// `columns` as Columns::finish() gives them.
 PageAnswer columns_answer(std::string columns);

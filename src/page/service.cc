@@ -20,7 +20,6 @@ constexpr std::pair<std::string_view, Answer> kAnswers[] = {
     {"stack", stack_answer},           {"search", search_answer},
     {"block_next", block_next_answer}, {"space", space_answer},
     {"space_time", space_time_answer}, {"source", source_answer},
-    {"whatif", whatif_answer},
 };
 
 std::string name_of(const std::vector<std::string>& paths) {
@@ -33,8 +32,9 @@ std::string name_of(const std::vector<std::string>& paths) {
 
 }  // namespace
 
-PageService::PageService(std::vector<std::vector<std::string>> inputs, std::string version)
-    : version_(std::move(version)) {
+PageService::PageService(std::vector<std::vector<std::string>> inputs, std::string version,
+                         PageLoad load)
+    : version_(std::move(version)), load_(std::move(load)) {
   for (std::vector<std::string>& paths : inputs) {
     slots_.push_back(std::make_unique<Slot>());
     slots_.back()->paths = std::move(paths);
@@ -57,11 +57,15 @@ PageService::~PageService() {
 }
 
 void PageService::read_all() {
+  std::vector<const PageFile*> read;  // they stay where they are
   for (const std::unique_ptr<Slot>& slot : slots_) {
     if (is_stopping_) return;
-    auto file = PageFile::load(slot->paths, [&](double done) { slot->progress = done; });
+    load_.on_progress = [&](double done) { slot->progress = done; };
+    auto file = PageFile::load(slot->paths, load_);
     const std::lock_guard lock(slot->mutex);
     if (file) {
+      (*file)->set_worker(&levels_worker_);
+      read.push_back(file->get());
       slot->read = std::move(*file);
       continue;
     }
@@ -69,6 +73,9 @@ void PageService::read_all() {
     if (status_) status_ = std::unexpected(file.error());
   }
   is_done_ = true;
+  for (const PageFile* file : read) {
+    if (!is_stopping_) file->leave_index();
+  }
 }
 
 Status PageService::wait() {
@@ -92,10 +99,8 @@ PageAnswer PageService::run_answer() {
   for (const std::unique_ptr<Slot>& slot : slots_) {
     Json file = {{"name", name_of(slot->paths)}};
     if (PageFile* read = file_of(*slot)) {
-      // What it was called, another name may stand for.
-      if (read->input().is_anonymous()) file["name"] = printable(read->analysis().source.path);
       file["state"] = "ready";
-      file.update(file_json(*read));
+      file.update(read->facts().run);
     } else {
       const std::lock_guard lock(slot->mutex);
       file["state"] = slot->error.empty() ? "reading" : "failed";
@@ -128,11 +133,58 @@ PageFile* PageService::other_of(PageRequest& request) {
   return other;
 }
 
+/// A simulation goes through all events, and may have to read the run first.
+PageAnswer PageService::whatif(PageFile& file, std::string_view query) {
+  std::future<PageAnswer>& coming = simulations_[{&file, std::string(query)}];
+  if (!coming.valid()) {
+    if (simulations_.size() > kMostWaiting) {
+      std::erase_if(simulations_, [](const auto& of) {
+        return !of.second.valid() || is_done(of.second);
+      });
+      return error_answer(503, "too many simulations at once");
+    }
+    coming = whole_worker_.begin([&file, query = std::string(query)] {
+      PageRequest request(query, file);
+      return whatif_answer(request);
+    });
+  }
+  if (!is_done(coming)) return later_answer();
+  PageAnswer answer = coming.get();
+  simulations_.erase({&file, std::string(query)});
+  return answer;
+}
+
+PageAnswer PageService::compare(PageRequest& request) {
+  PageFile* other = other_of(request);
+  if (request.is_refused()) return request.refusal();
+  const auto document_of = [&](const ComparedSide& a,
+                               const ComparedSide& b) -> std::optional<Json> {
+    const auto known = documents_.find({a, b});
+    if (known != documents_.end()) {
+      if (!is_done(known->second)) return {};
+      return known->second.get();
+    }
+    if (documents_.size() >= kMostDocuments)
+      std::erase_if(documents_, [](const auto& of) { return is_done(of.second); });
+    documents_[{a, b}] = whole_worker_.begin([=] { return compare_document(a, b); }).share();
+    return {};
+  };
+  return compare_answer(request, *other, document_of);
+}
+
+PageAnswer PageService::answer_now(std::string_view request, std::string_view query) {
+  for (;;) {
+    PageAnswer given = answer(request, query);
+    if (!given.is_later) return given;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 PageAnswer PageService::answer(std::string_view request, std::string_view query) {
   if (request == "run") return run_answer();
   const auto known =
       std::ranges::find(kAnswers, request, &std::pair<std::string_view, Answer>::first);
-  if (known == std::end(kAnswers) && request != "compare")
+  if (known == std::end(kAnswers) && request != "compare" && request != "whatif")
     return error_answer(404, "unknown request");
   size_t index = 0;
   if (const auto text = query_value(query, "file")) {
@@ -148,15 +200,9 @@ PageAnswer PageService::answer(std::string_view request, std::string_view query)
                               : error_answer(404, slot.error);
   }
   if (file->devices().empty()) return error_answer(404, "the file has no memory events");
+  if (request == "whatif") return whatif(*file, query);
   PageRequest parsed(query, *file);
-  PageAnswer answer;
-  if (request == "compare") {
-    PageFile* other = other_of(parsed);
-    if (parsed.is_refused()) return parsed.refusal();
-    answer = compare_answer(parsed, *other);
-  } else {
-    answer = known->second(parsed);
-  }
+  PageAnswer answer = request == "compare" ? compare(parsed) : known->second(parsed);
   file->forget_old();
   return answer;
 }

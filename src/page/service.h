@@ -2,14 +2,19 @@
 #pragma once
 
 #include <atomic>
+#include <future>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "page/answers.h"
 #include "page/request.h"
+#include "page/worker.h"
 
 namespace gpumemprof {
 
@@ -17,14 +22,18 @@ namespace gpumemprof {
 /// is. answer() is for one thread.
 class PageService {
  public:
-  /// Each of `inputs` is one file of the page: paths that are read as one.
-  PageService(std::vector<std::vector<std::string>> inputs, std::string version);
+  /// Each of `inputs` is one file of the page: paths that are read as one. What `load` calls is
+  /// called from another thread, and its on_progress is the service's own.
+  PageService(std::vector<std::vector<std::string>> inputs, std::string version, PageLoad load);
   /// Of files that are read already.
   PageService(std::vector<std::unique_ptr<PageFile>> files, std::string version);
   ~PageService();
 
-  /// `request`: what stands behind "/api/v1/", such as "levels". 404 for what there is not.
+  /// `request`: what stands behind "/api/v1/", such as "levels". 404 for what there is not. What
+  /// takes long is made in another thread: then the answer is_later, until it is there.
   PageAnswer answer(std::string_view request, std::string_view query);
+  /// The same, waited for.
+  PageAnswer answer_now(std::string_view request, std::string_view query);
   /// Waits until all are read. Errors: of the first file that could not be.
   Status wait();
   size_t files() const { return slots_.size(); }
@@ -45,11 +54,22 @@ class PageService {
   PageAnswer run_answer();
   PageFile* file_of(Slot& slot);
   PageFile* other_of(PageRequest& request);
+  PageAnswer whatif(PageFile& file, std::string_view query);
+  PageAnswer compare(PageRequest& request);
+
+  static constexpr size_t kMostWaiting = 8;     // simulations that were asked for
+  static constexpr size_t kMostDocuments = 32;  // of comparisons
 
   std::string version_;
+  PageLoad load_;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::atomic<bool> is_stopping_{false}, is_done_{false};
   Status status_;
+  std::map<std::pair<PageFile*, std::string>, std::future<PageAnswer>> simulations_;
+  std::map<std::pair<ComparedSide, ComparedSide>, std::shared_future<nlohmann::ordered_json>>
+      documents_;
+  // They end first: what they work on is above.
+  Worker levels_worker_, whole_worker_;
   std::thread reader_;
 };
 

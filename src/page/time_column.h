@@ -1,6 +1,7 @@
 // Times of events, four bytes each where they lie near each other.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -23,13 +24,31 @@ class TimeColumn {
     if (in.wide != kNarrow) return wide_[in.wide + at];
     return in.base_ns + narrow_[in.first + at];
   }
+  /// Writes it, or reads it (index_archive.h).
+  template <class Archive>
+  void archive(Archive& archive) {
+    archive.each(chunks_, [&](Chunk& chunk) {
+      archive.number(chunk.base_ns), archive.number(chunk.first), archive.number(chunk.wide);
+    });
+    archive.array(narrow_), archive.array(wide_), archive.array(pending_);
+  }
+  /// What was read names nothing that it has not.
+  bool is_sound() const {
+    const auto is_there = [](uint64_t first, size_t size) {
+      return size >= kChunk && first <= size - kChunk;
+    };
+    return pending_.size() < kChunk && std::ranges::all_of(chunks_, [&](const Chunk& chunk) {
+             return chunk.wide == kNarrow ? is_there(chunk.first, narrow_.size())
+                                          : is_there(chunk.wide, wide_.size());
+           });
+  }
 
  private:
   static constexpr size_t kChunk = 4096;
-  static constexpr size_t kNarrow = SIZE_MAX;
+  static constexpr uint64_t kNarrow = UINT64_MAX;
   struct Chunk {
     uint64_t base_ns;
-    size_t first, wide;  // in narrow_, or in wide_
+    uint64_t first, wide;  // in narrow_, or in wide_
   };
   void close();
 

@@ -17,6 +17,7 @@
 namespace gpumemprof {
 namespace {
 
+constexpr int64_t kLookAgainNs = 4'000'000;  // at what is_later
 constexpr size_t kMostIgnored = 1 << 16;  // bytes that a client may send after its request
 
 Error system_error(const std::string& what) {
@@ -120,6 +121,11 @@ void HttpServer::respond(Client& client, const Handler& handler, int64_t now) {
   HttpResponse response;
   if (parsed.status == 200) {
     response = handler(parsed.request);
+    if (response.is_later) {
+      if (client.state == Client::State::kReading) client.deadline_ns = now + limits_.later_ns;
+      client.state = Client::State::kWaiting;
+      return;
+    }
     if (response.is_stream && streams() >= limits_.most_streams)
       response = {.status = 503, .body = "too many streams\n"};
   } else {
@@ -148,7 +154,8 @@ bool HttpServer::receive(Client& client, const Handler& handler, int64_t now) {
   if (got < 0) return errno == EAGAIN || errno == EINTR;
   if (got == 0) {
     client.has_sent_all = true;
-    return client.state == Client::State::kWriting;  // it may well still read
+    return client.state == Client::State::kWriting ||  // it may well still read
+           client.state == Client::State::kWaiting;
   }
   if (client.state != Client::State::kReading) {
     // What comes after the request is not listened to, and not for long.
@@ -183,6 +190,14 @@ bool HttpServer::send_more(Client& client, int64_t now) {
   client.state = Client::State::kLingering;
   client.deadline_ns = now + limits_.linger_ns;
   return true;
+}
+
+void HttpServer::respond_later(const Handler& handler, int64_t now) {
+  for (Client& client : clients_) {
+    if (client.state != Client::State::kWaiting) continue;
+    respond(client, handler, now);
+    if (client.state == Client::State::kWriting && !send_more(client, now)) client.deadline_ns = 0;
+  }
 }
 
 void HttpServer::broadcast(const std::string& text) {
@@ -229,7 +244,8 @@ Status HttpServer::serve(const Handler& handler, const std::function<void()>& ti
     const bool has_room = clients_.size() < limits_.most_clients;
     polled.push_back({has_room ? fd_ : -1, POLLIN, 0});
     for (const Client& client : clients_) {
-      next = std::min(next, client.deadline_ns);
+      const bool is_waiting = client.state == Client::State::kWaiting;
+      next = std::min(next, is_waiting ? now + kLookAgainNs : client.deadline_ns);
       const bool waits =
           client.sent < client.out.size() && client.state != Client::State::kLingering;
       const int wanted = (client.has_sent_all ? 0 : POLLIN) | (waits ? POLLOUT : 0);
@@ -253,6 +269,7 @@ Status HttpServer::serve(const Handler& handler, const std::function<void()>& ti
       if (!is_alive) close(client->fd);
       client = is_alive ? std::next(client) : clients_.erase(client);
     }
+    respond_later(handler, now);
     if (polled[1].revents != 0) accept_clients(now);
   }
   close(signals);

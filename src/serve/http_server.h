@@ -22,6 +22,7 @@ struct HttpLimits {
   size_t most_clients = 64, most_streams = 16;
   size_t most_waiting_bytes = 4 << 20;  ///< of a stream whose reader is slow: then it is closed
   int64_t request_ns = 5'000'000'000;   ///< from the connection to the end of the head
+  int64_t later_ns = 300'000'000'000;  ///< for what is_later to be there
   int64_t response_ns = 10'000'000'000;
   int64_t linger_ns = 1'000'000'000;  ///< for the client to read the end and to close
 };
@@ -32,6 +33,7 @@ struct HttpResponse {
   std::string body;
   std::string headers;     ///< further fields, each with its line end
   bool is_stream = false;  ///< stays open after `body` for what HttpServer::broadcast() sends
+  bool is_later = false;   ///< none yet: the same request is handled again in some milliseconds
 };
 
 /// "404 Not Found"
@@ -59,7 +61,7 @@ class HttpServer {
 
  private:
   struct Client {
-    enum class State { kReading, kWriting, kStreaming, kLingering } state = State::kReading;
+    enum class State { kReading, kWaiting, kWriting, kStreaming, kLingering } state = State::kReading;
     int fd = -1;
     int64_t deadline_ns = 0;
     std::string in, out;
@@ -75,6 +77,7 @@ class HttpServer {
   bool receive(Client& client, const Handler& handler, int64_t now);
   bool send_more(Client& client, int64_t now);
   void respond(Client& client, const Handler& handler, int64_t now);
+  void respond_later(const Handler& handler, int64_t now);
 
   int fd_;
   ListenAddress address_;

@@ -65,7 +65,8 @@ HttpResponse PageHost::answer(const HttpRequest& request) {
   return {.status = answer.status,
           .type = std::move(answer.type),
           .body = std::move(answer.body),
-          .headers = headers_};
+          .headers = headers_,
+          .is_later = answer.is_later};
 }
 
 }  // namespace gpumemprof

@@ -72,11 +72,18 @@ class Page:
 @contextmanager
 def page_of(command, *paths):
     """`view` of these files, and its end."""
-    process = subprocess.Popen([*command, "view", "--no-browser", "--port", "0", *map(str, paths)], stdout=subprocess.PIPE, text=True)
+    with served(command, *paths) as (page, _):
+        yield page
+
+
+@contextmanager
+def served(command, *arguments, **options):
+    """The same, with its process."""
+    process = subprocess.Popen([*command, "view", "--no-browser", "--port", "0", *map(str, arguments)], stdout=subprocess.PIPE, text=True, **options)
     try:
         line = process.stdout.readline()
         address, token = line.split("http://")[1].split(" ")[0].split("/?token=")
-        yield Page(address, token)
+        yield Page(address, token), process
     finally:
         process.terminate()
         assert process.wait(10) == 0

@@ -39,7 +39,10 @@ export function levels_of(answer: Answer): Levels {
 
 /** The column of an event; -1 where there is none. */
 export function column_of(levels: Levels, event: number): number {
-  if (levels.columns === 0 || event < levels.from || event > levels.to) return -1;
+  return levels.columns === 0 || event < levels.from || event > levels.to ? -1 : column_at(levels, event);
+}
+/** The last column that begins at or before an event, else the first one. */
+export function column_at(levels: Levels, event: number): number {
   let low = 0;
   let high = levels.columns;
   while (high - low > 1) {
@@ -100,8 +103,9 @@ export function is_alive(block: Block, event: number): boolean {
 }
 
 /** Single blocks as bands in the order of their allocation, and the sum of the rest on top: it changes at most events,
- *  and would move all that lies on it. In every column the blocks and the rest add up to the total. */
-export function block_spans(levels: Levels, blocks: Block[]): { spans: BlockSpan[]; rest: Float64Array } {
+ *  and would move all that lies on it. In every column the blocks and the rest add up to the total. Null: there would be
+ *  more than `most` rectangles. */
+export function block_spans(levels: Levels, blocks: Block[], most = Infinity): { spans: BlockSpan[]; rest: Float64Array } | null {
   const { columns, event, total } = levels;
   const ordered = [...blocks].sort((a, b) => a.start - b.start || a.id - b.id);
   const rest = Float64Array.from(total);
@@ -109,7 +113,7 @@ export function block_spans(levels: Levels, blocks: Block[]): { spans: BlockSpan
   let alive: { block: Block; span: BlockSpan | null }[] = [];
   let next = 0;
   for (let i = 0; i < columns; ++i) {
-    alive = alive.filter((one) => is_alive(one.block, event[i]));
+    if (alive.some((one) => !is_alive(one.block, event[i]))) alive = alive.filter((one) => is_alive(one.block, event[i]));
     while (next < ordered.length && ordered[next].start <= event[i]) {
       if (is_alive(ordered[next], event[i])) alive.push({ block: ordered[next], span: null });
       ++next;
@@ -122,6 +126,7 @@ export function block_spans(levels: Levels, blocks: Block[]): { spans: BlockSpan
       bottom += one.block.size_bytes;
     }
     rest[i] = Math.max(0, total[i] - bottom);
+    if (spans.length > most) return null;
   }
   return { spans, rest };
 }

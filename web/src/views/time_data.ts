@@ -14,7 +14,8 @@ export const TOP = 20;
 export const BOTTOM = 22;
 // Each shifts those above it when it is freed: more of them is more rectangles than a frame has time for.
 const MOST_BLOCKS = 600;
-const MOST_SPANS = 100_000;
+// Over three times what is seen: about one for every 20 pixels.
+const MOST_SPANS = 60_000;
 
 export const size = signal<[number, number]>([1000, 300]);
 /** The moment under the pointer; null: none. */
@@ -85,8 +86,8 @@ export const spans = computed<{ spans: BlockSpan[]; rest: Float64Array; shown: n
   if (!is_blocks.value || !answer || !all || answer.head.from !== all.from || answer.head.to !== all.to) return null;
   // The best come first: the fewer are shown, the more the rest is, and the sum is the same.
   let shown = blocks_of(answer);
-  let made = block_spans(all, shown);
-  while (made.spans.length > MOST_SPANS) made = block_spans(all, (shown = shown.slice(0, shown.length >> 1)));
+  let made = block_spans(all, shown, MOST_SPANS);
+  while (!made) made = block_spans(all, (shown = shown.slice(0, shown.length >> 1)), MOST_SPANS);
   return { ...made, shown: shown.length, stack: answer.u32("stack") };
 });
 

@@ -7,7 +7,7 @@ import { device, moment, range } from "../state/run.ts";
 import { part } from "../state/view.ts";
 import { ticks } from "./axis.ts";
 import type { Axis } from "./axis.ts";
-import { band_rects } from "./bands.ts";
+import { band_rects, column_at } from "./bands.ts";
 import type { Levels } from "./bands.ts";
 import * as data from "./time_data.ts";
 import { NONE } from "../data/columns.ts";
@@ -18,12 +18,8 @@ export const LINE_DASH: Record<string, number[]> = { reserved: [7, 4], active: [
 
 /** The first and last visible column. */
 function seen_columns(levels: Levels, axis: Axis): [number, number] {
-  const low = axis.event_at_x(0);
-  const high = axis.event_at_x(1);
-  let first = 0;
-  let last = levels.columns - 1;
-  while (first < last && levels.begin[first + 1] <= low) ++first;
-  while (last > first && levels.begin[last] > high) --last;
+  const first = column_at(levels, axis.event_at_x(0));
+  const last = Math.max(first, column_at(levels, axis.event_at_x(1)));
   return [first, last];
 }
 
@@ -364,8 +360,7 @@ export function under(x: number, y: number): { key?: number; block?: number } {
   const event = axis.event_at_x((x - data.LEFT) / (width - data.LEFT));
   const plot_h = height - data.TOP - data.BOTTOM;
   const value = (1 - (y - data.TOP) / plot_h) * top_of(levels, axis);
-  let column = 0;
-  while (column + 1 < levels.columns && levels.begin[column + 1] <= event) ++column;
+  const column = column_at(levels, event);
   const blocks = data.spans.value;
   if (data.is_blocks.value) {
     const hit = blocks?.spans.find(

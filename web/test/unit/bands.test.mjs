@@ -39,6 +39,8 @@ test("blocks and the rest add up to the total of every column", () => {
   const levels = levels_of([event.map(total)], event, [...event, 100]);
   const shown = [...blocks].sort((a, b) => b.size_bytes - a.size_bytes).slice(0, 25);
   const { spans, rest } = block_spans(levels, shown);
+  assert.equal(block_spans(levels, shown, spans.length - 1), null);
+  assert.equal(block_spans(levels, shown, spans.length).spans.length, spans.length);
   for (const e of event) {
     const over = spans.filter((span) => span.x0 <= e && e < span.x1).sort((a, b) => a.bottom - b.bottom);
     let top = 0;

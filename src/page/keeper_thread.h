@@ -1,0 +1,65 @@
+// A Keeper that works in a thread of its own, so that the analysis need not wait for it.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "page/keeper.h"
+
+namespace gpumemprof {
+
+/// Batches are copied and handed on, what is told of blocks with the batch that it was told within:
+/// all is told in the order in which a Keeper would be. A question waits until it is through. For
+/// one thread, the analysis'.
+class KeeperThread final : public BlockKeeper {
+ public:
+  KeeperThread() : worker_([this] { run(); }) {}
+  ~KeeperThread() override;
+
+  void begin(const LiveState* before) override;
+  void begin_trace(uint16_t device, const AllocatorTrace& trace, const TraceStart& start) override;
+  void take(const EventBatch& batch) override;
+  uint32_t made_by(uint16_t device, uint64_t number) const override {
+    return (device < first_.size() ? first_[device] : 0) + static_cast<uint32_t>(number);
+  }
+  uint32_t block_at(uint16_t device, uint64_t address) const override;
+  void tell(uint16_t device, uint32_t block, const CategoryHolder& what, uint64_t until) override {
+    told_.push_back({device, block, what, until});
+  }
+  void tell_rules(uint16_t device, const std::vector<RuledBlock>& allocated,
+                  const std::vector<RuledBlock>& earlier) override;
+  std::vector<std::unique_ptr<BlockTable>> finish();
+
+ private:
+  struct Told {
+    uint16_t device;
+    uint32_t block;
+    CategoryHolder what;
+    uint64_t until;
+  };
+  struct Work {
+    EventBatch batch;
+    std::vector<Told> told;
+  };
+  static constexpr uint64_t kSlots = 4;
+
+  void run();
+  void wait() const;
+  void find_first(size_t devices);
+  void tell_rest();
+
+  Keeper keeper_;
+  std::vector<uint32_t> first_;  // by device: what made_by() its allocation 0 would be
+  std::vector<Told> told_;       // since the last batch
+  Work slots_[kSlots];
+  uint64_t put_ = 0, done_ = 0;  // works so far
+  bool is_over_ = false;
+  mutable std::mutex mutex_;  // of the three above
+  mutable std::condition_variable changed_;
+  std::thread worker_;
+};
+
+}  // namespace gpumemprof

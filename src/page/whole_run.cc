@@ -1,0 +1,109 @@
+#include "page/whole_run.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "analysis/advice/practices.h"
+#include "analysis/pass/program_end.h"
+#include "analysis/series/telemetry_series.h"
+#include "report/describe/describe.h"
+#include "report/describe/describe_samples.h"
+#include "report/describe/end_words.h"
+#include "report/json/document_json.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr size_t kMostRefusalLines = 1000;
+
+/// Empty where it is not known: then paths are shown whole.
+std::string current_folder() {
+  std::error_code error;
+  return std::filesystem::current_path(error).string();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<WholeRun>> WholeRun::read(const std::vector<std::string>& paths,
+                                                 const PageReading& reading, BlockKeeper* keeper,
+                                                 const std::function<void(double)>& on_progress) {
+  // Half of the time goes into reading a snapshot, half into what it says.
+  const auto half = [&](double from) {
+    return [&on_progress, from](double done) {
+      if (on_progress) on_progress(from + done / 2);
+    };
+  };
+  auto input = open_input(paths, {.seal = reading.seal, .on_progress = half(0)});
+  if (!input) return std::unexpected(input.error());
+  if (reading.names) input->anonymize(reading.names);
+  std::unique_ptr<WholeRun> whole(new WholeRun(std::move(*input), {}, reading.all_advice));
+  if (!whole->has_events()) {
+    if (auto read = whole->read_without_events(reading.sensitivity); !read)
+      return std::unexpected(read.error());
+    return whole;
+  }
+  AnalysisOptions options = reading.analysis;
+  options.keeper = keeper;
+  options.on_progress = half(0.5);
+  auto analyzed = analyze(whole->input_, std::move(options));
+  if (!analyzed) return std::unexpected(analyzed.error());
+  whole->analyzed_ = std::move(*analyzed);
+  return whole;
+}
+
+Status WholeRun::read_without_events(double sensitivity) {
+  SourceInfo& source = analyzed_.analysis.source;
+  source.path = input_.paths().front();
+  if (input_.kind() == InputKind::kOomDump) {
+    auto refused = read_oom_dump(source.path);
+    if (!refused) return std::unexpected(refused.error());
+    source.kind = "oom_dump";
+    document_ = document_json(describe_refusal(*refused, current_folder(), kMostRefusalLines));
+    return {};
+  }
+  const auto told = analyze_samples(source.path, sensitivity);
+  if (!told) return std::unexpected(told.error());
+  source.path = told->path, source.kind = "telemetry", source.bytes = told->file_bytes;
+  document_ = document_json(describe_samples(*told));
+  return {};
+}
+
+const DeviceAnalysis* WholeRun::device(uint16_t index) const {
+  const auto known = std::ranges::find(analysis().devices, index, &DeviceAnalysis::device);
+  return known == analysis().devices.end() ? nullptr : &*known;
+}
+
+Result<const AdviceReport*> WholeRun::advice() {
+  // Under other names the events would be another trace.
+  if (!has_events() || is_snapshot() || input_.is_anonymous()) return nullptr;
+  if (!advice_) {
+    const SourceOpener reopen = [&] { return input_.events(); };
+    auto found = has_all_advice_ ? advise_on_recording(analysis(), tables(), reopen)
+                                 : advise_in_passing(analysis(), tables(), reopen);
+    if (!found) return std::unexpected(found.error());
+    advice_ = std::move(*found);
+  }
+  return &*advice_;
+}
+
+Result<nlohmann::ordered_json> WholeRun::document() {
+  if (!has_events()) return document_;
+  const auto known = advice();
+  if (!known) return std::unexpected(known.error());
+  return document_json(
+      describe_analysis(analysis(), tables(),
+                        for_page({.working_folder = current_folder(),
+                                  .advice = *known,
+                                  .shows_source = !input_.is_anonymous()})));
+}
+
+Result<std::shared_ptr<const AllocatorSnapshot>> WholeRun::history() {
+  if (!history_) {
+    auto read = allocator_history(input_);
+    if (!read) return read;
+    history_ = std::move(*read);
+  }
+  return history_;
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,68 @@
+// A run as the commands read it: its analysis, and what its allocator told.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/advice.h"
+#include "analysis/analyze.h"
+
+namespace gpumemprof {
+
+/// How a file is read for the page.
+struct PageReading {
+  bool seal = true;
+  std::shared_ptr<Anonymizer> names = nullptr;  ///< replaces names; null: they are shown
+  AnalysisOptions analysis = {};                ///< its keeper and its progress are the page's own
+  bool all_advice = false;  ///< of a recording of any length, else of one that is soon read again
+  double sensitivity = 0.05;  ///< of samples
+};
+
+/// For one thread at a time.
+class WholeRun {
+ public:
+  /// Reads all of it; `keeper` is told of every block, and may be null. Of samples and dumps there
+  /// are no events: document() is all that is said of them. Errors: those of open_input(),
+  /// analyze() and of what reads samples and dumps.
+  static Result<std::unique_ptr<WholeRun>> read(const std::vector<std::string>& paths,
+                                                const PageReading& reading, BlockKeeper* keeper,
+                                                const std::function<void(double)>& on_progress);
+
+  const Analysis& analysis() const { return analyzed_.analysis; }
+  const Tables& tables() const { return has_events() ? analyzed_.tables() : no_tables_; }
+  const Input& input() const { return input_; }
+  bool is_snapshot() const { return input_.snapshot() != nullptr; }
+  bool has_events() const {
+    return input_.kind() != InputKind::kSamples && input_.kind() != InputKind::kOomDump;
+  }
+  /// Null for what no report tells of.
+  const DeviceAnalysis* device(uint16_t index) const;
+
+  /// What practices advise, as PageReading::all_advice says; read once more for it, once. Null
+  /// where they are not asked. Errors: those of the reader.
+  Result<const AdviceReport*> advice();
+  /// What reports say of the run, as data. Errors: those of advice().
+  Result<nlohmann::ordered_json> document();
+  /// What the allocator told of itself, read once more where a recording has it. Errors: those of
+  /// allocator_history().
+  Result<std::shared_ptr<const AllocatorSnapshot>> history();
+
+ private:
+  WholeRun(Input input, Analyzed analyzed, bool has_all_advice)
+      : input_(std::move(input)), analyzed_(std::move(analyzed)), has_all_advice_(has_all_advice) {}
+  Status read_without_events(double sensitivity);
+
+  Input input_;
+  Analyzed analyzed_;
+  Tables no_tables_;
+  bool has_all_advice_;
+  std::optional<AdviceReport> advice_;
+  nlohmann::ordered_json document_;  // where there are no events
+  std::shared_ptr<const AllocatorSnapshot> history_;
+};
+
+}  // namespace gpumemprof

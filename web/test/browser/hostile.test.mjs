@@ -1,0 +1,75 @@
+// Files that were made to break a page, through the command itself: their texts are text, and every view goes on.
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import test, { after, describe } from "node:test";
+import { fileURLToPath } from "node:url";
+import { KINDS, launch } from "./browsers.mjs";
+import { walk } from "./walk.mjs";
+
+const COMMAND = process.env.GPUMEMPROF_BIN ?? fileURLToPath(new URL("../../../.venv/bin/gpumemprof", import.meta.url));
+const TABS = ["holders", "space", "findings", "report", "block&block=0", "whatif", "compare", "source"];
+const folder = mkdtempSync(join(tmpdir(), "gpumemprof-hostile-"));
+after(() => rmSync(folder, { recursive: true }));
+
+/** A snapshot of one device, its events by an expression of Python over `i`. */
+function snapshot(name, count, file, size = "1 << 20") {
+  const path = join(folder, `${name}.pickle`);
+  const made = spawnSync("python3", ["-c", `
+import pickle, sys
+names = ["</script><script>window.ran = 1</script>", "<img src=x onerror='window.ran = 1'>", "\\x1b[31m\\x07\\x00red", "\\u202egnp.exe"]
+events = [{"action": "alloc", "addr": 4096 * (i + 1), "size": ${size}, "stream": 0, "time_us": 1700000000000000 + i,
+           "frames": [{"filename": ${file}, "line": i + 1, "name": names[i % 4]}]} for i in range(${count})]
+pickle.dump({"segments": [], "device_traces": [events]}, open(sys.argv[1], "wb"))`, path]);
+  assert.equal(made.status, 0, String(made.stderr));
+  return path;
+}
+
+async function serve(path) {
+  const server = spawn(COMMAND, ["view", "--no-browser", "--no-index", "--port", "0", path], { stdio: ["ignore", "pipe", "inherit"] });
+  const line = await new Promise((done) => server.stdout.once("data", (data) => done(String(data))));
+  return { address: /http:\S+/.exec(line)[0], close: () => server.kill() };
+}
+
+const FILES = {
+  "markup and control characters": () => snapshot("markup", 40, "names[i % 4]"),
+  "a name of 10 MB": () => snapshot("long", 3, '"y" * 10_000_000 if i == 1 else "a.py"'),
+  "sizes of 2^53 and more": () => snapshot("large", 8, '"a.py"', "2**53 + 2**(i % 9)"),
+  "a million distinct stacks": () => snapshot("stacks", 1_000_000, '"a.py"', "512 + i % 100"),
+};
+for (const kind of KINDS)
+  describe(kind, () => {
+    let browser;
+    after(() => browser?.close());
+    for (const [what, make] of Object.entries(FILES))
+      test(what, async () => {
+        browser ??= await launch(kind);
+        const server = await serve(make());
+        const context = await browser.context({ viewport: { width: 1440, height: 900 } });
+        context.setDefaultTimeout(60_000);
+        try {
+          for (const tab of TABS) {
+            const page = await context.newPage();
+            const problems = [];
+            page.on("pageerror", (error) => problems.push(String(error)));
+            page.on("dialog", (dialog) => problems.push(dialog.message()));
+            await page.goto(`${server.address}#by=stack&tab=${tab}`);
+            await page.waitForSelector(".legend tfoot tr");
+            await page.waitForTimeout(500);
+            assert.deepEqual(await page.evaluate(() => [window.ran ?? 0, document.querySelectorAll("img, iframe, object").length]), [0, 0], tab);
+            // A name of theirs that is longer than a line has to end somewhere.
+            const wrong = (await page.evaluate(walk)).filter((line) => !/^broken inside a word: \S*[<>]/.test(line));
+            assert.deepEqual(wrong, [], tab);
+            const shown = await page.evaluate(() => document.body.innerText);
+            assert.ok(shown.length < 2_000_000 && !/[\u0000\u001b\u202e]/.test(shown), tab);
+            assert.deepEqual(problems, [], tab);
+            await page.close();
+          }
+        } finally {
+          await context.close();
+          server.close();
+        }
+      });
+  });
