@@ -59,6 +59,16 @@ def test_no_report_holds_a_name(recordings, form):
     assert b"file1.py" in told
 
 
+def test_a_snapshot_names_no_process_and_its_figures_stay():
+    snapshot = harness.ROOT / "tests" / "fixtures" / "recordings" / "range_2.6.pickle"
+    peaks = [
+        [device["peak"]["requested_bytes"] for device in json.loads(said(["analyze", snapshot, *options, "--format", "json"]))["devices"]]
+        for options in ([], ["--anonymize"])
+    ]
+    assert peaks[0] == peaks[1] != []
+    assert_no_name(said(["analyze", snapshot, "--anonymize", "--format", "html"]))
+
+
 @pytest.mark.parametrize("name", ["report.md", "report.txt"])
 def test_no_report_in_a_file_holds_a_name(recordings, tmp_path, name):
     path = tmp_path / name
