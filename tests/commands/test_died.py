@@ -72,14 +72,15 @@ def test_the_dump_that_run_names_is_read(died):
     assert str(dump) in died.stderr.decode()
     told = command("analyze", dump).ok().stdout.decode().splitlines()
     assert told[0] == first_line("analyze", died.folder)
-    assert told[1].split()[2:] == ["100.0", "%", f"{died.folder.parent}/doubles.py:7", "grow"]
+    *share, place, function = told[1].split()[2:]  # a long path loses its front
+    assert share == ["100.0", "%"] and place.endswith(f"/{died.folder.parent.name}/doubles.py:7") and function == "grow"
     assert told[-1].startswith("The error: ") and "DefaultCPUAllocator" in told[-1]
     refused = json.loads(command("analyze", dump, "--format", "json").ok().stdout)["end"]["refused"]
     assert refused[0]["live_bytes"] == harness.analysis(died.folder)["end"]["refused"][0]["live_bytes"]
     page = CarriedPage(command("analyze", dump, "--format", "html").ok().stdout)
     (file,) = page.files
     assert file["kind"] == "dump" and file["devices"] == []
-    assert page.text.split("\n")[1] == told[0] and f"{died.folder.parent}/doubles.py:7 grow" in page.text
+    assert page.text.split("\n")[1] == told[0] and f"/{died.folder.parent.name}/doubles.py:7 grow" in page.text
     assert command("analyze", dump, "--anonymize").rc == 2
 
 
