@@ -9,7 +9,7 @@
 namespace gpumemprof {
 namespace {
 
-constexpr uint32_t kSteps = 60;
+constexpr uint32_t kPassSteps = 60;
 
 /// A process with one window a step: its backward pass makes one block of `size(step)` bytes and
 /// one of `fixed_bytes` a step.
@@ -19,19 +19,19 @@ class LeakPasses : public testing::Test {
                 uint64_t fixed_bytes) {
     Tables tables;
     ProcessHistory history;
-    Period period{.from = Period::From::kMarks, .last_window = kSteps - 1};
+    Period period{.from = Period::From::kMarks, .last_window = kPassSteps - 1};
     for (uint32_t which = 0; which < 2; ++which) {
       const uint32_t file = tables.strings.intern(label);
       const uint32_t function = tables.strings.intern(which == 0 ? "MulBackward0" : "AddBackward0");
       const uint32_t frame = tables.stacks.intern_frame({file, function, 0});
       SiteHistory site{.stack = tables.stacks.push(0, frame)};
-      for (uint32_t step = 0; step < kSteps; ++step) {
+      for (uint32_t step = 0; step < kPassSteps; ++step) {
         site.cells.push_back({.window = step, .allocs = 1});
         site.cells.back().alloc_bytes = which == 0 ? size(step) : fixed_bytes;
       }
       history.sites.push_back(std::move(site));
     }
-    for (uint32_t step = 0; step < kSteps; ++step) period.done.push_back(step + 1);
+    for (uint32_t step = 0; step < kPassSteps; ++step) period.done.push_back(step + 1);
     return passes_of(history, period, tables);
   }
 };
