@@ -9,7 +9,7 @@ namespace gpumemprof {
 namespace {
 
 const std::string kPackages = "/v/lib/python3.11/site-packages/";
-const std::string kLayerFile = kPackages + "keras/src/layers/layer.py";
+const std::string kKerasLayerFile = kPackages + "keras/src/layers/layer.py";
 
 using Frames = std::vector<std::pair<std::string, std::string>>;  // file, function; outermost first
 
@@ -33,15 +33,15 @@ std::string work(const Frames& frames) {
 
 TEST(LayerWork, AWeightIsAParameterThoughItIsMadeWhenTheLayerIsCalled) {
   EXPECT_EQ(work({{"train.py", "main"},
-                  {kLayerFile, "Layer.__call__"},
-                  {kLayerFile, "Layer.add_weight"},
+                  {kKerasLayerFile, "Layer.__call__"},
+                  {kKerasLayerFile, "Layer.add_weight"},
                   {"<layer>", "sequential/dense"}}),
             "sequential/dense|parameters");
 }
 
 TEST(LayerWork, WhatALayerThatIsCalledAllocatesIsForward) {
   EXPECT_EQ(work({{"train.py", "main"},
-                  {kLayerFile, "Layer.__call__"},
+                  {kKerasLayerFile, "Layer.__call__"},
                   {kPackages + "torch/nn/functional.py", "relu"},
                   {"<layer>", "sequential/dense"}}),
             "sequential/dense|forward");
@@ -64,28 +64,28 @@ TEST(LayerWork, AnOptimizersScopeIsNoLayersForward) {
 TEST(LayerWork, ATensorflowOperationSaysItsOwnScopeWhereTheThreadSaysNone) {
   EXPECT_EQ(work({{"<tensorflow>", "StatefulPartitionedCall/sequential_1/dense_1/Relu"}}),
             "sequential_1/dense_1|forward");
-  EXPECT_EQ(work({{kLayerFile, "Layer.add_weight"},
+  EXPECT_EQ(work({{kKerasLayerFile, "Layer.add_weight"},
                   {"<layer>", "sequential/dense"},
                   {"<tensorflow>", "Fill"}}),
             "sequential/dense|parameters");
 }
 
 TEST(LayerWork, CodeThatMadeAnOperationEarlierDidNotAllocate) {
-  EXPECT_EQ(work({{kLayerFile, "Layer.add_weight"},
+  EXPECT_EQ(work({{kKerasLayerFile, "Layer.add_weight"},
                   {"<tensorflow>", "operation made by"},
                   {"<tensorflow>", "call/dense/MatMul"}}),
             "call/dense|forward");
 }
 
 TEST(LayerWork, WhatTensorflowKeepsForItselfIsNoLayersWhereverItIsMade) {
-  EXPECT_EQ(work({{kLayerFile, "Layer.add_weight"},
+  EXPECT_EQ(work({{kKerasLayerFile, "Layer.add_weight"},
                   {"<layer>", "sequential/dense"},
                   {"<tensorflow internal>", "tensorflow::core::Arena"}}),
             "|framework's own");
 }
 
 TEST(LayerWork, AHandleIsItsLayersAndNoParameter) {
-  EXPECT_EQ(work({{kLayerFile, "Layer.add_weight"},
+  EXPECT_EQ(work({{kKerasLayerFile, "Layer.add_weight"},
                   {"<layer>", "sequential/dense"},
                   {"<tensorflow>", "VarHandleOp"}}),
             "sequential/dense|variable handles");
@@ -129,10 +129,10 @@ uint32_t no_line(const Tables&, uint32_t) { return 0; }
 
 TEST(DiffByLayer, LayersAlignByTheirNamesAndAddUpWithWhatIsInNone) {
   TestRun a, b;
-  a.alloc({{kLayerFile, "Layer.add_weight"}, {"<layer>", "m/one"}}, 100);
+  a.alloc({{kKerasLayerFile, "Layer.add_weight"}, {"<layer>", "m/one"}}, 100);
   a.alloc({{"a.py", "f"}}, 7);
-  b.alloc({{"/elsewhere" + kLayerFile, "Layer.add_weight"}, {"<layer>", "m/one"}}, 100);
-  b.alloc({{kLayerFile, "Layer.__call__"}, {"<layer>", "m/one"}}, 40);
+  b.alloc({{"/elsewhere" + kKerasLayerFile, "Layer.add_weight"}, {"<layer>", "m/one"}}, 100);
+  b.alloc({{kKerasLayerFile, "Layer.__call__"}, {"<layer>", "m/one"}}, 40);
   const Diff diff = diff_runs(a.read(), b.read(), no_line);
   ASSERT_EQ(diff.by_layer.size(), 3u);
   std::vector<std::string> rows;
