@@ -66,7 +66,6 @@ struct LeakGatherer::Open : SiteHistory {
 };
 
 struct LeakGatherer::Running {
-  uint32_t process = 0;
   uint64_t allocs = 0, allocs_a_window = 1, allocs_in_window = 0;
   size_t cells = 0;
   std::vector<uint32_t> steps;
@@ -96,11 +95,9 @@ void LeakGatherer::begin_batch(const EventBatch& batch, const Tables& tables,
     const Device& known = tables.devices[i];
     // What a pool is made of holds its blocks: those are looked at.
     if (known.layer == Layer::kDriver) continue;
-    if (known.process >= processes_.size()) processes_.resize(size_t{known.process} + 1);
     std::unique_ptr<Running>& process = processes_[known.process];
     if (!process) {
       process = std::make_unique<Running>();
-      process->process = known.process;
       process->end_ns.push_back(0), process->steps.push_back(0);
     }
     device.process = process.get();
@@ -192,12 +189,12 @@ void LeakGatherer::take_marks(size_t until_event) {
        ++next_mark_) {
     const Mark& mark = batch_->marks[next_mark_];
     if (mark.thread >= tables_->threads.size()) continue;
-    const uint32_t process = tables_->threads[mark.thread].process;
-    if (process >= processes_.size() || !processes_[process]) continue;
-    if (mark.kind == MarkKind::kStep) ++processes_[process]->steps.back();
+    const auto process = processes_.find(tables_->threads[mark.thread].process);
+    if (process == processes_.end()) continue;
+    if (mark.kind == MarkKind::kStep) ++process->second->steps.back();
     const bool is_state = mark.kind == MarkKind::kRole &&
                           mark.value == static_cast<uint64_t>(StorageRole::kOptimizerState);
-    if (is_state && mark.text != 0) processes_[process]->state_names.insert(mark.text);
+    if (is_state && mark.text != 0) process->second->state_names.insert(mark.text);
   }
 }
 
@@ -247,10 +244,10 @@ void LeakGatherer::on_free(uint16_t device, const LiveBlock& block) {
 std::vector<ProcessHistory> LeakGatherer::finish(const LiveState& state) {
   std::vector<ProcessHistory> out;
   resync_where_needed(state);
-  for (std::unique_ptr<Running>& process : processes_) {
-    if (!process || process->allocs == 0) continue;
+  for (auto& [index, process] : processes_) {
+    if (process->allocs == 0) continue;
     ProcessHistory& history = out.emplace_back();
-    history.process = process->process;
+    history.process = index;
     history.allocs = process->allocs, history.allocs_a_window = process->allocs_a_window;
     history.steps = std::move(process->steps), history.end_ns = std::move(process->end_ns);
     history.kept = std::move(process->freed);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -95,7 +96,7 @@ class LeakGatherer {
   size_t next_mark_ = 0;
   const Tables* tables_ = nullptr;
   std::vector<OnDevice> devices_;
-  std::vector<std::unique_ptr<Running>> processes_;  // by index in Tables::processes
+  std::map<uint32_t, std::unique_ptr<Running>> processes_;  // by Device::process, which may name none
 };
 
 }  // namespace gpumemprof
