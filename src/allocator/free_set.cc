@@ -40,18 +40,20 @@ size_t FreeSet::bucket_of(uint64_t size_bytes) {
   return (static_cast<size_t>(shift) << kBucketBits) + (units >> shift);
 }
 
+bool FreeSet::is_used_group(size_t group) const {
+  return (used_groups_[group / 64] >> group % 64 & 1) != 0;
+}
+
 bool FreeSet::is_used(size_t index) const {
-  if (index / kBucketsOfGroup >= groups_.size()) return false;
-  const Group* group = groups_[index / kBucketsOfGroup].get();
-  return group != nullptr && (group->used >> index % kBucketsOfGroup & 1) != 0;
+  const size_t group = index / kBucketsOfGroup;
+  return is_used_group(group) && (groups_[group]->used >> index % kBucketsOfGroup & 1) != 0;
 }
 
 const FreeKey* FreeSet::first_from(size_t index) const {
   if (index >= kGroups * kBucketsOfGroup) return nullptr;
   size_t group = index / kBucketsOfGroup;
   uint64_t buckets = 0;
-  if (used_groups_[group / 64] >> group % 64 & 1)
-    buckets = groups_[group]->used & ~0ull << index % kBucketsOfGroup;
+  if (is_used_group(group)) buckets = groups_[group]->used & ~0ull << index % kBucketsOfGroup;
   if (buckets == 0) {
     size_t word = group / 64;
     uint64_t above = used_groups_[word] & ~0ull << group % 64 << 1;
@@ -152,7 +154,7 @@ void FreeSet::note_empty(size_t index) {
 const FreeKey* FreeSet::last_below(size_t index, const FreeKey* limit) const {
   size_t group = index / kBucketsOfGroup;
   uint64_t buckets = 0;
-  if (group < kGroups && (used_groups_[group / 64] >> group % 64 & 1))
+  if (group < kGroups && is_used_group(group))
     buckets = groups_[group]->used & ~(~0ull << index % kBucketsOfGroup);
   if (buckets == 0) {
     size_t word = group / 64;

@@ -87,6 +87,7 @@ class FreeSet {
   const Bucket& bucket(size_t index) const {
     return groups_[index / kBucketsOfGroup]->buckets[index % kBucketsOfGroup];
   }
+  bool is_used_group(size_t group) const;
   bool is_used(size_t index) const;
   void erase_at(size_t index, size_t at);
   void note_empty(size_t index);

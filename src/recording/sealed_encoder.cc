@@ -7,6 +7,7 @@
 #include "base/varint.h"
 #include "recording/sealed_events.h"
 #include "recording/sealed_model.h"
+#include "recording/sealed_payload.h"
 
 namespace gpumemprof {
 
