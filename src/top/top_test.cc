@@ -98,7 +98,7 @@ TEST(Overview, NamesProcessesByTheirPidWhereNoneIsARank) {
   EXPECT_EQ(screen.line(4),
             "     PID DEVICE     ALLOCATED      PEAK       CHANGE HISTORY    PROGRAM");
   EXPECT_EQ(screen.line(5).substr(0, 29), "     100 cuda:0      10.0 MiB");
-  EXPECT_EQ(screen.line(8).substr(10), "ALLOCATED IN THE LAST 4 s BY pid 100 train.py cuda:0");
+  EXPECT_EQ(screen.line(7).substr(10), "ALLOCATED IN THE LAST 4 s BY pid 100 train.py cuda:0");
 }
 
 TEST(Overview, OfAWorkerOfARankThePidIsItsName) {

@@ -105,7 +105,7 @@ class Machine {
 
   bool set_mark() {
     if (marks_.size() >= limits_.open_marks)
-      return complain("containers are nested deeper than " + std::to_string(limits_.open_marks));
+      return complain("nested more than " + std::to_string(limits_.open_marks) + " levels deep");
     marks_.push_back({static_cast<uint32_t>(floor_ - stack_.get()), false});
     floor_ = top_;
     return true;

@@ -31,6 +31,8 @@ const char* name_of(Kind kind) {
       return "a fraction";
     case Kind::kGone:
       return "a reference to what was read before";
+    case Kind::kOpaque:  // of the texts, those that the readers' kept-text limits leave out
+      return "an object or a text of more than 64 KiB";
     default:
       return "something else";
   }

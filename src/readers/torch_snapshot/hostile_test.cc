@@ -100,7 +100,7 @@ TEST(HostileSnapshot, AListThatHoldsItselfIsRefused) {
   expect_refused("\x80\x04}\x94" + text("segments") + "h" + std::string(1, '\0') + "s.", 16,
                  "contains itself");
   // Through another one.
-  expect_refused("\x80\x04]\x94]\x94h" + std::string(1, '\0') + "aa.", 9, "refer");
+  expect_refused("\x80\x04]\x94]\x94h" + std::string(1, '\0') + "aa.", 9, "contains itself");
 }
 
 TEST(HostileSnapshot, ReferencesToWhatIsNotThereAreRefused) {
@@ -166,7 +166,7 @@ TEST(HostileSnapshot, AWrongTypeInAnyFieldNamesTheField) {
   }
   EXPECT_NE(refusal(snapshot_of(list({event("alloc", 1, -2)}))).message.find("out of range"),
             std::string::npos);
-  EXPECT_NE(refusal(snapshot_of(list({event("alloc", 1, 2), "N"}))).message.find("kinds"),
+  EXPECT_NE(refusal(snapshot_of(list({event("alloc", 1, 2), "N"}))).message.find("different types"),
             std::string::npos);
   EXPECT_NE(refusal(pickle(dict({text("segments"), "K\x05"}))).message.find("'segments'"),
             std::string::npos);

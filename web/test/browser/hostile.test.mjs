@@ -35,10 +35,17 @@ async function serve(path) {
 
 const FILES = {
   "markup and control characters": () => snapshot("markup", 40, "names[i % 4]"),
-  "a name of 10 MB": () => snapshot("long", 3, '"y" * 10_000_000 if i == 1 else "a.py"'),
+  "a name of 64 KiB": () => snapshot("long", 3, '"y" * 65_536 if i == 1 else "a.py"'),
   "sizes of 2^53 and more": () => snapshot("large", 8, '"a.py"', "2**53 + 2**(i % 9)"),
   "a million distinct stacks": () => snapshot("stacks", 1_000_000, '"a.py"', "512 + i % 100"),
 };
+test("a name of 10 MB is refused in a line", () => {
+  const path = snapshot("longer", 3, '"y" * 10_000_000 if i == 1 else "a.py"');
+  const { status, stderr } = spawnSync(COMMAND, ["view", "--no-browser", path], { encoding: "utf8" });
+  assert.equal(status, 2);
+  assert.match(stderr, /^gpumemprof: .*longer\.pickle: at byte \d+: a frame's 'filename' is an object or a text of more than 64 KiB.*\n$/);
+});
+
 for (const kind of KINDS)
   describe(kind, () => {
     let browser;
