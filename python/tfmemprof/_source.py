@@ -89,6 +89,9 @@ class FrameworkSource(NoOwn):
     def begin(self, in_context: bool = False) -> _FrameworkSpan:
         return _FrameworkSpan(self._counters)
 
+    def start_bytes(self, raw: Raw) -> int:
+        return Stats(*raw[3]).reading().allocated_bytes
+
     def figures(self, raw: Raw) -> Figures:
         allocated, freed, peak, first, last = raw
         before, after = Stats(*first), Stats(*last)
@@ -186,6 +189,9 @@ class TensorFlowSource:
 
     def begin(self, in_context: bool = False) -> _Span:
         return _Span(self, in_context)
+
+    def start_bytes(self, raw: Raw) -> int:
+        return self._kinds[raw[4]].start_bytes(raw[5])
 
     def figures(self, raw: Raw) -> Figures:
         figures = self._kinds[raw[4]].figures(raw[5])

@@ -141,9 +141,9 @@ def test_a_page_of_a_chosen_moment(recording, replay, at):
 
 
 @pytest.mark.parametrize(("argv", "why"), [
-    (("--to", "folded", "--at", "noon"), "'noon' is no moment"),
-    (("--to", "folded", "--at", "step:x"), "'step:x' is no moment"),
-    (("--to", "folded", "--at", "-1s"), "'-1s' is no moment"),
+    (("--to", "folded", "--at", "noon"), "'noon' is not a moment"),
+    (("--to", "folded", "--at", "step:x"), "'step:x' is not a moment"),
+    (("--to", "folded", "--at", "-1s"), "'-1s' is not a moment"),
     (("--to", "folded", "--at", "99999s"), "its last event is"),
     (("--to", "folded", "--at", "step:99"), "the last complete one is step 39"),
     (("--to", "folded", "--at", "total", "--by", "module"), "only by stack"),

@@ -174,7 +174,7 @@ def test_alerts_come_once_and_not_with_every_sample(tmp_path):
     events = telemetry(path)
     assert len(of_type(events, "critical")) == 1 and not of_type(events, "warning")
     assert done.stdout.count(b"critical: ") == 1
-    assert "threshold is 0.002%" in of_type(events, "critical")[0]["context"]
+    assert "threshold is 0.002 %" in of_type(events, "critical")[0]["context"]
 
 
 def test_the_identity_comes_from_options_then_from_the_launcher(tmp_path):

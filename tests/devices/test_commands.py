@@ -53,7 +53,7 @@ def test_info_in_words(machine, sleeper):
     lines = run(env, "info").stdout.decode().splitlines()
     at = lines.index("GPUs: 1")
     assert lines[at + 1] == (
-        "  0: NVIDIA A100-SXM4-80GB, 80.0 GiB, used 20.5 GiB (25.6%), free 59.5 GiB; reserved by the driver 633 MiB"
+        "  0: NVIDIA A100-SXM4-80GB, 80.0 GiB, used 20.5 GiB (25.6 %), free 59.5 GiB; reserved by the driver 633 MiB"
     )
     process = next(line for line in lines if line.startswith(f"    pid {sleeper.pid} ("))
     assert process.endswith("): 17.4 GiB, compute, 85 % of the GPU")
@@ -139,7 +139,7 @@ def test_tensorflows_name_of_a_gpu_is_its_place_in_the_drivers_list(machine, tmp
     (row,) = [r for r in samples(done.stdout) if r["pid"] == "-1"]
     assert row["device_id"] == "0" and int(row["device_total_bytes"]) == 46068 * MIB
     none = harness.execute([command, *words[:2], "/GPU:1", *words[3:]], env=machine("l40s")).ok()
-    assert b"/GPU:1 is not here" in none.stderr
+    assert b"/GPU:1 does not exist" in none.stderr
 
 
 def test_track_of_a_process_that_is_not_recorded_has_the_drivers_figure(machine, sleeper):

@@ -126,7 +126,7 @@ def test_a_file_that_is_no_calibration_is_one_line(tmp_path, calibration):
         done = estimate("--model", "timm:resnet18", "--calibration", tmp_path / "bad.json")
         assert done.rc == 2 and said in done.stderr.decode() and done.stderr.count(b"\n") == 1
     both = estimate("--model", "timm:resnet18", "--calibration", calibration, "--device-constant", "1GiB")
-    assert both.rc == 2 and "give one" in both.stderr.decode()
+    assert both.rc == 2 and "give only one" in both.stderr.decode()
 
 
 def test_without_a_gpu_it_says_so(tmp_path):

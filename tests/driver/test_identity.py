@@ -240,7 +240,7 @@ def test_in_words(record):
     table = {line[:42].strip(): line[42:].strip() for line in lines[at + 1 : at + 20]}
     assert table["libcublas.so.12"] == "35.8 MiB" and table["libnccl.so.2"] == "1000 KiB"
     assert table["contexts"] == "504 MiB  an estimate"
-    assert table["this process"].startswith("unknown  because no sample")
+    assert table["this process"].startswith("unknown  because the recording has no sample of this process's use")
     assert table["reserved address space without memory"] == "964 MiB"
     assert "No framework allocated memory; driver allocations are listed below." in text
 

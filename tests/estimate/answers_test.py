@@ -75,8 +75,8 @@ def test_messages_name_what_is_wrong(tmp_path, one):
     assert refused("--trace", one, "--prices", prices).startswith(f"gpumemprof: {prices}: ")
     prices.write_text("board,memory,price_per_hour,currency\nA,80GiB,2,EUR\nB,80GiB,2,USD\n")
     assert refused("--trace", one, "--prices", prices).startswith(f"gpumemprof: {prices}: ")
-    assert refused("--trace", one, "--tp", "2") == "gpumemprof: estimate: --tp is of --config\n"
-    assert refused("--trace", one, "--fsdp") == "gpumemprof: estimate: --fsdp is of --config\n"
+    assert refused("--trace", one, "--tp", "2") == "gpumemprof: estimate: --tp goes with --config\n"
+    assert refused("--trace", one, "--fsdp") == "gpumemprof: estimate: --fsdp goes with --config\n"
     assert refused("--", "no-such-program", "--many", "words").startswith("gpumemprof: no-such-program: ")
     odd = trace(tmp_path / "odd.trace", ["x"], batch='{"batch": "two"}')
     assert refused("--trace", odd).rstrip().endswith("(at byte 23)")

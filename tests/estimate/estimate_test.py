@@ -112,7 +112,7 @@ def test_what_needs_values_runs_on_the_host_and_says_so(tmp_path):
     done = harness.execute(
         [harness.COMMAND, "estimate", "--format", "json", "--on-host", "--", harness.PYTHON, script], timeout=120
     ).ok()
-    assert b"cannot be traced without memory" in done.stderr and b"choose.py:9" in done.stderr
+    assert b"cannot trace without memory" in done.stderr and b"choose.py:9" in done.stderr
     found = json.loads(done.stdout)
     assert found["method"] == "trace_on_host"
     assert found["by_category"]["parameter"] == PARAMETERS
@@ -149,8 +149,8 @@ def test_what_cannot_be_traced_is_one_line(tmp_path, text, message):
         (["--optimizer", "sgd", "--", "python", "train.py"], "a script decides these itself"),
         (["--", "no-such-program"], "no-such-program"),
         (["--on-host", "--model", "timm:resnet18"], "--on-host goes with a command"),
-        (["--tp", "2", "--model", "timm:resnet18"], "estimate: --tp is of --config"),
-        (["--set", "dp=2", "--model", "timm:resnet18"], "estimate: --set is of --config"),
+        (["--tp", "2", "--model", "timm:resnet18"], "estimate: --tp goes with --config"),
+        (["--set", "dp=2", "--model", "timm:resnet18"], "estimate: --set goes with --config"),
     ],
 )
 def test_requests_that_make_no_sense(options, message):

@@ -86,9 +86,9 @@ def test_a_script_is_judged_by_the_python_of_its_first_line(marker):
     script.write_text(f"#!{harness.PYTHON} -S\n{text}")
     assert "that Python does not have gpumemprof" in refused(script)
     script.write_text(f"#!/usr/bin/env -i {harness.PYTHON}\n{text}")
-    assert "cannot tell" in refused(script)
+    assert "cannot verify" in refused(script)
     script.write_text(f"#!/bin/sh\n{harness.PYTHON} {script}\n")
-    assert "cannot tell" in refused(script)
+    assert "cannot verify" in refused(script)
     assert not path.exists()
     script.write_text(f"#!{harness.PYTHON}\n{MLP}")
     assert estimate("--", script)["method"] == "trace_of_script"

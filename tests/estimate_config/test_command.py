@@ -128,7 +128,7 @@ def test_prices_are_the_users_own(llama, tmp_path):
         (b'{"model_type": "llama", }', "is not valid JSON (at byte 24)"),
         (b"\x00\x01\x02", "is neither JSON nor YAML (at byte 0)"),
         (b"a: &x [1]\nb: *x\n", "aliases are not supported (at byte 13)"),
-        (b'{"model_type": "resnet"}', 'model_type "resnet" is not known here'),
+        (b'{"model_type": "resnet"}', 'model_type "resnet" is not supported'),
         (b'{"model_type": "llama", "num_hidden_layers": -4}', "num_hidden_layers is out of range: 1 to 4096"),
         (b'{"model_type": "llama", "num_hidden_layers": 1e400}', "is not valid JSON"),
         (b'{"a":' * 1000, "is nested too deeply"),

@@ -69,14 +69,6 @@ def test_a_snapshot_names_no_process_and_its_figures_stay():
     assert_no_name(said(["analyze", snapshot, "--anonymize", "--format", "html"]))
 
 
-def test_a_snapshot_names_no_process_and_its_figures_stay():
-    argv = [harness.COMMAND, "analyze", harness.ROOT / "tests" / "fixtures" / "recordings" / "range_2.6.pickle", "--format"]
-    reports = [json.loads(harness.execute([*argv, "json", *names]).ok().stdout) for names in ([], ["--anonymize"])]
-    peaks = [[device["peak"]["requested_bytes"] for device in report["devices"]] for report in reports]
-    assert peaks[0] == peaks[1] != []
-    assert_no_name(harness.execute([*argv, "html", "--anonymize"]).ok().stdout)
-
-
 @pytest.mark.parametrize("name", ["report.md", "report.txt"])
 def test_no_report_in_a_file_holds_a_name(recordings, tmp_path, name):
     path = tmp_path / name
