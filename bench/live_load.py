@@ -82,7 +82,7 @@ def cpu_seconds(pid):
 
 def press_keys(view, times):
     """Two keys of a `top` that runs all the while: to its help and back."""
-    timed(times, view.press, b"?", b"the programs do no more work")
+    timed(times, view.press, b"?", b"the programs do no extra work")
     timed(times, view.press, b"1", b"PROGRAM")
 
 

@@ -190,7 +190,7 @@ def test_a_token_is_wanted_where_there_is_one(tmp_path):
 
 def test_another_machine_needs_a_token(tmp_path):
     (tmp_path / "short").write_text("short")
-    for options, words in ((["--listen", "0.0.0.0:0"], "a token is required"), (["--listen", "example.org:80"], "no address"),
+    for options, words in ((["--listen", "0.0.0.0:0"], "a token is required"), (["--listen", "example.org:80"], "not an address"),
                            (["--token-file", tmp_path / "short"], "at least 16"),
                            (["--warning-threshold", "90", "--critical-threshold", "80"], "above"),
                            (["--token-file", tmp_path / "none"], "none")):

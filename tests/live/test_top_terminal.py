@@ -30,7 +30,7 @@ def choose(screen, pid):
 
 @pytest.mark.parametrize("width, height", [(80, 24), (200, 60)])
 def test_it_shows_the_figures(standing, tmp_path, width, height):
-    with terminal(tmp_path, width, height, TOP) as screen:
+    with terminal(tmp_path, width, height, [*TOP, str(standing.folder)]) as screen:
         lines = choose(screen, standing.pid)
         assert len(lines) == height
         assert lines[0].startswith(" 1 Overview 2 Holders 3 Processes 4 Ranks 5 Alerts 6 GPU ? Help")
@@ -39,7 +39,7 @@ def test_it_shows_the_figures(standing, tmp_path, width, height):
         if width == 80:
             assert words[1:6] == ["cpu", "10.0", "MiB", "74.0", "MiB"]
         else:
-            assert words[1:7] == ["-", "cpu", "10.0", "MiB", "unknown", "74.0"]
+            assert words[1:6] == ["cpu", "10.0", "MiB", "unknown", "74.0"]
         assert any("<string>:3" in line for line in lines)
         assert lines[-1].startswith("q quit")
         screen.keys("q")
@@ -47,7 +47,7 @@ def test_it_shows_the_figures(standing, tmp_path, width, height):
 
 
 def test_keys_choose_views_and_q_leaves_the_terminal_as_it_was(standing, tmp_path):
-    with terminal(tmp_path, 80, 24, TOP) as screen:
+    with terminal(tmp_path, 80, 24, [*TOP, str(standing.folder)]) as screen:
         screen.until(r"HELD NOW")
         screen.keys("Enter")
         screen.until(r"^Its stack, the allocating line first:$")
@@ -68,14 +68,14 @@ def test_keys_choose_views_and_q_leaves_the_terminal_as_it_was(standing, tmp_pat
         assert not any("Overview" in line for line in lines), "the screen before is back"
 
 
-def test_a_lower_threshold_raises_an_alert(tmp_path):
-    with terminal(tmp_path, 120, 24, [*TOP, "--warning-threshold", "0.1", "--critical-threshold", "100"]) as screen:
+def test_a_lower_threshold_raises_an_alert(standing, tmp_path):
+    with terminal(tmp_path, 120, 24, [*TOP, str(standing.folder), "--warning-threshold", "0.1", "--critical-threshold", "100"]) as screen:
         screen.keys("5")
         screen.until(r"warning +memory of the \w+ .*are in use; the threshold is 0.1 %$")
 
 
-def test_a_click_on_a_tab_chooses_it(tmp_path):
-    with terminal(tmp_path, 80, 24, TOP) as screen:
+def test_a_click_on_a_tab_chooses_it(standing, tmp_path):
+    with terminal(tmp_path, 80, 24, [*TOP, str(standing.folder)]) as screen:
         screen.until(r"1 Overview")
         # What a terminal sends for a press of the left button in column 30 of the first row (SGR encoding is asked of
         # none here: X10's is what TERM=screen has).
@@ -84,10 +84,10 @@ def test_a_click_on_a_tab_chooses_it(tmp_path):
 
 
 def test_a_change_of_size_is_followed(standing, tmp_path):
-    with terminal(tmp_path, 80, 24, TOP) as screen:
+    with terminal(tmp_path, 80, 24, [*TOP, str(standing.folder)]) as screen:
         screen.until(r"HELD NOW")
         screen.run("resize-window", "-x", "120", "-y", "30")
-        lines = screen.until(r"RANK DEVICE +ALLOCATED +RESERVED")
+        lines = screen.until(r"PID DEVICE +ALLOCATED +RESERVED")
         assert len(lines) == 30
         screen.run("resize-window", "-x", "20", "-y", "4")
         lines = screen.until(r"^ 1 Overview 2 Holder$")
@@ -98,7 +98,7 @@ def test_a_change_of_size_is_followed(standing, tmp_path):
 
 
 def test_export_and_tracking_write_what_other_commands_read(standing, tmp_path):
-    with terminal(tmp_path, 80, 24, TOP) as screen:
+    with terminal(tmp_path, 80, 24, [*TOP, str(standing.folder)]) as screen:
         screen.until(r"HELD NOW")
         screen.keys("e")
         name = re.search(r"written: (\S+)", "\n".join(screen.until(r"^written: "))).group(1)
@@ -118,7 +118,7 @@ def test_export_and_tracking_write_what_other_commands_read(standing, tmp_path):
 
 
 def test_it_needs_neither_colours_nor_unicode(standing, tmp_path):
-    with terminal(tmp_path, 80, 24, ["env", "TERM=vt100", "LC_ALL=C", *TOP]) as screen:
+    with terminal(tmp_path, 80, 24, ["env", "TERM=vt100", "LC_ALL=C", *TOP, str(standing.folder)]) as screen:
         lines = screen.until(r"HELD NOW")
         assert re.search(r" \[?#+\.*", lines[1]) and all(line.isascii() for line in lines)
 
