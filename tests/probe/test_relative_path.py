@@ -16,5 +16,5 @@ def test_the_real_allocator_is_found_by_a_relative_name(tmp_path):
     assert (run.returncode, run.stdout) == (0, "thrown\n"), run.stderr
     lines = harness.execute([harness.COMMAND, "export", tmp_path / "recording", "--to", "jsonl"]).ok().stdout.splitlines()
     events = [json.loads(line) for line in lines]
-    assert [event["action"] for event in events] == ["alloc", "free_completed"]
-    assert events[0]["size_bytes"] == 1000
+    assert [event["action"] for event in events] == ["alloc", "free_completed", "oom"]
+    assert (events[0]["size_bytes"], events[2]["size_bytes"]) == (1000, 1 << 60)

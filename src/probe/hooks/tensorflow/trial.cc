@@ -81,8 +81,8 @@ const char* gpumemprof_tensorflow_unfit(void) {
   if (is_fit()) return nullptr;
   const auto why = static_cast<gpumemprof::format::LossKind>(g_unfit - 1);
   if (why == gpumemprof::format::kLostNoFrees)
-    return "its allocations arrive and its frees do not (a release that is not known)";
+    return "its allocations arrive, its frees do not (unknown release)";
   if (why == gpumemprof::format::kLostNoAllocs)
-    return "frees of its allocator arrive, its allocations do not (a release that is not known)";
-  return "its allocator's class has a shape that is not known";
+    return "its frees arrive, its allocations do not (unknown release)";
+  return "unknown layout of its allocator class";
 }
