@@ -60,8 +60,8 @@ TEST(ConfigValues, AnErrorNamesTheByte) {
 
 TEST(ConfigValues, WhatIsTooDeepOrTooLargeIsRefused) {
   const std::string deep = "{\"a\": " + std::string(100000, '[');
-  EXPECT_EQ(error_of(deep).message, "is nested too deeplyly");
-  EXPECT_EQ(error_of("a: " + std::string(200, '[')).message, "is nested too deeplyly");
+  EXPECT_EQ(error_of(deep).message, "is nested too deeply");
+  EXPECT_EQ(error_of("a: " + std::string(200, '[')).message, "is nested too deeply");
   EXPECT_EQ(error_of("{\"a\": \"" + std::string(kMaxConfigBytes, 'x') + "\"}").message,
             "is too large for a configuration");
 }

@@ -111,7 +111,7 @@ class MappingReader {
 
   bool enter(bool mapping) {
     if (++depth_ > kMaxDepth) {
-      problem_ = "is nested too deeplyly";
+      problem_ = "is nested too deeply";
       return false;
     }
     if (depth_ == 2 && mapping && has_key_ && key_ == "MODEL_ARGS" && !within_arguments_) {

@@ -69,7 +69,7 @@ class OnnxParser {
   }
 
   void graph(ProtobufFields fields, int depth) {
-    if (depth > kMostDepth) return refuse(fields.offset(), "graphs are nested too deeplyly");
+    if (depth > kMostDepth) return refuse(fields.offset(), "graphs are nested too deeply");
     while (!error_ && fields.next()) {
       if (fields.number() == 1) node(fields.message(), depth);
       if (fields.number() == 5) tensor(fields.message(), depth == 0);

@@ -11,9 +11,9 @@
 #include <memory>
 #include <optional>
 
-#include "base/file.h"
 #include "devices/host_memory.h"
 #include "devices/oom_kills.h"
+#include "devices/proc_text.h"
 #include "recording/seal.h"
 #include "run/arena_keeping.h"
 #include "run/child.h"
@@ -294,15 +294,14 @@ Status run_and_watch(Plan* plan, FolderSealer* sealer, RunOutcome* outcome) {
 /// A process that has the folder's name from us may record into it, whether or not it was seen to be
 /// a descendant: its parent may have ended at once.
 bool is_any_told_of(const std::string& folder) {
-  constexpr size_t kMostEnvironment = 4u << 20;
   const std::string entry = "GPUMEMPROF_DIR=" + folder + '\0';
   std::error_code error;
   for (std::filesystem::directory_iterator one("/proc", error), end; !error && one != end;
        one.increment(error)) {
     const std::string name = one->path().filename();
     if (name.find_first_not_of("0123456789") != name.npos) continue;
-    const auto environment = read_small_file(one->path().string() + "/environ", kMostEnvironment);
-    if (environment && environment->find(entry) != environment->npos) return true;
+    const std::string environment = read_proc_text(one->path().string() + "/environ");
+    if (environment.find(entry) != environment.npos) return true;
   }
   return false;
 }

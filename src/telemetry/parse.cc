@@ -86,7 +86,7 @@ Result<Telemetry> parse_csv(std::string_view text, Shapes shapes) {
     }
     for (size_t i = 0; i < names.size(); ++i) {
       if (names[i] == "metadata" && is_nested_too_deep((*row)->cells[i]))
-        return fail_at((*row)->offset, "metadata is nested too deeplylylyly");
+        return fail_at((*row)->offset, "metadata is nested too deeply");
     }
     auto event = telemetry_of(names, (*row)->cells, shapes);
     if (!event) return at((*row)->offset, event.error());

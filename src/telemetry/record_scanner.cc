@@ -41,7 +41,7 @@ Result<std::optional<size_t>> json_object_length(std::string_view text, size_t a
   Walk walk;
   for (size_t i = at; i < text.size(); ++i) {
     walk.step(text[i]);
-    if (walk.depth > kMaxJsonDepth) return fail_at(i, "is nested too deeplylyly for telemetry");
+    if (walk.depth > kMaxJsonDepth) return fail_at(i, "is nested too deeply for telemetry");
     if (walk.depth == 0) return i + 1 - at;
     if (i - at >= most) {
       return fail_at(at, "a record larger than " + std::to_string(most) + " bytes");

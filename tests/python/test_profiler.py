@@ -319,5 +319,5 @@ def test_saved_results_load_again(tmp_path):
     assert content["results"][0]["function_name"] == "touched"
     assert content["summary"]["total_function_calls"] == 1
     (tmp_path / "bad.json").write_text('{"summary": ')
-    with pytest.raises(ValueError, match=r"bad.json: no JSON \(at byte 12\)"):
+    with pytest.raises(ValueError, match=r"bad.json: not JSON \(at byte 12\)"):
         memory.load_results(tmp_path / "bad.json")

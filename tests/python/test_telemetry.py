@@ -217,7 +217,7 @@ def test_csv_of_another_tool_is_read(tmp_path):
         (b"timestamp,allocated\n1,2\n3,\xff\n", r"'allocated' is not a number \(at byte 24\)"),
         (b"some text\n", r"is not .* a tracker's file .*\(at byte 0\)"),
         (b"[" * 100_000, r"expected a record, .* \(at byte 1\)"),
-        (b'[{"metadata":' + b"[" * 100_000, r"nested too deep .*\(at byte 76\)"),
+        (b'[{"metadata":' + b"[" * 100_000, r"nested too deeply .*\(at byte 76\)"),
         (b'[{"timestamp": NaN}]', r"is not JSON \(at byte 1\)"),
         (b'{"timestamp": ' + b"9" * 5000 + b"}", r"\(at byte 0\)"),
         (b"\x80\x04\x95", r"is not .* a tracker's file .*\(at byte 0\)"),

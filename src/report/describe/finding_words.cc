@@ -72,7 +72,9 @@ std::vector<std::string> finding_details(const Finding& finding) {
   if (!finding.lines.empty()) out.push_back("Lines: " + lines_text(finding.lines));
   if (const auto survivors = named(finding.rates, "survivors_a_step")) {
     const auto module = named(finding.facts, "module");
-    out.push_back(fmt::format("{:.3g} blocks of each step are never freed{}", *survivors,
+    const std::string count = fmt::format("{:.3g}", *survivors);
+    out.push_back(fmt::format("{} {} of each step {} never freed{}", count,
+                              count == "1" ? "block" : "blocks", count == "1" ? "is" : "are",
                               module ? fmt::format(", made in module {}", *module) : ""));
   }
   if (const auto holder = named(finding.facts, "holder"); holder && !holder->empty()) {
