@@ -47,7 +47,7 @@ _GUIDE = [
     Case(199, "", guide.real_example),
     Case(353, "train_model", guide.tracked),
     Case(390, "tracking_results", guide.leaks),
-    Case(437, "profiler_with_calls as profiler, results_of_calls as results, visualizer", guide.plotly_timeline),
+    Case(437, "profiler_with_calls as profiler, results_of_calls as results, visualizer", guide.interactive_timeline),
     Case(445, "profiler_with_calls as profiler, results_by_function as results, visualizer", guide.function_bars),
     Case(453, "profiler_with_calls as profiler, results, visualizer", guide.heatmap),
     Case(461, "profiler_with_calls as profiler, results, visualizer", guide.dashboard, port=8050),

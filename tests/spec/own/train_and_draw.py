@@ -38,7 +38,7 @@ visualizer.plot_function_comparison(interactive=False, save_path="functions.png"
 visualizer.create_memory_heatmap(save_path="heatmap.png")
 for name in ("timeline.png", "functions.png", "heatmap.png"):
     assert Path(name).read_bytes().startswith(b"\x89PNG")
-assert visualizer.plot_memory_timeline(interactive=True).data
+assert visualizer.plot_memory_timeline(interactive=True).document["sections"]
 
 analyzer = MemoryAnalyzer()
 for insight in analyzer.generate_performance_insights(profiler.results)[:3]:
