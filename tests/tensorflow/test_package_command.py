@@ -69,7 +69,7 @@ def test_a_gpu_that_is_not_there_is_said_once_and_the_cpu_is_measured(tfmemprof,
     duration = ["--duration", "0.3", "--interval", "0.05"]
     done = harness.execute([tfmemprof, command, "--device", "/GPU:0", *duration, "--output", output], cwd=tmp_path)
     assert done.rc in (0, 2 if command == "diagnose" else 0)
-    assert done.stdout.decode().count("/GPU:0 is not here") == 1
+    assert done.stdout.decode().count("/GPU:0 does not exist") == 1
     if command != "diagnose":
         samples = [e for e in json.loads(output.read_text()) if e["event_type"] == "sample"]
         assert len(samples) >= 3 and all(e["device_id"] == -1 and e["allocator_allocated_bytes"] > 0 for e in samples)

@@ -123,12 +123,12 @@ if tf.config.list_physical_devices("GPU"):
     print(json.dumps(["has one"])); sys.exit()
 profilers = [TFMemoryProfiler("/GPU:0") for _ in range(3)]
 tfmemprof.MemoryTracker(device="GPU:0")
-print(json.dumps([p.device for p in profilers] + ["/GPU:0 is not here" in profilers[0].basis_reason]))
+print(json.dumps([p.device for p in profilers] + ["/GPU:0 does not exist" in profilers[0].basis_reason]))
 """)
     if printed(done) == ["has one"]:
         pytest.skip("this machine has a GPU")
     assert printed(done) == ["/CPU:0"] * 3 + [True]
-    assert done.stderr.decode().count("/GPU:0 is not here") == 1
+    assert done.stderr.decode().count("/GPU:0 does not exist") == 1
 
 
 @pytest.mark.parametrize(("word", "error"), [("'/TPU:0'", "ValueError"), ("True", "TypeError"), ("1.5", "TypeError")])

@@ -4,9 +4,10 @@
 
 #include <algorithm>
 
-// Python 3.11 has no call that reads one variable of a frame; its own header says where they are.
+// Python 3.11 has no call that reads one variable of a frame; its own headers say where they are.
 #if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
 #define Py_BUILD_CORE 1
+#include <internal/pycore_code.h>
 #include <internal/pycore_frame.h>
 #endif
 
@@ -14,6 +15,15 @@ namespace gpumemprof::python {
 namespace {
 
 constexpr int kMostFrames = 1000;  // of a deep recursion the innermost
+
+/// Adds what is there; false where memory ran out.
+bool add(PyObject* list, PyObject* name, PyObject* value) {
+  if (!value) return true;
+  PyObject* pair = PyTuple_Pack(2, name, value);
+  const bool is_added = pair && PyList_Append(list, pair) == 0;
+  Py_XDECREF(pair);
+  return is_added;
+}
 
 #if PY_VERSION_HEX >= 0x030C0000
 
@@ -25,6 +35,36 @@ PyObject* first_argument(PyFrameObject* frame, PyCodeObject* code) {
   Py_XDECREF(names);
   if (!value) PyErr_Clear();
   return value;
+}
+
+/// Takes over `names`, a tuple or null.
+bool add_all(PyObject* list, PyFrameObject* frame, PyObject* names) {
+  bool is_whole = names != nullptr;
+  for (Py_ssize_t i = 0; is_whole && i < PyTuple_GET_SIZE(names); ++i) {
+    PyObject* value = PyFrame_GetVar(frame, PyTuple_GET_ITEM(names, i));
+    if (!value) PyErr_Clear();  // it has none yet, or no more
+    is_whole = add(list, PyTuple_GET_ITEM(names, i), value);
+    Py_XDECREF(value);
+  }
+  Py_XDECREF(names);
+  return is_whole;
+}
+
+bool add_variables(PyObject* list, PyFrameObject* frame, PyCodeObject* code) {
+  // An argument that an inner function uses stands under both of the first.
+  PyObject* cells = PyCode_GetCellvars(code);
+  PyObject* locals = PyCode_GetVarnames(code);
+  PyObject* rest = PyList_New(0);
+  for (Py_ssize_t i = 0; cells && locals && rest && i < PyTuple_GET_SIZE(cells); ++i) {
+    PyObject* name = PyTuple_GET_ITEM(cells, i);
+    const int is_local = PySequence_Contains(locals, name);
+    if (is_local < 0 || (is_local == 0 && PyList_Append(rest, name) != 0)) Py_CLEAR(rest);
+  }
+  PyObject* others = rest ? PyList_AsTuple(rest) : nullptr;
+  Py_XDECREF(rest);
+  Py_XDECREF(cells);
+  return static_cast<int>(add_all(list, frame, locals)) & add_all(list, frame, others) &
+         add_all(list, frame, PyCode_GetFreevars(code));
 }
 
 #else
@@ -42,6 +82,17 @@ PyObject* first_argument(PyFrameObject* frame, PyCodeObject*) {
   return in_cell(frame->f_frame->localsplus[0]);
 }
 
+bool add_variables(PyObject* list, PyFrameObject* frame, PyCodeObject* code) {
+  for (int i = 0; i < code->co_nlocalsplus; ++i) {
+    PyObject* value = frame->f_frame->localsplus[i];
+    const auto kind = _PyLocals_GetKind(code->co_localspluskinds, i);
+    if (value && (kind & (CO_FAST_CELL | CO_FAST_FREE)) && PyCell_Check(value))
+      value = PyCell_GET(value);
+    if (!add(list, PyTuple_GET_ITEM(code->co_localsplusnames, i), value)) return false;
+  }
+  return true;
+}
+
 #else
 
 PyObject* first_argument(PyFrameObject* frame, PyCodeObject* code) {
@@ -52,6 +103,20 @@ PyObject* first_argument(PyFrameObject* frame, PyCodeObject* code) {
     }
   }
   return in_cell(value);
+}
+
+bool add_variables(PyObject* list, PyFrameObject* frame, PyCodeObject* code) {
+  PyObject** value = frame->f_localsplus;
+  for (int i = 0; i < code->co_nlocals; ++i) {
+    if (!add(list, PyTuple_GET_ITEM(code->co_varnames, i), *value++)) return false;
+  }
+  for (PyObject* names : {code->co_cellvars, code->co_freevars}) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i, ++value) {
+      PyObject* held = *value && PyCell_Check(*value) ? PyCell_GET(*value) : nullptr;
+      if (!add(list, PyTuple_GET_ITEM(names, i), held)) return false;
+    }
+  }
+  return true;
 }
 
 #endif
@@ -81,6 +146,16 @@ std::vector<PyObject*> first_arguments(PyTypeObject* type) {
   Py_XDECREF(frame);
   std::reverse(found.begin(), found.end());
   return found;
+}
+
+PyObject* variables(PyFrameObject* frame) {
+  PyObject* list = PyList_New(0);
+  if (!list) return nullptr;
+  PyCodeObject* code = PyFrame_GetCode(frame);
+  const bool is_whole = add_variables(list, frame, code);
+  Py_DECREF(code);
+  if (!is_whole) Py_CLEAR(list);
+  return list;
 }
 
 }  // namespace gpumemprof::python

@@ -8,6 +8,7 @@
 
 #include "native/marks/calls.h"
 #include "native/marks/dying.h"
+#include "native/marks/frames.h"
 #include "native/marks/names.h"
 #include "native/marks/optimizers.h"
 #include "native/marks/tensors.h"
@@ -174,6 +175,13 @@ PyObject* instances(PyObject*, PyObject* arguments) {
   return found;
 }
 
+/// variables(frame): see frames.h.
+PyObject* variables_of(PyObject*, PyObject* frame) {
+  if (PyFrame_Check(frame)) return variables(reinterpret_cast<PyFrameObject*>(frame));
+  PyErr_SetString(PyExc_TypeError, "variables() takes a frame");
+  return nullptr;
+}
+
 /// blocks(): those made less those freed by the events that led to the last such call.
 PyObject* blocks(PyObject*, PyObject*) { return PyLong_FromLongLong(g_calls.blocks_until_call()); }
 
@@ -203,6 +211,7 @@ PyMethodDef g_methods[] = {
     {"look_after", look_after, METH_VARARGS, nullptr},
     {"blocks", blocks, METH_NOARGS, nullptr},
     {"instances", instances, METH_VARARGS, nullptr},
+    {"variables", variables_of, METH_O, nullptr},
     {"watch_uncaught", watch, METH_O, nullptr},
     {"forked", forked, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _MOST_S = 2.0
 # Of looks that nobody asked for.
 _MOST_CHEAP_S, _LEAST_CHEAP_S, _CHEAP_SHARE = 0.3, 0.05, 0.01
-_OURS = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..")) + os.sep
+_EVENTS_UNTIL_SAFE = 64
 
 
 class _Looking:
@@ -35,6 +35,7 @@ class _Looking:
         self.cheap_since_s, self.spent_s = cheap_since_s, 0.0
         self.growth = growth
         self.look: Any = None  # what takes one
+        self.is_unsafe: Any = lambda: False
         self.looks: list[dict[str, Any]] = []
         self.process = os.getpid()
 
@@ -43,7 +44,7 @@ class _Looking:
         self._load()
         os.register_at_fork(after_in_child=self._begin_in_child)
         if self.growth.is_seen():
-            return self._look_and_ask()
+            return self._look_when_safe()
         self._ask()
         return None
 
@@ -56,8 +57,9 @@ class _Looking:
     def _load(self) -> None:
         """What a look needs, and the one at the end."""
         from .look import look
+        from .moment import is_unsafe
 
-        self.look = look
+        self.look, self.is_unsafe = look, is_unsafe
         atexit.register(self._at_exit)
 
     def _may_take_s(self) -> float:
@@ -73,20 +75,28 @@ class _Looking:
     def _called(self) -> BaseException | None:
         """What the program's own signal handler raised while we looked: it comes again where the program goes on."""
         self.growth.add_span(self.marks.blocks())
-        return self._look_and_ask()
+        return self._look_when_safe()
 
-    def _look_and_ask(self) -> BaseException | None:
+    def _look_when_safe(self) -> BaseException | None:
+        then = self._ask
         try:
+            if self.is_unsafe():
+                then = self._ask_soon
+                return None
             self._look_once()
         except BaseException as error:
             return of_the_program(error)
         finally:
-            self._ask()
+            then()
         return None
+
+    def _ask_soon(self) -> None:
+        self.marks.look_after(_EVENTS_UNTIL_SAFE, self._look_when_safe)
 
     def _at_exit(self) -> None:
         try:
-            self._look_once()
+            if not self.is_unsafe():
+                self._look_once()
         except BaseException:  # the program has ended, and prints what is raised here
             pass
 

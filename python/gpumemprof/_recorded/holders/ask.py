@@ -18,11 +18,15 @@ def why_alive(what: Any = None) -> list[dict[str, Any]]:
     `scalars`, `in_pairs`, `operations` as docs/schemas/holders.schema.json has them, and `storages`, how many blocks it and
     the graphs of its tensors keep. The caller's own variables are among the holders. No code of the program is called.
 
-    Raises RuntimeError where a line is asked for and nothing is recorded, TypeError for anything else.
+    Raises RuntimeError where a line is asked for and nothing is recorded, and during a backward pass or a finalizer, when
+    tensors may be half freed; TypeError for anything else.
     """
     wanted = _addresses(what)
     from .look import look
+    from .moment import is_unsafe
 
+    if is_unsafe():
+        raise RuntimeError("tensors are being freed: why_alive() cannot look during a backward pass or a finalizer")
     collects = gc.isenabled()
     gc.disable()
     try:

@@ -7,12 +7,14 @@ import os
 import sys
 from typing import Any, NamedTuple
 
+from ... import _marks
+
 _LIBRARIES = tuple(
     f"{os.sep}{part}{os.sep}" for part in ("site-packages", "dist-packages", f"python{sys.version_info[0]}.{sys.version_info[1]}")
 )
 _OURS = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..")) + os.sep
 _OUR_PACKAGES = ("gpumemprof", "tfmemprof", "_gpumemprof_recorded")
-_CO_OPTIMIZED = 1  # inspect.CO_OPTIMIZED: the frame has fast locals, f_locals is a copy of them
+_CO_OPTIMIZED = 1  # inspect.CO_OPTIMIZED: a function's frame, whose variables are in no namespace
 
 
 class Root(NamedTuple):
@@ -59,14 +61,10 @@ def module_roots(own: bool) -> list[Root]:
 
 
 def _locals(frame: Any) -> list[tuple[str, object]]:
-    """The variables of a frame that runs. Up to Python 3.12 asking for them leaves a copy in the frame, which would keep
-    what it holds alive: it is emptied again, unless the program itself has asked for it."""
+    """The variables of a frame that runs. Never `frame.f_locals`: python/native/marks/frames.h says why."""
     if not frame.f_code.co_flags & _CO_OPTIMIZED:
         return []  # a module's or a class's: names of a namespace that is used anyway
-    copy = frame.f_locals
-    found = list(copy.items())
-    if type(copy) is dict and sys.getrefcount(copy) <= 3:  # ours, the frame's, the argument
-        copy.clear()
+    found: list[tuple[str, object]] = _marks.variables(frame)
     return found
 
 
