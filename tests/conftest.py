@@ -20,6 +20,7 @@ def pytest_sessionstart(session):
         pytest.exit(f"no command at {harness.COMMAND}: run `make`, or set GPUMEMPROF_BIN", returncode=2)
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items):
     """A file's tests run in one worker, as they share its fixtures, unless they name a group."""
     for item in items:

@@ -69,7 +69,8 @@ class Tmux:
     def __init__(self, folder, width, height, argv, env):
         self.base = [needs("tmux"), "-S", str(folder / "tmux"), "-f", "/dev/null"]
         self.env = dict(os.environ, LC_ALL="C.UTF-8", SHELL="/bin/sh", **env)
-        self.env.pop("TMUX", None)
+        for name in ("TMUX", "COLUMNS", "LINES"):  # the last two, which a runner of tests sets, would be the size of the screen
+            self.env.pop(name, None)
         command = "trap : INT; " + " ".join(f"'{a}'" for a in argv) + "; echo ended: $?; sleep 60"
         self.run("new-session", "-d", "-x", str(width), "-y", str(height), "-c", str(folder), command)
 
