@@ -42,9 +42,9 @@ interface Key {
 const KEYS: Key[] = [
   { keys: ["w", "ArrowUp"], shown: "w ↑", text: "Zoom in", act: () => moves.zoom(0.66) },
   { keys: ["s", "ArrowDown"], shown: "s ↓", text: "Zoom out", act: () => moves.zoom(1.5) },
-  { keys: ["a", "ArrowLeft"], shown: "a ←", text: "Move left", act: () => moves.pan(-0.15) },
-  { keys: ["d", "ArrowRight"], shown: "d →", text: "Move right", act: () => moves.pan(0.15) },
-  { keys: ["f"], shown: "f", text: "Fit the range, or center on the moment", act: moves.fit },
+  { keys: ["a", "ArrowLeft"], shown: "a ←", text: "Pan left", act: () => moves.pan(-0.15) },
+  { keys: ["d", "ArrowRight"], shown: "d →", text: "Pan right", act: () => moves.pan(0.15) },
+  { keys: ["f"], shown: "f", text: "Fit the range, or the surroundings of the moment", act: moves.fit },
   { keys: ["0", "Home"], shown: "0", text: "Show the whole run", act: moves.show_all },
   { keys: ["p"], shown: "p", text: "Go to the peak", act: moves.to_peak },
   { keys: ["]"], shown: "]", text: "Go to the next peak", act: () => moves.to_next_peak(1) },

@@ -47,7 +47,7 @@ function Tools() {
       {has_oom ? <button class="plain bad" onClick={to_out_of_memory} title="Go to the refused allocation (o)">Out of memory</button> : null}
       <button class="plain icon" onClick={() => zoom(0.5)} aria-label="Zoom in" title="Zoom in (w)">+</button>
       <button class="plain icon" onClick={() => zoom(2)} aria-label="Zoom out" title="Zoom out (s)">−</button>
-      <button class="plain" onClick={fit} title="Fit the range, or center on the moment (f)">Fit</button>
+      <button class="plain" onClick={fit} title="Fit the range, or the surroundings of the moment (f)">Fit</button>
       <button class="plain" onClick={show_all} title="Show the whole run (0)">All</button>
       <span class="segments" role="group" aria-label="Drag">
         <button aria-pressed={!drags_pan.value && (touch_marks.value || !matchMedia("(pointer: coarse)").matches)} onClick={() => ((drags_pan.value = false), (touch_marks.value = true))} title="Drag selects a range (v)">Select</button>

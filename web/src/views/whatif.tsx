@@ -40,7 +40,7 @@ export function WhatIf() {
         </label>
         <label class="field">
           <span>Capacity</span>
-          <input type="text" style={{ width: "90px" }} value={size.value} placeholder="as recorded" onInput={(event) => (size.value = event.currentTarget.value)} />
+          <input type="text" style={{ width: "90px" }} value={size.value} placeholder="recorded" onInput={(event) => (size.value = event.currentTarget.value)} />
         </label>
         <button type="submit">Replay</button>
         <span class="field">
