@@ -16,7 +16,7 @@ LEAST_RHO = 0.5
 @dataclass
 class PerformanceInsight:
     """category: memory_time_correlation, peak, kept, time, or one of the series (growth, limit, cycle); impact: low,
-    medium or high; confidence: 0 to 1; 1 where it is a plain fact of what was measured."""
+    medium or high; confidence: 0 to 1, 1 for a measured fact."""
 
     category: str
     title: str
