@@ -45,8 +45,8 @@ class CrossRankMergeResult:
 
 @dataclass
 class FirstCauseSuspect:
-    """A rank that rose: when it was last to cross `rise_bytes` above its baseline for good; confidence: high, medium or
-    low."""
+    """A rank that rose. `timestamp_ns` is when it first was `rise_bytes` above its baseline without falling back;
+    confidence: high, medium or low."""
 
     rank: int
     timestamp_ns: int

@@ -110,7 +110,7 @@ class Events:
 
 class Trace:
     """The result of `gpumemprof.load()`. Its answers have the names and units of the command's; each method names the
-    command. Methods may be called from any thread; long ones release the GIL."""
+    command. Methods may be called from any thread; long ones let other threads run."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fsdecode(path)
