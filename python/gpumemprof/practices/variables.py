@@ -17,7 +17,7 @@ def memory_efficient_processing(
     time.
 
     Collecting the results in a list and stacking them would need twice their memory. `reduce` is by default addition,
-    in place from the second result on, when the sum is a tensor of its own.
+    in place once the sum is a tensor of its own.
     """
     require_torch("memory_efficient_processing")
     total, is_ours = None, False
