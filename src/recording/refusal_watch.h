@@ -17,7 +17,7 @@ class RefusalWatch {
   static constexpr size_t kMostFiles = 256;
   /// Watches a .gmp file from now on; does nothing if it is watched already, or beyond kMostFiles.
   void add(const std::string& path);
-  /// Whether any file's count has risen since the last look; a file's first look never does.
+  /// Whether any file's count has risen since the last look; a file's first look compares with 0.
   bool any_new();
 
  private:
