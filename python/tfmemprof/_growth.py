@@ -1,4 +1,4 @@
-"""Memory growth, as the guide documents it: on for every GPU, and only while that can still be said."""
+"""Memory growth, as documented: on for every GPU, as long as it can still be set."""
 
 from __future__ import annotations
 

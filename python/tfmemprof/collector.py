@@ -1,4 +1,4 @@
-"""Where a tracker's samples of TensorFlow's devices come from."""
+"""The source of a tracker's samples of TensorFlow's devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Profiling with little change to the code: a decorator, a block, whole trainings, and one profiler that all share."""
+"""Profiling with few changes to the code: a decorator, a block, whole trainings, and a shared profiler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Devices as TensorFlow's users write them: `/GPU:0`, `GPU:1`, `/device:CPU:0`, `/job:localhost/…/device:GPU:0`."""
+"""Devices in TensorFlow's notation: `/GPU:0`, `GPU:1`, `/device:CPU:0`, `/job:localhost/…/device:GPU:0`."""
 
 from __future__ import annotations
 

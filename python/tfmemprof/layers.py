@@ -1,4 +1,4 @@
-"""Keras layers and models under the profiler. What is changed on a layer is changed back by `undo()`."""
+"""Keras layers and models under the profiler. `undo()` reverts every change to a layer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What profiling gives, in TensorFlow's words: sizes in MiB, devices as `/GPU:0`."""
+"""Results of profiling in TensorFlow's terms: sizes in MiB, devices as `/GPU:0`."""
 
 from __future__ import annotations
 

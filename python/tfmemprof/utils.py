@@ -1,4 +1,5 @@
-"""Sizes as text, and what this machine and TensorFlow's devices are. A value that is not known is None, with why."""
+"""Size formatting, and information about this machine and TensorFlow's devices. Unknown values are None, with the
+reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MemoryVisualizer: gpumemprof's pictures of what was measured with TensorFlow."""
+"""MemoryVisualizer: gpumemprof's plots of measurements with TensorFlow."""
 
 from __future__ import annotations
 

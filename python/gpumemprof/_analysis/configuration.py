@@ -1,4 +1,4 @@
-"""The memory of a transformer from its configuration alone: `estimate_config`."""
+"""Predicts a transformer's memory from its configuration: `estimate_config`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What calls say about memory and time: facts first, a correlation only where there are enough calls."""
+"""Insights from calls: facts first, a correlation only with enough calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A snapshot of PyTorch's memory or a recording, opened for questions: `gpumemprof.load(path)`."""
+"""A PyTorch snapshot or a recording, opened for analysis: `gpumemprof.load(path)`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes as text, and dictionaries and results that print as a few lines; as values they are what they were."""
+"""Size formatting, and dictionaries and results that print as a few lines."""
 
 from __future__ import annotations
 

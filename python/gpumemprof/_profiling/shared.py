@@ -1,4 +1,4 @@
-"""The profiler that module-level functions share."""
+"""The profiler shared by module-level functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Telemetry files: what the core's reader and writer take and give, as events."""
+"""Telemetry files: the core's reader and writer, with events."""
 
 from __future__ import annotations
 

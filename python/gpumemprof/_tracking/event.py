@@ -1,4 +1,4 @@
-"""What the tracker notes down, and the same as telemetry."""
+"""The tracker's events, and their conversion to telemetry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rank of which job this process is."""
+"""The rank and job of this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a tracker has seen, and the questions that can be asked of it."""
+"""A tracker's data, and the methods to query it."""
 
 from __future__ import annotations
 

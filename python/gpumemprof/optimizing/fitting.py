@@ -1,4 +1,4 @@
-"""`gpumemprof.optimize`: applies what is safe until a step fits."""
+"""`gpumemprof.optimize`: applies safe changes until a step fits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was tried, what it brought, and the way back."""
+"""The changes that were tried, their effect, and how to undo them."""
 
 from __future__ import annotations
 

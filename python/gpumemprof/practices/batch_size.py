@@ -1,4 +1,4 @@
-"""A batch size that follows the memory there is."""
+"""A batch size that adapts to the available memory."""
 
 from __future__ import annotations
 

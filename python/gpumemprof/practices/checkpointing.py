@@ -1,4 +1,4 @@
-"""Activations that are computed again instead of kept."""
+"""Activations that are recomputed instead of kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data that is read when it is needed, and as little of it ahead as keeps the model busy."""
+"""Data that is read when it is needed, with as little prefetching as keeps the model busy."""
 
 from __future__ import annotations
 

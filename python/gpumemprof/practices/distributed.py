@@ -1,4 +1,4 @@
-"""Training on several devices, each with a part of what one would hold."""
+"""Training on several devices, each with a part of the memory."""
 
 from __future__ import annotations
 

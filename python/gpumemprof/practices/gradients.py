@@ -1,4 +1,4 @@
-"""Gradients only where they are needed, and only as long."""
+"""Gradients only where and as long as they are needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of memory while a program runs."""
+"""Memory figures while a program runs."""
 
 from __future__ import annotations
 

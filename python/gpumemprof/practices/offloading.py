@@ -1,4 +1,4 @@
-"""Layers that are in the device's memory only while they run."""
+"""Layers that are on the device only while they run."""
 
 from __future__ import annotations
 

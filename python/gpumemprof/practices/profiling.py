@@ -1,4 +1,4 @@
-"""Look first: what a model's passes take, and what of it is worth a change."""
+"""Measure first: the memory of a model's passes, and which changes are worthwhile."""
 
 from __future__ import annotations
 

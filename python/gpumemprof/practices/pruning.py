@@ -1,4 +1,4 @@
-"""Weights that are not missed."""
+"""Removing weights."""
 
 from __future__ import annotations
 

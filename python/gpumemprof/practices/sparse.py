@@ -1,4 +1,4 @@
-"""Matrices of which most is zero."""
+"""Matrices that are mostly zero."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Intermediate results that nobody needs any more."""
+"""Intermediate results that are no longer needed."""
 
 from __future__ import annotations
 

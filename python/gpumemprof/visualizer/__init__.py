@@ -1,4 +1,4 @@
-"""MemoryVisualizer: pictures of what was measured, by matplotlib (`pip install 'gpumemprof[viz]'`), and the page."""
+"""MemoryVisualizer: plots of measurements by matplotlib (`pip install 'gpumemprof[viz]'`), and the page."""
 
 from __future__ import annotations
 
