@@ -38,7 +38,7 @@ std::string format_duration(uint64_t duration_ns) {
 }
 
 std::string format_seconds(double seconds) {
-  constexpr double kMost = 1e10;  // in nanoseconds it fits 64 bits
+  constexpr double kMost = 9e9;  // in nanoseconds it fits llround()
   if (!(seconds > 0)) return format_duration(0);
   return format_duration(static_cast<uint64_t>(std::llround(std::min(seconds, kMost) * 1e9)));
 }

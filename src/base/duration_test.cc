@@ -21,7 +21,7 @@ TEST(Duration, SecondsReadAsTheSameNanosecondsDo) {
   EXPECT_EQ(format_seconds(60), "1 min 00 s");
   EXPECT_EQ(format_seconds(-1), "0 ns");
   EXPECT_EQ(format_seconds(std::numeric_limits<double>::quiet_NaN()), "0 ns");
-  EXPECT_EQ(format_seconds(std::numeric_limits<double>::infinity()), "2777777 h 46 min");
+  EXPECT_EQ(format_seconds(std::numeric_limits<double>::infinity()), "2500000 h 00 min");
 }
 
 }  // namespace
