@@ -40,13 +40,13 @@ def left_out(row):
     """Why a row is not judged, or an empty string."""
     case = row["case"]
     if row["kind"] in OTHER_MODELS:
-        return "another kind of model (state space, images)"
+        return "another kind of model (state space, image)"
     if "grpo" in case:
-        return "reinforcement learning: an engine that generates holds most of the memory"
+        return "reinforcement learning: the generation engine holds most of the memory"
     if "offloading" in case:
-        return "activations are moved to the host"
+        return "activations are offloaded to the host"
     if "reruns" in case:
-        return "a test of restarts: nothing is trained"
+        return "a restart test: no training"
     return ""
 
 
@@ -93,7 +93,7 @@ def kernel(row):
 
 
 def choose_kernels(rows):
-    """The table does not say when a value was made: for each system, what explains the half for choosing better."""
+    """The table does not say when a value was made: for each system, what explains the choosing half better."""
     CHOSEN.clear()
     open_rows = [row for row in rows if is_for_choosing(row) and not kernel_by_name(row)]
     for system in sorted({row["gold"] for row in open_rows}):
@@ -249,8 +249,8 @@ def interval_words(errors):
     within, low = sum(map(is_within, errors)), sum(e < 0 for e in errors)
     return [
         f"Of the {len(errors)} rows of the reporting half, {within} ({100 * within / len(errors):.0f} %) lie within the",
-        f"interval that is printed, {100 * INTERVAL[0]:.0f} % to {100 * INTERVAL[1]:.0f} % of the estimate; "
-        f"{low} ({100 * low / len(errors):.0f} %) were estimated too low.",
+        f"printed interval, {100 * INTERVAL[0]:.0f} % to {100 * INTERVAL[1]:.0f} % of the estimate. "
+        f"For {low} ({100 * low / len(errors):.0f} %) the estimate was too low.",
     ]
 
 
@@ -261,7 +261,7 @@ def line(name, errors):
             f"{100 * under:.0f} |")  # fmt: skip
 
 
-HEAD = """| configurations | rows | median error % | nine of ten within % | estimated too low % |
+HEAD = """| configurations | rows | median error % | p90 error % | estimate too low % |
 |---|---:|---:|---:|---:|"""
 
 
@@ -292,32 +292,32 @@ def report(rows, errors, dropped):
     low, high = quantile([e for _, e in chosen], 0.05), quantile([e for _, e in chosen], 0.95)
     out = [
         "# Accuracy of the closed form: Megatron-LM's reference values", "",
-        "Made by `make accuracy-megatron`. Error of the predicted peak of allocated bytes on the last rank of the",
-        "pipeline, against the values that Megatron-LM's functional tests keep. Half of the configurations, by a",
-        "hash of what they are and not of their names, were used for choosing what is assumed; the figures are of the",
-        "other half. The terms are those of [estimate-configurations.md](estimate-configurations.md): while they were",
-        "checked by hand, before there were halves, values of both were looked at.", "", HEAD,
+        "`make accuracy-megatron` writes this page. It compares the predicted peak of allocated bytes on the last rank of",
+        "the pipeline with the reference values of Megatron-LM's functional tests. A hash of each configuration's properties",
+        "splits the configurations into halves. The assumptions were chosen on one half (the choosing half); the figures are",
+        "of the other (the reporting half), unless the row says otherwise. The terms of the closed form are described in",
+        "[estimate-configurations.md](estimate-configurations.md). They were first checked by hand on values of both halves,",
+        "before the split existed.", "", HEAD,
         line("dense and MoE", [e for r, e in reported if group(r) in ("dense", "MoE")]),
         line("dense and MoE with parallelism", [e for r, e in reported
              if group(r) in ("dense", "MoE") and flags(r)[0] in ("TP", "PP", "CP", "EP")]),
         *(line(name, [e for r, e in reported if group(r) == name]) for name in ("dense", "MoE", "BERT", "T5")
           if any(group(r) == name for r, _ in reported)),
-        line("all that is judged", [e for _, e in reported]),
-        line("all, one figure a configuration", list(by_configuration(reported).values())),
-        line("the half for choosing", [e for _, e in chosen]), "",
-        f"Of the half for choosing, nine of ten measured values lie between {100 / (1 + high):.0f} % and "
+        line("all", [e for _, e in reported]),
+        line("all, one figure per configuration", list(by_configuration(reported).values())),
+        line("choosing half", [e for _, e in chosen]), "",
+        f"In the choosing half, 90 % of the measured values lie between {100 / (1 + high):.0f} % and "
         f"{100 / (1 + low):.0f} % of the estimate.", "", *interval_words([e for _, e in reported]), "",
-        "## By what the configuration has", "", HEAD,
+        "## By property of the configuration", "", HEAD,
     ]  # fmt: skip
     names = sorted({flag for row, _ in reported for flag in flags(row)})
     out += [line(name, [e for r, e in reported if name in flags(r)]) for name in names]
-    out += ["", "## What is not judged", "", "| why | rows |", "|---|---:|"]
+    out += ["", "## Rows left out", "", "| why | rows |", "|---|---:|"]
     out += [f"| {why} | {count} |" for why, count in sorted(dropped.items())]
     chosen_words = ", ".join(f"{system} {attention}" for system, attention in sorted(CHOSEN.items()))
-    out += ["", f"Attention of the tests that resume, as chosen: {chosen_words}.",
-            "", "What the table does not say of a configuration (the vocabulary, the attention, how many devices) is",
-            "said in `bench/accuracy_megatron.py`; the kinds of configuration are described in",
-            "[estimate-configurations.md](estimate-configurations.md).", ""]  # fmt: skip
+    out += ["", f"Attention kernel chosen for the tests that resume: {chosen_words}.",
+            "", "`bench/accuracy_megatron.py` lists what the reference values do not say about a configuration: vocabulary, attention",
+            "kernel and number of devices.", ""]  # fmt: skip
     return "\n".join(out)
 
 
@@ -342,7 +342,7 @@ def error_of(row):
 
 def main():
     everything = table()
-    if "--rows" in sys.argv:  # the half for choosing alone, worst last: where a term is missing
+    if "--rows" in sys.argv:  # the choosing half alone, worst last: where a term is missing
         rows = [row for row in everything if not left_out(row) and is_for_choosing(row)]
         choose_kernels(rows)
         for error, row in sorted(((error_of(row), row) for row in rows), key=lambda pair: abs(pair[0])):

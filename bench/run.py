@@ -62,8 +62,8 @@ def run_measures(names, size):
 
 def quiet_lines(busy, before, after):
     return [
-        f"other programs before the run: {busy:.0%} of the CPUs",
-        f"taken away by the hypervisor during the run: {machine.share(before, after, 'steal'):.1%}",
+        f"CPU use by other programs before the run: {busy:.0%}",
+        f"CPU time stolen by the hypervisor during the run: {machine.share(before, after, 'steal'):.1%}",
     ]
 
 

@@ -1,4 +1,4 @@
-"""docs/accuracy.md, and the same in short on the terminal."""
+"""The results as docs/accuracy.md, and as a summary for the terminal."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from rows import Row, is_for_fitting
 
 
 _CAVEAT = (
-    "How large workspaces are was not: that came from an earlier trial on a part of the same table, whose models may be",
-    "in either half, so the errors below are not of models that nobody had looked at.",
+    "Workspace sizes (`src/estimate/library_table.h`) come from an earlier trial on a part of the same table, whose models",
+    "may be in either half. The errors below are therefore not entirely those of unseen models.",
 )
 
 
@@ -45,25 +45,25 @@ class Report:
     def summary(self) -> list[str]:
         share = len(self.failed) / max(1, len(self.models) + len(self.failed))
         low, high = self.fitted_spread
-        processor = f"{self.seconds[2]:.1f} s of the processor, p90 {self.seconds[3]:.1f} s"
+        processor = f"{self.seconds[2]:.1f} s of CPU time, p90 {self.seconds[3]:.1f} s"
         clock = f"{self.seconds[0]:.1f} s and {self.seconds[1]:.1f} s"
         models, rows = self.fitting
         table = [
             f"Fitted on {models} models ({rows} trusted rows), reported on the other {self.reporting}.",
             *_CAVEAT,
             "",
-            "| reported rows | rows | median error | p90 | under by more than 0 / 5 / 10 % | net of the constant |",
+            "| reported rows | rows | median error | p90 | too low by more than 0 / 5 / 10 % | net of the constant |",
             "|---|---:|---:|---:|---:|---:|",
             *(line(name, found) for name, found in self.lines),
             "",
-            "- Net of the constant: median and p90 of the error over what is above the constant.",
-            f"- Constant (context, handles): {self.constant_mib:.0f} MiB built in; fitted anew: {self.fitted_mib} MiB.",
-            f"- Middle 90 % of measured against predicted, on the fitting half: {low:.3f} to {high:.3f}; "
+            "- Net of the constant: median and p90 of the error relative to the part above the constant.",
+            f"- Constant (context, handles): {self.constant_mib:.0f} MiB built in; fitted in this run: {self.fitted_mib} MiB.",
+            f"- Middle 90 % of measured ÷ predicted, on the fitting half: {low:.3f} to {high:.3f}; "
             f"built in: {self.spread[0]:.3f} to {self.spread[1]:.3f}.",
             largest_line("expected figure", self.largest),
             largest_line("upper end of the interval", self.largest_upper),
-            f"- Time a model (built twice, traced at two batches, libraries imported): median {processor}; "
-            f"on the clock, on a machine with other work, {clock}.",
+            f"- Time per model (built twice, traced at two batches, libraries imported): median {processor}; "
+            f"wall time, on a busy machine, {clock}.",
             f"- Failures: {len(self.failed)} models ({100 * share:.1f} %).",
         ]
         return table
@@ -87,32 +87,35 @@ def largest_line(judged_by: str, found: Largest) -> str:
 
 _HEAD = """# Accuracy of predictions
 
-Written by `make accuracy` ({subset}). Predictions are those of `gpumemprof estimate --model timm:NAME --optimizer
-momentum`: two traces without a GPU at batches 2 and 4, merged, and simulated at the batch of the row. Measured are the
-peaks of `nvidia-smi` on an A100 of 40 GB in a public table of training runs (itu-rad/GPUMemNet, arXiv 2602.17817),
-which is not part of this repository, so this page has errors alone.
+`make accuracy` writes this page ({subset}). The predictions are those of `gpumemprof estimate --model timm:NAME --optimizer
+momentum`: two traces without a GPU at batches 2 and 4, merged and simulated at the batch of the row. The measured values
+are peaks of `nvidia-smi` on a 40 GB A100, from a public table of training runs (itu-rad/GPUMemNet, arXiv 2602.17817).
+That table is not part of this repository, so this page shows only the errors.
 
 """
 
 _RULES = """
-## What is a row
+## Which rows count
 
-The table has a figure for each model at batches 8 to 128, also where a run died. A row is taken for a run that died
-where it has 37,000 MiB or more, or no more than the row of the smaller batch; so are the rows after it. A row is
-trusted where it is not, lies within 25 % of the model's own line (Theil and Sen), and the model does not rise by more
-than 2.3 for a doubled batch or stop rising far below the device's memory; at least three rows of the model must have
-lived, since two lie on a line whatever they are. Nothing that is predicted has a say in it. In the first line of the
-table above a prediction above the device's memory counts as the device's memory. The largest batch is that of the
-last row that did not die; a row on the nearly full device also counts as one that fitted where it is within 5 % of
-the line and the line below the memory. Where neither can be told the model is left out.
+The public table has a figure for each model at batches 8 to 128, even where the run died. The predictions play no part
+in these rules:
 
-Fitted on the fitting half are the constant and the interval, and that convolutions ask for their workspace at each
-call. How large workspaces are (`src/estimate/library_table.h`) came from an earlier trial on a part of the same table,
-whose models may be in either half. Which half a model belongs to is decided by a hash of its name.
+- A run counts as died if its row has 37,000 MiB or more, or no more than the row of the next smaller batch. So do all
+  larger batches of that model.
+- A row is trusted if its run did not die, it lies within 25 % of the model's own line (Theil-Sen), and the model's rows
+  neither rise by more than a factor of 2.3 per doubled batch nor stop rising far below the device's memory. At least
+  three runs of the model must have finished, because two rows always lie on a line.
+- In the first line of the table above, a prediction above the device's memory counts as the device's memory.
+- The largest batch that fits is that of the last run that did not die. A row on the nearly full device also counts as
+  fitting if it lies within 5 % of the line and the line lies below the memory. A model for which neither applies is left
+  out.
 
-## Every row
+The constant, the interval and the rule that convolutions request their workspace at each call were fitted on the fitting
+half. A hash of its name decides the half of each model.
 
-Predicted minus measured in percent of measured, by batch. In brackets: a row that is not trusted; —: the run died.
+## All rows
+
+(predicted − measured) ÷ measured in percent, by batch. In parentheses: a row that is not trusted. —: the run died.
 F: fitting half, R: reporting half.
 
 | model | half | 8 | 16 | 32 | 64 | 128 |

@@ -62,8 +62,8 @@ def evaluate(table: Path, tool: Path, folder: Path, wanted: list[str], all_model
         return [row for row in reported if keep == "all" or getattr(row, keep)]
 
     lines: list[tuple[str, Errors]] = [
-        ("every row, those of runs that died too", errors(reported, constant_mib, capped=True)),
-        ("rows of runs that did not die", errors(of("lived"), constant_mib)),  # type: ignore[arg-type]
+        ("all rows, including runs that died", errors(reported, constant_mib, capped=True)),
+        ("runs that did not die", errors(of("lived"), constant_mib)),  # type: ignore[arg-type]
         ("trusted rows", errors(of("trusted"), constant_mib)),  # type: ignore[arg-type]
     ]
     clock, processor = trace_seconds(folder, list(done))

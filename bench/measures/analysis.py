@@ -54,20 +54,20 @@ def measure_case(name, options, bound, is_main, size):
     peak_mib = max(fact["peak_rss_kib"] for fact in facts) / 1024
     speed = statistics.median(speeds)
     slowest, fastest = min(speeds) / 1e6, max(speeds) / 1e6
-    rows = [Row(f"analysing a sealed recording, {events:,} events, {name}",
+    rows = [Row(f"analyzing a sealed recording, {events:,} events, {name}",
                 f"{speed / 1e6:.1f} M events/s ({slowest:.1f} to {fastest:.1f})",
                 f"≥ {bound / 1e6:.0f} M events/s", speed >= bound, raw={"runs": facts})]
     if is_main:
         rows[0].peers.append(memray_text(size["disk_steps"] // 2))
-    memory = Row(f"its peak memory, {name}", f"{peak_mib:.0f} MiB",
+    memory = Row(f"peak memory of analyzing it, {name}", f"{peak_mib:.0f} MiB",
                  section="budget" if is_main else "more")
     if is_main:
         memory.bound = f"< {MEMORY_BOUND_MIB} MB"
         memory.met = peak_mib * 1024 * 1024 < MEMORY_BOUND_MIB * 1e6
     rows.append(memory)
     cpu = statistics.median(events / fact["cpu_seconds"] for fact in facts)
-    rows.append(Row(f"the same by CPU time, {name}", f"{cpu / 1e6:.1f} M events/s", section="more"))
-    rows.append(Row(f"sealing it first, {name}",
+    rows.append(Row(f"analyzing a sealed recording, by CPU time, {name}", f"{cpu / 1e6:.1f} M events/s", section="more"))
+    rows.append(Row(f"sealing the recording, {name}",
                     f"{events / sealing['seconds'] / 1e6:.1f} M events/s, "
                     f"{sealing['peak_rss_kib'] / 1024:.0f} MiB", section="more"))
     return rows

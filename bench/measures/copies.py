@@ -10,7 +10,7 @@ def measure(size):
     on, off = ([pair[key] for pair in taken] for key in ("on_cpu_s", "off_cpu_s"))
     about = f"one `tensor.copy_()` of 64 numbers with attribution, CPU time, {len(taken)} pairs"
     return [Row(f"{about}: on − off", ns_text(pairs.difference(on, off).scaled(1e9)), section="more", raw=taken),
-            Row("the same: on ÷ off", ratio_text(pairs.ratio(on, off)), section="more")]
+            Row(f"{about}: on ÷ off", ratio_text(pairs.ratio(on, off)), section="more")]
 
 
 def parts(size):

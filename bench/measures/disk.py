@@ -82,7 +82,7 @@ def measure_sealed(threads, steps, has_peers):
         rows = [row(what, folder_size(alone), events, 3.5, peer_texts(steps) if has_peers else [])]
         whole = os.path.join(path, "whole")
         events = record(whole, threads, steps)
-        return [*rows, Row(f"the same with attribution ({events:,} events and marks)",
+        return [*rows, Row(f"{what}, with attribution ({events:,} events and marks)",
                            text(folder_size(whole), events), section="more")]
 
 
@@ -93,7 +93,7 @@ def measure_unsealed(steps):
         rows = [row("disk per event, unsealed (the recording parent killed), 1 thread",
                     folder_size(recording), events, 32)]
         launch.run([launch.gpumemprof(), "seal", recording])
-        rows.append(Row("the same folder after `gpumemprof seal`",
+        rows.append(Row("disk per event, that folder after `gpumemprof seal`, 1 thread",
                         text(folder_size(recording), events), section="more"))
         return rows
 

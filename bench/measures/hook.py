@@ -20,10 +20,10 @@ def measure(size):
                    [f"memray {ns_text(memray)}"], raw={"gpumemprof": raw, "memray": memray_raw})]
     for stacks in ("none", "both"):
         value, raw = one("gpumemprof", count, stacks)
-        rows.append(Row(f"the same loop with --stacks {stacks}", ns_text(value), section="more",
+        rows.append(Row(f"one event in the hook loop, --stacks {stacks}", ns_text(value), section="more",
                         raw=raw))
     control, raw = one("control", count)
-    rows.append(Row("the same loop: control, nothing switched", ns_text(control), section="more",
+    rows.append(Row("hook loop: control (nothing switched)", ns_text(control), section="more",
                     raw=raw))
     return rows
 

@@ -59,7 +59,7 @@ def measure_case(name, options, memory_bound, size):
             statistics.median(parse) >= PARSE_MB_S, [peer], raw={"runs": parsed}),
         Row(f"`analyze` of a {what}", spread(whole), f"≥ {ANALYZE_MB_S} MB/s",
             statistics.median(whole) >= ANALYZE_MB_S, raw={"runs": analyzed}),
-        Row(f"its peak memory ÷ the file, {name}", f"{memory:.2f}×", f"≤ {memory_bound}×", memory <= memory_bound),
+        Row(f"peak memory of `analyze` ÷ file size, {name}", f"{memory:.2f}×", f"≤ {memory_bound}×", memory <= memory_bound),
         Row(f"`analyze` by CPU time, {name}", f"{statistics.median(cpu):.0f} MB/s", section="more"),
     ]
 

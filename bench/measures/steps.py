@@ -62,7 +62,7 @@ def measure_attribution(name, size):
     title, _, bound = PROGRAMS[name]
     result, events, marginal = toggled(name, size, ())
     about = f"{title} with attribution ({events:.0f} events and marks)"
-    where = f"one event or mark in place, with attribution: (on − off) ÷ both, of the {name} step"
+    where = f"one event or mark with attribution: (on − off) ÷ events and marks, {name} step"
     return [
         ratio_row(f"{about}, on and off within a process, {len(result['pairs'])} pairs",
                   ratios(result)["wall"], bound, raw=result),
@@ -86,11 +86,11 @@ def measure_toggled(name, size):
     rows = [
         ratio_row(f"{about}, on and off within a process, {len(taken)} pairs", ours["wall"], bound,
                   peers, raw=raw),
-        Row("the same: CPU time", ratio_text(ours["cpu"]), section="more"),
-        Row("the same: control, nothing switched (the noise of the method)",
+        Row(f"{name} step, within a process: CPU time", ratio_text(ours["cpu"]), section="more"),
+        Row(f"{name} step, within a process: control (nothing switched)",
             ratio_text(control["wall"]), section="more"),
     ]
-    where = f"one event in place: (on − off) ÷ events of the {name} step"
+    where = f"one event: (on − off) ÷ events, {name} step"
     if name == "transformer":
         rows.append(ns_row(where, marginal, 150))
     else:
@@ -123,7 +123,7 @@ def measure_processes(name, size):
     return [
         ratio_row(f"{title} with Python stacks, pairs of processes side by side, {value.count} pairs", value, bound,
                   [f"memray {ratio_text(memray)} ({memray.count} pairs)"], raw=raw),
-        Row("the same: control, plain against plain", ratio_text(control), section="more"),
+        Row(f"{name} step, processes side by side: control (plain against plain)", ratio_text(control), section="more"),
     ]
 
 

@@ -56,9 +56,9 @@ def measure(name, size):
     return [
         ratio_row(f"{title} ({events:.0f} events in {step_s * 1e3:.3g} ms), on and off within a process, "
                   f"{len(taken)} pairs", ours["wall"], bound, [peer], raw=raw),
-        Row("the same: control, nothing switched (the noise of the method)", ratio_text(control["wall"]),
+        Row(f"{title}: control (nothing switched)", ratio_text(control["wall"]),
             section="more"),
-        Row(f"one event in place: (on − off) ÷ events of the {title}", f"{marginal.median:.0f} ns", section="more"),
+        Row(f"one event: (on − off) ÷ events, {title}", f"{marginal.median:.0f} ns", section="more"),
     ]
 
 

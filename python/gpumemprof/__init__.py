@@ -1,9 +1,9 @@
 """gpumemprof: where the memory of a PyTorch program goes.
 
-Importing this package imports nothing else: every public name is found in the table below and its module is
-loaded when the name is first touched. So a program that only wants `format_bytes` never pays for PyTorch, and
-`import gpumemprof` in a library costs next to nothing. What an optional library is needed for says so when it is used,
-with the extra that installs it (`pip install 'gpumemprof[torch]'`).
+Importing this package imports nothing else. Every public name is in the table below, and its module is imported at the
+first use of the name. So a program that only needs `format_bytes` does not load PyTorch, and `import gpumemprof` in a
+library costs almost nothing. A feature that needs a missing optional library says so when it is used, with the extra
+that installs it (`pip install 'gpumemprof[torch]'`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""When to speak up: thresholds with hysteresis and a rate limit, by the core's alarm, which the command has too."""
+"""When to alert: thresholds with hysteresis and a rate limit, by the same code as the command."""
 
 from ._tracking.alarm import Alarm as Alarm
 from ._tracking.alarm import Alert as Alert

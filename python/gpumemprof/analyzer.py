@@ -1,4 +1,4 @@
-"""MemoryAnalyzer: leaks, patterns, insights, a score and what to do, from anything that was measured."""
+"""MemoryAnalyzer: leaks, patterns, insights, a score and recommendations, from anything that was measured."""
 
 from ._analysis.analyzer import GapFinding as GapFinding
 from ._analysis.analyzer import MemoryAnalyzer as MemoryAnalyzer

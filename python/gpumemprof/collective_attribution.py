@@ -1,4 +1,4 @@
-"""Memory outside of the allocator that comes and goes with collectives: the buffers of NCCL and its like."""
+"""Memory outside the allocator during collectives, such as NCCL's buffers."""
 
 from ._analysis.collectives import CollectiveAttributionConfig as CollectiveAttributionConfig
 from ._analysis.collectives import CollectiveAttributionEvidence as CollectiveAttributionEvidence

@@ -1,3 +1,3 @@
-"""The memory of a transformer from its configuration alone: `estimate_config`."""
+"""Predicts a transformer's memory from its configuration: `estimate_config`."""
 
 from ._analysis.configuration import estimate_config as estimate_config

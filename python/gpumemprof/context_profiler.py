@@ -1,4 +1,4 @@
-"""Profiling with little change to the code: decorators, blocks, modules, and one profiler that all of them share."""
+"""Profiling with few changes to the code: decorators, blocks, modules, and a shared profiler."""
 
 from typing import TYPE_CHECKING, Any
 

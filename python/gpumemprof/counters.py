@@ -1,4 +1,4 @@
-"""Where numbers come from, decided in one place."""
+"""The source of figures, decided in one place."""
 
 from typing import Any
 

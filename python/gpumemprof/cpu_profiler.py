@@ -1,4 +1,4 @@
-"""Host memory of the process: profiler and tracker for programs without a GPU, and for what is no tensor."""
+"""Host memory of the process: profiler and tracker for programs without a GPU, and for memory outside tensors."""
 
 from typing import TYPE_CHECKING, Any
 

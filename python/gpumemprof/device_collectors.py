@@ -1,4 +1,4 @@
-"""Where the tracker's numbers come from: one collector a kind of device."""
+"""The sources of a tracker's figures: one collector per kind of device."""
 
 from ._counting.collectors import AllocatorTotals as AllocatorTotals
 from ._counting.collectors import CPUDeviceCollector as CPUDeviceCollector

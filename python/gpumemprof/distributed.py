@@ -1,3 +1,3 @@
-"""Which rank of which job this process is."""
+"""The rank and job of this process."""
 
 from ._tracking.job_rank import resolve_distributed_identity as resolve_distributed_identity

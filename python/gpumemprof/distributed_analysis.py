@@ -1,4 +1,4 @@
-"""Ranks beside each other on one clock: who rose first."""
+"""Ranks on one clock: which rose first."""
 
 from ._analysis.ranks import CrossRankMergeResult as CrossRankMergeResult
 from ._analysis.ranks import FirstCauseAnalysisResult as FirstCauseAnalysisResult

@@ -1,4 +1,4 @@
-"""What a function will need on a GPU, before it runs on one: `gpumemprof.estimate(step, model, batch)`."""
+"""Predicts a function's GPU memory without a GPU: `gpumemprof.estimate(step, model, batch)`."""
 
 from ._analysis.estimation import Estimate as Estimate
 from ._analysis.estimation import EstimateError as EstimateError

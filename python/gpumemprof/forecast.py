@@ -1,4 +1,4 @@
-"""When will memory meet its limit, if it goes on like this?"""
+"""When memory will reach its limit at the current rate."""
 
 from ._tracking.forecast import Forecast as Forecast
 from ._tracking.forecast import MAX_HORIZON as MAX_HORIZON

@@ -1,4 +1,4 @@
-"""The gap: what the device has in use less what this process's allocator reserved of it. It is other processes, the CUDA context and its kernels, and libraries that allocate around PyTorch (NCCL, cuBLAS workspaces)."""
+"""The gap: a device's used bytes less what this process's allocator reserved."""
 
 from ._analysis.gaps import GapFinding as GapFinding
 from ._analysis.gaps import LEAST_OFFSET_SHARE as LEAST_OFFSET_SHARE

@@ -1,3 +1,3 @@
-"""Who keeps tensors alive in this process."""
+"""Which objects keep tensors alive in this process."""
 
 from ._recorded.holders.ask import why_alive as why_alive

@@ -1,4 +1,4 @@
-"""Memory line by line: what each line of a function added, and how high it went, on the CPU and on a GPU."""
+"""Memory per source line, on the CPU and on a GPU: what each line added, and its peak."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What was going on when memory ran out: a bundle of files, written at that moment."""
+"""Writes a bundle of files when memory runs out."""
 
 from ._oom.recorder import OOMExceptionClassification as OOMExceptionClassification
 from ._oom.recorder import OOMFlightRecorder as OOMFlightRecorder

@@ -1,8 +1,8 @@
 """tfmemprof: where the memory of a TensorFlow program goes.
 
-The same machinery as `gpumemprof`, in TensorFlow's words: devices are `/GPU:0` and `/CPU:0`, sizes in results are MiB.
-Importing this package imports nothing else, TensorFlow least of all: every public name is found in the table below and
-its module is loaded when the name is first touched.
+The same code as `gpumemprof`, in TensorFlow's terms: devices are `/GPU:0` and `/CPU:0`, sizes in results are MiB.
+Importing this package imports nothing else, in particular not TensorFlow. Every public name is in the table below, and
+its module is imported at the first use of the name.
 """
 
 from __future__ import annotations

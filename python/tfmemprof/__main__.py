@@ -1,6 +1,6 @@
-"""`tfmemprof` where the package was installed as a wheel: the command `gpumemprof`, called by this name.
+"""`tfmemprof` in a wheel: executes the command `gpumemprof` under this name.
 
-A wheel cannot hold a link, and the command goes by the name that it is called by.
+A wheel cannot contain a link, and the command checks the name that it was called by.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""TensorFlow's recommendations, each with the evidence for it and the bytes that it is about.
+"""TensorFlow's recommendations, each with its evidence and the bytes at stake.
 
-From a recording the core makes them (the findings whose kind begins with `tensorflow_`). In a process without one there
-is what TensorFlow and Keras say of their own settings, and what the profiler measured.
+For a recording the core makes them (findings whose kind begins with `tensorflow_`). For a process without one the
+evidence is the settings of TensorFlow and Keras, and the profiler's measurements.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Profiled functions inside of graphs: AutoGraph rewrites the Python that it finds there, and must not rewrite ours."""
+"""Profiled functions inside graphs: AutoGraph rewrites the Python code that it finds there, and must not rewrite ours.
+"""
 
 from __future__ import annotations
 

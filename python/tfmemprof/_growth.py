@@ -1,4 +1,4 @@
-"""Memory growth, as the guide documents it: on for every GPU, and only while that can still be said."""
+"""Memory growth, as documented: on for every GPU, as long as it can still be set."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from .devices import visible_gpus
 
 
 def set_memory_growth() -> dict[str, str]:
-    """Asks TensorFlow to take GPU memory as it is needed. By GPU what came of it: "on", or why it stayed as it was.
+    """Lets TensorFlow allocate GPU memory as needed. Returns the result by GPU: "on", or why it did not change.
 
-    Once TensorFlow uses its devices it refuses; then it is not even asked, so that nothing is printed or raised.
+    Once TensorFlow uses its devices the setting is refused; then it is not attempted, so nothing is printed or raised.
     """
     outcome: dict[str, str] = {}
     tensorflow = loaded_tensorflow()

@@ -1,4 +1,4 @@
-"""The one place that imports TensorFlow, and that asks what it has done already without making it do more."""
+"""The only place that imports TensorFlow, and that queries its state without changing it."""
 
 from __future__ import annotations
 

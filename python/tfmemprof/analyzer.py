@@ -32,31 +32,30 @@ _TENSORFLOW = Advice(
 
 
 class MemoryAnalyzer(_Analyzer):
-    """Asks what was measured: gpumemprof.MemoryAnalyzer, with further methods of TensorFlow's interface.
+    """Analyzes measurements: gpumemprof.MemoryAnalyzer, with the additional methods of TensorFlow's interface.
 
     Sources are those of gpumemprof's, and TFMemoryProfiler, its results, MemoryTracker, TrackingResult. Recommendations
-    are made from evidence alone, in the recording or in this process, and each names it and the bytes that it is about.
+    need evidence in the recording or this process; each names it and the bytes at stake.
     """
 
     _advice = _TENSORFLOW
 
     def detect_patterns(self, tracking_results: Any = None) -> Findings[MemoryPattern]:
-        """As analyze_memory_patterns."""
+        """Like analyze_memory_patterns."""
         return self.analyze_memory_patterns(tracking_results)
 
     def correlate_with_performance(self, results: Any = None) -> Findings[PerformanceInsight]:
-        """As generate_performance_insights."""
+        """Like generate_performance_insights."""
         return self.generate_performance_insights(results)
 
     def analyze_efficiency(self, results: Any = None) -> float | None:
-        """The score, 0 to 10; None where nothing can be judged: `optimization_score_reason` of the report says why."""
+        """The score, 0 to 10; None if nothing can be judged: `optimization_score_reason` of the report says why."""
         score: float | None = self.generate_optimization_report(results)["optimization_score"]
         return score
 
     def analyze_fragmentation(self, results: Any = None) -> dict[str, Any]:
-        """{"fragmentation_ratio": None, "reason"}: TensorFlow does not report sizes of free blocks, and the difference of
-        a peak and what is in use now is none.
-        """
+        """{"fragmentation_ratio": None, "reason"}: TensorFlow does not report sizes of free blocks, and peak − current
+        use is not fragmentation."""
         measured = self._collect(results)
         return {
             "fragmentation_ratio": None,
@@ -75,9 +74,8 @@ class MemoryAnalyzer(_Analyzer):
         }
 
     def advise(self, source: Any = None) -> Findings[dict[str, Any]]:
-        """TensorFlow's recommendations: dicts with kind, title, bytes (at stake; None where unknown), evidence, fix.
-        The most bytes first; `unknown` says what could not be told, and why.
-        """
+        """TensorFlow's recommendations, most bytes first: dicts with kind, title, bytes (at stake; None if unknown),
+        evidence, fix. `unknown` lists what could not be determined, and why."""
         measured = self._collect(source)
         return advice_of_recording(measured) if measured.findings else advice_of_process(measured)
 

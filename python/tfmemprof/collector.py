@@ -1,4 +1,4 @@
-"""Where a tracker's samples of TensorFlow's devices come from."""
+"""The source of a tracker's samples of TensorFlow's devices."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _NO_TOTAL = "TensorFlow does not report a device's total, use or free memory"
 
 
 class TensorFlowCollector(DeviceMemoryCollector):
-    """One of TensorFlow's devices: the probe's counters, get_memory_info, or for want of both resident memory.
+    """One of TensorFlow's devices: the probe's counters, otherwise get_memory_info, otherwise resident memory.
 
-    Of the CPU the totals are the machine's, or those of the control group. Of a GPU they are its driver's, since
-    TensorFlow does not tell them; None with the reason where neither does. Makes no device and synchronises none.
+    Totals of the CPU are the machine's or the control group's; those of a GPU its driver's, because TensorFlow does not
+    report them. None with the reason if unknown. Initializes and synchronizes no device.
     """
 
     def __init__(self, device: Any = None) -> None:

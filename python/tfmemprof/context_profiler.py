@@ -1,4 +1,4 @@
-"""Profiling with little change to the code: a decorator, a block, whole trainings, and one profiler that all share."""
+"""Profiling with few changes to the code: a decorator, a block, whole trainings, and a shared profiler."""
 
 from __future__ import annotations
 
@@ -23,24 +23,22 @@ tensor_tracker = TensorTracker()
 
 
 def get_global_profiler(device: Any = None) -> TFMemoryProfiler:
-    """The profiler that the functions below share, made at the first call; for another device that is named, one of
-    that device.
-    """
+    """The shared profiler, created at the first call; for a different named device, the shared one of that device."""
     return _shared.get(device)
 
 
 def set_global_profiler(profiler: TFMemoryProfiler | None) -> None:
-    """Makes `profiler` the shared one. None forgets all shared ones."""
+    """Makes `profiler` the shared one. None removes all shared ones."""
     _shared.set(profiler)
 
 
 def clear_global_profiler() -> None:
-    """Forgets the shared profiler: the next use makes a new one."""
+    """Removes the shared profiler; the next use creates a new one."""
     _shared.set(None)
 
 
 def clear_profiles() -> None:
-    """Resets the shared profiler; nothing where there is none."""
+    """Resets the shared profiler; does nothing if there is none."""
     profiler = _shared.existing()
     if profiler is not None:
         profiler.reset()
@@ -87,17 +85,17 @@ def profile_context(name: str = "context", profiler: TFMemoryProfiler | None = N
 
 
 class TensorFlowProfiler:
-    """Whole trainings and inferences of Keras models under one profiler, whose results `get_results()` gives."""
+    """Profiles whole training and inference runs of Keras models; `get_results()` returns the results."""
 
     def __init__(self, device: Any = None) -> None:
         self.profiler = TFMemoryProfiler(device)
 
     def profile_context(self, name: str = "context") -> ProfiledBlock:
-        """A block, as TFMemoryProfiler.profile_context."""
+        """Profiles a block, like TFMemoryProfiler.profile_context."""
         return self.profiler.profile_context(name)
 
     def profile_function(self, func: Callable[..., Any]) -> Callable[..., Any]:
-        """A decorator, as TFMemoryProfiler.profile_function."""
+        """A decorator, like TFMemoryProfiler.profile_function."""
         return self.profiler.wrap(func)
 
     def profile_training(
@@ -105,7 +103,7 @@ class TensorFlowProfiler:
     ) -> ProfileResult:
         """model.fit with a callback that measures every step and epoch: `training`, `epoch_0`, `train_step`.
 
-        The model must be compiled. `fit_options` go to fit().
+        The model must be compiled. `fit_options` are passed to fit().
         """
         from .callback import MemoryCallback
 
@@ -116,7 +114,7 @@ class TensorFlowProfiler:
         return self.get_results()
 
     def profile_inference(self, model: Any, data: Any, batch_size: int = 32) -> ProfileResult:
-        """model.predict, measured as `inference`. A tf.data.Dataset has its own batches."""
+        """model.predict, measured as `inference`. A tf.data.Dataset has its own batch size."""
         with self.profiler.profile_context("inference"):
             if hasattr(data, "element_spec"):
                 model.predict(data, verbose=0)
@@ -142,7 +140,7 @@ def profile_keras_training(
     validation_data: Any = None,
     profiler: TensorFlowProfiler | None = None,
 ) -> ProfileResult:
-    """Trains a compiled Keras model on arrays and gives its results: see TensorFlowProfiler.profile_training."""
+    """Trains a compiled Keras model on arrays and returns the results: see TensorFlowProfiler.profile_training."""
     profiler = profiler or TensorFlowProfiler()
     return profiler.profile_training(
         model, x_train, epochs, y=y_train, batch_size=batch_size, validation_data=validation_data

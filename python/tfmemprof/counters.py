@@ -1,4 +1,4 @@
-"""Where numbers come from: see gpumemprof.counters, whose sources these are, with TensorFlow in PyTorch's place."""
+"""The source of figures: see gpumemprof.counters, whose sources these are, with TensorFlow instead of PyTorch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Devices as TensorFlow's users write them: `/GPU:0`, `GPU:1`, `/device:CPU:0`, `/job:localhost/…/device:GPU:0`."""
+"""Devices in TensorFlow's notation: `/GPU:0`, `GPU:1`, `/device:CPU:0`, `/job:localhost/…/device:GPU:0`."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ CPU = TFDevice("cpu", -1)
 
 
 def resolve_device(device: Any = None) -> Device:
-    """The device that None (the first GPU, else the CPU), a number (of a GPU) or a name of TensorFlow's means.
+    """The device of None (the first GPU, otherwise the CPU), a GPU number, or a TensorFlow device name.
 
-    A GPU that is not there is said once, on the log, and the CPU is measured instead: its results say so. Devices are
-    listed, never made. ValueError for what names no device, TypeError for what is neither name nor number.
+    If a GPU is missing, one log line says so and the CPU is measured; the results say so too. Devices are listed, never
+    initialized. Raises ValueError for an unknown name, TypeError for other types.
     """
     if isinstance(device, Device):
         return device

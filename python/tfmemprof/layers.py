@@ -1,4 +1,4 @@
-"""Keras layers and models under the profiler. What is changed on a layer is changed back by `undo()`."""
+"""Keras layers and models under the profiler. `undo()` reverts every change to a layer."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _MEASURED = ("fit", "evaluate", "predict", "train_on_batch", "test_on_batch", "p
 
 
 class ProfiledLayer:
-    """Measures the calls of a Keras layer as `NAME_forward`, until `undo()` or the end of a `with` block.
+    """Measures the calls of a Keras layer as `NAME_forward` until `undo()` or the end of a `with` block.
 
-    The layer stays the one that it is, in its model, with its weights; its `call` is replaced and put back. This object
-    can be called and asked for attributes in its place. In a graph (fit, predict, tf.function) a layer's Python runs
-    while the graph is built, and is measured as such; what it takes at each step is in a recording, by its ops' names.
+    The layer object stays in its model with its weights; only its `call` is replaced and later restored. This object
+    can be called and has the layer's attributes. In a graph (fit, predict, tf.function) a layer's Python code runs only
+    while the graph is built, and that is measured; a recording shows the memory of each step, by ops.
     """
 
     def __init__(self, layer: Any, profiler: TFMemoryProfiler | None = None, name: str | None = None) -> None:
@@ -29,7 +29,7 @@ class ProfiledLayer:
         _set(layer, "call", self._wrapper)
 
     def undo(self) -> None:
-        """Puts the layer's own `call` back. Nothing where that was done, or where others have replaced ours since."""
+        """Restores the layer's own `call`. Does nothing if that was done, or if other code has replaced it since."""
         if self.layer.__dict__.get("call") is not self._wrapper:
             return
         if self._before is not None:
@@ -55,8 +55,7 @@ class ProfiledLayer:
 class ProfiledModel:
     """A Keras model whose layers are ProfiledLayers and whose fit(), evaluate(), predict() and calls are measured.
 
-    Everything else is the model's own: attributes are read from it and set on it. `undo()`, or the end of a `with`
-    block, leaves the model as it was.
+    All other attributes are read from and set on the model. `undo()`, or the end of a `with` block, restores the model.
     """
 
     def __init__(self, model: Any, profiler: TFMemoryProfiler | None = None, name: str | None = None) -> None:
@@ -66,7 +65,7 @@ class ProfiledModel:
         self.__dict__.update(model=model, profiler=profiler, profile_name=label, layers_profiled=parts)
 
     def undo(self) -> None:
-        """Puts the layers' own calls back. This object goes on working, unmeasured layers in it."""
+        """Restores the layers' own calls. This object remains usable, with its layers unmeasured."""
         for part in self.layers_profiled:
             part.undo()
 

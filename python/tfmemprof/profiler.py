@@ -20,17 +20,19 @@ from .results import MIB, MemorySnapshot, ProfileResult
 
 
 class TFMemoryProfiler(GPUMemoryProfiler):
-    """Profiles the memory of one of TensorFlow's devices: "/GPU:0", "/CPU:0", None for the first GPU, else the CPU.
+    """Profiles the memory of one of TensorFlow's devices: "/GPU:0", "/CPU:0", None for the first GPU, otherwise the
+    CPU.
 
-    Sets memory growth on every GPU that TensorFlow has not begun to use, as documented; `memory_growth` says what came
-    of it, `set_memory_growth=False` leaves it alone. A GPU that is not there is said once, and the CPU is measured.
+    Sets memory growth on every GPU that TensorFlow has not begun to use; `memory_growth` has the result, and
+    `set_memory_growth=False` does not set it. If a GPU is missing, one log line says so and the CPU is measured.
 
-    Figures are exact under `tfmemprof run` or after `tfmemprof.attach()`; else they are TensorFlow's own counters, with
-    which a call's peak is known where it is the highest so far. `basis`, `basis_reason` and each result's
-    `peak_is_exact` say which. Nothing here resets a counter or makes TensorFlow's devices. What is called while a
-    graph is built is measured under its name and "(graph tracing)": what its steps take is measured where the graph is called.
+    Figures are exact under `tfmemprof run` or after `tfmemprof.attach()`. Otherwise they are TensorFlow's own counters,
+    with which a call's peak is known if it is the highest so far. `basis`, `basis_reason` and each result's
+    `peak_is_exact` say which. The profiler resets no counter and initializes no device. Calls during the building of a
+    graph are measured under their name and "(graph tracing)"; the memory of the graph's steps is measured where the
+    graph is called.
 
-    Methods are gpumemprof's but for those below. Raises ValueError for what names no device.
+    Methods are gpumemprof's unless listed below. Raises ValueError for an unknown device.
     """
 
     def __init__(
@@ -63,48 +65,48 @@ class TFMemoryProfiler(GPUMemoryProfiler):
 
     @property
     def device(self) -> str:
-        """Its name, "/GPU:0"."""
+        """The device's name, "/GPU:0"."""
         return str(self._device)
 
     def begin(self, name: str, in_context: bool = False) -> Measurement:
-        """As GPUMemoryProfiler.begin; while a graph is built the name says so."""
+        """Like GPUMemoryProfiler.begin; while a graph is built the name says so."""
         return super().begin(name + TRACING if is_tracing() else name, in_context)
 
     def profile_function(self, func: Callable[..., Any] | None = None, /, *args: Any, **kwargs: Any) -> Any:
         """`@profiler.profile_function`: the function with every call profiled, whatever its parameters.
 
-        With arguments for it, `profile_function(step, x, y)`, it is called once and its ProfileResult in bytes comes
-        back, as GPUMemoryProfiler does it. With `name=` alone, a decorator that profiles under that name.
+        With arguments, `profile_function(step, x, y)`, it is called once and its ProfileResult in bytes is returned, as
+        by GPUMemoryProfiler. With only `name=`, a decorator that profiles under that name.
         """
         if func is None:
             return functools.partial(self.wrap, **kwargs)
         return super().profile_function(func, *args, **kwargs) if args or kwargs else self.wrap(func)
 
     def wrap(self, func: Callable[..., Any], name: str | None = None) -> Callable[..., Any]:
-        """The profiled version of a function or tf.function, which behaves as it also inside of a graph."""
+        """The profiled version of a function or tf.function, which also works inside a graph."""
         return graph_aware(func, super().wrap, name)
 
     @skipped_by_autograph
     def profile_context(self, name: str = "context") -> ProfiledBlock:
-        """`with profiler.profile_context("load") as result:` profiles the block. `result` is filled when it ends."""
+        """`with profiler.profile_context("load") as result:` profiles the block. `result` is filled at its end."""
         return super().profile_context(name)
 
     def capture_snapshot(self, name: str = "snapshot") -> MemorySnapshot:
-        """The device's memory now; kept for the results too."""
+        """The device's memory now; also kept for the results."""
         snapshot = MemorySnapshot.of(self._snapshot(name))
         self._sampler.keep(snapshot)
         return snapshot
 
     def start_continuous_profiling(self, interval: float = 1.0) -> None:
-        """Takes a snapshot every `interval` seconds in a thread. ValueError unless it is above 0."""
+        """Takes a snapshot every `interval` seconds in a thread. Raises ValueError unless it is above 0."""
         self.start_monitoring(interval)
 
     def stop_continuous_profiling(self) -> None:
-        """Ends it; nothing where there is none."""
+        """Ends the snapshots; does nothing if there are none."""
         self.stop_monitoring()
 
     def reset(self) -> None:
-        """Forgets results and snapshots, and begins anew; TensorFlow's own peaks stay as they are."""
+        """Deletes results and snapshots and starts anew; TensorFlow's own peaks do not change."""
         self.clear_results()
         self._start_time = time.time()
 

@@ -1,4 +1,4 @@
-"""What profiling gives, in TensorFlow's words: sizes in MiB, devices as `/GPU:0`."""
+"""Results of profiling in TensorFlow's terms: sizes in MiB, devices as `/GPU:0`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ MIB = float(1 << 20)
 
 @dataclass
 class MemorySnapshot(_bytes.MemorySnapshot):
-    """One moment of a device. The fields are gpumemprof's, in bytes; the properties below are the same in MiB.
+    """A device's memory at one moment. The fields are gpumemprof's, in bytes; the properties below are in MiB.
 
-    TensorFlow does not report reserved memory: reserved is what is in use.
+    TensorFlow does not report reserved memory: reserved equals the bytes in use.
     """
 
     @classmethod
@@ -24,12 +24,12 @@ class MemorySnapshot(_bytes.MemorySnapshot):
 
     @property
     def name(self) -> str | None:
-        """What was being done: the name that was given, or that of the call."""
+        """The given name, or that of the call."""
         return self.operation
 
     @property
     def operation_name(self) -> str | None:
-        """Another word for `name`."""
+        """Same as `name`."""
         return self.operation
 
     @property
@@ -45,14 +45,14 @@ class MemorySnapshot(_bytes.MemorySnapshot):
 
 @dataclass
 class ProfileResult:
-    """What `TFMemoryProfiler.get_results()` gives. Times in seconds since 1970, sizes with `_mb` in MiB.
+    """The result of `TFMemoryProfiler.get_results()`. Times in seconds since 1970, sizes with `_mb` in MiB.
 
-    `peak_memory_mb` is the highest that the device was since the profiler was made or reset, profiled or not;
-    `peak_is_exact` says whether that is the peak, and `basis_reason` what it is else. Average and least are those of
-    the snapshots before and after every call, and of those that were taken between. `total_allocations` and
-    `total_deallocations` count blocks in profiled calls, nested ones once for each; None without exact counting.
-    `function_profiles` has sums by name, in bytes and seconds. `tensor_lifecycle` lists the tensors that were tracked
-    by name. `memory_fragmentation` is None: TensorFlow does not report sizes of free blocks.
+    `peak_memory_mb` is the device's highest since the profiler was created or reset, profiled or not. `peak_is_exact`
+    says whether that is the peak; if not, `basis_reason` says what it is. Average and minimum are those of the
+    snapshots before, during and after calls. `total_allocations` and `total_deallocations` count blocks in profiled
+    calls, nested ones once for each call; None without exact counting. `function_profiles` has sums by name, in bytes
+    and seconds. `tensor_lifecycle` lists the tensors tracked by name. `memory_fragmentation` is None, because
+    TensorFlow does not report sizes of free blocks.
     """
 
     start_time: float
@@ -80,7 +80,7 @@ class ProfileResult:
 
     @property
     def memory_growth_rate(self) -> float | None:
-        """MiB a second, from the first snapshot to the last; None with less than two."""
+        """MiB per second from the first snapshot to the last; None with fewer than two."""
         if len(self.snapshots) < 2:
             return None
         first, last = self.snapshots[0], self.snapshots[-1]
@@ -89,7 +89,7 @@ class ProfileResult:
 
     @property
     def efficiency_score(self) -> float | None:
-        """0 to 10, as MemoryAnalyzer.analyze_efficiency; None where nothing can be judged."""
+        """0 to 10, like MemoryAnalyzer.analyze_efficiency; None if nothing can be judged."""
         from .analyzer import MemoryAnalyzer
 
         return MemoryAnalyzer().analyze_efficiency(self)
@@ -99,7 +99,7 @@ class ProfileResult:
         return self.summary
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it: the fields but `results` and `summary`, and the two properties."""
+        """As JSON: the fields except `results` and `summary`, and the two properties."""
         names = [f.name for f in fields(self) if f.name not in ("snapshots", "results", "summary")]
         rest = {"duration": self.duration, "memory_growth_rate": self.memory_growth_rate}
         return {name: getattr(self, name) for name in names} | rest | {

@@ -21,10 +21,10 @@ _RECENT_S = 10.0
 
 @dataclass
 class TrackingResult:
-    """What tracking gave. Times in seconds since 1970, sizes in MiB; parallel lists of the samples that are kept.
+    """The result of tracking. Times in seconds since 1970, sizes in MiB; parallel lists of the kept samples.
 
-    `peak_memory` is the highest known, between samples too where `peak_basis` is "exact". None where there was no
-    sample. `events` are TrackingEvents in bytes, `statistics` those of the tracker, in bytes.
+    `peak_memory` is the highest known, including peaks between samples if `peak_basis` is "exact"; None without
+    samples. `events` are TrackingEvents, `statistics` those of the tracker, both in bytes.
     """
 
     start_time: float
@@ -48,13 +48,13 @@ class TrackingResult:
 
     @property
     def memory_growth_rate(self) -> float | None:
-        """MiB a second from the first sample to the last; None with less than two."""
+        """MiB per second from the first sample to the last; None with fewer than two."""
         if len(self.timestamps) < 2 or self.timestamps[-1] <= self.timestamps[0]:
             return None
         return (self.memory_usage[-1] - self.memory_usage[0]) / (self.timestamps[-1] - self.timestamps[0])
 
     def get_events(self) -> list[TrackingEvent]:
-        """`events`, as a tracker gives them: what analyses and pictures take."""
+        """`events`, as analyses and plots accept them."""
         return self.events
 
     def get_statistics(self) -> dict[str, Any]:
@@ -63,11 +63,11 @@ class TrackingResult:
 
 
 class MemoryTracker(_Tracker):
-    """Follows one of TensorFlow's devices from a thread: "/GPU:0", "/CPU:0", None for the first GPU, else the CPU.
+    """Samples one of TensorFlow's devices from a thread: "/GPU:0", "/CPU:0", None for the first GPU, otherwise the CPU.
 
-    `alert_threshold_mb` in MiB: an alert where memory rises above it, again only after it was 5 % below.
-    `enable_logging` sends alerts to the log `tfmemprof.tracker`. The other arguments, and everything else that it can
-    do (phases, files, out-of-memory bundles, percent alerts), are gpumemprof.MemoryTracker's.
+    `alert_threshold_mb` in MiB: alerts when memory rises above it, again only after it fell 5 % below. `enable_logging`
+    sends alerts to the log `tfmemprof.tracker`. Other arguments and features (phases, files, out-of-memory bundles,
+    percent alerts) are gpumemprof.MemoryTracker's.
     """
 
     def __init__(
@@ -92,20 +92,19 @@ class MemoryTracker(_Tracker):
 
     @property
     def device(self) -> str:
-        """Its name, "/GPU:0"."""
+        """The device's name, "/GPU:0"."""
         return str(self.collector.tf_device)  # type: ignore[attr-defined]
 
     def set_alert_threshold(self, threshold_mb: float | None) -> None:
-        """In MiB; None for no alert. ValueError unless it is above 0."""
+        """In MiB; None for no alert. Raises ValueError unless it is above 0."""
         if threshold_mb is not None and not threshold_mb > 0:
             raise ValueError("alert_threshold_mb must be > 0")
         self.alert_threshold_mb = threshold_mb
         self._above = False
 
     def add_alert_callback(self, callback: Callable[[dict[str, Any]], Any]) -> None:  # type: ignore[override]
-        """Called with a dict for every alert: type, message, timestamp, memory_mb, threshold_mb (None for alerts of
-        other kinds), on the thread that took the sample.
-        """
+        """Calls the function with a dict for every alert: type, message, timestamp, memory_mb, threshold_mb (None for
+        alerts of other kinds), on the thread that took the sample."""
         super().add_alert_callback(_Told(callback))
 
     def remove_alert_callback(self, callback: Callable[[dict[str, Any]], Any]) -> None:  # type: ignore[override]
@@ -113,7 +112,7 @@ class MemoryTracker(_Tracker):
             self.alert_callbacks[:] = [each for each in self.alert_callbacks if not _is_of(each, callback)]
 
     def get_current_memory(self) -> float | None:
-        """MiB now; None where the device does not tell."""
+        """MiB now; None if the device does not report it."""
         sample = self.collector.sample_with_diagnostics().sample
         return None if sample is None or sample.allocated_bytes is None else sample.allocated_bytes / MIB
 
@@ -123,12 +122,12 @@ class MemoryTracker(_Tracker):
         return any(now - event.timestamp <= _RECENT_S for event in self.get_alerts(1))
 
     def stop_tracking(self) -> TrackingResult:  # type: ignore[override]
-        """Takes a last sample, ends, and gives what was seen."""
+        """Takes a last sample, ends, and returns the result."""
         super().stop_tracking()
         return self.get_tracking_results()
 
     def get_tracking_results(self) -> TrackingResult:
-        """What was seen so far; also while tracking."""
+        """The result so far; also while tracking."""
         events, statistics = self.get_events(), self.get_statistics()
         samples = [e for e in events if e.event_type == "sample" and e.memory_allocated is not None]
         usage = [(e.memory_allocated or 0) / MIB for e in samples]

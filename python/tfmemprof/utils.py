@@ -1,4 +1,5 @@
-"""Sizes as text, and what this machine and TensorFlow's devices are. A value that is not known is None, with why."""
+"""Size formatting, and information about this machine and TensorFlow's devices. Unknown values are None, with the
+reason."""
 
 from __future__ import annotations
 
@@ -25,11 +26,11 @@ def format_memory(memory_mb: float, precision: int = 2) -> str:
 
 
 def get_gpu_info() -> dict[str, Any]:
-    """The GPUs that TensorFlow sees: available, count, devices (a dict each), and error where there is none.
+    """The GPUs that TensorFlow sees: available, count, devices (a dict each), and error if there is none.
 
     A device has name, device_name, compute_capability, current_memory_mb and peak_memory_mb (of this process),
     memory_growth, total_memory_mb, and unknown: key -> why it is None. `total_memory` (MiB) is the sum of the totals,
-    None where one of them is not known. Makes no device.
+    None if one is unknown. Initializes no device.
     """
     try:
         tensorflow = require_tensorflow("get_gpu_info")
@@ -92,7 +93,7 @@ def _asked(question: Any, unknown: dict[str, str], key: str) -> Any:
 
 
 def get_system_info() -> dict[str, Any]:
-    """This machine, this Python and its TensorFlow; bytes. TensorFlow is not imported for it: what its package says."""
+    """This machine, Python and TensorFlow; sizes in bytes. Reads TensorFlow's package metadata without importing it."""
     memory = _meminfo()
     return {
         "platform": platform.platform(),
@@ -107,7 +108,7 @@ def get_system_info() -> dict[str, Any]:
 
 
 def get_backend_info() -> dict[str, Any]:
-    """How TensorFlow is built and set up, as far as it says: CUDA, ROCm, XLA, the policy of Keras, eager execution."""
+    """How TensorFlow is built and configured: CUDA, ROCm, XLA, Keras' policy, eager execution."""
     tensorflow = require_tensorflow("get_backend_info")
     build = dict(tensorflow.sysconfig.get_build_info())
     keras = sys.modules.get("keras")

@@ -1,4 +1,4 @@
-"""MemoryVisualizer: gpumemprof's pictures of what was measured with TensorFlow."""
+"""MemoryVisualizer: gpumemprof's plots of measurements with TensorFlow."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from gpumemprof.visualizer import MemoryVisualizer as _Visualizer
 
 
 class MemoryVisualizer(_Visualizer):
-    """Pictures of results, profilers, trackers, files and recordings. Each method takes its source first.
+    """Plots of results, profilers, trackers, files and recordings. Each method takes its source first.
 
-    A timeline is matplotlib's unless `interactive=True` asks for plotly's; everything else is as in
-    gpumemprof.MemoryVisualizer. `style` is a style sheet of matplotlib's: the pictures have colours of their own, so
-    "default" is the only one, and ValueError says so of another.
+    A timeline is drawn by matplotlib, or with `interactive=True` by plotly; otherwise as in
+    gpumemprof.MemoryVisualizer. The only `style` is "default", because the plots have their own colours; ValueError for
+    another.
     """
 
     def __init__(self, style: Any = "default", figure_size: tuple[float, float] = (12.0, 8.0)) -> None:
@@ -24,12 +24,13 @@ class MemoryVisualizer(_Visualizer):
     def plot_memory_timeline(  # type: ignore[override]
         self, results: Any = None, interactive: bool = False, save_path: Any = None, snapshots: Any = None
     ) -> Any:
-        """Memory over time, the peak marked, calls below: matplotlib's figure, or with interactive=True plotly's."""
+        """Memory over time with the peak marked, calls below: a matplotlib figure, or plotly's with interactive=True.
+        """
         return super().plot_memory_timeline(results, snapshots, save_path, interactive)
 
     def plot_function_comparison(  # type: ignore[override]
         self, function_profiles: Any = None, save_path: Any = None, metric: str = "peak_memory",
         interactive: bool = False,
     ) -> Any:  # fmt: skip
-        """Functions beside each other, the highest first: of results, or of their `function_profiles`."""
+        """Compares functions, highest first: those of results, or of their `function_profiles`."""
         return super().plot_function_comparison(function_profiles, metric, save_path, interactive)

@@ -10,13 +10,13 @@ from .collector import TensorFlowCollector
 
 
 class MemoryWatchdog(_Watchdog):
-    """Cleans up from `cleanup_threshold_mb` on, and aggressively from `max_memory_mb` on: MiB of this process on the
+    """Cleans up above `cleanup_threshold_mb`, and aggressively above `max_memory_mb`: MiB of this process on the
     device.
 
-    A cleanup runs the program's callbacks; on the CPU it also gives free pages of the heap back, and an aggressive one
-    collects Python's garbage. It never clears Keras's session: a training that runs needs it. Memory that TensorFlow
-    has taken of a GPU it keeps for the life of the process, so there only what the callbacks drop becomes usable again,
-    for TensorFlow. Cleanups of one kind are at least `min_cleanup_interval` seconds apart.
+    A cleanup runs the program's callbacks. On the CPU it also releases free heap pages, and an aggressive one collects
+    Python's garbage. It never clears Keras's session, which a running training needs. TensorFlow keeps its GPU memory
+    for the life of the process, so there only memory that the callbacks drop becomes available again, to TensorFlow.
+    Cleanups of one kind are at least `min_cleanup_interval` seconds apart.
     """
 
     def __init__(

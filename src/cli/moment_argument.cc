@@ -3,6 +3,7 @@
 #include <charconv>
 #include <string>
 
+#include "base/duration.h"
 #include "report/describe/facts.h"
 #include "report/words.h"
 

@@ -1,4 +1,4 @@
-// What arrays take by their descriptors: an estimate, as only the driver knows how they are padded.
+// The size of arrays by their descriptors: an estimate, because only the driver knows the padding.
 #pragma once
 
 #include "driver_proxy/watch.h"
@@ -12,8 +12,7 @@ struct ArrayShape {
   unsigned element_bits;  // 0: not known
 };
 
-/// Of a format whose size is not known nothing can be said but that the array is there: it counts
-/// as no bytes, and as a loss.
+/// An array of a format of unknown size counts as no bytes and as a loss.
 void took_array(Watch& watch, Result code, const Pointer* out, const ArrayShape& shape);
 
 }  // namespace gpumemprof::driver_proxy

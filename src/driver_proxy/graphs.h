@@ -1,13 +1,14 @@
-// The memory of graphs, of which the driver says how much a device has for all of them.
+// The memory of graphs. The driver only reports a device's total for all of them.
 #pragma once
 
 #include "driver_proxy/watch.h"
 
 namespace gpumemprof::driver_proxy {
 
-/// Something was done after which graphs may hold memory. Before that nobody asks for it.
+/// Called after anything that may make graphs hold memory; before the first call nothing is
+/// queried.
 void expect_graph_memory();
-/// Asks what graphs have reserved by now on `device`; nothing where that is below 0.
+/// Reads what graphs have reserved on `device` now; does nothing if that is below 0.
 void level_graphs(Watch& watch, int device);
 
 }  // namespace gpumemprof::driver_proxy

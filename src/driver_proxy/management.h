@@ -1,12 +1,12 @@
-// What a device has in use before there is a context in which the driver could be asked.
+// A device's used memory before there is a context through which the driver can be asked.
 #pragma once
 
 #include <stdint.h>
 
 namespace gpumemprof::driver_proxy {
 
-/// By NVML, which is opened for this and told that we are done after it. False where it is not
-/// installed, does not know the device or does not tell.
+/// By NVML, which is opened for this and shut down after it. False if it is not installed, does not
+/// know the device or does not answer.
 bool used_by_management(int device, uint64_t* bytes);
 
 }  // namespace gpumemprof::driver_proxy

@@ -1,4 +1,4 @@
-// The driver that we stand in front of.
+// The real driver behind the stand-in.
 #pragma once
 
 #include <stddef.h>
@@ -15,8 +15,8 @@ enum Code : int {
   kNotFound = 500,  // what calling a function answers that the real driver does not have
 };
 
-/// The definition of `name` in the real driver, which is opened on the first call; null where there
-/// is none.
+/// The definition of `name` in the real driver, which is opened at the first call; null if there is
+/// none.
 void* real_function(const char* name);
 
 /// A function of the real driver, looked up once.
@@ -36,7 +36,7 @@ struct Real {
 
 }  // namespace gpumemprof::driver_proxy
 
-/// The same function of CUDA's driver or of HIP, whichever the file is compiled for.
+/// The same function of CUDA's driver or of HIP, depending on which the file is compiled for.
 #ifdef GPUMEMPROF_HIP
 #define DRIVER_FUNCTION(name) hip##name
 #define DRIVER_FUNCTION_V2(name) hip##name
@@ -45,8 +45,8 @@ struct Real {
 #define DRIVER_FUNCTION_V2(name) cu##name##_v2
 #endif
 
-/// Calls the real function of this name, as one expression; kNotFound where there is none. In two
-/// steps, so that a name may be made by DRIVER_FUNCTION.
+/// Calls the real function of this name, as one expression; kNotFound if there is none. In two
+/// steps, so that a name may come from DRIVER_FUNCTION.
 #define CALL_REAL(name, ...) CALL_REAL_NAMED(name, __VA_ARGS__)
 #define CALL_REAL_NAMED(name, ...)                                                        \
   ({                                                                                      \
@@ -55,7 +55,7 @@ struct Real {
     function ? function(__VA_ARGS__) : int{gpumemprof::driver_proxy::kNotFound};          \
   })
 
-/// As above for functions that we do not define: `type` is its type.
+/// The same for functions that are not defined here: `type` is the function's type.
 #define ASK_REAL(type, name, ...) ASK_REAL_NAMED(type, name, __VA_ARGS__)
 #define ASK_REAL_NAMED(type, name, ...)                                          \
   ({                                                                             \

@@ -74,5 +74,5 @@
   ENTRY(cuGetProcAddress, 11030, cuGetProcAddress, 0)                             \
   ENTRY(cuGetProcAddress, 12000, cuGetProcAddress_v2, 0)
 
-/// The newest interface for which the table says all versions there are: CUDA 13.0.
+/// The newest interface whose versions are all in the table: CUDA 13.0.
 inline constexpr int kNewestKnownInterface = 13000;

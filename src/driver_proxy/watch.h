@@ -1,5 +1,5 @@
-// One call of the program's into the driver, and what is told of it. Everything here is for the
-// call alone: no lock, no memory of its own but a depth a thread.
+// One call from the program into the driver, and its report. Everything here is local to the call:
+// no lock, and no memory except a depth per thread.
 #pragma once
 
 #include "driver_proxy/real.h"
@@ -10,13 +10,13 @@ namespace gpumemprof::driver_proxy {
 using probe::DriverKind;
 using probe::DriverLink;
 
-/// The probe's functions; null where no probe is loaded beside us.
+/// The probe's functions; null if no probe is loaded.
 const DriverLink* driver_link();
 
-/// CUDA's number of the device of the calling thread's context; -1 where there is none.
+/// CUDA's number of the device of the calling thread's context; -1 without a context.
 int device_now();
-/// What the device of the calling thread's context has in use, by everybody. False where there is
-/// none.
+/// The used memory of the device of the calling thread's context, over all processes. False without
+/// a context.
 bool used_now(uint64_t* bytes);
 
 // Keys for per-device singletons that cannot collide with real pointers.
@@ -35,30 +35,31 @@ inline uint64_t limit_key(void* context, int limit) {
 inline constexpr uint64_t place_key(uint32_t domain, uint32_t bus, uint32_t device) {
   return uint64_t{1} << 47 | (uint64_t{domain} << 16 | bus << 8 | device << 3) << 6 | 63;
 }
-/// The place_key of a device; 0 where the driver does not tell its place. Asked once a device.
+/// The place_key of a device; 0 if the driver does not report its PCI address. Queried once per
+/// device.
 uint64_t ask_place(int device);
 
 class Watch {
  public:
-  /// `caller`: where the program's call returns to.
+  /// `caller`: the return address of the program's call.
   explicit Watch(const void* caller);
   ~Watch();
   Watch(const Watch&) = delete;
 
-  /// False inside another call of the driver's own, and where nothing is recorded.
+  /// False inside a call by the driver itself, and if nothing is recorded.
   bool is_on() const { return link_ != nullptr; }
   const void* caller() const { return caller_; }
 
-  /// After an allocation: `code` is what it answered, `*key` what it made, read only where it
-  /// succeeded.
+  /// After an allocation: `code` is its result, `*key` what it made, read only on success.
   void took(Result code, DriverKind kind, const Pointer* key, uint64_t size_bytes, int device);
   void took(Result code, DriverKind kind, const Pointer* key, uint64_t size_bytes);
-  /// Before something is given back: one of `kinds`, as bits.
+  /// Before something is freed: one of `kinds`, as bits.
   void gives(uint32_t kinds, Pointer key);
-  /// After it: where the driver refused to take it, it stays the block of who took it first.
+  /// Afterwards: if the driver refused to free it, it remains the block of the library that
+  /// allocated it.
   void gave(Result code);
   void level(DriverKind kind, int device, uint64_t key, bool (*read)(uint64_t, uint64_t*));
-  /// What the device says is in use by now, of the calling thread's context.
+  /// The device's used memory now, of the calling thread's context.
   void level_used();
 
   const DriverLink* operator->() const { return link_; }
@@ -70,9 +71,9 @@ class Watch {
   Pointer gone_key_ = 0;
 };
 
-/// While a stream of the program is being captured into a graph, some calls of whatever thread
-/// would end the capture. Ours are no part of it: within this scope the thread's calls are let
-/// through, as the driver provides.
+/// While a stream of the program is being captured into a graph, some calls from any thread would
+/// end the capture. Within this scope the thread's own calls are allowed, as the driver provides
+/// for.
 class BesideCapture {
  public:
   BesideCapture();
@@ -84,10 +85,10 @@ class BesideCapture {
   bool is_on_;
 };
 
-/// Asks what all pools that were used have reserved by now, and the graphs of the device.
+/// Reads what all used pools have reserved now, and the graphs of the device.
 void read_pools_again(Watch& watch, int device);
 
-/// Keeps errno as the driver left it: declared after the real call.
+/// Preserves errno as the driver left it: declared after the real call.
 class KeepErrno {
  public:
   KeepErrno();
@@ -97,14 +98,14 @@ class KeepErrno {
   int saved_;
 };
 
-/// What is in use on the current context's device before a call, and how much more after it.
+/// The used memory of the current context's device before a call, and the increase after it.
 class Bracket {
  public:
   explicit Bracket(const Watch& watch) : is_on_(watch.is_on()) {
     const KeepErrno keep;
     is_known_ = is_on_ && used_now(&before_);
   }
-  /// False where it cannot be said.
+  /// False if unknown.
   bool growth(uint64_t* bytes) const {
     uint64_t after = 0;
     if (!is_known_ || !used_now(&after)) return false;
@@ -117,7 +118,7 @@ class Bracket {
   uint64_t before_ = 0;
 };
 
-/// After a module was loaded: what the device has more in use than before, where that can be said.
+/// After a module was loaded: the increase of the device's used memory, if known.
 void took_module(Watch& watch, const Bracket& bracket, Result code, const Pointer* module);
 
 #define DRIVER_EXPORT extern "C" __attribute__((visibility("default")))

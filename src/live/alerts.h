@@ -1,4 +1,4 @@
-// When to say that memory is short: once, not with every sample.
+// When to alert that memory is short: once, not with every sample.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ struct AlertOptions {
   int64_t least_pause_ns = kAlarmPauseNs;  ///< between two alerts of one level
 };
 
-/// One memory's alerts. The measure is the most of allocated, reserved and device used against the
-/// total. Not thread-safe.
+/// One memory's alerts. The measure is the largest of allocated, reserved and device used, relative
+/// to the total. Not thread-safe.
 class Alerts {
  public:
   explicit Alerts(const AlertOptions& options)
@@ -25,8 +25,8 @@ class Alerts {
         alarm_({options.warning_percent, options.critical_percent}, options.rearm_percent,
                options.least_pause_ns) {}
 
-  /// The alert that this sample raises, as an event of type "warning" or "critical" with the
-  /// sample's own figures. Empty where the total is unknown.
+  /// The alert for this sample, as an event of type "warning" or "critical" with the sample's own
+  /// figures. Empty if the total is unknown.
   std::optional<TelemetryEvent> look(const TelemetryEvent& sample);
 
  private:
@@ -34,7 +34,7 @@ class Alerts {
   Alarm alarm_;
 };
 
-/// Used percent of the total; empty where there is none.
+/// Used percent of the total; empty if there is no total.
 std::optional<double> used_percent(const TelemetryEvent& sample);
 
 }  // namespace gpumemprof

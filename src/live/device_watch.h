@@ -1,5 +1,5 @@
-// The accelerators of this machine while something is watched: asked at every sample for memory,
-// and once a second for processes.
+// The accelerators of this machine during watching: queried for memory at every sample, for
+// processes once a second.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ class DeviceWatch {
  public:
   explicit DeviceWatch(const DeviceRoot& root) : reader_(root) {}
 
-  /// `now_ns`: since 1970. Where the machine has no accelerator it is looked for once a minute.
-  /// `first`: which devices there are, before anything is sampled; processes wait.
+  /// `now_ns`: since 1970. Without an accelerator the machine is searched for one once a minute.
+  /// `first`: which devices there are, before anything is sampled; processes are queried later.
   void look(int64_t now_ns, bool first = false);
-  /// Lists of processes are those of the last time that they were asked for.
+  /// Lists of processes are those of the last query.
   const Accelerators& now() const { return now_; }
-  /// Whether the last look asked for processes.
+  /// Whether the last look queried processes.
   bool fresh_processes() const { return fresh_; }
 
  private:
@@ -30,16 +30,16 @@ class DeviceWatch {
   bool fresh_ = false;
 };
 
-/// "gpumemprof.cuda_tracker", or rocm or xpu in the place of cuda.
+/// "gpumemprof.cuda_tracker", or rocm or xpu instead of cuda.
 std::string collector_of(const Accelerator& device);
 
 /// Device `index` of the recorded process `pid`: used, free and total of the event, and in metadata
-/// which accelerator it is, what the driver says of this process, and what others use. What is
-/// absent is named in "unknown". Figures of processes are left out where they are not fresh.
+/// the accelerator, the driver's figure for this process, and the use of others. Absent values are
+/// named in "unknown". Figures of processes are left out if they are not fresh.
 void put_matched(const DeviceWatch& watch, const VisibleDevices& visible, int pid, int index,
                  TelemetryEvent* event, nlohmann::ordered_json* metadata);
 
-/// Used, free and total of an accelerator as a whole, and which one it is.
+/// Used, free and total of a whole accelerator, and which one it is.
 void put_accelerator(const Accelerator& device, const DeviceMemory& memory, TelemetryEvent* event,
                      nlohmann::ordered_json* metadata);
 

@@ -1,4 +1,4 @@
-// What else may look at every event of a recording that is followed.
+// The interface for other observers of a followed recording's events.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
@@ -15,41 +15,40 @@
 
 namespace gpumemprof {
 
-struct DriverMemories;  // analysis/driver/driver_memories.h: handed through, and not looked into
+struct DriverMemories;  // analysis/driver/driver_memories.h: passed through unread
 
-/// What is held now of one kind.
+/// What one kind holds now.
 struct FollowedCategory {
   std::string name;
   uint64_t bytes = 0, count = 0;
 };
 
-/// Of one stack, the kind of most of what it holds.
+/// The kind of most of a stack's bytes.
 struct KindOfStack {
   uint32_t kind = 0;  ///< in FollowedCategories::all
   uint64_t bytes = 0;
 };
 
-/// The kinds add up to what is live, or `absent_because` says why there are none.
+/// The kinds add up to what is live; otherwise `absent_because` has the reason.
 struct FollowedCategories {
   std::vector<FollowedCategory> all;  ///< largest first
   std::string absent_because;
   absl::flat_hash_map<uint32_t, KindOfStack> by_stack;
 };
 
-/// Sealed events are told once. Those that are not sealed yet are told anew with each look, to a
-/// copy that is gone afterwards.
+/// Sealed events are passed once. Unsealed ones are passed again at each look, to a copy that is
+/// then dropped.
 class FollowObserver {
  public:
   virtual ~FollowObserver() = default;
   virtual std::unique_ptr<FollowObserver> copy() const = 0;
-  /// What was live before the first event of the file. Once, before all others, where there is
-  /// such.
+  /// What was live before the file's first event, if anything. Called once, before all others.
   virtual void begin(const LiveState& before) = 0;
-  /// Applies the batch to `state` and sees its events; a batch may be of marks alone.
+  /// Applies the batch to `state` and observes its events; a batch may consist of marks only.
   virtual void apply(const EventBatch& batch, LiveState* state) = 0;
   /// Call once, at the end of a copy's life.
   virtual FollowedCategories live_now(uint16_t device, const LiveState& state) = 0;
-  /// What the driver has handed out by now; null where it was not recorded. Likewise.
+  /// What the driver has handed out by now; null if it was not recorded. Call likewise.
   virtual std::shared_ptr<const DriverMemories> driver_now() = 0;
 };
 

@@ -14,7 +14,7 @@
 namespace gpumemprof {
 namespace {
 
-/// The value of a variable in a process's first environment; empty where it has none.
+/// The value of a variable in a process's initial environment; empty if not set.
 std::string variable(const std::string& environment, const std::string& name) {
   const std::string wanted = name + '=';
   for (size_t at = 0; at < environment.size();) {
@@ -44,7 +44,7 @@ Mapped mapped_recording(const std::string& folder) {
 }
 
 /// HOST.PID.START[.N].gmp in a folder, the one with the highest N: the process has become another
-/// program N times. `root` is before the folder's name, as the process sees it, to get there.
+/// program N times. `root` is prepended to the folder's name as the process sees it.
 std::string file_of(const std::string& root, const std::string& folder, int pid, uint64_t start) {
   const std::string middle = '.' + std::to_string(pid) + '.' + std::to_string(start) + '.';
   std::string found;
@@ -70,7 +70,7 @@ bool is_ours(const std::string& folder) {
 LiveRecording find_live_recording(const std::string& proc, const ProcessId& id) {
   const std::string folder = proc + '/' + std::to_string(id.pid);
   LiveRecording found{id, command_line(proc, id.pid), "", ""};
-  // A forked child inherits its parent's map until its own first event makes a file of its own.
+  // A forked child has its parent's mapping until its first event creates its own file.
   const Mapped mapped = mapped_recording(folder);
   const int pid = innermost_pid(proc, id.pid);
   const std::string name = '.' + std::to_string(pid) + '.';
@@ -93,8 +93,8 @@ std::vector<LiveRecording> list_live_recordings(const std::string& proc) {
   for (const ProcessStat& stat : list_processes(proc)) {
     if (stat.state == 'Z' || stat.state == 'X' || stat.id.pid == getpid()) continue;
     if (!is_ours(proc + '/' + std::to_string(stat.id.pid))) continue;
-    // Without an event a process of `run` may be anything, a shell for instance: those that hold no
-    // recording of their own are of no use to anybody who looks for memory.
+    // Without an event a process of `run` may be anything, such as a shell; those without a
+    // recording are not listed.
     LiveRecording found = find_live_recording(proc, stat.id);
     if (!found.file.empty()) out.push_back(std::move(found));
   }

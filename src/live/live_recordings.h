@@ -1,4 +1,4 @@
-// Which processes of this user are being recorded right now.
+// The processes of this user that are being recorded now.
 #pragma once
 
 #include <string>
@@ -15,11 +15,11 @@ struct LiveRecording {
   std::string file;     ///< its .gmp; empty where the process has had no event yet
 };
 
-/// Processes that have a growing .gmp file of their own, by PID. Those of other users cannot
-/// be seen into and are left out. `proc` is "/proc".
+/// Processes with their own growing .gmp file, by PID. Other users' processes cannot be inspected
+/// and are left out. `proc` is "/proc".
 std::vector<LiveRecording> list_live_recordings(const std::string& proc = "/proc");
 
-/// The recording of one process; its `folder` is empty where the process is not recorded.
+/// The recording of one process; its `folder` is empty if the process is not recorded.
 LiveRecording find_live_recording(const std::string& proc, const ProcessId& id);
 
 }  // namespace gpumemprof

@@ -6,7 +6,7 @@
 
 namespace gpumemprof {
 
-/// A value, or an entry in "unknown" that says why there is none.
+/// A value, or an entry in "unknown" with the reason.
 inline void put(nlohmann::ordered_json* metadata, const char* key, const Quantity& quantity) {
   if (quantity)
     (*metadata)[key] = *quantity.bytes;

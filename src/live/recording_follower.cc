@@ -24,8 +24,8 @@ constexpr int kLockTries = 20;
 constexpr int kTries = 8;
 constexpr useconds_t kLockWaitUs = 2'000;
 
-/// The memory that a device is counted as: TensorFlow has several allocators on one device, and
-/// what is asked here is what the device holds. Regions, of which a pool is made, stay apart.
+/// The memory to which a device counts: TensorFlow has several allocators on one device, and the
+/// device's total is wanted. Regions, which contain a pool's blocks, are separate.
 Device as_memory(Device device) {
   if (is_tensorflow(device) && device.layer != Layer::kDriver) {
     device.name.clear();
@@ -47,8 +47,8 @@ FollowedDevice describe(const Device& device, const DeviceState& state) {
   out.live_bytes = state.live_bytes, out.live_count = state.live_count;
   out.peak_bytes = state.peak_bytes;
   out.alloc_count = state.actions[static_cast<size_t>(Action::kAlloc)];
-  // Frees have one half on a CPU, on a GPU the first ends the block and the second may follow: so
-  // they are told by the blocks that are gone, and those that nobody saw made.
+  // A free has one half on a CPU; on a GPU the first ends the block and the second may follow. So
+  // frees are counted by blocks that ended, plus frees of unseen blocks.
   out.free_count = frees_of(state);
   out.alloc_bytes = state.total_bytes;
   out.unmatched_frees = state.unmatched_frees;
@@ -60,7 +60,7 @@ FollowedDevice describe(const Device& device, const DeviceState& state) {
   return out;
 }
 
-/// Of the innermost module in whose call it was made; empty where none is told.
+/// Of the innermost module in whose call it was allocated; empty if unknown.
 std::string module_in(const std::vector<std::string>& stack) {
   const std::string begin = std::string(kModuleFile) + ' ';
   for (const std::string& line : stack) {
@@ -69,7 +69,7 @@ std::string module_in(const std::vector<std::string>& stack) {
   return {};
 }
 
-/// The same of several stacks: one name, or none.
+/// The same for several stacks: their common name, or none.
 std::string module_of(const HolderLine& line, const Tables& tables) {
   std::string name;
   for (const Holder& holder : line.stacks) {
@@ -137,8 +137,8 @@ struct RecordingFollower::Impl {
   FollowedState last;
   Clock::time_point next_look{};
 
-  /// Raw and sealed definitions may each have made an entry for the same device, and several
-  /// allocators share one: the first one stands for all, so that a block freed after a sealing is
+  /// Raw and sealed definitions may each have created an entry for the same device, and several
+  /// allocators share one: the first entry stands for all, so that a block freed after sealing is
   /// found, and the peak is that of the whole.
   void unite_devices(EventBatch* batch) {
     for (size_t i = same_device.size(); i < tables.devices.size(); ++i) {
@@ -169,7 +169,7 @@ struct RecordingFollower::Impl {
         next_sealed = sealed->first_event();
         if (observer) observer->begin(settled);
       }
-      // What still says something of blocks from before what is left.
+      // Marks that still apply to blocks from before the remaining events.
       EventBatch marks;
       if (observer && sealed->read_marks_before(&marks)) observer->apply(marks, &settled);
     }
@@ -188,7 +188,7 @@ struct RecordingFollower::Impl {
     return {};
   }
 
-  /// Records that are neither in the file nor sealed: gone, or moved while we looked.
+  /// Records that are neither in the file nor sealed: lost, or moved during the look.
   uint64_t missing() {
     uint64_t count = raw->losses().changed_chunks;
     ConsumedTable streams = sealed->consumed();
@@ -200,11 +200,11 @@ struct RecordingFollower::Impl {
     return count;
   }
 
-  /// Everything that is in the file now. False where it changed so that a part was missed: the
-  /// place of a sealed chunk can be written again between our two looks at the file.
+  /// Everything that is in the file now. False if it changed so that a part was missed: the place
+  /// of a sealed chunk may be overwritten between the two scans.
   Result<bool> read() {
-    // Anew each time: the places of sealed chunks are written again, so what was at an offset
-    // before says nothing of what is there now. Only what is sealed stays.
+    // Rescanned each time: the places of sealed chunks are reused, so an offset may have different
+    // content now. Only sealed data is stable.
     raw =
         std::make_unique<RawFile>(file.get(), header, &tables, 0, &sealed->ids().thread_of_stream);
     auto page = read_first_page(*file);
@@ -294,7 +294,7 @@ Result<RecordingFollower> RecordingFollower::open(const std::string& gmp_path, s
 
 namespace {
 
-/// A text of the header, which need not end.
+/// A text of the header, which need not be terminated.
 template <size_t kBytes>
 std::string header_text(const char (&text)[kBytes]) {
   return {text, strnlen(text, kBytes)};
@@ -310,7 +310,7 @@ std::string RecordingFollower::command() const { return header_text(impl_->heade
 Result<FollowedState> RecordingFollower::look() {
   const Clock::time_point begin = Clock::now();
   if (begin < impl_->next_look) return impl_->last;
-  // While a sealer is at work chunks move; with its lock they stay where they are. It comes again.
+  // While a sealer works, chunks move; with its lock they do not. The sealer retries.
   bool locked = false;
   for (int i = 0; i < kLockTries && !(locked = impl_->file->lock(false)); ++i) usleep(kLockWaitUs);
   Result<bool> done = false;

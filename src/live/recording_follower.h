@@ -1,4 +1,4 @@
-// The exact counters of a process, read from its recording while that grows.
+// The exact counters of a process, read from its growing recording.
 #pragma once
 
 #include <chrono>
@@ -18,14 +18,14 @@ struct FollowedHolder {
   uint64_t bytes = 0, count = 0;
   std::string line;  ///< of the user's own code where the stack has any, else innermost
   std::vector<std::string> stack;  ///< of its largest stack, the allocating line first; or empty
-  /// In whose call it was made: "blocks.*.attn" of several that are alike; empty where it is not
-  /// told, or its stacks differ.
+  /// The module in whose call it was allocated: "blocks.*.attn" for several equal ones; empty if
+  /// unknown, or if its stacks differ.
   std::string module = {};
   std::string category = {};  ///< of most of it; empty where it is not told
   uint64_t stacks = 1;
 };
 
-/// One device of the process, at the last event that was read.
+/// One device of the process, at the last event read.
 struct FollowedDevice {
   std::string name;  ///< "cpu", "cuda:0", …
   bool is_cpu = false, is_tensorflow = false;
@@ -36,7 +36,7 @@ struct FollowedDevice {
   uint64_t free_count = 0;  ///< a free that waits for a stream counts once, when it is requested
   uint64_t unmatched_frees = 0;  ///< of blocks from before the recording, or lost events
   uint64_t oom_count = 0;        ///< requests that were refused
-  /// The framework's own totals, where it gives them (CUDA).
+  /// The framework's own totals, if it provides them (CUDA).
   std::optional<uint64_t> framework_allocated_bytes, framework_reserved_bytes;
   std::vector<FollowedHolder> holders;  ///< largest first; as many as open() was asked for
   FollowedCategories categories;        ///< where open() was given who tells them
@@ -53,25 +53,25 @@ struct FollowedState {
   std::string why_inexact;
 };
 
-/// The blocks that are gone, and the frees of blocks that nobody saw made. Of a checkpoint whose
-/// figures contradict each other no number that wraps.
+/// Blocks that ended, plus frees of unseen blocks. For a checkpoint whose figures contradict each
+/// other the number does not wrap.
 uint64_t frees_of(const DeviceFigures& figures);
 
-/// Decodes each sealed chunk once and what is not sealed yet anew with every look; so a look costs
-/// what happened since the last sealing, and the checksums of the whole file. The recorded process
-/// takes no part. Not thread-safe.
+/// Decodes each sealed chunk once and the unsealed rest at every look, so a look costs what
+/// happened since the last sealing, plus the checksums of the whole file. The recorded process is
+/// not involved. Not thread-safe.
 class RecordingFollower {
  public:
-  /// `holders`: how many lines of code a look names of each device; naming costs a walk over those
-  /// that hold something. Errors: those of open_recording for one file.
+  /// `holders`: how many lines of code a look names per device; naming walks over all that hold
+  /// something. Errors: those of open_recording for one file.
   static Result<RecordingFollower> open(const std::string& gmp_path, size_t holders = 0,
                                         const FollowObserverFactory& observer = {});
   RecordingFollower(RecordingFollower&&) noexcept;
   RecordingFollower& operator=(RecordingFollower&&) noexcept;
   ~RecordingFollower();
 
-  /// What holds now. Where looking took long, the next looks answer the same for ten times as long,
-  /// so that following never takes more than a tenth of a core. Errors: kSystem.
+  /// What is held now. After a slow look the next ones return the same result for ten times as
+  /// long, so that following never takes more than a tenth of a core. Errors: kSystem.
   Result<FollowedState> look();
 
   /// Whose recording it is: the PID as the process itself sees it, and its machine.

@@ -95,7 +95,7 @@ void Sampler::follow(Target* target) {
     target->follower = std::move(*follower);
 }
 
-/// Processes of a run come and go; those that were seen once stay until they end.
+/// Processes of a run begin and end; each that was seen stays until it ends.
 void Sampler::look_for_recordings() {
   for (LiveRecording& found : list_live_recordings(proc_)) {
     const auto is_known = [&](const Target& t) { return t.recording.id == found.id; };
@@ -124,7 +124,7 @@ void Sampler::finish(TelemetryEvent event, Json metadata, std::vector<TelemetryE
   event.metadata = dump(metadata);
   const std::tuple key{event.pid, event.collector, event.device_id};
   const auto before = last_allocated_.find(key);
-  // The first sample is where counting begins: nothing changed yet.
+  // The first sample is where counting begins: no change yet.
   if (before != last_allocated_.end() && event.allocated_bytes)
     event.change_bytes = static_cast<int64_t>(*event.allocated_bytes - before->second);
   if (event.allocated_bytes) last_allocated_[key] = *event.allocated_bytes;
@@ -174,7 +174,7 @@ void Sampler::add_process(Target* target, std::vector<TelemetryEvent>* out) {
       metadata.erase("total_basis");
       put_matched(devices_, target->visible, pid, device.index, &event, &metadata);
     }
-    // A process may use both frameworks, and each has a memory of its own on the same device.
+    // A process may use both frameworks, and each has its own memory on the same device.
     if (device.is_tensorflow) event.collector = "tfmemprof.memory_tracker";
     finish(std::move(event), std::move(metadata), out);
   }
@@ -189,7 +189,7 @@ void Sampler::add_process(Target* target, std::vector<TelemetryEvent>* out) {
   finish(std::move(event), std::move(process), out);
 }
 
-/// One event an accelerator, as a whole. With --device nothing else is asked for.
+/// One event per accelerator, as a whole. With --device only that one.
 void Sampler::add_accelerators(std::vector<TelemetryEvent>* out) {
   for (const Accelerator& device : devices_.now().devices) {
     if (options_.device && device.number != *options_.device) continue;
@@ -207,7 +207,7 @@ void Sampler::add_accelerators(std::vector<TelemetryEvent>* out) {
   }
 }
 
-/// A process that no recording tells the devices of: what drivers say that it uses, once a second.
+/// For a process without a recording of its devices: its use by the drivers, once a second.
 void Sampler::add_driver_figures(const Target& target, std::vector<TelemetryEvent>* out) {
   if (!devices_.fresh_processes()) return;
   const int pid = target.recording.id.pid;
@@ -243,7 +243,7 @@ std::vector<TelemetryEvent> Sampler::sample() {
   if (now >= next_search_ns_) {
     next_search_ns_ = now + kSecondNs;
     if (!options_.pid) look_for_recordings();
-    // A process may have its first event, and so its file, only after we came.
+    // A process may have its first event, and so its file, only after watching began.
     for (Target& target : targets_) {
       if (target.follower) continue;
       if (options_.pid) target.recording = find_live_recording(proc_, target.recording.id);
@@ -253,11 +253,10 @@ std::vector<TelemetryEvent> Sampler::sample() {
   if (whole_machine_) add_machine(&out);
   if (whole_machine_) add_accelerators(&out);
   for (Target& target : targets_) add_process(&target, &out);
-  // Where no recorded process uses the device that was asked for, it is watched as a whole.
+  // If no recorded process uses the requested device, the whole device is watched.
   if (options_.device && !options_.pid && !whole_machine_ && out.empty()) add_accelerators(&out);
   forget_ended();
-  // The recorded processes were at their end before there was anything to tell: then it is the
-  // machine.
+  // The recorded processes ended before the first sample: then the machine is watched.
   if (out.empty() && !options_.pid && !options_.device && !is_told_) {
     whole_machine_ = true;
     news_.push_back("this machine's memory: the processes have ended");
@@ -268,7 +267,7 @@ std::vector<TelemetryEvent> Sampler::sample() {
   return out;
 }
 
-/// A PID that comes back is another process, and its first sample changes nothing.
+/// A reused PID is another process, and its first sample has no change.
 void Sampler::forget_ended() {
   std::erase_if(targets_, [&](const Target& target) {
     const int pid = target.recording.id.pid;

@@ -1,4 +1,4 @@
-// Takes samples of what is to be watched, as telemetry events.
+// Takes samples of what is watched, as telemetry events.
 #pragma once
 
 #include <cstdint>
@@ -20,42 +20,41 @@
 namespace gpumemprof {
 
 struct SamplerOptions {
-  /// One process; else this user's recorded ones; where there are none at the beginning, the
-  /// machine, and the recorded ones that come later beside it.
+  /// One process; otherwise this user's recorded ones; if there are none at the beginning, the
+  /// machine, and later recorded ones beside it.
   std::optional<int> pid;
   std::optional<int> device;  ///< only this accelerator of recorded processes
   TelemetryEvent identity;    ///< job, ranks and interval are copied into every event
   std::string root;           ///< stands for "/" in tests
-  /// Where the accelerators are asked; as the environment says, and below `root` alone where that
-  /// is given.
+  /// Where accelerators are queried; by default as the environment says, or only below `root` if
+  /// that is given.
   std::optional<DeviceRoot> devices;
 };
 
 enum class WatchState { kRunning, kEnded };
 
-/// Not thread-safe. Watched processes take no part.
+/// Not thread-safe. Watched processes are not involved.
 class Sampler {
  public:
-  /// Errors: kNotFound where there is no process `pid`.
+  /// Errors: kNotFound if there is no process `pid`.
   static Result<Sampler> open(const SamplerOptions& options);
 
-  /// One event a memory that is watched: every device of every recorded process, the RSS of a
-  /// process that is not recorded and, once a second, what the driver says it uses of each
-  /// accelerator; or the machine and each of its accelerators. What an event's figures stand for is
-  /// in its metadata ("basis"), and why a figure is not there ("unknown"). Without
-  /// `device`, empty while none of the recorded processes is left, until there is another; empty
-  /// once the process given by `pid` is gone.
+  /// One event per watched memory: every device of every recorded process, the RSS of a process
+  /// that is not recorded and, once a second, its use of each accelerator by the driver; or the
+  /// machine and each of its accelerators. An event's metadata say what its figures are ("basis")
+  /// and why one is missing ("unknown"). Without `device`, empty while no recorded process is left;
+  /// empty once the process given by `pid` is gone.
   std::vector<TelemetryEvent> sample();
   /// kEnded once the process given by `pid` is gone.
   WatchState state() const { return state_; }
 
   /// "process 12 (python train.py), recorded: exact counters", …
   std::string subject() const;
-  /// Processes that began to be recorded since the last call, in the words of subject().
+  /// Processes whose recording began since the last call, in the words of subject().
   std::vector<std::string> take_news();
-  /// One sentence for each wish that cannot be fulfilled here; may be empty.
+  /// One sentence per option that cannot be fulfilled here; may be empty.
   std::vector<std::string> notes() const;
-  /// What may be used at most, at the last sample.
+  /// The upper limit of use, at the last sample.
   const UsableMemory& usable() const { return usable_; }
 
  private:

@@ -81,7 +81,7 @@ void AddressSpace::undo(const SegmentChange& change) {
 AddressSpace space_at(const BlockTable& table, uint32_t moment) {
   AddressSpace space;
   for (const SegmentChange& listed : table.end_segments) space.apply(listed);
-  // From the end backwards where the end is listed, else forwards from nothing.
+  // Backwards from the end if the final state is known, otherwise forwards from nothing.
   if (table.has_end_segments) {
     for (auto change = table.segments.rbegin();
          change != table.segments.rend() && change->moment > moment; ++change)

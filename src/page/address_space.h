@@ -1,4 +1,4 @@
-// What the allocator had of the driver at any moment: its segments, by address.
+// The allocator's segments at any moment, by address.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace gpumemprof {
 
-/// Ranges that were taken from the driver. Neighbours of an expandable segment are one.
+/// Ranges that were allocated from the driver. Neighbours in an expandable segment are one range.
 class AddressSpace {
  public:
   struct Range {
@@ -19,7 +19,7 @@ class AddressSpace {
     std::pair<int64_t, int64_t> pool{0, 0};
     bool is_expandable = false;
   };
-  /// A range that would go beyond the last address is not there.
+  /// A range that would exceed the last address is ignored.
   void add(uint64_t address, const Range& range);
   void remove(uint64_t address, uint64_t size_bytes);
   void apply(const SegmentChange& change);

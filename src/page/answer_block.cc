@@ -1,4 +1,4 @@
-// block and stack: all that is known of one block; search, block_next: which blocks a filter takes.
+// block and stack: all facts of one block; search, block_next: which blocks match a filter.
 #include <algorithm>
 
 #include "analysis/categories/category_sums.h"
@@ -41,7 +41,7 @@ std::string hex(uint64_t number) {
   return "0x" + text;
 }
 
-/// What was told of a block, and how sure that is.
+/// What marks or rules say of a block, and with which confidence.
 void add_kind(const CategoryHolder& kind, uint32_t stack, const Tables& tables, Json* out) {
   CategoryHolder holder = kind;
   holder.stack = stack;
@@ -58,7 +58,7 @@ void add_kind(const CategoryHolder& kind, uint32_t stack, const Tables& tables, 
   if (kind.why != WhyUnknown::kNone) (*out)["why_unknown"] = why_unknown_text(kind.why);
 }
 
-/// By number, those that the request's filter takes; all where it has none.
+/// Calls see(block) for each block of the window that is `taken`; null takes all.
 template <class See>
 void each_taken(PageRequest& request, const std::vector<uint8_t>* taken,
                 const PageRequest::Window& window, const See& see) {
@@ -150,7 +150,7 @@ PageAnswer search_answer(PageRequest& request) {
     if (listed.size() < kMostListed) listed.push_back(block);
   });
   for (size_t i = 0; i <= hits.size(); ++i) {
-    // The first moment that falls into column i.
+    // The first moment in column i.
     begin.push_back(window.from +
                     static_cast<uint32_t>((moments * i + hits.size() - 1) / hits.size()));
   }

@@ -1,4 +1,4 @@
-// blocks: the largest that were alive in a range.
+// blocks: the largest that were live in a range.
 #include <absl/container/flat_hash_set.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// What is in the answer's columns as a number is told by name in its header.
+/// Texts for the numbers in the answer's columns, in its header.
 class Names {
  public:
   uint32_t add(std::string name) {
@@ -31,7 +31,7 @@ struct Alive {
   uint64_t blocks = 0, bytes = 0;
 };
 
-/// Those that were alive at a moment of the window, of the taken, the best first.
+/// Matching blocks that were live within the window, best first.
 template <class Better>
 Alive best_alive(const BlockTable& table, const PageRequest::Window& window,
                  const std::vector<uint8_t>* taken, size_t limit, const Better& better) {
@@ -55,7 +55,7 @@ Alive best_alive(const BlockTable& table, const PageRequest::Window& window,
   return alive;
 }
 
-/// What the columns' moments hold beyond the listed blocks.
+/// The bytes at the columns' moments beyond the listed blocks.
 std::vector<uint64_t> rest_of(const std::vector<KeyLevels::Column>& columns,
                               const BlockTable& table, const std::vector<uint32_t>& listed) {
   std::vector<uint32_t> moments;

@@ -1,4 +1,4 @@
-// compare: two runs, or two moments of one, who held what in each.
+// compare: the holders of two runs, or of two moments of one.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -17,13 +17,13 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kDiffRows = 50;
 
-/// What tells a label of one run from those of another: machines have files in other folders.
+/// Labels of two runs match without their folders: machines have files in different ones.
 std::string aligned(const HeldTree::Label& label) {
   if (label.file.empty() || !label.text.starts_with(label.file)) return label.text;
   return std::string(aligned_file(label.file)) + label.text.substr(label.file.size());
 }
 
-/// Both trees as one: nodes are the same where their labels and those above them are.
+/// Both trees as one: nodes match if their labels and all labels above match.
 struct MergedTree {
   std::vector<uint32_t> parent, label;
   std::vector<uint64_t> bytes_a, bytes_b, blocks_a, blocks_b;
@@ -95,7 +95,7 @@ LiveMoment live_moment(const PageDevice& device, uint32_t moment, const Category
   return out;
 }
 
-/// The end of a step that is the side's moment; null where none ends there.
+/// The end of a step at the side's moment; null if none ends there.
 const CategoryMoment* step_at(const ComparedSide& side) {
   const PageFile& file = *side.file;
   const uint32_t process = file.tables().devices[file.devices()[side.device].index].process;
@@ -113,7 +113,7 @@ bool has_document(const ComparedSide& a, const ComparedSide& b) {
   return a.moment ? step_at(a) && step_at(b) : a.file != b.file;
 }
 
-/// `at_step` is what a side at a moment points to. Without a device where no report tells of it.
+/// `at_step` backs the result for a side at a moment. No device if no report covers it.
 DiffSide diff_side(const ComparedSide& side, WholeRun& whole, DeviceAnalysis* at_step) {
   const PageDevice& device = side.file->devices()[side.device];
   const DeviceAnalysis* known = whole.device(static_cast<uint16_t>(device.index));
@@ -127,7 +127,7 @@ DiffSide diff_side(const ComparedSide& side, WholeRun& whole, DeviceAnalysis* at
   return out;
 }
 
-/// The device of B that is called as A's, else its main one, else its first.
+/// The device of B with the name of A's, otherwise its main one, otherwise its first.
 size_t like(const PageDevice& device, const PageFile& other) {
   size_t best = 0;
   for (size_t d = 0; d < other.devices().size(); ++d) {

@@ -11,7 +11,7 @@ using Json = nlohmann::ordered_json;
 
 enum class What : uint8_t { kLive, kAllocated, kLeft, kFreed };
 
-/// Calls see(block, moment): a block of those that are asked for, and when it is used.
+/// Calls see(block, moment) for each requested block, with the moment at which it is used.
 template <class See>
 void each_held(const BlockTable& table, What what, const PageRequest::Window& window,
                const See& see) {

@@ -1,4 +1,4 @@
-// levels and times: what the chart of memory over time is drawn from.
+// levels and times: the data of the chart of memory over time.
 #include <algorithm>
 #include <cstdlib>
 
@@ -13,7 +13,7 @@ Json keys_json(const KeyLevels& levels, Dimension by) {
   Json keys = Json::array();
   for (const KeyLevels::Key& key : levels.keys()) {
     keys.push_back({{"id", key.id}, {"label", key.label}, {"most_bytes", key.most_bytes}});
-    // A number where it is one: an index in what `run` lists, or of a stack.
+    // A number if it is one: an index in a list of `run`, or of a stack.
     if (by != Dimension::kModule && by != Dimension::kStream)
       keys.back()["id"] = std::strtoull(key.id.c_str(), nullptr, 10);
   }
@@ -87,7 +87,7 @@ PageAnswer times_answer(PageRequest& request) {
   std::vector<uint64_t> time;
   const uint32_t count = std::min(columns, moments);
   for (uint32_t i = 0; i < count; ++i) {
-    // The first and the last are exact; between them they are as far apart as they can be.
+    // The first and last are exact; the others are as far apart as possible.
     const uint64_t step = count == 1 ? 0 : uint64_t{moments - 1} * i / (count - 1);
     event.push_back(window.from + static_cast<uint32_t>(step));
     time.push_back(time_of(request.file(), of, event.back()));

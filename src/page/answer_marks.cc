@@ -1,4 +1,4 @@
-// marks: what is drawn into every view at its moment.
+// marks: what every view shows at its moment.
 #include <algorithm>
 
 #include "page/answers.h"

@@ -1,4 +1,4 @@
-// run: what the page begins with.
+// run: the page's first request.
 #include <algorithm>
 
 #include "allocator/replay.h"
@@ -29,7 +29,7 @@ const char* kind_name(InputKind kind) {
   return "unknown";
 }
 
-/// How large the device is, where anybody said so.
+/// The device's size, if known.
 Json capacity_json(WholeRun& whole, const PageDevice& device) {
   const auto& snapshot = whole.input().snapshot();
   if (snapshot && device.index < snapshot->traces.size()) {
@@ -56,7 +56,7 @@ Json device_json(const PageFile& file, WholeRun& whole, const PageDevice& device
   add(table.stream.empty(), "stream", "the source has no streams");
   add(table.thread.empty(), "thread", "the source has no threads");
   add(!device.has_times, "time", "the events have no times");
-  // What was dropped had the highest moment: no other can be looked at in its place.
+  // The highest moment was among the dropped events: no other replaces it.
   const uint64_t shown_peak = table.level_at(table.peak);
   const uint64_t whole_peak = known ? known->figures.peak_bytes : shown_peak;
   add(whole_peak != shown_peak, "peak",
@@ -135,7 +135,7 @@ Json file_json(const PageFile& file, WholeRun& whole, Json document) {
           {"categories", std::move(categories)},
           {"threads", std::move(threads)},
           {"document", std::move(document)}};
-  // What it was called, another name may stand for.
+  // Without names the file's own name is replaced too.
   if (whole.input().is_anonymous()) out["name"] = printable(analysis.source.path);
   return out;
 }

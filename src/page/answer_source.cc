@@ -1,4 +1,4 @@
-// source: lines of the program's own files, with what they hold at a moment.
+// source: lines of the program's own files, with their live bytes at a moment.
 #include <algorithm>
 #include <map>
 
@@ -11,13 +11,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Of one file: what each line holds, as all stacks that go through it do.
+/// Per line of one file, the live bytes of all stacks that pass through it.
 std::map<uint32_t, uint64_t> bytes_of_lines(const BlockTable& table, const Tables& tables,
                                             uint32_t file, uint32_t moment) {
   HeldSums sums(table);
   table.each_live(moment, [&](uint32_t block) { sums.add(block, 0); });
   std::map<uint32_t, uint64_t> bytes;
-  std::vector<uint32_t> lines;  // of one stack: a line counts once, however often it recurs
+  std::vector<uint32_t> lines;  // of one stack: a line counts once, even in recursion
   sums.each([&](uint32_t stack, uint32_t, const HeldSums::Sum& sum) {
     lines.clear();
     for (uint32_t node = stack < tables.stacks.stack_count() ? stack : 0; node != 0;

@@ -1,4 +1,4 @@
-// whatif: what other settings would have reserved for the same requests, over the recorded events.
+// whatif: the reserved bytes of other settings for the same requests, over the recorded events.
 #include <algorithm>
 
 #include "allocator/config.h"
@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The settings that controls are made for; any other may be typed.
+/// The settings that have controls; any other may be typed.
 Json settings_json() {
   return {{{"name", "expandable_segments"},
            {"text", "Segments grow in place"},
@@ -25,7 +25,7 @@ Json settings_json() {
           {{"name", "roundup_power2_divisions"}, {"text", "Divisions of each power of two"}}};
 }
 
-/// The trace of a device, where its allocator was followed.
+/// The trace of a device, if its allocator was recorded.
 const AllocatorTrace* trace_of(const AllocatorSnapshot& history, const Tables& tables,
                                const PageDevice& device, bool is_snapshot) {
   if (is_snapshot)
@@ -105,7 +105,7 @@ PageAnswer whatif_answer(PageRequest& request) {
     if (!parsed) return error_answer(400, parsed.error().message);
     config = std::move(*parsed);
   }
-  // As `whatif`: what the process had of the device, where a refused request gives that away.
+  // Like `whatif`: what the process had of the device, if a refused request reveals it.
   if (capacity.empty() && !device.table->refused.empty())
     capacity_bytes = device_bytes_at_oom(*trace, (*history)->settings, release);
   config.capacity_bytes = capacity_bytes;
@@ -122,7 +122,7 @@ PageAnswer whatif_answer(PageRequest& request) {
   for (uint64_t i = 0; i < count; ++i) {
     const auto from = static_cast<uint32_t>(window.from + moments * i / count);
     const auto to = static_cast<uint32_t>(window.from + moments * (i + 1) / count);
-    // The column's highest moment: at its begin, or where the curve rises within it.
+    // The column's highest moment: its begin, or where the curve rises within it.
     uint32_t most_at = from;
     uint64_t most = curve.reserved.at(from);
     for (; next < curve.reserved.moments.size() && curve.reserved.moments[next] < to; ++next) {

@@ -1,4 +1,4 @@
-// What the page is told, one function a request (docs/page-data.md).
+// The page's answers, one function per request (docs/page-data.md).
 #pragma once
 
 #include <compare>
@@ -16,7 +16,7 @@ nlohmann::ordered_json file_json(const PageFile& file, WholeRun& whole,
 PageAnswer levels_answer(PageRequest& request);
 PageAnswer times_answer(PageRequest& request);
 PageAnswer blocks_answer(PageRequest& request);
-/// As blocks, by what they are over time where nothing else is asked for.
+/// As blocks, by default ordered by bytes over time.
 PageAnswer space_time_answer(PageRequest& request);
 PageAnswer holders_answer(PageRequest& request);
 PageAnswer marks_answer(PageRequest& request);
@@ -34,18 +34,19 @@ struct ComparedSide {
   std::optional<uint32_t> moment;
   auto operator<=>(const ComparedSide&) const = default;
 };
-/// What `diff` says of two runs, or of two ends of steps. Null where it says nothing of them.
-/// For the thread that reads whole runs.
+/// The report of `diff` for two runs or two step ends. Null if there is none. For the thread that
+/// reads whole runs.
 nlohmann::ordered_json compare_document(const ComparedSide& a, const ComparedSide& b);
-/// The same; nothing: it is being made.
+/// The same; empty while it is being made.
 using DocumentOf = std::function<std::optional<nlohmann::ordered_json>(const ComparedSide&,
                                                                        const ComparedSide&)>;
 /// `other` may be the request's own file.
 PageAnswer compare_answer(PageRequest& request, PageFile& other, const DocumentOf& document_of);
 
-/// Nanoseconds after the start of the run, which may be told as wall-clock time; 0 before it.
+/// Nanoseconds after the start of the run, whose wall-clock time may be known; 0 before it.
 uint64_t since_start(const PageFile& file, uint64_t time_ns);
-/// Of a moment: that of its last event; of the first moment that of the first event.
+/// The time of a moment is that of its last event; that of the first moment is that of the first
+/// event.
 uint64_t time_of(const PageFile& file, const PageDevice& device, uint32_t moment);
 
 }  // namespace gpumemprof

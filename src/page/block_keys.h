@@ -1,4 +1,4 @@
-// What blocks are told apart by: what they are, what they were made for, where, by whom.
+// Keys that group blocks: what they are, why and where they were made, by whom.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
@@ -24,28 +24,28 @@ enum class Dimension : uint8_t {
   kProcess,
   kThread,
 };
-/// "none", "category", …; nothing for another word.
+/// "none", "category", …; empty for another word.
 std::optional<Dimension> dimension_of(std::string_view word);
 
-/// Keys of one device's blocks by a dimension. A key is an index in what labels() tells.
+/// The keys of one device's blocks in one dimension. A key is an index in labels().
 class BlockKeys {
  public:
   /// `process`: of the device. All must outlive the keys.
   BlockKeys(const BlockTable& table, const Tables& tables, uint32_t process, Dimension by)
       : table_(table), tables_(tables), process_(process), by_(by) {}
 
-  /// `kind`: in BlockTable::kinds, as it was at the moment in question.
+  /// `kind`: in BlockTable::kinds, as at the moment in question.
   uint32_t key(uint32_t block, uint32_t kind);
   uint32_t key_at(uint32_t block, uint32_t moment) {
     return key(block, is_by_kind() ? table_.kind_at(block, moment) : 0);
   }
-  /// A block may have another key at another moment.
+  /// Whether a block may have another key at another moment.
   bool is_by_kind() const { return by_ == Dimension::kCategory || by_ == Dimension::kModule; }
   uint32_t count() const { return static_cast<uint32_t>(ids_.size()); }
-  /// What the page may name it by, in later requests too.
+  /// The name by which the page may refer to it in later requests.
   const std::string& id(uint32_t key) const { return ids_[key]; }
   std::string label(uint32_t key) const;
-  /// Where it is drawn: what stays lies below what comes and goes, so that bands do not jump.
+  /// Its order in the chart: what stays is below what comes and goes, so that bands do not jump.
   size_t layer(uint32_t key) const;
 
  private:
@@ -64,7 +64,7 @@ class BlockKeys {
   std::vector<uint32_t> by_stack_;                   // of kStack and kLine; kNone: not asked yet
 };
 
-/// The module of a block: empty where none is known.
+/// The module of a block; empty if unknown.
 std::string module_of(const CategoryHolder& kind, uint32_t stack, const Tables& tables);
 
 }  // namespace gpumemprof

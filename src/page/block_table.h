@@ -1,7 +1,7 @@
-// Every block of one device in columns, and how much was live after each of its events.
+// Every block of one device in columns, and the live bytes after each of its events.
 //
-// A moment e is the state after the first e events of the device: 0 is before the first one. A
-// block is live at the moments [start, end). Memory: about 36 bytes a block and 8 an event.
+// A moment e is the state after the device's first e events: 0 is before the first one. A block is
+// live at the moments [start, end). Memory: about 36 bytes per block and 8 per event.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
@@ -35,7 +35,7 @@ struct RefusedMoment {
   uint32_t moment = 0, stack = 0;
   uint64_t size_bytes = 0;
 };
-/// What the allocator took from the driver, or gave back.
+/// A segment that the allocator allocated or released.
 struct SegmentChange {
   uint32_t moment = 0, stack = 0;
   Action action = Action::kSegmentAlloc;
@@ -66,7 +66,9 @@ struct BlockTable {
   bool is_told = false;                    ///< of any block it is known what it is
   uint32_t earlier_blocks = 0;             ///< the first ones: live before the first event
 
-  /// Of the step to a moment: BlockChange << 30 | block. [0] is none.
+  /// Of the step to a moment: BlockChange << 30
+  ///
+  /// block. [0] is none.
   Column<uint32_t> changes;
   TimeColumn times;  ///< of the events: of moment e that of event e - 1
   LevelForest levels;
@@ -89,20 +91,22 @@ struct BlockTable {
     return static_cast<BlockChange>(changes[moment] >> 30);
   }
   uint32_t changed(uint32_t moment) const { return changes[moment] & kMostBlocks; }
-  /// The block that the allocation at `moment` put an end to; kNone nearly always.
+  /// The block that the allocation at `moment` ended because its free was missed; almost always
+  /// kNone.
   uint32_t replaced_at(uint32_t moment) const;
-  /// What the step to `moment` adds to what is live, modulo 2^64.
+  /// The change of live bytes at the step to `moment`, modulo 2^64.
   uint64_t added_bytes(uint32_t moment) const;
   uint64_t level_at(uint32_t moment) const;
   bool is_live(uint32_t block, uint32_t moment) const {
     return start[block] <= moment && moment < end[block];
   }
-  /// Its free was requested, and a stream still used it.
+  /// Whether its free was requested while a stream still used it.
   bool is_pending(uint32_t block, uint32_t moment) const;
   uint32_t kind_at(uint32_t block, uint32_t moment) const;
-  /// Blocks whose start is at most `moment`: as they are numbered by it, those below.
+  /// The number of blocks whose start is at most `moment`; blocks are numbered by start.
   uint32_t started_by(uint32_t moment) const;
-  /// Calls see(block) for what is live at a moment, by number. Chunks of the dead are passed over.
+  /// Calls see(block) for what is live at a moment, by number. Chunks without live blocks are
+  /// skipped.
   template <class See>
   void each_live(uint32_t moment, const See& see) const;
 
@@ -111,7 +115,7 @@ struct BlockTable {
 
   static constexpr uint32_t kChunk = 1024;
   std::vector<uint32_t> latest_end;  ///< of each chunk of blocks
-  /// A block whose free was missed: it ends where another is made at its address.
+  /// A block whose free was missed ends where another is allocated at its address.
   struct Replaced {
     uint32_t moment, block;
   };
@@ -121,11 +125,11 @@ struct BlockTable {
   void finish();
   void find_latest_ends();
 
-  /// Writes it, or reads it, as far as read() does not make it (index_archive.h).
+  /// Writes it, or reads it, except for what read() rebuilds (index_archive.h).
   template <class Archive>
   void archive(Archive& archive);
-  /// After archive() has read it, of tables with so many stacks: false where it names
-  /// what is not there.
+  /// After archive() has read it, for tables with this many stacks: false if it names something
+  /// that does not exist.
   bool read(uint32_t stacks);
 };
 

@@ -1,4 +1,4 @@
-// The page itself: one file of HTML with its style and script inside.
+// The page: one HTML file with its style and script inside.
 #pragma once
 
 #include <string>
@@ -6,14 +6,14 @@
 
 namespace gpumemprof {
 
-/// False where the command was built without it.
+/// False if the command was built without it.
 bool has_page();
-/// As web/ builds it; a page that says so where it was not built.
+/// As built from web/; a page that says so if it was not built.
 std::string_view page_bundle();
-/// The page with `data`, markup of our own, where it looks for what it is to show.
+/// The page with `data`, our own markup, in the place where its script looks for it.
 std::string page_with(std::string_view data);
-/// Fields of HTTP that go with it: the policy that its own head names, the strictest there is where
-/// it names none, and that it is in nobody's frame.
+/// HTTP headers for it: the policy named in its head (the strictest one if it names none), and no
+/// framing.
 std::string page_headers();
 
 }  // namespace gpumemprof

@@ -1,5 +1,5 @@
-// Answers with many numbers: a header in JSON and columns as they lie in memory, so that the page
-// reads them without parsing. docs/page-data.md has the bytes.
+// Answers with many numbers: a JSON header, and columns as they are in memory, so that the page
+// reads them without parsing. docs/page-data.md has the format.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,17 @@ namespace gpumemprof {
 
 inline constexpr uint32_t kNone = UINT32_MAX;  ///< an id or an event that there is not
 
-/// Text of a file as JSON may have it: what is no UTF-8 is replaced.
+/// Text of a file for JSON: bytes that are not UTF-8 are replaced.
 std::string json_text(const nlohmann::ordered_json& json);
 
-/// Collects columns, then writes them behind their header. Little endian, as every machine that it
-/// runs on.
+/// Collects columns, then writes them after their header. Little endian, like every supported
+/// machine.
 class Columns {
  public:
   void add(std::string_view name, std::span<const uint8_t> values);
   void add(std::string_view name, std::span<const uint16_t> values);
   void add(std::string_view name, std::span<const uint32_t> values);
-  /// Bytes and times: as f64. What is above 2^53 becomes 2^53, and the header says how many did.
+  /// Bytes and times: as f64. Larger values become 2^53, and the header counts them.
   void add(std::string_view name, std::span<const uint64_t> values);
   /// "GMPC", the header's length, `header` with "columns", the arrays. An object, or null for {}.
   std::string finish(nlohmann::ordered_json header) const;

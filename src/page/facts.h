@@ -1,4 +1,4 @@
-// What the page says of a run beyond its blocks and tables: small, and kept in the index.
+// What the page needs of a run beyond its blocks and tables: small, and kept in the index.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace gpumemprof {
 
-/// What a program wrote beside its memory's history, on one device.
+/// Annotations of a program beside the history of its memory, on one device.
 struct PageAnnotation {
   uint32_t device = 0;  ///< index in Tables::devices
   uint32_t name = 0;    ///< StringTable id

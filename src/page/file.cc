@@ -29,7 +29,7 @@ std::string why_unknown_before(const Analysis& analysis, const DeviceAnalysis* k
   return {};
 }
 
-/// What a snapshot's program wrote beside its history, where its times can be placed.
+/// Annotations of a snapshot's program, if their times can be placed.
 std::vector<PageAnnotation> annotations_of(const AllocatorSnapshot& snapshot,
                                            const std::vector<PageDevice>& devices) {
   std::vector<PageAnnotation> out;
@@ -90,7 +90,7 @@ Result<std::unique_ptr<PageFile>> PageFile::load(const std::vector<std::string>&
   std::unique_ptr<PageFile> file(new PageFile);
   file->paths_ = paths, file->reading_ = reading, file->whole_ = std::move(*whole);
   if (auto taken = file->take_run(keeper.finish()); !taken) return std::unexpected(taken.error());
-  // What changed while it was read would be an index of neither state.
+  // A file that changed while it was read would give an index of neither state.
   if (!key.empty() && index_key(paths, reading) == key) file->key_ = key;
   return file;
 }
@@ -195,7 +195,7 @@ const KeyLevels* PageFile::levels(size_t device, Dimension by, const Filter& fil
   return kept.levels.get();
 }
 
-/// What was not requested lately goes.
+/// Drops what was not requested lately.
 void PageFile::forget_old() {
   const auto shorten = [](auto& map) {
     while (map.size() > kMostKept)

@@ -1,4 +1,4 @@
-// One run, opened for the page: its tables, what is said of it, and what of it is asked for often.
+// One run, opened for the page: its tables, its report, and frequently used results.
 #pragma once
 
 #include <functional>
@@ -36,39 +36,39 @@ struct PageLoad {
   PageReading reading = {};
   bool uses_index = false;  ///< reads what an earlier opening left, or leaves it
   std::function<void(double)> on_progress = {};
-  std::function<void(std::string)> on_note = {};  ///< one line on an index that was of no use
+  std::function<void(std::string)> on_note = {};  ///< one line on an unusable index
 };
 
-/// Not thread-safe but for whole(): answers are given by one thread.
+/// Not thread-safe except for whole(): one thread gives the answers.
 class PageFile {
  public:
   using Taken = std::shared_ptr<const std::vector<uint8_t>>;
 
-  /// Reads all of it, or its index. Of samples and dumps there are no devices: what reports say of
-  /// them is all. Errors: those of WholeRun::read().
+  /// Reads the whole run, or its index. Samples and dumps have no devices, only a report. Errors:
+  /// those of WholeRun::read().
   static Result<std::unique_ptr<PageFile>> load(const std::vector<std::string>& paths,
                                                 const PageLoad& options);
-  /// Levels of long runs are made by `worker` from now on, which has to end before this.
+  /// From now on `worker` builds the levels of long runs; it must end before this.
   void set_worker(Worker* worker) { worker_ = worker; }
-  /// Leaves an index where it is worth one. May run while answers are given.
+  /// Writes an index if it is worth one. May run while answers are given.
   void leave_index() const;
 
   const PageFacts& facts() const { return facts_; }
   const Tables& tables() const { return *tables_; }
   const std::vector<PageDevice>& devices() const { return devices_; }
   const std::vector<std::string>& paths() const { return paths_; }
-  /// The index in devices() of what a report calls by `analysis`; 0 where there is none.
+  /// The index in devices() of the device that a report calls by `analysis`; 0 if there is none.
   size_t device_of(const DeviceAnalysis* analysis) const;
-  /// Of a device: the moment right before the first event at or after a time.
+  /// The moment right before a device's first event at or after a time.
   uint32_t moment_at(size_t device, uint64_t time_ns) const;
 
-  /// The run itself, read again where the page has it from its index. For one thread, which may be
-  /// another than that of the answers. Errors: those of WholeRun::read().
+  /// The run itself, reread if the page was opened from its index. For one thread, possibly another
+  /// than that of the answers. Errors: those of WholeRun::read().
   Result<WholeRun*> whole();
 
-  /// What is live over time by a dimension, made once. Null: it is being made.
+  /// Live bytes over time by a dimension, built once. Null while being built.
   const KeyLevels* levels(size_t device, Dimension by, const Filter& filter);
-  /// By number of the block: 1 where the filter takes it. Null where it takes all.
+  /// Per block number, 1 if it matches the filter. Null if all match.
   Taken taken(size_t device, const Filter& filter);
   /// Between answers: drops what was not requested lately.
   void forget_old();

@@ -12,7 +12,7 @@
 namespace gpumemprof {
 namespace {
 
-/// POSIX's extended expressions without what makes matching slow: counts and back references.
+/// POSIX extended expressions without what makes matching slow: counts and back references.
 class Pattern {
  public:
   static std::expected<std::shared_ptr<Pattern>, std::string> make(const std::string& text) {
@@ -88,7 +88,7 @@ class Filter::Parser {
   void skip_blanks() {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t')) ++at_;
   }
-  /// Up to `end`, which a backslash before it hides; absent where it does not come.
+  /// Up to `end`, which a backslash escapes; absent if it does not occur.
   std::optional<std::string> take_up_to(char end) {
     std::string out;
     for (++at_; at_ < text_.size(); ++at_) {
@@ -114,7 +114,7 @@ class Filter::Parser {
     return term;
   }
 
-  /// Nothing for the word "not".
+  /// Empty for the word "not".
   std::expected<std::optional<Term>, FilterError> take() {
     const size_t begin = at_;
     if (text_[at_] == '"') {

@@ -25,7 +25,7 @@ struct FilterError {
   size_t at = 0;        ///< byte in the text
 };
 
-/// What categories and modules are asked of is what the block was in the end.
+/// Categories and modules are matched against a block's final state.
 class Filter {
  public:
   static constexpr size_t kMostBytes = 1024, kMostTerms = 32, kMostPatternBytes = 256;
@@ -34,7 +34,7 @@ class Filter {
 
   const std::string& text() const { return text_; }
   bool takes_all() const { return terms_.empty(); }
-  /// By number of the block: 1 where every term holds. `process`: of the device.
+  /// Per block number, 1 if every term matches. `process`: of the device.
   std::vector<uint8_t> taken(const BlockTable& table, const Tables& tables, uint32_t process) const;
 
  private:

@@ -1,4 +1,4 @@
-// Which blocks a filter takes.
+// Which blocks match a filter.
 #include <algorithm>
 
 #include "page/block_keys.h"
@@ -7,7 +7,8 @@
 
 namespace gpumemprof {
 
-/// Asks the terms of one table's blocks. What a stack or a kind decides is decided once for each.
+/// Evaluates the terms for one table's blocks. Results that depend on a stack or kind are computed
+/// once for each.
 class FilterRun {
  public:
   FilterRun(const BlockTable& table, const Tables& tables, uint32_t process)
@@ -52,7 +53,7 @@ class FilterRun {
     known = term.matches(text) ? 1 : 0;
     return known != 0;
   }
-  /// Any frame; a stack is its caller's and one frame more.
+  /// Any frame; a stack is its caller's stack plus one frame.
   bool stack_matches(const Filter::Term& term, uint32_t stack) {
     path_.clear();
     uint32_t node = stack < nodes_.size() ? stack : 0;

@@ -1,4 +1,4 @@
-// How texts are compared with what the user typed.
+// How texts are matched with the user's input.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@ inline constexpr size_t kMostSearchedBytes = 4096;  // of one frame or name
 
 inline char lower_letter(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; }
 
-/// In any case of ASCII letters.
+/// Ignoring the case of ASCII letters.
 inline bool contains(std::string_view text, std::string_view part) {
   text = text.substr(0, kMostSearchedBytes);
   const auto found = std::ranges::search(text, part, {}, lower_letter, lower_letter);

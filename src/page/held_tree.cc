@@ -9,7 +9,7 @@
 namespace gpumemprof {
 namespace {
 
-/// A tree while it is summed: children by name or by number, in the order in which they came.
+/// A tree being summed: children by name or number, in order of appearance.
 struct Node {
   uint32_t parent = 0;
   uint32_t label = 0;
@@ -30,8 +30,8 @@ class Labels {
   absl::flat_hash_map<std::string, size_t> known_;
 };
 
-/// By calls: the nodes of the stack table that hold anything, or are above one that does. There a
-/// caller has a lower number than what it calls.
+/// By calls: the stack table's nodes that hold something, or are above one that does. There a
+/// caller has a lower number than its callee.
 std::vector<Node> call_nodes(const HeldSums& sums, const Tables& tables, Labels* labels) {
   const StackTable& stacks = tables.stacks;
   absl::flat_hash_map<uint32_t, HeldSums::Sum> held;
@@ -114,7 +114,7 @@ std::vector<Node> name_nodes(const HeldSums& sums, const BlockTable& table, cons
   return nodes;
 }
 
-/// The least that a node holds for `most` nodes to be shown.
+/// The smallest bytes of a node so that `most` nodes are shown.
 uint64_t least_shown(const std::vector<Node>& nodes, size_t most) {
   if (nodes.size() <= most) return 0;
   std::vector<uint64_t> bytes;

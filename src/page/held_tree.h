@@ -1,4 +1,4 @@
-// What is held, summed by stack and kind, and as a tree: of calls, of modules, of categories.
+// Held bytes summed by stack and kind, and as a tree: of calls, of modules, of categories.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
@@ -55,11 +55,11 @@ struct HeldTree {
            left_out_bytes = 0;  ///< the smallest; their bytes stay in those above
 };
 
-/// `by`: kStack, kModule or kCategory. With more than `most_nodes` the smallest are left out.
+/// `by`: kStack, kModule or kCategory. Beyond `most_nodes` the smallest are left out.
 HeldTree held_tree(const HeldSums& sums, const BlockTable& table, const Tables& tables,
                    Dimension by, size_t most_nodes);
 
-/// Columns and the header's part of a tree.
+/// The columns and the header of a tree's answer.
 void add_tree(const HeldTree& tree, Columns* out, nlohmann::ordered_json* header);
 
 }  // namespace gpumemprof

@@ -89,7 +89,7 @@ uint64_t IndexReader::word() {
   return is_good() ? value : 0;
 }
 
-/// Of a list whose elements take at least so many bytes each; 0 where it cannot be there.
+/// The length of a list whose elements take at least so many bytes each; 0 if it cannot fit.
 size_t IndexReader::length(size_t bytes_each) {
   const uint64_t count = word();
   if (count > left_ / bytes_each) {

@@ -1,8 +1,8 @@
-// The bytes of an index: what a run's tables are written by, and read by again with the same words.
+// The bytes of an index: a run's tables are written and read by the same functions.
 //
-// Numbers are eight bytes, little endian; an array is its length and its memory as it is; at the
-// end stands the CRC32C of all before it. What is read is hostile: a length is compared with the
-// bytes that are left before anything is made of it, and nothing counts before end() has answered.
+// Numbers are eight bytes, little endian; an array is its length and its memory; at the end is the
+// CRC32C of everything before it. Input is hostile: a length is compared with the remaining bytes
+// before anything is allocated, and no value may be used before end() has returned true.
 #pragma once
 
 #include <concepts>
@@ -38,7 +38,7 @@ class IndexWriter {
     word(list.size());
     for (auto& one : list) write(one);
   }
-  /// The checksum, and all to the file. Errors: those of the file.
+  /// The checksum, and everything flushed to the file. Errors: those of the file.
   Status end();
 
  private:
@@ -88,10 +88,10 @@ class IndexReader {
   }
 
   bool is_good() const { return why_.empty(); }
-  /// One line, with the byte; empty where nothing is wrong so far.
+  /// One line, with the byte; empty without an error so far.
   const std::string& why() const { return why_; }
   void refuse(const std::string& what);
-  /// True where all was read, and is as it was written.
+  /// True if everything was read and is as it was written.
   bool end();
 
  private:

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 constexpr char kIndexMagic[8] = {'\x89', 'G', 'M', 'P', 'i', 'd', 'x', '1'};
 constexpr uint64_t kIndexVersion = 1;  // of what stands behind the key
 
-/// A file of this user's own, which is no link.
+/// A file of this user's own that is not a link.
 bool is_own(const std::string& path) {
   struct stat facts{};
   return lstat(path.c_str(), &facts) == 0 && S_ISREG(facts.st_mode) &&
@@ -72,7 +72,7 @@ void write_names(IndexWriter& writer, const Tables& tables) {
 
 }  // namespace
 
-/// Each gets the number that it had, or the index is refused: a stack's parent comes before it.
+/// Each gets its old number, or the index is rejected: a stack's parent comes before it.
 bool PageIndex::read_tables(IndexReader& reader, Tables* tables) {
   uint64_t count = 0;
   reader.number(count);
@@ -120,7 +120,7 @@ void PageIndex::archive(Archive& archive, PageFile& file) {
   });
 }
 
-/// False where one part names what another has not.
+/// False if one part names something that another part lacks.
 bool PageIndex::take(PageFile* file) {
   const Tables& tables = file->tables();
   if (!file->facts_.run.is_object()) return false;
@@ -179,7 +179,7 @@ Status PageIndex::write(const PageFile& file, const std::string& path, const std
   uint64_t version = kIndexVersion;
   writer.bytes(kIndexMagic, sizeof kIndexMagic), writer.number(version), writer.text(key);
   write_names(writer, file.tables());
-  // Written and read by the same words: a writer changes nothing.
+  // Written and read by the same function: writing changes nothing.
   auto& whole = const_cast<PageFile&>(file);
   archive_small_tables(writer, const_cast<Tables*>(whole.tables_));
   archive(writer, whole);
@@ -211,7 +211,7 @@ void PageIndex::leave(const PageFile& file, const std::vector<std::string>& path
     const bool is_cache = place == index_places(paths).back();
     if (is_cache && fs::create_directories(folder, error))
       fs::permissions(folder, fs::perms::owner_all, error);
-    // A disk that is nearly full is not filled by what nobody asked for.
+    // A cache nobody asked for must not fill a nearly full disk.
     const fs::space_info room = fs::space(folder, error);
     if (error || room.available / 8 < bytes) continue;
     if (write(file, place, key)) return;

@@ -1,4 +1,4 @@
-// What the page read of a run, kept, so that the next opening need not read the run again.
+// A stored copy of what the page read of a run, so that the next opening need not read it again.
 #pragma once
 
 #include <memory>
@@ -9,19 +9,20 @@
 
 namespace gpumemprof {
 
-/// An index is nothing that anybody relies on: what is wrong with it is a reason to read the run.
+/// Nothing depends on an index: if anything in it is wrong, the run is read.
 class PageIndex {
  public:
-  /// Null where there is none of this key; `why`: of one that is there and is of no use, one line.
+  /// Null if there is none with this key; `why`: one line about an existing one that could not be
+  /// used.
   static std::unique_ptr<PageFile> read(const std::string& path, const std::string& key,
                                         std::string* why);
-  /// Whole or not at all, readable by its owner alone. Errors: those of the file.
+  /// Written completely or not at all, readable only by its owner. Errors: those of the file.
   static Status write(const PageFile& file, const std::string& path, const std::string& key);
 
-  /// What is below this is read again in no time.
+  /// Smaller runs are reread quickly.
   static constexpr uint64_t kLeastMoments = 200'000;
   static bool is_worth_it(const PageFile& file);
-  /// Beside the run, else in the cache; nothing where neither can be written.
+  /// Beside the run, otherwise in the cache; nowhere if neither can be written.
   static void leave(const PageFile& file, const std::vector<std::string>& paths,
                     const std::string& key);
 

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Pieces from front to back, the first and the last among them.
+/// Samples from front to back, including the first and last bytes.
 std::optional<uint32_t> sample_of(const std::string& path, uint64_t size) {
   constexpr uint64_t kPieces = 64, kPieceBytes = 4096;
   const auto file = open_file(path, FileMode::kRead);
@@ -36,7 +36,7 @@ std::optional<uint32_t> sample_of(const std::string& path, uint64_t size) {
   return crc32c(crc, piece, *got);
 }
 
-/// False where the file cannot be looked at.
+/// False if the file cannot be read.
 bool add_file(const std::string& path, bool has_sample, std::string* key) {
   struct stat facts{};
   if (stat(path.c_str(), &facts) != 0) return false;
@@ -53,7 +53,7 @@ bool add_file(const std::string& path, bool has_sample, std::string* key) {
   return true;
 }
 
-/// What else the answers depend on.
+/// Other facts on which the answers depend.
 void add_reading(const PageReading& reading, std::string* key) {
   const AnalysisOptions& options = reading.analysis;
   for (const uint64_t fact :
@@ -69,7 +69,7 @@ void add_reading(const PageReading& reading, std::string* key) {
 
 bool is_index(const std::string& name) { return name.find(kIndexSuffix) != name.npos; }
 
-/// What of a path an analysis may read; nothing where it cannot be listed.
+/// The files below a path that an analysis may read; empty if it cannot be listed.
 std::vector<std::string> files_of(const fs::path& path) {
   std::error_code error;
   if (!fs::is_directory(path, error)) return {path.string()};
@@ -125,7 +125,7 @@ std::vector<std::string> index_places(const std::vector<std::string>& paths) {
                                                     : whole.string() + kIndexSuffix);
   }
   if (const fs::path cache = cache_folder(); !cache.empty()) {
-    uint64_t hash = 0xcbf29ce484222325;  // FNV-1a: which of them it is the key says
+    uint64_t hash = 0xcbf29ce484222325;  // FNV-1a; the key itself decides
     for (const char c : all) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
     char name[17];
     std::snprintf(name, sizeof name, "%016llx", static_cast<unsigned long long>(hash));

@@ -1,4 +1,4 @@
-// Of which files an index is, and where it lies.
+// The key of an index, and its places.
 #pragma once
 
 #include <string>
@@ -8,14 +8,14 @@
 
 namespace gpumemprof {
 
-/// What is different as soon as the files are: their places, inodes, sizes, times and samples of
-/// their bytes; also as soon as they are read in another way, as another build of this command asks,
-/// or from another folder, as paths are told relative to it. Empty for what may have no index: a
-/// recording that still grows, names that are replaced, and what cannot be looked at.
+/// Changes whenever the files do: their paths, inodes, sizes, times and samples of their content;
+/// also with another build of this command, or another working directory, because paths are shown
+/// relative to it. Empty if there can be no index: for a recording that still grows, replaced
+/// names, and unreadable files.
 std::string index_key(const std::vector<std::string>& paths, const PageReading& reading = {});
 
-/// Where the index of these files may lie, the best first: beside them, and in the user's cache
-/// folder. Several paths have theirs in the cache alone.
+/// The possible places of these files' index, best first: beside them, and in the user's cache
+/// folder. For several paths only the cache.
 std::vector<std::string> index_places(const std::vector<std::string>& paths);
 
 inline constexpr const char* kIndexSuffix = ".page-index";

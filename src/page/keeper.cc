@@ -52,7 +52,7 @@ void TableFiller::adopt(const AllocatorTrace& trace, const TraceStart& start) {
   if (table.streams.empty()) table.streams.push_back(0);
   by_number_.assign(start.number_count, kNone);
   for (const EarlierBlock& earlier : start.blocks) {
-    // As in LiveState: what is named twice, in a trace that contradicts itself, is there once.
+    // Like in LiveState: a block that a contradictory trace names twice exists once.
     const bool is_new = by_number_[earlier.number] == kNone;
     const uint32_t block = add_block(earlier.address, is_new ? earlier.requested_bytes : 0, 0,
                                      earlier.stack, UINT32_MAX);
@@ -68,7 +68,7 @@ uint32_t TableFiller::block_at(uint64_t address) const {
   return number ? *number : kNone;
 }
 
-/// Where the number of the live block of an event stands; null: nowhere.
+/// The place of the number of an event's live block; null: none.
 uint32_t* TableFiller::place_of(const EventBatch& batch, size_t i) {
   if (batch.block.empty()) return by_address_.find(batch.address[i]);
   if (batch.block[i] >= by_number_.size()) return nullptr;
@@ -187,7 +187,7 @@ void TableFiller::free(const EventBatch& batch, size_t i, uint32_t moment) {
     return;
   }
   const uint32_t block = *place;
-  // Requested and gone with the next event: it waited for nobody.
+  // Requested and completed with the next event: it waited for nothing.
   if (just_requested_ && just_requested_->block == block)
     just_requested_.reset();
   else
@@ -202,7 +202,7 @@ void TableFiller::free(const EventBatch& batch, size_t i, uint32_t moment) {
     *place = kNone;
 }
 
-/// A free that was requested and is not completed by the next event waits.
+/// A requested free that the next event does not complete waits.
 void TableFiller::end_requested() {
   if (!just_requested_) return;
   const auto [block, moment] = *just_requested_;
@@ -240,7 +240,7 @@ void TableFiller::tell(uint32_t block, const CategoryHolder& what, uint64_t unti
   told_.push_back({until, block, kind_of(what)});
 }
 
-/// What was told within a batch holds until an event of it.
+/// A fact given within a batch holds until one of its events.
 void TableFiller::take_told(const EventBatch* batch) {
   for (const Told& told : told_) {
     if (told.block >= table.blocks()) continue;
@@ -293,7 +293,7 @@ void TableFiller::finish() {
   trace_ = nullptr;
 }
 
-/// What a snapshot lists in the end, walked backwards.
+/// What a snapshot lists at the end, walked backwards.
 void TableFiller::take_end() {
   table.has_end_segments = true;
   uint64_t end_bytes = 0;

@@ -14,7 +14,7 @@
 
 namespace gpumemprof {
 
-/// One device's table, and what is known while it is filled alone.
+/// One device's table, and what is needed only while it is filled.
 class TableFiller {
  public:
   BlockTable table;
@@ -83,7 +83,7 @@ class Keeper final : public BlockKeeper {
   void tell_rules(uint16_t device, const std::vector<RuledBlock>& allocated,
                   const std::vector<RuledBlock>& earlier) override;
 
-  /// Once, after the analysis: by index of the device; null where it had neither events nor blocks.
+  /// Once, after the analysis: by index of the device; null if it had neither events nor blocks.
   std::vector<std::unique_ptr<BlockTable>> finish();
 
  private:

@@ -31,7 +31,7 @@ void KeeperThread::run() {
   }
 }
 
-/// Until all that was handed on is done: then the keeper is this thread's.
+/// Until everything passed on is done: then this thread may use the keeper.
 void KeeperThread::wait() const {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return done_ == put_; });

@@ -1,4 +1,4 @@
-// A Keeper that works in a thread of its own, so that the analysis need not wait for it.
+// A Keeper in its own thread, so that the analysis need not wait for it.
 #pragma once
 
 #include <condition_variable>
@@ -11,9 +11,9 @@
 
 namespace gpumemprof {
 
-/// Batches are copied and handed on, what is told of blocks with the batch that it was told within:
-/// all is told in the order in which a Keeper would be. A question waits until it is through. For
-/// one thread, the analysis'.
+/// Batches are copied and passed on, with the facts about blocks given within them, so everything
+/// arrives in a Keeper's order. A query waits until the Keeper has caught up. For one thread, the
+/// analysis'.
 class KeeperThread final : public BlockKeeper {
  public:
   KeeperThread() : worker_([this] { run(); }) {}

@@ -11,7 +11,7 @@ KeyLevels::KeyLevels(const BlockTable& table, BlockKeys keys, const std::vector<
   fill();
 }
 
-/// The keys that ever held the most, and which of them each block has.
+/// The keys with the highest peaks, and the key of each block.
 void KeyLevels::find_keys(BlockKeys* keys, const std::vector<uint8_t>* taken) {
   const uint32_t blocks = table_.blocks();
   std::vector<uint32_t> raw(blocks, kNone);
@@ -31,7 +31,7 @@ void KeyLevels::find_keys(BlockKeys* keys, const std::vector<uint8_t>* taken) {
     if (from != to) changes.push_back({part.until, part.block, from, to});
   }
   std::ranges::stable_sort(changes, {}, &RawChange::moment);
-  // Which change of a block is its last tells what it is freed as.
+  // A block is freed with the key of its last change.
   absl::flat_hash_map<uint32_t, uint32_t> last_of;
   for (const RawChange& change : changes) last_of[change.block] = change.to;
 
@@ -168,7 +168,7 @@ bool KeyLevels::read() {
   const size_t blocks = table_.blocks(), keys = keys_.size();
   const auto is_key = [keys](uint8_t key) { return key < keys || key == kNoKey; };
   const auto is_block = [blocks](uint32_t block) { return block < blocks; };
-  // One key that no block has is there where the table has no block.
+  // A table without blocks has one key that no block has.
   const bool is_sound =
       keys <= kMostKeys + 1 && (!has_other_ || keys == kMostKeys + 1) && takes_all_ &&
          key_.size() == blocks && std::ranges::all_of(key_, is_key) &&

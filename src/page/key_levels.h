@@ -1,4 +1,4 @@
-// How much was live over time by a dimension and a filter, for any window in a few milliseconds.
+// Live bytes over time by a dimension and a filter, for any window, within milliseconds.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,9 @@
 
 namespace gpumemprof {
 
-/// Made in two passes over the changes of a table. Of every 256 moments the one with the highest
-/// level is kept with what each key held then, so that what is asked of a moment is replayed from
-/// at most 511 changes before it. Memory: about 27 bytes for 32 moments and, with all keys, 204
-/// for 256.
+/// Built in two passes over a table's changes. Of every 256 moments the one with the highest level
+/// is kept with each key's bytes at it, so that any moment is replayed from at most 511 changes
+/// before it. Memory: about 27 bytes per 32 moments and, with all keys, 204 per 256.
 class KeyLevels {
  public:
   static constexpr uint32_t kMostKeys = 24;  ///< those that ever held the most; the rest is summed
@@ -24,12 +23,12 @@ class KeyLevels {
     std::string id, label;
     uint64_t most_bytes = 0;  ///< that it ever held
   };
-  /// `taken`: by block, 1 where the filter takes it; null: all. The table must outlive this.
+  /// `taken`: by block, 1 if it matches the filter; null: all. The table must outlive this.
   KeyLevels(const BlockTable& table, BlockKeys keys, const std::vector<uint8_t>* taken);
   /// To be read from an index, by archive().
   explicit KeyLevels(const BlockTable& table) : table_(table) {}
 
-  /// The largest first; the last one is "other" where there are more.
+  /// Largest first; the last one is "other" if there are more.
   const std::vector<Key>& keys() const { return keys_; }
   bool has_other() const { return has_other_; }
   uint32_t others() const { return others_; }  ///< how many keys "other" sums
@@ -39,17 +38,17 @@ class KeyLevels {
     LevelForest::Range range;
     uint64_t last = 0;
   };
-  /// At most `columns` of them, over [from, to), which is not empty. Where a column has 64 moments
-  /// or more it begins at a multiple of 32, where it has 512 at one of 256.
+  /// At most `columns` columns over [from, to), which is not empty. A column of 64 moments or more
+  /// begins at a multiple of 32, of 512 or more at one of 256.
   std::vector<Column> columns(uint32_t from, uint32_t to, uint32_t columns) const;
-  /// What each key holds at the moments, which ascend: a row a key.
+  /// Each key's bytes at the moments, which ascend: one row per key.
   std::vector<std::vector<uint64_t>> values(std::span<const uint32_t> moments) const;
   uint64_t at(uint32_t moment) const;
 
   /// Writes it, or reads it (index_archive.h).
   template <class Archive>
   void archive(Archive& archive);
-  /// After archive() has read it: false where it names what the table has not.
+  /// After archive() has read it: false if it names something that the table lacks.
   bool read();
 
  private:
@@ -62,7 +61,7 @@ class KeyLevels {
   void find_keys(BlockKeys* keys, const std::vector<uint8_t>* taken);
   void fill();
   uint8_t key_of_end(uint32_t block) const;
-  /// What the step to a moment adds to the taken.
+  /// The change of the matching bytes at the step to a moment.
   uint64_t step(uint32_t moment) const;
   void apply(uint32_t moment, uint64_t* held) const;
 

@@ -4,7 +4,7 @@ namespace gpumemprof {
 
 void LevelForest::finish() {
   heights_.resize(1);
-  // Only pairs become a node: what is left over is found a height below.
+  // Only pairs become a node; a single remainder is found one height below.
   while (heights_.back().size() > 1) {
     const std::vector<Node>& below = heights_.back();
     std::vector<Node> above(below.size() / 2);

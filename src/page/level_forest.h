@@ -1,4 +1,4 @@
-// The least, the most and the last of a series over any range of its moments, in O(log n).
+// The minimum, maximum and last value of a series over any range of its moments, in O(log n).
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 
 namespace gpumemprof {
 
-/// Of every 32 moments the least, the most and the last are kept, and doubled up: 26 bytes for 32
-/// moments in leaves, as much again above. What lies within 32 is asked of the caller.
+/// Minimum, maximum and last value are kept per 32 moments and combined pairwise: 26 bytes per 32
+/// moments in leaves, as much again above. Within 32 moments the caller provides the steps.
 class LevelForest {
  public:
   static constexpr uint32_t kLeaf = 32;
@@ -33,8 +33,8 @@ class LevelForest {
     uint64_t least = UINT64_MAX, most = 0;
     uint32_t most_at = 0;  ///< the first moment of the highest level
   };
-  /// Over the moments [from, to), which is not empty. `step(moment)` is what the level changes by
-  /// at a moment, modulo 2^64.
+  /// Over the moments [from, to), which is not empty. `step(moment)` is the change of the level at
+  /// a moment, modulo 2^64.
   template <class Step>
   Range range(uint32_t from, uint32_t to, const Step& step) const;
   template <class Step>
@@ -44,7 +44,7 @@ class LevelForest {
   struct Node {
     uint64_t least, most;
   };
-  /// The first leaf in [first, last) whose highest level is `most`, below node `index` of a height.
+  /// The first leaf in [first, last) whose highest level is `most`, below node `index` at a height.
   uint32_t first_leaf_of(uint64_t most, size_t height, uint32_t index) const;
   template <class Step>
   void scan(uint32_t from, uint32_t to, const Step& step, Range* range) const;
@@ -97,7 +97,7 @@ LevelForest::Range LevelForest::range(uint32_t from, uint32_t to, const Step& st
     return whole;
   }
   scan(from, first * kLeaf, step, &whole);
-  // Left to right, so that of equals the first is found.
+  // Left to right, so that the first of equal ones is found.
   uint32_t at = first;
   uint32_t best_height = 0, best_index = UINT32_MAX;
   while (at < last) {

@@ -32,7 +32,7 @@ std::string base64(std::string_view bytes) {
   return out;
 }
 
-/// Without a header of zlib's, as the page's own decompressor takes it.
+/// Without zlib's header, as the page's decompressor expects.
 std::string deflated(std::string_view bytes) {
   z_stream stream{};
   if (deflateInit2(&stream, 6, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK) return {};
@@ -51,7 +51,7 @@ class OneFile {
  public:
   OneFile(PageService& service, size_t most_bytes) : service_(service), most_bytes_(most_bytes) {}
 
-  /// False where the answer does not fit any more, or there is none. `query`: names sorted.
+  /// False if the answer no longer fits, or there is none. `query`: names sorted.
   bool add(const std::string& path, const std::string& query) {
     const PageAnswer answer = service_.answer_now(path, query);
     if (answer.status != 200) return false;
@@ -124,7 +124,7 @@ void add_whole(const Place& place, OneFile* out) {
   }
 }
 
-/// Everything of one moment. False where it does not fit.
+/// Everything of one moment. False if it does not fit.
 bool add_moment(const Place& place, uint32_t moment, OneFile* out) {
   const std::string event = "&event=" + std::to_string(moment);
   const size_t at = place.subject.find("&file");  // names are sorted
@@ -136,7 +136,7 @@ bool add_moment(const Place& place, uint32_t moment, OneFile* out) {
   return has_all;
 }
 
-/// Facts of the blocks that the answers about the whole run list.
+/// The facts of the blocks that the answers about the whole run list.
 void add_blocks(const Place& place, const PageFile& file, size_t device, OneFile* out) {
   constexpr size_t kMostBlocks = 300;
   const BlockTable& table = *file.devices()[device].table;
@@ -150,7 +150,7 @@ void add_blocks(const Place& place, const PageFile& file, size_t device, OneFile
     out->add("block", place.subject + "&id=" + std::to_string(largest[i]));
 }
 
-/// Windows of half the length, of a quarter, …, as long as they fit and sum up more than one event.
+/// Windows of half the length, of a quarter, …, as long as they fit and cover more than one event.
 void add_windows(const Place& place, OneFile* out) {
   constexpr uint32_t kColumns = 1024;
   for (uint32_t parts = 2; place.moments / parts > kColumns / 2; parts *= 2) {

@@ -1,4 +1,4 @@
-// The page as one file that needs no server: its answers are in it.
+// The page as one file that needs no server: it contains its answers.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 namespace gpumemprof {
 
 struct OneFileOptions {
-  /// What of two files, or of two moments of one, is compared: at the peaks where none is named.
+  /// The two files, or two moments of one, to compare: by default at the peaks.
   struct Comparison {
     size_t device = 0, other = 1;
     std::optional<size_t> other_device = {};
@@ -29,10 +29,10 @@ struct OneFileOptions {
   std::optional<Moment> wanted = {};          ///< of the first file, exact too
 };
 
-/// The page with as many answers as fit, the most telling first: the whole run by every dimension,
-/// the peak, refused requests, moments as far apart as they can be, then windows of half the
-/// length, of a quarter, …. It says which moments are exact. Waits until all files are read.
-/// Errors: those of the files; kUnsupported where this command has no page.
+/// The page with as many answers as fit, most important first: the whole run by every dimension,
+/// the peak, refused requests, moments as far apart as possible, then windows of half the length,
+/// of a quarter, …. It lists the exact moments. Waits until all files are read. Errors: those of
+/// the files; kUnsupported if this command has no page.
 Result<std::string> one_file_page(PageService& service, const OneFileOptions& options);
 
 }  // namespace gpumemprof

@@ -55,7 +55,7 @@ PageRequest::Window PageRequest::window() {
   Window window;
   window.from = static_cast<uint32_t>(number("from", 0, moments - 1, 0));
   window.to = static_cast<uint32_t>(number("to", 1, moments, moments));
-  // Up to the last event: what is live in the end belongs to it.
+  // Including the last event: what is live at the end belongs to it.
   if (window.to + 1 == moments) window.to = moments;
   if (window.to <= window.from) {
     refuse("from must be before to");

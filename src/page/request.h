@@ -1,4 +1,4 @@
-// What the page asks for: the values of a query, each within its bounds, and the answer.
+// The page's requests: query values with their bounds, and the answer.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@ struct PageAnswer {
 };
 PageAnswer later_answer();
 PageAnswer json_answer(const nlohmann::ordered_json& json);
-/// `columns` as Columns::finish() gives them.
+/// `columns` from Columns::finish().
 PageAnswer columns_answer(std::string columns);
-/// One line; `at`: the byte of a filter that it is about.
+/// One line; `at`: the byte of a filter where the error is.
 PageAnswer error_answer(int status, std::string_view what, int64_t at = -1);
 
-/// Of a request to one device. Values are read one by one; the first that is bad is remembered, and
-/// what was read is used only where refusal() says nothing.
+/// A request about one device. Values are read one by one; the first invalid one is remembered, and
+/// values may be used only if refusal() is empty.
 class PageRequest {
  public:
   PageRequest(std::string_view query, PageFile& file) : query_(query), file_(file) {}
@@ -35,7 +35,7 @@ class PageRequest {
   static constexpr uint32_t kMostColumns = 8192;
 
   size_t device();
-  /// The moments [from, to), at least one; all of them where the query does not say.
+  /// The moments [from, to), at least one; by default all.
   struct Window {
     uint32_t from = 0, to = 0;
   };

@@ -83,7 +83,7 @@ Status PageService::wait() {
   return status_;
 }
 
-/// Null where it is not read yet, or could not be.
+/// Null if it is not read yet, or failed.
 PageFile* PageService::file_of(Slot& slot) {
   if (!slot.file) {
     const std::lock_guard lock(slot.mutex);
@@ -122,7 +122,7 @@ PageAnswer PageService::run_answer() {
   return json_answer(run);
 }
 
-/// The file that a request compares with; a refusal where there is none.
+/// The file with which a request compares; a refusal if there is none.
 PageFile* PageService::other_of(PageRequest& request) {
   const auto index = static_cast<size_t>(request.number("other", 0, slots_.size() - 1, 0));
   PageFile* other = file_of(*slots_[index]);
@@ -133,7 +133,7 @@ PageFile* PageService::other_of(PageRequest& request) {
   return other;
 }
 
-/// A simulation goes through all events, and may have to read the run first.
+/// A simulation walks over all events, and may have to read the run first.
 PageAnswer PageService::whatif(PageFile& file, std::string_view query) {
   std::future<PageAnswer>& coming = simulations_[{&file, std::string(query)}];
   if (!coming.valid()) {

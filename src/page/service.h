@@ -1,4 +1,4 @@
-// What the page asks the server, apart from HTTP: files that are read meanwhile, and the answers.
+// The page's requests to the server, independent of HTTP: files being read, and the answers.
 #pragma once
 
 #include <atomic>
@@ -18,26 +18,26 @@
 
 namespace gpumemprof {
 
-/// Reads its files in a thread of its own, one after the other; answers meanwhile say how far it
-/// is. answer() is for one thread.
+/// Reads its files in its own thread, one after the other; until then answers report the progress.
+/// answer() is for one thread.
 class PageService {
  public:
-  /// Each of `inputs` is one file of the page: paths that are read as one. What `load` calls is
-  /// called from another thread, and its on_progress is the service's own.
+  /// Each of `inputs` is one file of the page: paths that are read as one. `load` is called from
+  /// another thread, with the service's own on_progress.
   PageService(std::vector<std::vector<std::string>> inputs, std::string version, PageLoad load);
-  /// Of files that are read already.
+  /// For files that are already read.
   PageService(std::vector<std::unique_ptr<PageFile>> files, std::string version);
   ~PageService();
 
-  /// `request`: what stands behind "/api/v1/", such as "levels". 404 for what there is not. What
-  /// takes long is made in another thread: then the answer is_later, until it is there.
+  /// `request`: the part after "/api/v1/", such as "levels". 404 for an unknown one. Slow answers
+  /// are made in another thread; until then the answer is_later.
   PageAnswer answer(std::string_view request, std::string_view query);
-  /// The same, waited for.
+  /// The same, waiting for the result.
   PageAnswer answer_now(std::string_view request, std::string_view query);
-  /// Waits until all are read. Errors: of the first file that could not be.
+  /// Waits until all are read. Errors: of the first file that failed.
   Status wait();
   size_t files() const { return slots_.size(); }
-  /// Null while it is read, or where it could not be.
+  /// Null while it is being read, or if it failed.
   PageFile* file(size_t index) { return file_of(*slots_[index]); }
   bool is_reading() const { return !is_done_; }
 

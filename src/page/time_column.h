@@ -1,4 +1,4 @@
-// Times of events, four bytes each where they lie near each other.
+// Times of events, four bytes each if they are close together.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace gpumemprof {
 
-/// Any 64-bit times in any order; those of one chunk are kept as what they are beyond its least.
+/// Any 64-bit times in any order; each chunk stores the differences from its smallest.
 class TimeColumn {
  public:
   void add(uint64_t time_ns) {
@@ -32,7 +32,7 @@ class TimeColumn {
     });
     archive.array(narrow_), archive.array(wide_), archive.array(pending_);
   }
-  /// What was read names nothing that it has not.
+  /// After reading: whether the chunks name only values that are there.
   bool is_sound() const {
     const auto is_there = [](uint64_t first, size_t size) {
       return size >= kChunk && first <= size - kChunk;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kMostRefusalLines = 1000;
 
-/// Empty where it is not known: then paths are shown whole.
+/// Empty if unknown: then paths are shown in full.
 std::string current_folder() {
   std::error_code error;
   return std::filesystem::current_path(error).string();
@@ -27,7 +27,7 @@ std::string current_folder() {
 Result<std::unique_ptr<WholeRun>> WholeRun::read(const std::vector<std::string>& paths,
                                                  const PageReading& reading, BlockKeeper* keeper,
                                                  const std::function<void(double)>& on_progress) {
-  // Half of the time goes into reading a snapshot, half into what it says.
+  // Half of the progress is for reading a snapshot, half for its analysis.
   const auto half = [&](double from) {
     return [&on_progress, from](double done) {
       if (on_progress) on_progress(from + done / 2);
@@ -74,7 +74,7 @@ const DeviceAnalysis* WholeRun::device(uint16_t index) const {
 }
 
 Result<const AdviceReport*> WholeRun::advice() {
-  // Under other names the events would be another trace.
+  // With replaced names the events would be another trace.
   if (!has_events() || is_snapshot() || input_.is_anonymous()) return nullptr;
   if (!advice_) {
     const SourceOpener reopen = [&] { return input_.events(); };

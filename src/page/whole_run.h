@@ -1,4 +1,4 @@
-// A run as the commands read it: its analysis, and what its allocator told.
+// A run as the commands read it: its analysis, and its allocator's history.
 #pragma once
 
 #include <functional>
@@ -25,9 +25,9 @@ struct PageReading {
 /// For one thread at a time.
 class WholeRun {
  public:
-  /// Reads all of it; `keeper` is told of every block, and may be null. Of samples and dumps there
-  /// are no events: document() is all that is said of them. Errors: those of open_input(),
-  /// analyze() and of what reads samples and dumps.
+  /// Reads the whole run; `keeper` gets every block, and may be null. Samples and dumps have no
+  /// events, only document(). Errors: those of open_input(), analyze() and of the readers of
+  /// samples and dumps.
   static Result<std::unique_ptr<WholeRun>> read(const std::vector<std::string>& paths,
                                                 const PageReading& reading, BlockKeeper* keeper,
                                                 const std::function<void(double)>& on_progress);
@@ -39,15 +39,15 @@ class WholeRun {
   bool has_events() const {
     return input_.kind() != InputKind::kSamples && input_.kind() != InputKind::kOomDump;
   }
-  /// Null for what no report tells of.
+  /// Null for a device without a report.
   const DeviceAnalysis* device(uint16_t index) const;
 
-  /// What practices advise, as PageReading::all_advice says; read once more for it, once. Null
-  /// where they are not asked. Errors: those of the reader.
+  /// The suggestions of practices, as PageReading::all_advice says; the run is read once more for
+  /// them, once. Null if they are not wanted. Errors: those of the reader.
   Result<const AdviceReport*> advice();
-  /// What reports say of the run, as data. Errors: those of advice().
+  /// The run's report as data. Errors: those of advice().
   Result<nlohmann::ordered_json> document();
-  /// What the allocator told of itself, read once more where a recording has it. Errors: those of
+  /// The allocator's own history, read once more from a recording that has one. Errors: those of
   /// allocator_history().
   Result<std::shared_ptr<const AllocatorSnapshot>> history();
 

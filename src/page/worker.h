@@ -1,4 +1,4 @@
-// Work that takes longer than an answer may, one piece after the other in a thread of its own.
+// Work that takes longer than an answer may, one task after the other in its own thread.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@
 
 namespace gpumemprof {
 
-/// What is not begun when it ends is never done.
+/// Tasks that have not begun when it ends are dropped.
 class Worker {
  public:
   Worker() = default;

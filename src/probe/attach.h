@@ -11,16 +11,16 @@
 
 namespace gpumemprof::probe {
 
-/// True where the program was started with this library before libc.
+/// True if the program was started with this library before libc.
 bool is_preloaded();
 
-/// True where the program's allocations come to us: preloaded, or attached.
+/// True if the program's allocations reach this library: preloaded, or attached.
 bool hooks_are_in_place();
 
-/// The API's function of that name.
+/// The API function of that name.
 bool attach(const char* folder, int flags);
 
-/// "" where the last attach succeeded, or nobody has tried.
+/// "" if the last attach succeeded, or none was tried.
 const char* attach_error();
 
 }  // namespace gpumemprof::probe

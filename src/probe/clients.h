@@ -30,8 +30,8 @@ enum Verdict : uint32_t { kOfFramework = 1, kForeign = 2 };
 
 class Clients {
  public:
-  /// `library`: the framework's, looked into first. `part`: of the file name of every object that
-  /// can be the framework's.
+  /// `library`: the framework's, searched first. `part`: in the file name of every object that can
+  /// be the framework's.
   constexpr Clients(const SharedName* names, const char* library, const char* part)
       : names_(names), library_(library), part_(part) {}
 
@@ -47,7 +47,7 @@ class Clients {
     return add(address);
   }
 
-  /// Null where no library has it and there is no fallback.
+  /// Null if no library has it and there is no fallback.
   template <class F>
   F real(Client* client, uint32_t which) {
     void* known = __atomic_load_n(&client->real[which], __ATOMIC_ACQUIRE);

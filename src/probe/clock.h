@@ -10,11 +10,11 @@
 
 namespace gpumemprof::probe {
 
-/// The time of an event of `writer`, which stands for the calling thread: LineClock::time_ns.
+/// The time of an event of `writer`, which represents the calling thread: LineClock::time_ns.
 /// Signal-safe.
 uint64_t event_time_ns(const void* writer);
 
-/// False while every event asks the kernel.
+/// False while every event queries the kernel.
 bool is_read_off_the_counter();
 
 }  // namespace gpumemprof::probe

@@ -28,11 +28,11 @@ inline uint32_t code_hash(const void* code) {
 
 inline uint32_t code_epoch() { return __atomic_load_n(&g_code_epoch, __ATOMIC_ACQUIRE); }
 
-/// The generation of whatever lives at this address; remembers that it is known from now on. The
+/// The generation of whatever is at this address; remembers that it is known from now on. The
 /// caller's frames keep `code` alive.
 uint32_t know_code(const void* code);
 
-/// Begins to watch. False where PyCode_Type does not look as expected; then stacks must not be
+/// Begins watching. False if PyCode_Type does not look as expected; then stacks must not be
 /// recorded.
 bool watch_code_objects(void* code_type);
 

@@ -1,6 +1,6 @@
-// Which copies of storages are told: those of or into a parameter or buffer. What is one is known
-// from the first call of its model on, and copies may be made before: so until a step has ended
-// all are told, up to a number.
+// Which copies of storages are recorded: those of or into a parameter or buffer. These are known
+// from the first call of their model on, and copies may happen before. So all are recorded until a
+// step has ended, up to a limit.
 #pragma once
 
 #include <stdint.h>
@@ -10,11 +10,11 @@ namespace gpumemprof::probe {
 /// The storage at the address is a parameter or a buffer.
 void watch_copies_of(uint64_t address);
 
-/// A step has ended: what is a parameter is known.
+/// A step has ended, so all parameters are known.
 void end_watching_all_copies();
 
-/// Whether a copy from `source` into `target` is to be told. True too often where another storage
-/// had one of the addresses before. A few loads.
+/// Whether to record a copy from `source` into `target`. May be true for another storage at one of
+/// these addresses. Costs a few loads.
 bool is_watched_copy(uint64_t source, uint64_t target);
 
 }  // namespace gpumemprof::probe

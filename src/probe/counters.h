@@ -36,14 +36,14 @@ struct DeviceScopes {
   uint32_t newest;
 };
 
-/// A list of indices that are free; popped and pushed without a lock. The tag of the head keeps a
-/// thread that was stopped in pop() from believing an old head. scopes_pool.h.
+/// A list of free indexes, popped and pushed without a lock. The tag in the head keeps a thread
+/// that was suspended in pop() from using an old head. scopes_pool.h.
 struct PoolHead {
   uint64_t tag_and_index;  // tag << 32 | index + 1
   uint32_t fresh;          // indices never given out begin here
 };
 
-/// All that a forked child must not inherit, in memory that the kernel empties.
+/// Everything that a forked child must not inherit, in memory that the kernel empties.
 struct Control {
   uint32_t incarnation;  // 0: this process has not asked yet
   uint32_t device_keys[kDevices];
@@ -60,24 +60,23 @@ inline bool is_counting() {
   return __builtin_expect(__atomic_load_n(&g_counting, __ATOMIC_ACQUIRE), 0);
 }
 
-/// True where counting is on from now. Any thread, again and again.
+/// True if counting is on from now. Any thread, any number of times.
 bool begin_counting();
 
-/// A number that differs between a process and the child that it forks: what thread-local memory
-/// says of scopes is only true in the process that wrote it.
+/// A number that differs between a process and its forked child: thread-local data about scopes is
+/// valid only in the process that wrote it.
 uint32_t counting_incarnation();
 
-/// The slot of a device; made on first sight where `make`. kNoDevice: unknown, or there are too
-/// many.
+/// The slot of a device; created if `make`. kNoDevice: unknown, or too many devices.
 uint32_t device_slot(Device device, bool make);
 
-/// A block without an address cannot be told from another: it is counted as untracked, and the free
-/// of one as unknown.
+/// A block without an address cannot be identified: it counts as untracked, and its free as
+/// unknown.
 void count_alloc(uint64_t address, uint64_t size_bytes, Device device);
 /// False where the block is unknown.
 bool count_free(uint64_t address, Device device);
 
-/// Live bytes and the most there were since the last call, which begin anew from live.
+/// Live bytes and their maximum since the last call; the maximum restarts from live.
 Pair take_high_water(uint32_t slot);
 
 }  // namespace gpumemprof::probe

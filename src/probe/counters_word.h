@@ -1,5 +1,5 @@
-// Two 64-bit words that change as one: a 128-bit compare-and-exchange. In assembly, as the
-// compiler's own goes through libatomic, which a preloaded library must not bring along.
+// Two 64-bit words that change as one: a 128-bit compare-and-exchange. In assembly, because the
+// compiler's own uses libatomic, on which a preloaded library must not depend.
 #pragma once
 
 #include <stdint.h>
@@ -10,14 +10,15 @@ struct alignas(16) Pair {
   uint64_t low, high;
 };
 
-/// May be torn: `low` and `high` of different moments. Good as what a compare-and-exchange expects.
+/// May be torn: `low` and `high` of different moments. Good enough as the expected value of a
+/// compare-and-exchange.
 inline Pair glance(const Pair* at) {
   return {__atomic_load_n(&at->low, __ATOMIC_RELAXED),
           __atomic_load_n(&at->high, __ATOMIC_RELAXED)};
 }
 
-/// Stores `desired` if *at is *expected, else puts what is there into *expected. Sequentially
-/// consistent. May fail without a reason where the processor's own may (arm64).
+/// Stores `desired` if *at is *expected, otherwise loads *at into *expected. Sequentially
+/// consistent. May fail spuriously where the processor's own may (arm64).
 inline bool exchange_pair(Pair* at, Pair* expected, Pair desired) {
 #if defined(__x86_64__)
   bool done;

@@ -1,9 +1,8 @@
-// How the library that stands in for the CUDA driver (src/driver_proxy) hands what it saw to the
-// probe. The two are loaded side by side and find each other by one symbol; neither needs the other
-// to work.
+// How the stand-in for the CUDA driver (src/driver_proxy) passes its observations to the probe. The
+// two are loaded side by side and find each other by one symbol; each works without the other.
 //
-// All functions may be called from any thread, never wait for anybody and keep errno. A number that
-// stands for a device is CUDA's own; -1 where it is not known.
+// All functions may be called from any thread, never block and preserve errno. Device numbers are
+// CUDA's own; -1 if unknown.
 #pragma once
 
 #include <stddef.h>
@@ -11,8 +10,8 @@
 
 namespace gpumemprof::probe {
 
-/// What a block is. Each kind is a memory of its own in the recording (see kDriverMemoryNames),
-/// since they hold one another: a pool's blocks lie in what the pool has reserved.
+/// The kind of a block. Each kind is a separate memory in the recording (see kDriverMemoryNames),
+/// because they contain one another: a pool's blocks are inside what the pool has reserved.
 enum DriverKind : uint32_t {
   kDriverMemory = 0,         // cuMemAlloc, cuMemAllocPitch; the size that was asked for
   kDriverArrays = 1,         // by their descriptor: what they take is the driver's secret
@@ -36,7 +35,7 @@ enum DriverKind : uint32_t {
 /// Devices from this number on are Level Zero's, counted from here: XPUs in the recording.
 inline constexpr int kFirstLevelZeroDevice = 32;
 
-/// In the recording; tests hold the reader's words to them.
+/// In the recording; tests compare the reader's names with these.
 inline constexpr const char* kDriverMemoryNames[kDriverKinds] = {"driver memory",
                                                                  "driver arrays",
                                                                  "driver handles",
@@ -59,13 +58,12 @@ inline constexpr const char* kDriverCallerPlace = "<driver>";
 
 struct DriverLink {
   uint32_t version;
-  /// Whether events are taken at all. Where not, nothing need be asked of the driver for their
-  /// sake.
+  /// Whether events are recorded. If not, nothing needs to be queried for them.
   bool (*is_wanted)();
-  /// A block came. `key` is its address, or what else names it among those of its kind.
+  /// A block was allocated. `key` is its address, or another identifier within its kind.
   void (*took)(DriverKind kind, int device, uint64_t key, uint64_t size_bytes, const void* caller);
-  /// A block of one of `kinds` (bits by DriverKind) goes. To be called before the driver gives the
-  /// address to somebody else. Answers the block, with kind kDriverKinds where it is not known.
+  /// A block of one of `kinds` (bits by DriverKind) is freed. Call it before the driver can reuse
+  /// the address. Returns the block, with kind kDriverKinds if it is unknown.
   struct Gone {
     DriverKind kind;
     int device;
@@ -75,9 +73,9 @@ struct DriverLink {
   Gone (*gave)(uint32_t kinds, uint64_t key);
   /// What the driver requests refused (out of memory).
   void (*refused)(DriverKind kind, int device, uint64_t size_bytes, const void* caller);
-  /// Of a kind that has one block for a thing whose size changes: reads it again. `read` answers
-  /// false where it cannot be read; the value 0 is no block. Calls for one thing never run at once,
-  /// and the last reading wins.
+  /// For a kind with one block per thing whose size changes: reads it again. `read` returns false
+  /// if it cannot be read; the value 0 is no block. Calls for one thing never run at once, and the
+  /// last reading wins.
   void (*level)(DriverKind kind, int device, uint64_t key,
                 bool (*read)(uint64_t key, uint64_t* bytes), const void* caller);
   /// The life of a handle of cuMemCreate. `is_own`: this process pays for it.
@@ -87,13 +85,13 @@ struct DriverLink {
   void (*released)(uint64_t handle);
   void (*mapped)(uint64_t address, uint64_t size_bytes, uint64_t handle, const void* caller);
   void (*unmapped)(uint64_t address, uint64_t size_bytes);
-  /// Something could not be followed, or a size not be asked: counted in the recording.
+  /// Something could not be tracked, or a size not queried: counted in the recording.
   void (*lost)();
 };
 inline constexpr uint32_t kDriverLinkVersion = 2;
 
 }  // namespace gpumemprof::probe
 
-/// The probe's; null where another version of it is loaded than was built with the caller.
+/// The probe's; null if its version differs from the one that the caller was built with.
 extern "C" __attribute__((weak)) const gpumemprof::probe::DriverLink* gpumemprof_driver_link(
     uint32_t version);

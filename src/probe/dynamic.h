@@ -21,20 +21,20 @@ __asm__(".symver dlopen,dlopen@GLIBC_2.17");
 
 namespace gpumemprof::probe {
 
-/// The definition of `name` that the program would have used without us. Looks into every loaded
-/// object, since torch._C is often opened RTLD_LOCAL, where RTLD_NEXT does not look; objects whose
-/// file name contains `hint` come first. Null where there is none. Takes the loader's lock: call it
-/// once a symbol, not once an event.
+/// The definition of `name` that the program would have used without the probe. Searches every
+/// loaded object, because torch._C is often opened RTLD_LOCAL, which RTLD_NEXT skips; objects whose
+/// file name contains `hint` come first. Null if there is none. Takes the loader's lock: call it
+/// once per symbol, not per event.
 void* find_real(const char* name, const void* ours, const char* hint);
 
-/// The definition of `name` that the object which holds `address` has itself, else one of those
-/// that it needs. Null where there is none, or only `ours`. As find_real, not for every event.
+/// The definition of `name` in the object that contains `address`, otherwise in one of its
+/// dependencies. Null if there is none, or only `ours`. Like find_real, not for every event.
 void* find_real_of(const void* address, const char* name, const void* ours);
 
-/// Whether the file name of the object that holds `address` contains `part`.
+/// Whether the file name of the object that contains `address` contains `part`.
 bool object_is_named(const void* address, const char* part);
 
-/// The address range of the object that holds `address`, or an empty one.
+/// The address range of the object that contains `address`, or an empty one.
 struct ObjectRange {
   uintptr_t begin = 0, end = 0;
   bool contains(const void* p) const {

@@ -1,4 +1,4 @@
-// Who this process is, and the file that carries its name.
+// The identity of this process, and the file named after it.
 #pragma once
 
 #include <stddef.h>
@@ -14,16 +14,16 @@ long create_recording_file(const char* folder, format::FileHeader* header, char*
                            size_t path_size);
 
 /// Field 22 of /proc/self/stat: starttime in clock ticks since boot (man 5 proc), and field 1, the
-/// PID as that /proc shows it. 0 where /proc is missing; `pid` may be null.
+/// PID as that /proc shows it. 0 if /proc is missing; `pid` may be null.
 uint64_t read_start_ticks(uint32_t* pid);
 
-/// argv with spaces, ends with a zero; empty where /proc is missing.
+/// argv separated by spaces, zero-terminated; empty if /proc is missing.
 void read_command(char* out, size_t size);
 
-/// The inode of this process's PID namespace, 0 where /proc does not tell.
+/// The inode of this process's PID namespace, 0 if /proc does not show it.
 uint64_t pid_namespace();
 
-/// Puts the CRC in, after the last change.
+/// Sets the CRC, after the last change.
 void seal_header(format::FileHeader* header);
 
 }  // namespace gpumemprof::probe

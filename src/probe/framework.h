@@ -1,13 +1,13 @@
-// What the rest of the probe knows of a framework: the functions that we stand in for, and how to
-// find out whether its memory comes to us. Each has one file in hooks/, which enters it here;
-// nothing else in the probe names a framework.
+// What the rest of the probe knows of a framework: the functions that are replaced, and how to
+// verify that its memory reaches the probe. Each framework has one file in hooks/, which registers
+// it here; nothing else in the probe names a framework.
 #pragma once
 
 #include <stdint.h>
 
 namespace gpumemprof::probe {
 
-/// A function of the framework, and ours of the same name.
+/// A function of the framework, and its replacement of the same name.
 struct Hook {
   const char* name;
   void* hook;
@@ -18,10 +18,10 @@ struct Hook {
 struct Framework {
   const Hook* hooks;
   uint32_t hook_count;
-  /// hooks[0] is always called through a table: where it is not, this says why in one line.
+  /// hooks[0] is always called through a table; if it is not, this is the one-line reason.
   const char* not_called;
-  /// Asks for a block of kTestBytes (scopes.h) on the calling thread. 1: it came to us, 0: it did
-  /// not, -1: nobody can be asked (the framework is not ready, no interpreter).
+  /// Allocates a block of kTestBytes (scopes.h) on the calling thread. 1: it reached the probe, 0:
+  /// it did not, -1: it cannot be tested (the framework is not ready, no interpreter).
   int (*ask)();
   const char* not_arrived;
   Framework* next;

@@ -24,19 +24,19 @@ struct Replaced {
   bool is_protection_lost = false;  // it could not be given back: a table stays writable
 };
 
-/// Changes the entries of all loaded objects but our own. Again and again is fine: new objects are
-/// changed, the others stay. Holds the loader's lock on the list of objects for some 10 ms.
+/// Changes the entries of all loaded objects except this library. May be repeated: new objects are
+/// changed, others stay. Holds the loader's lock on the list of objects for some 10 ms.
 Replaced replace_in_loaded_objects(Replacement* table, uint32_t count);
 
-/// The same in the one object that holds `inside`, an address of its code.
+/// The same in the one object that contains `inside`, an address of its code.
 Replaced replace_in_object_of(const void* inside, Replacement* table, uint32_t count);
 
-/// One word, where the kernel would refuse to store without a signal: false instead. The memory's
-/// protection does not count where /proc/self/mem can be written.
+/// Stores one word, returning false where the store would raise a signal. The memory's protection
+/// does not matter if /proc/self/mem can be written.
 bool store_through_kernel(void** entry, void* value);
 
-/// The protection (PROT_READ…) of the page at `address` as the kernel has it; -1 where it does not
-/// say (no /proc).
+/// The protection (PROT_READ…) of the page at `address` according to the kernel; -1 if unknown (no
+/// /proc).
 int protection_of(uintptr_t address);
 
 }  // namespace gpumemprof::probe

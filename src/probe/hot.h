@@ -1,14 +1,14 @@
-// What every event looks at and runs, side by side. Between two events of a real step the tensor
-// operations push us out of the caches: what lies scattered over the library costs a miss a
-// variable, and one of the TLB's beside it.
+// The data and code that every event uses, placed together. Between two events of a real step the
+// tensor operations evict the probe from the caches, so scattered variables would cost a cache and
+// TLB miss each.
 #pragma once
 
-/// A variable that is read for every event and hardly ever written, a word or a few: all of them
-/// lie in three cache lines.
+/// A variable that is read for every event and rarely written, a word or a few: all of them are in
+/// three cache lines.
 #define HOT_DATA __attribute__((section("probe_hot")))
 
-/// One that has cache lines of its own: between the words it would leave gaps.
+/// One with cache lines of its own; among the words it would leave gaps.
 #define HOT_LINES alignas(64) __attribute__((section("probe_hot_lines")))
 
-/// A function that every event passes through; the linker puts them together.
+/// A function that every event runs; the linker places them together.
 #define HOT __attribute__((hot))

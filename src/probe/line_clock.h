@@ -15,14 +15,14 @@
 
 namespace gpumemprof::probe {
 
-/// No scale: the kernel's clock is asked for every event, and the counter is not read.
+/// No scale: every event queries the kernel's clock, and the counter is not read.
 struct ClockLine {
   uint64_t counter;
   uint64_t time_ns;
   uint64_t scale;  // ns a tick × 2^32
 };
 
-/// The kernel's clock and the counter, read at once.
+/// The kernel's clock and the counter, read together.
 struct ClockPair {
   uint64_t counter;
   uint64_t time_ns;
@@ -30,42 +30,43 @@ struct ClockPair {
 
 /// Ticks after which a line is replaced: 0.4 to 2 s.
 inline constexpr uint64_t kMostTicks = 0x8000'0000;
-/// Ticks after which no event has a time on it: what meets a thread at the tuning keeps to the old
-/// line.
+/// Ticks after which no event's time is on a line: a thread that arrives during tuning keeps to the
+/// old line.
 inline constexpr uint64_t kEndTicks = 2 * kMostTicks;
-/// Ticks in which a new line has to be in force, under 33 µs: by then it and the old one have come
-/// apart by next to nothing.
+/// Ticks in which a new line must be in force, under 33 µs: until then it hardly differs from the
+/// old one.
 inline constexpr uint64_t kMostLateTicks = 0x8000;
-/// What the kernel's clock may be behind at the end of a line: 0.1 % of the longest, twice what
+/// How far the kernel's clock may be behind at the end of a line: 0.1 % of the longest, twice what
 /// adjtimex slews.
 inline constexpr uint64_t kMostBehindNs = 5'000'000;
 inline constexpr uint64_t kBackWithinNs = 1'000'000'000;
 inline constexpr uint64_t kLeastLearningNs = 50'000'000;
-/// Between the two readings of the kernel's clock around a counter: 6 ppm of the shortest learning.
+/// Between the two readings of the kernel's clock around a counter: 6 ppm of the shortest learning
+/// time.
 inline constexpr uint64_t kMostApartNs = 300;
 inline constexpr uint32_t kMostFailures = 64;
 
-/// What a line says at a counter after its own.
+/// A line's time at a counter after its own.
 inline uint64_t time_on(const ClockLine& line, uint64_t counter) {
   const auto ticks = static_cast<unsigned __int128>(counter - line.counter);
   return line.time_ns + static_cast<uint64_t>(ticks * line.scale >> 32);
 }
 
-/// The latest time that an event can have had on a line, where the counter is now at `counter`.
+/// The latest time that an event can have on a line, if the counter is now at `counter`.
 uint64_t latest_on(const ClockLine& line, uint64_t counter);
 
-/// ns a tick × 2^32 between two pairs; 0 where that is no counter's of 1 to 16 GHz, or it went
+/// ns per tick × 2^32 between two pairs; 0 if that is not a counter of 1 to 16 GHz, or it went
 /// backwards.
 uint64_t scale_between(const ClockPair& from, const ClockPair& to);
 
-/// True where two scales differ by at most a thousandth, which is twice how fast a clock is set
-/// (adjtimex): else the counter stood still, or the kernel's clock, while the machine slept or
+/// True if two scales differ by at most a thousandth, twice the rate at which a clock is slewed
+/// (adjtimex). Otherwise the counter or the kernel's clock stopped while the machine slept or
 /// moved.
 bool is_same_scale(uint64_t a, uint64_t b);
 
-/// The line that follows `line`: it begins at the kernel's clock, or where that is behind by at
-/// most kMostBehindNs, at the latest time on the old one, and is less steep then. No scale where
-/// the kernel's clock is behind by more.
+/// The line that follows `line`. It begins at the kernel's clock, or if that is behind by at most
+/// kMostBehindNs, at the latest time on the old line, with a smaller slope. No scale if the
+/// kernel's clock is behind by more.
 ClockLine next_line(const ClockLine& line, const ClockPair& now, uint64_t scale);
 
 /// `Machine` has static functions: counter(); wait_for_loads(), before which no later counter() is

@@ -39,8 +39,8 @@ struct alignas(64) Bucket {
   Block block[kBucketBlocks];
 };
 
-/// Memory that is all zero, here and again in a forked child. Null where the system refuses, or
-/// after the program has restricted its own system calls.
+/// Zeroed memory, empty again in a forked child. Null if the system refuses, or after the program
+/// has restricted its own system calls.
 void* map_emptied_by_fork(size_t bytes);
 
 /// Zero is an empty table; nothing is mapped before the first put().
@@ -48,14 +48,14 @@ class LiveTable {
  public:
   enum Outcome { kPut, kReplaced, kNoMemory };
 
-  /// Address 0 means an empty place and is refused as kNoMemory. kReplaced: the address was there,
-  /// so its free was not seen; `*old` is what it was.
+  /// Address 0 marks an empty place and is rejected as kNoMemory. kReplaced: the address was
+  /// present, so its free was missed; `*old` is the old entry.
   Outcome put(uint64_t address, const Block& block, Block* old);
 
-  /// False: not there. What is found may be gone already, where another thread takes it.
+  /// False: not present. A found entry may be gone already if another thread takes it.
   bool find(uint64_t address, Block* out) const;
 
-  /// False: not there.
+  /// False: not present.
   bool take(uint64_t address, Block* out);
 
   uint32_t level_count() const;

@@ -10,11 +10,11 @@
 
 namespace gpumemprof::probe {
 
-/// Opens libunwind where native stacks were asked for, and notes in the file whether that worked.
+/// Opens libunwind if native stacks were requested, and notes in the file whether that worked.
 void prepare_native();
 
-/// Fills `out` with return addresses, innermost first; the number of them. 0 where native stacks
-/// are off. About 10 ns a frame once libunwind's per-thread cache knows them.
+/// Fills `out` with return addresses, innermost first; returns their number. 0 if native stacks are
+/// off. About 10 ns per frame once libunwind's per-thread cache has them.
 int native_backtrace(void** out, int max);
 
 /// True once the program has closed what libunwind needs.
@@ -25,7 +25,7 @@ struct Module {
   uintptr_t bias;        // add to an address of the file
   char path[1024];
 };
-/// The module that holds `pc`. Takes the loader's lock.
+/// The module that contains `pc`. Takes the loader's lock.
 bool find_module(uintptr_t pc, Module* out);
 
 }  // namespace gpumemprof::probe

@@ -1,5 +1,4 @@
-// The interpreter's end: what is freed from then on the program had kept to its end, and let go of
-// for no reason of its own.
+// The interpreter's end: what is freed from then on was kept to the end by the program.
 #pragma once
 
 #include <stdint.h>
@@ -10,11 +9,11 @@ namespace gpumemprof::probe {
 
 extern uint32_t g_awaits_program_end;
 
-/// Has the end marked in the recording, once: a program of models runs here.
+/// Enables marking the end in the recording, once: a program with models runs here.
 void await_program_end();
 void mark_program_end();
 
-/// Before a free is recorded: the interpreter is asked whether it ends, which reads one word.
+/// Before a free is recorded: checks whether the interpreter is exiting, by reading one word.
 inline void look_for_program_end() {
   if (!__atomic_load_n(&g_awaits_program_end, __ATOMIC_RELAXED)) return;
   if (g_python.ready && g_python.is_finalizing && g_python.is_finalizing()) mark_program_end();

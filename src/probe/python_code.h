@@ -1,4 +1,4 @@
-// What a code object says about itself: names as UTF-8, and the line of an instruction.
+// Facts from a code object: names as UTF-8, and the line of an instruction.
 #pragma once
 
 #include <stddef.h>
@@ -8,16 +8,16 @@
 
 namespace gpumemprof::probe {
 
-/// A str object as UTF-8 in `out`; the number of bytes. Cut at a character where it does not fit; a
-/// lone surrogate (a file name that is no UTF-8) becomes U+FFFD.
+/// A str object as UTF-8 in `out`; returns the number of bytes. Cut between characters if it does
+/// not fit; a lone surrogate (a file name that is not UTF-8) becomes U+FFFD.
 size_t python_string(const PythonLayout& layout, const void* str, char* out, size_t size);
 
-/// The line of an instruction by the location table of PEP 626 (Objects/locations.md): 0 where the
+/// The line of an instruction by the location table of PEP 626 (Objects/locations.md): 0 if the
 /// table has none. Reads at most `size` bytes of `table`. `unit` counts 2-byte code units from the
 /// start of the code.
 uint32_t line_of_unit(const uint8_t* table, size_t size, int32_t first_line, int64_t unit);
 
-/// The line that `instruction` of `code` belongs to.
+/// The line of `instruction` in `code`.
 uint32_t python_line(const PythonLayout& layout, const char* code, const char* instruction);
 
 }  // namespace gpumemprof::probe

@@ -17,7 +17,7 @@
 
 namespace gpumemprof::probe {
 
-/// Where things are in this interpreter's structures: byte offsets.
+/// The positions of fields in this interpreter's structures: byte offsets.
 struct PythonLayout {
   uint32_t tstate_frame;  // in PyThreadState: the frame, or the _PyCFrame (3.11, 3.12)
   uint32_t cframe_frame;  // in _PyCFrame
@@ -29,12 +29,12 @@ struct PythonLayout {
   uint32_t bytes_size, bytes_data;
 };
 
-/// The layout of a version, for `debug_offsets` = _PyRuntime where the interpreter describes itself
-/// (3.13 on; null before). False: unknown.
+/// The layout of a version, for `debug_offsets` = _PyRuntime if the interpreter describes itself
+/// (from 3.13 on; null before). False: unknown.
 bool python_layout(uint32_t major, uint32_t minor, const uint64_t* debug_offsets,
                    PythonLayout* out);
 
-/// What an event reads of it lies in the first 64 bytes: a line.
+/// The fields that an event reads are in the first 64 bytes: one cache line.
 struct alignas(64) Python {
   bool ready = false;
   void* (*this_thread_state)() =
@@ -46,8 +46,8 @@ struct alignas(64) Python {
 static_assert(offsetof(Python, layout) + offsetof(PythonLayout, code_first_line) <= 64);
 extern Python g_python;
 
-/// Looks for an interpreter in this process; sets g_python and the state in the file. Again and
-/// again is fine.
+/// Looks for an interpreter in this process; sets g_python and the state in the file. May be
+/// repeated.
 void prepare_python();
 
 template <class T>
@@ -58,7 +58,7 @@ inline T load(const void* base, uint32_t offset) {
 }
 
 /// The innermost frame, or null: no interpreter, not a Python thread, nothing running. `*unsafe` is
-/// set where the interpreter shuts down and other threads' frames may be freed under us.
+/// set if the interpreter is shutting down and frames of other threads may be freed concurrently.
 inline const char* top_frame(bool* unsafe) {
   const Python& py = g_python;
   if (!py.ready) return nullptr;
@@ -72,10 +72,10 @@ inline const char* top_frame(bool* unsafe) {
 
 inline constexpr uint32_t kMaxWalk = 1 << 16;  // deeper than any recursion limit in use
 
-/// The innermost frames of a thread's last walk. In a real step the tensor operations push the
-/// frames out of the first-level cache between two events, and walking them is a chain of dependent
-/// loads. Most of them are where they were, so asking for all of them at once
-/// while the clock is read hides most of that. Only ever prefetched, never read: they may be gone.
+/// The innermost frames of a thread's last walk. In a real step the tensor operations evict the
+/// frames from the first-level cache between two events, and walking them is a chain of dependent
+/// loads. Most are where they were, so prefetching all of them while the clock is read hides most
+/// of that. Only ever prefetched, never read: they may be gone.
 inline constexpr uint32_t kMostPrefetched = 31;
 struct WalkedFrames {
   uint32_t count;
@@ -87,8 +87,8 @@ inline void prefetch_frames(const WalkedFrames& walked) {
   for (uint32_t i = 0; i < walked.count; ++i) __builtin_prefetch(walked.frames[i] + offset);
 }
 
-/// The frame of the innermost watched call among the first `most`; null where there is none, or,
-/// `is_in_work`, none inside the innermost entry. Of `*hit_entry`, whether that is why.
+/// The frame of the innermost watched call among the first `most`; null if there is none, or, with
+/// `is_in_work`, none inside the innermost entry; `*hit_entry` says whether that is the reason.
 inline const char* find_call(const char* frame, uint32_t most, bool is_in_work, bool* hit_entry) {
   const WatchedCodes& watched = *watched_codes();
   const uint32_t previous = g_python.layout.frame_previous;
@@ -105,15 +105,15 @@ inline const char* find_call(const char* frame, uint32_t most, bool is_in_work, 
 }
 
 /// A hash of the whole chain, and the frame of the innermost watched call in it, or null. An
-/// instruction's address is inside its code object, so (code, instruction) is told by it alone;
-/// that a code object's address is used again is `epoch`'s matter (code_identity.h).
+/// instruction's address is inside its code object, so it alone identifies (code, instruction);
+/// reuse of a code object's address is handled by `epoch` (code_identity.h).
 inline uint64_t hash_frames(const char* frame, uint64_t epoch, WalkedFrames* walked,
                             const CodeRange watched, const char** call) {
   const uint32_t previous = g_python.layout.frame_previous;
   const uint32_t instruction = g_python.layout.frame_instruction;
   uint64_t hash = epoch * 0xd6e8feb86659fd93u + 1;
   uint32_t n = 0;
-  // Loops apart, so that a frame pays for what its place needs: those that are prefetched the next
+  // Separate loops, so that a frame costs only what its position needs: frames to prefetch next
   // time are noted, those inside the call compared.
   for (; frame && n < kMostPrefetched; ++n) {
     walked->frames[n] = frame;

@@ -31,7 +31,7 @@ enum State : uint32_t {
 
 struct Caches;  // stream.h
 
-/// What `run` asked for, read from the environment when the library is loaded.
+/// What `run` requested, read from the environment when the library is loaded.
 struct Config {
   uint32_t stacks = format::kStacksPython;
   bool free_stacks = false;
@@ -44,16 +44,15 @@ struct Config {
 extern Config g_config;
 extern char g_folder[3072];  // where to; empty: do nothing
 
-/// Points to two words: a State, and the incarnation, a number of this recording's own. Never null.
-/// Read for every event: a thread whose stream is of another incarnation carries what its parent
-/// process had.
+/// Points to two words: a State, and the incarnation, a number unique to this recording. Never
+/// null. Read for every event: a thread whose stream has another incarnation carries its parent
+/// process's state.
 extern volatile uint32_t* g_state;
 inline volatile uint32_t* state_page() { return __atomic_load_n(&g_state, __ATOMIC_RELAXED); }
 inline uint32_t state() { return __atomic_load_n(state_page(), __ATOMIC_RELAXED); }
 inline uint32_t incarnation() { return __atomic_load_n(state_page() + 1, __ATOMIC_RELAXED); }
 
-/// One thread's buffer. `owner` is the tid that writes it, 0 when nobody
-/// does.
+/// One thread's buffer. `owner` is the tid that writes it, or 0.
 struct Stage {
   uint8_t* base;    // kStageBytes: of the arena, the file's own pages, or private where `mirrored`
   uint64_t offset;  // in the file
@@ -71,38 +70,37 @@ struct Stage {
   uint8_t* definitions() const { return base + format::kStageDefinitionsOffset; }
 };
 
-/// Makes this process record: makes the file, finds memory for its first page. Called on the first event and in
-/// a forked child. True where the process records now. Any thread; one does the work, others wait
-/// briefly.
+/// Makes this process record: creates the file and the memory for its first page. Called at the
+/// first event and in a forked child. True if the process records now. Any thread; one does the
+/// work, others wait briefly.
 bool begin_recording();
 
-/// A stage for the calling thread: one whose owner died (tgkill says so), else a new one. Null
-/// where the file system or the address space refuses; `why` tells. Its halves are empty and its
-/// stream number is new.
+/// A stage for the calling thread: one whose owner died (according to tgkill), otherwise a new one.
+/// Null if the file system or the address space refuses; `why` has the reason. Its halves are empty
+/// and its stream number is new.
 Stage* claim_stage(uint32_t tid, format::LossKind* why);
 
 /// Writes a chunk of the file: header, then `payload`. 0 or a LossKind + 1.
 uint32_t write_chunk(format::ChunkHeader header, const void* payload);
 
-/// Writes out what a stage's half holds and empties it. False where the file refused: the half
-/// stays as it is.
+/// Writes out a stage's half and empties it. False if the file refused: the half does not change.
 bool flush_events(Stage* stage, format::LossKind* why);
 bool flush_definitions(Stage* stage, format::LossKind* why);
 
-/// Of a mirrored stage, writes bytes [from, from + size) to the file.
+/// For a mirrored stage, writes bytes [from, from + size) to the file.
 void mirror(const Stage* stage, const void* from, size_t size);
 
 void count_loss(format::LossKind kind, uint64_t events = 1);
-/// A request for memory was refused: beside its event, for who watches the file from outside.
+/// A request for memory was refused: counted beside its event, for observers of the file.
 void count_refusal();
 /// The mutable part of the file's first page; null before the recording began.
 format::FileState* file_state();
 /// Records of all streams so far.
 uint64_t event_count();
 
-/// True once the program has restricted its own system calls: from then on we make none.
+/// True once the program has restricted its own system calls: from then on the probe makes none.
 extern bool g_sandboxed;
-/// The same, and the clock is forbidden too (SECCOMP_MODE_STRICT turns rdtsc off).
+/// The same, and the clock is forbidden too (SECCOMP_MODE_STRICT disables rdtsc).
 void freeze();
 
 }  // namespace gpumemprof::probe

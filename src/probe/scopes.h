@@ -38,7 +38,7 @@ void switch_scope_out(uint64_t id);
 void switch_scope_in(uint64_t id);
 int end_scope(uint64_t id, gpumemprof_scope_result* out);
 
-/// attach.cc asks for a block of kTestBytes, which is noted and not counted, nor is its free.
+/// attach.cc allocates a block of kTestBytes, which is noticed and not counted, nor is its free.
 enum Test : uint32_t { kNoTest, kTestAwaited, kTestMade, kTestOver };
 inline constexpr uint64_t kTestBytes = 127;
 
@@ -58,18 +58,17 @@ struct ThreadScopes {
 };
 extern thread_local ThreadScopes t_scopes __attribute__((tls_model("initial-exec")));
 
-/// The holder for a block that the calling thread has just made, with a reference for the block.
-/// `*is_complete` becomes false where it cannot be known or made.
+/// The holder for a block that the calling thread has just allocated, with a reference for the
+/// block. `*is_complete` becomes false if it cannot be found or created.
 uint32_t hold_running(uint32_t device, bool* is_complete);
 inline uint32_t hold_block(uint32_t device, bool* is_complete) {
   return __builtin_expect(t_scopes.running == 0, 1) ? 0 : hold_running(device, is_complete);
 }
 
-/// Gives a reference back.
+/// Releases a reference.
 void drop_holder(uint32_t holder);
 
-/// The block's allocation, and its free with the reference that it held, for all scopes of its
-/// holder.
+/// Counts the block's allocation, or its free with its reference, for all scopes of its holder.
 void count_own_alloc(const Block& block);
 void release_block(const Block& block);
 

@@ -1,6 +1,6 @@
-// Things of one size, by number, taken and given back without a lock. Chunks are mapped as they are
-// needed and stay; in a forked child they are empty, and numbers begin anew with the PoolHead,
-// which is in emptied memory too.
+// Items of one size, by number, taken and returned without a lock. Chunks are mapped as needed and
+// stay; in a forked child they are empty, and numbers restart with the PoolHead, which is in
+// emptied memory too.
 #pragma once
 
 #include <stdint.h>
@@ -10,27 +10,27 @@
 
 namespace gpumemprof::probe {
 
-/// `Item` has a `uint32_t next` that is ours while the item is free. Numbers begin at 1; 0 is none.
+/// `Item` has a `uint32_t next` that the pool uses while the item is free. Numbers begin at 1; 0 is
+/// none.
 template <class Item, uint32_t kChunkItems, uint32_t kChunks>
 class Pool {
  public:
-  /// Only for a number that take() has given out.
+  /// Only for a number that take() returned.
   Item* at(uint32_t number) const {
     return &__atomic_load_n(&chunks_[(number - 1) / kChunkItems],
                             __ATOMIC_ACQUIRE)[(number - 1) % kChunkItems];
   }
 
-  /// Whether take() has given this number out, in this process, at some time.
+  /// Whether take() has ever returned this number in this process.
   bool knows(const PoolHead* head, uint32_t number) const {
     return number != 0 && number <= __atomic_load_n(&head->fresh, __ATOMIC_ACQUIRE);
   }
 
-  /// An item that nobody has, as its last owner left it. 0: no memory, or too many.
+  /// A free item, as its last owner left it. 0: no memory, or too many.
   uint32_t take(PoolHead* head) {
     uint64_t seen = __atomic_load_n(&head->tag_and_index, __ATOMIC_ACQUIRE);
     while (uint32_t number = static_cast<uint32_t>(seen)) {
-      // The item may be taken by another thread just now; then `next` is nonsense and the tag has
-      // changed.
+      // Another thread may be taking the item; then `next` is invalid and the tag has changed.
       uint32_t next = __atomic_load_n(&at(number)->next, __ATOMIC_RELAXED);
       uint64_t after = ((seen >> 32) + 1) << 32 | next;
       if (__atomic_compare_exchange_n(&head->tag_and_index, &seen, after, false, __ATOMIC_ACQ_REL,

@@ -45,7 +45,7 @@ extern Pool<Holder, 4096, 16384> g_holders;  // 67 million
 
 inline uint32_t generation_of(uint64_t high) { return static_cast<uint32_t>(high >> 32); }
 
-/// Holds off a signal handler's allocations while the thread's own list changes.
+/// Blocks allocations in a signal handler while the thread's own list changes.
 class Busy {
  public:
   explicit Busy(ThreadScopes* thread) : thread_(thread) {
@@ -61,19 +61,19 @@ class Busy {
   ThreadScopes* thread_;
 };
 
-/// The calling thread's, emptied where it is what a forked child has of its parent. Null inside
+/// The calling thread's, emptied if it is what a forked child has of its parent. Null inside
 /// another change of it.
 ThreadScopes* this_thread();
 
 /// Makes a scope the top of the thread's list. Its holder goes on top of the thread's, if that is
-/// good; so a chain of nested calls costs each the same.
+/// valid, so each of a chain of nested calls costs the same.
 void push(ThreadScopes* thread, uint32_t number);
 
-/// Takes a scope out of the thread's list. Where it is not there (its thread died and another one
-/// has its memory), nothing happens.
+/// Removes a scope from the thread's list. If it is not there (its thread died and another one has
+/// its memory), nothing happens.
 void pull(ThreadScopes* thread, uint32_t number);
 
-/// Gives the record of a scope that is in no list any more back.
+/// Frees the record of a scope that is in no list any more.
 void recycle(uint32_t number);
 
 }  // namespace gpumemprof::probe

@@ -53,7 +53,7 @@ struct Placement {
   bool operator==(const Placement&) const = default;
 };
 
-/// The private tables of a stream; mapped once a stage, emptied when a new thread takes it over.
+/// The private tables of a stream; mapped once per stage, emptied when a new thread takes it over.
 struct Caches {
   WalkedFrames walked;
   CachedStack stacks[kStackSlots];
@@ -74,7 +74,7 @@ struct Caches {
 };
 
 struct Stream {
-  // Of the stage, so that an event need not look there.
+  // Of the stage, so that an event need not read it.
   format::RawEvent* events;
   format::StageControl* control;
   bool mirrored;
@@ -93,8 +93,8 @@ struct Device {  // the ABI twin of c10::Device: two bytes in one register
   int8_t index;
 };
 
-/// What an allocator hands out: a device with a name of its own, where two of them would otherwise
-/// be one. Never changed once an event was recorded in it.
+/// The memory of an allocator: a device with its own name, where two would otherwise be one. Never
+/// changed once an event was recorded in it.
 struct Memory {
   uint16_t id;  // differs between all of a process's, below 0x8000
   Device device;
@@ -103,12 +103,12 @@ struct Memory {
   char name[59];  // ends with a zero
 };
 
-/// That of no step, or of one that is not known.
+/// The step of an event without one, or with an unknown one.
 inline constexpr int64_t kNoStep = INT64_MIN;
 
-/// What a framework calls the work that it allocates for. Becomes the innermost frame of the stack,
-/// with `place` as its file ("<tensorflow>") and no line: a name costs nothing after its first
-/// event. The step is told of allocations, where it is another than that of the thread's last one.
+/// A framework's name for the current work. Becomes the innermost frame of the stack, with `place`
+/// as its file ("<tensorflow>") and no line: a name costs nothing after its first event. The step
+/// is written for allocations, if it differs from the thread's last one.
 struct Label {
   const char* place = nullptr;
   const char* text = nullptr;
@@ -116,7 +116,7 @@ struct Label {
   int64_t step = kNoStep;
 };
 
-/// What a caching allocator itself says of an event, beside what it reports.
+/// What a caching allocator itself reports of an event, in addition.
 struct AllocatorSays {
   uint64_t requested;  // bytes that were asked for; 0: not an allocation
   Placement place;
@@ -124,7 +124,7 @@ struct AllocatorSays {
   bool has_device_free;
   uint64_t device_free;  // bytes
 };
-/// The name of what the calling thread works on (gpumemprof_set_layer). A frame of the file
+/// The name of the calling thread's current work (gpumemprof_set_layer). A frame of the file
 /// "<layer>", between a label and the frames of code.
 void set_layer(const char* name);
 
@@ -133,50 +133,50 @@ void set_layer(const char* name);
 void record(format::RawAction action, uint64_t address, uint64_t size, uint32_t device_class,
             const uint64_t* totals = nullptr);
 
-/// As above for a device that is no class of its own yet.
+/// The same for a device that has no class yet.
 void record_device(format::RawAction action, uint64_t address, uint64_t size, Device device,
                    uint64_t allocated, uint64_t reserved, const AllocatorSays* says = nullptr);
 
-/// A segment that came or went: one of the first four RawDetails; `size` in multiples of 512 bytes.
+/// A segment that was allocated or freed: one of the first four RawDetails; `size` in multiples of
+/// 512 bytes.
 void record_segment(format::RawDetail what, uint64_t address, uint64_t size, Device device,
                     const Placement& place);
 
 /// The second half of a free, without totals.
 void record_completed(uint64_t address, Device device);
 
-/// Tells the file of a caching allocator: body of a kDefAllocator. Begins the recording where that
-/// has not begun. False where it could not be told.
+/// Writes the facts of a caching allocator: body of a kDefAllocator. Begins the recording if
+/// needed. False on failure.
 bool tell_allocator(const void* body, size_t length);
 
-/// As above in a named memory. The label's text counts where stacks are taken, so not for frees.
-/// `requested`: what was asked for where `size` is more, else 0.
+/// The same in a named memory. The label's text counts if stacks are taken, so not for frees.
+/// `requested`: the requested size if `size` is larger, else 0.
 void record_in(format::RawAction action, uint64_t address, uint64_t size, const Memory& memory,
                const Label& label, uint64_t requested = 0);
 
 inline constexpr size_t kMostMarkText = 1000;  // bytes; the C API cuts there
 
 /// Writes a mark into the calling thread's stream, between its events: kind, address and value as
-/// format.h has them, and a text of `length` bytes or null. False where it could not be written,
-/// which is counted. Begins the recording where that has not begun.
+/// in format.h, and a text of `length` bytes or null. False if it could not be written, which is
+/// counted. Begins the recording if needed.
 bool record_mark(format::RawMarkKind kind, uint64_t address, uint64_t value, const char* text,
                  size_t length);
 
-/// The length of a text of a caller's, cut at `most` bytes, between two characters.
+/// The length of a caller's text, cut between two characters at `most` bytes at most.
 size_t length_of_text(const char* text, size_t most);
 
-/// Never 0. `seed` tells names of different kinds apart.
+/// Never 0. `seed` distinguishes names of different kinds.
 uint64_t hash_text(const char* text, size_t length, uint64_t seed);
 
-/// The id of a text in the stream, defined at first sight; 0 where the file refused. At most
-/// kMaxString bytes.
+/// The id of a text in the stream, defined at first use; 0 if the file refused. At most kMaxString
+/// bytes.
 uint32_t define_string(Stream* stream, const char* text, size_t length);
 
-/// The id of the calling thread's stack now, with `label` (or null) as its innermost frame; 0 where
+/// The id of the calling thread's stack now, with `label` (or null) as its innermost frame; 0 if
 /// there is nothing.
 uint32_t current_stack(Stream* stream, const Label* label);
 
-/// Appends a definition: type, then `length` bytes. False where the file refused and the half is
-/// full.
+/// Appends a definition: type, then `length` bytes. False if the file refused and the half is full.
 bool define(Stream* stream, format::DefinitionType type, const void* body, size_t length);
 
 }  // namespace gpumemprof::probe

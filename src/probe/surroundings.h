@@ -1,8 +1,8 @@
-// What a framework knows of the moment of an event that the stack does not show: the object whose
-// method is being called, the work that runs, the mode that it runs in. It becomes frames without a
-// line at the inner end of the stack, so an event is not larger and a name is written once.
+// A framework's context of an event that the stack does not show: the object whose method is being
+// called, the running work, its mode. It becomes frames without a line at the inner end of the
+// stack, so events are not larger and a name is written once.
 //
-// A framework's hooks enter a View. Nothing else in the probe knows what the words mean.
+// A framework's hooks enter a View. Nothing else in the probe knows the meaning of the words.
 #pragma once
 
 #include <stddef.h>
@@ -10,7 +10,7 @@
 
 namespace gpumemprof::probe {
 
-/// What was found, as words: hashed with the frames of every event, so no texts and no look-ups.
+/// The context as words, hashed with the frames of every event: no texts and no look-ups.
 struct Surroundings {
   const void* receiver = nullptr;  // first argument of the innermost call that is watched
   const void* receiver_type = nullptr;
@@ -40,18 +40,18 @@ struct WatchedFunction {
   const char* qualname;
   const char* file_end;       // of the path of its source
   const char* not_called_by;  // qualname: with this function around it, it does not count; or null
-  /// It begins work whose surroundings are not those of its caller: while a piece of such work runs
-  /// on the thread, no receiver is looked for outside of it. Else: a call whose receiver is meant.
+  /// It begins work whose surroundings are not those of its caller: while such work runs on the
+  /// thread, no receiver is searched outside of it. Otherwise: a call with a receiver.
   bool is_entry;
 };
 
 struct View {
   const WatchedFunction* functions;
   uint32_t function_count;
-  /// On every event that has a stack, in a few ns: words, module, is_in_work. No lock, no
+  /// For every event that has a stack, in a few ns: words, module, is_in_work. No lock, no
   /// allocation.
   void (*sense)(Surroundings*);
-  /// On the first event with this hash: names, innermost first; how many.
+  /// For the first event with this hash: names, innermost first; returns their number.
   uint32_t (*describe)(const Surroundings&, SurroundingName* out);
 };
 

@@ -1,5 +1,5 @@
-// System calls without libc: they never touch errno, are no cancellation points and need no symbol
-// version. Each returns the kernel's answer: negative errno on failure.
+// System calls without libc: they never change errno, are no cancellation points and need no symbol
+// version. Each returns the kernel's result: negative errno on failure.
 #pragma once
 
 #include <stddef.h>
@@ -45,7 +45,7 @@ inline long sys_ptr(const void* p) { return reinterpret_cast<long>(p); }
 void* map_private(size_t bytes);
 /// The whole file into `buffer`, at most `size` bytes. The number of bytes, or negative errno.
 long read_file(const char* path, char* buffer, size_t size);
-/// True where a write that ends at `end` would exceed RLIMIT_FSIZE: it would raise SIGXFSZ.
+/// True if a write that ends at `end` would exceed RLIMIT_FSIZE and raise SIGXFSZ.
 bool exceeds_file_limit(uint64_t end);
 /// CLOCK_MONOTONIC through the vDSO: no system call.
 uint64_t monotonic_ns();

@@ -1,6 +1,6 @@
-// Where the code of a few Python functions lies (View::functions), so that the walk over a thread's
-// frames can tell theirs from others by the instruction's address alone. Found by name when a stack
-// is written for the first time; no lock, no lookup in the interpreter.
+// The code addresses of a few Python functions (View::functions), so that the walk over a thread's
+// frames can recognize them by the instruction's address alone. Found by name when a stack is
+// written for the first time; no lock, no lookup in the interpreter.
 #pragma once
 
 #include <stdint.h>
@@ -14,7 +14,7 @@ struct CodeRange {
 
 inline constexpr uint32_t kMostEntries = 3;
 
-/// Never changed once it is published: a thread that walks sees all of an old one or of a new one.
+/// Never changed once published: a walking thread sees all of an old or a new one.
 struct WatchedCodes {
   CodeRange call;  // whose first argument is the receiver
   CodeRange entries[kMostEntries];
@@ -23,14 +23,14 @@ struct WatchedCodes {
 extern const WatchedCodes* g_watched;  // never null
 inline const WatchedCodes* watched_codes() { return __atomic_load_n(&g_watched, __ATOMIC_ACQUIRE); }
 
-/// Whether the frame's code is one of the watched functions; then it is known from now on. A few
-/// loads where it is not.
+/// Whether the frame's code is one of the watched functions; then it is known from now on.
+/// Otherwise a few loads.
 void consider_frame(const char* frame);
 
-/// The code object dies (called with the GIL held, before its memory is used again).
+/// The code object dies (called with the GIL held, before its memory is reused).
 void forget_watched(const void* code);
 
-/// The first argument of a call and its class, from the frame; null where there is none.
+/// The first argument of a call and its class, from the frame; null if there is none.
 const void* receiver_of(const char* frame, const void** type);
 
 }  // namespace gpumemprof::probe

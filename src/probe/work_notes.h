@@ -1,10 +1,9 @@
-// In which module a piece of work was made that runs later, perhaps on another thread: a fixed
-// table without a lock, one word an entry, so that a reader sees all of it or none. The key is what
-// the framework itself numbers its work by: a number that counts up within a thread, and the
-// thread.
+// The module in which work was created that runs later, perhaps on another thread: a fixed table
+// without a lock, one word per entry, so that a reader sees all of it or none. The key is the
+// framework's own number of the work, which counts up within a thread, and the thread.
 //
-// What is made later falls on the place of what was made 65,536 pieces before; the key is in the
-// word, so what is gone is unknown and never taken for another.
+// New work takes the place of what was created 65,536 pieces before. The key is in the word, so an
+// overwritten entry is unknown and never mistaken for another.
 #pragma once
 
 #include <stdint.h>
@@ -20,7 +19,7 @@ class WorkNotes {
                      __ATOMIC_RELAXED);
   }
 
-  /// 0 where nothing is known.
+  /// 0 if nothing is known.
   uint32_t get(uint64_t number, uint64_t thread) const {
     if (!fits(number, thread)) return 0;
     const uint64_t word = __atomic_load_n(&words_[index(number, thread)], __ATOMIC_RELAXED);
@@ -33,8 +32,8 @@ class WorkNotes {
   static bool fits(uint64_t number, uint64_t thread) {
     return number >> 50 == 0 && thread >> 16 == 0;
   }
-  /// With the thread's share taken away again the lowest 16 bits of the number are those of the
-  /// index, so the key needs the others only.
+  /// Without the thread's share the lowest 16 bits of the number are those of the index, so the key
+  /// needs only the others.
   static uint64_t index(uint64_t number, uint64_t thread) {
     return (number + thread * 40503) & 0xffff;
   }

@@ -1,5 +1,5 @@
-// What PyTorch's CUDA allocator told of itself while it was recorded, as a snapshot of it would
-// have it: so that replay, what-if and the export of snapshots read recordings too.
+// The history of PyTorch's CUDA allocator from a recording, in the form of a snapshot, so that
+// replay, what-if and the export of snapshots read recordings too.
 #pragma once
 
 #include <map>
@@ -15,28 +15,28 @@
 namespace gpumemprof {
 
 struct HistoryOptions {
-  /// Snapshots get stacks and strings of their own, and wall-clock times. Else stacks are ids of
-  /// the source's tables and times are on its clock: for an analysis that goes with one of the
-  /// source.
+  /// Snapshots get their own stacks and strings, and wall-clock times. Otherwise stacks are ids of
+  /// the source's tables and times are on its clock, for an analysis that is combined with one of
+  /// the source.
   bool stands_alone = true;
 };
 
-/// The histories of one recording: fed with all of its batches, in their order.
+/// The histories of one recording; add all of its batches in order.
 class AllocatorHistory {
  public:
-  /// `source` is where the batches come from and must outlive it.
+  /// `source` provides the batches and must outlive it.
   AllocatorHistory(const EventSource& source, HistoryOptions options);
   void add(const EventBatch& batch);
-  /// Where add() of one event is in the sparse columns of its batch; a new one for each batch.
+  /// The position of add() in the sparse columns of its batch; a new one for each batch.
   struct Place {
     size_t next_requested = 0, next_detail = 0;
   };
-  /// One event of a batch, in their order.
+  /// One event of a batch, in order.
   void add(const EventBatch& batch, uint32_t index, Place* place);
-  /// That of a device of the source's tables; null where nobody followed it.
+  /// The history of a device of the source's tables; null if its allocator was not recorded.
   const DeviceHistory* find(uint16_t device) { return history_of(device); }
-  /// One snapshot for each process whose allocator was followed from its first segment to the end:
-  /// the devices that it used, the history complete. Call once, at the end.
+  /// One snapshot for each process whose allocator was recorded from its first segment to the end:
+  /// its devices, with complete history. Call once, at the end.
   std::vector<AllocatorSnapshot> finish();
   /// Why devices are missing, one phrase each; complete after finish().
   const std::vector<std::string>& reasons() const { return reasons_; }
@@ -56,8 +56,8 @@ class AllocatorHistory {
 };
 
 /// Reads all of `source` for the history of the one process that has one. Errors: those of the
-/// source; kUnsupported with the reason where no allocator, or those of several processes, were
-/// followed.
+/// source; kUnsupported with the reason if no allocator, or those of several processes, were
+/// recorded.
 Result<AllocatorSnapshot> read_allocator_history(EventSource& source);
 
 }  // namespace gpumemprof

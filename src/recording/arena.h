@@ -1,4 +1,4 @@
-// The arena (format/arena.h) from outside: what recorded processes keep there.
+// The arena (format/arena.h) as seen from outside: what recorded processes keep in it.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,20 @@
 
 namespace gpumemprof {
 
-/// A piece of a file that lies in the arena now.
+/// A piece of a file that is in the arena now.
 struct ArenaPiece {
   uint64_t file_offset = 0, length = 0;
   uint64_t offset = 0;  ///< of its first byte in the arena
 };
 
-/// An open arena. What stands in it is written by recorded programs, so nothing of it is believed
-/// before it was checked. Thread-safe but for what the caller does with the bytes.
+/// An open arena. Recorded programs write to it, so everything is checked before use. Thread-safe
+/// except for what the caller does with the bytes.
 class Arena {
  public:
-  /// That of a file, if its holders live and may be asked. Opened once for all files of a run.
+  /// The arena of a file, if its holders live and can be accessed. Opened once for all files of a
+  /// run.
   static std::shared_ptr<Arena> of(const format::ArenaHolder& holder);
-  /// A new one. Errors: kSystem, where the system has no such memory or RLIMIT_FSIZE forbids it.
+  /// A new one. Errors: kSystem, if the system has no such memory or RLIMIT_FSIZE forbids it.
   static Result<std::shared_ptr<Arena>> make();
   ~Arena();
   Arena(const Arena&) = delete;
@@ -33,18 +34,18 @@ class Arena {
   /// The first pages, shared with every recorded process; may be changed atomically.
   format::ArenaHeader* header() const { return header_; }
 
-  /// True where all of the bytes could be read.
+  /// True if all bytes could be read.
   bool read_at(uint64_t offset, void* data, size_t size) const;
-  /// A process's place, null where there is none at that offset.
+  /// A process's place; null if there is none at that offset.
   std::optional<format::ArenaPlace> process_at(uint64_t offset) const;
-  /// Its stages, at most as many as a process can have, in the order of their place in the file.
+  /// Its stages, at most as many as a process can have, in file order.
   std::vector<ArenaPiece> stages_of(const format::ArenaPlace& process) const;
-  /// Where of a process the file has everything: what is in the arena counts no more.
+  /// Marks that a process's file is complete, so that the arena no longer counts for it.
   bool is_final(uint64_t offset) const;
   void set_final(uint64_t offset);
-  /// Gives the memory of a piece, and of the page before it, back.
+  /// Frees the memory of a piece and of the page before it.
   void give_back(const ArenaPiece& piece);
-  /// Adds to 8 aligned bytes of a page, atomically with those who map it. The value before.
+  /// Atomically adds to 8 aligned bytes of a page; returns the previous value.
   Result<uint64_t> add_at(uint64_t offset, uint64_t amount);
 
  private:

@@ -1,5 +1,5 @@
-// Whoever keeps an arena writes what is in it to the files, so that a file alone is at most one
-// round old, and whole once its process is gone.
+// The keeper of an arena writes its content to the files, so that a file alone is at most one round
+// old, and complete once its process is gone.
 #pragma once
 
 #include <cstdint>
@@ -15,37 +15,37 @@
 
 namespace gpumemprof {
 
-/// Not thread-safe. At any time one mirror alone may work on an arena.
+/// Not thread-safe. Only one mirror may work on an arena at a time.
 class ArenaMirror {
  public:
-  /// Writes all of the bytes, or answers errno.
+  /// Writes all of the bytes, or returns errno.
   using Write = std::function<int(int fd, uint64_t offset, const void* data, size_t size)>;
-  /// `folder`: of the recording; files are looked for there alone. `write`: tests have others.
+  /// `folder`: of the recording; only files in it are used. `write`: replaced in tests.
   ArenaMirror(std::shared_ptr<Arena> arena, std::string folder, Write write = write_at);
   static int write_at(int fd, uint64_t offset, const void* data, size_t size);
   ~ArenaMirror();
   ArenaMirror(const ArenaMirror&) = delete;
 
-  /// One look at all processes. Of each the records are written before the word that counts them,
-  /// and that only where the half was not emptied meanwhile: so a file never counts a record that
-  /// it does not hold, whenever this process dies. What cannot be written of a process that is gone
-  /// is tried again in the next round; with `give_up` it is counted as lost.
+  /// One round over all processes. Records are written before the word that counts them, and that
+  /// only if the half was not emptied meanwhile, so a file never counts a record that it lacks,
+  /// whenever this process dies. What cannot be written for a process that is gone is retried in
+  /// the next round; with `give_up` it counts as lost.
   void round(bool give_up = false);
 
-  /// Processes that lived at the last round, with a file or without one.
+  /// The processes that lived at the last round, with a file or without one.
   size_t alive() const { return alive_; }
-  /// Processes that are gone and whose files lack something.
+  /// The processes that are gone and whose files lack something.
   size_t waiting() const { return waiting_; }
   /// Names of the files that were written to.
   const std::set<std::string>& files() const { return files_; }
   /// Processes without a file.
   UnrecordedProcesses& unrecorded() { return unrecorded_; }
   const UnrecordedProcesses& unrecorded() const { return unrecorded_; }
-  /// Processes with a file that does not count what it lacks, as it could not be written any more.
+  /// The processes whose file does not count what it lacks, because it could no longer be written.
   const std::vector<UnrecordedProcess>& given_up() const { return given_up_; }
 
  private:
-  /// What of a stage the file has.
+  /// The part of a stage that the file has.
   struct Written {
     bool any = false;
     format::StageControl control{};

@@ -1,5 +1,5 @@
-// Which chunks a file holds, and which of its bytes cannot be read. Knows nothing of what is in a
-// chunk.
+// Which chunks a file has, and which of its bytes cannot be read. Independent of the chunks'
+// content.
 #pragma once
 
 #include <cstdint>
@@ -29,11 +29,12 @@ struct Damage {
   std::string reason;
 };
 
-/// What a scan found. `chunks` is ordered by offset; every CRC in it was right when it was scanned.
+/// The result of a scan. `chunks` is ordered by offset; every CRC in it was right when it was
+/// scanned.
 struct FileIndex {
   std::vector<ChunkRef> chunks;
   std::vector<Damage> damage;
-  /// Pages that were still zero or half written: a live writer may fill them yet. {from, to}
+  /// Pages that were still zero or incomplete: a live writer may fill them. {from, to}
   std::vector<std::pair<uint64_t, uint64_t>> unwritten;
   uint64_t scanned_end = format::kPage;
 };
@@ -42,24 +43,24 @@ struct FileIndex {
 /// file.
 Result<format::FileHeader> read_file_header(File& file);
 
-/// The part of the first page that changes; zeros where it cannot be read. Hints, never facts.
+/// The part of the first page that changes; zeros if it cannot be read. Only hints.
 format::FileState read_file_state(File& file);
-/// The same of what has been written; zeros also where the writer's minor does not have it.
+/// The counts of what has been written; zeros also if the writer's minor version lacks them.
 format::FileCounts read_file_counts(File& file);
 
-/// Where a finished file ends and what is in it, under a CRC; nothing where it does not say so.
+/// The end and event count of a finished file, under a CRC; empty if it has none.
 std::optional<format::FinishedFile> read_finished(File& file, uint64_t recording_id);
-/// Says it. Errors: kSystem.
+/// Writes it. Errors: kSystem.
 Status write_finished(File& file, uint64_t recording_id, uint64_t bytes, uint64_t events);
 
-/// Looks at what was unwritten before and at what the file has gained, up to its size now. Offsets
-/// below kPage are never touched. Errors: kSystem where the file cannot be read at all.
+/// Scans what was unwritten before and what the file has gained, up to its current size. Offsets
+/// below kPage are never used. Errors: kSystem if the file cannot be read at all.
 Status scan_chunks(File& file, uint64_t recording_id, FileIndex* index);
 
-/// The payload of a chunk, its CRC checked again: a live file is sealed and given back while we
-/// read. Errors: kBadInput with the offset.
+/// The payload of a chunk, its CRC checked again, because a live file is sealed and freed while it
+/// is read. Errors: kBadInput with the offset.
 Result<std::string> read_chunk(File& file, const ChunkRef& chunk);
-/// The same into a buffer that is used again and again.
+/// The same into a reused buffer.
 Status read_chunk_into(File& file, const ChunkRef& chunk, std::string* payload);
 
 }  // namespace gpumemprof

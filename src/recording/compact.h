@@ -1,14 +1,14 @@
-// Takes the holes out of a file that is finished.
+// Removes the holes from a finished file.
 #pragma once
 
 #include "base/file.h"
 
 namespace gpumemprof {
 
-/// Writes header and chunks of a finished file without the gaps between them to PATH.tmp and
-/// renames it over the file, where that makes the file at least a fifth shorter. True where it did.
-/// A death on the way leaves the file as it was. Errors: kSystem, kBadInput where there is no
-/// footer or something is damaged.
+/// Writes header and chunks of a finished file without gaps to PATH.tmp and renames it over the
+/// file, if that makes the file at least a fifth shorter. Returns whether it did. If the process
+/// dies meanwhile, the file is unchanged. Errors: kSystem, kBadInput without a footer or with
+/// damage.
 Result<bool> compact_file(File& file);
 
 }  // namespace gpumemprof

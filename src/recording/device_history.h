@@ -1,4 +1,4 @@
-// One device's caching allocator, followed event by event: its trace, and what it holds.
+// One device's caching allocator, event by event: its trace and its state.
 #pragma once
 
 #include <absl/container/btree_map.h>
@@ -13,7 +13,7 @@
 
 namespace gpumemprof {
 
-/// One event with all that is known of it.
+/// One event with everything known of it.
 struct HistoryEvent {
   Action action = Action::kAlloc;
   uint64_t address = 0;
@@ -24,22 +24,22 @@ struct HistoryEvent {
   AllocatorDetail detail;
 };
 
-/// Turns what a recording has into what PyTorch's own history has: both halves of every free, the
-/// streams of frees, the segments and blocks of the end. Not thread-safe.
+/// Converts a recording into PyTorch's own history: both halves of every free, the streams of
+/// frees, the final segments and blocks. Not thread-safe.
 class DeviceHistory {
  public:
   DeviceHistory(int32_t device, bool has_pools);
   void add(const HistoryEvent& event);
   const AllocatorEvents& events() const { return trace_.events; }
-  /// What the block at `address` takes up, where one is live; else 0.
+  /// The size of the live block at `address`, or 0.
   uint64_t block_bytes(uint64_t address) const {
     const auto known = live_.find(address);
     return known == live_.end() ? 0 : known->second.size_bytes;
   }
-  /// The trace with the segments of the end. Call once, last.
+  /// The trace with the final segments. Call once, last.
   AllocatorTrace finish();
-  /// What cannot have happened, of a history that is complete: the first, in one phrase; empty
-  /// where there is nothing.
+  /// The first impossible event of a history that is complete, in one phrase; empty if there is
+  /// none.
   const std::string& contradiction() const { return contradiction_; }
 
  private:

@@ -1,6 +1,6 @@
-// What the system and its drivers said while a program was recorded, sampled by `run`: values over
-// time, each one there or absent with the reason. Knows nothing of drivers: sources, devices and
-// fields are words.
+// What the system and its drivers reported during a recording, sampled by `run`: values over time,
+// each present or absent with the reason. Independent of drivers: sources, devices and fields are
+// words.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace gpumemprof {
 
-/// Of what a value is. `device` is "host", "nvidia:0", "nvidia:0 slice 1"; `pid` is 0 where the
+/// What a value is about. `device` is "host", "nvidia:0", "nvidia:0 slice 1"; `pid` is 0 if the
 /// value is of no process; `field` has its unit in its name ("used_bytes").
 struct SampleKey {
   std::string source, device, field;
@@ -24,7 +24,7 @@ struct SampleKey {
   auto operator<=>(const SampleKey&) const = default;
 };
 
-/// kGone: it is not told any more (a process that ended), which is no statement about its value.
+/// kGone: no longer reported (a process that ended), which says nothing about the value.
 enum class SampledKind : uint8_t { kGone = 0, kNumber = 1, kText = 2, kAbsent = 3 };
 
 struct SampledValue {
@@ -38,10 +38,10 @@ struct SampledValue {
   static SampledValue absent(std::string why) { return {SampledKind::kAbsent, 0, std::move(why)}; }
 };
 
-/// Why it was sampled then.
+/// The reason for a sample.
 enum class SampleCause : uint8_t { kPeriod = 0, kStart = 1, kOom = 2, kEnd = 3 };
 
-/// One look at everything. Times are CLOCK_MONOTONIC.
+/// One sample of everything. Times are CLOCK_MONOTONIC.
 struct TakenSample {
   uint64_t time_ns = 0;
   SampleCause cause = SampleCause::kPeriod;
@@ -54,11 +54,11 @@ inline constexpr size_t kMostSampleTextBytes = 240;
 inline constexpr size_t kMostSamplesInChunk = 64;
 inline constexpr size_t kMostSampleChunkBytes = 240 * 1024;
 
-/// Gathers the samples of one chunk. What did not change takes no room; every chunk can be read
+/// Collects the samples of one chunk. Unchanged values take no space; every chunk can be read
 /// alone.
 class SampleChunkEncoder {
  public:
-  /// False where the chunk is full and nothing was taken: begin another.
+  /// False if the chunk is full and nothing was added: begin another.
   bool add(const TakenSample& sample);
   std::string payload() const;
   size_t samples() const { return samples_; }
@@ -78,8 +78,7 @@ class SampleChunkEncoder {
   uint64_t first_time_ns_ = 0, last_time_ns_ = 0;
 };
 
-/// A chunk taken apart. Texts are indices, so that a hostile chunk is never much larger than its
-/// bytes.
+/// A decoded chunk. Texts are indexes, so that a hostile chunk is never much larger than its bytes.
 struct ParsedSamples {
   struct Change {
     uint32_t series = 0;  ///< index in `series`

@@ -25,28 +25,26 @@ struct FileSealOptions {
   bool reuse_places = true;
 };
 
-/// The order of writing is what makes it safe to die anywhere: definitions, then the events that
-/// use them in a chunk that names the raw records it stands for, then the raw records are given
-/// back. A chunk is there or it is not, so a record is either raw or sealed, never both and never
-/// neither.
+/// The order of writes makes it safe to die at any point: definitions, then the events that use
+/// them in a chunk that names the raw records it replaces, then the raw records are freed. A chunk
+/// is present or not, so a record is either raw or sealed, never both or neither.
 ///
-/// Not thread-safe. The file must be locked by the caller while a member runs.
+/// Not thread-safe. The caller must hold the file's lock while a member runs.
 class FileSealer {
  public:
-  /// Errors: kBadInput where it is no recording, or one whose sealed definitions are damaged, so
-  /// that new ones could not be told from them: such a file is left as it is.
+  /// Errors: kBadInput if it is not a recording, or if its sealed definitions are damaged, so that
+  /// new ones might conflict with them: such a file is left unchanged.
   static Result<std::unique_ptr<FileSealer>> open(File* file, FileSealOptions options);
 
   const format::FileHeader& header() const { return header_; }
   bool finished() const { return finished_ || sealed_->footer().has_value(); }
 
-  /// Seals events before `end_time_ns` if enough has gathered, or `all` of them regardless. The
-  /// writer lives.
+  /// Seals events before `end_time_ns` if enough have gathered, or `all` of them. The writer lives.
   Status advance(uint64_t end_time_ns, bool all);
-  /// The writer is gone: seals the rest, writes the footer, gives back all raw chunks.
+  /// The writer is gone: seals the rest, writes the footer, frees all raw chunks.
   Status finish();
-  /// Gives back sealed events, oldest first, up to a checkpoint, until `bytes` are free or there is
-  /// no later checkpoint. What was freed.
+  /// Frees sealed events, oldest first, up to a checkpoint, until `bytes` are freed or there is no
+  /// later checkpoint. Returns the freed bytes.
   Result<uint64_t> drop_oldest(uint64_t bytes);
   uint64_t events_sealed() const { return events_sealed_; }
 
@@ -84,8 +82,8 @@ class FileSealer {
   EventEncoder encoder_;
   DefinedSoFar defined_;
   ConsumedTable consumed_;
-  // By lane of the merger: the ordinal up to which it is in sealed chunks, and what it can give at
-  // all.
+  // By lane of the merger: the ordinal up to which it is in sealed chunks, and the last one it can
+  // provide.
   std::vector<uint64_t> lane_position_;
   std::vector<Intervals> lane_sources_;
   std::vector<ChunkRef> events_, checkpoints_, requested_, details_, steps_, marks_, standing_;

@@ -1,5 +1,5 @@
-// A recording as its allocators tell it: of a device whose allocator was followed, the events are
-// those of the allocator's own history, as a snapshot of it would list them.
+// A recording as its allocators saw it: for a device whose allocator history was recorded, the
+// events are those of that history, as in a snapshot.
 #pragma once
 
 #include <memory>
@@ -12,9 +12,9 @@
 
 namespace gpumemprof {
 
-/// Passes a source on. The events of a followed device are told as its history has them: both
-/// halves of every free, so that a block is live until its kFreeCompleted; sizes as asked for, or
-/// as handed out. Threads, times, stacks, steps and marks are the recording's. Not thread-safe.
+/// Passes a source on. Events of such a device become those of its history: both halves of every
+/// free, so that a block is live until its kFreeCompleted; requested or rounded sizes. Threads,
+/// times, stacks, steps and marks are the recording's. Not thread-safe.
 class FollowedSource final : public EventSource {
  public:
   enum class Sizes : uint8_t {
@@ -34,17 +34,17 @@ class FollowedSource final : public EventSource {
   double progress() const override { return source_->progress(); }
   Result<bool> next(EventBatch* batch) override;
 
-  /// The batch `given` by next() as it was recorded. Null where that was told already: one batch of
+  /// The batch `given` by next() as it was recorded. Null if it was returned before: one batch of
   /// the recording may become several.
   const EventBatch* recorded(const EventBatch& given) const {
     if (is_direct_) return &given;
     return is_fresh_ ? &recorded_ : nullptr;
   }
-  /// The histories, one snapshot a process: stacks are ids of tables(), times are on its clock.
+  /// The histories, one snapshot per process: stacks are ids of tables(), times are on its clock.
   /// Call once, at the end.
   std::vector<AllocatorSnapshot> finish();
-  /// After finish(): devices that were told by a history that turned out not to be whole. What was
-  /// told of them is not to be trusted: read again, with these left alone.
+  /// After finish(): devices whose history turned out to be incomplete. Their events must not be
+  /// used: read again, with these left alone.
   const std::set<uint16_t>& broken() const { return told_; }
 
  private:

@@ -1,5 +1,5 @@
-// Who holds tensors: what a process told of its own live objects, on request, beside its recording
-// (holders.PID.START.json; docs/schemas/holders.schema.json).
+// Holders of tensors: what a process reported of its own live objects, on request, beside its
+// recording (holders.PID.START.json; docs/schemas/holders.schema.json).
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
@@ -44,12 +44,12 @@ struct ProcessHolders {
   std::vector<HoldersLook> looks;  ///< in the order of their times
 };
 
-/// Takes the text of such a file apart. Errors: kBadInput with the byte where it is not JSON, and
-/// without one where it is none of ours; kUnsupported for a later major version.
+/// Parses the text of such a file. Errors: kBadInput with the byte if it is not JSON, without one
+/// if it is another file; kUnsupported for a later major version.
 Result<ProcessHolders> parse_holders(std::string_view text);
 
-/// All such files in the folders among `paths` and beside the .gmp files among them. Those that
-/// cannot be read are told in `problems`, one line each.
+/// All such files in the folders among `paths` and beside the .gmp files among them. Unreadable
+/// ones are listed in `problems`, one line each.
 std::vector<ProcessHolders> read_holders(const std::vector<std::string>& paths,
                                          std::vector<std::string>* problems);
 

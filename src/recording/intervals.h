@@ -1,4 +1,4 @@
-// Which ordinals of a stream there are.
+// Which ordinals of a stream are present.
 #pragma once
 
 #include <cstddef>
@@ -13,14 +13,14 @@ struct Interval {
 };
 
 /// Disjoint intervals that do not touch, ascending. Adding one, in any order, takes logarithmic
-/// time: a file says in which order they come.
+/// time, because the file determines the order.
 class Intervals {
  public:
   void add(Interval interval);
   void add(const Intervals& others);
   /// How many of [from, to) they cover.
   uint64_t covered(uint64_t from, uint64_t to) const;
-  /// Those parts of them that lie in [from, to), in logarithmic time and that of their number.
+  /// Their intersections with [from, to), in time logarithmic plus linear in the number of results.
   Intervals within(uint64_t from, uint64_t to) const;
   /// How many ordinals before the last one are in none.
   uint64_t missing() const;
@@ -29,12 +29,12 @@ class Intervals {
   /// Pairs of from and to.
   auto begin() const { return ends_.begin(); }
   auto end() const { return ends_.end(); }
-  /// Intervals that were looked at, so far.
+  /// The intervals examined so far.
   uint64_t steps() const { return steps_; }
 
  private:
   using Ends = std::map<uint64_t, uint64_t>;  // by from: to
-  /// The first that ends behind `place`, or there.
+  /// The first that ends at or after `place`.
   Ends::const_iterator first_ending_from(uint64_t place) const;
   template <class See>
   void each_within(uint64_t from, uint64_t to, const See& see) const;

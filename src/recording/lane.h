@@ -15,36 +15,35 @@ inline constexpr uint64_t kNoTime = UINT64_MAX;
 inline constexpr size_t kBatchEvents = 65536;
 inline constexpr size_t kBatchMarks = 4 * kBatchEvents;
 
-/// Blocks of events, each in time order and none before the last one's end.
+/// Blocks of events, each in time order and none before the previous one's end.
 class Lane {
  public:
   virtual ~Lane() = default;
-  /// No event of the blocks to come is before this; kNoTime at the end. Reads nothing.
+  /// A lower bound for the times of the blocks to come; kNoTime at the end. Reads nothing.
   virtual uint64_t next_time() const = 0;
-  /// Fills `block` with the next events; false at the end. May leave it empty and answer true.
+  /// Fills `block` with the next events; false at the end. May leave it empty and return true.
   virtual bool load(EventBatch* block) = 0;
-  /// Of the file, so far.
+  /// The losses of the file so far.
   virtual uint64_t bytes_read() const = 0;
 };
 
-/// Merges lanes by time; at equal times frees and marks before allocations (a block is freed
-/// before its address is given out again), then by the order in which the lanes were added. Within
-/// a lane order is kept as it is. Memory: one block for every lane that has begun and not ended.
-/// Not thread-safe.
+/// Merges lanes by time. At equal times frees and marks come before allocations (a block is freed
+/// before its address is reused), then the order in which lanes were added. Order within a lane is
+/// kept. Memory: one block for every lane that has begun and not ended. Not thread-safe.
 class Merger {
  public:
   void add(std::unique_ptr<Lane> lane);
-  /// Appends up to kBatchEvents events before `end_time` to `batch` (cleared first), with the marks
-  /// among them. False where there are none; a batch of marks alone comes last or not at all.
+  /// Clears `batch` and appends up to kBatchEvents events before `end_time`, with their marks.
+  /// False if there are none; a batch of marks only comes last or not at all.
   bool next(EventBatch* batch, uint64_t end_time = kNoTime);
   uint64_t bytes_read() const;
   size_t lane_count() const { return lanes_.size(); }
   Lane& lane(size_t index) { return *lanes_[index].lane; }
-  /// How many events of its current block a lane has given away; for the sealer's accounts.
+  /// How many events of its current block a lane has yielded; for the sealer's accounts.
   size_t taken(size_t index) const { return lanes_[index].taken; }
   size_t marks_taken(size_t index) const { return lanes_[index].marks_taken; }
-  /// Events that came too late for their place, because a chunk's header lied about its times; they
-  /// are shown at the time of the event before them.
+  /// Events out of time order, because a chunk's header has wrong times; they get the time of the
+  /// previous event.
   uint64_t clamped() const { return clamped_; }
 
  private:
@@ -57,7 +56,7 @@ class Merger {
     size_t totals_at = 0, requested_at = 0, details_at = 0, marks_at = 0;
 
     bool is_used_up() const { return at >= block.size() && marks_at >= block.marks.size(); }
-    /// What comes next is a mark, not an event.
+    /// The next item is a mark, not an event.
     bool is_at_mark() const {
       return marks_at < block.marks.size() && block.marks[marks_at].before_event <= at;
     }

@@ -8,8 +8,7 @@
 
 namespace gpumemprof {
 
-/// Adds FileState.lost to `loss`. Events that are there and only lack their stack are no lost
-/// events.
+/// Adds FileState.lost to `loss`. Events that only lack their stack are not lost events.
 void add_writer_losses(const format::FileState& state, Loss* loss);
 
 /// Tables::Process::stacks: "python", "both", "none: unsupported Python version", …
@@ -17,8 +16,8 @@ std::string describe_stacks(const format::FileHeader& header, const format::File
 /// "3.11.2", empty where there was no interpreter.
 std::string describe_python(const format::FileState& state);
 
-/// Adds what `run` could not record: "not_recorded" of the meta*.json files of a folder. What is no
-/// JSON, or larger than 16 MiB, adds one reason that says so; a missing file adds none.
+/// Adds what `run` could not record: "not_recorded" of the meta*.json files of a folder. A file
+/// that is not JSON, or larger than 16 MiB, adds one reason that says so; a missing file adds none.
 void add_unrecorded_processes(const std::string& folder, Loss* loss);
 
 }  // namespace gpumemprof

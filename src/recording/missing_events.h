@@ -1,4 +1,4 @@
-// How many events of a file are not in it any more. Each is counted once, whoever misses it.
+// How many events of a file are missing. Each counts once, however it is noticed.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ namespace gpumemprof {
 struct MissingEvents {
   uint64_t events = 0;
   const char* reason = "";
-  /// Why more may be missing, in a number that nobody knows.
+  /// Why an unknown number of events may be missing as well.
   std::vector<std::string> uncounted;
 };
 
-/// What the first page says, read before the chunks are: a live file only gains.
+/// The first page, read before the chunks: a live file only gains.
 struct FirstPage {
   format::FileHeader header{};
   format::FileState state{};
@@ -30,8 +30,8 @@ struct FirstPage {
 /// Errors: those of read_file_header().
 Result<FirstPage> read_first_page(File& file);
 
-/// A finished file says how many events it has; one that is not, how many were written to it.
-/// `raw_events`: those that were read beside the sealed ones. Call it when all were.
+/// A finished file has its number of events; an unfinished one the number written to it.
+/// `raw_events`: those read beside the sealed ones. Call it after all were read.
 MissingEvents missing_events(File& file, const FirstPage& page, const SealedFile& sealed,
                              RawFile& raw, uint64_t raw_events);
 

@@ -1,6 +1,6 @@
-// Puts the paths of modules into stacks. A stack names the module that was called by its class and
-// the address of its object, as nothing else was at hand then; marks of the same process say what
-// the object at an address is called in its model, usually later.
+// Puts the paths of modules into stacks. A recorded stack names a module by the class and address
+// of its object, because nothing else was known at the time. Marks of the same process, usually
+// later ones, give the path of the object at an address.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
@@ -17,17 +17,15 @@ namespace gpumemprof {
 
 /// Not thread-safe. Memory O(marks of modules + stacks).
 ///
-/// An address may be used again by another module. Of two names of one address, an event between
-/// the last mark of the one and the first of the other could be of either: it has the class alone,
-/// as has one whose address was never named. A mark without a text ends a name: what comes after it
-/// is of the next one.
+/// An address may be reused by another module. An event between the last mark of one and the first
+/// mark of the other could belong to either and keeps the class alone, as does a module that was
+/// never named. A mark without a text ends a name: what follows belongs to the next one.
 class ModuleNames {
  public:
   void add(uint32_t process, const Mark& mark);
-  /// Puts names into the stacks of a batch. `tables` gains frames and stacks; ids that were handed
-  /// out stay.
+  /// Puts names into the stacks of a batch. `tables` gains frames and stacks; existing ids stay.
   void apply(EventBatch* batch, Tables* tables);
-  /// The stack with the name in it that holds at every time; where there are several, the class.
+  /// The stack with its name if it has only one; with several, the class.
   uint32_t named(uint32_t process, uint32_t stack, Tables* tables);
 
  private:
@@ -35,23 +33,23 @@ class ModuleNames {
     uint64_t time_ns;
     uint32_t text;
   };
-  /// All that was said of one address, by time.
+  /// All marks of one address, by time.
   struct Names {
     std::vector<Said> said;
     bool is_one = false;  ///< the same at every time
   };
-  /// Where a stack names its module.
+  /// The position of a stack's module.
   struct Label {
     uint32_t node = 0;     ///< of the stack; 0: it names none
     uint64_t address = 0;  ///< of the module's object
     std::string_view class_name;
   };
-  /// A stack whose name depends on the time: its label, and what it is with each name in it.
+  /// A stack whose name depends on the time: its label, and the stack with each name.
   struct ByTime {
     Label label;
     absl::flat_hash_map<uint32_t, uint32_t> with_text;
   };
-  /// A stack that was looked at: what it is with its name in it.
+  /// A processed stack: the stack with its name.
   struct Known {
     static constexpr uint32_t kUnseen = UINT32_MAX, kByTime = UINT32_MAX - 1;
     uint32_t stack = kUnseen;
@@ -72,7 +70,7 @@ class ModuleNames {
   bool has_module_frames_ = false;
 };
 
-/// Of "Linear@7f21c0a3d010" the class and the address; the address is 0 where there is none.
+/// The class and address in "Linear@7f21c0a3d010"; the address is 0 if there is none.
 struct ModuleLabel {
   std::string_view class_name;
   uint64_t address = 0;

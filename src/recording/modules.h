@@ -23,16 +23,16 @@ struct Module {
   auto operator<=>(const Module&) const = default;
 };
 
-/// The modules of one process, over its whole life. Where two overlap, the latest one counts: a
-/// range of addresses can be reused. O(log modules) a call. Not thread-safe.
+/// The modules of one process, over its whole life. If two overlap, the latest counts, because a
+/// range of addresses can be reused. O(log modules) per call. Not thread-safe.
 class ModuleList {
  public:
-  /// `recorded_ns`: wall clock when the recording began; a file that changed after it is not asked
-  /// for names. `host`: where it was recorded; on another machine no file is asked.
+  /// `recorded_ns`: wall clock when the recording began; a file that changed later is not used for
+  /// names. `host`: where it was recorded; on another machine no file is used.
   ModuleList(std::string host, uint64_t recorded_ns);
   void add(Module module);
-  /// The frame of an address: function name and module path; "0x1f2e in libc.so.6" where the name
-  /// is unknown, the bare address where the module is. Remembered by address.
+  /// The frame of an address: function name and module path; "0x1f2e in libc.so.6" if the function
+  /// is unknown, the bare address if the module is. Cached by address.
   uint32_t frame(uint64_t pc, Tables* tables);
   /// True in libpython3* or python3*, or in the interpreter's loop.
   bool is_interpreter(uint64_t pc);

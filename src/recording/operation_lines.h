@@ -18,14 +18,14 @@
 
 namespace gpumemprof {
 
-/// Files of frames that say more of an operation: the variable that it writes, the layer which that
-/// variable belongs to or is the optimizer's state of, and the function of which XLA made one
-/// cluster. They stand below the operation, the last first.
+/// Files of frames with more facts about an operation: the variable that it writes, the layer to
+/// which that variable belongs or whose optimizer state it is, and the function that XLA compiled
+/// into one cluster. They are below the operation, the last first.
 inline constexpr std::string_view kVariableFile = "<tensorflow variable>";
 inline constexpr std::string_view kLayerFile = "<tensorflow layer>";
 inline constexpr std::string_view kClusterFile = "<tensorflow XLA cluster>";
 
-/// What one file says. Errors name the byte. Every index in it is checked.
+/// The content of one file. Errors name the byte. Every index in it is checked.
 struct OperationFile {
   struct Place {
     std::string file, function;
@@ -41,26 +41,27 @@ struct OperationFile {
     std::string name, layer;  ///< the layer is empty where it is not known
   };
   std::map<std::string, Variable, std::less<>> variables;  ///< by operation
-  /// Layers, by the variable whose initial value it is. Which of a layer's it becomes is not known.
+  /// Layers, by the variable whose initial value it is. Which of the layer's variables it becomes
+  /// is unknown.
   std::map<std::string, std::string, std::less<>> initial_values;
   std::map<std::string, std::string, std::less<>> xla;  ///< functions, by operation
-  /// Paths of Keras' layers, by scope of a graph. Empty: graphs do not agree whose it is.
+  /// Paths of Keras' layers, by scope of a graph. Empty: graphs disagree.
   std::map<std::string, std::string, std::less<>> layers;
   uint64_t left_out_operations = 0, left_out_graphs = 0, left_out_scopes = 0;
 };
 Result<OperationFile> parse_operation_file(std::string_view text);
 
-/// Puts the frames of the code that made an operation under the operation's own, where a stack is
-/// nothing but the operation, and what else is known of it under that of any. Not thread-safe.
+/// Adds the frames of the code that created an operation below the operation, if the stack consists
+/// only of it, and the other facts below any. Not thread-safe.
 class OperationLines {
  public:
-  /// All files of the folder. What cannot be read is told in `loss`.
+  /// All files of the folder. Unreadable ones are reported in `loss`.
   void load_folder(const std::string& folder, Loss* loss);
   bool empty() const { return files_.empty(); }
-  /// `tables` gains frames and stacks; ids that were handed out stay.
+  /// `tables` gains frames and stacks; existing ids stay.
   void apply(EventBatch* batch, Tables* tables);
-  /// After the last event. A graph that was gone is a loss where an operation that allocated is in
-  /// none that was left: frameworks make many that never run.
+  /// After the last event. A graph that was gone is a loss if an operation that allocated is in no
+  /// remaining graph: frameworks make many graphs that never run.
   void tell_losses(Loss* loss) const;
 
  private:

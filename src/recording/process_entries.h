@@ -1,5 +1,5 @@
-// What one process has in Tables, found by a look-up: a file may define very many of each, and may
-// ask for one that does not fit with every event.
+// The entries of one process in Tables, found by a look-up: a file may define very many, and may
+// name one that does not fit with every event.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
@@ -12,16 +12,15 @@
 
 namespace gpumemprof {
 
-/// Others may add to the tables, too. Not thread-safe; `tables` must outlive it.
+/// Others may add to the tables too. Not thread-safe; `tables` must outlive it.
 class ProcessEntries {
  public:
   ProcessEntries(Tables* tables, uint32_t process);
-  /// The index of `wanted`, one of this process, which is added where it is not known; -1 where no
-  /// more devices fit.
+  /// The index of `wanted`, one of this process, added if it is new; -1 if no more devices fit.
   int32_t device(const Device& wanted);
-  /// As add_allocator(), of one of this process.
+  /// Like add_allocator(), for one of this process.
   void add_allocator(const FollowedAllocator& said);
-  /// Entries of the tables that were looked at, so far.
+  /// The table entries examined so far.
   uint64_t steps() const { return steps_; }
 
  private:

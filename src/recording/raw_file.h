@@ -1,4 +1,4 @@
-// All streams of one file: chunks and buffers put together, definitions taken.
+// All streams of one file: chunks and buffers combined, definitions read.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +19,17 @@ namespace gpumemprof {
 /// Not thread-safe. The file and the tables must outlive it.
 class RawFile {
  public:
-  /// `threads` is read and added to: a stream that has sealed events has its thread there.
+  /// `threads` is read and extended: a stream with sealed events has its thread there.
   RawFile(File* file, const format::FileHeader& header, Tables* tables, uint32_t process,
           StreamThreads* threads);
 
-  /// Reads what the file holds now. Buffers are copied before the chunks are looked for a second
-  /// time, so that a half that is written out meanwhile is found as a chunk: a stream is always
-  /// read without a gap. Cheap to repeat. Errors: kSystem.
+  /// Reads the current content of the file. Buffers are copied before the second scan for chunks,
+  /// so that a half that is written out meanwhile is found as a chunk and a stream never has a gap.
+  /// Cheap to repeat. Errors: kSystem.
   Status refresh();
 
-  /// The places of these chunks may be written again: the next refresh() looks there anew. The
-  /// streams keep them until they drop them.
+  /// The places of these chunks may be reused: the next refresh() scans them again. The streams
+  /// keep them until they drop them.
   void forget(const std::vector<ChunkRef>& chunks);
 
   const FileIndex& index() const { return index_; }
@@ -39,7 +39,7 @@ class RawFile {
   RawStream& stream(uint32_t id);
   RawLosses& losses() { return losses_; }
   uint64_t unreadable_stages() const { return odd_stages_; }
-  /// Chunks of a type that must not be ignored and that this version does not know.
+  /// Chunks of an unknown type that must not be ignored.
   uint64_t unknown_chunks() const { return unknown_chunks_; }
   uint64_t damaged_definitions() const;
   uint64_t unknown_stacks() const;

@@ -1,4 +1,4 @@
-// The raw records of one stream (one thread's turn with a buffer), and the lane that reads them.
+// The raw records of one stream (one thread's use of a buffer), and the lane that reads them.
 #pragma once
 
 #include <cstdint>
@@ -32,18 +32,18 @@ struct RawStream {
   Intervals consumed;  ///< what sealed chunks hold already
 };
 
-/// The ordinals that the stream's chunks and buffer hold.
+/// The ordinals in the stream's chunks and buffer.
 Intervals sources_of(const RawStream& stream);
 /// How many ordinals before the last known one are neither consumed nor in the stream, which may be
 /// null.
 uint64_t missing_records(const Intervals& consumed, const RawStream* stream);
 
-/// Calls `take` with every intact mark of kind `kind` that the stream's chunks and buffer hold,
-/// whether sealed chunks hold it as well or not. before_event is not set.
+/// Calls `take` with every intact mark of kind `kind` in the stream's chunks and buffer, even if
+/// sealed chunks have it too. before_event is not set.
 void each_raw_mark(File& file, RawStream& stream, MarkKind kind,
                    const std::function<void(const Mark&)>& take);
 
-/// What a lane met that is no event. Shared by all lanes of a file.
+/// The non-events that a lane found. Shared by all lanes of a file.
 struct RawLosses {
   uint64_t events = 0;  ///< no loss: that were read
   uint64_t damaged_records = 0;
@@ -62,8 +62,8 @@ class RawLane final : public Lane {
   bool load(EventBatch* block) override;
 
   const RawStream& stream() const { return *stream_; }
-  /// The ordinal behind the first `taken` events of the current block, with what belongs to them,
-  /// and its first `marks`.
+  /// The ordinal after the first `taken` events of the current block, with their records, and its
+  /// first `marks`.
   uint64_t ordinal_after(size_t taken, size_t marks) const;
   uint64_t bytes_read() const override { return bytes_read_; }
 

@@ -1,4 +1,4 @@
-// One .gmp file as a reader sees it: the process it tells of, its lanes, what it lost.
+// One .gmp file as a reader sees it: its process, its lanes, its losses.
 #pragma once
 
 #include <functional>
@@ -20,11 +20,9 @@ namespace gpumemprof {
 /// Not thread-safe; `tables` must outlive it, and it must outlive its lanes.
 class RecordedProcess {
  public:
-  /// Adds the process to `tables`. A sealer is kept off the file for as long as the object lives.
-  /// Errors: those of open_recording.
-  /// The file is one of `pool`, which must outlive it.
-  /// `is_new` is asked before anything is added: a copy of a file beside its original would count
-  /// twice.
+  /// Adds the process to `tables`. A sealer is kept off the file for the life of the object.
+  /// Errors: those of open_recording. The file belongs to `pool`, which must outlive it. `is_new`
+  /// is called before anything is added: a copy of a file beside its original would count twice.
   static Result<std::unique_ptr<RecordedProcess>> open(
       const std::string& path, FilePool* pool, Tables* tables,
       const std::function<bool(const format::FileHeader&)>& is_new);
@@ -36,11 +34,11 @@ class RecordedProcess {
   int64_t realtime_offset_ns() const;
   /// `shift_ns` is added to every time.
   void add_lanes(Merger* merger, uint64_t shift_ns);
-  /// What the whole file says of modules, with the same shift: a first look, as they are named
+  /// All marks of modules in the file, with the same shift: a first pass, because modules are named
   /// after they were called.
   void add_module_names(ModuleNames* names, uint64_t shift_ns);
-  /// Where events were dropped on purpose: adds the state before the first one left to `state`.
-  /// False where nothing was dropped.
+  /// If events were dropped on purpose: adds the state before the first remaining one to `state`.
+  /// Otherwise false.
   bool add_state_before(LiveState* state, ModuleNames* names, Loss* loss);
   /// Call after the lanes were read.
   void add_losses(Loss* loss) const;

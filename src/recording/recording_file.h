@@ -1,4 +1,4 @@
-// A .gmp file as it is now: with what lies in the arena and is not in the file yet.
+// A .gmp file in its current state, including what is in the arena and not yet in the file.
 #pragma once
 
 #include <memory>
@@ -10,23 +10,23 @@
 
 namespace gpumemprof {
 
-/// Who has the pages of a file that change.
+/// Where a file's changing pages are.
 enum class Holding {
   kNobody,  ///< the file has everything
   kSeen,    ///< the arena, and it is read here
-  /// An arena that cannot be read here: another machine's or user's, this is a copy, or all that
-  /// kept it was killed. The end of the recording may be missing, and nobody may claim places in
+  /// An arena that cannot be read here: another machine's or user's, a copy of the file, or all its
+  /// keepers were killed. The end of the recording may be missing, and nobody may claim places in
   /// it while its program lives.
   kUnseen
 };
 
-/// Reads go to the arena for the pieces that are there, everything else to the file. Where the
-/// process is gone and its holder has written all of it, a read that comes later finds the file.
+/// Reads use the arena for pieces that are there, otherwise the file. If the process is gone and
+/// its holder has written everything, later reads find the file.
 class RecordingFile final : public File {
  public:
-  /// Of a file that was opened, as by a FilePool. Errors: that of `file`.
+  /// For a file that is open, as by a FilePool. Errors: that of `file`.
   static Result<std::unique_ptr<RecordingFile>> open(Result<std::unique_ptr<File>> file);
-  /// As open_file(). Errors: the same.
+  /// Like open_file(). Errors: the same.
   static Result<std::unique_ptr<RecordingFile>> open(const std::string& path, FileMode mode) {
     return open(open_file(path, mode));
   }

@@ -1,4 +1,4 @@
-// Sees from outside that a recorded process was refused memory.
+// Notices from outside that a recorded process was refused memory.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,14 @@
 
 namespace gpumemprof {
 
-/// The processes count refusals in the first pages of their files; a look reads eight bytes of
-/// each. Not thread-safe.
+/// Processes count refusals in the first pages of their files; a look reads eight bytes of each.
+/// Not thread-safe.
 class RefusalWatch {
  public:
   static constexpr size_t kMostFiles = 256;
-  /// Watches a .gmp file from now on; of one that is watched already, and beyond kMostFiles,
-  /// nothing happens.
+  /// Watches a .gmp file from now on; does nothing if it is watched already, or beyond kMostFiles.
   void add(const std::string& path);
-  /// Whether any file counts more than at the last look; a file's first look compares with none.
+  /// Whether any file's count has risen since the last look; a file's first look compares with 0.
   bool any_new();
 
  private:

@@ -12,13 +12,13 @@ namespace gpumemprof {
 
 class File;  // base/file.h
 
-/// All samples of one `run`, as series over its looks.
+/// All samples of one `run`, as series over its samples.
 struct RecordedSamples {
   struct Look {
     uint64_t time_ns = 0;  ///< on the clock of the recording's events
     SampleCause cause = SampleCause::kPeriod;
   };
-  /// What holds from this look on.
+  /// The value from this sample on.
   struct Point {
     uint32_t look = 0;  ///< index in `looks`
     SampledKind kind = SampledKind::kGone;
@@ -33,19 +33,19 @@ struct RecordedSamples {
   uint64_t missing_looks = 0;         ///< taken and not there: damage, or --max-disk
   std::vector<std::string> problems;  ///< one sentence each; of very many the first
 
-  /// What a series has at a look; null where it is not told there.
+  /// A series' value at a sample; null if it is not reported there.
   const Point* at(size_t of_series, size_t look) const;
   /// Index of a series, or SIZE_MAX.
   size_t find(const SampleKey& key) const;
 };
 
-/// One file, on its own clock. A `run` may be writing it: what looks torn is used again, at
-/// most `tries` times. Errors: those of read_file_header; damage after it is told in `problems`.
+/// One file, on its own clock. A `run` may be writing it: an inconsistent read is repeated, at most
+/// `tries` times. Errors: those of read_file_header; later damage is reported in `problems`.
 Result<RecordedSamples> read_samples_file(const std::string& path, int tries = 4);
 Result<RecordedSamples> read_samples_file(File& file, int tries = 4);
 
-/// The samples in the folders among `paths` and beside the .gmp files among them, put on the clock
-/// that open_recording puts the events on. Files that cannot be read are told in `problems`.
+/// The samples in the folders among `paths` and beside the .gmp files among them, on the clock of
+/// open_recording's events. Unreadable files are reported in `problems`.
 std::vector<RecordedSamples> read_samples(const std::vector<std::string>& paths,
                                           std::vector<std::string>* problems);
 

@@ -12,7 +12,7 @@
 
 namespace gpumemprof {
 
-/// What a folder's files of samples end in; a reader of recorded files passes them over.
+/// The extension of sample files; readers of recorded files skip them.
 inline constexpr const char* kSamplesSuffix = ".gms";
 
 /// Whose samples they are, and one moment on both clocks.
@@ -23,18 +23,18 @@ struct SamplesOrigin {
   uint64_t monotonic_ns = 0, realtime_ns = 0;
 };
 
-/// Writes each sample at once, so that whoever kills the writer takes nothing with him: the chunk
-/// that grows is written anew, a sample longer, to the other one of two places in turn, and what
-/// was there before stays whole until it is. Not thread-safe.
+/// Writes each sample at once, so that a killed writer loses none: the growing chunk is rewritten,
+/// one sample longer, alternately to one of two places, and its previous version stays whole
+/// meanwhile. Not thread-safe.
 class SamplesWriter {
  public:
-  /// `most_bytes`: of the file on the disk; then the oldest chunks are written over. 0: no limit.
-  /// Errors: kSystem, in particular where the file exists.
+  /// `most_bytes`: the file's limit on the disk; then the oldest chunks are overwritten. 0: no
+  /// limit. Errors: kSystem, in particular if the file exists.
   static Result<SamplesWriter> create(const std::string& folder, const SamplesOrigin& origin,
                                       uint64_t most_bytes);
 
-  /// Errors: kSystem. A sample that could not be written comes with the next one that can; one that
-  /// is too large is left out and counted.
+  /// Errors: kSystem. A sample that could not be written is written with the next one; one that is
+  /// too large is dropped and counted.
   Status add(const TakenSample& sample);
   const std::string& path() const { return file_->path(); }
 
@@ -59,7 +59,7 @@ class SamplesWriter {
   uint64_t first_ordinal_ = 0;  // of the growing chunk
 };
 
-/// Stride of the places; what a chunk does not fill of it is a hole.
+/// Distance of the places; the unused rest of a place is a hole.
 inline constexpr uint64_t kSamplesPlaceBytes = 256 * 1024;
 
 }  // namespace gpumemprof

@@ -1,6 +1,6 @@
-// Turns what the probe wrote (raw chunks and staging buffers) into sealed chunks: columns in time
-// order, compressed. The `run` parent does it while the program runs; `gpumemprof seal` and
-// `analyze` do it later where the parent is gone. The profiled process takes no part and never
+// Converts what the probe wrote (raw chunks and staging buffers) into sealed chunks: columns in
+// time order, compressed. The `run` parent does it while the program runs; `gpumemprof seal` and
+// `analyze` do it later if the parent is gone. The profiled process is not involved and never
 // waits.
 #pragma once
 
@@ -14,8 +14,8 @@
 namespace gpumemprof {
 
 struct SealOptions {
-  /// Keep the folder below this by dropping the oldest events (never the live set, peak or totals).
-  /// 0 = no limit.
+  /// Keeps the folder below this by dropping the oldest events (never the live set, peak or
+  /// totals). 0: no limit.
   uint64_t max_disk_bytes = 0;
 };
 
@@ -32,11 +32,11 @@ class FolderSealer {
  public:
   FolderSealer(std::string folder, SealOptions options);
   ~FolderSealer();
-  /// One pass: seals what has gathered in files that still grow, and finishes the files whose
-  /// processes are gone. Cheap when there is nothing to do; call it a few times a second.
+  /// One pass: seals what has gathered in growing files, and finishes the files whose processes are
+  /// gone. Cheap if there is nothing to do; call it a few times a second.
   Status step();
-  /// Seals everything. Files of processes that still run are sealed as far as they got and go on
-  /// growing; the folder can be finished again later.
+  /// Seals everything. Files of running processes are sealed to their current end and continue to
+  /// grow; the folder can be finished again later.
   Status finish();
   const SealTotals& totals() const;
 
@@ -45,8 +45,7 @@ class FolderSealer {
   std::unique_ptr<Impl> impl_;
 };
 
-/// True where the process that writes this file still runs on this machine (same boot, PID and
-/// start).
+/// True if the process that writes this file still runs on this machine (same boot, PID and start).
 bool writer_is_alive(const std::string& gmp_path);
 
 }  // namespace gpumemprof

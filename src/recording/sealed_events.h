@@ -14,8 +14,7 @@ namespace gpumemprof {
 
 inline constexpr uint32_t kMostSealedEvents = 65536;
 
-/// Not thread-safe; keeps its tables and zstd context between chunks, never what it learnt from
-/// one.
+/// Not thread-safe; keeps its tables' memory and zstd context between chunks, but no state.
 class EventEncoder {
  public:
   EventEncoder();
@@ -28,12 +27,12 @@ class EventEncoder {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Not thread-safe. Input may be anything: memory stays below what kMostSealedEvents events need.
+/// Not thread-safe. Input may be hostile: memory stays below what kMostSealedEvents events need.
 class EventDecoder {
  public:
   EventDecoder();
   ~EventDecoder();
-  /// Fills `batch` (cleared first) with exactly `count` events. Errors: kBadInput.
+  /// Clears `batch` and fills it with exactly `count` events. Errors: kBadInput.
   Status decode(std::string_view bytes, uint32_t count, EventBatch* batch);
 
  private:

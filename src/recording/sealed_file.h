@@ -19,18 +19,18 @@
 
 namespace gpumemprof {
 
-/// What the file's own numbers (in sealed chunks) are in Tables.
+/// The mapping of the file's own ids (in sealed chunks) to Tables.
 struct FileIds {
   std::vector<uint32_t> strings{0}, frames{0}, stacks{0}, threads;
   std::vector<uint16_t> devices;
   StreamThreads thread_of_stream;                // -> Tables::threads
   std::map<uint64_t, std::string> device_names;  // by the file's number; also of devices to come
-  /// True where every id is the same on both sides, as it is for the only file of a Tables.
+  /// True if every id is the same on both sides, as for the only file of a Tables.
   bool are_the_same() const;
 };
 
-/// What is told of events beside their chunk, by number of the chunk's first event. A chunk's own
-/// come before it, and of two with one number the later one counts.
+/// Facts about events in chunks of their own, by number of the events chunk's first event. They
+/// precede its events; of two with the same number the later one counts.
 struct Companions {
   std::map<uint64_t, ChunkRef> requested, details, steps, marks;
   std::map<uint64_t, ChunkRef> standing;  ///< marks that hold at that event (kStandingMarks)
@@ -47,13 +47,13 @@ struct SealedLosses {
 class SealedFile {
  public:
   SealedFile(File* file, Tables* tables, uint32_t process);
-  /// Takes the definitions and notes the events of chunks that were not seen before, in the order
-  /// of their sequence. What cannot be read is noted in losses().
+  /// Reads the definitions and registers the events of new chunks, in the order of their sequence.
+  /// What cannot be read is reported in losses().
   void take(const std::vector<ChunkRef>& chunks);
 
   const FileIds& ids() const { return ids_; }
   FileIds& ids() { return ids_; }
-  /// Ordinals that sealed chunks hold, by stream.
+  /// Ordinals in sealed chunks, by stream.
   const std::map<uint32_t, Intervals>& consumed() const { return consumed_; }
   /// Sealed event chunks, by number of their first event.
   const std::vector<ChunkRef>& events() const { return events_; }
@@ -61,23 +61,22 @@ class SealedFile {
   uint64_t next_sequence() const { return next_sequence_; }
   /// Number of the first event that was not dropped on purpose.
   uint64_t first_event() const { return first_event_; }
-  /// Where something else than a footer tells how many events there are. Before take().
+  /// If something other than a footer has the number of events. Before take().
   void expect_events(uint64_t count) { expected_events_ = count; }
   const std::optional<Footer>& footer() const { return footer_; }
   const Companions& companions() const { return companions_; }
   const std::vector<ChunkRef>& checkpoints() const { return checkpoints_; }
-  /// The state before the first event that is left, in the file's ids; null where nothing was
-  /// dropped.
+  /// The state before the first remaining event, in the file's ids; null if nothing was dropped.
   const LiveState* state_before() const { return state_before_ ? &*state_before_ : nullptr; }
   void add_lanes(Merger* merger, uint64_t shift_ns, SealedLosses* losses);
   SealedLosses& losses() { return losses_; }
   const SealedLosses& losses() const { return losses_; }
-  /// Marks for which nothing but themselves is in the file: those that hold at first_event() where
-  /// what was before it was dropped, and those after the last event.
+  /// Marks without events in the file: those that apply at first_event() if earlier events were
+  /// dropped, and those after the last event.
   Status read_marks_before(EventBatch* batch);
   Status read_marks_after(EventBatch* batch);
-  /// Calls `take` with every mark of kind `kind`, those of standing() included; addresses that the
-  /// events would tell are 0. Damage is left for the lanes to tell.
+  /// Calls `take` with every mark of kind `kind`, including those of standing(); addresses that
+  /// only the events have are 0. Damage is left for the lanes to report.
   void each_mark(MarkKind kind, const std::function<void(const Mark&)>& take);
   /// One chunk's events, in Tables' ids. Errors: kBadInput.
   Status read_events(const ChunkRef& chunk, EventBatch* batch);

@@ -1,4 +1,4 @@
-// The payload of a kMarks chunk: what was said between the events of a kSealedEvents chunk.
+// The payload of a kMarks chunk: the marks between the events of a kSealedEvents chunk.
 #pragma once
 
 #include <string>
@@ -10,20 +10,20 @@
 
 namespace gpumemprof {
 
-/// Header flag of a kMarks chunk: it holds what still holds at the event with its number, for
-/// readers that have lost the marks before (--max-disk), and is not part of the history.
+/// Header flag of a kMarks chunk: it has the marks that still apply at the event with its number,
+/// for readers without the earlier marks (--max-disk), and is not part of the history.
 inline constexpr uint16_t kStandingMarks = 1;
 
-/// So many marks of one chunk are read.
+/// At most this many marks of one chunk are read.
 inline constexpr size_t kMostMarks = 1u << 22;
 
-/// The marks of a batch, which may be without events. The time of a saved tensor is not kept: there
-/// are about as many as allocations, and where among the events they stand says as much.
+/// The marks of a batch, which may be without events. The time of a saved tensor is not stored:
+/// there are about as many as allocations, and their position among the events is enough.
 std::string encode_marks(const EventBatch& batch);
-/// Adds them to the batch that they were of, ordered by event. Errors: kBadInput.
+/// Adds them to their batch, ordered by event. Errors: kBadInput.
 Status parse_marks(std::string_view payload, EventBatch* batch);
-/// Of a payload whose events are not at hand: its marks of kind `kind`, with addresses that were
-/// not told by an event. Errors: kBadInput.
+/// Without the events: the payload's marks of kind `kind`, except for addresses that only the
+/// events have. Errors: kBadInput.
 Result<std::vector<Mark>> parse_marks_alone(std::string_view payload, MarkKind kind);
 
 }  // namespace gpumemprof

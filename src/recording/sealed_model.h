@@ -1,15 +1,14 @@
-// What encoder and decoder of a sealed chunk expect next. Both walk the same events and keep the
-// same tables, so an event that comes as expected costs a zero byte, and zstd makes next to nothing
-// of zeros.
+// What encoder and decoder of a sealed chunk expect next. Both process the same events with the
+// same tables, so an expected event costs a zero byte, and zstd reduces zeros to almost nothing.
 //
-// A training step allocates and frees in the same order every time, so the last three things that a
-// thread did tell the next one. What happened is a token: {action, device, stack, size}. After a
-// token of an allocation its address is expected where it was after the same token and the same
-// address before it; a free is expected to take the block that is as many allocations old as the
-// one freed in the same situation before.
+// A training step allocates and frees in the same order every time, so a thread's last three
+// actions predict its next one. An action is a token: {action, device, stack, size}. After a token
+// of an allocation its address is expected where it was after the same token and the same previous
+// address. A free is expected to end the block that is as many allocations old as the one freed in
+// the same situation before.
 //
-// Nothing here may depend on anything but the events so far: a difference between the two sides
-// would be an invented event. Every table is bounded; a chunk has at most kMostSealedEvents events.
+// Predictions may depend only on the events so far: a difference between the two sides would be an
+// invented event. Every table is bounded; a chunk has at most kMostSealedEvents events.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +22,10 @@ namespace gpumemprof::sealed {
 inline constexpr uint32_t kTableBits = 14;
 inline constexpr uint32_t kTableSize = 1u << kTableBits;
 
-/// How an event's token is told: bits 0 and 1 of its flag byte.
+/// The encoding of an event's token: bits 0 and 1 of its flag byte.
 enum TokenCode : uint8_t { kTokenByThree = 0, kTokenByOne = 1, kTokenById = 2, kTokenNew = 3 };
 
-/// How its address is told: bits 2 to 4.
+/// The encoding of its address: bits 2 to 4.
 enum PlaceCode : uint8_t {
   // of an allocation
   kPlaceAgain = 0,      ///< where it was after the same token and previous address
@@ -43,10 +42,10 @@ enum PlaceCode : uint8_t {
   kExplicit = 7
 };
 
-/// What a free says of its size: bits 5 and 6.
+/// The encoding of a free's size: bits 5 and 6.
 enum SizeCode : uint8_t { kSizeAsBefore = 0, kSizeZero = 1, kSizeOfBlock = 2, kSizeExplicit = 3 };
 
-/// Bit 7: whether totals follow is not what it was for this {action, device} the last time.
+/// Bit 7: whether totals follow, unlike last time for this {action, device}.
 inline constexpr uint8_t kTotalsFlipped = 0x80;
 
 struct Token {
@@ -73,7 +72,7 @@ inline uint32_t mix(uint64_t a, uint64_t b) {
   return static_cast<uint32_t>(x >> (64 - kTableBits));
 }
 
-/// What the file says of one device or kind of event, carried from event to event.
+/// The state of one device or kind of event, carried from event to event.
 struct OpModel {
   bool has_totals = false;
   SizeCode free_size = kSizeZero;
@@ -105,7 +104,7 @@ struct Model {
   }
 };
 
-/// Where a thread stands: computed once an event, before its token is known.
+/// The state of a thread: computed once per event, before its token is known.
 struct Situation {
   uint32_t three, one;
   explicit Situation(const ThreadModel& t)
@@ -128,7 +127,7 @@ inline void remember_alloc(Model* m, ThreadModel* t, uint32_t token, uint32_t ke
   t->blocks.push_back({address, token});
   push_history(t, token << 1);
 }
-/// `age` 0 where the block is not one of this thread's in this chunk; `block_token` 0 where it is
+/// `age` is 0 if the block is not one of this thread's in this chunk; `block_token` is 0 if it is
 /// in no chunk.
 inline void remember_free(Model* m, ThreadModel* t, uint32_t token, uint32_t key, uint64_t address,
                           uint32_t age, uint32_t block_token) {
@@ -137,7 +136,7 @@ inline void remember_free(Model* m, ThreadModel* t, uint32_t token, uint32_t key
   if (block_token != 0) m->just_freed[mix(m->tokens[block_token].size_bytes, 3)] = address;
   push_history(t, (block_token != 0 ? block_token : token) << 1 | 1);
 }
-/// The time since the event before is expected as it was in the same situation, smoothed.
+/// The expected time since the previous event: as in the same situation before, smoothed.
 inline uint32_t expected_step(const Model& m, uint32_t key) { return m.step[key] >> 4; }
 inline void remember_step(Model* m, uint32_t key, uint64_t step) {
   constexpr uint64_t kMost = (uint64_t{1} << 27) - 1;
@@ -154,7 +153,7 @@ inline TotalsModel& totals_model(Model* m, uint16_t device) {
   if (device >= m->totals.size()) m->totals.resize(device + size_t{1});
   return m->totals[device];
 }
-/// The running totals that an event should leave.
+/// The running totals expected after an event.
 inline uint64_t expected_allocated(const TotalsModel& t, Action action, uint64_t size) {
   if (action == Action::kAlloc) return t.allocated + size;
   return is_free(action) ? t.allocated - size : t.allocated;

@@ -1,5 +1,4 @@
-// What stands in the payloads of sealed chunks around the events: definitions, accounts,
-// checkpoints, footer.
+// The payloads of sealed chunks other than events: definitions, accounts, checkpoints, footer.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
@@ -19,12 +18,12 @@
 
 namespace gpumemprof {
 
-/// Header flag of a kCheckpoint: the events before it were given up on purpose (--max-disk).
+/// Header flag of a kCheckpoint: the events before it were dropped on purpose (--max-disk).
 inline constexpr uint16_t kEventsBeforeDropped = 1;
 
 inline constexpr int kZstdLevel = 3;
 
-/// Whether chunks of this type are a sealer's.
+/// Whether chunks of this type are written by a sealer.
 inline bool is_sealed(uint16_t type) {
   return type == format::kSealedEvents || type == format::kSealedDefinitions ||
          type == format::kSealedDeviceNames || type == format::kSealedRequested ||
@@ -36,46 +35,45 @@ inline bool is_sealed(uint16_t type) {
 using ConsumedTable = std::map<uint32_t, Intervals>;
 
 void put_consumed(std::string* out, const ConsumedTable& table);
-/// Adds to `table`. The number of bytes read, or kBadInput.
+/// Adds to `table`. Returns the number of bytes read, or kBadInput.
 Result<size_t> parse_consumed(std::string_view bytes, ConsumedTable* table);
 
-/// How much of a sealer's tables is in sealed chunks already.
+/// How much of a sealer's tables is already in sealed chunks.
 struct DefinedSoFar {
   uint32_t strings = 1, frames = 1, stacks = 1, threads = 0, devices = 0;
   bool operator==(const DefinedSoFar&) const = default;
 };
 
-/// Which stream a thread of Tables stands for, so that what is sealed and what is still raw is one
-/// thread.
+/// The stream of a thread in Tables, so that its sealed and raw parts are one thread.
 using StreamThreads = absl::flat_hash_map<uint32_t, uint32_t>;
 
-/// The payload that defines what `tables` has beyond `from`; empty where that is nothing. `from`
-/// moves on.
+/// The payload that defines what `tables` has beyond `from`; empty if there is nothing. `from` is
+/// advanced.
 std::string encode_definitions(const Tables& tables, const StreamThreads& streams,
                                DefinedSoFar* from);
 
-/// The payload that names the devices of `tables` from number `first` on; empty where none has a
-/// name. It is written before the definitions, so that a sealer that dies between the two leaves no
+/// The payload with the names of the devices of `tables` from number `first` on; empty if none has
+/// a name. It is written before the definitions, so that a sealer that dies in between leaves no
 /// device without its name.
 std::string encode_device_names(const Tables& tables, uint32_t first);
 
-/// The requested sizes of a batch, those that are the sizes themselves left out.
+/// The requested sizes of a batch, without those equal to the sizes.
 std::string encode_requested(const EventBatch& batch);
-/// Adds them to the batch that they were of. Errors: kBadInput.
+/// Adds them to their batch. Errors: kBadInput.
 Status parse_requested(std::string_view payload, EventBatch* batch);
 
 /// The details of a batch.
 std::string encode_details(const EventBatch& batch);
-/// Adds them to the batch that they were of. Errors: kBadInput.
+/// Adds them to their batch. Errors: kBadInput.
 Status parse_details(std::string_view payload, EventBatch* batch);
 
-/// The steps of a batch, told where a thread's changes.
+/// The steps of a batch, written where a thread's step changes.
 std::string encode_steps(const EventBatch& batch);
-/// Gives them to the batch that they were of. Errors: kBadInput.
+/// Sets them in their batch. Errors: kBadInput.
 Status parse_steps(std::string_view payload, EventBatch* batch);
 
-/// All that is known of the allocators of a file's one process; empty where there are none. A later
-/// payload adds to an earlier one (add_allocator).
+/// All facts about the allocators of a file's one process; empty if there are none. A later payload
+/// adds to an earlier one (add_allocator).
 std::string encode_allocators(const Tables& tables);
 /// Errors: kBadInput.
 Status parse_allocators(std::string_view payload, uint32_t process, ProcessEntries* entries);
@@ -86,7 +84,7 @@ Status parse_device_names(std::string_view payload, FileIds* ids);
 /// Adds a payload's definitions to `tables` and to `ids`. Errors: kBadInput.
 Status parse_definitions(std::string_view payload, uint32_t process, Tables* tables, FileIds* ids);
 
-/// What the raw part of a file had lost when it was sealed; it can no longer be seen from the rest.
+/// What the raw part of a file had lost when it was sealed; the rest no longer shows it.
 struct SealedAway {
   uint64_t damaged_records = 0;
   uint64_t damaged_bytes = 0;
@@ -104,7 +102,7 @@ struct Footer {
 std::string encode_footer(const Footer& footer);
 Result<Footer> parse_footer(std::string_view payload);
 
-/// zstd with its length in front. `limit` bounds what is decompressed. Errors: kBadInput.
+/// zstd with its length in front. `limit` bounds the decompressed size. Errors: kBadInput.
 void put_compressed(std::string* out, std::string_view bytes);
 Result<std::string> parse_compressed(std::string_view bytes, size_t limit);
 

@@ -1,5 +1,5 @@
-// The marks that still say something at one moment: about blocks that are live, modules, phases
-// that are open, and the last step.
+// The marks that still apply at one moment: to live blocks, modules, open phases, and the last
+// step.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
@@ -14,9 +14,9 @@ namespace gpumemprof {
 /// Of one process. Memory O(live blocks + roles + modules). Not thread-safe.
 class StandingMarks {
  public:
-  /// Batches in order.
+  /// Add batches in order.
   void apply(const EventBatch& batch);
-  /// In the order in which they were said.
+  /// In the order in which they were made.
   std::vector<Mark> now() const;
 
  private:

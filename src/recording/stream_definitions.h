@@ -1,4 +1,4 @@
-// What the ids in one stream's raw events mean: its definitions, turned into entries of Tables.
+// The meaning of the ids in one stream's raw events: its definitions, as entries of Tables.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
@@ -17,8 +17,7 @@
 
 namespace gpumemprof {
 
-/// A map from ids that a file gave out. Dense while ids are dense; one damaged id costs one entry,
-/// not 2^24.
+/// A map from a file's ids. Dense while ids are dense; one damaged id costs one entry, not 2^24.
 template <class T>
 class IdTable {
  public:
@@ -27,7 +26,7 @@ class IdTable {
     auto it = sparse_.find(id);
     return it == sparse_.end() ? nullptr : &it->second;
   }
-  /// False where the id has a value already; the first one stays.
+  /// False if the id already has a value; the first one stays.
   bool insert(uint32_t id, T value) {
     if (find(id)) return false;
     if (id >= dense_.size() && id < 2 * count_ + 64) dense_.resize(2 * count_ + 64);
@@ -47,35 +46,35 @@ class IdTable {
   size_t count_ = 0;
 };
 
-/// Where an allocator puts what is asked for: blocks of one stream and pool serve no other.
+/// Where an allocator places a request: blocks of one stream and pool serve no other.
 struct Placement {
   int64_t stream = 0;
   std::pair<int64_t, int64_t> pool{0, 0};
 };
 
-/// Not thread-safe. All that it is given must outlive it.
+/// Not thread-safe. All arguments must outlive it.
 class StreamDefinitions {
  public:
   StreamDefinitions(Tables* tables, ProcessEntries* entries, ModuleList* modules,
                     uint32_t process);
 
-  /// Takes a run of definition records that were written under `salt`. Records that are damaged are
-  /// counted and left out; a record whose length cannot be right ends the run. Taking a run twice
-  /// changes nothing.
+  /// Reads a run of definition records that were written under `salt`. Damaged records are counted
+  /// and skipped; a record with an impossible length ends the run. Reading a run twice changes
+  /// nothing.
   void take(std::string_view records, uint8_t salt);
 
-  /// The Tables' stack for a raw stack id; 0 where it was never defined.
+  /// The Tables' stack for a raw stack id; 0 if it was never defined.
   uint32_t stack(uint32_t raw_id);
-  /// The Tables' device for a class; -1 where no more devices fit.
+  /// The Tables' device for a class; -1 if no more devices fit.
   int32_t device(uint32_t device_class);
 
-  /// Null where it was never defined.
+  /// Null if it was never defined.
   const Placement* placement(uint32_t id) const {
     const auto known = placements_.find(id);
     return known == placements_.end() ? nullptr : &known->second;
   }
 
-  /// The Tables' string for a raw id; 0 where it was never defined.
+  /// The Tables' string for a raw id; 0 if it was never defined.
   uint32_t text(uint32_t raw_id) { return string_of(raw_id); }
   /// Whether stacks may name modules of a model.
   bool has_module_frames() const { return has_module_frames_; }
@@ -84,7 +83,7 @@ class StreamDefinitions {
   const std::string& thread_name() const { return thread_name_; }
   bool has_thread() const { return has_thread_; }
   uint64_t damaged_records() const { return damaged_; }
-  /// How many look-ups met a stack, frame or string id that has no definition.
+  /// The number of look-ups of undefined stack, frame or string ids.
   uint64_t unknown_stacks() const { return unknown_stacks_; }
 
  private:
@@ -93,7 +92,7 @@ class StreamDefinitions {
     uint32_t file = 0, function = 0, line = 0;
     uint64_t pc = 0;
   };
-  /// Raw stacks are a tree too, so that `keep of base's` costs nothing.
+  /// Raw stacks are a tree too, so "keep of base" costs nothing.
   struct Node {
     uint32_t parent, frame, depth;
   };

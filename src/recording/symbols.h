@@ -14,11 +14,11 @@ namespace gpumemprof {
 /// may be anything; every offset is checked. Not thread-safe.
 class SymbolTable {
  public:
-  /// Null where the file is missing, is no ELF, has no symbols, or changed after
-  /// `unchanged_since_ns` (wall clock): names of another build would be inventions.
+  /// Null if the file is missing, not ELF, without symbols, or changed after `unchanged_since_ns`
+  /// (wall clock): names of another build would be wrong.
   static std::unique_ptr<SymbolTable> open(const std::string& path, uint64_t unchanged_since_ns);
 
-  /// The demangled name of the function that covers `address`; empty where none does.
+  /// The demangled name of the function that covers `address`; empty if there is none.
   std::string name(uint64_t address);
 
  private:

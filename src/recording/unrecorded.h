@@ -1,4 +1,4 @@
-// Processes that could make no file count what they lose in the arena; here it is told.
+// Processes without a file count what they lose in the arena; this reads the counts.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace gpumemprof {
 
-/// Processes of one command that could make no file for one reason.
+/// Processes of one command that could create no file for one reason.
 struct UnrecordedProcess {
   int pid = 0;  ///< of one of them; 0: not known
   std::string command;
@@ -20,22 +20,23 @@ struct UnrecordedProcess {
   uint64_t processes = 1, lost_events = 0, lost_bytes = 0;
 };
 
-/// Why a process has no file, as far as what it told and what was seen from here says.
+/// Why a process has no file, from what it reported and what is visible from here.
 std::string why_it_has_no_file(const format::Unrecorded& entry);
 
-/// "3 processes lost 24 events, 286 MiB of allocations"; bytes where they are known, empty where nobody counted.
+/// "3 processes lost 24 events, 286 MiB of allocations"; bytes if they are known, empty if nothing
+/// was counted.
 std::string lost_text(uint64_t processes, uint64_t events, uint64_t bytes);
 
-/// Not thread-safe. Everything that counts is in the arena.
+/// Not thread-safe. The counts themselves are in the arena.
 class UnrecordedProcesses {
  public:
   UnrecordedProcesses(std::shared_ptr<Arena> arena, std::string folder)
       : arena_(std::move(arena)), folder_(std::move(folder)) {}
-  /// Looks at all entries. How many of their processes live.
+  /// Reads all entries. Returns how many of their processes live.
   size_t round();
-  /// What was counted so far, alike ones together; it is told once, what comes after it later.
+  /// The counts so far, equal ones added up. Each is returned once; later counts in later calls.
   std::vector<UnrecordedProcess> take();
-  /// Processes that were seen to count, whether they live or not.
+  /// Processes that were seen counting, alive or not.
   const std::set<int>& pids() const { return pids_; }
 
  private:

@@ -1,4 +1,4 @@
-// Whether somebody still writes to a file.
+// Whether a process still writes to a file.
 #pragma once
 
 #include "format/format.h"
@@ -13,10 +13,10 @@ enum class WriterState {
 
 WriterState writer_state(const format::FileHeader& header, const format::FileState& state);
 
-/// Whether the process of that number and start (0: any) still runs; only where /proc says that
-/// there is none is it gone.
+/// Whether the process of that number and start (0: any) still runs; it is gone only if /proc says
+/// so.
 bool is_running(uint32_t pid, uint64_t start_ticks);
-/// When it started, as this /proc says; 0 where there is none.
+/// When it started, according to this /proc; 0 if there is none.
 uint64_t start_ticks_of(uint32_t pid);
 
 }  // namespace gpumemprof

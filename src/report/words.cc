@@ -90,22 +90,6 @@ std::string format_count(uint64_t count) {
   return digits;
 }
 
-std::string format_duration(uint64_t duration_ns) {
-  const auto tenths = [](double value, std::string_view unit) {
-    std::string text = fmt::format("{:.1f}", value);
-    if (text.ends_with(".0")) text.resize(text.size() - 2);
-    return fmt::format("{} {}", text, unit);
-  };
-  const double seconds = static_cast<double>(duration_ns) * 1e-9;
-  const uint64_t whole = duration_ns / 1'000'000'000;
-  if (duration_ns < 1000) return fmt::format("{} ns", duration_ns);
-  if (duration_ns < 1'000'000) return tenths(seconds * 1e6, "µs");
-  if (duration_ns < 1'000'000'000) return tenths(seconds * 1e3, "ms");
-  if (whole < 60) return fmt::format("{:.3f} s", seconds);
-  if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
-  return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
-}
-
 std::string format_percent(uint64_t part, uint64_t whole) {
   if (whole == 0 || part == 0) return "0 %";
   const double percent = 100.0 * static_cast<double>(part) / static_cast<double>(whole);

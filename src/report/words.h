@@ -19,8 +19,6 @@ void append_json_string(std::string* out, std::string_view text);
 
 /// "48,120".
 std::string format_count(uint64_t count);
-/// "3.214 s", "12.5 ms", "1 ms", "2 min 05 s", "1 h 02 min".
-std::string format_duration(uint64_t duration_ns);
 /// "43.7 %"; "0 %" of nothing.
 std::string format_percent(uint64_t part, uint64_t whole);
 /// "1 block", "12 blocks".

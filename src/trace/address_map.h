@@ -12,18 +12,18 @@
 namespace gpumemprof {
 
 /// Open addressing, at most half full, without tombstones: a look-up, an insertion and an erasure
-/// each touch one place of memory, nearly always. Half the instructions of absl::flat_hash_map
-/// where an entry lives for a few events. Any address is valid. Not thread-safe.
+/// almost always touch one cache line. Half the instructions of absl::flat_hash_map if an entry
+/// lives for a few events. Any address is valid. Not thread-safe.
 class AddressMap {
  public:
   AddressMap() : slots_(kLeastSlots), seed_(reinterpret_cast<uintptr_t>(slots_.data()) * kOdd) {}
 
   size_t size() const { return size_; }
-  /// Makes room for `count` numbers in all.
+  /// Reserves space for `count` numbers in total.
   void reserve(size_t count) {
     if (2 * count > slots_.size()) resize(std::bit_ceil(2 * count));
   }
-  /// Null where there is none. Valid until the next insertion or erasure.
+  /// Null if absent. Valid until the next insertion or erasure.
   const uint32_t* find(uint64_t address) const {
     for (size_t at = place(address);; at = (at + 1) & mask_) {
       const Slot& slot = slots_[at];
@@ -38,7 +38,7 @@ class AddressMap {
     uint32_t* number;
     bool is_new;
   };
-  /// The number that is there, or `number`, which is put there.
+  /// The existing number, or else `number`, which is inserted.
   Inserted try_emplace(uint64_t address, uint32_t number) {
     if (2 * size_ >= slots_.size()) [[unlikely]]
       grow();
@@ -52,12 +52,12 @@ class AddressMap {
       if (slot.address == address) return {&slot.number, false};
     }
   }
-  /// `number` is what find() or try_emplace() gave.
+  /// `number` is the result of find() or try_emplace().
   void erase(uint32_t* number) {
     auto* slot = reinterpret_cast<Slot*>(reinterpret_cast<char*>(number) - offsetof(Slot, number));
     size_t hole = static_cast<size_t>(slot - slots_.data());
     --size_;
-    // What was put behind its own place because of the hole moves into it.
+    // Entries displaced by a collision move into the hole.
     for (size_t at = (hole + 1) & mask_; slots_[at].is_used; at = (at + 1) & mask_) {
       const size_t own = place(slots_[at].address);
       if (((at - own) & mask_) < ((at - hole) & mask_)) continue;
@@ -66,14 +66,14 @@ class AddressMap {
     }
     slots_[hole].is_used = 0;
   }
-  /// Calls `see(number)` for each, in no order.
+  /// Calls `see(number)` for each, in no particular order.
   template <class See>
   void for_each(const See& see) const {
     for (const Slot& slot : slots_) {
       if (slot.is_used) see(slot.number);
     }
   }
-  /// Begins the look-up of an address that will be asked for soon.
+  /// Prefetches an address that will be looked up soon.
   void prefetch(uint64_t address) const { __builtin_prefetch(&slots_[place(address)]); }
 
  private:
@@ -86,7 +86,7 @@ class AddressMap {
   static constexpr size_t kLeastSlots = 1 << 10;
   static constexpr uint64_t kOdd = 0x9e3779b97f4a7c15u;
 
-  // Another seed in every run, so that no file can be made of addresses that collide.
+  // A different seed in every run, so that no file can be crafted to collide.
   size_t place(uint64_t address) const {
     const auto product = static_cast<unsigned __int128>(address ^ seed_) * kOdd;
     return (static_cast<uint64_t>(product >> 64) ^ static_cast<uint64_t>(product)) & mask_;

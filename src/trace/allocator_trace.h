@@ -1,5 +1,5 @@
-// What a caching allocator did on one device, and what it held in the end: the model that readers
-// of PyTorch's snapshots fill and that replay, what-if and the analyses read.
+// A caching allocator's events on one device and its final state: the model that readers of PyTorch
+// snapshots fill and that replay, what-if and the analyses read.
 #pragma once
 
 #include <array>
@@ -15,9 +15,9 @@
 
 namespace gpumemprof {
 
-/// One entry of the allocator's own history. `size_bytes` is what the program asked for in kAlloc
-/// and both frees, the bytes of the segment or of the mapped range in kSegment*, the rounded size
-/// that was refused in kOom, and the active bytes in kSnapshot.
+/// One entry of the allocator's own history. `size_bytes` is the requested size in kAlloc and both
+/// frees, the size of the segment or mapped range in kSegment*, the refused rounded size in kOom,
+/// and the active bytes in kSnapshot.
 struct AllocatorEvent {
   uint64_t address = 0;  ///< kOom: what the device had free (device_free), in bytes
   uint64_t size_bytes = 0;
@@ -29,8 +29,8 @@ struct AllocatorEvent {
 };
 
 /// The events of one device, oldest first, about 24 bytes each: a snapshot of 1 GB has six million.
-/// Values that do not fit the packed form are kept aside, so every 64-bit value survives.
-/// Append-only; not thread-safe while it grows, free to read from any thread afterwards.
+/// Values that do not fit the packed form are stored separately, so every 64-bit value is
+/// preserved. Append-only; not thread-safe while it grows, then readable from any thread.
 class AllocatorEvents {
  public:
   void append(const AllocatorEvent& event);
@@ -51,7 +51,7 @@ class AllocatorEvents {
   }
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
-  /// How many there are of an action.
+  /// The number of events of an action.
   uint64_t count(Action action) const { return counts_[static_cast<size_t>(action) & 15]; }
   // Allocations and frees come by the thousand between other events. These pass over them:
   /// an index from `index` on without any other event before it; size() where none is left.
@@ -80,7 +80,7 @@ class AllocatorEvents {
     int64_t base_time_us = 0;
     bool has_others = false;  // than allocations and frees
   };
-  // Three large pages: behind the first piece growth never copies.
+  // Three large pages: after the first piece, growth never copies.
   static constexpr size_t kPieceEvents = size_t{1} << 18;
   using Piece = std::vector<Packed, LargePages<Packed>>;
   static_assert(kPieceEvents * sizeof(Packed) == 3 * LargePages<Packed>::kPageBytes);
@@ -107,7 +107,7 @@ struct EventContext {
 
 enum class BlockState : uint8_t { kAllocated, kPendingFree, kFree };
 
-/// A piece of a segment. `requested_bytes` of a free block is that of its last user.
+/// A part of a segment. `requested_bytes` of a free block is that of its last user.
 struct AllocatorBlock {
   uint64_t address = 0;
   uint64_t size_bytes = 0;
@@ -116,7 +116,7 @@ struct AllocatorBlock {
   BlockState state = BlockState::kFree;
 };
 
-/// One cudaMalloc, or one contiguous mapped range of an expandable segment, as it was in the end.
+/// A cudaMalloc, or a contiguous mapped range of an expandable segment, in its final state.
 struct AllocatorSegment {
   uint64_t address = 0;
   uint64_t size_bytes = 0;
@@ -131,7 +131,7 @@ struct AllocatorSegment {
   std::vector<AllocatorBlock> blocks;  ///< by address, without gaps
 };
 
-/// What a program said of itself: "Optimizer.step#AdamW.step" began or ended.
+/// An annotation of the program, such as "Optimizer.step#AdamW.step", began or ended.
 struct Annotation {
   uint32_t name = 0;  ///< StringTable id
   bool is_begin = false;
@@ -139,7 +139,8 @@ struct Annotation {
   int64_t time_us = 0;
 };
 
-/// One device's half of a snapshot. Events may be a suffix of history; segments are always all.
+/// One device's half of a snapshot. Events may be a suffix of the history; segments are always
+/// complete.
 struct AllocatorTrace {
   int32_t device = 0;                ///< CUDA index; -1: pinned host memory
   bool has_times = false;            ///< time_us means something
@@ -156,7 +157,7 @@ struct AllocatorTrace {
   std::vector<std::pair<int64_t, int64_t>> pools;  ///< [0] is (0, 0), the default pool
 };
 
-/// allocator_settings as the file has them. Absent keys keep these defaults.
+/// allocator_settings as in the file. Absent keys keep these defaults.
 struct RecordedSettings {
   bool known = false;                 ///< torch >= 2.5 writes them
   std::string conf;                   ///< PYTORCH_CUDA_ALLOC_CONF, word for word
@@ -167,7 +168,7 @@ struct RecordedSettings {
   std::vector<std::pair<uint64_t, uint64_t>> roundup_power2_divisions;
 };
 
-/// A whole snapshot, materialised: replay and what-if need random access.
+/// A whole snapshot in memory, because replay and what-if need random access.
 struct AllocatorSnapshot {
   /// kind "pytorch_snapshot" or "recording"; writer_version_hint such as "torch 2.10 or 2.11"
   SourceInfo info;
@@ -176,7 +177,7 @@ struct AllocatorSnapshot {
   std::vector<Annotation> annotations;
   RecordedSettings settings;
   Loss loss;  ///< what the file holds and this model does not: unknown actions, wrong sums
-  /// Known parts of the file that bear on no figure and are not kept: how many, and of what.
+  /// Known parts of the file that affect no figure and are not kept: how many, and of what.
   std::vector<LossReason> not_kept;
 };
 

@@ -13,7 +13,7 @@ bool is_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/// What may stand at the beginning of a qualified name, or alone in a signature.
+/// What may begin a qualified name, or stand alone in a signature.
 constexpr std::array<std::string_view, 37> kPublicWords = {
     "at",        "auto",        "bool",     "c10",      "c10d",   "caffe2",   "char",
     "clone",     "clone3",      "class",    "const",    "cuda",   "decltype", "double",
@@ -47,7 +47,7 @@ bool is_generated_node(std::string_view name) {
          (at != name.npos && at + 1 < name.size() && name.substr(0, at + 1).ends_with("Backward"));
 }
 
-/// Code that has no file of its own. What a notebook or a user called his is not among it.
+/// Code without a file. Names given by a notebook or a user do not count.
 bool is_generated_file(std::string_view path) {
   static constexpr std::string_view kStarts[] = {
       "<frozen ", "<eval_with_key>", "<torch_",    "<__array_function__",
@@ -63,7 +63,7 @@ bool is_library_of_system(std::string_view path) {
   return is_object && (path.starts_with("/usr/lib") || path.starts_with("/lib"));
 }
 
-/// ".py" of "a.py"; nothing where it could itself be a name.
+/// ".py" of "a.py"; empty if it could itself be a name.
 std::string_view ending_of(std::string_view path) {
   for (std::string_view ending : {".py", ".pyx", ".so", ".cpp", ".cc", ".cu", ".h", ".ipynb"}) {
     if (path.ends_with(ending)) return ending;
@@ -71,7 +71,7 @@ std::string_view ending_of(std::string_view path) {
   return {};
 }
 
-/// From "/lib/python3.11/" on; a folder that is only called alike does not count.
+/// From "/lib/python3.11/" on; a folder that only has this name does not count.
 std::string_view standard_library_part(std::string_view path) {
   for (std::string_view library : {"/lib/python3.", "/lib64/python3."}) {
     const size_t at = path.rfind(library);
@@ -118,7 +118,7 @@ bool is_public_native_name(std::string_view name) {
     }
     size_t end = i;
     while (end < name.size() && is_word(name[end])) ++end;
-    // Behind "::" the word belongs to what stands before it, and that has been judged.
+    // After "::" the word belongs to the preceding one, which has been checked.
     const bool is_qualified = i >= 2 && name[i - 1] == ':' && name[i - 2] == ':';
     if (!is_qualified && !is_public_word(name.substr(i, end - i))) return false;
     any = true;
@@ -136,7 +136,7 @@ std::string Anonymizer::numbered(Names& names, std::string_view name, std::strin
 }
 
 std::string Anonymizer::file(std::string_view path) {
-  // Names of layers are the program's own; that they are such names is what diff aligns by.
+  // Layer names are the program's own, and diff aligns by them.
   if (path.empty() || path == "??" || path == kLayerScopeFile || path == kCallerFile ||
       is_torch_label(path)) {
     return std::string(path);

@@ -19,11 +19,11 @@ AnonymousSource::AnonymousSource(std::unique_ptr<EventSource> source,
   std::vector<uint16_t> devices(before->devices().size());
   std::iota(devices.begin(), devices.end(), uint16_t{0});
   before_ = std::make_unique<LiveState>();
-  // Cannot fail: every device of it is in the map, and none was there before.
+  // Cannot fail: every device is in the map, and none was there before.
   (void)before_->absorb(*before, {.stacks = stacks_, .threads = threads, .devices = devices});
 }
 
-/// Two of the source's stacks may become one of ours: one package in two environments.
+/// Two of the source's stacks may map to one: the same package in two environments.
 void AnonymousSource::take_stacks() {
   const Tables& from = source_->tables();
   for (uint32_t i = static_cast<uint32_t>(frames_.size()); i < from.stacks.frame_count(); ++i) {
@@ -49,7 +49,7 @@ void AnonymousSource::take_processes() {
   for (Process& process : tables_.processes) {
     process.host = names_->host(process.host);
     process.command = names_->command(process.command);
-    // "python", "native", … stay; behind "none: " stands a reason, and that may name a file.
+    // "python", "native", … are kept; the reason after "none: " may name a file.
     if (process.stacks.find('/') != std::string::npos) process.stacks = "none: reason withheld";
   }
   tables_.threads = from.threads;

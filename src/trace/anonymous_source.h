@@ -1,5 +1,4 @@
-// Any EventSource with its names replaced, so that every report and export can be shared without
-// knowing how.
+// Any EventSource with its names replaced, so that reports and exports need not know about it.
 #pragma once
 
 #include <memory>
@@ -10,9 +9,9 @@
 
 namespace gpumemprof {
 
-/// Sizes, times, addresses, lines, process and thread numbers stay. A reason for a loss may name
-/// anything, so it gives way to a sentence that says so; its count stays. Several sources may share
-/// one Anonymizer, so that a name is the same in all of them.
+/// Sizes, times, addresses, lines, process and thread numbers are kept. The text of a loss may
+/// contain any name, so a fixed sentence replaces it; its count is kept. Several sources may share
+/// one Anonymizer, so that a name has the same replacement in all of them.
 class AnonymousSource : public EventSource {
  public:
   AnonymousSource(std::unique_ptr<EventSource> source, std::shared_ptr<Anonymizer> names);

@@ -1,4 +1,4 @@
-// The vocabulary of the whole project: what an event is, and the columns in which events travel.
+// The basic types of the project: what an event is, and the columns that carry events.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ enum class Action : uint8_t {
 };
 inline constexpr size_t kActionCount = 10;  // index 0 is unused
 
-/// Who owns the bytes: the layers hold the same memory inside each other, so they are never added.
+/// The layer that owns the bytes. Layers contain the same memory, so they are never added.
 enum class Layer : uint8_t { kHost = 0, kFramework = 1, kAllocator = 2, kDriver = 3 };
 
 /// The names that JSON and text use. "unknown" for a value outside the enum.
@@ -31,23 +31,23 @@ const char* layer_name(Layer layer);
 
 inline bool is_free(Action a) { return a == Action::kFreeRequested || a == Action::kFreeCompleted; }
 
-/// The allocator's own running totals right after an event, where the framework gives them.
+/// The allocator's running totals right after an event, if the framework provides them.
 struct DeviceTotals {
   uint32_t event;  ///< index in the batch
   uint64_t allocated_bytes;
   uint64_t reserved_bytes;
 };
 
-/// What was asked for, where that is not size_bytes and is known.
+/// The requested size, if it is known and differs from size_bytes.
 struct RequestedSize {
   uint32_t event;  ///< index in the batch
   uint64_t bytes;
 };
 
-/// The step of an event that belongs to none, or whose step is not known.
+/// The step of an event that belongs to no step, or whose step is unknown.
 inline constexpr int64_t kNoStep = INT64_MIN;
-/// What only an allocator itself tells of an event, where it is not the usual: the default stream,
-/// default pool, a block that is free at once.
+/// What only an allocator itself knows of an event, if it is unusual: another stream or pool, a
+/// delayed free.
 struct AllocatorDetail {
   uint32_t event = 0;            ///< index in the batch
   bool is_delayed_free = false;  ///< kFreeRequested: streams still use it, kFreeCompleted follows
@@ -78,15 +78,15 @@ enum class StorageRole : uint8_t {
 inline constexpr uint64_t kSavedIsOutput = 1;    ///< the result of the operation that saves it
 inline constexpr uint64_t kSavedHasHistory = 2;  ///< it has autograd metadata
 inline constexpr uint64_t kSavedIsConstant = 4;  ///< that, and requires no gradient: a view of data
-/// Of MarkKind::kRole: what was told of the address before no longer holds.
+/// Of MarkKind::kRole: earlier roles of the address no longer apply.
 inline constexpr uint64_t kNoRole = 0;
-/// Of MarkKind::kRole without an address, which is of the whole process. All roles were looked at:
-/// what was told of an address and not taken back holds now, for whatever block lies there.
+/// Of MarkKind::kRole without an address, for the whole process: all roles were checked, and every
+/// role that was not withdrawn applies to whatever block is now at its address.
 inline constexpr uint64_t kRolesHold = 0;
-/// The program's code has run: what is freed from here on was kept to its end.
+/// The program's code has finished: what is freed later was kept to the end.
 inline constexpr uint64_t kProgramEnds = 1;
 
-/// What the program, or what stands beside it, said between two events.
+/// A fact about the program between two events.
 struct Mark {
   uint32_t before_event = 0;  ///< index in the batch; its size where no event of it follows
   MarkKind kind = MarkKind::kStep;
@@ -98,8 +98,8 @@ struct Mark {
   bool operator==(const Mark&) const = default;
 };
 
-/// A run of events in time order, one vector a column, all of the same length (the sparse ones
-/// apart). The producer clears and refills it; consumers keep no pointers into it between calls.
+/// A run of events in time order, one vector per column, all of the same length except the sparse
+/// ones. The producer clears and refills it; consumers keep no pointers into it between calls.
 struct EventBatch {
   uint64_t first_event = 0;          ///< number of the first event, counted over the whole source
   std::vector<uint64_t> time_ns;     ///< CLOCK_MONOTONIC of the recorded machine
@@ -110,19 +110,19 @@ struct EventBatch {
   std::vector<uint16_t> device;      ///< index in Tables::devices
   std::vector<Action> action;
   std::vector<int64_t> stream;  ///< cudaStream_t as a number; empty where the source has none
-  /// Numbers of the blocks that events make or end (TraceStart::numbers), all below `block_count`;
-  /// empty where the source gives none, for all of its batches.
+  /// Numbers of the blocks that events begin or end (TraceStart::numbers), all below `block_count`;
+  /// empty in every batch of a source without them.
   std::vector<uint32_t> block;
   uint32_t block_count = 0;
-  /// What the framework calls the step that the thread worked on, kNoStep where it did on none;
-  /// empty where no event of the batch has one.
+  /// The framework's number for the step of the thread, kNoStep if none; empty if no event of the
+  /// batch has a step.
   std::vector<int64_t> step;
   std::vector<DeviceTotals> totals;      ///< sparse, ordered by event
   std::vector<RequestedSize> requested;  ///< sparse, ordered by event
   std::vector<AllocatorDetail> details;  ///< sparse, ordered by event
   std::vector<Mark> marks;               ///< sparse, ordered by before_event, then as said
-  /// The source tells both halves of a free: a block is live until its kFreeCompleted, and
-  /// kFreeRequested changes nothing. Else either of them ends it. Not touched by clear().
+  /// The source has both halves of a free: a block is live until its kFreeCompleted, and
+  /// kFreeRequested changes nothing. Otherwise either of them ends it. Not changed by clear().
   bool frees_in_two_steps = false;
 
   size_t size() const { return time_ns.size(); }

@@ -1,4 +1,4 @@
-// Everything becomes an EventSource; everything reads one.
+// Every input becomes an EventSource; every consumer reads one.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace gpumemprof {
 
 class LiveState;
 
-/// What a source can tell. An analysis that needs more answers "unknown, because …".
+/// What a source provides. An analysis that needs more answers "unknown, because …".
 struct Capabilities {
   bool times = false;
   bool addresses = false;
@@ -24,25 +24,25 @@ struct Capabilities {
   bool threads = false;  ///< events name their thread, and each thread's come in its own order
 };
 
-/// Something that happened and is not in the events, with how often and why.
+/// Something that is missing from the events, with the number and the reason.
 struct LossReason {
-  /// As `events`: some, or there may be, and nobody knows how many.
+  /// As `events`: an unknown number, possibly none.
   static constexpr uint64_t kUncounted = UINT64_MAX;
   uint64_t events = 0;  ///< 0 where no event is missing for it
   std::string reason;
   bool is_counted() const { return events != 0 && events != kUncounted; }
 };
 
-/// What was lost, stated in every report.
+/// What was lost; stated in every report.
 struct Loss {
   uint64_t events = 0;  ///< those that are counted
   uint64_t bytes = 0;   ///< bytes of the file that could not be read
   std::vector<LossReason> reasons;
   /// `lost_events` may be LossReason::kUncounted.
   void add(uint64_t lost_events, uint64_t lost_bytes, std::string reason);
-  /// More events than `events` may be missing, and nobody knows how many.
+  /// An unknown number of events beyond `events` may be missing.
   bool is_open_ended() const;
-  /// The one place that decides whether figures are exact.
+  /// The only place that decides whether figures are exact.
   bool has_every_event() const { return events == 0 && !is_open_ended(); }
 };
 
@@ -59,15 +59,15 @@ class EventSource {
  public:
   virtual ~EventSource() = default;
   virtual const SourceInfo& info() const = 0;
-  /// Grows while batches are read; ids that were handed out stay valid.
+  /// Grows while batches are read; existing ids stay valid.
   virtual const Tables& tables() const = 0;
-  /// Fills `batch` (cleared first). False at the end; the batch is empty then.
+  /// Clears and fills `batch`. Returns false at the end, with an empty batch.
   virtual Result<bool> next(EventBatch* batch) = 0;
-  /// Complete once next() has answered false.
+  /// Complete after next() has returned false.
   virtual const Loss& loss() const = 0;
-  /// Where the oldest events were dropped (--max-disk) (--max-disk) or the blocks that were live
-  /// before the first event are known (a snapshot): the state right before the first event that is
-  /// left, so that peaks stay exact. Null where there is none.
+  /// If the oldest events were dropped (--max-disk) or the blocks live before the first event are
+  /// known (a snapshot): the state right before the first remaining event, so that peaks stay
+  /// exact. Otherwise null.
   virtual const LiveState* state_before_first_event() const { return nullptr; }
   /// 0 to 1, for a progress bar.
   virtual double progress() const { return 0; }

@@ -1,11 +1,11 @@
-// The allocator of a device, where its own history was recorded.
+// The allocator of a device whose own history was recorded.
 #pragma once
 
 #include "trace/tables.h"
 
 namespace gpumemprof {
 
-/// What is known of `device`'s allocator; null where nothing is.
+/// What is known of `device`'s allocator; null if nothing is.
 inline const FollowedAllocator* allocator_of(const Tables& tables, const Device& device) {
   for (const FollowedAllocator& each : tables.allocators) {
     if (each.process == device.process && each.type == device.type && each.index == device.index) {

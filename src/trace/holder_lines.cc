@@ -14,8 +14,8 @@ const Frame& frame_at(const Tables& tables, uint32_t node) {
   return tables.stacks.frame(tables.stacks.node(node).frame);
 }
 
-/// Frames of PyTorch that take the stack, or are the allocator itself: on top of every stack with
-/// C++ frames.
+/// Frames of PyTorch that take the stack or belong to the allocator: the innermost ones of every
+/// stack with C++ frames.
 bool takes_the_stack(std::string_view function) {
   for (std::string_view part : {"torch::unwind::", "torch::CapturedTraceback::", "gather_with_cpp",
                                 "CUDACachingAllocator::"}) {
@@ -24,13 +24,13 @@ bool takes_the_stack(std::string_view function) {
   return false;
 }
 
-/// Of a stack with frames of Python the innermost of these: a place that can be looked at.
+/// If the stack has Python frames, the innermost of these: a place in source code.
 uint32_t innermost_node(const Tables& tables, uint32_t stack) {
   if (tables.stacks.node(stack).depth == 0) return 0;
   if (const uint32_t python = python_node(tables, stack); python != 0) return python;
   for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
     const Frame& frame = frame_at(tables, node);
-    // Neither the switch of gradients nor a phase is a place.
+    // A gradient mode or phase is not a place.
     const std::string_view file = tables.strings.get(frame.file);
     if (file == kModeFile || file == kPhaseFile) continue;
     if (!takes_the_stack(tables.strings.get(frame.function))) return node;
@@ -38,8 +38,8 @@ uint32_t innermost_node(const Tables& tables, uint32_t stack) {
   return stack;
 }
 
-/// Without a frame of the user's: the innermost of a Python library, else the operator of a stack
-/// that is C++ alone (a backward pass), else the innermost.
+/// Without a user frame: the innermost frame of a Python library, otherwise the operator of a
+/// C++-only stack (a backward pass), otherwise the innermost frame.
 uint32_t library_node(const Tables& tables, uint32_t stack) {
   if (const uint32_t python = python_node(tables, stack); python != 0) return python;
   uint32_t op = 0;
@@ -50,7 +50,7 @@ uint32_t library_node(const Tables& tables, uint32_t stack) {
   return op != 0 ? op : innermost_node(tables, stack);
 }
 
-/// The same line of the same function is one group, whoever called it.
+/// The same line of the same function is one group, for all callers.
 std::vector<HolderLine> group(const std::vector<Holder>& holders, const Tables& tables,
                               uint32_t (*node_of)(const Tables&, uint32_t)) {
   std::vector<HolderLine> lines;

@@ -1,4 +1,4 @@
-// Which line of a stack to name, and what those lines hold: the user can change his own code.
+// Which line of a stack to name, and what those lines hold: users can change their own code.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 
 namespace gpumemprof {
 
-/// The node of the frame to name in one line: the innermost in the user's own code, else of a
-/// Python library, else PyTorch's operator (at::_ops), else the innermost that is not the taking of
-/// the stack itself. 0 where no stack is known.
+/// The node of the frame that names the stack in one line: the innermost one in the user's own
+/// code, otherwise in a Python library, otherwise PyTorch's operator (at::_ops), otherwise the
+/// innermost that does not belong to taking the stack. 0 without a stack.
 uint32_t headline_node(const Tables& tables, uint32_t stack);
 
-/// Holders whose headline frame is the same line, added up.
+/// The sum of holders with the same headline line.
 struct HolderLine {
   uint32_t node = 0;  ///< of the headline frame; 0: no stack known
   uint64_t bytes = 0;
@@ -23,7 +23,7 @@ struct HolderLine {
 
 /// By headline frame, largest first.
 std::vector<HolderLine> group_by_line(const std::vector<Holder>& holders, const Tables& tables);
-/// By the innermost frame, which may well be a library's: what a line of the user's led to.
+/// By innermost frame, often a library's: what a user's line led to.
 std::vector<HolderLine> group_by_innermost(const std::vector<Holder>& holders,
                                            const Tables& tables);
 

@@ -1,4 +1,4 @@
-// Which id a table gave to what it holds already.
+// The id that a table has already given to a value.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,13 @@
 
 namespace gpumemprof {
 
-/// Ids by a hash of what they stand for, which stays in the table: open addressing, 8 bytes a slot,
-/// at most three quarters full. A look-up touches what was asked for and nearly never another, and
-/// growing touches none of it. Not thread-safe.
+/// Ids by hash of a value that stays in the table: open addressing, 8 bytes per slot, at most three
+/// quarters full. A look-up touches almost only the value itself, and growing touches none of them.
+/// Not thread-safe.
 class IdIndex {
  public:
-  /// The id put with `hash` of which `is_it(id)` holds; without one `next`, which is put there.
+  /// The id inserted with `hash` for which `is_it(id)` is true; otherwise `next`, which is
+  /// inserted.
   template <class IsIt>
   uint32_t find_or_put(uint64_t hash, uint32_t next, const IsIt& is_it) {
     if (4 * (size_ + 1) > 3 * slots_.size()) [[unlikely]]
@@ -32,7 +33,7 @@ class IdIndex {
       if (slot.tag == tag && is_it(slot.id)) return slot.id;
     }
   }
-  /// The same without putting anything there.
+  /// The same without inserting.
   template <class IsIt>
   std::optional<uint32_t> find(uint64_t hash, const IsIt& is_it) const {
     if (slots_.empty()) return std::nullopt;
@@ -80,7 +81,7 @@ class IdIndex {
 
   std::vector<Slot, LargePages<Slot>> slots_;
   size_t size_ = 0;
-  // Another in every run, so that no file can be made of things that collide.
+  // Different in every run, so that no file can be crafted to collide.
   uint64_t seed_ = reinterpret_cast<uintptr_t>(this) * kOdd;
 };
 

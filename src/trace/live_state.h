@@ -27,7 +27,7 @@ struct LiveBlock {
   uint32_t thread;
 };
 
-/// What one stack did on one device.
+/// The figures of one stack on one device.
 struct Site {
   uint64_t live_bytes = 0;
   uint64_t live_count = 0;
@@ -61,17 +61,17 @@ struct DeviceFigures {
   uint64_t peak_reserved_time_ns = 0;
 };
 
-/// A map that is looked up at random and may be large: few pages to find.
+/// A map with random look-ups that may be large; large pages make them cheaper.
 template <class Key, class T>
 using LargeMap = absl::flat_hash_map<Key, T, absl::container_internal::hash_default_hash<Key>,
                                      std::equal_to<Key>, LargePages<std::pair<const Key, T>>>;
 
 /// Sites are a map, not a vector by stack id: most nodes of the stack tree never allocate
-/// themselves, and a damaged checkpoint that names stack 4 billion costs one entry.
+/// themselves, and a damaged checkpoint that names stack 4 billion costs only one entry.
 struct DeviceState : DeviceFigures {
   LargeMap<uint32_t, Site> sites;        ///< by stack id
   LargeMap<uint64_t, LiveBlock> blocks;  ///< what is live, by address
-  /// Or by number, where the source numbers its blocks: one place of memory, and no search.
+  /// Or by number, if the source numbers its blocks: one access and no search.
   std::vector<LiveBlock, LargePages<LiveBlock>> numbered;
 };
 
@@ -82,22 +82,22 @@ struct Holder {
   uint64_t count;
 };
 
-/// How the ids of a part (one file's checkpoint) translate into those of the whole.
+/// How the ids of a part (one file's checkpoint) map to those of the whole.
 struct IdMap {
   std::span<const uint32_t> stacks;   ///< an id outside becomes 0, the unknown stack
   std::span<const uint32_t> threads;  ///< an id outside becomes UINT32_MAX
   std::span<const uint16_t> devices;  ///< an id outside is an error
 };
 
-/// One streaming pass, O(1) an event; memory O(live blocks + distinct stacks).
+/// One streaming pass, O(1) per event; memory O(live blocks + distinct stacks).
 ///
 /// What every stack held at the peak is known without a second pass: a stack's peak figures are
-/// only brought up to date when the stack is touched next. `peak_epoch` of the device counts peaks;
-/// a stack whose own epoch is older has not been touched since the last peak, so what it holds now
-/// is what it held then.
+/// updated only when the stack is next touched. `peak_epoch` of the device counts peaks; a stack
+/// with an older epoch has not been touched since the last peak, so what it holds now is what it
+/// held then.
 ///
-/// Not thread-safe. apply() must see events in time order. Sums wrap where a damaged file claims
-/// more than 2^64 bytes.
+/// Not thread-safe. apply() must see events in time order. Sums wrap if a damaged file claims more
+/// than 2^64 bytes.
 class LiveState {
  public:
   /// Called for every free that matches: the device, the block, and when it was freed.
@@ -105,19 +105,19 @@ class LiveState {
 
   void apply(const EventBatch& batch, OnFree on_free = nullptr, void* context = nullptr);
 
-  /// The same with an observer that the compiler can see through; trace/live_state_apply.h.
+  /// The same with an observer that the compiler can inline; trace/live_state_apply.h.
   template <class Observer>
   void apply_observed(const EventBatch& batch, Observer& observer);
 
-  /// A block that was live before the first event: it holds memory, but is no event. Ignored where
-  /// the address is taken already. Only before the first apply().
+  /// A block that was live before the first event: it holds memory without an event. Ignored if the
+  /// address is taken. Only before the first apply().
   void adopt(uint16_t device, uint64_t address, const LiveBlock& block);
-  /// The same where batches have the numbers of their blocks (EventBatch::block).
+  /// The same if batches number their blocks (EventBatch::block).
   void adopt_numbered(uint16_t device, uint32_t number, const LiveBlock& block);
 
   uint64_t event_count() const { return event_count_; }
   size_t live_count() const;
-  /// Indexed as Tables::devices; shorter where the last ones had no event.
+  /// Indexed like Tables::devices; shorter if the last devices had no event.
   const std::vector<DeviceState>& devices() const { return devices_; }
 
   /// Stacks that held something at the device's peak, largest first (of equals, the lower id).
@@ -125,16 +125,15 @@ class LiveState {
   /// Stacks that hold something now, largest first (of equals, the lower id).
   std::vector<Holder> holders_now(uint16_t device) const;
 
-  /// A checkpoint's body; ids in it are those of the tables the events were read with.
+  /// A checkpoint's body; its ids are those of the tables that the events were read with.
   void serialise(std::string* out) const;
-  /// Errors: kBadInput with an offset in `bytes` where it is cut short or holds an impossible
-  /// count.
+  /// Errors: kBadInput with an offset in `bytes` if it is truncated or has an impossible count.
   static Result<LiveState> parse(std::string_view bytes);
 
-  /// Adds the state of another stream, such as another process's checkpoint, with its ids
-  /// translated. Stacks that become one (the unknown) are added up. Event numbers of its peaks stay
-  /// what they were in that stream. Errors: kBadInput for a device that the map does not know, or
-  /// that is already here.
+  /// Adds the state of another stream, such as another process's checkpoint, with its ids mapped.
+  /// Stacks that map to the same stack (the unknown one) are added up. Event numbers of its peaks
+  /// stay those of that stream. Errors: kBadInput for a device that is not in the map, or already
+  /// present.
   Status absorb(const LiveState& part, const IdMap& map);
 
  private:

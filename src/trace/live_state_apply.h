@@ -1,4 +1,4 @@
-// The hot loop of LiveState, as a template so that an analysis can look at every event without a
+// The hot loop of LiveState, as a template so that an analysis can observe every event without a
 // call.
 #pragma once
 
@@ -11,11 +11,12 @@
 
 namespace gpumemprof {
 
-/// What apply_observed() calls. Derive from it and hide what you need; nothing is virtual.
+/// The calls of apply_observed(). Derive from it and hide the ones you need; nothing is virtual.
 struct LiveObserver {
-  /// Before the first event of a batch: no event of it names a device beyond `device_count`.
+  /// Before the first event of a batch: its events name no device beyond `device_count`.
   void on_batch(const EventBatch&, size_t /*device_count*/) {}
-  /// A few events before one of the two below, where there are many stacks: whose memory it will be.
+  /// A few events before one of the two below, if there are many stacks: the stack that will be
+  /// needed.
   void on_soon(uint16_t /*device*/, uint32_t /*stack*/) {}
   /// After the state has changed.
   void on_alloc(size_t /*index*/, uint16_t /*device*/, const DeviceState&) {}
@@ -24,8 +25,8 @@ struct LiveObserver {
   void on_other(size_t /*index*/, uint16_t /*device*/, const DeviceState&) {}
 };
 
-/// The sizes of a batch, those of frees taken from the blocks that they end: a free of a recording
-/// does not say its own.
+/// The sizes of a batch. A recorded free does not have its size, so it is that of the block that it
+/// ends.
 struct SizesWithFrees : LiveObserver {
   void on_batch(const EventBatch& batch, size_t) { values = batch.size_bytes; }
   void on_free(size_t index, uint16_t, const DeviceState&, const LiveBlock& block) {
@@ -62,7 +63,7 @@ struct BlocksByAddress {
     const auto known = device.blocks.find(batch.address[i]);
     return known == device.blocks.end() ? nullptr : &known->second;
   }
-  /// The block, and whether it was put there: else another is live there.
+  /// The block, and whether it was inserted; otherwise another one is live there.
   static std::pair<LiveBlock*, bool> put(DeviceState& device, const EventBatch& batch, size_t i,
                                          const LiveBlock& block) {
     const auto [known, added] = device.blocks.try_emplace(batch.address[i], block);
@@ -77,7 +78,7 @@ struct BlocksByAddress {
   }
 };
 
-/// Of those whose batches do.
+/// The live blocks of devices whose batches number them.
 struct BlocksByNumber {
   static void begin(DeviceState& device, const EventBatch& batch) {
     if (device.numbered.size() >= batch.block_count) return;
@@ -108,8 +109,8 @@ struct BlocksByNumber {
   }
 };
 
-/// With very many live blocks or stacks nearly every look-up misses the caches: it is begun some
-/// events early, and that of a block's stack once the block is there.
+/// With very many live blocks or stacks almost every look-up misses the caches, so it is prefetched
+/// some events early, and then the block's stack.
 template <class Blocks, class Observer>
 void look_ahead(const std::vector<DeviceState>& devices, const EventBatch& batch, size_t index,
                     Observer& observer) {
@@ -129,8 +130,8 @@ void look_ahead(const std::vector<DeviceState>& devices, const EventBatch& batch
   observer.on_soon(batch.device[near], stack);
 }
 
-/// A recording of a CUDA allocator ends a block where its free is requested, as the framework
-/// counts. Only frees that waited for a stream then have a second half, which ends nothing.
+/// In a recording of a CUDA allocator a block ends where its free is requested, as the framework
+/// counts. Only frees that waited for a stream have a second half, which then ends nothing.
 inline bool is_second_half(const DeviceState& device, Action action, const EventBatch& batch) {
   return action == Action::kFreeCompleted && !batch.frees_in_two_steps &&
          device.actions[static_cast<size_t>(Action::kFreeRequested)] != 0;

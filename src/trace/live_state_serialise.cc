@@ -13,7 +13,7 @@ namespace {
 constexpr uint8_t kVersion = 1;
 using FigureWords = std::array<uint64_t, sizeof(DeviceFigures) / sizeof(uint64_t)>;
 
-/// Adds to ByteReader where the first mistake was, and what.
+/// A ByteReader that also records the first error and its offset.
 class Cursor {
  public:
   explicit Cursor(std::string_view bytes) : in_(bytes) {}
@@ -28,7 +28,7 @@ class Cursor {
     const uint64_t value = get();
     return value > limit ? damaged(at, mistake) : value;
   }
-  /// How many things follow, each of which takes `least_bytes` or more.
+  /// The number of elements that follow, each of at least `least_bytes`.
   uint64_t get_count(size_t least_bytes) {
     const size_t at = in_.offset();
     const uint64_t count = in_.count(least_bytes);

@@ -1,5 +1,4 @@
-// An EventSource over events that are already in memory: for tests, and for readers that hold
-// everything.
+// An EventSource over events in memory: for tests, and for readers that hold everything.
 #pragma once
 
 #include <algorithm>
@@ -80,7 +79,7 @@ class MemorySource : public EventSource {
   std::unique_ptr<LiveState> before_;
 };
 
-/// One row of a batch, for building them by hand.
+/// One row of a batch, to build batches by hand.
 struct EventRow {
   uint64_t time_ns = 0;
   Action action = Action::kAlloc;

@@ -1,4 +1,4 @@
-// Paths of modules, as reports name several that are alike.
+// Paths of modules as reports write several equal ones.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace gpumemprof {
 
-/// "blocks.*.attn" of "blocks.3.attn"; the same where no part is a number.
+/// "blocks.*.attn" for "blocks.3.attn"; unchanged if no part is a number.
 inline std::string without_numbers(std::string_view name) {
   std::string out;
   for (size_t from = 0; from <= name.size();) {

@@ -16,8 +16,7 @@ bool is_user_file(std::string_view file) {
        {"/site-packages/", "/dist-packages/", "/lib/python3", "/lib64/python3"}) {
     if (file.find(part) != std::string_view::npos) return false;
   }
-  // Code that was made on the way (dataclasses, torch.fx, dynamo), as opposed to <stdin> and
-  // notebooks.
+  // Generated code (dataclasses, torch.fx, dynamo), as opposed to <stdin> and notebooks.
   for (std::string_view start : {"<frozen ", "<eval_with_key>", "<torch_", "<__array_function__"}) {
     if (file.starts_with(start)) return false;
   }

@@ -1,4 +1,4 @@
-// Which line of a stack is the user's own: that is where he can change something.
+// Which line of a stack is the user's own: the place that the user can change.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@ namespace gpumemprof {
 /// False for installed packages, the standard library, generated and native code.
 bool is_user_file(std::string_view file);
 
-/// True for a file of C, C++ or CUDA, and for one that is not known ("??").
+/// True for a C, C++ or CUDA file, and for an unknown one ("??").
 bool is_native_source(std::string_view file);
 
-/// The node of the innermost frame of Python, whoever's; 0 where the stack has none.
+/// The node of the innermost Python frame of any kind; 0 if the stack has none.
 uint32_t python_node(const Tables& tables, uint32_t stack);
 
-/// The node of the innermost frame in the user's own code; 0 where the stack has none.
+/// The node of the innermost frame in the user's own code; 0 if the stack has none.
 uint32_t own_node(const Tables& tables, uint32_t stack);
 
 }  // namespace gpumemprof

@@ -1,4 +1,4 @@
-// Whether how a process ended says anything.
+// Whether the way in which a process ended is worth reporting.
 #pragma once
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 
 namespace gpumemprof {
 
-/// By exit() or _exit(), or its parent did: what a parent that ends well does with its workers, as
-/// a pool that terminates them, is the program's own way.
+/// True if it or its parent ended by exit() or _exit(): a parent that ends normally may terminate
+/// its workers, as a pool does.
 inline bool ended_in_order(const Tables& tables, const Process& process) {
   if (process.exited_cleanly) return true;
   return std::ranges::any_of(tables.processes, [&](const Process& other) {

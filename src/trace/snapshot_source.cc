@@ -15,8 +15,8 @@ uint64_t nanoseconds(int64_t time_us) {
   return static_cast<uint64_t>(std::clamp<int64_t>(time_us, 0, kMost)) * 1000;
 }
 
-/// What the device held in segments before the first event: what it holds in the end, worked
-/// backwards. 0 where the trace tells the whole history.
+/// The bytes in the device's segments before the first event, computed backwards from the end. 0 if
+/// the trace has the whole history.
 uint64_t reserved_before(const AllocatorTrace& trace) {
   uint64_t bytes = 0;
   for (const AllocatorSegment& segment : trace.segments) bytes += segment.size_bytes;
@@ -105,7 +105,7 @@ Result<bool> SnapshotSource::next(EventBatch* batch) {
     const AllocatorTrace& trace = snapshot_->traces[device];
     while (at_[device] < trace.events.size() && batch->size() < kBatchEvents) {
       const AllocatorEvent event = trace.events[at_[device]];
-      // Of events of the same moment, those of the lower device come first.
+      // At the same moment, events of the lower device come first.
       if (merged_ && (until_is_later ? event.time_us > until_us : event.time_us >= until_us)) break;
       batch->time_ns.push_back(trace.has_times ? nanoseconds(event.time_us) : 0);
       // In events without an address this field has another meaning.

@@ -1,4 +1,4 @@
-// A snapshot as a stream of events, for whatever reads streams: analyze, export, diff.
+// A snapshot as a stream of events, for everything that reads streams: analyze, export, diff.
 #pragma once
 
 #include <memory>
@@ -10,14 +10,14 @@
 
 namespace gpumemprof {
 
-/// Yields the events of all devices, merged by time where every device has times, else one device
-/// after the other. size_bytes is what the program asked for; time_ns is wall-clock time, 0 in
-/// traces without times. Frees come in two steps where the trace has both.
+/// Yields the events of all devices, merged by time if every device has times, otherwise device by
+/// device. size_bytes is the requested size; time_ns is wall-clock time, 0 in traces without times.
+/// Frees have two steps if the trace has both.
 ///
-/// A trace may begin in the middle of a program's life. What was live before it is told by
-/// state_before_first_event(): blocks that the trace frees without having allocated them (their
-/// stack is unknown: an event of a free has the stack of the free), and blocks that are live in the
-/// end and that it never allocated.
+/// A trace may begin in the middle of a program's life. state_before_first_event() has what was
+/// live before it: blocks that the trace frees without having allocated them (their stack is
+/// unknown, because a free has the stack of the free), and blocks live at the end that it never
+/// allocated.
 class SnapshotSource final : public EventSource {
  public:
   explicit SnapshotSource(std::shared_ptr<const AllocatorSnapshot> snapshot);
@@ -35,7 +35,8 @@ class SnapshotSource final : public EventSource {
   void find_capabilities();
   void find_state_before();
   void adopt_blocks_of(uint16_t device, LiveState* before) const;
-  /// The device whose next event is due, and until when (exclusive) its events go first.
+  /// The device whose next event is due, and the time (exclusive) until which its events come
+  /// first.
   size_t next_device(int64_t* until_us, bool* until_is_later_device) const;
 
   std::shared_ptr<const AllocatorSnapshot> snapshot_;

@@ -44,9 +44,9 @@ std::string_view StringTable::keep(std::string_view text) {
 
 namespace {
 
-/// Four children of a parent whose frames have neighbouring ids lie beside each other in the index,
-/// as it puts a slot by the bits from 32 on: stacks that come one after the other often differ in
-/// the last frame alone, which then costs no cache line of its own.
+/// The index puts a slot by the bits from 32 on, so four children of a parent whose frames have
+/// neighbouring ids are adjacent: consecutive stacks often differ only in the last frame, which
+/// then needs no cache line of its own.
 uint64_t child_hash(const IdIndex& index, uint32_t parent, uint32_t frame) {
   constexpr uint64_t kNeighbours = 4, kLowest = (kNeighbours - 1) << 32;
   const uint64_t among = uint64_t{frame % kNeighbours} << 32;

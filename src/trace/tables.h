@@ -1,5 +1,5 @@
-// What events refer to: strings, frames, stacks, threads, processes, devices. Interned,
-// append-only, so an id stays valid for the life of the source that handed it out.
+// What events refer to: strings, frames, stacks, threads, processes, devices. Interned and
+// append-only, so an id stays valid for the life of the source that created it.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace gpumemprof {
 
-/// Interned strings; id 0 is the empty string. Views stay valid as long as the table.
+/// Interned strings; id 0 is the empty string. Views are valid as long as the table.
 class StringTable {
  public:
   StringTable();
@@ -22,7 +22,7 @@ class StringTable {
   StringTable(StringTable&&) = default;
   StringTable& operator=(StringTable other);
   uint32_t intern(std::string_view text);
-  /// The id that intern() would give, where it would be no new one.
+  /// The id that intern() would return for an existing string.
   std::optional<uint32_t> find(std::string_view text) const;
   std::string_view get(uint32_t id) const { return id < texts_.size() ? texts_[id] : texts_[0]; }
   uint32_t size() const { return static_cast<uint32_t>(texts_.size()); }
@@ -37,7 +37,7 @@ class StringTable {
   IdIndex ids_;
 };
 
-/// One code location. `line` is 0 where only the function is known (native code).
+/// One code location. `line` is 0 if only the function is known (native code).
 struct Frame {
   uint32_t file = 0;      ///< StringTable id
   uint32_t function = 0;  ///< StringTable id
@@ -45,9 +45,9 @@ struct Frame {
   bool operator==(const Frame&) const = default;
 };
 
-/// Stacks as a prefix tree: a stack is a node, its parent is the caller. 600 distinct stacks of a
-/// training loop share nearly all of their frames, so a node a stack is what they cost.
-/// Node 0 is the empty stack and means "unknown".
+/// Stacks as a prefix tree: a stack is a node, its parent is the caller. The 600 distinct stacks of
+/// a training loop share nearly all frames, so they cost about one node each. Node 0 is the empty
+/// stack and means "unknown".
 class StackTable {
  public:
   struct Node {
@@ -58,7 +58,7 @@ class StackTable {
   };
   StackTable();
   uint32_t intern_frame(Frame frame);
-  /// The stack `parent` with `frame` called on top.
+  /// The stack `parent` with `frame` as its callee.
   uint32_t push(uint32_t parent, uint32_t frame);
   const Node& node(uint32_t stack) const { return nodes_[stack < nodes_.size() ? stack : 0]; }
   const Frame& frame(uint32_t id) const { return frames_[id < frames_.size() ? id : 0]; }
@@ -93,7 +93,7 @@ struct Thread {
   std::string name;  ///< as the kernel knew it when it first allocated
 };
 
-/// A memory that events are counted against: one per process and device.
+/// A memory to which events belong: one per process and device.
 struct Device {
   uint32_t process = 0;  ///< index in Tables::processes
   /// c10::DeviceType: 0 CPU, 1 CUDA, 12 XPU, 13 MPS, 20 PrivateUse1; or one of kTensorflow…
@@ -102,14 +102,14 @@ struct Device {
   Layer layer = Layer::kFramework;
   /// True where size_bytes is what the program asked for (CPU), false where it was rounded (CUDA).
   bool size_is_requested = false;
-  /// The allocator's own, where several share a device; else empty.
+  /// The allocator's name, if several share a device; otherwise empty.
   std::string name;
   bool operator==(const Device&) const = default;
 };
 
-/// Types that no c10::DeviceType is: GPUMEMPROF_TENSORFLOW_… of the C API.
+/// Types outside c10::DeviceType: GPUMEMPROF_TENSORFLOW_… of the C API.
 inline constexpr int8_t kTensorflowCpu = 64, kTensorflowGpu = 65, kTensorflowOther = 66;
-/// GPUMEMPROF_JAX_CPU, and any other device of JAX's, which its name tells.
+/// GPUMEMPROF_JAX_CPU, and any other JAX device, identified by its name.
 inline constexpr int8_t kJaxCpu = 72, kJaxDevice = 73;
 inline bool is_jax(const Device& device) {
   return device.type == kJaxCpu || device.type == kJaxDevice;
@@ -117,28 +117,28 @@ inline bool is_jax(const Device& device) {
 inline bool is_tensorflow(const Device& device) {
   return device.type >= kTensorflowCpu && device.type <= kTensorflowOther;
 }
-/// What the CUDA driver was seen to hand out, one memory a kind (driver_memories.h). It holds what
-/// the allocators hand on, so it is added to none of them.
+/// Memory handed out by the CUDA driver, one device per kind (driver_memories.h). It contains the
+/// allocators' memory, so it is never added to theirs.
 inline bool is_driver_memory(const Device& device) {
   return device.layer == Layer::kDriver && device.name.starts_with("driver ");
 }
-/// True for the memory of a machine's processors, as opposed to that of an accelerator.
+/// True for host memory, false for an accelerator's.
 inline bool is_host_memory(const Device& device) {
   return device.type == 0 || device.type == kTensorflowCpu || device.type == kJaxCpu;
 }
 
-/// An allocator's name as a file has it, with what is no letter, digit, blank or one of "_-.:/+"
-/// replaced by "?": names are printed everywhere.
+/// An allocator's name from a file, with everything but letters, digits, blanks and "_-.:/+"
+/// replaced by "?", because names are printed.
 std::string plain_device_name(std::string_view name);
 /// "cpu", "cuda:0", "shared memory", "tensorflow:mklcpu", …
 std::string device_name(const Device& device);
-/// "CPU", "CUDA", … ; "unknown" for a number that PyTorch has not given out yet.
+/// "CPU", "CUDA", … ; "unknown" for a number that PyTorch does not use yet.
 const char* backend_name(const Device& device);
 /// "pytorch", "tensorflow", "jax".
 const char* framework_name(const Device& device);
 
-/// A caching allocator that was asked for its own history while it was recorded: one device of one
-/// process. Where it was followed, the events have its segments, streams and requested sizes.
+/// A caching allocator whose own history was requested: one device of one process. If it was
+/// recorded, the events have its segments, streams and requested sizes.
 struct FollowedAllocator {
   uint32_t process = 0;  ///< index in Tables::processes
   int8_t type = 0, index = 0;
@@ -159,20 +159,21 @@ struct Tables {
   std::vector<FollowedAllocator> allocators;
 };
 
-/// Text of a file that is printed: what is no ASCII letter, digit, mark or blank becomes "?".
+/// Text of a file for printing: everything but ASCII letters, digits, punctuation and blanks
+/// becomes "?".
 std::string printable_ascii(std::string_view text);
 
-/// Adds what one thread or file says of an allocator to what is known: that it was not followed to
-/// the end counts, whoever says so, in whatever order.
+/// Adds what one thread or file knows of an allocator: not recorded to the end takes precedence, in
+/// whatever order.
 void add_allocator(const FollowedAllocator& said, std::vector<FollowedAllocator>* allocators);
 
 /// The file of a frame that is the name of a framework's operation, not a place in code.
 inline constexpr std::string_view kOperationFile = "<tensorflow>";
-/// The frame of that file under which come not callers but the code that made the operation, which
-/// ran earlier (recording/operation_lines.h).
+/// The frame of that file below which are not callers but the code that created the operation
+/// earlier (recording/operation_lines.h).
 inline constexpr std::string_view kMadeBy = "operation made by";
 
-/// The frames of a stack as "file:line function", the allocating line first. Empty for stack 0.
+/// The frames of a stack as "file:line function", innermost first. Empty for stack 0.
 std::vector<std::string> stack_lines(const Tables& tables, uint32_t stack);
 
 }  // namespace gpumemprof

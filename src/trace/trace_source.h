@@ -1,4 +1,4 @@
-// One device of a snapshot as a stream of events, so that the questions to recordings answer for
+// One device of a snapshot as a stream of events, so that the questions to recordings work for
 // snapshots too.
 #pragma once
 
@@ -12,16 +12,16 @@
 
 namespace gpumemprof {
 
-/// In traces without times an event's "time" is its index times this: a timeline's first bucket is
-/// then one event wide.
+/// In traces without times an event's "time" is its index times this, so a timeline's first bucket
+/// is one event wide.
 inline constexpr uint64_t kTicksPerEvent = 1024;
 
-/// Yields the events of `snapshot.traces[index]`, numbered from 0, as those of device `index`:
-/// SnapshotSource merges the devices by time, so there an event's number is no index in a trace.
-/// size_bytes is what the program asked for; a block ends when its free is completed, or requested
-/// where the trace has no completions. What was live before the first event is in the state before
-/// it: `start` is trace_start() of the trace. Batches have the numbers of their blocks. `snapshot`
-/// and `start` must outlive the source.
+/// Yields the events of `snapshot.traces[index]`, numbered from 0, as those of device `index`.
+/// (SnapshotSource merges the devices by time, so its event numbers are no indexes of a trace.)
+/// size_bytes is the requested size. A block ends when its free is completed, or requested if the
+/// trace has no completions. What was live before the first event is in the state before it:
+/// `start` is trace_start() of the trace. Batches number their blocks. `snapshot` and `start` must
+/// outlive the source.
 class TraceSource : public EventSource {
  public:
   TraceSource(const AllocatorSnapshot& snapshot, size_t index, const TraceStart& start);
@@ -33,10 +33,10 @@ class TraceSource : public EventSource {
   const LiveState* state_before_first_event() const override { return &before_; }
   double progress() const override;
 
-  /// The time that events of the trace have in batches: nanoseconds since 1970, or ticks.
+  /// The time of the trace's events in batches: nanoseconds since 1970, or ticks.
   static uint64_t time_of(const AllocatorTrace& trace, uint64_t index, int64_t time_us) {
     if (!trace.has_times) return index * kTicksPerEvent;
-    // A damaged file may hold any time; none below 1970 or beyond what nanoseconds can count.
+    // A damaged file may have any time; it is clamped to 1970 and the largest nanoseconds.
     constexpr int64_t kMost = INT64_MAX / 1000;
     return static_cast<uint64_t>(std::clamp<int64_t>(time_us, 0, kMost)) * 1000;
   }

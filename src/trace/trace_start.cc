@@ -12,7 +12,7 @@
 namespace gpumemprof {
 namespace {
 
-/// What tells of a live block: its place in the segments of the end, or the event that ends it.
+/// Where a live block is known from: its place in the final segments, or the event that ends it.
 struct Witness {
   uint64_t index = 0;             // of the block in its segment, or of the event
   uint32_t segment = kOfAnEvent;  // index in the trace
@@ -20,7 +20,7 @@ struct Witness {
   static constexpr uint32_t kOfAnEvent = UINT32_MAX;
 };
 
-/// Blocks that come and go, by address, with a number each.
+/// Blocks that begin and end, by address, numbered.
 class Blocks {
  public:
   std::optional<uint32_t> find(uint64_t address) const {
@@ -91,22 +91,22 @@ class Blocks {
   std::vector<uint32_t> unused_;
 };
 
-/// Where nothing tells of completions a request is the end of its block.
+/// Without completions a request ends its block.
 bool is_live_at_end(const AllocatorBlock& block, const TraceFacts& facts) {
   const bool requests_end = facts.records_requests && !facts.records_completions;
   return block.state == BlockState::kAllocated ||
          (block.state == BlockState::kPendingFree && !requests_end);
 }
 
-/// All that a trace says of one address where it contradicts itself.
+/// All that a trace says of one address if it contradicts itself.
 struct Account {
   int64_t balance = 0;  ///< blocks there at the end and frees, less allocations
   std::optional<uint64_t> first_freed;  ///< by this event
 };
 
-/// Where an address is allocated or freed twice in a row some event is wrong, and reading backwards
-/// alone would believe the wrong one. The count is right even where two events were exchanged: what
-/// was freed or is left, and was not allocated, was there before.
+/// If an address is allocated or freed twice in a row some event is wrong, and reading backwards
+/// alone might believe the wrong one. The count is right even if two events were exchanged: what
+/// was freed or is left, and was not allocated, was live before.
 void settle_by_counting(const AllocatorTrace& trace, const TraceFacts& facts,
                         const absl::flat_hash_set<uint64_t>& doubtful, Blocks* live) {
   absl::flat_hash_map<uint64_t, Account> accounts;
@@ -198,7 +198,7 @@ TraceStart trace_start(const AllocatorTrace& trace, TraceFacts facts) {
       live.put(blocks[i].address, {.index = i, .segment = s, .is_pending = is_pending});
     }
   }
-  // Backwards: a free makes its block live before it, an allocation ends what is known of it.
+  // Backwards: before its free a block is live, before its allocation nothing is known of it.
   out.numbers.resize(trace.events.size(), TraceStart::kNoNumber);
   uint64_t last_address = 0;  // a request stands right before its completion, nearly always
   uint32_t last = TraceStart::kNoNumber;

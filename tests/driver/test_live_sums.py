@@ -65,7 +65,7 @@ def test_the_report_of_the_recording_says_the_same(held):
 def test_as_text_the_sum_comes_after_the_overview(held):
     text = harness.execute([harness.COMMAND, "top", "--once", "--interval", "0"], env=held.env).ok().stdout.decode()
     table = {line[:42].strip(): line[42:].strip() for line in text.split(f"THE SUM OF pid {held.pid} ")[1].splitlines()}
-    assert table["pinned, in pieces"] == "11.0 MiB" and table["libcublas.so.12"] == "32.0 MiB"
+    assert table["in pinned segments"] == "11.0 MiB" and table["libcublas.so.12"] == "32.0 MiB"
     assert table["unexplained"] == "+6.00 MiB"
 
 
@@ -84,7 +84,7 @@ def test_the_terminal_shows_every_term(held, tmp_path, width, height):
         terms = [line[:42].strip() for line in lines[begin + 1 : -1] if line.strip()]
         assert terms == ["device used", "driver's own", "other processes", "no known process", "this process",
                          "contexts", "modules", "libcublas.so.12", "rounding to pages of 2 MiB", "framework", "allocated",
-                         "cached", "pinned, in pieces", "unexplained"]  # fmt: skip
+                         "cached", "in pinned segments", "unexplained"]  # fmt: skip
         assert "paused" not in lines[0]
         screen.keys("p")
         screen.until(r"6 GPU \? Help +paused \d\d:\d\d:\d\d$")
@@ -145,6 +145,6 @@ def test_the_live_page_shows_the_sum_in_a_real_browser(held):
         rows = [row.split("\t") for row in sum_table.inner_text().splitlines()]
         browser.close()
     said = {row[0].strip(): row[1].strip() for row in rows if len(row) > 1}
-    assert said["pinned, in pieces"] == "11.0 MiB" and said["unexplained"] == "+6.00 MiB"
+    assert said["in pinned segments"] == "11.0 MiB" and said["unexplained"] == "+6.00 MiB"
     assert said["libcublas.so.12"] == "32.0 MiB" and said["no known process"] == "+4.00 MiB"
     assert not errors

@@ -1,4 +1,4 @@
-// The page: the bar, what must be told, memory over time, and below it the view that is chosen.
+// The page: the bar, notices, memory over time, and the chosen view below.
 import { computed, signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { is_dark } from "./draw/palette.ts";
@@ -66,11 +66,11 @@ function Bar() {
       </label>
       <span class="segments" role="group" aria-label="Axis">
         <button aria-pressed={part("axis").value === "event"} onClick={() => go({ axis: "event" })}>Events</button>
-        <button aria-pressed={part("axis").value === "time"} onClick={() => go({ axis: "time" })} disabled={device.value?.first_time_ns == null} title={device.value?.first_time_ns == null ? "The events have no times." : undefined}>Time</button>
+        <button aria-pressed={part("axis").value === "time"} onClick={() => go({ axis: "time" })} disabled={device.value?.first_time_ns == null} title={device.value?.first_time_ns == null ? "No event times were recorded." : undefined}>Time</button>
       </span>
       <form class="search" role="search" onSubmit={(event) => { event.preventDefault(); go({ filter: part("search").value }); }}>
         <input
-          id="search-box" type="search" aria-label="Search; Enter filters" placeholder="Search; Enter filters: conv bytes>10MiB" value={part("search").value}
+          id="search-box" type="search" aria-label="Search; Enter filters all views" placeholder="Search; Enter filters: conv bytes>10MiB" value={part("search").value}
           onInput={(event) => go({ search: event.currentTarget.value })} maxLength={1000} spellcheck={false}
         />
         <kbd>/</kbd>
@@ -89,14 +89,14 @@ function Bar() {
           <button onClick={() => void copy(location.href)}>Copy link to this view</button>
         </div>
       </details>
-      <button class="plain icon" onClick={toggle_theme} aria-label={is_dark.value ? "Light" : "Dark"} title="Light or dark (t)">{is_dark.value ? "☀" : "☾"}</button>
-      <button class="plain icon" onClick={() => (help_open.value = true)} aria-label="Help" title="Keys (?)">?</button>
+      <button class="plain icon" onClick={toggle_theme} aria-label={is_dark.value ? "Light theme" : "Dark theme"} title="Light or dark theme (t)">{is_dark.value ? "☀" : "☾"}</button>
+      <button class="plain icon" onClick={() => (help_open.value = true)} aria-label="Help" title="Keyboard shortcuts (?)">?</button>
       {filter_error ? <span class="hidden" role="alert">{filter_error}</span> : null}
     </header>
   );
 }
 
-/** What a reader must know before he believes a figure. */
+/** What limits the figures: unknowns, unreadable files, lost events. */
 const notices = computed(() => {
   const out: { text: string; is_bad: boolean }[] = [];
   const note = store.value?.note;
@@ -105,7 +105,7 @@ const notices = computed(() => {
   for (const one of files.value) if (one.error) out.push({ text: `${one.name}: ${one.error}`, is_bad: true });
   if (lost.value) out.push({ text: lost.value, is_bad: true });
   const left = device.value?.left_out_events;
-  if (left) out.push({ text: `${format.plural(left, "event")} left out: more than the page holds.`, is_bad: true });
+  if (left) out.push({ text: `${format.plural(left, "event")} not shown: they exceed what the page can hold.`, is_bad: true });
   return out;
 });
 const filter = part("filter");
@@ -115,11 +115,11 @@ function Notices() {
     <div class="notices">
       {loading.value ? <p class="notice" role="status">{format.plain(loading.value.text)}: {Math.round(100 * loading.value.share)} %</p> : null}
       {notices.value.slice(0, 3).map((one, i) => <p key={i} class={`notice ${one.is_bad ? "bad" : ""}`}>{format.plain(one.text, 500)}</p>)}
-      {notices.value.length > 3 ? <p class="notice">{format.plural(notices.value.length - 3, "more remark")}: see the report.</p> : null}
+      {notices.value.length > 3 ? <p class="notice">{format.plural(notices.value.length - 3, "more notice")} in the report.</p> : null}
       {filter.value ? (
         <p class={`notice ${error ? "bad" : ""}`}>
-          {error ? `${format.plain(error.error ?? "")} (character ${(error.error_at ?? 0) + 1} of the filter)` : <>All views show what the filter takes: <span class="code">{format.plain(filter.value)}</span></>}{" "}
-          <button class="link" onClick={() => go({ filter: "" })}>Remove the filter</button>
+          {error ? `${format.plain(error.error ?? "")} (character ${(error.error_at ?? 0) + 1} of the filter)` : <>Filter on all views: <span class="code">{format.plain(filter.value)}</span></>}{" "}
+          <button class="link" onClick={() => go({ filter: "" })}>Remove filter</button>
         </p>
       ) : null}
     </div>
@@ -157,7 +157,7 @@ function Splitter() {
   };
   return (
     <button
-      class="splitter" role="separator" aria-orientation="horizontal" aria-label="Height of the chart" aria-valuenow={Math.round(share_of_top.value)} aria-valuemin={20} aria-valuemax={80}
+      class="splitter" role="separator" aria-orientation="horizontal" aria-label="Chart height" aria-valuenow={Math.round(share_of_top.value)} aria-valuemin={20} aria-valuemax={80}
       onPointerDown={(event) => event.currentTarget.setPointerCapture(event.pointerId)} onPointerMove={drag}
       onKeyDown={(event) => {
         const by = event.key === "ArrowUp" ? -4 : event.key === "ArrowDown" ? 4 : 0;
@@ -170,7 +170,7 @@ function Splitter() {
   );
 }
 
-/** Of a file without events: what its report has over time. */
+/** The report's charts, shown for a file without events. */
 const charts = computed(() => (file.value?.document?.sections ?? []).flatMap((section) => section.parts).filter((one) => one.kind === "chart"));
 function Charts() {
   return (
@@ -189,7 +189,7 @@ export function App() {
     return (
       <main class="start">
         <h1>gpumemprof</h1>
-        <p role="status">{loading.value ? `${format.plain(loading.value.text)}: ${Math.round(100 * loading.value.share)} %` : "Reading…"}</p>
+        <p role="status">{loading.value ? `${format.plain(loading.value.text)}: ${Math.round(100 * loading.value.share)} %` : "Loading…"}</p>
         {loading.value ? <progress value={loading.value.share} /> : null}
       </main>
     );
@@ -199,7 +199,7 @@ export function App() {
       <Bar />
       <Notices />
       <main class="panes" style={{ "--top": `${share_of_top.value}%` } as any}>
-        {device.value ? <TimeView /> : charts.value.length ? <Charts /> : <div class="pane"><div class="empty">{file.value?.error ? format.plain(file.value.error) : loading.value ? "Reading…" : "No memory of a device was recorded."}</div></div>}
+        {device.value ? <TimeView /> : charts.value.length ? <Charts /> : <div class="pane"><div class="empty">{file.value?.error ? format.plain(file.value.error) : loading.value ? "Loading…" : "No device memory was recorded."}</div></div>}
         <Splitter />
         <section class="pane below" aria-label="Views">
           <Tabs />

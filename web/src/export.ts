@@ -1,4 +1,4 @@
-// What is shown as a picture or a table in a file of its own.
+// Saves the shown chart or table as a file.
 import { css } from "./draw/palette.ts";
 import { colours } from "./draw/surface.tsx";
 import * as format from "./format.ts";
@@ -16,7 +16,7 @@ function save(name: string, content: Blob): void {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-/** A table cell as CSV has it. What a spreadsheet would run as a formula begins with a quote. */
+/** CSV. A cell that a spreadsheet would run as a formula gets a leading quote. */
 export function csv(rows: string[][]): string {
   const cell = (text: string) => {
     const safe = /^[=+@\t\r]|^-(?![\d.])/.test(text) ? `'${text}` : text;
@@ -36,7 +36,7 @@ export function save_levels(): void {
   save("memory-over-time.csv", new Blob([csv(rows)], { type: "text/csv" }));
 }
 
-/** The chart as it is on the screen. */
+/** The chart as on the screen. */
 export function save_png(): void {
   const [below, top] = document.querySelectorAll<HTMLCanvasElement>(".time .left > .chart:last-of-type canvas");
   if (!below || !top) return;

@@ -1,4 +1,4 @@
-// Figures and foreign text as the page shows them. Sizes read as the command's: three figures, binary units.
+// Figures and untrusted text as the page shows them. Sizes as in the command: three digits, binary units.
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
@@ -14,7 +14,7 @@ export function bytes(value: number | null | undefined): string {
   const text = unit === 0 ? String(Math.round(size)) : size.toFixed(size < 9.995 ? 2 : size < 99.95 ? 1 : 0);
   return `${value < 0 ? "-" : ""}${text} ${UNITS[unit]}`;
 }
-/** "+1.50 MiB": of a difference. */
+/** A difference: "+1.50 MiB". */
 export function signed(value: number): string {
   return value > 0 ? `+${bytes(value)}` : bytes(value);
 }
@@ -32,7 +32,7 @@ export function share(part: number, whole: number): string {
 export function plural(value: number, one: string, many = `${one}s`): string {
   return `${count(value)} ${value === 1 ? one : many}`;
 }
-/** Of nanoseconds; as many digits as `step_ns` needs. */
+/** A time in nanoseconds, with as many digits as `step_ns` needs. */
 export function time(value_ns: number | null | undefined, step_ns = 0): string {
   if (value_ns === null || value_ns === undefined || !Number.isFinite(value_ns)) return "unknown";
   const size = Math.max(Math.abs(value_ns), step_ns);
@@ -45,11 +45,11 @@ export function address(high: number, low: number): string {
   return `0x${(BigInt(high) * 4294967296n + BigInt(low)).toString(16)}`;
 }
 
-// What would hide, reorder or break a line: shown as its picture or its number.
+// Characters that would hide, reorder or break text: shown as a symbol or by number.
 const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
 const LONGEST = 300;
 
-/** A foreign text, safe to show in a line: nothing hidden, and cut with its full length told. */
+/** Untrusted text, safe in one line: nothing hidden; where cut, the full length is shown. */
 export function plain(text: unknown, longest = LONGEST): string {
   const whole = typeof text === "string" ? text : String(text ?? "");
   const cut = whole.length > longest ? whole.slice(0, longest) : whole;
@@ -59,14 +59,14 @@ export function plain(text: unknown, longest = LONGEST): string {
   });
   return cut.length < whole.length ? `${shown}… (${count(whole.length)} characters)` : shown;
 }
-/** The last parts of a path, which name it. */
+/** The last two parts of a path. */
 export function file_name(path: string): string {
   const parts = plain(path, 4000).split("/");
   return parts.slice(-2).join("/");
 }
 
 export interface FrameName {
-  name: string; // the function, or all of a text that names none
+  name: string; // the function, or the whole text if it has none
   place: string; // the file's last two parts and the line; may be empty
 }
 const FRAME = /^(\S.*?):(\d+) (.+)$/s;
@@ -75,7 +75,7 @@ export function frame(text: string): FrameName {
   const cut = text.length > 4000 ? text.slice(0, 4000) : text;
   const found = FRAME.exec(cut);
   if (found) return { name: plain(found[3], 160), place: `${file_name(found[1])}:${found[2]}` };
-  // What stands for a module of the model is written as a frame of a file that is none: "<torch module> layers.0".
+  // A module of the model is written as a frame of a pseudo file: "<torch module> layers.0".
   const stood_for = /^<([^<>]{1,40})> (.+)$/s.exec(cut);
   if (stood_for) return { name: plain(stood_for[2], 160), place: plain(stood_for[1], 60) };
   return { name: plain(text.startsWith("?? ") ? text.slice(3) : text, 160), place: "" };

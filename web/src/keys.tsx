@@ -1,4 +1,4 @@
-// Everything by keyboard, and the list of it.
+// Keyboard shortcuts, and the dialog that lists them.
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { is_dark } from "./draw/palette.ts";
@@ -19,10 +19,10 @@ export function toggle_theme(): void {
   try {
     localStorage.setItem("theme", is_dark.value ? "dark" : "light");
   } catch {
-    // A page without storage keeps its theme while it is open.
+    // Without storage the choice lasts while the page is open.
   }
 }
-/** To the next or the previous block that the search finds. */
+/** Goes to the next or previous block that matches the search. */
 async function next_hit(direction: 1 | -1): Promise<void> {
   const q = part("search").value;
   if (!q || !store.value) return;
@@ -42,28 +42,28 @@ interface Key {
 const KEYS: Key[] = [
   { keys: ["w", "ArrowUp"], shown: "w ↑", text: "Zoom in", act: () => moves.zoom(0.66) },
   { keys: ["s", "ArrowDown"], shown: "s ↓", text: "Zoom out", act: () => moves.zoom(1.5) },
-  { keys: ["a", "ArrowLeft"], shown: "a ←", text: "Move left", act: () => moves.pan(-0.15) },
-  { keys: ["d", "ArrowRight"], shown: "d →", text: "Move right", act: () => moves.pan(0.15) },
-  { keys: ["f"], shown: "f", text: "Fit the range, or around the moment", act: moves.fit },
-  { keys: ["0", "Home"], shown: "0", text: "Show all of the run", act: moves.show_all },
-  { keys: ["p"], shown: "p", text: "To the peak", act: moves.to_peak },
-  { keys: ["]"], shown: "]", text: "To the next peak", act: () => moves.to_next_peak(1) },
-  { keys: ["["], shown: "[", text: "To the previous peak", act: () => moves.to_next_peak(-1) },
-  { keys: ["o"], shown: "o", text: "To the refused allocation", act: moves.to_out_of_memory },
-  { keys: ["."], shown: ".", text: "One event on", act: () => moves.choose(Math.min(moves_end(), moment.value + 1)) },
-  { keys: [","], shown: ",", text: "One event back", act: () => moves.choose(moment.value - 1) },
-  { keys: ["m"], shown: "m", text: "Mark from here to the moment", act: () => mark_to_moment() },
-  { keys: ["v"], shown: "v", text: "A drag marks or moves", act: () => (moves.drags_pan.value = !moves.drags_pan.value) },
+  { keys: ["a", "ArrowLeft"], shown: "a ←", text: "Pan left", act: () => moves.pan(-0.15) },
+  { keys: ["d", "ArrowRight"], shown: "d →", text: "Pan right", act: () => moves.pan(0.15) },
+  { keys: ["f"], shown: "f", text: "Fit the range, or the surroundings of the moment", act: moves.fit },
+  { keys: ["0", "Home"], shown: "0", text: "Show the whole run", act: moves.show_all },
+  { keys: ["p"], shown: "p", text: "Go to the peak", act: moves.to_peak },
+  { keys: ["]"], shown: "]", text: "Go to the next peak", act: () => moves.to_next_peak(1) },
+  { keys: ["["], shown: "[", text: "Go to the previous peak", act: () => moves.to_next_peak(-1) },
+  { keys: ["o"], shown: "o", text: "Go to the refused allocation", act: moves.to_out_of_memory },
+  { keys: ["."], shown: ".", text: "Next event", act: () => moves.choose(Math.min(moves_end(), moment.value + 1)) },
+  { keys: [","], shown: ",", text: "Previous event", act: () => moves.choose(moment.value - 1) },
+  { keys: ["m"], shown: "m", text: "Start a range at the moment, or end it there", act: () => mark_to_moment() },
+  { keys: ["v"], shown: "v", text: "Drag selects or pans", act: () => (moves.drags_pan.value = !moves.drags_pan.value) },
   { keys: ["/"], shown: "/", text: "Search", act: () => focus("search-box") },
-  { keys: ["n"], shown: "n", text: "Next found block", act: () => void next_hit(1) },
-  { keys: ["N"], shown: "N", text: "Previous found block", act: () => void next_hit(-1) },
+  { keys: ["n"], shown: "n", text: "Next block that matches the search", act: () => void next_hit(1) },
+  { keys: ["N"], shown: "N", text: "Previous block that matches the search", act: () => void next_hit(-1) },
   { keys: ["x"], shown: "x", text: "Axis: events or time", act: () => go({ axis: part("axis").value === "event" ? "time" : "event" }) },
   { keys: ["g"], shown: "g", text: "Next grouping", act: () => go({ by: next_in(GROUPS, part("by").value, 1) }) },
-  { keys: ["b"], shown: "b", text: "Single blocks, and back", act: () => go({ by: part("by").value === "blocks" ? "category" : "blocks" }) },
+  { keys: ["b"], shown: "b", text: "Group by block, or back by category", act: () => go({ by: part("by").value === "blocks" ? "category" : "blocks" }) },
   { keys: ["u"], shown: "u", text: "Undo", act: undo },
   { keys: ["U"], shown: "U", text: "Redo", act: redo },
-  { keys: ["t"], shown: "t", text: "Light or dark", act: toggle_theme },
-  { keys: ["Escape"], shown: "Esc", text: "Clear the range, then the search", act: () => clear() },
+  { keys: ["t"], shown: "t", text: "Light or dark theme", act: toggle_theme },
+  { keys: ["Escape"], shown: "Esc", text: "Clear the range, then the search, then the filter", act: () => clear() },
   ...TABS.map(([id, text], i) => ({ keys: [`${i + 1}`], shown: `${i + 1}`, text, act: () => go({ tab: id }) })),
   { keys: ["?"], shown: "?", text: "This list", act: () => (help_open.value = !help_open.value) },
 ];
@@ -103,7 +103,7 @@ export function listen_to_keys(): void {
       if (event.key === "Escape") target.blur();
       return;
     }
-    // Arrow keys scroll what scrolls; they move the chart where nothing else wants them.
+    // Arrow keys move the chart only where the focused element does not scroll.
     if (event.key.startsWith("Arrow") && target.closest(".scroll, .legend, [role=tablist]")) return;
     const found = KEYS.find((key) => key.keys.includes(event.key));
     if (!found || !device.value) return;
@@ -122,7 +122,7 @@ export function Help() {
   return (
     <dialog ref={dialog} onClose={() => (help_open.value = false)} aria-labelledby="help-title">
       <div class="field" style={{ width: "100%" }}>
-        <h2 id="help-title" class="grow">Keys</h2>
+        <h2 id="help-title" class="grow">Keyboard</h2>
         <button onClick={() => (help_open.value = false)}>Close</button>
       </div>
       <div class="keys">
@@ -131,12 +131,12 @@ export function Help() {
         ))}
       </div>
       <h2 style={{ marginTop: "14px" }}>Pointer</h2>
-      <p>The wheel zooms, with Shift it moves. A drag marks a range; with Shift it moves. A double click zooms. A click chooses the moment.</p>
+      <p>Wheel: zoom; with Shift: pan. Drag: select a range; with Shift: pan. Double click: zoom in. Click: choose the moment.</p>
       <h2 style={{ marginTop: "14px" }}>Filters</h2>
       <p class="long">
         <span class="code">conv "layers.3" /adam.*step/ bytes&gt;10MiB lived&gt;100 category:activation module:layers.3 stream:7 process:1 thread:x not …</span>
       </p>
-      <p class="dim">Words are looked for in frames and modules. All terms hold together.</p>
+      <p class="dim">Words are searched in frames and modules. A block must match all terms.</p>
     </dialog>
   );
 }

@@ -1,4 +1,4 @@
-// Starts the page: finds out who answers, opens the run, and keeps the address and the view the same.
+// Starts the page: chooses the store, opens the run, and keeps the address and the view equal.
 import { effect } from "@preact/signals";
 import { render } from "preact";
 import { App } from "./app.tsx";
@@ -20,7 +20,7 @@ function find_store(): Store {
   return new ServerStore(new URLSearchParams(location.search).get("token") ?? "");
 }
 
-/** The first look is at the memory that the report is about, unless the address says another. */
+/** Shows the device that the report is about, unless the address names another. */
 function start_at_main(opened: RunFile[], hash: string): void {
   const main = ((opened[view.peek().file] ?? opened[0]).devices ?? []).findIndex((one) => one.is_main);
   if (opened.every((one) => !one.devices?.length && one.document) && !hash) open({ ...view.peek(), tab: "report" });
@@ -36,7 +36,7 @@ async function open_run(from: Store, hash: string): Promise<void> {
         if (!files.value.some((one) => one.devices?.length)) start_at_main(head.files, hash);
         files.value = head.files;
       }
-      if (!head.loading && !head.files?.length) failure.value = head.error ?? "There is no file to show.";
+      if (!head.loading && !head.files?.length) failure.value = head.error ?? "No file to show.";
       if (!head.loading && !head.refresh_ms) return;
       lost.value = null;
       await new Promise((resolve) => setTimeout(resolve, head.loading ? POLL_MS : head.refresh_ms));
@@ -92,7 +92,7 @@ function start(): void {
     open(from_hash(start));
     void open_run(from, start);
   } catch (error) {
-    failure.value = `The data in this page cannot be read: ${(error as Error).message}`;
+    failure.value = `Cannot read this page's data: ${(error as Error).message}`;
   }
 }
 start();

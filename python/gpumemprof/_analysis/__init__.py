@@ -1,1 +1,1 @@
-"""What measurements mean: analyses of series, calls, ranks; traces and estimates through the core."""
+"""Analyses of measurements: series, calls, ranks; traces and estimates through the core."""

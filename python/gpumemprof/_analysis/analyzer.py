@@ -1,7 +1,7 @@
-"""MemoryAnalyzer: leaks, patterns, insights, a score and what to do, from anything that was measured.
+"""MemoryAnalyzer: leaks, patterns, insights, a score and recommendations, from anything that was measured.
 
-The statistics of a series live in the C++ core and are published in docs/scores.md; this module turns profilers,
-trackers, files and recordings into series, asks, and words the answers.
+The statistics of a series are in the C++ core and documented in docs/scores.md. This module converts profilers,
+trackers, files and recordings into series, and words the results.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class MemoryPattern:
 
 
 class MemoryAnalyzer:
-    """Asks what was measured. Every method takes a profiler or its results, a tracker, its events or statistics, a
-    telemetry file, a recording (path), or samples in bytes; without one, the profiler that the constructor was given.
+    """Analyzes measurements. Every method takes a profiler or its results, a tracker, its events or statistics, a
+    telemetry file, a recording (path), or samples in bytes; by default the profiler given to the constructor.
 
-    `sensitivity` is the least growth that counts, as a share of the memory's level: 0.05 unless told, smaller finds
-    more. `collective_sensitivity` (low, medium or high) and `collective_threshold_overrides` are those of
-    collective_attribution. Errors: ValueError for a sensitivity that is not above 0 and at most 1, or a preset or a
-    threshold that there is not; TypeError for a source that is none.
+    `sensitivity` is the smallest growth that counts, as a share of the memory's level (default 0.05); smaller values
+    find more. `collective_sensitivity` (low, medium or high) and `collective_threshold_overrides` are those of
+    collective_attribution. Raises ValueError if a sensitivity is not above 0 and at most 1, or for an unknown preset or
+    threshold; TypeError for an unsupported source.
     """
 
     _advice = TORCH
@@ -75,10 +75,11 @@ class MemoryAnalyzer:
         )
 
     def detect_memory_leaks(self, tracking_results: Any = None) -> Findings[dict[str, Any]]:
-        """Findings as dicts with type (monotonic_increase, spikes, insufficient_cleanup), severity, description,
-        bytes, confidence (0 to 1), evidence, and function where the calls of one function keep more and more memory.
+        """Findings as dicts: type (monotonic_increase, spikes, insufficient_cleanup), severity, description, bytes,
+        confidence (0 to 1), evidence, and function if the calls of one function keep more and more memory.
 
-        The result's `unknown` says why nothing could be told, where nothing could."""
+        If nothing could be determined, the result's `unknown` has the reason.
+        """
         measured = self._collect(tracking_results)
         report = self._series_report(measured)
         leaks: Findings[dict[str, Any]] = Findings(report["findings"])
@@ -88,41 +89,44 @@ class MemoryAnalyzer:
         return leaks
 
     def analyze_memory_patterns(self, results: Any = None, memory_segments: Any = None) -> Findings[MemoryPattern]:
-        """Shapes of memory over time. Fragmentation is told from sizes of free blocks alone: those of
-        `memory_segments` (what torch.cuda.memory_snapshot() returns), else those of the profiler's CUDA device now."""
+        """Shapes of memory over time. Fragmentation is derived only from sizes of free blocks: those in
+        `memory_segments` (from torch.cuda.memory_snapshot()), otherwise the current ones of the profiler's CUDA device.
+        """
         measured = self._collect(results)
         report = self._series_report(measured, self._free_blocks(measured, memory_segments))
         return self._patterns(measured, report)
 
     def generate_performance_insights(self, results: Any = None) -> Findings[PerformanceInsight]:
-        """Facts about calls and samples, and where a function has at least 10 calls, whether those that use more
-        memory take longer (Spearman's rho, p below 0.05 after Bonferroni). The highest impact first."""
+        """Facts about calls and samples, highest impact first. For a function with at least 10 calls: whether calls
+        that use more memory take longer (Spearman's rho, p below 0.05 after Bonferroni correction)."""
         measured = self._collect(results)
         insights = insights_of(measured, self._series_report(measured))
         return Findings(insights, "" if insights else measured.unknown or why_no_correlation(measured))
 
     def analyze_memory_gaps(self, events: Any) -> Findings[GapFinding]:
-        """What uses the device outside of this process's allocator: see gap_analysis."""
+        """Use of the device outside this process's allocator; see gap_analysis."""
         return analyze_gaps(collect(events).events, self.sensitivity)
 
     def analyze_cross_rank_timeline(self, events: Any) -> dict[str, Any]:
-        """Which rank's memory rose first: see distributed_analysis. `events` are telemetry of several ranks, or a
-        file of them; the keys are those of summarize_cross_rank_analysis."""
+        """Which rank's memory rose first; see distributed_analysis. `events` are telemetry of several ranks, or a file
+        of them. The keys are those of summarize_cross_rank_analysis."""
         return summarize_cross_rank_analysis(analyze_cross_rank_events(_telemetry(events)))
 
     def analyze_collective_attribution(self, events: Any) -> Findings[CollectiveAttributionResult]:
-        """Memory outside of the allocator that came and went with collectives: see collective_attribution. `events`
-        are telemetry of one or more ranks, or a file of them."""
+        """Memory outside the allocator during collectives; see collective_attribution. `events` are telemetry of one or
+        more ranks, or a file of them."""
         return attribute_collective_memory(_telemetry(events), config=self.collective_config)
 
     def generate_optimization_report(
         self, results: Any = None, events: Any = None, memory_segments: Any = None
     ) -> OptimizationReport:
         """A dict: summary, critical_issues, high_impact_insights, all_patterns, all_insights, leaks, gap_analysis,
-        collective_attribution, cross_rank_analysis (with telemetry of more than one rank), recommendations (sentences, each names its finding or says that it is general), optimization_score (0 to 10,
-        None where nothing was measured), optimization_score_parts and optimization_score_reason.
+        collective_attribution, cross_rank_analysis (with telemetry of more than one rank), recommendations (sentences
+        that name their finding or say that they are general), optimization_score (0 to 10, None if nothing was
+        measured), optimization_score_parts and optimization_score_reason.
 
-        `events` is telemetry for the gap analysis, where `results` are not telemetry themselves."""
+        `events` is telemetry for the gap analysis, if `results` are not telemetry.
+        """
         measured = self._collect(results)
         telemetry = collect(events).events if events is not None else measured.events
         report = self._series_report(measured, self._free_blocks(measured, memory_segments))

@@ -1,9 +1,10 @@
-"""Memory outside of the allocator that comes and goes with collectives: the buffers of NCCL and its like.
+"""Memory outside the allocator during collectives, such as NCCL's buffers.
 
-What is known are samples of the gap (what the device has in use less what the rank's allocator reserved), marks that
-name a collective (`with tracker.phase("all_reduce"):`, or an event whose metadata has "collective"), and whether other
-ranks' gaps rose at the same moment. Nothing of this proves who owns the bytes, so every result carries its evidence
-and a confidence made of documented parts; without a rise there is no result."""
+The inputs are samples of the gap (the device's used bytes less the rank allocator's reserved bytes), marks that name a
+collective (`with tracker.phase("all_reduce"):`, or an event with "collective" in its metadata), and whether other
+ranks' gaps rose at the same moment. None of this proves who owns the bytes, so every result has its evidence and a
+confidence made of documented parts. Without a rise there is no result.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +29,10 @@ _NORMAL_QUARTILE = 0.6745
 
 @dataclass(frozen=True)
 class CollectiveAttributionConfig:
-    """What counts. A rise: min_gap_bytes above the rank's median gap, min_gap_ratio of the device where its size is
-    known, and robust_zscore_threshold deviations. A mark counts within marker_window_ns of the rise; ranks are
-    together within synchrony_window_ns, and count when min_synchrony_ratio of the others are. Results below
-    min_confidence are left out. interval_padding_ns joins rises with no more than that between them."""
+    """Thresholds. A rise is min_gap_bytes above the rank's median gap, min_gap_ratio of the device if its size is
+    known, and robust_zscore_threshold deviations. A mark counts within marker_window_ns of the rise. Ranks rise
+    together within synchrony_window_ns, which counts if at least min_synchrony_ratio of the others do. Results below
+    min_confidence are omitted. interval_padding_ns is the longest interval between rises that are joined."""
 
     preset: str = "medium"
     min_samples_per_rank: int = 6
@@ -54,7 +55,7 @@ _PRESETS = {
 
 @dataclass(frozen=True)
 class CollectiveAttributionEvidence:
-    """Bytes; `robust_zscore` is None where all other samples are equal, `synchrony_ratio` with a single rank."""
+    """In bytes. `robust_zscore` is None if all other samples are equal, `synchrony_ratio` with a single rank."""
 
     rise_bytes: int
     baseline_gap_bytes: int
@@ -67,8 +68,8 @@ class CollectiveAttributionEvidence:
 
 @dataclass(frozen=True)
 class CollectiveAttributionResult:
-    """A rise of one rank's gap; times in ns since 1970, of its first and last sample. classification: confident
-    (confidence 0.8 and more), likely (0.6) or suspect."""
+    """A rise of one rank's gap. Times of its first and last sample in ns since 1970. classification: confident
+    (confidence 0.8 or more), likely (0.6) or suspect."""
 
     rank: int
     interval_start_ns: int
@@ -103,8 +104,8 @@ class _Rise:
 def resolve_collective_attribution_config(
     preset: str = "medium", overrides: Mapping[str, Any] | None = None
 ) -> CollectiveAttributionConfig:
-    """The preset (low, medium or high sensitivity) with some of its fields set otherwise. Errors: ValueError for a
-    preset or a field that there is not."""
+    """The preset (low, medium or high sensitivity) with some fields overridden. Raises ValueError for an unknown preset
+    or field."""
     if preset not in _PRESETS:
         raise ValueError(f"preset must be one of {', '.join(_PRESETS)}, not {preset!r:.40}")
     thresholds = set(CollectiveAttributionConfig.__dataclass_fields__) - {"preset"}
@@ -121,12 +122,12 @@ def attribute_collective_memory(
     preset: str = "medium",
     overrides: Mapping[str, Any] | None = None,
 ) -> Findings[CollectiveAttributionResult]:
-    """Rises of the gap that marks or other ranks tie to a collective, in the order of time.
+    """Rises of the gap that marks or other ranks connect to a collective, in time order.
 
-    Confidence: 0.5 for a mark, 0.35 · the share of other ranks that rose together (where it reaches
-    min_synchrony_ratio), 0.15 · min(1, z / (2 · threshold)), or the whole 0.15 where every other sample is equal. The
-    result's `unknown` says why nothing could be told, where nothing could. Events are TelemetryEventV2, TrackingEvent
-    or their records."""
+    Confidence: 0.5 for a mark, 0.35 · the share of other ranks that rose together (if it reaches min_synchrony_ratio),
+    0.15 · min(1, z / (2 · threshold)), or 0.15 if all other samples are equal. If nothing could be determined, the
+    result's `unknown` has the reason. Events are TelemetryEventV2, TrackingEvent or their records.
+    """
     chosen = config or resolve_collective_attribution_config(preset, overrides)
     records = [event_record(event) for event in events]
     gaps, totals = _gaps(records)

@@ -1,4 +1,4 @@
-"""The memory of a transformer from its configuration alone: `estimate_config`."""
+"""Predicts a transformer's memory from its configuration: `estimate_config`."""
 
 from __future__ import annotations
 
@@ -27,15 +27,14 @@ def estimate_config(
     prices: str | os.PathLike[str] | None = None,
     settings: Mapping[str, object] | None = None,
 ) -> dict[str, Any]:
-    """Predicts the peak memory of training a model, or of running it, from a configuration.
+    """Predicts the peak memory of training or running a model from its configuration.
 
     `config` is the path of a Hugging Face `config.json` or of Megatron's arguments (JSON or YAML), or such a
-    configuration as a mapping. `settings` are the further ones of `gpumemprof estimate --config --set`: `tp`, `pp`,
-    `dp`, `zero` and so on. `batch="auto"` looks for the largest batch that fits `capacity`.
+    configuration as a mapping. `settings` are those of `gpumemprof estimate --config --set`: `tp`, `pp`, `dp`, `zero`
+    and so on. `batch="auto"` finds the largest batch that fits `capacity`.
 
-    Returns what `gpumemprof estimate --config … --format json` prints (schema `gpumemprof.estimate/1`). Raises
-    ValueError with one sentence where the configuration or a setting makes no sense, OSError where a file cannot be
-    read.
+    Returns the output of `gpumemprof estimate --config … --format json` (schema `gpumemprof.estimate/1`). Raises
+    ValueError with one sentence for an invalid configuration or setting, OSError if a file cannot be read.
     """
     if isinstance(config, Mapping):
         subject, text = "configuration", json.dumps(dict(config))

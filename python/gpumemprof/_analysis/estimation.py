@@ -1,7 +1,7 @@
-"""What a function will need on a GPU, before it runs on one: `gpumemprof.estimate(step, model, batch)`.
+"""Predicts a function's GPU memory without a GPU: `gpumemprof.estimate(step, model, batch)`.
 
-It is run in a child process on tensors without memory, and the child ends then: this process and its GPU see nothing
-of it."""
+The function runs in a child process on tensors without memory. This process and its GPU are not affected.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class EstimateError(RuntimeError):
 
 @dataclass
 class Estimate:
-    """Peaks in bytes. Of measured devices the middle 90 % lay between `device_low_bytes` and `device_high_bytes`: models
-    of timm in fp32 with momentum on one A100, nothing else. `report` is the whole answer of
-    `gpumemprof estimate --format json`."""
+    """Peaks in bytes. `device_low_bytes` to `device_high_bytes` is the middle 90 % of measured peaks; these were
+    measured only for timm models in fp32 with momentum on one A100. `report` is the full output of `gpumemprof estimate
+    --format json`."""
 
     live_bytes: int
     allocated_bytes: int
@@ -44,11 +44,11 @@ def estimate(
     device_constant: str = "",
     **kwargs: Any,
 ) -> Estimate:
-    """Calls `function(*args, **kwargs)` `calls` times, as two steps of a loop, with every model and tensor among the
-    arguments moved to a GPU that is not there; what the function itself puts on "cuda" is there too.
+    """Calls `function(*args, **kwargs)` `calls` times, as two steps of a loop. Every model and tensor among the
+    arguments is moved to a simulated GPU, as is whatever the function itself moves to "cuda".
 
-    `settings`: texts of PYTORCH_ALLOC_CONF to compare, in `report["table"]`. `device_constant`: what the CUDA context
-    and library handles take, such as "1.5GiB".
+    `settings`: values of PYTORCH_ALLOC_CONF to compare, in `report["table"]`. `device_constant`: the size of the CUDA
+    context and library handles, such as "1.5GiB".
     """
     if calls < 1:
         raise ValueError("calls must not be empty")

@@ -1,4 +1,4 @@
-"""A list that can say why it is empty."""
+"""A list with the reason why it is empty."""
 
 from __future__ import annotations
 

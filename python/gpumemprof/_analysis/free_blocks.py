@@ -1,4 +1,4 @@
-"""Fragmentation needs the sizes of free blocks: these are PyTorch's, from `torch.cuda.memory_snapshot()`."""
+"""The sizes of free blocks, from `torch.cuda.memory_snapshot()`, for fragmentation."""
 
 from __future__ import annotations
 

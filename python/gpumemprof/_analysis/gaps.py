@@ -1,5 +1,5 @@
-"""The gap: what the device has in use less what this process's allocator reserved of it. It is other processes, the
-CUDA context and its kernels, and libraries that allocate around PyTorch (NCCL, cuBLAS workspaces)."""
+"""The gap: a device's used bytes less what this process's allocator reserved. It consists of other processes, the CUDA
+context and kernels, and libraries that allocate outside PyTorch (NCCL, cuBLAS workspaces)."""
 
 from __future__ import annotations
 
@@ -55,10 +55,11 @@ class GapFinding:
 
 
 def analyze_gaps(events: Iterable[Any], sensitivity: float = 0.05) -> Findings[GapFinding]:
-    """Findings in telemetry, one device of one rank at a time, the most severe first.
+    """Findings in telemetry, per device and rank, most severe first.
 
-    `events` are TelemetryEventV2, TrackingEvent or their records. Samples that do not know the device's use or the
-    reserved bytes are left out. The result's `unknown` says why nothing could be told, where nothing could."""
+    `events` are TelemetryEventV2, TrackingEvent or their records. Samples without the device's use or the reserved
+    bytes are ignored. If nothing could be determined, the result's `unknown` has the reason.
+    """
     groups: dict[tuple[int, Any], list[dict[str, Any]]] = {}
     for record in (event_record(event) for event in events):
         groups.setdefault((record["rank"], record["device_id"]), []).append(record)

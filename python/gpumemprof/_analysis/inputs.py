@@ -1,4 +1,4 @@
-"""Whatever analyses and pictures are given, as one shape (`Measured`): objects, and files of any kind."""
+"""Every input of analyses and plots in one form (`Measured`): objects, and files of any kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What calls say about memory and time: facts first, a correlation only where there are enough calls."""
+"""Insights from calls: facts first, a correlation only with enough calls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LEAST_RHO = 0.5
 @dataclass
 class PerformanceInsight:
     """category: memory_time_correlation, peak, kept, time, or one of the series (growth, limit, cycle); impact: low,
-    medium or high; confidence: 0 to 1; 1 where it is a plain fact of what was measured."""
+    medium or high; confidence: 0 to 1, 1 for a measured fact."""
 
     category: str
     title: str

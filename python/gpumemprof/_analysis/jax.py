@@ -1,4 +1,4 @@
-"""What XLA says that a compiled function of JAX needs: `gpumemprof.jax_memory_analysis(compiled)`."""
+"""The memory of a compiled JAX function, as XLA reports it: `gpumemprof.jax_memory_analysis(compiled)`."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _FIELDS = {
 
 @dataclass(frozen=True)
 class CompiledMemory:
-    """Bytes on one device that a compiled function needs, as its compiler planned them: not measured, and without what
-    else is live. What this jaxlib or the backend does not say is None, with the reason in `unknown`.
+    """Bytes on one device that a compiled function needs, as its compiler planned them: not measured, and without other
+    live memory. What this jaxlib or backend does not report is None, with the reason in `unknown`.
 
-    The `host_…` fields are what an accelerator's function keeps in the host's memory; of a function for the CPU all of
-    it is in the others.
+    The `host_…` fields are host memory of an accelerator's function. For a function for the CPU all memory is in the
+    other fields.
     """
 
     argument_bytes: int | None  #: what it is called with, padded as the device wants it
@@ -44,9 +44,9 @@ class CompiledMemory:
 
 
 def jax_memory_analysis(compiled: Any) -> CompiledMemory:
-    """What `compiled` needs: `jax.jit(f).lower(*arguments).compile()`.
+    """The memory of `compiled`, from `jax.jit(f).lower(*arguments).compile()`.
 
-    Asks it and nothing else: nothing is run, and JAX is not imported. TypeError for what has not been compiled.
+    Nothing is run, and JAX is not imported. Raises TypeError if the argument is not a compiled function.
     """
     analysis = getattr(compiled, "memory_analysis", None)
     if analysis is None:

@@ -1,4 +1,4 @@
-"""What was measured, in one shape for every analysis and picture: calls, and a series of memory over time."""
+"""Measurements in one form for every analysis and plot: calls, and a series of memory over time."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Ranks beside each other on one clock: who rose first.
+"""Ranks on one clock: which rose first.
 
-The clock is that of the hosts (`timestamp_ns` since 1970). It is not shifted: a rank that starts late did start late.
-Ranks of different machines are comparable as far as those are synchronised, which `notes` says."""
+The clock is that of the hosts (`timestamp_ns` since 1970), without correction. Ranks on different machines are
+comparable only as far as their clocks are synchronized, which `notes` says.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ _BASELINE_SAMPLES = 5
 
 @dataclass(frozen=True)
 class RankTimelinePoint:
-    """One sample. Bytes; `used_bytes` is the device's use, or where it is not known what is allocated."""
+    """One sample in bytes. `used_bytes` is the device's use, or the allocated bytes if that is unknown."""
 
     rank: int
     timestamp_ns: int
@@ -29,7 +30,7 @@ class RankTimelinePoint:
 
 @dataclass
 class CrossRankMergeResult:
-    """The ranks of the job with the most samples. `missing_ranks` are those of world_size without a sample."""
+    """The ranks of the job with the most samples. `missing_ranks` are ranks of world_size without a sample."""
 
     job_id: str | None
     world_size: int
@@ -44,7 +45,8 @@ class CrossRankMergeResult:
 
 @dataclass
 class FirstCauseSuspect:
-    """A rank that rose: when it first was `rise_bytes` above its baseline for good; confidence: high, medium or low."""
+    """A rank that rose. `timestamp_ns` is when it first was `rise_bytes` above its baseline without falling back;
+    confidence: high, medium or low."""
 
     rank: int
     timestamp_ns: int
@@ -61,13 +63,13 @@ class FirstCauseAnalysisResult:
 
     @property
     def cluster_onset_timestamp_ns(self) -> int | None:
-        """When the second rank rose: then it is no longer one rank's affair."""
+        """The time at which the second rank rose: from then on more than one rank is affected."""
         return self.suspects[1].timestamp_ns if len(self.suspects) > 1 else None
 
 
 def merge_cross_rank_timelines(events: Iterable[Any]) -> CrossRankMergeResult:
-    """The samples of every rank, in the order of time. Events of another job than the most common one are left out,
-    with a note. Events are TelemetryEventV2, TrackingEvent or their records."""
+    """The samples of all ranks in time order. Events of other jobs than the most common one are omitted, with a note.
+    Events are TelemetryEventV2, TrackingEvent or their records."""
     listed = [event for event in events if (get(event, "event_type") or "sample") == "sample"]
     jobs = Counter(get(event, "job_id") for event in listed)
     job = jobs.most_common(1)[0][0] if jobs else None
@@ -94,11 +96,12 @@ def merge_cross_rank_timelines(events: Iterable[Any]) -> CrossRankMergeResult:
 
 
 def analyze_cross_rank_events(events: Iterable[Any]) -> FirstCauseAnalysisResult:
-    """Which ranks rose by max(64 MiB, a tenth of their highest) over the median of their first samples, and stayed
-    there to their peak; the first one first.
+    """Ranks that rose by max(64 MiB, a tenth of their highest) over the median of their first samples and stayed there
+    until their peak, earliest first.
 
-    Confidence: high where it led the next by more than two of the slower one's sampling intervals, medium by more
-    than one, else low: within an interval nobody knows who was first. A rank that rose alone is high."""
+    Confidence is high if the first led the next by more than two of the slower one's sampling intervals, medium for
+    more than one, else low, because the order within an interval is unknown. It is high if only one rank rose.
+    """
     merge = merge_cross_rank_timelines(events)
     found = [(onset, rank) for rank, points in merge.points.items() if (onset := _onset(points)) is not None]
     found.sort(key=lambda pair: pair[0].timestamp_ns)

@@ -1,4 +1,4 @@
-"""What to do about what was found. Every sentence names its finding, or says that it is general."""
+"""Recommendations for findings. Every sentence names its finding, or says that it is general."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The core's analysis of a recording as what was measured."""
+"""The core's analysis of a recording in the form of measurements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The optimization report as people see it: a dict, text, and HTML in a notebook."""
+"""The optimization report as a dict, text, and HTML in a notebook."""
 
 from __future__ import annotations
 

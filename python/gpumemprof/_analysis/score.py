@@ -1,4 +1,4 @@
-"""The score of a report: the core's parts for the series, and those that only calls and telemetry can tell."""
+"""The score of a report: the core's parts for the series, and those of calls and telemetry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one place that asks the C++ core about a series. Its statistics are published in docs/scores.md."""
+"""The only place that calls the C++ core for a series. docs/scores.md documents its statistics."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Objects as what was measured: profilers, results, trackers, their events and statistics. Nothing is filled in: what
-a source does not say stays None."""
+"""Objects in the form of measurements: profilers, results, trackers, their events and statistics. Missing values stay
+None."""
 
 from __future__ import annotations
 

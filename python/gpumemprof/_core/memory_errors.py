@@ -1,5 +1,5 @@
-"""Whether an exception says that memory ran out, told without a line of the program's code: no `__str__`, no property, no
-metaclass of it is called."""
+"""Whether an exception means that memory ran out, decided without running code of the program: no `__str__`, no
+property, no metaclass of it is called."""
 
 from __future__ import annotations
 

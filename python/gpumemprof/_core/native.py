@@ -1,4 +1,4 @@
-"""The one place that loads the native module: the C++ core's bindings, and the way to the probe in this process."""
+"""The only place that loads the native module: the C++ core's bindings, and access to the probe in this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes as text, and dictionaries and results that print as a few lines; as values they are what they were."""
+"""Size formatting, and dictionaries and results that print as a few lines."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ _UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
 
 
 def format_bytes(size_bytes: float, precision: int = 2) -> str:
-    """"1.25 GB": in units of 1024, which are KiB, MiB, GiB though the short names are printed. Negative sizes scale
-    too.
-    """
+    """"1.25 GB": in units of 1024, printed with the short names KB, MB, GB. Negative sizes are scaled too."""
     value, sign = abs(size_bytes), "-" if size_bytes < 0 else ""
     unit = 0
     # What would print as 1024 of a unit is 1 of the next.
@@ -23,7 +21,7 @@ def format_bytes(size_bytes: float, precision: int = 2) -> str:
 
 
 def convert_bytes(value: float, from_unit: str, to_unit: str) -> float:
-    """`value` in another of B, KB, MB, GB, TB, PB, each 1024 of the one before. ValueError for any other unit."""
+    """`value` in one of B, KB, MB, GB, TB, PB, each 1024 times the one before. Raises ValueError for any other unit."""
     powers = []
     for unit in (from_unit, to_unit):
         if unit.upper() not in _UNITS:

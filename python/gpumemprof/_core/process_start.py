@@ -1,4 +1,4 @@
-"""When this process began: with its PID that names it in a recording, as PIDs come back."""
+"""The start time of this process; with its PID it identifies the process in a recording, because PIDs are reused."""
 
 from __future__ import annotations
 

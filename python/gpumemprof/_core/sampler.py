@@ -1,4 +1,4 @@
-"""A thread that calls something at a steady pace and keeps what it gives."""
+"""A thread that calls a function at a steady rate and keeps the results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one place that imports PyTorch."""
+"""The only place that imports PyTorch."""
 
 from __future__ import annotations
 

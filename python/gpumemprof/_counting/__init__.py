@@ -1,1 +1,1 @@
-"""Where figures come from: devices, the sources of counters, collectors, the host."""
+"""Sources of figures: devices, counters, collectors, the host."""

@@ -1,4 +1,4 @@
-"""What drivers say of GPUs, without bringing any framework up: NVML, and the kernel's files."""
+"""Drivers' figures of GPUs, without initializing any framework: NVML, and the kernel's files."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The probe in a process that was not started by `gpumemprof run`: where its library is, and attaching it, also by itself
-where a figure is asked for."""
+"""The probe in a process that was not started by `gpumemprof run`: finding its library and attaching it, also
+automatically when a figure is requested."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Where the tracker's numbers come from: one collector a kind of device.
+"""The sources of a tracker's figures: one collector per kind of device.
 
-No collector synchronises a device, and none brings CUDA up in a process that has not used it yet. What a device does
-not tell is None. `used_bytes` is what is used of the device by everybody, as its driver says it, not what PyTorch
-holds of it; `allocated_bytes` and `reserved_bytes` are this process's.
+No collector synchronizes a device or initializes CUDA. What a device does not report is None. `used_bytes` is the
+device's use by all processes, as its driver reports it; `allocated_bytes` and `reserved_bytes` are this process's.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from .host_source import resident_bytes
 
 @dataclass(frozen=True)
 class DeviceMemorySample:
-    """One look at a device. Bytes; None is not known."""
+    """One sample of a device in bytes; None is unknown."""
 
     allocated_bytes: int | None
     reserved_bytes: int | None
@@ -36,7 +35,7 @@ class DeviceMemorySample:
 
 @dataclass(frozen=True)
 class DeviceMemorySampleResult:
-    """A sample with what is missing of it: field -> reason. `core_error`: there is no sample at all."""
+    """A sample with its missing fields: field -> reason. If `core_error` is set there is no sample."""
 
     sample: DeviceMemorySample | None
     partial_fields: tuple[str, ...] = ()
@@ -54,7 +53,7 @@ class DeviceMemorySampleResult:
 
 @dataclass(frozen=True)
 class AllocatorTotals:
-    """What the allocator has done since some fixed moment. Counts and bytes, exact; differences are what matters."""
+    """Counts and bytes of allocations and frees since a fixed moment, exact; only differences are meaningful."""
 
     alloc_count: int
     free_count: int
@@ -63,7 +62,7 @@ class AllocatorTotals:
 
 
 class DeviceMemoryCollector(ABC):
-    """Reads one device. `basis` is "exact", "framework" or "host" and `basis_reason` says what that means here."""
+    """Reads one device. `basis` is "exact", "framework" or "host"; `basis_reason` explains it."""
 
     device_id: int = -1
     basis = "framework"
@@ -81,11 +80,11 @@ class DeviceMemoryCollector(ABC):
         """One sample; puts a reason into `missing` for every field that is None."""
 
     def sample(self) -> DeviceMemorySample:
-        """RuntimeError where the device cannot be read at all."""
+        """One sample. Raises RuntimeError if the device cannot be read."""
         return self._read({})
 
     def sample_with_diagnostics(self) -> DeviceMemorySampleResult:
-        """As `sample`, never raising: what is missing is named with the reason."""
+        """Like `sample`, but never raises: missing fields are named with the reason."""
         missing: dict[str, str] = {}
         try:
             sample = self._read(missing)
@@ -96,30 +95,30 @@ class DeviceMemoryCollector(ABC):
         return DeviceMemorySampleResult(sample, absent, why)
 
     def refresh(self) -> None:
-        """Called where tracking begins: a better source may have come into the process since (`gpumemprof.attach`)."""
+        """Called when tracking begins: a better source may have become available since (`gpumemprof.attach`)."""
 
     def totals(self) -> AllocatorTotals | None:
-        """Counts of allocations and frees so far; None where nobody counts them."""
+        """Counts of allocations and frees so far; None if nothing counts them."""
         return None
 
     def peak_so_far_bytes(self) -> int | None:
-        """A high-water mark of allocated_bytes that only a true peak can raise; None where there is none."""
+        """A high-water mark of allocated_bytes that includes peaks between samples; None if there is none."""
         return None
 
     def allocated_now(self) -> int | None:
-        """allocated_bytes alone, as quickly as can be."""
+        """allocated_bytes alone, as fast as possible."""
         return self.sample().allocated_bytes
 
     def peak_watch(self) -> probe_counters.PeakWatch | None:
-        """What tells the peak between two samples from allocator events; None where they are not counted."""
+        """Finds the peak between two samples from allocator events; None if they are not counted."""
         return None
 
     def telemetry_name(self) -> str:
-        """`collector` in telemetry: who took the samples."""
+        """The value of `collector` in telemetry."""
         return f"gpumemprof.{self.name()}_tracker"
 
     def capabilities(self) -> dict[str, Any]:
-        """What a sample of this collector has. The first five keys are those of the documented interface."""
+        """The fields that samples of this collector have. The first five keys are those of the documented interface."""
         present = self.sample_with_diagnostics()
         sample = present.sample
         return {
@@ -142,8 +141,8 @@ class DeviceMemoryCollector(ABC):
 
 
 class CudaDeviceCollector(DeviceMemoryCollector):
-    """An NVIDIA GPU through PyTorch: the caching allocator's counters, and cudaMemGetInfo for the device; NVML for the
-    device as long as this process has no context on it."""
+    """An NVIDIA GPU through PyTorch: the caching allocator's counters, and cudaMemGetInfo for the device; NVML while
+    this process has no context on the device."""
 
     def __init__(self, device: Any = None) -> None:
         self._torch = require_torch("the memory of a GPU")
@@ -152,7 +151,7 @@ class CudaDeviceCollector(DeviceMemoryCollector):
 
     @property
     def device_id(self) -> int:  # type: ignore[override]
-        """-1 where no device was named and the program has not brought CUDA up yet."""
+        """-1 if no device was named and the program has not initialized CUDA yet."""
         return self._device.index
 
     def name(self) -> str:
@@ -234,7 +233,7 @@ class CudaDeviceCollector(DeviceMemoryCollector):
 
 
 class ROCmDeviceCollector(CudaDeviceCollector):
-    """An AMD GPU: PyTorch's ROCm build has the same interface, with HIP below it."""
+    """An AMD GPU: PyTorch's ROCm build has the same interface on HIP."""
 
     def name(self) -> str:
         return "rocm"
@@ -244,7 +243,7 @@ class ROCmDeviceCollector(CudaDeviceCollector):
 
 
 class MPSDeviceCollector(DeviceMemoryCollector):
-    """Apple's GPU through PyTorch. The memory is the machine's; what others use of it, MPS does not tell."""
+    """Apple's GPU through PyTorch. Its memory is the machine's; MPS does not report the use by other processes."""
 
     device_id = 0
 
@@ -271,7 +270,8 @@ class MPSDeviceCollector(DeviceMemoryCollector):
 
 
 class CPUDeviceCollector(DeviceMemoryCollector):
-    """Host memory. Allocated is what tensors hold where the probe counts them, else the process's resident memory."""
+    """Host memory. Allocated is the bytes of tensors if the probe counts them, otherwise the process's resident memory.
+    """
 
     def __init__(self, device: Any = None) -> None:
         self._host = HostMemory()
@@ -329,7 +329,7 @@ _COLLECTORS: dict[str, Callable[[Any], DeviceMemoryCollector]] = {
 
 
 def detect_torch_runtime_backend() -> str:
-    """"cuda", "rocm", "mps" or "cpu": what PyTorch can use here. Without PyTorch there is only the CPU."""
+    """"cuda", "rocm", "mps" or "cpu": what PyTorch can use here; "cpu" without PyTorch."""
     try:
         torch = loaded_torch() or require_torch()
     except ImportError:
@@ -341,9 +341,9 @@ def detect_torch_runtime_backend() -> str:
 
 
 def build_device_memory_collector(device: Any = None) -> DeviceMemoryCollector:
-    """The collector of a device: None (the GPU where there is one, else the CPU), "cpu", "cuda:1", 1, torch.device.
+    """The collector of a device: None (the GPU if there is one, otherwise the CPU), "cpu", "cuda:1", 1, torch.device.
 
-    RuntimeError where that device is not there, ValueError for a device that nobody knows.
+    Raises RuntimeError if that device is not present, ValueError for an unknown device.
     """
     kind = kind_of(device)
     if kind is None:

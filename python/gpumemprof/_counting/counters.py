@@ -1,8 +1,8 @@
-"""Where numbers come from, decided in one place.
+"""The source of figures, decided in one place.
 
-Three sources, best first. *exact*: the probe is in this process (it runs under `gpumemprof run`, or called
+Three sources, best first. *exact*: the probe is in this process (under `gpumemprof run`, or after
 `gpumemprof.attach()`) and counts every allocation and free. *framework*: PyTorch's own counters of a GPU. *host*: the
-resident memory of the process, for the CPU without a probe. Every result says which it was, and why.
+resident memory of the process, for the CPU without a probe. Every result names its source, and the reason.
 """
 
 from __future__ import annotations

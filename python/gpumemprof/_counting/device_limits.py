@@ -1,4 +1,4 @@
-"""How much memory a device has, for those who ask how near a peak came to it."""
+"""The size of a device, to compare peaks with."""
 
 from __future__ import annotations
 

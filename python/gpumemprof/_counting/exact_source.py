@@ -1,4 +1,4 @@
-"""Figures of the allocator's events, counted by the probe in this process."""
+"""Figures from allocator events, counted by the probe in this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of PyTorch's own caching allocator, where no probe counts its events."""
+"""Figures of PyTorch's caching allocator, without a probe."""
 
 from __future__ import annotations
 

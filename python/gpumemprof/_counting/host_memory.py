@@ -1,4 +1,4 @@
-"""Memory of this machine as this process may use it, as the core says it. Linux; absent elsewhere."""
+"""The machine's memory available to this process, from the core. Linux; absent elsewhere."""
 
 from __future__ import annotations
 

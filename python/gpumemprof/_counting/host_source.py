@@ -1,4 +1,4 @@
-"""Host memory of this process: what the kernel says of it, and the source of figures where nothing better is there."""
+"""Host memory of this process from the kernel, and the source of figures if there is no better one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes as text, and what this machine and its GPUs are."""
+"""Size formatting, and information about this machine and its GPUs."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def _torch() -> Any | None:
 
 
 def get_gpu_info(device: Any = None) -> dict[str, Any]:
-    """What PyTorch says of a GPU, and its driver: bytes, counts, names. `nvidia_smi_info` is the driver's, in MiB, for
-    everybody who uses the GPU. {"error": why} where there is none that PyTorch can use; "devices" are there all the
-    same where a driver shows some."""
+    """PyTorch's and the driver's information about a GPU: bytes, counts, names. `nvidia_smi_info` is the driver's, in
+    MiB, over all processes. {"error": reason} if PyTorch can use no GPU; `devices` is present nevertheless if a driver
+    shows some."""
     torch = _torch()
     if torch is None:
         return _without("PyTorch is not installed: `pip install 'gpumemprof[torch]'`")
@@ -79,7 +79,7 @@ def _meminfo() -> dict[str, int]:
 
 
 def get_system_info() -> dict[str, Any]:
-    """This machine, this Python and its PyTorch; bytes. A value that is not known is None."""
+    """This machine, Python and PyTorch; sizes in bytes. Unknown values are None."""
     torch, memory = _torch(), _meminfo()
     has_cuda = torch is not None and torch.cuda.is_available()
     info: dict[str, Any] = {
@@ -102,9 +102,10 @@ def get_system_info() -> dict[str, Any]:
 
 
 def check_memory_fragmentation(device: Any = None) -> dict[str, Any]:
-    """Ratios of a GPU's pool: `fragmentation_ratio` is unusable halves of split blocks over reserved.
+    """Ratios of a GPU's pool: `fragmentation_ratio` is the unusable parts of split blocks divided by the reserved
+    bytes.
 
-    {"error": why} where there is no GPU; ratios are None where nothing is reserved, since of nothing there is no share.
+    {"error": reason} without a GPU. Ratios are None if nothing is reserved.
     """
     info = get_gpu_info(device)
     if "error" in info:
@@ -123,7 +124,7 @@ def check_memory_fragmentation(device: Any = None) -> dict[str, Any]:
 
 
 def suggest_memory_optimization(fragmentation_info: dict[str, Any]) -> list[str]:
-    """What the figures of check_memory_fragmentation speak for; empty where they speak for nothing."""
+    """Suggestions from the figures of check_memory_fragmentation; empty if there are none."""
     suggestions = []
     if (fragmentation_info.get("fragmentation_ratio") or 0) > 0.3:
         suggestions.append(
@@ -140,7 +141,7 @@ def suggest_memory_optimization(fragmentation_info: dict[str, Any]) -> list[str]
 
 
 def memory_summary(device: Any = None) -> str:
-    """A few lines of text: the GPU's allocator, or the host memory of this process where there is no GPU."""
+    """A few lines of text: the GPU's allocator, or this process's host memory without a GPU."""
     info = get_gpu_info(device)
     if "error" in info:
         from .counters import source_for, status_bytes
@@ -165,7 +166,7 @@ def memory_summary(device: Any = None) -> str:
 
 
 class MemoryContext:
-    """`with MemoryContext("load"):` prints what the block added, and its peak, to stderr."""
+    """`with MemoryContext("load"):` prints the memory that the block added, and its peak, to stderr."""
 
     def __init__(self, name: str = "operation", device: Any = None) -> None:
         self.name = name

@@ -1,4 +1,4 @@
-"""What a source of figures says: at one moment (Reading), and of a span of time (Figures)."""
+"""The results of a source of figures: at one moment (Reading), and over a span of time (Figures)."""
 
 from __future__ import annotations
 

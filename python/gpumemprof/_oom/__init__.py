@@ -1,1 +1,1 @@
-"""What is kept when memory runs out."""
+"""Bundles written when memory runs out."""

@@ -1,4 +1,4 @@
-"""Which stacks hold this process's memory right now, read from its own growing recording."""
+"""The stacks that hold this process's memory now, from its own growing recording."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What was going on when memory ran out: a bundle of files, written at that moment.
+"""Writes a bundle of files when memory runs out.
 
-A bundle is made beside its place and renamed, so a bundle that is there is whole. Under `gpumemprof run`, or after
-`gpumemprof.attach()`, it says which stacks held the memory.
+A bundle is written under a temporary name and then renamed, so a visible bundle is complete. Under `gpumemprof run`, or
+after `gpumemprof.attach()`, it shows which stacks held the memory.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from . import hook
 
 @dataclass(frozen=True)
 class OOMFlightRecorderConfig:
-    """`max_total_mb` in MiB, of all bundles in `dump_dir` together. ValueError for limits below 1."""
+    """`max_total_mb` in MiB, for all bundles in `dump_dir` together. Raises ValueError for limits below 1."""
 
     enabled: bool = False
     dump_dir: str = "oom_dumps"
@@ -46,18 +46,19 @@ class OOMExceptionClassification:
 
 
 def classify_oom_exception(exc: BaseException) -> OOMExceptionClassification:
-    """Whether an exception says that memory ran out, and how that was told.
+    """Whether an exception means that memory ran out, and by which rule.
 
-    By its type (PyTorch's OutOfMemoryError, TensorFlow's ResourceExhaustedError, Python's MemoryError), else by the
-    words that it was made with, else by the exception that it was raised from. PyTorch need not be loaded, and no method
-    of the exception is called.
+    The rules: its type (PyTorch's OutOfMemoryError, TensorFlow's ResourceExhaustedError, Python's MemoryError),
+    otherwise the text it was created with, otherwise the exception from which it was raised. PyTorch need not be
+    loaded, and no method of the exception is called.
     """
     reason = oom_reason(exc)
     return OOMExceptionClassification(reason is not None, reason)
 
 
 class OOMFlightRecorder:
-    """Keeps the last `buffer_size` events and writes a bundle when memory ran out. Thread-safe; `dump` never raises."""
+    """Keeps the last `buffer_size` events and writes a bundle when memory runs out. Thread-safe; `dump` never raises.
+    """
 
     def __init__(self, config: OOMFlightRecorderConfig | None = None) -> None:
         self.config = config or OOMFlightRecorderConfig()
@@ -73,13 +74,13 @@ class OOMFlightRecorder:
         self._lock = threading.RLock()
 
     def record_event(self, event: Mapping[str, Any]) -> None:
-        """Does nothing where the recorder is not enabled."""
+        """Adds an event. Does nothing if the recorder is disabled."""
         if self.config.enabled:
             with self._lock:
                 self._events.append(dict(event))
 
     def snapshot_events(self) -> list[dict[str, Any]]:
-        """Copies, oldest first."""
+        """Copies of the events, oldest first."""
         with self._lock:
             return [dict(event) for event in self._events]
 
@@ -92,10 +93,11 @@ class OOMFlightRecorder:
         backend: str,
         metadata: Mapping[str, Any] | None = None,
     ) -> str | None:
-        """Writes a bundle and returns its folder; None where the recorder is off, or with `last_error` saying why not.
+        """Writes a bundle and returns its folder; None if the recorder is disabled, or on failure, with the reason in
+        `last_error`.
 
-        Afterwards `dump_dir` has at most `max_dumps` bundles of together at most `max_total_mb` MiB: the oldest go
-        first, and of a bundle that would be too large by itself the oldest events.
+        Afterwards `dump_dir` has at most `max_dumps` bundles of together at most `max_total_mb` MiB: the oldest are
+        deleted, and a bundle that alone exceeds the limit loses its oldest events.
         """
         if not self.config.enabled:
             return None
@@ -122,15 +124,15 @@ class OOMFlightRecorder:
         return path
 
     def has_bundle_of(self, exception: BaseException) -> bool:
-        """Whether a recorder has written a bundle of this very exception."""
+        """Whether a recorder has already written a bundle for this exception object."""
         return "_gpumemprof_bundle" in (_dictionary_of(exception) or {})
 
     def watch_uncaught(
         self, metadata: Callable[[], Mapping[str, Any]] | None = None, backend: str | None = None
     ) -> None:
-        """From now on an out-of-memory exception that nobody catches leaves a bundle, too. Nothing where disabled.
+        """Also writes a bundle for an uncaught out-of-memory exception from now on. Does nothing if disabled.
 
-        `metadata` is asked at that moment; the object of a bound method is not kept alive.
+        `metadata` is called at that moment; the object of a bound method is not kept alive.
         """
         if self.config.enabled:
             self._backend = backend
@@ -148,7 +150,8 @@ class OOMFlightRecorder:
             print(f"gpumemprof: out of memory: the holders are in {path}", file=sys.stderr)
 
     def look_at(self, error: BaseException, where: str) -> str | None:
-        """The folder of a bundle, where memory ran out and there was none yet."""
+        """Writes a bundle if the exception means that memory ran out and it has none yet; returns the bundle's folder.
+        """
         verdict = classify_oom_exception(error)
         if not verdict.is_oom or self.has_bundle_of(error):
             return None
@@ -180,7 +183,7 @@ _standing: OOMFlightRecorder | None = None
 
 
 def standing_recorder() -> OOMFlightRecorder:
-    """That of this process, where no tracker has its own; not armed."""
+    """The recorder of this process for exceptions outside any tracker; not armed."""
     global _standing
     if _standing is None:
         folder = os.path.join(recording_folder() or "", "oom_dumps")
@@ -191,11 +194,10 @@ def standing_recorder() -> OOMFlightRecorder:
 def watch_uncaught_oom(
     dump_dir: str | os.PathLike[str] | None = None, max_dumps: int = 5, max_total_mb: int = 256
 ) -> OOMFlightRecorder:
-    """Arms this process without a tracker: an uncaught out-of-memory exception leaves a bundle. Idempotent.
+    """Writes a bundle for an uncaught out-of-memory exception, without a tracker. Idempotent.
 
-    The bundles go to `dump_dir`; without one, into "oom_dumps" in the folder of the process's recording where there is
-    one, else in the working folder. Returns the recorder; its `unwatch()` disarms. A line on stderr says where a bundle
-    is.
+    Bundles go to `dump_dir`; by default to "oom_dumps" in the folder of the process's recording, or in the working
+    folder if there is none. Returns the recorder; its `unwatch()` disarms it. A line on stderr names the bundle.
     """
     global _standing
     if _standing is not None:
@@ -210,7 +212,8 @@ def watch_uncaught_oom(
 
 
 def read_bundle(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The JSON files of a bundle by name without extension. ValueError where one is damaged, OSError if not there."""
+    """The JSON files of a bundle by name without extension. Raises ValueError for a damaged file, OSError if the bundle
+    is missing."""
     result: dict[str, Any] = {}
     for name in sorted(os.listdir(path)):
         if name.endswith(".json"):

@@ -1,4 +1,4 @@
-"""Profiling with little change to the code: decorators, blocks, modules, and one profiler that all of them share."""
+"""Profiling with few changes to the code: decorators, blocks, modules, and a shared profiler."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def profile_function(
 def profile_function(
     func: Any = None, /, *, name: str | None = None, device: Any = None, profiler: GPUMemoryProfiler | None = None
 ) -> Any:
-    """Decorator, `@profile_function` or `@profile_function(name="step")`: every call is profiled.
+    """Decorator, `@profile_function` or `@profile_function(name="step")`, that profiles every call.
 
-    The function returns and raises what it always did, and stays what it is: a coroutine function, a generator. Calls
-    of itself are part of the outermost one. Results are in `profiler`, or in the shared one.
+    The function's result, exceptions and kind (coroutine function, generator) do not change. Recursive calls are part
+    of the outermost one. Results are in `profiler`, or in the shared one.
     """
 
     def decorate(function: Any) -> Any:
@@ -57,13 +57,14 @@ def _chosen(profiler: GPUMemoryProfiler | None, device: Any) -> Callable[[], GPU
 def profile_context(
     name: str = "context", device: Any = None, profiler: GPUMemoryProfiler | None = None
 ) -> ProfiledBlock:
-    """`with profile_context("load") as profiler:` profiles the block; gives the profiler that has the result."""
+    """`with profile_context("load") as profiler:` profiles the block; `profiler` is the profiler that has the result.
+    """
     chosen = _chosen(profiler, device)()
     return ProfiledBlock(chosen, name, enter=chosen)
 
 
 class MemoryProfiler:
-    """A profiler with shorter names, and a file to save to."""
+    """A profiler with shorter method names that can save its results to a file."""
 
     def __init__(self, device: Any = None) -> None:
         self.profiler = GPUMemoryProfiler(device)
@@ -77,12 +78,12 @@ class MemoryProfiler:
         self.profiler.stop_monitoring()
 
     def profile(self, func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> ProfileResult:
-        """Calls the function once and gives its result, as GPUMemoryProfiler.profile_function."""
+        """Calls the function once and returns its ProfileResult, like GPUMemoryProfiler.profile_function."""
         result: ProfileResult = self.profiler.profile_function(func, *args, **kwargs)
         return result
 
     def context(self, name: str = "context") -> ProfiledBlock:
-        """A block, as GPUMemoryProfiler.profile_context."""
+        """Profiles a block, like GPUMemoryProfiler.profile_context."""
         return self.profiler.profile_context(name)
 
     def wrap_module(self, module: Any, name: str | None = None) -> Any:
@@ -100,7 +101,7 @@ class MemoryProfiler:
         self.profiler.clear_results()
 
     def save_results(self, filename: str | Path) -> None:
-        """Writes {"summary", "results", "snapshots"} as JSON; the file is there whole or not at all."""
+        """Writes {"summary", "results", "snapshots"} as JSON; the file is written completely or not at all."""
         content = {
             "summary": self.get_summary(),
             "results": [result.to_dict() for result in self.profiler],
@@ -112,7 +113,7 @@ class MemoryProfiler:
         partial.replace(path)
 
     def load_results(self, filename: str | Path) -> dict[str, Any]:
-        """What save_results wrote. ValueError that names the byte where the file is not that."""
+        """Reads a file of save_results. Raises ValueError with the byte for any other file."""
         data = Path(filename).read_bytes()
         try:
             content = json.loads(data)
@@ -130,25 +131,25 @@ class MemoryProfiler:
 
 
 def start_monitoring(interval: float = 0.1, device: Any = None) -> None:
-    """Monitors with the shared profiler, a snapshot every `interval` seconds."""
+    """Monitors with the shared profiler: one snapshot every `interval` seconds."""
     get_global_profiler(device).start_monitoring(interval)
 
 
 def stop_monitoring() -> None:
-    """Ends start_monitoring; nothing where it never began."""
+    """Ends start_monitoring; does nothing if it was not called."""
     profiler = existing_profiler()
     if profiler is not None:
         profiler.stop_monitoring()
 
 
 def get_summary() -> dict[str, Any]:
-    """The shared profiler's summary, or only a message where there is no shared profiler."""
+    """The shared profiler's summary, or only a message if there is no shared profiler."""
     profiler = existing_profiler()
     return {"message": "No global profiler instance"} if profiler is None else profiler.get_summary()
 
 
 def clear_results() -> None:
-    """Clears the shared profiler; nothing where there is none."""
+    """Clears the shared profiler; does nothing if there is none."""
     profiler = existing_profiler()
     if profiler is not None:
         profiler.clear_results()

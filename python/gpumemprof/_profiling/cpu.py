@@ -1,4 +1,4 @@
-"""Host memory of the process: profiler and tracker for programs without a GPU, and for what is no tensor."""
+"""Host memory of the process: profiler and tracker for programs without a GPU, and for memory outside tensors."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from .._counting.host_source import resident_bytes
 
 @dataclass
 class CPUMemorySnapshot:
-    """The process at one moment: seconds since 1970, resident and virtual bytes, and the share of one processor, in
-    percent, that it used since the snapshot before; 0.0 for the first."""
+    """The process at one moment: seconds since 1970, resident and virtual bytes, and its CPU use in percent of one
+    processor since the previous snapshot (0.0 for the first)."""
 
     timestamp: float
     rss: int
@@ -35,8 +35,8 @@ class CPUMemorySnapshot:
 class CPUProfileResult:
     """A call or block. `duration` in seconds, `peak_rss` in bytes.
 
-    The peak is the process's high-water mark where that rose meanwhile; else the higher of before and after, which
-    `peak_is_exact` tells.
+    The peak is the process's high-water mark if that rose during the call; otherwise it is the higher of before and
+    after, and `peak_is_exact` is false.
     """
 
     name: str
@@ -48,7 +48,7 @@ class CPUProfileResult:
     error: str | None = None
 
     def memory_diff(self) -> int:
-        """Resident bytes after less before."""
+        """Resident bytes after − before."""
         return self.snapshot_after.rss - self.snapshot_before.rss
 
     def __str__(self) -> str:
@@ -75,7 +75,7 @@ class CPUProfileResult:
 
 
 class CPUMemoryProfiler:
-    """Profiles the resident memory of this process. Keeps the latest `max_results` results and snapshots."""
+    """Profiles the resident memory of this process. Keeps the last `max_results` results and snapshots."""
 
     def __init__(self, max_results: int = 10_000) -> None:
         self.max_results = max_results
@@ -107,14 +107,15 @@ class CPUMemoryProfiler:
         return CPUMemorySnapshot(time.time(), resident, virtual, percent), highest
 
     def profile_function(self, func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> CPUProfileResult:
-        """Calls the function once and returns what it took. What it raises is raised again, and the result is kept."""
+        """Calls the function once and returns its result. Exceptions of the function propagate; their result is kept.
+        """
         with self.profile_context(getattr(func, "__name__", type(func).__name__)) as block:
             value = func(*args, **kwargs)
         del value
         return block.result
 
     def profile_context(self, name: str = "context") -> _Block:
-        """`with profiler.profile_context("load") as block:` profiles the block; `block.result` is there at its end."""
+        """`with profiler.profile_context("load") as block:` profiles the block; `block.result` is set at its end."""
         return _Block(self, name)
 
     def _keep(self, result: CPUProfileResult) -> None:
@@ -131,15 +132,15 @@ class CPUMemoryProfiler:
         return self._sampler.kept
 
     def start_monitoring(self, interval: float = 0.1) -> None:
-        """A snapshot every `interval` seconds, until stop_monitoring(). ValueError unless it is above 0."""
+        """Takes a snapshot every `interval` seconds until stop_monitoring(). Raises ValueError unless it is above 0."""
         self._sampler.start(interval)
 
     def stop_monitoring(self) -> None:
-        """Ends monitoring; nothing where there is none."""
+        """Ends monitoring; does nothing if it does not run."""
         self._sampler.stop()
 
     def clear_results(self) -> None:
-        """Forgets results and snapshots, and takes a new baseline."""
+        """Deletes results and snapshots, and takes a new baseline."""
         with self._lock:
             self.results.clear()
             self.results_dropped = 0
@@ -147,7 +148,7 @@ class CPUMemoryProfiler:
         self._set_baseline()
 
     def get_summary(self) -> dict[str, Any]:
-        """Bytes: `peak_memory_usage` is the highest resident memory since the start or clear_results()."""
+        """In bytes. `peak_memory_usage` is the highest resident memory since the start or clear_results()."""
         rss, high_water = resident_bytes()
         seen = [self._baseline.rss, rss, self._sampler.highest_bytes, *(r.peak_rss for r in list(self.results))]
         if high_water > self._high_water:

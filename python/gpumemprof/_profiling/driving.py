@@ -1,6 +1,6 @@
 """Runs generators, coroutines and asynchronous generators for their caller, and measures them while they run.
 
-Between two steps they are suspended, and what the rest of the program does then is not theirs.
+Between two steps they are suspended, and what the rest of the program does then does not count.
 """
 
 from __future__ import annotations

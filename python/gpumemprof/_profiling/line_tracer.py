@@ -1,7 +1,7 @@
-"""Tells when a line of certain functions begins and ends: by sys.monitoring from Python 3.12 on, else by
+"""Reports when a line of certain functions begins and ends: by sys.monitoring from Python 3.12 on, otherwise by
 sys.settrace.
 
-A line that suspends its function, `data = await load()`, has a span for each piece of it that runs.
+A line that suspends its function, `data = await load()`, has one span for each part that runs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Memory line by line: what each line of a function added, and how high it went, on the CPU and on a GPU.
+"""Memory per source line, on the CPU and on a GPU: what each line added, and its peak.
 
     from gpumemprof import profile_lines
 
@@ -6,7 +6,7 @@
     def step(): ...
 
 or `python -m gpumemprof.lines SCRIPT [ARG...]`, which reports the functions that the script marks with `@profile` or
-`@profile_lines`. The figures have the sources that all others have: exact under `gpumemprof run` and after attach().
+`@profile_lines`. The sources of figures are the usual ones: exact under `gpumemprof run` and after attach().
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass
 class LineFigures:
-    """Of one line on one device, over all times that it ran: bytes."""
+    """The figures of a line on one device, over all executions, in bytes."""
 
     change_bytes: int = 0
     allocated_bytes: int = 0
@@ -42,7 +42,7 @@ class LineFigures:
 
 @dataclass
 class LineRecord:
-    """One line. `hits` counts how often it ran; `devices` has the figures by device name."""
+    """One line. `hits` counts its executions; `devices` has the figures by device name."""
 
     number: int
     hits: int = 0
@@ -51,7 +51,7 @@ class LineRecord:
 
 @dataclass
 class FunctionLines:
-    """One function: its lines by number, and where its figures come from, by device name."""
+    """A function: its lines by number, and the source of its figures by device name."""
 
     name: str
     filename: str
@@ -61,9 +61,8 @@ class FunctionLines:
 
 
 class LineProfiler:
-    """Measures the functions that it is given, line by line. A generator's or coroutine's lines count while they
-    run: what is allocated between two pieces of a line is not that line's, and all its pieces are one hit.
-    """
+    """Measures the given functions line by line. A generator's or coroutine's lines count only while they run:
+    allocations while it is suspended do not count, and a line that suspends is one hit."""
 
     def __init__(self, device: Any = None) -> None:
         where = resolve_device(device)
@@ -82,7 +81,8 @@ class LineProfiler:
         return function
 
     def sources(self) -> list[Source]:
-        """Asked for at every call of a function: something may have been attached meanwhile."""
+        """The sources of figures. Called at every call of a function, because the probe may have been attached since.
+        """
         return [source_for(device) for device in self._devices]
 
     def record(self, code: CodeType, line: int, sources: list[Source], spans: list[Any], hits: int) -> None:
@@ -101,17 +101,17 @@ class LineProfiler:
             sums.peak_is_exact &= figures.peak_is_exact
 
     def report(self) -> str:
-        """The functions with their source, a row a line; empty where none was called."""
+        """The functions with their source, one row per line; empty if none was called."""
         from .line_report import report
 
         return report([f for f in self.functions.values() if f.lines])
 
     def print_report(self, stream: TextIO | None = None) -> None:
-        """The report on `stream`, stdout where none is given."""
+        """Prints the report to `stream`, by default stdout."""
         print(self.report(), end="", file=stream or sys.stdout)
 
     def stop(self) -> None:
-        """Ends measuring; what was measured stays."""
+        """Ends measuring; the figures remain."""
         self._tracer.remove()
 
 
@@ -124,12 +124,12 @@ def profile_lines(
 def profile_lines(
     function: Any = None, /, *, device: Any = None, stream: TextIO | None = None, report: bool = True
 ) -> Any:
-    """Decorator: measures every line of the function, and prints the report when the program ends.
+    """Decorator that measures every line of the function and prints the report when the program ends.
 
-    `function.lines` is the LineProfiler. With `report=False` nothing is printed; `stream` is where to, else stdout.
-    Each line costs some microseconds. Code that the function calls runs at its own speed from Python 3.12 on; before,
-    every call of a Python function costs a fraction of a microsecond more, wherever it is made in a followed thread,
-    from here on and until `function.lines.stop()`.
+    `function.lines` is the LineProfiler. With `report=False` nothing is printed; `stream` is the output, by default
+    stdout. Each line costs some microseconds. From Python 3.12 on, functions that it calls run at full speed. Before,
+    until `function.lines.stop()`, every call of a Python function in a traced thread costs a fraction of a microsecond
+    more.
     """
     if function is None:
         return functools.partial(profile_lines, device=device, stream=stream, report=report)
@@ -149,9 +149,9 @@ _script_profiler: LineProfiler | None = None
 
 
 def run_script(argv: list[str]) -> int:
-    """Runs a script as Python would, with `profile` as a builtin, and prints the report; the script's own exit code.
+    """Runs a script as Python would, with `profile` as a builtin, prints the report and returns the script's exit code.
 
-    Exit codes of its own: 2 where there is no such script.
+    Returns 2 if there is no such script.
     """
     global _script_profiler
     if not argv or not Path(argv[0]).is_file():

@@ -1,4 +1,4 @@
-"""One call or block while it is measured, and afterwards the values from which its result is made."""
+"""A call or block while it is measured, and the values for its result."""
 
 from __future__ import annotations
 

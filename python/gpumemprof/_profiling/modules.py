@@ -17,11 +17,11 @@ _LEVEL = "module."  # what the wrapper would add to the name of all that is belo
 
 
 class ProfiledModule(torch.nn.Module):  # type: ignore[misc]
-    """A module whose forward passes are profiled, as `NAME_forward`; else it behaves as the module itself.
+    """A module whose forward passes are profiled as `NAME_forward`; otherwise it behaves like the module itself.
 
-    Attributes, parameters and the keys of its state_dict are the module's own, so a checkpoint made with either loads
-    into either, also where it is a part of a larger model. Results are in `profiler`, or in the shared one. A copy has
-    the same profiler; what is pickled has none, and takes the shared one where it is loaded.
+    Attributes, parameters and the keys of its state_dict are the module's own, so a checkpoint of either loads into
+    either, also within a larger model. Results are in `profiler`, or in the shared one. A copy has the same profiler.
+    Pickling drops the profiler; the loaded module uses the shared one.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class ProfiledModule(torch.nn.Module):  # type: ignore[misc]
 
     @property
     def profiler(self) -> GPUMemoryProfiler:
-        """What has the results."""
+        """The profiler that has the results."""
         profiler = self._profiler
         if profiler is None:  # it was pickled; asked only now, as loading may not want a device yet
             profiler = self._profiler = get_global_profiler()
@@ -125,7 +125,7 @@ def _name_as_the_model_does(wrapper: Any, incompatible: Any) -> None:
 def profile_model(
     model: Any, name: str | None = None, device: Any = None, profiler: GPUMemoryProfiler | None = None
 ) -> ProfiledModule:
-    """The model as a ProfiledModule. Its device is that of its first parameter unless one is named."""
+    """The model as a ProfiledModule. Its device is by default that of its first parameter."""
     if device is None and profiler is None:
         parameter = next(iter(model.parameters()), None)
         device = None if parameter is None or parameter.device.type not in ("cpu", "cuda") else parameter.device
@@ -144,11 +144,11 @@ def profile_model_training(
 ) -> dict[str, Any]:
     """Trains the model and profiles every batch: forward, loss, backward, optimizer step.
 
-    A batch of `train_loader` is (inputs, targets); without targets, or where `loss_fn(outputs, targets)` is not given
-    and the shapes fit none, the loss is the outputs' mean. By default targets of integers take cross entropy and
-    others the mean squared error, and the optimizer is SGD with a rate of 0.01.
+    A batch of `train_loader` is (inputs, targets). The loss is `loss_fn(outputs, targets)`; by default cross entropy
+    for integer targets and the mean squared error for others, or the mean of the outputs if there are no targets or the
+    shapes do not fit. The default optimizer is SGD with a rate of 0.01.
 
-    Returns {"total_epochs", "batch_results" (a dict a batch: epoch, batch, loss and the ProfileResult's keys),
+    Returns {"total_epochs", "batch_results" (a dict per batch: epoch, batch, loss and the ProfileResult's keys),
     "epoch_summaries" (epoch, batches, mean_loss, peak_memory in bytes, time in seconds), "overall_summary"}.
     """
     if epochs < 0:

@@ -1,4 +1,4 @@
-"""Hears of every tensor that PyTorch makes on this thread. Imports PyTorch."""
+"""Observes every tensor that PyTorch creates on this thread. Imports PyTorch."""
 
 from __future__ import annotations
 

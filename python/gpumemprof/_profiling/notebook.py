@@ -12,7 +12,7 @@ _CELL = "text-align:right;padding:2px 12px"
 
 
 class CellReport:
-    """What one cell did to memory: as text, and as a table in a notebook. `result` is its ProfileResult."""
+    """The memory of one cell as text, and as a table in a notebook. `result` is its ProfileResult."""
 
     def __init__(self, result: Any) -> None:
         self.result = result
@@ -36,7 +36,7 @@ def text_of(call: Call) -> str:
 
 
 def html_of(source: Any) -> str:
-    """A table of what a profiler, results, a tracker, events or a file hold: a row a function, or of the samples."""
+    """A table of a profiler, results, a tracker, events or a file: one row per function, or for the samples."""
     measured = collect(source)
     if measured.empty:
         return f"<i>{escape(measured.unknown)}</i>"

@@ -1,4 +1,4 @@
-"""GPUMemoryProfiler: profiles calls and blocks, takes snapshots, sums up."""
+"""GPUMemoryProfiler: profiles calls and blocks, takes snapshots, computes sums."""
 
 from __future__ import annotations
 
@@ -27,17 +27,16 @@ __all__ = ["GPUMemoryProfiler", "MemorySnapshot", "ProfileResult", "TensorTracke
 class GPUMemoryProfiler:
     """Profiles the memory of one device: a GPU, or the CPU's tensors.
 
-    `device`: None (the current GPU, else the CPU), 0, "cuda:0", "cpu" or a torch.device. `track_tensors`, also spelled
-    `enable_tensor_tracking`, counts tensors created and deleted; where the latter is given as True and messages of
-    level INFO are shown, it logs them too, which slows every operation: see TensorTracker.start_live.
-    `track_cpu_memory` adds the process's resident memory to snapshots; `collect_stack_traces` keeps the Python stack of
-    each call, which costs. At most `max_results` results and `max_snapshots` snapshots are kept, the latest; sums in
-    get_summary() are exact whatever was dropped.
+    `device`: None (the current GPU, otherwise the CPU), 0, "cuda:0", "cpu" or a torch.device. `track_tensors` (or
+    `enable_tensor_tracking`) counts tensors created and deleted. If the latter is True and INFO messages are shown, it
+    also logs them, which slows every operation: see TensorTracker.start_live. `track_cpu_memory` adds the process's
+    resident memory to snapshots. `collect_stack_traces` keeps the Python stack of each call, at a cost. The last
+    `max_results` results and `max_snapshots` snapshots are kept; the sums in get_summary() stay exact.
 
-    Where the figures come from is in `basis` and `basis_reason`. Nothing here synchronises the device, collects garbage
-    or resets a counter of PyTorch. Every method may be called from any thread.
+    `basis` and `basis_reason` say where the figures come from. The profiler does not synchronize the device, collect
+    garbage or reset a counter of PyTorch. Every method may be called from any thread.
 
-    Raises RuntimeError where a GPU is asked for and there is none, ValueError for a device that does not exist.
+    Raises RuntimeError if a GPU is requested and there is none, ValueError for a device that does not exist.
     """
 
     def __init__(
@@ -89,17 +88,17 @@ class GPUMemoryProfiler:
 
     @property
     def device(self) -> Any:
-        """The device as a torch.device, or its name where PyTorch is not loaded."""
+        """The device as a torch.device, or its name if PyTorch is not loaded."""
         return torch_device(self._device)
 
     @property
     def basis(self) -> str:
-        """Where figures come from: "exact", "framework" or "host"."""
+        """The source of the figures: "exact", "framework" or "host"."""
         return self._current_source().basis
 
     @property
     def basis_reason(self) -> str:
-        """Why from there."""
+        """Why this source is used."""
         return self._current_source().basis_reason
 
     @property
@@ -125,29 +124,29 @@ class GPUMemoryProfiler:
     # -- profiling -----------------------------------------------------------------------------------------------------
 
     def begin(self, name: str, in_context: bool = False) -> Measurement:
-        """Begins to measure under a name. For what cannot be a `with` block; hand it to `finish`."""
+        """Begins a measurement where a `with` block does not fit; pass the result to `finish`."""
         source = self._source if self._generation == counters.generation else self._current_source()
         return Measurement(name, source, self._options, in_context)
 
     def begin_segmented(self, name: str) -> SegmentedMeasurement:
-        """The same for something that is suspended at times; it begins suspended."""
+        """Begins a measurement of something that is suspended at times; it begins suspended."""
         return SegmentedMeasurement(name, self._current_source(), self._options)
 
     def finish(self, measurement: Measurement, error: BaseException | None = None) -> Raw:
-        """Ends a measurement and keeps its result. `error` is what ended it early."""
+        """Ends a measurement and keeps its result. `error` is the exception that ended it, if any."""
         ended = measurement.end(error)
         self._statistics.add(ended, measurement.source)
         return ended
 
     def profile_function(self, func: Callable[..., Any] | None = None, /, *args: Any, **kwargs: Any) -> Any:
-        """Calls `func(*args, **kwargs)` once and returns its ProfileResult; the function's own value is dropped.
+        """Calls `func(*args, **kwargs)` once and returns its ProfileResult; the function's return value is dropped.
 
-        What it raises is raised again, with the result kept as `results[-1]`. An `async def` function gives an
-        awaitable of the result; a generator function is run to its end, an asynchronous one when it is awaited.
+        Exceptions propagate, with the result kept as `results[-1]`. An `async def` function returns an awaitable of the
+        result. A generator function is run to its end, an asynchronous one when awaited.
 
-        It is a decorator too, `@profiler.profile_function`: a function with required parameters, given alone, cannot
-        be meant to be called, so its profiled version comes back. One without parameters is called, as documented,
-        and the result can itself be called as the function.
+        It is also a decorator, `@profiler.profile_function`: for a function with required parameters, given without
+        arguments, it returns the profiled version. A function without parameters is called, as documented, and the
+        result can itself be called as the function.
         """
         if func is None:
             return functools.partial(self.profile_function, *args, **kwargs)
@@ -184,11 +183,11 @@ class GPUMemoryProfiler:
         return run.result()
 
     def wrap(self, func: Callable[..., Any], name: str | None = None) -> Callable[..., Any]:
-        """The profiled version of a function: behaves as it, and adds a result for every call."""
+        """The profiled version of a function: it behaves the same and adds a result for every call."""
         return wrapping.profiled(func, name or wrapping.name_of(func), lambda: self)
 
     def profile_context(self, name: str = "context") -> ProfiledBlock:
-        """`with profiler.profile_context("load") as result:` profiles the block. `result` is filled when it ends."""
+        """`with profiler.profile_context("load") as result:` profiles the block. `result` is filled at its end."""
         return ProfiledBlock(self, name)
 
     # -- snapshots -----------------------------------------------------------------------------------------------------
@@ -203,36 +202,35 @@ class GPUMemoryProfiler:
         return self._snapshot("monitoring")
 
     def capture_snapshot(self, name: str = "snapshot") -> MemorySnapshot:
-        """The device's memory now; kept in `snapshots` too."""
+        """The device's memory now; also added to `snapshots`."""
         snapshot = self._snapshot(name)
         self._sampler.keep(snapshot)
         return snapshot
 
     def start_monitoring(self, interval: float = 0.1) -> None:
-        """Takes a snapshot every `interval` seconds in a thread, until stop_monitoring(). ValueError unless it is
-        above 0.
-        """
+        """Takes a snapshot every `interval` seconds in a thread until stop_monitoring(). Raises ValueError unless it is
+        above 0."""
         self._sampler.start(interval)
 
     def stop_monitoring(self) -> None:
-        """Ends monitoring; nothing where there is none."""
+        """Ends monitoring; does nothing if it does not run."""
         self._sampler.stop()
 
     @property
     def snapshots(self) -> list[MemorySnapshot]:
-        """The latest snapshots, oldest first; a list that keeps growing while monitoring."""
+        """The last snapshots, oldest first; the list grows during monitoring."""
         return self._sampler.kept
 
     # -- results -------------------------------------------------------------------------------------------------------
 
     @property
     def results(self) -> list[ProfileResult]:
-        """The latest results, in the order in which they ended."""
+        """The last results, in the order in which they ended."""
         return self._statistics.results
 
     @property
     def results_dropped(self) -> int:
-        """How many results were dropped because there were more than `max_results`. The sums have them."""
+        """The number of results beyond `max_results` that were dropped. The sums include them."""
         return self._statistics.results_dropped
 
     @property
@@ -244,10 +242,10 @@ class GPUMemoryProfiler:
         return by_name
 
     def get_summary(self) -> dict[str, Any]:
-        """Sums over everything since the start or clear_results(): bytes, seconds, counts; every key is always there.
+        """Sums since the start or clear_results(): bytes, seconds, counts. All keys are always present.
 
-        `peak_memory_usage` is the highest that the device was in that time, profiled or not. Sums of nested calls
-        contain the inner ones in the outer ones as well.
+        `peak_memory_usage` is the device's highest in that time, profiled or not. Sums of nested calls count the inner
+        ones in the outer ones too.
         """
         from .summary import summary
 
@@ -256,7 +254,7 @@ class GPUMemoryProfiler:
         return summary(self, self._statistics, self._baseline, self._snapshot(None), watch)
 
     def clear_results(self) -> None:
-        """Forgets results, snapshots and sums, and takes a new baseline. PyTorch's own peaks stay as they are."""
+        """Deletes results, snapshots and sums, and takes a new baseline. PyTorch's own peaks do not change."""
         self._statistics.clear()
         self._sampler.clear()
         self._new_source()
@@ -277,9 +275,7 @@ class GPUMemoryProfiler:
 
 
 class ProfiledBlock:
-    """A `with` block under a profiler. May be entered again, by the same thread; each profile_context() gives a new
-    one.
-    """
+    """A `with` block under a profiler. The same thread may enter it again; each profile_context() returns a new one."""
 
     def __init__(self, profiler: GPUMemoryProfiler, name: str, enter: Any = None) -> None:
         self._profiler, self._name = profiler, name
@@ -301,7 +297,7 @@ class ProfiledBlock:
 
     @property
     def result(self) -> ProfileResult:
-        """What the block took. AttributeError while it runs for the first time."""
+        """The result of the block. Raises AttributeError during its first run."""
         return self._result
 
     def __getattr__(self, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""What a profiler remembers: exact sums by name, for ever, and the latest results, as many as fit."""
+"""A profiler's memory: exact sums by name, and the last results."""
 
 from __future__ import annotations
 

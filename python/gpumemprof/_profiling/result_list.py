@@ -1,4 +1,4 @@
-"""The list of a profiler's results, which makes each of them when it is first looked at."""
+"""The list of a profiler's results, each created when it is first accessed."""
 
 from __future__ import annotations
 

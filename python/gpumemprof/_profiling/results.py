@@ -1,4 +1,4 @@
-"""What profiling gives: MemorySnapshot, one moment, and ProfileResult, one call or block. All memory in bytes."""
+"""MemorySnapshot, one moment, and ProfileResult, one call or block. All sizes in bytes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .._counting.spans import Raw, Reading, Source, figures_of
 class MemorySnapshot:
     """A device's memory at one moment, in bytes.
 
-    `allocated_memory` is what tensors take and `reserved_memory` what the allocator holds for them; on the CPU, which
-    has no pool, both are the same: the bytes of CPU tensors where `basis` is "exact", the process's resident memory
-    where it is "host". `inactive_memory` is cached and unused: reserved less active. `max_*` are the highest values
-    known to the source. `cpu_memory` is the process's resident memory, at most a millisecond old, 0 where it was not requested.
+    `allocated_memory` is the memory of tensors and `reserved_memory` what the allocator holds for them. The CPU has no
+    pool, so both are the same: the bytes of CPU tensors if `basis` is "exact", the process's resident memory if it is
+    "host". `inactive_memory` is cached and unused: reserved − active. `max_*` are the highest values known to the
+    source. `cpu_memory` is the process's resident memory, at most a millisecond old; 0 if it was not requested.
     `timestamp` is in seconds since 1970; `device_id` is -1 for the CPU.
     """
 
@@ -74,11 +74,11 @@ def snapshot_of(
 class ProfileResult:
     """One profiled call or block. Bytes, seconds, counts.
 
-    `memory_allocated`, `memory_freed`, `tensors_created` and `tensors_deleted` are sums over the call, on its device,
-    by any thread: autograd works in threads of its own. A count is None where `basis` cannot tell it. `memory_peak` is
-    the device's highest while the call ran; `peak_is_exact` says whether that is the peak or a lower bound, and
-    `basis_reason` why. `own_*` is what the call's own thread and context allocated, None without exact counting.
-    `execution_time` of a generator or coroutine is the time that it ran. `error` names the exception that ended it.
+    `memory_allocated`, `memory_freed`, `tensors_created` and `tensors_deleted` are sums over the call on its device, by
+    all threads, because autograd uses its own. A count that `basis` cannot provide is None. `memory_peak` is the
+    device's highest during the call; `peak_is_exact` says whether that is the peak or a lower bound, and `basis_reason`
+    why. `own_*` is what the call's own thread and context allocated, None without exact counting. `execution_time` of a
+    generator or coroutine counts only while it runs. `error` names the exception that ended it.
     """
 
     function_name: str
@@ -132,15 +132,15 @@ class ProfileResult:
         return again(*args, **kwargs)
 
     def memory_diff(self) -> int:
-        """Allocated bytes after less before."""
+        """Allocated bytes after − before."""
         return self.memory_after.allocated_memory - self.memory_before.allocated_memory
 
     def peak_memory_usage(self) -> int:
-        """Highest allocated bytes of the device during the call: absolute, not over its start."""
+        """Highest allocated bytes of the device during the call, including what was allocated before it."""
         return self.memory_peak.allocated_memory
 
     def peak_over_start(self) -> int:
-        """The same over what was allocated when the call began, in bytes: what the call itself needs."""
+        """The same less the allocated bytes at the start of the call, in bytes: the call's own need."""
         return max(self.memory_peak.allocated_memory - self.memory_before.allocated_memory, 0)
 
     def __str__(self) -> str:

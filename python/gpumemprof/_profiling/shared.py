@@ -1,4 +1,4 @@
-"""The profiler that module-level functions share."""
+"""The profiler shared by module-level functions."""
 
 from __future__ import annotations
 
@@ -61,14 +61,12 @@ _profilers = SharedProfilers(GPUMemoryProfiler, resolve_device)
 
 
 def get_global_profiler(device: Any = None) -> GPUMemoryProfiler:
-    """The shared profiler, made at the first call; for a device that is named and is not its own, one for that
-    device.
-    """
+    """The shared profiler, created at the first call; for a different named device, the shared one of that device."""
     return _profilers.get(device)
 
 
 def set_global_profiler(profiler: GPUMemoryProfiler | None) -> None:
-    """Makes `profiler` the shared one. None forgets all shared ones."""
+    """Makes `profiler` the shared one. None removes all shared ones."""
     _profilers.set(profiler)
 
 

@@ -1,4 +1,4 @@
-"""Follows single tensors by name, and, where asked for, says when any tensor comes and goes."""
+"""Tracks single tensors by name and, on request, logs every tensor that is created and freed."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def in_mib(size_bytes: int) -> str:
 
 @dataclass
 class TrackedTensor:
-    """A tensor that is followed: bytes of its storage, and seconds since 1970.
+    """A tracked tensor: bytes of its storage, and seconds since 1970.
 
-    `freed_at` is None while its memory is held, by this tensor or a view of it; `can_be_followed` False where the
-    object cannot be watched, and nobody can say when it goes.
+    `freed_at` is None while its memory is held, by this tensor or a view of it. `can_be_followed` is False if the
+    object cannot be watched; then the time of its free stays unknown.
     """
 
     name: str
@@ -43,7 +43,7 @@ class TrackedTensor:
 
     @property
     def is_alive(self) -> bool | None:
-        """Whether its memory is still held; None where that is unknown."""
+        """Whether its memory is still held; None if unknown."""
         return self.freed_at is None if self.can_be_followed else None
 
 
@@ -70,7 +70,7 @@ def _bytes_of_shape(tensor: Any) -> int | None:
 
 
 class TensorTracker:
-    """Follows tensors. Holds none of them alive; any thread may use it."""
+    """Tracks tensors without keeping them alive; thread-safe."""
 
     def __init__(self, live: bool = False) -> None:
         self.tracked: list[TrackedTensor] = []
@@ -85,9 +85,9 @@ class TensorTracker:
         self._lock = threading.RLock()
 
     def track_tensor(self, tensor: Any, name: str = "tensor") -> TrackedTensor:
-        """Follows one tensor (PyTorch's, TensorFlow's, NumPy's) until its memory is given back; says so when it is.
+        """Tracks one tensor (PyTorch's, TensorFlow's, NumPy's) until its memory is freed, and logs that.
 
-        TypeError for what has no size in bytes. Beyond MAX_TRACKED the oldest that are gone are forgotten.
+        Raises TypeError for an object without a size in bytes. Beyond MAX_TRACKED, the oldest freed ones are dropped.
         """
         storage, size_bytes = _storage_of(tensor)
         entry = TrackedTensor(
@@ -107,18 +107,18 @@ class TensorTracker:
         return entry
 
     def alive(self) -> list[TrackedTensor]:
-        """Those whose memory is held, as far as that is known."""
+        """The tensors whose memory is known to be held."""
         with self._lock:
             return [t for t in self.tracked if t.freed_at is None and t.can_be_followed]
 
     def alive_bytes(self) -> int:
-        """Their bytes together. Two tensors that share their memory, tracked both, count twice."""
+        """Their bytes together. Two tracked tensors that share memory count twice."""
         return sum(t.size_bytes for t in self.alive())
 
     def start_live(self) -> None:
-        """From now on logs "Tensor created: 3.81 MiB" for every tensor of this thread, and when it is freed.
+        """Logs "Tensor created: 3.81 MiB" for every tensor of this thread from now on, and when it is freed.
 
-        Every operation of PyTorch passes through Python then, which costs several microseconds each.
+        Every PyTorch operation then passes through Python, which costs several microseconds each.
         """
         if self._live is None:
             from .new_tensors import LiveTensors
@@ -127,7 +127,7 @@ class TensorTracker:
             self._live.__enter__()
 
     def stop_live(self) -> None:
-        """Ends start_live; on the same thread."""
+        """Ends start_live. Must be called on the same thread."""
         live, self._live = self._live, None
         if live is not None:
             live.__exit__(None, None, None)

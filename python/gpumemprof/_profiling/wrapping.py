@@ -1,4 +1,4 @@
-"""Makes the profiled version of a function, whatever kind of function it is."""
+"""Creates the profiled version of a function of any kind."""
 
 from __future__ import annotations
 

@@ -22,15 +22,16 @@ def _arming() -> ModuleType:
 
 
 def attach(output: str | os.PathLike[str] | None = None, *, flags: int = 0) -> None:
-    """Counts every allocation and free of PyTorch in this process from now on, without preloading anything.
+    """Counts every allocation and free of PyTorch in this process from now on, without preloading.
 
     Call it after `import torch`, and again after loading libraries that call the allocator themselves. With `output`, a
-    folder, the process records into it as under `gpumemprof run`, and a second folder is an error; `flags` are GPUMEMPROF_ATTACH_* of the C API.
-    Profilers that exist already use the exact figures too. Blocks that are older are not in any figure; that they
-    were freed is counted. Under `gpumemprof run` it only begins counting. From now on an out-of-memory exception that
-    nobody catches leaves a bundle (OOMFlightRecorder says what is in it).
+    folder, the process also records into it as under `gpumemprof run`; a second folder is an error. `flags` are
+    GPUMEMPROF_ATTACH_* of the C API. Existing profilers use the exact figures too. Blocks allocated earlier are in no
+    figure; their frees are counted. Under `gpumemprof run` it only begins counting. From now on an uncaught
+    out-of-memory exception writes a bundle (see OOMFlightRecorder).
 
-    RuntimeError that says why where it cannot be done, FileNotFoundError where the probe library is not installed.
+    Raises RuntimeError with the reason if attaching is impossible, FileNotFoundError if the probe library is not
+    installed.
     """
     folder = None if output is None else os.path.abspath(os.fspath(output))
     attach_probe(folder, flags)

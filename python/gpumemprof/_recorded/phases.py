@@ -1,6 +1,6 @@
-"""Names for the parts of a program's run, and ends of steps, in its recording.
+"""Phases and step ends in a recording.
 
-Without a recording all of it does nothing.
+Without a recording these functions do nothing.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def step() -> None:
-    """Ends a step of the program's loop. From the first call on, steps end here alone, and no longer after an optimizer's
-    step."""
+    """Ends a step of the program's loop. After the first call only this function ends steps, no longer the optimizer.
+    """
     marks = attribution.marks()
     if marks is not None:
         marks.step()
 
 
 class phase:
-    """`with phase("evaluation"):`, or `@phase("evaluation")` over a function. What the thread allocates meanwhile has the
-    name in the recording; inside another phase, the inner one's.
+    """`with phase("evaluation"):`, or `@phase("evaluation")` over a function. The thread's allocations inside have this
+    name in the recording; the innermost phase counts.
 
-    A decorated generator or coroutine is in the phase only while it runs, not while others do on its thread. A `with`
-    block in a coroutine is in it until its end. Of several tasks on a thread each has the phases that it has begun itself;
-    one that has begun none has the phase that was begun last, as it may have been started in it. Of names the first 1,000
-    bytes are kept, and one without a letter is called "(no name)".
+    A decorated generator or coroutine is in the phase only while it runs. A `with` block in a coroutine is in it until
+    its end. Each task on a thread has the phases that it has begun itself; a task that has begun none has the phase
+    begun last, as it may have been started inside it. Names are cut at 1,000 bytes; a name without a letter becomes
+    "(no name)".
     """
 
     __slots__ = ("name", "_open")

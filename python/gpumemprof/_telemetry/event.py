@@ -1,7 +1,8 @@
-"""TelemetryEventV2: one measurement of one process and device, the shape in which files and tools exchange it.
+"""TelemetryEventV2: one measurement of one process and device, as exchanged in files.
 
-Version 2 wants an integer in fields that a machine may not be able to tell. Such a field holds 0, and
-`metadata["unknown"]` maps its name to the reason; a field named there is no measurement. docs/schemas/telemetry-event-v2.schema.json says the rest.
+Version 2 requires an integer in fields that a machine may not know. Such a field holds 0, and `metadata["unknown"]`
+maps its name to the reason; a field named there is not a measurement. The schema is
+docs/schemas/telemetry-event-v2.schema.json.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ _OPTIONAL_COUNTS = (
 
 @dataclass
 class TelemetryEventV2:
-    """Sizes in bytes; `timestamp_ns` since 1970; `device_id` −1 is the host; `allocator_change_bytes` has a sign.
+    """Sizes in bytes; `timestamp_ns` since 1970; `device_id` −1 is the host; `allocator_change_bytes` is signed.
 
-    ValueError where a value is of the wrong type or out of range. Devices are known to report more used or free
-    memory than they have; that is kept as it was said, with a line in `metadata["notes"]`.
+    Raises ValueError for a value of the wrong type or out of range. Some devices report more used or free memory than
+    they have; such values are kept, with a line in `metadata["notes"]`.
     """
 
     schema_version: Literal[2]
@@ -119,12 +120,12 @@ def telemetry_event_to_dict(event: TelemetryEventV2) -> dict[str, Any]:
 
 
 def validate_telemetry_record(record: Mapping[str, Any]) -> None:
-    """ValueError where a record is not version 2 to the letter: a key missing, a key too many, a wrong value."""
+    """Raises ValueError unless a record is exactly version 2: no missing or extra key, no wrong value."""
     strict_event(record)
 
 
 def strict_event(record: Mapping[str, Any]) -> TelemetryEventV2:
-    """The event of a record of version 2, held to the letter. ValueError says what is wrong."""
+    """The event of a record that must be exactly version 2. Raises ValueError with the reason."""
     if not isinstance(record, Mapping):
         raise ValueError(f"a record must be an object, not {type(record).__name__}")
     missing = [name for name in REQUIRED_V2 if name not in record]

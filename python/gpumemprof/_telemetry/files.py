@@ -1,4 +1,4 @@
-"""Telemetry files: what the core's reader and writer take and give, as events."""
+"""Telemetry files: the core's reader and writer, with events."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _BATCH = 1000
 def load_telemetry_events(
     path: Any, permissive_legacy: bool = True, events_key: str | None = None
 ) -> list[TelemetryEventV2]:
-    """The events of a file: JSON (list, {"events": […]}, one event, columns), JSON lines or CSV, told by content.
+    """The events of a file: JSON (list, {"events": […]}, one event, columns), JSON lines or CSV, recognized by content.
 
-    `events_key` names the key of the list in a JSON object; with permissive_legacy=False only version 2 is taken.
-    ValueError is one line: "FILE: what is wrong (at byte N)"; OSError where the file cannot be read. A last record that
-    was cut short is left out with a warning.
+    `events_key` is the key of the list in a JSON object. With permissive_legacy=False only version 2 is accepted.
+    Raises ValueError with one line, "FILE: what is wrong (at byte N)"; OSError if the file cannot be read. A truncated
+    last record is skipped with a warning.
     """
     name = os.fspath(path)
     events, losses = native().read_telemetry(os.fsencode(name), not permissive_legacy, events_key)
@@ -44,9 +44,9 @@ def telemetry_event_from_record(
     default_collector: str = DEFAULT_COLLECTOR,
     default_sampling_interval_ms: int = 0,
 ) -> TelemetryEventV2:
-    """The event of a record as a file has it: version 2, a later one (3, 4) or one of the shapes without a version.
+    """The event of a record from a file: version 2, a later one (3, 4) or one of the formats without a version.
 
-    With permissive_legacy=False only version 2 is taken, to the letter. ValueError says what is wrong.
+    With permissive_legacy=False it must be exactly version 2. Raises ValueError with the reason.
     """
     if not permissive_legacy:
         return strict_event(record)
@@ -108,13 +108,13 @@ def plain(value: Any, depth: int = 0) -> Any:
 
 
 class TelemetryWriter:
-    """Appends events to a file that `load_telemetry_events` and `gpumemprof analyze` can read at every moment.
+    """Appends events to a file that `load_telemetry_events` and `gpumemprof analyze` can read at any moment.
 
-    The format follows the extension (json, jsonl, csv) unless `format` says it. The file is made anew (mode 0600);
-    ValueError where another tracker writes it. Only a fatal signal in the middle of a write that crosses a page of
-    memory can cut that write short; the loader then says so and reads what is before it.
+    The format is `format`, by default that of the extension (json, jsonl, csv). The file is created anew (mode 0600).
+    Raises ValueError if another tracker writes it. Only a fatal signal during a write that crosses a memory page can
+    truncate that write; the loader then says so and reads what precedes it.
 
-    `write` never raises: events that a full disk did not take are counted in `lost_events`, and `error` says why. In
+    `write` never raises: events that a full disk rejected are counted in `lost_events`, with the reason in `error`. In
     a forked child the writer does nothing: the file is the parent's. Thread-safe.
     """
 
@@ -130,7 +130,7 @@ class TelemetryWriter:
         self._file: Any = native().telemetry_writer(os.fsencode(self.path), self.format)
 
     def write(self, events: Iterable[TelemetryEventV2]) -> None:
-        """Adds the events, in one write. What it returns from is in the kernel's hands: it survives kill -9."""
+        """Appends the events in one write. Once it returns the kernel has them: they survive kill -9."""
         if os.getpid() != self._pid:
             return
         batch = list(events)
@@ -146,7 +146,7 @@ class TelemetryWriter:
                 self.written_events += len(batch)
 
     def close(self) -> None:
-        """Idempotent. The file is whole without it, too."""
+        """Idempotent. The file is complete even without it."""
         if os.getpid() != self._pid:
             return
         with self._lock:
@@ -156,9 +156,10 @@ class TelemetryWriter:
 
 
 def write_events(path: Any, events: Iterable[TelemetryEventV2], format: str | None = None) -> int:
-    """Writes a whole file, in the format of its extension, and returns how many events.
+    """Writes a whole file, in the format of its extension, and returns the number of events.
 
-    Written beside its place and then renamed, so a reader sees the old file or the new one. OSError where it cannot be.
+    It is written under a temporary name and renamed, so a reader sees the old file or the new one. Raises OSError on
+    failure.
     """
     kind = format_of(path, format)
     target = os.path.realpath(os.fspath(path))

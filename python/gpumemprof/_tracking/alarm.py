@@ -1,4 +1,4 @@
-"""When to speak up: thresholds with hysteresis and a rate limit, by the core's alarm, which the command has too."""
+"""When to alert: thresholds with hysteresis and a rate limit, by the same code as the command."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DEFAULT_HYSTERESIS = 0.05  # of the total: 80 % is left again below 75 %
 
 @dataclass(frozen=True)
 class Level:
-    """A step of an alarm: entered at `threshold` (same unit as the value, often a ratio of the total)."""
+    """A level of an alarm, entered at `threshold` (in the unit of the value, often a share of the total)."""
 
     name: str
     threshold: float
@@ -28,12 +28,12 @@ class Alert:
 
 
 class Alarm:
-    """Speaks when a value enters a level, and again only after it has left that level.
+    """Alerts when a value enters a level, and again only after it has left that level.
 
-    A level is left below threshold − hysteresis, so a value that trembles around a threshold speaks once. Two alerts
-    of one level are at least `min_interval_s` apart (None: the command's, a minute); one that the limit kept back comes
-    when the interval is over, if the level still holds. Rising to a higher level is never kept back by a lower one. Not
-    thread-safe.
+    A level is left below threshold − hysteresis, so a value that fluctuates around a threshold alerts once. Alerts of
+    one level are at least `min_interval_s` apart (None: a minute, as in the command). An alert that the limit delayed
+    is sent when the interval is over, if the level still holds. A lower level never delays the alert of a higher one.
+    Not thread-safe.
     """
 
     def __init__(
@@ -53,17 +53,17 @@ class Alarm:
 
     @property
     def suppressed_total(self) -> int:
-        """Alerts that the rate limit kept back so far."""
+        """The number of alerts that the rate limit has held back."""
         return int(self._alarm.suppressed_total)
 
     @property
     def active(self) -> str | None:
-        """The level that holds now, whether or not its alert was kept back."""
+        """The current level, whether or not its alert was held back."""
         index = self._alarm.active
         return None if index is None else self.levels[index].name
 
     def update(self, time_s: float, value: float) -> Alert | None:
-        """Takes the value at a time (any steady clock, seconds); an alert where there is something new to say."""
+        """Takes the value at a time (seconds of any steady clock) and returns an alert, or None."""
         said = self._alarm.update(time_s, value)
         if said is None:
             return None

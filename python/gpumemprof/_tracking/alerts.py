@@ -1,4 +1,4 @@
-"""What the tracker warns of: memory near the limit, jumps, fragments."""
+"""The tracker's alerts: memory near the limit, jumps, fragmentation."""
 
 from __future__ import annotations
 

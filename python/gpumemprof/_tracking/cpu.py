@@ -11,7 +11,7 @@ from .tracker import MemoryTracker
 
 
 class CPUMemoryTracker(MemoryTracker):
-    """A MemoryTracker of host memory, with all that a MemoryTracker has: alerts, phases, the flight recorder."""
+    """A MemoryTracker of host memory, with alerts, phases and the flight recorder."""
 
     def __init__(
         self,
@@ -37,11 +37,11 @@ class CPUMemoryTracker(MemoryTracker):
         )
 
     def get_statistics(self) -> dict[str, Any]:
-        """As MemoryTracker.get_statistics, with "mode": "cpu"."""
+        """Like MemoryTracker.get_statistics, with "mode": "cpu"."""
         return TrackerStatistics({"mode": "cpu", **super().get_statistics()})
 
     def export_events_with_timestamp(self, directory: str | Path, format: str = "csv") -> str:
-        """Writes the events to a new file, named by the time, in `directory`, and gives its path."""
+        """Writes the events to a new file in `directory`, named by the time, and returns its path."""
         folder = Path(directory)
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"cpu_tracker_{time.strftime('%Y%m%d_%H%M%S')}_{time.time_ns() % 10**9:09d}.{format}"

@@ -1,4 +1,4 @@
-"""What the tracker notes down, and the same as telemetry."""
+"""The tracker's events, and their conversion to telemetry."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from .._telemetry.event import SCHEMA_VERSION_V2, UNKNOWN_HOST, TelemetryEventV2
 
 @dataclass
 class TrackingEvent:
-    """One event; `timestamp` in seconds since 1970, memory in bytes, None where the device does not tell.
+    """One event. `timestamp` in seconds since 1970; memory in bytes, None if the device does not report it.
 
-    `event_type` is one of start, stop, sample (every interval, also when nothing changes), allocation, deallocation
-    (memory rose or fell since the sample before), peak, warning, critical, error, cleanup, phase_enter, phase_exit,
-    collector_degraded, collector_recovered. A series over time is the sample events; the others repeat their figures.
+    `event_type` is one of start, stop, sample (every interval, even without a change), allocation, deallocation (memory
+    rose or fell since the previous sample), peak, warning, critical, error, cleanup, phase_enter, phase_exit,
+    collector_degraded, collector_recovered. A series over time consists of the sample events; the others repeat their
+    figures.
     """
 
     timestamp: float
@@ -88,10 +89,10 @@ def to_telemetry(
 
 
 def timeline_of(events: Iterable[TrackingEvent], interval_s: float) -> dict[str, list[Any]]:
-    """Samples thinned to one an interval, in one pass: the last one of each interval that has any, as it was taken.
+    """At most one sample per interval: the last of each interval, unchanged.
 
-    Lists of one length: timestamps (s since 1970), allocated, reserved, device_used, device_free, device_total (bytes
-    or None) and peak_allocated, the highest allocated figure known of that interval.
+    Lists of the same length: timestamps (s since 1970), allocated, reserved, device_used, device_free, device_total
+    (bytes or None) and peak_allocated, the highest known allocated bytes in that interval.
     """
     if not interval_s > 0:
         raise ValueError("interval must be > 0")

@@ -1,5 +1,5 @@
-"""When will memory meet its limit, if it goes on like this? Asked of the core, which decides by the test that its search for
-leaks decides by (docs/scores.md)."""
+"""When memory will reach its limit at the current rate. The core decides it by the same test as its search for leaks
+(docs/scores.md)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_HORIZON = 100
 
 @dataclass(frozen=True)
 class Forecast:
-    """`seconds_to_limit` counts from the last sample; None where `reason` says why there is no forecast."""
+    """`seconds_to_limit` counts from the last sample; None if there is no forecast, with the `reason`."""
 
     seconds_to_limit: float | None
     seconds_to_limit_earliest: float | None  # with the upper end of the rate's 95 % interval
@@ -37,11 +37,11 @@ class Forecast:
 def forecast_time_to_limit(
     times_s: Sequence[float], values_bytes: Sequence[float], limit_bytes: int | None
 ) -> Forecast:
-    """The forecast of one series: times in seconds, ascending, and the bytes in use at each.
+    """The forecast of one series: times in seconds, ascending, and the used bytes at each.
 
-    Where the series falls and rises again (every training step does), its local maxima are what will meet the limit,
-    so the trend is theirs: the Theil-Sen slope, which a few odd samples cannot move. The line is then raised to the
-    highest point above it. ValueError where the two sequences differ in length or times go backwards.
+    If the series falls and rises again, as in every training step, the trend is that of its local maxima: the Theil-Sen
+    slope, which outliers hardly change. The line is then raised to the highest point above it. Raises ValueError if the
+    sequences differ in length or times decrease.
     """
     found = native().forecast_limit(times_s, values_bytes, limit_bytes)
     assumption = None

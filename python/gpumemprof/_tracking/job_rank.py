@@ -1,4 +1,4 @@
-"""Which rank of which job this process is."""
+"""The rank and job of this process."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def resolve_distributed_identity(
 ) -> dict[str, Any]:
     """The identity as {"job_id": str | None, "rank": int, "local_rank": int, "world_size": int}.
 
-    Precedence, field by field: the arguments, then the keys of the same names in `metadata`, then the environment
-    (`env`, default `os.environ`), then a single process: rank 0 of 1. Of the environment the first family that is
-    complete and consistent counts: RANK/LOCAL_RANK/WORLD_SIZE, OMPI_COMM_WORLD_*, SLURM_PROCID/LOCALID/NTASKS,
-    PMI_RANK/PMI_SIZE; the job's name is TORCHELASTIC_RUN_ID or SLURM_JOB_ID. A local rank that nothing names is the
-    rank, as it is on one machine. ValueError where arguments or metadata contradict each other (rank >= world_size).
+    Precedence per field: the arguments, the keys of the same names in `metadata`, the environment (`env`, default
+    `os.environ`), otherwise a single process: rank 0 of 1. In the environment the first complete and consistent family
+    counts: RANK/LOCAL_RANK/WORLD_SIZE, OMPI_COMM_WORLD_*, SLURM_PROCID/LOCALID/NTASKS, PMI_RANK/PMI_SIZE. The job is
+    TORCHELASTIC_RUN_ID or SLURM_JOB_ID. A missing local rank equals the rank, as on one machine. Raises ValueError if
+    arguments or metadata contradict each other (rank >= world_size).
     """
     given = dict(zip(_FIELDS, (rank, local_rank, world_size), strict=True))
     for name in _FIELDS:

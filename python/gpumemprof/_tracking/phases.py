@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(eq=False)  # two phases of the same name are two phases
 class PhaseRecord:
-    """`peak_bytes` is the highest allocated figure known while the phase was open; None before any sample."""
+    """`peak_bytes` is the highest known allocated bytes while the phase was open; None before any sample."""
 
     name: str
     metadata: dict[str, Any]
@@ -49,7 +49,7 @@ class PhaseRecord:
 
 
 class PhaseHandle:
-    """An open phase. `exit()` may be called more than once; a `with` block does it, too."""
+    """An open phase. `exit()` may be called more than once; a `with` block calls it too."""
 
     def __init__(self, leave: Callable[[PhaseRecord], None], record: PhaseRecord) -> None:
         self._leave, self.record = leave, record

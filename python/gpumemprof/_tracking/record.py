@@ -1,4 +1,4 @@
-"""What a tracker has seen, and the questions that can be asked of it."""
+"""A tracker's data, and the methods to query it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Events(deque[TrackingEvent]):
 
 
 class TrackerRecord:
-    """Events, figures and phases of one tracker. All of it may be asked for from any thread at any time."""
+    """Events, figures and phases of one tracker. Every method may be called from any thread at any time."""
 
     def __init__(
         self,
@@ -69,14 +69,14 @@ class TrackerRecord:
 
     @property
     def device(self) -> str:
-        """"cpu", "cuda:0", …; "cuda" where none was named and the program has not used any yet."""
+        """"cpu", "cuda:0", …; "cuda" if none was named and the program has not used one yet."""
         kind, index = "cuda" if self.backend == "rocm" else self.backend, self.collector.device_id
         return kind if kind == "cpu" or index < 0 else f"{kind}:{index}"
 
     def get_events(
         self, event_type: str | None = None, last_n: int | None = None, since: float | None = None
     ) -> list[TrackingEvent]:
-        """The events kept, oldest first; of a type, from a time on (s since 1970), the last n of these."""
+        """The kept events, oldest first; optionally of one type, from a time on (s since 1970), the last n."""
         with self._lock:
             events = list(self.events)
         found = [
@@ -87,26 +87,26 @@ class TrackerRecord:
         return found if last_n is None else found[-last_n:] if last_n > 0 else []
 
     def get_alerts(self, last_n: int | None = None) -> list[TrackingEvent]:
-        """Warnings, criticals and errors, oldest first: the last 1000, however many samples came after them."""
+        """Warnings, criticals and errors, oldest first: the last 1000, however many samples followed."""
         with self._lock:
             alerts = list(self._alert_log)
         return alerts if last_n is None else alerts[-last_n:] if last_n > 0 else []
 
     def get_memory_timeline(self, interval: float = 1.0) -> dict[str, list[Any]]:
-        """The samples kept, one an interval (s): see `timeline_of` for the lists."""
+        """The kept samples, at most one per interval (s): see `timeline_of` for the lists."""
         with self._lock:
             events = list(self.events)
         return timeline_of(events, interval)
 
     def forecast(self) -> Forecast:
-        """When max(allocated, reserved, used) will meet the device's total if it goes on as in the last samples."""
+        """When max(allocated, reserved, used) reaches the device's total at the rate of the last samples."""
         with self._lock:
             series, total = list(self._series), self._last.total_bytes if self._last else None
         return forecast_time_to_limit([t for t, _ in series], [v for _, v in series], total)
 
     @property
     def stats(self) -> dict[str, Any]:
-        """The running figures, as they are now."""
+        """The current figures."""
         with self._lock:
             figures = statistics_of(self._tally, self._duration_s())
             names = (
@@ -121,13 +121,13 @@ class TrackerRecord:
             }
 
     def get_statistics(self) -> dict[str, Any]:
-        """All figures. Bytes, seconds, counts since tracking began; None where the device does not tell.
+        """All figures: bytes, seconds, counts since tracking began; None if the device does not report one.
 
-        `timeline` has the samples kept, thinned to at most some 2000: what an analysis of leaks wants.
+        `timeline` has the kept samples, thinned to about 2000, as input for a leak analysis.
 
-        `basis` and `basis_reason` say where allocated memory comes from, `counts_basis` and `peak_basis` whether counts
-        and the peak are exact or those of the samples (then a peak between two samples was not seen), and
-        `peak_basis_reason` why the peak is not exact though allocator events are counted (else None).
+        `basis` and `basis_reason` say where allocated memory comes from. `counts_basis` and `peak_basis` say whether
+        counts and the peak are exact or those of the samples (a peak between two samples is then missed).
+        `peak_basis_reason` says why the peak is not exact although allocator events are counted (otherwise None).
         """
         current = self.collector.sample_with_diagnostics().sample
         forecast = self.forecast().to_dict()
@@ -180,9 +180,10 @@ class TrackerRecord:
         }  # fmt: skip
 
     def export_events(self, filename: Any, format: str | None = None) -> str:
-        """Writes the events kept, as TelemetryEventV2, and returns the file's path. Also without any events.
+        """Writes the kept events as TelemetryEventV2 and returns the file's path, even if there are none.
 
-        The format follows the name (.json, .jsonl, .csv; else CSV) unless `format` says it: ValueError for another.
+        The format is `format`, by default that of the name (.json, .jsonl, .csv; otherwise CSV). Raises ValueError for
+        another.
         """
         from .._telemetry.files import write_events
 
@@ -191,7 +192,7 @@ class TrackerRecord:
 
     @property
     def total_memory(self) -> int | None:
-        """Of the device, bytes; None where it is not known (a GPU that this process has not used yet)."""
+        """The device's size in bytes; None if unknown (a GPU that this process has not used yet)."""
         sample = self._last or self.collector.sample_with_diagnostics().sample
         return sample.total_bytes if sample else None
 

@@ -1,8 +1,8 @@
-"""MemoryTracker: samples a device in the background, warns, and remembers.
+"""MemoryTracker: samples a device in the background and alerts.
 
-One thread a tracker reads the device at a steady pace. It never synchronises the device, ends with the program, and
-is gone in a forked child, where the tracker is not tracking. Callbacks run on that thread, outside of all locks; what
-they raise is counted.
+Each tracker has one thread, which reads the device at a steady rate. It never synchronizes the device and ends with the
+program. In a forked child the tracker does not track. Callbacks run on that thread, outside all locks; their exceptions
+are counted.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _PEAK_STEP = 1.01  # a peak is worth an event of its own when it is 1 % above th
 
 
 class MemoryTracker(TrackerRecord):
-    """Tracks the memory of one device (None: the GPU where there is one, else host memory).
+    """Tracks the memory of one device (None: the GPU if there is one, otherwise host memory).
 
-    `sampling_interval` in seconds. The last `max_events` events are kept; `output` names a file (.jsonl, .json, .csv)
-    that gets every event as it happens and is whole at every moment. ValueError for arguments that make no sense,
-    RuntimeError for a device that is not there.
+    `sampling_interval` in seconds. The last `max_events` events are kept. `output` names a file (.jsonl, .json, .csv)
+    that gets every event as it happens and is complete at any moment. Raises ValueError for invalid arguments,
+    RuntimeError for a device that is not present.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class MemoryTracker(TrackerRecord):
         return self._tracking
 
     def start_tracking(self) -> None:
-        """Takes the first sample, the baseline, at once, and then one every interval. Does nothing while tracking."""
+        """Takes the first sample, the baseline, at once, then one every interval. Does nothing if it is tracking."""
         with self._my_turn():
             if self._tracking:
                 return
@@ -118,7 +118,7 @@ class MemoryTracker(TrackerRecord):
         self._deliver()
 
     def stop_tracking(self) -> dict[str, Any]:
-        """Takes a last sample and ends. The statistics, also where nothing was being tracked."""
+        """Takes a last sample and ends. Returns the statistics, even if it was not tracking."""
         # Within a signal handler that interrupted a call of this thread, the sampler may be waiting for that very call.
         self._thread.stop(wait=not (_owned(self._lock) or _owned(self._turn)))
         with self._my_turn():
@@ -273,7 +273,7 @@ class MemoryTracker(TrackerRecord):
                         self._callback_errors += 1
 
     def clear_events(self) -> None:
-        """Forgets events, alerts and figures; while tracking, they begin anew with the next sample."""
+        """Deletes events, alerts and figures; while tracking, they start anew with the next sample."""
         with self._turn, self._lock:
             self.events.clear()
             self._reset_figures()
@@ -282,7 +282,7 @@ class MemoryTracker(TrackerRecord):
     # -- thresholds and callbacks --------------------------------------------------------------------------------
 
     def set_threshold(self, name: str, value: float) -> None:
-        """ValueError for a name that is not in `thresholds`."""
+        """Sets a threshold. Raises ValueError for a name that is not in `thresholds`."""
         if name not in DEFAULT_THRESHOLDS:
             raise ValueError(f"Unknown threshold: {name}")
         if not value >= 0:
@@ -291,7 +291,7 @@ class MemoryTracker(TrackerRecord):
             self.thresholds[name] = float(value)
 
     def add_alert_callback(self, callback: AlertCallback) -> None:
-        """Called with the TrackingEvent of every alert, on the thread that took the sample."""
+        """Calls the function with the TrackingEvent of every alert, on the thread that took the sample."""
         with self._lock:
             self.alert_callbacks.append(callback)
 
@@ -303,7 +303,7 @@ class MemoryTracker(TrackerRecord):
     # -- phases --------------------------------------------------------------------------------------------------
 
     def enter_phase(self, name: str, metadata: Mapping[str, Any] | None = None) -> PhaseHandle:
-        """Begins a part of the program that has a name; `handle.exit()` ends it. Any order, any thread."""
+        """Begins a named phase; `handle.exit()` ends it, in any order and on any thread."""
         phase = PhaseRecord(str(name), dict(metadata or {}))
         with self._my_turn():
             if self._tracking:
@@ -347,9 +347,9 @@ class MemoryTracker(TrackerRecord):
     def handle_exception(
         self, exc: BaseException, context: str | None = None, metadata: Mapping[str, Any] | None = None
     ) -> str | None:
-        """Leaves a bundle where the exception says that memory ran out and the flight recorder is on: its folder.
+        """Writes a bundle if the exception means that memory ran out and the flight recorder is on; returns its folder.
 
-        None otherwise, and for an exception that has its bundle already. Never raises.
+        Otherwise None, also for an exception that already has a bundle. Never raises.
         """
         verdict = classify_oom_exception(exc)
         if not verdict.is_oom or self._recorder.has_bundle_of(exc):
@@ -369,7 +369,7 @@ class MemoryTracker(TrackerRecord):
 
     @contextmanager
     def capture_oom(self, context: str = "runtime", metadata: Mapping[str, Any] | None = None) -> Iterator[None]:
-        """What is raised inside goes on; where it was out-of-memory it leaves a bundle first."""
+        """An out-of-memory exception inside the block writes a bundle; every exception propagates."""
         try:
             yield
         except BaseException as error:
@@ -377,7 +377,7 @@ class MemoryTracker(TrackerRecord):
             raise
 
     def record_cleanup(self, metadata: Mapping[str, Any]) -> None:
-        """A cleanup event: the watchdog says what it freed."""
+        """Adds a cleanup event with the bytes that the watchdog freed."""
         with self._my_turn():
             self._note("cleanup", metadata)
         self._deliver()

@@ -1,8 +1,8 @@
-"""MemoryWatchdog: gives memory back before it runs out.
+"""MemoryWatchdog: frees memory before it runs out.
 
-It looks and cleans up on a thread of its own, so a cleanup never delays a tracker's samples. What a cleanup does: on a
-GPU `torch.cuda.empty_cache()`, on the CPU the C library's `malloc_trim`; an aggressive one collects Python's garbage
-first; then the program's own callbacks run.
+It checks and cleans up on its own thread, so a cleanup never delays a tracker's samples. A cleanup calls
+`torch.cuda.empty_cache()` on a GPU, `malloc_trim` of the C library on the CPU, then the program's callbacks. An
+aggressive one first collects Python's garbage.
 """
 
 from __future__ import annotations
@@ -31,12 +31,11 @@ MIB = 1 << 20
 class MemoryWatchdog:
     """Cleans up above `cleanup_threshold`, and aggressively above `aggressive_cleanup_threshold`.
 
-    Two forms. With a tracker: thresholds are shares of the device's total, measured against max(allocated, reserved,
-    used); it watches while the tracker tracks, from now on. With `max_memory_mb` and `cleanup_threshold_mb` (MiB of
-    this process: max(allocated, reserved)): cleanup from the lower, aggressive from the higher one; `start()` begins.
-
-    Cleanups of one kind are at least `min_cleanup_interval` seconds apart; `force_cleanup` is not held back. ValueError
-    for thresholds that make no sense.
+    With a tracker, thresholds are shares of the device's total, compared with max(allocated, reserved, used); it
+    watches while the tracker tracks, from now on. With `max_memory_mb` and `cleanup_threshold_mb` (MiB of this process:
+    max(allocated, reserved)), cleanup begins at the lower and aggressive cleanup at the higher one; `start()` begins
+    watching. Cleanups of one kind are at least `min_cleanup_interval` seconds apart, except for `force_cleanup`. Raises
+    ValueError for invalid thresholds.
     """
 
     def __init__(
@@ -98,11 +97,11 @@ class MemoryWatchdog:
         return self._thread.is_running
 
     def start(self) -> None:
-        """Begins to watch. Idempotent."""
+        """Begins watching. Idempotent."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends watching, after a cleanup that is under way. Idempotent."""
+        """Ends watching, after any running cleanup. Idempotent."""
         self._thread.stop()
 
     def __enter__(self) -> MemoryWatchdog:
@@ -113,7 +112,8 @@ class MemoryWatchdog:
         self.stop()
 
     def add_cleanup_callback(self, callback: Callable[[], Any]) -> None:
-        """Called without arguments at every cleanup, on the watchdog's thread; what it raises is counted."""
+        """Calls the function without arguments at every cleanup, on the watchdog's thread; its exceptions are counted.
+        """
         with self._lock:
             self._callbacks.append(callback)
 
@@ -123,15 +123,15 @@ class MemoryWatchdog:
                 self._callbacks.remove(callback)
 
     def force_cleanup(self, aggressive: bool = False) -> int | None:
-        """Cleans up now, on this thread. The bytes it freed; None where the device cannot be read."""
+        """Cleans up now, on this thread. Returns the freed bytes; None if the device cannot be read."""
         return self._clean_up(aggressive)
 
     def get_cleanup_stats(self) -> dict[str, Any]:
         """Counts, times (s since 1970) and bytes.
 
-        Freed bytes are what the process held before less what it held after each cleanup, never below 0; what other
-        threads allocate meanwhile is in it. On the CPU where tensors are counted it is the larger of their bytes and of
-        resident memory, which is what malloc_trim gives back.
+        Freed bytes are the process's memory before less after each cleanup, at least 0, including what other threads
+        allocate meanwhile. On the CPU, if tensors are counted, it is the larger decrease of their bytes and of resident
+        memory, which malloc_trim reduces.
         """
         with self._lock:
             return {

@@ -1,5 +1,4 @@
-"""What goes to an experiment tracker, the same for all of them. Sizes in MiB, as their names say: trackers draw
-numbers."""
+"""The metrics for all experiment trackers. Sizes in MiB, as their names say, because trackers plot numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the callbacks of training loops share: a profiler, and the block of the step that runs."""
+"""Shared by the callbacks of training loops: a profiler, and the block of the current step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TensorBoard: scalars through the writer that the training has already."""
+"""TensorBoard: scalars through the training's own writer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weights & Biases: the summary and an artifact of a run. The run's steps are left alone: they are the training's."""
+"""Weights & Biases: the summary and an artifact of a run. The run's steps belong to the training and are not used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Making a training step fit into a budget, every measure measured."""
+"""Fits a training step into a budget, with measured changes."""
 
 from __future__ import annotations
 

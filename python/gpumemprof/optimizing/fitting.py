@@ -1,4 +1,4 @@
-"""`gpumemprof.optimize`: applies what is safe until a step fits."""
+"""`gpumemprof.optimize`: applies safe changes until a step fits."""
 
 from __future__ import annotations
 
@@ -28,23 +28,25 @@ def optimize(
     steps: int = 3,
     device: Any = None,
 ) -> OptimizationResult:
-    """Makes training steps of the model fit into `budget` bytes of its device, measuring everything it does.
+    """Changes training steps of the model so that their peak fits into `budget` bytes of its device. Every change is
+    measured.
 
-    `step()` is a whole training step: forward, backward, optimizer; it returns its loss, or None. With `batch` and
-    `optimizer`, `step(batch)` gives the loss alone, a mean over samples, and the rest is done for it: then batches can
-    be cut, and `result.step(batch)` is the step to train with.
+    `step()` is a whole training step: forward, backward, optimizer. It returns its loss, or None. With `batch` and
+    `optimizer`, `step(batch)` only returns the loss, a mean over samples, and the rest is done for it; then batches can
+    be split, and `result.step(batch)` is the step to train with.
 
-    In this order, each kept only where it saves bytes and the results agree, bit for bit or as closely as sums in
-    another order do; of a step that differs from run to run, as closely as it does with itself, and its batch is not cut:
-    gradients set to None instead of zero, and optimizers that update one tensor after the other (foreach=False),
-    always; then, until the peak is within the budget, checkpointing of the modules that save enough in the least time;
-    cutting the batch; with `optimizer_state` "8bit" (torchao or bitsandbytes) or "factored"
-    (torch.optim.Adafactor), an optimizer with less state, which trains differently: with the settings of the given one
-    that it has too, without schedulers, as `result.optimizer`. Allocator settings are told, not changed.
+    A change is kept only if it saves bytes and the results agree: bit for bit, or as closely as sums in another order.
+    For a step that differs from run to run, they must agree as closely as it does with itself, and its batch is not
+    split. Changes are tried in this order. Always: gradients set to None instead of zero, and optimizers that update
+    one tensor after the other (foreach=False). Then, until the peak is within the budget: checkpointing of the modules
+    that save enough in the least time; splitting the batch; with `optimizer_state` "8bit" (torchao or bitsandbytes) or
+    "factored" (torch.optim.Adafactor), an optimizer with less state, which trains differently. It has the settings that
+    both optimizers share, no schedulers, and is `result.optimizer`. Allocator settings are suggested, not changed.
 
-    Every trial begins from the same weights, optimizer state and random numbers, and all is put back afterwards:
-    the model is not trained. Peaks are exact under `gpumemprof run` or after `gpumemprof.attach()`; on a GPU else from
-    PyTorch's counters. RuntimeError on a CPU where nothing counts: resident memory cannot tell a few tensors.
+    Every trial begins from the same weights, optimizer state and random numbers, which are restored afterwards: the
+    model is not trained. Peaks are exact under `gpumemprof run` or after `gpumemprof.attach()`; otherwise, on a GPU,
+    they come from PyTorch's counters. Raises RuntimeError on a CPU without exact counting, because resident memory
+    cannot show single tensors.
     """
     require_torch("optimize")
     budget_bytes = _bytes_of(budget)

@@ -1,4 +1,4 @@
-"""The measures themselves. Each applies itself and returns what takes it back."""
+"""The changes. Each applies itself and returns the function that undoes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each module keeps for its backward pass, and how long it takes."""
+"""The memory that each module keeps for its backward pass, and its time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was tried, what it brought, and the way back."""
+"""The changes that were tried, their effect, and how to undo them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from .._analysis.measured import format_size
 
 @dataclass(frozen=True)
 class Measure:
-    """One measure. Bytes and times are against the same step right before it; None: not measured, `reason` says why.
+    """One change. Bytes and times are compared with the same step right before it; None if not measured, with the
+    `reason`.
 
-    `agreement`: how losses and weights compare with those before: "bit for bit", "within 1.2e-07", or why that is not
-    known.
+    `agreement`: how losses and weights compare with those before: "bit for bit", "within 1.2e-07", or why that is
+    unknown.
     """
 
     name: str
@@ -29,7 +30,7 @@ class Measure:
 
 @dataclass
 class OptimizationResult:
-    """Peaks and times of a step as it was and as it is now. `fits`: the measured peak is within the budget."""
+    """Peaks and times of a step before and after. `fits`: the measured peak is within the budget."""
 
     budget_bytes: int
     before_bytes: int
@@ -52,8 +53,8 @@ class OptimizationResult:
 
     @property
     def optimizer(self) -> Any:
-        """The one that `step` steps: `optimizer` as it was given, or what `optimizer_state` put in its place; None
-        where step() has its own. Schedulers of the given one do not move another: make them for this."""
+        """The optimizer that `step` uses: the given one, or the one that `optimizer_state` replaced it with; None if
+        step() has its own. Schedulers of the given one do not affect another: create them for this one."""
         return self._optimizer()
 
     @property
@@ -61,7 +62,7 @@ class OptimizationResult:
         return tuple(measure for measure in self.measures if measure.applied)
 
     def undo(self) -> None:
-        """Makes the model and its optimizers as they were. A second call does nothing."""
+        """Restores the model and its optimizers. A second call does nothing."""
         while self._undo:
             self._undo.pop()()
 

@@ -1,4 +1,4 @@
-"""Some steps that leave no trace: peak, time, losses and weights of a few, then all is as it was."""
+"""Runs a few steps without lasting effects and measures peak, time, losses and weights."""
 
 from __future__ import annotations
 

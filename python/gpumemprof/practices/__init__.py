@@ -1,6 +1,6 @@
-"""The practices of saving memory as helpers, each with its saving proved by a test.
+"""Helpers that save memory, each with a test of its saving.
 
-Every name is found in the table below; its module, and PyTorch with it, is loaded when the name is first touched.
+Every name is in the table below; its module, and PyTorch, are imported at the first use of the name.
 """
 
 from __future__ import annotations

@@ -11,11 +11,10 @@ from ._batches import piece_of, size_of
 
 
 class GradientAccumulator:
-    """One optimizer step over `accumulation_steps` backward passes; activations are those of one pass.
+    """One optimizer step over `accumulation_steps` backward passes; only one pass's activations are live at a time.
 
-    Other than the usual recipe: `step` returns the loss, not its multiple; the rest of an epoch is not lost
-    (`finish`); under DistributedDataParallel gradients are reduced once, with the last pass; `step_whole` cuts a batch
-    itself and weighs unequal pieces.
+    `step` returns the loss, not its multiple. `finish` uses the rest of an epoch. Under DistributedDataParallel
+    gradients are reduced once, with the last pass. `step_whole` splits a batch itself and weights unequal pieces.
     """
 
     def __init__(
@@ -38,13 +37,13 @@ class GradientAccumulator:
         self._pending = 0  # of these, since the optimizer's last step
 
     def accumulate_gradients(self, loss: Any) -> None:
-        """The backward pass of one piece; the optimizer steps with the last of `accumulation_steps`."""
+        """The backward pass of one piece; the optimizer steps after the last of `accumulation_steps`."""
         self._backward(loss / self.accumulation_steps)
         if self._pending == self.accumulation_steps:
             self._apply()
 
     def step(self, batch: tuple[Any, Any]) -> float:
-        """Forward and backward pass of (inputs, targets); its loss."""
+        """Forward and backward pass of (inputs, targets); returns the loss."""
         is_last = self._pending + 1 == self.accumulation_steps
         with self._reduction(is_last):
             loss = self._loss(batch)
@@ -52,8 +51,8 @@ class GradientAccumulator:
         return float(loss.detach())
 
     def step_whole(self, batch: Any) -> float:
-        """The gradients of one large batch, in `accumulation_steps` pieces, and a step of the optimizer. The loss of
-        the whole, which is that of one pass but for the order in which floating-point numbers are added."""
+        """Accumulates the gradients of one large batch in `accumulation_steps` pieces and steps the optimizer. Returns
+        the loss of the whole, which equals that of one pass except for the order of floating-point additions."""
         if self._pending:
             raise RuntimeError(f"{self._pending} passes are accumulated already: call finish() first")
         total, mean = size_of(batch), 0.0
@@ -70,8 +69,8 @@ class GradientAccumulator:
         return mean
 
     def finish(self) -> bool:
-        """At the end of an epoch: steps with what is accumulated, as the mean of the passes there were. False where
-        nothing was."""
+        """At the end of an epoch: steps with the accumulated gradients, as the mean of the passes so far. Returns False
+        if there are none."""
         if not self._pending:
             return False
         factor = self.accumulation_steps / self._pending

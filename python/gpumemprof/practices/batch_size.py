@@ -1,4 +1,4 @@
-"""A batch size that follows the memory there is."""
+"""A batch size that adapts to the available memory."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ _log = logging.getLogger(__name__)
 
 
 class DynamicBatchSizer:
-    """Halves the batch size where memory runs out, and lets it grow again.
+    """Halves the batch size when memory runs out, and lets it grow again.
 
-    Where the usual recipe grows no more after the first failure, this one keeps the smallest size that failed as a
-    ceiling, and tries that again after a time that doubles with every failure. Where it goes on forever at
-    `min_batch_size`, `handle_oom` raises. And `run` frees what the failed attempt held before it tries again: within
-    the `except` block, where others free, the exception's frames keep all of it alive.
+    The smallest size that failed is a ceiling; it is retried after a time that doubles with every failure. If memory
+    runs out at `min_batch_size`, `handle_oom` raises. `run` frees the failed attempt's memory before it retries,
+    outside the `except` block: inside it, the exception's frames keep that memory alive.
     """
 
     def __init__(
@@ -52,8 +51,8 @@ class DynamicBatchSizer:
         return self.current_batch_size
 
     def handle_oom(self) -> None:
-        """After a step ran out of memory: frees what can be freed and halves. MemoryError where nothing is left to
-        halve. Call it outside of the `except` block, or what the step held is still alive."""
+        """After a step that ran out of memory: frees memory and halves the size. Raises MemoryError at
+        `min_batch_size`. Call it outside the `except` block, otherwise the step's memory is still live."""
         self.oom_count += 1
         failed = self.current_batch_size
         free_memory()
@@ -66,8 +65,8 @@ class DynamicBatchSizer:
         _log.warning("out of memory with a batch of %d: going on with %d", failed, self.current_batch_size)
 
     def try_increase_batch_size(self) -> None:
-        """After a step that succeeded. Grows every `grow_after` such steps; to what failed before only after a
-        while, as other users of the memory may be gone."""
+        """After a step that succeeded: grows the size every `grow_after` such steps, but to a size that failed only
+        after a while, when other users of the memory may be gone."""
         self._successes += 1
         if self._successes < self.grow_after or self.current_batch_size >= self.max_batch_size:
             return
@@ -81,10 +80,10 @@ class DynamicBatchSizer:
             self.current_batch_size, self._successes = wanted, 0
 
     def run(self, step: Callable[[Any], Any], batch: Any) -> Iterator[tuple[int, Any]]:
-        """`step` of one piece of the batch after the other, each of the current size: yields (samples, its result).
+        """Calls `step` on consecutive pieces of the batch, each of the current size; yields (samples, its result).
 
-        A piece that runs out of memory is tried again at half the size, so `step` must be one that can be begun anew:
-        one that calls zero_grad() itself. What it leaves in `.grad` when it fails is its caller's to drop.
+        A piece that runs out of memory is retried at half the size, so `step` must be repeatable: it calls zero_grad()
+        itself. Gradients that a failed step leaves in `.grad` are the caller's to drop.
         """
         at, total = 0, size_of(batch)
         while at < total:
@@ -108,10 +107,9 @@ def train_with_dynamic_batching(
     epochs: int = 1,
     batch_sizer: DynamicBatchSizer | None = None,
 ) -> list[float]:
-    """Trains on batches of (inputs, targets) in pieces that fit; the loss of every optimizer step.
+    """Trains on batches of (inputs, targets) in pieces that fit; returns the loss of every optimizer step.
 
-    The loader is made once and its batches are cut, where the usual recipe begins the epoch anew after every failure
-    and trains twice on its first samples.
+    The loader is created once and its batches are split, so no sample is trained twice after a failure.
     """
     require_torch("train_with_dynamic_batching")
     sizer = batch_sizer or DynamicBatchSizer()
@@ -132,7 +130,7 @@ def train_with_dynamic_batching(
 
 
 def free_memory() -> None:
-    """Collects garbage and then gives the allocator's unused memory back: the other way round little comes back."""
+    """Collects garbage, then releases the allocator's unused memory; in the other order little is released."""
     gc.collect()
     torch = loaded_torch()
     if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized():

@@ -1,4 +1,4 @@
-"""Activations that are computed again instead of kept."""
+"""Activations that are recomputed instead of kept."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ABSENT = object()
 
 
 class CheckpointedModules:
-    """Modules whose forward passes are checkpointed; `remove()` makes them as they were."""
+    """Modules whose forward passes are checkpointed; `remove()` undoes it."""
 
     def __init__(self, modules: Iterable[Any]) -> None:
         self._before: list[tuple[Any, Any]] = []
@@ -35,21 +35,20 @@ class CheckpointedModules:
 
 
 def checkpoint_modules(model: Any, names: Iterable[str]) -> CheckpointedModules:
-    """Checkpoints the named modules in place: parameters, their names and the state_dict stay as they are.
+    """Checkpoints the named modules in place. Parameters, their names and the state_dict do not change.
 
-    While gradients are on, what a module computes is not kept but computed again in its backward pass, with the same
-    random numbers. The module keeps its inputs alone.
+    With gradients on, a module keeps only its inputs; its intermediate results are recomputed in its backward pass,
+    with the same random numbers.
     """
     return CheckpointedModules([model.get_submodule(name) for name in names])
 
 
 class CheckpointedModel(torch.nn.Module):  # type: ignore[misc]
-    """A model whose layers are checkpointed. `CheckpointedModel()` is the three layers of the documentation.
+    """A model whose layers are checkpointed. Without arguments it has the three layers of the documentation.
 
-    The documented class checkpoints one Linear, which saves no activation: a Linear keeps its input alone, as a
-    checkpoint does. Here a whole model is given, and `layers` are the names of the modules that matter: by default the
-    members of its longest list of equal modules, the blocks of a transformer or the stages of a network. Without
-    gradients nothing is checkpointed.
+    `layers` are the names of the modules to checkpoint: by default the members of the model's longest list of equal
+    modules, such as the blocks of a transformer or the stages of a network. A single Linear saves nothing, because it
+    keeps only its input, as a checkpoint does. Without gradients nothing is checkpointed.
     """
 
     def __init__(self, model: Any = None, layers: Iterable[str] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Data that is read when it is needed, and as little of it ahead as keeps the model busy."""
+"""Data that is read when it is needed, with as little prefetching as keeps the model busy."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ torch: Any = require_torch("loading data")
 
 
 class OptimizedDataset(torch.utils.data.Dataset):  # type: ignore[misc]
-    """The samples of a folder, each read when it is asked for; only their names are kept.
+    """The samples of a folder, each read when it is requested; only file names are kept in memory.
 
-    The documented class makes up the names of a number of samples; here the files that are there are the samples. They
-    are mapped where that can be done, and never run code (`weights_only`).
+    Files are mapped if possible, and never execute code (`weights_only`).
     """
 
     def __init__(self, data_path: str | os.PathLike[str], pattern: str = "*.pt") -> None:
@@ -32,11 +31,11 @@ class OptimizedDataset(torch.utils.data.Dataset):  # type: ignore[misc]
 
 
 def create_optimized_dataloader(dataset: Any, batch_size: int = 32, **options: Any) -> Any:
-    """A DataLoader that reads ahead `workers · prefetch_factor` batches and no more.
+    """A DataLoader that prefetches `workers · prefetch_factor` batches and no more.
 
-    Where the documented settings are the same everywhere, these fit the machine: as many workers as there are
-    processors to spare, four at most; pinned memory only where a GPU takes from it; incomplete batches are dropped only
-    where a complete one is left. `options` are DataLoader's own and win.
+    The defaults fit the machine: as many workers as there are spare processors, at most four; pinned memory only with a
+    GPU; an incomplete batch is dropped only if there is a complete one. `options` are DataLoader's own and take
+    precedence.
     """
     workers = options.pop("num_workers", min(4, max(_processors() - 1, 0)))
     chosen: dict[str, Any] = {"num_workers": workers, "pin_memory": torch.cuda.is_available()}

@@ -11,9 +11,8 @@ torch: Any = require_torch("distillation")
 
 
 class KnowledgeDistillation:
-    """The documented loss. The teacher is in evaluation mode, which the documented class forgets: its dropout would
-    add noise and its batch norms would learn from the student's data. Nothing is kept of its passes.
-    """
+    """Knowledge distillation. The teacher runs in evaluation mode, so that its dropout adds no noise and its batch
+    norms do not learn from the student's data, and without gradients, so nothing of its passes is kept."""
 
     def __init__(self, teacher_model: Any, student_model: Any, temperature: float = 4.0, alpha: float = 0.7) -> None:
         """`alpha`: the share of the labels; the rest is the teacher's."""
@@ -23,7 +22,7 @@ class KnowledgeDistillation:
     def distillation_loss(
         self, student_outputs: Any, teacher_outputs: Any, labels: Any, criterion: Callable[[Any, Any], Any]
     ) -> Any:
-        """`alpha` of the labels' loss and 1 - `alpha` of the divergence from the teacher, times temperature²."""
+        """`alpha` · the labels' loss + (1 - `alpha`) · the divergence from the teacher · temperature²."""
         functional = torch.nn.functional
         own = criterion(student_outputs, labels)
         soft_teacher = functional.softmax(teacher_outputs.detach() / self.temperature, dim=1)
@@ -32,7 +31,7 @@ class KnowledgeDistillation:
         return self.alpha * own + (1 - self.alpha) * divergence * self.temperature**2
 
     def train_step(self, inputs: Any, labels: Any, optimizer: Any, criterion: Callable[[Any, Any], Any]) -> float:
-        """One step of the student; its loss. Gradients are dropped after it, not before the next one."""
+        """One step of the student; returns its loss. Gradients are dropped after the step, not before the next one."""
         with torch.no_grad():
             teacher_outputs = self.teacher(inputs)
         loss = self.distillation_loss(self.student(inputs), teacher_outputs, labels, criterion)

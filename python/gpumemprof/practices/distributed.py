@@ -1,4 +1,4 @@
-"""Training on several devices, each with a part of what one would hold."""
+"""Training on several devices, each with a part of the memory."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ import_module("torch.distributed")  # not loaded by torch itself in every releas
 
 
 def setup_distributed(rank: int, world_size: int, backend: str | None = None) -> Any:
-    """Joins the group and returns this rank's device. NCCL where there are GPUs, else gloo.
+    """Joins the process group and returns this rank's device. Uses NCCL if there are GPUs, otherwise gloo.
 
-    An address and a port that a launcher has set are kept, where the documented function overwrites them.
+    An address and port set by a launcher are kept.
     """
     os.environ.setdefault("MASTER_ADDR", "localhost")
     os.environ.setdefault("MASTER_PORT", "12355")
@@ -43,12 +43,11 @@ def train_distributed(
     split_optimizer: bool = True,
     **options: Any,
 ) -> list[float]:
-    """Trains this rank's `batches(rank)` of (inputs, targets); the losses. For torch.multiprocessing.spawn.
+    """Trains on this rank's `batches(rank)` of (inputs, targets); returns the losses. For torch.multiprocessing.spawn.
 
-    DistributedDataParallel, as documented, splits the batch alone: each rank has the whole model, its gradients and
-    all of the optimizer's state, and buckets beside them. `split_optimizer` gives each rank a part of that state
-    (ZeroRedundancyOptimizer), and gradients lie in the buckets instead of beside them. To split the model as well, take
-    torch.distributed.fsdp.
+    DistributedDataParallel splits only the batch: each rank has the whole model, its gradients, the optimizer state,
+    and buckets beside them. `split_optimizer` gives each rank a part of the optimizer state (ZeroRedundancyOptimizer),
+    and gradients are views of the buckets. To split the model as well, use torch.distributed.fsdp.
     """
     device = setup_distributed(rank, world_size)
     try:

@@ -1,4 +1,4 @@
-"""Gradients only where they are needed, and only as long."""
+"""Gradients only where and as long as they are needed."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ torch: Any = require_torch("gradients")
 
 
 def inference_mode(model: Any, input_data: Any) -> Any:
-    """What the model gives, with nothing kept for a backward pass. The output may be used in one later, which that of
-    torch.inference_mode may not."""
+    """The model's output, with nothing kept for a backward pass. Unlike that of torch.inference_mode, the output may be
+    used in a later one."""
     with torch.no_grad():
         return model(input_data)
 
 
 def freeze_layers(model: Any, trainable: Iterable[str] = ("classifier",)) -> list[str]:
-    """Trains the named modules only; the names of the parameters that are trained.
+    """Trains only the named modules; returns the names of the trained parameters.
 
-    Gradients that frozen parameters had are dropped, which the usual recipe keeps allocated for good. LookupError where
-    a name is none of the model's: everything would be frozen.
+    Existing gradients of frozen parameters are dropped. Raises LookupError for a name that is not in the model:
+    everything would be frozen.
     """
     chosen = [model.get_submodule(name) for name in _known(model, trainable)]
     for parameter in model.parameters():
@@ -38,7 +38,7 @@ def freeze_layers(model: Any, trainable: Iterable[str] = ("classifier",)) -> lis
 def selective_gradients(
     model: Any, preprocess: Callable[[Any], Any], criterion: Callable[[Any, Any], Any], data: Any, target: Any
 ) -> float:
-    """A training pass in which what `preprocess` does is not kept; the loss. Gradients are in `.grad`."""
+    """A training pass that keeps nothing of `preprocess`; returns the loss. Gradients are in `.grad`."""
     with torch.no_grad():
         processed = preprocess(data)
     with torch.enable_grad():
@@ -50,10 +50,9 @@ def selective_gradients(
 def efficient_training_loop(
     model: Any, optimizer: Any, dataloader: Iterable[Any], criterion: Callable[[Any, Any], Any]
 ) -> list[float]:
-    """Trains on batches of (inputs, targets); the losses as numbers.
+    """Trains on batches of (inputs, targets); returns the losses as numbers.
 
-    Gradients are dropped right after the optimizer's step, so that the next forward pass has their memory: the usual
-    recipe drops them before it too, but keeps the last batch's to the end and the loss's graph to the next one.
+    Gradients are dropped right after the optimizer's step, so the next forward pass can use their memory.
     """
     losses = []
     for inputs, targets in dataloader:

@@ -1,4 +1,4 @@
-"""Figures of memory while a program runs."""
+"""Memory figures while a program runs."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _GIB = 1024**3
 
 
 class MemoryMonitor:
-    """The documented monitor with true figures: from the package's best source, on the CPU too, where the documented
-    one shows zeros. A context's peak is that context's, not the highest since the process began.
+    """Monitors memory with the package's best source of figures, on the CPU too. A context's peak is that of the
+    context, not the highest since the process began.
 
-    All figures are GiB, which the documentation calls GB; `basis` says where they come from.
+    All figures are in GiB; `basis` names their source.
     """
 
     def __init__(self, device: Any = None) -> None:
@@ -33,7 +33,7 @@ class MemoryMonitor:
         self.memory_history: list[float] = []
 
     def get_memory_info(self) -> dict[str, float]:
-        """`allocated`, `reserved`, `max_allocated` and `free`: what the device has left, whoever uses the rest."""
+        """`allocated`, `reserved`, `max_allocated` and `free`: what is left on the device, whoever uses the rest."""
         reading = self._source.read()
         return {
             "allocated": reading.allocated_bytes / _GIB,
@@ -50,7 +50,7 @@ class MemoryMonitor:
 
     @contextmanager
     def monitor_context(self, operation_name: str = "") -> Iterator[None]:
-        """Prints a report of what runs inside, also where it ends with an exception."""
+        """Prints a report of the block, also if it ends with an exception."""
         span = self._source.begin()
         start_s = time.perf_counter()
         try:
@@ -87,10 +87,9 @@ class MemoryMonitor:
 
 
 def auto_cleanup(monitor: MemoryMonitor, threshold: float = 0.8) -> bool:
-    """Frees what can be freed where more than `threshold` of used and free memory together is used; whether it was.
+    """Frees memory if more than `threshold` of used + free memory is used; returns whether it did.
 
-    Garbage is collected before the allocator gives memory back: the documented order gives back nothing of it. And the
-    share is one of what there is, where the documented one compares with what is left.
+    Garbage is collected before the allocator releases memory; in the other order the garbage's memory is not released.
     """
     info = monitor.get_memory_info()
     if info["reserved"] <= threshold * (info["reserved"] + info["free"]):

@@ -1,4 +1,4 @@
-"""Layers that are in the device's memory only while they run."""
+"""Layers that are on the device only while they run."""
 
 from __future__ import annotations
 
@@ -18,16 +18,15 @@ import_module("torch.utils.checkpoint")  # not loaded by torch itself in every r
 
 
 class LayerOffloader:
-    """Keeps the weights of layers at home, in pinned memory or in files, and brings each to the device when it runs; on
-    a GPU the next one comes meanwhile, on a stream of its own.
+    """Keeps the weights of layers in pinned memory or in files, and copies each layer's to the device while it runs. On
+    a GPU the next layer is copied meanwhile, on its own stream.
 
-    The documented class moves a layer to the CPU and then runs it there, on an input that is on the GPU, and names four
-    layers that a model may not have. Here a layer runs on the device with copies of its weights that go when it has run.
-    Where gradients are on, it is checkpointed: the weights come again for its backward pass, and gradients go home,
-    where an optimizer and the state_dict see the parameters.
+    A layer runs on the device with copies of its weights that are freed after it has run. With gradients on, it is
+    checkpointed: its weights are copied again for its backward pass, and its gradients are moved to the parameters,
+    where the optimizer and the state_dict see them.
 
-    `folder` keeps the weights in files, mapped: so on the CPU too, which has no other home than its own memory. There,
-    without a folder, nothing is moved. The order of `layers` is the one in which they run. Buffers stay on the device.
+    `folder` keeps the weights in mapped files; this also works on the CPU, where without a folder nothing is moved.
+    `layers` must be in the order in which they run. Buffers stay on the device.
     """
 
     def __init__(
@@ -53,14 +52,16 @@ class LayerOffloader:
             self._patch(number, layer)
 
     def forward_with_offloading(self, x: Any) -> Any:
-        """The layers one after the other, as a Sequential; models that join them otherwise are called themselves."""
+        """Runs the layers one after the other, like a Sequential; call models that connect them differently directly.
+        """
         for layer in self.layers.values():
             x = layer(x)
         return x
 
     @contextmanager
     def offload_layer(self, layer_name: str) -> Iterator[Any]:
-        """Within, a layer is on the CPU, so that others can have its memory. It cannot run on the GPU's data there."""
+        """Inside the block a layer is on the CPU, so that others can use its memory. It cannot process the GPU's data
+        there."""
         layer = self.model.get_submodule(layer_name)
         tensors = [*layer.parameters(), *layer.buffers()]
         before = tensors[0].device if tensors else torch.device("cpu")
@@ -158,10 +159,9 @@ def _is_in_backward() -> bool:
 
 
 def memory_efficient_forward(model: Any, x: Any, layers: Iterable[str] | None = None) -> Any:
-    """Runs the layers one after the other, each checkpointed: only what goes from one to the next is kept.
+    """Runs the layers one after the other, each checkpointed: only the tensors between layers are kept.
 
-    The documented function moves a layer to the CPU while the GPU's data goes through it, which fails. To have weights
-    elsewhere too, take a LayerOffloader.
+    To keep weights elsewhere as well, use LayerOffloader.
     """
     names = [name for name, _ in model.named_children()] if layers is None else list(layers)
     for name in names:

@@ -18,11 +18,11 @@ def mixed_precision_training_example(
     criterion: Callable[[Any, Any], Any],
     dtype: Any = None,
 ) -> list[float]:
-    """Trains on batches of (inputs, targets), or dictionaries with "input" and "target", under autocast; the losses.
+    """Trains under autocast on batches of (inputs, targets), or dictionaries with "input" and "target"; returns the
+    losses.
 
-    bfloat16 where the device has it, which needs no scaling; else float16 with a GradScaler. The documented recipe
-    uses names that PyTorch has deprecated and scales where nothing needs it. Weights, gradients and optimizer state
-    stay float32: only activations get smaller, so that "half of the memory" is a bound.
+    Uses bfloat16, which needs no scaling, if the device supports it; otherwise float16 with a GradScaler. Weights,
+    gradients and optimizer state stay float32. Only activations shrink, so at most half of the memory is saved.
     """
     device = next(model.parameters()).device
     if dtype is None:

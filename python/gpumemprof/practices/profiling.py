@@ -1,4 +1,4 @@
-"""Look first: what a model's passes take, and what of it is worth a change."""
+"""Measure first: the memory of a model's passes, and which changes are worthwhile."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ torch: Any = require_torch("profiling a model")
 def profile_model(
     model: Any, dataloader: Iterable[Any], num_batches: int = 10, trace_folder: str | os.PathLike[str] | None = None
 ) -> Any:
-    """PyTorch's profile of `num_batches` forward and backward passes after one of warm-up, the loss being the mean of
+    """PyTorch's profile of `num_batches` forward and backward passes after one warm-up pass; the loss is the mean of
     the outputs.
 
-    Gradients do not add up from batch to batch, as they do in the documented function, and files are written only
-    where a folder is named. `gpumemprof.profile_model` is another thing: it wraps a model.
+    Gradients are dropped after each batch, and files are written only if a folder is given. `gpumemprof.profile_model`
+    is a different function: it wraps a model.
     """
     activities = [torch.profiler.ProfilerActivity.CPU]
     if torch.cuda.is_available():
@@ -45,7 +45,7 @@ def profile_model(
 
 def analyze_profiling_results(prof: Any) -> list[dict[str, Any]]:
     """The profile's operations, those that allocate most first: name, cpu_time and cuda_time in µs, cpu_memory and
-    cuda_memory in bytes, call_count. The columns of the documented table, without a library for tables."""
+    cuda_memory in bytes, call_count."""
     rows = []
     for item in prof.key_averages():
         rows.append(
@@ -66,8 +66,7 @@ def profile_memory_usage(
 ) -> dict[str, Any]:
     """Memory before, at the peak of and after one forward and backward pass of random input; gradients are dropped.
 
-    On the CPU too, where the documented function gives up; the peak is that of the pass, and no counter of PyTorch's is
-    reset for it.
+    Works on the CPU too. The peak is that of the pass; no counter of PyTorch is reset.
     """
     where = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
     source = counters.source_for(device if device is not None else where)
@@ -88,10 +87,9 @@ def profile_memory_usage(
 
 
 def optimize_based_on_profiling(profiling_results: Iterable[dict[str, Any]]) -> list[str]:
-    """What to try, by the operations that allocate most, with their bytes; the most bytes first.
+    """Suggestions for the operations that allocate most, with their bytes, largest first.
 
-    The documented function looks for words that no operation of PyTorch's has. These are hints from sums of
-    allocations: `gpumemprof advise` looks at what was live at the peak and measures.
+    These are hints from sums of allocations. `gpumemprof advise` uses what was live at the peak, and measures.
     """
     rules: tuple[tuple[Callable[[str], bool], str], ...] = (
         (lambda name: name.startswith("Optimizer."), "foreach=False for the optimizer: fewer temporaries at once"),
@@ -110,6 +108,6 @@ def optimize_based_on_profiling(profiling_results: Iterable[dict[str, Any]]) -> 
 
 
 def profile_first_approach(model: Any, dataloader: Iterable[Any]) -> tuple[list[dict[str, Any]], list[str]]:
-    """The operations of the model on these batches, and what to try."""
+    """The model's operations on these batches, and suggestions."""
     rows = analyze_profiling_results(profile_model(model, dataloader))
     return rows, optimize_based_on_profiling(rows)

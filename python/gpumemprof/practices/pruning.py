@@ -1,4 +1,4 @@
-"""Weights that are not missed."""
+"""Removing weights."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ import_module("torch.nn.utils.prune")  # not loaded by torch itself in every rel
 
 
 def prune_model(model: Any, pruning_ratio: float = 0.2, structured: bool = False) -> Any:
-    """Sets the smallest weights of all Linear and Conv2d layers to zero, by torch.nn.utils.prune; the model itself.
+    """Sets the smallest weights of all Linear and Conv2d layers to zero with torch.nn.utils.prune; returns the model
+    itself.
 
-    Zeros take as much memory as other numbers: the documented function makes a model smaller only for a compressor.
-    `structured` takes whole neurons out of a Sequential of Linear layers, with the weights that read them, so that the
-    model has fewer parameters; those of the last layer stay. TypeError for models of another form.
+    Zeros take as much memory as other numbers. `structured` instead removes whole neurons from a Sequential of Linear
+    layers, with the weights that read them, so the model has fewer parameters; the last layer's neurons remain. Raises
+    TypeError for models of another form.
     """
     if not 0 <= pruning_ratio < 1:
         raise ValueError(f"pruning_ratio is a share, 0 to less than 1, not {pruning_ratio}")
@@ -36,8 +37,7 @@ def prune_model(model: Any, pruning_ratio: float = 0.2, structured: bool = False
 
 
 def fine_grained_pruning(model: Any, layers_to_prune: Iterable[str], amount: float = 0.3) -> Any:
-    """The same for the named layers, each by itself. LookupError where one is not in the model, where the documented
-    function does nothing and says nothing."""
+    """The same for the named layers, each on its own. Raises LookupError for a name that is not in the model."""
     prune = torch.nn.utils.prune
     modules = dict(model.named_modules())
     names = list(layers_to_prune)

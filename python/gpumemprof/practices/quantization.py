@@ -15,12 +15,11 @@ torch: Any = require_torch("quantization")
 
 
 def quantize_model(model: Any, calibration_data: Iterable[Any] | None = None) -> Any:
-    """A copy of the model with its weights in eight bits, for inference; the model itself is left as it is.
+    """A copy of the model with 8-bit weights, for inference; the model itself does not change.
 
-    By torchao where it is installed, which keeps activations as they are and works on GPUs; else by PyTorch's own
-    quantization for CPUs. With `calibration_data`, inputs of the model, activations have eight bits as well (PyTorch's
-    static quantization). The documented function gives a model that fails when it is called, as nothing in it turns
-    its input into eight bits.
+    Uses torchao if it is installed, which leaves activations as they are and works on GPUs; otherwise PyTorch's own
+    quantization for CPUs. With `calibration_data`, inputs of the model, activations are 8-bit as well (PyTorch's static
+    quantization).
     """
     if calibration_data is not None:
         return _static(model, calibration_data)
@@ -34,11 +33,9 @@ def quantize_model(model: Any, calibration_data: Iterable[Any] | None = None) ->
 
 
 def dynamic_quantization(model: Any) -> Any:
-    """A copy whose Linear, LSTM and GRU layers have weights of eight bits and quantize activations as they come. On
-    the CPU.
+    """A copy whose Linear, LSTM and GRU layers have 8-bit weights and quantize activations as they run. CPU only.
 
-    A model that is such a layer itself is quantized too: PyTorch's function replaces what is in a model, so that the
-    documented example gives back what it was given.
+    A model that is itself such a layer is quantized too; PyTorch's own function only replaces layers inside a model.
     """
     kinds = {torch.nn.Linear, torch.nn.LSTM, torch.nn.GRU}
     quantization = _toolbox()

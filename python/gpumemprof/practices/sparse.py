@@ -1,4 +1,4 @@
-"""Matrices of which most is zero."""
+"""Matrices that are mostly zero."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ torch: Any = require_torch("sparse matrices")
 
 
 class SparseEmbedding(torch.nn.Module):  # type: ignore[misc]
-    """An embedding whose gradient has the rows that were looked up, not all of the table.
+    """An embedding whose gradient has only the rows that were looked up.
 
-    Only optimizers that take sparse gradients can train it: SGD, Adagrad and SparseAdam. `optimizer()` makes the last.
+    Only optimizers for sparse gradients can train it: SGD, Adagrad and SparseAdam, which `optimizer()` creates.
     """
 
     def __init__(self, vocab_size: int, embed_dim: int) -> None:
@@ -23,15 +23,14 @@ class SparseEmbedding(torch.nn.Module):  # type: ignore[misc]
         return self.embedding(indices)
 
     def optimizer(self, lr: float = 1e-3) -> Any:
-        """SparseAdam for this table: an Adam would refuse its gradients."""
+        """SparseAdam for this table; Adam would reject its gradients."""
         return torch.optim.SparseAdam(list(self.parameters()), lr=lr)
 
 
 def sparse_matrix_operations(indices: Any, values: Any, shape: tuple[int, int], vector: Any) -> Any:
-    """The product of a matrix that is given by its entries, and a vector.
+    """The product of a matrix, given by its entries, and a vector.
 
-    Entries of one place are added up first (`coalesce`), which random indices as in the documentation need. The matrix
-    is never dense.
+    Entries at the same position are added first (`coalesce`). The matrix is never dense.
     """
     matrix = torch.sparse_coo_tensor(indices, values, shape, check_invariants=True).coalesce()
     column = vector if vector.dim() == 2 else vector.unsqueeze(1)

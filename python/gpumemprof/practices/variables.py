@@ -1,4 +1,4 @@
-"""Intermediate results that nobody needs any more."""
+"""Intermediate results that are no longer needed."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ def memory_efficient_processing(
     process: Callable[[Any], Any],
     reduce: Callable[[Any, Any], Any] | None = None,
 ) -> Any:
-    """`process` of every piece, reduced as they come: one piece and the result are alive at a time.
+    """Applies `process` to every piece and reduces the results as they come: one piece and the result are live at a
+    time.
 
-    The documented recipe collects the pieces in a list and stacks them, so that at its peak all of them are there
-    twice, whatever is deleted meanwhile. `reduce` is addition by default, in place where that is safe: the first result is
-    ours alone once it was copied by an addition.
+    Collecting the results in a list and stacking them would need twice their memory. `reduce` is by default addition,
+    in place once the sum is a tensor of its own.
     """
     require_torch("memory_efficient_processing")
     total, is_ours = None, False

@@ -1,4 +1,4 @@
-"""MemoryVisualizer: pictures of what was measured, by matplotlib (`pip install 'gpumemprof[viz]'`), and the page."""
+"""MemoryVisualizer: plots of measurements by matplotlib (`pip install 'gpumemprof[viz]'`), and the page."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from ._style import NO_DATA, is_html, require
 
 
 class MemoryVisualizer:
-    """Pictures of a profiler, its results, a tracker, its events, a telemetry file, a recording, or samples in bytes.
+    """Plots of a profiler, its results, a tracker, its events, a telemetry file, a recording, or samples in bytes.
 
-    Every method takes its own source first; without one it shows `profiler`. A path given as `save_path` is the file
-    that is there afterwards: .png, .svg and .pdf by matplotlib, .html the page. Errors: ValueError where there is
-    nothing to show, ImportError that names the extra where matplotlib is missing."""
+    Every method takes its source first, by default `profiler`. The extension of `save_path` selects the format: .png,
+    .svg and .pdf by matplotlib, .html for the page. Raises ValueError if there is nothing to show, ImportError with the
+    name of the extra if matplotlib is missing.
+    """
 
     def __init__(self, profiler: Any = None, figure_size: tuple[float, float] = (10.0, 5.5)) -> None:
         self.profiler = profiler
@@ -25,7 +26,8 @@ class MemoryVisualizer:
     def plot_memory_timeline(
         self, results: Any = None, snapshots: Any = None, save_path: Any = None, interactive: bool = True
     ) -> Any:
-        """Memory over time, the peak marked, calls below. A Page, or with interactive=False a figure of matplotlib."""
+        """Memory over time with the peak marked, calls below. Returns a Page, or a matplotlib figure with
+        interactive=False."""
         from . import _page, _timeline
 
         measured = self._measured(results, snapshots)
@@ -34,8 +36,8 @@ class MemoryVisualizer:
     def plot_function_comparison(
         self, results: Any = None, metric: str = "peak_memory", save_path: Any = None, interactive: bool = True
     ) -> Any:
-        """Functions beside each other by "peak_memory", "memory_allocated", "memory_kept", "execution_time" or
-        "call_count", the highest first, 20 at most. ValueError for another metric."""
+        """Compares functions by "peak_memory", "memory_allocated", "memory_kept", "execution_time" or "call_count",
+        highest first, at most 20. Raises ValueError for another metric."""
         from . import _functions, _page
 
         measured = self._measured(results, None, needs_time=False)
@@ -49,7 +51,7 @@ class MemoryVisualizer:
         )
 
     def plot_memory_heatmap(self, results: Any = None, save_path: Any = None, interactive: bool = False) -> Any:
-        """Functions by time, the colour their highest memory; without functions, the kinds of memory by time."""
+        """Functions over time, coloured by their highest memory; without functions, the kinds of memory over time."""
         from . import _heatmap, _page
 
         measured = self._measured(results, None)
@@ -58,14 +60,14 @@ class MemoryVisualizer:
     create_memory_heatmap = plot_memory_heatmap
 
     def plot_cross_rank_timeline(self, events: Any, save_path: Any = None) -> Any:
-        """One line a rank on one clock: the device's use, or where no rank knows it, what is allocated."""
+        """One line per rank on one clock: the device's use, or the allocated bytes if no rank knows it."""
         from . import _ranks
 
         figure = _ranks.draw(collect(events), self.figure_size)
         return self._saved(figure, save_path)
 
     def create_dashboard(self, results: Any = None, snapshots: Any = None, save_path: Any = None) -> Any:
-        """One Page: the timeline, functions with their calls, functions over time."""
+        """One Page with the timeline, functions with their calls, and functions over time."""
         from . import _page
 
         page = _page.Page(_page.whole(self._measured(results, snapshots)))
@@ -81,9 +83,10 @@ class MemoryVisualizer:
         interval_s: float = 1.0,
         block: bool = False,
     ) -> Any:
-        """Serves a page that follows the profiler or tracker: returns a Dashboard with `url`, `stop()` and `wait()`.
+        """Serves a live page of the profiler or tracker. Returns a Dashboard with `url`, `stop()` and `wait()`.
 
-        It ends with the program; `block=True` or `wait()` stays until Ctrl-C. Port 0 takes a free one."""
+        It ends with the program; `block=True` or `wait()` runs until Ctrl-C. Port 0 picks a free one.
+        """
         from .dashboard import Dashboard
 
         dashboard = Dashboard(self.profiler if results is None else results, port, host, interval_s)
@@ -96,15 +99,16 @@ class MemoryVisualizer:
         self, results: Any = None, snapshots: Any = None, format: str | None = None,
         save_path: Any = "memory_profile_data", output_path: Any = None,
     ) -> str:  # fmt: skip
-        """Calls and samples as a file; returns its path. The format is the path's extension, else `format` ("csv" or
-        "json"), which is then appended. Calls and samples together are two CSV files, NAME.csv and NAME_samples.csv."""
+        """Writes calls and samples to a file and returns its path. The format is the path's extension, otherwise
+        `format` ("csv" or "json"), which is then appended. As CSV, calls and samples together are two files, NAME.csv
+        and NAME_samples.csv."""
         from ._export import export
 
         measured = self._measured(results, snapshots, empty_is_an_error=False, needs_time=False)
         return export(measured, Path(os.fspath(save_path if output_path is None else output_path)), format)
 
     def save_plots(self, results: Any = None, output_dir: Any = "plots") -> list[str]:
-        """Every picture that the source has data for, in a folder that is made; returns the paths."""
+        """Saves every plot for which the source has data into a folder, which is created; returns the paths."""
         measured = self._measured(results, None)
         folder = Path(os.fspath(output_dir))
         folder.mkdir(parents=True, exist_ok=True)
@@ -117,7 +121,7 @@ class MemoryVisualizer:
         return [str(path) for path in paths]
 
     def show(self, figure: Any) -> None:
-        """A window or a browser tab; where there is no display, nothing but a warning of matplotlib's."""
+        """Opens a window or a browser tab; without a display matplotlib only warns."""
         if hasattr(figure, "document"):
             figure.show()
             return

@@ -1,4 +1,4 @@
-"""Memory as colour: functions by time, or without functions the kinds of memory by time."""
+"""Memory as colour: functions over time, or without functions the kinds of memory over time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same by the page of the command: what was measured as a report, in one file that needs no network."""
+"""Measurements as a report on the command's page, in one file that needs no network."""
 
 from __future__ import annotations
 

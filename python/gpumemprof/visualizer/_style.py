@@ -1,4 +1,4 @@
-"""What all pictures share: colours, axes in bytes, and the libraries, imported when they are first needed."""
+"""Shared by all plots: colours, axes in bytes, and the libraries, imported when they are first needed."""
 
 from __future__ import annotations
 

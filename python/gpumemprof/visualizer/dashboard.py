@@ -1,4 +1,4 @@
-"""A page that follows a profiler or tracker: served by a thread of this process, on the loopback address only."""
+"""A live page of a profiler or tracker, served by a thread of this process, on the loopback address only."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ _SHARE = 20
 
 
 class Dashboard:
-    """Shows `source` (what MemoryVisualizer takes) and asks it again every `interval_s` seconds.
+    """Shows `source` (anything that MemoryVisualizer accepts) and refreshes it every `interval_s` seconds.
 
-    `port` 0 takes a free one; `url` says which it became. Errors: OSError with the port where it is taken; ValueError
-    for an interval that is not positive."""
+    `port` 0 picks a free one; `url` has the result. Raises OSError with the port if it is in use, ValueError for an
+    interval that is not positive.
+    """
 
     def __init__(self, source: Any, port: int = 8050, host: str = "127.0.0.1", interval_s: float = 1.0) -> None:
         if not interval_s > 0:
@@ -42,7 +43,7 @@ class Dashboard:
         return f"http://{self._host}:{port}"
 
     def start(self) -> None:
-        """Serves from now on. The thread is a daemon: a program that ends takes its page with it."""
+        """Begins serving. The thread is a daemon: the page ends with the program."""
         if self._server is not None:
             return
         try:
@@ -57,7 +58,7 @@ class Dashboard:
         print(f"gpumemprof: dashboard at {self.url}", flush=True)
 
     def wait(self) -> None:
-        """Until stop() or Ctrl-C."""
+        """Waits until stop() or Ctrl-C."""
         try:
             while self._thread is not None and self._thread.is_alive():
                 self._thread.join(0.5)

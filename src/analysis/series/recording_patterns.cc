@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "analysis/finding.h"
 #include "analysis/leaks/leak_limit.h"
 #include "analysis/replay/snapshot_device.h"
 #include "analysis/series/series.h"
 #include "analysis/statistics/statistics.h"
+#include "base/duration.h"
 #include "base/size.h"
 
 namespace gpumemprof {
@@ -67,13 +67,6 @@ Levels levels_of_timeline(const Timeline& timeline) {
 uint64_t whole(double value) { return value > 0 ? static_cast<uint64_t>(std::llround(value)) : 0; }
 
 std::string size_text(double bytes) { return format_bytes(whole(bytes)); }
-
-/// "0.125 s"
-std::string seconds_text(double value) {
-  char buffer[32];
-  std::snprintf(buffer, sizeof buffer, "%.3g s", value);
-  return buffer;
-}
 
 double evidence(const Evidence& of, std::string_view name) {
   for (const auto& [key, value] : of) {
@@ -230,19 +223,19 @@ class Patterns {
     std::vector<std::pair<std::string, uint64_t>> figures = {{"cycles", cycles},
                                                              {"period_ns", whole(period_s * 1e9)},
                                                              {"amplitude_bytes", whole(amplitude)}};
-    std::string period = "every " + seconds_text(period_s);
+    std::string period = "every " + format_seconds(period_s);
     if (levels_.are_steps && levels_.step_s > 0 && period_s > 0) {
       const uint64_t steps = whole(period_s / levels_.step_s);
       const uint64_t a_step = whole(levels_.step_s / period_s);
       if (steps > 1) {
         figures.emplace_back("period_steps", steps);
-        period = "every " + std::to_string(steps) + " steps (" + seconds_text(period_s) + ")";
+        period = "every " + std::to_string(steps) + " steps (" + format_seconds(period_s) + ")";
       } else if (a_step > 1) {
         figures.emplace_back("cycles_a_step", a_step);
         period = std::to_string(a_step) + " times a step, " + period;
       } else {
         figures.emplace_back("period_steps", 1);
-        period = "once a step (" + seconds_text(period_s) + ")";
+        period = "once a step (" + format_seconds(period_s) + ")";
       }
     }
     add("sawtooth", Severity::kInfo, "memory swings by " + size_text(amplitude) + " " + period,
@@ -269,7 +262,7 @@ class Patterns {
         const double when = levels_.ceiling_times_s[highest];
         figures.emplace_back("after_first_event_ns", whole(when * 1e9));
         where = std::to_string(at.size()) + (at.size() == 1 ? " time" : " times") + ", highest " +
-                seconds_text(when) + " after the first event";
+                format_seconds(when) + " after the first event";
       }
       // A spike is an exception: of no rule without steps, and none where it comes regularly.
       const bool is_regular = add_period(at, &figures, &where);
@@ -301,9 +294,9 @@ class Patterns {
     if (levels_.are_steps) {
       const uint64_t steps = whole(usual * static_cast<double>(levels_.steps_a_level));
       figures->emplace_back("period_steps", steps);
-      *where += ", every " + std::to_string(steps) + " steps (" + seconds_text(period_s) + ")";
+      *where += ", every " + std::to_string(steps) + " steps (" + format_seconds(period_s) + ")";
     } else {
-      *where += ", every " + seconds_text(period_s);
+      *where += ", every " + format_seconds(period_s);
     }
     return true;
   }

@@ -7,6 +7,7 @@
 
 #include "analysis/series/series_parts.h"
 #include "analysis/statistics/statistics.h"
+#include "base/duration.h"
 #include "base/size.h"
 
 namespace gpumemprof {
@@ -97,7 +98,7 @@ void add_growth(const Growth& growth, const SeriesOptions& options, SeriesReport
   report->insights.push_back(
       {"limit",
        "At this rate the limit of " + size(*options.limit_bytes) + " is reached " +
-           text("%.0f s after the last sample", std::max(0.0, to_limit)),
+           format_seconds(to_limit) + " after the last sample",
        {{"time_to_limit_s", std::max(0.0, to_limit)}, {"limit_bytes", *options.limit_bytes}}});
 }
 
@@ -111,7 +112,7 @@ void add_spikes(const Spikes& spikes, const Series& series, SeriesReport* report
   if (spikes.z > 0) evidence.emplace_back("robust_z", spikes.z);
   const std::string what =
       text("%.0f samples stand out, the highest by ", static_cast<double>(spikes.samples.size())) +
-      size(spikes.highest_above_bytes) + text(", %.1f s after the start", when);
+      size(spikes.highest_above_bytes) + ", " + format_seconds(when) + " after the start";
   // How far beyond the threshold; certain where nothing else ever moved.
   const double confidence = spikes.z > 0 ? 1 - 1 / (spikes.z - 5) : 1;
   const Severity severity = high ? Severity::kWarning : Severity::kInfo;
@@ -144,13 +145,15 @@ void add_cycles(const Cycles& cycles, SeriesReport* report) {
                              {"period_s", cycles.period_s},
                              {"amplitude_bytes", cycles.amplitude_bytes}};
   report->patterns.push_back({"sawtooth", Severity::kInfo,
-                              text("Memory swings %.0f times, as training steps do: by ",
+                              text("Memory swings %.0f times by ",
                                    static_cast<double>(cycles.count)) +
-                                  size(cycles.amplitude_bytes) +
-                                  text(", every %.2f s", cycles.period_s),
+                                  size(cycles.amplitude_bytes) + ", every " +
+                                  format_seconds(cycles.period_s),
                               evidence});
   report->insights.push_back(
-      {"cycle", text("One cycle takes %.2f s and ", cycles.period_s) + size(cycles.amplitude_bytes),
+      {"cycle",
+       "One cycle takes " + format_seconds(cycles.period_s) + " and swings by " +
+           size(cycles.amplitude_bytes),
        evidence});
 }
 

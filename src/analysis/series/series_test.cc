@@ -15,6 +15,7 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
@@ -148,6 +149,7 @@ TEST(Series, ASpikeIsNamedWithItsHeight) {
   ASSERT_THAT(finding_types(report), ElementsAre("spikes"));
   EXPECT_NEAR(report.findings[0].bytes, 2e9, 2 * kMB);
   EXPECT_EQ(evidence(report.findings[0], "seconds_after_start"), 60);
+  EXPECT_THAT(report.findings[0].description, HasSubstr(", 1 min 00 s after the start"));
   EXPECT_EQ(report.findings[0].severity, Severity::kWarning) << "higher than all else";
   EXPECT_THAT(pattern_types(report), ElementsAre("spike"));
 }

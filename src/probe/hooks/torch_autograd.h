@@ -1,4 +1,4 @@
-// What PyTorch's autograd says of the moment of an allocation; see torch_autograd.cc.
+// Autograd's state at the moment of an allocation; see torch_autograd.cc.
 #pragma once
 
 #include "probe/framework.h"
@@ -9,7 +9,8 @@ extern const Hook kAutogradHooks[1];
 extern const Hook kSavedHooks[1];  // torch_saved.cc
 extern const Hook kCopyHooks[1];   // torch_copied.cc
 
-/// Looks up what tells whether gradients are on; once, at the first call through libc10.
+/// Looks up the functions that tell whether gradients are on; once, at the first call through
+/// libc10.
 void prepare_torch_modes();
 
 }  // namespace gpumemprof::probe

@@ -15,16 +15,16 @@
 
 namespace gpumemprof::probe {
 
-/// What the tracker said of the allocation, free or refusal that is reported now on this thread;
-/// null where the allocator is not followed. `reserved`: as reported. Called with the device's lock
-/// held.
+/// What the tracker reported for the allocation, free or refusal that is now being profiled on this
+/// thread; null if the allocator's history is not recorded. `reserved`: as reported. Called with
+/// the device's lock held.
 const AllocatorSays* cuda_says_of_alloc(uint64_t address, uint64_t size, uint64_t reserved,
                                         Device device);
 const AllocatorSays* cuda_says_of_free(uint64_t address, uint64_t reserved, Device device);
 const AllocatorSays* cuda_says_of_oom(Device device);
 
-/// Stand in for the functions that PyTorch calls right after it has set up CUDA, with no lock held
-/// and nothing allocated.
+/// Replacements of the functions that PyTorch calls right after it has initialized CUDA, with no
+/// lock held and nothing allocated.
 inline constexpr uint32_t kCudaHookCount = 2;
 extern const Hook kCudaHooks[kCudaHookCount];
 

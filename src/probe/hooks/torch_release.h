@@ -1,4 +1,4 @@
-// Which release of PyTorch's CUDA allocator is loaded, and how it is asked for its history.
+// The loaded release of PyTorch's CUDA allocator, and how to get its history.
 #pragma once
 
 #include <stddef.h>
@@ -13,8 +13,8 @@ struct TorchAllocator {
   bool has_pools;  // its trace entries name the memory pool
 };
 
-/// Looks at the loaded libc10_cuda: `version` gets the release's name ("2.13.0+cu130"; "" where it
-/// is not known). Where the allocator cannot be followed `*why` says so in one phrase. Called once,
+/// Inspects the loaded libc10_cuda: `version` gets the release's name ("2.13.0+cu130"; "" if
+/// unknown). If the history cannot be recorded `*why` has the reason, in one phrase. Called once,
 /// with no lock held.
 TorchAllocator find_torch_allocator(char* version, size_t size, const char** why);
 

@@ -9,13 +9,13 @@
 
 namespace gpumemprof::probe {
 
-/// Of a c10::TensorImpl or null; 0 for tensors that have no storage in memory.
+/// For a c10::TensorImpl or null; 0 for tensors without storage in memory.
 uint64_t storage_address(const void* tensor_impl);
 
-/// Of one with a storage: a leaf that requires grad, another's result, or a view.
+/// For one with a storage: a leaf that requires grad, an operation's result, or a view.
 bool has_autograd_metadata(const void* tensor_impl);
 
-/// Of one with a storage. True where this PyTorch does not tell.
+/// For one with a storage. True if this PyTorch does not report it.
 bool requires_grad(const void* tensor_impl);
 
 }  // namespace gpumemprof::probe

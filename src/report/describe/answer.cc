@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analysis/leaks/leak_names.h"
+#include "base/duration.h"
 #include "base/size.h"
 #include "report/describe/end_words.h"
 #include "report/describe/explanation.h"

@@ -113,9 +113,9 @@ Table identity_table(const DriverMoment& moment, const DeviceIdentity& sum, size
     add(term(3, "allocated", format_bytes(*sum.framework_allocated_bytes)));
     add(term(3, "cached", format_bytes(*sum.framework_cached_bytes)));
     if (sum.framework_unservable_bytes)
-      add(term(4, "pinned, in pieces", format_bytes(*sum.framework_unservable_bytes)));
+      add(term(4, "in pinned segments", format_bytes(*sum.framework_unservable_bytes)));
     if (sum.framework_beside_bytes.value_or(0) != 0)
-      add(term(3, "beside its allocator", signed_bytes(*sum.framework_beside_bytes)));
+      add(term(3, "outside its allocator", signed_bytes(*sum.framework_beside_bytes)));
   }
   if (sum.unexplained_bytes) {
     add(term(2, "unexplained", signed_bytes(*sum.unexplained_bytes)));

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "analysis/replay/snapshot_device.h"
+#include "base/duration.h"
 #include "base/size.h"
 #include "report/describe/refusal_words.h"
 #include "report/describe/snapshot_words.h"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/duration.h"
 #include "base/size.h"
 #include "report/words.h"
 
@@ -20,10 +21,8 @@ std::optional<Value> named(const std::vector<std::pair<std::string, Value>>& val
 
 /// Whole seconds are known, rounded down.
 std::string pace_text(uint64_t seconds) {
-  constexpr uint64_t kLongestSeconds = uint64_t{1} << 33;  // some centuries, and no overflow
   if (seconds == 0) return ", in less than a second";
-  return fmt::format(", about {}",
-                     format_duration(std::min(seconds, kLongestSeconds) * 1'000'000'000));
+  return fmt::format(", about {}", format_seconds(static_cast<double>(seconds)));
 }
 
 /// "train.py:9 2.00 KiB a step, train.py:12 1.00 KiB, and 4 more lines".

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "analysis/pass/op_names.h"
+#include "base/duration.h"
 #include "base/size.h"
 #include "report/describe/facts.h"
 #include "report/describe/sections.h"

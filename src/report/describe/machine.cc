@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/size.h"
+#include "base/duration.h"
 #include "report/describe/sections.h"
 #include "report/words.h"
 

@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
+#include "base/duration.h"
 #include "base/size.h"
 #include "report/describe/describe_samples.h"
 #include "report/describe/facts.h"
@@ -15,10 +15,6 @@ namespace {
 constexpr size_t kMostSeries = 32;
 
 std::string size_text(double bytes) { return format_bytes(static_cast<uint64_t>(bytes)); }
-
-std::string seconds_text(double seconds) {
-  return format_duration(static_cast<uint64_t>(std::llround(seconds * 1e9)));
-}
 
 std::string series_label(const TelemetrySeries& series) {
   std::string text = series.pid > 0 ? "process " + std::to_string(series.pid) + ", " : "";
@@ -36,7 +32,7 @@ Section samples_answer(const TelemetryAnalysis& analysis) {
       format_plural(analysis.events, "event"),
       analysis.events == 0
           ? "no time"
-          : seconds_text(static_cast<double>(analysis.end_ns - analysis.start_ns) * 1e-9) +
+          : format_seconds(static_cast<double>(analysis.end_ns - analysis.start_ns) * 1e-9) +
                 " long")});
   out.add(Sentence{score_sentence(analysis.score)});
   if (analysis.losses.empty()) out.add(Sentence{"Nothing was lost."});
@@ -68,7 +64,7 @@ std::string highest_text(const TelemetrySeries& series) {
   const SeriesReport& report = series.report;
   std::string text =
       fmt::format("highest sample {}, {} after the first", size_text(report.peak_bytes),
-                  seconds_text(report.peak_time_s - *std::ranges::min_element(series.times_s)));
+                  format_seconds(report.peak_time_s - *std::ranges::min_element(series.times_s)));
   if (series.exact_peak_bytes)
     text += fmt::format("; exact peak {}", format_bytes(*series.exact_peak_bytes));
   return text;
@@ -92,7 +88,7 @@ Section series_section(const TelemetrySeries& series) {
   List list;
   const auto add = [&](std::string text) { list.items.push_back({"", std::move(text)}); };
   add(fmt::format("{} in {}; first {}, last {}, mean {}, minimum {}",
-                  format_plural(report.samples, "sample"), seconds_text(report.duration_s),
+                  format_plural(report.samples, "sample"), format_seconds(report.duration_s),
                   size_text(report.first_bytes), size_text(report.last_bytes),
                   size_text(report.mean_bytes), size_text(report.least_bytes)));
   add(highest_text(series));

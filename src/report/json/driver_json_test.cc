@@ -50,7 +50,7 @@ TEST(DriverReport, WritesTheSumWithEachTermOnALine) {
                           "      framework                               20.0 MiB",
                           "        allocated                             12.0 MiB",
                           "        cached                                6.00 MiB",
-                          "        beside its allocator                 +2.00 MiB",
+                          "        outside its allocator                +2.00 MiB",
                           "      unexplained                            -10.0 MiB"));
 }
 

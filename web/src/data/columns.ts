@@ -1,5 +1,5 @@
 // The one binary form of every answer: "GMPC", the header's length, JSON, then arrays at multiples of 8.
-// What it is exactly: docs/page-data.md. An answer is untrusted: a column outside of it is an error.
+// The format: docs/page-data.md. An answer is untrusted: a column outside of it is an error.
 
 export type Column = Uint8Array | Uint16Array | Uint32Array | Float64Array;
 
@@ -9,7 +9,7 @@ export const NONE = 0xffffffff;
 export class Answer {
   readonly head: Record<string, any>;
   private readonly columns: Map<string, Column>;
-  /** Why what is shown is not exactly what was asked for; of one-file pages alone. */
+  /** In one-file pages: why the answer is not exactly the requested one. */
   summary: string | null = null;
 
   constructor(head: Record<string, any>, columns: Map<string, Column> = new Map()) {

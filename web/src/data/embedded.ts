@@ -1,4 +1,4 @@
-// Answers that the page carries itself. What it does not hold it answers with the nearest it has, and says so.
+// Answers embedded in the page. Where an exact one is missing, the nearest is given, with a note that says so.
 import { Answer, decode } from "./columns.ts";
 import { key_of, StoreError } from "./store.ts";
 import type { Query, Store } from "./store.ts";
@@ -6,7 +6,7 @@ import type { Query, Store } from "./store.ts";
 export interface Embedded {
   answers: Record<string, string>;
   note?: string;
-  start?: string; // what is looked at first, as the address says it
+  start?: string; // the first view, as an address
 }
 
 interface Kept {
@@ -46,7 +46,7 @@ export class EmbeddedStore implements Store {
     return copy;
   }
 
-  /** Of the answers to the same question, the one whose range covers what is asked and is narrowest, or whose moment is nearest. */
+  /** The answer whose moment is nearest, or whose range is the narrowest that covers the query's. */
   private nearest(path: string, query: Query): Kept | undefined {
     const same = this.kept.filter(
       (kept) =>
@@ -88,25 +88,25 @@ async function inflate(text: string): Promise<ArrayBuffer> {
 function summary_of(path: string, kept: Kept, query: Query): string | null {
   const number = (name: string) => Number(kept.query.get(name)).toLocaleString("en");
   if (kept.query.has("event")) {
-    return kept.query.get("event") === String(query.event) ? null : `This file keeps some moments. Shown: event ${number("event")}, the nearest.`;
+    return kept.query.get("event") === String(query.event) ? null : `Shown: event ${number("event")}, the nearest moment in this file.`;
   }
   if (kept.query.get("from") === String(query.from) && kept.query.get("to") === String(query.to)) return null;
-  // Levels of a wider range are coarser and still of the range that is asked for; other answers are of the wider one.
-  if (path === "levels" || path === "times") return "This file keeps a summary of this range.";
-  return `This file keeps some ranges. Shown: events ${number("from")} to ${number("to")}.`;
+  // Levels of a wider range still cover the requested one, more coarsely; other answers are about the wider range.
+  if (path === "levels" || path === "times") return "This file has a summary of this range.";
+  return `Shown: events ${number("from")} to ${number("to")}, the nearest range in this file.`;
 }
 
 function missing(path: string, query: Query): string {
-  const what = query.filter ? "answers with a filter" : (NAMES[path] ?? path);
-  return `This file does not keep ${what}. \`gpumemprof view\` on the recording shows it.`;
+  const what = query.filter ? "filtered views" : (NAMES[path] ?? path);
+  return `This file does not contain ${what}. Open the recording with \`gpumemprof view\` instead.`;
 }
 const NAMES: Record<string, string> = {
-  blocks: "single blocks here",
-  space: "the address space of this moment",
-  space_time: "the address space through time",
-  holders: "the holders of this moment",
-  search: "answers to searches",
-  block: "this block's facts",
-  whatif: "other settings",
-  source: "lines of source",
+  blocks: "the blocks of this range",
+  space: "the address space at this moment",
+  space_time: "the address space over time",
+  holders: "the holders at this moment",
+  search: "search results",
+  block: "details of this block",
+  whatif: "a replay with these settings",
+  source: "source code",
 };

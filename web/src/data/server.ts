@@ -53,12 +53,12 @@ export class ServerStore implements Store {
       response = await fetch(address, { signal });
     } catch (error) {
       if (signal.aborted) throw error;
-      throw new StoreError("The command that serves this page does not answer. It may have ended.");
+      throw new StoreError("The command that serves this page does not respond; it may have exited.");
     }
     const is_json = (response.headers.get("content-type") ?? "").startsWith("application/json");
     if (!response.ok) {
       const body = is_json ? await response.json().catch(() => ({})) : {};
-      throw new StoreError(body.error ?? `The server answered ${response.status}.`, body.at ?? null);
+      throw new StoreError(body.error ?? `The server returned status ${response.status}.`, body.at ?? null);
     }
     if (is_json) return new Answer(await response.json());
     return decode(await response.arrayBuffer());

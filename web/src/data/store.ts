@@ -1,30 +1,30 @@
-// Where the page's data comes from. Views ask a Store and never know whether a server answers or the page itself.
+// The source of the page's data. Views do not know whether a server or the page itself answers.
 import { Answer } from "./columns.ts";
 
 export type Query = Record<string, string | number | undefined | null>;
 
 export interface Store {
-  /** "server" or "embedded"; the page says what an embedded one cannot answer. */
+  /** "server" answers everything; "embedded" only what the page contains. */
   readonly kind: "server" | "embedded";
-  /** What the page says of itself where it is a summary, else null. */
+  /** For a page that is a summary, how far it is exact; else null. */
   readonly note: string | null;
-  /** `slot` names who asks: an answer that is still on its way to the same slot is given up. Rejects with one line. */
+  /** A new query in a `slot` cancels the pending one there. Rejects with a one-line error. */
   ask(path: string, query: Query, slot?: string): Promise<Answer>;
 }
 
-/** One line for whatever went wrong. */
+/** An error as one line. */
 export class StoreError extends Error {
-  /** Where in a filter it went wrong, in characters. */
+  /** The position of the error in a filter, in characters. */
   readonly at: number | null;
   constructor(text: string, at: number | null = null) {
     super(text);
     this.at = at;
   }
 }
-/** A newer question of the same slot took its place: nothing to show. */
+/** A newer query of the same slot replaced this one; show nothing. */
 export class Superseded extends Error {}
 
-/** The same for the same question: names sorted, empty ones left out. */
+/** Canonical key of a query: names sorted, empty values left out. */
 export function key_of(path: string, query: Query): string {
   const parts = Object.entries(query)
     .filter(([, value]) => value !== undefined && value !== null && value !== "")
@@ -33,7 +33,7 @@ export function key_of(path: string, query: Query): string {
   return parts.length ? `${path}?${parts.join("&")}` : path;
 }
 
-/** Keeps what was used last, up to so many bytes. */
+/** Keeps the most recently used answers, up to a number of bytes. */
 export class Cache {
   private readonly entries = new Map<string, Answer>();
   private held_bytes = 0;

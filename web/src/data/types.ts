@@ -1,4 +1,4 @@
-// What the answer to `run` and a report's Document are; docs/page-data.md has the words.
+// The answer to `run` and a report's Document, as docs/page-data.md describes them.
 
 export interface Device {
   name: string;
@@ -33,7 +33,7 @@ export interface RunFile {
 }
 
 export type Tone = "plain" | "headline" | "strong" | "bad" | "warning" | "note" | "dim";
-/** Where in the other views something is to be seen. */
+/** Where the other views show something. */
 export interface Evidence {
   view?: string;
   event?: number;

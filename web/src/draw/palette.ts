@@ -1,4 +1,4 @@
-// Colours: stable by name within a page, far apart, of like weight in both themes. Meaning is never in them alone.
+// Colours: stable by name within a page, far apart, of similar weight in both themes; never the only sign of a meaning.
 import { signal } from "@preact/signals";
 
 export const is_dark = signal(false);
@@ -38,7 +38,7 @@ function grey(dark: boolean): number {
 }
 
 const given = new Map<string, Map<string, number>>();
-/** A name keeps the colour that it was first given among its kind. */
+/** The colour of a name; it stays the one first given. */
 export function colour_of(kind: string, name: string, dark = is_dark.value): number {
   if (name === REST) return grey(dark);
   let names = given.get(kind);
@@ -47,7 +47,7 @@ export function colour_of(kind: string, name: string, dark = is_dark.value): num
   if (index === undefined) names.set(name, (index = names.size));
   return nth(index, dark);
 }
-/** A colour for a number: of blocks and stacks, of which there are too many to be told apart by it. */
+/** A colour for the number of a block or stack; there are too many for each to be distinct. */
 export function colour_of_id(id: number, dark = is_dark.value): number {
   const mixed = Math.imul(id + 1, 2654435761) >>> 0;
   const wobble = ((mixed >>> 12) % 7) * 0.018 - 0.054;
@@ -56,13 +56,13 @@ export function colour_of_id(id: number, dark = is_dark.value): number {
 export function css(colour: number): string {
   return `#${colour.toString(16).padStart(6, "0")}`;
 }
-/** Mixed with the page's ground: of what is not looked at. */
+/** Mixed with the page's background, for what is not highlighted. */
 export function faded(colour: number, dark = is_dark.value): number {
   const ground = dark ? 0x14 : 0xf6;
   const mix = (shift: number) => Math.round(((colour >> shift) & 255) * 0.22 + ground * 0.78) << shift;
   return mix(16) | mix(8) | mix(0);
 }
-/** What is read on a colour. */
+/** A readable text colour on a background. */
 export function ink_on(colour: number): string {
   const light = 0.299 * ((colour >> 16) & 255) + 0.587 * ((colour >> 8) & 255) + 0.114 * (colour & 255);
   return light > 140 ? "#14181d" : "#ffffff";

@@ -31,7 +31,7 @@ export function rect_layer(canvas: HTMLCanvasElement, wanted: string | null = nu
 }
 
 let gpu: boolean | null = null;
-/** Asked of a canvas of its own: one that gave WebGL gives no canvas 2D any more. */
+/** Tested on a canvas of its own: a canvas that has given WebGL cannot give canvas 2D. */
 function has_gpu(): boolean {
   if (gpu !== null) return gpu;
   const gl = document.createElement("canvas").getContext("webgl2", { failIfMajorPerformanceCaveat: true });
@@ -124,7 +124,7 @@ function webgl_layer(gl: WebGL2RenderingContext, canvas: HTMLCanvasElement): Rec
   };
 }
 
-/** Fills the pixels itself: a call of the canvas for each of many thousand rectangles is the most of a frame. */
+/** Fills pixels directly: one canvas call per rectangle would take most of a frame. */
 function canvas_layer(canvas: HTMLCanvasElement): RectLayer {
   let held: Rects = { corners: new Float32Array(), colours: new Uint32Array(), count: 0 };
   let image: ImageData | null = null;
@@ -152,7 +152,7 @@ export function fill_rects(pixels: Uint32Array, width: number, height: number, r
   const scale_x = width / (window.x1 - window.x0);
   const scale_y = height / (window.y1 - window.y0);
   for (let i = 0, at = 0; i < count; ++i, at += 4) {
-    // Whole pixels: between two edges that share one there would be a paler seam.
+    // Whole pixels: two edges that share a pixel would leave a pale seam.
     let x0 = Math.round((corners[at] - window.x0) * scale_x);
     if (x0 >= width) continue;
     let x1 = Math.max(x0 + 1, Math.round((corners[at + 2] - window.x0) * scale_x));

@@ -1,4 +1,4 @@
-// Two canvases over each other that keep to the size of their box: rectangles below, lines and text above.
+// Two stacked canvases that follow the size of their box: rectangles below, lines and text above.
 import { useEffect, useRef } from "preact/hooks";
 import { effect, signal } from "@preact/signals";
 import type { Signal } from "@preact/signals";
@@ -39,7 +39,7 @@ export const FONT = '11.5px Inter, "Segoe UI", system-ui, -apple-system, Roboto,
 const renderer = () => new URLSearchParams(location.search).get("renderer");
 
 export interface SurfaceProps {
-  /** Draws all of it; whatever signals it reads draw it again. */
+  /** Draws everything, and again whenever a signal that it reads changes. */
   draw: (surface: Surface) => void;
   label: string;
   size?: Signal<[number, number]>;
@@ -59,7 +59,7 @@ export function SurfaceBox(props: SurfaceProps) {
     const context = top.current!.getContext("2d")!;
     let layer: RectLayer | null = null;
     const surface: Surface = {
-      // Made when it is first drawn into: a browser gives a page few WebGL contexts.
+      // Created at the first drawing: a browser gives a page few WebGL contexts.
       get rects() {
         return (layer ??= rect_layer(below.current!, renderer()));
       },
@@ -83,7 +83,7 @@ export function SurfaceBox(props: SurfaceProps) {
     observer.observe(box.current!);
     measure();
     const undo_setup = latest.current.setup?.(surface);
-    // What is read while drawing is what draws it again.
+    // The signals read while drawing trigger the next drawing.
     const stop = effect(() => {
       resized.value, is_dark.value;
       if (surface.width === 0 || surface.height === 0) return;

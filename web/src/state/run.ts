@@ -1,4 +1,4 @@
-// The opened files, what of them is used, and questions to the store that follow the view.
+// The open files, the chosen file and device, and queries that follow the view.
 import { computed, effect, signal } from "@preact/signals";
 import type { ReadonlySignal } from "@preact/signals";
 import { Superseded } from "../data/store.ts";
@@ -10,7 +10,7 @@ import { part, view } from "./view.ts";
 export const store = signal<Store | null>(null);
 export const files = signal<RunFile[]>([]);
 export const failure = signal<string | null>(null);
-/** Why a page that follows its source does so no more. */
+/** Why the page no longer follows its source. */
 export const lost = signal<string | null>(null);
 export const loading = signal<{ share: number; text: string } | null>(null);
 
@@ -31,7 +31,7 @@ export const visible = computed<[number, number]>(() => {
   const low = Math.max(0, Math.min(from, events - 1));
   return [low, Math.max(low + 1, Math.min(to, events))];
 });
-/** The moment that the other views show: what was clicked, else the peak. */
+/** The moment that the other views show: the clicked one, else the peak. */
 export const moment = computed<number>(() => {
   const chosen = view.value.moment;
   const events = device.value?.events ?? 0;
@@ -43,13 +43,13 @@ export const range = computed<[number, number] | null>(() => {
   return range_from >= 0 && range_to > range_from ? [range_from, range_to] : null;
 });
 
-/** Which file and device a question is about. */
+/** The file and device of a query. */
 export function subject(): Query {
   return { file: view.value.file, device: view.value.device };
 }
 
 export interface Asked {
-  answer: Answer | null; // the newest, also while the next is on its way
+  answer: Answer | null; // the newest, also while the next is loading
   query: Query;
   error: string | null;
   error_at: number | null;
@@ -57,7 +57,7 @@ export interface Asked {
 }
 const NOTHING: Asked = { answer: null, query: {}, error: null, error_at: null, is_waiting: false };
 
-/** A question that is asked again whenever what `query` reads changes; null: nothing is asked. */
+/** A query that is repeated whenever a signal that `query` reads changes; null asks nothing. */
 export function ask(path: string, query: () => Query | null, options: { slot?: string; wait_ms?: number } = {}): ReadonlySignal<Asked> {
   const asked = signal<Asked>(NOTHING);
   const slot = options.slot ?? path;

@@ -1,4 +1,4 @@
-// What is used, as one value: the address holds it, undo and redo walk through it, every view reads from it.
+// The view's state as one value: the address stores it, undo and redo step through it, every view reads it.
 import { computed, signal } from "@preact/signals";
 import type { ReadonlySignal } from "@preact/signals";
 
@@ -25,7 +25,7 @@ export interface View {
   settings: string; // of the what-if
   capacity: string;
   other: number; // what is compared with: its file, -1: the second one
-  other_device: number; // -1: the one that is called alike
+  other_device: number; // -1: the one of the same name
   at_a: number; // the moments that are compared; -1: the peaks
   at_b: number;
   lines: string; // which of reserved, active, requested, capacity
@@ -39,7 +39,7 @@ export const START: View = {
 
 export const view = signal<View>(START);
 
-/** One member of the view: who reads it is not drawn again when others change. */
+/** One member of the view; its readers are not redrawn when other members change. */
 export function part<K extends keyof View>(name: K): ReadonlySignal<View[K]> {
   return computed(() => view.value[name]);
 }
@@ -52,7 +52,7 @@ export function to_hash(value: View): string {
   return out.toString();
 }
 
-/** What an address says; what it says wrongly is left at the start's value. */
+/** The view in an address; an invalid member keeps its default. */
 export function from_hash(hash: string): View {
   const given = new URLSearchParams(hash.replace(/^#/, ""));
   const out: Record<string, unknown> = { ...START };
@@ -71,13 +71,13 @@ export function from_hash(hash: string): View {
 const past: View[] = [];
 const future: View[] = [];
 let changed_at = 0;
-const MERGE_MS = 600; // movements that follow each other so fast are one step of undo
+const MERGE_MS = 600; // faster movements are one undo step
 const MOST_STEPS = 200;
 
 export const can_undo = signal(false);
 export const can_redo = signal(false);
 
-/** Changes the view. Movements of the visible range that follow each other are undone as one. */
+/** Changes the view. Quick successive changes of the visible range are one undo step. */
 export function go(patch: Partial<View>): void {
   const before = view.peek();
   if (Object.entries(patch).every(([name, value]) => before[name as keyof View] === value)) return;

@@ -1,4 +1,4 @@
-// Memory over time as rectangles: a column a bucket of events, a band a key, stacked; each column adds up to its total.
+// Memory over time as rectangles: one column per bucket of events, one stacked band per key; a column adds up to its total.
 import type { Answer } from "../data/columns.ts";
 import { NONE } from "../data/columns.ts";
 import { RectList } from "../draw/rects.ts";
@@ -14,7 +14,7 @@ export interface Levels {
   to: number;
   columns: number;
   begin: Uint32Array; // the first moment of each column, then the end of the last
-  event: Uint32Array; // the moment that each shows: that of its most bytes
+  event: Uint32Array; // the moment that each shows: its highest
   total: Float64Array;
   min: Float64Array;
   values: Float64Array;
@@ -120,7 +120,7 @@ export function block_spans(levels: Levels, blocks: Block[], most = Infinity): {
     }
     let bottom = 0;
     for (const one of alive) {
-      // One that stays where it was goes on as the same rectangle.
+      // A block that does not move continues its rectangle.
       if (one.span && one.span.bottom === bottom) one.span.x1 = i + 1;
       else spans.push((one.span = { block: one.block, x0: i, x1: i + 1, bottom }));
       bottom += one.block.size_bytes;

@@ -1,4 +1,4 @@
-// One block: every fact of it, and its stack.
+// One block: its facts and its stack.
 import { ask, device, subject } from "../state/run.ts";
 import * as format from "../format.ts";
 import { go, part } from "../state/view.ts";
@@ -16,11 +16,11 @@ interface Frame {
 }
 const BYTES = /bytes$/;
 const TIME = /time_ns$/;
-// Said elsewhere on the page, or of no use to a reader.
+// Shown elsewhere on the page, or of no use to a reader.
 const HIDDEN = new Set(["id", "stack", "is_freed"]);
 const EVENTS = new Set(["start", "end"]);
 
-/** A fact as it is told: sizes, times and moments by their names' endings. */
+/** A fact as text; the ending of its name says whether it is a size, a time or a count. */
 function fact_text(name: string, value: unknown): string {
   if (value === null || value === undefined) return "unknown";
   if (typeof value === "number" && BYTES.test(name)) return `${format.bytes(value)} (${format.exact(value)})`;
@@ -39,12 +39,12 @@ export function BlockView() {
   if (block.value < 0)
     return (
       <div class="empty">
-        Choose a block: group by block in the chart, or open the address space, and click one.{" "}
+        No block chosen. Group the chart by block, or open the address space, and click one.{" "}
         <button onClick={() => go({ by: "blocks" })}>Group by block</button>
       </div>
     );
   const answer = asked.value.answer;
-  if (!answer || answer.unknown) return <Missing asked={asked.value} what="No such block." />;
+  if (!answer || answer.unknown) return <Missing asked={asked.value} what="Block not found." />;
   const facts = (answer.head.block ?? {}) as Record<string, any>;
   const told = Object.entries(facts).filter(([name, value]) => !HIDDEN.has(name) && !(Array.isArray(value) && value.length === 0));
   const unknown = told.filter(([name, value]) => value === null && !name.startsWith("end")).map(([name]) => fact_name(name).toLowerCase());

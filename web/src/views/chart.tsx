@@ -13,13 +13,13 @@ export interface Curve {
   y: ArrayLike<number>; // bytes; NaN is a gap
   dash?: number[];
 }
-/** Of the k-th line: the first two as they were told apart at first, blue and red. */
+/** The colour of the k-th line: the first two are blue and red. */
 const tint = (k: number) => nth(k === 1 ? 3 : k === 3 ? 1 : k, is_dark.value);
 const DASHES = [undefined, [6, 4], [2, 3], [10, 3, 2, 3]];
 const LEFT = 66;
 const BOTTOM = 20;
 
-/** A chart of a report: its lines over the seconds that all of them span. */
+/** A chart of a report, over the seconds that all its lines span. */
 export function ChartView({ chart, height }: { chart: Chart; height?: string }) {
   const all = chart.lines.flatMap((line) => line.times_s);
   const [begin, end] = all.reduce(([low, high], time) => [Math.min(low, time), Math.max(high, time)], [Infinity, -Infinity]);
@@ -32,8 +32,8 @@ export function ChartView({ chart, height }: { chart: Chart; height?: string }) 
   const most = Math.max(0, ...curves.flatMap((curve) => curve.y.filter((value) => !Number.isNaN(value))));
   return (
     <figure>
-      <figcaption class="dim">{format.plain(chart.title)}: at most {format.bytes(most)}{chart.limit_bytes ? ` of ${format.bytes(chart.limit_bytes)}` : ""}</figcaption>
-      {all.length ? <Curves curves={curves} label={`${format.plain(chart.title)} over time`} limit={chart.limit_bytes} limit_text={`all of it, ${format.bytes(chart.limit_bytes)}`} end_text={format.time((end - begin) * 1e9)} height={height} /> : <p class="empty">No sample was taken.</p>}
+      <figcaption class="dim">{format.plain(chart.title)}: highest {format.bytes(most)}{chart.limit_bytes ? ` of ${format.bytes(chart.limit_bytes)}` : ""}</figcaption>
+      {all.length ? <Curves curves={curves} label={`${format.plain(chart.title)} over time`} limit={chart.limit_bytes} limit_text={`total ${format.bytes(chart.limit_bytes)}`} end_text={format.time((end - begin) * 1e9)} height={height} /> : <p class="empty">No sample was taken.</p>}
     </figure>
   );
 }
@@ -95,7 +95,7 @@ export function Curves(props: { curves: Curve[]; marks?: { x: number; text: stri
       c.fillStyle = tone.bad;
       c.fillText(limit_text ?? "", LEFT + 6, y_of(limit) + 9);
     }
-    // Of many the first one alone is drawn over all of the height: they would hide the curves.
+    // Of many marks only the first is drawn at full height: all would hide the curves.
     const is_tall = (i: number) => i === 0 || marks.length <= 2;
     marks.forEach((mark, i) => {
       const x = x_of(mark.x);

@@ -1,4 +1,4 @@
-// Two runs on one axis, or two steps of one: their curves, what grew by holder, and what `diff` says.
+// Compares two runs, or two steps of one: curves, change by holder, and the report of `diff`.
 import { computed, signal } from "@preact/signals";
 import { ask, files, subject } from "../state/run.ts";
 import { oklch } from "../draw/index.ts";
@@ -15,7 +15,7 @@ const tab = part("tab");
 const search = part("search");
 const own = part("file");
 const [at_a, at_b] = [part("at_a"), part("at_b")];
-/** The file of B: another one, else the same, of which two moments are compared. */
+/** The file of B: another one, or the same when two moments of one run are compared. */
 const other = computed(() => {
   const said = part("other").value;
   if (files.value[said]) return said;
@@ -29,7 +29,7 @@ const asked = ask("compare", () =>
   is_shown.value ? { ...subject(), event: from_view(at_a.value), other: other.value, other_device: from_view(part("other_device").value), other_event: from_view(at_b.value), by: part("hold").value } : null,
 );
 const other_device = computed(() => (part("other_device").value >= 0 ? part("other_device").value : is_one.value ? part("device").value : 0));
-/** The ends of steps, of which a side may be looked at. */
+/** The step ends that a side can be set to. */
 const steps_of = (query: () => { file: number; device: number } | null, slot: string) => {
   const marks = ask("marks", query, { slot });
   return computed(() => {
@@ -54,7 +54,7 @@ const other_curve = curve(() => other.value, () => other_device.value, "curve of
 const tree = computed<Tree | null>(() => {
   const answer = asked.value.answer;
   if (!answer?.has("bytes_b")) return null;
-  // Drawn by the larger of both, so that what went away has its place.
+  // Width by the larger of both, so that vanished holders keep a box.
   const [a, b] = [answer.f64("bytes_a"), answer.f64("bytes_b")];
   const out = tree_of(answer);
   out.bytes = Array.from(a, (value, i) => Math.max(value, b[i]));
@@ -82,14 +82,14 @@ function AtMoment({ name, steps, label }: { name: "at_a" | "at_b"; steps: { even
 }
 
 export function Compare() {
-  if (!is_open.value) return <div class="empty">There is no memory to compare.</div>;
+  if (!is_open.value) return <div class="empty">No device memory to compare.</div>;
   if (is_one.value && steps_a.value.length < 2 && !is_shown.value)
-    return <div class="empty">One file is open, and it tells of no two steps. `gpumemprof view A B` shows two on one axis.</div>;
+    return <div class="empty">Only one file is open, and it has fewer than two steps. `gpumemprof view A B` compares two files.</div>;
   const answer = asked.value.answer;
   const name = (index: number) => format.plain(files.value[index]?.name ?? "", 60);
   const shown = tree.value;
   const rows = shown ? shown.bytes.map((_, node) => ({ node, change: difference(node) })).filter((row) => row.node > 0 && row.change !== 0) : [];
-  // Of stacks the lines of the reader's own code, where there are any: every frame above them changed as much.
+  // By stack, only the user's own lines where there are any: every frame above them changed as much.
   const has_user = part("hold").value === "stack" && !!shown?.kinds.includes("user");
   rows.sort((a, b) => Math.abs(b.change) - Math.abs(a.change));
   const to = Math.max(1, Number(own_curve.value.answer?.head.to ?? 1), Number(other_curve.value.answer?.head.to ?? 1));
@@ -111,19 +111,19 @@ export function Compare() {
       <div class="scroll" tabIndex={0} role="region" aria-label="Comparison">
         <div class="report">
           {is_one.value ? (
-            <Curves label="Live memory over the events" end_text={format.plural(to - 1, "event")} curves={[{ name: name(own.value), ...points(own_curve) }]} marks={[at_a.value, at_b.value].filter((at) => at >= 0).map((at, i) => ({ x: at / to, text: i ? "B" : "A" }))} />
+            <Curves label="Live memory by event" end_text={format.plural(to - 1, "event")} curves={[{ name: name(own.value), ...points(own_curve) }]} marks={[at_a.value, at_b.value].filter((at) => at >= 0).map((at, i) => ({ x: at / to, text: i ? "B" : "A" }))} />
           ) : (
-            <Curves label="Live memory of both runs over their events" end_text={format.plural(to - 1, "event")} curves={[{ name: `A: ${name(own.value)}`, ...points(own_curve) }, { name: `B: ${name(other.value)}`, ...points(other_curve), dash: [6, 4] }]} />
+            <Curves label="Live memory of both runs by event" end_text={format.plural(to - 1, "event")} curves={[{ name: `A: ${name(own.value)}`, ...points(own_curve) }, { name: `B: ${name(other.value)}`, ...points(other_curve), dash: [6, 4] }]} />
           )}
-          {!is_shown.value ? <p class="empty">Choose two steps: what grew from one to the other is shown.</p> : !answer || answer.unknown ? <Missing asked={asked.value} what="No comparison." /> : null}
+          {!is_shown.value ? <p class="empty">Choose two steps to see what grew between them.</p> : !answer || answer.unknown ? <Missing asked={asked.value} what="No comparison." /> : null}
           {(answer?.head.document?.sections ?? []).map((section: any, i: number) => <SectionView section={section} key={i} />)}
           {shown && shown.bytes.length > 1 ? (
             <section>
-              <h2>The difference as a flame graph</h2>
-              <p class="dim">Wide is much in either run. Red with + grew, blue with − shrank, grey stayed.</p>
+              <h2>Flame graph of the difference</h2>
+              <p class="dim">Width = bytes in the larger of both. Red with + grew, blue with − shrank, grey did not change.</p>
               <div style={{ height: "360px" }}>
                 <Flame
-                  tree={tree} upward={false} search={search} chosen={chosen} on_choose={(node) => (chosen.value = node)} label="Difference of holders"
+                  tree={tree} upward={false} search={search} chosen={chosen} on_choose={(node) => (chosen.value = node)} label="Change by holder"
                   colour={(node, dark) => {
                     const change = difference(node) / Math.max(1, shown.bytes[node]);
                     const strength = Math.min(1, Math.abs(change));

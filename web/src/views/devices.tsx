@@ -1,4 +1,4 @@
-// Every memory of the run side by side, the fullest first, all in one scale.
+// All devices of the run side by side on one scale, highest peak first.
 import { computed, signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { css, colours, is_dark, nth, SurfaceBox } from "../draw/index.ts";
@@ -10,7 +10,7 @@ import { go, part } from "../state/view.ts";
 import type { Device } from "../data/types.ts";
 
 const COLUMNS = 256;
-const MOST = 64; // more of them are told by their number
+const MOST = 64; // of the others only the number is shown
 const curves = signal<Map<string, { begin: Uint32Array; total: Float64Array }>>(new Map());
 const order = computed(() =>
   (file.value?.devices ?? []).map((device, index) => ({ device, index })).sort((a, b) => (b.device.peak?.bytes ?? 0) - (a.device.peak?.bytes ?? 0)),
@@ -19,7 +19,7 @@ const order = computed(() =>
 /** What drivers and the kernel reported of the whole machine during the run. */
 const machine = computed(() => (file.value?.document?.sections ?? []).flatMap((section) => section.parts).filter((one) => one.kind === "chart"));
 
-/** One after the other, so that what is used is asked before it. */
+/** One after the other, so that the visible view's queries go first. */
 async function load(file_index: number, devices: { device: Device; index: number }[]): Promise<void> {
   for (const { device, index } of devices) {
     const key = `${file_index} ${index}`;
@@ -42,14 +42,14 @@ export function Devices() {
           <button key={`${file_index} ${index}`} aria-pressed={part("device").value === index} onClick={() => go({ device: index, from: 0, to: 0, moment: -1, range_from: -1, range_to: -1, block: -1 })}>
             <b class="cut">{format.plain(device.label ?? device.name, 120)}</b>
             <span class="dim n">
-              {format.bytes(device.peak?.bytes)} at the peak{device.capacity_bytes ? ` of ${format.bytes(device.capacity_bytes)}` : ""}, {format.plural(device.events, "event")}
+              peak {format.bytes(device.peak?.bytes)}{device.capacity_bytes ? ` of ${format.bytes(device.capacity_bytes)}` : ""}, {format.plural(device.events, "event")}
             </span>
             <Curve id={`${file_index} ${index}`} most={most} index={index} />
           </button>
         ))}
       </div>
-      {machine.value.length ? <div class="charts"><h2>The machine meanwhile</h2>{machine.value.map((chart, i) => <ChartView key={i} chart={chart} height="160px" />)}</div> : null}
-      {order.value.length > MOST ? <p class="empty">{format.plural(order.value.length - MOST, "emptier device")} more: the selector has them.</p> : null}
+      {machine.value.length ? <div class="charts"><h2>System memory during the run</h2>{machine.value.map((chart, i) => <ChartView key={i} chart={chart} height="160px" />)}</div> : null}
+      {order.value.length > MOST ? <p class="empty">{format.plural(order.value.length - MOST, "more device")} with lower peaks in the Memory selector.</p> : null}
     </div>
   );
 }
@@ -72,5 +72,5 @@ function Curve({ id, most, index }: { id: string; most: number; index: number })
     c.strokeStyle = colours().strong;
     c.strokeRect(0, height - 0.5, width, 0.5);
   };
-  return <SurfaceBox draw={draw} label="Live memory over the events" focusable={false} />;
+  return <SurfaceBox draw={draw} label="Live memory by event" focusable={false} />;
 }

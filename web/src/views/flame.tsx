@@ -26,7 +26,7 @@ export interface FlameProps {
   chosen: ReadonlySignal<number>;
   on_choose: (node: number) => void;
   on_open?: (node: number) => void;
-  /** Of a node other than by its kind: a difference's. */
+  /** A node's colour where it is not that of its kind: in a difference. */
   colour?: (node: number, dark: boolean) => number;
   describe?: (node: number) => string;
 }
@@ -121,7 +121,7 @@ export function Flame(props: FlameProps) {
       event.stopPropagation();
     });
   };
-  // A new tree is shown whole.
+  // A new tree starts unzoomed.
   const before = useRef<Tree | null>(null);
   useEffect(() => {
     if (before.current && before.current !== tree.value) top.value = 0;
@@ -158,7 +158,7 @@ export function Flame(props: FlameProps) {
   );
 }
 
-/** A stack as text: what is copied. Outermost last, as tracebacks of the command are. */
+/** A stack as text for copying, outermost frame last as in the command's output. */
 export function stack_text(tree: Tree, node: number): string {
   return path_to(tree, node)
     .reverse()

@@ -1,4 +1,4 @@
-// Who holds the memory: at the moment, or of the range's allocations, of what it leaves, of what it frees.
+// Holders of the memory: live at the moment, or allocated, not freed or freed within the range.
 import { computed, signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import { colour_of, css, ink_on } from "../draw/index.ts";
@@ -47,7 +47,7 @@ function When() {
   const shown_event = asked.value.answer?.head.from ?? moment.value;
   const text =
     what.value !== "at" && marked
-      ? `${{ allocated: "allocated in", left: "left behind by", freed: "freed in" }[what.value] ?? ""} ${format.count(marked[0])} to ${format.count(marked[1])}`
+      ? `${{ allocated: "allocated", left: "allocated and not freed", freed: "freed" }[what.value] ?? ""} in events ${format.count(marked[0])} to ${format.count(marked[1])}`
       : `live at event ${format.count(shown_event)}${is_peak.value && shown_event === moment.value ? ", the peak" : ""}`;
   return (
     <span class="n">
@@ -58,7 +58,7 @@ function When() {
 
 export function Holders() {
   const marked = range.value;
-  const needs_range = marked ? undefined : "Drag a range in the chart first.";
+  const needs_range = marked ? undefined : "Select a range in the chart first.";
   const shape = part("shape").value;
   useEffect(() => {
     chosen.value = -1;
@@ -68,13 +68,13 @@ export function Holders() {
     <div class="panel">
       <div class="strip">
         <When />
-        <Choice name="what" label="Holders of" options={[["at", "Live"], ["allocated", "Allocated", needs_range], ["left", "Left", needs_range], ["freed", "Freed", needs_range]]} />
+        <Choice name="what" label="Holders of" options={[["at", "Live"], ["allocated", "Allocated", needs_range], ["left", "Not freed", needs_range], ["freed", "Freed", needs_range]]} />
         <Choice name="hold" label="Holders by" options={[["stack", "Stack"], ["module", "Module"], ["category", "Category"]]} />
         <Choice name="shape" label="Shown as" options={[["flame", "Flame"], ["icicle", "Icicle"], ["table", "Table"], ["treemap", "Treemap"]]} />
         {hold.value === "stack" && whole.value?.kinds.includes("user") ? (
           <label class="field">
             <input type="checkbox" checked={!library.value} onChange={(event) => go({ library: !event.currentTarget.checked })} />
-            <span>Your code alone</span>
+            <span>Your code only</span>
           </label>
         ) : null}
         {asked.value.answer?.head.left_out?.nodes ? (
@@ -83,18 +83,18 @@ export function Holders() {
         {asked.value.answer?.summary ? <span class="warning">{asked.value.answer.summary}</span> : null}
       </div>
       {!shown || shown.bytes.length < 2 ? (
-        <Missing asked={asked.value} what={shown ? "Nothing is held here." : "No holders."} />
+        <Missing asked={asked.value} what={shown ? "No blocks here." : "No holders."} />
       ) : (
         <div class="split">
           <div class="scroll">
             {focus_label.value >= 0 ? <Sandwich /> : shape === "table" ? <HoldersTable shown={shown} /> : shape === "treemap" ? <Treemap shown={shown} /> : (
               <Flame
                 tree={tree} upward={shape === "flame"} search={search} chosen={chosen} on_choose={(node) => (chosen.value = node)}
-                label="Holders as nested boxes. Arrow keys move, Enter zooms. The table holds the same."
+                label="Holders as nested boxes. Arrow keys move, Enter zooms. Table shows the same figures."
               />
             )}
           </div>
-          <aside class="side" aria-label="What is chosen">
+          <aside class="side" aria-label="Selection">
             <Chosen shown={shown} />
           </aside>
         </div>
@@ -109,7 +109,7 @@ function Sandwich() {
       <div class="strip">
         <b>Callers</b>
         <span class="cut code">{format.frame_line(focus.value)}</span>
-        <button onClick={() => go({ focus: "" })}>Back to all</button>
+        <button onClick={() => go({ focus: "" })}>Show all</button>
       </div>
       <Flame tree={callers_tree} upward search={search} chosen={none} on_choose={() => {}} label="Callers" />
       <div class="strip"><b>Callees</b></div>
@@ -125,7 +125,7 @@ function Chosen({ shown }: { shown: Tree }) {
     return (
       <div>
         <h2>{format.bytes(shown.bytes[0])} in {format.plural(shown.blocks[0], "block")}</h2>
-        <p class="dim">Click a box for what it holds.</p>
+        <p class="dim">Click a box to see its figures.</p>
         {kinds ? (
           <dl class="facts">
             <dt>Bold, blue</dt><dd>your code</dd>
@@ -144,14 +144,14 @@ function Chosen({ shown }: { shown: Tree }) {
     <div>
       <h2 class="code"><FrameName text={name} /></h2>
       <dl class="facts n">
-        <dt>Holds</dt><dd>{format.bytes(shown.bytes[node])} <span class="dim">{format.exact(shown.bytes[node])}</span></dd>
+        <dt>Total</dt><dd>{format.bytes(shown.bytes[node])} <span class="dim">{format.exact(shown.bytes[node])}</span></dd>
         <dt>Share</dt><dd>{format.share(shown.bytes[node], shown.bytes[0])}</dd>
-        <dt>Itself</dt><dd>{format.bytes(shown.self_bytes[node])}</dd>
+        <dt>Self</dt><dd>{format.bytes(shown.self_bytes[node])}</dd>
         <dt>Blocks</dt><dd>{format.count(shown.blocks[node])}</dd>
         {shown.kinds[label] && hold.value === "stack" ? <><dt>Kind</dt><dd>{KINDS[shown.kinds[label]] ?? shown.kinds[label]}</dd></> : null}
       </dl>
       <div class="strip" style={{ padding: "0 0 10px" }}>
-        <button onClick={() => go({ filter: filter_for(name) })}>Show this alone</button>
+        <button onClick={() => go({ filter: filter_for(name) })}>Filter by this</button>
         {hold.value === "stack" ? <button onClick={() => go({ focus: name })}>Callers and callees</button> : null}
         <CopyButton label="Copy stack" text={() => stack_text(shown, node)} />
         {file ? <button onClick={() => go({ tab: "source", source: `${file}:${shown.lines[label] ?? 1}` })}>Source</button> : null}
@@ -167,7 +167,7 @@ function Chosen({ shown }: { shown: Tree }) {
     </div>
   );
 }
-/** The filter that takes what a box holds. */
+/** The filter for the blocks of a box. */
 function filter_for(name: string): string {
   const quoted = `"${name.replaceAll('"', "")}"`;
   return hold.value === "category" ? `category:${quoted}` : hold.value === "module" ? `module:${quoted}` : quoted;
@@ -191,7 +191,7 @@ export function HoldersTable({ shown }: { shown: Tree }) {
     <div>
       <table class="data">
         <thead>
-          <tr><th>{{ stack: "Frame", module: "Module", category: "Category" }[hold.value]}</th>{head("bytes", "Holds")}<th class="right">Share</th>{head("self_bytes", "Itself")}{head("blocks", "Blocks")}</tr>
+          <tr><th>{{ stack: "Frame", module: "Module", category: "Category" }[hold.value]}</th>{head("bytes", "Total")}<th class="right">Share</th>{head("self_bytes", "Self")}{head("blocks", "Blocks")}</tr>
         </thead>
         <tbody>
           {rows.slice(0, MOST_ROWS).map((line) => (
@@ -213,7 +213,7 @@ export function HoldersTable({ shown }: { shown: Tree }) {
   );
 }
 
-/** Tiles of the tree's leaves, grouped by what is directly below the root. */
+/** Tiles of the leaves, grouped by the root's children. */
 function Treemap({ shown }: { shown: Tree }) {
   const [box, set_box] = useState<[number, number]>([0, 0]);
   const groups = shown.children[0].map((node) => ({ node, bytes: shown.bytes[node] })).filter((group) => group.bytes > 0);
@@ -223,7 +223,7 @@ function Treemap({ shown }: { shown: Tree }) {
   const values = groups.map((group) => group.bytes);
   return (
     <div
-      class="chart" style={{ height: "100%", minHeight: "220px" }} role="list" aria-label="Holders as tiles"
+      class="chart" style={{ height: "100%", minHeight: "220px" }} role="list" aria-label="Holders as a treemap"
       ref={(element) => {
         if (element && (element.clientWidth !== width || element.clientHeight !== height)) set_box([element.clientWidth, element.clientHeight]);
       }}
@@ -253,7 +253,7 @@ function Treemap({ shown }: { shown: Tree }) {
   );
 }
 
-/** The table as it is exported: every row, bytes exact. */
+/** The table for export: every row, exact bytes. */
 export function holders_rows(): string[][] {
   const shown = tree.value;
   if (!shown) return [];

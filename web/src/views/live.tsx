@@ -1,4 +1,4 @@
-// What is recorded on this machine now: every process with its memories, the fullest first, as the server's stream tells it.
+// The recordings that run on this machine now, from the server's stream: every process with its devices, largest first.
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { DriverMoment, HeldLine, LiveDevice, LiveRecording, Memory, Picture } from "../data/picture.ts";
@@ -7,7 +7,7 @@ import { toggle_theme } from "../keys.tsx";
 import { Curves } from "./chart.tsx";
 import { FrameName } from "./parts.tsx";
 
-const KEPT = 600; // looks that a curve shows
+const KEPT = 600; // samples that a curve shows
 const picture = signal<Picture | null>(null);
 const state = signal("connecting");
 interface Look {
@@ -39,14 +39,14 @@ function follow(): () => void {
     state.value = "live";
     take(JSON.parse((event as MessageEvent).data));
   });
-  events.onerror = () => (state.value = "connection lost, trying again");
+  events.onerror = () => (state.value = "connection lost, reconnecting");
   return () => events.close();
 }
 
 function Gauge(props: { name: string; used: number | null | undefined; total: number | null | undefined; why?: string }) {
   const { used, total } = props;
   if (used === null || used === undefined || !total)
-    return <p class="gauge"><b>{format.plain(props.name, 80)}</b> <span class="dim">unknown: {format.plain(props.why ?? "not told")}</span></p>;
+    return <p class="gauge"><b>{format.plain(props.name, 80)}</b> <span class="dim">unknown: {format.plain(props.why ?? "no reason given")}</span></p>;
   return (
     <p class="gauge">
       <b>{format.plain(props.name, 80)}</b>
@@ -74,9 +74,9 @@ function rate(value: number | null): string {
 }
 function Holders({ holders, whole }: { holders: HeldLine[]; whole: number }) {
   return (
-    <div class="tablebox" tabIndex={0} role="region" aria-label="What holds it now">
+    <div class="tablebox" tabIndex={0} role="region" aria-label="Live memory by line">
       <table class="data">
-        <thead><tr><th>What holds it now</th><th class="right">Bytes</th><th class="right">Share</th><th class="right">Blocks</th></tr></thead>
+        <thead><tr><th>Line</th><th class="right">Bytes</th><th class="right">Share</th><th class="right">Blocks</th></tr></thead>
         <tbody>
           {holders.map((one, i) => (
             <tr key={i}>
@@ -112,7 +112,7 @@ function Device({ recording, device }: { recording: LiveRecording; device: LiveD
         <span>peak {format.bytes(device.peak_bytes)}</span>
         <span>{format.plural(device.live_blocks, "block")}</span>
         <span>change {rate(device.bytes_per_second)}</span>
-        {leak !== null ? <span class="bad">grows with every step, {rate(leak)}</span> : <span class="dim" title={device.unknown?.leak_bytes_per_second}>no growth seen</span>}
+        {leak !== null ? <span class="bad">grows with every step, {rate(leak)}</span> : <span class="dim" title={device.unknown?.leak_bytes_per_second}>no growth found</span>}
         {device.refused_count ? <span class="bad">{format.plural(device.refused_count, "request")} refused</span> : null}
       </div>
       <Curves
@@ -120,42 +120,44 @@ function Device({ recording, device }: { recording: LiveRecording; device: LiveD
         curves={reserved.every(Number.isNaN) ? curves : [...curves, { name: "reserved", x, y: reserved, dash: [6, 4] }]}
       />
       {device.categories?.length ? <p class="n">{device.categories.map((one) => `${one.category} ${format.bytes(one.bytes)}`).join(", ")}</p> : null}
-      {device.categories === null ? <p class="dim">By type: unknown, {format.plain(device.unknown?.categories)}</p> : null}
+      {device.categories === null ? <p class="dim">Memory by type: unknown ({format.plain(device.unknown?.categories)})</p> : null}
       {device.holders.length ? <Holders holders={device.holders} whole={device.allocated_bytes} /> : null}
     </>
   );
 }
 
-/** What the driver handed out, term by term; why a term is not known. */
+/** The terms of the device's memory, as `analyze` names them; an unknown one has its reason. */
 function terms(now: DriverMoment): [number, string, number | null, string?][] {
   const of = now.framework;
-  const why = (term: string) => now.unknown[term] ?? "nobody tells";
+  const why = (term: string) => now.unknown[term] ?? "nothing reports it";
   const out: [number, string, number | null, string?][] = [[0, "device used", now.device_used_bytes, why("device_used")]];
   if (now.reserved_bytes !== null) out.push([1, "driver's own", now.reserved_bytes]);
   out.push([1, "other processes", now.other_processes_bytes, why("other_processes")]);
-  if (now.of_no_process_bytes) out.push([1, "of no process that is named", now.of_no_process_bytes]);
+  if (now.of_no_process_bytes) out.push([1, "no known process", now.of_no_process_bytes]);
   out.push([1, "this process", now.process_used_bytes, why("process_used")], [2, "contexts", now.contexts_bytes, why("contexts")], [2, "modules", now.modules_bytes]);
   for (const one of now.libraries) out.push([2, one.name, one.bytes]);
   out.push([2, "rounding to pages of 2 MiB", now.rounding_bytes], [2, "framework", of.bytes]);
   if (of.allocated_bytes !== null) {
-    out.push([3, "allocated", of.allocated_bytes], [3, "cached", of.cached_bytes], [4, "pinned, in pieces", of.unservable_bytes, why("framework.unservable")]);
-    if (of.beside_bytes) out.push([3, "beside its allocator", of.beside_bytes]);
+    out.push([3, "allocated", of.allocated_bytes], [3, "cached", of.cached_bytes], [4, "in pinned segments", of.unservable_bytes, why("framework.unservable")]);
+    if (of.beside_bytes) out.push([3, "outside its allocator", of.beside_bytes]);
   }
-  if (now.others_and_unexplained_bytes !== null) out.push([1, "other processes and unexplained", now.others_and_unexplained_bytes]);
+  if (now.others_and_unexplained_bytes !== null) out.push([1, "other processes or unexplained", now.others_and_unexplained_bytes]);
   else out.push([2, "unexplained", now.unexplained_bytes, why("unexplained")]);
   return out;
 }
+/** Terms that may be negative are shown with their sign. */
+const SIGNED = new Set(["no known process", "outside its allocator", "other processes or unexplained", "unexplained"]);
 function Sum({ name, now }: { name: string; now: DriverMoment }) {
   return (
     <details class="fold">
-      <summary>{format.plain(name, 80)}: {format.bytes(now.device_used_bytes)} in use on the device, added up</summary>
-      <div class="tablebox" tabIndex={0} role="region" aria-label="The device's sum">
+      <summary>{format.plain(name, 80)}: {format.bytes(now.device_used_bytes)} in use, by owner</summary>
+      <div class="tablebox" tabIndex={0} role="region" aria-label="Device memory by owner">
         <table class="data">
           <tbody>
             {terms(now).map(([depth, text, bytes, why]) => (
               <tr key={text}>
-                <td class="wide" style={{ paddingLeft: `${10 + 16 * depth}px` }}>{format.plain(text, 80)}{bytes === null ? <span class="dim"> because {format.plain(why)}</span> : null}</td>
-                <td class="right" title={format.exact(bytes)}>{format.bytes(bytes)}</td>
+                <td class="wide" style={{ paddingLeft: `${10 + 16 * depth}px` }}>{format.plain(text, 80)}{bytes === null ? <span class="dim"> ({format.plain(why)})</span> : null}</td>
+                <td class="right" title={format.exact(bytes)}>{bytes !== null && SIGNED.has(text) ? format.signed(bytes) : format.bytes(bytes)}</td>
               </tr>
             ))}
           </tbody>
@@ -194,14 +196,14 @@ export function Live() {
         <h1>gpumemprof</h1>
         <span id="host" class="dim cut">{format.plain(now?.host ?? "", 100)}</span>
         <span id="state" class="state dim" role="status">{state.value}</span>
-        <button class="plain icon" onClick={toggle_theme} aria-label="Light or dark" title="Light or dark">◐</button>
+        <button class="plain icon" onClick={toggle_theme} aria-label="Light or dark theme" title="Light or dark theme">◐</button>
       </header>
       <main class="scroll" tabIndex={0} aria-label="Live">
         <div class="report">
           {now ? <Machine now={now} /> : null}
           <section id="recordings">
-            <h2>Live recordings{recordings.length > 1 ? ", the fullest first" : ""}</h2>
-            {recordings.length === 0 && now ? <p class="dim">None: <span class="code">gpumemprof run -- python train.py</span> makes one.</p> : null}
+            <h2>Live recordings{recordings.length > 1 ? ", largest first" : ""}</h2>
+            {recordings.length === 0 && now ? <p class="dim">None. <span class="code">gpumemprof run -- python train.py</span> starts one.</p> : null}
             {recordings.map((one) => <Recording key={`${one.host} ${one.pid} ${one.folder}`} recording={one} />)}
           </section>
           <section id="alerts">

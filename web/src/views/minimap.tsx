@@ -1,4 +1,4 @@
-// The whole run in one line, with the visible range on it: dragged, it moves; dragged beside it, it is set anew.
+// The whole run with the visible range as a frame: dragging the frame pans, dragging beside it selects a new range.
 import { computed } from "@preact/signals";
 import { colours, SurfaceBox } from "../draw/index.ts";
 import type { Surface } from "../draw/index.ts";
@@ -105,5 +105,5 @@ function setup({ top }: Surface) {
 }
 
 export function Minimap() {
-  return <SurfaceBox draw={draw} setup={setup} label="The whole run. The frame is what the chart below shows." focusable={false} />;
+  return <SurfaceBox draw={draw} setup={setup} label="The whole run; the frame marks what the chart below shows." focusable={false} />;
 }

@@ -1,16 +1,16 @@
-// Movements over the visible range: by pointer, wheel and keys; the same for the chart and every view on its axis.
+// Panning and zooming the visible range by pointer, wheel and keys, for every view on the chart's axis.
 import { signal } from "@preact/signals";
 import { device, moment, moments, range, visible } from "../state/run.ts";
 import { go } from "../state/view.ts";
 import { Axis } from "./axis.ts";
 import * as data from "./time_data.ts";
 
-/** Whether a drag moves the range or marks one. */
+/** Whether a drag pans instead of selecting a range. */
 export const drags_pan = signal(false);
 
 const LEAST_EVENTS = 4;
 
-/** Shows [from, to), kept inside of what there is. */
+/** Shows [from, to), clamped to the run. */
 export function show_events(from: number, to: number): void {
   const all = moments.value;
   const span = Math.min(all, Math.max(Math.min(LEAST_EVENTS, all), Math.round(to - from)));
@@ -36,7 +36,7 @@ export function pan(share: number): void {
   const by = share * (to - from);
   show_events(from + (by > 0 ? Math.ceil(by) : Math.floor(by)), to + (by > 0 ? Math.ceil(by) : Math.floor(by)));
 }
-/** To the marked range, else around the chosen moment. */
+/** Shows the selected range, else the surroundings of the chosen moment. */
 export function fit(): void {
   const marked = range.value;
   if (marked) {
@@ -51,7 +51,7 @@ export function fit(): void {
 export function show_all(): void {
   go({ from: 0, to: 0 });
 }
-/** Chooses a moment, and moves there where it is not visible. */
+/** Chooses a moment, and pans to it if it is not visible. */
 export function choose(event: number, patch: object = {}): void {
   const at = Math.max(0, Math.min(Math.round(event), moments.value - 1));
   const [from, to] = visible.value;
@@ -63,7 +63,7 @@ export function to_peak(): void {
   const peak = device.value?.peak?.event;
   if (peak !== undefined) choose(peak, { moment: -1 });
 }
-/** To the next or the previous local peak of the columns that are shown: the largest between two troughs. */
+/** Goes to the next or previous local peak among the shown columns: the highest between two troughs. */
 export function to_next_peak(direction: 1 | -1): void {
   const shown = data.levels.value;
   if (!shown) return;
@@ -90,7 +90,7 @@ export function follow_pointer(canvas: HTMLElement, left: number, on_click: (x: 
   let pinch = 0;
   let pending: (() => void) | null = null;
   let frame = 0;
-  // Many movements come between two frames: the last one counts.
+  // Of the movements between two frames only the last counts.
   const soon = (what: () => void) => {
     pending = what;
     frame ||= requestAnimationFrame(() => {
@@ -180,5 +180,5 @@ export function follow_pointer(canvas: HTMLElement, left: number, on_click: (x: 
     for (const [name, call] of listen) canvas.removeEventListener(name, call);
   };
 }
-/** On a touch screen a finger moves the range unless marking was chosen. */
+/** On a touch screen a finger pans unless selecting was chosen. */
 export const touch_marks = signal(false);

@@ -6,7 +6,7 @@ import type { Asked } from "../state/run.ts";
 import { go, part } from "../state/view.ts";
 import type { View } from "../state/view.ts";
 
-/** One of a few: buttons side by side. */
+/** A choice of one among a few: buttons side by side. */
 export function Choice(props: { name: keyof View; label: string; options: [string, string, string?][] }) {
   const value = String(part(props.name).value);
   return (
@@ -20,14 +20,14 @@ export function Choice(props: { name: keyof View; label: string; options: [strin
   );
 }
 
-/** What stands where an answer is missing: why, or that it is on its way. */
+/** In place of an answer: why it is missing, or that it is loading. */
 export function Missing({ asked, what }: { asked: Asked; what: string }) {
   const unknown = asked.answer?.unknown;
-  const text = asked.error ?? (unknown ? `Unknown: ${unknown}` : asked.is_waiting ? "Reading…" : what);
+  const text = asked.error ?? (unknown ? `Unknown: ${unknown}` : asked.is_waiting ? "Loading…" : what);
   return <div class="empty" role="status">{format.plain(text)}</div>;
 }
 
-/** Copies a text and says so for a moment. */
+/** Copies a text and confirms it for a moment. */
 export function CopyButton({ text, label }: { text: () => string; label: string }) {
   const [done, set_done] = useState(false);
   useEffect(() => {
@@ -43,7 +43,7 @@ export async function copy(text: string): Promise<void> {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
-    // No clipboard without a secure context: the old way.
+    // The clipboard needs a secure context; this works without.
     const area = document.createElement("textarea");
     area.value = text;
     document.body.append(area);
@@ -53,9 +53,9 @@ export async function copy(text: string): Promise<void> {
   }
 }
 
-/** A text that may break where a name or a path has its joints, and nowhere else. */
+/** A text that may wrap only at the separators of a name or path. */
 export function Joints({ text, is_prose = false }: { text: string; is_prose?: boolean }) {
-  // In prose a point or a colon is no joint: "11.6 GiB".
+  // In prose a point or a colon is no separator: "11.6 GiB".
   const parts = text.match(is_prose ? /[^/_]+[/_]*|[/_]+/g : /[^/_.:,(<]+[/_.:,(<]*|[/_.:,(<]+/g) ?? [];
   return <>{parts.map((piece, i) => (i ? [<wbr key={i} />, piece] : piece))}</>;
 }
@@ -89,7 +89,7 @@ export function FrameLine(props: { text: string; file?: string; line?: number; k
 }
 export const KINDS: Record<string, string> = { user: "your code", library: "library", native: "native code", other: "other" };
 
-/** A row of a report or a table that leads somewhere is a button; else its children as they are. */
+/** A button that changes the view, or the plain children where there is no patch. */
 export function Linked(props: { patch: Partial<View> | null; children: ComponentChildren }) {
   return props.patch ? <button class="link" onClick={() => go(props.patch!)}>{props.children}</button> : <>{props.children}</>;
 }

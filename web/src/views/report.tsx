@@ -1,4 +1,4 @@
-// The report's Document, as it says it: sections of sentences, lists, tables and stacks.
+// The report: sections of sentences, lists, tables and stacks.
 import { computed } from "@preact/signals";
 import type { Cell, Document, Evidence, Item, Part, Row, Section, Sentence } from "../data/types.ts";
 import * as format from "../format.ts";
@@ -9,7 +9,7 @@ import { CopyButton, Joints, Linked } from "./parts.tsx";
 
 const LONG_TEXT = 4000;
 
-/** Where evidence is used: a patch of the view. */
+/** The change of the view that shows a finding's evidence. */
 export function evidence_patch(evidence: Evidence | undefined): Partial<View> | null {
   if (!evidence) return null;
   const patch: Partial<View> = {};
@@ -91,7 +91,7 @@ function PartView({ part }: { part: Part }) {
     case "table": {
       const titled = part.columns.some((column) => column.title);
       return (
-        <div class="tablebox" tabIndex={0} role="region" aria-label="A table">
+        <div class="tablebox" tabIndex={0} role="region" aria-label="Table">
           <table class="data">
             {titled ? (
               <thead>
@@ -153,17 +153,17 @@ export function DocumentView({ document }: { document: Document }) {
 }
 export function Report() {
   const document = file.value?.document;
-  return document ? <DocumentView document={document} /> : <div class="empty">There is no report of this file.</div>;
+  return document ? <DocumentView document={document} /> : <div class="empty">No report for this file.</div>;
 }
 
-/** Sections that say what is wrong and what to change: those of findings, advice, loss and out of memory. */
+/** The sections of the Findings view, by title. */
 const TELLING = /^(findings|what to change|out of memory|what causes|what was lost)/i;
 export const telling = computed<Section[]>(() => (file.value?.document?.sections ?? []).filter((section) => TELLING.test(section.title)));
 export const findings_count = computed(() =>
   telling.value.reduce((sum, section) => sum + section.parts.reduce((n, part) => n + (part.kind === "list" ? part.items.length : 0), 0), 0),
 );
 export function Findings() {
-  if (telling.value.length === 0) return <div class="empty">There is nothing to tell: no finding, no advice.</div>;
+  if (telling.value.length === 0) return <div class="empty">No findings and no suggestions.</div>;
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Findings">
       <article class="report">{telling.value.map((section, i) => <SectionView section={{ ...section, is_folded: false }} key={i} />)}</article>

@@ -1,4 +1,4 @@
-// A line of source in its file, with the bytes that its lines hold at the margin.
+// A source line in its file, with the live bytes of every line beside it.
 import * as format from "../format.ts";
 import { ask, device, moment, subject } from "../state/run.ts";
 import { part } from "../state/view.ts";
@@ -17,7 +17,7 @@ const to_middle = (row: HTMLTableRowElement | null): void => row?.scrollIntoView
 
 export function Source() {
   const parts = split();
-  if (!parts) return <div class="empty">Choose a frame of a stack: its line is shown here.</div>;
+  if (!parts) return <div class="empty">Choose a stack frame to see its source.</div>;
   const answer = asked.value.answer;
   const head = answer?.head;
   const lines: string[] = head?.lines ?? [];
@@ -27,12 +27,12 @@ export function Source() {
     <div class="panel">
       <div class="strip">
         <b class="code long">{format.plain(source.value, 600)}</b>
-        <CopyButton label="Copy place" text={() => source.value} />
+        <CopyButton label="Copy location" text={() => source.value} />
       </div>
-      {!answer || answer.unknown ? <Missing asked={asked.value} what="No source." /> : (
+      {!answer || answer.unknown ? <Missing asked={asked.value} what="No source available." /> : (
         <div class="scroll" tabIndex={0} role="region" aria-label="Source">
           <table class="data code">
-            <thead><tr><th class="right">Holds</th><th class="right">Line</th><th>Text</th></tr></thead>
+            <thead><tr><th class="right">Live</th><th class="right">Line</th><th>Source</th></tr></thead>
             <tbody>
               {lines.map((text, i) => (
                 <tr key={i} ref={from + i === Number(parts[2]) ? to_middle : undefined} class={from + i === Number(parts[2]) ? "chosen" : ""}>

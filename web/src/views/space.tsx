@@ -1,4 +1,4 @@
-// The allocator's address space: segments with their blocks and holes at the moment, and through time.
+// The allocator's address space: segments with blocks and holes, at one moment or over time.
 import { computed, signal } from "@preact/signals";
 import { NONE } from "../data/columns.ts";
 import { colour_of_id, colours, css, fit_text, ink_on, is_dark, oklch, SurfaceBox } from "../draw/index.ts";
@@ -39,7 +39,7 @@ interface Block {
 }
 const join = (high: number, low: number) => BigInt(high) * 4294967296n + BigInt(low);
 
-/** Segments with the blocks in them, and what lies in none that the source tells of. */
+/** Segments with their blocks, and the blocks that are outside every known segment. */
 const space = computed<{ segments: Segment[]; outside: { blocks: number; bytes: number } }>(() => {
   const answer = at_moment.value.answer;
   const outside = { blocks: 0, bytes: 0 };
@@ -70,7 +70,7 @@ const space = computed<{ segments: Segment[]; outside: { blocks: number; bytes: 
 });
 const segments = computed(() => space.value.segments);
 
-/** Where the source tells of no segments: stretches of addresses without a hole of a segment's size. */
+/** For a source without segments: address ranges without a hole as large as a segment. */
 function stretches(blocks: Block[]): Segment[] {
   const out: Segment[] = [];
   let until = -1n;
@@ -99,7 +99,7 @@ const NAME = 156;
 const size = signal<[number, number]>([800, 300]);
 const order = signal<"address" | "free">("address");
 const sorted = computed(() => (order.value === "address" ? segments.value : [...segments.value].sort((a, b) => b.bytes - b.live - (a.bytes - a.live))));
-// The canvas is as high as what is seen of the list: a whole list may be higher than a canvas can be.
+// The canvas is as high as the visible part: a whole list may exceed the largest canvas.
 const scrolled = signal(0);
 const room = signal(300);
 const row_height = computed(() => Math.min(MOST_ROW, Math.max(LEAST_ROW, Math.floor((room.value - 8) / Math.max(1, sorted.value.length)))));
@@ -188,7 +188,7 @@ function Moment() {
         <div class="window" style={{ height: `${room.value}px` }}>
         <SurfaceBox
           draw={draw_moment} size={size} focusable={false}
-          label={`Segments as rows, blocks in them. ${format.plural(list.length, "segment")}.`}
+          label={`Segments as rows, with their blocks. ${format.plural(list.length, "segment")}.`}
           setup={({ top }) => {
             top.style.touchAction = "auto";
             top.style.cursor = "pointer";
@@ -222,7 +222,7 @@ function told(segment: Segment, block?: Block): { title: string; text: string } 
   const category = file.value?.categories?.find((one) => one.id === block.category)?.label ?? "";
   const name = at_moment.value.answer?.head.stacks?.[block.stack];
   return {
-    title: `${format.bytes(block.bytes)}${block.state === 2 ? ", freed and still used by a stream" : ""}${category ? `, ${format.plain(category, 60)}` : ""}`,
+    title: `${format.bytes(block.bytes)}${block.state === 2 ? ", freed but still in use by a stream" : ""}${category ? `, ${format.plain(category, 60)}` : ""}`,
     text: `${name ? `${format.plain(name, 120)}. ` : ""}${of}`,
   };
 }
@@ -231,7 +231,7 @@ const rectangles = computed(() => {
   const answer = over_time.value.answer;
   if (!answer || answer.unknown) return null;
   const [hi, lo, bytes, start, end, stack, id] = [answer.u32("address_hi"), answer.u32("address_lo"), answer.f64("size_bytes"), answer.u32("start"), answer.u32("end"), answer.u32("stack"), answer.u32("id")];
-  // Addresses are far apart: where nothing ever is, nothing is drawn. Each stretch in use keeps its length.
+  // Addresses are far apart: unused gaps are left out, each range in use keeps its length.
   const places = Array.from(bytes, (_, i) => ({ i, at: join(hi[i], lo[i]) })).sort((a, b) => (a.at < b.at ? -1 : 1));
   const y0 = new Float64Array(bytes.length);
   const gaps: number[] = [];
@@ -297,10 +297,10 @@ function draw_through_time(surface: Surface): void {
 }
 function ThroughTime() {
   const shown = rectangles.value;
-  if (!shown || shown.bytes.length === 0) return <Missing asked={over_time.value} what="No block lived in this range." />;
+  if (!shown || shown.bytes.length === 0) return <Missing asked={over_time.value} what="No block was live in this range." />;
   return (
     <SurfaceBox
-      draw={draw_through_time} size={time_size} label="Blocks as rectangles: events to the right, addresses upward."
+      draw={draw_through_time} size={time_size} label="Blocks as rectangles: events from left to right, addresses from bottom to top."
       setup={({ top }) => {
         top.onclick = (event) => {
           const now = rectangles.value;
@@ -327,24 +327,24 @@ export function Space() {
     <div class="panel">
       <div class="strip">
         <span class="segments" role="group" aria-label="Address space">
-          <button aria-pressed={!through_time.value} onClick={() => (through_time.value = false)}>At the moment</button>
-          <button aria-pressed={through_time.value} onClick={() => (through_time.value = true)}>Through time</button>
+          <button aria-pressed={!through_time.value} onClick={() => (through_time.value = false)}>At this moment</button>
+          <button aria-pressed={through_time.value} onClick={() => (through_time.value = true)}>Over time</button>
         </span>
         {!through_time.value && list.length ? (
           <>
             <span class="n">
-              <b>{format.bytes(reserved)}</b> <span class="dim">{has_segments.value ? "reserved" : "of addresses"} in {format.plural(list.length, has_segments.value ? "segment" : "stretch", has_segments.value ? "segments" : "stretches")}, {format.bytes(live)} used, {format.bytes(reserved - live)} free, at event {format.count(shown_event)}{is_peak.value && shown_event === moment.value ? ", the peak" : ""}</span>
+              <b>{format.bytes(reserved)}</b> <span class="dim">{has_segments.value ? "reserved" : "of address space"} in {format.plural(list.length, has_segments.value ? "segment" : "range")}, {format.bytes(live)} used, {format.bytes(reserved - live)} free, at event {format.count(shown_event)}{is_peak.value && shown_event === moment.value ? ", the peak" : ""}</span>
             </span>
             <span class="segments" role="group" aria-label="Order of segments">
               <button aria-pressed={order.value === "address"} onClick={() => (order.value = "address")}>By address</button>
               <button aria-pressed={order.value === "free"} onClick={() => (order.value = "free")}>By free bytes</button>
             </span>
             <span class="dim"><span class="swatch" style={{ background: css(oklch(is_dark.value ? 0.27 : 0.945, 0.008, 250)), border: "1px solid var(--line-strong)", verticalAlign: "-1px" }} /> free</span>
-            {space.value.outside.blocks ? <span class="warning">{format.plural(space.value.outside.blocks, "block")} of {format.bytes(space.value.outside.bytes)} {space.value.outside.blocks === 1 ? "lies" : "lie"} in no known segment.</span> : null}
+            {space.value.outside.blocks ? <span class="warning">{format.plural(space.value.outside.blocks, "block")} of {format.bytes(space.value.outside.bytes)} {space.value.outside.blocks === 1 ? "is" : "are"} outside every known segment.</span> : null}
             {has_segments.value ? null : <span class="warning">Segments are unknown: {format.plain(at_moment.value.answer?.head.unknown_segments)}.</span>}
           </>
         ) : null}
-        {through_time.value && left_out?.blocks ? <span class="dim">{format.plural(left_out.blocks, "smaller block")} of {format.bytes(left_out.bytes)} left out</span> : null}
+        {through_time.value && left_out?.blocks ? <span class="dim">{format.plural(left_out.blocks, "smaller block")} ({format.bytes(left_out.bytes)}) not shown</span> : null}
         {summary ? <span class="warning">{summary}</span> : null}
       </div>
       {through_time.value ? <ThroughTime /> : <Moment />}

@@ -1,4 +1,4 @@
-// Memory over time: what is read, the chart, the whole run above it and the legend beside it.
+// Memory over time: readout, minimap, chart and legend.
 import { computed, useSignal } from "@preact/signals";
 import { css, SurfaceBox } from "../draw/index.ts";
 import * as format from "../format.ts";
@@ -10,7 +10,7 @@ import { drags_pan, fit, follow_pointer, show_all, to_next_peak, to_out_of_memor
 import * as data from "./time_data.ts";
 import { draw_time, LINE_DASH, under } from "./time_draw.ts";
 
-/** Of the pointer's column, else of the chosen moment. */
+/** The readout of the pointer's column, else of the chosen moment. */
 const reading = computed(() => {
   const pointer = data.hovered.value;
   if (pointer !== null) return data.reading_at(data.levels.value, pointer);
@@ -22,12 +22,12 @@ function Readout() {
   const read = reading.value;
   const unknown_time = device.value?.first_time_ns == null;
   const time_ns = time_of(data.times.value, read?.event ?? moment.value);
-  if (!read) return <div class="readout dim grow">{data.levels_asked.value.is_waiting ? "Reading…" : ""}</div>;
+  if (!read) return <div class="readout dim grow">{data.levels_asked.value.is_waiting ? "Loading…" : ""}</div>;
   return (
     <div class="readout grow n" aria-live="off">
       <b title={format.exact(read.total)}>{format.bytes(read.total)}</b>
       <span class="dim">{format.exact(read.total)}</span>
-      <span>{data.hovered.value === null ? (is_peak.value ? "at the peak, " : "at ") : read.is_summed ? "most here, " : ""}event {format.count(read.event)} of {format.count(device.value?.events ?? 0)}</span>
+      <span>{data.hovered.value === null ? (is_peak.value ? "at the peak, " : "at ") : read.is_summed ? "highest here, at " : ""}event {format.count(read.event)} of {format.count(device.value?.events ?? 0)}</span>
       {unknown_time || Number.isNaN(time_ns) ? null : <span class="dim">{format.time(time_ns)}</span>}
       {Object.entries(read.lines).map(([name, value]) => (
         <span class="dim" key={name}>{name} {format.bytes(value)}</span>
@@ -41,17 +41,17 @@ function Tools() {
   const has_oom = data.marks.value.some((mark) => mark.kind === data.OUT_OF_MEMORY);
   return (
     <div class="tools">
-      <button class="plain" onClick={to_peak} title="p">Peak</button>
+      <button class="plain" onClick={to_peak} title="Go to the peak (p)">Peak</button>
       <button class="plain icon" onClick={() => to_next_peak(-1)} aria-label="Previous peak" title="Previous peak ( [ )">‹</button>
       <button class="plain icon" onClick={() => to_next_peak(1)} aria-label="Next peak" title="Next peak ( ] )">›</button>
-      {has_oom ? <button class="plain bad" onClick={to_out_of_memory} title="o">Out of memory</button> : null}
+      {has_oom ? <button class="plain bad" onClick={to_out_of_memory} title="Go to the refused allocation (o)">Out of memory</button> : null}
       <button class="plain icon" onClick={() => zoom(0.5)} aria-label="Zoom in" title="Zoom in (w)">+</button>
       <button class="plain icon" onClick={() => zoom(2)} aria-label="Zoom out" title="Zoom out (s)">−</button>
-      <button class="plain" onClick={fit} title="f">Fit</button>
-      <button class="plain" onClick={show_all} title="0">All</button>
-      <span class="segments" role="group" aria-label="A drag">
-        <button aria-pressed={!drags_pan.value && (touch_marks.value || !matchMedia("(pointer: coarse)").matches)} onClick={() => ((drags_pan.value = false), (touch_marks.value = true))} title="v">Mark</button>
-        <button aria-pressed={drags_pan.value || (!touch_marks.value && matchMedia("(pointer: coarse)").matches)} onClick={() => ((drags_pan.value = true), (touch_marks.value = false))} title="v">Move</button>
+      <button class="plain" onClick={fit} title="Fit the range, or the surroundings of the moment (f)">Fit</button>
+      <button class="plain" onClick={show_all} title="Show the whole run (0)">All</button>
+      <span class="segments" role="group" aria-label="Drag">
+        <button aria-pressed={!drags_pan.value && (touch_marks.value || !matchMedia("(pointer: coarse)").matches)} onClick={() => ((drags_pan.value = false), (touch_marks.value = true))} title="Drag selects a range (v)">Select</button>
+        <button aria-pressed={drags_pan.value || (!touch_marks.value && matchMedia("(pointer: coarse)").matches)} onClick={() => ((drags_pan.value = true), (touch_marks.value = false))} title="Drag pans (v)">Pan</button>
       </span>
     </div>
   );
@@ -66,7 +66,7 @@ function Legend() {
   const kind = String(data.levels_asked.value.query.by ?? "");
   const levels = data.levels.value;
   const rows = keys.map((key, i) => ({ key, bytes: read?.keys[i] ?? 0 })).filter((row) => row.bytes > 0 || !data.is_blocks.value);
-  // As in the chart: what lies on top comes first.
+  // Same order as in the chart, top band first.
   rows.reverse();
   const colour = (label: string) => {
     const index = levels?.keys.findIndex((key) => key.label === label) ?? -1;
@@ -81,14 +81,14 @@ function Legend() {
   return (
     <div class="legend" role="region" aria-label="Legend" tabIndex={0}>
       <table>
-        <caption>{data.is_blocks.value ? "Single blocks" : `By ${BY[kind] ?? kind}`}</caption>
+        <caption>{data.is_blocks.value ? "By block" : `By ${BY[kind] ?? kind}`}</caption>
         <tbody>
           {data.is_blocks.value ? null : rows.map(({ key, bytes }) => (
             <tr key={key.label} class={data.isolated.value && data.isolated.value !== key.label ? "off" : ""}>
               <td>
                 <button
                   aria-pressed={data.isolated.value === key.label}
-                  title={`${format.plain(key.label)}: ${format.exact(bytes)}. Click: this one alone in colour.`}
+                  title={`${format.plain(key.label)}: ${format.exact(bytes)}. Click to highlight it alone.`}
                   onClick={() => (data.isolated.value = data.isolated.value === key.label ? null : key.label)}
                 >
                   <span class="swatch" style={{ background: colour(key.label) }} />
@@ -104,7 +104,7 @@ function Legend() {
           {lines.map((name) => (
             <tr key={name} class={on.includes(name) ? "" : "off"}>
               <td>
-                <button aria-pressed={on.includes(name)} onClick={() => toggle(name)} title="Click: show or hide this line.">
+                <button aria-pressed={on.includes(name)} onClick={() => toggle(name)} title="Click to show or hide this line.">
                   <span class={`dash ${LINE_DASH[name].length > 2 || LINE_DASH[name][0] > 3 ? "dashed" : "dotted"} ${name === "capacity" ? "bad" : ""}`} />
                   <span class="cut">{LINE_TEXT[name] ?? name}</span>
                 </button>
@@ -125,12 +125,12 @@ export const BY: Record<string, string> = {
 
 function BlocksNote() {
   const head = data.blocks_asked.value.answer?.head;
-  if (!head) return <p class="dim">{data.blocks_asked.value.error ?? "Reading…"}</p>;
+  if (!head) return <p class="dim">{data.blocks_asked.value.error ?? "Loading…"}</p>;
   const smaller = (head.alive?.blocks ?? 0) - (data.spans.value?.shown ?? 0);
   return (
     <p class="dim">
-      A band is a block, in the order of allocation; its colour is its stack's. The grey band on top sums{" "}
-      {format.plural(Math.max(0, smaller), "smaller block")}. Click a block for its stack.
+      Each band is a block, in order of allocation, coloured by its stack. The grey band on top is the sum of{" "}
+      {format.plural(Math.max(0, smaller), "smaller block")}. Click a block to see its stack.
     </p>
   );
 }
@@ -170,11 +170,11 @@ export function TimeView() {
           draw={draw_time}
           size={data.size}
           class={drags_pan.value ? "pans" : ""}
-          label={`Memory over time of ${format.plain(device.value?.name ?? "", 60)}, by ${BY[view.value.by] ?? view.value.by}. Keys w a s d move, p shows the peak.`}
+          label={`Memory over time of ${format.plain(device.value?.name ?? "", 60)}, by ${BY[view.value.by] ?? view.value.by}. Keys w and s zoom, a and d pan, p goes to the peak.`}
           setup={({ top }) =>
             follow_pointer(top, data.LEFT, (x, y, event) => {
               const block = under(x, y).block;
-              // What a column shows is its largest moment: a click is about that one.
+              // A column shows its highest moment, so a click chooses that one.
               const read = data.reading_at(data.levels.value, event);
               go({ moment: read ? read.event : event, ...(block !== undefined ? { block, tab: "block" } : {}) });
             })
@@ -197,7 +197,7 @@ export function TimeView() {
   );
 }
 
-/** Hears the pointer of the box that it is in. */
+/** Listens to the pointer in the enclosing box. */
 function TipListener(props: { on_move: (event: PointerEvent) => void; on_leave: () => void }) {
   return (
     <span

@@ -1,4 +1,4 @@
-// What the chart of memory over time asks for, and what follows from it.
+// The queries of the chart of memory over time, and what is derived from their answers.
 import { computed, signal } from "@preact/signals";
 import { colour_of, colour_of_id, is_dark } from "../draw/palette.ts";
 import { ask, device, filter, moment, moments, subject, visible } from "../state/run.ts";
@@ -12,15 +12,15 @@ import { NONE } from "../data/columns.ts";
 export const LEFT = 66;
 export const TOP = 20;
 export const BOTTOM = 22;
-// Each shifts those above it when it is freed: more of them is more rectangles than a frame has time for.
+// A freed block shifts those above it; more blocks would need more rectangles than a frame can draw.
 const MOST_BLOCKS = 600;
-// Over three times what is seen: about one for every 20 pixels.
+// Over three times the visible range: about one per 20 pixels.
 const MOST_SPANS = 60_000;
 
 export const size = signal<[number, number]>([1000, 300]);
 /** The moment under the pointer; null: none. */
 export const hovered = signal<number | null>(null);
-/** A key of the bands that alone is in colour. */
+/** The highlighted key; null: all are in colour. */
 export const isolated = signal<string | null>(null);
 export const by = part("by");
 export const is_blocks = computed(() => by.value === "blocks");
@@ -28,7 +28,7 @@ export const is_blocks = computed(() => by.value === "blocks");
 const window_asked = computed(() => {
   const [from, to] = visible.value;
   const width = Math.max(100, size.value[0] - LEFT);
-  // Columns are equal in events: on an axis of time, where events crowd, they need to be narrower.
+  // Columns have equal numbers of events; on a time axis, where events crowd, they must be narrower.
   return fetch_for(from, to, moments.value, is_blocks.value ? width / 2 : part("axis").value === "time" ? 2.5 * width : width);
 });
 const with_subject = () => ({ ...subject(), ...window_asked.value });
@@ -84,7 +84,7 @@ export const spans = computed<{ spans: BlockSpan[]; rest: Float64Array; shown: n
   const answer = blocks_asked.value.answer;
   const all = levels.value;
   if (!is_blocks.value || !answer || !all || answer.head.from !== all.from || answer.head.to !== all.to) return null;
-  // The best come first: the fewer are shown, the more the rest is, and the sum is the same.
+  // Largest first: the fewer are shown, the larger the rest, and the sum is the same.
   let shown = blocks_of(answer);
   let made = block_spans(all, shown, MOST_SPANS);
   while (!made) made = block_spans(all, (shown = shown.slice(0, shown.length >> 1)), MOST_SPANS);
@@ -97,7 +97,7 @@ export const colour_list = computed(() => {
   const dark = is_dark.value;
   return shown.keys.map((key) => colour_of(levels_asked.value.query.by as string, key.id < 0 ? "other" : key.label, dark));
 });
-/** Its stack's, a little lighter or darker than its neighbours' of the same stack. */
+/** The colour of the block's stack, varied a little so that neighbours of the same stack can be told apart. */
 export function colour_of_block(stack: number, id: number): number {
   const own = colour_of_id(stack === NONE ? 0 : stack);
   const by = [-8, 0, 8][id % 3];
@@ -105,7 +105,7 @@ export function colour_of_block(stack: number, id: number): number {
   return shift(16) | shift(8) | shift(0);
 }
 
-/** What is read at a moment: exact where its column holds no other moment, else the column's largest. */
+/** The readout at a moment: exact where its column has no other moment, else the column's highest. */
 export interface Reading {
   event: number;
   is_summed: boolean;
@@ -126,7 +126,7 @@ export function reading_at(shown: Levels | null, event: number): Reading | null 
     lines, pending: shown.pending.length ? shown.pending[column] : null,
   };
 }
-// The chosen moment exactly, wherever the chart is: a column of its own.
+// The chosen moment exactly, whatever the chart shows: a column of its own.
 const moment_asked = ask("levels", () =>
   device.value
     ? { ...subject(), from: moment.value, to: moment.value + 1, columns: 1, by: is_blocks.value ? "none" : by.value, filter: filter.value }

@@ -36,7 +36,7 @@ export function top_of(levels: Levels, axis: Axis): number {
   return most * 1.06;
 }
 
-// Rectangles are made again only where what they come from changed; moving and zooming is a matter of the window.
+// Rectangles are rebuilt only when their data changes; panning and zooming move the window alone.
 let made_of: unknown[] = [];
 function rects_of(surface: Surface, levels: Levels, axis: Axis): number {
   const origin = axis.unit(levels.from);
@@ -225,7 +225,7 @@ function draw_lines(c: CanvasRenderingContext2D, levels: Levels, axis: Axis, x_o
   c.setLineDash([]);
 }
 
-/** What was freed and is still used by a stream: stacked on what lives, hatched. */
+/** Freed but still in use by a stream: hatched, on top of the live bytes. */
 function draw_pending(c: CanvasRenderingContext2D, levels: Levels, axis: Axis, x_of: (e: number) => number, y_of: (v: number) => number, tone: Colours): void {
   if (levels.pending.length === 0 || data.is_blocks.value) return;
   const [first, last] = seen_columns(levels, axis);
@@ -273,7 +273,7 @@ function draw_marks(c: CanvasRenderingContext2D, x_of: (e: number) => number, pl
     free_from = at + w + 10;
   };
   const shown = data.marks.value;
-  // Out of memory first: its words matter most.
+  // Out of memory first: its label matters most.
   for (const mark of shown) {
     if (mark.kind !== data.OUT_OF_MEMORY) continue;
     const x = Math.round(x_of(mark.event)) + 0.5;
@@ -299,7 +299,7 @@ function draw_marks(c: CanvasRenderingContext2D, x_of: (e: number) => number, pl
       c.strokeStyle = tone.dim;
       for (let at = plot.x - plot.h; at < x; at += 9) line(c, at, plot.y + plot.h, at + plot.h, plot.y);
       c.globalAlpha = 1;
-      flag(plot.x, "Before here unknown", tone.dim);
+      flag(plot.x, "Unknown before this point", tone.dim);
     } else if (mark.kind === data.STEP || mark.kind === data.PHASE || mark.kind === data.ANNOTATION) {
       if (x < plot.x - 200 || x > plot.x + plot.w) continue;
       c.strokeStyle = tone.mark;
@@ -351,7 +351,7 @@ function draw_cursor(c: CanvasRenderingContext2D, x_of: (e: number) => number, p
   }
 }
 
-/** What is under a point of the chart: the index of a key, or a block. */
+/** The key's index or the block under a point of the chart. */
 export function under(x: number, y: number): { key?: number; block?: number } {
   const levels = data.levels.value;
   if (!levels) return {};

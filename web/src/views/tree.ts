@@ -1,4 +1,4 @@
-// A tree of holders and what can be asked of it. Parents come before their children; node 0 is the root.
+// A tree of holders and its operations. Parents come before their children; node 0 is the root.
 import type { Answer } from "../data/columns.ts";
 
 export interface Tree {
@@ -29,7 +29,7 @@ function linked(tree: Tree): Tree {
   tree.children = tree.bytes.map(() => []);
   for (let i = 1; i < tree.bytes.length; ++i) {
     const up = tree.parent[i];
-    // A parent that does not come before is not one.
+    // A parent must come before its children.
     if (up >= 0 && up < i) tree.children[up].push(i);
   }
   for (const list of tree.children) list.sort((a, b) => tree.bytes[b] - tree.bytes[a] || a - b);
@@ -70,12 +70,12 @@ class Merged {
   }
 }
 
-/** Without the frames whose label is not kept: what they hold counts for the frame above them, or for `nobody`. */
+/** Drops the frames whose label is not kept: their bytes go to the frame above them, or to `nobody`. */
 export function without(tree: Tree, keeps: (label: number) => boolean, nobody: string): Tree {
   const out = new Merged({ ...tree, labels: [...tree.labels, nobody] });
   const place = new Int32Array(tree.bytes.length);
   const unnamed = tree.labels.length;
-  // Blocks are counted where they are held: a node's own are those that its children do not have.
+  // A node's own blocks are those that its children do not have.
   const own_blocks = [...tree.blocks];
   for (let i = 1; i < tree.bytes.length; ++i) own_blocks[tree.parent[i]] -= tree.blocks[i];
   out.add(0, tree.bytes[0] ?? 0, 0, tree.blocks[0] ?? 0);
@@ -93,12 +93,12 @@ export function without(tree: Tree, keeps: (label: number) => boolean, nobody: s
   return out.done();
 }
 
-/** Whether an ancestor has the same label: its bytes are the ancestor's already. */
+/** Whether an ancestor has the same label and so already counts these bytes. */
 function is_nested(tree: Tree, node: number): boolean {
   for (let up = tree.parent[node]; up > 0; up = tree.parent[up]) if (tree.label[up] === tree.label[node]) return true;
   return false;
 }
-/** What is below a frame wherever it occurs. */
+/** The callees of a frame, over all its occurrences. */
 export function callees(tree: Tree, label: number): Tree {
   const out = new Merged(tree);
   out.tree.label[0] = label;
@@ -113,7 +113,7 @@ export function callees(tree: Tree, label: number): Tree {
   }
   return out.done();
 }
-/** Who calls a frame, innermost first. */
+/** The callers of a frame, innermost first. */
 export function callers(tree: Tree, label: number): Tree {
   const out = new Merged(tree);
   out.tree.label[0] = label;
@@ -135,7 +135,7 @@ export interface Line {
   self_bytes: number;
   blocks: number;
 }
-/** A row a label: what it holds itself and with everything below it, each byte once. */
+/** One row per label: its own bytes and those with everything below it, each byte once. */
 export function by_label(tree: Tree): Line[] {
   const lines = new Map<number, Line>();
   for (let i = 1; i < tree.bytes.length; ++i) {
@@ -162,7 +162,7 @@ export interface Box {
   x0: number; // shares of the width
   x1: number;
 }
-/** Boxes of the nodes below `top` and of those above it; what is narrower than `least` is left to its parent. */
+/** Boxes of the nodes below and above `top`; narrower than `least` they are left out. */
 export function layout(tree: Tree, top: number, least: number): Box[] {
   const out: Box[] = [];
   if (tree.bytes.length === 0) return out;
@@ -230,7 +230,7 @@ export function treemap(values: number[], width: number, height: number): Tile[]
   return out;
 }
 
-/** Whether a label is what is searched for: a substring, or /a pattern/. */
+/** Whether a label matches the search: a substring, or /a pattern/. */
 export function matcher(text: string): ((label: string) => boolean) | null {
   if (!text) return null;
   const pattern = /^\/(.+)\/$/.exec(text);

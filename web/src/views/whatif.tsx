@@ -1,4 +1,4 @@
-// What other settings or another capacity would have given: the allocator's replay over what was recorded.
+// A replay of the recorded requests with other allocator settings or another capacity.
 import { useSignal } from "@preact/signals";
 import * as format from "../format.ts";
 import { ask, device, moments, subject } from "../state/run.ts";
@@ -15,9 +15,9 @@ const asked = ask("whatif", () =>
 const PRESETS = [
   ["As recorded", ""],
   ["Expandable segments", "expandable_segments:True"],
-  ["No splits above 128 MiB", "max_split_size_mb:128"],
-  ["Collect above 80 %", "garbage_collection_threshold:0.8"],
-  ["Round to eighths", "roundup_power2_divisions:8"],
+  ["No splitting above 128 MiB", "max_split_size_mb:128"],
+  ["Release cache above 80 %", "garbage_collection_threshold:0.8"],
+  ["Round up to 8 divisions", "roundup_power2_divisions:8"],
 ] as const;
 
 export function WhatIf() {
@@ -40,7 +40,7 @@ export function WhatIf() {
         </label>
         <label class="field">
           <span>Capacity</span>
-          <input type="text" style={{ width: "90px" }} value={size.value} placeholder="as it is" onInput={(event) => (size.value = event.currentTarget.value)} />
+          <input type="text" style={{ width: "90px" }} value={size.value} placeholder="recorded" onInput={(event) => (size.value = event.currentTarget.value)} />
         </label>
         <button type="submit">Replay</button>
         <span class="field">
@@ -53,10 +53,10 @@ export function WhatIf() {
         <div class="scroll" tabIndex={0} role="region" aria-label="What-if">
           <div class="report">
             <p class="headline">
-              {format.bytes(head.peak_bytes)} reserved at most, {format.bytes(head.recorded_peak_bytes)} as recorded
-              {typeof head.peak_bytes === "number" && typeof head.recorded_peak_bytes === "number" ? `: ${format.signed(head.peak_bytes - head.recorded_peak_bytes)}` : ""}.
+              Peak reserved: {format.bytes(head.peak_bytes)}; recorded: {format.bytes(head.recorded_peak_bytes)}
+              {typeof head.peak_bytes === "number" && typeof head.recorded_peak_bytes === "number" ? ` (${format.signed(head.peak_bytes - head.recorded_peak_bytes)})` : ""}.
             </p>
-            {head.refused?.length ? <p class="bad">{format.plural(head.refused_count ?? head.refused.length, "allocation")} would be refused, the first of {format.bytes(head.refused[0].requested_bytes)}.</p> : <p>No allocation would be refused.</p>}
+            {head.refused?.length ? <p class="bad">{format.plural(head.refused_count ?? head.refused.length, "allocation")} would fail, the first for {format.bytes(head.refused[0].requested_bytes)}.</p> : <p>No allocation would fail.</p>}
             <Curves
               label="Reserved memory: replayed and recorded"
               curves={[{ name: "Replayed", x: at, y: answer.f64("reserved") }, { name: "Recorded", x: at, y: answer.f64("recorded"), dash: [5, 4] }]}
@@ -64,8 +64,8 @@ export function WhatIf() {
               end_text={format.plural(events, "event")} limit={head.capacity_bytes} limit_text={`capacity ${format.bytes(head.capacity_bytes)}`}
             />
             {head.recorded_settings ? <p class="note">Recorded with: <span class="code">{format.plain(head.recorded_settings)}</span></p> : null}
-            {head.without_effect?.length ? <p class="warning">Without effect here: {format.plain(head.without_effect.join(", "))}.</p> : null}
-            {head.retries ? <p>{format.plural(head.retries, "time")} all free blocks would go back to the device before an allocation fits.</p> : null}
+            {head.without_effect?.length ? <p class="warning">No effect in this replay: {format.plain(head.without_effect.join(", "))}.</p> : null}
+            {head.retries ? <p>The allocator would release its cache {format.plural(head.retries, "time")} to make an allocation fit.</p> : null}
             {(head.notes ?? []).map((note: string) => <p class="note" key={note}>{format.plain(note, 2000)}</p>)}
           </div>
         </div>

@@ -83,7 +83,7 @@ for (const kind of KINDS)
       assert.match(second, /pid 101, rank 0[^]*60\.0 GiB allocated[^]*no growth seen/);
       assert.ok(first.startsWith(HOSTILE[0]) && second.includes("because the driver names no process") === false);
       await page.locator("#recordings details summary").click();
-      assert.match(await page.locator("#recordings details").innerText(), /other processes because the driver names no process\s+unknown/);
+      assert.match(await page.locator("#recordings details").innerText(), /other processes \(the driver names no process\)\s+unknown/);
       assert.match(await page.locator("#memory").innerText(), /71\.0 GiB of 80\.0 GiB[^]*unknown: the driver does not answer/);
       assert.equal(await page.locator("img").count(), 0);
       assert.deepEqual(problems, []);
@@ -171,8 +171,8 @@ for (const kind of KINDS)
       await page.mouse.move(box.x + 500, box.y + 100, { steps: 5 });
       await page.mouse.up();
       await page.waitForFunction(() => /range_from=\d+&range_to=\d+/.test(location.hash));
-      await page.getByRole("button", { name: "Left", exact: true }).click();
-      await page.waitForFunction(() => /left behind by/.test(document.querySelector(".panel .strip").innerText));
+      await page.getByRole("button", { name: "Not freed", exact: true }).click();
+      await page.waitForFunction(() => /allocated and not freed/.test(document.querySelector(".panel .strip").innerText));
       const [from, to] = await page.evaluate(() => /range_from=(\d+)&range_to=(\d+)/.exec(location.hash).slice(1).map(Number));
       const left = mock.run.blocks.filter((block) => block.start > from && block.start <= to && block.end > to).reduce((sum, block) => sum + block.bytes, 0);
       await page.waitForFunction((wanted) => document.querySelector(".panel .strip b").title === wanted, `${count(left)} bytes`);

@@ -72,6 +72,6 @@ test("an embedded page answers with the narrowest range that covers what is aske
   const near = await store.ask("holders", { event: 60, by: "stack" });
   assert.equal(near.head.of, 50);
   assert.match(near.summary, /event 50, the nearest/);
-  await assert.rejects(store.ask("holders", { event: 60, by: "module" }), /does not keep the holders/);
-  await assert.rejects(store.ask("space", { event: 60 }), /does not keep the address space/);
+  await assert.rejects(store.ask("holders", { event: 60, by: "module" }), /does not contain the holders/);
+  await assert.rejects(store.ask("space", { event: 60 }), /does not contain the address space/);
 });

@@ -9,17 +9,18 @@ from typing import Any
 
 
 def why_alive(what: Any = None) -> list[dict[str, Any]]:
-    """Who holds the tensors of this process, the holder of most tensors first.
+    """The holders of this process's tensors, the holder of most tensors first.
 
-    `what`: a tensor, for who holds its memory; a line of the program as "train.py:41", for what that line allocated and is
-    still alive, which needs a process that is recorded; None for all tensors.
+    `what`: a tensor, for the holders of its memory; a line of the program as "train.py:41", for what that line
+    allocated and is still live, which needs a recorded process; None for all tensors.
 
     Each holder is a dict: `path` ("losses in train (train.py)"), `name`, `owner`, `through`, `tensors`, `with_graph`,
-    `scalars`, `in_pairs`, `operations` as docs/schemas/holders.schema.json has them, and `storages`, how many blocks it and
-    the graphs of its tensors keep. The caller's own variables are among the holders. No code of the program is called.
+    `scalars`, `in_pairs`, `operations` as in docs/schemas/holders.schema.json, and `storages`, the number of blocks
+    that it and its tensors' graphs keep. The caller's own variables are among the holders. No code of the program is
+    called.
 
-    Raises RuntimeError where a line is asked for and nothing is recorded, and during a backward pass or a finalizer, when
-    tensors may be half freed; TypeError for anything else.
+    Raises RuntimeError if a line is given and nothing is recorded, and during a backward pass or a finalizer, when tensors
+    may be half freed; TypeError for anything else.
     """
     wanted = _addresses(what)
     from .look import look

@@ -1,4 +1,4 @@
-// The blocks of the driver that are live, and how one becomes an event.
+// The driver's live blocks, and how one becomes an event.
 #pragma once
 
 #include "probe/driver_link.h"
@@ -18,7 +18,7 @@ void driver_refused(DriverKind kind, int device, uint64_t size_bytes, const void
 void driver_level(DriverKind kind, int device, uint64_t key, bool (*read)(uint64_t, uint64_t*),
                   const void* caller);
 
-/// A size that could not be asked, or something that could not be followed.
+/// A size could not be queried, or something could not be tracked.
 void driver_lost();
 
 // handles.cc

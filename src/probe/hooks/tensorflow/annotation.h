@@ -19,12 +19,12 @@ enum Trust : uint32_t { kUntested = 0, kTrusted = 64, kDistrusted = ~0u };
 extern uint32_t
     g_trust;  // how many names were found sound; below kTrusted they are looked at first
 
-/// TensorFlow's words of the calling thread; null where it does not tell. Asked once a thread.
+/// TensorFlow's annotation of the calling thread; null if there is none. Queried once per thread.
 const uint64_t* find_annotation();
-/// False, and nothing is believed from then on, where the bytes are not there or not printable.
+/// False, and no annotation is used from then on, if the bytes are not mapped or not printable.
 bool is_sound(const char* text, size_t length);
 
-/// `words`: of the calling thread, or null where it was not asked yet.
+/// `words`: of the calling thread, or null if not queried yet.
 inline Label current_label(const uint64_t** words_of_thread) {
   Label label{"<tensorflow>"};
   uint32_t trust = __atomic_load_n(&g_trust, __ATOMIC_RELAXED);

@@ -1,9 +1,9 @@
-// Whose aligned memory it is: a tensor's, or that of an object of TensorFlow's own.
+// The owner of aligned memory: a tensor, or an object of TensorFlow's own.
 //
-// port::AlignedMalloc serves the allocator of tensors and some objects of the runtime, and nothing
-// that they hand over tells them apart; the code that calls does. An object's memory stays what it
-// is, a block on the CPU, but its innermost frame is the class that has it instead of the operation
-// that happened to run: graphs and scalars are kept for whoever comes next, so no layer has them.
+// port::AlignedMalloc serves the tensor allocator and some objects of the runtime, and its
+// arguments do not distinguish them; the calling code does. An object's memory remains a block on
+// the CPU, but its innermost frame is its class instead of the operation that happened to run:
+// graphs and scalars are cached for later users, so they belong to no layer.
 #pragma once
 
 #include "probe/clients.h"
@@ -13,7 +13,7 @@ namespace gpumemprof::probe::tensorflow {
 /// The file of such frames.
 inline constexpr char kInternal[] = "<tensorflow internal>";
 
-/// The class that has what `caller` (an address in `client`) asks for; null for a tensor's.
+/// The class for which `caller` (an address in `client`) allocates; null for a tensor.
 /// `last_of_tensors`: the thread's last caller of that kind.
 const char* owner_of(const Client* client, const void* caller);
 inline const char* owner_of(const Client* client, const void* caller,

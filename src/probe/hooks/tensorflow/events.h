@@ -1,4 +1,4 @@
-// What a thread is doing in TensorFlow's allocators, and the events that come of it.
+// A thread's current work in TensorFlow's allocators, and the events that result.
 #pragma once
 
 #include "probe/counters.h"
@@ -11,8 +11,8 @@ namespace gpumemprof::probe::tensorflow {
 
 /// Zero at the thread's birth; plain data, so it outlives every destructor.
 struct ThreadState {
-  // The frame in which a pool is being asked, and that pool: what is allocated further down is a
-  // region. An address, not a counter: an exception that passes must leave nothing behind.
+  // The frame in which a pool is being called, and that pool: deeper allocations are regions. An
+  // address, not a counter, because an exception may unwind it.
   const char* pool_frame;
   const Pool* pool;
   const char* malloc_frame;     // in which an AlignedMalloc runs: one form of it may call another
@@ -20,14 +20,14 @@ struct ThreadState {
   const void* freeing;          // AlignedSizedFree may call AlignedFree
   const uint64_t* annotation;   // TensorFlow's of this thread
   const Pool* last_pool;
-  // The frame in which an operation runs that the annotation does not tell of, and its name.
+  // The frame of a running operation that has no annotation, and its name.
   const char* async_frame;
   StringView async_name;
   const void* tensor_caller;  // that asked for a tensor's memory last (callers.h)
 };
 extern constinit thread_local ThreadState t_state __attribute__((tls_model("initial-exec")));
 
-/// Whether `frame` is one further up the stack than where this is inlined.
+/// Whether `frame` is further up the stack than the place where this is inlined.
 inline bool is_inside(const char* frame) {
   return frame && static_cast<const char*>(__builtin_frame_address(0)) < frame;
 }
@@ -76,19 +76,19 @@ __attribute__((noinline, cold)) inline void on_refused(ThreadState* t, const Mem
   if (size && is_recorded(memory)) record_in(kRawOom, 0, size, memory, label_of(t));
 }
 
-/// Before the real free: afterwards another thread may be given the address, and its allocation
-/// would come first.
+/// Before the real free: afterwards another thread may get the address, and its allocation would
+/// come first.
 ALWAYS_INLINE void on_free(const Memory& memory, const void* p) {
   uint64_t address = reinterpret_cast<uintptr_t>(p);
   if (is_counting()) count_free(address, memory.device);
   if (is_recorded(memory)) record_in(kRawFreeCompleted, address, 0, memory, Label{});
 }
 
-/// A pool was given a region, by whichever of the functions that tell of it comes first.
+/// A pool got a region, through whichever function reports it first.
 void on_region(ThreadState* t, void* p, size_t size);
 /// How many entries of the table of regions were ever used.
 extern uint32_t g_region_end;
-/// True where `p` is a region: then its free is recorded.
+/// True if `p` is a region: then its free is recorded.
 bool look_for_region(ThreadState* t, const void* p);
 inline bool on_region_free(ThreadState* t, const void* p) {
   return (t->freed_region || __atomic_load_n(&g_region_end, __ATOMIC_RELAXED)) &&

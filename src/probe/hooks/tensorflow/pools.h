@@ -12,7 +12,7 @@ inline constexpr int8_t kCpuType = GPUMEMPROF_TENSORFLOW_CPU, kGpuType = GPUMEMP
                         kOtherType = GPUMEMPROF_TENSORFLOW_OTHER;
 inline constexpr uint8_t kFrameworkLayer = 1, kAllocatorLayer = 2, kDriverLayer = 3;  // Layer::k…
 
-/// A pool, by its object. Its blocks lie in its regions, so these are a memory of their own.
+/// A pool, by its object. Its blocks are inside its regions, so regions are a separate memory.
 struct Pool {
   const void* self;  // stored last
   const void* table;
@@ -28,7 +28,7 @@ inline constexpr Memory kNoPoolRegions = {
     2, {kOtherType, -1}, kDriverLayer, true, "other pools regions"};
 inline constexpr uint16_t kFirstPoolId = 3;
 
-/// A class of pools: its functions and where in the table its allocation stands.
+/// A class of pools: its functions, and the position of its allocation in the table.
 struct PoolKind {
   FunctionIndex allocate, deallocate;
   FunctionIndex size;  // how large a block is in truth; kFunctions where it does not tell
@@ -38,15 +38,14 @@ struct PoolKind {
 inline constexpr PoolKind kBfc{kBfcAllocate, kBfcDeallocate, kBfcSize, kSlotAllocateWith, kOfBfc};
 inline constexpr PoolKind kOldBfc{kOldBfcAllocate, kOldBfcDeallocate, kOldBfcSize,
                                   kSlotAllocateWith, kOfBfc};
-// The driver's pool does not say how it rounds, so what was asked for is what is known.
+// The driver's pool does not report how it rounds, so only the requested size is known.
 inline constexpr PoolKind kAsync{kAsyncAllocate, kAsyncDeallocate, kFunctions, kSlotAllocate,
                                  kOfAsync};
 
-/// Null where there are too many, or where its class is not as we know it: then recording ends
-/// (trial.h).
+/// Null if there are too many, or if the class is not as expected: then recording ends (trial.h).
 const Pool* add_pool(Client* client, void* self, const PoolKind& kind);
 
-/// The pool of the allocator `self`. `last_pool` is the thread's last one, looked at first. Null as
+/// The pool of the allocator `self`. `last_pool` is the thread's last one, checked first. Null as
 /// above.
 inline const Pool* pool_of(const Pool** last_pool, Client* client, void* self,
                            const PoolKind& kind) {

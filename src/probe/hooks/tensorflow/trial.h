@@ -43,10 +43,11 @@ inline void saw_alloc(Kind kind, const void* p) {
 inline void saw_free(Kind kind, const void* p) {
   if (is_on_trial(kind)) try_free(kind, p);
 }
-/// Recording was off for a while: what was freed meanwhile was not seen.
+/// Recording was off for a while: frees in that time were not seen.
 void forget_trial();
 
-/// Ends the recording of TensorFlow, and says why in the process's file, which is made for it.
+/// Ends the recording of TensorFlow, and writes the reason into the process's file, which is
+/// created if needed.
 void give_up(format::LossKind why);
 
 }  // namespace gpumemprof::probe::tensorflow
