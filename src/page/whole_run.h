@@ -10,6 +10,7 @@
 
 #include "analysis/advice.h"
 #include "analysis/analyze.h"
+#include "report/json/document_json.h"
 
 namespace gpumemprof {
 
@@ -45,8 +46,8 @@ class WholeRun {
   /// What practices advise, as PageReading::all_advice says; read once more for it, once. Null
   /// where they are not asked. Errors: those of the reader.
   Result<const AdviceReport*> advice();
-  /// What reports say of the run, as data. Errors: those of advice().
-  Result<nlohmann::ordered_json> document();
+  /// What reports say of the run, as data, and where the page shows it. Errors: those of advice().
+  Result<nlohmann::ordered_json> document(const EvidenceJson& evidence_json);
   /// What the allocator told of itself, read once more where a recording has it. Errors: those of
   /// allocator_history().
   Result<std::shared_ptr<const AllocatorSnapshot>> history();

@@ -46,6 +46,10 @@ export class EmbeddedStore implements Store {
     return copy;
   }
 
+  has(path: string, query: Query): boolean {
+    return this.nearest(path, query) !== undefined;
+  }
+
   /** Of the answers to the same question, the one whose range covers what is asked and is narrowest, or whose moment is nearest. */
   private nearest(path: string, query: Query): Kept | undefined {
     const same = this.kept.filter(

@@ -10,6 +10,8 @@ export interface Store {
   readonly note: string | null;
   /** `slot` names who asks: an answer that is still on its way to the same slot is given up. Rejects with one line. */
   ask(path: string, query: Query, slot?: string): Promise<Answer>;
+  /** Whether there is an answer, maybe of another range or moment. */
+  has(path: string, query: Query): boolean;
 }
 
 /** One line for whatever went wrong. */

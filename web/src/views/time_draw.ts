@@ -14,7 +14,7 @@ import { NONE } from "../data/columns.ts";
 
 const lines_shown = part("lines");
 const chosen_block = part("block");
-export const LINE_DASH: Record<string, number[]> = { reserved: [7, 4], active: [2, 3], requested: [1, 5], capacity: [12, 3, 2, 3] };
+export const LINE_DASH: Record<string, number[]> = { reserved: [7, 4], requested: [2, 3], capacity: [12, 3, 2, 3] };
 
 /** The first and last visible column. */
 function seen_columns(levels: Levels, axis: Axis): [number, number] {
@@ -27,7 +27,7 @@ export function top_of(levels: Levels, axis: Axis): number {
   const [first, last] = seen_columns(levels, axis);
   let most = 1;
   for (let i = first; i <= last; ++i) {
-    most = Math.max(most, levels.total[i] + (levels.pending[i] ?? 0));
+    most = Math.max(most, levels.total[i]);
     for (const name of Object.keys(levels.lines))
       if (lines_shown.value.includes(name)) most = Math.max(most, levels.lines[name][i]);
   }
@@ -225,7 +225,7 @@ function draw_lines(c: CanvasRenderingContext2D, levels: Levels, axis: Axis, x_o
   c.setLineDash([]);
 }
 
-/** What was freed and is still used by a stream: stacked on what lives, hatched. */
+/** How much of what lives was freed and is still used by a stream: hatched, at the top of it. */
 function draw_pending(c: CanvasRenderingContext2D, levels: Levels, axis: Axis, x_of: (e: number) => number, y_of: (v: number) => number, tone: Colours): void {
   if (levels.pending.length === 0 || data.is_blocks.value) return;
   const [first, last] = seen_columns(levels, axis);
@@ -233,8 +233,8 @@ function draw_pending(c: CanvasRenderingContext2D, levels: Levels, axis: Axis, x
   c.lineWidth = 1;
   for (let i = first; i <= last; ++i) {
     if (!(levels.pending[i] > 0)) continue;
-    const y1 = y_of(levels.total[i] + levels.pending[i]);
-    const y0 = y_of(levels.total[i]);
+    const y1 = y_of(levels.total[i]);
+    const y0 = y_of(levels.total[i] - levels.pending[i]);
     const x0 = x_of(levels.begin[i]);
     const x1 = Math.max(x0 + 1, x_of(levels.begin[i + 1]));
     c.globalAlpha = 0.3;
