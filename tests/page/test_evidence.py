@@ -83,22 +83,28 @@ def test_what_grows_is_what_its_lines_leave_behind(tmp_path, view):
     assert finding["bytes"] == held(page, 0, evidence)
 
 
-@pytest.mark.skipif(not runs.REAL.exists(), reason="no real snapshots here")
-def test_a_refused_request_is_shown_at_its_moment(view):
-    page = view(runs.REAL / "history_blocks_torch20_oom.pickle")
-    file = page.run()["files"][0]
-    refused = [e for title, one, e in evidence_of(file["document"]) if e["view"] == "space" and (one is None or "requested" in one["text"])]
-    header, marks = page.ask("marks", device=refused[0]["device"])
-    events = [event for event, kind in zip(marks["event"], marks["kind"]) if header["kinds"][kind] == "out of memory"]
-    assert refused[0]["event"] in events
+@pytest.mark.parametrize("path", runs.RUNS, ids=lambda path: path.name)
+def test_a_refused_request_is_shown_at_its_moment(path, view):
+    findings = [one for one in runs.analysis(path)["findings"] if one["kind"] == "out_of_memory"]
+    if not findings:
+        pytest.skip("nothing was refused")
+    page = view(path)
+    document = page.run()["files"][0]["document"]
+    told = [(one, evidence) for title, one, evidence in evidence_of(document) if title == "Findings" and "were requested with" in one["text"]]
+    assert len(told) == len(findings)
+    for finding, (one, evidence) in zip(findings, told):
+        header, marks = page.ask("marks", device=evidence["device"])
+        refused = {event: bytes for event, kind, bytes in zip(marks["event"], marks["kind"], marks["bytes"]) if header["kinds"][kind] == "out of memory"}
+        assert evidence["view"] == "space" and refused[evidence["event"]] == finding["evidence"]["asked_bytes"]
+        if path.suffix != ".gmp":
+            assert evidence["event"] == finding["evidence"]["event_index"] + 1
 
 
 def test_a_line_is_one_of_several(view):
-    page = view(runs.RECORDINGS[0])
+    page = view(harness.ROOT / "tests" / "fixtures" / "allocator" / "training_2.5.pickle")
     header, columns = page.ask("levels", by="line", columns=1)
     lines = [key["label"] for key in header["keys"] if key["id"] not in (-1, None) and '"' not in key["label"]][:2]
-    if len(lines) < 2:
-        pytest.skip("one line alone")
+    assert len(lines) == 2
     at = page.run()["files"][0]["devices"][0]["peak"]["event"]
     total = lambda filter: page.ask("holders", event=at, filter=filter)[0]["total_bytes"]  # noqa: E731
     a, b = (f'line:"{line}"' for line in lines)
