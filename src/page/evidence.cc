@@ -67,9 +67,11 @@ nlohmann::ordered_json page_evidence(const EvidencePlace& evidence,
   nlohmann::ordered_json out = {{"view", view_name(evidence.view)},
                                 {"device", device - devices.begin()}};
   const BlockTable& table = *device->table;
-  if (evidence.when == EvidencePlace::When::kAtEnd) {
-    if (table.moments() < 2) return nullptr;
-    out["from"] = 0, out["to"] = table.moments() - 1;
+  if (evidence.when == EvidencePlace::When::kLeft) {
+    // What a program holds goes with its end.
+    const uint32_t last = table.blocks() == 0 ? 0 : table.start[table.blocks() - 1];
+    if (last == 0) return nullptr;
+    out["from"] = 0, out["to"] = last;
   } else {
     const auto moment = moment_of(evidence, table);
     if (!moment) return nullptr;

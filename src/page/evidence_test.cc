@@ -36,6 +36,8 @@ struct ThreeLines {
       if (line != 1) batch.requested.push_back({static_cast<uint32_t>(batch.size() - 1), 2});
       if (line == 2) add(Action::kOom, 1 << 20, stack);
     }
+    add(Action::kFreeCompleted, 0, 0);
+    batch.address.back() = batch.address.front();
     keeper.take(batch);
     devices.resize(2);
     devices[0].index = 4;
@@ -83,14 +85,14 @@ TEST(Evidence, MomentsAreThoseOfTheDevice) {
   EXPECT_EQ(told({.when = When::kRefusal, .number = 1}), "null");
   EXPECT_EQ(told({.when = When::kEvent, .number = 1}),
             R"({"view":"holders","device":1,"event":2})");
-  EXPECT_EQ(told({.when = When::kEvent, .number = 4}), "null");
+  EXPECT_EQ(told({.when = When::kEvent, .number = 5}), "null");
   EXPECT_EQ(told({.when = When::kEvent, .number = UINT64_MAX}), "null");
-  EXPECT_EQ(told({.when = When::kAtEnd}), R"({"view":"holders","device":1,"from":0,"to":4})");
+  EXPECT_EQ(told({.when = When::kLeft}), R"({"view":"holders","device":1,"from":0,"to":4})");
   EXPECT_EQ(told({.view = EvidencePlace::View::kAddressSpace, .category = "optimizer state"}),
             R"({"view":"space","device":1,"event":4,"filter":"category:\"optimizer state\""})");
   EXPECT_TRUE(page_evidence({.device = 1}, run.devices, run.tables).is_null());
-  // Nothing happened on it: there is no range.
-  const EvidencePlace nothing{.when = When::kAtEnd, .device = 4};
+  // Nothing was allocated on it: there is no range.
+  const EvidencePlace nothing{.when = When::kLeft, .device = 4};
   EXPECT_TRUE(page_evidence(nothing, run.devices, run.tables).is_null());
 }
 

@@ -197,6 +197,7 @@ void add_evidence(const PageFile& file, size_t number, OneFile* out) {
     const std::string filter = "&filter=" + encoded((*evidence)["filter"].get<std::string>());
     const std::string subject = "&device=" + std::to_string(device),
                       of_file = "&file=" + std::to_string(number) + filter;
+    const std::string left = range_text(0, evidence->value("to", 0u) + 1);
     bool fits = true;
     for (const char* by : {"by=category", "by=none"})
       fits &= out->add("levels", by + ("&columns=1024" + subject + of_file + whole));
@@ -204,7 +205,7 @@ void add_evidence(const PageFile& file, size_t number, OneFile* out) {
       const std::string held = "by=" + std::string(by) + subject;
       fits &= evidence->contains("event")
                   ? out->add("holders", held + "&event=" + (*evidence)["event"].dump() + of_file)
-                  : out->add("holders", held + of_file + whole + "&what=left");
+                  : out->add("holders", held + of_file + left + "&what=left");
     }
     if (!fits) return;
   }

@@ -32,7 +32,7 @@ struct EvidencePlace {
   enum class View : uint8_t { kHolders, kAddressSpace, kWhatIf } view = View::kHolders;
   enum class When : uint8_t {
     kPeak,
-    kAtEnd,    ///< of what the run allocated, what was not freed
+    kLeft,     ///< of what the run allocated, what lived after its last allocation
     kRefusal,  ///< `number`: which of the device's
     kEvent,    ///< `number`: of a snapshot's history, right after it
   } when = When::kPeak;

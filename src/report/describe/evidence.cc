@@ -64,7 +64,7 @@ std::optional<EvidencePlace> evidence_of(const Finding& finding, const Analysis&
     return event_of(*device, std::nullopt);
   if (finding.kind == "sawtooth" || finding.kind == "spike") return evidence_at_peak(*device);
   // What grows is what the run leaves behind.
-  EvidencePlace out{.when = When::kAtEnd, .device = finding.device};
+  EvidencePlace out{.when = When::kLeft, .device = finding.device};
   for (const FindingLine& line : finding.lines) out.lines.push_back(line.stack);
   if (out.lines.empty() && finding.stack != 0) out.lines.push_back(finding.stack);
   return out;

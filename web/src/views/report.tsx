@@ -37,7 +37,7 @@ function EvidenceLink({ evidence }: { evidence: Evidence }) {
 /** Where the page is one long column the chart may be far above. */
 function look_at(evidence: Evidence): void {
   go(evidence_patch(evidence)!);
-  document.querySelector(".time")?.scrollIntoView({ block: "nearest" });
+  document.scrollingElement?.scrollTo(0, 0);
 }
 /** Of a row: as small as one of many has to be. */
 function EvidenceButton({ evidence, of }: { evidence: Evidence; of: string }) {
