@@ -16,6 +16,8 @@ const lines_shown = part("lines");
 const chosen_block = part("block");
 export const LINE_DASH: Record<string, number[]> = { reserved: [7, 4], requested: [2, 3], capacity: [12, 3, 2, 3] };
 
+const MOST_TALL = 8; // marks of refused requests that cross the chart
+
 /** The first and last visible column. */
 function seen_columns(levels: Levels, axis: Axis): [number, number] {
   const first = column_at(levels, axis.event_at_x(0));
@@ -273,17 +275,19 @@ function draw_marks(c: CanvasRenderingContext2D, x_of: (e: number) => number, pl
     free_from = at + w + 10;
   };
   const shown = data.marks.value;
-  // Out of memory first: its words matter most.
-  for (const mark of shown) {
-    if (mark.kind !== data.OUT_OF_MEMORY) continue;
+  // Out of memory first: its words matter most. Very many would hide the chart: then the chosen one alone is as high as it.
+  const refused = shown.filter((mark) => mark.kind === data.OUT_OF_MEMORY && x_of(mark.event) >= plot.x && x_of(mark.event) <= plot.x + plot.w);
+  const last = refused.at(-1);
+  for (const mark of refused) {
     const x = Math.round(x_of(mark.event)) + 0.5;
+    const is_tall = refused.length <= MOST_TALL || mark.event === moment.value;
     c.strokeStyle = tone.bad;
-    c.lineWidth = 2;
-    line(c, x, 0, x, plot.y + plot.h);
+    c.lineWidth = is_tall ? 2 : 1;
+    line(c, x, is_tall ? 0 : plot.y - 7, x, is_tall ? plot.y + plot.h : plot.y + 5);
     const saved = free_from;
-    flag(x, `Out of memory${mark.bytes ? `: ${format.bytes(mark.bytes)} refused` : ""}`, tone.bad);
-    if (x > plot.x + plot.w * 0.7 && free_from === saved) {
-      const text = "Out of memory";
+    if (is_tall || mark === refused[0]) flag(x, `Out of memory${mark.bytes ? `: ${format.bytes(mark.bytes)} refused` : ""}`, tone.bad);
+    const text = "Out of memory";
+    if (mark === last && free_from === saved && x - 5 - c.measureText(text).width > free_from) {
       c.fillStyle = tone.bad;
       c.textAlign = "right";
       c.fillText(text, x - 5, plot.y / 2 + 1);

@@ -26,6 +26,9 @@ pickle.dump({"segments": [], "device_traces": [events]}, open(path, "wb"))`);
 }
 export async function serve(...paths) {
   const server = spawn(COMMAND, ["view", "--no-browser", "--no-index", "--port", "0", ...paths], { stdio: ["ignore", "pipe", "inherit"] });
-  const line = await new Promise((done) => server.stdout.once("data", (data) => done(String(data))));
+  const line = await new Promise((done, fail) => {
+    server.stdout.once("data", (data) => done(String(data)));
+    server.once("exit", (code) => fail(new Error(`view ended with ${code}`)));
+  });
   return { address: /http:\S+/.exec(line)[0], close: () => server.kill() };
 }

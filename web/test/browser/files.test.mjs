@@ -34,7 +34,7 @@ pickle.dump({"segments": [], "device_traces": [events]}, open(path, "wb"))`),
     make: () => made("samples.jsonl", `
 with open(path, "w") as file:
     for i in range(500):
-        file.write(json.dumps({"timestamp": 1700000000 + i, "rss_bytes": (1 << 30) + (i % 40) * (8 << 20), "allocated_bytes": (1 << 28) + i * 100_000}) + "\\\\n")`),
+        file.write(json.dumps({"timestamp": 1700000000 + i, "rss_bytes": (1 << 30) + (i % 40) * (8 << 20), "allocated_bytes": (1 << 28) + i * 100_000}) + "\\n")`),
     shows: ".charts canvas.top",
   },
 };
