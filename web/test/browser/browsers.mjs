@@ -6,7 +6,6 @@ export const KINDS = (process.env.BROWSERS ?? "chromium,firefox").split(",");
 
 /** Playwright and axe run what tests say by eval(), which Firefox holds to the page's policy: it is allowed, and nothing else. */
 async function with_eval(route) {
-  if (route.request().resourceType() !== "document") return route.continue();
   const allowed = (text) => text.replace("script-src ", "script-src 'unsafe-eval' ");
   const response = await route.fetch();
   const headers = response.headers();
@@ -35,7 +34,7 @@ export async function launch(kind) {
   return {
     context: async ({ scheme = "light", ...options }) => {
       const context = await (await of(scheme)).newContext(options);
-      await context.route((url) => url.protocol === "http:" && !url.pathname.includes("/api/"), with_eval);
+      await context.route((url) => ["/", "/live"].includes(url.pathname), with_eval);
       return context;
     },
     close: () => Promise.all(Object.values(started).map((browser) => browser.close())),

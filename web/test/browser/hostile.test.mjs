@@ -18,7 +18,7 @@ test("a name of 10 MB is refused in a line", () => {
   const path = snapshot("longer", 3, '"y" * 10_000_000 if i == 1 else "a.py"');
   const { status, stderr } = spawnSync(COMMAND, ["view", "--no-browser", path], { encoding: "utf8" });
   assert.equal(status, 2);
-  assert.match(stderr, /^gpumemprof: .*longer\.pickle: at byte \d+: a frame's 'filename' is an object or a text of more than 64 KiB.*\n$/);
+  assert.match(stderr, /^gpumemprof: .*longer\.pickle: a frame's 'filename' is an object or a text of more than 64 KiB.* \(at byte \d+\)\n$/);
 });
 
 for (const kind of KINDS)
