@@ -81,6 +81,8 @@ def __getattr__(name: str) -> Any:
         value = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
     elif name in _MODULES:
         value = import_module(f"{__name__}.{name}")
+    elif name in ("load_ipython_extension", "unload_ipython_extension"):
+        value = getattr(import_module(f"{__name__}.notebook"), name)  # %load_ext gpumemprof
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value  # the next touch is a plain lookup

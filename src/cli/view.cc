@@ -13,6 +13,7 @@
 
 #include "cli/commands.h"
 #include "cli/page.h"
+#include "cli/temporary_folder.h"
 #include "cli/watch.h"
 #include "page/service.h"
 #include "serve/page_host.h"
@@ -86,7 +87,9 @@ int view(const ViewArguments& arguments, const sigset_t& stop) {
   PageService service(std::move(files), GPUMEMPROF_VERSION, how_to_load(arguments));
   if (auto read = wait_a_moment(service); !read)
     return report_error(arguments.paths.front(), read.error());
-  PageHost host(service, *token, server->address());
+  auto folder = TemporaryFolder::make("gpumemprof-view");
+  PageHost host(service, *token, server->address(), folder ? folder->path() : "");
+  server->set_uploads(&host);
   const std::string url = "http://" + address_text(server->address()) + "/?token=" + *token;
   std::printf("Serving %s (stop with Ctrl-C)\n", url.c_str());
   std::fflush(stdout);
@@ -94,8 +97,9 @@ int view(const ViewArguments& arguments, const sigset_t& stop) {
   const auto done =
       server->serve([&](const HttpRequest& request) { return host.answer(request); }, [] {}, stop);
   if (!done) return report_error("", done.error());
-  if (service.is_reading()) _exit(kExitOk);  // nothing is written, so nothing is left half done
-  return kExitOk;
+  if (!service.is_reading()) return kExitOk;
+  { const auto gone = std::move(folder); }  // nothing else is written
+  _exit(kExitOk);
 }
 
 }  // namespace

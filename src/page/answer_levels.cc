@@ -64,7 +64,16 @@ PageAnswer levels_answer(PageRequest& request) {
     for (const uint32_t moment : event) at.push_back(series.at(moment));
     out.add(name, at);
   };
-  add_series("reserved", table.reserved), add_series("pending", table.pending);
+  add_series("reserved", table.reserved);
+  // Of all blocks: beside those of a filter they would say what is not so.
+  if (filter.takes_all()) {
+    add_series("pending", table.pending);
+    if (!table.rounding.empty()) {
+      std::vector<uint64_t> requested = total;
+      for (size_t i = 0; i < event.size(); ++i) requested[i] -= table.rounding.at(event[i]);
+      out.add("requested", requested);
+    }
+  }
   Json header = {{"from", window.from},
                  {"to", window.to},
                  {"by", request.text("by").empty() ? "category" : request.text("by")},

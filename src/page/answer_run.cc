@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "allocator/replay.h"
+#include "analysis/leaks/leak_limit.h"
 #include "analysis/replay/snapshot_device.h"
 #include "base/size.h"
 #include "page/answers.h"
@@ -36,7 +37,9 @@ Json capacity_json(WholeRun& whole, const PageDevice& device) {
     const uint64_t bytes = snapshot->traces[device.index].device_bytes;
     if (bytes != 0) return bytes;
   }
-  return nullptr;
+  const auto known =
+      memory_limit(static_cast<uint16_t>(device.index), whole.tables(), std::nullopt);
+  return known ? Json(*known) : Json();
 }
 
 Json device_json(const PageFile& file, WholeRun& whole, const PageDevice& device) {

@@ -69,7 +69,7 @@ PageAnswer space_answer(PageRequest& request) {
   const bool has_pending = table.pending.at(moment) != 0;
   table.each_live(moment, [&](uint32_t b) { blocks.push_back(b); });
   std::ranges::sort(blocks, {}, [&](uint32_t b) { return table.address[b]; });
-  Json stacks = Json::object();
+  nlohmann::json stacks = nlohmann::json::object();  // sorted: an ordered one looks at every name
   absl::flat_hash_map<uint32_t, bool> named;
   for (const uint32_t b : blocks) {
     high.push_back(static_cast<uint32_t>(table.address[b] >> 32));

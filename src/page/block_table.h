@@ -73,6 +73,9 @@ struct BlockTable {
   TimeColumn times;  ///< of the events: of moment e that of event e - 1
   LevelForest levels;
   SparseSeries reserved, pending;
+  /// What the allocator added to the sizes of what is live; empty where it is not known, or sizes
+  /// are those that were asked for.
+  SparseSeries rounding;
   std::vector<RefusedMoment> refused;
   std::vector<SegmentChange> segments;
   bool has_end_segments = false;
@@ -157,7 +160,7 @@ void BlockTable::archive(Archive& archive) {
   });
   archive.array(earlier_kinds), archive.flag(is_told), archive.number(earlier_blocks);
   archive.array(changes), times.archive(archive), levels.archive(archive);
-  for (SparseSeries* series : {&reserved, &pending})
+  for (SparseSeries* series : {&reserved, &pending, &rounding})
     archive.array(series->moments), archive.array(series->values);
   archive.array(refused);
   for (std::vector<SegmentChange>* list : {&segments, &end_segments}) {

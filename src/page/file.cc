@@ -6,6 +6,7 @@
 #include "analysis/replay/snapshot_device.h"
 #include "base/parallel_for.h"
 #include "page/answers.h"
+#include "page/evidence.h"
 #include "page/index_file.h"
 #include "page/index_key.h"
 #include "page/keeper_thread.h"
@@ -109,7 +110,9 @@ Status PageFile::take_run(std::vector<std::unique_ptr<BlockTable>> tables) {
   Result<nlohmann::ordered_json> document;
   parallel_for(2, 2, [&](size_t part) {
     if (part == 0)
-      document = whole_->document();
+      document = whole_->document([this](const EvidencePlace& evidence) {
+        return page_evidence(evidence, devices_, *tables_);
+      });
     else if (!devices_.empty())
       first_levels_ = make_levels(main_device(), Dimension::kCategory, nullptr);
   });

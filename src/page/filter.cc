@@ -149,6 +149,7 @@ class Filter::Parser {
   static std::optional<Kind> kind_of(std::string_view word) {
     if (word == "category") return Kind::kCategory;
     if (word == "module") return Kind::kModule;
+    if (word == "line") return Kind::kLine;
     if (word == "stream") return Kind::kStream;
     if (word == "process") return Kind::kProcess;
     if (word == "thread") return Kind::kThread;

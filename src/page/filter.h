@@ -4,7 +4,10 @@
 //   term   := ["not"] (text | fact)
 //   text   := word | "words" | /regex/      in a frame of the stack, or the module; any case
 //   fact   := (bytes|lived) (>|<|>=|<=|=) number      lived: in events
-//           | category:name | module:prefix | stream:n | process:pid | thread:name
+//           | category:name | module:prefix | line:text | stream:n | process:pid | thread:name
+//
+// line: the one that reports name of the block's stack. A block has one, so of several terms
+// without "not" one is enough.
 #pragma once
 
 #include <cstdint>
@@ -45,6 +48,7 @@ class Filter {
     kLived,
     kCategory,
     kModule,
+    kLine,
     kStream,
     kProcess,
     kThread

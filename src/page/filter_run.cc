@@ -1,9 +1,11 @@
 // Which blocks match a filter.
 #include <algorithm>
+#include <functional>
 
 #include "page/block_keys.h"
 #include "page/filter.h"
 #include "page/filter_text.h"
+#include "report/user_code.h"
 
 namespace gpumemprof {
 
@@ -14,6 +16,7 @@ class FilterRun {
   FilterRun(const BlockTable& table, const Tables& tables, uint32_t process)
       : table_(table), tables_(tables), process_(process) {}
 
+  /// Takes out of `taken` those of which the term does not hold.
   void ask(const Filter::Term& term, std::vector<uint8_t>* taken) {
     nodes_.assign(tables_.stacks.stack_count(), kNotAsked);
     frames_.assign(tables_.stacks.frame_count(), kNotAsked);
@@ -84,6 +87,16 @@ class FilterRun {
     }
     return known->second;
   }
+  bool line_matches(const Filter::Term& term, uint32_t block) {
+    const uint32_t stack = table_.stack[block];
+    if (headlines_.empty()) headlines_.assign(tables_.stacks.stack_count(), kNone);
+    if (stack >= headlines_.size()) return false;
+    uint32_t& line = headlines_[stack];
+    if (line == kNone) line = headline_node(tables_, stack);
+    const auto [known, is_new] = by_number_.try_emplace(line, false);
+    if (is_new) known->second = contains(headline_text(tables_, line, ""), term.text);
+    return known->second;
+  }
   bool holds(const Filter::Term& term, uint32_t block) {
     switch (term.kind) {
       case Filter::Kind::kText:
@@ -102,6 +115,8 @@ class FilterRun {
       case Filter::Kind::kModule:
         return module_matches(block,
                               [&](const std::string& name) { return begins(name, term.text); });
+      case Filter::Kind::kLine:
+        return line_matches(term, block);
       case Filter::Kind::kStream:
         return !table_.stream.empty() &&
                static_cast<uint64_t>(table_.streams[table_.stream[block]]) == term.number;
@@ -118,7 +133,7 @@ class FilterRun {
   const Tables& tables_;
   const uint32_t process_;
   std::vector<uint8_t> nodes_, frames_;
-  std::vector<uint32_t> path_;
+  std::vector<uint32_t> path_, headlines_;
   absl::flat_hash_map<uint64_t, bool> modules_;
   absl::flat_hash_map<uint32_t, bool> by_number_;
 };
@@ -127,7 +142,18 @@ std::vector<uint8_t> Filter::taken(const BlockTable& table, const Tables& tables
                                    uint32_t process) const {
   std::vector<uint8_t> taken(table.blocks(), 1);
   FilterRun run(table, tables, process);
-  for (const Term& term : terms_) run.ask(term, &taken);
+  std::vector<uint8_t> on_lines;
+  for (const Term& term : terms_) {
+    if (term.kind != Kind::kLine || term.is_not) {
+      run.ask(term, &taken);
+      continue;
+    }
+    std::vector<uint8_t> on_line(table.blocks(), 1);
+    run.ask(term, &on_line);
+    on_lines.resize(table.blocks());
+    std::ranges::transform(on_lines, on_line, on_lines.begin(), std::bit_or());
+  }
+  if (!on_lines.empty()) std::ranges::transform(taken, on_lines, taken.begin(), std::bit_and());
   return taken;
 }
 

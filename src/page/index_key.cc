@@ -112,6 +112,26 @@ std::string index_key(const std::vector<std::string>& paths, const PageReading& 
   return key;
 }
 
+std::string files_stamp(const std::vector<std::string>& paths) {
+  std::string stamp;
+  for (const std::string& path : paths) {
+    const std::vector<std::string> files = files_of(path);
+    for (const std::string& file : files) {
+      if (!add_file(file, false, &stamp)) return {};
+    }
+    if (files.empty()) return {};
+  }
+  return stamp;
+}
+
+bool is_written(const std::vector<std::string>& paths) {
+  return std::ranges::any_of(paths, [](const std::string& path) {
+    return std::ranges::any_of(files_of(path), [](const std::string& file) {
+      return file.ends_with(".gmp") && writer_is_alive(file);
+    });
+  });
+}
+
 std::vector<std::string> index_places(const std::vector<std::string>& paths) {
   std::vector<std::string> places;
   std::string all;

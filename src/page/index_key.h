@@ -14,6 +14,12 @@ namespace gpumemprof {
 /// names, and unreadable files.
 std::string index_key(const std::vector<std::string>& paths, const PageReading& reading = {});
 
+/// Differs as soon as one of these files is longer or newer; empty if one cannot be examined.
+/// Cheap: reads none of them.
+std::string files_stamp(const std::vector<std::string>& paths);
+/// A program still writes a recording among them.
+bool is_written(const std::vector<std::string>& paths);
+
 /// The possible places of these files' index, best first: beside them, and in the user's cache
 /// folder. For several paths only the cache.
 std::vector<std::string> index_places(const std::vector<std::string>& paths);

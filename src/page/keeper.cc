@@ -8,6 +8,16 @@
 #include "trace/trace_start.h"
 
 namespace gpumemprof {
+namespace {
+
+/// Of a sparse column what goes with event `i`; `next` is where the last call stopped.
+template <class Sparse>
+const Sparse* beside(const std::vector<Sparse>& all, size_t* next, size_t i) {
+  while (*next < all.size() && all[*next].event < i) ++*next;
+  return *next < all.size() && all[*next].event == i ? &all[*next] : nullptr;
+}
+
+}  // namespace
 
 void TableFiller::open() {
   if (!table.changes.empty()) return;
@@ -76,8 +86,7 @@ uint32_t* TableFiller::place_of(const EventBatch& batch, size_t i) {
   return *place == kNone ? nullptr : place;
 }
 
-void TableFiller::take(const EventBatch& batch, size_t i, const AllocatorDetail* detail,
-                       const DeviceTotals* totals) {
+void TableFiller::take(const EventBatch& batch, size_t i, const Beside& beside) {
   open();
   const uint32_t moment = table.moments();
   if (moment >= BlockTable::kMostMoments || table.blocks() >= BlockTable::kMostBlocks) {
@@ -92,7 +101,8 @@ void TableFiller::take(const EventBatch& batch, size_t i, const AllocatorDetail*
                     (action == Action::kFreeRequested && !batch.frees_in_two_steps);
   if (!(ends && just_requested_)) end_requested();
   if (action == Action::kAlloc) {
-    allocate(batch, i, moment, detail);
+    allocate(batch, i, moment, beside.detail);
+    if (beside.requested) add_rounding(table.blocks() - 1, beside.requested->bytes, moment);
   } else if (ends) {
     free(batch, i, moment);
   } else if (action == Action::kFreeRequested) {
@@ -101,12 +111,12 @@ void TableFiller::take(const EventBatch& batch, size_t i, const AllocatorDetail*
       just_requested_ = {*place, moment};
     }
   } else {
-    take_other(batch, i, moment, detail);
+    take_other(batch, i, moment, beside.detail);
   }
-  if (totals) {
+  if (beside.totals) {
     if (!has_totals_) table.reserved = {};
     has_totals_ = true;
-    table.reserved.add(moment, totals->reserved_bytes);
+    table.reserved.add(moment, beside.totals->reserved_bytes);
   }
   table.levels.add(live_bytes_);
 }
@@ -155,6 +165,7 @@ void TableFiller::allocate(const EventBatch& batch, size_t i, uint32_t moment,
     table.end[*place] = moment;
     table.replaced.push_back({moment, *place});
     end_waiting(*place, moment);
+    end_rounding(*place, moment);
   }
   *place = block;
   if (trace_) {
@@ -193,6 +204,7 @@ void TableFiller::free(const EventBatch& batch, size_t i, uint32_t moment) {
   else
     end_requested();
   end_waiting(block, moment);
+  end_rounding(block, moment);
   table.changes[moment] = static_cast<uint32_t>(BlockChange::kFree) << 30 | block;
   table.end[block] = moment;
   live_bytes_ -= table.size_bytes[block];
@@ -219,6 +231,22 @@ void TableFiller::end_waiting(uint32_t block, uint32_t moment) {
   waiting_.erase(waited);
   waiting_bytes_ -= table.size_bytes[block];
   table.pending.add(moment, waiting_bytes_);
+}
+
+void TableFiller::add_rounding(uint32_t block, uint64_t requested_bytes, uint32_t moment) {
+  const uint64_t size = table.size_bytes[block];
+  if (requested_bytes >= size) return;
+  rounding_[block] = size - requested_bytes;
+  rounding_bytes_ += size - requested_bytes;
+  table.rounding.add(moment, rounding_bytes_);
+}
+
+void TableFiller::end_rounding(uint32_t block, uint32_t moment) {
+  const auto known = rounding_.find(block);
+  if (known == rounding_.end()) return;
+  rounding_bytes_ -= known->second;
+  rounding_.erase(known);
+  table.rounding.add(moment, rounding_bytes_);
 }
 
 uint32_t TableFiller::kind_of(const CategoryHolder& what) {
@@ -335,15 +363,13 @@ void Keeper::begin_trace(uint16_t device, const AllocatorTrace& trace, const Tra
 }
 
 void Keeper::take(const EventBatch& batch) {
-  size_t detail = 0, total = 0;
+  size_t detail = 0, total = 0, request = 0;
   for (size_t i = 0; i < batch.size(); ++i) {
-    while (detail < batch.details.size() && batch.details[detail].event < i) ++detail;
-    while (total < batch.totals.size() && batch.totals[total].event < i) ++total;
-    const bool has_detail = detail < batch.details.size() && batch.details[detail].event == i;
-    const bool has_total = total < batch.totals.size() && batch.totals[total].event == i;
     filler(batch.device[i])
-        .take(batch, i, has_detail ? &batch.details[detail] : nullptr,
-              has_total ? &batch.totals[total] : nullptr);
+        .take(batch, i,
+              {.detail = beside(batch.details, &detail, i),
+               .totals = beside(batch.totals, &total, i),
+               .requested = beside(batch.requested, &request, i)});
   }
   for (const auto& device : devices_) {
     if (device) device->end_batch(batch);

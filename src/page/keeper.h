@@ -22,9 +22,13 @@ class TableFiller {
 
   void adopt(const LiveState& before, uint16_t device);
   void adopt(const AllocatorTrace& trace, const TraceStart& start);
-  /// `detail` and `totals`: of the event; null where it has none.
-  void take(const EventBatch& batch, size_t i, const AllocatorDetail* detail,
-            const DeviceTotals* totals);
+  /// What goes with an event; null where it has none.
+  struct Beside {
+    const AllocatorDetail* detail = nullptr;
+    const DeviceTotals* totals = nullptr;
+    const RequestedSize* requested = nullptr;
+  };
+  void take(const EventBatch& batch, size_t i, const Beside& beside);
   void end_batch(const EventBatch& batch);
   uint32_t made_by(uint64_t number) const {
     return static_cast<uint32_t>(table.earlier_blocks + (number - allocations_before_));
@@ -42,6 +46,8 @@ class TableFiller {
   struct Requested {
     uint32_t block, moment;
   };
+  void add_rounding(uint32_t block, uint64_t requested_bytes, uint32_t moment);
+  void end_rounding(uint32_t block, uint32_t moment);
   void open();
   uint32_t add_block(uint64_t address, uint64_t size_bytes, uint32_t start, uint32_t stack,
                      uint32_t thread);
@@ -69,6 +75,8 @@ class TableFiller {
   absl::flat_hash_map<std::pair<uint64_t, uint64_t>, uint32_t> kinds_;
   absl::flat_hash_map<uint32_t, uint32_t> waiting_;  // by block: since when its free waits
   uint64_t waiting_bytes_ = 0;
+  absl::flat_hash_map<uint32_t, uint64_t> rounding_;  // by live block: what was added to its size
+  uint64_t rounding_bytes_ = 0;
   std::optional<Requested> just_requested_;
 };
 

@@ -8,6 +8,7 @@
 
 #include "page/bundle.h"
 #include "page/columns.h"
+#include "page/filter_text.h"
 #include "report/words.h"
 
 namespace gpumemprof {
@@ -53,13 +54,14 @@ class OneFile {
 
   /// False if the answer no longer fits, or there is none. `query`: names sorted.
   bool add(const std::string& path, const std::string& query) {
+    const std::string key = query.empty() ? path : path + "?" + query;
+    if (answers_.contains(key)) return true;
     const PageAnswer answer = service_.answer_now(path, query);
     if (answer.status != 200) return false;
     std::string body = answer.body;
     if (answer.type == "application/json")
       body = Columns().finish(Json::parse(answer.body, nullptr, false));
     std::string text = base64(deflated(body));
-    const std::string key = query.empty() ? path : path + "?" + query;
     const size_t bytes = key.size() + text.size() + 8;
     if (used_ + bytes > most_bytes_) {
       ++left_out_;
@@ -150,6 +152,65 @@ void add_blocks(const Place& place, const PageFile& file, size_t device, OneFile
     out->add("block", place.subject + "&id=" + std::to_string(largest[i]));
 }
 
+/// Percent-encoded, as a browser writes it into a query.
+std::string encoded(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    const char low = lower_letter(c);
+    const bool is_plain = (c >= '0' && c <= '9') || (low >= 'a' && low <= 'z') || c == '.';
+    if (is_plain)
+      out += c;
+    else
+      out += {'%', "0123456789ABCDEF"[byte >> 4], "0123456789ABCDEF"[byte & 15]};
+  }
+  return out;
+}
+
+/// The evidence of a document, in its order: of every finding, and of each table's first rows.
+std::vector<const Json*> evidence_in(const Json& document) {
+  constexpr size_t kMostRows = 12, kMost = 64;
+  std::vector<const Json*> out;
+  const auto take = [&](const Json& from) {
+    if (from.contains("evidence") && out.size() < kMost) out.push_back(&from["evidence"]);
+  };
+  if (!document.contains("sections")) return out;
+  for (const Json& section : document["sections"]) {
+    take(section);
+    for (const Json& part : section["parts"]) {
+      if (part["kind"] == "list") {
+        for (const Json& item : part["items"]) take(item);
+      } else if (part["kind"] == "table") {
+        for (size_t i = 0; i < std::min(kMostRows, part["rows"].size()); ++i) take(part["rows"][i]);
+      }
+    }
+  }
+  return out;
+}
+
+/// The blocks of each piece of evidence, over time and at its moment.
+void add_evidence(const PageFile& file, size_t number, OneFile* out) {
+  for (const Json* evidence : evidence_in(file.facts().run["document"])) {
+    if (!evidence->contains("filter")) continue;
+    const size_t device = (*evidence)["device"];
+    const std::string whole = range_text(0, file.devices()[device].table->moments());
+    const std::string filter = "&filter=" + encoded((*evidence)["filter"].get<std::string>());
+    const std::string subject = "&device=" + std::to_string(device),
+                      of_file = "&file=" + std::to_string(number) + filter;
+    const std::string left = range_text(0, evidence->value("to", 0u) + 1);
+    bool fits = true;
+    for (const char* by : {"by=category", "by=none"})
+      fits &= out->add("levels", by + ("&columns=1024" + subject + of_file + whole));
+    for (const char* by : {"stack", "module", "category"}) {
+      const std::string held = "by=" + std::string(by) + subject;
+      fits &= evidence->contains("event")
+                  ? out->add("holders", held + "&event=" + (*evidence)["event"].dump() + of_file)
+                  : out->add("holders", held + of_file + left + "&what=left");
+    }
+    if (!fits) return;
+  }
+}
+
 /// Windows of half the length, of a quarter, …, as long as they fit and cover more than one event.
 void add_windows(const Place& place, OneFile* out) {
   constexpr uint32_t kColumns = 1024;
@@ -205,6 +266,9 @@ Result<std::string> one_file_page(PageService& service, const OneFileOptions& op
   for (const Place& place : places) {
     for (size_t i = 0; i < std::min(kMostRefused, place.refused.size()); ++i)
       if (add_moment(place, place.refused[i], &out)) exact.push_back(place.refused[i]);
+  }
+  for (size_t f = 0; f < service.files(); ++f) {
+    if (const PageFile* file = service.file(f)) add_evidence(*file, f, &out);
   }
   for (size_t i = 0; i < places.size(); ++i)
     add_blocks(places[i], *devices[i].first, devices[i].second, &out);

@@ -5,6 +5,7 @@
 
 #include "base/query.h"
 #include "page/answers.h"
+#include "page/index_key.h"
 #include "report/words.h"
 
 namespace gpumemprof {
@@ -43,7 +44,7 @@ PageService::PageService(std::vector<std::vector<std::string>> inputs, std::stri
 }
 
 PageService::PageService(std::vector<std::unique_ptr<PageFile>> files, std::string version)
-    : version_(std::move(version)), is_done_(true) {
+    : version_(std::move(version)), is_done_(true), has_left_indexes_(true) {
   for (std::unique_ptr<PageFile>& file : files) {
     slots_.push_back(std::make_unique<Slot>());
     slots_.back()->paths = file->paths();
@@ -63,6 +64,7 @@ void PageService::read_all() {
     load_.on_progress = [&](double done) { slot->progress = done; };
     auto file = PageFile::load(slot->paths, load_);
     const std::lock_guard lock(slot->mutex);
+    slot->stamp = files_stamp(slot->paths);
     if (file) {
       (*file)->set_worker(&levels_worker_);
       read.push_back(file->get());
@@ -76,6 +78,61 @@ void PageService::read_all() {
   for (const PageFile* file : read) {
     if (!is_stopping_) file->leave_index();
   }
+  has_left_indexes_ = true;
+}
+
+void PageService::read_later(Slot& slot) {
+  ++readings_;
+  later_reader_.begin([this, &slot] {
+    PageLoad load = load_;
+    load.on_progress = [&](double done) { slot.progress = done; };
+    auto file = PageFile::load(slot.paths, load);
+    {
+      const std::lock_guard lock(slot.mutex);
+      slot.stamp = files_stamp(slot.paths);
+      slot.error = file ? std::string() : file.error().message;
+      if (file) {
+        (*file)->set_worker(&levels_worker_);
+        slot.read = std::move(*file);
+      }
+    }
+    --readings_;
+  });
+}
+
+std::optional<size_t> PageService::add(std::vector<std::string> paths) {
+  if (!has_left_indexes_ || slots_.size() >= kMostFiles) return std::nullopt;
+  slots_.push_back(std::make_unique<Slot>());
+  slots_.back()->paths = std::move(paths);
+  read_later(*slots_.back());
+  return slots_.size() - 1;
+}
+
+void PageService::retire(std::unique_ptr<PageFile> file) {
+  std::erase_if(simulations_, [&](const auto& of) { return of.first.first == file.get(); });
+  std::erase_if(documents_, [&](const auto& of) {
+    return of.first.first.file == file.get() || of.first.second.file == file.get();
+  });
+  // What was begun before is done before.
+  const std::shared_ptr<PageFile> kept = std::move(file);
+  levels_worker_.begin([kept] {});
+  whole_worker_.begin([kept] {});
+}
+
+/// Of each file whether it is another one now: cheap, as a page asks it again and again.
+PageAnswer PageService::state_answer() {
+  Json files = Json::array();
+  for (const std::unique_ptr<Slot>& slot : slots_) {
+    file_of(*slot);
+    const bool is_ready = slot->file != nullptr && readings_ == 0 && has_left_indexes_;
+    const std::lock_guard lock(slot->mutex);
+    files.push_back({{"generation", slot->generation},
+                     {"is_written", is_ready && is_written(slot->paths)},
+                     {"has_changed", is_ready && slot->stamp != files_stamp(slot->paths)},
+                     {"progress", readings_ != 0 ? Json(slot->progress.load()) : Json()},
+                     {"error", slot->error.empty() ? Json() : Json(printable(slot->error))}});
+  }
+  return json_answer({{"files", std::move(files)}});
 }
 
 Status PageService::wait() {
@@ -85,9 +142,15 @@ Status PageService::wait() {
 
 /// Null if it is not read yet, or failed.
 PageFile* PageService::file_of(Slot& slot) {
-  if (!slot.file) {
+  std::unique_ptr<PageFile> newer;
+  {
     const std::lock_guard lock(slot.mutex);
-    slot.file = std::move(slot.read);
+    newer = std::move(slot.read);
+  }
+  if (newer) {
+    if (slot.file) retire(std::move(slot.file));
+    slot.file = std::move(newer);
+    ++slot.generation;
   }
   return slot.file.get();
 }
@@ -95,7 +158,7 @@ PageFile* PageService::file_of(Slot& slot) {
 PageAnswer PageService::run_answer() {
   Json files = Json::array();
   double share = 0;
-  bool is_reading = false;
+  const Slot* reading = nullptr;
   for (const std::unique_ptr<Slot>& slot : slots_) {
     Json file = {{"name", name_of(slot->paths)}};
     if (PageFile* read = file_of(*slot)) {
@@ -105,7 +168,7 @@ PageAnswer PageService::run_answer() {
       const std::lock_guard lock(slot->mutex);
       file["state"] = slot->error.empty() ? "reading" : "failed";
       file["devices"] = Json::array();
-      is_reading |= slot->error.empty();
+      if (slot->error.empty() && reading == nullptr) reading = slot.get();
       if (slot->error.empty())
         share -= 1 - slot->progress;
       else
@@ -115,9 +178,9 @@ PageAnswer PageService::run_answer() {
     files.push_back(std::move(file));
   }
   Json run = {{"schema", "gpumemprof-page/1"}, {"version", version_}, {"files", files}};
-  if (is_reading) {
+  if (reading != nullptr) {
     run["loading"] = {{"share", share / static_cast<double>(slots_.size())},
-                      {"text", "reading " + name_of(slots_.front()->paths)}};
+                      {"text", "reading " + name_of(reading->paths)}};
   }
   return json_answer(run);
 }
@@ -182,9 +245,11 @@ PageAnswer PageService::answer_now(std::string_view request, std::string_view qu
 
 PageAnswer PageService::answer(std::string_view request, std::string_view query) {
   if (request == "run") return run_answer();
+  if (request == "state") return state_answer();
   const auto known =
       std::ranges::find(kAnswers, request, &std::pair<std::string_view, Answer>::first);
-  if (known == std::end(kAnswers) && request != "compare" && request != "whatif")
+  constexpr std::string_view kOwn[] = {"compare", "whatif", "read_again"};
+  if (known == std::end(kAnswers) && std::ranges::find(kOwn, request) == std::end(kOwn))
     return error_answer(404, "unknown request");
   size_t index = 0;
   if (const auto text = query_value(query, "file")) {
@@ -193,6 +258,11 @@ PageAnswer PageService::answer(std::string_view request, std::string_view query)
       return error_answer(400, "file is not a valid file number");
   }
   Slot& slot = *slots_[index];
+  if (request == "read_again") {
+    if (!has_left_indexes_ || readings_ != 0) return error_answer(503, "a file is being read");
+    read_later(slot);
+    return state_answer();
+  }
   PageFile* file = file_of(slot);
   if (file == nullptr) {
     const std::lock_guard lock(slot.mutex);

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -39,7 +40,11 @@ class PageService {
   size_t files() const { return slots_.size(); }
   /// Null while it is being read, or if it failed.
   PageFile* file(size_t index) { return file_of(*slots_[index]); }
-  bool is_reading() const { return !is_done_; }
+  bool is_reading() const { return !is_done_ || readings_ != 0; }
+  /// One more file, that is read meanwhile; its number. Nothing where others are being read, or
+  /// there are kMostFiles. From the thread of answer().
+  std::optional<size_t> add(std::vector<std::string> paths);
+  static constexpr size_t kMostFiles = 16;
 
  private:
   struct Slot {
@@ -48,9 +53,15 @@ class PageService {
     std::mutex mutex;  // of the two below
     std::unique_ptr<PageFile> read;
     std::string error;
+    std::string stamp;  // of the files when they were read
     std::unique_ptr<PageFile> file;  // taken from `read` by answer()
+    uint64_t generation = 0;         // how often it was
   };
   void read_all();
+  void read_later(Slot& slot);
+  /// Ends once nothing works on it any more.
+  void retire(std::unique_ptr<PageFile> file);
+  PageAnswer state_answer();
   PageAnswer run_answer();
   PageFile* file_of(Slot& slot);
   PageFile* other_of(PageRequest& request);
@@ -63,13 +74,14 @@ class PageService {
   std::string version_;
   PageLoad load_;
   std::vector<std::unique_ptr<Slot>> slots_;
-  std::atomic<bool> is_stopping_{false}, is_done_{false};
+  std::atomic<bool> is_stopping_{false}, is_done_{false}, has_left_indexes_{false};
+  std::atomic<size_t> readings_{0};  // by read_later()
   Status status_;
   std::map<std::pair<PageFile*, std::string>, std::future<PageAnswer>> simulations_;
   std::map<std::pair<ComparedSide, ComparedSide>, std::shared_future<nlohmann::ordered_json>>
       documents_;
   // They end first: what they work on is above.
-  Worker levels_worker_, whole_worker_;
+  Worker levels_worker_, whole_worker_, later_reader_;
   std::thread reader_;
 };
 

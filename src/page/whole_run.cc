@@ -9,7 +9,6 @@
 #include "report/describe/describe.h"
 #include "report/describe/describe_samples.h"
 #include "report/describe/end_words.h"
-#include "report/json/document_json.h"
 
 namespace gpumemprof {
 namespace {
@@ -86,7 +85,7 @@ Result<const AdviceReport*> WholeRun::advice() {
   return &*advice_;
 }
 
-Result<nlohmann::ordered_json> WholeRun::document() {
+Result<nlohmann::ordered_json> WholeRun::document(const EvidenceJson& evidence_json) {
   if (!has_events()) return document_;
   const auto known = advice();
   if (!known) return std::unexpected(known.error());
@@ -94,7 +93,8 @@ Result<nlohmann::ordered_json> WholeRun::document() {
       describe_analysis(analysis(), tables(),
                         for_page({.working_folder = current_folder(),
                                   .advice = *known,
-                                  .shows_source = !input_.is_anonymous()})));
+                                  .shows_source = !input_.is_anonymous()})),
+      evidence_json);
 }
 
 Result<std::shared_ptr<const AllocatorSnapshot>> WholeRun::history() {

@@ -10,6 +10,7 @@
 
 #include "analysis/advice.h"
 #include "analysis/analyze.h"
+#include "report/json/document_json.h"
 
 namespace gpumemprof {
 
@@ -45,8 +46,8 @@ class WholeRun {
   /// The suggestions of practices, as PageReading::all_advice says; the run is read once more for
   /// them, once. Null if they are not wanted. Errors: those of the reader.
   Result<const AdviceReport*> advice();
-  /// The run's report as data. Errors: those of advice().
-  Result<nlohmann::ordered_json> document();
+  /// The run's report as data, with where the page shows it. Errors: those of advice().
+  Result<nlohmann::ordered_json> document(const EvidenceJson& evidence_json);
   /// The allocator's own history, read once more from a recording that has one. Errors: those of
   /// allocator_history().
   Result<std::shared_ptr<const AllocatorSnapshot>> history();

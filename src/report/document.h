@@ -27,6 +27,21 @@ enum class Tone {
   kDim,  ///< what may be skipped
 };
 
+/// Where a page shows the blocks that something is said of.
+struct EvidencePlace {
+  enum class View : uint8_t { kHolders, kAddressSpace, kWhatIf } view = View::kHolders;
+  enum class When : uint8_t {
+    kPeak,
+    kLeft,     ///< of what the run allocated, what lived after its last allocation
+    kRefusal,  ///< `number`: which of the device's
+    kEvent,    ///< `number`: of a snapshot's history, right after it
+  } when = When::kPeak;
+  uint16_t device = 0;  ///< index in Tables::devices
+  uint64_t number = 0;
+  std::vector<uint32_t> lines = {};        ///< StackTable ids: blocks of one of these lines
+  std::string category = {}, module = {};  ///< blocks of it; empty: of any
+};
+
 struct Sentence {
   std::string text;
   Tone tone = Tone::kPlain;
@@ -40,6 +55,7 @@ struct Item {
   std::string text;
   std::vector<Sentence> details = {};
   Tone tone = Tone::kPlain;
+  std::optional<EvidencePlace> evidence = {};
 };
 struct List {
   std::vector<Item> items;
@@ -90,6 +106,7 @@ struct Row {
   std::vector<TableCell> cells;    ///< as many as columns, or fewer
   std::vector<Part> details = {};  ///< below the last cell; a page shows them when it is opened
   double share = -1;               ///< 0 to 1, drawn as a bar; below 0: none
+  std::optional<EvidencePlace> evidence = {};
 };
 struct Table {
   std::vector<Column> columns;
@@ -112,6 +129,7 @@ struct Section {
   std::string title;  ///< of the first one empty: the answer
   std::vector<Part> parts = {};
   bool is_folded = false;  ///< on a page, shown when it is opened
+  std::optional<EvidencePlace> evidence = {};
 
   template <class Kind>
   void add(Kind part) {

@@ -1,6 +1,7 @@
 #include "serve/http_request.h"
 
 #include <algorithm>
+#include <charconv>
 
 namespace gpumemprof {
 namespace {
@@ -45,7 +46,7 @@ int parse_request_line(std::string_view line, HttpRequest* request) {
     return 400;
   if (version != "HTTP/1.1" && version != "HTTP/1.0")
     return version.starts_with("HTTP/") ? 505 : 400;
-  if (method != "GET" && method != "HEAD") return 405;
+  if (method != "GET" && method != "HEAD" && method != "PUT") return 405;
   const size_t question = target.find('?');
   request->method = method;
   request->path = target.substr(0, question);
@@ -54,22 +55,34 @@ int parse_request_line(std::string_view line, HttpRequest* request) {
   return 200;
 }
 
-/// One field. `host_count` and `authorization_count`: how often these came.
-int parse_field(std::string_view line, HttpRequest* request, int* hosts, int* authorizations) {
+/// How often a field came that may come once.
+struct FieldCounts {
+  int hosts = 0, authorizations = 0, lengths = 0;
+};
+
+int parse_length(std::string_view value, HttpRequest* request, FieldCounts* counts) {
+  if (request->method != "PUT") return value == "0" ? 200 : 413;
+  const auto [end, error] =
+      std::from_chars(value.data(), value.data() + value.size(), request->body_bytes);
+  const bool is_number = error == std::errc() && end == value.data() + value.size();
+  return is_number && ++counts->lengths == 1 ? 200 : 400;
+}
+
+int parse_field(std::string_view line, HttpRequest* request, FieldCounts* counts) {
   const size_t colon = line.find(':');
   if (colon == line.npos || !is_token(line.substr(0, colon))) return 400;
   const std::string_view value = trimmed(line.substr(colon + 1));
   if (!is_field_value(value)) return 400;
   const std::string name = lower(line.substr(0, colon));
   if (name == "transfer-encoding" || name == "upgrade") return name == "upgrade" ? 200 : 413;
-  if (name == "content-length") return value == "0" ? 200 : 413;
+  if (name == "content-length") return parse_length(value, request, counts);
   if (name == "host") {
     request->host = value;
-    return ++*hosts > 1 ? 400 : 200;
+    return ++counts->hosts > 1 ? 400 : 200;
   }
   if (name == "authorization") {
     request->authorization = value;
-    return ++*authorizations > 1 ? 400 : 200;
+    return ++counts->authorizations > 1 ? 400 : 200;
   }
   if (name == "accept") {
     if (!request->accept.empty()) request->accept += ", ";
@@ -104,7 +117,7 @@ ParsedRequest parse_request(std::string_view bytes) {
   }
   size_t at = head.find("\r\n");
   out.status = parse_request_line(head.substr(0, at), &out.request);
-  int hosts = 0, authorizations = 0;
+  FieldCounts counts;
   size_t fields = 0;
   while (out.status == 200 && at < end) {
     const size_t begin = at + 2;
@@ -112,10 +125,11 @@ ParsedRequest parse_request(std::string_view bytes) {
     if (++fields > kMostHeaders)
       out.status = 431;
     else
-      out.status =
-          parse_field(head.substr(begin, at - begin), &out.request, &hosts, &authorizations);
+      out.status = parse_field(head.substr(begin, at - begin), &out.request, &counts);
   }
-  if (out.status == 200 && hosts == 0 && !out.request.is_http_1_0) out.status = 400;
+  if (out.status == 200 && counts.hosts == 0 && !out.request.is_http_1_0) out.status = 400;
+  if (out.status == 200 && counts.lengths == 0 && out.request.method == "PUT") out.status = 411;
+  out.head_bytes = end + 4;
   return out;
 }
 

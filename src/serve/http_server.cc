@@ -53,6 +53,8 @@ std::string status_text(int status) {
       return "404 Not Found";
     case 405:
       return "405 Method Not Allowed";
+    case 411:
+      return "411 Length Required";
     case 413:
       return "413 Content Too Large";
     case 414:
@@ -61,6 +63,8 @@ std::string status_text(int status) {
       return "421 Misdirected Request";
     case 431:
       return "431 Request Header Fields Too Large";
+    case 507:
+      return "507 Insufficient Storage";
     case 503:
       return "503 Service Unavailable";
     case 505:
@@ -93,10 +97,11 @@ HttpServer::HttpServer(HttpServer&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)),
       address_(std::move(other.address_)),
       limits_(other.limits_),
-      clients_(std::move(other.clients_)) {}
+      clients_(std::move(other.clients_)),
+      sink_(other.sink_) {}
 
 HttpServer::~HttpServer() {
-  for (const Client& client : clients_) close(client.fd);
+  for (Client& client : clients_) end(client);
   if (fd_ >= 0) close(fd_);
 }
 
@@ -119,7 +124,11 @@ void HttpServer::respond(Client& client, const Handler& handler, int64_t now) {
   const ParsedRequest parsed = parse_request(client.in);
   if (parsed.status == 0) return;
   HttpResponse response;
-  if (parsed.status == 200) {
+  if (parsed.status == 200 && parsed.request.method == "PUT" && sink_ != nullptr)
+    return begin_upload(client, parsed, now);
+  const bool is_known = parsed.status == 200 && parsed.request.method != "PUT";
+  const int refusal = parsed.request.method == "PUT" && sink_ == nullptr ? 405 : parsed.status;
+  if (is_known) {
     response = handler(parsed.request);
     if (response.is_later) {
       if (client.state == Client::State::kReading) client.deadline_ns = now + limits_.later_ns;
@@ -129,10 +138,13 @@ void HttpServer::respond(Client& client, const Handler& handler, int64_t now) {
     if (response.is_stream && streams() >= limits_.most_streams)
       response = {.status = 503, .body = "too many streams\n"};
   } else {
-    response = {.status = parsed.status, .body = status_text(parsed.status) + '\n'};
-    if (parsed.status == 405) response.headers = "Allow: GET, HEAD\r\n";
+    response = {.status = refusal, .body = status_text(refusal) + '\n'};
+    if (refusal == 405) response.headers = "Allow: GET, HEAD\r\n";
   }
-  const bool is_head = parsed.request.method == "HEAD";
+  answer(client, response, parsed.request.method == "HEAD", now);
+}
+
+void HttpServer::answer(Client& client, const HttpResponse& response, bool is_head, int64_t now) {
   client.then_stream = response.is_stream && !is_head;
   client.out = "HTTP/1.1 " + status_text(response.status) + "\r\nContent-Type: " + response.type +
                "\r\nConnection: close\r\nCache-Control: no-store\r\n"
@@ -147,15 +159,52 @@ void HttpServer::respond(Client& client, const Handler& handler, int64_t now) {
   client.deadline_ns = now + limits_.response_ns;
 }
 
+void HttpServer::begin_upload(Client& client, const ParsedRequest& parsed, int64_t now) {
+  const auto opened = sink_->open(parsed.request);
+  if (!opened) return answer(client, opened.error(), false, now);
+  client.upload = parsed.request, client.upload_fd = *opened;
+  client.upload_left = parsed.request.body_bytes;
+  client.state = Client::State::kUploading;
+  const std::string begun = client.in.substr(parsed.head_bytes);
+  client.in.clear();
+  take_upload(client, begun, now);
+}
+
+void HttpServer::take_upload(Client& client, std::string_view bytes, int64_t now) {
+  bytes = bytes.substr(0, std::min<uint64_t>(bytes.size(), client.upload_left));
+  client.deadline_ns = now + limits_.upload_ns;
+  while (!bytes.empty()) {
+    const ssize_t put = write(client.upload_fd, bytes.data(), bytes.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) {
+      sink_->drop(std::exchange(client.upload_fd, -1));
+      return answer(client, {.status = 507, .body = status_text(507) + '\n'}, false, now);
+    }
+    bytes.remove_prefix(static_cast<size_t>(put));
+    client.upload_left -= static_cast<uint64_t>(put);
+  }
+  if (client.upload_left != 0) return;
+  answer(client, sink_->finish(client.upload, std::exchange(client.upload_fd, -1)), false, now);
+}
+
+void HttpServer::end(Client& client) {
+  if (client.upload_fd >= 0) sink_->drop(std::exchange(client.upload_fd, -1));
+  close(client.fd);
+}
+
 /// False: the connection is over.
 bool HttpServer::receive(Client& client, const Handler& handler, int64_t now) {
-  char buffer[4096];
+  char buffer[65536];
   const ssize_t got = recv(client.fd, buffer, sizeof buffer, 0);
   if (got < 0) return errno == EAGAIN || errno == EINTR;
   if (got == 0) {
     client.has_sent_all = true;
     return client.state == Client::State::kWriting ||  // it may well still read
            client.state == Client::State::kWaiting;
+  }
+  if (client.state == Client::State::kUploading) {
+    take_upload(client, {buffer, static_cast<size_t>(got)}, now);
+    return client.state != Client::State::kWriting || send_more(client, now);
   }
   if (client.state != Client::State::kReading) {
     // What comes after the request is not listened to, and not for long.
@@ -233,9 +282,9 @@ Status HttpServer::serve(const Handler& handler, const std::function<void()>& ti
     } else {
       next_tick = now + kSecondNs;  // a stream begins with an event of its own
     }
-    std::erase_if(clients_, [&](const Client& client) {
+    std::erase_if(clients_, [&](Client& client) {
       const bool is_over = now >= client.deadline_ns;
-      if (is_over) close(client.fd);
+      if (is_over) end(client);
       return is_over;
     });
     polled.clear();
@@ -266,7 +315,7 @@ Status HttpServer::serve(const Handler& handler, const std::function<void()>& ti
       if (is_alive && (at->revents & POLLOUT) != 0) is_alive = send_more(*client, now);
       if (is_alive && (at->revents & (POLLIN | POLLHUP)) != 0)
         is_alive = receive(*client, handler, now);
-      if (!is_alive) close(client->fd);
+      if (!is_alive) end(*client);
       client = is_alive ? std::next(client) : clients_.erase(client);
     }
     respond_later(handler, now);

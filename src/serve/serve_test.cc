@@ -50,6 +50,23 @@ TEST(ParseRequest, RefusesWhatIsNone) {
   EXPECT_EQ(status(many + "\r\n"), 431);
 }
 
+TEST(ParseRequest, KnowsTheLengthOfWhatIsPut) {
+  const auto parsed = [](const std::string& fields) {
+    return parse_request("PUT /file HTTP/1.1\r\nHost: a\r\n" + fields + "\r\nbody");
+  };
+  const ParsedRequest put = parsed("Content-Length: 18446744073709551615\r\n");
+  EXPECT_EQ(put.status, 200);
+  EXPECT_EQ(put.request.body_bytes, UINT64_MAX);
+  EXPECT_EQ(put.head_bytes, std::string("PUT /file HTTP/1.1\r\nHost: a\r\n"
+                                        "Content-Length: 18446744073709551615\r\n\r\n").size());
+  EXPECT_EQ(parsed("").status, 411);
+  EXPECT_EQ(parsed("Content-Length: 18446744073709551616\r\n").status, 400);
+  for (const char* length : {"-1", "1x", "", "0x10", "1, 1"})
+    EXPECT_EQ(parsed("Content-Length: " + std::string(length) + "\r\n").status, 400) << length;
+  EXPECT_EQ(parsed("Content-Length: 1\r\nContent-Length: 1\r\n").status, 400);
+  EXPECT_EQ(parsed("Transfer-Encoding: chunked\r\nContent-Length: 4\r\n").status, 413);
+}
+
 TEST(QueryValue, IsDecodedAndTheFirst) {
   EXPECT_EQ(query_value("a=1&token=a%2Bb&token=c", "token"), "a+b");
   EXPECT_EQ(query_value("token", "token"), "");

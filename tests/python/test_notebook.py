@@ -1,10 +1,16 @@
 """The magic and the tables in a real kernel; runs in the venv of scripts/test-integrations."""
 
+import base64
+import html
+import json
 import os
+import zlib
 
+import harness
 import pytest
 from made_results import MIB, result, samples
 
+import gpumemprof
 from gpumemprof.notebook import CellReport, html_of
 
 inside = pytest.mark.skipif(
@@ -37,6 +43,34 @@ def test_nothing_measured_says_so():
     assert html_of([]) == "<i>there are no results</i>"
 
 
+def test_a_recording_shows_itself_as_the_page_in_a_frame():
+    recording = harness.ROOT / "tests" / "fixtures" / "recordings" / "streams_2.13.gmp"
+    shown = gpumemprof.load(recording)._repr_html_()
+    assert shown.startswith('<iframe sandbox="allow-scripts" ') and shown.endswith("</iframe>")
+    page = html.unescape(shown.partition('srcdoc="')[2].removesuffix('"></iframe>'))
+    assert page.startswith("<!doctype html>") and "Content-Security-Policy" in page
+    data = json.loads(page.partition('id="gpumemprof-data">')[2].partition("</script>")[0])
+    run = zlib.decompress(base64.b64decode(data["answers"]["run"]), -15)
+    assert b"streams_2.13.gmp" in run and len(shown) < 12_000_000
+
+
+def test_what_cannot_be_shown_says_why(tmp_path):
+    path = tmp_path / "gone.gmp"
+    path.write_bytes((harness.ROOT / "tests" / "fixtures" / "recordings" / "streams_2.13.gmp").read_bytes())
+    trace = gpumemprof.load(path)
+    path.unlink()
+    with pytest.raises(ValueError, match="gone.gmp"):
+        trace._repr_html_()
+
+
+def test_the_package_is_the_extension():
+    from gpumemprof import notebook
+
+    assert gpumemprof.load_ipython_extension is notebook.load_ipython_extension
+    assert gpumemprof.unload_ipython_extension is notebook.unload_ipython_extension
+    assert "load_ipython_extension" not in gpumemprof.__all__
+
+
 def executed(cells):
     """Outputs of the cells in a new kernel, a list a cell."""
     import nbclient
@@ -54,7 +88,7 @@ def text_of(output):
 @inside
 def test_a_cell_under_the_magic_is_measured_and_its_value_shown():
     load, cell, after, line = executed([
-        "%load_ext gpumemprof.notebook",
+        "%load_ext gpumemprof",
         "%%gpumemprof my cell --device cpu\nkept = bytearray(64 << 20)\n2 + 3",
         "len(kept), type(_).__name__",
         "%gpumemprof kept2 = bytearray(1)",

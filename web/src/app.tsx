@@ -6,6 +6,7 @@ import { save_holders, save_levels, save_png, save_svg } from "./export.ts";
 import * as format from "./format.ts";
 import { Help, help_open, TABS, toggle_theme } from "./keys.tsx";
 import { device, failure, file, files, loading, lost, store } from "./state/run.ts";
+import { dropped, growth, is_dragged_over, read_again } from "./state/source.ts";
 import { can_redo, can_undo, go, part, redo, undo } from "./state/view.ts";
 import { copy } from "./views/parts.tsx";
 import { BlockView } from "./views/block.tsx";
@@ -13,6 +14,7 @@ import { ChartView } from "./views/chart.tsx";
 import { Compare } from "./views/compare.tsx";
 import { Devices } from "./views/devices.tsx";
 import { Holders } from "./views/holders.tsx";
+import { lanes } from "./views/lanes.tsx";
 import { Findings, findings_count, Report } from "./views/report.tsx";
 import { Source } from "./views/source.tsx";
 import { Space } from "./views/space.tsx";
@@ -114,6 +116,18 @@ function Notices() {
   return (
     <div class="notices">
       {loading.value ? <p class="notice" role="status">{format.plain(loading.value.text)}: {Math.round(100 * loading.value.share)} %</p> : null}
+      {growth.value ? (
+        <p class="notice" role="status">
+          {format.plain(growth.value.text, 500)}{" "}
+          {growth.value.is_reading ? null : <button class="link" onClick={() => void read_again(growth.value!.file)}>Read it again</button>}
+        </p>
+      ) : null}
+      {dropped.value ? (
+        <p class={`notice ${dropped.value.is_bad ? "bad" : ""}`} role="status">
+          {format.plain(dropped.value.text, 500)}{" "}
+          {dropped.value.is_bad ? <button class="link" onClick={() => (dropped.value = null)}>Close</button> : null}
+        </p>
+      ) : null}
       {notices.value.slice(0, 3).map((one, i) => <p key={i} class={`notice ${one.is_bad ? "bad" : ""}`}>{format.plain(one.text, 500)}</p>)}
       {notices.value.length > 3 ? <p class="notice">{format.plural(notices.value.length - 3, "more notice")} in the report.</p> : null}
       {filter.value ? (
@@ -171,12 +185,11 @@ function Splitter() {
 }
 
 /** The report's charts, shown for a file without events. */
-const charts = computed(() => (file.value?.document?.sections ?? []).flatMap((section) => section.parts).filter((one) => one.kind === "chart"));
 function Charts() {
   return (
     <section class="pane" aria-label="Memory over time">
       <div class="scroll" tabIndex={0} role="region" aria-label="Charts">
-        <div class="charts">{charts.value.map((chart, i) => <ChartView key={i} chart={chart} height="250px" />)}</div>
+        <div class="charts">{lanes.value.map((chart, i) => <ChartView key={i} chart={chart} height="250px" />)}</div>
       </div>
     </section>
   );
@@ -199,7 +212,7 @@ export function App() {
       <Bar />
       <Notices />
       <main class="panes" style={{ "--top": `${share_of_top.value}%` } as any}>
-        {device.value ? <TimeView /> : charts.value.length ? <Charts /> : <div class="pane"><div class="empty">{file.value?.error ? format.plain(file.value.error) : loading.value ? "Loading…" : "No device memory was recorded."}</div></div>}
+        {device.value ? <TimeView /> : lanes.value.length ? <Charts /> : <div class="pane"><div class="empty">{file.value?.error ? format.plain(file.value.error) : loading.value ? "Loading…" : "No device memory was recorded."}</div></div>}
         <Splitter />
         <section class="pane below" aria-label="Views">
           <Tabs />
@@ -207,6 +220,7 @@ export function App() {
         </section>
       </main>
       <Help />
+      {is_dragged_over.value ? <div class="drop">Drop a recording, a snapshot or samples to look at it</div> : null}
     </div>
   );
 }

@@ -8,11 +8,10 @@ import type { Store } from "./data/store.ts";
 import type { RunFile } from "./data/types.ts";
 import { is_dark } from "./draw/palette.ts";
 import { listen_to_keys } from "./keys.tsx";
-import { failure, files, loading, lost, store } from "./state/run.ts";
+import { failure, store } from "./state/run.ts";
+import { listen_to_drops, open_run, watch } from "./state/source.ts";
 import { from_hash, open, to_hash, view } from "./state/view.ts";
 import { Live } from "./views/live.tsx";
-
-const POLL_MS = 300;
 
 function find_store(): Store {
   const carried = document.getElementById("gpumemprof-data")?.textContent;
@@ -25,27 +24,6 @@ function start_at_main(opened: RunFile[], hash: string): void {
   const main = ((opened[view.peek().file] ?? opened[0]).devices ?? []).findIndex((one) => one.is_main);
   if (opened.every((one) => !one.devices?.length && one.document) && !hash) open({ ...view.peek(), tab: "report" });
   if (main > 0 && !/(^#?|&)device=/.test(hash)) open({ ...view.peek(), device: main });
-}
-
-async function open_run(from: Store, hash: string): Promise<void> {
-  for (;;) {
-    try {
-      const { head } = await from.ask("run", {});
-      loading.value = head.loading ?? null;
-      if (head.files?.length) {
-        if (!files.value.some((one) => one.devices?.length)) start_at_main(head.files, hash);
-        files.value = head.files;
-      }
-      if (!head.loading && !head.files?.length) failure.value = head.error ?? "No file to show.";
-      if (!head.loading && !head.refresh_ms) return;
-      lost.value = null;
-      await new Promise((resolve) => setTimeout(resolve, head.loading ? POLL_MS : head.refresh_ms));
-    } catch (error) {
-      failure.value = (error as Error).message;
-      lost.value = failure.value;
-      return;
-    }
-  }
 }
 
 function start_theme(): void {
@@ -80,7 +58,8 @@ function start(): void {
     // Browsers refuse an address that changes too often.
     clearTimeout(timer);
     timer = setTimeout(() => {
-      if (location.hash.replace(/^#/, "") !== hash) history.replaceState(null, "", `${location.pathname}${location.search}${hash ? `#${hash}` : ""}`);
+      // A frame in a notebook has no address of its own.
+      if (location.protocol !== "about:" && location.hash.replace(/^#/, "") !== hash) history.replaceState(null, "", `${location.pathname}${location.search}${hash ? `#${hash}` : ""}`);
     }, 250) as unknown as number;
   });
   listen_to_keys();
@@ -90,7 +69,10 @@ function start(): void {
     store.value = from;
     const start = location.hash || (from instanceof EmbeddedStore ? from.start : "");
     open(from_hash(start));
-    void open_run(from, start);
+    void open_run(from, (opened) => start_at_main(opened, start)).then((is_open) => {
+      if (is_open && from.kind === "server") void watch(from);
+    });
+    listen_to_drops();
   } catch (error) {
     failure.value = `Cannot read this page's data: ${(error as Error).message}`;
   }

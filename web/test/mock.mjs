@@ -91,7 +91,8 @@ function levels(run, q) {
   const total = Float64Array.from(event, (e) => totals[e]);
   const min = Float64Array.from(event, (_, i) => Math.min(...totals.slice(begin[i], begin[i + 1])));
   const reserved = Float64Array.from(total, (value) => Math.ceil(value / 20971520) * 20971520);
-  return encode({ from, to, keys }, { begin, event, total, min, values, reserved });
+  const requested = Float64Array.from(total, (value) => value - Math.floor(value / 8));
+  return encode({ from, to, keys }, { begin, event, total, min, values, reserved, requested });
 }
 function all_totals(run) {
   if (run.totals) return run.totals;
@@ -174,24 +175,23 @@ const DOCUMENT = {
   title: "Memory of mock",
   sections: [
     { title: "", parts: [{ kind: "sentence", tone: "headline", text: "The peak is what the tests say it is." }, { kind: "sentence", text: `${HOSTILE[0]} ${HOSTILE[1]} ${HOSTILE[2]}` }] },
-    { title: "Findings", parts: [{ kind: "list", items: [{ label: "warning", tone: "warning", text: "2.00 MiB are kept with every step.", details: [{ text: "Because the test says so." }], evidence: { view: "holders", from: 10, to: 200 } }] }] },
-    { title: "By line of your code", parts: [{ kind: "table", columns: [{ title: "Bytes", is_number: true }, { title: "Line" }], rows: [{ cells: [{ text: "12 MiB" }, { text: "model.py:20 forward", is_code: true }], share: 0.4, details: [{ kind: "stack", frames: [{ text: "model.py:20 forward", is_user_code: true }] }] }], left_out_text: "and 3 more lines" }] },
+    { title: "Findings", parts: [{ kind: "list", items: [{ label: "warning", tone: "warning", text: "2.00 MiB are kept with every step.", details: [{ text: "Because the test says so." }], evidence: { view: "holders", device: 0, from: 10, to: 200 } }, { label: "info", text: "The second step's end holds less.", evidence: { view: "space", device: 0, event: 77, filter: 'line:"model.py:20 forward"' } }] }] },
+    { title: "By line of your code", parts: [{ kind: "table", columns: [{ title: "Bytes", is_number: true }, { title: "Line" }], rows: [{ cells: [{ text: "12 MiB" }, { text: "model.py:20 forward", is_code: true }], share: 0.4, evidence: { view: "holders", device: 0, event: 120, filter: 'line:"model.py:20 forward"' }, details: [{ kind: "stack", frames: [{ text: "model.py:20 forward", is_user_code: true }] }] }], left_out_text: "and 3 more lines" }] },
     { title: "By stack", parts: [{ kind: "table", columns: [{ title: "Bytes", is_number: true }, { title: "Share", is_number: true }, { title: "Stack" }], rows: [{ cells: [{ text: "12 MiB" }, { text: "40 %" }, { text: "?? at::_ops::empty_strided::redispatch(c10::DispatchKeySet,c10::ArrayRef<c10::SymInt>,std::optional<c10::ScalarType>)", is_code: true }] }] }, { kind: "sentence", tone: "note", label: "A", text: `/data/${"folder_with_a_long_name/".repeat(8)}run.gmp, cuda:0, 22,332 events` }] },
+    { title: "The machine during the run", parts: [{ kind: "chart", title: "host", limit_bytes: 8 * 2 ** 30, lines: [{ name: "used by everybody", times_s: [0, 0.0002, 0.0004], bytes: [2 ** 30, 3 * 2 ** 30, 2 ** 31] }, { name: "resident in this run's processes", times_s: [0, 0.0002, 0.0004], bytes: [null, 2 ** 30, 2 ** 30 + 4096] }] }] },
     { title: "What was lost or not seen", is_folded: true, parts: [{ kind: "sentence", text: "Nothing." }] },
   ],
 };
-function run_answer(run, name) {
+function run_answer(run, name, sent) {
   const totals = all_totals(run);
   let peak = 0;
   totals.forEach((value, e) => value > totals[peak] && (peak = e));
-  return {
-    schema: "gpumemprof-page/1",
-    files: [{
-      name, kind: "recording", unknown: [], document: DOCUMENT, processes: [], streams: [{ id: 0, label: "default stream" }], threads: [],
-      categories: CATEGORIES.map((label, id) => ({ id, label })),
-      devices: [{ name: "cuda:0", capacity_bytes: 402653184, events: run.events, first_time_ns: 0, last_time_ns: run.events * 1000, has_addresses: true, exact: true, peak: { event: peak, time_ns: peak * 1000, bytes: totals[peak] }, base_bytes: 0 }],
-    }],
-  };
+  const file = (name) => ({
+    name, kind: "recording", unknown: [], document: DOCUMENT, processes: [], streams: [{ id: 0, label: "default stream" }], threads: [],
+    categories: CATEGORIES.map((label, id) => ({ id, label })),
+    devices: [{ name: "cuda:0", is_main: true, capacity_bytes: 402653184, events: run.events, first_time_ns: 0, last_time_ns: run.events * 1000, has_addresses: true, exact: true, peak: { event: peak, time_ns: peak * 1000, bytes: totals[peak] }, base_bytes: 0 }],
+  });
+  return { schema: "gpumemprof-page/1", files: [file(name), ...sent.map((one) => file(one.name))] };
 }
 function marks(run) {
   const at = [...run.step_events, Math.floor(run.events / 2)];
@@ -232,12 +232,18 @@ export const PICTURE = {
   })),
   alerts: [{ time_ns: 1.7e18, level: "critical", subject: "nvidia:0", text: "96 % of the memory is in use" }],
 };
-function answer_to(run, name, path, q) {
+function answer_to(run, name, path, q, { state, sent }) {
   const json = (value) => ["application/json", Buffer.from(JSON.stringify(value))];
   const columns = (body) => ["application/octet-stream", body];
   const { from, to, columns: wanted } = window_of(run, q);
   switch (path) {
-    case "run": return json(run_answer(run, name));
+    case "run": return json(run_answer(run, name, sent));
+    case "state": return json({ files: [{ ...state, is_written: false, progress: null, error: null }] });
+    case "read_again": {
+      const before = { ...state };
+      Object.assign(state, { generation: state.generation + 1, has_changed: false });
+      return json({ files: [{ ...before, is_written: false, progress: 0, error: null }] });
+    }
     case "levels": return columns(levels(run, q));
     case "times": {
       const event = Uint32Array.from({ length: Math.min(wanted, to - from) }, (_, i, n = Math.min(wanted, to - from)) => from + Math.floor((i * (to - from - 1)) / Math.max(1, n - 1)));
@@ -259,8 +265,16 @@ function answer_to(run, name, path, q) {
 /** Serves the built page and the run on a free port of loopback. */
 export async function serve(run = make_run(), name = "mock.gmp") {
   const page = new URL("../../build/page.html", import.meta.url);
-  const server = createServer((request, response) => {
+  const state = { generation: 1, has_changed: false };
+  const sent = []; // name and bytes of what PUT brought
+  const server = createServer(async (request, response) => {
     const url = new URL(request.url, "http://localhost");
+    if (request.method === "PUT" && url.pathname === "/api/v1/file" && url.searchParams.get("token") === "t") {
+      const pieces = [];
+      for await (const piece of request) pieces.push(piece);
+      sent.push({ name: url.searchParams.get("name"), bytes: Buffer.concat(pieces) });
+      return response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify({ file: sent.length }));
+    }
     if (url.pathname === "/events") {
       response.writeHead(200, { "content-type": "text/event-stream" });
       for (let look = 0; look < 3; ++look) response.write(`event: picture\ndata: ${JSON.stringify({ ...PICTURE, time_ns: PICTURE.time_ns + look * 1e9 })}\n\n`);
@@ -269,10 +283,10 @@ export async function serve(run = make_run(), name = "mock.gmp") {
     if (url.pathname === "/live")
       return response.setHeader("content-type", "text/html; charset=utf-8").end(readFileSync(page, "utf8").replace("<!--gpumemprof-data-->", '<script type="application/json" id="gpumemprof-live">{}</script>'));
     if (!url.pathname.startsWith("/api/v1/")) return response.setHeader("content-type", "text/html; charset=utf-8").end(readFileSync(page));
-    const found = answer_to(run, name, url.pathname.slice(8), url.searchParams);
+    const found = answer_to(run, name, url.pathname.slice(8), url.searchParams, { state, sent });
     if (!found) return response.writeHead(404, { "content-type": "application/json" }).end('{"error": "the mock does not answer this"}');
     return response.writeHead(200, { "content-type": found[0] }).end(found[1]);
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return { address: `http://127.0.0.1:${server.address().port}/?token=t`, run, close: () => (server.closeAllConnections(), server.close()), total_at: (e) => total_at(run, e) };
+  return { address: `http://127.0.0.1:${server.address().port}/?token=t`, run, state, sent, close: () => (server.closeAllConnections(), server.close()), total_at: (e) => total_at(run, e) };
 }

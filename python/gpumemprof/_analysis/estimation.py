@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
-import sysconfig
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from .._core.page import command
 
 
 class EstimateError(RuntimeError):
@@ -113,12 +113,10 @@ def _only_trace(folder: str) -> str:
 
 
 def _command() -> str:
-    """The command beside this Python, else that of PATH."""
-    own = os.environ.get("GPUMEMPROF_BIN") or os.path.join(sysconfig.get_path("scripts"), "gpumemprof")
-    found = own if os.access(own, os.X_OK) else shutil.which("gpumemprof")
-    if found is None:
-        raise EstimateError("the command gpumemprof is not installed beside this Python")
-    return found
+    try:
+        return command()
+    except FileNotFoundError as error:
+        raise EstimateError(str(error)) from None
 
 
 def _answer(trace: str, options: list[str]) -> Estimate:

@@ -117,6 +117,12 @@ class Trace:
         self._native = native().load_trace(os.fsencode(path))
         self._analysis: str | None = None
 
+    def _repr_html_(self) -> str:
+        """In a notebook: the page of `gpumemprof view`, of at most 10 MB."""
+        from .._core.page import framed, page_of
+
+        return framed(page_of(self.path), height=860)
+
     @property
     def kind(self) -> str:
         """`pytorch_snapshot` or `recording`."""

@@ -8,13 +8,13 @@ import os
 import struct
 import zlib
 from collections.abc import Sequence
-from html import escape
 from math import isnan
 from pathlib import Path
 from typing import Any
 
 from .._analysis.measured import COLUMN_WORDS, Call, Measured, format_size
 from .._core.native import native
+from .._core.page import framed
 from ._functions import METRICS, rows_of
 from ._heatmap import grid_of
 from ._style import capital, column_words, peak_of, peak_words, start_of, subtitle
@@ -53,11 +53,7 @@ class Page:
         webbrowser.open(f"file://{file.name}")
 
     def _repr_html_(self) -> str:
-        # A frame of its own, which may run the page's script and nothing of the notebook's.
-        return (
-            f'<iframe sandbox="allow-scripts" style="width:100%;height:640px;border:0" '
-            f'srcdoc="{escape(self.html())}"></iframe>'
-        )
+        return framed(self.html())
 
 
 def page_with(element: str, data: Any) -> str:

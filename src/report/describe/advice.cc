@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/size.h"
+#include "report/describe/evidence.h"
 #include "report/describe/sections.h"
 #include "report/words.h"
 
@@ -40,7 +41,8 @@ Section advice_section(const AdviceReport& report) {
   for (const Advice& one : report.advice) {
     Item item{.label = format_bytes(one.bytes),
               .text = one.title,
-              .details = {{capitalized(one.fix)}, {saving_words(one), Tone::kDim}}};
+              .details = {{capitalized(one.fix)}, {saving_words(one), Tone::kDim}},
+              .evidence = evidence_of(one)};
     if (!one.cost.empty()) item.details.push_back({"Costs: " + one.cost, Tone::kDim});
     list.items.push_back(std::move(item));
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/size.h"
+#include "report/describe/evidence.h"
 #include "report/describe/sections.h"
 #include "report/describe/snapshot_words.h"
 #include "report/words.h"
@@ -58,8 +59,13 @@ Table pool_sums(const PoolPicture& picture) {
 std::vector<Section> refusal_sections(const Subject& subject, const DeviceAnalysis& device) {
   std::vector<Section> out;
   if (!device.snapshot) return out;
+  uint64_t number = 0;
   for (const OomExplanation& oom : device.snapshot->ooms) {
     Section section{"Out of memory on " + memory_name(device, subject.tables)};
+    section.evidence = EvidencePlace{.view = EvidencePlace::View::kAddressSpace,
+                                     .when = EvidencePlace::When::kRefusal,
+                                     .device = device.device,
+                                     .number = number++};
     List list;
     for (std::string& text :
          oom_details(oom, *device.snapshot, subject.tables, subject.options.working_folder))
@@ -93,6 +99,8 @@ Section fragmentation_section(const Subject& subject, const DeviceAnalysis& devi
          {.text = subject.line_text(headline_node(subject.tables, by.stack)), .is_code = true}}};
   });
   out.add(std::move(table));
+  out.evidence = evidence_at_peak(device);
+  if (out.evidence) out.evidence->view = EvidencePlace::View::kAddressSpace;
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include "base/duration.h"
 #include "base/size.h"
 #include "report/describe/end_words.h"
+#include "report/describe/evidence.h"
 #include "report/describe/explanation.h"
 #include "report/describe/facts.h"
 #include "report/describe/finding_words.h"
@@ -139,6 +140,7 @@ Section peak_section(const Subject& subject, std::string_view nothing) {
                                    {.text = subject.line_text(holder.node),
                                     .note = subject.note_of(holder.node, *device),
                                     .is_code = true}));
+    if (holder.node != 0) table.rows.back().evidence = evidence_at_peak(*device, {holder.node});
   }
   if (!table.rows.empty()) out.add(std::move(table));
   return out;
@@ -150,7 +152,8 @@ Section findings_section(const Subject& subject) {
     Item item{.label = severity_name(finding.severity),
               .text = fmt::format("{}: {}.", device_name(device_at(subject.tables, finding.device)),
                                   finding.title),
-              .tone = tone_of(finding.severity)};
+              .tone = tone_of(finding.severity),
+              .evidence = evidence_of(finding, subject.analysis)};
     if (has_evidence(finding)) {
       if (finding.stack != 0) {
         const std::string source = subject.source_of(finding.stack);

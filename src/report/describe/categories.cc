@@ -7,6 +7,7 @@
 
 #include "analysis/categories/category_sums.h"
 #include "base/size.h"
+#include "report/describe/evidence.h"
 #include "report/describe/sections.h"
 #include "report/words.h"
 #include "trace/module_path.h"
@@ -123,8 +124,12 @@ Section categories_section(const Subject& subject, const DeviceAnalysis& device)
   const uint64_t total = sums.total_bytes;
   const size_t most = subject.options.rows;
   Table table = share_table("type");
-  for (const CategoryGroup& group : sums.categories)
-    table.rows.push_back(category_row(group, sums, known.at_peak));
+  for (const CategoryGroup& group : sums.categories) {
+    Row row = category_row(group, sums, known.at_peak);
+    row.evidence = evidence_at_peak(device);
+    if (row.evidence) row.evidence->category = group.name;
+    table.rows.push_back(std::move(row));
+  }
   out.add(std::move(table));
   add_confidence(known, total, &out);
   add_groups(sums.modules, "By module:", "module", "(outside of any module)", total, most, &out);

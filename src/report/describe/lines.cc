@@ -6,6 +6,7 @@
 #include "analysis/pass/op_names.h"
 #include "base/duration.h"
 #include "base/size.h"
+#include "report/describe/evidence.h"
 #include "report/describe/facts.h"
 #include "report/describe/sections.h"
 #include "report/words.h"
@@ -65,6 +66,7 @@ Table lines_table(const Subject& subject, const DeviceAnalysis& device, size_t m
              row.cells.insert(row.cells.end() - 1, {format_plural(line.count, "block")});
              add_innermost(subject, line, &row);
              add_stacks(subject, line, &row);
+             if (line.node != 0) row.evidence = evidence_at_peak(device, {line.node});
              return row;
            });
   return table;
@@ -184,6 +186,7 @@ std::vector<Section> other_device_sections(const Subject& subject, const DeviceA
     Section section{.title = peak_sentence(subject.analysis, subject.tables, *device),
                     .is_folded = true};
     section.add(lines_table(subject, *device, kOtherDeviceLines));
+    section.evidence = evidence_at_peak(*device);
     if (device->pool) {
       for (Part& part : pool_section(*device->pool).parts) section.parts.push_back(std::move(part));
     }

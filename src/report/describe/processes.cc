@@ -6,6 +6,7 @@
 
 #include "analysis/pass/end_in_doubt.h"
 #include "base/size.h"
+#include "report/describe/evidence.h"
 #include "report/describe/facts.h"
 #include "report/describe/sections.h"
 #include "report/words.h"
@@ -20,13 +21,14 @@ Row device_row(const Subject& subject, const DeviceAnalysis& device) {
   const bool is_of_snapshot = device.snapshot && !device.snapshot->is_recorded;
   std::string name = memory_name(device, subject.tables);
   if (!is_of_snapshot) name += ", " + process_label(process_at(subject.tables, memory.process), 32);
-  return {{{format_bytes(figures.peak_bytes)},
-           {format_bytes(figures.live_bytes)},
-           {format_bytes(figures.total_bytes)},
-           {format_count(allocs)},
-           {format_count(static_cast<uint64_t>(rate_per_second(allocs, device)))},
-           {peak_reserved_text(device).value_or("unknown")},
-           {std::move(name)}}};
+  return {.cells = {{format_bytes(figures.peak_bytes)},
+                    {format_bytes(figures.live_bytes)},
+                    {format_bytes(figures.total_bytes)},
+                    {format_count(allocs)},
+                    {format_count(static_cast<uint64_t>(rate_per_second(allocs, device)))},
+                    {peak_reserved_text(device).value_or("unknown")},
+                    {std::move(name)}},
+          .evidence = evidence_at_peak(device)};
 }
 
 }  // namespace

@@ -27,87 +27,104 @@ const char* tone_name(Tone tone) {
   return "plain";
 }
 
-DocumentJson parts_json(const std::vector<Part>& parts);
+/// Into JSON, part by part.
+class DocumentWriter {
+ public:
+  explicit DocumentWriter(const EvidenceJson& evidence_json) : evidence_json_(evidence_json) {}
 
-DocumentJson part_json(const Sentence& sentence) {
-  return {{"kind", "sentence"},
-          {"text", sentence.text},
-          {"tone", tone_name(sentence.tone)},
-          {"label", sentence.label}};
-}
-
-DocumentJson part_json(const List& list) {
-  DocumentJson items = DocumentJson::array();
-  for (const Item& item : list.items) {
-    DocumentJson details = DocumentJson::array();
-    for (const Sentence& detail : item.details) details.push_back(part_json(detail));
-    items.push_back({{"label", item.label},
-                     {"text", item.text},
-                     {"tone", tone_name(item.tone)},
-                     {"details", std::move(details)}});
+  DocumentJson parts(const std::vector<Part>& parts) const {
+    DocumentJson out = DocumentJson::array();
+    for (const Part& part : parts)
+      out.push_back(std::visit([this](const auto& is) { return json(is); }, part.is));
+    return out;
   }
-  return {{"kind", "list"}, {"items", std::move(items)}};
-}
+  void add_evidence(const std::optional<EvidencePlace>& evidence, DocumentJson* to) const {
+    if (!evidence || !evidence_json_) return;
+    DocumentJson told = evidence_json_(*evidence);
+    if (!told.is_null()) (*to)["evidence"] = std::move(told);
+  }
 
-DocumentJson part_json(const Table& table) {
-  DocumentJson columns = DocumentJson::array(), rows = DocumentJson::array();
-  for (const Column& column : table.columns)
-    columns.push_back({{"title", column.title}, {"is_number", column.is_number}});
-  for (const Row& row : table.rows) {
-    DocumentJson cells = DocumentJson::array();
-    for (const TableCell& cell : row.cells) {
-      cells.push_back({{"text", cell.text},
-                       {"note", cell.note},
-                       {"is_code", cell.is_code},
-                       {"is_strong", cell.is_strong},
-                       {"depth", cell.depth}});
+ private:
+  DocumentJson json(const Sentence& sentence) const {
+    return {{"kind", "sentence"},
+            {"text", sentence.text},
+            {"tone", tone_name(sentence.tone)},
+            {"label", sentence.label}};
+  }
+
+  DocumentJson json(const List& list) const {
+    DocumentJson items = DocumentJson::array();
+    for (const Item& item : list.items) {
+      DocumentJson details = DocumentJson::array();
+      for (const Sentence& detail : item.details) details.push_back(json(detail));
+      items.push_back({{"label", item.label},
+                       {"text", item.text},
+                       {"tone", tone_name(item.tone)},
+                       {"details", std::move(details)}});
+      add_evidence(item.evidence, &items.back());
     }
-    rows.push_back({{"cells", std::move(cells)},
-                    {"details", parts_json(row.details)},
-                    {"share", row.share < 0 ? DocumentJson() : DocumentJson(row.share)}});
+    return {{"kind", "list"}, {"items", std::move(items)}};
   }
-  return {{"kind", "table"},
-          {"columns", std::move(columns)},
-          {"rows", std::move(rows)},
-          {"left_out_text", left_out_text(table)}};
-}
 
-DocumentJson part_json(const Stack& stack) {
-  DocumentJson frames = DocumentJson::array();
-  for (const StackFrame& frame : stack.frames) {
-    frames.push_back({{"text", frame.text},
-                      {"short_text", frame.short_text},
-                      {"is_user_code", frame.is_user_code},
-                      {"is_kept", frame.is_kept}});
+  DocumentJson json(const Table& table) const {
+    DocumentJson columns = DocumentJson::array(), rows = DocumentJson::array();
+    for (const Column& column : table.columns)
+      columns.push_back({{"title", column.title}, {"is_number", column.is_number}});
+    for (const Row& row : table.rows) {
+      DocumentJson cells = DocumentJson::array();
+      for (const TableCell& cell : row.cells) {
+        cells.push_back({{"text", cell.text},
+                         {"note", cell.note},
+                         {"is_code", cell.is_code},
+                         {"is_strong", cell.is_strong},
+                         {"depth", cell.depth}});
+      }
+      rows.push_back({{"cells", std::move(cells)},
+                      {"details", parts(row.details)},
+                      {"share", row.share < 0 ? DocumentJson() : DocumentJson(row.share)}});
+      add_evidence(row.evidence, &rows.back());
+    }
+    return {{"kind", "table"},
+            {"columns", std::move(columns)},
+            {"rows", std::move(rows)},
+            {"left_out_text", left_out_text(table)}};
   }
-  return {{"kind", "stack"}, {"frames", std::move(frames)}};
-}
 
-DocumentJson part_json(const Chart& chart) {
-  DocumentJson lines = DocumentJson::array();
-  for (const ChartLine& line : chart.lines)
-    lines.push_back({{"name", line.name}, {"times_s", line.times_s}, {"bytes", line.bytes}});
-  return {{"kind", "chart"},
-          {"title", chart.title},
-          {"limit_bytes", chart.limit_bytes ? DocumentJson(*chart.limit_bytes) : DocumentJson()},
-          {"lines", std::move(lines)}};
-}
+  DocumentJson json(const Stack& stack) const {
+    DocumentJson frames = DocumentJson::array();
+    for (const StackFrame& frame : stack.frames) {
+      frames.push_back({{"text", frame.text},
+                        {"short_text", frame.short_text},
+                        {"is_user_code", frame.is_user_code},
+                        {"is_kept", frame.is_kept}});
+    }
+    return {{"kind", "stack"}, {"frames", std::move(frames)}};
+  }
 
-DocumentJson parts_json(const std::vector<Part>& parts) {
-  DocumentJson out = DocumentJson::array();
-  for (const Part& part : parts)
-    out.push_back(std::visit([](const auto& is) { return part_json(is); }, part.is));
-  return out;
-}
+  DocumentJson json(const Chart& chart) const {
+    DocumentJson lines = DocumentJson::array();
+    for (const ChartLine& line : chart.lines)
+      lines.push_back({{"name", line.name}, {"times_s", line.times_s}, {"bytes", line.bytes}});
+    return {{"kind", "chart"},
+            {"title", chart.title},
+            {"limit_bytes", chart.limit_bytes ? DocumentJson(*chart.limit_bytes) : DocumentJson()},
+            {"lines", std::move(lines)}};
+  }
+
+  const EvidenceJson& evidence_json_;
+};
 
 }  // namespace
 
-nlohmann::ordered_json document_json(const Document& document) {
+nlohmann::ordered_json document_json(const Document& document,
+                                     const EvidenceJson& evidence_json) {
+  const DocumentWriter writer(evidence_json);
   DocumentJson sections = DocumentJson::array();
   for (const Section& section : document.sections) {
     sections.push_back({{"title", section.title},
                         {"is_folded", section.is_folded},
-                        {"parts", parts_json(section.parts)}});
+                        {"parts", writer.parts(section.parts)}});
+    writer.add_evidence(section.evidence, &sections.back());
   }
   return {{"title", document.title}, {"sections", std::move(sections)}};
 }

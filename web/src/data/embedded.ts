@@ -46,6 +46,10 @@ export class EmbeddedStore implements Store {
     return copy;
   }
 
+  has(path: string, query: Query): boolean {
+    return this.nearest(path, query) !== undefined;
+  }
+
   /** The answer whose moment is nearest, or whose range is the narrowest that covers the query's. */
   private nearest(path: string, query: Query): Kept | undefined {
     const same = this.kept.filter(

@@ -4,6 +4,8 @@ import { Cache, key_of, StoreError, Superseded } from "./store.ts";
 import type { Query, Store } from "./store.ts";
 
 const CACHE_BYTES = 64 * 1024 * 1024;
+/** What is answered otherwise the next time. */
+const CHANGING = new Set(["run", "state", "read_again"]);
 
 export class ServerStore implements Store {
   readonly kind = "server";
@@ -20,7 +22,7 @@ export class ServerStore implements Store {
 
   async ask(path: string, query: Query, slot = path): Promise<Answer> {
     const key = key_of(path, query);
-    const kept = path === "run" ? undefined : this.cache.get(key);
+    const kept = CHANGING.has(path) ? undefined : this.cache.get(key);
     const before = this.running.get(slot);
     if (before && before.key === key) return before.answer;
     before?.abort.abort();
@@ -29,9 +31,9 @@ export class ServerStore implements Store {
       return kept;
     }
     const abort = new AbortController();
-    const answer = this.fetch(key, abort.signal).then(
+    const answer = this.fetch(key, { signal: abort.signal }).then(
       (value) => {
-        if (path !== "run") this.cache.put(key, value);
+        if (!CHANGING.has(path)) this.cache.put(key, value);
         return value;
       },
       (error) => {
@@ -46,13 +48,26 @@ export class ServerStore implements Store {
     return answer;
   }
 
-  private async fetch(key: string, signal: AbortSignal): Promise<Answer> {
+  /** The same server, and nothing remembered. */
+  fresh(): ServerStore {
+    return new ServerStore(this.token, this.base);
+  }
+  /** Sends a file; its number. Rejects with one line. */
+  async send(path: string, query: Query, body: Blob): Promise<number> {
+    return (await this.fetch(key_of(path, query), { method: "PUT", body })).head.file;
+  }
+
+  has(): boolean {
+    return true;
+  }
+
+  private async fetch(key: string, how: RequestInit): Promise<Answer> {
     const address = `${this.base}api/v1/${key}${key.includes("?") ? "&" : "?"}token=${encodeURIComponent(this.token)}`;
     let response: Response;
     try {
-      response = await fetch(address, { signal });
+      response = await fetch(address, how);
     } catch (error) {
-      if (signal.aborted) throw error;
+      if (how.signal?.aborted) throw error;
       throw new StoreError("The command that serves this page does not respond; it may have exited.");
     }
     const is_json = (response.headers.get("content-type") ?? "").startsWith("application/json");

@@ -10,6 +10,8 @@ export interface Store {
   readonly note: string | null;
   /** A new query in a `slot` cancels the pending one there. Rejects with a one-line error. */
   ask(path: string, query: Query, slot?: string): Promise<Answer>;
+  /** Whether there is an answer, maybe of another range or moment. */
+  has(path: string, query: Query): boolean;
 }
 
 /** An error as one line. */

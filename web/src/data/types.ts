@@ -35,9 +35,9 @@ export interface RunFile {
 export type Tone = "plain" | "headline" | "strong" | "bad" | "warning" | "note" | "dim";
 /** Where the other views show something. */
 export interface Evidence {
-  view?: string;
+  view?: string; // a tab
   event?: number;
-  from?: number;
+  from?: number; // with `to`: what was allocated between them and left
   to?: number;
   filter?: string;
   by?: string;

@@ -28,13 +28,14 @@ export interface View {
   other_device: number; // -1: the one of the same name
   at_a: number; // the moments that are compared; -1: the peaks
   at_b: number;
-  lines: string; // which of reserved, active, requested, capacity
+  lines: string; // which of reserved, requested, capacity
+  lanes: boolean; // what was sampled beside is shown below the chart
 }
 
 export const START: View = {
   file: 0, device: 0, from: 0, to: 0, axis: "event", by: "category", filter: "", moment: -1, range_from: -1, range_to: -1,
   tab: "holders", what: "at", hold: "stack", shape: "icicle", library: false, block: -1, focus: "", search: "", source: "",
-  settings: "", capacity: "", other: -1, other_device: -1, at_a: -1, at_b: -1, lines: "reserved,capacity",
+  settings: "", capacity: "", other: -1, other_device: -1, at_a: -1, at_b: -1, lines: "reserved,capacity", lanes: true,
 };
 
 export const view = signal<View>(START);

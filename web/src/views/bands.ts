@@ -27,7 +27,7 @@ export function levels_of(answer: Answer): Levels {
   const event = answer.u32("event");
   const head = answer.head;
   const lines: Record<string, Float64Array> = {};
-  for (const name of ["reserved", "active", "requested"]) if (answer.has(name)) lines[name] = answer.f64(name);
+  for (const name of ["reserved", "requested"]) if (answer.has(name)) lines[name] = answer.f64(name);
   const begin = answer.has("begin")
     ? answer.u32("begin")
     : Uint32Array.from({ length: event.length + 1 }, (_, i) => column_start(head.from, head.to, event.length, i));

@@ -1,5 +1,4 @@
 // Small parts that several views share.
-import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import * as format from "../format.ts";
 import type { Asked } from "../state/run.ts";
@@ -88,8 +87,3 @@ export function FrameLine(props: { text: string; file?: string; line?: number; k
   );
 }
 export const KINDS: Record<string, string> = { user: "your code", library: "library", native: "native code", other: "other" };
-
-/** A button that changes the view, or the plain children where there is no patch. */
-export function Linked(props: { patch: Partial<View> | null; children: ComponentChildren }) {
-  return props.patch ? <button class="link" onClick={() => go(props.patch!)}>{props.children}</button> : <>{props.children}</>;
-}

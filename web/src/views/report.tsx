@@ -2,27 +2,48 @@
 import { computed } from "@preact/signals";
 import type { Cell, Document, Evidence, Item, Part, Row, Section, Sentence } from "../data/types.ts";
 import * as format from "../format.ts";
-import { file } from "../state/run.ts";
+import { device, file, store } from "../state/run.ts";
+import { go, part } from "../state/view.ts";
 import type { View } from "../state/view.ts";
 import { ChartView } from "./chart.tsx";
-import { CopyButton, Joints, Linked } from "./parts.tsx";
+import { CopyButton, Joints } from "./parts.tsx";
 
 const LONG_TEXT = 4000;
 
+const device_at = (index?: number) => (index === undefined ? device.value : file.value?.devices[index]);
+/** Whether the answers are there: a page in a file keeps only some. */
+function is_kept(evidence: Evidence): boolean {
+  const query = { file: part("file").value, device: evidence.device, filter: evidence.filter, by: "category", from: 0 };
+  return !evidence.filter || (store.value?.has("levels", query) ?? false);
+}
 /** The change of the view that shows a finding's evidence. */
 export function evidence_patch(evidence: Evidence | undefined): Partial<View> | null {
   if (!evidence) return null;
-  const patch: Partial<View> = {};
-  if (evidence.view) patch.tab = evidence.view === "time" ? "holders" : evidence.view === "blocks" ? "holders" : evidence.view;
-  if (evidence.view === "blocks") patch.by = "blocks";
-  if (evidence.event !== undefined) Object.assign(patch, { moment: evidence.event, what: "at" });
+  // It is about nothing else: what was chosen before goes.
+  const patch: Partial<View> = { from: 0, to: 0, range_from: -1, range_to: -1, moment: -1, what: "at", filter: evidence.filter ?? "", focus: "", block: -1 };
+  if (evidence.view) patch.tab = evidence.view;
+  if (evidence.event !== undefined) patch.moment = evidence.event === device_at(evidence.device)?.peak?.event ? -1 : evidence.event;
   if (evidence.from !== undefined && evidence.to !== undefined)
     Object.assign(patch, { range_from: evidence.from, range_to: evidence.to, what: "left" });
-  if (evidence.filter !== undefined) patch.filter = evidence.filter;
   if (evidence.by) patch.by = evidence.by;
   if (evidence.device !== undefined) patch.device = evidence.device;
   if (evidence.block !== undefined) Object.assign(patch, { block: evidence.block, tab: "block" });
   return patch;
+}
+
+function EvidenceLink({ evidence }: { evidence: Evidence }) {
+  return is_kept(evidence) ? <div><button class="link" onClick={() => look_at(evidence)}>Show the evidence</button></div> : null;
+}
+/** Where the page is one long column the chart may be far above. */
+function look_at(evidence: Evidence): void {
+  go(evidence_patch(evidence)!);
+  document.scrollingElement?.scrollTo(0, 0);
+}
+/** Of a row: as small as one of many has to be. */
+function EvidenceButton({ evidence, of }: { evidence: Evidence; of: string }) {
+  if (!is_kept(evidence)) return null;
+  const text = `Show in the chart and the holders: ${format.plain(of, 80)}`;
+  return <button class="plain icon show" aria-label={text} title={text} onClick={() => look_at(evidence)}>→</button>;
 }
 
 function SentenceLine({ sentence }: { sentence: Sentence }) {
@@ -47,7 +68,7 @@ function ItemLine({ item }: { item: Item }) {
           <Joints is_prose text={format.plain(detail.text, LONG_TEXT)} />
         </div>
       ))}
-      {item.evidence ? <Linked patch={evidence_patch(item.evidence)}>Show the evidence</Linked> : null}
+      {item.evidence ? <EvidenceLink evidence={item.evidence} /> : null}
     </li>
   );
 }
@@ -75,32 +96,32 @@ function RowLine({ row, columns }: { row: Row; columns: { title: string; is_numb
           ) : (
             <CellText cell={cell} />
           )}
-          {i === last && row.evidence ? <div><Linked patch={evidence_patch(row.evidence)}>Show the evidence</Linked></div> : null}
+          {i === last && row.evidence ? <EvidenceButton evidence={row.evidence} of={row.cells[last].text} /> : null}
           {i === last && row.share !== undefined && row.share >= 0 ? <span class="share" style={{ width: `${Math.min(100, 100 * row.share)}%` }} /> : null}
         </td>
       ))}
     </tr>
   );
 }
-function PartView({ part }: { part: Part }) {
-  switch (part.kind) {
+function PartView({ part: of }: { part: Part }) {
+  switch (of.kind) {
     case "sentence":
-      return <SentenceLine sentence={part} />;
+      return <SentenceLine sentence={of} />;
     case "list":
-      return <ul>{part.items.map((item, i) => <ItemLine item={item} key={i} />)}</ul>;
+      return <ul>{of.items.map((item, i) => <ItemLine item={item} key={i} />)}</ul>;
     case "table": {
-      const titled = part.columns.some((column) => column.title);
+      const titled = of.columns.some((column) => column.title);
       return (
         <div class="tablebox" tabIndex={0} role="region" aria-label="Table">
           <table class="data">
             {titled ? (
               <thead>
-                <tr>{part.columns.map((column, i) => <th key={i} class={column.is_number ? "right" : ""}>{format.plain(column.title)}</th>)}</tr>
+                <tr>{of.columns.map((column, i) => <th key={i} class={column.is_number ? "right" : ""}>{format.plain(column.title)}</th>)}</tr>
               </thead>
             ) : null}
-            <tbody>{part.rows.map((row, i) => <RowLine row={row} columns={part.columns} key={i} />)}</tbody>
+            <tbody>{of.rows.map((row, i) => <RowLine row={row} columns={of.columns} key={i} />)}</tbody>
           </table>
-          {part.left_out_text ? <p class="note" style={{ padding: "6px 10px" }}>{format.plain(part.left_out_text)}</p> : null}
+          {of.left_out_text ? <p class="note" style={{ padding: "6px 10px" }}>{format.plain(of.left_out_text)}</p> : null}
         </div>
       );
     }
@@ -108,22 +129,22 @@ function PartView({ part }: { part: Part }) {
       return (
         <div>
           <ol class="frames">
-            {part.frames.map((frame, i) => (
+            {of.frames.map((frame, i) => (
               <li key={i} class={frame.is_user_code ? "user" : ""} title={format.plain(frame.text, 2000)}>
                 <span class="code">{format.plain(frame.short_text ?? frame.text, 1000)}</span>
               </li>
             ))}
           </ol>
-          <CopyButton label="Copy stack" text={() => part.frames.map((frame) => frame.text).join("\n")} />
+          <CopyButton label="Copy stack" text={() => of.frames.map((frame) => frame.text).join("\n")} />
         </div>
       );
     case "chart":
-      return <ChartView chart={part} />;
+      return <ChartView chart={of} />;
   }
 }
 export function SectionView({ section }: { section: Section }) {
   const parts = section.parts.map((part, i) => <PartView part={part} key={i} />);
-  const link = section.evidence ? <Linked patch={evidence_patch(section.evidence)}>Show the evidence</Linked> : null;
+  const link = section.evidence ? <EvidenceLink evidence={section.evidence} /> : null;
   if (section.is_folded)
     return (
       <details class="fold">

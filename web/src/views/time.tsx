@@ -6,6 +6,7 @@ import { device, file, is_peak, moment, range } from "../state/run.ts";
 import { go, part, view } from "../state/view.ts";
 import { time_of } from "./axis.ts";
 import { Minimap } from "./minimap.tsx";
+import { Lanes, lanes } from "./lanes.tsx";
 import { drags_pan, fit, follow_pointer, show_all, to_next_peak, to_out_of_memory, to_peak, touch_marks, zoom } from "./moves.ts";
 import * as data from "./time_data.ts";
 import { draw_time, LINE_DASH, under } from "./time_draw.ts";
@@ -49,6 +50,7 @@ function Tools() {
       <button class="plain icon" onClick={() => zoom(2)} aria-label="Zoom out" title="Zoom out (s)">−</button>
       <button class="plain" onClick={fit} title="Fit the range, or the surroundings of the moment (f)">Fit</button>
       <button class="plain" onClick={show_all} title="Show the whole run (0)">All</button>
+      {lanes.value.length ? <button class="plain" aria-pressed={part("lanes").value} onClick={() => go({ lanes: !part("lanes").value })} title="Sampled memory of the host and the devices">Lanes</button> : null}
       <span class="segments" role="group" aria-label="Drag">
         <button aria-pressed={!drags_pan.value && (touch_marks.value || !matchMedia("(pointer: coarse)").matches)} onClick={() => ((drags_pan.value = false), (touch_marks.value = true))} title="Drag selects a range (v)">Select</button>
         <button aria-pressed={drags_pan.value || (!touch_marks.value && matchMedia("(pointer: coarse)").matches)} onClick={() => ((drags_pan.value = true), (touch_marks.value = false))} title="Drag pans (v)">Pan</button>
@@ -58,7 +60,7 @@ function Tools() {
 }
 
 const LINE_TEXT: Record<string, string> = {
-  reserved: "Reserved", active: "Active", requested: "Requested", capacity: "Capacity",
+  reserved: "Reserved", requested: "Requested", capacity: "Capacity",
 };
 function Legend() {
   const read = reading.value;
@@ -190,6 +192,7 @@ export function TimeView() {
           {asked.error ? <div class="empty">{format.plain(asked.error)}</div> : null}
           <TipListener on_move={set_tip} on_leave={() => (tip.value = null)} />
         </SurfaceBox>
+        <Lanes />
         {asked.answer?.summary ? <p class="notice">{asked.answer.summary}</p> : null}
       </div>
       {file.value ? <Legend /> : null}

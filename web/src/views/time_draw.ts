@@ -14,7 +14,9 @@ import { NONE } from "../data/columns.ts";
 
 const lines_shown = part("lines");
 const chosen_block = part("block");
-export const LINE_DASH: Record<string, number[]> = { reserved: [7, 4], active: [2, 3], requested: [1, 5], capacity: [12, 3, 2, 3] };
+export const LINE_DASH: Record<string, number[]> = { reserved: [7, 4], requested: [2, 3], capacity: [12, 3, 2, 3] };
+
+const MOST_TALL = 8; // marks of refused requests that cross the chart
 
 /** The first and last visible column. */
 function seen_columns(levels: Levels, axis: Axis): [number, number] {
@@ -27,7 +29,7 @@ export function top_of(levels: Levels, axis: Axis): number {
   const [first, last] = seen_columns(levels, axis);
   let most = 1;
   for (let i = first; i <= last; ++i) {
-    most = Math.max(most, levels.total[i] + (levels.pending[i] ?? 0));
+    most = Math.max(most, levels.total[i]);
     for (const name of Object.keys(levels.lines))
       if (lines_shown.value.includes(name)) most = Math.max(most, levels.lines[name][i]);
   }
@@ -225,7 +227,7 @@ function draw_lines(c: CanvasRenderingContext2D, levels: Levels, axis: Axis, x_o
   c.setLineDash([]);
 }
 
-/** Freed but still in use by a stream: hatched, on top of the live bytes. */
+/** Freed but still in use by a stream: hatched, at the top of the live bytes. */
 function draw_pending(c: CanvasRenderingContext2D, levels: Levels, axis: Axis, x_of: (e: number) => number, y_of: (v: number) => number, tone: Colours): void {
   if (levels.pending.length === 0 || data.is_blocks.value) return;
   const [first, last] = seen_columns(levels, axis);
@@ -233,8 +235,8 @@ function draw_pending(c: CanvasRenderingContext2D, levels: Levels, axis: Axis, x
   c.lineWidth = 1;
   for (let i = first; i <= last; ++i) {
     if (!(levels.pending[i] > 0)) continue;
-    const y1 = y_of(levels.total[i] + levels.pending[i]);
-    const y0 = y_of(levels.total[i]);
+    const y1 = y_of(levels.total[i]);
+    const y0 = y_of(levels.total[i] - levels.pending[i]);
     const x0 = x_of(levels.begin[i]);
     const x1 = Math.max(x0 + 1, x_of(levels.begin[i + 1]));
     c.globalAlpha = 0.3;
@@ -273,17 +275,19 @@ function draw_marks(c: CanvasRenderingContext2D, x_of: (e: number) => number, pl
     free_from = at + w + 10;
   };
   const shown = data.marks.value;
-  // Out of memory first: its label matters most.
-  for (const mark of shown) {
-    if (mark.kind !== data.OUT_OF_MEMORY) continue;
+  // Out of memory first: its label matters most. Very many would hide the chart: then only the chosen one is drawn at full height.
+  const refused = shown.filter((mark) => mark.kind === data.OUT_OF_MEMORY && x_of(mark.event) >= plot.x && x_of(mark.event) <= plot.x + plot.w);
+  const last = refused.at(-1);
+  for (const mark of refused) {
     const x = Math.round(x_of(mark.event)) + 0.5;
+    const is_tall = refused.length <= MOST_TALL || mark.event === moment.value;
     c.strokeStyle = tone.bad;
-    c.lineWidth = 2;
-    line(c, x, 0, x, plot.y + plot.h);
+    c.lineWidth = is_tall ? 2 : 1;
+    line(c, x, is_tall ? 0 : plot.y - 7, x, is_tall ? plot.y + plot.h : plot.y + 5);
     const saved = free_from;
-    flag(x, `Out of memory${mark.bytes ? `: ${format.bytes(mark.bytes)} refused` : ""}`, tone.bad);
-    if (x > plot.x + plot.w * 0.7 && free_from === saved) {
-      const text = "Out of memory";
+    if (is_tall || mark === refused[0]) flag(x, `Out of memory${mark.bytes ? `: ${format.bytes(mark.bytes)} refused` : ""}`, tone.bad);
+    const text = "Out of memory";
+    if (mark === last && free_from === saved && x - 5 - c.measureText(text).width > free_from) {
       c.fillStyle = tone.bad;
       c.textAlign = "right";
       c.fillText(text, x - 5, plot.y / 2 + 1);

@@ -1,0 +1,85 @@
+#include "report/describe/evidence.h"
+
+#include <algorithm>
+
+#include "analysis/replay/snapshot_device.h"
+
+namespace gpumemprof {
+namespace {
+
+using View = EvidencePlace::View;
+using When = EvidencePlace::When;
+
+std::optional<uint64_t> figure(const Finding& finding, std::string_view name) {
+  const auto found = std::ranges::find(finding.evidence, name,
+                                       &std::pair<std::string, uint64_t>::first);
+  if (found == finding.evidence.end()) return std::nullopt;
+  return found->second;
+}
+
+/// Which of the device's explained refusals a finding is about.
+std::optional<uint64_t> refusal_of(const Finding& finding, const DeviceAnalysis& device) {
+  if (!device.snapshot) return std::nullopt;
+  const auto& all = device.snapshot->ooms;
+  const auto own = std::ranges::find_if(all, [&](const OomExplanation& oom) {
+    return figure(finding, "event_index") == oom.event;
+  });
+  if (own == all.end()) return std::nullopt;
+  return static_cast<uint64_t>(own - all.begin());
+}
+
+EvidencePlace event_of(const DeviceAnalysis& device, std::optional<uint64_t> event) {
+  EvidencePlace out{.view = View::kAddressSpace, .device = device.device};
+  // A recording's history has numbers of its own.
+  const bool is_page_event = event && device.snapshot && !device.snapshot->is_recorded;
+  if (is_page_event) out.when = When::kEvent, out.number = *event;
+  return out;
+}
+
+}  // namespace
+
+std::optional<EvidencePlace> evidence_at_peak(const DeviceAnalysis& device,
+                                         std::vector<uint32_t> lines) {
+  if (!device.parts.empty()) return std::nullopt;
+  return EvidencePlace{.device = device.device, .lines = std::move(lines)};
+}
+
+std::optional<EvidencePlace> evidence_of(const Finding& finding, const Analysis& analysis) {
+  const auto device =
+      std::ranges::find(analysis.devices, finding.device, &DeviceAnalysis::device);
+  if (device == analysis.devices.end() || device->pool) return std::nullopt;
+  if (finding.kind == "out_of_memory") {
+    const auto refusal = refusal_of(finding, *device);
+    if (!refusal) return std::nullopt;
+    return EvidencePlace{.view = View::kAddressSpace,
+                    .when = When::kRefusal,
+                    .device = finding.device,
+                    .number = *refusal};
+  }
+  if (finding.kind == "inconsistent_trace") return std::nullopt;
+  if (finding.kind == "replay_mismatch")
+    return event_of(*device, figure(finding, "first_mismatch_event"));
+  if (finding.kind == "cache_slack") return event_of(*device, figure(finding, "first_event"));
+  if (finding.kind == "fragmentation" || finding.kind == "rounding")
+    return event_of(*device, std::nullopt);
+  if (finding.kind == "sawtooth" || finding.kind == "spike") return evidence_at_peak(*device);
+  // What grows is what the run leaves behind.
+  EvidencePlace out{.when = When::kLeft, .device = finding.device};
+  for (const FindingLine& line : finding.lines) out.lines.push_back(line.stack);
+  if (out.lines.empty() && finding.stack != 0) out.lines.push_back(finding.stack);
+  return out;
+}
+
+std::optional<EvidencePlace> evidence_of(const Advice& advice) {
+  EvidencePlace out{.device = advice.device};
+  if (advice.kind == "allocator") {
+    out.view = View::kWhatIf;
+    return out;
+  }
+  out.module = advice.modules.substr(0, advice.modules.find_first_of("*,"));
+  while (out.module.ends_with('.')) out.module.pop_back();
+  if (out.module.empty() && advice.stack != 0) out.lines.push_back(advice.stack);
+  return out;
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,101 @@
+// What the machine said meanwhile, on the chart's own axis: a lane for each memory that was sampled.
+import { computed } from "@preact/signals";
+import { colours, fit_text, SurfaceBox } from "../draw/index.ts";
+import type { Surface } from "../draw/index.ts";
+import type { Chart } from "../data/types.ts";
+import * as format from "../format.ts";
+import { file, moment } from "../state/run.ts";
+import { part } from "../state/view.ts";
+import { event_at, time_of } from "./axis.ts";
+import * as data from "./time_data.ts";
+
+export const lanes = computed<Chart[]>(() =>
+  (file.value?.document?.sections ?? []).flatMap((section) => section.parts).filter((one) => one.kind === "chart"),
+);
+const shown = part("lanes");
+export const has_lanes = computed(() => shown.value && lanes.value.length > 0);
+
+/** The last figure at or before a time; null: none, or not known. */
+export function figure_at(line: Chart["lines"][number], time_s: number): number | null {
+  let low = -1;
+  let high = line.times_s.length;
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (line.times_s[middle] <= time_s) low = middle;
+    else high = middle;
+  }
+  return low < 0 ? null : (line.bytes[low] ?? null);
+}
+
+function lane_text(lane: Chart): string {
+  const time_s = time_of(data.times.value, data.hovered.value ?? moment.value) / 1e9;
+  const figures = lane.lines.map((line) => `${format.plain(line.name, 60)} ${format.bytes(figure_at(line, time_s)) || "unknown"}`);
+  return `${format.plain(lane.title, 60)}: ${figures.join(", ")}${lane.limit_bytes ? `, of ${format.bytes(lane.limit_bytes)}` : ""}`;
+}
+
+function draw(lane: Chart, { context: c, width, height }: Surface): void {
+  const tone = colours();
+  const axis = data.axis.value;
+  const times = data.times.value;
+  const plot = width - data.LEFT;
+  const bottom = height - 1.5;
+  let most = 1;
+  for (const line of lane.lines) for (const value of line.bytes) if (value !== null && value > most) most = value;
+  if (lane.limit_bytes && lane.limit_bytes < 2 * most) most = lane.limit_bytes;
+  const y_of = (value: number) => bottom - (Math.min(value, most) / most) * (bottom - 16);
+  const x_of = (time_s: number) => data.LEFT + plot * (axis.kind === "time" ? (time_s * 1e9 - axis.u0) / (axis.u1 - axis.u0) : axis.x(event_at(times, time_s * 1e9)));
+  c.save();
+  c.beginPath();
+  c.rect(data.LEFT, 0, plot, height);
+  c.clip();
+  lane.lines.forEach((line, k) => {
+    const end = times.time_ns.at(-1);
+    c.beginPath();
+    let before: number | null = null;
+    line.times_s.forEach((time_s, i) => {
+      const value = line.bytes[i] ?? null;
+      const x = x_of(time_s);
+      // A figure holds until the next one; where none is known there is a gap.
+      if (before !== null) c.lineTo(x, y_of(before));
+      if (value !== null && before === null) c.moveTo(x, y_of(value));
+      else if (value !== null) c.lineTo(x, y_of(value));
+      before = value;
+    });
+    if (before !== null && end !== undefined) c.lineTo(Math.max(x_of(line.times_s.at(-1)!), x_of(end / 1e9)), y_of(before));
+    c.strokeStyle = k === 0 ? tone.dim : tone.accent;
+    c.lineWidth = k === 0 ? 1.2 : 1.8;
+    c.setLineDash(k === 0 ? [4, 2] : []);
+    c.stroke();
+  });
+  c.setLineDash([]);
+  c.strokeStyle = tone.ink;
+  c.lineWidth = 1;
+  const x = data.LEFT + axis.x(moment.value) * plot;
+  c.beginPath();
+  c.moveTo(x, 14);
+  c.lineTo(x, height);
+  c.stroke();
+  c.restore();
+  c.fillStyle = tone.dim;
+  c.textBaseline = "middle";
+  c.textAlign = "right";
+  c.fillText(format.bytes(most), data.LEFT - 7, 20);
+  c.textAlign = "left";
+  c.fillText(fit_text(c, lane_text(lane), plot - 8), data.LEFT + 2, 7);
+  c.strokeStyle = tone.line;
+  c.beginPath();
+  c.moveTo(data.LEFT, height - 0.5);
+  c.lineTo(width, height - 0.5);
+  c.stroke();
+}
+
+export function Lanes() {
+  if (!has_lanes.value) return null;
+  return (
+    <div class="lanes" role="region" aria-label="Sampled memory" tabIndex={0}>
+      {lanes.value.map((lane, i) => (
+        <SurfaceBox key={i} draw={(surface) => draw(lane, surface)} focusable={false} label={`${format.plain(lane.title, 60)} over time. The report has its figures.`} />
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,78 @@
+// Files of every size, through the command itself: nothing, very much, and no events at all. Wide and narrow, light and dark.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import test, { after, describe } from "node:test";
+import { KINDS, launch } from "./browsers.mjs";
+import { made, serve } from "./command.mjs";
+import { walk } from "./walk.mjs";
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const SIZES = [{ width: 1440, height: 900 }, { width: 390, height: 844 }];
+const HUGE_EVENTS = 400_000;
+const TABS = ["holders", "holders&shape=table", "space", "findings", "report", "whatif", "compare", "devices"];
+
+const FILES = {
+  empty: { make: () => made("empty.pickle", 'pickle.dump({"segments": [], "device_traces": [[]]}, open(path, "wb"))'), shows: ".empty, .report" },
+  // Two hundred lines; from event 4,000 on 4,000 blocks of 1 to 64 KiB live at every moment, the oldest goes first.
+  huge: {
+    make: () => made("huge.pickle", `
+events, live = [], []
+for i in range(${HUGE_EVENTS}):
+    at = 1700000000000000 + i
+    if i < 4000 or i % 2 == 0:
+        frames = [{"filename": f"/home/me/project/src/model_{i % 20}.py", "line": i % 200 + 1, "name": f"forward_{i % 50}"}, {"filename": "/home/me/project/train.py", "line": 12, "name": "<module>"}]
+        live.append((0x7f0000000000 + i * 65536, 1024 * (1 + i % 64)))
+        events.append({"action": "alloc", "addr": live[-1][0], "size": live[-1][1], "stream": 0, "time_us": at, "frames": frames})
+    else:
+        address, size = live.pop(0)
+        events.append({"action": "free_completed", "addr": address, "size": size, "stream": 0, "time_us": at, "frames": []})
+pickle.dump({"segments": [], "device_traces": [events]}, open(path, "wb"))`),
+    shows: ".legend tfoot tr",
+  },
+  samples: {
+    make: () => made("samples.jsonl", `
+with open(path, "w") as file:
+    for i in range(500):
+        file.write(json.dumps({"timestamp": 1700000000 + i, "rss_bytes": (1 << 30) + (i % 40) * (8 << 20), "allocated_bytes": (1 << 28) + i * 100_000}) + "\\n")`),
+    shows: ".charts canvas.top",
+  },
+};
+
+for (const kind of KINDS)
+  describe(kind, () => {
+    let browser;
+    after(() => browser?.close());
+    for (const [name, { make, shows }] of Object.entries(FILES))
+      test(`${name}: every view can be read`, async () => {
+        browser ??= await launch(kind);
+        const server = await serve(make());
+        try {
+          for (const viewport of SIZES)
+            for (const scheme of ["light", "dark"]) {
+              const context = await browser.context({ viewport, scheme });
+              context.setDefaultTimeout(60_000);
+              for (const tab of TABS) {
+                const where = `${tab}, ${viewport.width}, ${scheme}`;
+                const page = await context.newPage();
+                const problems = [];
+                page.on("pageerror", (error) => problems.push(String(error)));
+                await page.goto(`${server.address}#tab=${tab}`);
+                await page.waitForSelector(shows);
+                await page.waitForFunction(() => !/Reading…/.test(document.body.innerText));
+                assert.deepEqual(await page.evaluate(walk), [], where);
+                if (scheme === "light") {
+                  await page.evaluate(axe);
+                  const { violations } = await page.evaluate(() => axe.run());
+                  assert.deepEqual(violations.filter((one) => ["serious", "critical"].includes(one.impact)).map((one) => `${one.id}: ${one.nodes[0].html.slice(0, 160)}`), [], where);
+                }
+                assert.deepEqual(problems, [], where);
+                await page.close();
+              }
+              await context.close();
+            }
+        } finally {
+          server.close();
+        }
+      });
+  });
