@@ -8,7 +8,7 @@
 namespace gpumemprof {
 namespace {
 
-constexpr uint64_t kBase = 0x7f0000000000;
+constexpr uint64_t kFollowedBase = 0x7f0000000000;
 
 /// Events in batches, with all that lies beside them.
 class Listed final : public EventSource {
@@ -71,7 +71,7 @@ class Recorded {
   void add(uint16_t device, Action action, uint64_t address, uint64_t bytes = 0) {
     append(&events, {.time_ns = ++time * 1000,
                      .action = action,
-                     .address = kBase + address,
+                     .address = kFollowedBase + address,
                      .size_bytes = bytes,
                      .device = device});
   }
@@ -121,7 +121,7 @@ std::vector<std::string> told(FollowedSource& source) {
       marks(i);
       out.push_back(std::to_string(batch.device[i]) + ' ' + action_name(batch.action[i]) + ' ' +
                     std::to_string(batch.size_bytes[i]) + " @" +
-                    std::to_string(batch.address[i] - kBase));
+                    std::to_string(batch.address[i] - kFollowedBase));
     }
     marks(batch.size());
   }
