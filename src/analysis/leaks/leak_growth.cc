@@ -198,9 +198,12 @@ std::optional<LeakGrowth> figures(const std::vector<double>& floors, const Perio
   const Points points = growing_part(points_of(floors, period, 1), warm_up(period), &begins_late);
   if (points.size() < 2) return std::nullopt;
   std::vector<double> kept = never_undercut(points.floors);
-  // The last step's window may hold what the step frees after its last allocation.
-  if (kept.size() > kLeastLevels) kept.pop_back();
-  if (!rises_in_each_third(kept)) return std::nullopt;
+  if (!rises_in_each_third(kept)) {
+    // The last step's window may hold what the step frees after its last allocation.
+    if (kept.size() <= kLeastLevels) return std::nullopt;
+    kept.pop_back();
+    if (!rises_in_each_third(kept)) return std::nullopt;
+  }
   LeakGrowth growth{.warm_up_steps = static_cast<uint64_t>(points.steps.front())};
   growth.steps_after_warm_up = period.steps() - std::min(period.steps(), growth.warm_up_steps);
   const std::vector<Rise> rises = rises_of(floors, period, warm_up(period));
