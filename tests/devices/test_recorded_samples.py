@@ -88,7 +88,7 @@ def test_the_samples_in_words_and_on_a_page(gpu_run):
     charts = {one["title"]: one for one in section["parts"] if one["kind"] == "chart"}
     assert set(charts) == {"nvidia:0", "host"} and charts["nvidia:0"]["limit_bytes"] == 80 << 30
     everybody, own = charts["nvidia:0"]["lines"]
-    assert (everybody["name"], own["name"]) == ("used by everybody", "used by this run")
+    assert (everybody["name"], own["name"]) == ("used by all processes", "used by this run")
     assert set(everybody["bytes"]) == {(20314 + 633) * MIB}
 
 

@@ -72,7 +72,7 @@ function Bar() {
       </span>
       <form class="search" role="search" onSubmit={(event) => { event.preventDefault(); go({ filter: part("search").value }); }}>
         <input
-          id="search-box" type="search" aria-label="Search; Enter filters all views" placeholder="Search; Enter filters: conv bytes>10MiB" value={part("search").value}
+          id="search-box" type="search" aria-label="Search; Enter filters all views" placeholder="Search; Enter filters: bytes>1MiB" value={part("search").value}
           onInput={(event) => go({ search: event.currentTarget.value })} maxLength={1000} spellcheck={false}
         />
         <kbd>/</kbd>

@@ -68,7 +68,7 @@ Chart use_chart(const Analysis& analysis, const MemoryUse& use) {
     used.push_back(value(look.used)), own.push_back(value(look.own));
   }
   Chart out{.title = use.name,
-            .lines = {chart_line("used by everybody", times_s, used),
+            .lines = {chart_line("used by all processes", times_s, used),
                       chart_line(use.name == "host" ? "resident in this run's processes"
                                                     : "used by this run",
                                  times_s, own)},
