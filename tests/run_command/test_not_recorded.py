@@ -55,7 +55,7 @@ def test_a_setuid_program_of_another_user_runs_without_the_library(env):
 
 def test_a_program_that_loads_torch_without_the_probe_is_named(run, tmp_path):
     library = compile_c(tmp_path, "libtorch_cpu.so", "int torch;", "-shared", "-fPIC")
-    source = f"import ctypes, time; ctypes.CDLL(\"{library}\"); time.sleep(2)"
+    source = f"import ctypes, time; ctypes.CDLL(\"{library}\"); time.sleep(6)"
     result = run("sh", "-c", f"env -i {PYTHON} -c '{source}'; true")
     named = meta_of(tmp_path)["not_recorded"]
     assert len(named) == 1 and "without LD_PRELOAD" in named[0]["reason"]
