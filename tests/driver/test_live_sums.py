@@ -63,7 +63,7 @@ def test_the_report_of_the_recording_says_the_same(held):
 
 
 def test_as_text_the_sum_comes_after_the_overview(held):
-    text = harness.execute([harness.COMMAND, "top", "--once", "--interval", "0"], env=held.env).ok().stdout.decode()
+    text = harness.execute([harness.COMMAND, "top", "--once", "--interval", "0", held.folder], env=held.env).ok().stdout.decode()
     table = {line[:42].strip(): line[42:].strip() for line in text.split(f"THE SUM OF pid {held.pid} ")[1].splitlines()}
     assert table["in pinned segments"] == "11.0 MiB" and table["libcublas.so.12"] == "32.0 MiB"
     assert table["unexplained"] == "+6.00 MiB"
@@ -72,7 +72,7 @@ def test_as_text_the_sum_comes_after_the_overview(held):
 @pytest.mark.parametrize("width, height", [(80, 24), (200, 60)])
 def test_the_terminal_shows_every_term(held, tmp_path, width, height):
     keep = ("LD_LIBRARY_PATH", "FAKE_NVML_BOARD", "FAKE_GPU_STATE")
-    with terminal(tmp_path, width, height, [harness.COMMAND, "top", "--interval", "0.2"],
+    with terminal(tmp_path, width, height, [harness.COMMAND, "top", "--interval", "0.2", str(held.folder)],
                   **{name: held.env[name] for name in keep}) as screen:  # fmt: skip
         screen.until(r"1 Overview")
         screen.keys("6")
