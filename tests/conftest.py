@@ -20,14 +20,6 @@ def pytest_sessionstart(session):
         pytest.exit(f"no command at {harness.COMMAND}: run `make`, or set GPUMEMPROF_BIN", returncode=2)
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
-def pytest_collection_modifyitems(items):
-    """A file's tests run in one worker, as they share its fixtures, unless they name a group."""
-    for item in items:
-        if not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group(item.location[0]))
-
-
 @contextlib.contextmanager
 def locked(path, how):
     with open(path, "w") as file:
