@@ -3,6 +3,7 @@
 // between two instructions of the program no Python frame of ours may run, which torch.compile
 // would trace, a debugger stop in, and another thread come in between of.
 #include <Python.h>
+#include <frameobject.h>
 
 #include <cerrno>
 
