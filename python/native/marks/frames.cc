@@ -27,13 +27,19 @@ bool add(PyObject* list, PyObject* name, PyObject* value) {
 
 #if PY_VERSION_HEX >= 0x030C0000
 
+/// New reference; null where it has none yet, or no more.
+PyObject* value_of(PyFrameObject* frame, PyObject* name) {
+  PyObject* value = PyFrame_GetVar(frame, name);
+  if (!value) PyErr_Clear();
+  return value;
+}
+
 PyObject* first_argument(PyFrameObject* frame, PyCodeObject* code) {
   PyObject* names = PyCode_GetVarnames(code);
-  PyObject* value = nullptr;
-  if (names && PyTuple_GET_SIZE(names) > 0)
-    value = PyFrame_GetVar(frame, PyTuple_GET_ITEM(names, 0));
+  if (!names) PyErr_Clear();
+  const bool has_one = names && PyTuple_GET_SIZE(names) > 0;
+  PyObject* value = has_one ? value_of(frame, PyTuple_GET_ITEM(names, 0)) : nullptr;
   Py_XDECREF(names);
-  if (!value) PyErr_Clear();
   return value;
 }
 
@@ -41,8 +47,7 @@ PyObject* first_argument(PyFrameObject* frame, PyCodeObject* code) {
 bool add_all(PyObject* list, PyFrameObject* frame, PyObject* names) {
   bool is_whole = names != nullptr;
   for (Py_ssize_t i = 0; is_whole && i < PyTuple_GET_SIZE(names); ++i) {
-    PyObject* value = PyFrame_GetVar(frame, PyTuple_GET_ITEM(names, i));
-    if (!value) PyErr_Clear();  // it has none yet, or no more
+    PyObject* value = value_of(frame, PyTuple_GET_ITEM(names, i));
     is_whole = add(list, PyTuple_GET_ITEM(names, i), value);
     Py_XDECREF(value);
   }
@@ -51,19 +56,8 @@ bool add_all(PyObject* list, PyFrameObject* frame, PyObject* names) {
 }
 
 bool add_variables(PyObject* list, PyFrameObject* frame, PyCodeObject* code) {
-  // An argument that an inner function uses stands under both of the first.
-  PyObject* cells = PyCode_GetCellvars(code);
-  PyObject* locals = PyCode_GetVarnames(code);
-  PyObject* rest = PyList_New(0);
-  for (Py_ssize_t i = 0; cells && locals && rest && i < PyTuple_GET_SIZE(cells); ++i) {
-    PyObject* name = PyTuple_GET_ITEM(cells, i);
-    const int is_local = PySequence_Contains(locals, name);
-    if (is_local < 0 || (is_local == 0 && PyList_Append(rest, name) != 0)) Py_CLEAR(rest);
-  }
-  PyObject* others = rest ? PyList_AsTuple(rest) : nullptr;
-  Py_XDECREF(rest);
-  Py_XDECREF(cells);
-  return static_cast<int>(add_all(list, frame, locals)) & add_all(list, frame, others) &
+  return add_all(list, frame, PyCode_GetVarnames(code)) &&
+         add_all(list, frame, PyCode_GetCellvars(code)) &&
          add_all(list, frame, PyCode_GetFreevars(code));
 }
 

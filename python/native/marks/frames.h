@@ -15,7 +15,8 @@ namespace gpumemprof::python {
 std::vector<PyObject*> first_arguments(PyTypeObject* type);
 
 /// [(name, value)] of a function's frame as a new list: arguments, locals, and what its cells hold.
-/// What has no value is left out. Null with an exception set where memory ran out.
+/// What has no value is left out; an argument that an inner function uses may be there twice. Null
+/// with an exception set where memory ran out.
 PyObject* variables(PyFrameObject* frame);
 
 }  // namespace gpumemprof::python

@@ -80,7 +80,7 @@ class _Looking:
     def _look_when_safe(self) -> BaseException | None:
         then = self._ask
         try:
-            if self.is_unsafe():
+            if self._may_take_s() and self.is_unsafe():
                 then = self._ask_soon
                 return None
             self._look_once()
