@@ -5,6 +5,7 @@ GPUMEMPROF_BIN names another command and GPUMEMPROF_PROBE another library than t
 """
 import collections
 import json
+import mmap
 import os
 import re
 import signal
@@ -40,6 +41,13 @@ class Finished:
     def printed(self):
         """What the program printed, one JSON value a line."""
         return [json.loads(line) for line in self.stdout.splitlines()]
+
+
+def fresh_pages(size_bytes):
+    """Memory that was not resident before: malloc may hand out pages that an earlier test left resident."""
+    pages = mmap.mmap(-1, size_bytes)
+    pages[:: mmap.PAGESIZE] = b"x" * (size_bytes // mmap.PAGESIZE)
+    return pages
 
 
 def execute(argv, folder=None, *, timeout=60, **popen):

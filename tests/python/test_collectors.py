@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from harness import PYTHON, execute, record
+from harness import PYTHON, execute, fresh_pages, record
 
 from gpumemprof import DeviceMemorySample, build_device_memory_collector, detect_torch_runtime_backend
 from gpumemprof._counting.devices import index_of, kind_of
@@ -24,9 +24,9 @@ def meminfo(name):
 def test_without_a_probe_the_cpu_is_the_resident_memory_of_the_process():
     collector = build_device_memory_collector("cpu")
     before = collector.sample().allocated_bytes
-    keep = bytearray(64 * MIB)
-    keep[::4096] = b"x" * len(keep[::4096])  # pages count once they are touched
+    keep = fresh_pages(64 * MIB)
     after = collector.sample().allocated_bytes
+    keep.close()
     assert 64 * MIB <= after - before < 80 * MIB
     assert (collector.basis, collector.name(), collector.device_id) == ("host", "cpu", -1)
     assert collector.basis_reason.startswith("resident memory of the process: ")

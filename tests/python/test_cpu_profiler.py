@@ -2,8 +2,8 @@
 
 import threading
 
+import harness
 import pytest
-import torch
 
 from gpumemprof import CPUMemoryProfiler, CPUMemoryTracker
 
@@ -12,7 +12,7 @@ MIB = 2**20
 
 def test_what_a_call_keeps_shows_in_resident_memory():
     profiler, kept = CPUMemoryProfiler(), []
-    result = profiler.profile_function(lambda: kept.append(torch.ones(256 * MIB, dtype=torch.uint8)))
+    result = profiler.profile_function(lambda: kept.append(harness.fresh_pages(256 * MIB)))
     assert abs(result.memory_diff() - 256 * MIB) < 16 * MIB
     assert result.peak_rss >= result.snapshot_after.rss and profiler.results == [result]
     assert result.to_dict().keys() >= {"name", "duration", "memory_diff", "peak_rss", "before", "after"}

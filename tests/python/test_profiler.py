@@ -3,6 +3,7 @@
 import asyncio
 import threading
 
+import harness
 import pytest
 import torch
 
@@ -45,7 +46,7 @@ def test_without_a_probe_the_result_says_that_it_is_resident_memory(profiler):
 
 def test_resident_memory_shows_what_a_call_kept(profiler):
     kept = []
-    result = profiler.profile_function(lambda: kept.append(touched(256 * MIB)))
+    result = profiler.profile_function(lambda: kept.append(harness.fresh_pages(256 * MIB)))
     # The kernel counts resident pages in batches of a thread; that is far below a sixteenth of this.
     assert abs(result.memory_diff() - 256 * MIB) < 16 * MIB
     assert result.memory_allocated == result.memory_diff() and result.memory_freed == 0

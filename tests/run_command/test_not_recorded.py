@@ -7,7 +7,7 @@ import tempfile
 import time
 
 import pytest
-from launching import BIN, NOBODY, PYTHON, compile_c, loaded_pids, meta_of
+from launching import BIN, NOBODY, PYTHON, UNTIL_SEEN, compile_c, loaded_pids, meta_of
 
 
 def says_at_start(result, what):
@@ -55,8 +55,9 @@ def test_a_setuid_program_of_another_user_runs_without_the_library(env):
 
 def test_a_program_that_loads_torch_without_the_probe_is_named(run, tmp_path):
     library = compile_c(tmp_path, "libtorch_cpu.so", "int torch;", "-shared", "-fPIC")
-    source = f"import ctypes, time; ctypes.CDLL(\"{library}\"); time.sleep(6)"
-    result = run("sh", "-c", f"env -i {PYTHON} -c '{source}'; true")
+    program = tmp_path / "program.py"
+    program.write_text(f"import ctypes\nctypes.CDLL({library!r})\n{UNTIL_SEEN}")
+    result = run("sh", "-c", f"env -i {PYTHON} {program}; true")
     named = meta_of(tmp_path)["not_recorded"]
     assert len(named) == 1 and "without LD_PRELOAD" in named[0]["reason"]
     assert PYTHON in named[0]["command"]
@@ -66,7 +67,7 @@ def test_a_program_that_loads_torch_without_the_probe_is_named(run, tmp_path):
 
 def test_torch_with_the_probe_but_without_events_is_named(run, tmp_path):
     library = compile_c(tmp_path, "libtorch_cpu.so", "int torch;", "-shared", "-fPIC")
-    run(PYTHON, "-c", f"import ctypes, time; ctypes.CDLL({library!r}); time.sleep(3)")
+    run(PYTHON, "-c", f"import ctypes\nctypes.CDLL({library!r})\n{UNTIL_SEEN}")
     named = meta_of(tmp_path)["not_recorded"]
     assert len(named) == 1 and "no event arrived" in named[0]["reason"]
 
@@ -76,7 +77,7 @@ def test_a_process_whose_allocations_would_have_arrived_is_not_named(run, tmp_pa
     """A parent that only starts workers, as torchrun and mp.spawn are."""
     source = "void* _ZN3c109alloc_cpuEm(unsigned long n) { return 0; } void* other(void) { return _ZN3c109alloc_cpuEm(1); }"
     library = compile_c(tmp_path, "libc10.so", source, "-shared", "-fPIC", *link)
-    result = run(PYTHON, "-c", f"import ctypes, time; ctypes.CDLL({library!r}); time.sleep(3)")
+    result = run(PYTHON, "-c", f"import ctypes\nctypes.CDLL({library!r})\n{UNTIL_SEEN}")
     reasons = [one["reason"] for one in meta_of(tmp_path)["not_recorded"]]
     assert len(reasons) == len(named) and all(part in reason for part, reason in zip(named, reasons))
     says = named[0] if named else "PyTorch was loaded and no tensor was allocated"
