@@ -40,6 +40,7 @@ class Window {
     return buffer_.data() + (offset - begin_);
   }
   const Error& error() const { return error_; }
+  void forget() { filled_ = 0; }
 
  private:
   File& file_;
@@ -50,12 +51,16 @@ class Window {
 };
 
 /// One pass over [at, end). Pages are the unit of recovery: after damage the next page is tried.
+///
+/// A writer may be at work. It writes a chunk's pages in order and the header last, while each page is read once, at any
+/// time: zeros of a chunk's first pages may so come before the payload of its last ones, and a chunk lie beyond the
+/// size that the file had. So nothing is damage before it was looked at again.
 class Scanner {
  public:
   Scanner(File& file, uint64_t recording_id, uint64_t file_size, FileIndex* index)
       : file_(file), window_(file), id_(recording_id), file_size_(file_size), index_(index) {}
 
-  /// Where the last chunk ended, which may be beyond the `end` of its scan.
+  /// The end of the last chunk in the file, which may be beyond the `end` of its scan.
   uint64_t reached() const { return reached_; }
 
   Status scan(uint64_t at, uint64_t end) {
@@ -107,11 +112,9 @@ class Scanner {
         return damaged(at, got, "a buffer of the wrong length");
       }
       if (header.type == kStage) index_->chunks.push_back(chunk);
-      return in_damage_ = false, reached_ = chunk.end();
+      return go_on_after(chunk);
     }
-    if (at + sizeof(header) + header.length > file_size_) {
-      return damaged(at, got, "the file ends within a chunk");
-    }
+    if (ends_within(chunk)) return damaged(at, got, "the file ends within a chunk");
     if (!crc_is_right(chunk)) {
       // Every page may claim to be a long chunk; when that has made us read the file a few times
       // over, its lengths are believed, so that the time stays linear.
@@ -120,7 +123,20 @@ class Scanner {
       return wasted_bytes_ > 4 * file_size_ ? chunk.end() : next;
     }
     index_->chunks.push_back(chunk);
-    return in_damage_ = false, reached_ = chunk.end();
+    return go_on_after(chunk);
+  }
+
+  uint64_t go_on_after(const ChunkRef& chunk) {
+    in_damage_ = false;
+    reached_ = std::max(reached_, chunk.end());
+    return chunk.end();
+  }
+
+  bool ends_within(const ChunkRef& chunk) {
+    const uint64_t end = chunk.payload_offset() + chunk.header.length;
+    if (end <= file_size_) return false;
+    if (auto now = file_.size(); now && *now > file_size_) file_size_ = *now;
+    return end > file_size_;
   }
 
   bool crc_is_right(const ChunkRef& chunk) {
@@ -138,8 +154,18 @@ class Scanner {
     return crc == chunk.header.crc32c;
   }
 
-  /// One range, and one reason, for as long as nothing readable comes between.
+  /// One range, and one reason, for as long as nothing readable comes between. The first time, where
+    /// to look again: what was not written before it may have been.
   uint64_t damaged(uint64_t at, uint64_t bytes, const char* reason) {
+    if (!in_damage_ && at > looked_again_) {
+      looked_again_ = at;
+      window_.forget();
+      auto& ranges = index_->unwritten;
+      if (ranges.empty() || ranges.back().second != at) return at;
+      const uint64_t from = ranges.back().first;
+      ranges.pop_back();
+      return from;
+    }
     if (in_damage_) {
       index_->damage.back().bytes = at + bytes - index_->damage.back().offset;
     } else {
@@ -166,6 +192,7 @@ class Scanner {
   FileIndex* index_;
   std::vector<uint8_t> payload_;
   uint64_t reached_ = 0;
+  uint64_t looked_again_ = 0;
   bool in_damage_ = false;
   bool in_unfinished_ = false;
 };
@@ -234,10 +261,17 @@ Status scan_chunks(File& file, uint64_t recording_id, FileIndex* index) {
   index->unwritten.clear();
   const size_t known = index->chunks.size();
   Scanner scanner(file, recording_id, *size, index);
-  for (auto [from, to] : again) {
-    if (auto done = scanner.scan(from, std::min(to, *size)); !done) return done;
+  std::sort(again.begin(), again.end());
+  // What was being written at the end of the file goes on there: one range.
+  uint64_t from = index->scanned_end;
+  if (!again.empty() && again.back().second >= from) {
+    from = again.back().first;
+    again.pop_back();
   }
-  uint64_t from = std::max(index->scanned_end, scanner.reached());
+  for (auto [first, end] : again) {
+    if (auto done = scanner.scan(first, std::min(end, *size)); !done) return done;
+  }
+  from = std::max(from, scanner.reached());
   if (auto done = scanner.scan(from, *size); !done) return done;
   index->scanned_end = std::max({from, *size & ~uint64_t{kPage - 1}, scanner.reached()});
   auto by_offset = [](const ChunkRef& a, const ChunkRef& b) { return a.offset < b.offset; };
