@@ -58,7 +58,7 @@ std::string what_fitted(const RefusedRequest& refused) {
     return fmt::format(" The process may map {} (ulimit -v); {} were mapped just after.",
                        format_bytes(*limit), format_bytes(*mapped));
   if (refused.host_free_bytes && *refused.host_free_bytes < wanted)
-    return fmt::format(" {} would have fitted: were free on the host.",
+    return fmt::format(" At most {} would have fitted: the host had no more free.",
                        format_bytes(*refused.host_free_bytes));
   return "";
 }
