@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import sysconfig
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -48,6 +49,14 @@ def fresh_pages(size_bytes):
     pages = mmap.mmap(-1, size_bytes)
     pages[:: mmap.PAGESIZE] = b"x" * (size_bytes // mmap.PAGESIZE)
     return pages
+
+
+def until(condition, seconds=30):
+    """What `condition()` answers once that is true, or at last."""
+    deadline = time.monotonic() + seconds
+    while not (answer := condition()) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    return answer
 
 
 def execute(argv, folder=None, *, timeout=60, **popen):

@@ -40,10 +40,8 @@ def test_a_run_that_has_ended_has_no_metrics(server, tmp_path):
     pytest.importorskip("torch")
     with standing_program(tmp_path / "r"):
         pid = recorded_pid(tmp_path / "r")
-        time.sleep(2.5)  # a search comes every two seconds
-        assert server.metrics(pid=pid)
-    time.sleep(1)  # a picture holds for less
-    assert not server.metrics(pid=pid)
+        assert harness.until(lambda: server.metrics(pid=pid))
+    assert harness.until(lambda: not server.metrics(pid=pid))
 
 
 @pytest.mark.parametrize("accept", ["text/plain", "application/openmetrics-text; version=1.0.0"])

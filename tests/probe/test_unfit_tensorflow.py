@@ -6,6 +6,7 @@ import os
 import pytest
 
 import harness
+from launching import UNTIL_SEEN
 from probe import exact
 
 PROGRAM = "import ctypes, sys; ctypes.CDLL(sys.argv[1]).use(int(sys.argv[2]))"
@@ -92,7 +93,7 @@ def unbound(tmp_path_factory):
 
 
 def test_one_that_never_calls_us_is_named_in_the_summary(unbound, record):
-    program = PROGRAM + "; import time; time.sleep(3)"  # `run` looks at its processes now and then
+    program = PROGRAM + "\n" + UNTIL_SEEN
     done = record([harness.PYTHON, "-c", program, unbound, TIMES]).ok()
     assert b"PyTorch, TensorFlow or JAX was loaded" in done.stderr and b"(-Bsymbolic or static build)" in done.stderr
 

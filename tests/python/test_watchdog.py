@@ -5,7 +5,7 @@ import threading
 import time
 
 import pytest
-from harness import PYTHON, record
+from harness import PYTHON, record, until
 from tracker_helpers import Scripted, one
 
 from gpumemprof import MemoryTracker
@@ -31,13 +31,6 @@ def watched(level, **options):
     tracker.start_tracking()
     options = {"check_interval": 0.005, **options}
     return tracker, MemoryWatchdog(tracker, **options)
-
-
-def until(condition, seconds=10):
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.005)
-    return condition()
 
 
 def freeing(level, to):

@@ -38,8 +38,8 @@ TEST(EndWords, WhatTheHostHadFreeWouldHaveFitted) {
   RefusedRequest one = refused_on_cpu(256 * kMiB);
   one.host_free_bytes = 64 * kMiB;
   EXPECT_EQ(refusal_sentence(one, ""),
-            "Out of memory: 256 MiB were refused, with 10.0 MiB live on cpu. 64.0 MiB would have "
-            "fitted: were free on the host.");
+            "Out of memory: 256 MiB were refused, with 10.0 MiB live on cpu. At most 64.0 MiB "
+            "would have fitted: the host had no more free.");
 }
 
 TEST(EndWords, NothingIsSaidOfTheHostWhereADeviceRefused) {
