@@ -52,9 +52,10 @@ class Window {
 
 /// One pass over [at, end). Pages are the unit of recovery: after damage the next page is tried.
 ///
-/// A writer may be at work. It writes a chunk's pages in order and the header last, while each page is read once, at any
-/// time: zeros of a chunk's first pages may so come before the payload of its last ones, and a chunk lie beyond the
-/// size that the file had. So nothing is damage before it was looked at again.
+/// A writer may be at work. It writes a chunk's pages in order and the header last, and each page
+/// is read at some time between: zeros of the first pages may come before the payload of the last
+/// ones, and a chunk may end beyond the size that the file had. So nothing is damage before a
+/// second look.
 class Scanner {
  public:
   Scanner(File& file, uint64_t recording_id, uint64_t file_size, FileIndex* index)
@@ -119,8 +120,10 @@ class Scanner {
       // Every page may claim to be a long chunk; when that has made us read the file a few times
       // over, its lengths are believed, so that the time stays linear.
       wasted_bytes_ += header.length;
-      const uint64_t next = damaged(at, got, "a chunk with a wrong CRC");
-      return wasted_bytes_ > 4 * file_size_ ? chunk.end() : next;
+      if (wasted_bytes_ <= 4 * file_size_) return damaged(at, got, "a chunk with a wrong CRC");
+      looked_again_ = std::max(looked_again_, at);
+      damaged(at, got, "a chunk with a wrong CRC");
+      return chunk.end();
     }
     index_->chunks.push_back(chunk);
     return go_on_after(chunk);
@@ -154,8 +157,8 @@ class Scanner {
     return crc == chunk.header.crc32c;
   }
 
-  /// One range, and one reason, for as long as nothing readable comes between. The first time, where
-    /// to look again: what was not written before it may have been.
+  /// One range, and one reason, for as long as nothing readable comes between. The first time it
+  /// answers where to look again: what had not been written before `at` may have been meanwhile.
   uint64_t damaged(uint64_t at, uint64_t bytes, const char* reason) {
     if (!in_damage_ && at > looked_again_) {
       looked_again_ = at;

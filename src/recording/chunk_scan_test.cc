@@ -19,7 +19,8 @@ using ::testing::IsEmpty;
 
 constexpr uint64_t kRecording = 7;
 
-/// Bytes, and a writer that comes once after each size() and each read_at(), for as long as there is one.
+/// Bytes, and a writer that comes once after each size() and each read_at(), for as long as there
+/// is one.
 class WrittenFile final : public File {
  public:
   std::string bytes;
@@ -120,7 +121,8 @@ TEST(ChunkScan, APlaceThatIsUsedAgainDoesNotHideWhatIsWrittenAtTheEnd) {
   file.put(end, begun(last, 3 * kPage));
   FileIndex index;
   ASSERT_TRUE(scan_chunks(file, kRecording, &index));
-  index.unwritten = {{end, file.bytes.size()}, {kPage, end}};  // as when the first was given back later
+  index.unwritten = {{end, file.bytes.size()},
+                     {kPage, end}};  // as when the first was given back later
   file.put(kPage, chunk);
   file.put(end, begun(last, 6 * kPage));
   ASSERT_TRUE(scan_chunks(file, kRecording, &index));

@@ -86,8 +86,7 @@ Document describe_refusal(const RefusedRequest& refused, std::string_view workin
   for (const HolderAtRefusal& holder : refused.holders) {
     const std::string_view at = headline(holder.stack);
     std::string line = at.empty() ? "(no stack)" : shown(at, working_folder);
-    auto same =
-        std::ranges::find(lines, line, &std::pair<std::string, HolderAtRefusal>::first);
+    auto same = std::ranges::find(lines, line, &std::pair<std::string, HolderAtRefusal>::first);
     if (same == lines.end()) {
       lines.emplace_back(std::move(line), holder);
     } else {
@@ -104,8 +103,7 @@ Document describe_refusal(const RefusedRequest& refused, std::string_view workin
   Section answer;
   answer.add(Sentence{refusal_sentence(refused, working_folder), Tone::kHeadline});
   answer.add(std::move(table));
-  if (!refused.live_bytes)
-    answer.add(Sentence{"Holders unknown: the process was not recorded."});
+  if (!refused.live_bytes) answer.add(Sentence{"Holders unknown: the process was not recorded."});
   answer.add(Sentence{refused.message, Tone::kPlain, "The error"});
   Document out{.title = "Out of memory: " + refused.folder};
   out.add(std::move(answer));
