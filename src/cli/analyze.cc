@@ -15,8 +15,11 @@
 #include "cli/page.h"
 #include "cli/progress.h"
 #include "cli/render.h"
+#include "report/describe/describe.h"
 #include "report/json_report.h"
+#include "report/render/text.h"
 #include "report/text_report.h"
+#include "report/words.h"
 
 namespace gpumemprof {
 namespace {
@@ -136,6 +139,38 @@ Result<Shown> show_input(const AnalyzeArguments& arguments) {
   return show(analyzed->analysis, analyzed->tables(), arguments, can_reopen ? &reopen : nullptr);
 }
 
+/// Of several snapshots: nothing else is asked for, which is of one alone.
+bool is_answer_enough(const AnalyzeArguments& arguments, const std::string& format) {
+  return (format == "text" || format == "txt") && !arguments.optimize && !arguments.anonymize &&
+         !arguments.visualization && arguments.report_path.empty() && arguments.fail_on.empty();
+}
+
+/// The answer of each snapshot in turn, such as those of several ranks.
+int analyze_snapshots(const std::vector<std::string>& files, const AnalyzeArguments& arguments) {
+  std::string text;
+  int code = kExitOk;
+  for (const std::string& file : files) {
+    AnalyzeArguments one = arguments;
+    one.paths = {file};
+    auto options = analysis_options(one);
+    if (!options) return report_error("", options.error());
+    auto input = open_input_showing_progress(one.paths, false);
+    auto analyzed = input ? analyze(*input, *options) : std::unexpected(input.error());
+    if (!analyzed) {
+      code = report_error(file, analyzed.error());
+      continue;
+    }
+    text += (text.empty() ? "" : "\n") + printable(file) + '\n';
+    for (const std::string& line :
+         text_lines(describe_peak(analyzed->analysis, analyzed->tables(), {}, "Nothing was live."),
+                    {.color = report_color(arguments.color, arguments.output)}))
+      text += line + '\n';
+  }
+  text += "\nNext: " + std::string(tool_name()) + " analyze FILE for one of them\n";
+  const int written = write_output(text, arguments.output, files);
+  return written == kExitOk ? code : written;
+}
+
 int analyze_command(const AnalyzeArguments& arguments) {
   const std::string subject = arguments.paths.size() == 1 ? arguments.paths[0] : "";
   if (!arguments.fail_on.empty()) {
@@ -157,7 +192,12 @@ int analyze_command(const AnalyzeArguments& arguments) {
                                   std::nullopt});
   }
   if (!(arguments.sensitivity > 0 && arguments.sensitivity <= 1)) return wrong_sensitivity();
-  const bool is_page = report_format(arguments.format, arguments.output) == "html";
+  const std::string format = report_format(arguments.format, arguments.output);
+  if (kind == InputKind::kSnapshot && is_answer_enough(arguments, format)) {
+    const std::vector<std::string> files = snapshots_in(arguments.paths[0]);
+    if (files.size() > 1) return analyze_snapshots(files, arguments);
+  }
+  const bool is_page = format == "html";
   std::unique_ptr<PageService> page;
   const Result<Shown> shown = is_page || arguments.visualization ? show_page(arguments, &page)
                                                                  : show_input(arguments);

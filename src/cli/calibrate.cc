@@ -85,8 +85,7 @@ void add_calibrate_command(CLI::App& app, CommandContext& context) {
   command->footer(
       "A separate process creates a context, multiplies matrices and convolves with "
       "PyTorch.\nAfter each it measures the driver's figure for the process minus the allocator's "
-      "memory.\n\ngpumemprof calibrate -o h200.json\ngpumemprof estimate --calibration h200.json "
-      "-- python train.py");
+      "memory.\nThen: gpumemprof estimate --calibration h200.json -- python train.py");
   command->add_option("--device", arguments->device, "number of the GPU, as in CUDA")
       ->capture_default_str()
       ->check(CLI::Range(0, 1023));

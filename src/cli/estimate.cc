@@ -166,11 +166,7 @@ void add_estimate_command(CLI::App& app, CommandContext& context) {
       "estimate", "predict the memory of a training run from a script, a model or a configuration");
   command->footer(
       "A COMMAND runs up to its optimizer's second step. Tensors have no memory and checkpoints "
-      "are\nnot written; everything else it does until then (files, requests, logs) does "
-      "happen.\n\ngpumemprof estimate [options] -- python train.py\ngpumemprof estimate --model "
-      "timm:resnet50 --batch 64 --optimizer adamw\ngpumemprof estimate --config config.json "
-      "--batch 4 --tp 2 --dp 4 --zero 1\ngpumemprof estimate --target mobile --capacity 512MiB "
-      "model.onnx");
+      "are\nnot written; everything else it does until then (files, requests, logs) does happen.");
   EstimateArguments& arguments = line->arguments;
   add_what(*command, arguments);
   add_run(*command, arguments);

@@ -1,4 +1,6 @@
 // gpumemprof export: the events, or the stacks, for other people's viewers and scripts.
+#include <unistd.h>
+
 #include <memory>
 
 #include "analysis/analyze.h"
@@ -203,6 +205,13 @@ int export_source(const ExportArguments& arguments) {
   const std::string subject = arguments.paths.size() == 1 ? arguments.paths[0] : "";
   if (const std::string wrong = wrong_use(arguments); !wrong.empty()) {
     return report_error("", {ErrorCode::kUsage, wrong, std::nullopt});
+  }
+  const bool is_binary =
+      arguments.to == "pprof" || arguments.to == "perfetto" || arguments.to == "snapshot";
+  if (is_binary && arguments.output.empty() && isatty(STDOUT_FILENO) == 1) {
+    return report_error("", {ErrorCode::kUsage,
+                             arguments.to + " is binary: give --output FILE or a pipe",
+                             std::nullopt});
   }
   if (arguments.to == "html") return export_page(arguments, subject);
   if (arguments.to == "snapshot")

@@ -11,47 +11,48 @@ namespace {
 
 struct CommandHelp {
   std::string_view name, group;
+  std::string_view usage;                    // behind the name
   std::array<std::string_view, 2> examples;  // without the tool's name
 };
 
 constexpr std::array<CommandHelp, 18> kCommands = {{
     {"run",
-     "Record",
+     "Record", "[OPTIONS] -- COMMAND [ARGUMENTS...]",
      {"run -- python train.py",
       "run -o slow --max-disk 20GiB -- torchrun --nproc-per-node 2 train.py"}},
-    {"lines", "Record", {"lines train.py", "lines train.py --epochs 1"}},
+    {"lines", "Record", "SCRIPT [ARGUMENTS...]", {"lines train.py", "lines train.py --epochs 1"}},
     {"analyze",
-     "Understand",
+     "Understand", "[OPTIONS] PATH...",
      {"analyze slow", "analyze snapshot.pickle --format html -o memory.html"}},
-    {"view", "Understand", {"view slow", "view slow --html slow.html"}},
-    {"advise", "Understand", {"advise slow", "advise --steps 5 -- python train.py"}},
-    {"diff", "Understand", {"diff before after", "diff slow --steps 10 20"}},
+    {"view", "Understand", "[OPTIONS] PATH [OTHER]", {"view slow", "view slow --html slow.html"}},
+    {"advise", "Understand", "[OPTIONS] RECORDING... or advise [OPTIONS] -- COMMAND [ARGUMENTS...]", {"advise slow", "advise --steps 5 -- python train.py"}},
+    {"diff", "Understand", "[OPTIONS] A [B]", {"diff before after", "diff slow --steps 10 20"}},
     {"explain-oom",
-     "Understand",
+     "Understand", "[OPTIONS] [FILE]",
      {"explain-oom train.log", "python train.py 2>&1 | gpumemprof explain-oom -"}},
     {"whatif",
-     "Predict",
+     "Predict", "[OPTIONS] PATH",
      {"whatif snapshot.pickle --sweep",
       "whatif slow --set expandable_segments:True --capacity 24GiB"}},
     {"estimate",
-     "Predict",
+     "Predict", "[OPTIONS] [-- COMMAND [ARGUMENTS...]]",
      {"estimate --model timm:resnet50 --batch auto --capacity 24GiB",
       "estimate -- python train.py"}},
-    {"calibrate", "Predict", {"calibrate", "calibrate --device 1 -o calibration.json"}},
-    {"top", "Watch", {"top", "top --once --format json"}},
-    {"serve", "Watch", {"serve", "serve --listen 0.0.0.0:9810 --token-file token"}},
+    {"calibrate", "Predict", "[OPTIONS]", {"calibrate -o h200.json", "calibrate --device 1 -o second.json"}},
+    {"top", "Watch", "[OPTIONS] [FOLDER...]", {"top", "top --once --format json"}},
+    {"serve", "Watch", "[OPTIONS] [FOLDER...]", {"serve", "serve --listen 0.0.0.0:9810 --token-file token"}},
     {"monitor",
-     "Watch",
+     "Watch", "[OPTIONS]",
      {"monitor --duration 60 --output memory.csv", "monitor --pid 4321 --interval 0.5"}},
     {"track",
-     "Watch",
+     "Watch", "[OPTIONS]",
      {"track --output memory.jsonl", "track --output memory.json --warning-threshold 70"}},
-    {"info", "Watch", {"info", "info --detailed --format json"}},
-    {"diagnose", "Watch", {"diagnose", "diagnose --duration 10 --output diagnosis"}},
+    {"info", "Watch", "[OPTIONS]", {"info", "info --detailed --format json"}},
+    {"diagnose", "Watch", "[OPTIONS]", {"diagnose", "diagnose --duration 10 --output diagnosis"}},
     {"export",
-     "Keep",
+     "Keep", "[OPTIONS] --to FORMAT PATH...",
      {"export slow --to perfetto -o slow.perfetto-trace", "export slow --to folded --at end"}},
-    {"seal", "Keep", {"seal slow", "seal monday tuesday"}},
+    {"seal", "Keep", "FOLDER...", {"seal slow", "seal monday tuesday"}},
 }};
 
 /// Letters to add, take away, change or swap with the next one.
@@ -74,6 +75,36 @@ const CommandHelp* help_of(std::string_view name) {
   const auto found = std::ranges::find(kCommands, name, &CommandHelp::name);
   return found == kCommands.end() ? nullptr : &*found;
 }
+
+/// What an option takes, without the parser's checks and types: "SIZE", "python|native|both|none".
+std::string plain_type(const CLI::Option& option) {
+  constexpr std::array<std::string_view, 6> kChecks = {":NONNEGATIVE", ":POSITIVE", ":FLOAT in",
+                                                       ":INT in",      ":UINT in",  ":DIR"};
+  std::string type = option.get_type_name();
+  if (const size_t set = type.find(":{"); set != type.npos) {
+    type = type.substr(set + 2, type.find('}') - set - 2);
+    std::ranges::replace(type, ',', '|');
+  }
+  for (std::string_view check : kChecks) type.resize(std::min(type.find(check), type.size()));
+  return type == "TEXT" ? "NAME" : type == "UINT" || type == "INT" ? "N" : type;
+}
+
+void say_plainly(CLI::Option* option) {
+  if (option->get_type_size() == 0) return;
+  option->option_text(plain_type(*option));
+  const std::string value = option->get_default_str(), text = option->get_description();
+  if (!value.empty() && !text.contains("default"))
+    option->description(text + (text.empty() ? "" : " ") + "(default: " + value + ")");
+}
+
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App* command, std::string name) const override {
+    const CommandHelp* help = help_of(command->get_name());
+    if (!help) return CLI::Formatter::make_usage(command, std::move(name));
+    return "Usage: " + name + ' ' + std::string(help->usage) + '\n';
+  }
+};
 
 std::vector<std::string> command_names(const CLI::App& app) {
   std::vector<std::string> names;
@@ -105,10 +136,13 @@ std::string nearest(std::string_view typed, const std::vector<std::string>& name
 }
 
 void add_help(CLI::App& app) {
+  const auto formatter = std::make_shared<HelpFormatter>();
   for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
     const CommandHelp* help = help_of(command->get_name());
     if (!help) continue;
     command->group(std::string(help->group));
+    command->formatter(formatter);
+    for (CLI::Option* option : command->get_options()) say_plainly(option);
     std::string footer = command->get_footer();
     footer += footer.empty() ? "Examples:" : "\n\nExamples:";
     for (std::string_view example : help->examples) {
@@ -119,11 +153,18 @@ void add_help(CLI::App& app) {
   }
 }
 
-std::vector<std::string> with_help_words(std::vector<std::string> words) {
+std::vector<std::string> with_help_words(const CLI::App& app, std::vector<std::string> words) {
   if (words.empty()) return {"--help"};
-  if (words[0] != "help") return words;
-  if (words.size() == 1) return {"--help"};
-  return {words[1], "--help"};
+  if (words[0] == "help") {
+    words.erase(words.begin());
+    words.resize(std::min<size_t>(words.size(), 1));
+    words.emplace_back("--help");
+  }
+  // The parser would show the whole help for a name that it does not know.
+  const std::vector<std::string> known = command_names(app);
+  if (!words[0].starts_with('-') && std::ranges::find(known, words[0]) == known.end())
+    words.resize(1);
+  return words;
 }
 
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error,
@@ -140,13 +181,15 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error,
   const std::vector<std::string> known = option_names(command);
   const std::string what = error.what();
   // Of a command that has a program's words behind its own CLI11 names those.
-  const bool is_extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+  const bool is_extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr ||
+                        !(command.get_allow_extras() || command.get_prefix_command());
   for (const std::string& word : words) {
     const std::string name = word.substr(0, word.find('='));
     if (word == "--") break;
     const bool is_known = std::ranges::find(known, name) != known.end();
-    if (!word.starts_with("--") || !(is_extra || what.contains(name)) || is_known) continue;
-    const std::string meant = nearest(name, known);
+    const bool is_short = parsed.empty() && word.size() == 2 && word[0] == '-';
+    if (!(word.starts_with("--") || is_short) || !(is_extra || what.contains(name)) || is_known) continue;
+    const std::string meant = is_short ? "" : nearest(name, known);
     return name + " is no option of " + (parsed.empty() ? tool_name() : command.get_name()) +
            (meant.empty() ? "" : "; did you mean " + meant + "?") + see;
   }

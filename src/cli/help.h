@@ -8,11 +8,12 @@
 
 namespace gpumemprof {
 
-/// Sorts the commands into groups and gives each its examples. Call it once all are added.
+/// Sorts the commands into groups; gives each its usage and its examples. Call it once all are added.
 void add_help(CLI::App& app);
 
 /// The words to parse in place of those typed: none is --help, `help COMMAND` is COMMAND --help.
-std::vector<std::string> with_help_words(std::vector<std::string> words);
+/// Of a name that `app` does not have only the name.
+std::vector<std::string> with_help_words(const CLI::App& app, std::vector<std::string> words);
 
 /// One line on what is wrong with the words: CLI11's, or what was most likely meant, and whose help
 /// to read.

@@ -37,7 +37,6 @@ void add_lines_command(CLI::App& app, CommandContext& context) {
   // The script's own options are its own, --help included.
   command->prefix_command();
   command->set_help_flag();
-  command->footer("Usage: gpumemprof lines SCRIPT [ARGUMENTS...]");
   command->callback([command, &context] {
     const std::vector<std::string> all = command->remaining();
     if (all.empty() || all[0] == "--help" || all[0] == "-h") {
@@ -47,7 +46,8 @@ void add_lines_command(CLI::App& app, CommandContext& context) {
                  std::nullopt});
         return;
       }
-      std::printf("%s\n%s\n", command->get_description().c_str(), command->get_footer().c_str());
+      std::printf("%s\nUsage: gpumemprof lines SCRIPT [ARGUMENTS...]\n\n%s\n",
+                  command->get_description().c_str(), command->get_footer().c_str());
       return;
     }
     context.exit_code = run_lines(all);

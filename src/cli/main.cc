@@ -56,7 +56,7 @@ int run_command_line(int argc, char** argv) {
   app.footer("Start with: " + tool +
              " run -- python train.py\nExit codes: 0 ok, 1 the tool failed, 2 usage or bad "
              "input. `run` ends as the program it ran.");
-  const std::vector<std::string> words = with_help_words({argv + std::min(argc, 1), argv + argc});
+  const std::vector<std::string> words = with_help_words(app, {argv + std::min(argc, 1), argv + argc});
   std::vector<std::string> reversed(words.rbegin(), words.rend());  // as parse() wants them
   try {
     app.parse(std::move(reversed));  // callbacks run in here; CLI11 speaks in exceptions, we do not

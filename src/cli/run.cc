@@ -1,4 +1,5 @@
 // gpumemprof run: records a program and says in ten lines what it found.
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -43,6 +44,15 @@ void say(std::string_view text) {
     if (n <= 0) return;
     text.remove_prefix(static_cast<size_t>(n));
   }
+}
+
+/// The program's last line may have no end. On a terminal as many blanks as it is wide go on to the
+/// next line from anywhere but a line's begin.
+void begin_a_line() {
+  winsize size = {};
+  if (isatty(STDERR_FILENO) != 1 || ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0) return;
+  if (size.ws_col == 0) return;
+  say(std::string(std::min<size_t>(size.ws_col, 1000), ' ') + '\r');
 }
 
 /// Control characters of a foreign text would reach the terminal.
@@ -149,6 +159,7 @@ int record(RunArguments& arguments) {
   }
   auto outcome = run_program(arguments.options);
   if (!outcome) return report_error("", outcome.error());
+  if (!arguments.quiet || !outcome->warnings.empty()) begin_a_line();
   for (const std::string& warning : outcome->warnings) say(one_line(warning));
   if (!arguments.quiet) say_summary(*outcome);
   end_as(outcome->wait_status);
@@ -159,12 +170,12 @@ int record(RunArguments& arguments) {
 void add_run_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<RunArguments>();
   CLI::App* run = app.add_subcommand("run", "record a program and the processes it starts");
-  run->footer("Usage: gpumemprof run [OPTIONS] -- COMMAND [ARGUMENTS...]");
   run->add_option("-o,--output", arguments->options.folder,
-                  "folder of the recording (default: named after the program and the time)");
+                  "folder of the recording (default: named after the program and the time)")
+      ->type_name("FOLDER");
   run->add_flag("--force", arguments->options.force, "replace the recording that is in the folder");
   run->add_option("--stacks", arguments->options.stacks,
-                  "which stacks to record: python, native, both, none")
+                  "which stacks to record")
       ->check(CLI::IsMember({"python", "native", "both", "none"}))
       ->capture_default_str();
   run->add_flag("--free-stacks", arguments->options.free_stacks,
@@ -176,9 +187,10 @@ void add_run_command(CLI::App& app, CommandContext& context) {
   run->add_flag("--no-driver", arguments->no_driver,
                 "do not record the CUDA driver, HIP and Level Zero: no memory of libraries, "
                 "contexts, modules");
-  run->add_option(
-      "--max-disk", arguments->max_disk,
-      "drop the oldest events above this size (24GiB, 24GB or bytes); peaks and totals stay exact");
+  run->add_option("--max-disk", arguments->max_disk,
+                  "drop the oldest events above this size (24GiB, 24GB or bytes); peaks and totals "
+                  "stay exact")
+      ->type_name("SIZE");
   run->add_flag_callback(
       "--explain-leaks", [arguments] { arguments->options.explain_leaks = true; },
       "record which variable, attribute or container holds each tensor, at intervals and at the "

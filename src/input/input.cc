@@ -64,7 +64,8 @@ bool begins_as_recording(const std::string& path) {
   return got && *got == sizeof magic && memcmp(magic, kRecordingMagic, sizeof magic) == 0;
 }
 
-/// The snapshots of PyTorch in a folder that has no recording, by name.
+}  // namespace
+
 std::vector<std::string> snapshots_in(const std::string& folder) {
   std::vector<std::string> out;
   std::error_code error;
@@ -78,6 +79,8 @@ std::vector<std::string> snapshots_in(const std::string& folder) {
   std::ranges::sort(out);
   return out;
 }
+
+namespace {
 
 /// "a.pickle, b.pickle or c.pickle"; of many the first ones.
 std::string some_of(const std::vector<std::string>& paths) {

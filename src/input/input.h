@@ -27,6 +27,9 @@ enum class InputKind : uint8_t {
 /// where it is named like one, or is one of several, else samples: their readers say what is wrong.
 InputKind input_kind(const std::vector<std::string>& paths);
 
+/// The snapshots of PyTorch in a folder that has no recording, sorted; empty elsewhere.
+std::vector<std::string> snapshots_in(const std::string& folder);
+
 /// The file of a path that is kSamples: itself, or one in the folder.
 std::string samples_path(const std::string& path);
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,12 @@ struct FollowedCategories {
   absl::flat_hash_map<uint32_t, KindOfStack> by_stack;
 };
 
+/// Whether live memory grows for good, by all events of the recording.
+struct FollowedGrowth {
+  std::optional<double> bytes_per_second;
+  std::string why_none;  ///< it does not grow, or cannot be told yet
+};
+
 /// Sealed events are passed once. Unsealed ones are passed again at each look, to a copy that is
 /// then dropped.
 class FollowObserver {
@@ -48,6 +55,8 @@ class FollowObserver {
   virtual void apply(const EventBatch& batch, LiveState* state) = 0;
   /// Call once, at the end of a copy's life.
   virtual FollowedCategories live_now(uint16_t device, const LiveState& state) = 0;
+  /// `now_ns`: of the events' clock. Call likewise.
+  virtual FollowedGrowth growth_now(uint16_t device, const LiveState& state, int64_t now_ns) = 0;
   /// What the driver has handed out by now; null if it was not recorded. Call likewise.
   virtual std::shared_ptr<const DriverMemories> driver_now() = 0;
 };

@@ -240,6 +240,7 @@ struct RecordingFollower::Impl {
     known_missing = gone;
     last = {};
     last.events = now.event_count();
+    last.looked_steady_ns = Clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
     for (size_t i = 0; i < now.devices().size() && i < tables.devices.size(); ++i) {
       const DeviceState& state = now.devices()[i];
       uint64_t any = 0;
@@ -247,7 +248,10 @@ struct RecordingFollower::Impl {
       if (any == 0 || tables.devices[i].layer == Layer::kDriver) continue;
       last.devices.push_back(describe(tables.devices[i], state));
       FollowedDevice& device = last.devices.back();
-      if (told_by) device.categories = told_by->live_now(static_cast<uint16_t>(i), now);
+      if (told_by) {
+        device.categories = told_by->live_now(static_cast<uint16_t>(i), now);
+        device.growth = told_by->growth_now(static_cast<uint16_t>(i), now, last.looked_steady_ns);
+      }
       device.holders = name_holders(now, static_cast<uint16_t>(i), most_holders,
                                     device.categories, tables);
     }
@@ -262,7 +266,6 @@ struct RecordingFollower::Impl {
     if (footer) lost += footer->lost.damaged_records;
     last.lost_events = lost;
     last.has_exited = page.state.clean_exit != 0;
-    last.looked_steady_ns = Clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
     last.exact = lost == 0 && missing.uncounted.empty() && raw->losses().damaged_records == 0;
     if (last.exact) return;
     last.why_inexact = lost != 0 ? std::to_string(lost) + " events are missing in the recording"

@@ -40,6 +40,7 @@ struct FollowedDevice {
   std::optional<uint64_t> framework_allocated_bytes, framework_reserved_bytes;
   std::vector<FollowedHolder> holders;  ///< largest first; as many as open() was asked for
   FollowedCategories categories;        ///< where open() was given who tells them
+  FollowedGrowth growth;                ///< likewise
 };
 
 struct FollowedState {

@@ -49,7 +49,6 @@ void remember(uint64_t value, size_t most, std::vector<uint64_t>* history) {
 }  // namespace
 
 struct Camera::Memory {
-  LiveGrowth growth;
   std::vector<uint64_t> history;
   std::vector<uint64_t> history_ns;  // when; of a steady clock
   int64_t looked_ns = 0;
@@ -208,14 +207,13 @@ void Camera::add_device(Subject& subject, const FollowedDevice& device, const Fo
     }
     memory.looked_ns = state.looked_steady_ns;
     memory.allocated = out.allocated, memory.alloc_count = out.alloc_count;
-    memory.growth.add(static_cast<double>(memory.looked_ns) * 1e-9, out.allocated);
     remember(out.allocated, options_.most_history, &memory.history);
     remember(static_cast<uint64_t>(memory.looked_ns), options_.most_history, &memory.history_ns);
   }
   out.bytes_per_second = memory.bytes_per_second;
   out.allocs_per_second = memory.allocs_per_second;
-  out.leak_bytes_per_second = memory.growth.bytes_per_second();
-  out.why_no_leak = memory.growth.why_none();
+  out.leak_bytes_per_second = device.growth.bytes_per_second;
+  out.why_no_leak = device.growth.why_none;
   out.history = memory.history;
   if (!memory.history_ns.empty()) {
     out.history_seconds =

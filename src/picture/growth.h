@@ -1,10 +1,10 @@
-// Does what is live grow for good, and how fast? Asked of samples, so that it costs nothing.
+// Does what is live grow for good, and how fast?
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <string>
 #include <vector>
+
+#include "live/follow_observer.h"
 
 namespace gpumemprof {
 
@@ -14,25 +14,20 @@ namespace gpumemprof {
 /// Not thread-safe.
 class LiveGrowth {
  public:
-  static constexpr double kWindowSeconds = 2;  ///< at first; doubled whenever there are too many
+  static constexpr double kWindowSeconds = 1;  ///< at first; doubled whenever there are too many
   static constexpr size_t kLeastWindows = 12, kMostWindows = 120;
 
-  /// `seconds`: of a steady clock, never going back.
+  /// What is live from `seconds` on; a time before the last one counts as that.
   void add(double seconds, uint64_t live_bytes);
 
-  /// Empty: it does not grow, or cannot be told yet, as why_none() says.
-  std::optional<double> bytes_per_second() const { return rate_; }
-  const std::string& why_none() const { return why_none_; }
+  FollowedGrowth judge() const;
 
  private:
   void close_windows(double seconds);
-  void judge();
 
   std::vector<double> floors_;  // of windows that are over
-  double window_seconds_ = kWindowSeconds, window_begin_ = 0, floor_ = 0;
+  double window_seconds_ = kWindowSeconds, window_begin_ = 0, floor_ = 0, live_ = 0;
   bool began_ = false;
-  std::optional<double> rate_;
-  std::string why_none_ = "growth is known after 24 s of watching";
 };
 
 }  // namespace gpumemprof

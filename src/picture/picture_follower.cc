@@ -5,21 +5,29 @@
 
 #include "analysis/categories/categories.h"
 #include "analysis/driver/driver_memories.h"
+#include "picture/growth.h"
 #include "trace/live_state_apply.h"
 
 namespace gpumemprof {
 namespace {
 
 /// Passes the events of a batch on.
-struct CategoryTee : LiveObserver {
-  explicit CategoryTee(Categories* to) : to(to) {}
+struct Tee : LiveObserver {
   void on_alloc(size_t index, uint16_t device, const DeviceState& state) {
-    to->on_alloc(index, device, state);
+    if (categories) categories->on_alloc(index, device, state);
+    grow(index, device, state);
   }
   void on_free(size_t index, uint16_t device, const DeviceState& state, const LiveBlock&) {
-    to->on_free(index, device, state);
+    if (categories) categories->on_free(index, device, state);
+    grow(index, device, state);
   }
-  Categories* to;
+  void grow(size_t index, uint16_t device, const DeviceState& state) {
+    if (device >= growths->size()) growths->resize(device + 1);
+    (*growths)[device].add(static_cast<double>(batch->time_ns[index]) * 1e-9, state.live_bytes);
+  }
+  const EventBatch* batch;
+  Categories* categories;  // null: the recording tells none
+  std::vector<LiveGrowth>* growths;
 };
 
 class PictureFollower final : public FollowObserver {
@@ -32,12 +40,10 @@ class PictureFollower final : public FollowObserver {
   void begin(const LiveState& before) override { driver_.seed(before, tables_); }
   void apply(const EventBatch& batch, LiveState* state) override {
     categories_.begin_batch(batch, *state);
-    if (categories_.is_active()) {
-      CategoryTee tee(&categories_);
-      state->apply_observed(batch, tee);
-    } else {
-      state->apply(batch);
-    }
+    Tee tee;
+    tee.batch = &batch, tee.growths = &growths_;
+    tee.categories = categories_.is_active() ? &categories_ : nullptr;
+    state->apply_observed(batch, tee);
     categories_.end_batch();
     driver_.take(batch, tables_);
   }
@@ -71,11 +77,18 @@ class PictureFollower final : public FollowObserver {
     }
     return out;
   }
+  FollowedGrowth growth_now(uint16_t device, const LiveState& state, int64_t now_ns) override {
+    if (device >= growths_.size()) growths_.resize(device + 1);
+    LiveGrowth& growth = growths_[device];
+    growth.add(static_cast<double>(now_ns) * 1e-9, state.devices()[device].live_bytes);
+    return growth.judge();
+  }
   std::shared_ptr<const DriverMemories> driver_now() override { return driver_.finish(tables_); }
 
  private:
   const Tables& tables_;
   Categories categories_;
+  std::vector<LiveGrowth> growths_;  // by device
   DriverGatherer driver_;
 };
 

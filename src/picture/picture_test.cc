@@ -3,10 +3,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/steady_clock.h"
 #include "devices/fake_root.h"
 #include "picture/camera.h"
 #include "picture/growth.h"
+#include "picture/picture_follower.h"
 #include "recording/fake_probe.h"
+#include "recording/test_reading.h"
 
 namespace gpumemprof {
 namespace {
@@ -24,9 +27,11 @@ TEST(ProgramName, LeavesOutFoldersAndArguments) {
 
 TEST(LiveGrowth, NeedsTwelveWindows) {
   LiveGrowth growth;
-  for (int second = 0; second < 24; ++second) growth.add(second, 1 << 20 << (second / 4));
-  EXPECT_FALSE(growth.bytes_per_second());
-  EXPECT_EQ(growth.why_none(), "growth is known after 24 s of watching");
+  for (int second = 0; second < 12; ++second) growth.add(second, 1 << 20 << second);
+  EXPECT_FALSE(growth.judge().bytes_per_second);
+  EXPECT_EQ(growth.judge().why_none, "growth is known after 12 s");
+  growth.add(12, 1 << 30);
+  EXPECT_NE(growth.judge().why_none, "growth is known after 12 s");
 }
 
 TEST(LiveGrowth, OfAFloorThatRisesSteadilyIsItsSlope) {
@@ -34,8 +39,8 @@ TEST(LiveGrowth, OfAFloorThatRisesSteadilyIsItsSlope) {
   // A saw tooth: what comes and goes within a step is no growth.
   for (int second = 0; second < 200; ++second)
     growth.add(second, 1'000'000'000 + 1'000'000 * second + second % 2 * 50'000'000);
-  ASSERT_TRUE(growth.bytes_per_second());
-  EXPECT_DOUBLE_EQ(*growth.bytes_per_second(), 1'000'000);
+  ASSERT_TRUE(growth.judge().bytes_per_second);
+  EXPECT_DOUBLE_EQ(*growth.judge().bytes_per_second, 1'000'000);
 }
 
 TEST(LiveGrowth, ThatStoppedOrComesAndGoesIsNone) {
@@ -44,15 +49,41 @@ TEST(LiveGrowth, ThatStoppedOrComesAndGoesIsNone) {
     flat.add(second, second < 50 ? second * 10'000'000 : 500'000'000);
     saw.add(second, 500'000'000 + second % 20 * 10'000'000);
   }
-  EXPECT_FALSE(flat.bytes_per_second());
-  EXPECT_FALSE(saw.bytes_per_second());
-  EXPECT_EQ(flat.why_none(), "live memory does not grow");
+  EXPECT_FALSE(flat.judge().bytes_per_second);
+  EXPECT_FALSE(saw.judge().bytes_per_second);
+  EXPECT_EQ(flat.judge().why_none, "live memory does not grow");
+}
+
+TEST(LiveGrowth, EndsWhereNothingHappensAnyMore) {
+  LiveGrowth growth;
+  for (int second = 0; second < 60; ++second) growth.add(second, 10'000'000 + 1'000'000 * second);
+  EXPECT_DOUBLE_EQ(growth.judge().bytes_per_second.value_or(0), 1'000'000);
+  growth.add(400, 70'000'000);
+  EXPECT_FALSE(growth.judge().bytes_per_second);
 }
 
 TEST(LiveGrowth, IsToldOverHoursInAFixedNumberOfWindows) {
   LiveGrowth growth;
   for (int second = 0; second < 20'000; ++second) growth.add(second, 4'000'000 + second * 1000);
-  EXPECT_NEAR(growth.bytes_per_second().value_or(0), 1000, 1e-6);
+  EXPECT_NEAR(growth.judge().bytes_per_second.value_or(0), 1000, 1e-6);
+}
+
+TEST(LiveGrowth, OfARecordingIsToldAtTheFirstLookByAllThatItHas) {
+  constexpr uint64_t kSecond = 1'000'000'000, kSeconds = 40;
+  for_tests::TempFolder folder;
+  for_tests::FakeProbe probe(0x1234, 100, 64);
+  auto& thread = probe.start_thread(11, "main");
+  probe.define_device(&thread, 5, 1, 0);
+  const auto begin = static_cast<uint64_t>(steady_now_ns()) - kSeconds * kSecond;
+  for (uint64_t i = 0; i < kSeconds; ++i)
+    probe.alloc(&thread, begin + i * kSecond, 0x100000 * (i + 1), 1 << 20, 0, 5);
+  ASSERT_EQ(probe.save(folder.file("a.gmp")), 0);
+  auto follower = RecordingFollower::open(folder.file("a.gmp"), 0, follow_for_pictures);
+  ASSERT_TRUE(follower);
+  const auto state = follower->look();
+  ASSERT_TRUE(state);
+  ASSERT_EQ(state->devices.size(), 1u);
+  EXPECT_DOUBLE_EQ(state->devices[0].growth.bytes_per_second.value_or(0), 1 << 20);
 }
 
 class CameraOfAFakeRoot : public FakeRoot {};

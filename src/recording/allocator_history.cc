@@ -187,11 +187,11 @@ Result<AllocatorSnapshot> read_allocator_history(EventSource& source) {
                 std::to_string(found.size()) +
                     " processes used a CUDA allocator: give the file of one of them");
   }
-  std::string why = "no memory of a CUDA allocator was recorded";
-  if (!history.reasons().empty()) why = history.reasons().front();
+  if (history.reasons().empty())
+    return fail(ErrorCode::kNotFound, "no CUDA memory was recorded: there is nothing to simulate");
   return fail(ErrorCode::kUnsupported,
               "the recording has no segments, streams and requested sizes of a CUDA allocator (" +
-                  why + ")");
+                  history.reasons().front() + ")");
 }
 
 }  // namespace gpumemprof

@@ -89,15 +89,24 @@ std::string holder_head(const RecordedRow& row, const HolderColumns& columns) {
   return text + "HELD NOW BY LINES OF " + row_name(row);
 }
 
-/// " 1.00 MiB      12 x activation train.py:3 f  blocks.*.attn"
-std::string holder_text(const FollowedHolder& holder, const HolderColumns& columns) {
+/// "train.py:3 f" of "/home/me/train.py:3 f".
+std::string without_folder(const std::string& line) {
+  const size_t slash = line.rfind('/', line.find(':'));
+  return slash == line.npos ? line : line.substr(slash + 1);
+}
+
+/// " 1.00 MiB      12 x activation train.py:3 f  blocks.*.attn"; where it would be cut at `width`
+/// the file is named without its folder.
+std::string holder_text(const FollowedHolder& holder, const HolderColumns& columns, int width) {
   std::string text = fmt::format("{:>9} ", format_bytes(holder.bytes));
   if (columns.blocks) text += fmt::format("{:>9} ", fmt::format("{} x", holder.count));
   if (columns.kind) text += fmt::format("{:<{}.{}} ", holder.category, columns.kind, columns.kind);
-  text += holder.line.empty() ? "(no stack recorded)" : holder.line;
-  if (!holder.module.empty()) text += "  " + holder.module;
-  if (holder.stacks > 1) text += fmt::format("  {} stacks", holder.stacks);
-  return text;
+  std::string beside;
+  if (!holder.module.empty()) beside += "  " + holder.module;
+  if (holder.stacks > 1) beside += fmt::format("  {} stacks", holder.stacks);
+  const std::string line = holder.line.empty() ? "(no stack recorded)" : holder.line;
+  const bool fits = text.size() + line.size() + beside.size() <= static_cast<size_t>(width);
+  return text + (fits ? line : without_folder(line)) + beside;
 }
 
 constexpr int kChartRows = 4;
@@ -182,7 +191,7 @@ void draw_overview(const TopState& state, int y, int end, Screen* screen) {
     screen->put(0, y++, kinds, Style::kBold);
   for (const FollowedHolder& holder : row.device->holders) {
     if (y >= last) break;
-    screen->put(0, y++, holder_text(holder, columns));
+    screen->put(0, y++, holder_text(holder, columns, screen->width()));
   }
   if (state.picture.alerts.empty()) return;
   const PictureAlert& alert = state.picture.alerts.back();
@@ -210,7 +219,7 @@ void draw_holders(const TopState& state, int y, int end, Screen* screen) {
   const int selected =
       std::clamp(state.selected[static_cast<size_t>(View::kHolders)], 0, std::max(count - 1, 0));
   for (int i = 0; i < count && y < end; ++i, ++y) {
-    screen->put(0, y, holder_text(holders[static_cast<size_t>(i)], columns));
+    screen->put(0, y, holder_text(holders[static_cast<size_t>(i)], columns, screen->width()));
     if (i == selected) screen->paint_row(y, Style::kSelected);
   }
   if (count == 0) return;

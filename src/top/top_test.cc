@@ -91,6 +91,18 @@ TEST(Overview, HasItsFiguresIn80By24) {
   EXPECT_EQ(screen.line(22), "critical: kernel: killed 1 process");
 }
 
+TEST(Overview, LeavesOutAFolderBeforeItCutsALine) {
+  TopState state = state_of(1);
+  state.picture.accelerators.absent_because = std::string(100, 'x');
+  state.picture.recordings[0].devices[0].holders[0].line = "/srv/models/of/mine/train.py:7 step";
+  EXPECT_EQ(draw(state, 120, 24).line(14),
+            " 10.0 MiB       3 x activation /srv/models/of/mine/train.py:7 step  blocks.*.attn  4 stacks");
+  const Screen narrow = draw(state, 60, 24);
+  EXPECT_TRUE(narrow.line(14).starts_with(" 10.0 MiB activation train.py:7 step  blocks.*.attn"))
+      << narrow.line(14);
+  EXPECT_TRUE(narrow.line(2).ends_with("xxx..."));
+}
+
 TEST(Overview, NamesProcessesByTheirPidWhereNoneIsARank) {
   TopState state = state_of(1);
   state.picture.recordings[0].rank.reset();

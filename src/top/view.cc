@@ -74,7 +74,10 @@ void draw_memories(const TopState& state, Screen* screen) {
   int y = 2;
   if (!picture.accelerators.absent_because.empty()) {
     screen->put(0, y, "Devices", Style::kBold);
-    screen->put(9, y, "unknown (" + picture.accelerators.absent_because + ")", Style::kDim);
+    const std::string why = "unknown (" + picture.accelerators.absent_because + ")";
+    screen->put(9, y, why, Style::kDim);
+    if (9 + static_cast<int>(why.size()) > screen->width())
+      screen->put(screen->width() - 3, y, "...", Style::kDim);
   }
   for (const PictureAccelerator& device : picture.accelerators.devices) {
     if (y >= table_top(state) - 1) break;

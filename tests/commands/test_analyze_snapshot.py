@@ -33,9 +33,21 @@ def test_a_folder_with_one_snapshot_is_read_as_it(paper, tmp_path):
     one, whole = (harness.analysis(path) for path in (paper, tmp_path))
     assert whole["devices"] == one["devices"]
     shutil.copy(paper, tmp_path / "other.pickle")
-    refused = harness.execute([harness.COMMAND, "analyze", tmp_path])
+    refused = harness.execute([harness.COMMAND, "analyze", tmp_path, "--format", "json"])
     names = f"{tmp_path}/mine.pickle or {tmp_path}/other.pickle"
     assert refused.rc == 2 and f": holds 2 snapshots; give one: {names}\n" in refused.stderr.decode()
+
+
+def test_of_several_snapshots_in_a_folder_each_ones_answer_is_told(paper, tmp_path):
+    for name in ("rank0.pickle", "rank1.pickle"):
+        shutil.copy(paper, tmp_path / name)
+    (tmp_path / "rank2.pickle").write_bytes(paper.read_bytes()[:-9])
+    said = harness.execute([harness.COMMAND, "analyze", tmp_path])
+    answer = harness.execute([harness.COMMAND, "analyze", paper]).ok().stdout.decode().split("\n\n")[0].splitlines()
+    first, second, _ = said.stdout.decode().split("\n\n")
+    assert first.splitlines()[0] == f"{tmp_path}/rank0.pickle" and second.splitlines()[0] == f"{tmp_path}/rank1.pickle"
+    assert answer[:2] == first.splitlines()[1:3] == second.splitlines()[1:3]
+    assert said.rc == 2 and said.stderr.decode().startswith(f"gpumemprof: {tmp_path}/rank2.pickle: ")
 
 
 @pytest.fixture(scope="module")

@@ -35,7 +35,7 @@ def test_when_and_how_much(said, replay):
     assert figures["step"] == len(steps_before) == 14, "the first spike after the known tensor was kept"
     assert re.match(
         rf"{format_bytes(replay.peak_bytes)} in {len(replay.at_peak)} blocks were live on cpu at the peak, .* after "
-        rf"the start, in step 14; ", said["explanation"])
+        rf"the start, in step 14[:,]", said["explanation"])
 
 
 def test_the_lines(said, replay):
@@ -57,7 +57,7 @@ def test_what_came_and_went_and_what_stays_between_steps(said, replay):
     assert figures["freed_in_step_bytes"] == replay.peak_bytes - still
     levels = sorted(size_of(live) for live in replay.ends[10:])
     assert figures["steady_bytes"] == levels[(len(levels) - 1) // 2]
-    assert f"; {format_bytes(figures['steady_bytes'])} stayed between steps" in said["explanation"]
+    assert f", {format_bytes(figures['steady_bytes'])} stayed between steps" in said["explanation"]
     share = f"{100 * figures['freed_in_step_bytes'] / replay.peak_bytes:.1f} %"
     assert f"{format_bytes(figures['freed_in_step_bytes'])} ({share}) were freed before step 14" in said["explanation"]
     assert "at the ends of steps 10 to 39" in said["explanation"]
@@ -71,7 +71,8 @@ def test_categories_and_modules_are_those_of_the_tables(said, replay):
     assert figures["other_categories_bytes"] == replay.peak_bytes - sum(largest[:3])
     modules = [g for g in device["by_module_at_peak"] if g["module"]]
     assert figures["module_1_bytes"] == modules[0]["bytes"]
-    assert f" in module {modules[0]['module']}." in said["explanation"]
+    share = f"{100 * modules[0]['bytes'] / replay.peak_bytes:.1f} %"
+    assert f"; the largest module is {modules[0]['module']}: {format_bytes(modules[0]['bytes'])} ({share})." in said["explanation"]
 
 
 def test_every_number_in_the_text_is_a_figure(said):
@@ -97,7 +98,7 @@ def test_without_stacks_and_categories_it_says_less(tmp_path):
     program.write_text("import torch\nkept = [torch.empty(1_000_000, dtype=torch.uint8) for _ in range(3)]\n")
     folder = harness.record(tmp_path / "r", [harness.PYTHON, program], ["--stacks", "none"]).ok().folder
     said = harness.analysis(folder)
-    assert "What it was is unknown: " in said["explanation"]
-    assert "which line allocated it is unknown: no stack was recorded." in said["explanation"]
+    assert "; what they were is unknown, because " in said["explanation"]
+    assert "Which line allocated them is unknown: no stack was recorded." in said["explanation"]
     assert "module" not in said["explanation"].split("unknown: ")[-1]
     assert set(said["explanation_figures"]) == {"peak_bytes", "peak_blocks", "end_bytes"}

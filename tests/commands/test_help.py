@@ -39,12 +39,24 @@ def test_every_command_has_two_examples(command):
     assert len(examples) == 2 and all(f"gpumemprof {command}" in line for line in examples)
 
 
+@pytest.mark.parametrize("command", [name for names in GROUPS.values() for name in names])
+def test_the_help_of_a_command_has_one_usage_and_no_words_of_the_parser(command):
+    text = call(command, "--help").stdout
+    assert text.count("Usage: ") == 1 and f"Usage: gpumemprof {command} " in text
+    for word in ("TEXT", "REQUIRED", "NONNEGATIVE", "POSITIVE", "FLOAT", "INT in", "={", ":{"):
+        assert word not in text, word
+
+
 @pytest.mark.parametrize("words, said", [
     (["analize", "x"], "unknown command 'analize'; did you mean analyze? (see gpumemprof --help)"),
     (["xyzzy"], "unknown command 'xyzzy' (see gpumemprof --help)"),
     (["analyze", "--fromat", "json", "x"], "--fromat is no option of analyze; did you mean --format? (see gpumemprof analyze --help)"),
     (["diff", "--colour=never", "x"], "--colour is no option of diff; did you mean --color? (see gpumemprof diff --help)"),
     (["run", "--stak", "none", "--", "true"], "--stak is no option of run; did you mean --stacks? (see gpumemprof run --help)"),
+    (["-x"], "-x is no option of gpumemprof (see gpumemprof --help)"),
+    (["help", "analyse"], "unknown command 'analyse'; did you mean analyze? (see gpumemprof --help)"),
+    (["analyse", "--help"], "unknown command 'analyse'; did you mean analyze? (see gpumemprof --help)"),
+    (["serve", "--prot", "1"], "--prot is no option of serve (see gpumemprof serve --help)"),
     (["analyze"], "path is required (see gpumemprof analyze --help)"),
     (["export", "x"], "--to is required: jsonl, csv, perfetto, pprof, speedscope, folded, html or snapshot (see gpumemprof export --help)"),
 ])

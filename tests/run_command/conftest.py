@@ -55,8 +55,8 @@ def start(env, tmp_path):
 def terminal(env, tmp_path):
     made = []
 
-    def call(source):
-        words = [BIN, "run", "-q", "-o", str(tmp_path / "rec"), "--", PYTHON, "-c", textwrap.dedent(source)]
+    def call(source, options=("-q",)):
+        words = [BIN, "run", *options, "-o", str(tmp_path / "rec"), "--", PYTHON, "-c", textwrap.dedent(source)]
         made.append(Terminal(words, env))
         return made[-1]
 

@@ -1,7 +1,10 @@
-"""Ctrl-C, Ctrl-Z and fg in a real terminal."""
+"""Ctrl-C, Ctrl-Z and fg in a real terminal, and where the summary begins."""
 
+import fcntl
 import os
 import signal
+import struct
+import termios
 import time
 
 from launching import COUNT_SIGNALS
@@ -41,3 +44,16 @@ def test_ctrl_z_stops_the_job_and_fg_continues_it(terminal):
     os.write(term.fd, b"hello\n")
     term.wait_for("ENDED 0")
     assert "read a line" in term.text
+
+
+def test_the_summary_begins_a_line_where_the_program_left_one_unfinished(terminal):
+    term = terminal("""
+        import sys
+        input()
+        sys.stdout.write("half a line")
+    """, options=())
+    fcntl.ioctl(term.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 33, 0, 0))
+    os.write(term.fd, b"\n")
+    term.wait_for("ENDED 0")
+    # On a terminal 33 blanks and a return are the begin of the next line.
+    assert f"half a line{' ' * 33}\rgpumemprof: nothing recorded" in term.text

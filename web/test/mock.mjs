@@ -226,7 +226,7 @@ export const PICTURE = {
     devices: [{
       device: "cuda:0", allocated_bytes: (60 + rank) * 2 ** 30, reserved_bytes: 68 * 2 ** 30, peak_bytes: 66 * 2 ** 30, live_blocks: 12345, refused_count: rank, bytes_per_second: -1048576, leak_bytes_per_second: rank ? 3 * 2 ** 20 : null,
       categories: rank ? null : [{ category: "parameter", bytes: 20 * 2 ** 30 }, { category: "activation", bytes: 40 * 2 ** 30 }], unknown: { categories: "the recording says nothing of them" },
-      holders: [{ bytes: 40 * 2 ** 30, count: 800, line: "/home/me/project/src/models/transformer/attention.py:118 SelfAttention.forward", module: "layers.7.attention" }, { bytes: 2 ** 30, count: 3, line: null, module: null }, { bytes: 2 ** 20, count: 3, line: HOSTILE[2], module: HOSTILE[1] }],
+      holders: [{ bytes: 40 * 2 ** 30, count: 800, line: "/home/me/project/src/models/transformer/attention.py:118 SelfAttention.forward", module: "layers.7.attention", category: "activation" }, { bytes: 2 ** 30, count: 3, line: null, module: null, category: null }, { bytes: 2 ** 20, count: 3, line: HOSTILE[2], module: HOSTILE[1], category: HOSTILE[2] }],
     }],
     driver: rank ? null : { devices: [{ device: "cuda:0", accelerator: "nvidia:0", now: { device_used_bytes: 71 * 2 ** 30, reserved_bytes: null, other_processes_bytes: null, of_no_process_bytes: null, process_used_bytes: 70 * 2 ** 30, contexts_bytes: 500 * 2 ** 20, modules_bytes: 7, libraries: [{ name: "NCCL", bytes: 2 ** 30 }], rounding_bytes: 0, framework: { bytes: 68 * 2 ** 30, allocated_bytes: 60 * 2 ** 30, cached_bytes: 8 * 2 ** 30, unservable_bytes: null, beside_bytes: null }, others_and_unexplained_bytes: null, unexplained_bytes: 2 ** 20, unknown: { other_processes: "the driver names no process" } } }] },
   })),

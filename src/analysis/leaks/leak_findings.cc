@@ -104,37 +104,49 @@ std::string who_keeps(const LeakGroup& group, const Tables& tables) {
 
 struct Kind {
   const char* name;
-  Severity severity;
+  bool is_leak;
   const char* what_repeats;
   const char* title;
   const char* fix;
-  bool is_leak() const { return severity != Severity::kInfo; }
 };
+
+/// A leak of a few bytes is true and harmless: a warning is what would matter in a long run.
+Severity severity_of(const Leak& leak, const Analysis& analysis) {
+  constexpr double kLongRunSteps = 10'000, kLeastBytes = 1 << 20, kLeastShareOfPeak = 0.01;
+  uint64_t peak_bytes = 0;
+  for (const DeviceAnalysis& device : analysis.devices) {
+    if (device.device == leak.device) peak_bytes = device.figures.peak_bytes;
+  }
+  const double cost =
+      std::max(static_cast<double>(leak.live_bytes), leak.bytes_a_step * kLongRunSteps);
+  const double least = std::max(kLeastBytes, kLeastShareOfPeak * static_cast<double>(peak_bytes));
+  return cost < least ? Severity::kInfo : Severity::kWarning;
+}
 
 Kind kind_of(const LeakGroup& group) {
   const LeakName& bug = *group.name;
   if (std::string_view(bug.name) == kSizesRise) {
-    return {kSizesRise, Severity::kInfo, "step", bug.title, bug.fix};
+    return {kSizesRise, false, "step", bug.title, bug.fix};
   }
   // A block that is copied into a larger one in every round is no data that is loaded, unless it is
   // used when the loop is over.
   const bool may_be_data = !group.evidence.grows_one_block || group.whole.is_used_after;
   if (!group.whole.are_steps && may_be_data) {
-    return {kGrowthInLoop, Severity::kInfo, "round of a loop",
+    return {kGrowthInLoop, false, "round of a loop",
             "no step is known; it may be data being loaded",
             "mark the end of each step with gpumemprof.step()"};
   }
-  return {"leak", Severity::kWarning, "step", bug.title, bug.fix};
+  return {"leak", true, "step", bug.title, bug.fix};
 }
 
 /// All but the limit and the holder.
-Finding leak_finding(const LeakGroup& group, const Tables& tables) {
+Finding leak_finding(const LeakGroup& group, const Tables& tables, const Analysis& analysis) {
   const Leak& leak = group.whole;
   const uint64_t a_step = rounded(leak.bytes_a_step);
   const Kind kind = kind_of(group);
   Finding finding{.kind = kind.name,
-                  .severity = kind.severity,
-                  .name = kind.is_leak() ? group.name->name : "",
+                  .severity = kind.is_leak ? severity_of(leak, analysis) : Severity::kInfo,
+                  .name = kind.is_leak ? group.name->name : "",
                   .title = who_keeps(group, tables) + format_bytes(a_step) + " more with every " +
                            kind.what_repeats + ": " + kind.title,
                   .bytes = leak.live_bytes,
@@ -173,7 +185,7 @@ void add_leak_findings(const std::vector<ProcessHistory>& histories, const Table
   const std::vector<Leak> leaks = find_leaks(histories, tables);
   HeldBytes held = held_bytes(histories);
   for (const LeakGroup& group : group_leaks(leaks, tables, holders)) {
-    Finding finding = leak_finding(group, tables);
+    Finding finding = leak_finding(group, tables, *analysis);
     add_limit(group.whole,
               limit_of(group.whole, tables, held[{group.whole.process, group.whole.device}],
                        context.capacity_bytes),

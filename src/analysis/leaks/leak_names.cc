@@ -71,6 +71,11 @@ constexpr LeakName kActivations = {
     "activations_kept", "activations of every step are kept",
     "store loss.item() or .detach().cpu() of them, and clear the container after use"};
 
+/// No graph: there is no activation to store, and no loss.
+constexpr LeakName kOutputs = {"activations_kept",
+                               "outputs of calls without gradients are kept",
+                               "drop each output after use, or cap how many are held"};
+
 /// The first that holds is the name: what keeps it is surer than what it was made by.
 constexpr Rule kRules[] = {
     {[](const Evidence& e) { return e.grows_one_block && e.sizes_rise; },
@@ -116,6 +121,7 @@ constexpr Rule kRules[] = {
     {[](const Evidence& e) { return e.holder && 2 * e.holder->in_pairs > e.holder->tensors; }, kKv},
     {[](const Evidence& e) { return !e.holder && e.whole_graph; }, kCycle},
     {[](const Evidence& e) { return e.in_backward; }, kHook},
+    {[](const Evidence& e) { return e.in_module && e.without_graph; }, kOutputs},
     {[](const Evidence& e) { return e.in_module; }, kActivations},
 };
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string_view>
+
 namespace gpumemprof {
 namespace {
 
@@ -104,6 +106,14 @@ TEST(LeakNames, WithoutAHolderWhatItWasMadeByTells) {
   EXPECT_EQ(name({.in_backward = true}), "hook_stores");
   EXPECT_EQ(name({.in_module = true}), "activations_kept");
   EXPECT_EQ(name({}), "growth");
+}
+
+TEST(LeakNames, WithoutAGraphThereIsNoLossToBeStoredAsANumber) {
+  EXPECT_NE(std::string_view(name_leak({.in_module = true}).fix).find("loss.item()"),
+            std::string_view::npos);
+  const LeakName& outputs = name_leak({.in_module = true, .without_graph = true});
+  EXPECT_STREQ(outputs.name, "activations_kept");
+  EXPECT_STREQ(outputs.fix, "drop each output after use, or cap how many are held");
 }
 
 TEST(LeakNames, EveryNameHasAFix) {

@@ -146,9 +146,23 @@ Section peak_section(const Subject& subject, std::string_view nothing) {
   return out;
 }
 
+namespace {
+
+/// Steady growth of a device whose leak is named: the same memory, without its line.
+bool is_said_by_a_leak(const Finding& finding, const Analysis& analysis) {
+  return finding.kind == "steady_growth" && finding.severity == Severity::kInfo &&
+         std::ranges::any_of(analysis.findings, [&](const Finding& one) {
+           return one.kind == "leak" && one.severity != Severity::kInfo &&
+                  one.device == finding.device;
+         });
+}
+
+}  // namespace
+
 Section findings_section(const Subject& subject) {
   List list{.label_width = 8};
   for (const Finding& finding : subject.analysis.findings) {
+    if (is_said_by_a_leak(finding, subject.analysis)) continue;
     Item item{.label = severity_name(finding.severity),
               .text = fmt::format("{}: {}.", device_name(device_at(subject.tables, finding.device)),
                                   finding.title),

@@ -33,6 +33,18 @@ std::string mix_text(const CategoryGroup& group) {
   return text;
 }
 
+/// "layers.*.mlp.0" of "layers.0.mlp.0" and "layers.1.mlp.0".
+std::string common_name(std::string_view a, std::string_view b) {
+  std::string out;
+  for (size_t i = 0, j = 0; i <= a.size() && j <= b.size();) {
+    const size_t end_a = std::min(a.find('.', i), a.size()), end_b = std::min(b.find('.', j), b.size());
+    const std::string_view part = a.substr(i, end_a - i);
+    out += (i == 0 ? "" : ".") + std::string(part == b.substr(j, end_b - j) ? part : "*");
+    i = end_a + 1, j = end_b + 1;
+  }
+  return out;
+}
+
 /// Groups that are alike but for a number in their names are one: "blocks.*.attn", with how many
 /// there are. In the order of their bytes.
 struct FoldedGroup {
@@ -48,7 +60,7 @@ std::vector<FoldedGroup> folded(const std::vector<CategoryGroup>& groups) {
     if (added) out.push_back({group});
     FoldedGroup& one = out[at->second];
     if (++one.members == 1) continue;
-    one.sum.name = at->first.first;
+    one.sum.name = common_name(one.sum.name, group.name);
     one.sum.bytes += group.bytes;
     one.sum.count += group.count;
   }

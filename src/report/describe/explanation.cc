@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "analysis/categories/category_sums.h"
+#include "analysis/finding.h"
 #include "analysis/replay/snapshot_device.h"
 #include "base/size.h"
 #include "report/describe/facts.h"
@@ -15,7 +16,8 @@
 namespace gpumemprof {
 namespace {
 
-constexpr size_t kMostNamed = 3;  // categories; of modules and lines one less
+constexpr size_t kMostNamed = 3;  // categories
+constexpr uint64_t kLeastShare = 10;  // of the peak: a tenth is worth a sentence
 
 const char* phase_words(WorkPhase phase) {
   switch (phase) {
@@ -35,14 +37,14 @@ const char* phase_words(WorkPhase phase) {
 }
 
 /// "activations", as a sentence has it.
-std::string category_words(const std::string& name) {
+std::string plural_of(const std::string& name) {
   const bool has_plural = name == "parameter" || name == "buffer" || name == "gradient" ||
                           name == "activation" || name == "input" || name == "workspace";
   if (has_plural) return name + "s";
   if (name == "temporary") return "temporaries";
   if (name == "weight copy") return "copies of weights";
-  if (name == "framework other") return "kept by modules, reason unknown";
-  return name == "unknown" ? "without a known category" : name;
+  if (name == "framework other") return "kept by modules for an unknown reason";
+  return name == "unknown" ? "of unknown type" : name;
 }
 
 class Paragraph {
@@ -55,12 +57,11 @@ class Paragraph {
         folder_(folder),
         peak_(device.figures.peak_bytes) {}
 
-  /// Three sentences: how much and when, what and where, what can be lowered.
+  /// Three sentences: what it was, where it was allocated, what to do next.
   PeakExplanation write() {
-    write_peak();
-    const bool has_categories = write_categories();
-    write_lines();
-    write_freed(has_categories);
+    write_what();
+    write_where();
+    write_next();
     return std::move(out_);
   }
 
@@ -84,23 +85,31 @@ class Paragraph {
                             : is_peak_before_events(analysis_, device_);
   }
 
-  void write_peak() {
+  /// "4.00 KiB were live on cpu at the peak, in step 1: 75.0 % parameters and 25.0 % activations."
+  void write_what() {
     figure("peak_bytes", peak_);
     const uint64_t blocks = figure("peak_blocks", device_.figures.peak_count);
-    const std::string live =
+    note_level();
+    std::string text =
         fmt::format("{} in {} were live on {}", format_bytes(peak_), format_plural(blocks, "block"),
                     memory_name(device_, tables_));
-    if (is_moment(device_) || is_snapshot_without_history())
-      return say(live + " at the one moment that the file covers.");
-    if (is_before_events())
-      return say(live + " at the peak, before the first event that was recorded" + level_words());
+    if (is_moment(device_) || is_snapshot_without_history()) {
+      text += " at the one moment that the file covers";
+    } else if (is_before_events()) {
+      text += " at the peak, before the first event that was recorded";
+    } else {
+      text += fmt::format(" at the peak, {}{}", when_words(), work_words());
+    }
+    say(text + category_words() + '.');
+  }
+
+  std::string when_words() const {
     const bool has_times =
         device_.snapshot ? device_.snapshot->has_times : analysis_.source.can.times;
+    if (has_times) return moment_text(analysis_, device_.figures.peak_time_ns);
     const uint64_t event =
         device_.snapshot ? *device_.snapshot->peak_event : device_.figures.peak_event;
-    const std::string when = has_times ? moment_text(analysis_, device_.figures.peak_time_ns)
-                                       : "event " + format_count(event + 1);
-    say(fmt::format("{} at the peak, {}{}{}", live, when, work_words(), level_words()));
+    return "event " + format_count(event + 1);
   }
 
   /// ", in step 4, in the backward pass"; empty where it is not known.
@@ -123,92 +132,98 @@ class Paragraph {
     return text;
   }
 
-  /// False where they are not known.
-  bool write_categories() {
+  /// The end of a sentence: the largest categories, or why they are not known.
+  std::string category_words() {
     const DeviceCategories& known = device_.categories;
-    std::string why;
-    if (!known.is_known || known.at_peak.empty()) {
-      why = printable(known.why_not);
-    } else {
+    std::string why = printable(known.why_not);
+    if (known.is_known && !known.at_peak.empty()) {
       const CategorySums sums = category_sums(known.at_peak, tables_);
       if (sums.categories.size() > 1 || sums.categories[0].name != "unknown") {
-        write_largest_categories(sums.categories);
+        has_categories_ = true;
         find_module(sums.modules);
-        return true;
+        return ": " + largest_categories(sums.categories);
       }
       why = known.is_by_rules ? "stacks and lifetimes match no rule"
                               : "the recording has no modules and no tensor roles";
     }
-    out_.text += why.empty() ? " " : " What it was is unknown: " + why + "; ";
-    return false;
+    return why.empty() ? "" : "; what they were is unknown, because " + why;
   }
 
-  void write_largest_categories(const std::vector<CategoryGroup>& groups) {
+  std::string largest_categories(const std::vector<CategoryGroup>& groups) {
     std::string text;
     uint64_t rest = peak_;
     const size_t named = std::min(kMostNamed, groups.size());
     for (size_t i = 0; i < named; ++i) {
       const char* before = i == 0 ? "" : i + 1 == named ? " and " : ", ";
       const uint64_t bytes = figure(fmt::format("category_{}_bytes", i + 1), groups[i].bytes);
-      text += fmt::format("{}{} {}{}", before, share(bytes), i == 0 ? "were " : "",
-                          category_words(groups[i].name));
+      text += fmt::format("{}{} {}", before, format_percent(bytes, peak_),
+                          plural_of(groups[i].name));
       rest -= bytes;
     }
     if (groups.size() > named) figure("other_categories_bytes", rest);
-    out_.text += ' ' + text + "; ";
+    return text;
   }
 
   void find_module(const std::vector<CategoryGroup>& groups) {
     for (const CategoryGroup& group : groups) {
       if (group.name.empty()) continue;
-      module_ = fmt::format(", and {} in module {}", share(figure("module_1_bytes", group.bytes)),
-                            printable(group.name));
+      module_ = fmt::format("; the largest module is {}: {}", printable(group.name),
+                            share(figure("module_1_bytes", group.bytes)));
       return;
     }
   }
 
-  /// The rest of the sentence that the categories began.
-  void write_lines() {
+  void write_where() {
     const std::vector<HolderLine> lines = group_by_line(device_.holders_at_peak, tables_);
-    if (lines.empty()) {
-      out_.text += "no line is known.";
-    } else if (lines.size() == 1 && lines[0].node == 0) {
-      out_.text += "which line allocated it is unknown: no stack was recorded.";
-    } else {
-      const uint64_t bytes = figure("line_1_bytes", lines[0].bytes);
-      const std::string name = lines[0].node == 0 ? std::string("code without a stack")
-                                                  : headline_text(tables_, lines[0].node, folder_);
-      out_.text += fmt::format("{} allocated most: {}{}.", name, share(bytes), module_);
-    }
+    if (lines.empty()) return say("No line is known.");
+    if (lines.size() == 1 && lines[0].node == 0)
+      return say("Which line allocated them is unknown: no stack was recorded.");
+    const uint64_t bytes = figure("line_1_bytes", lines[0].bytes);
+    const std::string name = lines[0].node == 0 ? std::string("Code without a stack")
+                                                : headline_text(tables_, lines[0].node, folder_);
+    say(fmt::format("{} allocated most: {}{}.", name, share(bytes), module_));
   }
 
   /// What goes with a step is what the size of a batch decides.
-  void write_freed(bool has_categories) {
+  void write_next() {
     const PeakWork& work = device_.categories.peak;
-    if (!has_categories || !work.is_known) return;
-    const uint64_t freed = figure("freed_in_step_bytes", work.freed_in_step_bytes);
-    if (!work.step_ended) return;
-    say(freed == 0
-            ? fmt::format("None of it was freed before step {} ended.", work.step)
-            : fmt::format("{} were freed before step {} ended: that is what a smaller batch or "
-                          "checkpointing can lower.",
-                          share(freed), work.step));
+    const bool knows_step = has_categories_ && work.is_known;
+    const uint64_t freed = knows_step ? figure("freed_in_step_bytes", work.freed_in_step_bytes) : 0;
+    if (const Finding* leak = worst_leak())
+      return say("Next: stop the leak: " + printable(leak->fix) + '.');
+    if (knows_step && work.step_ended && freed >= peak_ / kLeastShare) {
+      return say(fmt::format("Next: a smaller batch or checkpointing; {} were freed before step {} "
+                             "ended{}.",
+                             share(freed), work.step, level_));
+    }
+    say(device_.snapshot && !device_.snapshot->is_recorded
+            ? "Next: gpumemprof whatif --sweep tries other allocator settings."
+            : "Next: gpumemprof advise suggests what to change.");
   }
 
-  /// The level between steps: the end of a sentence.
-  std::string level_words() {
+  /// Of this device, that matters; null where there is none.
+  const Finding* worst_leak() const {
+    for (const Finding& finding : analysis_.findings) {
+      const bool is_here = finding.device == device_.device ||
+                           std::ranges::find(device_.parts, finding.device) != device_.parts.end();
+      if (is_here && finding.kind == "leak" && finding.severity != Severity::kInfo) return &finding;
+    }
+    return nullptr;
+  }
+
+  /// The level between steps, or at the end.
+  void note_level() {
     const std::vector<StepLevel>& levels = device_.step_levels.levels();
     if (levels.size() < 2) {
-      const uint64_t live = figure("end_bytes", device_.figures.live_bytes);
-      return fmt::format("; {} were live at the end.", format_bytes(live));
+      figure("end_bytes", device_.figures.live_bytes);
+      return;
     }
-    const size_t first = levels.size() / 4;
     std::vector<uint64_t> ends;
-    for (size_t i = first; i < levels.size(); ++i) ends.push_back(levels[i].end_bytes);
+    for (size_t i = levels.size() / 4; i < levels.size(); ++i) ends.push_back(levels[i].end_bytes);
     std::ranges::sort(ends);
     const uint64_t steady = figure("steady_bytes", ends[(ends.size() - 1) / 2]);
-    return fmt::format("; {} stayed between steps (the median at the ends of steps {} to {}).",
-                       format_bytes(steady), levels[first].step, levels.back().step);
+    level_ = fmt::format(", {} stayed between steps (the median at the ends of steps {} to {})",
+                         format_bytes(steady), levels[levels.size() / 4].step, levels.back().step);
   }
 
   const Analysis& analysis_;
@@ -216,6 +231,8 @@ class Paragraph {
   const DeviceAnalysis& device_;
   const std::string_view folder_;
   const uint64_t peak_;
+  bool has_categories_ = false;
+  std::string level_;   ///< that between steps: the end of a sentence
   std::string module_;  ///< the one that held most: the end of a sentence
   PeakExplanation out_;
 };

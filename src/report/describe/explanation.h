@@ -18,8 +18,8 @@ struct PeakExplanation {
   std::vector<std::pair<std::string, uint64_t>> figures;
 };
 
-/// When it was and how much, what it is, who holds it, what of it came and went, and how far it is
-/// above what stays between steps. `folder`: paths of code below it are shown relative to it.
+/// Three sentences: what it was, where it was allocated, what to do next. `folder`: paths of code
+/// below it are shown relative to it.
 ///
 /// The level between steps is the lower median of what was live at the ends of steps, of those
 /// after the first quarter (docs/commands/analyze.md).

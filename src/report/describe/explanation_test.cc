@@ -15,9 +15,10 @@ TEST(Explanation, WithoutCategoriesAndStepsItSaysWhatThereIs) {
   const PeakExplanation why =
       explain_peak(analysis, source.tables(), analysis.devices[0], "/opt/job");
   EXPECT_EQ(why.text,
-            "1000 B in 3 blocks were live on cpu at the peak, 2.500 s after the start; 800 B were "
-            "live at the end. What it was is unknown: the recording has no modules, phases or "
-            "tensor roles; train.py:41 step allocated most: 700 B (70.0 %).");
+            "1000 B in 3 blocks were live on cpu at the peak, 2.500 s after the start; what they "
+            "were is unknown, because the recording has no modules, phases or tensor roles. "
+            "train.py:41 step allocated most: 700 B (70.0 %). "
+            "Next: gpumemprof advise suggests what to change.");
 }
 
 /// A parameter of 3 KiB, in the second step an activation of 1 KiB that the step frees again.
@@ -51,13 +52,26 @@ TEST(Explanation, NamesStepCategoriesModulesAndWhatStaysBetweenSteps) {
   const Analysis analysis = *analyze_source(source, {});
   const PeakExplanation why = explain_peak(analysis, source.tables(), analysis.devices[0], "");
   EXPECT_THAT(why.text, testing::HasSubstr(
-                            " after the start, in step 1, in the forward pass; 3.00 KiB stayed "
-                            "between steps (the median at the ends of steps 0 to 1). 3.00 KiB "
-                            "(75.0 %) were parameters and 1.00 KiB (25.0 %) activations; "));
+                            " after the start, in step 1, in the forward pass: 75.0 % parameters "
+                            "and 25.0 % activations. "));
   EXPECT_THAT(why.text, testing::EndsWith(
-                            ", and 4.00 KiB (100.0 %) in module encoder.head. 1.00 KiB (25.0 %) "
-                            "were freed before step 1 ended: that is what a smaller batch or "
-                            "checkpointing can lower."));
+                            "; the largest module is encoder.head: 4.00 KiB (100.0 %). Next: a "
+                            "smaller batch or checkpointing; 1.00 KiB (25.0 %) were freed before "
+                            "step 1 ended, 3.00 KiB stayed between steps (the median at the ends "
+                            "of steps 0 to 1)."));
+}
+
+TEST(Explanation, OfALeakThatMattersItsFixIsNext) {
+  MemorySource source = training_source();
+  Analysis analysis = *analyze_source(source, {});
+  const auto next = [&] {
+    const std::string text = explain_peak(analysis, source.tables(), analysis.devices[0], "").text;
+    return text.substr(text.find("Next: "));
+  };
+  analysis.findings = {{.kind = "leak", .severity = Severity::kInfo, .fix = "keep numbers"}};
+  EXPECT_THAT(next(), testing::StartsWith("Next: a smaller batch"));
+  analysis.findings[0].severity = Severity::kWarning;
+  EXPECT_EQ(next(), "Next: stop the leak: keep numbers.");
 }
 
 TEST(Explanation, NothingOfTheRecordingReachesTheTerminal) {

@@ -67,13 +67,15 @@ std::string peak_sentence(const Analysis& analysis, const Tables& tables,
     text += ", at the one moment that the file covers";
   } else if (is_peak_before_events(analysis, device)) {
     text += ", before the first event";
+  } else if (analysis.source.can.times) {
+    text += ", " + moment_text(analysis, device.figures.peak_time_ns);
   } else {
-    if (analysis.source.can.times)
-      text += ", " + moment_text(analysis, device.figures.peak_time_ns);
     text += fmt::format(" (event {} of {})", format_count(device.figures.peak_event + 1),
                         format_count(analysis.events));
   }
-  text += ", " + process_label(process_at(tables, memory.process));
+  // Of one process alone there is nothing to tell apart.
+  if (tables.processes.size() > 1)
+    text += ", " + process_label(process_at(tables, memory.process));
   // A lost allocation makes the peak too low, a lost free too high.
   if (!is_exact(analysis, device)) text += "; NOT EXACT: events were lost";
   return text;

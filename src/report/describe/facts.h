@@ -13,8 +13,8 @@ namespace gpumemprof {
 /// "3.214 s after the start".
 std::string moment_text(const Analysis& analysis, uint64_t time_ns);
 
-/// "Peak 412 MiB on cpu, 3.214 s after the start (event 48,120 of 96,002), process 12 (python
-/// train.py)".
+/// "Peak 412 MiB on cpu, 3.214 s after the start", of several processes with ", process 12 (python
+/// train.py)"; without times " (event 48,120 of 96,002)".
 std::string peak_sentence(const Analysis& analysis, const Tables& tables,
                           const DeviceAnalysis& device);
 

@@ -6,6 +6,7 @@ export interface HeldLine {
   count: number;
   line: string | null;
   module: string | null;
+  category: string | null;
 }
 export interface LiveDevice {
   device: string;

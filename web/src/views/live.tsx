@@ -76,7 +76,7 @@ function Holders({ holders, whole }: { holders: HeldLine[]; whole: number }) {
   return (
     <div class="tablebox" tabIndex={0} role="region" aria-label="Live memory by line">
       <table class="data">
-        <thead><tr><th>Line</th><th class="right">Bytes</th><th class="right">Share</th><th class="right">Blocks</th></tr></thead>
+        <thead><tr><th>Line</th><th>Type</th><th class="right">Bytes</th><th class="right">Share</th><th class="right">Blocks</th></tr></thead>
         <tbody>
           {holders.map((one, i) => (
             <tr key={i}>
@@ -84,6 +84,7 @@ function Holders({ holders, whole }: { holders: HeldLine[]; whole: number }) {
                 <span class="code">{one.line ? <FrameName text={one.line} /> : "no stack recorded"}{one.module ? <span class="where"> {format.plain(one.module, 120)}</span> : null}</span>
                 <span class="share" style={{ width: `${Math.min(100, (100 * one.bytes) / (whole || 1))}%` }} />
               </td>
+              <td data-title="type">{format.plain(one.category ?? "unknown", 40)}</td>
               <td class="right" data-title="bytes" title={format.exact(one.bytes)}>{format.bytes(one.bytes)}</td>
               <td class="right" data-title="share">{format.share(one.bytes, whole)}</td>
               <td class="right" data-title="blocks">{format.count(one.count)}</td>
@@ -103,6 +104,7 @@ function Device({ recording, device }: { recording: LiveRecording; device: LiveD
   const reserved = kept.map((look) => look.reserved);
   const curves = [{ name: "allocated", x, y: kept.map((look) => look.allocated) }];
   const leak = device.leak_bytes_per_second;
+  const no_leak = device.unknown?.leak_bytes_per_second;
   return (
     <>
       <div class="of n">
@@ -112,7 +114,7 @@ function Device({ recording, device }: { recording: LiveRecording; device: LiveD
         <span>peak {format.bytes(device.peak_bytes)}</span>
         <span>{format.plural(device.live_blocks, "block")}</span>
         <span>change {rate(device.bytes_per_second)}</span>
-        {leak !== null ? <span class="bad">grows with every step, {rate(leak)}</span> : <span class="dim" title={device.unknown?.leak_bytes_per_second}>no growth found</span>}
+        {leak !== null ? <span class="bad">grows, {rate(leak)}</span> : <span class="dim">{format.plain(no_leak ?? "growth unknown")}</span>}
         {device.refused_count ? <span class="bad">{format.plural(device.refused_count, "request")} refused</span> : null}
       </div>
       <Curves

@@ -78,8 +78,9 @@ for (const kind of KINDS)
       await page.goto(mock.address.replace("/?", "/live?"));
       await page.waitForSelector("#recordings article:nth-of-type(2)");
       const [first, second] = await page.locator("#recordings article").allInnerTexts();
-      assert.match(first, /pid 102, rank 1[^]*61\.0 GiB allocated[^]*grows with every step, \+3\.00 MiB\/s/);
-      assert.match(second, /pid 101, rank 0[^]*60\.0 GiB allocated[^]*no growth found/);
+      assert.match(first, /pid 102, rank 1[^]*61\.0 GiB allocated[^]*grows, \+3\.00 MiB\/s/);
+      assert.match(first, /layers\.7\.attention\s+activation\s+40\.0 GiB/);
+      assert.match(second, /pid 101, rank 0[^]*60\.0 GiB allocated[^]*live memory does not grow/);
       assert.ok(first.startsWith(HOSTILE[0]) && second.includes("because the driver names no process") === false);
       await page.locator("#recordings details summary").click();
       assert.match(await page.locator("#recordings details").innerText(), /other processes \(the driver names no process\)\s+unknown/);
