@@ -4,10 +4,13 @@ Everything goes through the command, as a user would: `run`, `export --to jsonl`
 GPUMEMPROF_BIN names another command and GPUMEMPROF_PROBE another library than those of this tree.
 """
 import collections
+import functools
+import glob
 import json
 import mmap
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,6 +26,19 @@ TORCH_LIB = Path(sysconfig.get_paths()["purelib"]) / "torch" / "lib"
 FRAME = re.compile(r"^(?P<file>.*):(?P<line>\d+) (?P<function>\S+)$", re.DOTALL)
 
 Frame = collections.namedtuple("Frame", "file line function")
+
+
+@functools.lru_cache(maxsize=None)
+def pythons():
+    """{"3.9": path}: the CPythons found here, on the PATH or of pyenv."""
+    root = os.environ.get("PYENV_ROOT", os.path.expanduser("~/.pyenv"))
+    found = {}
+    for version in (f"3.{minor}" for minor in range(9, 15)):
+        for path in (shutil.which(f"python{version}"), *glob.glob(f"{root}/versions/{version}.*/bin/python{version}")):
+            if path and subprocess.run([path, "-c", "import ctypes"], capture_output=True, check=False).returncode == 0:
+                found[version] = path
+                break
+    return found
 
 
 class Finished:

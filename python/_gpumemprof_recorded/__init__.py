@@ -32,7 +32,7 @@ _FRAMEWORKS = ("torch", "tensorflow", "keras", "jax")
 
 def arm_when_needed() -> None:
     """At once in an interpreter that was started for a process of multiprocessing: once that runs it is too late."""
-    if "--multiprocessing-fork" in sys.orig_argv:
+    if "--multiprocessing-fork" in (getattr(sys, "orig_argv", ()) or getattr(sys, "argv", ())):
         _arm()
         return
     for name in _FRAMEWORKS:

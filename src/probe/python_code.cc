@@ -98,16 +98,43 @@ uint32_t line_of_unit(const uint8_t* table, size_t size, int32_t first_line, int
   return 0;
 }
 
-uint32_t python_line(const PythonLayout& layout, const char* code, const char* instruction) {
-  const char* table = load<const char*>(code, layout.code_line_table);
-  if (!table) return 0;
-  int64_t unit = (instruction - (code + layout.code_bytes)) / 2;
+uint32_t line_of_byte(LineTable kind, const uint8_t* table, size_t size, int32_t first_line,
+                      int64_t at) {
+  int64_t line = first_line, end = 0;
+  for (size_t i = 0; i + 2 <= size; i += 2) {
+    const auto delta = static_cast<int8_t>(table[i + 1]);
+    end += table[i];
+    if (kind == LineTable::kNumbers) {  // the address at which the line changes, and by how much
+      if (end > at) break;
+      line += delta;
+      continue;
+    }
+    constexpr int8_t kNoLine = -128;
+    if (delta != kNoLine) line += delta;
+    if (at < end) return delta == kNoLine || line < 0 ? 0 : static_cast<uint32_t>(line);
+  }
+  if (kind == LineTable::kLines) return 0;  // past the table's end
+  return line < 0 ? 0 : static_cast<uint32_t>(line);
+}
+
+uint32_t python_line(const PythonLayout& layout, const char* code, uint64_t place) {
+  const char* object = load<const char*>(code, layout.code_line_table);
+  if (!object) return 0;
+  const auto* table = reinterpret_cast<const uint8_t*>(object) + layout.bytes_data;
+  const size_t size = load<uint64_t>(object, layout.bytes_size);
+  const int32_t first_line = load<int32_t>(code, layout.code_first_line);
+  if (layout.packs_place) {
+    const uint32_t number = place & kBeforeFirst;
+    if (number == kFarPlace) return 0;
+    if (number == kBeforeFirst) return first_line < 0 ? 0 : static_cast<uint32_t>(first_line);
+    const int64_t at = layout.lines == LineTable::kLines ? 2 * int64_t{number} : number;
+    return line_of_byte(layout.lines, table, size, first_line, at);
+  }
+  int64_t unit = static_cast<int64_t>(place - reinterpret_cast<uintptr_t>(code) - layout.code_bytes) / 2;
   // Before a function's first instruction (a generator that has not started) its line is the first
   // one.
   if (unit < 0) unit = 0;
-  return line_of_unit(reinterpret_cast<const uint8_t*>(table) + layout.bytes_data,
-                      load<uint64_t>(table, layout.bytes_size),
-                      load<int32_t>(code, layout.code_first_line), unit);
+  return line_of_unit(table, size, first_line, unit);
 }
 
 }  // namespace gpumemprof::probe

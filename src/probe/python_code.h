@@ -12,12 +12,17 @@ namespace gpumemprof::probe {
 /// not fit; a lone surrogate (a file name that is not UTF-8) becomes U+FFFD.
 size_t python_string(const PythonLayout& layout, const void* str, char* out, size_t size);
 
-/// The line of an instruction by the location table of PEP 626 (Objects/locations.md): 0 if the
+/// The line of an instruction by the location table of 3.11 on (Objects/locations.md): 0 if the
 /// table has none. Reads at most `size` bytes of `table`. `unit` counts 2-byte code units from the
 /// start of the code.
 uint32_t line_of_unit(const uint8_t* table, size_t size, int32_t first_line, int64_t unit);
 
-/// The line of `instruction` in `code`.
-uint32_t python_line(const PythonLayout& layout, const char* code, const char* instruction);
+/// The same by the tables before (Objects/lnotab_notes.txt): co_linetable of 3.10, co_lnotab of
+/// 3.9. `at` counts bytes from the start of the code.
+uint32_t line_of_byte(LineTable kind, const uint8_t* table, size_t size, int32_t first_line,
+                      int64_t at);
+
+/// The line of a place (place_of()) in `code`; 0: unknown.
+uint32_t python_line(const PythonLayout& layout, const char* code, uint64_t place);
 
 }  // namespace gpumemprof::probe

@@ -5,7 +5,7 @@
 // tables are alive and do not change. 1.3 to 1.8 ns a frame; taking the GIL here could deadlock
 // PyTorch, whose allocators run with their own lock held.
 //
-// Known: CPython 3.11 to 3.14 with a GIL. Any other interpreter: no stacks, and the summary says
+// Known: CPython 3.9 to 3.14 with a GIL. Any other interpreter: no stacks, and the summary says
 // so.
 #pragma once
 
@@ -17,14 +17,25 @@
 
 namespace gpumemprof::probe {
 
+/// How a code object keeps the lines of its instructions.
+enum class LineTable : uint32_t {
+  kLocations,  // 3.11 on: Objects/locations.md
+  kLines,      // 3.10: co_linetable of PEP 626
+  kNumbers,    // 3.9: co_lnotab
+};
+
 /// The positions of fields in this interpreter's structures: byte offsets.
 struct PythonLayout {
   uint32_t tstate_frame;  // in PyThreadState: the frame, or the _PyCFrame (3.11, 3.12)
   uint32_t cframe_frame;  // in _PyCFrame
   bool through_cframe;
+  bool packs_place;  // 3.9, 3.10: `frame_instruction` is a number, not an address; see place_of()
   uint32_t frame_previous, frame_code, frame_instruction, frame_owner, frame_locals;
   uint32_t skip_owner;  // frames with owner >= this belong to the interpreter itself
-  uint32_t code_first_line, code_filename, code_qualname, code_line_table, code_bytes;
+  uint32_t code_first_line, code_filename, code_qualname, code_line_table;
+  uint32_t code_bytes;  // the instructions, or their bytes object where places are packed
+  LineTable lines;
+  uint32_t code_local_count, code_cells, code_cell_arguments;  // where places are packed
   uint32_t str_length, str_state, str_ascii_data, str_compact_data;
   uint32_t bytes_size, bytes_data;
 };
@@ -70,6 +81,39 @@ inline const char* top_frame(bool* unsafe) {
   return frame;
 }
 
+/// The code object of a frame; null in 3.14 for some of the interpreter's own.
+inline const char* code_of(const char* frame) {
+  return reinterpret_cast<const char*>(load<uintptr_t>(frame, g_python.layout.frame_code) &
+                                       ~uintptr_t{3});
+}
+
+/// Bits of a packed place for the instruction's number. Objects lie at multiples of 16 below 2^47.
+inline constexpr uint32_t kPlaceBits = 21;
+inline constexpr uint32_t kBeforeFirst = (1 << kPlaceBits) - 1;  // of a frame that has not started
+inline constexpr uint32_t kFarPlace = kBeforeFirst - 1;          // which one is not known
+
+/// The first place of a code object, where places are packed.
+inline uint64_t packed_places(const char* code) {
+  return reinterpret_cast<uintptr_t>(code) >> 4 << kPlaceBits;
+}
+
+/// Where a frame is: a number that says code object and instruction. Of 3.11 on the instruction's
+/// address, which is inside its code object. Before, instructions are a bytes object that several
+/// code objects may share, so it is made of the code object's address and the instruction's number.
+template <bool kPacks>
+inline uint64_t place_of(const char* frame, uint32_t instruction) {
+  if constexpr (!kPacks) return load<uint64_t>(frame, instruction);
+  uint32_t number = load<uint32_t>(frame, instruction);
+  if (number >= kFarPlace) number = number == UINT32_MAX ? kBeforeFirst : kFarPlace;
+  return packed_places(code_of(frame)) | number;
+}
+
+inline uint64_t place_of(const char* frame) {
+  const PythonLayout& layout = g_python.layout;
+  return layout.packs_place ? place_of<true>(frame, layout.frame_instruction)
+                            : place_of<false>(frame, layout.frame_instruction);
+}
+
 inline constexpr uint32_t kMaxWalk = 1 << 16;  // deeper than any recursion limit in use
 
 /// The innermost frames of a thread's last walk. In a real step the tensor operations evict the
@@ -89,12 +133,13 @@ inline void prefetch_frames(const WalkedFrames& walked) {
 
 /// The frame of the innermost watched call among the first `most`; null if there is none, or, with
 /// `is_in_work`, none inside the innermost entry; `*hit_entry` says whether that is the reason.
+template <bool kPacks>
 inline const char* find_call(const char* frame, uint32_t most, bool is_in_work, bool* hit_entry) {
   const WatchedCodes& watched = *watched_codes();
   const uint32_t previous = g_python.layout.frame_previous;
   const uint32_t instruction = g_python.layout.frame_instruction;
   for (uint32_t n = 0; frame && n < most; ++n) {
-    const uint64_t at = load<uint64_t>(frame, instruction);
+    const uint64_t at = place_of<kPacks>(frame, instruction);
     if (watched.call.contains(at)) return frame;
     for (const CodeRange& entry : watched.entries) {
       if (is_in_work && entry.contains(at)) return *hit_entry = true, nullptr;
@@ -104,9 +149,15 @@ inline const char* find_call(const char* frame, uint32_t most, bool is_in_work, 
   return nullptr;
 }
 
-/// A hash of the whole chain, and the frame of the innermost watched call in it, or null. An
-/// instruction's address is inside its code object, so it alone identifies (code, instruction);
-/// reuse of a code object's address is handled by `epoch` (code_identity.h).
+inline const char* find_call(const char* frame, uint32_t most, bool is_in_work, bool* hit_entry) {
+  return g_python.layout.packs_place ? find_call<true>(frame, most, is_in_work, hit_entry)
+                                     : find_call<false>(frame, most, is_in_work, hit_entry);
+}
+
+/// A hash of the whole chain, and the frame of the innermost watched call in it, or null. A place
+/// alone identifies (code, instruction); reuse of a code object's address is handled by `epoch`
+/// (code_identity.h).
+template <bool kPacks>
 inline uint64_t hash_frames(const char* frame, uint64_t epoch, WalkedFrames* walked,
                             const CodeRange watched, const char** call) {
   const uint32_t previous = g_python.layout.frame_previous;
@@ -117,7 +168,7 @@ inline uint64_t hash_frames(const char* frame, uint64_t epoch, WalkedFrames* wal
   // time are noted, those inside the call compared.
   for (; frame && n < kMostPrefetched; ++n) {
     walked->frames[n] = frame;
-    const uint64_t at = load<uint64_t>(frame, instruction);
+    const uint64_t at = place_of<kPacks>(frame, instruction);
     hash = (hash ^ at) * 0x9e3779b97f4a7c15u;
     if (__builtin_expect(watched.contains(at), 0)) {
       *call = frame;
@@ -129,18 +180,24 @@ inline uint64_t hash_frames(const char* frame, uint64_t epoch, WalkedFrames* wal
     frame = load<const char*>(frame, previous);
     for (++n; frame && n < kMostPrefetched; ++n) {
       walked->frames[n] = frame;
-      hash = (hash ^ load<uint64_t>(frame, instruction)) * 0x9e3779b97f4a7c15u;
+      hash = (hash ^ place_of<kPacks>(frame, instruction)) * 0x9e3779b97f4a7c15u;
       frame = load<const char*>(frame, previous);
     }
   }
   walked->count = n < kMostPrefetched ? n : kMostPrefetched;
   for (; frame && n < kMaxWalk; ++n) {
-    const uint64_t at = load<uint64_t>(frame, instruction);
+    const uint64_t at = place_of<kPacks>(frame, instruction);
     hash = (hash ^ at) * 0x9e3779b97f4a7c15u;
     if (!*call && watched.contains(at)) *call = frame;
     frame = load<const char*>(frame, previous);
   }
   return hash ^ hash >> 32;
+}
+
+inline uint64_t hash_frames(const char* frame, uint64_t epoch, WalkedFrames* walked,
+                            const CodeRange watched, const char** call) {
+  return g_python.layout.packs_place ? hash_frames<true>(frame, epoch, walked, watched, call)
+                                     : hash_frames<false>(frame, epoch, walked, watched, call);
 }
 
 }  // namespace gpumemprof::probe

@@ -1,12 +1,44 @@
-// Offsets in CPython's structures. 3.11 and 3.12 from the headers (Include/internal/pycore_frame.h,
-// Include/cpython/{code,unicodeobject}.h); from 3.13 on the interpreter publishes most of them
-// itself in _Py_DebugOffsets, at the beginning of _PyRuntime.
+// Offsets in CPython's structures. 3.9 to 3.12 from the headers (Include/cpython/{frameobject,code,
+// unicodeobject}.h, Include/internal/pycore_frame.h); from 3.13 on the interpreter publishes most of
+// them itself in _Py_DebugOffsets, at the beginning of _PyRuntime.
 #include <string.h>
 
 #include "probe/python_frames.h"
 
 namespace gpumemprof::probe {
 namespace {
+
+constexpr PythonLayout kPython310 = {.tstate_frame = 24,
+                                     .packs_place = true,
+                                     .frame_previous = 24,
+                                     .frame_code = 32,
+                                     .frame_instruction = 96,
+                                     .frame_owner = 0,
+                                     .frame_locals = 352,
+                                     .skip_owner = 256,  // every frame is one of Python code
+                                     .code_first_line = 40,
+                                     .code_filename = 104,
+                                     .code_qualname = 112,  // co_name: there is no other
+                                     .code_line_table = 120,
+                                     .code_bytes = 48,
+                                     .lines = LineTable::kLines,
+                                     .code_local_count = 28,
+                                     .code_cells = 88,
+                                     .code_cell_arguments = 96,
+                                     .str_length = 16,
+                                     .str_state = 32,
+                                     .str_ascii_data = 48,
+                                     .str_compact_data = 72,
+                                     .bytes_size = 16,
+                                     .bytes_data = 32};
+
+constexpr PythonLayout python39() {
+  PythonLayout layout = kPython310;
+  layout.frame_instruction = 104;
+  layout.frame_locals = 360;
+  layout.lines = LineTable::kNumbers;
+  return layout;
+}
 
 constexpr PythonLayout kPython311 = {.tstate_frame = 56,
                                      .cframe_frame = 8,
@@ -87,6 +119,8 @@ bool self_described(const uint64_t* words, DebugGroups groups, PythonLayout* out
 bool python_layout(uint32_t major, uint32_t minor, const uint64_t* debug_offsets,
                    PythonLayout* out) {
   if (major != 3) return false;
+  if (minor == 9) return *out = python39(), true;
+  if (minor == 10) return *out = kPython310, true;
   if (minor == 11) return *out = kPython311, true;
   if (minor == 12) return *out = kPython312, true;
   if (minor == 13) return self_described(debug_offsets, {13, 6}, out);

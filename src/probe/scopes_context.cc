@@ -8,9 +8,9 @@
 namespace gpumemprof::probe {
 namespace {
 
-// `context` in PyThreadState (Include/cpython/pystate.h), by the minor version from 3.11 on. The
+// `context` in PyThreadState (Include/cpython/pystate.h), by the minor version from 3.9 on. The
 // type of what is found there is checked each time, so a wrong offset cannot pass for a context.
-constexpr uint32_t kContextOffsets[] = {224, 208, 208, 208};
+constexpr uint32_t kContextOffsets[] = {240, 240, 224, 208, 208, 208};
 // `ctx_entered` in struct _pycontextobject (Include/internal/pycore_context.h), the same in all.
 constexpr uint32_t kEnteredOffset = 40;
 constexpr uint32_t kTypeOffset = 8;  // ob_type in PyObject
@@ -50,13 +50,13 @@ bool know_contexts() {
   if (__atomic_load_n(&g_contexts.is_known, __ATOMIC_ACQUIRE)) return true;
   auto* get_version = symbol<const char* (*)()>("Py_GetVersion");
   int minor = get_version ? minor_version(get_version()) : -1;
-  if (minor < 11 || minor > 14 || is_free_threaded(minor)) return false;
+  if (minor < 9 || minor > 14 || is_free_threaded(minor)) return false;
   // Several threads may be here; all of them find the same.
   g_contexts.this_thread_state = symbol<void* (*)()>("PyGILState_GetThisThreadState");
   g_contexts.is_finalizing = symbol<int (*)()>("Py_IsFinalizing");
   if (!g_contexts.is_finalizing) g_contexts.is_finalizing = symbol<int (*)()>("_Py_IsFinalizing");
   g_contexts.type = symbol<const void*>("PyContext_Type");
-  g_contexts.offset = kContextOffsets[minor - 11];
+  g_contexts.offset = kContextOffsets[minor - 9];
   if (!g_contexts.this_thread_state || !g_contexts.is_finalizing || !g_contexts.type) return false;
   __atomic_store_n(&g_contexts.is_known, 1, __ATOMIC_RELEASE);
   return true;

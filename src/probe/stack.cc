@@ -142,12 +142,10 @@ CachedCode* code_names(Stream* s, const char* code, uint32_t generation) {
 
 uint32_t python_frame(Stream* s, const char* frame) {
   const PythonLayout& layout = g_python.layout;
-  auto code =
-      reinterpret_cast<const char*>(load<uintptr_t>(frame, layout.frame_code) & ~uintptr_t{3});
+  const char* code = code_of(frame);
   if (!code) return kUnknownFrame;
-  auto* instruction = load<const char*>(frame, layout.frame_instruction);
   uint32_t generation = know_code(code);
-  uint64_t key = reinterpret_cast<uintptr_t>(instruction);
+  const uint64_t key = place_of(frame);
   uint64_t owner = reinterpret_cast<uintptr_t>(code);
   bool hit;
   CachedFrame* slot = find_slot(
@@ -160,7 +158,7 @@ uint32_t python_frame(Stream* s, const char* frame) {
   if (!g_config.no_attribution) consider_frame(frame);
   CachedCode* names = code_names(s, code, generation);
   uint32_t id =
-      define_frame(s, names->file, names->function, python_line(layout, code, instruction));
+      define_frame(s, names->file, names->function, python_line(layout, code, key));
   if (id != kUnknownFrame) *slot = {key, owner, generation, id};
   return id;
 }

@@ -26,6 +26,10 @@ constexpr uint32_t kVarSize = 16;
 
 bool is_named(const PythonLayout& layout, const char* code, const char* name) {
   const void* text = load<const void*>(code, layout.code_qualname);
+  if (layout.packs_place) {  // before 3.11 a code object has a name without its class
+    const char* dot = strrchr(name, '.');
+    name = dot ? dot + 1 : name;
+  }
   const size_t length = strlen(name);
   if (!text || load<uint64_t>(text, layout.str_length) != length) return false;
   char own[128];
@@ -41,9 +45,15 @@ bool is_from(const PythonLayout& layout, const char* code, const char* file_end)
   return n >= length && memcmp(path + n - length, file_end, length) == 0;
 }
 
-const char* code_of(const char* frame) {
-  return reinterpret_cast<const char*>(load<uintptr_t>(frame, g_python.layout.frame_code) &
-                                       ~uintptr_t{3});
+/// The places of the code's instructions.
+CodeRange places_of(const char* code) {
+  const PythonLayout& layout = g_python.layout;
+  if (layout.packs_place) {
+    const char* bytes = load<const char*>(code, layout.code_bytes);
+    return {packed_places(code), load<uint64_t>(bytes, layout.bytes_size)};
+  }
+  return {reinterpret_cast<uintptr_t>(code) + layout.code_bytes,
+          2 * load<uint64_t>(code, kVarSize)};
 }
 
 /// The frame that called this one, without those of the interpreter itself.
@@ -82,7 +92,7 @@ void publish(Change change) {
 void watch(const char* code, bool is_entry) {
   know_code(code);  // so that its death is told
   const auto key = reinterpret_cast<uintptr_t>(code);
-  const CodeRange range{key + g_python.layout.code_bytes, 2 * load<uint64_t>(code, kVarSize)};
+  const CodeRange range = places_of(code);
   publish([&](WatchedCodes* next) {
     if (!is_entry) {
       if (next->call_code == key) return false;
@@ -139,11 +149,27 @@ void forget_watched(const void* code) {
   });
 }
 
+/// The cell of the first argument in 3.9 and 3.10, which take the argument out of its own place.
+static const char* cell_of_argument(const char* frame) {
+  const PythonLayout& layout = g_python.layout;
+  const char* code = code_of(frame);
+  const char* arguments = load<const char*>(code, layout.code_cell_arguments);
+  if (!arguments) return nullptr;
+  const auto cells = load<uint64_t>(load<const char*>(code, layout.code_cells), kVarSize);
+  const auto locals = load<uint32_t>(code, layout.code_local_count);
+  for (uint32_t i = 0; i < cells && i < 256; ++i) {
+    if (load<int64_t>(arguments, 8 * i) != 0) continue;
+    return load<const char*>(frame, layout.frame_locals + 8 * (locals + i));
+  }
+  return nullptr;
+}
+
 HOT const void* receiver_of(const char* frame, const void** type) {
   const PythonLayout& layout = g_python.layout;
   // 3.14 marks in the lowest two bits who holds the reference; objects lie at multiples of 8.
   auto* object =
       reinterpret_cast<const char*>(load<uintptr_t>(frame, layout.frame_locals) & ~uintptr_t{3});
+  if (!object && layout.packs_place) object = cell_of_argument(frame);
   if (!object) return nullptr;
   *type = load<const void*>(object, 8);
   if (*type != g_python.cell_type) return object;

@@ -81,7 +81,7 @@ class Series:
 
     def known(self, column: str) -> tuple[list[float], list[float]]:
         """Times and values of one column without the cells that are not known; both empty without the column."""
-        pairs = [(t, v) for t, v in zip(self.times_s, self.columns.get(column, ()), strict=False) if v is not None]
+        pairs = [(t, v) for t, v in zip(self.times_s, self.columns.get(column, ())) if v is not None]
         return [t for t, _ in pairs], [v for _, v in pairs]
 
     def __len__(self) -> int:

@@ -153,4 +153,4 @@ def _onset(points: Sequence[RankTimelinePoint]) -> RankTimelinePoint | None:
 
 
 def _interval_ns(points: Sequence[RankTimelinePoint]) -> float:
-    return median(b.timestamp_ns - a.timestamp_ns for a, b in zip(points, points[1:], strict=False))
+    return median(b.timestamp_ns - a.timestamp_ns for a, b in zip(points, points[1:]))

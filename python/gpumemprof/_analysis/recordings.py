@@ -19,7 +19,7 @@ def of_analysis(analysis: Mapping[str, Any]) -> Measured:
     # Two rows a bucket: the floor that leaks are looked for in, and the exact height, are both kept.
     step_s = timeline["bucket_ns"] / 1e9
     rows: list[tuple[float, dict[str, float | None]]] = []
-    for i, (low, high) in enumerate(zip(timeline["min_bytes"], timeline["max_bytes"], strict=False)):
+    for i, (low, high) in enumerate(zip(timeline["min_bytes"], timeline["max_bytes"])):
         rows.append((start_s + (i + 0.25) * step_s, {"allocated": low}))
         rows.append((start_s + (i + 0.75) * step_s, {"allocated": high}))
     return Measured(

@@ -203,7 +203,7 @@ def _of_samples(result: Any) -> Measured:
     """An object or dict with parallel `timestamps` and `memory_usage` in MiB."""
     times, values = get(result, "timestamps"), get(result, "memory_usage")
     rows: list[tuple[float, dict[str, float | None]]] = []
-    rows += [(float(t), {"allocated": float(v) * _MIB}) for t, v in zip(times, values, strict=False)]
+    rows += [(float(t), {"allocated": float(v) * _MIB}) for t, v in zip(times, values)]
     return Measured(series=Series.of_rows(rows), sampled=True, unknown="" if rows else "there are no samples")
 
 

@@ -34,7 +34,7 @@ def tell_of_processes(call: Callable[[BaseException, str], None]) -> None:
 def _reach(may_have_begun: bool = True) -> None:
     global _told_util
     try:
-        spawned = "--multiprocessing-fork" in sys.orig_argv
+        spawned = "--multiprocessing-fork" in (getattr(sys, "orig_argv", ()) or getattr(sys, "argv", ()))
         if spawned:
             import multiprocessing.util  # noqa: F401 - this interpreter was started for a process, and does so next
         util: Any = sys.modules.get("multiprocessing.util")

@@ -6,6 +6,7 @@ import json
 import os
 from typing import Any
 
+from .._core.columns import side_by_side
 from .._core.native import native
 
 
@@ -49,7 +50,7 @@ def smi_info(device: dict[str, Any]) -> dict[str, Any]:
     }
     sources = ["total_bytes", "used_bytes", "free_bytes", "utilization_percent", "temperature_celsius"]
     sources.append("power_milliwatts")
-    unknown = {name: why[of] for name, of in zip(values, sources, strict=True) if values[name] is None and of in why}
+    unknown = {name: why[of] for name, of in side_by_side(values, sources) if values[name] is None and of in why}
     return {**values, **({"unknown": unknown} if unknown else {})}
 
 

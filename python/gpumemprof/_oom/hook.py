@@ -6,6 +6,7 @@ The hooks that were there before are called all the same. Nothing here raises in
 
 from __future__ import annotations
 
+import _thread
 import os
 import sys
 import threading
@@ -23,6 +24,7 @@ class _Watcher(Protocol):
 _watchers: weakref.WeakSet[Any] = weakref.WeakSet()
 _lock = threading.Lock()
 _before: tuple[Any, Any] | None = None
+_threads_own: Any = getattr(threading, "__excepthook__", None) or getattr(_thread, "_excepthook")  # of 3.9
 
 
 def watch(watcher: _Watcher) -> None:
@@ -66,7 +68,7 @@ def _in_main(kind: type[BaseException], error: BaseException, trace: TracebackTy
 def _in_thread(arguments: Any) -> None:
     name = arguments.thread.name if arguments.thread is not None else "of unknown name"
     _tell(arguments.exc_value, f"uncaught in thread {name}")
-    before = _before[1] if _before is not None else threading.__excepthook__
+    before = _before[1] if _before is not None else _threads_own
     before(arguments)
 
 

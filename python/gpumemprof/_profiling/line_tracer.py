@@ -21,6 +21,8 @@ class Listener(Protocol):
 
 # sys.monitoring of 3.12 announces a line again in the middle of it, where a branch ends: `f(a() or b())`.
 _BRANCHES_ARE_LINES = sys.version_info[:2] == (3, 12)
+# sys.settrace of 3.9 announces it again where an exception leaves the block of a `with` that is on it.
+_EXCEPTIONS_ARE_LINES = sys.version_info < (3, 10)
 
 
 class _Run:
@@ -134,6 +136,9 @@ class LineTracer:
                 self._line(frame.f_code, frame.f_lineno)
             elif event == "return":
                 self._leave(frame.f_code)
+            elif event == "exception" and _EXCEPTIONS_ARE_LINES and argument[0] is not StopIteration:
+                for run in self._runs()[-1:]:
+                    run.offset = -1
             if other is not None:
                 other = other(frame, event, argument)
             return local

@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from .._core.columns import side_by_side
 from .._core.native import native
 from .event import DEFAULT_COLLECTOR, FIELDS_V2, SCHEMA_VERSION_V2, TelemetryEventV2, strict_event
 
@@ -61,7 +62,7 @@ def telemetry_event_from_record(
 
 
 def _event(values: tuple[Any, ...]) -> TelemetryEventV2:
-    record: dict[str, Any] = dict(zip(_NAMES, values, strict=True))
+    record: dict[str, Any] = dict(side_by_side(_NAMES, values))
     for name in _REQUIRED_SIZES:  # what is not known is 0, and metadata says why
         record[name] = record[name] or 0
     record["metadata"] = json.loads(record["metadata"])

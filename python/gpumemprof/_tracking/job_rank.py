@@ -6,6 +6,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from .._core.columns import side_by_side
+
 # A launcher sets all of its names or none, so a family is taken whole: the rank of one launcher beside the world
 # size of another (torchrun inside a SLURM allocation) would name a process that does not exist.
 _FAMILIES: tuple[tuple[str, tuple[str, ...], str], ...] = (
@@ -35,7 +37,7 @@ def resolve_distributed_identity(
     TORCHELASTIC_RUN_ID or SLURM_JOB_ID. A missing local rank equals the rank, as on one machine. Raises ValueError if
     arguments or metadata contradict each other (rank >= world_size).
     """
-    given = dict(zip(_FIELDS, (rank, local_rank, world_size), strict=True))
+    given = dict(side_by_side(_FIELDS, (rank, local_rank, world_size)))
     for name in _FIELDS:
         if given[name] is None and metadata is not None and metadata.get(name) is not None:
             given[name] = metadata[name]

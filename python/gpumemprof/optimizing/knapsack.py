@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from .._core.columns import side_by_side
+
 # Sums that are kept at most. Equal modules make few; beyond it times are rounded up and the answer says so.
 _MOST_SUMS = 200_000
 
@@ -51,7 +53,7 @@ def choose(items: Sequence[Item], needed_bytes: int) -> Choice | None:
         if found is not None:
             break
         unit_ns *= 10  # too many sums: coarser times
-    chosen = [group[i] for group, count in zip(groups.values(), found.counts, strict=True) for i in range(count)]
+    chosen = [group[i] for group, count in side_by_side(groups.values(), found.counts) for i in range(count)]
     chosen.sort(key=lambda item: items.index(item))
     return Choice(
         tuple(chosen), sum(i.saved_bytes for i in chosen), sum(i.time_ns for i in chosen), is_exact=unit_ns == 1

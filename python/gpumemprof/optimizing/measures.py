@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from .._core.columns import side_by_side
 from ..practices._batches import piece_of, size_of
 from .knapsack import choose
 from .modules import candidates, measure_modules
@@ -37,7 +38,7 @@ class Steps:
         pieces = min(self._pieces, total)
         edges = [total * i // pieces for i in range(pieces + 1)]
         self._optimizer.zero_grad()
-        for begin, end in zip(edges, edges[1:], strict=False):
+        for begin, end in zip(edges, edges[1:]):
             loss = self._step(piece_of(batch, begin, end) if pieces > 1 else batch)
             share = (end - begin) / total
             (loss * share if pieces > 1 else loss).backward()
@@ -89,7 +90,7 @@ def _like(before: Any, made: Any) -> tuple[Any, tuple[str, ...]]:
     """
     optimizer = made([{key: group[key] for key in ("params", "lr") if key in group} for group in before.param_groups])
     dropped: dict[str, None] = {}
-    for old, new in zip(before.param_groups, optimizer.param_groups, strict=True):
+    for old, new in side_by_side(before.param_groups, optimizer.param_groups):
         for key, value in old.items():
             if key in ("params", "lr"):
                 continue
@@ -163,7 +164,7 @@ def one_by_one(bench: Bench) -> Undo:
             group["foreach"] = False
 
     def undo() -> None:
-        for group, value in zip(groups, before, strict=True):
+        for group, value in side_by_side(groups, before):
             group["foreach"] = value
 
     return undo

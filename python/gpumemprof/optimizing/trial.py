@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from .._core.columns import side_by_side
 from .._core.torch import require_torch
 from .._counting import counters
 
@@ -31,12 +32,12 @@ class Trial:
         infinite where something is not a number in one of them alone."""
         torch = require_torch("optimize")
         equal = self.losses == other.losses and all(
-            torch.equal(a, b) for a, b in zip(self.weights, other.weights, strict=True)
+            torch.equal(a, b) for a, b in side_by_side(self.weights, other.weights)
         )
         if equal:
             return "bit for bit", 0.0
-        apart = [_apart(a, b) for a, b in zip(self.losses, other.losses, strict=True)]
-        for a, b in zip(self.weights, other.weights, strict=True):
+        apart = [_apart(a, b) for a, b in side_by_side(self.losses, other.losses)]
+        for a, b in side_by_side(self.weights, other.weights):
             size = max(float(a.abs().max()), 1e-12) if a.numel() and a.is_floating_point() else 1.0
             apart.append(float((a.double() - b.double()).abs().max()) / size if a.numel() else 0.0)
         worst = max(apart, default=0.0)

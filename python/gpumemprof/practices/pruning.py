@@ -62,7 +62,7 @@ def _without_neurons(model: Any, ratio: float) -> Any:
     if foreign or len(linear) < 2:
         raise TypeError(f"structured pruning takes Linear layers and functions of each neuron, not {foreign}")
     with torch.no_grad():
-        for layer, reader in zip(linear, linear[1:], strict=False):
+        for layer, reader in zip(linear, linear[1:]):
             kept = layer.out_features - int(layer.out_features * ratio)
             strength = layer.weight.norm(dim=1) * reader.weight.norm(dim=0)
             rows = strength.topk(kept).indices.sort().values

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .._analysis.measured import Call, Measured
+from .._core.columns import side_by_side
 
 CALL_COLUMNS = (
     "function_name",
@@ -74,6 +75,6 @@ def _document(measured: Measured) -> dict[str, Any]:
             "basis": measured.basis,
             "basis_reason": measured.basis_reason,
         },
-        "results": [dict(zip(CALL_COLUMNS, _call_row(call), strict=True)) for call in measured.calls],
+        "results": [dict(side_by_side(CALL_COLUMNS, _call_row(call))) for call in measured.calls],
         "samples": {"timestamp": series.times_s, **{f"{name}_bytes": v for name, v in series.columns.items()}},
     }

@@ -7,6 +7,7 @@ from math import ceil, isnan, nan
 from typing import Any
 
 from .._analysis.measured import COLUMN_WORDS, Measured
+from .._core.columns import side_by_side
 from ._functions import MOST_FUNCTIONS
 from ._style import (
     HEAT,
@@ -67,7 +68,7 @@ def _samples_as_spans(measured: Measured) -> list[Span]:
     for column in COLUMN_WORDS:
         times, values = measured.series.known(column)
         words = column_words(measured, column)
-        spans += [(words, t, after, v) for t, after, v in zip(times, [*times[1:], *times[-1:]], values, strict=True)]
+        spans += [(words, t, after, v) for t, after, v in side_by_side(times, [*times[1:], *times[-1:]], values)]
     return spans
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .._analysis.measured import COLUMN_WORDS, Call, Measured, format_size
+from .._core.columns import side_by_side
 from .._core.native import native
 from .._core.page import framed
 from ._functions import METRICS, rows_of
@@ -126,10 +127,10 @@ def functions(measured: Measured, metric: str) -> Json:
 def heatmap(measured: Measured) -> Json:
     """A line a function, or a kind of memory: its highest in each slice of time."""
     grid = grid_of(measured)
-    middles = [(a + b) / 2 for a, b in zip(grid.edges_s, grid.edges_s[1:], strict=False)]
+    middles = [(a + b) / 2 for a, b in zip(grid.edges_s, grid.edges_s[1:])]
     lines = [
         _line(name, middles, [None if isnan(cell) else cell for cell in cells])
-        for name, cells in zip(grid.rows, grid.cells, strict=True)
+        for name, cells in side_by_side(grid.rows, grid.cells)
     ]
     what = "Peak memory of functions over time" if measured.calls else f"{capital(measured.memory_words())} over time"
     return _document(what, [_section(what, [{"kind": "chart", "title": what, "limit_bytes": None, "lines": lines}])])

@@ -143,7 +143,9 @@ int on_look(void*) {
   const bool is_raised = error && PyExceptionInstance_Check(error);
   if (is_raised) {
     PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(error));
-    PyErr_Restore(Py_NewRef(type), Py_NewRef(error), PyException_GetTraceback(error));
+    Py_INCREF(type);
+    Py_INCREF(error);
+    PyErr_Restore(type, error, PyException_GetTraceback(error));
   }
   Py_XDECREF(error);
   return is_raised ? -1 : 0;

@@ -7,6 +7,25 @@
 namespace gpumemprof::python {
 namespace {
 
+#if PY_VERSION_HEX < 0x030A0000
+/// As that of 3.10: whether it was enabled. Its functions are C: no Python code runs.
+int set_collects(bool collects) {
+  PyObject* name = PyUnicode_FromString("gc");
+  PyObject* gc = name ? PyImport_GetModule(name) : nullptr;  // PyTorch has loaded it
+  PyObject* before = gc ? PyObject_CallMethod(gc, "isenabled", nullptr) : nullptr;
+  PyObject* done = gc ? PyObject_CallMethod(gc, collects ? "enable" : "disable", nullptr) : nullptr;
+  const bool was_enabled = before == Py_True;
+  Py_XDECREF(done);
+  Py_XDECREF(before);
+  Py_XDECREF(gc);
+  Py_XDECREF(name);
+  PyErr_Clear();
+  return was_enabled;
+}
+int PyGC_Disable() { return set_collects(false); }
+int PyGC_Enable() { return set_collects(true); }
+#endif
+
 // Of torch._C, kept for the life of the process.
 PyTypeObject* g_tensor = nullptr;
 PyObject* g_no_dispatch = nullptr;  // the __torch_dispatch__ of classes that have none of their own
@@ -156,8 +175,9 @@ const void* gradient_storage_of(PyObject* tensor) {
   return address;
 }
 
-Quiet::Quiet() : collects_(PyGC_Disable()) {
+Quiet::Quiet() {
   PyErr_Fetch(&type_, &value_, &trace_);
+  collects_ = PyGC_Disable();
   if (g_tensor) {
     disabled_ = PyObject_CallNoArgs(g_disable_functions);
     PyObject* entered = disabled_ ? PyObject_CallMethodNoArgs(disabled_, g_enter_name) : nullptr;
@@ -172,8 +192,8 @@ Quiet::~Quiet() {
     Py_XDECREF(PyObject_VectorcallMethod(g_exit_name, none, 4, nullptr));
     Py_DECREF(disabled_);
   }
-  PyErr_Restore(type_, value_, trace_);
   if (collects_) PyGC_Enable();
+  PyErr_Restore(type_, value_, trace_);
 }
 
 }  // namespace gpumemprof::python

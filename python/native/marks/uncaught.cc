@@ -63,7 +63,8 @@ bool watch_uncaught(PyObject* call) {
   PyCFunctionObject* main = function("sys", "__excepthook__", METH_FASTCALL);
   PyCFunctionObject* thread = main ? function("_thread", "_excepthook", METH_O) : nullptr;
   if (thread) {
-    g_call = Py_NewRef(call);
+    Py_INCREF(call);
+    g_call = call;
     take(main, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(in_main)), &g_main);
     take(thread, in_thread, &g_thread);
   }

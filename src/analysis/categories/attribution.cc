@@ -34,7 +34,8 @@ struct Code {
   void look_at_torch(std::string_view file, std::string_view function) {
     is_engine |= runs_backward(file, function);
     // Every optimizer's step runs in the wrapper that torch.optim.Optimizer puts around it.
-    if (file.ends_with("/torch/optim/optimizer.py") && is_in(function, "profile_hook_step")) {
+    if (file.ends_with("/torch/optim/optimizer.py") &&
+        (is_in(function, "profile_hook_step") || function == "wrapper")) {
       is_in_step = true;
       is_in_closure |= is_in_step_closure(frames, file, has_gradients);
       if (caller == Caller::kNothing && !is_in_closure) caller = Caller::kOptimizer;
@@ -46,15 +47,15 @@ struct Code {
     }
     is_checkpoint |= is_torch_file(file, "utils/checkpoint.py");
     is_compiled |=
-        is_in(file, "/torch/_functorch/") && function.ends_with("CompiledFunction.forward");
+        is_in(file, "/torch/_functorch/") && is_called(function, "CompiledFunction.forward");
     is_weight_copy |= (file.ends_with("/torch/nn/parameter.py") &&
-                       function.ends_with("Parameter.__deepcopy__")) ||
+                       is_called(function, "Parameter.__deepcopy__")) ||
                       (file.ends_with("/torch/optim/swa_utils.py") &&
-                       function.ends_with("AveragedModel.__init__"));
+                       is_called(function, "AveragedModel.__init__"));
     is_setup |=
         is_in(file, "/torch/nn/modules/") &&
         (function.ends_with("__init__") || function.ends_with("reset_parameters") ||
-         function.ends_with("Module._apply") || function.ends_with("initialize_parameters"));
+         is_called(function, "Module._apply") || function.ends_with("initialize_parameters"));
   }
 };
 

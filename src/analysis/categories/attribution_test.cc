@@ -35,6 +35,20 @@ TEST(Attribution, TellsThePhaseFromPyTorchsOwnFramesAndNames) {
   EXPECT_EQ(of({mine, next}).phase, WorkPhase::kDataLoading);
 }
 
+TEST(Attribution, NamesWithoutTheirClassesAsPythonHadThemBefore311SayTheSame) {
+  const std::pair<std::string, std::string> mine{"/me/a.py", "main"},
+      step{kTorch + "optim/optimizer.py", "wrapper"},
+      call{kTorch + "nn/modules/module.py", "_call_impl"}, module{kModuleFile, "head"},
+      next{kTorch + "utils/data/dataloader.py", "__next__"};
+  EXPECT_EQ(of({mine, step}).phase, WorkPhase::kOptimizer);
+  EXPECT_EQ(of({mine, call, module}).phase, WorkPhase::kForward);
+  EXPECT_EQ(of({mine, next}).phase, WorkPhase::kDataLoading);
+  EXPECT_TRUE(of({mine, {kTorch + "nn/parameter.py", "__deepcopy__"}}).is_weight_copy);
+  EXPECT_TRUE(of({mine, {kTorch + "optim/swa_utils.py", "__init__"}}).is_weight_copy);
+  EXPECT_TRUE(of({mine, {kTorch + "nn/modules/module.py", "_apply"}}).is_in_setup);
+  EXPECT_FALSE(of({mine, {kTorch + "nn/modules/module.py", "apply"}}).is_in_setup);
+}
+
 using Names = std::pair<std::string, std::string>;
 
 TEST(Attribution, OfWhatAnOptimizersStepCallsTheInnermostCounts) {

@@ -15,6 +15,7 @@ bool is_torch_file(std::string_view file, std::string_view tail) {
 }
 
 bool is_called(std::string_view function, std::string_view name) {
+  if (!function.contains('.')) return function == name.substr(name.rfind('.') + 1);
   if (!function.ends_with(name)) return false;
   return function.size() == name.size() || function[function.size() - name.size() - 1] == '.';
 }

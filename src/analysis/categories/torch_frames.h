@@ -8,7 +8,8 @@ namespace gpumemprof {
 
 /// True for ".../torch/TAIL" on any system.
 bool is_torch_file(std::string_view file, std::string_view tail);
-/// "_apply" is called by "Module._apply", as newer releases name it, too.
+/// "_apply" is called by "Module._apply", as newer releases name it, too; and "Module._apply" by
+/// "_apply", which is all that a Python before 3.11 says.
 bool is_called(std::string_view function, std::string_view name);
 
 bool runs_module(std::string_view file, std::string_view function);

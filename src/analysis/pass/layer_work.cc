@@ -1,5 +1,6 @@
 #include "analysis/pass/layer_work.h"
 
+#include "analysis/categories/torch_frames.h"
 #include "trace/label_frames.h"
 
 namespace gpumemprof {
@@ -13,8 +14,8 @@ const Frame& frame_of(const Tables& tables, uint32_t node) {
 /// are looked at with its names (op_names.h).
 std::string_view part_of_frame(std::string_view file, std::string_view function) {
   if (file.ends_with("/keras/src/layers/layer.py")) {
-    if (function == "Layer.add_weight") return "parameters";
-    if (function == "Layer.__call__") return "forward";
+    if (is_called(function, "Layer.add_weight")) return "parameters";
+    if (is_called(function, "Layer.__call__")) return "forward";
   }
   const auto is_in = [&](std::string_view part) { return file.find(part) != file.npos; };
   // The entries to the engine; autograd/function.py runs in a forward pass as well.
