@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "analysis/analyze.h"
@@ -14,6 +15,7 @@
 #include "cli/command_words.h"
 #include "cli/commands.h"
 #include "cli/input.h"
+#include "cli/progress.h"
 #include "report/describe/end_words.h"
 #include "report/run_summary.h"
 #include "run/child.h"
@@ -47,7 +49,7 @@ void say(std::string_view text) {
 }
 
 /// The program's last line may have no end. On a terminal as many blanks as it is wide go on to the
-/// next line from anywhere but a line's begin.
+/// next line from anywhere but the beginning of one.
 void begin_a_line() {
   winsize size = {};
   if (isatty(STDERR_FILENO) != 1 || ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0) return;
@@ -110,6 +112,14 @@ ProgramEnds ends_of(const RunOutcome& outcome) {
 /// A shell prompt waits for the summary: findings of more events are left to `analyze`.
 constexpr uint64_t kMostEventsToLookThrough = 200'000;
 
+Result<Analyzed> look_for_peak(Input* input) {
+  Progress progress("looking for the peak");
+  AnalysisOptions options;
+  options.depth = AnalysisDepth::kPeak;
+  options.on_progress = [&](double share) { progress.update(share); };
+  return analyze(*input, options);
+}
+
 void say_summary(const RunOutcome& outcome) {
   const std::string bundle = oom_bundle(outcome);
   ProgramEnds ends = ends_of(outcome);
@@ -119,8 +129,7 @@ void say_summary(const RunOutcome& outcome) {
   for (const std::string& text : end_sentences(ends, working_folder())) nothing += one_line(text);
   if (outcome.recorded.empty()) return say(nothing);
   auto input = open_input(outcome.recorded);
-  auto analyzed =
-      input ? analyze(*input, {.depth = AnalysisDepth::kPeak}) : std::unexpected(input.error());
+  auto analyzed = input ? look_for_peak(&*input) : std::unexpected(input.error());
   if (analyzed && analyzed->analysis.events <= kMostEventsToLookThrough) {
     if (auto whole = analyze(*input, {})) analyzed = std::move(whole);
   }
@@ -143,6 +152,22 @@ void say_summary(const RunOutcome& outcome) {
   }
 }
 
+/// Runs it and, once it has ended, shows how far the recording is finished. The cursor is at the
+/// beginning of a line then.
+Result<RunOutcome> run_and_show(RunArguments* arguments) {
+  std::optional<Progress> progress;
+  if (!arguments->quiet) {
+    arguments->options.on_finishing = [&](double share) {
+      if (!progress) begin_a_line(), progress.emplace("finishing the recording");
+      progress->update(share);
+    };
+  }
+  auto outcome = run_program(arguments->options);
+  const bool says_more = !arguments->quiet || (outcome && !outcome->warnings.empty());
+  if (outcome && !progress && says_more) begin_a_line();
+  return outcome;
+}
+
 /// The exit code where nothing was started; else this process ends as the program did.
 int record(RunArguments& arguments) {
   auto words = command_words("run", arguments.command, arguments.unknown);
@@ -157,9 +182,8 @@ int record(RunArguments& arguments) {
     if (!size) return report_error("--max-disk", size.error());
     arguments.options.max_disk_bytes = *size;
   }
-  auto outcome = run_program(arguments.options);
+  auto outcome = run_and_show(&arguments);
   if (!outcome) return report_error("", outcome.error());
-  if (!arguments.quiet || !outcome->warnings.empty()) begin_a_line();
   for (const std::string& warning : outcome->warnings) say(one_line(warning));
   if (!arguments.quiet) say_summary(*outcome);
   end_as(outcome->wait_status);
@@ -174,8 +198,7 @@ void add_run_command(CLI::App& app, CommandContext& context) {
                   "folder of the recording (default: named after the program and the time)")
       ->type_name("FOLDER");
   run->add_flag("--force", arguments->options.force, "replace the recording that is in the folder");
-  run->add_option("--stacks", arguments->options.stacks,
-                  "which stacks to record")
+  run->add_option("--stacks", arguments->options.stacks, "which stacks to record")
       ->check(CLI::IsMember({"python", "native", "both", "none"}))
       ->capture_default_str();
   run->add_flag("--free-stacks", arguments->options.free_stacks,

@@ -6,6 +6,7 @@
 
 #include "base/size.h"
 #include "cli/commands.h"
+#include "cli/progress.h"
 #include "run/folder.h"
 
 namespace gpumemprof {
@@ -16,7 +17,12 @@ Result<int> seal_folder(const std::string& folder) {
   if (!ours) return std::unexpected(ours.error());
   if (!*ours) return fail(ErrorCode::kBadInput, "is not a recording: name a folder that run wrote");
   FolderSealer sealer(folder, {});
-  if (auto done = sealer.finish(); !done) return std::unexpected(done.error());
+  Status done;
+  {
+    Progress progress("sealing " + folder);
+    done = sealer.finish([&](double share) { progress.update(share); });
+  }
+  if (!done) return std::unexpected(done.error());
   const SealTotals& totals = sealer.totals();
   std::printf("%s: %llu file%s, %llu events, %s -> %s\n", folder.c_str(),
               static_cast<unsigned long long>(totals.files), totals.files == 1 ? "" : "s",

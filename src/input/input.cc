@@ -149,7 +149,8 @@ Result<Input> open_input(const std::vector<std::string>& paths, const InputOptio
   }
   for (const std::string& path : paths) {
     const bool is_recording = input.kind_ == InputKind::kRecording;
-    if (options.seal && is_recording && can_be_sealed(path)) (void)FolderSealer(path, {}).finish();
+    if (options.seal && is_recording && can_be_sealed(path))
+      (void)FolderSealer(path, {}).finish(options.on_progress);
   }
   auto first = input.recorded_events();
   if (!first) return std::unexpected(first.error());

@@ -37,7 +37,7 @@ struct InputOptions {
   /// Folders whose writers are gone are sealed first, where they can be written: that this fails is
   /// no error, unsealed recordings read as well, only slower.
   bool seal = false;
-  std::function<void(double)> on_progress;  ///< of reading a snapshot, 0 to 1; may be empty
+  std::function<void(double)> on_progress;  ///< of reading a snapshot or sealing, 0 to 1; may be empty
 };
 
 /// Not thread-safe.

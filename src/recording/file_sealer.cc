@@ -239,7 +239,8 @@ ConsumedTable FileSealer::newly_consumed(Merger* merger) {
   return table;
 }
 
-Status FileSealer::seal_until(uint64_t end_time_ns) {
+Status FileSealer::seal_until(uint64_t end_time_ns,
+                              const std::function<void(double)>& on_progress) {
   if (auto done = raw_->refresh(); !done) return done;
   for (const ChunkRef& chunk : raw_->index().chunks) {
     const uint16_t type = chunk.header.type;
@@ -260,8 +261,10 @@ Status FileSealer::seal_until(uint64_t end_time_ns) {
     merger.add(std::make_unique<RawLane>(file_, &stream, 0, &raw_->losses()));
     lane_position_.push_back(0);
   }
+  const uint64_t written = std::max<uint64_t>(read_file_counts(*file_).written_events, 1);
   EventBatch batch;
   while (merger.next(&batch, end_time_ns)) {
+    if (on_progress) on_progress(std::min(1.0, static_cast<double>(next_event_) / written));
     if (batch.size() == 0) {  // after the last event; they go with the next one, where one comes
       if (end_time_ns != kNoTime) break;
       if (auto done = write_definitions(); !done) return done;  // their texts
@@ -290,10 +293,10 @@ Status FileSealer::advance(uint64_t end_time_ns, bool all) {
   return {};
 }
 
-Status FileSealer::finish() {
+Status FileSealer::finish(const std::function<void(double)>& on_progress) {
   if (finished()) return {};
   writer_ = std::make_unique<ChunkWriter>(file_, header_.recording_id, false);
-  if (auto done = seal_until(kNoTime); !done) return done;
+  if (auto done = seal_until(kNoTime, on_progress); !done) return done;
   if (auto done = write_allocators(); !done) return done;  // also where no event came after
   if (auto done = file_->sync(); !done) return done;       // as before a checkpoint
   auto page = read_first_page(*file_);

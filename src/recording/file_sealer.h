@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,8 +42,9 @@ class FileSealer {
 
   /// Seals events before `end_time_ns` if enough have gathered, or `all` of them. The writer lives.
   Status advance(uint64_t end_time_ns, bool all);
-  /// The writer is gone: seals the rest, writes the footer, frees all raw chunks.
-  Status finish();
+  /// The writer is gone: seals the rest, writes the footer, frees all raw chunks. `on_progress` is
+  /// called with the share of the events that are sealed.
+  Status finish(const std::function<void(double)>& on_progress = {});
   /// Frees sealed events, oldest first, up to a checkpoint, until `bytes` are freed or there is no
   /// later checkpoint. Returns the freed bytes.
   Result<uint64_t> drop_oldest(uint64_t bytes);
@@ -51,7 +53,7 @@ class FileSealer {
  private:
   FileSealer(File* file, FileSealOptions options) : file_(file), options_(options) {}
   Status load();
-  Status seal_until(uint64_t end_time_ns);
+  Status seal_until(uint64_t end_time_ns, const std::function<void(double)>& on_progress = {});
   Status write_definitions();
   Status write_allocators();
   Status write_marks(const EventBatch& batch, uint64_t time_ns);

@@ -77,8 +77,11 @@ struct FolderSealer::Impl {
   SealTotals totals;
   FilePool pool;                         // before the files, which are its own
   std::map<std::string, OneFile> files;  // by name
+  std::function<void(double)> on_progress;
+  size_t files_looked_at = 0;  // of the step
 
   Status list();
+  void show(double share_of_file) const;
   Status step_one(OneFile* one, bool all);
   Status work(OneFile* one, bool all);
   Status finish_one(OneFile* one);
@@ -115,6 +118,12 @@ Status FolderSealer::Impl::list() {
   }
   closedir(dir);
   return {};
+}
+
+void FolderSealer::Impl::show(double share_of_file) const {
+  if (!on_progress) return;
+  on_progress((static_cast<double>(files_looked_at) + share_of_file) /
+              static_cast<double>(files.size()));
 }
 
 bool FolderSealer::Impl::may_finish(const OneFile& one, bool by_hand) const {
@@ -190,7 +199,7 @@ Status FolderSealer::Impl::work(OneFile* one, bool all) {
 Status FolderSealer::Impl::finish_one(OneFile* one) {
   const bool was_finished = one->sealer->finished();
   const uint64_t before = disk_bytes(one->path);
-  if (auto done = one->sealer->finish(); !done) return done;
+  if (auto done = one->sealer->finish([this](double share) { show(share); }); !done) return done;
   if (auto done = drop_at_end(one); !done) return done;
   totals.events += one->sealer->events_sealed() - one->counted_events;
   one->counted_events = one->sealer->events_sealed();
@@ -236,8 +245,11 @@ Status FolderSealer::Impl::keep_below_limit() {
 Status FolderSealer::Impl::step(bool all) {
   if (auto done = list(); !done) return done;
   Status first{};
+  files_looked_at = 0;
   for (auto& [name, one] : files) {
     auto done = step_one(&one, all);
+    ++files_looked_at;
+    show(0);
     if (!done && first)
       first = done;  // one file's trouble does not keep the others from being sealed
   }
@@ -250,7 +262,12 @@ FolderSealer::FolderSealer(std::string folder, SealOptions options)
 FolderSealer::~FolderSealer() = default;
 
 Status FolderSealer::step() { return impl_->step(false); }
-Status FolderSealer::finish() { return impl_->step(true); }
+Status FolderSealer::finish(std::function<void(double)> on_progress) {
+  impl_->on_progress = std::move(on_progress);
+  Status done = impl_->step(true);
+  impl_->on_progress = nullptr;
+  return done;
+}
 const SealTotals& FolderSealer::totals() const { return impl_->totals; }
 
 }  // namespace gpumemprof

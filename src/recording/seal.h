@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,8 +37,9 @@ class FolderSealer {
   /// gone. Cheap if there is nothing to do; call it a few times a second.
   Status step();
   /// Seals everything. Files of running processes are sealed to their current end and continue to
-  /// grow; the folder can be finished again later.
-  Status finish();
+  /// grow; the folder can be finished again later. `on_progress`: called often, with a share in [0,
+  /// 1].
+  Status finish(std::function<void(double)> on_progress = {});
   const SealTotals& totals() const;
 
  private:

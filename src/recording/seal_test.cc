@@ -1,10 +1,12 @@
 #include "recording/seal.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <random>
 
 #include "recording/compact.h"
@@ -131,6 +133,22 @@ TEST(Sealing, AFinishedFileYieldsWhatTheRawOneDid) {
   EXPECT_GT(std::ranges::count_if(after.steps, [](int64_t s) { return s != kNoStep; }), 1000);
   EXPECT_EQ(after.loss.reasons.size(), 0u);
   EXPECT_LT(for_tests::read_file(folder.file("a.gmp")).size(), 64u * 1024);  // the buffers are gone
+}
+
+TEST(Sealing, FinishingTellsTheShareThatIsDone) {
+  TempFolder folder;
+  FakeProbe probe;
+  train(&probe, 3 * kBatchEvents, 1);
+  ASSERT_EQ(probe.save(folder.file("a.gmp")), 0);
+  ASSERT_EQ(probe.save(folder.file("b.gmp")), 0);
+  std::vector<double> shares;
+  ASSERT_TRUE(
+      FolderSealer(folder.path(), {}).finish([&](double share) { shares.push_back(share); }));
+  EXPECT_GT(shares.size(), 6u);  // more than three batches of each
+  EXPECT_TRUE(std::is_sorted(shares.begin(), shares.end()));
+  EXPECT_EQ(shares.front(), 0);
+  EXPECT_THAT(shares, testing::Contains(0.5));
+  EXPECT_EQ(shares.back(), 1);
 }
 
 TEST(Sealing, ASecondPassFindsNothingToDo) {

@@ -291,8 +291,8 @@ Status run_and_watch(Plan* plan, FolderSealer* sealer, RunOutcome* outcome) {
   return {};
 }
 
-/// A process that has the folder's name from us may record into it, whether or not it was seen to be
-/// a descendant: its parent may have ended at once.
+/// A process that has the folder's name from us may record into it, whether or not it was seen to
+/// be a descendant: its parent may have ended at once.
 bool is_any_told_of(const std::string& folder) {
   const std::string entry = "GPUMEMPROF_DIR=" + folder + '\0';
   std::error_code error;
@@ -333,7 +333,7 @@ Result<RunOutcome> run_program(const RunOptions& options) {
   const std::vector<std::string> older = oom_bundles(plan->folder);
   if (auto ran = run_and_watch(&*plan, &sealer, &outcome); !ran)
     return std::unexpected(ran.error());
-  note_failure(sealer.finish(), &outcome);
+  note_failure(sealer.finish(options.on_finishing), &outcome);
   if (plan->arena) plan->arena->release();
   outcome.recorded = recorded_by_this_run(*plan);
   std::ranges::set_difference(oom_bundles(plan->folder), older,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,6 +24,8 @@ struct RunOptions {
   bool attribution = true;
   bool record_driver = true;  ///< the CUDA driver, where there is one
   std::string version;
+  /// Called with a share in [0, 1] while the recording is finished, after the program's end.
+  std::function<void(double)> on_finishing;
 };
 
 struct RunOutcome {
