@@ -29,7 +29,7 @@ TEST(TextReport, TheAnswerIsInTheFirstFiveLines) {
   const std::vector<std::string> lines = lines_of(text);
   ASSERT_GE(lines.size(), 5u);
   EXPECT_EQ(lines[0],
-            "Peak 1000 B on cpu, 2.500 s after the start");
+            "Peak 1000 B on cpu, 2.500 s after the start, process 11 (python train.py)");
   EXPECT_EQ(lines[1], "      700 B  70.0 %  train.py:41 step");
   EXPECT_EQ(lines[2], "      300 B  30.0 %  model.py:7 Model.__init__");
   EXPECT_EQ(lines[3], "Nothing was lost.");
