@@ -45,7 +45,7 @@ class ExactSource:
         self.device = device
         self.code = device.code
         self.basis_reason = (
-            f"every allocation and free since {_began}"
+            f"every allocation and free of blocks allocated since {_began}"
         )
         if device.is_cpu and framework is None:
             self.basis_reason += "; older blocks are not included"
