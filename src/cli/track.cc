@@ -249,7 +249,9 @@ void add_track_command(CLI::App& app, CommandContext& context) {
                      .output = "output file; complete after every sample",
                      .pid = "track this process",
                      .threshold = "alert when allocated memory exceeds this many MiB"});
-  command->add_flag("--watchdog", arguments->watchdog, "accepted for compatibility: only the program itself can free its memory (MemoryWatchdog)");
+  command->add_flag("--watchdog", arguments->watchdog,
+                    "accepted for compatibility: only the program itself can free its memory "
+                    "(MemoryWatchdog)");
   command
       ->add_option("--warning-threshold", arguments->alerts.warning_percent,
                    "percent of a memory in use")

@@ -57,7 +57,7 @@ constexpr uint32_t kAnyContext = 1u << kDriverContexts | 1u << kDriverUnmeasured
 
 Pointer as_key(void* context) { return reinterpret_cast<Pointer>(context); }
 
-/// Devices' primary contexts, by which their limits are known: nobody tells them at their end.
+/// Devices' primary contexts. Kept because the call that ends one does not name it.
 constexpr int kMostDevices = 64;
 void* g_primary_contexts[kMostDevices];
 

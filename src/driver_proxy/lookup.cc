@@ -31,7 +31,7 @@ extern "C" __attribute__((visibility("hidden"))) void* const gpumemprof_driver_o
 
 namespace {
 
-/// The row that `version` of `base` stands for; -1 where it is not recorded.
+/// The row of `base` in `version`; -1 if it is not recorded.
 int row_of(const char* base, int version, uint64_t flags) {
   const int wanted = flags & 2 ? 2 : 1;
   int best = -1;

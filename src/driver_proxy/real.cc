@@ -46,8 +46,7 @@ int find_own(dl_phdr_info* info, size_t, void* out) {
   return 1;
 }
 
-/// A call that is forwarded to ourselves would never end. Asked once: who comes at the same time
-/// finds the same.
+/// A call forwarded to ourselves would never end. Computed once; threads that race compute the same.
 bool is_own(const void* function) {
   static OwnRange own;
   if (!__atomic_load_n(&own.end, __ATOMIC_ACQUIRE)) {

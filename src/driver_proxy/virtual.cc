@@ -37,7 +37,7 @@ DRIVER_EXPORT Result DRIVER_FUNCTION(MemImportFromShareableHandle)(Pointer* hand
   const bool is_known =
       ASK_REAL(Result(Prop*, Pointer), DRIVER_FUNCTION(MemGetAllocationPropertiesFromHandle), prop,
                *handle) == kSuccess;
-  // Its size is told by its mappings.
+  // Its mappings have its size.
   watch->created(*handle, is_known ? prop[0].number : device_now(), 0, false, watch.caller());
   return code;
 }
@@ -74,7 +74,7 @@ DRIVER_EXPORT Result DRIVER_FUNCTION(MemMap)(Pointer address, size_t bytes, size
   return code;
 }
 
-/// After the call: nobody else maps these addresses before their owner knows that they are free.
+/// Recorded after the call: no other thread maps these addresses before this one returns.
 DRIVER_EXPORT Result DRIVER_FUNCTION(MemUnmap)(Pointer address, size_t bytes) {
   WATCH();
   const Result code = CALL_REAL(DRIVER_FUNCTION(MemUnmap), address, bytes);

@@ -104,7 +104,7 @@ struct FileHeader {
   char boot_id[40];
   char command[1024];  // argv with spaces
   uint32_t crc32c;     // of all above
-  uint32_t pad;
+  uint32_t rank_plus_one;  // RANK of the environment + 1; 0 where there was none
 };
 static_assert(sizeof(FileHeader) <= 2048);
 inline constexpr uint32_t kStateOffset = 2048;

@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kIndexMagic[8] = {'\x89', 'G', 'M', 'P', 'i', 'd', 'x', '1'};
-constexpr uint64_t kIndexVersion = 2;  // of what stands behind the key
+constexpr uint64_t kIndexVersion = 3;  // of what stands behind the key
 
 /// A file of this user's own that is not a link.
 bool is_own(const std::string& path) {
@@ -41,6 +41,9 @@ void archive_small_tables(Archive& archive, Tables* tables) {
     archive.text(process.command), archive.text(process.python_version);
     archive.text(process.stacks), archive.flag(process.exited_cleanly);
     archive.number(process.first_time_ns), archive.number(process.realtime_offset_ns);
+    uint32_t rank_plus_one = process.rank ? *process.rank + 1 : 0;
+    archive.number(rank_plus_one);
+    if (rank_plus_one != 0) process.rank = rank_plus_one - 1;
   });
   archive.each(tables->threads, [&](Thread& thread) {
     archive.number(thread.process), archive.number(thread.tid), archive.text(thread.name);

@@ -19,6 +19,13 @@ static uint64_t number(const char* text) {
   return value;
 }
 
+/// Launchers number the processes of a job; 0 for what is no number below a billion.
+static uint32_t rank_plus_one(const char* text) {
+  const size_t digits = text ? strspn(text, "0123456789") : 0;
+  if (digits == 0 || digits > 9 || text[digits] != 0) return 0;
+  return static_cast<uint32_t>(number(text)) + 1;
+}
+
 static uint32_t stack_mode(const char* text) {
   if (!text || !strcmp(text, "python")) return format::kStacksPython;
   if (!strcmp(text, "native")) return format::kStacksNative;
@@ -38,6 +45,7 @@ __attribute__((constructor)) static void read_config() {
   g_config.no_attribution = getenv("GPUMEMPROF_NO_ATTRIBUTION") != nullptr;
   g_arena_address = parse_arena_address(getenv("GPUMEMPROF_ARENA"));
   g_config.max_disk_bytes = number(getenv("GPUMEMPROF_MAX_DISK"));
+  g_config.rank_plus_one = rank_plus_one(getenv("RANK"));
 }
 
 /// exit() ran: what follows is known to be complete but for what other destructors still free.

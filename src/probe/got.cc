@@ -162,7 +162,7 @@ void replace_in(const Tables& object, const Elf64_Rela* first, size_t bytes, Job
       auto** entry = reinterpret_cast<void**>(object.base + relocation.r_offset);
       if (!object.range.contains(entry)) break;
       void* leads_to = __atomic_load_n(entry, __ATOMIC_RELAXED);
-      // Null: a weak symbol that nobody defines; the library asks for it and lives without.
+      // Null: a weak symbol without a definition, which the library works without.
       if (leads_to == nullptr) break;
       if (leads_to == wanted->hook || store(object, entry, wanted->hook, &job->result)) {
         wanted->count += 1;

@@ -7,7 +7,7 @@
 /// three cache lines.
 #define HOT_DATA __attribute__((section("probe_hot")))
 
-/// One with cache lines of its own; among the words it would leave gaps.
+/// For an object with whole cache lines, which among single words would leave gaps.
 #define HOT_LINES alignas(64) __attribute__((section("probe_hot_lines")))
 
 /// A function that every event runs; the linker places them together.

@@ -143,8 +143,8 @@ class LineClock {
     return now < floor ? floor : now;
   }
 
-  /// False where somebody tunes. In a child that was forked meanwhile nobody does: it learns
-  /// afresh.
+  /// False while another thread tunes. In a child forked meanwhile that thread does not exist, and
+  /// the clock starts afresh.
   bool hold() {
     const uint32_t own = Machine::owner();
     uint32_t held = __atomic_load_n(&held_by_, __ATOMIC_RELAXED);
@@ -242,7 +242,7 @@ class LineClock {
   uint64_t scale_;          // to it from the one before
 
  public:
-  /// As memory is at its birth: a clock in a constant needs nobody to make it.
+  /// All zeros, so that a global clock needs no initialiser.
   constexpr LineClock()
       : only_writer_(nullptr),
         turn_(0),

@@ -12,8 +12,8 @@ namespace {
 constexpr uint32_t kSlots = 250;
 constexpr uint32_t kNoSlot = 255;  // in the lowest byte of a phase's number
 
-/// An open phase. `id` is stored last and taken away first: who reads the name asks for it before
-/// and after.
+/// An open phase. `id` is stored last and cleared first: a reader of the name compares it before and
+/// after.
 struct Slot {
   uint64_t id;  // serial << 8 | its index; 0: free, 1: being filled
   uint32_t incarnation;

@@ -160,6 +160,7 @@ long create_file(UnrecordedAt* at) {
   remember_command(header->command);
   header->stack_mode = g_config.stacks;
   header->free_stacks = g_config.free_stacks;
+  header->rank_plus_one = g_config.rank_plus_one;
   seal_header(header);
   auto* shared = reinterpret_cast<FileState*>(page + kStateOffset);
   shared->next_offset = kPage;

@@ -38,6 +38,7 @@ struct Config {
   bool no_cpu = false;
   bool no_attribution = false;  // stacks and what the program says itself; nothing of Surroundings
   uint64_t max_disk_bytes = 0;
+  uint32_t rank_plus_one = 0;
 
   bool wants_attribution() const { return stacks != format::kStacksNone && !no_attribution; }
 };

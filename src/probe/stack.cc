@@ -265,8 +265,8 @@ uint32_t label_frame(Stream* s, const Label& label, uint64_t hash) {
 
 uint64_t hash_label(const Label& label) { return hash_bytes(label.text, label.length) | 1; }
 
-/// Zero at the thread's birth; plain data, so it outlives every destructor. `hash` is that of the
-/// name with a seed of its own, as an operation may have the same name.
+/// Zero when the thread starts; plain data, so it outlives every destructor. `hash` is that of the
+/// name, with another seed than operations, which may have the same name.
 struct Layer {
   const char* name;
   uint32_t length;  // 0: none

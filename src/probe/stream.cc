@@ -147,7 +147,7 @@ __attribute__((noinline)) void append(Stream* s, RawAction action, uint64_t time
     at[n++] = pack(time_ns, 0, device_class, 0, kRawWide, kDetailDeviceFree, s->salt);
     at[n++] = pack(time_ns, *device_free, device_class, 0, kRawTotals, 0, s->salt);
   }
-  // A free is no work of a step's: whoever holds the last reference does it.
+  // A free belongs to no step: the last owner may be anywhere.
   const bool is_other_step = step != s->step && (action == kRawAlloc || action == kRawOom);
   if (UNLIKELY(is_other_step)) {
     s->step = step;

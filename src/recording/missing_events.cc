@@ -52,8 +52,8 @@ void add_cut(uint64_t bytes, uint64_t whole, MissingEvents* out) {
                            std::to_string(whole));
 }
 
-/// Minor 0 did not count what it wrote: the numbers of records or of sealed events tell it, which
-/// are two of the same loss, and of the end of the file nobody.
+/// Minor 0 did not count what it wrote. Gaps in the numbers of records and of sealed events show the
+/// same loss, so only one counts; a missing end of the file cannot be counted.
 void add_of_minor_0(uint64_t bytes, const FirstPage& page, const SealedFile& sealed, RawFile& raw,
                     MissingEvents* out) {
   out->events = sealed.losses().missing_events;

@@ -97,6 +97,7 @@ void RecordedProcess::describe(Process* process) const {
   process->command = text(page_.header.command);
   process->python_version = describe_python(page_.state);
   process->stacks = describe_stacks(page_.header, page_.state);
+  if (page_.header.rank_plus_one != 0) process->rank = page_.header.rank_plus_one - 1;
   process->exited_cleanly = page_.state.clean_exit == 1;
   process->first_time_ns = page_.header.monotonic_ns;
   process->realtime_offset_ns = realtime_offset_ns();

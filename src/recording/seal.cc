@@ -51,8 +51,8 @@ struct OneFile {
   uint64_t counted_events = 0;
 };
 
-/// A file with its footer and nothing raw beside it. Told by its chunk headers: a sealer of its own
-/// would read every event to know the state of memory, which doubles the time of an `analyze`.
+/// A file with its footer and no raw chunk. Decided by chunk headers: a sealer would read every event
+/// for the state of memory, which doubles the time of an `analyze`.
 bool is_complete(File& file) {
   auto header = read_file_header(file);
   FileIndex index;

@@ -109,7 +109,7 @@ class SealedLane final : public Lane {
     return fail(ErrorCode::kBadInput, "marks of undefined threads");
   }
 
-  /// What a chunk of its own says of the events from number `first` on, where there is one.
+  /// Adds the columns that a separate chunk has for the events from number `first` on, if any.
   Status add(const std::map<uint64_t, ChunkRef>& chunks, uint64_t first,
              Status (*parse)(std::string_view, EventBatch*), EventBatch* block) {
     const auto known = chunks.find(first);

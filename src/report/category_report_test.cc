@@ -54,6 +54,30 @@ TEST(CategoryReport, TextListsCategoriesModulesAndPhases) {
                   "   1.00 KiB  25.0 %  forward  1.00 KiB activation"));
 }
 
+TEST(CategoryReport, EqualModulesAreFoldedOverTheNumbersThatDiffer) {
+  EventBatch events;
+  append(&events, {.time_ns = 10'000, .address = 1, .size_bytes = 2048});
+  append(&events, {.time_ns = 20'000, .address = 2, .size_bytes = 2048});
+  append(&events, {.time_ns = 30'000, .address = 3, .size_bytes = 1024});
+  append(&events, {.time_ns = 40'000, .address = 4, .size_bytes = 1024});
+  for (uint32_t i = 1; i <= 4; ++i) events.marks.push_back({4, MarkKind::kRole, 0, i, 50'000, i, 1});
+  MemorySource source(events);
+  Tables& tables = source.mutable_tables();
+  tables.processes.emplace_back();
+  tables.threads.push_back({0, 11, "t"});
+  tables.devices.push_back(Device{.size_is_requested = true});
+  for (const char* name : {"layers.0.mlp.0.weight", "layers.1.mlp.0.weight",
+                           "layers.0.mlp.2.weight", "layers.1.mlp.2.weight"})
+    tables.strings.intern(name);
+  const Analysis analysis = *analyze_source(source, {});
+  const std::vector<std::string> lines = text_lines(
+      categories_section({analysis, source.tables(), {}}, analysis.devices[0]), {});
+  EXPECT_THAT(lines, testing::Contains("   4.00 KiB  66.7 %  layers.*.mlp.0  2 × 2.00 KiB: 2.00 KiB "
+                                       "parameter"));
+  EXPECT_THAT(lines, testing::Contains("   2.00 KiB  33.3 %  layers.*.mlp.2  2 × 1.00 KiB: 1.00 KiB "
+                                       "parameter"));
+}
+
 TEST(CategoryReport, JsonHasThemAtThePeakOverTimeAndAtMoments) {
   MemorySource source = small_source();
   const Analysis analysis = *analyze_source(source, {});

@@ -289,6 +289,7 @@ Json processes_json(const Analysis& analysis, const Tables& tables) {
         i < analysis.processes.size() ? analysis.processes[i] : ProcessAnalysis{};
     out.push_back({{"pid", process.pid},
                    {"parent_pid", process.parent_pid},
+                   {"rank", process.rank ? Json(*process.rank) : Json()},
                    {"start_ticks", process.start_ticks},
                    {"host", process.host},
                    {"command", process.command},

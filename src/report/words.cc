@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 namespace gpumemprof {
 namespace {
@@ -107,10 +108,25 @@ std::string format_plural(uint64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", format_count(count), noun, ending);
 }
 
+namespace {
+
+/// "MiB" of "12.0 MiB", "%)" of "(37.9 %)": what stays on the number's line.
+bool is_unit_at(std::string_view text, size_t blank) {
+  constexpr std::array<std::string_view, 8> kUnits = {"%", "B", "KiB", "MiB", "GiB", "TiB", "s", "ms"};
+  if (blank == 0 || blank >= text.size() || text[blank - 1] < '0' || text[blank - 1] > '9')
+    return false;
+  const std::string_view word = text.substr(blank + 1, text.find(' ', blank + 1) - blank - 1);
+  const std::string_view unit = word.substr(0, word.find_first_of(".,;:)/"));
+  return std::ranges::find(kUnits, unit) != kUnits.end();
+}
+
+}  // namespace
+
 std::vector<std::string> wrapped(std::string_view text, size_t width) {
   std::vector<std::string> lines;
   for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find(' ', begin), text.size());
+    size_t end = std::min(text.find(' ', begin), text.size());
+    while (is_unit_at(text, end)) end = std::min(text.find(' ', end + 1), text.size());
     const std::string_view word = text.substr(begin, end - begin);
     if (lines.empty() || lines.back().size() + 1 + word.size() > width) {
       lines.emplace_back(word);
@@ -139,6 +155,8 @@ std::string process_label(const Process& process, size_t width) {
     return process.host.empty() ? "a process"
                                 : fmt::format("a process on {}", printable(process.host));
   }
+  // The processes of a job have one command.
+  if (process.rank) return fmt::format("rank {} (process {})", *process.rank, process.pid);
   return command.empty() ? fmt::format("process {}", process.pid)
                          : fmt::format("process {} ({})", process.pid, command);
 }

@@ -30,7 +30,7 @@ std::string capitalized(std::string text);
 /// Lines of at most `width` bytes, broken at blanks; a word that is longer has a line of its own.
 std::vector<std::string> wrapped(std::string_view text, size_t width);
 
-/// "process 1234 (python train.py)": the program without its folder, all cut at `width` characters.
+/// "rank 3 (process 12)", else "process 12 (python train.py)", without folders, cut at `width`.
 std::string process_label(const Process& process, size_t width = 48);
 
 /// A path relative to `folder` where it lies below it; of an installed package

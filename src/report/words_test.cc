@@ -7,6 +7,12 @@
 namespace gpumemprof {
 namespace {
 
+TEST(Wrapped, KeepsANumberAndItsUnitOnOneLine) {
+  EXPECT_EQ(wrapped("of all (37.9 %) and 12.0 MiB, that is all", 13),
+            (std::vector<std::string>{"of all", "(37.9 %) and", "12.0 MiB,", "that is all"}));
+  EXPECT_EQ(wrapped("in 5 steps", 4), (std::vector<std::string>{"in 5", "steps"}));
+}
+
 TEST(Words, WhatCouldSteerATerminalIsReplaced) {
   EXPECT_EQ(printable("a\x1b[31mb\nc\x7f"),
             "a\xef\xbf\xbd[31mb\xef\xbf\xbd"
@@ -62,6 +68,7 @@ TEST(Words, AProcessIsNamedByItsProgramAndCutBetweenCharacters) {
             "process 3 (python a.py)");
   EXPECT_EQ(process_label({.pid = 3, .command = "ééééé"}, 3), "process 3 (éé…)");
   EXPECT_EQ(process_label({.pid = 3}), "process 3");
+  EXPECT_EQ(process_label({.pid = 3, .command = "python a.py", .rank = 0}), "rank 0 (process 3)");
   EXPECT_EQ(process_label({.host = "node7"}), "a process on node7");
   EXPECT_EQ(process_label({}), "a process");
 }

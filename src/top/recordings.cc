@@ -89,7 +89,7 @@ std::string holder_head(const RecordedRow& row, const HolderColumns& columns) {
   return text + "HELD NOW BY LINES OF " + row_name(row);
 }
 
-/// "train.py:3 f" of "/home/me/train.py:3 f".
+/// "train.py:3 f" of "/srv/train.py:3 f".
 std::string without_folder(const std::string& line) {
   const size_t slash = line.rfind('/', line.find(':'));
   return slash == line.npos ? line : line.substr(slash + 1);

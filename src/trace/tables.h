@@ -82,6 +82,7 @@ struct Process {
   std::string command;             ///< argv, separated by spaces, cut at 1 KiB
   std::string python_version;      ///< "3.11.7", empty where there was no interpreter
   std::string stacks;              ///< "python", "native", "both", "none", or "none: why"
+  std::optional<uint32_t> rank;    ///< RANK of its environment
   bool exited_cleanly = false;     ///< exit() or _exit(); false: killed, crashed, or still running
   uint64_t first_time_ns = 0;      ///< CLOCK_MONOTONIC when its recording began
   int64_t realtime_offset_ns = 0;  ///< add to a monotonic time for the wall clock

@@ -78,4 +78,4 @@ def test_statistics_print_as_lines_and_are_a_dict():
               "tracker.start_tracking()\nkept = torch.ones(1024)\ntracker.stop_tracking()\n"
               "statistics = tracker.get_statistics()\nassert isinstance(statistics, dict)\n"
               "json.dumps(statistics)\nprint(statistics)")
-    assert "peak       4.00 KB (exact)\n" in out and len(out.splitlines()) <= 12
+    assert "peak       4.00 KiB (exact)\n" in out and len(out.splitlines()) <= 12

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from gpumemprof import utils
+from gpumemprof._core.printed import size_text
 
 
 @pytest.mark.parametrize(
@@ -17,6 +18,15 @@ from gpumemprof import utils
 )  # fmt: skip
 def test_sizes_as_text(size, text):
     assert utils.format_bytes(size) == text
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(0, "0 B"), (1023, "1023 B"), (1024, "1.00 KiB"), (4_000_000, "3.81 MiB"), (532_531_828, "508 MiB"),
+     (2**30 - 1, "1.00 GiB"), (1023 * 2**20, "1023 MiB"), (-5 * 2**20, "-5.00 MiB")],
+)  # fmt: skip
+def test_results_print_sizes_as_the_command_does(size, text):
+    assert size_text(size) == text
 
 
 def test_precision_is_that_of_the_caller():

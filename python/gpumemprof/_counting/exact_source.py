@@ -45,12 +45,12 @@ class ExactSource:
         self.device = device
         self.code = device.code
         self.basis_reason = (
-            f"every allocation and free of the framework is counted, of blocks allocated since {_began}"
+            f"every allocation and free of blocks allocated since {_began}"
         )
         if device.is_cpu and framework is None:
-            self.basis_reason += ": older ones are not included, and the rise over the start is exact"
+            self.basis_reason += "; older blocks are not included"
         else:
-            self.basis_reason += ": the allocator's figures include older ones, and the rise over the start is exact"
+            self.basis_reason += "; the allocator's figures include older blocks"
         self.native = native()
         self.highest = 0
         # PyTorch's CPU has no pool: what is allocated is all that there is to know of it.

@@ -18,8 +18,8 @@ bool read_reserved(uint64_t pool, uint64_t* bytes) {
                   bytes) == kSuccess;
 }
 
-/// The pool that hipMallocAsync takes from. Another one than the device's own may be destroyed at
-/// any time by another thread: it is asked now, and by nobody later.
+/// Reads the pool that hipMallocAsync takes from. Only now: another thread may destroy a pool that is
+/// not the device's own at any time.
 void level_current(Watch& watch) {
   const int device = watch.is_on() ? device_now() : -1;
   if (device < 0 || device >= kMostDevices) return;

@@ -56,7 +56,7 @@ int device_of(Watch& watch, ZeHandle device) {
     const KeepErrno keep;
     const int number = number_of(device);
     if (number < 0 || number >= int{kMost}) break;
-    // Two that come at once write the same or leave a place with a number that nobody asks for.
+    // Two threads at once write the same, or leave an entry with a number that is never looked up.
     ZeHandle nobody = nullptr;
     if (__atomic_compare_exchange_n(&one.handle, &nobody, reinterpret_cast<ZeHandle>(1), false,
                                     __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {

@@ -27,7 +27,7 @@ DRIVER_EXPORT Result zeMemAllocDevice(ZeHandle context, const void* desc, size_t
   return code;
 }
 
-/// It lies where who touches it is.
+/// Pages are on the device or the host, whichever touched them last.
 DRIVER_EXPORT Result zeMemAllocShared(ZeHandle context, const void* device_desc,
                                       const void* host_desc, size_t bytes, size_t alignment,
                                       ZeHandle device, void** out) {

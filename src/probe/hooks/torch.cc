@@ -162,7 +162,7 @@ HOT void gpumemprof_hook_free_cpu(void* p) {
   g_free_cpu.get(FREE_CPU, reinterpret_cast<void*>(&gpumemprof_hook_free_cpu), plain_free)(p);
 }
 
-// Thrown past here. Its last argument tells who throws, and stays as it is.
+// The exception passes through. The last argument, the caller, is forwarded unchanged.
 #define ENFORCE_HOOK(id, mangled)                                                                 \
   static Real<void (*)(const char*, int, const char*, const void*, const void*)> g_enforce_##id;  \
   static void no_enforce_##id(const char*, int, const char*, const void*, const void*) { abort(); } \

@@ -1,8 +1,8 @@
-// What is copied into what: at::_ops::copy_::call, through which clone(), deepcopy(), to(), float()
-// and load_state_dict() go, whatever the program calls. Told is which storages, and only where one
-// may be a parameter (copies.h): so what is a copy of weights is known, not guessed from its size.
+// Records which storage is copied into which, where one may be a parameter (copies.h): so a copy of
+// weights is known, not guessed from its size. clone(), deepcopy(), to(), float() and
+// load_state_dict() all end in at::_ops::copy_::call.
 //
-// The real function does the work, and an exception of its own passes through.
+// The real function does the work, and its exceptions pass through.
 #include "format/format.h"
 #include "probe/copies.h"
 #include "probe/dynamic.h"

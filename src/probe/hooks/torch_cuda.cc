@@ -166,7 +166,8 @@ void on_entry(const void*, const TraceEntry& entry) {
   }
 }
 
-/// The tracker's word on what is reported, where it fits; else it is off.
+/// What the tracker says of the reported event if the two agree; otherwise the tracker is switched
+/// off.
 const AllocatorSays* take(int32_t action, uint64_t address, Device device) {
   if (device.type != kCuda) return nullptr;
   if (!is_on()) {

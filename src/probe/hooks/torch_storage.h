@@ -1,7 +1,7 @@
 // Where the storage of a tensor begins, and what autograd has said of it.
 //
-// No header of PyTorch is used. Where a tensor has its storage, TensorImpl::has_storage() tells
-// itself, asked of an object of ours in which one word after the other is set. A storage is told by
+// No header of PyTorch is used. To find where a tensor keeps its storage, TensorImpl::has_storage()
+// is called on a made-up object in which one word after the other is set. A storage is recognised by
 // the name of its class.
 #pragma once
 

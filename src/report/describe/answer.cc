@@ -148,6 +148,14 @@ Section peak_section(const Subject& subject, std::string_view nothing) {
 
 namespace {
 
+/// "cpu"; of one rank among others "rank 1, cpu".
+std::string place_of(const Finding& finding, const Tables& tables) {
+  const Device& device = device_at(tables, finding.device);
+  const std::optional<uint32_t> rank = process_at(tables, device.process).rank;
+  if (tables.processes.size() < 2 || !rank) return device_name(device);
+  return fmt::format("rank {}, {}", *rank, device_name(device));
+}
+
 /// Steady growth of a device whose leak is named: the same memory, without its line.
 bool is_said_by_a_leak(const Finding& finding, const Analysis& analysis) {
   return finding.kind == "steady_growth" && finding.severity == Severity::kInfo &&
@@ -164,8 +172,7 @@ Section findings_section(const Subject& subject) {
   for (const Finding& finding : subject.analysis.findings) {
     if (is_said_by_a_leak(finding, subject.analysis)) continue;
     Item item{.label = severity_name(finding.severity),
-              .text = fmt::format("{}: {}.", device_name(device_at(subject.tables, finding.device)),
-                                  finding.title),
+              .text = fmt::format("{}: {}.", place_of(finding, subject.tables), finding.title),
               .tone = tone_of(finding.severity),
               .evidence = evidence_of(finding, subject.analysis)};
     if (has_evidence(finding)) {

@@ -126,7 +126,13 @@ std::vector<std::string> diff_caveats(const Diff& diff) {
     if (!is_complete(side->analysis->loss)) {
       out.push_back(fmt::format("{}: {}", name, loss_sentence(side->analysis->loss)));
     }
-    if (!side->analysis->source.can.stacks) out.push_back(fmt::format("{} has no stacks.", name));
+    const bool has_stacks =
+        side->analysis->source.can.stacks ||
+        std::ranges::any_of(side->analysis->devices, [](const DeviceAnalysis& device) {
+          return std::ranges::any_of(device.holders_at_peak,
+                                     [](const Holder& holder) { return holder.stack != 0; });
+        });
+    if (!has_stacks) out.push_back(fmt::format("{} has no stacks.", name));
     if (!side->analysis->source.can.complete_history) {
       out.push_back(fmt::format(
           "{} does not cover the start of the run: its peak is the peak of the recorded part.",

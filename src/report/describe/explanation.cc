@@ -189,8 +189,10 @@ class Paragraph {
     const PeakWork& work = device_.categories.peak;
     const bool knows_step = has_categories_ && work.is_known;
     const uint64_t freed = knows_step ? figure("freed_in_step_bytes", work.freed_in_step_bytes) : 0;
-    if (const Finding* leak = worst_leak())
-      return say("Next: stop the leak: " + printable(leak->fix) + '.');
+    if (const Finding* worst = worst_finding()) {
+      return say((worst->kind == "leak" ? "Next: stop the leak: " : "Next: ") +
+                 printable(worst->fix) + '.');
+    }
     if (knows_step && work.step_ended && freed >= peak_ / kLeastShare) {
       return say(fmt::format("Next: a smaller batch or checkpointing; {} were freed before step {} "
                              "ended{}.",
@@ -201,12 +203,12 @@ class Paragraph {
             : "Next: gpumemprof advise suggests what to change.");
   }
 
-  /// Of this device, that matters; null where there is none.
-  const Finding* worst_leak() const {
+  /// Of this device, with something to do; null where there is none. They are sorted.
+  const Finding* worst_finding() const {
     for (const Finding& finding : analysis_.findings) {
       const bool is_here = finding.device == device_.device ||
                            std::ranges::find(device_.parts, finding.device) != device_.parts.end();
-      if (is_here && finding.kind == "leak" && finding.severity != Severity::kInfo) return &finding;
+      if (is_here && finding.severity != Severity::kInfo && !finding.fix.empty()) return &finding;
     }
     return nullptr;
   }

@@ -72,6 +72,8 @@ TEST(Explanation, OfALeakThatMattersItsFixIsNext) {
   EXPECT_THAT(next(), testing::StartsWith("Next: a smaller batch"));
   analysis.findings[0].severity = Severity::kWarning;
   EXPECT_EQ(next(), "Next: stop the leak: keep numbers.");
+  analysis.findings[0].kind = "out_of_memory";
+  EXPECT_EQ(next(), "Next: keep numbers.");
 }
 
 TEST(Explanation, NothingOfTheRecordingReachesTheTerminal) {

@@ -45,8 +45,8 @@ std::string held_bound_sentence(const DeviceAnalysis& device) {
   const uint64_t least = device.figures.peak_bytes;
   const uint64_t most = device.most_held_bytes.value_or(least);
   if (most <= least) return {};
-  std::string from = format_bytes(least), to = format_bytes(most);
-  if (from == to) from = format_count(least), to = format_count(most) + " bytes";
+  const std::string from = format_bytes(least), to = format_bytes(most);
+  if (from == to) return {};  // JSON has both to the byte
   return fmt::format(
       "Between {} and {} were held at once: {} threads allocated and freed at the "
       "same time.",
@@ -73,8 +73,11 @@ std::string peak_sentence(const Analysis& analysis, const Tables& tables,
     text += fmt::format(" (event {} of {})", format_count(device.figures.peak_event + 1),
                         format_count(analysis.events));
   }
-  // Of one process alone there is nothing to tell apart.
-  if (tables.processes.size() > 1)
+  const bool has_others = std::ranges::any_of(analysis.devices, [&](const DeviceAnalysis& other) {
+    return other.figures.peak_bytes != 0 &&
+           device_at(tables, other.device).process != memory.process;
+  });
+  if (has_others)
     text += ", " + process_label(process_at(tables, memory.process));
   // A lost allocation makes the peak too low, a lost free too high.
   if (!is_exact(analysis, device)) text += "; NOT EXACT: events were lost";

@@ -47,9 +47,9 @@ std::string trials_text(const OomExplanation& oom) {
 std::string oom_sentence(const OomExplanation& oom, const SnapshotDevice& device,
                          std::string_view device_name) {
   std::string text =
-      fmt::format("Out of memory on {}: {} asked, {} free on the device", device_name,
+      fmt::format("Out of memory on {}: {} requested, {} free on the device", device_name,
                   format_bytes(oom.asked_bytes), format_bytes(oom.device_free_bytes));
-  if (device.is_consistent) text += ": " + cause_text(oom);
+  if (device.is_consistent) text += "; " + cause_text(oom);
   return text;
 }
 
@@ -57,7 +57,7 @@ std::vector<std::string> oom_details(const OomExplanation& oom, const SnapshotDe
                                      const Tables& tables, std::string_view folder) {
   std::vector<std::string> out;
   const uint32_t node = headline_node(tables, oom.stack);
-  out.push_back(fmt::format("Asked: {} at {} (event {}).", format_bytes(oom.asked_bytes),
+  out.push_back(fmt::format("Requested: {} at {} (event {}).", format_bytes(oom.asked_bytes),
                             headline_text(tables, node, folder), format_count(oom.event)));
   if (!device.is_consistent) {
     out.push_back("The allocator's state at that moment is unknown: " + device.contradiction + ".");

@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from leaks.judge import lines_of
+from leaks.judge import grows, lines_of
 from leaks.shapes import write
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
@@ -28,7 +28,8 @@ class Judged:
 
     program: str
     expected: write.Expected
-    warnings: int = 0
+    leaks: int = 0
+    """Findings of a leak, whatever their severity."""
     told: list[str] = dataclasses.field(default_factory=list)
     """Kinds of findings on what grows, warnings or not."""
     line: bool = False
@@ -77,7 +78,7 @@ def judge(program, expected, found):
     out = Judged(program, expected)
     growing = [f for f in found if f["kind"] in GROWS and "bytes_a_step" in f["evidence"]]
     out.told = [f["kind"] for f in growing]
-    out.warnings = sum(f["severity"] != "info" for f in found if f["kind"] == "leak")
+    out.leaks = sum(grows(f) for f in found)
     if growing:
         out.line = bool(set(lines_of(growing[0], program)) & set(expected.lines))
         out.bytes_a_step = sum(f["evidence"]["bytes_a_step"] for f in growing)
@@ -101,12 +102,12 @@ def judged(folder, seed, only=None, jobs=2):
 def table(rows):
     ordinary = [r for r in rows if not r.expected.leaks]
     leaking = [r for r in rows if r.expected.leaks]
-    warned = [r for r in ordinary if r.warnings]
+    accused = [r for r in ordinary if r.leaks]
     found = [r for r in leaking if r.told]
     kinds = collections.Counter(kind for r in ordinary for kind in r.told)
     lines = [
-        f"ordinary programs: {len(ordinary)}, with a warning: {len(warned)}, told as growth in a loop: {kinds['growth_in_loop']}",
-        f"leaking programs: {len(leaking)}, found: {len(found)}, of these as a warning: {sum(r.warnings > 0 for r in leaking)}, "
+        f"ordinary programs: {len(ordinary)}, told as a leak: {len(accused)}, told as growth in a loop: {kinds['growth_in_loop']}",
+        f"leaking programs: {len(leaking)}, found: {len(found)}, of these as a leak: {sum(r.leaks > 0 for r in leaking)}, "
         f"exact line: {sum(r.line for r in leaking)}, one finding: {sum(len(r.told) == 1 for r in leaking)}, "
         f"bytes a step within {TOLERANCE:.0%}: {sum(r.has_right_bytes for r in found)}",
     ]  # fmt: skip
@@ -114,8 +115,8 @@ def table(rows):
         if r.expected.leaks and not (r.told and r.line and r.has_right_bytes and len(r.told) == 1):
             lines.append(f"  {r.program} {r.expected.shape}: {r.told or 'nothing found'}, "
                          f"{r.bytes_a_step:.0f} bytes a step of {r.expected.bytes_a_step:.0f}")  # fmt: skip
-        elif not r.expected.leaks and r.warnings:
-            lines.append(f"  {r.program} {r.expected.shape}: {r.warnings} warnings, {r.bytes_a_step:.0f} bytes a step")
+        elif not r.expected.leaks and r.leaks:
+            lines.append(f"  {r.program} {r.expected.shape}: {r.leaks} leaks told, {r.bytes_a_step:.0f} bytes a step")
     return "\n".join(lines)
 
 

@@ -41,11 +41,11 @@ uint32_t pack_place(DriverKind kind, int device) {
 DriverKind kind_of(const Block& block) { return DriverKind(block.device >> 16); }
 int device_of(const Block& block) { return static_cast<int>(block.device & 0xffff) - 1; }
 
-/// One reader of a thing's size at a time, and nobody waits: who comes meanwhile asks the one who
-/// reads to do it again. In memory that a forked child finds empty, so that none is held there.
+/// One thread at a time reads an object's size, and none waits: a second one asks the first to read
+/// again. In memory that a forked child finds empty, so that it holds no turn.
 struct Turn {
-  uint64_t key;    // whose turn this is, for good; 0: nobody's yet
-  uint32_t state;  // 0: nobody. 1: somebody reads. 2: and must again
+  uint64_t key;    // the object, for good; 0: not used yet
+  uint32_t state;  // 0: free. 1: being read. 2: being read, and must be read again
 };
 constexpr uint32_t kTurns = 256;
 Turn* g_turns;

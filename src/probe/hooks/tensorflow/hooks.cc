@@ -77,7 +77,7 @@ namespace {
 
 // ---- What the hooks do -------------------------------------------------------------------------
 
-/// Out of line: nobody wants to know, or what we would tell is wrong.
+/// Out of line: nothing is recorded or counted now, or the trial failed.
 __attribute__((noinline, cold)) bool leave_alone() {
   if (is_fit()) {
     forget_trial();

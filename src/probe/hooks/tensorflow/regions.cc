@@ -6,8 +6,8 @@ constinit thread_local ThreadState t_state __attribute__((tls_model("initial-exe
 
 namespace {
 
-/// Which addresses are regions, and of whose: a region is freed outside the pool's functions too.
-/// A pool doubles its regions, so there are few. An entry's `base` is 0 while nobody has it.
+/// The regions and the memory that each is of: a region is freed outside the pool's functions too.
+/// A pool doubles its regions, so there are few. A free entry's `base` is 0.
 struct Region {
   uint64_t base;
   const Memory* memory;

@@ -22,7 +22,7 @@
 
 namespace gpumemprof::probe::tensorflow {
 
-/// Memory that has functions of its own.
+/// Allocators with separate functions.
 enum Kind : uint32_t { kOfBfc, kOfAsync, kOfAligned, kKinds };
 
 inline constexpr uint32_t kProof = 64, kContradictions = 8, kFreesAlone = 64;
