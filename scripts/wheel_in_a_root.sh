@@ -4,7 +4,12 @@ set -eu
 here=/srv/gpumemprof
 wheel=$(ls "$here"/dist/gpumemprof-*.whl)
 if [ "$1" = user ] && [ "$(id -u)" = 0 ]; then
-  exec runuser -u someone -- env HOME=/home/someone sh "$0" user
+  exec runuser -u someone -- env HOME="$(getent passwd someone | cut -d: -f6)" sh "$0" user
+fi
+program=training.py
+if [ -e "$here/liballocate.so" ]; then
+  export ALLOCATE_LIBRARY="$here/liballocate.so" PYTHONPATH="$here/pythons/standin"
+  program=sizes.py
 fi
 work=$(mktemp -d)
 cd "$work"
@@ -27,7 +32,7 @@ case $1 in
 esac
 python=python3
 [ ! -x "$bin/python3" ] || python=$bin/python3
-"$bin/gpumemprof" run -o run.gpumemprof -- "$python" "$here/pythons/programs/training.py" >&2
+"$bin/gpumemprof" run -o run.gpumemprof -- "$python" "$here/pythons/programs/$program" >&2
 "$bin/gpumemprof" analyze run.gpumemprof >answer.txt
 end=$(date +%s.%N)
 cat answer.txt >&2
