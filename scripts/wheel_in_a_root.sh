@@ -20,6 +20,8 @@ case $1 in
     python3 -m venv --system-site-packages "$work/venv"
     ;;
 esac
+plain=0
+python3 "$here/pythons/programs/$program" >&2 || plain=$?  # Debian 11's PyTorch aborts when it ends, recorded or not
 begin=$(date +%s.%N)
 case $1 in
   venv) bin=$work/venv/bin && "$bin/python3" -m pip install -q --no-index "$wheel" >&2 ;;
@@ -32,7 +34,8 @@ case $1 in
 esac
 python=python3
 [ ! -x "$bin/python3" ] || python=$bin/python3
-"$bin/gpumemprof" run -o run.gpumemprof -- "$python" "$here/pythons/programs/$program" >&2
+"$bin/gpumemprof" run -o run.gpumemprof -- "$python" "$here/pythons/programs/$program" >&2 || recorded=$?
+[ "${recorded:-0}" = "$plain" ]
 "$bin/gpumemprof" analyze run.gpumemprof >answer.txt
 end=$(date +%s.%N)
 cat answer.txt >&2
