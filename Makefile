@@ -18,7 +18,7 @@ CONFIGURE = cmake -S . -G Ninja $(LAUNCHER)
 NODE = PATH="$(CURDIR)/$(VENV)/bin:$$PATH" node
 
 .DEFAULT_GOAL := all
-.PHONY: all command setup demo test test-all test-fresh test-pythons gpu-test bench accuracy-megatron fuzz fmt lint clean distclean help
+.PHONY: wheel test-wheels all command setup demo test test-all test-fresh test-pythons gpu-test bench accuracy-megatron fuzz fmt lint clean distclean help
 .PHONY: bench-web sanitizers fuzz-smoke fuzz-corpus docs test-allocator test-tensorflows leak-table leak-shapes accuracy
 
 all: command ## set up, build, and put the command and the package in .venv
@@ -85,7 +85,13 @@ fuzz-corpus: ## every fuzz target once over its corpus, without clang
 fuzz: ## every fuzz target for 10 minutes
 	@scripts/fuzz 600
 
-test-pythons: all ## the recording and line tracer tests on Debian 13 (Python 3.13) and sid (3.14), in roots under build/
+wheel: ## one wheel for glibc 2.28 and newer and CPython 3.9 to 3.14, in build/wheel/dist; ARCHS="x86_64 aarch64"
+	@scripts/wheel $(ARCHS)
+
+test-wheels: ## install that wheel on Debian 11 to 13 and Ubuntu 22.04, 24.04 in bare roots, record, analyze, show the page
+	@scripts/test-wheels
+
+test-pythons: all ## the recording and line tracer tests on every Python found here, Debian 13 (3.13) and sid (3.14)
 	scripts/test-pythons
 
 test-fresh: ## make demo as a newcomer has it: in a root of Debian 12 with git and make alone

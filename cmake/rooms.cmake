@@ -6,7 +6,7 @@ option(GPUMEMPROF_UNITY "compile eight files as one" ON)
 function(gpumemprof_unity name)
   if(GPUMEMPROF_UNITY)
     set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
-    target_compile_options(${name} PRIVATE -Wno-subobject-linkage)  # means: not in the main file
+    target_compile_options(${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)  # means: not in the main file
   endif()
 endfunction()
 

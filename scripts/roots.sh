@@ -20,9 +20,32 @@ become_root() {
 handed_on() { env | grep -iE '^(PIP_[A-Z_]*|[a-z]*_proxy|ROOT_FOLDERS)=' || true; }
 
 # Ubuntu keeps in universe what Debian has in main, and every installation of it has both.
-components() { case $1 in noble) echo main,universe ;; *) echo main ;; esac; }
+components() { case $1 in jammy | noble) echo main,universe ;; *) echo main ;; esac; }
 
-# make_root NAME SUITE PACKAGE,…: build/roots/NAME, made once.
+# As Debian names it.
+debian_arch() { case $1 in x86_64) echo amd64 ;; aarch64) echo arm64 ;; *) echo "$1" ;; esac; }
+
+# Debian has no package of the keys that sign Ubuntu's archive. Taken from there once, unsigned, and compared with this.
+UBUNTU_KEYS=1a4dd63e5c76728960a2edddae22e2e0fc53df8e8b87806deb971030ac704eb0
+keyring=()
+ubuntu_keys() {
+  local keys=/usr/share/keyrings/ubuntu-archive-keyring.gpg from=build/roots/ubuntu-keys
+  [ ! -e "$keys" ] || return 0
+  if [ ! -e "$from.gpg" ]; then
+    rm -rf "$from"
+    mkdir -p build/roots
+    mmdebstrap --mode=root --variant=extract --include=ubuntu-keyring "${apt_settings[@]}" \
+      --aptopt='Acquire::AllowInsecureRepositories "true"' --aptopt='APT::Get::AllowUnauthenticated "true"' \
+      jammy "$from" >"$from.log" 2>&1 || { echo "$(basename "$0"): Ubuntu's archive cannot be reached: $from.log" >&2; return 1; }
+    echo "$UBUNTU_KEYS  $from$keys" | sha256sum --check --quiet || return 1
+    cp "$from$keys" "$from.gpg"
+    rm -rf "$from"
+  fi
+  keyring=(--keyring="$PWD/$from.gpg")
+}
+
+# make_root NAME SUITE PACKAGE,…: build/roots/NAME, made once. VARIANT=extract: files alone, nothing is run; so it may
+# be of another ARCHITECTURE.
 make_root() {
   local name=$1 suite=$2 packages=$3 root=build/roots/$1
   [ -e "$root/.complete" ] && return 0
@@ -30,7 +53,9 @@ make_root() {
   echo "$(basename "$0"): making a root of $suite in $root (about a minute)"
   rm -rf "$root"
   mkdir -p build/roots
-  mmdebstrap --mode=root --variant=apt --include="$packages" --components="$(components "$suite")" "${apt_settings[@]}" \
+  case $suite in jammy | noble) ubuntu_keys || return 1 ;; esac
+  mmdebstrap --mode=root --variant="${VARIANT:-apt}" --include="$packages" --components="$(components "$suite")" \
+    --architectures="$(debian_arch "${ARCHITECTURE:-$(uname -m)}")" "${apt_settings[@]}" ${keyring[@]+"${keyring[@]}"} \
     "$suite" "$root" >"build/roots/$name.log" 2>&1 ||
     { echo "$(basename "$0"): no root of $suite: $(grep -m 1 '^E:' "build/roots/$name.log")" >&2; return 1; }
   touch "$root/.complete"

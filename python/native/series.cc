@@ -14,7 +14,7 @@ namespace nb = nanobind;
 namespace gpumemprof::python {
 namespace {
 
-std::vector<double> column(const nb::sequence& values) {
+std::vector<double> numbers(const nb::sequence& values) {
   std::vector<double> result;
   result.reserve(nb::len(values));
   for (nb::handle value : values) result.push_back(nb::cast<double>(value));
@@ -90,7 +90,7 @@ nb::dict score_dict(const Score& score) {
 nb::dict series_report(const nb::sequence& times_s, const nb::sequence& bytes, double sensitivity,
                        std::optional<double> limit_bytes, std::optional<double> free_bytes,
                        std::optional<double> largest_free_block_bytes) {
-  const std::vector<double> times = column(times_s), values = column(bytes);
+  const std::vector<double> times = numbers(times_s), values = numbers(bytes);
   SeriesOptions options{.sensitivity = sensitivity, .limit_bytes = limit_bytes, .free_blocks = {}};
   if (free_bytes && largest_free_block_bytes)
     options.free_blocks = FreeBlocks{*free_bytes, *largest_free_block_bytes};
@@ -120,7 +120,7 @@ nb::dict series_report(const nb::sequence& times_s, const nb::sequence& bytes, d
 
 nb::dict limit_forecast(const nb::sequence& times_s, const nb::sequence& bytes,
                         std::optional<double> limit_bytes) {
-  const std::vector<double> times = column(times_s), values = column(bytes);
+  const std::vector<double> times = numbers(times_s), values = numbers(bytes);
   if (times.size() != values.size()) {
     throw nb::value_error((std::to_string(times.size()) + " times for " +
                            std::to_string(values.size()) + " values")

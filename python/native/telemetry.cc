@@ -31,7 +31,7 @@ nb::object text_object(const std::string& text) {
 std::string text_of(nb::handle text) {
   nb::object bytes = nb::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "backslashreplace"));
   if (!bytes.is_valid()) nb::raise_python_error();
-  return {PyBytes_AS_STRING(bytes.ptr()), static_cast<size_t>(PyBytes_GET_SIZE(bytes.ptr()))};
+  return {PyBytes_AsString(bytes.ptr()), static_cast<size_t>(PyBytes_Size(bytes.ptr()))};
 }
 
 nb::object maybe_object(const std::optional<std::string>& text) {
@@ -104,7 +104,7 @@ std::unique_ptr<TelemetryWriter> open_writer(const nb::bytes& path, const std::s
   return std::make_unique<TelemetryWriter>(std::move(*writer));
 }
 
-void append(TelemetryWriter& writer, const nb::list& events) {
+void append_events(TelemetryWriter& writer, const nb::list& events) {
   std::vector<TelemetryEvent> batch;
   batch.reserve(events.size());
   for (nb::handle event : events) batch.push_back(event_of(event));
@@ -133,7 +133,7 @@ void bind_telemetry(nb::module_& module) {
              nb::arg("events_key").none());
   module.def("telemetry_record", &read_record, nb::arg("json"));
   nb::class_<TelemetryWriter>(module, "TelemetryWriter")
-      .def("append", &append)
+      .def("append", &append_events)
       .def("close", [](TelemetryWriter& writer) {
         if (const Status done = writer.close(); !done) raise(done.error());
       });

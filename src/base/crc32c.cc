@@ -71,7 +71,7 @@ uint32_t update_portable(uint32_t crc, const unsigned char* p, size_t n) {
 }
 
 #if defined(__x86_64__)
-__attribute__((target("sse4.2"))) uint32_t update_sse42(uint32_t crc, const unsigned char* p,
+__attribute__((target("sse4.2,crc32"))) uint32_t update_sse42(uint32_t crc, const unsigned char* p,
                                                         size_t n) {
   for (; n >= 3 * kLaneBytes; n -= 3 * kLaneBytes, p += 3 * kLaneBytes) {
     uint64_t first = crc, second = 0, third = 0;

@@ -11,7 +11,9 @@
 // is no torch either.
 #pragma weak dlsym
 #pragma weak dlopen
-#if defined(__x86_64__)
+#if !__GLIBC_PREREQ(2, 34)
+// Built for such a system, they have that version, or none where libdl is not linked.
+#elif defined(__x86_64__)
 __asm__(".symver dlsym,dlsym@GLIBC_2.2.5");
 __asm__(".symver dlopen,dlopen@GLIBC_2.2.5");
 #elif defined(__aarch64__)

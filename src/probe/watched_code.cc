@@ -18,7 +18,7 @@ constinit WatchedCodes g_none{};
 /// Each is written once and then published. There are as many changes as watched functions, and
 /// again where a program loads a framework's modules anew.
 constexpr uint32_t kMostVersions = 64;
-constinit WatchedCodes g_versions[kMostVersions];
+constinit WatchedCodes g_versions[kMostVersions]{};
 constinit uint32_t g_next;
 
 /// PyVarObject's length: of a code object its instructions, 2 bytes each (3.11 on).

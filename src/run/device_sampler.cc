@@ -1,6 +1,7 @@
 #include "run/device_sampler.h"
 
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -103,7 +104,7 @@ struct DeviceSampler::Shared {
   }
 
   void work() {
-    setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice);
+    setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), kNice);
     auto made = SamplesWriter::create(options.folder, own_origin(), options.most_bytes);
     if (!made) return tell(made.error().message);
     writer.emplace(std::move(*made));

@@ -2,6 +2,7 @@
 
 #include <sched.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -43,7 +44,7 @@ void Housekeeper::stop() {
 void Housekeeper::work() {
   if (!keep_up_) {
     sched_param idle = {};
-    setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 19);
+    setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), 19);
     sched_setscheduler(0, SCHED_IDLE, &idle);
   }
   const auto period = keep_up_ ? kKeepUpPeriod : kHousekeepingPeriod;
@@ -52,7 +53,7 @@ void Housekeeper::work() {
   auto look_period =
       kFirstLook;  // doubles: what lives shortly is seen too, what lives long costs little
   std::unique_lock lock(mutex_);
-  thread_id_ = gettid();
+  thread_id_ = static_cast<pid_t>(syscall(SYS_gettid));
   while (!wake_.wait_until(lock, std::min(next_seal, next_look), [this] { return stopping_; })) {
     lock.unlock();
     auto now = Clock::now();

@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -49,6 +51,14 @@ void name_itself() {
   memcpy(reinterpret_cast<void*>(begin), kName, sizeof(kName));
 }
 
+/// Closes [begin, end).
+void close_between(unsigned begin, unsigned end) {
+  if (begin >= end || syscall(SYS_close_range, begin, end - 1, 0) == 0) return;
+  rlimit limit{};  // Linux before 5.9 has no such call
+  getrlimit(RLIMIT_NOFILE, &limit);
+  for (unsigned fd = begin; fd < end && fd < limit.rlim_cur; ++fd) close(static_cast<int>(fd));
+}
+
 /// Nothing of the caller's: no descriptor but these two, no terminal, no folder, no signal.
 void let_go_of_everything(int socket, int arena) {
   setsid();
@@ -60,9 +70,9 @@ void let_go_of_everything(int socket, int arena) {
   for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(null, fd);
   const auto low = static_cast<unsigned>(std::min(socket, arena));
   const auto high = static_cast<unsigned>(std::max(socket, arena));
-  if (low > 3) close_range(3, low - 1, 0);
-  if (high > low + 1) close_range(low + 1, high - 1, 0);
-  close_range(high + 1, ~0U, 0);
+  close_between(3, low);
+  close_between(low + 1, high);
+  close_between(high + 1, ~0U);
   prctl(PR_SET_DUMPABLE, 1);  // else nobody but root finds the arena through it
 }
 

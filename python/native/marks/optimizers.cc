@@ -236,7 +236,7 @@ void tell_gradients(const Optimizer& optimizer) {
   }
 }
 
-void on_death(void* optimizer) {
+void on_optimizer_death(void* optimizer) {
   g_optimizers->erase(static_cast<PyObject*>(optimizer));
   g_steps->forget(optimizer);
 }
@@ -261,7 +261,7 @@ bool optimizer_stepped(PyObject* optimizer, bool counts_steps) {
   const auto entry = g_optimizers->find(optimizer);
   const bool is_new = entry == g_optimizers->end() || entry->second != shape;
   const Quiet quiet;
-  if (is_new && watch_death(optimizer, on_death)) (*g_optimizers)[optimizer] = shape;
+  if (is_new && watch_death(optimizer, on_optimizer_death)) (*g_optimizers)[optimizer] = shape;
   // At the end of the step all is used. The gradients of this one may be gone by then.
   if (is_end) return true;
   if (is_new) {

@@ -2,7 +2,7 @@
 
 namespace gpumemprof::probe::tensorflow {
 
-constinit thread_local ThreadState t_state __attribute__((tls_model("initial-exec")));
+constinit thread_local ThreadState t_state __attribute__((tls_model("initial-exec"))) = {};
 
 namespace {
 
