@@ -13,6 +13,8 @@
 #include <mutex>
 #include <string>
 
+#include "base/descriptor.h"
+
 namespace gpumemprof {
 
 using namespace format;
@@ -88,7 +90,8 @@ std::shared_ptr<Arena> Arena::of(const ArenaHolder& holder) {
 }
 
 Result<std::shared_ptr<Arena>> Arena::make() {
-  const int fd = memfd_create(kArenaName, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  const int fd =
+      above_standard_streams(memfd_create(kArenaName, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (fd < 0) return refused("memfd_create");
   std::shared_ptr<Arena> arena(new Arena(fd, nullptr));
   rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};

@@ -18,6 +18,7 @@
 #include <sstream>
 #include <utility>
 
+#include "base/descriptor.h"
 #include "recording/arena_mirror.h"
 #include "recording/writer_state.h"
 #include "run/meta.h"
@@ -125,6 +126,7 @@ Result<Keeper> Keeper::start(std::shared_ptr<Arena> arena, const std::string& fo
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
     return fail(ErrorCode::kSystem, std::string("socketpair: ") + strerror(errno));
+  for (int& end : ends) end = above_standard_streams(end);
   const pid_t pid = fork();
   if (pid == 0) be_keeper(ends[1], arena, folder, meta_path);
   const int error = errno;

@@ -92,7 +92,7 @@ def main():
     optimizer = torch.optim.SGD(model.parameters(), 0.01)
     for step in range(400):
         loss = model(torch.ones(40, 500)).relu().sum()
-        loss.backward(); optimizer.step(); optimizer.zero_grad()
+        loss.backward(retain_graph=True); optimizer.step(); optimizer.zero_grad()
         history.losses.append(loss)
 main()
 """

@@ -36,6 +36,14 @@ def runs_backward(frame):
     return of_autograd and frame["name"] in ("backward", "grad", "_make_grads")
 
 
+def runs_step(frames):
+    """In an optimizer's step (the wrapper around each), and nobody else's code, a closure say, between."""
+    for n, frame in enumerate(frames):
+        if frame["filename"].endswith("/torch/optim/optimizer.py") and frame["name"] == "wrapper":
+            return all("/torch/" in inner["filename"] for inner in frames[:n] if inner["filename"].endswith(".py"))
+    return False
+
+
 def expected_event(event):
     """What one line of the export must hold of an event, apart from the device."""
     out = {"action": {"free": "free_completed"}.get(event["action"], event["action"])}
@@ -47,9 +55,11 @@ def expected_event(event):
     out["stream"] = event["stream"]
     if event.get("frames"):
         out["stack"] = [frame_line(frame) for frame in event["frames"]]
-    # The one phase that frames alone can tell: the gradient that backward begins with is made in Python.
+    # The phases that frames alone can tell. Of backward it is the first gradient, which is made in Python.
     if event["action"] == "alloc" and any(runs_backward(frame) for frame in event.get("frames", [])):
         out["phase"] = "backward"
+    elif runs_step(event.get("frames", [])):
+        out["phase"] = "optimizer"
     return out
 
 

@@ -143,6 +143,15 @@ def test_closed_standard_files(tmp_path, light, redirect):
     assert len(harness.allocs(harness.events(tmp_path / "r"))) == 20
 
 
+@pytest.mark.parametrize("redirect", [">&-", "<&-", "<&- >&- 2>&-"])
+def test_the_memory_for_events_has_no_number_of_a_closed_standard_file(tmp_path, redirect):
+    """`run` and its keeper replace these three, whatever is behind them."""
+    says = ["sh", "-c", f"echo $GPUMEMPROF_ARENA >{tmp_path}/arena"]
+    harness.execute(["sh", "-c", f'"$@" {redirect}', "sh", *harness.run_argv(tmp_path / "r", says)]).ok()
+    _, _, keepers, _, runs = (int(word) for word in (tmp_path / "arena").read_text().split("."))
+    assert keepers > 2 and runs > 2
+
+
 def test_a_reader_that_goes_away(tmp_path, light):
     for argv in ([light.program, "20"], harness.run_argv(tmp_path / "r", [light.program, "20"])):
         quoted = " ".join(f"'{a}'" for a in argv)
