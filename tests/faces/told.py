@@ -33,6 +33,15 @@ def told_bytes(words):
     return float(number) * UNITS[unit], UNITS[unit] * 0.5 * 10**-digits + 0.5
 
 
+def told_seconds(words):
+    """Seconds after the start, and by how much they may differ: half of the last digit. None: not told."""
+    found = re.search(r", ([0-9.]+) (ns|µs|ms|s) after the start", words)
+    if not found:
+        return None
+    unit = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1}[found[2]]
+    return float(found[1]) * unit, 0.51 * unit * 10 ** -len(found[1].partition(".")[2])
+
+
 def told_event(words):
     found = re.search(r"\(event ([0-9,]+) of", words)
     return int(found[1].replace(",", "")) - 1 if found else None
