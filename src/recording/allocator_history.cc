@@ -188,7 +188,7 @@ Result<AllocatorSnapshot> read_allocator_history(EventSource& source) {
                     " processes used a CUDA allocator: give the file of one of them");
   }
   if (history.reasons().empty())
-    return fail(ErrorCode::kUnsupported, "no CUDA memory was recorded");
+    return fail(ErrorCode::kBadInput, "no CUDA memory was recorded");
   return fail(ErrorCode::kUnsupported,
               "the recording has no segments, streams and requested sizes of a CUDA allocator (" +
                   history.reasons().front() + ")");

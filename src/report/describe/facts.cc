@@ -45,8 +45,8 @@ std::string held_bound_sentence(const DeviceAnalysis& device) {
   const uint64_t least = device.figures.peak_bytes;
   const uint64_t most = device.most_held_bytes.value_or(least);
   if (most <= least) return {};
-  const std::string from = format_bytes(least), to = format_bytes(most);
-  if (from == to) return {};  // JSON has both to the byte
+  std::string from = format_bytes(least), to = format_bytes(most);
+  if (from == to) from = format_count(least), to = format_count(most) + " bytes";
   return fmt::format(
       "Between {} and {} were held at once: {} threads allocated and freed at the "
       "same time.",
