@@ -121,8 +121,7 @@ class Scanner {
       // over, its lengths are believed, so that the time stays linear.
       wasted_bytes_ += header.length;
       if (wasted_bytes_ <= 4 * file_size_) return damaged(at, got, "a chunk with a wrong CRC");
-      looked_again_ = std::max(looked_again_, at);
-      damaged(at, got, "a chunk with a wrong CRC");
+      add_damage(at, got, "a chunk with a wrong CRC");
       return chunk.end();
     }
     index_->chunks.push_back(chunk);
@@ -157,8 +156,8 @@ class Scanner {
     return crc == chunk.header.crc32c;
   }
 
-  /// One range, and one reason, for as long as nothing readable comes between. The first time it
-  /// answers where to look again: what had not been written before `at` may have been meanwhile.
+  /// Where to go on. The first time that is where to look again: what had not been written before
+  /// `at` may have been meanwhile.
   uint64_t damaged(uint64_t at, uint64_t bytes, const char* reason) {
     if (!in_damage_ && at > looked_again_) {
       looked_again_ = at;
@@ -169,13 +168,18 @@ class Scanner {
       ranges.pop_back();
       return from;
     }
+    add_damage(at, bytes, reason);
+    return at + kPage;
+  }
+
+  /// One range, and one reason, for as long as nothing readable comes between.
+  void add_damage(uint64_t at, uint64_t bytes, const char* reason) {
     if (in_damage_) {
       index_->damage.back().bytes = at + bytes - index_->damage.back().offset;
     } else {
       index_->damage.push_back({at, bytes, reason});
     }
     in_damage_ = true;
-    return at + kPage;
   }
 
   void leave_unwritten(uint64_t from, uint64_t to) {
