@@ -10,7 +10,8 @@ import sys
 from typing import Any
 
 from gpumemprof._analysis.findings import Findings
-from gpumemprof._analysis.measured import Measured, format_size
+from gpumemprof._analysis.measured import Measured
+from gpumemprof._core.printed import format_size
 
 from ._tensorflow import TRACING, loaded_tensorflow
 from .devices import visible_gpus

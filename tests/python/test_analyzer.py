@@ -10,7 +10,7 @@ from made_results import MIB, result, samples, training
 from gpumemprof import MemoryAnalyzer
 from gpumemprof._analysis.correlation import ranks, spearman
 from gpumemprof._analysis.free_blocks import free_blocks_of
-from gpumemprof._analysis.measured import format_size
+from gpumemprof._core.printed import format_size
 
 
 def types(leaks):

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from gpumemprof import utils
-from gpumemprof._core.printed import size_text
+from gpumemprof._core.printed import format_size
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def test_sizes_as_text(size, text):
      (2**30 - 1, "1.00 GiB"), (1023 * 2**20, "1023 MiB"), (-5 * 2**20, "-5.00 MiB")],
 )  # fmt: skip
 def test_results_print_sizes_as_the_command_does(size, text):
-    assert size_text(size) == text
+    assert format_size(size) == text
 
 
 def test_precision_is_that_of_the_caller():

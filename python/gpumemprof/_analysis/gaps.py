@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import Any
 
+from .._core.printed import format_size
 from .findings import Findings
-from .measured import format_size
 from .series import analyze_series
 from .shapes import event_record
 

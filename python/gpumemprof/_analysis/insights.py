@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from .._core.printed import format_size
 from .correlation import LEAST_PAIRS, spearman
-from .measured import Call, Measured, format_size
+from .measured import Call, Measured
 
 MOST_P = 0.05
 LEAST_RHO = 0.5

@@ -149,14 +149,3 @@ def total(a: int | None, b: int | None) -> int | None:
     """The sum of those that are known."""
     known = [value for value in (a, b) if value is not None]
     return sum(known) if known else None
-
-
-def format_size(size_bytes: float) -> str:
-    """Binary units, three figures: `64.0 MiB`, `-1.50 GiB`, `512 B`."""
-    value, units = float(size_bytes), ["B", "KiB", "MiB", "GiB", "TiB"]
-    while abs(value) >= 1023.5 and len(units) > 1:
-        value, units = value / 1024, units[1:]
-    if units[0] == "B":
-        return f"{value:.0f} B"
-    digits = 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
-    return f"{value:.{digits}f} {units[0]}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from .measured import format_size
+from .._core.printed import format_size
 
 
 class OptimizationReport(dict[str, Any]):

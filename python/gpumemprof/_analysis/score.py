@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._core.printed import format_size
 from .findings import Findings
 from .gaps import GapFinding
-from .measured import Measured, format_size
+from .measured import Measured
 
 BEST = 10.0
 LEAST_CALLS = 6  # of a function, before its calls are a series

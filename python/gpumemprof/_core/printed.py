@@ -20,17 +20,15 @@ def format_bytes(size_bytes: float, precision: int = 2) -> str:
     return f"{sign}{value:.0f} B" if unit == 0 else f"{sign}{value:.{precision}f} {_UNITS[unit]}"
 
 
-def size_text(size_bytes: float) -> str:
-    """"3.81 MiB", with three digits, as the command writes sizes."""
-    value, sign = abs(size_bytes), "-" if size_bytes < 0 else ""
-    if value < 1024:
-        return f"{sign}{value:.0f} B"
-    for unit in ("KiB", "MiB", "GiB", "TiB", "PiB"):
-        value /= 1024
-        if value < 1023.5:
-            break
-    digits = 2 if value < 9.995 else 1 if value < 99.95 else 0
-    return f"{sign}{value:.{digits}f} {unit}"
+def format_size(size_bytes: float) -> str:
+    """Binary units, three figures: `64.0 MiB`, `-1.50 GiB`, `512 B`."""
+    value, units = float(size_bytes), ["B", "KiB", "MiB", "GiB", "TiB"]
+    while abs(value) >= 1023.5 and len(units) > 1:
+        value, units = value / 1024, units[1:]
+    if units[0] == "B":
+        return f"{value:.0f} B"
+    digits = 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
+    return f"{value:.{digits}f} {units[0]}"
 
 
 def convert_bytes(value: float, from_unit: str, to_unit: str) -> float:

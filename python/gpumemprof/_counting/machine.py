@@ -10,7 +10,7 @@ from typing import Any
 
 from .._core.printed import convert_bytes as convert_bytes
 from .._core.printed import format_bytes as format_bytes
-from .._core.printed import size_text
+from .._core.printed import format_size
 from .accelerators import accelerators, device_memory, smi_info, uuid_of
 from .devices import Device, resolve_device
 
@@ -148,20 +148,20 @@ def memory_summary(device: Any = None) -> str:
         from .counters import source_for, status_bytes
 
         source = source_for("cpu")
-        now, highest = (size_text(status_bytes(name) or 0) for name in ("VmRSS", "VmHWM"))
+        now, highest = (format_size(status_bytes(name) or 0) for name in ("VmRSS", "VmHWM"))
         lines = [
             f"Device:     cpu ({info['error']})",
-            f"Allocated:  {size_text(source.read().allocated_bytes)} ({source.basis_reason})",
+            f"Allocated:  {format_size(source.read().allocated_bytes)} ({source.basis_reason})",
             f"Resident:   {now}, at most {highest}",
         ]
         return "\n".join(lines)
-    highest = size_text(info["max_memory_allocated"])
+    highest = format_size(info["max_memory_allocated"])
     return "\n".join(
         [
             f"Device:     cuda:{info['device_id']} ({info['device_name']})",
-            f"Total:      {size_text(info['total_memory'])}",
-            f"Allocated:  {size_text(info['allocated_memory'])}, at most {highest}",
-            f"Reserved:   {size_text(info['reserved_memory'])}, at most {size_text(info['max_memory_reserved'])}",
+            f"Total:      {format_size(info['total_memory'])}",
+            f"Allocated:  {format_size(info['allocated_memory'])}, at most {highest}",
+            f"Reserved:   {format_size(info['reserved_memory'])}, at most {format_size(info['max_memory_reserved'])}",
         ]
     )
 
@@ -194,7 +194,7 @@ class MemoryContext:
         sign = "+" if change >= 0 else ""
         bound = "" if figures.peak_is_exact else "at least "
         print(
-            f"{self.name}: {sign}{size_text(change)}, peak {bound}{size_text(figures.peak_bytes)} "
+            f"{self.name}: {sign}{format_size(change)}, peak {bound}{format_size(figures.peak_bytes)} "
             f"({self._source.basis})",
             file=sys.stderr,
         )

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from .._core.fork import renews_after_fork
-from .._core.printed import Printed, size_text, table
+from .._core.printed import Printed, format_size, table
 from .._core.sampler import Sampler
 from .._counting import host_source
 from .._counting.host_source import resident_bytes
@@ -56,8 +56,8 @@ class CPUProfileResult:
         least = "" if self.peak_is_exact else "at least "
         return table([
             (self.name, f"{self.duration * 1e3:.3f} ms" + (f", {self.error}" if self.error else "")),
-            ("peak", f"{least}{size_text(over)} over the start, {size_text(self.peak_rss)} in all"),
-            ("change", size_text(self.memory_diff())),
+            ("peak", f"{least}{format_size(over)} over the start, {format_size(self.peak_rss)} in all"),
+            ("change", format_size(self.memory_diff())),
             ("figures", "resident memory of the process"),
         ])
 
@@ -179,8 +179,8 @@ class _Summary(Printed):
         least = "" if self["peak_is_exact"] else "at least "
         return [
             ("calls", f"of {self['total_functions_profiled']:,} functions, {self['results_kept']:,} kept"),
-            ("peak", f"{least}{size_text(self['peak_memory_usage'])}"),
-            ("now", f"{size_text(self['current_memory_usage'])}, {size_text(self['memory_change_from_baseline'])} over the baseline"),
+            ("peak", f"{least}{format_size(self['peak_memory_usage'])}"),
+            ("now", f"{format_size(self['current_memory_usage'])}, {format_size(self['memory_change_from_baseline'])} over the baseline"),
             ("figures", "resident memory of the process"),
         ]
 

@@ -6,7 +6,8 @@ from html import escape
 from typing import Any
 
 from .._analysis.inputs import collect
-from .._analysis.measured import Call, Measured, format_size
+from .._analysis.measured import Call, Measured
+from .._core.printed import format_size
 
 _CELL = "text-align:right;padding:2px 12px"
 

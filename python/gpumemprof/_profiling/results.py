@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from .._core.printed import size_text, table
+from .._core.printed import format_size, table
 from .._counting.devices import Device
 from .._counting.spans import Raw, Reading, Source, figures_of
 
@@ -146,12 +146,12 @@ class ProfileResult:
     def __str__(self) -> str:
         tensors = "" if self.tensors_created is None else f" in {self.tensors_created:,} tensor{'s' * (self.tensors_created != 1)}"
         least = "" if self.peak_is_exact else "at least "
-        peak = f"{least}{size_text(self.peak_over_start())} over the start, {size_text(self.peak_memory_usage())} in all"
+        peak = f"{least}{format_size(self.peak_over_start())} over the start, {format_size(self.peak_memory_usage())} in all"
         return table([
             (self.function_name, f"{self.execution_time * 1e3:.3f} ms" + (f", {self.error}" if self.error else "")),
             ("peak", peak),
-            ("allocated", size_text(self.memory_allocated) + tensors),
-            ("freed", size_text(self.memory_freed)),
+            ("allocated", format_size(self.memory_allocated) + tensors),
+            ("freed", format_size(self.memory_freed)),
             ("figures", f"{self.basis}: {self.basis_reason}"),
         ])
 

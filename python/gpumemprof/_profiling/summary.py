@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._core.printed import Printed, size_text
+from .._core.printed import Printed, format_size
 from .remembered import Statistics
 from .results import MemorySnapshot
 
@@ -23,12 +23,12 @@ class ProfilerSummary(Printed):
         functions = sorted(self["function_summaries"].items(), key=lambda one: -one[1]["peak_over_start"])
         lines = [
             ("device", f"{self['device']}: {self['total_function_calls']:,} calls of {self['total_functions_profiled']:,} functions"),
-            ("peak", f"{least}{size_text(self['peak_memory_usage'])}"),
-            ("now", f"{size_text(self['current_memory_usage'])}, {size_text(self['memory_change_from_baseline'])} over the baseline"),
+            ("peak", f"{least}{format_size(self['peak_memory_usage'])}"),
+            ("now", f"{format_size(self['current_memory_usage'])}, {format_size(self['memory_change_from_baseline'])} over the baseline"),
         ]
         for name, one in functions[:_FUNCTIONS_SHOWN]:
-            peak = f"{size_text(one['peak_over_start'])} over the start, {size_text(one['peak_memory'])} in all"
-            lines.append((name, f"peak {peak}; allocated {size_text(one['total_memory_allocated'])} in {one['call_count']:,} calls"))
+            peak = f"{format_size(one['peak_over_start'])} over the start, {format_size(one['peak_memory'])} in all"
+            lines.append((name, f"peak {peak}; allocated {format_size(one['total_memory_allocated'])} in {one['call_count']:,} calls"))
         if len(functions) > _FUNCTIONS_SHOWN:
             lines.append(("…", f"and {len(functions) - _FUNCTIONS_SHOWN:,} more functions"))
         return [*lines, ("figures", f"{self['basis']}: {self['basis_reason']}")]

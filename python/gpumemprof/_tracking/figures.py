@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from .._core.printed import Printed, size_text
+from .._core.printed import Printed, format_size
 from .._counting.collectors import AllocatorTotals, DeviceMemorySample
 
 
@@ -96,10 +96,10 @@ class TrackerStatistics(Printed):
         how = f" ({self['counts_basis']})"
         return [
             ("device", f"{self['device']}: {self['samples']} samples in {self['tracking_duration_seconds']:.2f} s"),
-            ("peak", f"{size_text(self['peak_memory'])} ({self['peak_basis']})"),
-            ("now", "" if self["current_memory_allocated"] is None else size_text(self["current_memory_allocated"])),
-            ("allocated", f"{size_text(self['total_allocation_bytes'])} in {self['total_allocations']:,} allocations{how}"),
-            ("freed", f"{size_text(self['total_deallocation_bytes'])} in {self['total_deallocations']:,} frees{how}"),
+            ("peak", f"{format_size(self['peak_memory'])} ({self['peak_basis']})"),
+            ("now", "" if self["current_memory_allocated"] is None else format_size(self["current_memory_allocated"])),
+            ("allocated", f"{format_size(self['total_allocation_bytes'])} in {self['total_allocations']:,} allocations{how}"),
+            ("freed", f"{format_size(self['total_deallocation_bytes'])} in {self['total_deallocations']:,} frees{how}"),
             ("limit", forecast["reason"] or "" if seconds is None else f"reached in {seconds:.0f} s at this rate"),
             ("alerts", f"{self['alert_count']:,}" if self["alert_count"] else ""),
             ("dropped", f"{self['dropped_events']:,} events" if self["dropped_events"] else ""),

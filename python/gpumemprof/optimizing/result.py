@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from .._analysis.measured import format_size
+from .._core.printed import format_size
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .._analysis.measured import format_size
+from .._core.printed import format_size
 from .._core.torch import require_torch
 from .._counting import counters
 

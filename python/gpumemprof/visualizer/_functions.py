@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .._analysis.measured import Measured, format_size
+from .._analysis.measured import Measured
+from .._core.printed import format_size
 from ._style import BLUE, FAINT, INK, NO_DATA, byte_axis, new_figure, plain, tidy, title
 
 MOST_FUNCTIONS = 20

@@ -12,7 +12,8 @@ from math import isnan
 from pathlib import Path
 from typing import Any
 
-from .._analysis.measured import COLUMN_WORDS, Call, Measured, format_size
+from .._analysis.measured import COLUMN_WORDS, Call, Measured
+from .._core.printed import format_size
 from .._core.columns import side_by_side
 from .._core.native import native
 from .._core.page import framed

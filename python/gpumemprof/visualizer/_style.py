@@ -8,7 +8,8 @@ from importlib import import_module
 from math import ceil, log2
 from typing import Any
 
-from .._analysis.measured import COLUMN_WORDS, Measured, format_size
+from .._analysis.measured import COLUMN_WORDS, Measured
+from .._core.printed import format_size
 
 NO_DATA = "No data available for plotting"
 
