@@ -18,7 +18,7 @@
 
 #include "analysis/driver/device_truth.h"
 #include "analysis/driver/segment_use.h"
-#include "analysis/pass/timeline.h"
+#include "analysis/statistics/timeline.h"
 #include "base/pci_address.h"
 #include "trace/event.h"
 #include "trace/live_state.h"

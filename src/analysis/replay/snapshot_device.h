@@ -9,10 +9,10 @@
 
 #include "allocator/replay.h"
 #include "analysis/pass/moments.h"
-#include "analysis/pass/timeline.h"
 #include "analysis/replay/allocator_moment.h"
 #include "analysis/replay/cache_growth.h"
 #include "analysis/replay/snapshot_oom.h"
+#include "analysis/statistics/timeline.h"
 #include "trace/allocator_trace.h"
 
 namespace gpumemprof {

@@ -1,4 +1,4 @@
-#include "analysis/pass/timeline.h"
+#include "analysis/statistics/timeline.h"
 
 #include <gtest/gtest.h>
 
