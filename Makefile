@@ -18,7 +18,7 @@ CONFIGURE = cmake -S . -G Ninja $(LAUNCHER)
 NODE = PATH="$(CURDIR)/$(VENV)/bin:$$PATH" node
 
 .DEFAULT_GOAL := all
-.PHONY: wheel test-wheels tarball all command setup demo test test-all test-fresh test-pythons gpu-test bench accuracy-megatron fuzz fmt lint clean distclean help
+.PHONY: wheel test-wheels tarball release all command setup demo test test-all test-fresh test-pythons gpu-test bench accuracy-megatron fuzz fmt lint clean distclean help
 .PHONY: bench-web sanitizers fuzz-smoke fuzz-corpus docs test-allocator test-tensorflows leak-table leak-shapes accuracy
 
 all: command ## set up, build, and put the command and the package in .venv
@@ -88,6 +88,9 @@ fuzz: ## every fuzz target for 10 minutes
 
 wheel: ## one wheel for glibc 2.28 and newer and CPython 3.9 to 3.14, in build/wheel/dist; ARCHS="x86_64 aarch64"
 	@scripts/wheel $(ARCHS)
+
+release: ## all that is published, with SHA256SUMS, in build/release; ARCHS="x86_64 aarch64"
+	@scripts/release $(ARCHS)
 
 tarball: command ## the command without the Python package, in build/dist; needs the glibc of this system
 	@$(VENV_PYTHON) scripts/tarball.py $(BUILD) $(shell uname -m) $(BUILD)/dist
