@@ -18,7 +18,7 @@ CONFIGURE = cmake -S . -G Ninja $(LAUNCHER)
 NODE = PATH="$(CURDIR)/$(VENV)/bin:$$PATH" node
 
 .DEFAULT_GOAL := all
-.PHONY: wheel test-wheels tarball release all command setup demo test test-all test-fresh test-pythons gpu-test bench accuracy-megatron fuzz fmt lint clean distclean help
+.PHONY: wheel test-wheels tarball release container all command setup demo test test-all test-fresh test-pythons gpu-test bench accuracy-megatron fuzz fmt lint clean distclean help
 .PHONY: bench-web sanitizers fuzz-smoke fuzz-corpus docs test-allocator test-tensorflows leak-table leak-shapes accuracy
 
 all: command ## set up, build, and put the command and the package in .venv
@@ -94,6 +94,9 @@ release: ## all that is published, with SHA256SUMS, in build/release; ARCHS="x86
 
 tarball: command ## the command without the Python package, in build/dist; needs the glibc of this system
 	@$(VENV_PYTHON) scripts/tarball.py $(BUILD) $(shell uname -m) $(BUILD)/dist
+
+container: ## the image of deploy/container, from the tarballs of make release or make tarball; ARCHS="x86_64 aarch64"
+	@scripts/container $(ARCHS)
 
 test-wheels: ## install that wheel on Debian 11 to 13 and Ubuntu 22.04, 24.04 in bare roots, record, analyze, show the page
 	@scripts/test-wheels

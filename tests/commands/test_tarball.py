@@ -55,6 +55,11 @@ def test_it_has_the_command_what_it_needs_and_who_may_use_it(unpacked):
     assert first.startswith(f"gpumemprof {version} for Linux on {platform.machine()} with glibc 2.")
 
 
+def test_an_image_of_it_is_small(unpacked):
+    """What the container adds to its base: 60 MB at most."""
+    assert sum(path.stat().st_size for path in unpacked.rglob("*") if not path.is_dir()) < 60_000_000
+
+
 @pytest.mark.parametrize("how", ["by its path", "by a link", "moved"])
 def test_a_program_is_recorded_and_analyzed(unpacked, light, env, tmp_path, how):
     command = unpacked / "bin" / "gpumemprof"
