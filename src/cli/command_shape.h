@@ -1,4 +1,5 @@
-// The command line as data, read from the parser: what help shows is what shells complete and the manual has.
+// The command line as data, read from the parser: what help shows is what shells complete and the
+// manual has.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -14,7 +15,7 @@ struct OptionShape {
   std::vector<std::string> names;  ///< "-o", "--output"; of a positional its name alone
   std::string type;                ///< "text|json", "FILE"; empty for a flag
   std::string text;
-  std::string group;  ///< the heading of help that it stands under
+  std::string group;                ///< the heading of help that it stands under
   std::vector<std::string> values;  ///< the words of `type` that are values: those without capitals
   Takes takes = Takes::kNothing;
   bool repeats = false;
@@ -25,7 +26,7 @@ struct CommandShape {
   std::string usage;   ///< behind the name
   std::string footer;  ///< notes and examples
   std::vector<OptionShape> options, positionals;
-  bool takes_program = false;  ///< a program and its arguments may follow --
+  bool takes_program = false;     ///< a program and its arguments may follow --
   Takes takes = Takes::kNothing;  ///< what its positionals are
 };
 

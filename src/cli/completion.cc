@@ -22,7 +22,8 @@ void add_completion_command(CLI::App& app) {
     std::fwrite(text.data(), 1, text.size(), stdout);
   });
   // For who builds a package: help does not list it.
-  CLI::App* manual = app.add_subcommand("manual", "write the page of the manual, in roff")->group("");
+  CLI::App* manual =
+      app.add_subcommand("manual", "write the page of the manual, in roff")->group("");
   manual->callback([&app] {
     const std::string text = manual_page(tool_shape(app), GPUMEMPROF_VERSION, GPUMEMPROF_RELEASED);
     std::fwrite(text.data(), 1, text.size(), stdout);

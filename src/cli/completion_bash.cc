@@ -1,4 +1,5 @@
-// What bash completes. It needs nothing of the bash-completion package, and uses it for a program's own words.
+// What bash completes. It needs nothing of the bash-completion package, and uses it for a program's
+// own words.
 #include "cli/command_shape.h"
 
 namespace gpumemprof {
@@ -50,7 +51,8 @@ std::string joined(const std::vector<std::string>& words, const char* by) {
 
 std::string bash_options(const std::vector<OptionShape>& options) {
   std::string text;
-  for (const OptionShape& option : options) text += (text.empty() ? "" : " ") + joined(option.names, " ");
+  for (const OptionShape& option : options)
+    text += (text.empty() ? "" : " ") + joined(option.names, " ");
   return text;
 }
 
@@ -81,8 +83,9 @@ std::string bash_completion(const ToolShape& tool) {
   std::string names;
   for (const CommandShape& command : tool.commands) names += command.name + ' ';
   std::string text = kBashStart;
-  text += "  '')\n    options='" + bash_options(tool.options) + "'\n    [[ $cur == -* ]] || values='" +
-          names + "help'\n    ;;\n  help) values='" + names + "' ;;\n";
+  text += "  '')\n    options='" + bash_options(tool.options) +
+          "'\n    [[ $cur == -* ]] || values='" + names + "help'\n    ;;\n  help) values='" +
+          names + "' ;;\n";
   for (const CommandShape& command : tool.commands) add_bash_command(text, command);
   text += kBashEnd;
   for (size_t at = 0; (at = text.find("TOOL", at)) != text.npos; at += tool.name.size())

@@ -27,7 +27,8 @@ complete -c TOOL -f
 
 std::string fish_quoted(const std::string& text) {
   std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+  for (const char c : text)
+    quoted += c == '\'' || c == '\\' ? std::string("\\") + c : std::string(1, c);
   return quoted + "'";
 }
 
@@ -61,10 +62,12 @@ std::string fish_completion(const ToolShape& tool) {
   std::string text = kFishStart, programs;
   for (size_t at = 0; (at = text.find("TOOL", at)) != text.npos; at += tool.name.size())
     text.replace(at, 4, tool.name);
-  const std::string none = start + "'" + name + "_is \"\"'", help = start + "'" + name + "_is help'";
+  const std::string none = start + "'" + name + "_is \"\"'",
+                    help = start + "'" + name + "_is help'";
   for (const OptionShape& option : tool.options) text += none + fish_option(option);
   for (const CommandShape& command : tool.commands) {
-    const std::string one = " -a " + command.name + " -d " + fish_quoted(first_clause(command.text)) + '\n';
+    const std::string one =
+        " -a " + command.name + " -d " + fish_quoted(first_clause(command.text)) + '\n';
     text += none + one + help + one;
   }
   text += none + " -a help -d 'show the help of a command'\n";

@@ -26,7 +26,9 @@ std::string zsh_action(const OptionShape& option) {
     for (const std::string& value : option.values) words += (words.empty() ? "" : " ") + value;
     return '(' + words + ')';
   }
-  return option.takes == Takes::kFile ? "_files" : option.takes == Takes::kFolder ? "_files -/" : " ";
+  return option.takes == Takes::kFile     ? "_files"
+         : option.takes == Takes::kFolder ? "_files -/"
+                                          : " ";
 }
 
 /// One specification of _arguments: '(-o --output)'{-o,--output}'[text]:FILE:_files'
@@ -47,19 +49,19 @@ std::string zsh_option(const OptionShape& option) {
   }
   const bool several = option.names.size() > 1;
   const std::string names = several ? "'{" + braces + "}'" : braces;
-  return option.repeats ? "'*" + names + rest + "'"
-                        : "'(" + all + ")" + names + rest + "'";
+  return option.repeats ? "'*" + names + rest + "'" : "'(" + all + ")" + names + rest + "'";
 }
 
 void add_zsh_command(std::string& text, const CommandShape& command) {
   text += "      " + command.name + ")\n";
   if (command.takes_program) {
-    text += "        local at=${words[(i)--]}\n"
-            "        if (( at < CURRENT )); then\n"
-            "          shift $at words\n"
-            "          (( CURRENT -= at ))\n"
-            "          _normal && return\n"
-            "        fi\n";
+    text +=
+        "        local at=${words[(i)--]}\n"
+        "        if (( at < CURRENT )); then\n"
+        "          shift $at words\n"
+        "          (( CURRENT -= at ))\n"
+        "          _normal && return\n"
+        "        fi\n";
   }
   text += "        _arguments -S";
   for (const OptionShape& option : command.options) text += " \\\n          " + zsh_option(option);
@@ -81,15 +83,17 @@ std::string zsh_completion(const ToolShape& tool) {
     text += "    '" + command.name + ':' + zsh_escaped(first_clause(command.text), ":") + "'\n";
   text += "    'help:show the help of a command'\n  )\n  _arguments -C";
   for (const OptionShape& option : tool.options) text += " \\\n    " + zsh_option(option);
-  text += " \\\n    '1: :->command' '*:: :->arguments' && return\n"
-          "  case $state in\n"
-          "  command) _describe -t commands command ours && return ;;\n"
-          "  arguments)\n    case $line[1] in\n"
-          "      help) _describe -t commands command ours && return ;;\n";
+  text +=
+      " \\\n    '1: :->command' '*:: :->arguments' && return\n"
+      "  case $state in\n"
+      "  command) _describe -t commands command ours && return ;;\n"
+      "  arguments)\n    case $line[1] in\n"
+      "      help) _describe -t commands command ours && return ;;\n";
   for (const CommandShape& command : tool.commands) add_zsh_command(text, command);
-  text += "    esac\n    ;;\n  esac\n  return 1\n}\n"
-          "if [[ $funcstack[1] == _" + name + " ]]; then _" + name + " \"$@\"; else compdef _" + name +
-          " " + name + "; fi\n";
+  text +=
+      "    esac\n    ;;\n  esac\n  return 1\n}\n"
+      "if [[ $funcstack[1] == _" +
+      name + " ]]; then _" + name + " \"$@\"; else compdef _" + name + " " + name + "; fi\n";
   return text;
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 struct CommandHelp {
   std::string_view name, group;
-  std::string_view usage;  // behind the name
+  std::string_view usage;                    // behind the name
   std::array<std::string_view, 2> examples;  // without the tool's name
 };
 
@@ -216,7 +216,8 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error,
     if (word == "--") break;
     const bool is_known = std::ranges::find(known, name) != known.end();
     const bool is_short = parsed.empty() && word.size() == 2 && word[0] == '-';
-    if (!(word.starts_with("--") || is_short) || !(is_extra || what.contains(name)) || is_known) continue;
+    if (!(word.starts_with("--") || is_short) || !(is_extra || what.contains(name)) || is_known)
+      continue;
     const std::string meant = is_short ? "" : nearest(name, known);
     return name + " is no option of " + (parsed.empty() ? tool_name() : command.get_name()) +
            (meant.empty() ? "" : "; did you mean " + meant + "?") + see;

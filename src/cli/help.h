@@ -8,7 +8,8 @@
 
 namespace gpumemprof {
 
-/// Sorts the commands into groups; gives each its usage and its examples. Call it once all are added.
+/// Sorts the commands into groups; gives each its usage and its examples. Call it once all are
+/// added.
 void add_help(CLI::App& app);
 
 /// What follows the name of a command on its line of usage.

@@ -13,7 +13,8 @@ constexpr size_t kInputColumns = 78;
 /// One character of UTF-8 as roff writes it; advances `at`.
 std::string roff_character(const std::string& text, size_t& at) {
   const unsigned char first = text[at++];
-  if (first < 0x80) return first == '\\' ? "\\e" : first == '-' ? "\\-" : std::string(1, char(first));
+  if (first < 0x80)
+    return first == '\\' ? "\\e" : first == '-' ? "\\-" : std::string(1, char(first));
   uint32_t code = first >= 0xf0 ? first & 7 : first >= 0xe0 ? first & 15 : first & 31;
   while (at < text.size() && (text[at] & 0xc0) == 0x80) code = code << 6 | (text[at++] & 0x3f);
   char written[16];
@@ -32,7 +33,8 @@ std::string safe_line(std::string line) {
   return (line.starts_with('.') || line.starts_with('\'') ? "\\&" : "") + std::move(line);
 }
 
-/// Filled text: a sentence begins a line, and lines are short, as those who read the source have it.
+/// Filled text: a sentence begins a line, and lines are short, as those who read the source have
+/// it.
 std::string filled(const std::string& text) {
   std::istringstream words(text);
   std::string result, line;
@@ -52,12 +54,15 @@ std::string filled(const std::string& text) {
 
 std::string heading(const std::string& text) {
   std::string upper = text;
-  std::ranges::transform(upper, upper.begin(), [](unsigned char c) { return char(std::toupper(c)); });
+  std::ranges::transform(upper, upper.begin(),
+                         [](unsigned char c) { return char(std::toupper(c)); });
   return ".SH " + upper + '\n';
 }
 
 /// Lines as they are, set in.
-std::string as_it_is(const std::string& lines) { return ".PP\n.RS 4\n.nf\n" + lines + ".fi\n.RE\n"; }
+std::string as_it_is(const std::string& lines) {
+  return ".PP\n.RS 4\n.nf\n" + lines + ".fi\n.RE\n";
+}
 
 std::string manual_option(const OptionShape& option) {
   std::string tag;
@@ -111,14 +116,17 @@ std::string manual_command(const ToolShape& tool, const CommandShape& command) {
 
 }  // namespace
 
-std::string manual_page(const ToolShape& tool, const std::string& version, const std::string& date) {
+std::string manual_page(const ToolShape& tool, const std::string& version,
+                        const std::string& date) {
   std::string title = tool.name;
-  std::ranges::transform(title, title.begin(), [](unsigned char c) { return char(std::toupper(c)); });
+  std::ranges::transform(title, title.begin(),
+                         [](unsigned char c) { return char(std::toupper(c)); });
   std::string summary = tool.text.substr(0, tool.text.find(':'));
   summary[0] = char(std::tolower(static_cast<unsigned char>(summary[0])));
   std::string text = ".TH " + title + " 1 " + date + " \"" + tool.name + ' ' + version + "\"\n";
   text += ".SH NAME\n" + tool.name + " \\- " + roff(summary) + '\n';
-  text += ".SH SYNOPSIS\n.B " + tool.name + "\n\\fICOMMAND\\fR [\\fIOPTIONS\\fR] [\\fIARGUMENTS\\fR...]\n";
+  text += ".SH SYNOPSIS\n.B " + tool.name +
+          "\n\\fICOMMAND\\fR [\\fIOPTIONS\\fR] [\\fIARGUMENTS\\fR...]\n";
   text += ".SH DESCRIPTION\n" + filled(tool.text);
   std::istringstream notes(tool.footer);
   for (std::string line; std::getline(notes, line);) text += ".PP\n" + filled(line);

@@ -7,7 +7,8 @@
 
 namespace gpumemprof {
 
-/// [{"package", "version", "folder"}]: what of that kind the first of `folders` (site-packages) that has any has.
+/// [{"package", "version", "folder"}]: what of that kind the first of `folders` (site-packages)
+/// that has any has.
 nlohmann::ordered_json second_profilers(const std::vector<std::string>& folders);
 
 /// One line for each, or nothing.
