@@ -18,7 +18,7 @@ CONFIGURE = cmake -S . -G Ninja $(LAUNCHER)
 NODE = PATH="$(CURDIR)/$(VENV)/bin:$$PATH" node
 
 .DEFAULT_GOAL := all
-.PHONY: wheel test-wheels all command setup demo test test-all test-fresh test-pythons gpu-test bench accuracy-megatron fuzz fmt lint clean distclean help
+.PHONY: wheel test-wheels tarball release container all command setup demo test test-all test-fresh test-pythons gpu-test bench accuracy-megatron fuzz fmt lint clean distclean help
 .PHONY: bench-web sanitizers fuzz-smoke fuzz-corpus docs test-allocator test-tensorflows leak-table leak-shapes accuracy
 
 all: command ## set up, build, and put the command and the package in .venv
@@ -30,13 +30,14 @@ all: command ## set up, build, and put the command and the package in .venv
 command: setup
 	@test -f $(BUILD)/build.ninja || $(CONFIGURE) -B $(BUILD) >$(BUILD)/configure.log || \
 	  { cat $(BUILD)/configure.log; exit 1; }
-	@ninja -C $(BUILD) gpumemprof gpumemprof_probe gpumemprof_cuda gpumemprof_hip gpumemprof_level_zero _marks
+	@ninja -C $(BUILD) gpumemprof shell_files gpumemprof_probe gpumemprof_cuda gpumemprof_hip gpumemprof_level_zero _marks
 	@mkdir -p $(VENV)/lib
 	@[ $(VENV)/bin/gpumemprof -nt $(BUILD)/gpumemprof ] || { \
 	  objcopy --only-keep-debug $(BUILD)/gpumemprof $(VENV)/bin/gpumemprof.debug && \
 	  objcopy --strip-debug --add-gnu-debuglink=$(VENV)/bin/gpumemprof.debug $(BUILD)/gpumemprof $(VENV)/bin/gpumemprof.new && \
 	  mv $(VENV)/bin/gpumemprof.new $(VENV)/bin/gpumemprof; }
 	@ln -sf gpumemprof $(VENV)/bin/tfmemprof
+	@mkdir -p $(VENV)/share && cp -ru $(BUILD)/share/. $(VENV)/share/
 	@install -C -m 755 $(BUILD)/src/probe/libgpumemprof_probe.so $(VENV)/lib/
 	@install -C -m 755 $(patsubst %,$(BUILD)/src/driver_proxy/libgpumemprof_%.so,cuda hip level_zero) $(VENV)/lib/
 	@install -C -m 755 $(BUILD)/python/_marks*.so python/gpumemprof/
@@ -63,7 +64,7 @@ test-all: all ## everything that needs no GPU: slow tests, sanitizers, fuzzing, 
 	$(MAKE) sanitizers fuzz-smoke
 	scripts/test-debian-torch
 	scripts/test-tensorflows
-	@scripts/setup browser live frames exported optimizers accuracy web-tests
+	@scripts/setup browser live shells frames exported optimizers accuracy web-tests
 	$(NODE) --test web/test/unit/*.test.mjs web/test/browser/*.test.mjs
 	scripts/test-integrations
 	$(VENV_PYTHON) -m pytest $(WORKERS) -m "not gpu" tests bench
@@ -87,6 +88,15 @@ fuzz: ## every fuzz target for 10 minutes
 
 wheel: ## one wheel for glibc 2.28 and newer and CPython 3.9 to 3.14, in build/wheel/dist; ARCHS="x86_64 aarch64"
 	@scripts/wheel $(ARCHS)
+
+release: ## all that is published, with SHA256SUMS, in build/release; ARCHS="x86_64 aarch64"
+	@scripts/release $(ARCHS)
+
+tarball: command ## the command without the Python package, in build/dist; needs the glibc of this system
+	@$(VENV_PYTHON) scripts/tarball.py $(BUILD) $(shell uname -m) $(BUILD)/dist
+
+container: ## the image of deploy/container, from the tarballs of make release or make tarball; ARCHS="x86_64 aarch64"
+	@scripts/container $(ARCHS)
 
 test-wheels: ## install that wheel on Debian 11 to 13 and Ubuntu 22.04, 24.04 in bare roots, record, analyze, show the page
 	@scripts/test-wheels

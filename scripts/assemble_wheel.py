@@ -18,6 +18,20 @@ EXECUTABLE, PLAIN = 0o755, 0o644
 LIBRARIES = ("src/probe/libgpumemprof_probe.so", *(f"src/driver_proxy/libgpumemprof_{kind}.so" for kind in ("cuda", "hip", "level_zero")))
 
 
+def project_version():
+    return re.search(r"project\(gpumemprof VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
+
+
+def shell_files(build):
+    """The pages of the manual and what shells complete: a command for another machine could not write its own, and
+    they are the same."""
+    for folder in (build, ROOT / "build/wheel/x86_64/gpumemprof", ROOT / "build"):
+        share = folder / "share"
+        if (share / "man").is_dir():
+            return sorted((path.relative_to(share), path) for path in share.rglob("*") if path.is_file())
+    sys.exit("no manual here: run make first")
+
+
 class Wheel:
     def __init__(self, path, info):
         self._zip = zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9)
@@ -54,7 +68,7 @@ def main():
     build, arch, platform, dist = Path(sys.argv[1]), sys.argv[2], sys.argv[3], Path(sys.argv[4])
     setup = tomllib.loads((ROOT / "pyproject.toml").read_text())
     project = setup["project"]
-    version = re.search(r"project\(gpumemprof VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
+    version = project_version()
     tag = f"py3-none-{platform}_{arch}"
     name = f"{project['name']}-{version}"
     dist.mkdir(parents=True, exist_ok=True)
@@ -72,6 +86,8 @@ def main():
     wheel.add(f"{data}/scripts/gpumemprof", (build / "gpumemprof").read_bytes(), EXECUTABLE)
     for library in LIBRARIES:
         wheel.add(f"{data}/data/lib/gpumemprof/{Path(library).name}", (build / library).read_bytes(), EXECUTABLE)
+    for name, path in shell_files(build):
+        wheel.add(f"{data}/data/share/{name}", path.read_bytes())
     scripts = "".join(f"{command} = {target}\n" for command, target in project["scripts"].items())
     wheel.add(f"{info}/entry_points.txt", f"[console_scripts]\n{scripts}".encode())
     wheel.add(f"{info}/METADATA", metadata(project, version))

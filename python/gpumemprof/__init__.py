@@ -100,6 +100,18 @@ def _version() -> str:
     return str(native().version)
 
 
+def _look_for_a_second_profiler() -> None:
+    """Two questions to the disk: a list of what is installed would take longer than this import."""
+    from os.path import exists
+
+    here = __file__.rpartition("/")[0]
+    # stormlog up to 0.2.6 leaves its modules in this folder, where no cli.py is ours; later ones have their own.
+    if exists(f"{here}/cli.py") or exists(f"{here.rpartition('/')[0]}/stormlog/__init__.py"):
+        import_module(f"{__name__}._core.second_profiler").warn()
+
+
+_look_for_a_second_profiler()
+
 if TYPE_CHECKING:
     from .analyzer import MemoryAnalyzer as MemoryAnalyzer
     from .analyzer import MemoryPattern as MemoryPattern

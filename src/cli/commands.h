@@ -38,6 +38,7 @@ void add_diagnose_command(CLI::App& app, CommandContext& context);
 void add_top_command(CLI::App& app, CommandContext& context);
 void add_view_command(CLI::App& app, CommandContext& context);
 void add_serve_command(CLI::App& app, CommandContext& context);
+void add_completion_command(CLI::App& app);
 void add_lines_command(CLI::App& app, CommandContext& context);
 
 /// The name that messages begin with: "gpumemprof", or "tfmemprof" where the command was called so.

@@ -104,12 +104,12 @@ void add_run(CLI::App& command, EstimateArguments& arguments) {
       ->type_name("N|auto");
   command
       .add_option("--optimizer", arguments.optimizer,
-                  "sgd, momentum, adam, adamw, adamw8bit, adafactor, rmsprop, adagrad or none")
-      ->type_name("NAME");
+                  "of a model; several, separated by commas, make a table")
+      ->type_name("sgd|momentum|adam|adamw|adamw8bit|adafactor|rmsprop|adagrad|none");
   command
       .add_option("--precision", arguments.precision,
-                  "fp32, tf32, bf16, fp16, amp-bf16 or amp-fp16")
-      ->type_name("NAME");
+                  "of a model; several, separated by commas, make a table")
+      ->type_name("fp32|tf32|bf16|fp16|amp-bf16|amp-fp16");
   command.add_flag("--checkpointing", arguments.checkpointing,
                    "activation checkpointing: recompute in the backward pass");
   command.add_flag("--inference", arguments.inference, "no gradients and no optimizer");

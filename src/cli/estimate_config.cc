@@ -125,8 +125,8 @@ void add_configuration_options(CLI::App& command, EstimateArguments* arguments) 
           [arguments](const std::string& value) {
             keep_typed(arguments, "--kv-dtype", "kv-dtype=" + value);
           },
-          "dtype of the KV cache: fp32, bf16, fp16, fp8 or int8")
-      ->type_name("NAME")
+          "dtype of the KV cache")
+      ->type_name("fp32|bf16|fp16|fp8|int8")
       ->group(group);
   command
       .add_flag_callback(

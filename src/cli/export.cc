@@ -268,7 +268,7 @@ void add_export_command(CLI::App& app, CommandContext& context) {
                    "folded, speedscope, html: what was live at the peak (the default), at the end, "
                    "at the end of a step (step:3), at a time after the start (1.5s, 250ms), or "
                    "total: allocated over the whole run")
-      ->type_name("MOMENT");
+      ->type_name("peak|end|total|MOMENT");
   command
       ->add_option("--by", arguments->by,
                    "folded, speedscope: paths by stack (the default), by module or by category")

@@ -11,11 +11,11 @@ namespace {
 
 struct CommandHelp {
   std::string_view name, group;
-  std::string_view usage;  // behind the name
+  std::string_view usage;                    // behind the name
   std::array<std::string_view, 2> examples;  // without the tool's name
 };
 
-constexpr std::array<CommandHelp, 18> kCommands = {{
+constexpr std::array<CommandHelp, 19> kCommands = {{
     {"run",
      "Record",
      "[OPTIONS] -- COMMAND [ARGUMENTS...]",
@@ -35,7 +35,7 @@ constexpr std::array<CommandHelp, 18> kCommands = {{
     {"explain-oom",
      "Understand",
      "[OPTIONS] [FILE]",
-     {"explain-oom train.log", "python train.py 2>&1 | gpumemprof explain-oom -"}},
+     {"explain-oom train.log", "python train.py 2>&1 | TOOL explain-oom -"}},
     {"whatif",
      "Predict",
      "[OPTIONS] PATH",
@@ -70,6 +70,11 @@ constexpr std::array<CommandHelp, 18> kCommands = {{
      "[OPTIONS] --to FORMAT PATH...",
      {"export slow --to perfetto -o slow.perfetto-trace", "export slow --to folded --at end"}},
     {"seal", "Keep", "FOLDER...", {"seal slow", "seal monday tuesday"}},
+    {"completion",
+     "Set up",
+     "SHELL",
+     {"completion zsh > ~/.zfunc/_TOOL",
+      "completion bash > ~/.local/share/bash-completion/completions/TOOL"}},
 }};
 
 /// Letters to add, take away, change or swap with the next one.
@@ -91,19 +96,6 @@ size_t distance(std::string_view a, std::string_view b) {
 const CommandHelp* help_of(std::string_view name) {
   const auto found = std::ranges::find(kCommands, name, &CommandHelp::name);
   return found == kCommands.end() ? nullptr : &*found;
-}
-
-/// What an option takes, without the parser's checks and types: "SIZE", "python|native|both|none".
-std::string plain_type(const CLI::Option& option) {
-  constexpr std::array<std::string_view, 6> kChecks = {":NONNEGATIVE", ":POSITIVE", ":FLOAT in",
-                                                       ":INT in",      ":UINT in",  ":DIR"};
-  std::string type = option.get_type_name();
-  if (const size_t set = type.find(":{"); set != type.npos) {
-    type = type.substr(set + 2, type.find('}') - set - 2);
-    std::ranges::replace(type, ',', '|');
-  }
-  for (std::string_view check : kChecks) type.resize(std::min(type.find(check), type.size()));
-  return type == "TEXT" ? "NAME" : type == "UINT" || type == "INT" ? "N" : type;
 }
 
 void say_plainly(CLI::Option* option) {
@@ -140,6 +132,23 @@ std::vector<std::string> option_names(const CLI::App& command) {
 
 }  // namespace
 
+std::string usage_of(std::string_view command) {
+  const CommandHelp* help = help_of(command);
+  return help ? std::string(help->usage) : std::string();
+}
+
+std::string plain_type(const CLI::Option& option) {
+  constexpr std::array<std::string_view, 6> kChecks = {":NONNEGATIVE", ":POSITIVE", ":FLOAT in",
+                                                       ":INT in",      ":UINT in",  ":DIR"};
+  std::string type = option.get_type_name();
+  if (const size_t set = type.find(":{"); set != type.npos) {
+    type = type.substr(set + 2, type.find('}') - set - 2);
+    std::ranges::replace(type, ',', '|');
+  }
+  for (std::string_view check : kChecks) type.resize(std::min(type.find(check), type.size()));
+  return type == "TEXT" ? "NAME" : type == "UINT" || type == "INT" ? "N" : type;
+}
+
 std::string nearest(std::string_view typed, const std::vector<std::string>& names) {
   constexpr size_t kMostTyped = 64, kMost = 2;
   if (typed.size() > kMostTyped) return {};
@@ -164,7 +173,9 @@ void add_help(CLI::App& app) {
     footer += footer.empty() ? "Examples:" : "\n\nExamples:";
     for (std::string_view example : help->examples) {
       const bool is_whole = example.find(" | ") != example.npos;
-      footer += "\n  " + (is_whole ? "" : tool_name() + std::string(" ")) + std::string(example);
+      std::string line = (is_whole ? "" : "TOOL ") + std::string(example);
+      for (size_t at; (at = line.find("TOOL")) != line.npos;) line.replace(at, 4, tool_name());
+      footer += "\n  " + line;
     }
     command->footer(footer);
   }
@@ -205,7 +216,8 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error,
     if (word == "--") break;
     const bool is_known = std::ranges::find(known, name) != known.end();
     const bool is_short = parsed.empty() && word.size() == 2 && word[0] == '-';
-    if (!(word.starts_with("--") || is_short) || !(is_extra || what.contains(name)) || is_known) continue;
+    if (!(word.starts_with("--") || is_short) || !(is_extra || what.contains(name)) || is_known)
+      continue;
     const std::string meant = is_short ? "" : nearest(name, known);
     return name + " is no option of " + (parsed.empty() ? tool_name() : command.get_name()) +
            (meant.empty() ? "" : "; did you mean " + meant + "?") + see;

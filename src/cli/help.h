@@ -8,8 +8,15 @@
 
 namespace gpumemprof {
 
-/// Sorts the commands into groups; gives each its usage and its examples. Call it once all are added.
+/// Sorts the commands into groups; gives each its usage and its examples. Call it once all are
+/// added.
 void add_help(CLI::App& app);
+
+/// What follows the name of a command on its line of usage.
+std::string usage_of(std::string_view command);
+
+/// What an option takes, without the parser's checks and types: "SIZE", "python|native|both|none".
+std::string plain_type(const CLI::Option& option);
 
 /// The words to parse in place of those typed: none is --help, `help COMMAND` is COMMAND --help.
 /// Of a name that `app` does not have only the name.

@@ -12,6 +12,7 @@
 #include "base/size.h"
 #include "cli/accelerator_text.h"
 #include "cli/commands.h"
+#include "cli/second_profiler.h"
 #include "cli/tensorflow.h"
 #include "cli/tensorflow_info.h"
 #include "devices/accelerator_json.h"
@@ -107,7 +108,9 @@ Json info_json(const InfoArguments& arguments, const Accelerators& all) {
   Json out = {{"schema", "gpumemprof.info/1"},   {"version", GPUMEMPROF_VERSION},
               {"system", system_json()},         {"memory", memory},
               {"gpu", gpu_json(arguments, all)}, {"recordings", recordings}};
-  if (is_tfmemprof()) out["tensorflow"] = tensorflow_json(package_folders(arguments.program_path));
+  const std::vector<std::string> folders = package_folders(arguments.program_path);
+  out["conflicts"] = second_profilers(folders);
+  if (is_tfmemprof()) out["tensorflow"] = tensorflow_json(folders);
   if (arguments.detailed) {
     char self[4096];
     const ssize_t length = readlink("/proc/self/exe", self, sizeof self);
@@ -142,6 +145,7 @@ void print_text(const Json& info, const Accelerators& all, int wanted, bool deta
   const Json &system = info["system"], &memory = info["memory"];
   const auto text = [](const Json& value) { return printable(value.get<std::string>()); };
   std::printf("%s %s\n", tool_name(), GPUMEMPROF_VERSION);
+  std::fputs(second_profiler_text(info["conflicts"]).c_str(), stdout);
   if (info.contains("tensorflow")) std::fputs(tensorflow_text(info["tensorflow"]).c_str(), stdout);
   std::printf("System: %s %s, %s, %u CPUs\n", text(system["platform"]).c_str(),
               text(system["release"]).c_str(), text(system["machine"]).c_str(),

@@ -51,6 +51,7 @@ int run_command_line(int argc, char** argv) {
   add_diagnose_command(app, context);
   add_export_command(app, context);
   add_seal_command(app, context);
+  add_completion_command(app);
   add_help(app);
   // Last: subcommands would end their help with it, too.
   app.footer("Start with: " + tool +

@@ -49,10 +49,12 @@ void add_site_packages(const fs::path& prefix, std::vector<std::string>* out) {
   std::vector<std::string> found;
   for (fs::directory_iterator it(prefix / "lib", error), end; !error && it != end;
        it.increment(error)) {
-    const fs::path folder = it->path() / "site-packages";
-    std::error_code ignored;
-    if (it->path().filename().string().starts_with("python3") && fs::is_directory(folder, ignored))
-      found.push_back(folder.string());
+    if (!it->path().filename().string().starts_with("python3")) continue;
+    for (const char* name : {"site-packages", "dist-packages"}) {  // the second is Debian's
+      const fs::path folder = it->path() / name;
+      std::error_code ignored;
+      if (fs::is_directory(folder, ignored)) found.push_back(folder.string());
+    }
   }
   std::ranges::sort(found, std::greater());
   out->insert(out->end(), found.begin(), found.end());

@@ -7,7 +7,7 @@ import pytest
 GROUPS = {
     "Record": ["run", "lines"], "Understand": ["analyze", "view", "advise", "diff", "explain-oom"],
     "Predict": ["whatif", "estimate", "calibrate"], "Watch": ["top", "serve", "monitor", "track", "info", "diagnose"],
-    "Keep": ["export", "seal"],
+    "Keep": ["export", "seal"], "Set up": ["completion"],
 }  # fmt: skip
 
 

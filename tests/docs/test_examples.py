@@ -32,3 +32,13 @@ def test_kept_graphs_are_found_and_kept_numbers_are_none(tmp_path, leak):
             break
     assert ("monotonic_increase" in shown) == leak
     assert ("no leak found" in shown) == (not leak)
+
+
+def test_torchrun_is_recorded_as_its_page_says(tmp_path):
+    """Two real ranks, which is what takes its seconds: 8.17 MiB of the peak are parameters and buckets."""
+    argv = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", EXAMPLES / "train_two_ranks.py"]
+    done = harness.record(tmp_path / "job", argv).ok()
+    assert sorted(re.findall(r"rank \d: loss", done.stdout.decode())) == ["rank 0: loss", "rank 1: loss"]
+    report = harness.execute([harness.COMMAND, "analyze", tmp_path / "job"]).ok().stdout.decode()
+    assert re.match(r"Peak 28\.\d MiB on cpu, .* rank [01] \(process \d+\)\n +16\.2 MiB +56\.\d %  .*train_two_ranks.py:\d+ <module>  optimizer.step\(\)\n"
+                    r" +8\.17 MiB ", report), report[:600]  # fmt: skip

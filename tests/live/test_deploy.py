@@ -1,7 +1,10 @@
 """What deploy/ holds fits what `serve` tells, as far as that can be seen without a cluster."""
 import json
+import os
 import re
 import subprocess
+import sys
+from pathlib import Path
 
 import harness
 import pytest
@@ -100,6 +103,35 @@ def test_options_in_the_files_exist(path):
     text = (DEPLOY / path).read_text()
     used = set(re.findall(r"(?<![\w-])--(?:listen|token[\w-]*)", text))
     assert "--listen" in used and all(option in shown for option in used)
+
+
+@pytest.mark.parametrize("version", ["1.25", "1.29", "1.33", "1.37"])
+def test_kubernetes_own_schemas_take_the_recorded_job(version):
+    schemas = pytest.importorskip("kubernetes_validate")
+    (job,) = yaml.safe_load_all((DEPLOY / "kubernetes" / "recorded-job.yaml").read_text())
+    schemas.validate(job, version, strict=True)
+    pod = job["spec"]["template"]["spec"]
+    assert {mount["name"] for mount in pod["containers"][0]["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]}
+    # The same folder of the node as that of the DaemonSet.
+    (daemonset,) = yaml.safe_load_all((DEPLOY / "kubernetes" / "daemonset.yaml").read_text())
+    (follows,) = daemonset["spec"]["template"]["spec"]["volumes"]
+    assert follows in pod["volumes"]
+
+
+@pytest.mark.parametrize("path", sorted((DEPLOY / "slurm").glob("*.sbatch")), ids=lambda path: path.stem)
+def test_a_slurm_script_is_bash_and_records(path, tmp_path):
+    """With stand-ins for srun and scontrol, and for torchrun one that starts a program that allocates nothing."""
+    (tmp_path / "bin").mkdir()
+    for name, text in {"srun": 'exec "$@"', "scontrol": "echo localhost", "torchrun": f"exec {sys.executable} -c 'print(1)'",
+                       "python": f"exec {sys.executable} -c 'print(1)'"}.items():  # fmt: skip
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    path_of = f"{tmp_path / 'bin'}:{Path(harness.COMMAND).parent}:{os.environ['PATH']}"
+    slurm = {"SUBMIT_DIR": str(tmp_path), "JOB_ID": "7", "NNODES": "1", "JOB_NODELIST": "localhost", "PROCID": "0", "LOCALID": "0", "NTASKS": "1"}
+    env = {**os.environ, "PATH": path_of, **{f"SLURM_{name}": value for name, value in slurm.items()}}
+    done = run("bash", "-eu", path, env=env, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "1\n"), done
+    assert (tmp_path / "train-7" / "meta.json").exists()
 
 
 @pytest.mark.parametrize("version", ["1.25", "1.29", "1.33", "1.37"])

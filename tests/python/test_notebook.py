@@ -131,3 +131,13 @@ def test_results_and_profilers_are_tables():
     )
     for shown in (one, whole):
         assert "<caption>" in shown[0]["data"]["text/html"]
+
+
+@inside
+def test_the_page_of_a_recording_is_in_its_cell():
+    recording = harness.ROOT / "tests" / "fixtures" / "recordings" / "streams_2.13.gmp"
+    *_, cell = executed(["%load_ext gpumemprof", f"import gpumemprof\ngpumemprof.load({str(recording)!r})"])
+    (output,) = cell
+    assert output["output_type"] == "execute_result"
+    shown = output["data"]["text/html"]
+    assert shown.startswith('<iframe sandbox="allow-scripts" ') and "gpumemprof-data" in shown

@@ -39,6 +39,13 @@ def test_a_wheel_is_at_most_10_mb_and_needs_no_package(path):
     assert [need for need in needs if "extra ==" not in need] == []
 
 
+@pytest.mark.parametrize("path", WHEELS, ids=lambda path: path.stem)
+def test_a_wheel_has_the_manual_and_what_shells_complete(path):
+    names = zipfile.ZipFile(path).namelist()
+    assert sum(".data/data/share/man/man1/" in name for name in names) == 2
+    assert sum(bool(re.search(r"\.data/data/share/(bash|zsh|fish)", name)) for name in names) == 6
+
+
 def test_it_has_the_modules_of_every_python_from_3_9_on(files):
     modules = {Path(name).name.split("-linux")[0] for name in files if name.startswith("gpumemprof/")}
     arch = "aarch64" if any("aarch64" in name for name in files) else "x86_64"

@@ -69,6 +69,9 @@ def test_a_stream_is_whole_after_every_write(tmp_path, extension):
 
 def test_csv_is_what_another_reader_of_csv_reads(tmp_path):
     events = random_events(seed=9, count=50)
+    if sys.version_info < (3, 11):  # whose csv refuses the character 0, which some names have
+        events = [one for one in events if "\0" not in "".join(map(str, telemetry_event_to_dict(one).values()))]
+        assert len(events) > 10
     write_events(tmp_path / "e.csv", events)
     with open(tmp_path / "e.csv", newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))

@@ -58,8 +58,11 @@ PICTURES = {
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_a_picture_looks_as_it_did(visualizer, tmp_path, name):
+    import matplotlib
     from matplotlib.testing.compare import compare_images
 
+    if matplotlib.__version_info__ < (3, 11):  # the newest for Python 3.10 is older
+        pytest.skip("the images are of matplotlib 3.11, and 3.10 lays text out elsewhere")
     path = tmp_path / f"{name}.png"
     PICTURES[name](visualizer, path)
     expected = IMAGES / path.name

@@ -19,6 +19,13 @@ def run(argv, **options):
     return done
 
 
+def shell_files():
+    """The pages of the manual and what shells complete, below share/."""
+    for tool in ("gpumemprof", "tfmemprof"):
+        yield from (f"man/man1/{tool}.1", f"bash-completion/completions/{tool}", f"zsh/site-functions/_{tool}",
+                    f"fish/vendor_completions.d/{tool}.fish")  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
     """The wheel of the working tree. Its objects are kept in build-wheel, so that a second build takes seconds; as deep as
@@ -59,6 +66,8 @@ def test_the_wheel_holds_package_command_and_probe(wheel):
     for library in ("probe", "cuda"):
         assert f"gpumemprof-{version}.data/data/lib/gpumemprof/libgpumemprof_{library}.so" in names
     assert {"tfmemprof/py.typed", "tfmemprof/__main__.py", "tfmemprof/profiler.py"} <= set(names)
+    for name in shell_files():
+        assert f"gpumemprof-{version}.data/data/share/{name}" in names
     assert [name for name in names if name.endswith((".cc", ".h", ".a", ".pyc"))] == []
 
 
@@ -74,6 +83,14 @@ def test_the_command_runs_and_finds_its_probe(fresh, clean_env, tmp_path):
     # PyTorch is not in this environment: a program without it is recorded as a program that allocates nothing.
     run([fresh / "gpumemprof", "run", "-o", folder, "--", fresh / "python", "-c", "print(1)"], env=clean_env)
     assert (folder / "meta.json").exists()
+
+
+def test_a_system_finds_the_manual_beside_the_command(fresh):
+    for name in shell_files():
+        assert (fresh.parent / "share" / name).stat().st_size > 1000
+    if shutil.which("man"):
+        env = {"PATH": f"{fresh}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8"}
+        assert "gpumemprof analyze [OPTIONS] PATH..." in run(["man", "gpumemprof"], env=env).stdout
 
 
 def test_the_command_has_its_second_name_in_which_it_speaks_of_tensorflow(fresh, clean_env, tmp_path):
