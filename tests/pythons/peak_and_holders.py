@@ -11,12 +11,13 @@ import tempfile
 from pathlib import Path
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "train_transformer.py"
+SMALL = ["--batch", "4", "--width", "64", "--layers", "2", "--length", "64", "--workers", "0"]  # for an emulated processor
 
 
 def main(command):
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "recording"
-        run = [command, "run", "-o", folder, "--", sys.executable, EXAMPLE, "--steps", "3"]
+        run = [command, "run", "-o", folder, "--", sys.executable, EXAMPLE, "--steps", "2", *SMALL]
         subprocess.run(run, check=True, stdout=sys.stderr)
         done = subprocess.run([command, "analyze", folder, "--format", "json"], check=True, capture_output=True)
     devices = json.loads(done.stdout)["devices"]  # one for each process: those of the loader's workers are small
