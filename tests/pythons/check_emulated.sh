@@ -3,11 +3,11 @@
 # installed anew; then what was recorded and what a program notices are tested, as everywhere.
 set -eu
 cd "$1"
+rm -rf /tmp/emulated
 python3 -m venv --system-site-packages /tmp/emulated
 /tmp/emulated/bin/pip install -q --no-index /srv/gpumemprof/dist/gpumemprof-*.whl
 export GPUMEMPROF_BIN=/tmp/emulated/bin/gpumemprof
-export OMP_NUM_THREADS=1  # threads that wait for each other take most of the time under qemu
-python3 tests/pythons/peak_and_holders.py "$GPUMEMPROF_BIN" >peak_and_holders.json
+/tmp/emulated/bin/python3 tests/pythons/peak_and_holders.py "$GPUMEMPROF_BIN" >peak_and_holders.json
 python3 tests/pythons/page_sizes.py "$GPUMEMPROF_BIN"
 # Not under qemu: it has no seccomp, says that it empties memory in a forked child and does not, writes a file for
 # /proc/self/stat (a limit of 0 bytes is its own end), knows no setuid, and itself ends programs with small stacks or
