@@ -90,6 +90,11 @@ def execute(argv, folder=None, *, timeout=60, **popen):
     return Finished(process.returncode, stdout, stderr, folder)
 
 
+def without_package():
+    """Options of Python and an environment in which PyTorch is there and the package is not, as its .pth file is not read."""
+    return ["-S"], {**os.environ, "PYTHONPATH": sysconfig.get_paths()["purelib"]}
+
+
 def run_argv(folder, argv, options=()):
     return [COMMAND, "run", "-o", str(folder), *options, "--", *[str(a) for a in argv]]
 

@@ -172,7 +172,7 @@ bool has_requested_sizes(const DeviceAnalysis& device, const Tables& tables);
 bool is_exact(const Analysis& analysis, const DeviceAnalysis& device);
 
 /// A run that died is not scored.
-void add_program_ends(ProgramEnds ends, Analysis* analysis);
+void add_program_ends(ProgramEnds ends, const Tables& tables, Analysis* analysis);
 
 /// The device whose peak is the answer: the highest accelerator where one was used, else the
 /// highest of the rest, a sum in place of its parts. Null where nothing was allocated. Points into

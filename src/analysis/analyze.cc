@@ -140,7 +140,7 @@ struct Beside {
       for (std::string& left_out : analysis->machine->left_out)
         problems.push_back(std::move(left_out));
     }
-    add_program_ends(read_program_ends(input.paths()), analysis);
+    add_program_ends(read_program_ends(input.paths()), tables, analysis);
     analysis->unread_holders = std::move(unread);
     if (input.is_anonymous()) take_names_away(&analysis->ends);
     for (std::string& problem : problems) {

@@ -138,7 +138,7 @@ void say_summary(const RunOutcome& outcome) {
     return;
   }
   Analysis& analysis = analyzed->analysis;
-  add_program_ends(std::move(ends), &analysis);
+  add_program_ends(std::move(ends), analyzed->tables(), &analysis);
   if (analysis.events == 0 && analysis.loss.has_every_event()) {
     say(nothing);
   } else {

@@ -5,6 +5,7 @@
 
 #include "probe/arena.h"
 #include "probe/hot.h"
+#include "probe/package.h"
 #include "probe/recorder.h"
 
 namespace gpumemprof::probe {
@@ -45,6 +46,12 @@ __attribute__((constructor)) static void read_config() {
   g_config.no_attribution = getenv("GPUMEMPROF_NO_ATTRIBUTION") != nullptr;
   g_arena_address = parse_arena_address(getenv("GPUMEMPROF_ARENA"));
   g_config.max_disk_bytes = number(getenv("GPUMEMPROF_MAX_DISK"));
+  const char* package = getenv("GPUMEMPROF_PACKAGE");
+  length = package ? strlen(package) : 0;
+  if (length > 0 && length < sizeof(g_package)) {
+    memcpy(g_package, package, length + 1);
+    g_is_package_wanted = 1;
+  }
   g_config.rank_plus_one = rank_plus_one(getenv("RANK"));
 }
 

@@ -6,6 +6,7 @@
 #include "probe/hot.h"
 #include "probe/modules.h"
 #include "probe/native_stack.h"
+#include "probe/package.h"
 #include "probe/phases.h"
 #include "probe/python_code.h"
 #include "probe/python_frames.h"
@@ -395,6 +396,7 @@ HOT uint32_t current_stack(Stream* s, const Label* label) {
       s->caches->stacks, kStackSlots - 1, hash >> 20, [&](auto& e) { return e.hash == hash; },
       [](auto& e) { return e.hash == 0; }, &hit);
   if (__builtin_expect(hit, 1)) return static_cast<uint32_t>(slot->id);
+  if (__atomic_load_n(&g_is_package_wanted, __ATOMIC_RELAXED) && top) load_package();
   uint32_t id = define_stack(s, top, native, native_count, names);
   // Its own frames may have told where a watched function is, or its phase has ended: once more.
   if (watched != watched_codes() || (names.phase && names.phase != phase_hash())) {

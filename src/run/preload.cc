@@ -1,5 +1,6 @@
 #include "run/preload.h"
 
+#include <glob.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <string_view>
 #include <utility>
 
@@ -16,10 +18,11 @@
 namespace gpumemprof {
 namespace {
 
-constexpr std::array<std::string_view, 9> kSettingNames = {
+constexpr std::array<std::string_view, 10> kSettingNames = {
     "GPUMEMPROF_DIR",           "GPUMEMPROF_ARENA",          "GPUMEMPROF_STACKS",
     "GPUMEMPROF_FREE_STACKS",   "GPUMEMPROF_NO_CPU",         "GPUMEMPROF_MAX_DISK",
-    "GPUMEMPROF_EXPLAIN_LEAKS", "GPUMEMPROF_NO_ATTRIBUTION", "GPUMEMPROF_DRIVER"};
+    "GPUMEMPROF_EXPLAIN_LEAKS", "GPUMEMPROF_NO_ATTRIBUTION", "GPUMEMPROF_DRIVER",
+    "GPUMEMPROF_PACKAGE"};
 
 bool is_readable_file(const std::string& path) {
   struct stat st;
@@ -41,6 +44,19 @@ bool lists(std::string_view preload, std::string_view path) {
     begin = end + 1;
   }
   return false;
+}
+
+/// Of a folder of packages: the folder itself or, where a build is used in place, the one that the
+/// first line of the .pth file names; empty where there is no package.
+std::string package_in(const std::string& folder) {
+  const auto is_there = [](const std::string& path) {
+    return is_readable_file(path + "/_gpumemprof_recorded/__init__.py");
+  };
+  if (is_there(folder)) return absolute(folder);
+  std::ifstream list(folder + "/gpumemprof.pth");
+  std::string named;
+  if (std::getline(list, named) && named.starts_with('/') && is_there(named)) return named;
+  return {};
 }
 
 /// The folder of an outer recording's stand-in for the driver, from LD_PRELOAD; its entry goes.
@@ -84,6 +100,22 @@ Result<std::string> find_probe(const char* override_path, const std::string& exe
               std::string(kProbeLibrary) + ": not found in " + folder +
                   ", ../lib or ../lib/gpumemprof: install it again, or name it in "
                   "GPUMEMPROF_PROBE");
+}
+
+std::string find_package(const std::string& executable) {
+  const std::string prefix = executable.substr(0, executable.rfind('/')) + "/../lib/python3*/";
+  for (const char* place : {"site-packages", "dist-packages"}) {
+    glob_t found = {};
+    std::string folder;
+    if (glob((prefix + place).c_str(), 0, nullptr, &found) == 0) {
+      for (size_t i = 0; i < found.gl_pathc && folder.empty(); ++i) {
+        folder = package_in(found.gl_pathv[i]);
+      }
+    }
+    globfree(&found);
+    if (!folder.empty()) return folder;
+  }
+  return {};
 }
 
 bool path_needs_alias(const std::string& path) {
@@ -165,6 +197,7 @@ std::vector<std::string> probe_environment(const std::vector<std::string>& envir
     result.push_back(std::string("GPUMEMPROF_EXPLAIN_LEAKS=") +
                      (*settings.explain_leaks ? "1" : "0"));
   }
+  if (!settings.package.empty()) result.push_back("GPUMEMPROF_PACKAGE=" + settings.package);
   if (!settings.driver_links.empty()) result.push_back("GPUMEMPROF_DRIVER=" + settings.driver);
   if (settings.max_disk_bytes > 0) {
     result.push_back("GPUMEMPROF_MAX_DISK=" + std::to_string(settings.max_disk_bytes));

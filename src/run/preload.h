@@ -16,6 +16,9 @@ inline constexpr const char* kProbeLibrary = "libgpumemprof_probe.so";
 /// ../lib/gpumemprof. Errors: kSystem with one line that names what was tried.
 Result<std::string> find_probe(const char* override_path, const std::string& executable);
 
+/// The folder with the Python package that was installed with the executable; empty: there is none.
+std::string find_package(const std::string& executable);
+
 /// True where the loader would read the path as something else: LD_PRELOAD is split at spaces and
 /// colons, and "$ORIGIN" and its like are replaced.
 bool path_needs_alias(const std::string& path);
@@ -54,6 +57,7 @@ struct ProbeSettings {
   std::optional<bool>
       explain_leaks;         ///< the Python half tells who holds tensors; unset: where it is cheap
   bool attribution = true;   ///< modules, nodes, saved tensors, names, steps
+  std::string package;       ///< find_package(); empty: that of the program's environment alone
   std::string driver_links;  ///< folder of DriverLinks; empty: the CUDA driver is left alone
   std::string driver;        ///< the real one, absolute
   std::vector<std::string> runtimes;  ///< libraries that record other run times, absolute

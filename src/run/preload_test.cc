@@ -76,6 +76,23 @@ TEST_F(PreloadTest, ProbeIsFoundNearTheExecutableNearestFirst) {
   EXPECT_FALSE(find_probe("/no/such/library.so", executable));  // named, so nothing else is taken
 }
 
+TEST_F(PreloadTest, ThePackageIsThatOfTheEnvironmentOfTheExecutable) {
+  const std::string executable = folder_ + "/bin/gpumemprof";
+  fs::create_directories(folder_ + "/bin");
+  const auto put_package = [&](const std::string& folder) {
+    fs::create_directories(folder_ + '/' + folder + "/_gpumemprof_recorded");
+    std::ofstream(folder_ + '/' + folder + "/_gpumemprof_recorded/__init__.py") << "";
+    return folder_ + '/' + folder;
+  };
+  EXPECT_EQ(find_package(executable), "");
+  const std::string elsewhere = put_package("clone");
+  fs::create_directories(folder_ + "/lib/python3.9/site-packages");
+  std::ofstream(folder_ + "/lib/python3.9/site-packages/gpumemprof.pth") << elsewhere << "\nimport os\n";
+  EXPECT_EQ(find_package(executable), elsewhere);
+  const std::string installed = put_package("lib/python3.9/site-packages");
+  EXPECT_EQ(find_package(executable), installed);
+}
+
 TEST_F(PreloadTest, APathTheLoaderWouldSplitGetsALinkThatGoesAway) {
   for (const char* name : {"a b", "a:b", "a$LIB"}) {
     std::string probe = put(name);

@@ -202,6 +202,7 @@ Result<Plan> prepare(const RunOptions& options) {
                                           .max_disk_bytes = process_limit(options.max_disk_bytes),
                                           .explain_leaks = options.explain_leaks,
                                           .attribution = options.attribution,
+                                          .package = find_package(link_target("/proc/self/exe")),
                                           .driver_links = plan.driver ? plan.driver->folder() : "",
                                           .driver = plan.driver ? plan.driver->driver() : "",
                                           .runtimes = plan.runtimes});

@@ -232,6 +232,7 @@ BlockLife Categories::life_of(const Block& block, const CopyLinks::Block& place,
   life.outlived_recomputation = now.recomputation != block.recomputation || life.steps > 0;
   if (auto site = sites_.find(block.stack); site != sites_.end()) {
     life.site_grows = site->second.grows, life.site_keeps = site->second.keeps;
+    life.site_replaces = site->second.replaces();
   }
   if (block.stack < site_steps_.size()) {
     const SiteSteps& site = site_steps_[block.stack];
@@ -254,8 +255,12 @@ void Categories::end_life(OfDevice& device, const CopyLinks::Block& place, const
     device.peak.freed_in_step_bytes += block.size_bytes;
   }
   end_links(block, place);
-  if (auto site = sites_.find(block.stack); site != sites_.end() && site->second.live > 0) {
-    --site->second.live;
+  if (auto found = sites_.find(block.stack); found != sites_.end() && found->second.live > 0) {
+    Site& site = found->second;
+    --site.live;
+    if (life.is_freed && life.calls == 1) {
+      ++(site.last_bytes > block.size_bytes ? site.for_more : site.for_less);
+    }
   }
 }
 
@@ -372,6 +377,7 @@ void Categories::take_saved(const Mark& mark, uint32_t of) {
 
 void Categories::take_role(const Mark& mark, uint32_t of) {
   ProcessWork& all = process(of);
+  all.has_names = true;
   if (mark.address == 0) {
     if (mark.value == kRolesHold) ++all.looks;
     if (mark.value == kProgramEnds) all.has_ended = true;
@@ -507,6 +513,7 @@ DeviceCategories Categories::finish(uint16_t index, const DeviceState& state) {
   out.at_peak = device.at_peak.holders(state.peak_epoch);
   out.at_end = at_end.holders();
   out.is_known = sum_of_bytes(out.at_peak) == state.peak_bytes;
+  out.has_names = process(device.process).has_names;
   if (out.is_known && device.peak.epoch == state.peak_epoch) {
     const ProcessWork& all = process(device.process);
     out.peak = {.is_known = true,

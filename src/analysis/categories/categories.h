@@ -84,12 +84,15 @@ class Categories {
     uint32_t steps = 0, calls = 0, looks = 0, passes = 0;
     uint32_t calls_before_step = 0;  // made when the last step ended
     uint64_t next_step = 0;  // its number
-    bool has_ended = false;
+    bool has_ended = false, has_names = false;
     absl::flat_hash_map<uint64_t, ToldRole> roles;  // by address
   };
   struct Site : GrowingSite {
     uint32_t of_last_call = 0, live = 0;
+    uint32_t for_more = 0, for_less = 0;  // freed when the next call had made a larger one, or none
     bool grows = false, keeps = false;
+    /// Nearly every block made way for a larger one, and most of those that did are gone.
+    bool replaces() const { return for_more >= 2 && for_more > 3 * for_less && for_more > live; }
   };
   struct SiteSteps {
     uint32_t first = UINT32_MAX, last = 0;

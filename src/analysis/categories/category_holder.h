@@ -56,6 +56,7 @@ struct DeviceCategories {
   std::string why_not;  ///< where it is not
   /// By stacks and lives alone (snapshot_rules.h): the program told nothing, each holder has a rule.
   bool is_by_rules = false;
+  bool has_names = false;  ///< the package told what has a role in the program
   /// At the peak; largest first, all of it. Empty where the peak was before what is known.
   std::vector<CategoryHolder> at_peak;
   std::vector<CategoryHolder> at_end;

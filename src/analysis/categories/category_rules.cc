@@ -52,11 +52,11 @@ Verdict of_saved(const Attribution& made_in, const BlockLife& life) {
 }
 
 /// Without gradients nothing is saved: what a call leaves for the next one and replaces by more is
-/// a cache.
+/// a cache, also the last one of a request that is kept.
 Verdict of_evaluation(const BlockLife& life) {
-  if (life.site_keeps) return unknown(WhyUnknown::kKeptResult);
+  if (life.site_keeps && !life.site_replaces) return unknown(WhyUnknown::kKeptResult);
   if (is_freed_at_once(life)) return {Category::kTemporary};
-  if (life.site_grows) return {Category::kKvCache};
+  if (life.site_grows || life.site_replaces) return {Category::kKvCache};
   // A result in a variable that the next call's replaced.
   if (life.is_freed && life.steps == 0 && life.calls == 1) return {Category::kTemporary};
   return unknown(life.calls == 0 && life.steps == 0 ? WhyUnknown::kNotFreed

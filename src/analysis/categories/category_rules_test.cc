@@ -155,6 +155,14 @@ TEST(CategoryRules, WhatGrowsFromCallToCallWithoutGradientsIsACache) {
   EXPECT_EQ(category_of(evaluation, {.is_freed = true, .site_grows = true}), Category::kTemporary);
 }
 
+TEST(CategoryRules, ACacheThatItsRequestLeavesBehindIsOneStill) {
+  const Attribution evaluation = made_in(WorkPhase::kEvaluation);
+  EXPECT_EQ(category_of(evaluation, {.calls = 9, .site_keeps = true, .site_replaces = true}),
+            Category::kKvCache);
+  EXPECT_EQ(category_of(evaluation, {.is_freed = true, .site_replaces = true}),
+            Category::kTemporary);
+}
+
 TEST(CategoryRules, AResultThatIsKeptAfterAnEvaluationIsNeitherTemporaryNorACache) {
   const Attribution evaluation = made_in(WorkPhase::kEvaluation);
   EXPECT_EQ(why_of(evaluation, {.calls = 1}), WhyUnknown::kKeptResult) << "the last result";

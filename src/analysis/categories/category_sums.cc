@@ -40,6 +40,18 @@ std::vector<UnknownSum> unknown_sums(const std::vector<CategoryHolder>& holders)
   return sums;
 }
 
+const char* why_without_names(const DeviceCategories& categories) {
+  if (categories.has_names || categories.is_by_rules) return "";
+  const bool may_be_parameters =
+      std::ranges::any_of(categories.at_peak, [](const CategoryHolder& holder) {
+        return holder.why == WhyUnknown::kSetUp || holder.why == WhyUnknown::kSavedAgain ||
+               holder.why == WhyUnknown::kSaved;
+      });
+  return may_be_parameters ? "parameters have no names, as gpumemprof's package was not loaded into "
+                             "the program's Python: pip install gpumemprof there"
+                           : "";
+}
+
 RuleSums rule_sums(const std::vector<CategoryHolder>& holders) {
   RuleSums sums;
   for (const CategoryHolder& holder : holders) {

@@ -36,6 +36,9 @@ struct UnknownSum {
 };
 /// What is without a known category and has a reason, by it; the largest first.
 std::vector<UnknownSum> unknown_sums(const std::vector<CategoryHolder>& holders);
+/// Where part of the peak is unknown for want of the names of parameters: why there are none, as a
+/// sentence without a full stop; else "".
+const char* why_without_names(const DeviceCategories& categories);
 
 struct RuleSum {
   SnapshotRule rule = SnapshotRule::kNoRule;

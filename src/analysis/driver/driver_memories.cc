@@ -51,6 +51,13 @@ std::optional<PciAddress> place_of_key(uint64_t key) {
   return static_cast<PciAddress>(key >> 6);
 }
 
+/// Begins at its first event.
+void add_level(uint64_t time_ns, uint64_t bytes, Timeline* line) {
+  constexpr size_t kBuckets = 512;
+  if (line->buckets().empty()) *line = Timeline(time_ns, kBuckets, 0);
+  line->add(time_ns, bytes);
+}
+
 }  // namespace
 
 uint64_t DriverMoment::asked_bytes() const {
@@ -338,6 +345,7 @@ void DriverGatherer::take(const EventBatch& batch, const Tables& tables) {
       if (totals == batch.totals.end() || totals->event != i) continue;
       one.now.framework_allocated_bytes = totals->allocated_bytes;
       one.now.framework_reserved_bytes = totals->reserved_bytes;
+      add_level(time_ns_, totals->reserved_bytes, &one.out.reserved);
       // The allocator tells of what it took right after it: that belongs to the same moment.
       if (one.peak_is_open && one.awaits_framework) {
         one.out.peak.framework_allocated_bytes = totals->allocated_bytes;
@@ -370,6 +378,8 @@ void DriverGatherer::take(const EventBatch& batch, const Tables& tables) {
     } else if (action == Action::kOom) {
       ++devices_[static_cast<size_t>(memory.device)].out.refused;
     }
+    One& one = devices_[static_cast<size_t>(memory.device)];
+    add_level(time_ns_, one.now.asked_bytes(), &one.out.physical);
   }
 }
 
@@ -453,6 +463,9 @@ std::shared_ptr<const DriverMemories> DriverGatherer::finish(const Tables& table
         });
     if (!was_seen) continue;  // a framework's, and the driver was not recorded
     one.out.end = moment(one);
+    for (Timeline* line : {&one.out.physical, &one.out.reserved}) {
+      if (!line->buckets().empty()) line->finish(time_ns_);
+    }
     std::vector<DriverMoment*> moments = {&one.out.peak, &one.out.end};
     if (one.out.asked) moments.push_back(&*one.out.asked);
     // With several devices a sample is of one of them, and which is known by their places alone.

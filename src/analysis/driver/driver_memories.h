@@ -18,6 +18,7 @@
 
 #include "analysis/driver/device_truth.h"
 #include "analysis/driver/segment_use.h"
+#include "analysis/pass/timeline.h"
 #include "base/pci_address.h"
 #include "trace/event.h"
 #include "trace/live_state.h"
@@ -133,6 +134,9 @@ struct DriverDevice {
   std::optional<DriverMoment> asked;  ///< when the driver last said what the device uses
   /// When a sample was taken that tells what the process uses: of these the one with the most.
   std::optional<DriverMoment> sampled;
+  /// All that is physical, and what the framework's allocator says it has of it: over time, the
+  /// first also before the first event. Of no buckets where nothing was told.
+  Timeline physical, reserved;
 };
 /// "cuda:0", "xpu:1"
 std::string driver_device_name(const DriverDevice& device);

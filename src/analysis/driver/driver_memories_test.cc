@@ -133,6 +133,22 @@ TEST(DriverMemories, APoolCountsWithWhatItReserved) {
   EXPECT_EQ(device.end.of(DriverUse::kInPools), 3 * kMiB);
 }
 
+TEST(DriverMemories, LevelsOverTimeAreThoseOfThePeakAndOfTheEnd) {
+  Driven driven;
+  driven.came(DriverUse::kMemory, 0x1000, 3 * kMiB);
+  driven.framework(kMiB, 2 * kMiB);
+  driven.came(DriverUse::kPools, 0x55, 32 * kMiB);
+  driven.came(DriverUse::kInPools, 0x2000, 3 * kMiB);  // part of the pool
+  driven.went(DriverUse::kPools, 0x55);
+  driven.framework(0, kMiB);
+  const DriverDevice device = driven.device();
+  ASSERT_EQ(device.physical.buckets().size(), 1u);
+  EXPECT_EQ(device.physical.buckets()[0].max_bytes, 35 * kMiB);
+  EXPECT_EQ(device.physical.buckets()[0].last_bytes, 3 * kMiB);
+  EXPECT_EQ(device.reserved.buckets().at(0).max_bytes, 2 * kMiB);
+  EXPECT_EQ(device.reserved.buckets().at(0).last_bytes, kMiB);
+}
+
 TEST(DriverMemories, AMissedEndIsMadeGoodByTheNextBlock) {
   Driven driven;
   driven.came(DriverUse::kHandles, 0x1000, 20 * kMiB);

@@ -166,9 +166,12 @@ Finding leak_finding(const LeakGroup& group, const Tables& tables, const Analysi
   finding.evidence.emplace_back("survivors", survivors);
   finding.rates.emplace_back("survivors_a_step", to_thousandths(leak.survivors_a_step));
   if (!group.evidence.module.empty()) finding.facts.emplace_back("module", group.evidence.module);
+  if (leak.period_from == Period::From::kRounds) {
+    finding.facts.emplace_back("round", short_line(tables, leak.round_node));
+  }
   finding.facts.emplace_back("steps_from", leak.period_from == Period::From::kMarks
                                                ? "steps of optimizers, or marked ones"
-                                               : "a line that allocates once a round");
+                                               : "rounds of a line, as no steps are marked");
   if (group.lines.size() == 1) return finding;
   for (const Leak* line : group.lines) {
     finding.lines.push_back({line->node, short_line(tables, line->node), line->live_bytes,

@@ -169,6 +169,7 @@ class Search {
     Leak leak{.process = history_.process, .device = line.front()->device};
     leak.node = leak_line(tables_, growing.begin()->first->stack);
     leak.period_from = period_.from;
+    if (period_.from == Period::From::kRounds) leak.round_node = call_line(tables_, period_.stack);
     leak.seconds_a_step = seconds_a_step(history_, period_);
     leak.is_used_after = late_.most_after(line).has_value();
     leak.are_steps = period_.are_steps || (period_.in_worker && are_tasks(leak));
@@ -255,6 +256,17 @@ void tell_passes(const ProcessHistory& history, const Period& period, const Tabl
 }
 
 }  // namespace
+
+uint32_t call_line(const Tables& tables, uint32_t stack) {
+  uint32_t outside = stack;
+  for (uint32_t node = stack; node != 0; node = tables.stacks.node(node).parent) {
+    const Frame& frame = tables.stacks.frame(tables.stacks.node(node).frame);
+    if (tables.strings.get(frame.file).find("/torch/nn/modules/") == std::string_view::npos) continue;
+    outside = tables.stacks.node(node).parent;
+  }
+  const uint32_t line = own_node(tables, outside);
+  return line != 0 ? line : leak_line(tables, stack);
+}
 
 uint32_t leak_line(const Tables& tables, uint32_t stack) {
   if (const uint32_t own = own_node(tables, stack); own != 0) return own;

@@ -38,6 +38,7 @@ struct Leak {
   double z = 0;                           ///< Mann-Kendall's, of the stack that grows most
   std::vector<uint64_t> rise_steps;       ///< of that stack
   Period::From period_from = Period::From::kNothing;
+  uint32_t round_node = 0;  ///< kRounds: the line of the program that each round runs
   double seconds_a_step = 0;  ///< 0: not known
   bool are_steps = false;     ///< of Period: else what grows may be data that is loaded
   bool is_training = false;   ///< backward passes ran in the process
@@ -47,6 +48,10 @@ struct Leak {
 
 /// The line that a stack is told by: own_node(), else the innermost line of a library.
 uint32_t leak_line(const Tables& tables, uint32_t stack);
+
+/// The innermost line of the program's own outside of every module's call: a loop's, where rounds
+/// of it call a model.
+uint32_t call_line(const Tables& tables, uint32_t stack);
 
 /// Largest growth first.
 std::vector<Leak> find_leaks(const std::vector<ProcessHistory>& histories, const Tables& tables);

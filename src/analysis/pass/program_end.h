@@ -51,8 +51,17 @@ struct ProgramEnd {
 /// SIGKILL ended it, and the kernel killed for want of memory in its cgroup meanwhile.
 bool was_killed_by_the_kernel(const ProgramEnd& run);
 
+/// A process of a program that failed, which itself did not get to exit(): killed, or still running.
+struct UnfinishedProcess {
+  uint32_t pid = 0;
+  std::optional<uint32_t> rank;
+  std::string command;
+  uint64_t last_event_ns = 0;  ///< its last event, from the start of the recording
+};
+
 struct ProgramEnds {
   std::vector<ProgramEnd> runs;
+  std::vector<UnfinishedProcess> unfinished;  ///< in the order of their last events
   std::vector<RefusedRequest> refused;
   /// How the first program that did not end by itself with 0 ended; empty where all did or none is
   /// known to have. "the program ran out of memory", "SIGKILL ended the program".

@@ -76,8 +76,32 @@ TEST_F(ProgramEndTest, ADumpTellsWhatWasAskedForWhereAndWhoHeldIt) {
 
   Analysis analysis;
   analysis.score.value = 9.3;
-  add_program_ends(ends, &analysis);
+  add_program_ends(ends, {}, &analysis);
   EXPECT_FALSE(analysis.score.value);
+}
+
+TEST(UnfinishedProcesses, OfAProgramThatFailedAreToldInTheOrderOfTheirLastEvents) {
+  Tables tables;
+  tables.processes = {{.pid = 10}, {.pid = 11, .rank = 0}, {.pid = 12, .rank = 1}, {.pid = 13}};
+  tables.processes[3].exited_cleanly = true;
+  for (uint32_t process : {1, 2, 3}) tables.devices.push_back({.process = process});
+  Analysis analysis;
+  analysis.start_time_ns = 100;
+  for (uint16_t device : {0, 1, 2}) {
+    analysis.devices.emplace_back().device = device;
+    analysis.devices.back().last_time_ns = 900 - 200 * device;
+  }
+  const auto pids = [&](int exit_code) {
+    ProgramEnds ends;
+    ends.runs = {{.pid = 10, .exit_code = exit_code}};
+    add_program_ends(ends, tables, &analysis);
+    std::vector<uint32_t> out;
+    for (const UnfinishedProcess& one : analysis.ends.unfinished) out.push_back(one.pid);
+    return out;
+  };
+  EXPECT_THAT(pids(1), testing::ElementsAre(12, 11));
+  EXPECT_EQ(analysis.ends.unfinished[0].last_event_ns, 600u);
+  EXPECT_THAT(pids(0), testing::IsEmpty());
 }
 
 TEST_F(ProgramEndTest, FilesOfAnyContentAreBorne) {

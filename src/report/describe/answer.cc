@@ -141,6 +141,11 @@ Section peak_section(const Subject& subject, std::string_view nothing) {
                                     .note = subject.note_of(holder.node, *device),
                                     .is_code = true}));
     if (holder.node != 0) table.rows.back().evidence = evidence_at_peak(*device, {holder.node});
+    // What most of it is behind one call, such as a trainer's, its modules tell.
+    if (2 * holder.bytes < device->figures.peak_bytes) continue;
+    Table modules = modules_table(subject, *device, holder, kAnswerLines);
+    modules.left_out = 0;
+    if (!modules.rows.empty()) table.rows.back().details.emplace_back(std::move(modules));
   }
   if (!table.rows.empty()) out.add(std::move(table));
   return out;

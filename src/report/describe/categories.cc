@@ -1,4 +1,5 @@
 // What the memory was for: by category, module and phase.
+#include <absl/container/flat_hash_set.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -69,19 +70,25 @@ std::vector<FoldedGroup> folded(const std::vector<CategoryGroup>& groups) {
   return out;
 }
 
+/// The group's name, with what it is made of.
+TableCell cell_of(const FoldedGroup& one, const char* nameless) {
+  const CategoryGroup& group = one.sum;  // its categories are those of one member
+  std::string mix = mix_text(group);
+  if (one.members > 1) {
+    mix = fmt::format("{} × {}: {}", one.members, format_bytes(group.bytes / one.members), mix);
+  }
+  return {.text = group.name.empty() ? nameless : group.name, .note = std::move(mix)};
+}
+
+constexpr const char* kNoModule = "(outside of any module)";
+
 void add_groups(const std::vector<CategoryGroup>& groups, const char* title, const char* noun,
                 const char* nameless, uint64_t total, size_t most, Section* out) {
   if (groups.size() == 1 && groups[0].name.empty()) return;
   out->add(Sentence{title});
   Table table = share_table(noun);
   add_rows(folded(groups), most, &table, [&](const FoldedGroup& one) {
-    const CategoryGroup& group = one.sum;  // its categories are those of one member
-    std::string mix = mix_text(group);
-    if (one.members > 1) {
-      mix = fmt::format("{} × {}: {}", one.members, format_bytes(group.bytes / one.members), mix);
-    }
-    return share_row(group.bytes, total,
-                     {.text = group.name.empty() ? nameless : group.name, .note = std::move(mix)});
+    return share_row(one.sum.bytes, total, cell_of(one, nameless));
   });
   out->add(std::move(table));
 }
@@ -115,18 +122,40 @@ void add_confidence(const DeviceCategories& categories, uint64_t total, Section*
 }
 
 Row category_row(const CategoryGroup& group, const CategorySums& sums,
-                 const std::vector<CategoryHolder>& holders) {
+                 const DeviceCategories& known) {
   Row row = share_row(group.bytes, sums.total_bytes,
                       {.text = group.name, .note = format_plural(group.count, "block")});
   if (group.name != category_name(Category::kUnknown)) return row;
-  for (const UnknownSum& sum : unknown_sums(holders)) {
+  for (const UnknownSum& sum : unknown_sums(known.at_peak)) {
     row.details.emplace_back(
         Sentence{fmt::format("{}: {}", format_bytes(sum.bytes), why_unknown_text(sum.why))});
+  }
+  if (const std::string why = why_without_names(known); !why.empty()) {
+    row.details.emplace_back(Sentence{capitalized(why)});
   }
   return row;
 }
 
 }  // namespace
+
+Table modules_table(const Subject& subject, const DeviceAnalysis& device, const HolderLine& line,
+                    size_t most) {
+  Table table{.columns = {{.is_number = true, .width = 9}, {}}, .noun = "module"};
+  absl::flat_hash_set<uint32_t> stacks;
+  for (const Holder& holder : line.stacks) stacks.insert(holder.stack);
+  std::vector<CategoryHolder> holders;
+  for (const CategoryHolder& holder : device.categories.at_peak) {
+    if (stacks.contains(holder.stack)) holders.push_back(holder);
+  }
+  const std::vector<FoldedGroup> groups = folded(category_sums(holders, subject.tables).modules);
+  const auto named = std::ranges::count_if(
+      groups, [](const FoldedGroup& one) { return !one.sum.name.empty(); });
+  if (named < 2) return table;
+  add_rows(groups, most, &table, [&](const FoldedGroup& one) {
+    return Row{{{format_bytes(one.sum.bytes)}, cell_of(one, kNoModule)}};
+  });
+  return table;
+}
 
 Section categories_section(const Subject& subject, const DeviceAnalysis& device) {
   Section out{"Memory at the peak, by type"};
@@ -137,14 +166,14 @@ Section categories_section(const Subject& subject, const DeviceAnalysis& device)
   const size_t most = subject.options.rows;
   Table table = share_table("type");
   for (const CategoryGroup& group : sums.categories) {
-    Row row = category_row(group, sums, known.at_peak);
+    Row row = category_row(group, sums, known);
     row.evidence = evidence_at_peak(device);
     if (row.evidence) row.evidence->category = group.name;
     table.rows.push_back(std::move(row));
   }
   out.add(std::move(table));
   add_confidence(known, total, &out);
-  add_groups(sums.modules, "By module:", "module", "(outside of any module)", total, most, &out);
+  add_groups(sums.modules, "By module:", "module", kNoModule, total, most, &out);
   const char* outside =
       known.is_by_rules ? "(outside, or before the trace began)" : "(outside: setup, data)";
   add_groups(sums.phases, "By phase of allocation:", "phase", outside, total, most, &out);

@@ -44,6 +44,28 @@ const DriverMoment& shown_moment(const DriverDevice& device) {
   return !device.peak.device_used_bytes && device.asked ? *device.asked : device.peak;
 }
 
+ChartLine line_of(const char* name, const Timeline& timeline, const Analysis& analysis) {
+  std::vector<double> times_s, bytes;
+  const auto start = static_cast<double>(timeline.start_ns()) - static_cast<double>(analysis.start_time_ns);
+  for (size_t i = 0; i < timeline.buckets().size(); ++i) {
+    times_s.push_back((start + static_cast<double>(i * timeline.bucket_ns())) * 1e-9);
+    bytes.push_back(static_cast<double>(timeline.buckets()[i].max_bytes));
+  }
+  return chart_line(name, times_s, bytes);
+}
+
+/// What the driver had handed out over time, and the framework's part of it.
+Chart levels_chart(const Subject& subject, const DriverDevice& device) {
+  Chart out{.title = "driver, " + driver_device_name(device)};
+  for (const auto& [name, timeline] :
+       {std::pair("handed out by the driver", &device.physical),
+        std::pair("reserved by the framework's allocator", &device.reserved)}) {
+    if (!timeline->buckets().empty())
+      out.lines.push_back(line_of(name, *timeline, subject.analysis));
+  }
+  return out;
+}
+
 Section device_section(const Subject& subject, const DriverDevice& device) {
   const DriverMoment& moment = shown_moment(device);
   Section out{fmt::format("{}: {} {}, {}, {}", device.type == 12 ? "Level Zero" : "The CUDA driver",
@@ -65,6 +87,7 @@ Section device_section(const Subject& subject, const DriverDevice& device) {
     table.rows.push_back(term(0, "imported from other processes", format_bytes(bytes)));
   if (device.refused)
     table.rows.push_back(term(0, "requests refused (out of memory)", format_count(device.refused)));
+  if (!device.physical.buckets().empty()) out.add(levels_chart(subject, device));
   out.add(std::move(table));
   return out;
 }

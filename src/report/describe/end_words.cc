@@ -63,6 +63,24 @@ std::string what_fitted(const RefusedRequest& refused) {
   return "";
 }
 
+std::string name_of(const UnfinishedProcess& one) {
+  if (one.rank) return fmt::format("rank {} (process {})", *one.rank, one.pid);
+  return process_label({.pid = one.pid, .command = one.command});
+}
+
+/// "Rank 0 (process 41) and rank 1 (process 42) were killed or still run."
+std::string unfinished_sentence(const std::vector<UnfinishedProcess>& all) {
+  constexpr size_t kMostNamed = 4;
+  if (all.size() == 1) return capitalized(name_of(all[0])) + " was killed or still runs.";
+  if (all.size() > kMostNamed)
+    return fmt::format("{} processes were killed or still run.", all.size());
+  std::string names;
+  for (size_t i = 0; i < all.size(); ++i) {
+    names += (i == 0 ? "" : i + 1 == all.size() ? " and " : ", ") + name_of(all[i]);
+  }
+  return capitalized(names) + " were killed or still run.";
+}
+
 }  // namespace
 
 std::string refusal_sentence(const RefusedRequest& refused, std::string_view working_folder) {
@@ -142,6 +160,7 @@ std::vector<std::string> end_sentences(const ProgramEnds& ends, std::string_view
     lines.resize(kMostRefusalsTold);
     lines.push_back(fmt::format("{} more programs did not end with 0.", more));
   }
+  if (!ends.unfinished.empty()) lines.push_back(unfinished_sentence(ends.unfinished));
   return lines;
 }
 

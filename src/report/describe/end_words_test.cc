@@ -50,5 +50,17 @@ TEST(EndWords, NothingIsSaidOfTheHostWhereADeviceRefused) {
             "Out of memory: 256 MiB were refused, with 10.0 MiB live on cuda:0.");
 }
 
+TEST(EndWords, ALaunchersExitCodeIsFollowedByItsProcessesThatDidNotExit) {
+  ProgramEnds ends;
+  ends.runs = {{.exit_code = 1}};
+  ends.unfinished = {{.pid = 41, .rank = 0}};
+  const auto last = [&] { return end_sentences(ends, "").back(); };
+  EXPECT_EQ(last(), "Rank 0 (process 41) was killed or still runs.");
+  ends.unfinished.push_back({.pid = 42, .command = "python a.py"});
+  EXPECT_EQ(last(), "Rank 0 (process 41) and process 42 (python a.py) were killed or still run.");
+  ends.unfinished.resize(5);
+  EXPECT_EQ(last(), "5 processes were killed or still run.");
+}
+
 }  // namespace
 }  // namespace gpumemprof

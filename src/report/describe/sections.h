@@ -13,6 +13,7 @@
 #include "report/describe/source_text.h"
 #include "report/document.h"
 #include "report/user_code.h"
+#include "trace/holder_lines.h"
 
 namespace gpumemprof {
 
@@ -47,6 +48,9 @@ std::string saving_words(const Advice& one);
 /// Measured and without effect: shown, so that nobody tries it again, but not counted.
 bool was_measured_for_nothing(const Advice& one);
 Section categories_section(const Subject& subject, const DeviceAnalysis& device);
+/// The modules that ran under a line of the program, where these are several: its first `most`.
+Table modules_table(const Subject& subject, const DeviceAnalysis& device, const HolderLine& line,
+                    size_t most);
 Section lines_section(const Subject& subject, const DeviceAnalysis& device);
 /// Of other devices and processes, the highest peak first.
 std::vector<Section> other_device_sections(const Subject& subject, const DeviceAnalysis* main);

@@ -102,6 +102,9 @@ void add_categories_json(const DeviceAnalysis& device, const Tables& tables, Jso
     (*out)["by_phase_at_peak"] = groups_json(sums.phases, "phase");
     (*out)["by_user_phase_at_peak"] = groups_json(sums.user_phases, "phase");
     (*out)["attributed_at_peak_bytes"] = sums.attributed_bytes;
+    if (const std::string why = why_without_names(categories); !why.empty()) {
+      (*unknown)["parameter_names"] = why;
+    }
     (*out)["category_evidence_at_peak"] = evidence_json(categories.at_peak);
     const auto is_by_rule = [](const CategoryHolder& holder) {
       return holder.rule != CategoryHolder::kNotByRules;

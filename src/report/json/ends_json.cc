@@ -44,7 +44,17 @@ Json ends_json(const ProgramEnds& ends) {
                     {"memory_limit_bytes", or_null(run.memory_limit_bytes)}});
   }
   for (const RefusedRequest& one : ends.refused) refused.push_back(refusal_json(one));
-  return {{"failure", text_or_null(ends.failure)}, {"runs", runs}, {"refused", refused}};
+  Json unfinished = Json::array();
+  for (const UnfinishedProcess& one : ends.unfinished) {
+    unfinished.push_back({{"pid", one.pid},
+                          {"rank", or_null(one.rank)},
+                          {"command", one.command},
+                          {"last_event_ns", one.last_event_ns}});
+  }
+  return {{"failure", text_or_null(ends.failure)},
+          {"runs", runs},
+          {"unfinished", unfinished},
+          {"refused", refused}};
 }
 
 Json caught_refusals_json(const Analysis& analysis, const Tables& tables) {
