@@ -22,6 +22,19 @@ handed_on() { env | grep -iE '^(PIP_[A-Z_]*|[a-z]*_proxy|ROOT_FOLDERS)=' || true
 # Ubuntu keeps in universe what Debian has in main, and every installation of it has both.
 components() { case $1 in jammy | noble) echo main,universe ;; *) echo main ;; esac; }
 
+# emulate ARCH: programs of another architecture run from here on, also those that they start and in a root: qemu, which
+# the kernel opens once and keeps.
+emulate() {
+  [ "$1" != "$(uname -m)" ] || return 0
+  local kinds=/proc/sys/fs/binfmt_misc
+  scripts/setup emulation
+  [ -e $kinds/register ] || mount -t binfmt_misc none $kinds || { echo "$(basename "$0"): the kernel runs no programs of other architectures (binfmt_misc)" >&2; return 1; }
+  [ -e "$kinds/qemu-$1" ] || cat "/usr/lib/binfmt.d/qemu-$1.conf" >$kinds/register
+}
+
+# The address of Debian's archive, as apt has it here; empty where it has none.
+debian_archive() { apt-get indextargets --format '$(REPO_URI)' "Origin: Debian" "Created-By: Packages" | sed -n 1p; }
+
 # As Debian names it.
 debian_arch() { case $1 in x86_64) echo amd64 ;; aarch64) echo arm64 ;; *) echo "$1" ;; esac; }
 
@@ -45,7 +58,7 @@ ubuntu_keys() {
 }
 
 # make_root NAME SUITE PACKAGE,…: build/roots/NAME, made once. VARIANT=extract: files alone, nothing is run; so it may
-# be of another ARCHITECTURE.
+# be of another ARCHITECTURE. MIRROR: that archive alone, without the security updates beside it.
 make_root() {
   local name=$1 suite=$2 packages=$3 root=build/roots/$1
   [ -e "$root/.complete" ] && return 0
@@ -56,7 +69,7 @@ make_root() {
   case $suite in jammy | noble) ubuntu_keys || return 1 ;; esac
   mmdebstrap --mode=root --variant="${VARIANT:-apt}" --include="$packages" --components="$(components "$suite")" \
     --architectures="$(debian_arch "${ARCHITECTURE:-$(uname -m)}")" "${apt_settings[@]}" ${keyring[@]+"${keyring[@]}"} \
-    "$suite" "$root" >"build/roots/$name.log" 2>&1 ||
+    "$suite" "$root" ${MIRROR:+"$MIRROR"} >"build/roots/$name.log" 2>&1 ||
     { echo "$(basename "$0"): no root of $suite: $(grep -m 1 '^E:' "build/roots/$name.log")" >&2; return 1; }
   touch "$root/.complete"
 }

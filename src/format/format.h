@@ -380,6 +380,8 @@ inline constexpr uint32_t kMaxDeviceName = 64;
 inline constexpr uint32_t kClassCpu = 0;
 inline constexpr uint32_t kClassShared = 1;
 
-inline uint64_t round_to_page(uint64_t n) { return (n + kPage - 1) & ~uint64_t{kPage - 1}; }
+/// Up to a multiple of `page`, a power of two.
+inline uint64_t round_to(uint64_t n, uint64_t page) { return (n + page - 1) & ~(page - 1); }
+inline uint64_t round_to_page(uint64_t n) { return round_to(n, kPage); }
 
 }  // namespace gpumemprof::format

@@ -100,11 +100,11 @@ ArenaPlace* claim_arena_place(uint64_t file_offset, uint64_t length) {
   if (!g_arena) return nullptr;
   long fd = open_arena();
   if (fd < 0) return nullptr;
-  const uint64_t size = kPage + round_to_page(length);
+  const uint64_t page = system_page(), size = round_to(kPage + length, page);
   const uint64_t at = __atomic_fetch_add(&g_arena->next_offset, size, __ATOMIC_RELAXED);
   uint8_t* mapped = nullptr;
   const bool is_a_place =
-      at >= kArenaHeaderBytes && at % kPage == 0 && at < kArenaMostBytes && at + size > at;
+      at >= kArenaHeaderBytes && at % page == 0 && at < kArenaMostBytes && at + size > at;
   // Where fallocate may not be asked for, zeros are written, and RLIMIT_FSIZE counts for that.
   if (is_a_place && !(is_filtered() && exceeds_file_limit(at + size)) &&
       allocate(fd, at, size) == 0) {

@@ -167,11 +167,9 @@ bool replace_all() {
   Replacement table[kMostHooks + 3];
   uint32_t allocs = take_hooks(table, 0, true);
   uint32_t count = take_hooks(table, allocs, false);
-#if defined(__x86_64__)
   // So that we make no system call that the program forbids itself: counting makes some too.
   table[count++] = {"prctl", reinterpret_cast<void*>(&prctl), 0};
   table[count++] = {"syscall", reinterpret_cast<void*>(&syscall), 0};
-#endif
   table[count++] = {"_exit", reinterpret_cast<void*>(&_exit), 0};
   // Frees before allocations, which come first in the table: else a block that another thread makes
   // and drops just now would be counted and its free not seen. Then all once more: a first call

@@ -163,9 +163,10 @@ long create_file(UnrecordedAt* at) {
   header->rank_plus_one = g_config.rank_plus_one;
   seal_header(header);
   auto* shared = reinterpret_cast<FileState*>(page + kStateOffset);
-  shared->next_offset = kPage;
+  // The system's whole page: a store to a mapped one may need room on the disk for all of it.
+  shared->next_offset = system_page();
   shared->pid_namespace = pid_namespace();
-  long error = exceeds_file_limit(kPage) ? -EFBIG : allocate(fd, 0, kPage);
+  long error = exceeds_file_limit(system_page()) ? -EFBIG : allocate(fd, 0, system_page());
   if (error == 0) error = write_all(fd, page, kPage, 0);
   if (error == 0 && !keep_page_in_arena(fd, page)) {
     g_recorder->is_mappable = promises_pages(fd);
@@ -406,11 +407,13 @@ static Stage* adopt_stage(uint32_t tid) {
 static bool map_stage(Stage* stage, LossKind* why) {
   long fd = open_file();
   if (fd < 0) return *why = loss_of(fd), false;
-  stage->offset = claim_place(kStageBytes);
-  if (stage->offset == 0) return sys(SYS_close, fd), *why = kLostMaxDisk, false;
-  long error = exceeds_file_limit(stage->offset + kStageBytes)
-                   ? -EFBIG
-                   : allocate(fd, stage->offset, kStageBytes);
+  // Whole pages of the system, which is to map them.
+  const uint64_t page = system_page(), size = round_to(kStageBytes, page);
+  const uint64_t claimed_size = size + page - kPage, claimed = claim_place(claimed_size);
+  if (claimed == 0) return sys(SYS_close, fd), *why = kLostMaxDisk, false;
+  stage->offset = round_to(claimed, page);
+  long error = exceeds_file_limit(stage->offset + size) ? -EFBIG
+                                                        : allocate(fd, stage->offset, size);
   if (error == 0 && g_recorder->place) {
     ArenaPlace* place = claim_arena_place(stage->offset, kStageBytes);
     stage->in_arena = place;
@@ -424,7 +427,7 @@ static bool map_stage(Stage* stage, LossKind* why) {
   }
   sys(SYS_close, fd);
   if (stage->base) return true;
-  unclaim_place(stage->offset, kStageBytes);
+  unclaim_place(claimed, claimed_size);
   *why = error < 0 ? loss_of(error) : kLostNoBuffer;
   return false;
 }

@@ -33,6 +33,12 @@ int open_descriptor(uint32_t pid, uint32_t fd) {
   return open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 }
 
+/// Where a mapping may begin.
+uint64_t system_page() {
+  static const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  return page;
+}
+
 ArenaHeader* map_header(int fd) {
   void* p = mmap(nullptr, kArenaHeaderBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   return p == MAP_FAILED ? nullptr : static_cast<ArenaHeader*>(p);
@@ -96,7 +102,7 @@ Result<std::shared_ptr<Arena>> Arena::make() {
   std::shared_ptr<Arena> arena(new Arena(fd, nullptr));
   rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
   getrlimit(RLIMIT_FSIZE, &limit);  // beyond it would be a signal
-  arena->bytes_ = std::min<uint64_t>(kArenaMostBytes, limit.rlim_cur) & ~uint64_t{kPage - 1};
+  arena->bytes_ = std::min<uint64_t>(kArenaMostBytes, limit.rlim_cur) & ~(system_page() - 1);
   if (arena->bytes_ < 2 * kArenaHeaderBytes) {
     errno = EFBIG;
     return refused("RLIMIT_FSIZE");
@@ -114,7 +120,7 @@ Result<std::shared_ptr<Arena>> Arena::make() {
   arena->header_->magic = kArenaMagic;
   arena->header_->id = arena->id_;
   arena->header_->bytes = arena->bytes_;
-  arena->header_->next_offset = kArenaHeaderBytes;
+  arena->header_->next_offset = round_to(kArenaHeaderBytes, system_page());
   std::lock_guard lock(open_arenas().mutex);
   open_arenas().by_id[arena->id_] = arena;
   return arena;
@@ -180,18 +186,19 @@ void Arena::set_final(uint64_t offset) {
 
 void Arena::give_back(const ArenaPiece& piece) {
   fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-            static_cast<off_t>(piece.offset - kPage), static_cast<off_t>(kPage + piece.length));
+            static_cast<off_t>(piece.offset - kPage),
+            static_cast<off_t>(round_to(kPage + piece.length, system_page())));
 }
 
 Result<uint64_t> Arena::add_at(uint64_t offset, uint64_t amount) {
-  const uint64_t page = offset & ~uint64_t{kPage - 1};
-  if (offset % 8 != 0 || page + kPage > bytes_)
+  const uint64_t size = system_page(), page = offset & ~(size - 1);
+  if (offset % 8 != 0 || page + size > bytes_)
     return fail(ErrorCode::kSystem, "an impossible position in the arena");
-  void* p = mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, static_cast<off_t>(page));
+  void* p = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, static_cast<off_t>(page));
   if (p == MAP_FAILED) return refused("mmap");
   auto* word = reinterpret_cast<uint64_t*>(static_cast<char*>(p) + (offset - page));
   const uint64_t before = __atomic_fetch_add(word, amount, __ATOMIC_RELAXED);
-  munmap(p, kPage);
+  munmap(p, size);
   return before;
 }
 

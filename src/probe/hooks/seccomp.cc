@@ -95,4 +95,30 @@ __attribute__((constructor)) static void find_real_calls() { gpumemprof_find_rea
           ".size " name ", .-" name "\n")
 JUMP_HOOK("prctl", "22" /* PR_SET_SECCOMP */, "gpumemprof_real_prctl");
 JUMP_HOOK("syscall", "317" /* SYS_seccomp */, "gpumemprof_real_syscall");
+#elif defined(__aarch64__)
+// The same. The arguments are in x0 to x7, which lie on the stack around our functions; x16 is free
+// for a jump.
+#define CALL_KEEPING_ARGUMENTS(function)               \
+  "  stp x29, x30, [sp, #-80]!\n  mov x29, sp\n"       \
+  "  stp x0, x1, [sp, #16]\n  stp x2, x3, [sp, #32]\n" \
+  "  stp x4, x5, [sp, #48]\n  stp x6, x7, [sp, #64]\n" \
+  "  bl " function "\n"                                \
+  "  ldp x6, x7, [sp, #64]\n  ldp x4, x5, [sp, #48]\n" \
+  "  ldp x2, x3, [sp, #32]\n  ldp x0, x1, [sp, #16]\n" \
+  "  ldp x29, x30, [sp], #80\n"
+#define JUMP_HOOK(name, number, real)                                                 \
+  __asm__(".text\n.globl " name "\n.type " name ",%function\n.p2align 2\n" name ":\n" \
+          "  hint #34\n" /* bti c */                                                  \
+          "  cmp w0, #" number "\n"                                                   \
+          "  b.eq 1f\n"                                                               \
+          "2:\n"                                                                      \
+          "  adrp x16, " real "\n"                                                    \
+          "  ldr x16, [x16, :lo12:" real "]\n"                                        \
+          "  cbz x16, 3f\n"                                                           \
+          "  br x16\n"                                                                \
+          "1:\n" CALL_KEEPING_ARGUMENTS("gpumemprof_on_seccomp") "  b 2b\n"           \
+          "3:\n" CALL_KEEPING_ARGUMENTS("gpumemprof_find_real_calls") "  b 2b\n"      \
+          ".size " name ", .-" name "\n")
+JUMP_HOOK("prctl", "22" /* PR_SET_SECCOMP */, "gpumemprof_real_prctl");
+JUMP_HOOK("syscall", "277" /* SYS_seccomp */, "gpumemprof_real_syscall");
 #endif
