@@ -5,7 +5,7 @@ VENV := .venv
 VENV_PYTHON := $(VENV)/bin/python
 JOBS := $(shell nproc)
 # Tests wait for the programs that they start: one worker more than there are cores.
-WORKERS := -n $(shell expr $(JOBS) + 1) --dist loadfile
+WORKERS := -n $(shell expr $(JOBS) + 1) --dist loadfile --no-loadscope-reorder
 CTEST := ctest --output-on-failure --no-tests=error -j$(JOBS)
 # Looked for when it is used: on a new machine set-up installs it first.
 LAUNCHER = $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)

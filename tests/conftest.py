@@ -1,3 +1,4 @@
+import collections
 import contextlib
 import fcntl
 import os
@@ -18,6 +19,16 @@ def pytest_sessionstart(session):
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if shutil.which(harness.COMMAND) is None:
         pytest.exit(f"no command at {harness.COMMAND}: run `make`, or set GPUMEMPROF_BIN", returncode=2)
+
+
+# Few tests, each of minutes: begun last, one worker would be alone with them.
+LONG = ("test_leaks_found.py",)
+
+
+def pytest_collection_modifyitems(items):
+    """Workers take whole files: the longest first, then those with the most tests."""
+    tests = collections.Counter(item.path for item in items)
+    items.sort(key=lambda item: (item.path.name not in LONG, -tests[item.path]))
 
 
 @contextlib.contextmanager

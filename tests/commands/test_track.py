@@ -44,7 +44,7 @@ def test_the_file_is_whole_after_a_signal_at_any_moment(tmp_path, kind):
         events = telemetry(path)
         assert said["source"]["events"] == len(events)
         assert events[0]["event_type"] == "start" and events[-1]["event_type"] == "stop"
-        assert len(of_type(events, "sample")) >= 2
+        assert of_type(events, "sample"), "that of the end, where the signal came before the first"
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.jsonl", "a.csv"])

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 
+import harness
 from launching import PYTHON, compile_c, loaded_pids
 
 
@@ -13,7 +14,7 @@ def test_the_probe_is_told_what_was_asked(run, tmp_path, probe):
     # Which memory, and two processes that hold it with the number of their descriptor: `run` and its keeper.
     assert re.fullmatch(r"\d+\.\d+\.\d+\.\d+\.\d+", plain.pop("GPUMEMPROF_ARENA"))
     assert plain == {"LD_PRELOAD": probe, "GPUMEMPROF_PROBE": probe, "GPUMEMPROF_STACKS": "python",
-                     "GPUMEMPROF_DIR": str(tmp_path / "a")}
+                     "GPUMEMPROF_DIR": str(tmp_path / "a"), "GPUMEMPROF_PACKAGE": str(harness.ROOT / "python")}
     options = ["--stacks", "both", "--free-stacks", "--no-cpu", "--no-attribution", "--max-disk", "20GiB"]
     every = eval(run(PYTHON, "-c", source, folder="b", options=options).stdout)
     every.pop("GPUMEMPROF_ARENA")

@@ -7,7 +7,7 @@ import warnings
 TEXT = "stormlog is installed in this environment, too, and has a command gpumemprof, up to 0.2.6 also a package: use one of them per environment"
 
 
-_said: dict[str, int] = {}  # what warnings remembers
+_said: dict[str | tuple[str, type[Warning], int], int] = {}  # what warnings remembers
 
 
 def warn() -> None:

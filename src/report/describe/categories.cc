@@ -147,12 +147,14 @@ Table modules_table(const Subject& subject, const DeviceAnalysis& device, const 
   for (const CategoryHolder& holder : device.categories.at_peak) {
     if (stacks.contains(holder.stack)) holders.push_back(holder);
   }
-  const std::vector<FoldedGroup> groups = folded(category_sums(holders, subject.tables).modules);
-  const auto named = std::ranges::count_if(
-      groups, [](const FoldedGroup& one) { return !one.sum.name.empty(); });
-  if (named < 2) return table;
+  std::vector<FoldedGroup> groups = folded(category_sums(holders, subject.tables).modules);
+  constexpr uint64_t kLeastShare = 20;  // one in so many bytes of the line: less explains nothing
+  std::erase_if(groups, [&](const FoldedGroup& one) {
+    return one.sum.name.empty() || one.sum.bytes * kLeastShare < line.bytes;
+  });
+  if (groups.size() < 2) return table;
   add_rows(groups, most, &table, [&](const FoldedGroup& one) {
-    return Row{{{format_bytes(one.sum.bytes)}, cell_of(one, kNoModule)}};
+    return Row{{{format_bytes(one.sum.bytes)}, cell_of(one, "")}};
   });
   return table;
 }
