@@ -75,7 +75,10 @@ TableCell cell_of(const FoldedGroup& one, const char* nameless) {
   const CategoryGroup& group = one.sum;  // its categories are those of one member
   std::string mix = mix_text(group);
   if (one.members > 1) {
-    mix = fmt::format("{} × {}: {}", one.members, format_bytes(group.bytes / one.members), mix);
+    const bool is_one_type = std::ranges::count(group.by_category, 0) + 1 == kCategories;
+    const std::string each = format_bytes(group.bytes / one.members);
+    mix = is_one_type ? fmt::format("{} × {}", one.members, mix)
+                      : fmt::format("{} × {}: {}", one.members, each, mix);
   }
   return {.text = group.name.empty() ? nameless : group.name, .note = std::move(mix)};
 }
