@@ -13,7 +13,8 @@ import pytest
 from programs_for_commands import (ALLOCATIONS, LIVE_BYTES, PEAK_BYTES, recorded_pid, standing_program, telemetry)
 
 TRACK = [harness.COMMAND, "track"]
-TRACK_THIS = [*TRACK, "--pid", str(os.getpid())]  # and nobody else's recordings, whatever else the machine does
+THIS = ["--pid", str(os.getpid())]  # and nobody else's recordings, whatever else the machine does
+TRACK_THIS = [*TRACK, *THIS]
 
 
 def of_type(events, kind):
@@ -29,7 +30,7 @@ def test_the_file_is_whole_after_a_signal_at_any_moment(tmp_path, kind):
     choose = random.Random(7)
     for turn in range(25):
         path = tmp_path / f"{turn}.json"
-        tracker = start("--output", path, "--interval", "0.002")
+        tracker = start(*THIS, "--output", path, "--interval", "0.002")
         # From before main() blocks signals nothing can be left, so the first moment is that of the file.
         while not path.exists():
             time.sleep(0.0005)
@@ -44,7 +45,7 @@ def test_the_file_is_whole_after_a_signal_at_any_moment(tmp_path, kind):
         events = telemetry(path)
         assert said["source"]["events"] == len(events)
         assert events[0]["event_type"] == "start" and events[-1]["event_type"] == "stop"
-        assert of_type(events, "sample"), "that of the end, where the signal came before the first"
+        assert len(of_type(events, "sample")) >= 2
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.jsonl", "a.csv"])
@@ -52,7 +53,7 @@ def test_kill_9_loses_at_most_a_last_line_that_is_stated(tmp_path, name):
     choose = random.Random(11)
     for turn in range(8):
         path = tmp_path / f"{turn}{name}"
-        tracker = start("--output", path, "--interval", "0.002")
+        tracker = start(*THIS, "--output", path, "--interval", "0.002")
         while not path.exists() or path.stat().st_size < 3000:
             time.sleep(0.001)
         time.sleep(choose.random() * 0.03)
@@ -197,7 +198,7 @@ def test_a_disk_that_is_full_leaves_what_was_written(tmp_path):
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
 
-    done = harness.execute([*TRACK, "--output", path, "--interval", "0.005"], preexec_fn=small_files, timeout=20)
+    done = harness.execute([*TRACK_THIS, "--output", path, "--interval", "0.005"], preexec_fn=small_files, timeout=20)
     assert done.rc == 1 and b"t.json: cannot write" in done.stderr
     assert path.stat().st_size <= 5000
     assert len(of_type(telemetry(path), "sample")) >= 2
@@ -205,7 +206,7 @@ def test_a_disk_that_is_full_leaves_what_was_written(tmp_path):
 
 def test_a_second_tracker_does_not_take_the_file(tmp_path):
     path = tmp_path / "t.json"
-    with start("--output", path) as first:
+    with start(*THIS, "--output", path) as first:
         while not path.exists() or path.stat().st_size < 100:
             time.sleep(0.005)
         second = harness.execute([*TRACK, "--output", path, "--duration", "0"])
