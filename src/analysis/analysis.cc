@@ -465,8 +465,10 @@ std::vector<UnfinishedProcess> unfinished_processes(const ProgramEnds& ends, con
   if (!ends.refused.empty() || std::ranges::none_of(ends.runs, has_failed)) return out;
   std::vector<uint64_t> last_ns(tables.processes.size());
   for (const DeviceAnalysis& device : analysis.devices) {
+    if (device.device >= tables.devices.size()) continue;  // a damaged file's
     const uint32_t process = tables.devices[device.device].process;
-    if (process < last_ns.size()) last_ns[process] = std::max(last_ns[process], device.last_time_ns);
+    if (process < last_ns.size())
+      last_ns[process] = std::max(last_ns[process], device.last_time_ns);
   }
   for (size_t i = 0; i < last_ns.size(); ++i) {
     const Process& process = tables.processes[i];

@@ -91,6 +91,7 @@ TEST(UnfinishedProcesses, OfAProgramThatFailedAreToldInTheOrderOfTheirLastEvents
     analysis.devices.emplace_back().device = device;
     analysis.devices.back().last_time_ns = 900 - 200 * device;
   }
+  analysis.devices.emplace_back().device = 60'000;  // that a damaged file made up
   const auto pids = [&](int exit_code) {
     ProgramEnds ends;
     ends.runs = {{.pid = 10, .exit_code = exit_code}};
