@@ -81,6 +81,15 @@ ToolShape tool_shape(const CLI::App& app) {
   return tool;
 }
 
+std::string joined(const std::vector<std::string>& words, std::string_view by) {
+  std::string text;
+  for (const std::string& word : words) {
+    if (!text.empty()) text += by;
+    text += word;
+  }
+  return text;
+}
+
 std::string first_clause(const std::string& text) {
   size_t end = text.size();
   for (const char* mark : {"; ", ". ", " (default"}) end = std::min(end, text.find(mark));

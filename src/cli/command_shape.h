@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gpumemprof {
@@ -38,6 +39,8 @@ struct ToolShape {
 
 /// Call it once all commands and their help are added.
 ToolShape tool_shape(const CLI::App& app);
+
+std::string joined(const std::vector<std::string>& words, std::string_view by);
 
 /// `text` up to the end of its first clause: shells show it beside an option.
 std::string first_clause(const std::string& text);

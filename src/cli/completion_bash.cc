@@ -1,6 +1,9 @@
 // What bash completes. It needs nothing of the bash-completion package, and uses it for a program's
 // own words.
+#include <utility>
+
 #include "cli/command_shape.h"
+#include "cli/help.h"
 
 namespace gpumemprof {
 namespace {
@@ -43,12 +46,6 @@ const char* bash_takes(Takes takes) {
   return takes == Takes::kFile ? "file" : takes == Takes::kFolder ? "folder" : "word";
 }
 
-std::string joined(const std::vector<std::string>& words, const char* by) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : by) + word;
-  return text;
-}
-
 std::string bash_options(const std::vector<OptionShape>& options) {
   std::string text;
   for (const OptionShape& option : options)
@@ -88,9 +85,7 @@ std::string bash_completion(const ToolShape& tool) {
           names + "' ;;\n";
   for (const CommandShape& command : tool.commands) add_bash_command(text, command);
   text += kBashEnd;
-  for (size_t at = 0; (at = text.find("TOOL", at)) != text.npos; at += tool.name.size())
-    text.replace(at, 4, tool.name);
-  return text;
+  return with_tool_name(std::move(text), tool.name);
 }
 
 }  // namespace gpumemprof

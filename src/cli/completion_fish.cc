@@ -1,5 +1,6 @@
 // What fish completes.
 #include "cli/command_shape.h"
+#include "cli/help.h"
 
 namespace gpumemprof {
 namespace {
@@ -32,18 +33,12 @@ std::string fish_quoted(const std::string& text) {
   return quoted + "'";
 }
 
-std::string fish_values(const OptionShape& option) {
-  std::string words;
-  for (const std::string& value : option.values) words += (words.empty() ? "" : " ") + value;
-  return words;
-}
-
 std::string fish_option(const OptionShape& option) {
   std::string text;
   for (const std::string& name : option.names)
     text += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
   if (!option.values.empty()) {
-    text += " -x -a '" + fish_values(option) + "'";
+    text += " -x -a '" + joined(option.values, " ") + "'";
   } else if (option.takes == Takes::kFile) {
     text += " -r -F";
   } else if (option.takes == Takes::kFolder) {
@@ -59,9 +54,7 @@ std::string fish_option(const OptionShape& option) {
 std::string fish_completion(const ToolShape& tool) {
   const std::string start = "complete -c " + tool.name + " -n ";
   const std::string name = "__" + tool.name;
-  std::string text = kFishStart, programs;
-  for (size_t at = 0; (at = text.find("TOOL", at)) != text.npos; at += tool.name.size())
-    text.replace(at, 4, tool.name);
+  std::string text = with_tool_name(kFishStart, tool.name), programs;
   const std::string none = start + "'" + name + "_is \"\"'",
                     help = start + "'" + name + "_is help'";
   for (const OptionShape& option : tool.options) text += none + fish_option(option);
@@ -75,7 +68,7 @@ std::string fish_completion(const ToolShape& tool) {
     const std::string is = start + "'" + name + "_is " + command.name + "'";
     for (const OptionShape& option : command.options) text += is + fish_option(option);
     for (const OptionShape& positional : command.positionals)
-      if (!positional.values.empty()) text += is + " -a '" + fish_values(positional) + "'\n";
+      if (!positional.values.empty()) text += is + " -a '" + joined(positional.values, " ") + "'\n";
     if (command.takes == Takes::kFile) text += is + " -F\n";
     if (command.takes == Takes::kFolder) text += is + " -a '(__fish_complete_directories)'\n";
     if (command.takes_program) programs += ' ' + command.name;

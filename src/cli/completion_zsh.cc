@@ -21,11 +21,7 @@ std::string zsh_escaped(const std::string& text, std::string_view special) {
 }
 
 std::string zsh_action(const OptionShape& option) {
-  if (!option.values.empty()) {
-    std::string words;
-    for (const std::string& value : option.values) words += (words.empty() ? "" : " ") + value;
-    return '(' + words + ')';
-  }
+  if (!option.values.empty()) return '(' + joined(option.values, " ") + ')';
   return option.takes == Takes::kFile     ? "_files"
          : option.takes == Takes::kFolder ? "_files -/"
                                           : " ";
@@ -33,9 +29,8 @@ std::string zsh_action(const OptionShape& option) {
 
 /// One specification of _arguments: '(-o --output)'{-o,--output}'[text]:FILE:_files'
 std::string zsh_option(const OptionShape& option) {
-  std::string all, braces;
+  std::string braces;
   for (const std::string& name : option.names) {
-    all += (all.empty() ? "" : " ") + name;
     // The value may stand in the same word.
     const char* joined = option.takes == Takes::kNothing ? "" : name.starts_with("--") ? "=" : "+";
     braces += (braces.empty() ? "" : ",") + name + joined;
@@ -49,7 +44,7 @@ std::string zsh_option(const OptionShape& option) {
   }
   const bool several = option.names.size() > 1;
   const std::string names = several ? "'{" + braces + "}'" : braces;
-  return option.repeats ? "'*" + names + rest + "'" : "'(" + all + ")" + names + rest + "'";
+  return option.repeats ? "'*" + names + rest + "'" : "'(" + joined(option.names, " ") + ")" + names + rest + "'";
 }
 
 void add_zsh_command(std::string& text, const CommandShape& command) {

@@ -132,6 +132,13 @@ std::vector<std::string> option_names(const CLI::App& command) {
 
 }  // namespace
 
+std::string with_tool_name(std::string text, std::string_view name) {
+  constexpr std::string_view kTool = "TOOL";
+  for (size_t at = 0; (at = text.find(kTool, at)) != text.npos; at += name.size())
+    text.replace(at, kTool.size(), name);
+  return text;
+}
+
 std::string usage_of(std::string_view command) {
   const CommandHelp* help = help_of(command);
   return help ? std::string(help->usage) : std::string();
@@ -173,9 +180,7 @@ void add_help(CLI::App& app) {
     footer += footer.empty() ? "Examples:" : "\n\nExamples:";
     for (std::string_view example : help->examples) {
       const bool is_whole = example.find(" | ") != example.npos;
-      std::string line = (is_whole ? "" : "TOOL ") + std::string(example);
-      for (size_t at; (at = line.find("TOOL")) != line.npos;) line.replace(at, 4, tool_name());
-      footer += "\n  " + line;
+      footer += "\n  " + with_tool_name((is_whole ? "" : "TOOL ") + std::string(example), tool_name());
     }
     command->footer(footer);
   }

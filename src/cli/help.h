@@ -12,6 +12,9 @@ namespace gpumemprof {
 /// added.
 void add_help(CLI::App& app);
 
+/// `text` with `name` for each TOOL in it.
+std::string with_tool_name(std::string text, std::string_view name);
+
 /// What follows the name of a command on its line of usage.
 std::string usage_of(std::string_view command);
 

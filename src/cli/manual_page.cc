@@ -52,11 +52,9 @@ std::string filled(const std::string& text) {
   return result;
 }
 
-std::string heading(const std::string& text) {
-  std::string upper = text;
-  std::ranges::transform(upper, upper.begin(),
-                         [](unsigned char c) { return char(std::toupper(c)); });
-  return ".SH " + upper + '\n';
+std::string in_capitals(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return char(std::toupper(c)); });
+  return text;
 }
 
 /// Lines as they are, set in.
@@ -92,9 +90,11 @@ std::string manual_footer(const std::string& footer) {
       continue;
     }
     end_block();
-    if (line.empty()) end_paragraph();
-    paragraph += line + ' ';
-    if (line.empty()) paragraph.clear();
+    if (line.empty()) {
+      end_paragraph();
+    } else {
+      paragraph += line + ' ';
+    }
   }
   end_paragraph();
   end_block();
@@ -118,12 +118,9 @@ std::string manual_command(const ToolShape& tool, const CommandShape& command) {
 
 std::string manual_page(const ToolShape& tool, const std::string& version,
                         const std::string& date) {
-  std::string title = tool.name;
-  std::ranges::transform(title, title.begin(),
-                         [](unsigned char c) { return char(std::toupper(c)); });
   std::string summary = tool.text.substr(0, tool.text.find(':'));
   summary[0] = char(std::tolower(static_cast<unsigned char>(summary[0])));
-  std::string text = ".TH " + title + " 1 " + date + " \"" + tool.name + ' ' + version + "\"\n";
+  std::string text = ".TH " + in_capitals(tool.name) + " 1 " + date + " \"" + tool.name + ' ' + version + "\"\n";
   text += ".SH NAME\n" + tool.name + " \\- " + roff(summary) + '\n';
   text += ".SH SYNOPSIS\n.B " + tool.name +
           "\n\\fICOMMAND\\fR [\\fIOPTIONS\\fR] [\\fIARGUMENTS\\fR...]\n";
@@ -134,7 +131,7 @@ std::string manual_page(const ToolShape& tool, const std::string& version,
   for (const OptionShape& option : tool.options) text += manual_option(option);
   std::string group;
   for (const CommandShape& command : tool.commands) {
-    if (command.group != group) text += heading(command.group);
+    if (command.group != group) text += ".SH " + in_capitals(command.group) + '\n';
     group = command.group;
     text += manual_command(tool, command);
   }

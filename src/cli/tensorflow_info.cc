@@ -4,7 +4,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string_view>
+#include <utility>
 
+#include "base/site_packages.h"
 #include "report/words.h"
 
 namespace gpumemprof {
@@ -44,33 +46,19 @@ bool has_tensorflow(const Json& packages) {
   });
 }
 
-void add_site_packages(const fs::path& prefix, std::vector<std::string>* out) {
-  std::error_code error;
-  std::vector<std::string> found;
-  for (fs::directory_iterator it(prefix / "lib", error), end; !error && it != end;
-       it.increment(error)) {
-    if (!it->path().filename().string().starts_with("python3")) continue;
-    for (const char* name : {"site-packages", "dist-packages"}) {  // the second is Debian's
-      const fs::path folder = it->path() / name;
-      std::error_code ignored;
-      if (fs::is_directory(folder, ignored)) found.push_back(folder.string());
-    }
-  }
-  std::ranges::sort(found, std::greater());
-  out->insert(out->end(), found.begin(), found.end());
-}
-
 }  // namespace
 
 std::vector<std::string> package_folders(const std::string& program_path) {
-  std::vector<std::string> out;
   std::error_code error;
   const fs::path typed = program_path.find('/') != std::string::npos
                              ? fs::path(program_path)
                              : fs::read_symlink("/proc/self/exe", error);
-  add_site_packages(fs::absolute(typed, error).parent_path().parent_path(), &out);
+  std::vector<std::string> out =
+      site_packages(fs::absolute(typed, error).parent_path().parent_path().string());
   for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
-    if (const char* prefix = std::getenv(name); prefix && *prefix) add_site_packages(prefix, &out);
+    const char* prefix = std::getenv(name);
+    if (!prefix || !*prefix) continue;
+    for (std::string& folder : site_packages(prefix)) out.push_back(std::move(folder));
   }
   return out;
 }

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <sys/statfs.h>
 
+#include "base/system_page.h"
 #include "probe/file_name.h"
 #include "probe/recorder.h"
 #include "probe/storage.h"

@@ -3,10 +3,10 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
 
+#include "base/system_page.h"
 #include "probe/dynamic.h"
 #include "probe/sys.h"
 
@@ -121,7 +121,7 @@ bool becomes_read_only(const Tables& object, uintptr_t page, long size) {
 /// A page that is read-only stays so, and the functions that are called through it at this moment
 /// need one store.
 bool store(const Tables& object, void** entry, void* hook, Replaced* result) {
-  long size = static_cast<long>(getauxval(AT_PAGESZ));  // 64 KiB on some arm64 systems
+  long size = static_cast<long>(system_page());
   uintptr_t page = reinterpret_cast<uintptr_t>(entry) & ~static_cast<uintptr_t>(size - 1);
   bool is_sealed_in_the_end = becomes_read_only(object, page, size);
   int had = protection_of(page);

@@ -11,7 +11,8 @@ uint32_t g_is_package_wanted;
 namespace {
 
 /// Imports nothing that the program may not have: the modules of the import system itself are
-/// frozen. An error of ours is dropped; what a signal handler of the program's raises is not.
+/// frozen. An error of ours is dropped; what a signal handler of the program's raises is not, by the
+/// rule of _core/signal_errors.py, which is not loaded yet.
 constexpr const char kLoad[] = R"(
 import sys
 def is_importing(name):

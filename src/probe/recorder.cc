@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "base/system_page.h"
 #include "format/checksum.h"
 #include "probe/arena.h"
 #include "probe/file_name.h"

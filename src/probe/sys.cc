@@ -1,7 +1,6 @@
 #include "probe/sys.h"
 
 #include <fcntl.h>
-#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -9,8 +8,6 @@
 #include "probe/hot.h"
 
 namespace gpumemprof::probe {
-
-uint64_t system_page() { return getauxval(AT_PAGESZ); }
 
 void* map_private(size_t bytes) {
   long p = sys(SYS_mmap, 0, static_cast<long>(bytes), PROT_READ | PROT_WRITE,

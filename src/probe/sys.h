@@ -41,8 +41,6 @@ inline long sys(long n, long a = 0, long b = 0, long c = 0, long d = 0, long e =
 
 inline long sys_ptr(const void* p) { return reinterpret_cast<long>(p); }
 
-/// Where a mapping may begin: 4 KiB, on arm64 also 16 or 64, where format::kPage is not enough.
-uint64_t system_page();
 /// Anonymous zeroed memory, or null.
 void* map_private(size_t bytes);
 /// The whole file into `buffer`, at most `size` bytes. The number of bytes, or negative errno.

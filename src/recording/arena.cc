@@ -14,6 +14,7 @@
 #include <string>
 
 #include "base/descriptor.h"
+#include "base/system_page.h"
 
 namespace gpumemprof {
 
@@ -31,12 +32,6 @@ int open_descriptor(uint32_t pid, uint32_t fd) {
   const ssize_t n = readlink(path.c_str(), link, sizeof(link) - 1);
   if (n < 0 || memcmp(link, kArenaLink, sizeof(kArenaLink) - 1) != 0) return -1;
   return open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-}
-
-/// Where a mapping may begin.
-uint64_t system_page() {
-  static const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  return page;
 }
 
 ArenaHeader* map_header(int fd) {

@@ -1,6 +1,5 @@
 #include "run/preload.h"
 
-#include <glob.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/site_packages.h"
 #include "run/driver.h"
 
 namespace gpumemprof {
@@ -103,17 +103,9 @@ Result<std::string> find_probe(const char* override_path, const std::string& exe
 }
 
 std::string find_package(const std::string& executable) {
-  const std::string prefix = executable.substr(0, executable.rfind('/')) + "/../lib/python3*/";
-  for (const char* place : {"site-packages", "dist-packages"}) {
-    glob_t found = {};
-    std::string folder;
-    if (glob((prefix + place).c_str(), 0, nullptr, &found) == 0) {
-      for (size_t i = 0; i < found.gl_pathc && folder.empty(); ++i) {
-        folder = package_in(found.gl_pathv[i]);
-      }
-    }
-    globfree(&found);
-    if (!folder.empty()) return folder;
+  const std::string folder = executable.substr(0, executable.rfind('/'));
+  for (const std::string& packages : site_packages(folder + "/..")) {
+    if (std::string found = package_in(packages); !found.empty()) return found;
   }
   return {};
 }

@@ -37,6 +37,10 @@ class Library:
     def free(self, address):
         self.call("cuMemFree", address, exported="cuMemFree_v2")
 
+    def report(self, address, size, allocated, reserved):
+        """As a framework's allocator tells of a block, or of its free, with its totals."""
+        assert self.code.report_block(*map(ctypes.c_ulong, (address, size, allocated, reserved)))
+
     def begin(self, device=0):
         """A context, as the runtime makes one."""
         self.call("cuInit", 0)

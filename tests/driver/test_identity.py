@@ -119,14 +119,12 @@ def test_a_frameworks_memory_is_what_it_handed_out_and_what_it_keeps(record):
         """
         runtime, torch, blas = library("libcudart.so.12"), library("libc10_cuda.so", 0), library("libcublas.so.12")
         runtime.begin()
-        def report(address, size, allocated, reserved):
-            assert torch.code.report_block(*map(ctypes.c_ulong, (address, size, allocated, reserved)))
         segment = runtime.malloc(20 * MIB)
-        report(segment, 5 * MIB, 5 * MIB, 20 * MIB)
-        report(segment + 5 * MIB, 9 * MIB, 14 * MIB, 20 * MIB)
+        torch.report(segment, 5 * MIB, 5 * MIB, 20 * MIB)
+        torch.report(segment + 5 * MIB, 9 * MIB, 14 * MIB, 20 * MIB)
         blas.malloc(4 * MIB)
         other = torch.malloc(2 * MIB)  # by a part of the framework that is not its allocator
-        report(segment, -5 * MIB, 9 * MIB, 20 * MIB)
+        torch.report(segment, -5 * MIB, 9 * MIB, 20 * MIB)
         end()
         """
     )

@@ -7,16 +7,14 @@ CODE = """
 import time
 runtime, torch, blas = library("libcudart.so.12"), library("libc10_cuda.so", 0), library("libcublas.so.12")
 runtime.begin()
-def report(address, size, allocated, reserved):
-    assert torch.code.report_block(*map(ctypes.c_ulong, (address, size, allocated, reserved)))
 pool = runtime.malloc(20 * MIB)
-report(pool, 5 * MIB, 5 * MIB, 20 * MIB)
+torch.report(pool, 5 * MIB, 5 * MIB, 20 * MIB)
 time.sleep(0.02)
 workspace = blas.malloc(32 * MIB)
 time.sleep(0.02)
 blas.free(workspace)
 time.sleep(0.02)
-report(pool, -5 * MIB, 0, 20 * MIB)
+torch.report(pool, -5 * MIB, 0, 20 * MIB)
 """
 
 

@@ -1,7 +1,6 @@
 """A program whose environment lacks the package, as where the command was installed into another: it has the names that it
 would have had. Expected: arithmetic on the tensors of PROGRAM."""
 
-
 import pytest
 
 pytest.importorskip("torch")

@@ -91,7 +91,7 @@ class Categories {
     uint32_t of_last_call = 0, live = 0;
     uint32_t for_more = 0, for_less = 0;  // freed when the next call had made a larger one, or none
     bool grows = false, keeps = false;
-    /// Nearly every block made way for a larger one, and most of those that did are gone.
+    /// Of the blocks that one call outlived most made way for a larger one, and more than live now.
     bool replaces() const { return for_more >= 2 && for_more > 3 * for_less && for_more > live; }
   };
   struct SiteSteps {

@@ -63,7 +63,7 @@ struct BlockLife {
   bool is_freed_in_backward = false;  ///< while an autograd node ran
   bool site_grows = false;            ///< each call allocates more there than the one before
   bool site_keeps = false;            ///< of more than one earlier call some lived when it allocated
-  bool site_replaces = false;         ///< nearly every call freed what the last one made there, for more
+  bool site_replaces = false;         ///< a call there frees what the last one made, for more
   bool is_made_again = false;         ///< its stack allocated in another step too
   bool is_before_calls = false;       ///< made before the first call of a model in its step
 };

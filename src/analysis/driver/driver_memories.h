@@ -134,8 +134,8 @@ struct DriverDevice {
   std::optional<DriverMoment> asked;  ///< when the driver last said what the device uses
   /// When a sample was taken that tells what the process uses: of these the one with the most.
   std::optional<DriverMoment> sampled;
-  /// All that is physical, and what the framework's allocator says it has of it: over time, the
-  /// first also before the first event. Of no buckets where nothing was told.
+  /// Over time: all that is physical, and what the framework's allocator has reserved. No buckets
+  /// where nothing was told.
   Timeline physical, reserved;
 };
 /// "cuda:0", "xpu:1"

@@ -83,8 +83,6 @@ TableCell cell_of(const FoldedGroup& one, const char* nameless) {
   return {.text = group.name.empty() ? nameless : group.name, .note = std::move(mix)};
 }
 
-constexpr const char* kNoModule = "(outside of any module)";
-
 void add_groups(const std::vector<CategoryGroup>& groups, const char* title, const char* noun,
                 const char* nameless, uint64_t total, size_t most, Section* out) {
   if (groups.size() == 1 && groups[0].name.empty()) return;
@@ -178,7 +176,7 @@ Section categories_section(const Subject& subject, const DeviceAnalysis& device)
   }
   out.add(std::move(table));
   add_confidence(known, total, &out);
-  add_groups(sums.modules, "By module:", "module", kNoModule, total, most, &out);
+  add_groups(sums.modules, "By module:", "module", "(outside of any module)", total, most, &out);
   const char* outside =
       known.is_by_rules ? "(outside, or before the trace began)" : "(outside: setup, data)";
   add_groups(sums.phases, "By phase of allocation:", "phase", outside, total, most, &out);
