@@ -17,6 +17,8 @@ constexpr double kTurnShare = 0.2;       // of the range: what makes a turn
 constexpr double kLeastGivenBack = 0.2;  // of the rise, else there was no cleanup
 constexpr double kLeastKept = 0.25;      // of the rise
 constexpr size_t kLeastCycles = 3;
+constexpr size_t kLeastValleys = 9;   // three at each end: chance orders them so once in 64 at most
+constexpr size_t kEnoughValleys = 8;  // at each end: once in 65,536
 
 std::vector<Extremum> turns_of(const Series& series, size_t first) {
   const auto values = series.values_from(first);
@@ -46,6 +48,24 @@ std::optional<KeptMemory> kept_without_cycles(const Series& series) {
   // An end that still moves says nothing of where memory settles.
   if (high - low > kTurnShare * (*peak - base)) return std::nullopt;
   return KeptMemory{base, *peak, low};
+}
+
+/// Base and final level where memory goes up and down. A sample meets a valley where it meets it,
+/// so one valley above another is chance: each of the last lies above each of the first.
+std::optional<KeptMemory> kept_with_cycles(const Series& series) {
+  std::vector<double> valleys;
+  size_t first = 0, last = 0;
+  for (const Extremum& turn : turns_of(series, series.warmup)) {
+    if (!turn.is_valley) continue;
+    if (valleys.empty()) first = turn.index;
+    last = turn.index;
+    valleys.push_back(series.bytes[turn.index]);
+  }
+  if (valleys.size() < kLeastValleys) return std::nullopt;
+  const size_t count = std::min(valleys.size() / 3, kEnoughValleys);
+  return KeptMemory{std::ranges::max(std::span(valleys).first(count)),
+                    std::ranges::max(std::span(series.bytes).subspan(first, last - first)),
+                    std::ranges::min(std::span(valleys).last(count))};
 }
 
 /// Half of it came and is gone again within reach, on both sides: an edge of the series or of a
@@ -108,20 +128,8 @@ std::optional<Cycles> find_cycles(const Series& series, const std::optional<Spik
 
 std::optional<KeptMemory> find_kept_memory(const Series& series) {
   if (series.end < kLeastForShape) return std::nullopt;
-  std::vector<size_t> valleys;
-  for (const Extremum& turn : turns_of(series, series.warmup)) {
-    if (turn.is_valley) valleys.push_back(turn.index);
-  }
-  std::optional<KeptMemory> kept;
-  if (valleys.size() >= 2) {
-    const auto from = series.bytes.begin();
-    kept = KeptMemory{series.bytes[valleys.front()],
-                      *std::max_element(from + static_cast<std::ptrdiff_t>(valleys.front()),
-                                        from + static_cast<std::ptrdiff_t>(valleys.back())),
-                      series.bytes[valleys.back()]};
-  } else {
-    kept = kept_without_cycles(series);
-  }
+  auto kept = kept_with_cycles(series);
+  if (!kept) kept = kept_without_cycles(series);
   if (!kept) return std::nullopt;
   const double rise = kept->peak_bytes - kept->base_bytes;
   const double left = kept->final_bytes - kept->base_bytes;

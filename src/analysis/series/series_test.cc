@@ -5,8 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <functional>
+#include <random>
 
 #include "base/size.h"
 
@@ -161,6 +163,27 @@ TEST(Series, WhatARiseLeavesBehindIsInsufficientCleanup) {
   ASSERT_THAT(finding_types(report), ElementsAre("insufficient_cleanup"));
   EXPECT_EQ(report.findings[0].bytes, 130 * kMB);
   EXPECT_THAT(report.findings[0].description, ::testing::StartsWith("Final memory 2.3x initial"));
+}
+
+TEST(Series, StepsThatAreMetAtAnyMomentKeepNothing) {
+  // A step of five levels and 26 ms, sampled every 10 ms with the lateness of a busy machine.
+  const std::array<double, 5> levels = {5 * kMiB, 7 * kMiB, 9 * kMiB, 11 * kMiB, 5 * kMiB};
+  for (unsigned seed = 0; seed < 2000; ++seed) {
+    std::mt19937 random(seed);
+    std::vector<double> bytes;
+    for (double ms = 0; ms < 26.0 * 60; ms += 10 + static_cast<double>(random() % 8)) {
+      bytes.push_back(levels[static_cast<size_t>(std::fmod(ms, 26) / 26 * levels.size())]);
+    }
+    EXPECT_THAT(finding_types(ask(bytes)), Not(Contains("insufficient_cleanup"))) << seed;
+  }
+}
+
+TEST(Series, WhatStaysUnderCyclesIsInsufficientCleanup) {
+  const SeriesReport report = ask(made(300, [](double i) {
+    return 100 * kMB * std::fmod(i, 10) / 9 + (i >= 150 ? 60 * kMB : 0) + 1e8;
+  }));
+  ASSERT_THAT(finding_types(report), ElementsAre("insufficient_cleanup"));
+  EXPECT_EQ(report.findings[0].bytes, 60 * kMB);
 }
 
 TEST(Series, MemoryThatIsGivenBackIsNoFinding) {
