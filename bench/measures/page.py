@@ -124,12 +124,17 @@ def frame_rows(browser, served, events):
     for by in ("category", "stack", "blocks"):
         late = percentile(browser.ask("frames", f"{served.url}#by={by}", 160)["ms"], 0.95)
         rows.append(Row(f"frames while {events:,} events by {by} are moved and zoomed, 95 of 100", f"{late:.0f} ms", f"≤ {FRAME_MS} ms", late <= FRAME_MS))
-    clicks = browser.ask("click", f"{served.url}#by=blocks", 8)["ms"]
-    if clicks:
-        rows.append(Row("from a click on a block to its stack", f"{max(clicks):.0f} ms", f"≤ {CLICK_MS} ms", max(clicks) <= CLICK_MS))
     heap = browser.ask("heap", served.url)["bytes"]
     rows.append(Row("the page's heap, after five views of them", f"{heap / 1e6:.0f} MB", f"≤ {HEAP_BYTES / 1e6:.0f} MB", heap <= HEAP_BYTES))
     return rows
+
+
+def click_row(browser, served):
+    """Of the slowest of eight clicks on different blocks."""
+    clicks = browser.ask("click", f"{served.url}#by=blocks", 8)["ms"]
+    if len(clicks) < 4:
+        raise launch.Failed(f"{len(clicks)} of 8 clicks met a block")
+    return Row("from a click on a block to its stack", f"{max(clicks):.0f} ms", f"≤ {CLICK_MS} ms", max(clicks) <= CLICK_MS)
 
 
 def answer_rows(served, events):
@@ -151,6 +156,7 @@ def measure_snapshot(size):
             rows = opening_rows(browser, what, path, size["analysis_repeats"], FIRST_S)
             served = Served("--no-index", path)
             rows += answer_rows(served, served.run()["events"])
+            rows.append(click_row(browser, served))
             memory = served.peak_rss() / made["bytes"]
             served.end()
             rows.append(Row("the server's peak memory ÷ the file", f"{memory:.2f}×", f"≤ {MEMORY}×", memory <= MEMORY))

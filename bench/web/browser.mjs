@@ -66,16 +66,17 @@ async function click({ address, count }) {
       window.shown = new Promise((done) => {
         let begin = 0;
         addEventListener("pointerup", () => (begin = performance.now()), { capture: true, once: true });
-        const before = document.querySelector(".panel h2")?.textContent;
+        const heading = () => [...document.querySelectorAll("h2")].find((one) => /^Block \d/.test(one.textContent))?.textContent;
+        const before = heading();
         new MutationObserver((_, watching) => {
-          if (!begin || !document.querySelector(".panel .frames") || document.querySelector(".panel h2")?.textContent === before) return;
+          if (!begin || !document.querySelector(".frames") || !heading() || heading() === before) return;
           watching.disconnect();
           done(performance.now() - begin);
         }).observe(document.body, { childList: true, subtree: true, characterData: true });
       });
     });
     // Low in the chart lie the blocks that stay; each click is on another one.
-    await page.mouse.click(box.x + 120 + ((box.width - 160) * (i + 1)) / (count + 2), box.y + box.height - 30 - 8 * (i % 8));
+    await page.mouse.click(box.x + 120 + ((box.width - 160) * (i + 1)) / (count + 2), box.y + box.height - 25 - 2 * (i % 8));
     const took = await page.evaluate(() => Promise.race([window.shown, new Promise((done) => setTimeout(() => done(null), 1500))]));
     if (took !== null) ms.push(took);
   }

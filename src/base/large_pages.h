@@ -9,6 +9,24 @@
 
 namespace gpumemprof {
 
+inline constexpr size_t kLargePageBytes = size_t{2} << 20;  // of x86-64
+
+/// `bytes`, a multiple of kLargePageBytes, at a multiple of it, as pages of that size where the
+/// system has them. Not by an aligned `new`, which leaves a hole of up to a large page of address
+/// space before each.
+inline void* map_large_pages(size_t bytes) {
+  void* room = mmap(nullptr, bytes + kLargePageBytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (room == MAP_FAILED) throw std::bad_alloc();
+  auto* begin = static_cast<char*>(room);
+  const size_t before =
+      (kLargePageBytes - reinterpret_cast<uintptr_t>(begin) % kLargePageBytes) % kLargePageBytes;
+  if (before > 0) munmap(begin, before);
+  munmap(begin + before + bytes, kLargePageBytes - before);
+  madvise(begin + before, bytes, MADV_HUGEPAGE);  // a wish: without it nothing but time is lost
+  return begin + before;
+}
+
 /// A standard allocator that asks the system for its large pages (2 MiB on x86-64): a table of a
 /// hundred megabytes is then a few dozen faults instead of tens of thousands, which are a tenth of
 /// the time of filling it. Memory is taken as it is touched, so what is allocated in whole large
@@ -17,7 +35,7 @@ namespace gpumemprof {
 template <class T>
 struct LargePages {
   using value_type = T;
-  static constexpr size_t kPageBytes = size_t{2} << 20;
+  static constexpr size_t kPageBytes = kLargePageBytes;
 
   LargePages() = default;
   template <class Other>
@@ -26,7 +44,7 @@ struct LargePages {
   T* allocate(size_t count) {
     const size_t bytes = count * sizeof(T);
     if (bytes < kPageBytes) return static_cast<T*>(::operator new(bytes, kAlignment));
-    return static_cast<T*>(map(whole(bytes)));
+    return static_cast<T*>(map_large_pages(whole(bytes)));
   }
   void deallocate(T* memory, size_t count) {
     if (count * sizeof(T) < kPageBytes) {
@@ -43,20 +61,6 @@ struct LargePages {
  private:
   static constexpr std::align_val_t kAlignment{alignof(T)};
   static size_t whole(size_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes; }
-  /// At a multiple of a large page. Not by an aligned `new`, which leaves a hole of up to a large
-  /// page of address space before each.
-  static void* map(size_t bytes) {
-    void* room = mmap(nullptr, bytes + kPageBytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (room == MAP_FAILED) throw std::bad_alloc();
-    auto* begin = static_cast<char*>(room);
-    const size_t before =
-        (kPageBytes - reinterpret_cast<uintptr_t>(begin) % kPageBytes) % kPageBytes;
-    if (before > 0) munmap(begin, before);
-    munmap(begin + before + bytes, kPageBytes - before);
-    madvise(begin + before, bytes, MADV_HUGEPAGE);  // a wish: without it nothing but time is lost
-    return begin + before;
-  }
 };
 
 }  // namespace gpumemprof

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "analysis/categories/category_holder.h"
-#include "base/large_pages.h"
+#include "base/growing_column.h"
 #include "page/columns.h"
 #include "page/level_forest.h"
 #include "page/time_column.h"
@@ -50,7 +50,7 @@ struct EarlierKind {
 
 struct BlockTable {
   template <class T>
-  using Column = std::vector<T, LargePages<T>>;
+  using Column = GrowingColumn<T>;
   static constexpr uint32_t kMostBlocks = (1u << 30) - 1;
   static constexpr uint32_t kMostMoments = UINT32_MAX - 1;
 

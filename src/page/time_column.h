@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/large_pages.h"
+#include "base/growing_column.h"
 
 namespace gpumemprof {
 
@@ -53,7 +53,7 @@ class TimeColumn {
   void close();
 
   std::vector<Chunk> chunks_;
-  std::vector<uint32_t, LargePages<uint32_t>> narrow_;
+  GrowingColumn<uint32_t> narrow_;
   std::vector<uint64_t> wide_;
   std::vector<uint64_t> pending_;
 };

@@ -120,7 +120,7 @@ export function Help() {
     if (!is_open) dialog.current?.close();
   }, [is_open]);
   return (
-    <dialog ref={dialog} onClose={() => (help_open.value = false)} aria-labelledby="help-title">
+    <dialog ref={dialog} onCancel={() => (help_open.value = false)} onClose={() => (help_open.value = false)} aria-labelledby="help-title">
       <div class="field" style={{ width: "100%" }}>
         <h2 id="help-title" class="grow">Keyboard</h2>
         <button onClick={() => (help_open.value = false)}>Close</button>
