@@ -154,9 +154,10 @@ class Recording final : public EventSource {
     }
     note_other_clocks(offsets);
     constexpr uint64_t kMostShift = uint64_t{1} << 61;
+    constexpr size_t kFewFiles = 4;  // whose lanes may have threads
     for (const auto& file : files_) {
       uint64_t shift = static_cast<uint64_t>(offsets[file->boot()]) - static_cast<uint64_t>(base);
-      file->add_lanes(&merger_, shift < kMostShift ? shift : 0);
+      file->add_lanes(&merger_, shift < kMostShift ? shift : 0, files_.size() <= kFewFiles);
       file->add_module_names(&module_names_, shift < kMostShift ? shift : 0);
     }
   }

@@ -111,11 +111,11 @@ int64_t RecordedProcess::realtime_offset_ns() const {
   return static_cast<int64_t>(page_.header.realtime_ns - page_.header.monotonic_ns);
 }
 
-void RecordedProcess::add_lanes(Merger* merger, uint64_t shift_ns) {
+void RecordedProcess::add_lanes(Merger* merger, uint64_t shift_ns, bool decodes_ahead) {
   Process& process = tables_->processes[process_];
   process.first_time_ns += shift_ns;
   process.realtime_offset_ns -= static_cast<int64_t>(shift_ns);
-  sealed_->add_lanes(merger, shift_ns, &sealed_->losses());
+  sealed_->add_lanes(merger, shift_ns, decodes_ahead, &sealed_->losses());
   for (auto& [id, stream] : raw_->streams()) {
     merger->add(std::make_unique<RawLane>(file_.get(), &stream, shift_ns, &raw_->losses()));
   }

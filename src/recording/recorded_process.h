@@ -32,8 +32,8 @@ class RecordedProcess {
   std::string_view boot() const;
   /// Wall clock minus monotonic clock of the machine that wrote it.
   int64_t realtime_offset_ns() const;
-  /// `shift_ns` is added to every time.
-  void add_lanes(Merger* merger, uint64_t shift_ns);
+  /// `shift_ns` is added to every time. `decodes_ahead`: with a thread a lane.
+  void add_lanes(Merger* merger, uint64_t shift_ns, bool decodes_ahead);
   /// All marks of modules in the file, with the same shift: a first pass, because modules are named
   /// after they were called.
   void add_module_names(ModuleNames* names, uint64_t shift_ns);

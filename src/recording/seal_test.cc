@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <random>
 
+#include "format/checksum.h"
+#include "recording/chunk_scan.h"
 #include "recording/compact.h"
 #include "recording/fake_probe.h"
 #include "recording/file_sealer.h"
@@ -133,6 +135,33 @@ TEST(Sealing, AFinishedFileYieldsWhatTheRawOneDid) {
   EXPECT_GT(std::ranges::count_if(after.steps, [](int64_t s) { return s != kNoStep; }), 1000);
   EXPECT_EQ(after.loss.reasons.size(), 0u);
   EXPECT_LT(for_tests::read_file(folder.file("a.gmp")).size(), 64u * 1024);  // the buffers are gone
+}
+
+TEST(Sealing, OfManyChunksOneThatCannotBeDecodedIsMissingAlone) {
+  TempFolder folder;
+  FakeProbe probe;
+  train(&probe, 10 * kBatchEvents, 2);
+  ASSERT_EQ(probe.save(folder.file("a.gmp")), 0);
+  const auto before = read_all({folder.path()});
+  ASSERT_EQ(before.events.size(), 10u * kBatchEvents);
+  ASSERT_TRUE(FolderSealer(folder.path(), {}).finish());
+  expect_same(read_all({folder.path()}), before);
+  // A chunk that is whole by its checksum and cannot be decoded.
+  auto file = *open_file(folder.file("a.gmp"), FileMode::kReadWrite);
+  FileIndex index;
+  ASSERT_TRUE(scan_chunks(*file, read_file_header(*file)->recording_id, &index));
+  std::erase_if(index.chunks,
+                [](const ChunkRef& c) { return c.header.type != format::kSealedEvents; });
+  ASSERT_EQ(index.chunks.size(), 10u);
+  ChunkRef& fifth = index.chunks[4];
+  const std::string payload(fifth.header.length, '\x7f');
+  fifth.header.crc32c = format::chunk_crc(fifth.header, payload.data());
+  ASSERT_TRUE(file->write_at(fifth.offset, &fifth.header, sizeof fifth.header));
+  ASSERT_TRUE(file->write_at(fifth.payload_offset(), payload.data(), payload.size()));
+  const auto damaged = read_all({folder.path()});
+  EXPECT_EQ(damaged.error, "");
+  EXPECT_EQ(damaged.events.size() + kBatchEvents, before.events.size());
+  EXPECT_EQ(damaged.loss.events, uint64_t{kBatchEvents});
 }
 
 TEST(Sealing, FinishingTellsTheShareThatIsDone) {

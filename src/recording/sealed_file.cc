@@ -6,6 +6,7 @@
 
 #include "base/varint.h"
 #include "recording/sealed_events.h"
+#include "recording/sealed_lane.h"
 #include "recording/sealed_marks.h"
 #include "recording/sealed_payload.h"
 
@@ -15,18 +16,6 @@ namespace {
 using namespace format;
 
 constexpr size_t kMostCheckpointBytes = 1u << 30;
-
-/// Marks in the file's numbers, in those of Tables. False where a thread is not defined.
-bool translate_marks(const FileIds& ids, uint64_t shift_ns, std::vector<Mark>* marks) {
-  bool all = true;
-  for (Mark& mark : *marks) {
-    mark.text = mark.text < ids.strings.size() ? ids.strings[mark.text] : 0;
-    mark.thread = mark.thread < ids.threads.size() ? ids.threads[mark.thread] : UINT32_MAX;
-    mark.time_ns += shift_ns;
-    all &= mark.thread != UINT32_MAX;
-  }
-  return all;
-}
 
 /// Marks that stand in no chunk of events.
 class MarksLane final : public Lane {
@@ -44,111 +33,6 @@ class MarksLane final : public Lane {
 
  private:
   EventBatch block_;
-};
-
-/// Sealed chunks whose times do not overlap, one after another.
-class SealedLane final : public Lane {
- public:
-  SealedLane(File* file, const FileIds* ids, const Companions* companions, uint64_t shift_ns,
-             SealedLosses* losses)
-      : file_(file), ids_(ids), companions_(companions), shift_(shift_ns), losses_(losses) {}
-
-  void add(const ChunkRef& chunk) { chunks_.push_back(chunk); }
-
-  uint64_t next_time() const override {
-    if (at_ >= chunks_.size()) return kNoTime;
-    return std::min(chunks_[at_].header.time_first_ns, (uint64_t{1} << 56) - 1) + shift_;
-  }
-
-  uint64_t bytes_read() const override { return bytes_read_; }
-
-  bool load(EventBatch* block) override {
-    if (at_ >= chunks_.size()) return false;
-    const ChunkRef& chunk = chunks_[at_++];
-    auto done = decode(chunk, block);
-    if (!done) {
-      ++losses_->unreadable_chunks;
-      losses_->missing_events += chunk.header.count;
-      losses_->damage.push_back({chunk.offset, chunk.header.length, done.error().message});
-      block->clear();
-    }
-    return true;
-  }
-
- private:
-  /// One for all lanes: its tables take longer to make than a rank's few events to read, and there
-  /// are thousands of ranks.
-  static EventDecoder& decoder() {
-    thread_local EventDecoder one;
-    return one;
-  }
-
-  Status decode(const ChunkRef& chunk, EventBatch* block) {
-    if (auto done = read_chunk_into(*file_, chunk, &payload_); !done) return done;
-    bytes_read_ += payload_.size();
-    ConsumedTable ignored;
-    auto head = parse_consumed(payload_, &ignored);
-    if (!head) return std::unexpected(head.error());
-    std::string_view columns = std::string_view(payload_).substr(*head);
-    if (auto done = decoder().decode(columns, chunk.header.count, block); !done) return done;
-    const uint64_t first = chunk.header.first_ordinal;
-    if (auto done = add(companions_->requested, first, parse_requested, block); !done) return done;
-    if (auto done = add(companions_->details, first, parse_details, block); !done) return done;
-    if (auto done = add(companions_->steps, first, parse_steps, block); !done) return done;
-    // Events without what was said of them are still events.
-    if (auto done = add_marks(first, block); !done) {
-      losses_->damage.push_back({chunk.offset, 0, done.error().message});
-      block->marks.clear();
-    }
-    return translate(block);
-  }
-
-  Status add_marks(uint64_t first, EventBatch* block) {
-    if (auto done = add(companions_->marks, first, parse_marks, block); !done) return done;
-    if (translate_marks(*ids_, shift_, &block->marks)) return {};
-    return fail(ErrorCode::kBadInput, "marks of undefined threads");
-  }
-
-  /// Adds the columns that a separate chunk has for the events from number `first` on, if any.
-  Status add(const std::map<uint64_t, ChunkRef>& chunks, uint64_t first,
-             Status (*parse)(std::string_view, EventBatch*), EventBatch* block) {
-    const auto known = chunks.find(first);
-    if (known == chunks.end()) return {};
-    if (auto done = read_chunk_into(*file_, known->second, &payload_); !done) return done;
-    bytes_read_ += payload_.size();
-    return parse(payload_, block);
-  }
-
-  Status translate(EventBatch* block) {
-    const auto& stacks = ids_->stacks;
-    const auto& threads = ids_->threads;
-    const auto& devices = ids_->devices;
-    uint32_t bad = 0;
-    for (uint32_t& stack : block->stack) stack = stack < stacks.size() ? stacks[stack] : 0;
-    for (uint32_t& thread : block->thread) {
-      thread = thread < threads.size() ? threads[thread] : UINT32_MAX;
-      bad |= thread == UINT32_MAX;
-    }
-    for (uint16_t& device : block->device) {
-      device = device < devices.size() ? devices[device] : UINT16_MAX;
-      bad |= device == UINT16_MAX;
-    }
-    if (bad) return fail(ErrorCode::kBadInput, "its threads or devices are undefined");
-    if (shift_ != 0) {
-      for (uint64_t& time : block->time_ns) time += shift_;
-    }
-    return {};
-  }
-
-  File* file_;
-  const FileIds* ids_;
-  const Companions* companions_;
-  uint64_t shift_;
-  SealedLosses* losses_;
-  std::string payload_;
-  std::vector<ChunkRef> chunks_;
-  size_t at_ = 0;
-  uint64_t bytes_read_ = 0;
 };
 
 }  // namespace
@@ -277,7 +161,8 @@ void SealedFile::account() {
   }
 }
 
-void SealedFile::add_lanes(Merger* merger, uint64_t shift_ns, SealedLosses* losses) {
+void SealedFile::add_lanes(Merger* merger, uint64_t shift_ns, bool decodes_ahead,
+                           SealedLosses* losses) {
   std::vector<std::unique_ptr<SealedLane>> lanes;
   std::multimap<uint64_t, SealedLane*> by_end;  // the last time of each lane
   for (const ChunkRef& chunk : events_) {
@@ -294,7 +179,10 @@ void SealedFile::add_lanes(Merger* merger, uint64_t shift_ns, SealedLosses* loss
     fits->add(chunk);
     by_end.emplace(chunk.header.time_last_ns, fits);
   }
-  for (auto& lane : lanes) merger->add(std::move(lane));
+  for (auto& lane : lanes) {
+    if (decodes_ahead) lane->decode_ahead();
+    merger->add(std::move(lane));
+  }
   for (auto read : {&SealedFile::read_marks_before, &SealedFile::read_marks_after}) {
     EventBatch block;
     if (auto done = (this->*read)(&block); !done || block.marks.empty()) continue;
