@@ -7,7 +7,7 @@ if apt-config dump Acquire::Check-Valid-Until 2>/dev/null | grep -qi '"\(false\|
   apt_settings+=(--aptopt='Acquire::Check-Valid-Until "false"')
 fi
 
-# become_root ARGUMENT…: this script again, by sudo. What sudo would drop of pip's and the proxies' settings goes along.
+# become_root ARGUMENT…: this script again, by sudo. What sudo would drop of pip's, node's and the proxies' settings goes along.
 become_root() {
   [ "$(id -u)" = 0 ] && return 0
   command -v sudo >/dev/null || { echo "$(basename "$0"): needs root for chroot, and there is no sudo" >&2; exit 1; }
@@ -17,7 +17,7 @@ become_root() {
   exec sudo env ${kept[@]+"${kept[@]}"} "scripts/$(basename "$0")" "$@"
 }
 
-handed_on() { env | grep -iE '^(PIP_[A-Z_]*|[a-z]*_proxy|ROOT_FOLDERS)=' || true; }
+handed_on() { env | grep -iE '^(PIP_[A-Z_]*|NODE_EXTRA_CA_CERTS|[a-z]*_proxy|ROOT_FOLDERS)=' || true; }
 
 # Ubuntu keeps in universe what Debian has in main, and every installation of it has both.
 components() { case $1 in jammy | noble) echo main,universe ;; *) echo main ;; esac; }
