@@ -30,11 +30,12 @@ Frame = collections.namedtuple("Frame", "file line function")
 
 @functools.lru_cache(maxsize=None)
 def pythons():
-    """{"3.9": path}: the CPythons found here, on the PATH or of pyenv."""
+    """{"3.9": path}: the CPythons found here, on the PATH, of pyenv or of scripts/free-threaded."""
     root = os.environ.get("PYENV_ROOT", os.path.expanduser("~/.pyenv"))
     found = {}
-    for version in (f"3.{minor}" for minor in range(9, 15)):
-        for path in (shutil.which(f"python{version}"), *glob.glob(f"{root}/versions/{version}.*/bin/python{version}")):
+    for version in (*(f"3.{minor}" for minor in range(9, 15)), "3.13t", "3.14t"):
+        places = (f"{root}/versions/{version}.*/bin/python{version}", f"{ROOT}/build/pythons/{version}/bin/python{version}")
+        for path in (shutil.which(f"python{version}"), *(path for place in places for path in glob.glob(place))):
             if path and subprocess.run([path, "-c", "import ctypes"], capture_output=True, check=False).returncode == 0:
                 found[version] = path
                 break

@@ -13,14 +13,14 @@ HOT_DATA uint32_t g_code_epoch;
 
 namespace {
 
-// PyTypeObject: a 24-byte PyVarObject head, then tp_name, tp_basicsize, tp_itemsize, tp_dealloc
+// PyTypeObject behind its head: tp_name, tp_basicsize, tp_itemsize, tp_dealloc
 // (Include/cpython/object.h; the same since Python 2.2).
-constexpr uint32_t kTypeName = 24, kTypeDealloc = 48;
+constexpr uint32_t kTypeName = 0, kTypeDealloc = 24;
 
 using Dealloc = void (*)(void*);
 Dealloc g_code_dealloc;
 
-/// Runs with the GIL held, before the memory can be used again.
+/// Runs before the memory can be used again; with the GIL held where there is one.
 void on_code_dealloc(void* code) {
   uint32_t hash = code_hash(code);
   uint64_t word = __atomic_load_n(&g_code_watch.known[hash >> 6 & 1023], __ATOMIC_RELAXED);
@@ -44,11 +44,11 @@ uint32_t know_code(const void* code) {
   return __atomic_load_n(&g_code_watch.generations[hash % kGenerationBuckets], __ATOMIC_ACQUIRE);
 }
 
-bool watch_code_objects(void* code_type) {
+bool watch_code_objects(void* code_type, uint32_t head) {
   if (!code_type) return false;
-  const char* name = load<const char*>(code_type, kTypeName);
+  const char* name = load<const char*>(code_type, head + kTypeName);
   if (!name || strcmp(name, "code") != 0) return false;
-  auto* slot = reinterpret_cast<Dealloc*>(static_cast<char*>(code_type) + kTypeDealloc);
+  auto* slot = reinterpret_cast<Dealloc*>(static_cast<char*>(code_type) + head + kTypeDealloc);
   Dealloc current = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
   if (current == on_code_dealloc) return true;  // a forked child inherits it
   if (!current) return false;

@@ -34,6 +34,7 @@ uint32_t know_code(const void* code);
 
 /// Begins watching. False if PyCode_Type does not look as expected; then stacks must not be
 /// recorded.
-bool watch_code_objects(void* code_type);
+/// `head`: of objects with a length, in bytes.
+bool watch_code_objects(void* code_type, uint32_t head);
 
 }  // namespace gpumemprof::probe

@@ -37,7 +37,7 @@ format::PythonState find_python(uint32_t version[3]) {
   void* finalizing = symbol("Py_IsFinalizing");
   if (!finalizing) finalizing = symbol("_Py_IsFinalizing");
   void* thread_state = symbol("PyGILState_GetThisThreadState");
-  if (!thread_state || !finalizing || !watch_code_objects(symbol("PyCode_Type"))) {
+  if (!thread_state || !finalizing || !watch_code_objects(symbol("PyCode_Type"), layout.object_size + 8)) {
     return format::kPythonUnknownVersion;
   }
   g_python.layout = layout;

@@ -57,8 +57,9 @@ class Bytes {
 size_t python_string(const PythonLayout& layout, const void* str, char* out, size_t size) {
   if (!str) return 0;
   uint32_t bits = load<uint32_t>(str, layout.str_state);
-  uint32_t kind = bits >> 2 & 7;  // 1, 2 or 4 bytes a character
-  bool compact = bits >> 5 & 1, ascii = bits >> 6 & 1;
+  bits >>= layout.str_kind_bit;
+  uint32_t kind = bits & 7;  // 1, 2 or 4 bytes a character
+  bool compact = bits >> 3 & 1, ascii = bits >> 4 & 1;
   if (!compact) return 0;  // names of code are always compact
   size_t length = load<uint64_t>(str, layout.str_length);
   uint32_t data = ascii ? layout.str_ascii_data : layout.str_compact_data;
@@ -117,20 +118,22 @@ uint32_t line_of_byte(LineTable kind, const uint8_t* table, size_t size, int32_t
   return line < 0 ? 0 : static_cast<uint32_t>(line);
 }
 
-uint32_t python_line(const PythonLayout& layout, const char* code, uint64_t place) {
+uint32_t python_line(const PythonLayout& layout, const char* code, uint64_t begin,
+                     uint64_t place) {
   const char* object = load<const char*>(code, layout.code_line_table);
   if (!object) return 0;
   const auto* table = reinterpret_cast<const uint8_t*>(object) + layout.bytes_data;
   const size_t size = load<uint64_t>(object, layout.bytes_size);
   const int32_t first_line = load<int32_t>(code, layout.code_first_line);
-  if (layout.packs_place) {
+  if (layout.packs_place()) {
     const uint32_t number = place & kBeforeFirst;
     if (number == kFarPlace) return 0;
     if (number == kBeforeFirst) return first_line < 0 ? 0 : static_cast<uint32_t>(first_line);
     const int64_t at = layout.lines == LineTable::kLines ? 2 * int64_t{number} : number;
     return line_of_byte(layout.lines, table, size, first_line, at);
   }
-  int64_t unit = static_cast<int64_t>(place - reinterpret_cast<uintptr_t>(code) - layout.code_bytes) / 2;
+  if (begin == 0) return 0;
+  int64_t unit = static_cast<int64_t>(place - begin) / 2;
   // Before a function's first instruction (a generator that has not started) its line is the first
   // one.
   if (unit < 0) unit = 0;

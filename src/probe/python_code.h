@@ -22,7 +22,9 @@ uint32_t line_of_unit(const uint8_t* table, size_t size, int32_t first_line, int
 uint32_t line_of_byte(LineTable kind, const uint8_t* table, size_t size, int32_t first_line,
                       int64_t at);
 
-/// The line of a place (place_of()) in `code`; 0: unknown.
-uint32_t python_line(const PythonLayout& layout, const char* code, uint64_t place);
+/// The line of a place (place_of()) in `code`, whose instructions begin at `begin`
+/// (python_copies.h); 0: unknown.
+uint32_t python_line(const PythonLayout& layout, const char* code, uint64_t begin,
+                     uint64_t place);
 
 }  // namespace gpumemprof::probe

@@ -5,8 +5,9 @@
 // tables are alive and do not change. 1.3 to 1.8 ns a frame; taking the GIL here could deadlock
 // PyTorch, whose allocators run with their own lock held.
 //
-// Known: CPython 3.9 to 3.14 with a GIL. Any other interpreter: no stacks, and the summary says
-// so.
+// Known: CPython 3.9 to 3.14, and 3.13 and 3.14 without a GIL: there, too, only the thread itself
+// changes its chain, and a code object that a frame refers to is not freed. Any other interpreter:
+// no stacks, and the summary says so.
 #pragma once
 
 #include <stddef.h>
@@ -24,12 +25,19 @@ enum class LineTable : uint32_t {
   kNumbers,    // 3.9: co_lnotab
 };
 
+/// How a frame's place is told; see place_of().
+enum class PlaceKind : uint8_t {
+  kAddress,   // 3.11 on: of the instruction, inside its code object
+  kPacked,    // 3.9, 3.10: code object and number of the instruction
+  kWithCode,  // free-threaded: of the instruction, which may be in a thread's copy of the code
+};
+
 /// The positions of fields in this interpreter's structures: byte offsets.
 struct PythonLayout {
   uint32_t tstate_frame;  // in PyThreadState: the frame, or the _PyCFrame (3.11, 3.12)
   uint32_t cframe_frame;  // in _PyCFrame
   bool through_cframe;
-  bool packs_place;  // 3.9, 3.10: `frame_instruction` is a number, not an address; see place_of()
+  PlaceKind places;
   uint32_t frame_previous, frame_code, frame_instruction, frame_owner, frame_locals;
   uint32_t skip_owner;  // frames with owner >= this belong to the interpreter itself
   uint32_t code_first_line, code_filename, code_qualname, code_line_table;
@@ -37,7 +45,13 @@ struct PythonLayout {
   LineTable lines;
   uint32_t code_local_count, code_cells, code_cell_arguments;  // where places are packed
   uint32_t str_length, str_state, str_ascii_data, str_compact_data;
+  uint32_t str_kind_bit;  // of str_state: the first of those of the kind
   uint32_t bytes_size, bytes_data;
+  uint32_t object_type, object_size;  // ob_type, and ob_size behind it
+  // Free-threaded 3.14: which copy of the code a frame runs, and where the copies are; else 0.
+  uint32_t frame_copy, code_copies;
+
+  bool packs_place() const { return places == PlaceKind::kPacked; }
 };
 
 /// The layout of a version, for `debug_offsets` = _PyRuntime if the interpreter describes itself
@@ -100,9 +114,11 @@ inline uint64_t packed_places(const char* code) {
 /// Where a frame is: a number that says code object and instruction. Of 3.11 on the instruction's
 /// address, which is inside its code object. Before, instructions are a bytes object that several
 /// code objects may share, so it is made of the code object's address and the instruction's number.
-template <bool kPacks>
+/// Without a GIL threads run copies of the code, whose memory may come to be another code's: the
+/// address says it with the code object alone (code_key()).
+template <PlaceKind kKind>
 inline uint64_t place_of(const char* frame, uint32_t instruction) {
-  if constexpr (!kPacks) return load<uint64_t>(frame, instruction);
+  if constexpr (kKind != PlaceKind::kPacked) return load<uint64_t>(frame, instruction);
   uint32_t number = load<uint32_t>(frame, instruction);
   if (number >= kFarPlace) number = number == UINT32_MAX ? kBeforeFirst : kFarPlace;
   return packed_places(code_of(frame)) | number;
@@ -110,8 +126,15 @@ inline uint64_t place_of(const char* frame, uint32_t instruction) {
 
 inline uint64_t place_of(const char* frame) {
   const PythonLayout& layout = g_python.layout;
-  return layout.packs_place ? place_of<true>(frame, layout.frame_instruction)
-                            : place_of<false>(frame, layout.frame_instruction);
+  return layout.packs_place() ? place_of<PlaceKind::kPacked>(frame, layout.frame_instruction)
+                              : place_of<PlaceKind::kAddress>(frame, layout.frame_instruction);
+}
+
+/// What a place lacks of its code object: 0 where it says all.
+template <PlaceKind kKind>
+inline uint64_t code_key(const char* frame) {
+  if constexpr (kKind != PlaceKind::kWithCode) return 0;
+  return load<uint64_t>(frame, g_python.layout.frame_code) << 17;
 }
 
 inline constexpr uint32_t kMaxWalk = 1 << 16;  // deeper than any recursion limit in use
@@ -133,13 +156,13 @@ inline void prefetch_frames(const WalkedFrames& walked) {
 
 /// The frame of the innermost watched call among the first `most`; null if there is none, or, with
 /// `is_in_work`, none inside the innermost entry; `*hit_entry` says whether that is the reason.
-template <bool kPacks>
+template <PlaceKind kKind>
 inline const char* find_call(const char* frame, uint32_t most, bool is_in_work, bool* hit_entry) {
   const WatchedCodes& watched = *watched_codes();
   const uint32_t previous = g_python.layout.frame_previous;
   const uint32_t instruction = g_python.layout.frame_instruction;
   for (uint32_t n = 0; frame && n < most; ++n) {
-    const uint64_t at = place_of<kPacks>(frame, instruction);
+    const uint64_t at = place_of<kKind>(frame, instruction);
     if (watched.call.contains(at)) return frame;
     for (const CodeRange& entry : watched.entries) {
       if (is_in_work && entry.contains(at)) return *hit_entry = true, nullptr;
@@ -150,14 +173,15 @@ inline const char* find_call(const char* frame, uint32_t most, bool is_in_work, 
 }
 
 inline const char* find_call(const char* frame, uint32_t most, bool is_in_work, bool* hit_entry) {
-  return g_python.layout.packs_place ? find_call<true>(frame, most, is_in_work, hit_entry)
-                                     : find_call<false>(frame, most, is_in_work, hit_entry);
+  return g_python.layout.packs_place()
+             ? find_call<PlaceKind::kPacked>(frame, most, is_in_work, hit_entry)
+             : find_call<PlaceKind::kAddress>(frame, most, is_in_work, hit_entry);
 }
 
 /// A hash of the whole chain, and the frame of the innermost watched call in it, or null. A place
 /// alone identifies (code, instruction); reuse of a code object's address is handled by `epoch`
 /// (code_identity.h).
-template <bool kPacks>
+template <PlaceKind kKind>
 inline uint64_t hash_frames(const char* frame, uint64_t epoch, WalkedFrames* walked,
                             const CodeRange watched, const char** call) {
   const uint32_t previous = g_python.layout.frame_previous;
@@ -168,8 +192,8 @@ inline uint64_t hash_frames(const char* frame, uint64_t epoch, WalkedFrames* wal
   // time are noted, those inside the call compared.
   for (; frame && n < kMostPrefetched; ++n) {
     walked->frames[n] = frame;
-    const uint64_t at = place_of<kPacks>(frame, instruction);
-    hash = (hash ^ at) * 0x9e3779b97f4a7c15u;
+    const uint64_t at = place_of<kKind>(frame, instruction);
+    hash = (hash ^ at ^ code_key<kKind>(frame)) * 0x9e3779b97f4a7c15u;
     if (__builtin_expect(watched.contains(at), 0)) {
       *call = frame;
       break;
@@ -180,14 +204,15 @@ inline uint64_t hash_frames(const char* frame, uint64_t epoch, WalkedFrames* wal
     frame = load<const char*>(frame, previous);
     for (++n; frame && n < kMostPrefetched; ++n) {
       walked->frames[n] = frame;
-      hash = (hash ^ place_of<kPacks>(frame, instruction)) * 0x9e3779b97f4a7c15u;
+      hash = (hash ^ place_of<kKind>(frame, instruction) ^ code_key<kKind>(frame)) *
+             0x9e3779b97f4a7c15u;
       frame = load<const char*>(frame, previous);
     }
   }
   walked->count = n < kMostPrefetched ? n : kMostPrefetched;
   for (; frame && n < kMaxWalk; ++n) {
-    const uint64_t at = place_of<kPacks>(frame, instruction);
-    hash = (hash ^ at) * 0x9e3779b97f4a7c15u;
+    const uint64_t at = place_of<kKind>(frame, instruction);
+    hash = (hash ^ at ^ code_key<kKind>(frame)) * 0x9e3779b97f4a7c15u;
     if (!*call && watched.contains(at)) *call = frame;
     frame = load<const char*>(frame, previous);
   }
@@ -196,8 +221,15 @@ inline uint64_t hash_frames(const char* frame, uint64_t epoch, WalkedFrames* wal
 
 inline uint64_t hash_frames(const char* frame, uint64_t epoch, WalkedFrames* walked,
                             const CodeRange watched, const char** call) {
-  return g_python.layout.packs_place ? hash_frames<true>(frame, epoch, walked, watched, call)
-                                     : hash_frames<false>(frame, epoch, walked, watched, call);
+  switch (g_python.layout.places) {
+    case PlaceKind::kPacked:
+      return hash_frames<PlaceKind::kPacked>(frame, epoch, walked, watched, call);
+    case PlaceKind::kWithCode:
+      return hash_frames<PlaceKind::kWithCode>(frame, epoch, walked, watched, call);
+    case PlaceKind::kAddress:
+      break;
+  }
+  return hash_frames<PlaceKind::kAddress>(frame, epoch, walked, watched, call);
 }
 
 }  // namespace gpumemprof::probe

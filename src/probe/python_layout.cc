@@ -9,7 +9,7 @@ namespace gpumemprof::probe {
 namespace {
 
 constexpr PythonLayout kPython310 = {.tstate_frame = 24,
-                                     .packs_place = true,
+                                     .places = PlaceKind::kPacked,
                                      .frame_previous = 24,
                                      .frame_code = 32,
                                      .frame_instruction = 96,
@@ -29,8 +29,11 @@ constexpr PythonLayout kPython310 = {.tstate_frame = 24,
                                      .str_state = 32,
                                      .str_ascii_data = 48,
                                      .str_compact_data = 72,
+                                     .str_kind_bit = 2,
                                      .bytes_size = 16,
-                                     .bytes_data = 32};
+                                     .bytes_data = 32,
+                                     .object_type = 8,
+                                     .object_size = 16};
 
 constexpr PythonLayout python39() {
   PythonLayout layout = kPython310;
@@ -58,8 +61,11 @@ constexpr PythonLayout kPython311 = {.tstate_frame = 56,
                                      .str_state = 32,
                                      .str_ascii_data = 48,
                                      .str_compact_data = 72,
+                                     .str_kind_bit = 2,
                                      .bytes_size = 16,
-                                     .bytes_data = 32};
+                                     .bytes_data = 32,
+                                     .object_type = 8,
+                                     .object_size = 16};
 
 constexpr PythonLayout kPython312 = {.tstate_frame = 56,
                                      .cframe_frame = 0,
@@ -79,20 +85,37 @@ constexpr PythonLayout kPython312 = {.tstate_frame = 56,
                                      .str_state = 32,
                                      .str_ascii_data = 40,
                                      .str_compact_data = 56,
+                                     .str_kind_bit = 2,
                                      .bytes_size = 16,
-                                     .bytes_data = 32};
+                                     .bytes_data = 32,
+                                     .object_type = 8,
+                                     .object_size = 16};
 
 /// The words of _Py_DebugOffsets: cookie, version, free_threaded, then a group a structure whose
 /// first word is its size. The groups before ours grew between the versions, so their lengths are
 /// data.
 struct DebugGroups {
   uint32_t interpreter_words, frame_words;
+  bool has_copies;  // threads run copies of the code where there is no GIL
 };
+
+/// Objects of a free-threaded interpreter: a head of 32 bytes with ob_type last instead of 16
+/// (Include/object.h), and a byte for `interned` in the state of a str from 3.14 on.
+void without_gil(const uint64_t* frame, const uint64_t* code, bool has_copies, PythonLayout* out) {
+  constexpr uint32_t kLonger = 16;
+  uint32_t* const offsets[] = {&out->str_length,       &out->str_state,  &out->str_ascii_data,
+                               &out->str_compact_data, &out->bytes_size, &out->bytes_data,
+                               &out->object_type,      &out->object_size};
+  for (uint32_t* offset : offsets) *offset += kLonger;
+  out->places = PlaceKind::kWithCode;
+  if (!has_copies) return;
+  out->str_kind_bit = 8;
+  out->frame_copy = static_cast<uint32_t>(frame[7]);
+  out->code_copies = static_cast<uint32_t>(code[10]);
+}
 
 bool self_described(const uint64_t* words, DebugGroups groups, PythonLayout* out) {
   if (!words || memcmp(words, "xdebugpy", 8) != 0) return false;
-  if (words[2] != 0)
-    return false;  // free-threaded: other object headers, frames change under other rules
   const uint64_t* thread = words + 3 + 3 + groups.interpreter_words;
   const uint64_t* frame = thread + 9;
   const uint64_t* code = frame + groups.frame_words;
@@ -109,9 +132,11 @@ bool self_described(const uint64_t* words, DebugGroups groups, PythonLayout* out
   out->code_line_table = static_cast<uint32_t>(code[4]);
   out->code_first_line = static_cast<uint32_t>(code[5]);
   out->code_bytes = static_cast<uint32_t>(code[9]);
+  if (words[2] != 0) without_gil(frame, code, groups.has_copies, out);
   // An offset outside these bounds means that the groups are not where we think.
   return thread[4] > 0 && thread[4] < 1024 && frame[1] < 128 && frame[3] < 128 && frame[4] < 128 &&
-         frame[5] < 128 && code[1] < 512 && code[3] < 512 && code[4] < 512 && code[9] < 1024;
+         frame[5] < 128 && code[1] < 512 && code[3] < 512 && code[4] < 512 && code[9] < 1024 &&
+         out->frame_copy < 128 && out->code_copies < 1024;
 }
 
 }  // namespace
@@ -123,8 +148,8 @@ bool python_layout(uint32_t major, uint32_t minor, const uint64_t* debug_offsets
   if (minor == 10) return *out = kPython310, true;
   if (minor == 11) return *out = kPython311, true;
   if (minor == 12) return *out = kPython312, true;
-  if (minor == 13) return self_described(debug_offsets, {13, 6}, out);
-  if (minor == 14) return self_described(debug_offsets, {16, 8}, out);
+  if (minor == 13) return self_described(debug_offsets, {13, 6, false}, out);
+  if (minor == 14) return self_described(debug_offsets, {16, 8, true}, out);
   return false;
 }
 

@@ -9,6 +9,7 @@
 #include "probe/package.h"
 #include "probe/phases.h"
 #include "probe/python_code.h"
+#include "probe/python_copies.h"
 #include "probe/python_frames.h"
 #include "probe/stream.h"
 #include "probe/surroundings.h"
@@ -159,7 +160,7 @@ uint32_t python_frame(Stream* s, const char* frame) {
   if (!g_config.no_attribution) consider_frame(frame);
   CachedCode* names = code_names(s, code, generation);
   uint32_t id =
-      define_frame(s, names->file, names->function, python_line(layout, code, key));
+      define_frame(s, names->file, names->function, python_line(layout, code, begin_of_code(frame, code, key), key));
   if (id != kUnknownFrame) *slot = {key, owner, generation, id};
   return id;
 }

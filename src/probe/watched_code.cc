@@ -21,12 +21,9 @@ constexpr uint32_t kMostVersions = 64;
 constinit WatchedCodes g_versions[kMostVersions]{};
 constinit uint32_t g_next;
 
-/// PyVarObject's length: of a code object its instructions, 2 bytes each (3.11 on).
-constexpr uint32_t kVarSize = 16;
-
 bool is_named(const PythonLayout& layout, const char* code, const char* name) {
   const void* text = load<const void*>(code, layout.code_qualname);
-  if (layout.packs_place) {  // before 3.11 a code object has a name without its class
+  if (layout.packs_place()) {  // before 3.11 a code object has a name without its class
     const char* dot = strrchr(name, '.');
     name = dot ? dot + 1 : name;
   }
@@ -48,12 +45,12 @@ bool is_from(const PythonLayout& layout, const char* code, const char* file_end)
 /// The places of the code's instructions.
 CodeRange places_of(const char* code) {
   const PythonLayout& layout = g_python.layout;
-  if (layout.packs_place) {
+  if (layout.packs_place()) {
     const char* bytes = load<const char*>(code, layout.code_bytes);
     return {packed_places(code), load<uint64_t>(bytes, layout.bytes_size)};
   }
   return {reinterpret_cast<uintptr_t>(code) + layout.code_bytes,
-          2 * load<uint64_t>(code, kVarSize)};
+          2 * load<uint64_t>(code, layout.object_size)};
 }
 
 /// The frame that called this one, without those of the interpreter itself.
@@ -155,7 +152,7 @@ static const char* cell_of_argument(const char* frame) {
   const char* code = code_of(frame);
   const char* arguments = load<const char*>(code, layout.code_cell_arguments);
   if (!arguments) return nullptr;
-  const auto cells = load<uint64_t>(load<const char*>(code, layout.code_cells), kVarSize);
+  const auto cells = load<uint64_t>(load<const char*>(code, layout.code_cells), layout.object_size);
   const auto locals = load<uint32_t>(code, layout.code_local_count);
   for (uint32_t i = 0; i < cells && i < 256; ++i) {
     if (load<int64_t>(arguments, 8 * i) != 0) continue;
@@ -166,16 +163,18 @@ static const char* cell_of_argument(const char* frame) {
 
 HOT const void* receiver_of(const char* frame, const void** type) {
   const PythonLayout& layout = g_python.layout;
+  // Without a GIL modules are not known (docs/attribution.md).
+  if (layout.places == PlaceKind::kWithCode) return nullptr;
   // 3.14 marks in the lowest two bits who holds the reference; objects lie at multiples of 8.
   auto* object =
       reinterpret_cast<const char*>(load<uintptr_t>(frame, layout.frame_locals) & ~uintptr_t{3});
-  if (!object && layout.packs_place) object = cell_of_argument(frame);
+  if (!object && layout.packs_place()) object = cell_of_argument(frame);
   if (!object) return nullptr;
-  *type = load<const void*>(object, 8);
+  *type = load<const void*>(object, layout.object_type);
   if (*type != g_python.cell_type) return object;
   // A function that an inner function shares its argument with has it in a cell.
-  object = load<const char*>(object, 16);
-  if (object) *type = load<const void*>(object, 8);
+  object = load<const char*>(object, layout.object_size);
+  if (object) *type = load<const void*>(object, layout.object_type);
   return object;
 }
 

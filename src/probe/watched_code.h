@@ -27,7 +27,7 @@ inline const WatchedCodes* watched_codes() { return __atomic_load_n(&g_watched, 
 /// Otherwise a few loads.
 void consider_frame(const char* frame);
 
-/// The code object dies (called with the GIL held, before its memory is reused).
+/// The code object dies (called before its memory is reused).
 void forget_watched(const void* code);
 
 /// The first argument of a call and its class, from the frame; null if there is none.
