@@ -101,7 +101,7 @@ container: ## the image of deploy/container, from the tarballs of make release o
 test-wheels: ## install that wheel on Debian 11 to 13 and Ubuntu 22.04, 24.04 in bare roots, record, analyze, show the page
 	@scripts/test-wheels
 
-test-pythons: all ## the recording and line tracer tests on every Python found here, Debian 13 (3.13) and sid (3.14)
+test-pythons: all ## the recording and line tracer tests on every Python found here, one without a GIL, Debian 13 (3.13) and sid (3.14)
 	scripts/test-pythons
 
 test-fresh: ## make demo as a newcomer has it: in a root of Debian 12 with git and make alone

@@ -48,7 +48,7 @@ const char* why_without_names(const DeviceCategories& categories) {
                holder.why == WhyUnknown::kSaved;
       });
   return may_be_parameters ? "parameters have no names, as gpumemprof's package was not loaded into "
-                             "the program's Python: pip install gpumemprof there"
+                             "the program's Python: pip install gpumemprof there, if it is a CPython with a GIL"
                            : "";
 }
 
