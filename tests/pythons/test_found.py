@@ -9,7 +9,7 @@ import pytest
 import harness
 
 HERE = pathlib.Path(__file__).parent
-VERSIONS = [*(f"3.{minor}" for minor in range(9, 15)), "3.14t"]
+VERSIONS = [*(f"3.{minor}" for minor in range(9, 15)), "3.13t", "3.14t"]
 
 
 @pytest.fixture(params=VERSIONS)
