@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <cctype>
+
 #include "base/size.h"
 #include "report/gate_report.h"
 #include "report/words.h"
@@ -11,7 +13,7 @@ constexpr size_t kLinesOfAPeak = 25;
 constexpr size_t kRoomForTheEnd = 200;
 
 /// As code within a table: every sign that Markdown or HTML could read is an entity.
-std::string code(const std::string& text) {
+std::string code_cell(const std::string& text) {
   std::string out = "<code>";
   for (const char c : printable(text)) {
     const bool is_plain = std::isalnum(static_cast<unsigned char>(c)) ||
@@ -44,8 +46,8 @@ const char* verdict_word(const PeakComparison& peak) {
   return "";
 }
 
-std::string named(const PeakComparison& peak) {
-  return (peak.subject.empty() ? "the program" : code(peak.subject)) + " on " + code(peak.kind);
+std::string peak_cell(const PeakComparison& peak) {
+  return (peak.subject.empty() ? "the program" : code_cell(peak.subject)) + " on " + code_cell(peak.kind);
 }
 
 std::string peak_row(const PeakComparison& peak) {
@@ -59,27 +61,27 @@ std::string peak_row(const PeakComparison& peak) {
   std::string notes;
   if (peak.reserved_bytes) notes += ", reserved " + format_bytes(*peak.reserved_bytes);
   if (!peak.is_exact) notes += ", NOT EXACT: events were lost";
-  return fmt::format("| {} | {}{} | {} | {} | {} |\n", verdict_word(peak), named(peak), notes,
+  return fmt::format("| {} | {}{} | {} | {} | {} |\n", verdict_word(peak), peak_cell(peak), notes,
                      has_now ? size_cell(peak.now_bytes) : "",
                      has_before ? size_cell(peak.before_bytes) : "", change);
 }
 
-std::string line_row(const LineChange& change) {
+std::string grown_line_row(const LineChange& change) {
   return fmt::format("| {} | {} | {} | {}{} |\n", signed_bytes(change.delta()),
                      format_count(change.now_bytes),
                      change.is_new ? "" : format_count(change.before_bytes),
-                     code(peak_line_text(change.line)),
-                     change.line.source.empty() ? "" : "<br>" + code(change.line.source));
+                     code_cell(peak_line_text(change.line)),
+                     change.line.source.empty() ? "" : "<br>" + code_cell(change.line.source));
 }
 
-std::string lines_section(const PeakComparison& peak) {
-  std::string text = "\n" + named(peak) +
+std::string grown_lines(const PeakComparison& peak) {
+  std::string text = "\n" + peak_cell(peak) +
                      ", lines that grew (bytes at the peak):\n\n| change | now | before | line |\n"
                      "|---:|---:|---:|---|\n";
   size_t shown = 0;
   for (const LineChange& change : peak.lines) {
     if (change.delta() <= 0 || shown++ == kLinesOfAPeak) break;
-    text += line_row(change);
+    text += grown_line_row(change);
   }
   return shown == 0 ? "" : text;
 }
@@ -127,7 +129,7 @@ std::string gate_markdown(const GateReport& report) {
   }
   for (const PeakComparison& peak : report.peaks) {
     if (!peak.has_failed()) continue;
-    if (const std::string lines = lines_section(peak); !lines.empty()) comment.add(lines);
+    if (const std::string lines = grown_lines(peak); !lines.empty()) comment.add(lines);
   }
   return std::move(comment).finish();
 }

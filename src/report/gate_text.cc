@@ -13,12 +13,12 @@ namespace {
 constexpr size_t kShownLines = 8;
 constexpr size_t kShownPeaks = 20;
 
-std::string said(const PeakComparison& peak, const GateReport& report) {
+std::string told_peak(const PeakComparison& peak, const GateReport& report) {
   const std::string text = verdict_text(peak, report);
   return peak.subject.empty() ? text : printable(peak.subject) + ": " + text;
 }
 
-void add_lines(const PeakComparison& peak, std::vector<std::string>* out) {
+void add_grown_lines(const PeakComparison& peak, std::vector<std::string>* out) {
   size_t shown = 0;
   for (const LineChange& change : peak.lines) {
     if (change.delta() <= 0) break;
@@ -102,13 +102,13 @@ std::vector<std::string> gate_lines(const GateReport& report) {
   size_t shown = 0, left_out = 0;
   for (const PeakComparison& peak : report.peaks) {
     if (!peak.has_failed()) continue;
-    out.push_back(said(peak, report));
-    add_lines(peak, &out);
+    out.push_back(told_peak(peak, report));
+    add_grown_lines(peak, &out);
   }
   for (const PeakComparison& peak : report.peaks) {
     if (peak.has_failed()) continue;
     if (shown++ < kShownPeaks)
-      out.push_back(said(peak, report));
+      out.push_back(told_peak(peak, report));
     else
       ++left_out;
   }

@@ -9,16 +9,16 @@
 namespace gpumemprof {
 namespace {
 
-using Json = nlohmann::json;
-using Ordered = nlohmann::ordered_json;
+using AnyJson = nlohmann::json;
+using OrderedRow = nlohmann::ordered_json;
 
 constexpr std::string_view kBaseline = "gpumemprof.memory-baseline/";
 constexpr std::string_view kMeasurement = "gpumemprof.memory-measurement/";
 constexpr uint64_t kMostPeakBytes = uint64_t{1} << 56;
 constexpr size_t kMostSubjects = 100'000, kMostKinds = 64, kMostFileLines = 1000;
 
-std::string json_row(const Ordered& json) {
-  return json.dump(-1, ' ', false, Ordered::error_handler_t::replace);
+std::string json_row(const OrderedRow& json) {
+  return json.dump(-1, ' ', false, OrderedRow::error_handler_t::replace);
 }
 
 std::string lines_text(const std::vector<PeakLine>& lines, const std::string& indent) {
@@ -84,12 +84,12 @@ std::unexpected<Error> wrong_field(const std::string& what) {
 
 class SubjectReader {
  public:
-  Result<std::vector<PeakSubject>> subjects(const Json& root) {
-    const Json* program = field_of(root, "program");
+  Result<std::vector<PeakSubject>> subjects(const AnyJson& root) {
+    const AnyJson* program = field_of(root, "program");
     if (program) {
       if (auto done = subject("", *program); !done) return std::unexpected(done.error());
     }
-    if (const Json* tests = field_of(root, "tests")) {
+    if (const AnyJson* tests = field_of(root, "tests")) {
       if (!tests->is_object() || tests->size() > kMostSubjects)
         return wrong_field("its tests are no object of at most " + std::to_string(kMostSubjects));
       for (const auto& [name, value] : tests->items()) {
@@ -101,7 +101,7 @@ class SubjectReader {
   }
 
  private:
-  Status subject(const std::string& name, const Json& json) {
+  Status subject(const std::string& name, const AnyJson& json) {
     const std::string called = name.empty() ? "its program" : "its test " + in_quotes(name, 80);
     if (!json.is_object() || json.size() > kMostKinds)
       return wrong_field(called + " is no object of devices");
@@ -115,13 +115,13 @@ class SubjectReader {
     return {};
   }
 
-  static Result<PeakMemory> memory(const std::string& kind, const Json& json) {
+  static Result<PeakMemory> memory(const std::string& kind, const AnyJson& json) {
     PeakMemory out{.kind = kind, .basis = text_field(json, "basis")};
     const auto peak = size_field(json, "peak_bytes");
     if (!peak) return wrong_field("its peak_bytes is no number of bytes");
     out.peak_bytes = *peak;
     out.reserved_bytes = size_field(json, "peak_reserved_bytes");
-    const Json* exact = field_of(json, "is_exact");
+    const AnyJson* exact = field_of(json, "is_exact");
     out.is_exact = !exact || !exact->is_boolean() || exact->get<bool>();
     out.before_bytes = size_field(json, "before_bytes").value_or(0);
     out.end_bytes = size_field(json, "end_bytes").value_or(0);
@@ -133,18 +133,18 @@ class SubjectReader {
     return out;
   }
 
-  static std::optional<uint64_t> size_field(const Json& json, const char* key) {
+  static std::optional<uint64_t> size_field(const AnyJson& json, const char* key) {
     const auto value = number_field(json, key);
     return value && *value <= kMostPeakBytes ? value : std::nullopt;
   }
 
-  static Status lines(const Json& json, const char* key, std::vector<PeakLine>* out) {
-    const Json* list = field_of(json, key);
+  static Status lines(const AnyJson& json, const char* key, std::vector<PeakLine>* out) {
+    const AnyJson* list = field_of(json, key);
     if (!list) return {};
     if (!list->is_array() || list->size() > kMostFileLines)
       return wrong_field(std::string("its ") + key + " are no list of at most " +
                    std::to_string(kMostFileLines));
-    for (const Json& one : *list) {
+    for (const AnyJson& one : *list) {
       const auto size = size_field(one, "bytes");
       const auto line = number_field(one, "line");
       if (!size || !line || *line > UINT32_MAX)
@@ -162,13 +162,13 @@ class SubjectReader {
 };
 
 /// The object, where it is one of ours.
-Result<Json> parse_gate_file(std::string_view text, std::string_view schema, const char* what) {
+Result<AnyJson> parse_gate_file(std::string_view text, std::string_view schema, const char* what) {
   // Deeper than any of ours: not kept.
-  const auto is_near = [](int depth, Json::parse_event_t, Json&) { return depth < 16; };
-  Json root;
+  const auto is_near = [](int depth, AnyJson::parse_event_t, AnyJson&) { return depth < 16; };
+  AnyJson root;
   try {
-    root = Json::parse(text, is_near);
-  } catch (const Json::parse_error& error) {
+    root = AnyJson::parse(text, is_near);
+  } catch (const AnyJson::parse_error& error) {
     return fail_at(error.byte, "is not JSON");
   }
   const std::string said = text_field(root, "schema");
@@ -196,8 +196,8 @@ Result<MemoryBaseline> parse_baseline(std::string_view text) {
   const auto root = parse_gate_file(text, kBaseline, "baseline");
   if (!root) return std::unexpected(root.error());
   MemoryBaseline out{.version = text_field(*root, "gpumemprof")};
-  if (const Json* reasons = list_field(*root, "reasons")) {
-    for (const Json& one : *reasons) {
+  if (const AnyJson* reasons = list_field(*root, "reasons")) {
+    for (const AnyJson& one : *reasons) {
       if (out.reasons.size() < kMostReasons)
         out.reasons.push_back({text_field(one, "date"), text_field(one, "reason")});
     }
