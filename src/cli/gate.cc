@@ -167,9 +167,10 @@ int judge(const GateArguments& arguments, const GatePlan& plan, const RunOutcome
   auto subjects = gate_subjects(outcome, tests);
   if (!subjects) return report_error("", subjects.error());
   if (subjects->empty()) {
-    say(one_line("nothing measured: " + why_nothing_was_recorded(outcome)));
     // A measurement of nothing is one; a comparison with it is none.
     const bool compares = !arguments.baseline.empty() || plan.limit_bytes;
+    if (compares || !arguments.run.quiet)
+      say(one_line("nothing measured: " + why_nothing_was_recorded(outcome)));
     const int written = write_files(arguments, {.tolerance = arguments.tolerance});
     return compares ? kExitToolFailed : written;
   }
