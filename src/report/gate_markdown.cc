@@ -119,7 +119,7 @@ std::string gate_markdown(const GateReport& report) {
   std::string head = "<!-- gpumemprof gate -->\n### Memory: ";
   head += failures == 0
               ? fmt::format("{}, none grew{}\n\n", format_plural(report.peaks.size(), "peak"), compared)
-              : fmt::format("{} of {} grew{}\n\n", failures,
+              : fmt::format("{} of {} grew{}\n\n", format_count(failures),
                             format_plural(report.peaks.size(), "peak"),
                             compared.empty() ? " above the limit" : compared);
   Comment comment(head + "| | | peak | baseline | change |\n|---|---|---:|---:|---:|\n");

@@ -8,7 +8,7 @@ namespace gpumemprof {
 namespace {
 
 /// Two CPUs and a GPU; `train.py` lies in /job, model.py elsewhere.
-MemorySource two_processes() {
+MemorySource cpus_and_gpu() {
   EventBatch events;
   append(&events, {1, Action::kAlloc, 0x10, 700, 1, 0, 0});
   append(&events, {2, Action::kAlloc, 0x20, 300, 2, 0, 0});
@@ -31,7 +31,7 @@ MemorySource two_processes() {
 }
 
 TEST(PeakMemories, OfEachKindTheDeviceThatHeldMostCounts) {
-  MemorySource source = two_processes();
+  MemorySource source = cpus_and_gpu();
   const Analysis analysis = *analyze_source(source, {});
   const auto memories = peak_memories(analysis, source.tables(), "/job", {});
   ASSERT_EQ(memories.size(), 2u);
@@ -45,7 +45,7 @@ TEST(PeakMemories, OfEachKindTheDeviceThatHeldMostCounts) {
 }
 
 TEST(PeakMemories, NoPathOfTheMachineIsInALine) {
-  MemorySource source = two_processes();
+  MemorySource source = cpus_and_gpu();
   const Analysis analysis = *analyze_source(source, {});
   const auto memories = peak_memories(
       analysis, source.tables(), "/job",
