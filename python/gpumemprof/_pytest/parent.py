@@ -146,7 +146,7 @@ def _with_limits(item: Any, result: _Result, wanted: list[limits.Limit]) -> list
     reports = [report for report in reports if report is not None]
     if [report.when for report in reports][-1:] != ["teardown"]:
         return _after_a_crash(item, result, reports)
-    if result.about.get("nothing_because") and wanted:
+    if wanted and not result.memories and result.about.get("nothing_because"):
         warnings.warn(pytest.PytestWarning(f"{item.nodeid}: nothing was measured: {result.about['nothing_because']}"), stacklevel=1)
     for report in reports:
         report.user_properties += [  # JUnit's XML has those of the teardown
