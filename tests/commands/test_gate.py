@@ -188,7 +188,7 @@ def test_the_recording_is_kept_where_it_is_wanted(program, tmp_path):
     (b"{}", "is no baseline of gpumemprof gate"),
     (b'{"schema": "gpumemprof.memory-baseline/9"}', "was written by a later version of gpumemprof"),
     (b"\xff\xfe\0", "is not JSON (at byte 1)"),
-    (b" " * (33 << 20), "is larger than 33554432 bytes"),
+    (b" " * (33 << 20), "larger than 33554432 bytes"),
 ])  # fmt: skip
 def test_a_baseline_that_is_none_is_one_line(program, tmp_path, text, said):
     (tmp_path / "memory.json").write_bytes(text)

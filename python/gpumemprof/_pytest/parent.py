@@ -146,8 +146,9 @@ def _with_limits(item: Any, result: _Result, wanted: list[limits.Limit]) -> list
     reports = [report for report in reports if report is not None]
     if [report.when for report in reports][-1:] != ["teardown"]:
         return _after_a_crash(item, result, reports)
-    if wanted and not result.memories and result.about.get("nothing_because"):
-        warnings.warn(pytest.PytestWarning(f"{item.nodeid}: nothing was measured: {result.about['nothing_because']}"), stacklevel=1)
+    why = result.about.get("nothing_because")
+    if wanted and why and not result.memories and all(report.passed for report in reports):
+        item.warn(pytest.PytestWarning(f"nothing was measured: {why}"))
     for report in reports:
         report.user_properties += [  # JUnit's XML has those of the teardown
             (f"{name}_{kind}_bytes", memory[f"{name}_bytes"])
