@@ -52,7 +52,7 @@ FOLDERS = {
         "series": {"statistics", "leaks", "replay", "results"},
         "oom_message": {"results"},
         "advice": {"pass", "leaks", "results"},
-        "compare": {"categories", "pass", "results"},
+        "compare": {"categories", "pass", "replay", "results"},
         "door": {"categories", "pass", "driver", "results", "leaks", "replay", "series", "oom_message"},
     },
     "report": {

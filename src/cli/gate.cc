@@ -47,7 +47,9 @@ struct GateEnd {
   int wait_status = 0;  ///< of the program; where it failed this process ends so
 };
 
-bool has_succeeded(int wait_status) { return WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0; }
+bool has_succeeded(int wait_status) {
+  return WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0;
+}
 
 Result<std::optional<MemoryBaseline>> read_baseline(const std::string& path) {
   std::error_code error;
@@ -177,9 +179,9 @@ int judge(const GateArguments& arguments, const GatePlan& plan, const RunOutcome
   GateReport report{.subjects = *subjects, .tolerance = arguments.tolerance};
   const bool compares = plan.baseline && !plan.writes;
   if (compares) report.baseline = arguments.baseline;
-  report.peaks = compare_peaks(
-      *subjects, plan.baseline ? plan.baseline->subjects : std::vector<PeakSubject>(),
-      plan.tolerance_ppm);
+  report.peaks =
+      compare_peaks(*subjects, plan.baseline ? plan.baseline->subjects : std::vector<PeakSubject>(),
+                    plan.tolerance_ppm);
   if (plan.writes) {  // what it was is told and no failure
     for (PeakComparison& peak : report.peaks)
       if (peak.verdict == PeakVerdict::kGrew) peak.verdict = PeakVerdict::kWithin;
@@ -254,7 +256,8 @@ void add_gate_command(CLI::App& app, CommandContext& context) {
           ->type_name("TEXT");
   command->add_flag("--update", arguments->update, "with --reason: replace a baseline that exists");
   command
-      ->add_option("--tolerance", arguments->tolerance, "growth that passes, of the baseline's peak")
+      ->add_option("--tolerance", arguments->tolerance,
+                   "growth that passes, of the baseline's peak")
       ->type_name("PERCENT")
       ->capture_default_str();
   command

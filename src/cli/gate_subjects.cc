@@ -28,13 +28,13 @@ Result<PeakSubject> measured_program(const RunOutcome& outcome) {
   const auto analyzed = analyze(*input, options);
   if (!analyzed) return std::unexpected(analyzed.error());
   std::map<const Process*, std::shared_ptr<SourceText>> sources;
-  program.memories = peak_memories(
-      analyzed->analysis, analyzed->tables(), working_folder(),
-      [&](const Process& process, const std::string& file, uint32_t line) {
-        auto [source, is_first] = sources.try_emplace(&process);
-        if (is_first) source->second = source_text_of(process);
-        return source->second ? source->second->line(file, line) : std::string();
-      });
+  program.memories =
+      peak_memories(analyzed->analysis, analyzed->tables(), working_folder(),
+                    [&](const Process& process, const std::string& file, uint32_t line) {
+                      auto [source, is_first] = sources.try_emplace(&process);
+                      if (is_first) source->second = source_text_of(process);
+                      return source->second ? source->second->line(file, line) : std::string();
+                    });
   return program;
 }
 

@@ -77,25 +77,29 @@ Status complete_run_options(std::string_view subcommand, RunArguments* arguments
 }
 
 void add_run_options(CLI::App* command, RunArguments* arguments) {
-  command->add_option("-o,--output", arguments->options.folder,
-                  "folder of the recording (default: named after the program and the time)")
+  command
+      ->add_option("-o,--output", arguments->options.folder,
+                   "folder of the recording (default: named after the program and the time)")
       ->type_name("FOLDER");
-  command->add_flag("--force", arguments->options.force, "replace the recording that is in the folder");
+  command->add_flag("--force", arguments->options.force,
+                    "replace the recording that is in the folder");
   command->add_option("--stacks", arguments->options.stacks, "which stacks to record")
       ->check(CLI::IsMember({"python", "native", "both", "none"}))
       ->capture_default_str();
   command->add_flag("--free-stacks", arguments->options.free_stacks,
-                "also record where memory is freed");
+                    "also record where memory is freed");
   command->add_flag("--no-cpu", arguments->no_cpu, "do not record CPU tensors");
   command->add_flag(
       "--no-attribution", arguments->no_attribution,
       "record stacks only: no modules, steps, parameter names or categories; less overhead");
   command->add_flag("--no-driver", arguments->no_driver,
-                "do not record the CUDA driver, HIP and Level Zero: no memory of libraries, "
-                "contexts, modules");
-  command->add_option("--max-disk", arguments->max_disk,
-                  "drop the oldest events above this size (24GiB, 24GB or bytes); peaks and totals "
-                  "stay exact")
+                    "do not record the CUDA driver, HIP and Level Zero: no memory of libraries, "
+                    "contexts, modules");
+  command
+      ->add_option(
+          "--max-disk", arguments->max_disk,
+          "drop the oldest events above this size (24GiB, 24GB or bytes); peaks and totals "
+          "stay exact")
       ->type_name("SIZE");
   command->add_flag_callback(
       "--explain-leaks", [arguments] { arguments->options.explain_leaks = true; },

@@ -36,8 +36,9 @@ std::string xml_text(const std::string& text) {
 }
 
 std::string case_xml(const PeakComparison& peak, const GateReport& report) {
-  std::string out = fmt::format("    <testcase classname=\"gpumemprof.gate\" name=\"{}\" time=\"0\">\n",
-                                xml_text("peak of " + peak_name(peak)));
+  std::string out =
+      fmt::format("    <testcase classname=\"gpumemprof.gate\" name=\"{}\" time=\"0\">\n",
+                  xml_text("peak of " + peak_name(peak)));
   const std::string text = verdict_text(peak, report);
   if (peak.has_failed()) {
     std::string lines;
@@ -46,7 +47,8 @@ std::string case_xml(const PeakComparison& peak, const GateReport& report) {
       if (change.delta() <= 0 || shown++ == kLinesInFailure) break;
       lines += signed_bytes(change.delta()) + "  " + peak_line_text(change.line) + '\n';
     }
-    out += fmt::format("      <failure message=\"{}\">{}</failure>\n", xml_text(text), xml_text(lines));
+    out += fmt::format("      <failure message=\"{}\">{}</failure>\n", xml_text(text),
+                       xml_text(lines));
   } else if (peak.verdict == PeakVerdict::kMissing) {
     out += fmt::format("      <skipped message=\"{}\"/>\n", xml_text(text));
   } else {
@@ -65,8 +67,10 @@ std::string gate_junit(const GateReport& report) {
     cases += case_xml(peak, report);
   }
   return fmt::format(
-      "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<testsuites>\n  <testsuite name=\"gpumemprof gate\" "
-      "tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"{}\">\n{}  </testsuite>\n</testsuites>\n",
+      "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<testsuites>\n  <testsuite name=\"gpumemprof "
+      "gate\" "
+      "tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"{}\">\n{}  "
+      "</testsuite>\n</testsuites>\n",
       report.peaks.size(), report.failures(), skipped, cases);
 }
 
@@ -79,11 +83,12 @@ std::string gate_benchmark(const GateReport& report) {
       for (size_t i = 0; i < std::min(memory.lines.size(), kLinesInExtra); ++i)
         extra += (i ? "\n" : "") + format_count(memory.lines[i].bytes) + " bytes " +
                  peak_line_text(memory.lines[i]);
-      out.push_back({{"name", "peak of " + peak_name({.subject = subject.name, .kind = memory.kind})},
-                     {"unit", "bytes"},
-                     {"value", memory.peak_bytes},
-                     {"range", "± " + report.tolerance},
-                     {"extra", extra}});
+      out.push_back(
+          {{"name", "peak of " + peak_name({.subject = subject.name, .kind = memory.kind})},
+           {"unit", "bytes"},
+           {"value", memory.peak_bytes},
+           {"range", "± " + report.tolerance},
+           {"extra", extra}});
     }
   }
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';

@@ -47,7 +47,8 @@ const char* verdict_word(const PeakComparison& peak) {
 }
 
 std::string peak_cell(const PeakComparison& peak) {
-  return (peak.subject.empty() ? "the program" : code_cell(peak.subject)) + " on " + code_cell(peak.kind);
+  return (peak.subject.empty() ? "the program" : code_cell(peak.subject)) + " on " +
+         code_cell(peak.kind);
 }
 
 std::string peak_row(const PeakComparison& peak) {
@@ -117,11 +118,11 @@ std::string gate_markdown(const GateReport& report) {
   const size_t failures = report.failures();
   const std::string compared = report.baseline.empty() ? "" : " by more than " + report.tolerance;
   std::string head = "<!-- gpumemprof gate -->\n### Memory: ";
-  head += failures == 0
-              ? fmt::format("{}, none grew{}\n\n", format_plural(report.peaks.size(), "peak"), compared)
-              : fmt::format("{} of {} grew{}\n\n", format_count(failures),
-                            format_plural(report.peaks.size(), "peak"),
-                            compared.empty() ? " above the limit" : compared);
+  head += failures == 0 ? fmt::format("{}, none grew{}\n\n",
+                                      format_plural(report.peaks.size(), "peak"), compared)
+                        : fmt::format("{} of {} grew{}\n\n", format_count(failures),
+                                      format_plural(report.peaks.size(), "peak"),
+                                      compared.empty() ? " above the limit" : compared);
   Comment comment(head + "| | | peak | baseline | change |\n|---|---|---:|---:|---:|\n");
   for (const bool has_failed : {true, false}) {
     for (const PeakComparison& peak : report.peaks)

@@ -9,10 +9,10 @@
 namespace gpumemprof {
 
 struct GateReport {
-  std::vector<PeakSubject> subjects;   ///< as measured
-  std::vector<PeakComparison> peaks;   ///< all of them
-  std::string baseline;                ///< its file as typed; empty: there was none to compare with
-  std::string tolerance;               ///< as typed: "1%"
+  std::vector<PeakSubject> subjects;  ///< as measured
+  std::vector<PeakComparison> peaks;  ///< all of them
+  std::string baseline;               ///< its file as typed; empty: there was none to compare with
+  std::string tolerance;              ///< as typed: "1%"
   size_t failures() const;
 };
 

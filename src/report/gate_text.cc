@@ -26,9 +26,10 @@ void add_grown_lines(const PeakComparison& peak, std::vector<std::string>* out) 
       out->push_back("    …");
       break;
     }
-    out->push_back(fmt::format("    {}  {}{}{}", signed_bytes(change.delta()),
-                               peak_line_text(change.line), change.is_new ? "  (new)" : "",
-                               change.line.source.empty() ? "" : "  " + printable(change.line.source)));
+    out->push_back(
+        fmt::format("    {}  {}{}{}", signed_bytes(change.delta()), peak_line_text(change.line),
+                    change.is_new ? "  (new)" : "",
+                    change.line.source.empty() ? "" : "  " + printable(change.line.source)));
   }
 }
 
@@ -76,8 +77,9 @@ std::string verdict_text(const PeakComparison& peak, const GateReport& report) {
       text = fmt::format("{}, the baseline {} ({}, {})", now, before, by, growth_percent(peak));
       break;
     case PeakVerdict::kShrank:
-      text = fmt::format("{} is below the baseline {} by {} ({}): --update --reason \"…\" keeps that",
-                         now, before, by.substr(1), growth_percent(peak));
+      text =
+          fmt::format("{} is below the baseline {} by {} ({}): --update --reason \"…\" keeps that",
+                      now, before, by.substr(1), growth_percent(peak));
       break;
     case PeakVerdict::kNew:
       text = now + (report.baseline.empty() ? "" : ", which the baseline does not have");
@@ -89,10 +91,10 @@ std::string verdict_text(const PeakComparison& peak, const GateReport& report) {
   if (peak.is_above_limit())
     text = fmt::format("{} exceeds the limit {}{}", now, format_bytes(*peak.limit_bytes),
                        peak.verdict == PeakVerdict::kGrew ? "; " + text : "");
-  if (peak.reserved_bytes)
-    text += fmt::format("; {} reserved", format_bytes(*peak.reserved_bytes));
+  if (peak.reserved_bytes) text += fmt::format("; {} reserved", format_bytes(*peak.reserved_bytes));
   if (!peak.other_basis.empty())
-    text += "; the baseline has " + printable(peak.other_basis) + " bytes: the two differ by rounding";
+    text +=
+        "; the baseline has " + printable(peak.other_basis) + " bytes: the two differ by rounding";
   if (!peak.is_exact) text += "; NOT EXACT: events were lost";
   return text;
 }

@@ -12,14 +12,8 @@ from typing import Any
 
 import pytest
 
-from .plugin import CHILD
+from .agreed import CHILD
 
-# What of the session's options is not for the process of one test.
-CHILD_OPTIONS: dict[str, Any] = {
-    "numprocesses": None, "maxprocesses": None, "dist": "no", "tx": [], "distload": False, "looponfail": False, "usepdb": False,
-    "xmlpath": None, "lf": False, "failedfirst": False, "newfirst": False, "stepwise": False, "stepwise_skip": False, "cacheclear": False,
-    "collectonly": False, "keyword": "", "markexpr": "", "deselect": None, "ignore": None, "ignore_glob": None, "maxfail": 0, "pastebin": None,
-}  # fmt: skip
 _FRAMEWORKS = ("torch", "tensorflow", "jax")
 # Types of counters (gpumemprof.h), as the kinds of devices in measurements.
 _COUNTED = {"cpu": (0, 64, 72), "cuda": (1,), "xpu": (12,)}
@@ -53,7 +47,9 @@ class _Recording:
     def live_bytes(self) -> dict[str, int]:
         """By kind of device, of the one that holds most; empty where nobody counts."""
         live: dict[str, int] = {}
-        for kind, types in _COUNTED.items() if self._native is not None else ():
+        if self._native is None:
+            return live
+        for kind, types in _COUNTED.items():
             counted = (self._native.counters(one, index) for one in types for index in range(_MOST_DEVICES if one != 0 else 1))
             live[kind] = max((counters[0] for counters in counted if counters), default=0)
         return {kind: size for kind, size in live.items() if size}

@@ -19,7 +19,7 @@ import pytest
 
 from .._core.page import command
 from . import limits
-from .child import CHILD_OPTIONS
+from .agreed import CHILD_OPTIONS
 
 _GATE = "GPUMEMPROF_GATE"  # where `gpumemprof gate` wants the measurements of tests
 _number = itertools.count()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-CHILD = "gpumemprof_child"  # the name of the plugin that only the process of one test has
+from .agreed import CHILD
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

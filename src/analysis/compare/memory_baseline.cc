@@ -87,8 +87,8 @@ class PeakIndex {
   std::map<std::pair<std::string_view, std::string_view>, const PeakMemory*> known_;
 };
 
-PeakComparison compare_memory(const std::string& subject, const PeakMemory& now, const PeakMemory* before,
-                       uint32_t tolerance_ppm) {
+PeakComparison compare_memory(const std::string& subject, const PeakMemory& now,
+                              const PeakMemory* before, uint32_t tolerance_ppm) {
   PeakComparison out{.subject = subject,
                      .kind = now.kind,
                      .verdict = PeakVerdict::kNew,
@@ -101,9 +101,7 @@ PeakComparison compare_memory(const std::string& subject, const PeakMemory& now,
   out.lines = LineMatcher(now.lines, before->lines).changes();
   const bool grew = is_above(now.peak_bytes, before->peak_bytes, tolerance_ppm);
   const bool shrank = is_above(before->peak_bytes, now.peak_bytes, tolerance_ppm);
-  out.verdict = grew     ? PeakVerdict::kGrew
-                : shrank ? PeakVerdict::kShrank
-                         : PeakVerdict::kWithin;
+  out.verdict = grew ? PeakVerdict::kGrew : shrank ? PeakVerdict::kShrank : PeakVerdict::kWithin;
   return out;
 }
 

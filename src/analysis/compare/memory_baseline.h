@@ -79,8 +79,8 @@ struct PeakComparison {
   std::optional<uint64_t> reserved_bytes;
   bool is_exact = true;
   std::optional<uint64_t> limit_bytes;  ///< that it must not exceed, whatever the baseline says
-  std::string other_basis;        ///< of the baseline, where it is not that of now
-  std::vector<LineChange> lines;  ///< all that changed, largest growth first
+  std::string other_basis;              ///< of the baseline, where it is not that of now
+  std::vector<LineChange> lines;        ///< all that changed, largest growth first
   bool is_above_limit() const { return limit_bytes && now_bytes > *limit_bytes; }
   bool has_failed() const { return verdict == PeakVerdict::kGrew || is_above_limit(); }
 };

@@ -26,16 +26,16 @@ std::string lines_text(const std::vector<PeakLine>& lines, const std::string& in
   for (const PeakLine& line : lines) {
     text += (text.size() > 1 ? ",\n" : "\n") + indent + "  " +
             json_row({{"bytes", line.bytes},
-                 {"file", line.file},
-                 {"line", line.line},
-                 {"function", line.function},
-                 {"source", line.source}});
+                      {"file", line.file},
+                      {"line", line.line},
+                      {"function", line.function},
+                      {"source", line.source}});
   }
   return text + (text.size() > 1 ? '\n' + indent : "") + ']';
 }
 
 void append_field(std::string* text, const std::string& indent, const char* key,
-               const std::string& value) {
+                  const std::string& value) {
   *text += (text->back() == '{' ? "\n" : ",\n") + indent + json_row(key) + ": " + value;
 }
 
@@ -61,7 +61,7 @@ std::string subject_text(const PeakSubject& subject, const std::string& indent, 
   std::string text = "{";
   for (const PeakMemory& memory : subject.memories)
     append_field(&text, indent + "  ", memory.kind.c_str(),
-              memory_text(memory, indent + "  ", is_measured));
+                 memory_text(memory, indent + "  ", is_measured));
   return text + (text.size() > 1 ? '\n' + indent : "") + '}';
 }
 
@@ -72,7 +72,8 @@ std::string subjects_text(std::vector<PeakSubject> subjects, bool is_measured) {
     if (subject.name.empty())
       program = subject_text(subject, "  ", is_measured);
     else
-      append_field(&tests, "    ", subject.name.c_str(), subject_text(subject, "    ", is_measured));
+      append_field(&tests, "    ", subject.name.c_str(),
+                   subject_text(subject, "    ", is_measured));
   }
   tests += tests.size() > 1 ? "\n  }" : "}";
   return "  \"program\": " + program + ",\n  \"tests\": " + tests + '\n';
@@ -93,7 +94,8 @@ class SubjectReader {
       if (!tests->is_object() || tests->size() > kMostSubjects)
         return wrong_field("its tests are no object of at most " + std::to_string(kMostSubjects));
       for (const auto& [name, value] : tests->items()) {
-        if (name.empty() || name.size() > kMostFieldBytes) return wrong_field("a test of it has no name");
+        if (name.empty() || name.size() > kMostFieldBytes)
+          return wrong_field("a test of it has no name");
         if (auto done = subject(name, value); !done) return std::unexpected(done.error());
       }
     }
@@ -126,8 +128,8 @@ class SubjectReader {
     out.before_bytes = size_field(json, "before_bytes").value_or(0);
     out.end_bytes = size_field(json, "end_bytes").value_or(0);
     out.other_bytes = size_field(json, "other_lines_bytes").value_or(0);
-    for (const auto& [key, into] : {std::pair{"lines", &out.lines},
-                                    std::pair{"lines_at_end", &out.lines_at_end}}) {
+    for (const auto& [key, into] :
+         {std::pair{"lines", &out.lines}, std::pair{"lines_at_end", &out.lines_at_end}}) {
       if (auto done = lines(json, key, into); !done) return std::unexpected(done.error());
     }
     return out;
@@ -143,7 +145,7 @@ class SubjectReader {
     if (!list) return {};
     if (!list->is_array() || list->size() > kMostFileLines)
       return wrong_field(std::string("its ") + key + " are no list of at most " +
-                   std::to_string(kMostFileLines));
+                         std::to_string(kMostFileLines));
     for (const AnyJson& one : *list) {
       const auto size = size_field(one, "bytes");
       const auto line = number_field(one, "line");
@@ -172,7 +174,8 @@ Result<AnyJson> parse_gate_file(std::string_view text, std::string_view schema, 
     return fail_at(error.byte, "is not JSON");
   }
   const std::string said = text_field(root, "schema");
-  if (!said.starts_with(schema)) return wrong_field(std::string("is no ") + what + " of gpumemprof gate");
+  if (!said.starts_with(schema))
+    return wrong_field(std::string("is no ") + what + " of gpumemprof gate");
   if (said != std::string(schema) + '1')
     return fail(ErrorCode::kUnsupported, "was written by a later version of gpumemprof");
   return root;
@@ -181,8 +184,9 @@ Result<AnyJson> parse_gate_file(std::string_view text, std::string_view schema, 
 }  // namespace
 
 std::string baseline_json(const MemoryBaseline& baseline) {
-  std::string text = "{\n  \"schema\": \"" + std::string(kBaseline) + "1\",\n  \"gpumemprof\": " +
-                     json_row(baseline.version) + ",\n  \"reasons\": [";
+  std::string text = "{\n  \"schema\": \"" + std::string(kBaseline) +
+                     "1\",\n  \"gpumemprof\": " + json_row(baseline.version) +
+                     ",\n  \"reasons\": [";
   const size_t first = baseline.reasons.size() - std::min(baseline.reasons.size(), kMostReasons);
   for (size_t i = first; i < baseline.reasons.size(); ++i) {
     text += (i == first ? "\n    " : ",\n    ") +
@@ -209,8 +213,9 @@ Result<MemoryBaseline> parse_baseline(std::string_view text) {
 }
 
 std::string measurement_json(const std::vector<PeakSubject>& subjects, const std::string& version) {
-  return "{\n  \"schema\": \"" + std::string(kMeasurement) + "1\",\n  \"gpumemprof\": " +
-         json_row(version) + ",\n" + subjects_text(subjects, true) + "}\n";
+  return "{\n  \"schema\": \"" + std::string(kMeasurement) +
+         "1\",\n  \"gpumemprof\": " + json_row(version) + ",\n" + subjects_text(subjects, true) +
+         "}\n";
 }
 
 Result<std::vector<PeakSubject>> parse_measurement(std::string_view text) {

@@ -18,7 +18,8 @@ std::vector<PeakSubject> program_with(uint64_t peak_bytes, std::vector<PeakLine>
 }
 
 PeakVerdict verdict_of_peaks(uint64_t now_bytes, uint64_t before_bytes, const char* tolerance) {
-  return compare_peaks(program_with(now_bytes), program_with(before_bytes), *parse_tolerance(tolerance))
+  return compare_peaks(program_with(now_bytes), program_with(before_bytes),
+                       *parse_tolerance(tolerance))
       .at(0)
       .verdict;
 }

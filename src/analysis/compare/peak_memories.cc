@@ -40,7 +40,7 @@ std::string cut_line(std::string_view text) {
 class PeakMeasurer {
  public:
   PeakMeasurer(const Analysis& analysis, const Tables& tables, std::string_view folder,
-           const LineText& line_text)
+               const LineText& line_text)
       : analysis_(analysis), tables_(tables), folder_(folder), line_text_(line_text) {}
 
   std::vector<PeakMemory> measure() {

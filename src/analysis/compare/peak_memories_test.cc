@@ -18,15 +18,16 @@ MemorySource cpus_and_gpu() {
   MemorySource source(std::move(events));
   Tables& tables = source.mutable_tables();
   const auto push = [&](const char* file, uint32_t line) {
-    tables.stacks.push(0, tables.stacks.intern_frame({tables.strings.intern(file),
-                                                      tables.strings.intern("f"), line}));
+    tables.stacks.push(0, tables.stacks.intern_frame(
+                              {tables.strings.intern(file), tables.strings.intern("f"), line}));
   };
   push("/job/sub/train.py", 4);                                   // 1
   push("/elsewhere/model.py", 7);                                 // 2
   push("/job/.venv/lib/python3.11/site-packages/torch/x.py", 9);  // 3
   tables.processes.resize(1);
   tables.threads.resize(1);
-  tables.devices = {{.size_is_requested = true}, {.size_is_requested = true}, {.type = 1, .index = 0}};
+  tables.devices = {
+      {.size_is_requested = true}, {.size_is_requested = true}, {.type = 1, .index = 0}};
   return source;
 }
 
@@ -47,9 +48,10 @@ TEST(PeakMemories, OfEachKindTheDeviceThatHeldMostCounts) {
 TEST(PeakMemories, NoPathOfTheMachineIsInALine) {
   MemorySource source = cpus_and_gpu();
   const Analysis analysis = *analyze_source(source, {});
-  const auto memories = peak_memories(
-      analysis, source.tables(), "/job",
-      [](const Process&, const std::string& file, uint32_t line) { return file + std::to_string(line); });
+  const auto memories = peak_memories(analysis, source.tables(), "/job",
+                                      [](const Process&, const std::string& file, uint32_t line) {
+                                        return file + std::to_string(line);
+                                      });
   ASSERT_EQ(memories[0].lines.size(), 2u);
   EXPECT_EQ(memories[0].lines[0].file, "sub/train.py");
   EXPECT_EQ(memories[0].lines[0].bytes, 700u);
