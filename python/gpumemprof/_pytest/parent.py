@@ -123,10 +123,17 @@ def _spec(item: Any, folder: Path, warmups: bool) -> dict[str, Any]:
         options["basetemp"] = str(factory.getbasetemp() / f"measured{next(_number)}")
     worker = getattr(config, "workerinput", None)
     return {
-        "nodeid": item.nodeid, "path": str(item.path), "reports": str(folder / "reports.jsonl"), "options": options,
+        "nodeid": item.nodeid, "path": _nameable(item.path), "reports": str(folder / "reports.jsonl"), "options": options,
         "sys_path": [entry for entry in sys.path if isinstance(entry, str)], "argv": [str(word) for word in sys.argv],
         "worker": {key: value for key, value in worker.items() if _is_plain(value)} if worker else None, "warmups": warmups,
     }  # fmt: skip
+
+
+def _nameable(path: Path) -> str:
+    """What pytest takes as an argument: a bracket it would take for a parameter. More is collected then, and one test kept."""
+    while "[" in str(path):
+        path = path.parent
+    return str(path)
 
 
 def _is_plain(value: Any) -> bool:
