@@ -97,8 +97,18 @@ Status plan_baseline(const GateArguments& arguments, bool has_reason, GatePlan* 
   return {};
 }
 
+Status check_files(const GateArguments& arguments) {
+  for (const std::string* path :
+       {&arguments.markdown, &arguments.junit, &arguments.benchmark, &arguments.measured}) {
+    if (*path == "-")
+      return fail(ErrorCode::kUsage, "-: standard output is the program's; name a file");
+  }
+  return {};
+}
+
 Result<GatePlan> plan_gate(const GateArguments& arguments, bool has_reason) {
   GatePlan plan;
+  if (auto done = check_files(arguments); !done) return std::unexpected(done.error());
   const auto tolerance = parse_tolerance(arguments.tolerance);
   if (!tolerance) return fail(ErrorCode::kUsage, "--tolerance: " + tolerance.error().message);
   plan.tolerance_ppm = *tolerance;

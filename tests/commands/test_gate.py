@@ -123,6 +123,7 @@ def test_a_baseline_that_is_not_there_asks_for_a_reason(program, tmp_path):
     (["--baseline", "memory.json", "--tolerance", "2"], '--tolerance: "2" is no tolerance: write 1%, 0.5% or 0'),
     (["--limit", "much"], '--limit: "much" is not a size: write 24GiB, 24GB, 500MiB or bytes'),
     (["--reason", "none"], "--update and --reason are about a baseline: --baseline FILE"),
+    (["--limit", "1GB", "--markdown", "-"], "-: standard output is the program's; name a file"),
     ([], "nothing to compare with: --baseline FILE or --limit SIZE"),
 ])  # fmt: skip
 def test_a_wrong_request_is_answered_before_the_program_starts(program, kept, options, said):

@@ -10,5 +10,5 @@ CHILD = "gpumemprof_child"  # the plugin that only the process of a test has
 CHILD_OPTIONS: dict[str, Any] = {
     "numprocesses": None, "maxprocesses": None, "dist": "no", "tx": [], "distload": False, "looponfail": False, "usepdb": False,
     "xmlpath": None, "lf": False, "failedfirst": False, "newfirst": False, "stepwise": False, "stepwise_skip": False, "cacheclear": False,
-    "collectonly": False, "keyword": "", "markexpr": "", "deselect": None, "ignore": None, "ignore_glob": None, "maxfail": 0, "pastebin": None,
+    "collectonly": False, "keyword": "", "markexpr": "", "deselect": None, "ignore": None, "ignore_glob": None, "maxfail": 0, "pastebin": None, "no_cov": True,
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""The process of one test: python -m gpumemprof._pytest.child SPEC. Recorded is what the test's body allocates."""
+"""The process of one test, which parent.py starts. Recorded is what the test's body allocates."""
 
 from __future__ import annotations
 
@@ -108,7 +108,3 @@ def main() -> None:
         config.workerinput, config.workeroutput = spec["worker"], {}  # type: ignore[attr-defined]
     config.pluginmanager.register(Child(config, spec, recording), CHILD)
     sys.exit(config.hook.pytest_cmdline_main(config=config))
-
-
-if __name__ == "__main__":
-    main()

@@ -24,6 +24,8 @@ from .agreed import CHILD_OPTIONS
 _GATE = "GPUMEMPROF_GATE"  # where `gpumemprof gate` wants the measurements of tests
 _number = itertools.count()
 _MOST_OUTPUT = 20_000
+# The package is there, whatever made it so here, and the environment is the session's.
+_START = "import sys; sys.path.append(sys.argv.pop(1)); from gpumemprof._pytest.child import main; main()"
 
 
 class _Result:
@@ -74,13 +76,13 @@ def _run(item: Any, warmups: bool) -> _Result:
         keep = item.config.getoption("gpumemprof_keep")
         recording = ["-o", str(_kept(keep, item.nodeid)), "--force"] if keep else []
         argv = [command(), "gate", "--quiet", "--measured", str(folder / "measured.json"), *recording,
-                "--", sys.executable, "-m", "gpumemprof._pytest.child", str(spec)]  # fmt: skip
+                "--", sys.executable, "-c", _START, str(Path(__file__).resolve().parents[2]), str(spec)]  # fmt: skip
         is_shown = item.config.getoption("capture", "fd") == "no"
         with open(folder / "output", "w+b") as output:
             where = None if is_shown else output
             # In the session's folder, where relative paths of options lead.
             status = _wait(subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=where, stderr=where,
-                                            cwd=item.config.invocation_params.dir, env=_environment()))  # fmt: skip
+                                            cwd=item.config.invocation_params.dir))  # fmt: skip
             output.seek(0)
             text = output.read()[-_MOST_OUTPUT:].decode(errors="replace")
         return _Result(folder, status, text)
@@ -98,13 +100,6 @@ def _wait(process: subprocess.Popen[bytes]) -> int:
         except subprocess.TimeoutExpired:
             process.kill()
         raise
-
-
-def _environment() -> dict[str, str]:
-    """The package is importable in the child, whatever made it so here."""
-    package = str(Path(__file__).resolve().parents[2])
-    path = os.environ.get("PYTHONPATH", "")
-    return {**os.environ, "PYTHONPATH": f"{path}{os.pathsep if path else ''}{package}"}
 
 
 def _kept(folder: str, nodeid: str) -> Path:
