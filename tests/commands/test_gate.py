@@ -188,6 +188,7 @@ def test_the_recording_is_kept_where_it_is_wanted(program, tmp_path):
     (b"[" * 1_000_000, "is not JSON (at byte 1000001)"),
     (b"{}", "is no baseline of gpumemprof gate"),
     (b'{"schema": "gpumemprof.memory-baseline/9"}', "was written by a later version of gpumemprof"),
+    (b'{"schema": 1e400}', "has a number that is too large"),
     (b"\xff\xfe\0", "is not JSON (at byte 1)"),
     (b" " * (33 << 20), "larger than 33554432 bytes"),
 ])  # fmt: skip

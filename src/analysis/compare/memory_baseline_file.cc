@@ -172,6 +172,8 @@ Result<AnyJson> parse_gate_file(std::string_view text, std::string_view schema, 
     root = AnyJson::parse(text, is_near);
   } catch (const AnyJson::parse_error& error) {
     return fail_at(error.byte, "is not JSON");
+  } catch (const AnyJson::out_of_range&) {  // 1e400: the parser says no place
+    return wrong_field("has a number that is too large");
   }
   const std::string said = text_field(root, "schema");
   if (!said.starts_with(schema))

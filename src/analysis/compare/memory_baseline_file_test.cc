@@ -81,6 +81,8 @@ TEST(MemoryBaselineFile, WhatIsNoBaselineIsRefusedWithWhatIsWrong) {
             "its program: \"cpu\": its peak_bytes is no number of bytes"},
            {head + R"("program": {"cpu": {"peak_bytes": 1e30}}})",
             "its program: \"cpu\": its peak_bytes is no number of bytes"},
+           {head + R"("program": {"cpu": {"peak_bytes": 1e400}}})",
+            "has a number that is too large"},
            {head + R"("tests": []})", "its tests are no object of at most 100000"},
            {head + R"("tests": {"a": {"cpu": {"peak_bytes": 1, "lines": [{}]}}}})",
             "its test \"a\": \"cpu\": one of its lines has no bytes or no number"},
