@@ -62,6 +62,13 @@ def metadata(project, version):
     return "\n".join(lines).encode()
 
 
+def entry_points(project):
+    """Commands, and what pytest loads by itself."""
+    groups = {"console_scripts": project["scripts"], **project["entry-points"]}
+    return "\n".join(f"[{group}]\n" + "".join(f"{name} = {target}\n" for name, target in names.items())
+                     for group, names in groups.items()).encode()  # fmt: skip
+
+
 def main():
     if len(sys.argv) != 5:
         sys.exit(__doc__)
@@ -88,8 +95,7 @@ def main():
         wheel.add(f"{data}/data/lib/gpumemprof/{Path(library).name}", (build / library).read_bytes(), EXECUTABLE)
     for name, path in shell_files(build):
         wheel.add(f"{data}/data/share/{name}", path.read_bytes())
-    scripts = "".join(f"{command} = {target}\n" for command, target in project["scripts"].items())
-    wheel.add(f"{info}/entry_points.txt", f"[console_scripts]\n{scripts}".encode())
+    wheel.add(f"{info}/entry_points.txt", entry_points(project))
     wheel.add(f"{info}/METADATA", metadata(project, version))
     wheel.add(f"{info}/licenses/LICENSE", (ROOT / "LICENSE").read_bytes())
     wheel.add(f"{info}/WHEEL", f"Wheel-Version: 1.0\nGenerator: scripts/wheel\nRoot-Is-Purelib: false\nTag: {tag}\n".encode())

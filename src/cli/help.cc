@@ -15,13 +15,18 @@ struct CommandHelp {
   std::array<std::string_view, 2> examples;  // without the tool's name
 };
 
-constexpr std::array<CommandHelp, 19> kCommands = {{
+constexpr std::array<CommandHelp, 20> kCommands = {{
     {"run",
      "Record",
      "[OPTIONS] -- COMMAND [ARGUMENTS...]",
      {"run -- python train.py",
       "run -o slow --max-disk 20GiB -- torchrun --nproc-per-node 2 train.py"}},
     {"lines", "Record", "SCRIPT [ARGUMENTS...]", {"lines train.py", "lines train.py --epochs 1"}},
+    {"gate",
+     "Record",
+     "[OPTIONS] -- COMMAND [ARGUMENTS...]",
+     {"gate --baseline memory.json -- pytest -k train",
+      "gate --baseline memory.json --reason \"first baseline\" -- python train.py"}},
     {"analyze",
      "Understand",
      "[OPTIONS] PATH...",

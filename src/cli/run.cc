@@ -1,5 +1,4 @@
 // gpumemprof run: records a program and says in ten lines what it found.
-#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,11 +10,10 @@
 #include <string_view>
 
 #include "analysis/analyze.h"
-#include "base/size.h"
-#include "cli/command_words.h"
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/progress.h"
+#include "cli/recorded_run.h"
 #include "report/describe/end_words.h"
 #include "report/run_summary.h"
 #include "run/child.h"
@@ -23,47 +21,6 @@
 
 namespace gpumemprof {
 namespace {
-
-#ifndef GPUMEMPROF_VERSION
-#define GPUMEMPROF_VERSION "unknown"
-#endif
-
-/// What the command line says; lives as long as the parser.
-struct RunArguments {
-  RunOptions options;
-  std::string max_disk;
-  bool no_cpu = false;
-  bool no_attribution = false;
-  bool no_driver = false;
-  bool quiet = false;
-  std::vector<std::string> command;  // as the parser took it apart
-  std::vector<std::string> unknown;  // unknown options
-};
-
-void say(std::string_view text) {
-  while (!text.empty()) {
-    ssize_t n = write(STDERR_FILENO, text.data(), text.size());
-    if (n <= 0) return;
-    text.remove_prefix(static_cast<size_t>(n));
-  }
-}
-
-/// The program's last line may have no end. On a terminal as many blanks as it is wide go on to the
-/// next line from anywhere but the beginning of one.
-void begin_a_line() {
-  winsize size = {};
-  if (isatty(STDERR_FILENO) != 1 || ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0) return;
-  if (size.ws_col == 0) return;
-  say(std::string(std::min<size_t>(size.ws_col, 1000), ' ') + '\r');
-}
-
-/// Control characters of a foreign text would reach the terminal.
-std::string one_line(std::string text) {
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';
-  }
-  return tool_name() + (": " + text) + '\n';
-}
 
 /// The first word of our own command line.
 std::string typed_name() {
@@ -152,37 +109,11 @@ void say_summary(const RunOutcome& outcome) {
   }
 }
 
-/// Runs it and, once it has ended, shows how far the recording is finished. The cursor is at the
-/// beginning of a line then.
-Result<RunOutcome> run_and_show(RunArguments* arguments) {
-  std::optional<Progress> progress;
-  if (!arguments->quiet) {
-    arguments->options.on_finishing = [&](double share) {
-      if (!progress) begin_a_line(), progress.emplace("finishing the recording");
-      progress->update(share);
-    };
-  }
-  auto outcome = run_program(arguments->options);
-  const bool says_more = !arguments->quiet || (outcome && !outcome->warnings.empty());
-  if (outcome && !progress && says_more) begin_a_line();
-  return outcome;
-}
-
 /// The exit code where nothing was started; else this process ends as the program did.
 int record(RunArguments& arguments) {
-  auto words = command_words("run", arguments.command, arguments.unknown);
-  if (!words) return report_error("run", words.error());
-  arguments.options.command = std::move(*words);
-  arguments.options.record_cpu = !arguments.no_cpu;
-  arguments.options.attribution = !arguments.no_attribution;
-  arguments.options.record_driver = !arguments.no_driver;
-  arguments.options.version = GPUMEMPROF_VERSION;
-  if (!arguments.max_disk.empty()) {
-    auto size = parse_size(arguments.max_disk);
-    if (!size) return report_error("--max-disk", size.error());
-    arguments.options.max_disk_bytes = *size;
-  }
-  auto outcome = run_and_show(&arguments);
+  if (auto done = complete_run_options("run", &arguments); !done)
+    return report_error("", done.error());
+  auto outcome = run_and_show(&arguments, !arguments.quiet);
   if (!outcome) return report_error("", outcome.error());
   for (const std::string& warning : outcome->warnings) say(one_line(warning));
   if (!arguments.quiet) say_summary(*outcome);
@@ -194,40 +125,10 @@ int record(RunArguments& arguments) {
 void add_run_command(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<RunArguments>();
   CLI::App* run = app.add_subcommand("run", "record a program and the processes it starts");
-  run->add_option("-o,--output", arguments->options.folder,
-                  "folder of the recording (default: named after the program and the time)")
-      ->type_name("FOLDER");
-  run->add_flag("--force", arguments->options.force, "replace the recording that is in the folder");
-  run->add_option("--stacks", arguments->options.stacks, "which stacks to record")
-      ->check(CLI::IsMember({"python", "native", "both", "none"}))
-      ->capture_default_str();
-  run->add_flag("--free-stacks", arguments->options.free_stacks,
-                "also record where memory is freed");
-  run->add_flag("--no-cpu", arguments->no_cpu, "do not record CPU tensors");
-  run->add_flag(
-      "--no-attribution", arguments->no_attribution,
-      "record stacks only: no modules, steps, parameter names or categories; less overhead");
-  run->add_flag("--no-driver", arguments->no_driver,
-                "do not record the CUDA driver, HIP and Level Zero: no memory of libraries, "
-                "contexts, modules");
-  run->add_option("--max-disk", arguments->max_disk,
-                  "drop the oldest events above this size (24GiB, 24GB or bytes); peaks and totals "
-                  "stay exact")
-      ->type_name("SIZE");
-  run->add_flag_callback(
-      "--explain-leaks", [arguments] { arguments->options.explain_leaks = true; },
-      "record which variable, attribute or container holds each tensor, at intervals and at the "
-      "end, so that `analyze` can name what keeps a leak (default: within 1 % of the run time)");
-  run->add_flag_callback(
-      "--no-explain-leaks", [arguments] { arguments->options.explain_leaks = false; },
-      "never look for the holders of tensors");
+  add_run_options(run, arguments.get());
   run->add_flag("-q,--quiet", arguments->quiet, "no summary at the end");
-  run->add_option("command", arguments->command, "the program and its arguments")
-      ->type_name("COMMAND");
-  run->allow_extras();  // options of a command without "--": command_words() says what to do
   run->callback([arguments, run, &context] {
-    arguments->unknown = run->remaining();
-    std::erase(arguments->unknown, "--");  // the parser counts it in
+    take_unknown_options(run, arguments.get());
     context.exit_code = record(*arguments);
   });
 }

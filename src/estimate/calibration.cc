@@ -34,6 +34,8 @@ Result<Calibration> parse_calibration(std::string_view text) {
     root = Json::parse(text);
   } catch (const Json::parse_error& error) {
     return fail_at(error.byte, "is not JSON");
+  } catch (const Json::out_of_range&) {  // 1e400: the parser says no place
+    return fail(ErrorCode::kBadInput, "has a number that is too large");
   }
   const std::string schema =
       root.is_object() && root.contains("schema") && root["schema"].is_string()

@@ -46,6 +46,13 @@ def test_a_wheel_has_the_manual_and_what_shells_complete(path):
     assert sum(bool(re.search(r"\.data/data/share/(bash|zsh|fish)", name)) for name in names) == 6
 
 
+@pytest.mark.parametrize("path", WHEELS, ids=lambda path: path.stem)
+def test_pytest_loads_the_plugin_of_a_wheel(path):
+    with zipfile.ZipFile(path) as wheel:
+        (name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/entry_points.txt"))
+        assert "[pytest11]\ngpumemprof = gpumemprof.pytest_plugin\n" in wheel.read(name).decode()
+
+
 def test_it_has_the_modules_of_every_python_from_3_9_on(files):
     modules = {Path(name).name.split("-linux")[0] for name in files if name.startswith("gpumemprof/")}
     arch = "aarch64" if any("aarch64" in name for name in files) else "x86_64"

@@ -71,6 +71,12 @@ def test_the_wheel_holds_package_command_and_probe(wheel):
     assert [name for name in names if name.endswith((".cc", ".h", ".a", ".pyc"))] == []
 
 
+def test_pytest_loads_the_plugin_by_itself(fresh, clean_env, tmp_path):
+    """The wheel's entry points, as pytest asks for them; pytest itself is not in this environment."""
+    code = "from importlib.metadata import entry_points as e; print([p.value for p in e(group='pytest11')])"
+    assert run([fresh / "python", "-c", code], env=clean_env, cwd=tmp_path).stdout == "['gpumemprof.pytest_plugin']\n"
+
+
 def test_the_package_imports_and_knows_its_version(fresh, clean_env, wheel):
     code = "import gpumemprof; print(gpumemprof.__version__, gpumemprof.__file__)"
     version, path = run([fresh / "python", "-c", code], env=clean_env, cwd="/").stdout.strip().split(" ", 1)

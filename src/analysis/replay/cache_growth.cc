@@ -10,7 +10,7 @@
 namespace gpumemprof {
 namespace {
 
-constexpr uint64_t kLeastBytes = 32 * kMiB;
+constexpr uint64_t kLeastCacheBytes = 32 * kMiB;
 constexpr uint64_t kForcedShare = 20, kIdleShare = 4;  // one part in so many of the peak
 constexpr uint64_t kTimesAllocated = 3, kIdleEventsShare = 5;
 constexpr size_t kLeastSizes = 4;  ///< of one site: with two or three, all soon have their blocks
@@ -65,7 +65,7 @@ std::optional<VariableShapes> CacheGrowth::variable_shapes(uint64_t peak_reserve
     found.forced_bytes += bytes;
     sites.try_emplace(trace_->events[event].stack);
   }
-  const uint64_t least = std::max(kLeastBytes, peak_reserved_bytes / kForcedShare);
+  const uint64_t least = std::max(kLeastCacheBytes, peak_reserved_bytes / kForcedShare);
   if (found.forced_bytes < least) return std::nullopt;
   fill(*trace_, &sites);
   // A line that allocates throughout the trace and requests new sizes. One that has many
@@ -92,7 +92,7 @@ std::optional<VariableShapes> CacheGrowth::variable_shapes(uint64_t peak_reserve
 
 std::optional<IdleCache> CacheGrowth::idle_cache(uint64_t peak_reserved_bytes) const {
   const uint64_t events = trace_->events.size();
-  const uint64_t least = std::max(kLeastBytes, peak_reserved_bytes / kIdleShare);
+  const uint64_t least = std::max(kLeastCacheBytes, peak_reserved_bytes / kIdleShare);
   const auto low = std::ranges::find_if(lows_, [&](const auto& l) { return l.second >= least; });
   if (low == lows_.end() || events - low->first < events / kIdleEventsShare) return std::nullopt;
   IdleCache found{.bytes = low->second, .first_event = low->first};

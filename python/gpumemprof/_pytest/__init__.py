@@ -1,0 +1,1 @@
+"""What the pytest plugin does. Nothing here is imported unless pytest loads the plugin."""

@@ -1,0 +1,300 @@
+// gpumemprof gate: runs a program, and fails where it holds more than its baseline or its limit.
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "analysis/compare/memory_baseline_file.h"
+#include "base/file.h"
+#include "base/size.h"
+#include "cli/commands.h"
+#include "cli/gate_subjects.h"
+#include "cli/output.h"
+#include "cli/recorded_run.h"
+#include "cli/temporary_folder.h"
+#include "report/gate_report.h"
+#include "report/words.h"
+#include "run/child.h"
+
+namespace gpumemprof {
+namespace {
+
+/// Design: 3 where the gate fails.
+constexpr int kExitGateFails = 3;
+
+struct GateArguments {
+  RunArguments run;
+  std::string baseline, limit, reason;
+  std::string tolerance = "1%";
+  std::string markdown, junit, benchmark, measured;
+  bool update = false;
+};
+
+/// What is decided before the program runs.
+struct GatePlan {
+  uint32_t tolerance_ppm = 0;
+  std::optional<uint64_t> limit_bytes;
+  std::optional<MemoryBaseline> baseline;  ///< the file's
+  bool writes = false;                     ///< a new one, in its place
+};
+
+struct GateEnd {
+  int exit_code = kExitOk;
+  int wait_status = 0;  ///< of the program; where it failed this process ends so
+};
+
+bool has_succeeded(int wait_status) {
+  return WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0;
+}
+
+Result<std::optional<MemoryBaseline>> read_baseline(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return std::nullopt;
+  const auto text = read_small_file(path, kMostBaselineBytes);
+  auto read = text ? parse_baseline(*text) : std::unexpected(text.error());
+  if (!read) {
+    Error wrong = read.error();
+    if (!wrong.message.starts_with(path)) wrong.message = path + ": " + wrong.message;
+    return std::unexpected(std::move(wrong));
+  }
+  return std::move(*read);
+}
+
+Status check_reason(const std::string& reason) {
+  if (reason.size() > kMostReasonBytes)
+    return fail(ErrorCode::kUsage,
+                "--reason: longer than " + std::to_string(kMostReasonBytes) + " bytes");
+  if (reason.find_first_not_of(" \t\r\n") == std::string::npos)
+    return fail(ErrorCode::kUsage, "--reason is empty: say why this much is right");
+  return {};
+}
+
+/// Whether the arguments fit the baseline that is there.
+Status plan_baseline(const GateArguments& arguments, bool has_reason, GatePlan* plan) {
+  const std::string& path = arguments.baseline;
+  if (path.empty()) {
+    if (arguments.update || has_reason)
+      return fail(ErrorCode::kUsage, "--update and --reason are about a baseline: --baseline FILE");
+    if (!plan->limit_bytes && arguments.measured.empty())
+      return fail(ErrorCode::kUsage, "nothing to compare with: --baseline FILE or --limit SIZE");
+    return {};
+  }
+  auto read = read_baseline(path);
+  if (!read) return std::unexpected(read.error());
+  plan->baseline = std::move(*read);
+  if (arguments.update && !has_reason)
+    return fail(ErrorCode::kUsage, "--update needs --reason \"why the new peak is right\"");
+  if (!plan->baseline && !has_reason)
+    return fail(ErrorCode::kNotFound,
+                path + ": no such baseline; --reason \"why this peak is right\" makes it");
+  if (plan->baseline && has_reason && !arguments.update)
+    return fail(ErrorCode::kUsage, path + ": exists; --update with --reason replaces it");
+  plan->writes = has_reason;
+  return {};
+}
+
+Status check_files(const GateArguments& arguments) {
+  for (const std::string* path :
+       {&arguments.markdown, &arguments.junit, &arguments.benchmark, &arguments.measured}) {
+    if (*path == "-")
+      return fail(ErrorCode::kUsage, "-: standard output is the program's; name a file");
+  }
+  return {};
+}
+
+Result<GatePlan> plan_gate(const GateArguments& arguments, bool has_reason) {
+  GatePlan plan;
+  if (auto done = check_files(arguments); !done) return std::unexpected(done.error());
+  const auto tolerance = parse_tolerance(arguments.tolerance);
+  if (!tolerance) return fail(ErrorCode::kUsage, "--tolerance: " + tolerance.error().message);
+  plan.tolerance_ppm = *tolerance;
+  if (!arguments.limit.empty()) {
+    const auto limit = parse_size(arguments.limit);
+    if (!limit) return fail(ErrorCode::kUsage, "--limit: " + limit.error().message);
+    plan.limit_bytes = *limit;
+  }
+  if (has_reason) {
+    if (auto done = check_reason(arguments.reason); !done) return std::unexpected(done.error());
+  }
+  if (auto done = plan_baseline(arguments, has_reason, &plan); !done)
+    return std::unexpected(done.error());
+  return plan;
+}
+
+/// Of the program alone, and of its accelerator where it used one, as `analyze` shows it.
+void apply_limit(uint64_t limit_bytes, std::vector<PeakComparison>* peaks) {
+  PeakComparison* main = nullptr;
+  for (PeakComparison& peak : *peaks) {
+    if (!peak.subject.empty() || peak.verdict == PeakVerdict::kMissing) continue;
+    const bool is_host = peak.kind == "cpu";
+    const bool main_is_host = main != nullptr && main->kind == "cpu";
+    if (main == nullptr || (main_is_host && !is_host) ||
+        (main_is_host == is_host && peak.now_bytes > main->now_bytes))
+      main = &peak;
+  }
+  if (main != nullptr) main->limit_bytes = limit_bytes;
+}
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc = {};
+  gmtime_r(&now, &utc);
+  char text[16];
+  return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%d", &utc));
+}
+
+int write_baseline(const GateArguments& arguments, const GatePlan& plan,
+                   const std::vector<PeakSubject>& subjects) {
+  MemoryBaseline next{.version = GPUMEMPROF_VERSION, .subjects = subjects};
+  if (plan.baseline) next.reasons = plan.baseline->reasons;
+  next.reasons.push_back({today(), arguments.reason});
+  const int code = write_output(baseline_json(next), arguments.baseline, {});
+  if (code == kExitOk)
+    say(one_line(printable(arguments.baseline) + ": written, " +
+                 format_plural(subjects.size(), "subject") + ": " + printable(arguments.reason)));
+  return code;
+}
+
+/// The files that were asked for. The first exit code that is not 0.
+int write_files(const GateArguments& arguments, const GateReport& report) {
+  int code = kExitOk;
+  const auto write = [&](const std::string& path, const std::string& text) {
+    if (path.empty()) return;
+    const int written = write_output(text, path, {});
+    if (code == kExitOk) code = written;
+  };
+  write(arguments.markdown, gate_markdown(report));
+  write(arguments.junit, gate_junit(report));
+  write(arguments.benchmark, gate_benchmark(report));
+  write(arguments.measured, measurement_json(report.subjects, GPUMEMPROF_VERSION));
+  return code;
+}
+
+int judge(const GateArguments& arguments, const GatePlan& plan, const RunOutcome& outcome,
+          const std::string& tests) {
+  auto subjects = gate_subjects(outcome, tests);
+  if (!subjects) return report_error("", subjects.error());
+  if (subjects->empty()) {
+    // A measurement of nothing is one; a comparison with it is none.
+    const bool compares = !arguments.baseline.empty() || plan.limit_bytes;
+    if (compares || !arguments.run.quiet)
+      say(one_line("nothing measured: " + why_nothing_was_recorded(outcome)));
+    const int written = write_files(arguments, {.tolerance = arguments.tolerance});
+    return compares ? kExitToolFailed : written;
+  }
+  GateReport report{.subjects = *subjects, .tolerance = arguments.tolerance};
+  const bool compares = plan.baseline && !plan.writes;
+  if (compares) report.baseline = arguments.baseline;
+  report.peaks =
+      compare_peaks(*subjects, plan.baseline ? plan.baseline->subjects : std::vector<PeakSubject>(),
+                    plan.tolerance_ppm);
+  if (plan.writes) {  // what it was is told and no failure
+    for (PeakComparison& peak : report.peaks)
+      if (peak.verdict == PeakVerdict::kGrew) peak.verdict = PeakVerdict::kWithin;
+  }
+  if (plan.limit_bytes) apply_limit(*plan.limit_bytes, &report.peaks);
+  if (!arguments.run.quiet || report.failures() > 0) {
+    for (const std::string& line : gate_lines(report)) say(one_line(line));
+  }
+  const int written = write_files(arguments, report);
+  if (written != kExitOk) return written;
+  if (plan.writes) {
+    if (has_succeeded(outcome.wait_status)) {
+      const int code = write_baseline(arguments, plan, *subjects);
+      if (code != kExitOk) return code;
+    } else {
+      say(one_line("the program failed: " + printable(arguments.baseline) + " is not written"));
+    }
+  }
+  return report.failures() > 0 ? kExitGateFails : kExitOk;
+}
+
+Result<GateEnd> run_gate(GateArguments& arguments, const GatePlan& plan) {
+  const auto folder = TemporaryFolder::make("gpumemprof-gate");
+  if (!folder) return std::unexpected(folder.error());
+  const bool is_kept = !arguments.run.options.folder.empty();
+  if (!is_kept) arguments.run.options.folder = folder->path() + "/recording";
+  const std::string tests = folder->path() + "/tests";
+  std::error_code error;
+  if (!std::filesystem::create_directory(tests, error) ||
+      setenv(kGateVariable, tests.c_str(), 1) != 0)
+    return fail(ErrorCode::kSystem, tests + ": cannot be made");
+  auto outcome = run_and_show(&arguments.run, true);
+  if (!outcome) return std::unexpected(outcome.error());
+  for (const std::string& warning : outcome->warnings) say(one_line(warning));
+  const int code = judge(arguments, plan, *outcome, tests);
+  if (is_kept && !arguments.run.quiet && !outcome->recorded.empty())
+    say(one_line("Next: " + std::string(tool_name()) + " analyze " + outcome->folder));
+  return GateEnd{code, outcome->wait_status};
+}
+
+/// The exit code where the program ended well or nothing was started; else this process ends as the
+/// program did.
+int gate(GateArguments& arguments, bool has_reason) {
+  if (auto done = complete_run_options("gate", &arguments.run); !done)
+    return report_error("", done.error());
+  const auto plan = plan_gate(arguments, has_reason);
+  if (!plan) return report_error("", plan.error());
+  const auto end = run_gate(arguments, *plan);
+  if (!end) return report_error("", end.error());
+  if (!has_succeeded(end->wait_status)) end_as(end->wait_status);
+  return end->exit_code;
+}
+
+}  // namespace
+
+void add_gate_command(CLI::App& app, CommandContext& context) {
+  auto arguments = std::make_shared<GateArguments>();
+  CLI::App* command = app.add_subcommand(
+      "gate", "run a program and fail where its peak exceeds a baseline or a limit");
+  command->footer(
+      "Exit codes: the program's own where it fails; 3 where a peak grew beyond the tolerance or "
+      "exceeds the limit; else 0. With pytest each test that is marked, or all with "
+      "--gpumemprof-all behind --, is measured in a process of its own.");
+  command
+      ->add_option("--baseline", arguments->baseline,
+                   "peaks to compare with; a file to commit (JSON)")
+      ->type_name("FILE");
+  const CLI::Option* reason =
+      command
+          ->add_option("--reason", arguments->reason,
+                       "make the baseline, which keeps this text: why the peaks are right")
+          ->type_name("TEXT");
+  command->add_flag("--update", arguments->update, "with --reason: replace a baseline that exists");
+  command
+      ->add_option("--tolerance", arguments->tolerance,
+                   "growth that passes, of the baseline's peak")
+      ->type_name("PERCENT")
+      ->capture_default_str();
+  command
+      ->add_option("--limit", arguments->limit,
+                   "fail where the program's peak is higher (24GiB, 24GB or bytes)")
+      ->type_name("SIZE");
+  command
+      ->add_option("--markdown", arguments->markdown,
+                   "write a comment for a pull request, at most 60,000 bytes")
+      ->type_name("FILE");
+  command->add_option("--junit", arguments->junit, "write JUnit XML, a test case a peak")
+      ->type_name("FILE");
+  command
+      ->add_option("--benchmark", arguments->benchmark,
+                   "write the JSON of github-action-benchmark (customSmallerIsBetter)")
+      ->type_name("FILE");
+  command
+      ->add_option("--measured", arguments->measured,
+                   "write the peaks and what lived at the end, with lines (JSON)")
+      ->type_name("FILE");
+  add_run_options(command, &arguments->run);
+  command->get_option("--output")->description("keep the recording in this folder");
+  command->add_flag("-q,--quiet", arguments->run.quiet, "say only what failed");
+  command->callback([arguments, command, reason, &context] {
+    take_unknown_options(command, &arguments->run);
+    context.exit_code = gate(*arguments, reason->count() > 0);
+  });
+}
+
+}  // namespace gpumemprof

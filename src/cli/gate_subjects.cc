@@ -1,0 +1,74 @@
+#include "cli/gate_subjects.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <memory>
+
+#include "analysis/analyze.h"
+#include "analysis/compare/memory_baseline_file.h"
+#include "analysis/compare/peak_memories.h"
+#include "base/file.h"
+#include "cli/input.h"
+#include "cli/progress.h"
+#include "report/describe/source_text.h"
+
+namespace gpumemprof {
+namespace {
+
+Result<PeakSubject> measured_program(const RunOutcome& outcome) {
+  PeakSubject program;
+  if (outcome.recorded.empty()) return program;
+  auto input = open_input(outcome.recorded);
+  if (!input) return std::unexpected(input.error());
+  Progress progress("looking for the peak");
+  AnalysisOptions options;
+  options.depth = AnalysisDepth::kPeak;
+  options.on_progress = [&](double share) { progress.update(share); };
+  const auto analyzed = analyze(*input, options);
+  if (!analyzed) return std::unexpected(analyzed.error());
+  std::map<const Process*, std::shared_ptr<SourceText>> sources;
+  program.memories =
+      peak_memories(analyzed->analysis, analyzed->tables(), working_folder(),
+                    [&](const Process& process, const std::string& file, uint32_t line) {
+                      auto [source, is_first] = sources.try_emplace(&process);
+                      if (is_first) source->second = source_text_of(process);
+                      return source->second ? source->second->line(file, line) : std::string();
+                    });
+  return program;
+}
+
+/// Files in it that end in .json, in the order of their names.
+std::vector<std::string> measurements_in(const std::string& folder) {
+  std::vector<std::string> out;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end;
+       at.increment(error)) {
+    if (at->path().extension() == ".json") out.push_back(at->path().string());
+  }
+  std::ranges::sort(out);
+  return out;
+}
+
+}  // namespace
+
+Result<std::vector<PeakSubject>> gate_subjects(const RunOutcome& outcome,
+                                               const std::string& folder) {
+  std::vector<PeakSubject> out;
+  auto program = measured_program(outcome);
+  if (!program) return std::unexpected(program.error());
+  if (!program->memories.empty()) out.push_back(std::move(*program));
+  std::map<std::string, PeakSubject> tests;  // of one that ran twice the later counts
+  for (const std::string& path : measurements_in(folder)) {
+    const auto text = read_small_file(path, kMostBaselineBytes);
+    auto read = text ? parse_measurement(*text) : std::unexpected(text.error());
+    if (!read) return fail(read.error().code, path + ": " + read.error().message);
+    for (PeakSubject& subject : *read) {
+      if (!subject.name.empty()) tests[subject.name] = std::move(subject);
+    }
+  }
+  for (auto& [name, subject] : tests) out.push_back(std::move(subject));
+  return out;
+}
+
+}  // namespace gpumemprof

@@ -1,0 +1,45 @@
+// What `gpumemprof gate` tells: on a terminal, below a pull request, to CI.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analysis/compare/memory_baseline.h"
+
+namespace gpumemprof {
+
+struct GateReport {
+  std::vector<PeakSubject> subjects;  ///< as measured
+  std::vector<PeakComparison> peaks;  ///< all of them
+  std::string baseline;               ///< its file as typed; empty: there was none to compare with
+  std::string tolerance;              ///< as typed: "1%"
+  size_t failures() const;
+};
+
+/// Lines for a terminal, without prefixes and newlines: what failed first, with the lines that
+/// grew.
+std::vector<std::string> gate_lines(const GateReport& report);
+
+/// A comment for a pull request, at most kMostCommentBytes, safe whatever names are in it.
+inline constexpr size_t kMostCommentBytes = 60'000;
+std::string gate_markdown(const GateReport& report);
+
+/// A test case a peak.
+std::string gate_junit(const GateReport& report);
+
+/// What github-action-benchmark reads as customSmallerIsBetter.
+std::string gate_benchmark(const GateReport& report);
+
+// Shared by the above.
+/// "the program on cpu", "tests/test_a.py::test_b on cuda".
+std::string peak_name(const PeakComparison& peak);
+/// "+240,000 bytes", "-12 bytes".
+std::string signed_bytes(int64_t delta);
+/// "+2.00 %"; empty where there was nothing.
+std::string growth_percent(const PeakComparison& peak);
+/// What of the verdict a reader is told, number first.
+std::string verdict_text(const PeakComparison& peak, const GateReport& report);
+/// "model.py:12 forward".
+std::string peak_line_text(const PeakLine& line);
+
+}  // namespace gpumemprof

@@ -1,0 +1,96 @@
+#include "report/gate_report.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace gpumemprof {
+namespace {
+
+PeakComparison grown_peak(const std::string& subject = "") {
+  return {.subject = subject,
+          .kind = "cpu",
+          .verdict = PeakVerdict::kGrew,
+          .now_bytes = 2 << 20,
+          .before_bytes = 1 << 20,
+          .lines = {{.line = {.file = "m|o`del.py",
+                              .line = 12,
+                              .function = "forward",
+                              .source = "<b>*x*</b>"},
+                     .before_bytes = 0,
+                     .now_bytes = 1 << 20,
+                     .is_new = true},
+                    {.line = {.file = "gone.py", .line = 1, .function = "f"}, .before_bytes = 5}}};
+}
+
+GateReport gate_report_of(std::vector<PeakComparison> peaks) {
+  return {.peaks = std::move(peaks), .baseline = "memory.json", .tolerance = "1%"};
+}
+
+TEST(GateReport, WhatFailedIsToldFirstWithTheLinesThatGrew) {
+  const auto lines = gate_lines(gate_report_of(
+      {{.subject = "t.py::a", .kind = "cpu", .now_bytes = 10, .before_bytes = 10}, grown_peak()}));
+  EXPECT_EQ(lines, (std::vector<std::string>{
+                       "peak 2.00 MiB on cpu exceeds the baseline 1.00 MiB by 1,048,576 bytes "
+                       "(+100.00 %, allowed 1%)",
+                       "    +1,048,576 bytes  m|o`del.py:12 forward  (new)  <b>*x*</b>",
+                       "t.py::a: peak 10 B on cpu, the baseline 10 B (+0 bytes, +0.00 %)"}));
+}
+
+TEST(GateReport, ALimitIsToldBesideTheBaseline) {
+  PeakComparison peak{
+      .kind = "cuda", .verdict = PeakVerdict::kNew, .now_bytes = 3072, .limit_bytes = 2048};
+  peak.reserved_bytes = 4096;
+  EXPECT_EQ(verdict_text(peak, {}),
+            "peak 3.00 KiB on cuda exceeds the limit 2.00 KiB; 4.00 KiB reserved");
+}
+
+TEST(GateReport, NoSignOfANameIsMarkdown) {
+  const std::string text = gate_markdown(gate_report_of({grown_peak("t.py::a[@user|x]")}));
+  EXPECT_NE(text.find("<code>t.py::a&#91;&#64;user&#124;x&#93;</code>"), std::string::npos) << text;
+  EXPECT_NE(
+      text.find("| +1,048,576 bytes | 1,048,576 |  | <code>m&#124;o&#96;del.py:12 forward</code>"
+                "<br><code>&#60;b&#62;&#42;x&#42;&#60;/b&#62;</code> |"),
+      std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("gone.py"), std::string::npos);
+}
+
+TEST(GateReport, ACommentOfThousandsOfTestsIsCutAndSaysSo) {
+  std::vector<PeakComparison> peaks;
+  for (int i = 0; i < 5000; ++i)
+    peaks.push_back(grown_peak("tests/test_model.py::test_" + std::to_string(i)));
+  const std::string text = gate_markdown(gate_report_of(std::move(peaks)));
+  EXPECT_LE(text.size(), kMostCommentBytes);
+  EXPECT_NE(text.find("5,000 of 5,000 peaks grew by more than 1%"), std::string::npos)
+      << text.substr(0, 200);
+  EXPECT_NE(text.find("left out"), std::string::npos);
+}
+
+TEST(GateReport, JunitHasATestCaseAPeak) {
+  const std::string text = gate_junit(
+      gate_report_of({grown_peak("a<b>&\"c"),
+                      {.kind = "cpu", .verdict = PeakVerdict::kMissing, .before_bytes = 3}}));
+  EXPECT_NE(text.find("tests=\"2\" failures=\"1\" errors=\"0\" skipped=\"1\""), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("name=\"peak of a&lt;b&gt;&amp;&quot;c on cpu\""), std::string::npos);
+  EXPECT_NE(text.find("+1,048,576 bytes  m|o`del.py:12 forward\n</failure>"), std::string::npos);
+}
+
+TEST(GateReport, BenchmarksHaveTheFieldsThatTheActionReads) {
+  GateReport report = gate_report_of({});
+  report.subjects = {
+      {.name = "",
+       .memories = {{.kind = "cpu",
+                     .peak_bytes = 12,
+                     .lines = {{.file = "a.py", .line = 1, .function = "f", .bytes = 12}}}}}};
+  const auto json = nlohmann::json::parse(gate_benchmark(report));
+  EXPECT_EQ(json, (nlohmann::json{{{"name", "peak of the program on cpu"},
+                                   {"unit", "bytes"},
+                                   {"value", 12},
+                                   {"range", "± 1%"},
+                                   {"extra", "12 bytes a.py:1 f"}}}));
+}
+
+}  // namespace
+}  // namespace gpumemprof
