@@ -9,6 +9,8 @@
 #include "lake/run.h"
 #include "native/lake_stream.h"
 #include "native/raise.h"
+#include "report/describe/facts.h"
+#include "report/words.h"
 #include "trace/anonymizer.h"
 
 namespace nb = nanobind;
@@ -107,6 +109,21 @@ std::string report_of(const RunForPython& self) {
   return *std::move(text);
 }
 
+/// (host, PID, start in ticks): together they name a process for good. None of a snapshot.
+nb::list processes_of(const RunForPython& self) {
+  nb::list out;
+  if (self.run->whole().is_snapshot()) return out;
+  for (const Process& process : self.run->whole().tables().processes)
+    out.append(nb::make_tuple(printable(process.host), process.pid, process.start_ticks));
+  return out;
+}
+
+/// A sentence on what is missing, empty where nothing is, and whether every event is there.
+nb::tuple lost_by(const RunForPython& self) {
+  const Loss& loss = self.run->whole().analysis().loss;
+  return nb::make_tuple(is_complete(loss) ? "" : loss_sentence(loss), loss.has_every_event());
+}
+
 }  // namespace
 
 void bind_lake(nb::module_& module) {
@@ -114,7 +131,8 @@ void bind_lake(nb::module_& module) {
       .def("columns", &BatchesForPython::columns)
       .def("next", &BatchesForPython::next);
   nb::class_<RunForPython>(module, "LakeRun")
-      .def_prop_ro("key", [](const RunForPython& self) { return self.run->key(); })
+      .def("processes", &processes_of)
+      .def("lost", &lost_by)
       .def_prop_ro("memories",
                    [](const RunForPython& self) { return self.run->memories().size(); })
       .def("report", &report_of)

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "analysis/replay/snapshot_device.h"
-#include "page/index_key.h"
 #include "page/keeper_thread.h"
 #include "report/json_report.h"
 
@@ -28,7 +27,6 @@ Result<std::unique_ptr<LakeRun>> LakeRun::read(const std::vector<std::string>& p
   run->whole_ = std::move(*whole);
   if (!run->whole_->has_events())
     return fail(ErrorCode::kUnsupported, "it has no allocations, only figures: nothing to export");
-  run->key_ = index_key(paths, reading);
   auto tables = keeper.finish();
   const size_t devices = std::min(tables.size(), run->whole_->tables().devices.size());
   for (uint32_t device = 0; device < devices; ++device) {

@@ -31,8 +31,6 @@ class LakeRun {
                                                const std::function<void(double)>& on_progress);
   /// As `analyze --format json` prints it. Errors: those of the reader.
   Result<std::string> report();
-  /// Changes with the files; empty where they cannot be told apart.
-  const std::string& key() const { return key_; }
   const std::vector<LakeMemory>& memories() const { return memories_; }
   const WholeRun& whole() const { return *whole_; }
   /// Null for a table that there is not. `memory` counts only for tables that have one. The run
@@ -41,7 +39,6 @@ class LakeRun {
 
  private:
   std::unique_ptr<WholeRun> whole_;
-  std::string key_;
   std::vector<LakeMemory> memories_;
 };
 

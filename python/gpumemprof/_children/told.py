@@ -1,0 +1,22 @@
+"""What a child says in place of its command: one line on stderr, and the command's exit codes."""
+
+from __future__ import annotations
+
+import sys
+
+EXIT_OK, EXIT_FAILED, EXIT_BAD_INPUT = 0, 1, 2
+
+
+def plain(text: str) -> str:
+    """Safe to print on a terminal: no control character is left."""
+    return "".join(c if c.isprintable() else "\ufffd" for c in text)
+
+
+def say(text: str, code: int = EXIT_OK) -> int:
+    """Prints `gpumemprof: TEXT` as one line; the exit code."""
+    line = plain(" ".join(text.split()))
+    data = f"gpumemprof: {line}\n".encode(sys.stderr.encoding or "utf-8", "replace")
+    sys.stderr.flush()
+    sys.stderr.buffer.write(data)
+    sys.stderr.buffer.flush()
+    return code
