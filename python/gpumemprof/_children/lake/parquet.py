@@ -98,7 +98,7 @@ def _whole(connection: Any, source: Source, table: str, name: str) -> str:
         if part == table:
             connection.register(f"{table}_{memory}", source.run.stream(table, memory))
             parts.append(_cast(table, name, f"{table}_{memory}", memory))
-    return " UNION ALL ".join(parts) if parts else _empty(table)
+    return " UNION ALL ".join(parts) if parts else no_rows(table)
 
 
 def _cast(table: str, name: str, rows_of: str, memory: int) -> str:
@@ -115,7 +115,8 @@ def _cast(table: str, name: str, rows_of: str, memory: int) -> str:
     return f"SELECT {', '.join(parts)} FROM {rows_of}"
 
 
-def _empty(table: str) -> str:
+def no_rows(table: str) -> str:
+    """A query with the columns of a table and no row."""
     columns = ", ".join(f"CAST(NULL AS {column.type}) AS {column.name}" for column in schema.TABLES[table])
     return f"SELECT {columns} WHERE false"
 
