@@ -15,7 +15,7 @@ struct CommandHelp {
   std::array<std::string_view, 2> examples;  // without the tool's name
 };
 
-constexpr std::array<CommandHelp, 19> kCommands = {{
+constexpr std::array<CommandHelp, 20> kCommands = {{
     {"run",
      "Record",
      "[OPTIONS] -- COMMAND [ARGUMENTS...]",
@@ -32,6 +32,11 @@ constexpr std::array<CommandHelp, 19> kCommands = {{
      "[OPTIONS] RECORDING... or advise [OPTIONS] -- COMMAND [ARGUMENTS...]",
      {"advise slow", "advise --steps 5 -- python train.py"}},
     {"diff", "Understand", "[OPTIONS] A [B]", {"diff before after", "diff slow --steps 10 20"}},
+    {"sql",
+     "Understand",
+     "[OPTIONS] PATH... [QUERY]",
+     {"sql slow \"SELECT * FROM peak_by_line LIMIT 10\"",
+      "sql before after \"SELECT * FROM grew('before', 'after')\" --format csv"}},
     {"explain-oom",
      "Understand",
      "[OPTIONS] [FILE]",

@@ -15,7 +15,8 @@ def plain(text: str) -> str:
 def say(text: str, code: int = EXIT_OK) -> int:
     """Prints `gpumemprof: TEXT` as one line; the exit code."""
     line = plain(" ".join(text.split()))
-    data = f"gpumemprof: {line}\n".encode(sys.stderr.encoding or "utf-8", "replace")
+    tool = sys.argv[0] if sys.argv[0] == "tfmemprof" else "gpumemprof"
+    data = f"{tool}: {line}\n".encode(sys.stderr.encoding or "utf-8", "replace")
     sys.stderr.flush()
     sys.stderr.buffer.write(data)
     sys.stderr.buffer.flush()
