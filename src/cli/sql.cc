@@ -23,6 +23,7 @@ struct SqlArguments {
 };
 
 bool is_query(const std::string& word) {
+  if (word.empty()) return true;
   return word.find_first_of(" \t\n;") != word.npos && access(word.c_str(), F_OK) != 0;
 }
 

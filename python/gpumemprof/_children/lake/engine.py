@@ -17,6 +17,15 @@ def duckdb() -> Any:
     return engine
 
 
+def connect() -> Any:
+    """A database in memory that fetches no extension and draws no progress between the rows."""
+    connection = duckdb().connect(config={
+        "autoload_known_extensions": False, "autoinstall_known_extensions": False, "allow_community_extensions": False,
+    })  # fmt: skip
+    rows(connection, "SET enable_progress_bar = false")
+    return connection
+
+
 def rows(connection: Any, statement: str, parameters: Any = None) -> list[Any]:
     """All rows: a result that is left unread would block the connection."""
     return list(connection.execute(statement, parameters).fetchall())

@@ -7,7 +7,7 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 from . import schema
-from .engine import CannotDo, duckdb, quoted, rows
+from .engine import CannotDo, connect, duckdb, quoted, rows
 
 if TYPE_CHECKING:
     from .source import Source
@@ -55,7 +55,7 @@ def identity_of(run: str) -> str | None:
     """Of a run in a lake; None where its table of runs cannot be read."""
     engine = duckdb()
     try:
-        with engine.connect() as connection:
+        with connect() as connection:
             found = rows(connection, "SELECT identity FROM read_parquet(?)", [os.path.join(run, "runs.parquet")])
     except (engine.Error, OSError):
         return None
@@ -72,7 +72,8 @@ def _put(made: str, place: str) -> None:
 
 
 def _write_tables(source: Source, name: str, folder: str) -> None:
-    with duckdb().connect(config={"threads": 2, "autoload_known_extensions": False}) as connection:
+    with connect() as connection:
+        rows(connection, "SET threads = 2")
         for table in schema.TABLES:
             if table == schema.BY_MEMORY:
                 for memory in range(source.memories):

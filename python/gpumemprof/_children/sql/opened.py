@@ -8,7 +8,7 @@ import stat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..lake import parquet, schema
-from ..lake.engine import CannotDo, duckdb, quoted, rows
+from ..lake.engine import CannotDo, connect, duckdb, quoted, rows
 from ..lake.source import Source
 from ..told import plain
 from .daily import queries
@@ -37,9 +37,7 @@ class Opened:
         self.left_out = 0
         self.runs: dict[str, list[_Part]] = {}
         self._files: list[str] = []
-        self.connection: Any = self._engine.connect(config={
-            "autoload_known_extensions": False, "autoinstall_known_extensions": False, "allow_community_extensions": False,
-        })  # fmt: skip
+        self.connection: Any = connect()
 
     def add(self, paths: Sequence[str]) -> None:
         """Opens a lake, a run of one, or, if it is neither, a recording or snapshot, exported into our folder first."""

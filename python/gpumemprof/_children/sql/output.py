@@ -89,6 +89,10 @@ def _shown(value: Any) -> str:
 def _write_table(names: list[str], result: Result, out: TextIO) -> None:
     """Widths are those of the first rows: the rest is written as it comes."""
     rows = result.rows()
+    if names == ["explain_key", "explain_value"]:  # DuckDB's own picture
+        for row in rows:
+            out.write("\n".join(plain(line) for line in str(row[1]).splitlines()) + "\n")
+        return
     first = [row for row, _ in zip(rows, range(_SAMPLE_ROWS))]
     widths = [len(plain(name)) for name in names]
     is_number = [all(isinstance(row[i], (int, float, decimal.Decimal, type(None))) for row in first) for i in range(len(names))]
