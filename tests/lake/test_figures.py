@@ -105,10 +105,12 @@ def test_intervals_are_the_allocations_of_the_exported_events(training, lake):
     assert naive.peak_bytes > 3_000_001
 
 
-def test_steps_are_those_the_program_told(training, lake):
+def test_steps_are_the_moments_of_analyze(training, lake):
     steps = [row for row in lakes.table(lake / training.name, "steps") if row["kind"] == "step"]
-    assert [row["step"] for row in steps] == [0, 1, 2]
-    assert all(a["end_event"] == b["begin_event"] for a, b in zip(steps, steps[1:]))
+    told = [moment for moment in lakes.analysis(training)["moments"] if moment["kind"] == "step_end"]
+    assert [(row["step"], row["end_event"], row["end_time_ns"]) for row in steps] == [
+        (moment["step"], moment["event_index"], moment["time_ns"]) for moment in told]
+    assert len(steps) >= 3 and all(a["end_event"] == b["begin_event"] for a, b in zip(steps, steps[1:]))
 
 
 def test_folded_stacks_are_those_of_the_export(training, lake):

@@ -9,7 +9,7 @@ import time
 
 from ..told import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, say
 from . import parquet, sqlite
-from .engine import CannotDo, duckdb
+from .engine import CannotDo, CannotWrite, duckdb
 from .source import Source
 
 
@@ -24,6 +24,8 @@ def main(words: list[str]) -> int:
         name, place = (parquet if to == "parquet" else sqlite).write(source, output)
     except (CannotDo, ValueError, FileNotFoundError) as error:
         return say(str(error), EXIT_BAD_INPUT)
+    except CannotWrite as error:
+        return say(str(error), EXIT_FAILED)
     except MemoryError:
         return say("not enough memory", EXIT_FAILED)
     except OSError as error:

@@ -9,6 +9,10 @@ class CannotDo(Exception):
     """One line for the user: what cannot be done, and what to do."""
 
 
+class CannotWrite(Exception):
+    """One line: the output, and what the system said."""
+
+
 def duckdb() -> Any:
     try:
         import duckdb as engine

@@ -8,7 +8,7 @@ import sqlite3
 from typing import TYPE_CHECKING, Any
 
 from . import schema
-from .engine import CannotDo
+from .engine import CannotDo, CannotWrite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,8 +35,8 @@ def write(source: Source, path: str) -> tuple[str, str]:
         finally:
             connection.close()
         os.replace(made, path)
-    except sqlite3.Error as error:
-        raise OSError(f"{path}: cannot be written: {error}") from error
+    except (sqlite3.Error, OSError) as error:
+        raise CannotWrite(f"{path}: cannot be written: {getattr(error, 'strerror', None) or error}") from error
     finally:
         if os.path.exists(made):
             os.unlink(made)

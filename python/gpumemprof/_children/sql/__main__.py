@@ -13,7 +13,7 @@ from ..told import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, say
 from . import output
 from .opened import Opened
 from .prompt import converse
-from .statements import Asker
+from .statements import Asker, NotAnswered
 
 
 def _one_shot(asker: Asker, text: str, form: str) -> None:
@@ -35,14 +35,17 @@ def _answer(options: dict[str, Any], paths: list[str]) -> int:
         if not options["allow_files"]:
             opened.lock()
         asker = Asker(opened.connection, allow_files=options["allow_files"], timeout_s=options["timeout_s"])
-        code = EXIT_FAILED if opened.left_out else EXIT_OK
-        if options["query"] is not None:
-            _one_shot(asker, options["query"], options["format"])
-        elif sys.stdin.isatty():
+        if options["query"] is None and sys.stdin.isatty():
             converse(asker, options["format"])
         else:
-            _one_shot(asker, sys.stdin.read(), options["format"])
-        return code
+            text = sys.stdin.read() if options["query"] is None else options["query"]
+            try:
+                _one_shot(asker, text, options["format"])
+            except NotAnswered:
+                for line in opened.damaged():
+                    say(line)
+                raise
+        return EXIT_FAILED if opened.left_out else EXIT_OK
 
 
 def main(words: list[str]) -> int:

@@ -20,9 +20,10 @@ _FILE = re.compile(r"(?P<table>[a-z]+)(?:\.\d{1,9})?\.parquet")
 
 
 class _Part(NamedTuple):
-    """One file: `path` is a link of ours, without characters that DuckDB takes for a pattern."""
+    """One file: `link` is ours, without characters that DuckDB takes for a pattern."""
 
     table: str
+    link: str
     path: str
 
 
@@ -53,8 +54,10 @@ class Opened:
                 lake = os.path.join(self._folder, f"exported-{len(self.runs)}")
                 source = Source([path], seal=self._seal)
                 self._add_run(parquet.write(source, lake)[1])
-                if source.lost[0]:
-                    self._say(f"{path}: {source.lost[0]}")
+                sentence, has_every_event = source.lost
+                self.left_out += not has_every_event
+                if sentence:
+                    self._say(f"{path}: {sentence}")
         if not self.runs:
             raise CannotDo("no run could be opened")
 
@@ -63,7 +66,7 @@ class Opened:
             names = ", ".join(column.name for column in columns[1:])
             parts = []
             for run, files in self.runs.items():
-                paths = ", ".join(quoted(file.path) for file in files if file.table == table)
+                paths = ", ".join(quoted(file.link) for file in files if file.table == table)
                 if paths:
                     parts.append(f"SELECT {quoted(run)} AS run, {names} FROM read_parquet([{paths}], union_by_name = true)")
             text = " UNION ALL ".join(parts) or parquet.no_rows(table)
@@ -87,6 +90,17 @@ class Opened:
         ):
             rows(self.connection, f"SET {setting}")
 
+    def damaged(self) -> list[str]:
+        """Files whose rows cannot be read, each line with the reason: asked after a query failed."""
+        found = []
+        for file in (file for files in self.runs.values() for file in files):
+            columns = ", ".join(column.name for column in schema.TABLES[file.table])
+            try:
+                rows(self.connection, f"SELECT bit_xor(hash({columns})) FROM read_parquet({quoted(file.link)})")
+            except self._engine.Error as error:
+                found.append(f"{plain(file.path)}: is damaged: {' '.join(str(error).split())[:200]}")
+        return found
+
     def _add_run(self, folder: str) -> None:
         found = []
         for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
@@ -100,7 +114,7 @@ class Opened:
                 self._leave_out(entry.path, why)
             else:
                 self._files.append(os.path.realpath(entry.path))
-                found.append(_Part(named["table"], link))
+                found.append(_Part(named["table"], link, entry.path))
                 continue
             os.unlink(link)
         if not any(part.table == "runs" for part in found):

@@ -18,6 +18,10 @@ _EXPLAIN = re.compile(r"\s*EXPLAIN\s+(?:ANALYZE\s+)?", re.IGNORECASE)
 _ROWS = 1000
 
 
+class NotAnswered(CannotDo):
+    """A statement was right, as far as that can be seen, and failed when its rows were read."""
+
+
 class Result:
     """Of one statement; rows come as they are asked for."""
 
@@ -35,7 +39,9 @@ class Asker:
         self._connection = connection
         self._allow_files = allow_files
         self._timeout_s = timeout_s
-        self._error = duckdb().Error
+        engine = duckdb()
+        self._error = engine.Error
+        self._is_wrong = (engine.ParserException, engine.BinderException, engine.CatalogException, engine.PermissionException)
 
     def split(self, text: str) -> list[Any]:
         """The statements of a text. Raises CannotDo with one line where it is no SQL, or not what may be asked."""
@@ -70,7 +76,7 @@ class Asker:
         except self._error as error:
             if is_late.is_set():
                 raise CannotDo(f"stopped after {self._timeout_s:g} s (--timeout)") from error
-            raise CannotDo(_one_line(error)) from error
+            raise (CannotDo if isinstance(error, self._is_wrong) else NotAnswered)(_one_line(error)) from error
         finally:
             if timer:
                 timer.cancel()
