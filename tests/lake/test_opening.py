@@ -124,7 +124,7 @@ def test_an_empty_folder_is_no_lake(tmp_path):
 def test_a_torn_recording_of_several_is_named(tmp_path):
     folder = tmp_path / "ranks"
     folder.mkdir()
-    for number, path in enumerate(lakes.RECORDINGS[-2:]):
+    for number, path in enumerate((lakes.RECORDINGS[0], lakes.RECORDINGS[-1])):
         shutil.copy(path, folder / f"host.{number + 1}.1.gmp")
     tear(folder / "host.2.1.gmp")
     done = lakes.run(["sql", folder, "SELECT COUNT(*) FROM intervals", "--no-seal", "--format", "csv"])

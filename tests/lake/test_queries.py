@@ -175,3 +175,9 @@ def test_a_python_without_the_package_is_named(lake, tmp_path):
     python.chmod(0o755)
     done = lakes.run(["sql", lake, "SELECT 1"], env={**os.environ, "GPUMEMPROF_PYTHON": str(python)})
     assert done.rc == 2 and b"has no gpumemprof of this version: install it there" in done.stderr
+
+
+def test_the_page_of_the_command_lists_every_query():
+    page = (harness.ROOT / "docs" / "commands" / "sql.md").read_text()
+    for query in queries():
+        assert f"| `{query.call}` | {query.meaning.rstrip('.')} |" in page
