@@ -21,7 +21,8 @@ try:
 except ModuleNotFoundError as error:
     if not str(error.name).startswith("gpumemprof"):
         raise
-    sys.stderr.write(f"{tool}: {sys.executable} has no gpumemprof of this version: install it there, or set GPUMEMPROF_PYTHON to the Python to use\n")
+    sys.stderr.write(f"{tool}: {sys.executable} has no gpumemprof of this version: "
+                     "install it there, or set GPUMEMPROF_PYTHON to the Python to use\n")
     sys.exit(2)
 sys.exit(main(sys.argv[1:]))
 )";
