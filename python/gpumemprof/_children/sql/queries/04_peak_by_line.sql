@@ -10,4 +10,4 @@ SELECT
 FROM peak_blocks AS b
 LEFT JOIN stacks AS s ON s.run = b.run AND s.stack = b.stack
 GROUP BY b.run, b.rank, b.memory, b.device, s.line
-ORDER BY run, memory, size_bytes DESC, line
+ORDER BY b.run, b.memory, SUM(b.size_bytes) DESC, s.line

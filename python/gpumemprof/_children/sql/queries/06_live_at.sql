@@ -18,4 +18,4 @@ LEFT JOIN (
 LEFT JOIN stacks AS s ON s.run = i.run AND s.stack = i.stack
 WHERE i.run = :in_run AND i.memory = :in_memory
   AND i.birth_event <= :at_event AND (i.death_event IS NULL OR i.death_event > :at_event)
-ORDER BY size_bytes DESC, interval
+ORDER BY i.size_bytes DESC, i.interval

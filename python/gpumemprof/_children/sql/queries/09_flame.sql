@@ -4,4 +4,4 @@ FROM peak_blocks AS b
 JOIN stacks AS s ON s.run = b.run AND s.stack = b.stack
 WHERE b.run = :in_run AND b.memory = :in_memory
 GROUP BY s.folded
-ORDER BY size_bytes DESC, folded
+ORDER BY SUM(b.size_bytes) DESC, s.folded
