@@ -15,7 +15,6 @@ import pytest
 from gpumemprof._children.sql.daily import queries
 
 SNAPSHOT = lakes.SNAPSHOTS[0]
-RANK_COLUMNS = ("run", "memory", "device")
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +36,7 @@ def at_peak(tables):
 def test_every_query_answers(lake):
     """Each is called as its first line says, with values for its parameters."""
     for query in queries():
-        values = {"run": SNAPSHOT.name, "memory": 0, "event": 5, "before_run": SNAPSHOT.name, "after_run": SNAPSHOT.name}
+        values = {"run": SNAPSHOT.name, "memory": 0, "event": 5, "time_ns": 2**62, "before_run": SNAPSHOT.name, "after_run": SNAPSHOT.name}
         names = query.call[len(query.name):].strip("()").split(", ") if query.parameters else []
         call = ", ".join(f"'{values[n]}'" if isinstance(values[n], str) else str(values[n]) for n in names)
         rows = lakes.ask(f"SELECT * FROM {query.name}" + (f"({call})" if names else ""), lake)
@@ -75,6 +74,14 @@ def test_live_at_an_event_is_what_was_born_and_had_not_died(lake, training, tabl
         rows = lakes.ask(f"SELECT interval, size_bytes FROM live_at('{training.name}', 0, {event})", lake)
         assert sorted((row["interval"], row["size_bytes"]) for row in rows) == sorted(
             (row["interval"], row["size_bytes"]) for row in lakes.live_at(tables["intervals"], event))
+
+
+def test_a_time_is_the_last_event_until_then(lake, training, tables):
+    times = sorted((row[f"{end}_time_ns"], row[f"{end}_event"]) for row in tables["intervals"] for end in ("birth", "death")
+                   if row[f"{end}_time_ns"] is not None)
+    for time_ns, _ in (times[0], times[len(times) // 2], times[-1]):
+        (row,) = lakes.ask(f"SELECT * FROM event_at('{training.name}', 0, {time_ns})", lake)
+        assert row["event"] == max(event for time_then, event in times if time_then <= time_ns)
 
 
 def test_levels_are_the_running_sum(lake, training, tables):
@@ -181,3 +188,17 @@ def test_the_page_of_the_command_lists_every_query():
     page = (harness.ROOT / "docs" / "commands" / "sql.md").read_text()
     for query in queries():
         assert f"| `{query.call}` | {query.meaning.rstrip('.')} |" in page
+
+
+def test_ranks_of_one_run_are_told_apart(tmp_path):
+    program = tmp_path / "rank.py"
+    program.write_text("import os, torch\nkept = torch.empty(1000 * (1 + int(os.environ['RANK'])), dtype=torch.uint8)\n")
+    argv = ["sh", "-c", f"RANK=0 {harness.PYTHON} {program} & RANK=1 {harness.PYTHON} {program} & wait"]
+    recording = harness.record(tmp_path / "ranks", argv).ok().folder
+    rows = lakes.ask("SELECT rank, line, size_bytes FROM peak_by_line WHERE line LIKE '%rank.py%' ORDER BY rank", recording)
+    assert rows == [{"rank": n, "line": f"{program}:2 <module>", "size_bytes": 1000 * (1 + n)} for n in (0, 1)]
+    run = lakes.export(recording, tmp_path / "lake")
+    assert len(list(run.glob("intervals.*.parquet"))) == 2
+    (run / "intervals.1.parquet").write_bytes(b"torn")
+    done = lakes.run(["sql", tmp_path / "lake", "SELECT COUNT(DISTINCT memory) FROM intervals", "--format", "csv"])
+    assert (done.rc, done.stdout) == (1, b"count(DISTINCT memory)\n1\n") and b"intervals.1.parquet: left out" in done.stderr

@@ -12,8 +12,10 @@ from .engine import CannotDo, connect, duckdb, quoted, rows
 if TYPE_CHECKING:
     from .source import Source
 
-# Pages of these are read at random: a row group is the least that a query reads.
-_ROW_GROUP = 122_880
+# Rows are gathered in memory until a group is full; a stack is as long as a page of text.
+_ROW_GROUP, _ROW_GROUP_OF_STACKS = 122_880, 8_192
+_MEMORY = "256MB"  # of DuckDB, whatever the length of the run; more goes to disk beside the output
+_SPILLED = ".spilled"
 
 
 def write(source: Source, folder: str) -> tuple[str, str]:
@@ -27,6 +29,7 @@ def write(source: Source, folder: str) -> tuple[str, str]:
     try:
         os.mkdir(made)
         _write_tables(source, name, made)
+        shutil.rmtree(os.path.join(made, _SPILLED), ignore_errors=True)
         _put(made, os.path.join(folder, name))
     finally:
         shutil.rmtree(made, ignore_errors=True)
@@ -74,6 +77,8 @@ def _put(made: str, place: str) -> None:
 def _write_tables(source: Source, name: str, folder: str) -> None:
     with connect() as connection:
         rows(connection, "SET threads = 2")
+        rows(connection, f"SET memory_limit = '{_MEMORY}'")
+        rows(connection, f"SET temp_directory = {quoted(os.path.join(folder, _SPILLED))}")
         for table in schema.TABLES:
             if table == schema.BY_MEMORY:
                 for memory in range(source.memories):
@@ -124,5 +129,6 @@ def no_rows(table: str) -> str:
 
 def _copy(connection: Any, query: str, place: str, name: str) -> None:
     said = f"{{gpumemprof_schema: {quoted(schema.NAME)}, gpumemprof_schema_version: '{schema.VERSION}', gpumemprof_run: {quoted(name)}}}"
-    options = f"FORMAT parquet, PARQUET_VERSION v2, COMPRESSION zstd, ROW_GROUP_SIZE {_ROW_GROUP}, KV_METADATA {said}"
+    group = _ROW_GROUP_OF_STACKS if os.path.basename(place) == schema.file_name("stacks", 0) else _ROW_GROUP
+    options = f"FORMAT parquet, PARQUET_VERSION v2, COMPRESSION zstd, ROW_GROUP_SIZE {group}, KV_METADATA {said}"
     rows(connection, f"COPY ({query}) TO {quoted(place)} ({options})")
