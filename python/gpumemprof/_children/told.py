@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+from typing import Any
 
 EXIT_OK, EXIT_FAILED, EXIT_BAD_INPUT = 0, 1, 2
+
+
+def end_on_signals() -> None:
+    """Ctrl-C and a request to end become exceptions, so that what is private is removed."""
+
+    def end(number: int, frame: Any) -> None:
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, end)
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def plain(text: str) -> str:

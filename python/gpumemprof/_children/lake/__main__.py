@@ -7,7 +7,7 @@ import resource
 import sys
 import time
 
-from ..told import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, say
+from ..told import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, end_on_signals, say
 from . import parquet, sqlite
 from .engine import CannotDo, CannotWrite, duckdb
 from .source import Source
@@ -17,6 +17,7 @@ def main(words: list[str]) -> int:
     between = words.index("--")
     (to, output, *flags), paths = words[:between], words[between + 1 :]
     begin = time.monotonic()
+    end_on_signals()
     try:
         if to == "parquet":
             duckdb()  # before minutes of reading

@@ -9,7 +9,7 @@ import tempfile
 from typing import Any
 
 from ..lake.engine import CannotDo
-from ..told import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, say
+from ..told import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, end_on_signals, say
 from . import output
 from .opened import Opened
 from .prompt import converse
@@ -50,6 +50,7 @@ def _answer(options: dict[str, Any], paths: list[str]) -> int:
 
 def main(words: list[str]) -> int:
     options = json.loads(words[0])
+    end_on_signals()
     try:
         return _answer(options, words[2:])
     except (CannotDo, ValueError, FileNotFoundError) as error:
