@@ -64,7 +64,7 @@ test-all: all ## everything that needs no GPU: slow tests, sanitizers, fuzzing, 
 	$(MAKE) sanitizers fuzz-smoke
 	scripts/test-debian-torch
 	scripts/test-tensorflows
-	@scripts/setup browser live shells frames exported optimizers accuracy web-tests
+	@scripts/setup browser live shells frames exported optimizers engines accuracy web-tests
 	$(NODE) --test web/test/unit/*.test.mjs web/test/browser/*.test.mjs
 	scripts/test-integrations
 	$(VENV_PYTHON) -m pytest $(WORKERS) -m "not gpu" tests bench

@@ -30,6 +30,7 @@ ALLOWED = {
     "estimate": {"base", "trace", "allocator", "analysis"},
     "report": {"base", "trace", "recording", "readers", "telemetry", "allocator", "analysis", "estimate"},
     "page": {"base", "trace", "recording", "allocator", "input", "analysis", "report"},
+    "lake": {"base", "trace", "analysis", "report", "page"},
     "serve": {"base", "devices", "picture", "live", "report", "page"},
     "top": {"base", "devices", "picture", "live", "report"},
     "cli": {"base", "trace", "recording", "readers", "telemetry", "allocator", "input", "analysis", "estimate", "run", "devices", "live", "picture", "report", "page", "serve", "top"},

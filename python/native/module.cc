@@ -9,6 +9,7 @@
 #include "analysis/analyze.h"
 #include "native/accelerators.h"
 #include "native/estimate.h"
+#include "native/lake.h"
 #include "native/probe.h"
 #include "native/raise.h"
 #include "native/resident.h"
@@ -129,5 +130,6 @@ NB_MODULE(_native, module) {
              nb::arg("limit_bytes").none());
   bind_telemetry(module);
   bind_estimate(module);
+  bind_lake(module);
   bind_trace(module);
 }

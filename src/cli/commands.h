@@ -23,6 +23,7 @@ struct CommandContext {
 // Each adds one subcommand to `app`. `context` must outlive the parsing of the command line.
 void add_run_command(CLI::App& app, CommandContext& context);
 void add_gate_command(CLI::App& app, CommandContext& context);
+void add_sql_command(CLI::App& app, CommandContext& context);
 void add_seal_command(CLI::App& app, CommandContext& context);
 void add_analyze_command(CLI::App& app, CommandContext& context);
 void add_advise_command(CLI::App& app, CommandContext& context);

@@ -12,6 +12,7 @@
 #include "cli/output.h"
 #include "cli/page.h"
 #include "cli/progress.h"
+#include "cli/python_program.h"
 #include "report/describe/facts.h"
 #include "report/export/event_export.h"
 #include "report/export/perfetto_export.h"
@@ -43,6 +44,22 @@ int say_losses(const std::string& subject, const Loss& loss) {
   if (is_complete(loss)) return kExitOk;
   report_error(subject, {ErrorCode::kSystem, loss_sentence(loss), std::nullopt});
   return loss.has_every_event() ? kExitOk : kExitToolFailed;
+}
+
+/// By libraries that Python has, in a child that reads the run itself.
+int export_tables(const ExportArguments& arguments) {
+  if (arguments.output.empty() || arguments.output == "-")
+    return report_error("", {ErrorCode::kUsage,
+                             arguments.to == "parquet"
+                                 ? "--to parquet writes a folder: give --output FOLDER"
+                                 : "--to sqlite writes a file: give --output FILE",
+                             std::nullopt});
+  std::vector<std::string> words = {arguments.to, arguments.output};
+  if (!arguments.no_seal) words.emplace_back("seal");
+  if (arguments.anonymize) words.emplace_back("anonymize");
+  words.emplace_back("--");
+  words.insert(words.end(), arguments.paths.begin(), arguments.paths.end());
+  return become_child("lake", words);
 }
 
 /// The page, opened at what was live at the moment.
@@ -198,8 +215,8 @@ FollowedSource::Sizes sizes_of(const std::string& to) {
 int export_source(const ExportArguments& arguments) {
   if (arguments.to.empty()) {
     return report_error("", {ErrorCode::kUsage,
-                             "--to is required: jsonl, csv, perfetto, pprof, speedscope, folded, "
-                             "html or snapshot (see gpumemprof export --help)",
+                             "--to is required: jsonl, csv, perfetto, parquet, sqlite, pprof, "
+                             "speedscope, folded, html or snapshot (see gpumemprof export --help)",
                              std::nullopt});
   }
   const std::string subject = arguments.paths.size() == 1 ? arguments.paths[0] : "";
@@ -213,6 +230,7 @@ int export_source(const ExportArguments& arguments) {
                              arguments.to + " is binary: give --output FILE or a pipe",
                              std::nullopt});
   }
+  if (arguments.to == "parquet" || arguments.to == "sqlite") return export_tables(arguments);
   if (arguments.to == "html") return export_page(arguments, subject);
   if (arguments.to == "snapshot")
     return export_as_snapshot(arguments.paths, arguments.output, !arguments.no_seal);
@@ -259,10 +277,12 @@ void add_export_command(CLI::App& app, CommandContext& context) {
       ->type_name("DIR|FILE...");
   command
       ->add_option("--to", arguments->to,
-                   "all events: jsonl, csv, perfetto; the stacks of one device: pprof, speedscope, "
-                   "folded, html (the page, opened at its holders); a PyTorch snapshot: snapshot")
+                   "all events: jsonl, csv, perfetto; all allocations as tables: parquet (a lake), "
+                   "sqlite; the stacks of one device: pprof, speedscope, folded, html (the page, "
+                   "opened at its holders); a PyTorch snapshot: snapshot")
       ->check(CLI::IsMember(
-          {"jsonl", "csv", "perfetto", "pprof", "speedscope", "folded", "html", "snapshot"}));
+          {"jsonl", "csv", "perfetto", "parquet", "sqlite", "pprof", "speedscope",
+                            "folded", "html", "snapshot"}));
   command
       ->add_option("--at", arguments->at,
                    "folded, speedscope, html: what was live at the peak (the default), at the end, "
@@ -279,7 +299,7 @@ void add_export_command(CLI::App& app, CommandContext& context) {
       ->type_name("NAME");
   command
       ->add_option("-o,--output", arguments->output,
-                   "write to this file instead of standard output")
+                   "write to this file instead of standard output; with parquet, a folder")
       ->type_name("FILE");
   command->add_flag(
       "--anonymize", arguments->anonymize,

@@ -1,32 +1,19 @@
 // gpumemprof lines: memory line by line of a script, by the Python that is active.
-#include <errno.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <memory>
+#include <cstdio>
 #include <string>
 #include <vector>
 
-#include "base/descriptor_limit.h"
-#include "cli/active_python.h"
 #include "cli/commands.h"
+#include "cli/python_program.h"
 
 namespace gpumemprof {
 namespace {
 
-/// Replaces this process: the script's exit code, signals and streams are its own.
+/// The script's exit code, signals and streams are its own.
 int run_lines(const std::vector<std::string>& words) {
-  std::vector<std::string> command = {active_python(), "-m", "gpumemprof.lines"};
-  command.insert(command.end(), words.begin(), words.end());
-  std::vector<char*> argv;
-  for (std::string& word : command) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  restore_descriptor_limit();
-  execvp(argv[0], argv.data());
-  return report_error(command[0], {ErrorCode::kSystem,
-                                   std::string("cannot be started: ") + strerror(errno) +
-                                       "; set GPUMEMPROF_PYTHON to the Python to use",
-                                   std::nullopt});
+  std::vector<std::string> arguments = {"-m", "gpumemprof.lines"};
+  arguments.insert(arguments.end(), words.begin(), words.end());
+  return become_python(std::move(arguments));
 }
 
 }  // namespace

@@ -1,0 +1,48 @@
+"""`python -m gpumemprof._children.lake FORMAT OUTPUT [seal] [anonymize] -- PATH…`: writes the run; the exit code of the
+command."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+
+from ..told import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, end_on_signals, say
+from . import parquet, sqlite
+from .engine import CannotDo, CannotWrite, duckdb
+from .source import Source
+
+
+def main(words: list[str]) -> int:
+    between = words.index("--")
+    (to, output, *flags), paths = words[:between], words[between + 1 :]
+    begin = time.monotonic()
+    end_on_signals()
+    try:
+        if to == "parquet":
+            duckdb()  # before minutes of reading
+        source = Source(paths, seal="seal" in flags, anonymize="anonymize" in flags)
+        name, place = (parquet if to == "parquet" else sqlite).write(source, output)
+    except (CannotDo, ValueError, FileNotFoundError) as error:
+        return say(str(error), EXIT_BAD_INPUT)
+    except CannotWrite as error:
+        return say(str(error), EXIT_FAILED)
+    except MemoryError:
+        return say("not enough memory", EXIT_FAILED)
+    except OSError as error:
+        return say(f"{error.filename}: {error.strerror}" if error.filename else str(error), EXIT_FAILED)
+    except Exception as error:  # of DuckDB: a full disk, most often
+        return say(f"{output}: cannot be written: {error}", EXIT_FAILED)
+    except KeyboardInterrupt:
+        return 130
+    if sys.stderr.isatty():
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+        say(f"run {name} written to {place} ({time.monotonic() - begin:.1f} s, {most} MiB of memory)")
+    sentence, has_every_event = source.lost
+    if sentence:
+        say(sentence)
+    return EXIT_OK if has_every_event else EXIT_FAILED
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,40 @@
+"""DuckDB, if it is there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class CannotDo(Exception):
+    """One line for the user: what cannot be done, and what to do."""
+
+
+class CannotWrite(Exception):
+    """One line: the output, and what the system said."""
+
+
+def duckdb() -> Any:
+    try:
+        import duckdb as engine
+    except ImportError as error:
+        raise CannotDo("DuckDB is required: install it with `pip install \"gpumemprof[sql]\"`") from error
+    return engine
+
+
+def connect() -> Any:
+    """A database in memory that fetches no extension and draws no progress between the rows."""
+    connection = duckdb().connect(config={
+        "autoload_known_extensions": False, "autoinstall_known_extensions": False, "allow_community_extensions": False,
+    })  # fmt: skip
+    rows(connection, "SET enable_progress_bar = false")
+    return connection
+
+
+def rows(connection: Any, statement: str, parameters: Any = None) -> list[Any]:
+    """All rows: a result that is left unread would block the connection."""
+    return list(connection.execute(statement, parameters).fetchall())
+
+
+def quoted(text: str) -> str:
+    """A literal of SQL."""
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,141 @@
+"""The tables of a lake, column by column: what writers make, readers check and docs/lake.md explains."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+NAME = "gpumemprof.lake"
+VERSION = 1
+
+NUMBER, TEXT, LIST, TRUTH, REAL = "BIGINT", "VARCHAR", "VARCHAR[]", "BOOLEAN", "DOUBLE"
+
+
+class Column(NamedTuple):
+    name: str
+    type: str
+    meaning: str
+
+
+def _columns(*rows: tuple[str, str, str]) -> tuple[Column, ...]:
+    return tuple(Column(*row) for row in rows)
+
+
+_RUN = ("run", TEXT, "name of the run: that of its folder in the lake")
+_MEMORY = ("memory", NUMBER, "number of the memory in its run: see `ranks`")
+
+TABLES: dict[str, tuple[Column, ...]] = {
+    "runs": _columns(
+        _RUN,
+        ("schema", TEXT, "`gpumemprof.lake`"),
+        ("schema_version", NUMBER, "1"),
+        ("identity", TEXT, "the same for the same run, wherever its files lie"),
+        ("source_path", TEXT, "the recording or snapshot, as it was named"),
+        ("source_kind", TEXT, "`recording`, `pytorch_snapshot`, …, as in `analyze --format json`"),
+        ("source_bytes", NUMBER, "size of its files"),
+        ("writer", TEXT, "what wrote it, where the file says"),
+        ("gpumemprof_version", TEXT, "of the version that wrote these tables"),
+        ("events", NUMBER, "events of all memories"),
+        ("is_complete", TRUTH, "no event is missing"),
+        ("lost_events", NUMBER, "known to be missing"),
+        ("lost", TEXT, "what is missing, as a sentence; NULL: nothing"),
+        ("score", REAL, "0 to 10, as in `analyze`; NULL: none"),
+    ),
+    "ranks": _columns(
+        _RUN, _MEMORY,
+        ("device", TEXT, "`cuda:0`, `cpu`, …"),
+        ("backend", TEXT, "`CUDA`, `CPU`, …"),
+        ("layer", TEXT, "who hands the memory out: `framework`, `driver`, …; layers contain each other and are never added up"),
+        ("size_basis", TEXT, "`requested`: sizes are as asked for; `allocated`: as the allocator rounded them"),
+        ("is_main", TRUTH, "the memory whose peak is the answer of `analyze`, or a part of it"),
+        ("is_exact", TRUTH, "nothing is missing that its figures could depend on"),
+        ("rank", NUMBER, "`RANK` of the process; NULL: it had none"),
+        ("host", TEXT, "of the process"),
+        ("pid", NUMBER, "of the process; a snapshot does not name it"),
+        ("command", TEXT, "its command line, cut at 1 KiB"),
+        ("python_version", TEXT, "of the process"),
+        ("events", NUMBER, "events of this memory"),
+        ("intervals", NUMBER, "rows in `intervals`"),
+        ("before_bytes", NUMBER, "live before the first event"),
+        ("peak_bytes", NUMBER, "the most that was live, as in `analyze`"),
+        ("peak_event", NUMBER, "the first event after which that was so; NULL: before the first one that is left"),
+        ("peak_time_ns", NUMBER, "its time"),
+        ("peak_reserved_bytes", NUMBER, "the most that the allocator held of the device"),
+        ("end_bytes", NUMBER, "live after the last event"),
+        ("start_time_ns", NUMBER, "when the recording began, on the clock of the events"),
+        ("wall_offset_ns", NUMBER, "add to a time for nanoseconds since 1970; NULL: unknown, or they are that already"),
+    ),
+    "intervals": _columns(
+        _RUN, _MEMORY,
+        ("interval", NUMBER, "number of the allocation in its memory, by birth"),
+        ("birth_event", NUMBER, "event that allocated it; 0: live before the first event"),
+        ("death_event", NUMBER, "event that freed it; NULL: live to the end"),
+        ("birth_time_ns", NUMBER, "time of its birth"),
+        ("death_time_ns", NUMBER, "time of its death"),
+        ("address", NUMBER, "first byte"),
+        ("size_bytes", NUMBER, "size, as `ranks.size_basis` says"),
+        ("stack", NUMBER, "see `stacks`; 0: none recorded"),
+        ("stream", NUMBER, "CUDA stream; 0: the default one"),
+        ("thread", NUMBER, "TID of the thread that allocated"),
+        ("category", TEXT, "what it was in the end, as in `analyze`; `categories` has what it was before"),
+        ("module", TEXT, "module of the model"),
+        ("phase", TEXT, "the program's own phase, else forward, backward, …"),
+        ("step", NUMBER, "the program's step in which it was allocated; NULL before the first end of a step"),
+    ),
+    "categories": _columns(
+        _RUN, _MEMORY,
+        ("interval", NUMBER, "the allocation"),
+        ("from_event", NUMBER, "first event after which it was this"),
+        ("until_event", NUMBER, "event after which it was something else"),
+        ("category", TEXT, "as in `intervals`"),
+        ("module", TEXT, "as in `intervals`"),
+        ("phase", TEXT, "as in `intervals`"),
+    ),
+    "stacks": _columns(
+        _RUN,
+        ("stack", NUMBER, "number of the stack in its run"),
+        ("depth", NUMBER, "frames"),
+        ("line", TEXT, "the line to name it by: the innermost of your own code, where it has one"),
+        ("frames", LIST, "`file:line function`, outermost first"),
+        ("folded", TEXT, "the frames as `export --to folded` writes them"),
+    ),
+    "samples": _columns(
+        _RUN, _MEMORY,
+        ("event", NUMBER, "from this event on, until the next row of the name"),
+        ("time_ns", NUMBER, "its time"),
+        ("name", TEXT, "`reserved`, `waiting_for_stream` (freed, but a stream still used it), `rounding` (what the allocator added)"),
+        ("value_bytes", NUMBER, "the figure"),
+    ),
+    "steps": _columns(
+        _RUN, _MEMORY,
+        ("kind", TEXT, "`step`, `phase` of the program, `annotation` of a snapshot"),
+        ("name", TEXT, "of a phase or an annotation"),
+        ("step", NUMBER, "of a step"),
+        ("begin_event", NUMBER, "last event before it"),
+        ("end_event", NUMBER, "last event in it; NULL: it did not end"),
+        ("begin_time_ns", NUMBER, "when it began; NULL for the first step"),
+        ("end_time_ns", NUMBER, "when it ended"),
+    ),
+    "findings": _columns(
+        _RUN,
+        ("finding", NUMBER, "number in its run, the most severe first"),
+        ("kind", TEXT, "`leak`, `out_of_memory`, …, as in `analyze`"),
+        ("name", TEXT, "which one of its kind"),
+        ("severity", TEXT, "`info`, `warning`, `critical`"),
+        ("title", TEXT, "the sentence"),
+        ("size_bytes", NUMBER, "what it is about"),
+        ("confidence", TEXT, "how sure it is"),
+        ("device", TEXT, "the device"),
+        ("fix", TEXT, "what to change"),
+        ("frames", LIST, "its stack, outermost first"),
+        ("evidence", TEXT, "figures, as a JSON object"),
+    ),
+}  # fmt: skip
+
+# One file for each memory, so that a damaged one costs that memory alone.
+BY_MEMORY = "intervals"
+# Between the frames of a stack, as the core hands them over.
+BETWEEN_FRAMES = "\x1f"
+
+
+def file_name(table: str, memory: int) -> str:
+    return f"{table}.{memory}.parquet" if table == BY_MEMORY else f"{table}.parquet"

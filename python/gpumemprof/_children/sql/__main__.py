@@ -1,0 +1,71 @@
+"""`python -m gpumemprof._children.sql OPTIONS -- PATH…`, the options as JSON: answers; the exit code of the command."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from typing import Any
+
+from ..lake.engine import CannotDo
+from ..told import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, end_on_signals, say
+from . import output
+from .opened import Opened
+from .prompt import converse
+from .statements import Asker, NotAnswered
+
+
+def _one_shot(asker: Asker, text: str, form: str) -> None:
+    """Of several statements the last one's rows are the answer."""
+    statements = asker.split(text)
+    for statement in statements[:-1]:
+        asker.ask(statement, lambda result: None)
+    if not statements:
+        raise CannotDo("there is no query")
+    asker.ask(statements[-1], lambda result: output.write(result, form, sys.stdout))
+    sys.stdout.flush()
+
+
+def _answer(options: dict[str, Any], paths: list[str]) -> int:
+    with tempfile.TemporaryDirectory(prefix="gpumemprof-sql-") as folder:
+        opened = Opened(folder, seal=options["seal"], say=say)
+        opened.add(paths)
+        opened.make_views()
+        if not options["allow_files"]:
+            opened.lock()
+        asker = Asker(opened.connection, allow_files=options["allow_files"], timeout_s=options["timeout_s"])
+        if options["query"] is None and sys.stdin.isatty():
+            converse(asker, options["format"])
+        else:
+            text = sys.stdin.read() if options["query"] is None else options["query"]
+            try:
+                _one_shot(asker, text, options["format"])
+            except NotAnswered:
+                for line in opened.damaged():
+                    say(line)
+                raise
+        return EXIT_FAILED if opened.left_out else EXIT_OK
+
+
+def main(words: list[str]) -> int:
+    options = json.loads(words[0])
+    end_on_signals()
+    try:
+        return _answer(options, words[2:])
+    except (CannotDo, ValueError, FileNotFoundError) as error:
+        return say(str(error), EXIT_BAD_INPUT)
+    except MemoryError:
+        return say("not enough memory", EXIT_FAILED)
+    except BrokenPipeError:  # the reader of our output left: nothing to complain of
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_FAILED
+    except OSError as error:
+        return say(f"{error.filename}: {error.strerror}" if error.filename else str(error), EXIT_FAILED)
+    except KeyboardInterrupt:
+        say("stopped")
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,166 @@
+"""Runs and lakes, opened for queries: what is sound becomes views, what is not is named and left out."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..lake import parquet, schema
+from ..lake.engine import CannotDo, connect, duckdb, quoted, rows
+from ..lake.source import Source
+from ..told import plain
+from .daily import queries
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+_FILE = re.compile(r"(?P<table>[a-z]+)(?:\.\d{1,9})?\.parquet")
+
+
+class _Part(NamedTuple):
+    """One file: `link` is ours, without characters that DuckDB takes for a pattern."""
+
+    table: str
+    link: str
+    path: str
+
+
+class Opened:
+    """A connection with the tables, views and macros of docs/lake.md. `folder` is private, and outlives this."""
+
+    def __init__(self, folder: str, *, seal: bool = True, say: Callable[[str], Any] = print) -> None:
+        self._engine = duckdb()
+        self._folder = folder
+        self._say = say
+        self._seal = seal
+        self.left_out = 0
+        self.runs: dict[str, list[_Part]] = {}
+        self._files: list[str] = []
+        self.connection: Any = connect()
+
+    def add(self, paths: Sequence[str]) -> None:
+        """Opens a lake, a run of one, or, if it is neither, a recording or snapshot, exported into our folder first."""
+        for path in paths:
+            if not os.path.lexists(path):
+                raise FileNotFoundError(f"{path}: No such file or directory")
+            if _is_run(path):
+                self._add_run(path)
+            elif found := _runs_in(path):
+                for run in found:
+                    self._add_run(run)
+            else:
+                lake = os.path.join(self._folder, f"exported-{len(self.runs)}")
+                source = Source([path], seal=self._seal)
+                self._add_run(parquet.write(source, lake)[1])
+                sentence, has_every_event = source.lost
+                self.left_out += not has_every_event
+                if sentence:
+                    self._say(f"{path}: {sentence}")
+        if not self.runs:
+            raise CannotDo("no run could be opened")
+
+    def make_views(self) -> None:
+        for table, columns in schema.TABLES.items():
+            names = ", ".join(column.name for column in columns[1:])
+            parts = []
+            for run, files in self.runs.items():
+                paths = ", ".join(quoted(file.link) for file in files if file.table == table)
+                if paths:
+                    parts.append(f"SELECT {quoted(run)} AS run, {names} FROM read_parquet([{paths}], union_by_name = true)")
+            text = " UNION ALL ".join(parts) or parquet.no_rows(table)
+            rows(self.connection, f"CREATE VIEW {table} AS {text}")
+        for query in queries():
+            text = query.with_names()
+            if query.parameters:
+                rows(self.connection, f"CREATE MACRO {query.name}({', '.join(query.parameters)}) AS TABLE {text}")
+            else:
+                rows(self.connection, f"CREATE VIEW {query.name} AS {text}")
+
+    def lock(self) -> None:
+        """From now on queries read the opened files, and nothing else; statements.py keeps them from writing those."""
+        allowed = ", ".join(quoted(path) for path in self._files)
+        for setting in (
+            f"allowed_paths = [{allowed}]",
+            "temp_directory = ''",
+            "enable_external_access = false",
+            "python_enable_replacements = false",
+            "lock_configuration = true",
+        ):
+            rows(self.connection, f"SET {setting}")
+
+    def damaged(self) -> list[str]:
+        """Files whose rows cannot be read, each line with the reason: asked after a query failed."""
+        found = []
+        for file in (file for files in self.runs.values() for file in files):
+            columns = ", ".join(column.name for column in schema.TABLES[file.table])
+            try:
+                rows(self.connection, f"SELECT bit_xor(hash({columns})) FROM read_parquet({quoted(file.link)})")
+            except self._engine.Error as error:
+                found.append(f"{plain(file.path)}: is damaged: {' '.join(str(error).split())[:200]}")
+        return found
+
+    def _add_run(self, folder: str) -> None:
+        found = []
+        for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
+            named = _FILE.fullmatch(entry.name)
+            if named is None or named["table"] not in schema.TABLES:
+                continue
+            link = os.path.join(self._folder, f"{len(self._files)}.parquet")
+            os.symlink(os.path.realpath(entry.path), link)
+            why = self._why_not(entry, named["table"], link)
+            if why:
+                self._leave_out(entry.path, why)
+            else:
+                self._files.append(os.path.realpath(entry.path))
+                found.append(_Part(named["table"], link, entry.path))
+                continue
+            os.unlink(link)
+        if not any(part.table == "runs" for part in found):
+            self._leave_out(folder, "the run has no sound table of runs")
+            return
+        name = wanted = os.path.basename(os.path.abspath(folder))
+        number = 1
+        while name in self.runs:
+            number += 1
+            name = f"{wanted}-{number}"
+        if name != wanted:
+            self._say(f"{folder}: called {name}, as another run is called {wanted}")
+        self.runs[name] = found
+
+    def _leave_out(self, path: str, why: str) -> None:
+        self.left_out += 1
+        self._say(f"{plain(path)}: left out: {why}")
+
+    def _why_not(self, entry: os.DirEntry[str], table: str, link: str) -> str:
+        """Why a file is left out; empty if it is sound."""
+        if not stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode):
+            return "it is no regular file"
+        try:
+            said = rows(self.connection, f"SELECT key, value FROM parquet_kv_metadata({quoted(link)})")
+            typed = rows(self.connection, f"DESCRIBE SELECT * FROM read_parquet({quoted(link)})")
+        except self._engine.Error as error:
+            return str(error).splitlines()[0].replace(link, entry.name)
+        facts = {bytes(key): bytes(value) for key, value in said}
+        if facts.get(b"gpumemprof_schema") != schema.NAME.encode():
+            return "it is not of a lake of gpumemprof"
+        version = facts.get(b"gpumemprof_schema_version", b"")
+        if version != str(schema.VERSION).encode():
+            return f"it has version {version[:20].decode('ascii', 'replace')} of the schema, and this gpumemprof reads {schema.VERSION}"
+        types = {row[0]: row[1] for row in typed}
+        for column in schema.TABLES[table]:
+            if types.get(column.name) != column.type:
+                return f"its column {column.name} is {types.get(column.name, 'missing')}, not {column.type}"
+        return ""
+
+
+def _is_run(folder: str) -> bool:
+    return os.path.lexists(os.path.join(folder, "runs.parquet"))
+
+
+def _runs_in(folder: str) -> list[str]:
+    if not os.path.isdir(folder):
+        return []
+    names = sorted(name for name in os.listdir(folder) if not name.startswith("."))
+    return [run for run in (os.path.join(folder, name) for name in names) if _is_run(run)]

@@ -1,0 +1,16 @@
+-- peaks: how high each memory of each run went, and when; the main one of a run first.
+SELECT
+  run,
+  rank,
+  memory,
+  device,
+  peak_bytes,
+  peak_reserved_bytes,
+  size_basis,
+  peak_event,
+  (peak_time_ns - start_time_ns) / 1e9 AS peak_s,
+  end_bytes,
+  host,
+  pid
+FROM ranks
+ORDER BY run, is_main DESC, rank, memory

@@ -1,0 +1,128 @@
+"""Statements, one at a time: only those that read, and views, macros and tables in memory, unless files are allowed."""
+
+from __future__ import annotations
+
+import re
+import threading
+from typing import TYPE_CHECKING, Any
+
+from ..lake.engine import CannotDo, duckdb
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Of DuckDB's kinds of statements. PREPARE, COPY, ATTACH, EXPORT, LOAD, CALL and whatever a newer DuckDB adds are not among
+# them: by such a statement the opened files could be written. SET is harmless, as the configuration is locked.
+_TAKEN = {"SELECT", "CREATE", "DROP", "SET"}
+_EXPLAIN = re.compile(r"\s*EXPLAIN\s+(?:ANALYZE\s+)?", re.IGNORECASE)
+_ROWS = 1000
+_LOOK_S = 0.1
+
+
+class NotAnswered(CannotDo):
+    """A statement was right, as far as that can be seen, and failed when its rows were read."""
+
+
+class Result:
+    """Of one statement; rows come as they are asked for."""
+
+    def __init__(self, names: list[str], types: list[str], connection: Any) -> None:
+        self.names, self.types = names, types
+        self._connection = connection
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        while some := self._connection.fetchmany(_ROWS):
+            yield from some
+
+
+class Asker:
+    def __init__(self, connection: Any, *, allow_files: bool = False, timeout_s: float = 0) -> None:
+        self._connection = connection
+        self._allow_files = allow_files
+        self._timeout_s = timeout_s
+        engine = duckdb()
+        self._error = engine.Error
+        self._is_wrong = (engine.ParserException, engine.BinderException, engine.CatalogException, engine.PermissionException)
+
+    def split(self, text: str) -> list[Any]:
+        """The statements of a text. Raises CannotDo with one line where it is no SQL, or not what may be asked."""
+        try:
+            statements = list(self._connection.extract_statements(text))
+        except self._error as error:
+            raise CannotDo(_one_line(error)) from error
+        for statement in statements:
+            if not self._allow_files and not self._is_taken(statement):
+                raise CannotDo(
+                    f"{_kind(statement)} is not allowed here: queries only read what was opened (--allow-files lifts this)"
+                )
+        return statements
+
+    def ask(self, statement: Any, use: Any) -> None:
+        """Runs one statement and calls use(Result) for its rows. Raises CannotDo with one line."""
+        is_late = threading.Event()
+
+        def stop() -> None:
+            is_late.set()
+            self._connection.interrupt()
+
+        timer = threading.Timer(self._timeout_s, stop) if self._timeout_s > 0 else None
+        if timer:
+            timer.daemon = True
+            timer.start()
+        try:
+            self._execute(statement)
+            description = self._connection.description or []
+            use(Result([column[0] for column in description], [str(column[1]) for column in description], self._connection))
+            self._connection.fetchall()  # what is left unread would block the next one
+        except self._error as error:
+            if is_late.is_set():
+                raise CannotDo(f"stopped after {self._timeout_s:g} s (--timeout)") from error
+            raise (CannotDo if isinstance(error, self._is_wrong) else NotAnswered)(_one_line(error)) from error
+        finally:
+            if timer:
+                timer.cancel()
+
+    def _execute(self, statement: Any) -> None:
+        """In a thread of its own: DuckDB does not look for signals while it works, and this thread does."""
+        failed: list[BaseException] = []
+        is_done = threading.Event()
+
+        def work() -> None:
+            try:
+                self._connection.execute(statement)
+            except BaseException as error:
+                failed.append(error)
+            finally:
+                is_done.set()
+
+        threading.Thread(target=work, daemon=True).start()
+        try:
+            while not is_done.wait(_LOOK_S):  # join() takes the thread for ended when a signal comes
+                pass
+        except BaseException:  # Ctrl-C, or the end of the command
+            self._connection.interrupt()
+            is_done.wait()
+            raise
+        if failed:
+            raise failed[0]
+
+    def _is_taken(self, statement: Any) -> bool:
+        kind = _kind(statement)
+        if kind != "EXPLAIN":
+            return kind in _TAKEN
+        # EXPLAIN ANALYZE runs what it explains, so that has to be a query as well.
+        try:
+            explained = self._connection.extract_statements(_EXPLAIN.sub("", statement.query, count=1))
+        except self._error:
+            return False
+        return [_kind(one) for one in explained] == ["SELECT"]
+
+
+def _kind(statement: Any) -> str:
+    return str(statement.type).rpartition(".")[2]
+
+
+def _one_line(error: Exception) -> str:
+    """Without the picture of the query that DuckDB draws below."""
+    text = str(error).split("\nLINE ")[0]
+    return " ".join(text.split())[:600]

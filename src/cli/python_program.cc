@@ -1,0 +1,52 @@
+#include "cli/python_program.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/descriptor_limit.h"
+#include "cli/active_python.h"
+#include "cli/commands.h"
+
+namespace gpumemprof {
+namespace {
+
+constexpr const char* kStart = R"(import sys
+sys.path[:] = [place for place in sys.path if place]
+tool, module = sys.argv[1:3]
+sys.argv[:3] = [tool]
+try:
+    from importlib import import_module
+    main = import_module(module).main
+except ModuleNotFoundError as error:
+    if not str(error.name).startswith("gpumemprof"):
+        raise
+    sys.stderr.write(f"{tool}: {sys.executable} has no gpumemprof of this version: "
+                     "install it there, or set GPUMEMPROF_PYTHON to the Python to use\n")
+    sys.exit(2)
+sys.exit(main(sys.argv[1:]))
+)";
+
+}  // namespace
+
+int become_python(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), active_python());
+  std::vector<char*> argv;
+  for (std::string& word : arguments) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  restore_descriptor_limit();
+  execvp(argv[0], argv.data());
+  return report_error(arguments[0], {ErrorCode::kSystem,
+                                     std::string("cannot be started: ") + strerror(errno) +
+                                         "; set GPUMEMPROF_PYTHON to the Python to use",
+                                     std::nullopt});
+}
+
+int become_child(const std::string& module, const std::vector<std::string>& words) {
+  std::vector<std::string> arguments = {"-c", kStart, tool_name(),
+                                        "gpumemprof._children." + module + ".__main__"};
+  arguments.insert(arguments.end(), words.begin(), words.end());
+  return become_python(std::move(arguments));
+}
+
+}  // namespace gpumemprof
