@@ -177,10 +177,10 @@ class Filter::Parser {
     const std::string_view text = word.substr(at);
     if (term.kind == Kind::kBytes) {
       const auto size = parse_size(std::string(text));
-      if (!size) return refuse(begin + at, "not a size: 10MiB, 1GB or bytes");
+      if (!size) return refuse(begin + at, "expected a size, such as 10MiB, 1GB or 4096");
       term.number = *size;
     } else if (!whole_number(text, &term.number)) {
-      return refuse(begin + at, "not a number of events");
+      return refuse(begin + at, "expected a number of events");
     }
     return term;
   }

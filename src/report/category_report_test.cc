@@ -78,6 +78,31 @@ TEST(CategoryReport, EqualModulesAreFoldedOverTheNumbersThatDiffer) {
                                        "parameter"));
 }
 
+TEST(CategoryReport, MembersOfAFamilyThatAreAlikeAreNamedWhereOthersAreNot) {
+  EventBatch events;
+  const std::vector<uint64_t> sizes = {2048, 1024, 2048, 512, 1024, 1024, 1024};
+  for (uint32_t i = 0; i < sizes.size(); ++i) {
+    append(&events, {.time_ns = 10'000 * (i + 1), .address = i + 1, .size_bytes = sizes[i]});
+    events.marks.push_back({7, MarkKind::kRole, 0, i + 1, 90'000, i + 1, 1});
+  }
+  MemorySource source(events);
+  Tables& tables = source.mutable_tables();
+  tables.processes.emplace_back();
+  tables.threads.push_back({0, 11, "t"});
+  tables.devices.push_back(Device{.size_is_requested = true});
+  for (size_t i = 0; i < sizes.size(); ++i)
+    tables.strings.intern("features." + std::to_string(i) + ".conv.weight");
+  const Analysis analysis = *analyze_source(source, {});
+  const std::vector<std::string> lines = text_lines(
+      categories_section({analysis, source.tables(), {}}, analysis.devices[0]), {});
+  // Of 8.5 KiB.
+  EXPECT_THAT(lines, testing::Contains("   4.00 KiB  47.1 %  features.{0,2}.conv  2 × 2.00 KiB "
+                                       "parameter"));
+  EXPECT_THAT(lines, testing::Contains("   4.00 KiB  47.1 %  features.{1,4-6}.conv  4 × 1.00 KiB "
+                                       "parameter"));
+  EXPECT_THAT(lines, testing::Contains("      512 B   5.9 %  features.3.conv  512 B parameter"));
+}
+
 TEST(CategoryReport, JsonHasThemAtThePeakOverTimeAndAtMoments) {
   MemorySource source = small_source();
   const Analysis analysis = *analyze_source(source, {});

@@ -60,6 +60,23 @@ def test_out_of_memory_is_the_first_line_of_everything(died):
     assert "Score: none, because the program ran out of memory." in command("analyze", died.folder).stdout.decode()
 
 
+FILLS = """
+import resource, torch
+kept = torch.ones(5 << 20, dtype=torch.uint8)
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (8 << 20),) * 2)  # less than the package's core takes
+torch.empty(128 << 20, dtype=torch.uint8)
+"""
+
+
+def test_out_of_memory_is_told_where_no_room_is_left_at_all(tmp_path):
+    done = harness.record(tmp_path / "r", [harness.PYTHON, "-c", FILLS])
+    assert done.rc == 1
+    (refused,) = harness.analysis(done.folder)["end"]["refused"]
+    assert (refused["requested_bytes"], refused["live_bytes"]) == (128 << 20, 5 << 20)
+    assert first_line("analyze", done.folder).startswith("Out of memory: 128 MiB were refused at <string>:6 <module>, with 5.00 MiB live on cpu.")
+
+
 def test_an_anonymous_report_tells_the_end_without_names(died):
     out = command("analyze", died.folder, "--anonymize", "--format", "json").ok().stdout.decode()
     refused = json.loads(out)["end"]["refused"][0]

@@ -43,7 +43,7 @@ def test_one_that_is_caught_is_told_everywhere_and_is_no_end(tmp_path, goes_on):
     assert caught["pid"] == analysis["processes"][0]["pid"]
     assert [line.rsplit("/", 1)[-1] for line in caught["stack"]] == ["catches.py:6 ask", "catches.py:10 <module>"]
     assert analysis["devices"][0]["events"]["oom"] == 1 and analysis["score"]["value"] is not None
-    sentence = re.compile(r"The allocator of cpu refused 1\.00 PiB at \S*catches\.py:6 ask; the program went on\.")
+    sentence = re.compile(r"The CPU allocator refused 1\.00 PiB at \S*catches\.py:6 ask; the program went on\.")
     assert re.search(f"^gpumemprof: {sentence.pattern}$", done.stderr.decode(), re.MULTILINE), done.stderr
     text = command("analyze", done.folder)
     assert text.startswith("Peak ") and re.search(f"^Note: {sentence.pattern}$", text, re.MULTILINE)
@@ -54,7 +54,7 @@ def test_one_that_is_caught_is_told_everywhere_and_is_no_end(tmp_path, goes_on):
 
 def test_of_several_the_largest_is_named(tmp_path):
     done = record(tmp_path, [MOST, 2 * MOST, MOST], True).ok()
-    sentence = r"Note: The allocator of cpu refused 3 requests, the largest of 2\.00 PiB at \S*catches\.py:6 ask; the program went on\."
+    sentence = r"Note: The CPU allocator refused 3 requests, the largest of 2\.00 PiB at \S*catches\.py:6 ask; the program went on\."
     assert re.search(sentence, command("analyze", done.folder))
     sizes = [one["requested_bytes"] for one in harness.analysis(done.folder)["end"]["caught"]]
     assert sizes == [MOST, 2 * MOST, MOST]

@@ -51,13 +51,13 @@ def test_the_kernels_kill_is_told_and_nothing_is_lost(tmp_path, light, cgroup):
                           capture_output=True, env=env, timeout=300, check=False)  # fmt: skip
     assert done.returncode == -9, done.stderr
     blocks = int(done.stdout.split()[-1])
-    said = f"The kernel's OOM killer ended the program: the host ran out of memory. Its cgroup may use {LIMIT >> 20} MiB."
+    said = f"The kernel's OOM killer ended the program: its cgroup may use {LIMIT >> 20} MiB."
     assert done.stderr.decode().split("gpumemprof: ", 1)[1].splitlines()[0] == said
     analysis = harness.analysis(recording)
     run = analysis["end"]["runs"][0]
     assert (run["signal"], run["kernel_kills"], run["kernel_kills_of"]) == ("SIGKILL", 1, "cgroup")
     assert run["memory_limit_bytes"] == LIMIT
-    assert analysis["end"]["failure"] == "the kernel killed the program because memory ran out"
+    assert analysis["end"]["failure"] == "the kernel's OOM killer ended the program"
     # The last block may have been recorded and not printed.
     assert analysis["devices"][0]["peak"]["allocated_bytes"] in (blocks << 20, (blocks + 1) << 20)
     for words in (["analyze", recording], ["advise", recording]):

@@ -61,22 +61,27 @@ function Bar() {
           </select>
         </label>
       ) : null}
-      <label class="field"><span>Group by</span>
-        <select aria-label="Group by" value={part("by").value} onChange={(event) => go({ by: event.currentTarget.value })}>
-          {Object.entries(BY).map(([id, text]) => <option key={id} value={id}>{text}</option>)}
-        </select>
-      </label>
-      <span class="segments" role="group" aria-label="Axis">
-        <button aria-pressed={part("axis").value === "event"} onClick={() => go({ axis: "event" })}>Events</button>
-        <button aria-pressed={part("axis").value === "time"} onClick={() => go({ axis: "time" })} disabled={device.value?.first_time_ns == null} title={device.value?.first_time_ns == null ? "No event times were recorded." : undefined}>Time</button>
-      </span>
-      <form class="search" role="search" onSubmit={(event) => { event.preventDefault(); go({ filter: part("search").value }); }}>
-        <input
-          id="search-box" type="search" aria-label="Search; Enter filters all views" placeholder="Search; Enter filters: bytes>1MiB" value={part("search").value}
-          onInput={(event) => go({ search: event.currentTarget.value })} maxLength={1000} spellcheck={false}
-        />
-        <kbd>/</kbd>
-      </form>
+      {/* Samples and dumps have no events to group, scale or search. */}
+      {device.value || loading.value ? (
+        <>
+          <label class="field"><span>Group by</span>
+            <select aria-label="Group by" value={part("by").value} onChange={(event) => go({ by: event.currentTarget.value })}>
+              {Object.entries(BY).map(([id, text]) => <option key={id} value={id}>{text}</option>)}
+            </select>
+          </label>
+          <span class="segments" role="group" aria-label="Axis">
+            <button aria-pressed={part("axis").value === "event"} onClick={() => go({ axis: "event" })}>Events</button>
+            <button aria-pressed={part("axis").value === "time"} onClick={() => go({ axis: "time" })} disabled={device.value?.first_time_ns == null} title={device.value?.first_time_ns == null ? "No event times were recorded." : undefined}>Time</button>
+          </span>
+          <form class="search" role="search" onSubmit={(event) => { event.preventDefault(); go({ filter: part("search").value }); }}>
+            <input
+              id="search-box" type="search" aria-label="Search; Enter filters all views" placeholder="Search; Enter filters: bytes>1MiB" value={part("search").value}
+              onInput={(event) => go({ search: event.currentTarget.value })} maxLength={1000} spellcheck={false}
+            />
+            <kbd>/</kbd>
+          </form>
+        </>
+      ) : null}
       {part("search").value && hits.answer ? <span class="dim n" role="status">{format.plural(hits.answer.head.matches ?? 0, "block")}, {format.bytes(hits.answer.head.bytes)}</span> : null}
       <span class="grow wide-only" />
       <button class="plain icon" onClick={undo} disabled={!can_undo.value} aria-label="Undo" title="Undo (u)">↶</button>
@@ -211,8 +216,8 @@ export function App() {
     <div class="app">
       <Bar />
       <Notices />
-      <main class="panes" style={{ "--top": `${share_of_top.value}%` } as any}>
-        {device.value ? <TimeView /> : lanes.value.length ? <Charts /> : <div class="pane"><div class="empty">{file.value?.error ? format.plain(file.value.error) : loading.value ? "Loading…" : "No device memory was recorded."}</div></div>}
+      <main class="panes" style={{ "--top": device.value || lanes.value.length ? `${share_of_top.value}%` : "0px" } as any}>
+        {device.value ? <TimeView /> : lanes.value.length ? <Charts /> : <div class="pane"><div class="empty">{file.value?.error ? format.plain(file.value.error) : loading.value ? "Loading…" : file.value?.kind === "dump" ? "An out-of-memory dump has no events: its report is below." : "No device memory was recorded."}</div></div>}
         <Splitter />
         <section class="pane below" aria-label="Views">
           <Tabs />

@@ -38,7 +38,7 @@ export function save_levels(): void {
 
 /** The chart as on the screen. */
 export function save_png(): void {
-  const [below, top] = document.querySelectorAll<HTMLCanvasElement>(".time .left > .chart:last-of-type canvas");
+  const [below, top] = document.querySelectorAll<HTMLCanvasElement>(".over-time canvas");
   if (!below || !top) return;
   const out = document.createElement("canvas");
   out.width = top.width;

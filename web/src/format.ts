@@ -27,7 +27,7 @@ export function exact(value: number | null | undefined): string {
 export function share(part: number, whole: number): string {
   if (!(whole > 0)) return "";
   const percent = (100 * part) / whole;
-  return percent >= 99.95 || percent === 0 ? `${percent.toFixed(0)} %` : percent < 0.05 ? "< 0.1 %" : `${percent.toFixed(1)} %`;
+  return percent === 0 ? "0 %" : percent < 0.1 ? "< 0.1 %" : `${percent.toFixed(1)} %`;
 }
 export function plural(value: number, one: string, many = `${one}s`): string {
   return `${count(value)} ${value === 1 ? one : many}`;
@@ -58,6 +58,11 @@ export function plain(text: unknown, longest = LONGEST): string {
     return code < 0x20 ? String.fromCharCode(0x2400 + code) : code === 0x7f ? "\u2421" : `\\u${code.toString(16).padStart(4, "0")}`;
   });
   return cut.length < whole.length ? `${shown}… (${count(whole.length)} characters)` : shown;
+}
+const FIGURE = /(\d) (?=(?:%|[KMGTPE]?i?B|ns|µs|ms|s|min|h)(?![\w]))/g;
+/** Prose whose figures stay beside their units where a line ends. */
+export function unbroken(text: string): string {
+  return text.replace(FIGURE, "$1\u00a0");
 }
 /** The last two parts of a path. */
 export function file_name(path: string): string {

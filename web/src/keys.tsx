@@ -105,8 +105,15 @@ export function listen_to_keys(): void {
     }
     // Arrow keys move the chart only where the focused element does not scroll.
     if (event.key.startsWith("Arrow") && target.closest(".scroll, .legend, [role=tablist]")) return;
+    const menu = document.querySelector<HTMLDetailsElement>("details.menu[open]");
+    if (menu && event.key === "Escape") {
+      menu.open = false;
+      menu.querySelector("summary")?.focus();
+      return;
+    }
     const found = KEYS.find((key) => key.keys.includes(event.key));
-    if (!found || !device.value) return;
+    // What has no chart has views and a list of keys all the same.
+    if (!found || (!device.value && !/^[1-9?tuU]$/.test(event.key))) return;
     event.preventDefault();
     found.act();
   });

@@ -113,7 +113,10 @@ def _host() -> dict[str, int | str | None]:
         "free_bytes": None,
         "limited_by": None,
     }
-    reading = HostMemory().read()
+    try:
+        reading = HostMemory().read()
+    except (ImportError, MemoryError):  # no room is left to load the core into
+        return facts
     if reading is not None:
         facts.update(free_bytes=reading.free_bytes, limited_by=reading.limit)
     return facts

@@ -37,7 +37,7 @@ def live_memory(folder: str | None = None) -> dict[str, Any]:
             "lost": analysis.get("lost"),
             "devices": [_device(device) for device in analysis["devices"]],
         }
-    except (OSError, ValueError, KeyError, TypeError, subprocess.SubprocessError) as error:
+    except (OSError, ValueError, KeyError, TypeError, MemoryError, subprocess.SubprocessError) as error:
         return _unknown(f"the recording in {folder} could not be read: {type(error).__name__}: {error}")
 
 

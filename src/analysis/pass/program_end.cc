@@ -93,7 +93,7 @@ std::string failure_of(const ProgramEnds& ends) {
   for (const ProgramEnd& run : ends.runs) {
     // Whoever presses Ctrl-C has seen enough; the program did not die.
     if (was_killed_by_the_kernel(run))
-      return "the kernel killed the program because memory ran out";
+      return "the kernel's OOM killer ended the program";
     if (!run.signal.empty() && run.signal != "SIGINT") return run.signal + " ended the program";
     if (run.exit_code.value_or(0) != 0)
       return "the program ended with exit code " + std::to_string(*run.exit_code);

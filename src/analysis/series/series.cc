@@ -111,7 +111,9 @@ void add_spikes(const Spikes& spikes, const Series& series, SeriesReport* report
                        {"seconds_after_start", when}};
   if (spikes.z > 0) evidence.emplace_back("robust_z", spikes.z);
   const std::string what =
-      text("%.0f samples stand out, the highest by ", static_cast<double>(spikes.samples.size())) +
+      (spikes.samples.size() == 1 ? std::string("1 sample stands out, by ")
+                                  : text("%.0f samples stand out, the highest by ",
+                                         static_cast<double>(spikes.samples.size()))) +
       size(spikes.highest_above_bytes) + ", " + format_seconds(when) + " after the start";
   // How far beyond the threshold; certain where nothing else ever moved.
   const double confidence = spikes.z > 0 ? 1 - 1 / (spikes.z - 5) : 1;

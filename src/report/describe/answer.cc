@@ -42,12 +42,6 @@ bool has_evidence(const Finding& finding) {
   return finding.kind == "leak" || finding.kind == "sizes_rise" || finding.kind == kGrowthInLoop;
 }
 
-Tone tone_of(Severity severity) {
-  return severity == Severity::kCritical  ? Tone::kBad
-         : severity == Severity::kWarning ? Tone::kWarning
-                                          : Tone::kNote;
-}
-
 Section answer_section(const Subject& subject, const DeviceAnalysis* device) {
   const Analysis& analysis = subject.analysis;
   Section out = peak_section(
@@ -90,6 +84,12 @@ Section words_section(const Subject& subject, const DeviceAnalysis& device) {
 }
 
 }  // namespace
+
+Tone tone_of(Severity severity) {
+  return severity == Severity::kCritical  ? Tone::kBad
+         : severity == Severity::kWarning ? Tone::kWarning
+                                          : Tone::kNote;
+}
 
 Subject::Subject(const Analysis& analysis, const Tables& tables, const DescribeOptions& options)
     : analysis(analysis), tables(tables), options(options) {

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "analysis/categories/category_sums.h"
@@ -46,24 +48,69 @@ std::string common_name(std::string_view a, std::string_view b) {
   return out;
 }
 
+/// "features.{0,2,4-6}" of the members of a family that are alike; "features.*" where all are, or
+/// where their names differ in more than one number.
+std::string name_of_some(const std::vector<std::string_view>& names) {
+  const auto [low, high] = std::ranges::mismatch(names[0], names[1]);
+  const size_t begin = names[0].substr(0, low - names[0].begin()).rfind('.') + 1;
+  const auto tail = [&](std::string_view name) {
+    return name.substr(std::min(name.find('.', begin), name.size()));
+  };
+  std::set<uint64_t> numbers;
+  for (const std::string_view name : names) {
+    const std::string_view part = name.substr(begin, name.size() - begin - tail(name).size());
+    uint64_t number = 0;
+    const auto [end, error] = std::from_chars(part.begin(), part.end(), number);
+    const bool fits = error == std::errc() && end == part.end() && tail(name) == tail(names[0]) &&
+                      name.substr(0, begin) == names[0].substr(0, begin);
+    if (!fits) return {};
+    numbers.insert(number);
+  }
+  std::string text(names[0].substr(0, begin));
+  for (auto at = numbers.begin(); at != numbers.end();) {
+    const uint64_t first = *at;
+    uint64_t last = first;
+    while (++at != numbers.end() && *at == last + 1) last = *at;
+    text += fmt::format("{}{}", first == *numbers.begin() ? '{' : ',', first);
+    if (last != first) text += fmt::format("{}{}", last == first + 1 ? ',' : '-', last);
+  }
+  return text + '}' + std::string(tail(names[0]));
+}
+
 /// Groups that are alike but for a number in their names are one: "blocks.*.attn", with how many
-/// there are. In the order of their bytes.
+/// there are; "blocks.{0,1}.attn" where other blocks have another size. In the order of their bytes.
 struct FoldedGroup {
   CategoryGroup sum;
   uint64_t members = 0;
 };
+constexpr size_t kMostKinds = 64;  // of one family: a list of more has no pattern worth the time
 std::vector<FoldedGroup> folded(const std::vector<CategoryGroup>& groups) {
   std::vector<FoldedGroup> out;
+  std::vector<std::vector<std::string_view>> names;  // of the members of each
   std::map<std::pair<std::string, decltype(CategoryGroup::by_category)>, size_t> known;
+  std::map<std::string, std::vector<size_t>> families;
   for (const CategoryGroup& group : groups) {
-    const auto [at, added] =
-        known.try_emplace({without_numbers(group.name), group.by_category}, out.size());
-    if (added) out.push_back({group});
+    const std::string family = without_numbers(group.name);
+    const auto [at, added] = known.try_emplace({family, group.by_category}, out.size());
+    if (added) families[family].push_back(out.size()), out.push_back({group}), names.emplace_back();
     FoldedGroup& one = out[at->second];
+    names[at->second].push_back(group.name);
     if (++one.members == 1) continue;
     one.sum.name = common_name(one.sum.name, group.name);
     one.sum.bytes += group.bytes;
     one.sum.count += group.count;
+  }
+  for (size_t i = 0; i < out.size(); ++i) {
+    const std::vector<size_t>& alike = families[without_numbers(names[i][0])];
+    if (out[i].members == 1 || alike.size() > kMostKinds) continue;
+    const auto is_meant_too = [&](std::string_view name) {
+      return common_name(out[i].sum.name, name) == out[i].sum.name;
+    };
+    const bool means_others = std::ranges::any_of(alike, [&](size_t other) {
+      return other != i && std::ranges::any_of(names[other], is_meant_too);
+    });
+    if (!means_others) continue;
+    if (std::string some = name_of_some(names[i]); !some.empty()) out[i].sum.name = std::move(some);
   }
   std::ranges::stable_sort(out, std::ranges::greater(),
                            [](const FoldedGroup& one) { return one.sum.bytes; });
@@ -151,11 +198,13 @@ Table modules_table(const Subject& subject, const DeviceAnalysis& device, const 
   std::vector<FoldedGroup> groups = folded(category_sums(holders, subject.tables).modules);
   constexpr uint64_t kLeastShare = 20;  // one in so many bytes of the line: less explains nothing
   std::erase_if(groups, [&](const FoldedGroup& one) {
-    return one.sum.name.empty() || one.sum.bytes * kLeastShare < line.bytes;
+    return one.sum.bytes * kLeastShare < line.bytes;
   });
-  if (groups.size() < 2) return table;
+  const bool has_module = std::ranges::any_of(
+      groups, [](const FoldedGroup& one) { return !one.sum.name.empty(); });
+  if (groups.size() < 2 || !has_module) return table;
   add_rows(groups, most, &table, [&](const FoldedGroup& one) {
-    return Row{{{format_bytes(one.sum.bytes)}, cell_of(one, "")}};
+    return Row{{{format_bytes(one.sum.bytes)}, cell_of(one, "(outside of any module)")}};
   });
   return table;
 }

@@ -141,9 +141,10 @@ std::vector<std::string> end_sentences(const ProgramEnds& ends, std::string_view
   for (const ProgramEnd& run : ends.runs) {
     std::string line;
     if (was_killed_by_the_kernel(run)) {
-      line = "The kernel's OOM killer ended the program: the host ran out of memory.";
-      if (run.memory_limit_bytes)
-        line += fmt::format(" Its cgroup may use {}.", format_bytes(*run.memory_limit_bytes));
+      line = "The kernel's OOM killer ended the program";
+      line += run.memory_limit_bytes ? fmt::format(": its cgroup may use {}.",
+                                                   format_bytes(*run.memory_limit_bytes))
+                                     : ": the host ran out of memory.";
     } else if (!run.signal.empty()) {
       line = printable(run.signal) + " ended the program." + others_killed(run);
       if (run.signal == "SIGKILL" && !run.kernel_kills)

@@ -22,6 +22,18 @@ TEST(EndWords, WhatWasLeftOfTheAddressSpaceWouldHaveFitted) {
             "fitted: the process had mapped 2.90 GiB of 3.00 GiB (ulimit -v).");
 }
 
+TEST(EndWords, TheKernelsKillNamesTheCgroupsLimitOrTheHost) {
+  ProgramEnds ends;
+  ends.runs = {{.signal = "SIGKILL", .kernel_kills = 1, .kills_are_of_cgroup = true}};
+  EXPECT_EQ(end_sentences(ends, ""),
+            std::vector<std::string>{
+                "The kernel's OOM killer ended the program: the host ran out of memory."});
+  ends.runs[0].memory_limit_bytes = 700 * kMiB;
+  EXPECT_EQ(end_sentences(ends, ""),
+            std::vector<std::string>{
+                "The kernel's OOM killer ended the program: its cgroup may use 700 MiB."});
+}
+
 TEST(EndWords, ALimitThatIsNearIsToldAndOneThatIsFarIsNot) {
   RefusedRequest one = refused_on_cpu(256 * kMiB);
   one.address_space_limit_bytes = 3072 * kMiB;

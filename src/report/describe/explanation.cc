@@ -193,7 +193,9 @@ class Paragraph {
       return say((worst->kind == "leak" ? "Next: stop the leak: " : "Next: ") +
                  printable(worst->fix) + '.');
     }
-    if (knows_step && work.step_ended && freed >= peak_ / kLeastShare) {
+    // What an optimizer needs for its step is that of the weights, whatever the batch.
+    const bool is_of_the_batch = attribution_of(tables_, work.stack).phase != WorkPhase::kOptimizer;
+    if (knows_step && is_of_the_batch && work.step_ended && freed >= peak_ / kLeastShare) {
       return say(fmt::format("Next: a smaller batch or checkpointing; {} were freed before step {} "
                              "ended{}.",
                              share(freed), work.step, level_));

@@ -22,7 +22,7 @@ TEST(Explanation, WithoutCategoriesAndStepsItSaysWhatThereIs) {
 }
 
 /// A parameter of 3 KiB, in the second step an activation of 1 KiB that the step frees again.
-MemorySource training_source(std::string_view module = "encoder.head") {
+MemorySource training_source(std::string_view module = "encoder.head", bool is_in_optimizer = false) {
   EventBatch events;
   append(&events, {.time_ns = 10'000'000, .address = 1, .size_bytes = 3072});
   append(&events, {.time_ns = 20'000'000, .address = 2, .size_bytes = 1024, .stack = 1});
@@ -43,7 +43,10 @@ MemorySource training_source(std::string_view module = "encoder.head") {
     return tables.stacks.intern_frame(
         {tables.strings.intern(file), tables.strings.intern(name), 0});
   };
-  tables.stacks.push(0, label(kModuleFile, module));  // 1
+  const uint32_t outer = is_in_optimizer ? label("/python/site-packages/torch/optim/optimizer.py",
+                                                 "Optimizer.profile_hook_step.<locals>.wrapper")
+                                         : label(kModuleFile, module);
+  tables.stacks.push(0, outer);  // 1
   return source;
 }
 
@@ -59,6 +62,14 @@ TEST(Explanation, NamesStepCategoriesModulesAndWhatStaysBetweenSteps) {
                             "smaller batch or checkpointing; 1.00 KiB (25.0 %) were freed before "
                             "step 1 ended, 3.00 KiB stayed between steps (the median at the ends "
                             "of steps 0 to 1)."));
+}
+
+TEST(Explanation, ASmallerBatchIsNoAdviceForTheOptimizersStep) {
+  MemorySource source = training_source("encoder.head", true);
+  const Analysis analysis = *analyze_source(source, {});
+  const std::string text = explain_peak(analysis, source.tables(), analysis.devices[0], "").text;
+  EXPECT_THAT(text, testing::HasSubstr(", in the optimizer's step: "));
+  EXPECT_THAT(text, testing::EndsWith(" Next: gpumemprof advise suggests what to change."));
 }
 
 TEST(Explanation, OfALeakThatMattersItsFixIsNext) {

@@ -57,11 +57,12 @@ std::vector<std::string> caught_refusal_sentences(const Analysis& analysis, cons
     const Refusal& largest = *std::ranges::max_element(caught, {}, &Refusal::size_bytes);
     const uint64_t more = action_count(device.figures, Action::kOom) - device.refusals.size();
     const std::string name = device_name(device_at(tables, device.device));
-    std::string text = caught.size() == 1 ? fmt::format("The allocator of {} refused {}", name,
+    const std::string who = name == "cpu" ? "The CPU allocator" : "The allocator of " + name;
+    std::string text = caught.size() == 1 ? fmt::format("{} refused {}", who,
                                                         format_bytes(largest.size_bytes))
-                                          : fmt::format("The allocator of {} refused {}, the "
+                                          : fmt::format("{} refused {}, the "
                                                         "largest of {}",
-                                                        name,
+                                                        who,
                                                         format_plural(caught.size() + more,
                                                                       "request"),
                                                         format_bytes(largest.size_bytes));

@@ -18,7 +18,7 @@ std::vector<Refusal> caught_refusals(const Analysis& analysis, const Tables& tab
 bool went_on_after(const Refusal& refusal, const Analysis& analysis, const Tables& tables,
                    const DeviceAnalysis& device);
 
-/// "The allocator of cpu refused 1.00 PiB at train.py:3 <module>; the program went on." One
+/// "The CPU allocator refused 1.00 PiB at train.py:3 <module>; the program went on." One
 /// sentence a device. What a replayed history explains is not among them.
 std::vector<std::string> caught_refusal_sentences(const Analysis& analysis, const Tables& tables,
                                                   std::string_view working_folder);

@@ -7,6 +7,7 @@
 #include "base/size.h"
 #include "report/describe/describe_samples.h"
 #include "report/describe/facts.h"
+#include "report/describe/sections.h"
 #include "report/words.h"
 
 namespace gpumemprof {
@@ -48,8 +49,10 @@ Section samples_findings(const TelemetryAnalysis& analysis) {
   for (const TelemetrySeries& series : analysis.series) {
     for (const SeriesFinding& finding : series.report.findings) {
       list.items.push_back(
-          {severity_name(finding.severity),
-           fmt::format("{}: {} [{}]", finding.type, finding.description, series_label(series))});
+          {.label = severity_name(finding.severity),
+           .text = fmt::format("{}: {} [{}]", finding.type, finding.description,
+                               series_label(series)),
+           .tone = tone_of(finding.severity)});
     }
   }
   if (list.items.empty()) {

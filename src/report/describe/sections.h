@@ -42,6 +42,8 @@ Section peak_section(const Subject& subject, std::string_view nothing);
 
 // Each without parts where there is nothing to say.
 Section findings_section(const Subject& subject);
+/// That of a finding.
+Tone tone_of(Severity severity);
 Section advice_section(const AdviceReport& report);
 /// The basis of a saving, one sentence without a full stop.
 std::string saving_words(const Advice& one);

@@ -106,7 +106,8 @@ export function Curves(props: { curves: Curve[]; marks?: { x: number; text: stri
       c.lineTo(x, is_tall(i) ? height - BOTTOM : 9);
       c.stroke();
       c.fillStyle = tone.bad;
-      if (is_tall(i)) c.fillText(mark.text, Math.max(LEFT, x - c.measureText(mark.text).width - 5), 16);
+      // At the foot: the curves and the limit are high where a request is refused.
+      if (is_tall(i)) c.fillText(mark.text, Math.max(LEFT, x - c.measureText(mark.text).width - 5), height - BOTTOM - 10);
     });
     c.fillStyle = tone.dim;
     c.fillText("0", LEFT, height - 8);

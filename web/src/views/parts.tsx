@@ -55,7 +55,7 @@ export async function copy(text: string): Promise<void> {
 /** A text that may wrap only after the separators of a name or path, or before a bracket. */
 export function Joints({ text, is_prose = false }: { text: string; is_prose?: boolean }) {
   // In prose a point or a colon is no separator: "11.6 GiB".
-  const parts = text.match(is_prose ? /[^/_]+[/_]*|[/_]+/g : /[(<]?[^/_.:,(<]+[/_.:,]*|[/_.:,(<]+/g) ?? [];
+  const parts = (is_prose ? format.unbroken(text) : text).match(is_prose ? /[^/_]+[/_]*|[/_]+/g : /[(<]?[^/_.:,(<]+[/_.:,]*|[/_.:,(<]+/g) ?? [];
   return <>{parts.map((piece, i) => (i ? [<wbr key={i} />, piece] : piece))}</>;
 }
 /** A frame's function, and below it its place. */

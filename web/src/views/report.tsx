@@ -88,6 +88,8 @@ function RowLine({ row, columns }: { row: Row; columns: { title: string; is_numb
     <tr>
       {row.cells.map((cell, i) => (
         <td key={i} data-title={format.plain(columns[i]?.title ?? "", 60)} class={columns[i]?.is_number ? "right" : "wide"} colSpan={i === last && columns.length > row.cells.length ? columns.length - last : 1}>
+          {/* It floats: before the text it stays in the text's first line. */}
+          {i === last && row.evidence ? <EvidenceButton evidence={row.evidence} of={row.cells[last].text} /> : null}
           {i === last && row.details?.length ? (
             <details>
               <summary><CellText cell={cell} /></summary>
@@ -96,7 +98,6 @@ function RowLine({ row, columns }: { row: Row; columns: { title: string; is_numb
           ) : (
             <CellText cell={cell} />
           )}
-          {i === last && row.evidence ? <EvidenceButton evidence={row.evidence} of={row.cells[last].text} /> : null}
           {i === last && row.share !== undefined && row.share >= 0 ? <span class="share" style={{ width: `${Math.min(100, 100 * row.share)}%` }} /> : null}
         </td>
       ))}

@@ -171,7 +171,7 @@ export function TimeView() {
         <SurfaceBox
           draw={draw_time}
           size={data.size}
-          class={drags_pan.value ? "pans" : ""}
+          class={`over-time ${drags_pan.value ? "pans" : ""}`}
           label={`Memory over time of ${format.plain(device.value?.name ?? "", 60)}, by ${BY[view.value.by] ?? view.value.by}. Keys w and s zoom, a and d pan, p goes to the peak.`}
           setup={({ top }) =>
             follow_pointer(top, data.LEFT, (x, y, event) => {

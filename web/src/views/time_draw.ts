@@ -274,6 +274,15 @@ function draw_marks(c: CanvasRenderingContext2D, x_of: (e: number) => number, pl
     c.fillText(text, at, plot.y / 2 + 1);
     free_from = at + w + 10;
   };
+  // What ends at a line is named before it: after it the next has begun.
+  const flag_before = (x: number, text: string, colour: string) => {
+    const w = c.measureText(text).width;
+    const at = x - 4 - w;
+    if (at < free_from || x > plot.x + plot.w) return;
+    c.fillStyle = colour;
+    c.fillText(text, at, plot.y / 2 + 1);
+    free_from = x + 4;
+  };
   const shown = data.marks.value;
   // Out of memory first: its label matters most. Very many would hide the chart: then only the chosen one is drawn at full height.
   const refused = shown.filter((mark) => mark.kind === data.OUT_OF_MEMORY && x_of(mark.event) >= plot.x && x_of(mark.event) <= plot.x + plot.w);
@@ -317,7 +326,7 @@ function draw_marks(c: CanvasRenderingContext2D, x_of: (e: number) => number, pl
       }
       c.globalAlpha = 1;
       c.setLineDash([]);
-      flag(x, mark.label.length > 40 ? `${format.plain(mark.label.slice(0, 40))}…` : format.plain(mark.label), tone.mark);
+      (mark.kind === data.STEP ? flag_before : flag)(x, mark.label.length > 40 ? `${format.plain(mark.label.slice(0, 40))}…` : format.plain(mark.label), tone.mark);
     }
   }
 }

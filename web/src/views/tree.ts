@@ -230,9 +230,10 @@ export function treemap(values: number[], width: number, height: number): Tile[]
   return out;
 }
 
-/** Whether a label matches the search: a substring, or /a pattern/. */
+const FIELD = /^(?:(?:bytes|lived)[<>=]|(?:category|module|stream|process|thread):)|^not$/;
+/** Whether a label matches the search: a substring, or /a pattern/. Null as well where the search is about blocks alone ("bytes>1MiB"). */
 export function matcher(text: string): ((label: string) => boolean) | null {
-  if (!text) return null;
+  if (!text || text.trim().split(/\s+/).some((word) => FIELD.test(word))) return null;
   const pattern = /^\/(.+)\/$/.exec(text);
   if (pattern) {
     try {

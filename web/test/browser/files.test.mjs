@@ -1,10 +1,11 @@
 // Files of every size, through the command itself: nothing, very much, and no events at all. Wide and narrow, light and dark.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { join } from "node:path";
 import test, { after, describe } from "node:test";
 import { KINDS, launch } from "./browsers.mjs";
-import { made, serve } from "./command.mjs";
+import { folder, made, serve } from "./command.mjs";
 import { walk } from "./walk.mjs";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -38,6 +39,19 @@ with open(path, "w") as file:
     shows: ".charts canvas.top",
   },
 };
+
+/** What an out-of-memory error of a recorded program leaves. */
+function dump() {
+  const path = join(folder, "oom_dump_20260101T000000Z_1_cpu_1");
+  mkdirSync(path);
+  const files = {
+    manifest: { bundle_name: "oom_dump_20260101T000000Z_1_cpu_1" },
+    metadata: { captured_event_count: 0, exception_message: "DefaultCPUAllocator: can't allocate memory: you tried to allocate 4096 bytes. Error code 12 (Cannot allocate memory)", backend: "cpu", stack: ["train.py:4 main"] },
+    live_memory: { devices: [{ device: "cpu", live_bytes: 1 << 20, holders: [{ bytes: 1 << 20, count: 1, stack: ["train.py:3 main"] }] }] },
+  };
+  for (const [name, data] of Object.entries(files)) writeFileSync(join(path, `${name}.json`), JSON.stringify(data));
+  return path;
+}
 
 for (const kind of KINDS)
   describe(kind, () => {
@@ -75,4 +89,23 @@ for (const kind of KINDS)
           server.close();
         }
       });
+    test("a dump says what it is, and shows no control of what it does not have", async () => {
+      browser ??= await launch(kind);
+      const server = await serve(dump());
+      try {
+        const context = await browser.context({ viewport: SIZES[0] });
+        const page = await context.newPage();
+        await page.goto(server.address);
+        await page.waitForSelector(".report h2, .report p");
+        const text = (await page.locator(".app").innerText()).replaceAll("\u00a0", " ");
+        assert.match(text, /An out-of-memory dump has no events: its report is below\./);
+        assert.match(text, /Out of memory: 4\.00 KiB were refused at train\.py:4 main, with 1\.00 MiB live on cpu\./);
+        assert.equal(await page.locator("#search-box, select, .segments").count(), 0);
+        await page.keyboard.press("9");
+        assert.equal(await page.locator("[role=tab][aria-selected=true]").innerText(), "Devices");
+        await context.close();
+      } finally {
+        server.close();
+      }
+    });
   });

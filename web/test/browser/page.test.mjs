@@ -90,6 +90,21 @@ for (const kind of KINDS)
       await context.close();
     });
 
+    test("the chart is saved as a picture of its size where lanes stand below it", async () => {
+      const page = await open();
+      assert.equal(await page.locator(".lanes canvas.top").count(), 1);
+      await page.locator("summary", { hasText: "Export" }).click();
+      const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Chart as PNG" }).click()]);
+      const header = readFileSync(await download.path()).subarray(0, 24);
+      assert.equal(header.toString("latin1", 1, 4), "PNG");
+      const canvas = await page.locator(".over-time canvas.top").evaluate((one) => [one.width, one.height]);
+      assert.deepEqual([header.readUInt32BE(16), header.readUInt32BE(20)], canvas);
+      await page.locator("summary", { hasText: "Export" }).click();
+      await page.keyboard.press("Escape");
+      assert.equal(await page.locator("details.menu[open]").count(), 0);
+      await page.context().close();
+    });
+
     test("two steps of one run are compared, and the difference is that of their blocks", async () => {
       const [a, b] = [mock.run.step_events[0], mock.run.step_events[3]];
       const page = await open(`tab=compare&hold=category&at_a=${a}`);

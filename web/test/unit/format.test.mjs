@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { load } from "../load.mjs";
 
-const { bytes, signed, share, time, plain, frame, address, csv, from_hash, to_hash, START } = await load("format.ts", "state/view.ts", "export.ts");
+const { bytes, signed, share, unbroken, time, plain, frame, address, csv, from_hash, to_hash, START } = await load("format.ts", "state/view.ts", "export.ts");
 
 test("sizes read as the command's", () => {
   // What src/base/size_test.cc and format_bytes() give.
@@ -13,6 +13,8 @@ test("sizes read as the command's", () => {
 });
 test("shares and times", () => {
   assert.deepEqual([share(1, 3), share(1, 1e6), share(0, 5), share(1, 0)], ["33.3 %", "< 0.1 %", "0 %", ""]);
+  // As the command: less than a tenth is said, and what is nearly all is no round 100.
+  assert.deepEqual([share(9, 10_000), share(1, 1000), share(9999, 10_000), share(7, 7)], ["< 0.1 %", "0.1 %", "100.0 %", "100.0 %"]);
   assert.deepEqual([time(1.5e9), time(2e6, 1e6), time(null)], ["1.500 s", "2 ms", "unknown"]);
   assert.equal(address(0x7f12, 0x34), "0x7f1200000034");
 });
@@ -36,4 +38,8 @@ test("the address holds the view, and nothing that it says wrongly counts", () =
   assert.deepEqual(from_hash("#" + to_hash(view)), view);
   assert.equal(to_hash(START), "");
   assert.deepEqual(from_hash("#from=x&to=1e99&nothing=1&library=maybe"), { ...START, library: false });
+});
+
+test("a figure stays beside its unit", () => {
+  assert.equal(unbroken("40.4 % of 1.50 MiB, 2 GiB/s in 3 s and 4 steps"), "40.4\u00a0% of 1.50\u00a0MiB, 2\u00a0GiB/s in 3\u00a0s and 4 steps");
 });

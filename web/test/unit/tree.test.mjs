@@ -64,4 +64,6 @@ test("a search is a part of a name or a pattern", () => {
   assert.equal(matcher("CONV")("my_conv2d"), true);
   assert.equal(matcher("/^a.c$/")("abc"), true);
   assert.equal(matcher("/(/")("("), false);
+  // About blocks, not names: no box is dimmed.
+  for (const text of ["bytes>10MiB category:activation", "lived<3", "not module:layers.3"]) assert.equal(matcher(text), null);
 });
