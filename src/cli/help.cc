@@ -15,7 +15,7 @@ struct CommandHelp {
   std::array<std::string_view, 2> examples;  // without the tool's name
 };
 
-constexpr std::array<CommandHelp, 20> kCommands = {{
+constexpr std::array<CommandHelp, 21> kCommands = {{
     {"run",
      "Record",
      "[OPTIONS] -- COMMAND [ARGUMENTS...]",
