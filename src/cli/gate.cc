@@ -174,10 +174,18 @@ int write_files(const GateArguments& arguments, const GateReport& report) {
   return code;
 }
 
+/// Where tests were measured, what the process of the others held is no subject: which of them run
+/// together is a matter of -k and of workers.
+void keep_tests_only(std::vector<PeakSubject>* subjects) {
+  const auto is_program = [](const PeakSubject& subject) { return subject.name.empty(); };
+  if (!std::ranges::all_of(*subjects, is_program)) std::erase_if(*subjects, is_program);
+}
+
 int judge(const GateArguments& arguments, const GatePlan& plan, const RunOutcome& outcome,
           const std::string& tests) {
   auto subjects = gate_subjects(outcome, tests);
   if (!subjects) return report_error("", subjects.error());
+  if (!plan.limit_bytes) keep_tests_only(&*subjects);
   if (subjects->empty()) {
     // A measurement of nothing is one; a comparison with it is none.
     const bool compares = !arguments.baseline.empty() || plan.limit_bytes;

@@ -30,6 +30,7 @@ TEST(Calibration, WhatIsNoneIsRefused) {
             std::string::npos);
   EXPECT_FALSE(parse_calibration(with(",\"product_workspace_bytes\":-1")));
   EXPECT_FALSE(parse_calibration(with(",\"product_workspace_bytes\":1e30")));
+  EXPECT_FALSE(parse_calibration(with(",\"product_workspace_bytes\":1e400")));
 }
 
 }  // namespace

@@ -253,7 +253,7 @@ def test_recordings_are_kept_where_they_are_wanted(run_pytest, folder, tmp_path)
 
 def test_a_gate_compares_each_test(run_pytest, tmp_path):
     def suite(size):
-        (tmp_path / "test_it.py").write_text("import light\n\n\ndef test_one():\n    a = light.allocate(%d)\n\n\ndef test_two():\n    light.allocate(100)\n" % size)
+        (tmp_path / "test_it.py").write_text("import light\n\nin_every_process = light.allocate(7)\ndef test_one():\n    a = light.allocate(%d)\n\n\ndef test_two():\n    light.allocate(100)\n" % size)
 
     def gate(*options):
         return run_pytest(tmp_path, "-q", "--gpumemprof-all", before=[harness.COMMAND, "gate", "--baseline", "memory.json", *options, "--"])
@@ -261,6 +261,7 @@ def test_a_gate_compares_each_test(run_pytest, tmp_path):
     suite(1_000_000)
     assert gate("--reason", "first").rc == 0
     kept = json.loads((tmp_path / "memory.json").read_text())
+    assert kept["program"] == {}
     assert {name: test["cpu"]["peak_bytes"] for name, test in kept["tests"].items()} == {"test_it.py::test_one": 1_000_000, "test_it.py::test_two": 100}
     suite(1_020_000)
     ran = gate()
