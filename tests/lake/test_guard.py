@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import signal
+import subprocess
 
 import harness
 import lakes
@@ -11,6 +13,7 @@ from gpumemprof._children.sql.opened import Opened
 from gpumemprof._children.sql.statements import Asker
 
 SECRET = "0f0c2b4e"
+ENDLESS = "WITH RECURSIVE a AS (SELECT 1 AS x UNION ALL SELECT x + 1 FROM a) SELECT COUNT(*) FROM a"
 # HERE stands for a folder that may be written, LAKE for the lake, SECRET for a file beside it.
 WRITES = [
     "COPY (SELECT 1) TO 'HERE/new.csv'",
@@ -118,9 +121,18 @@ def test_nothing_is_imported_from_the_working_folder(place):
 
 
 def test_an_endless_query_is_stopped_by_its_timeout(lake):
-    endless = "WITH RECURSIVE a AS (SELECT 1 AS x UNION ALL SELECT x + 1 FROM a) SELECT COUNT(*) FROM a"
-    done = lakes.run(["sql", lake, endless, "--timeout", "0.5"])
+    done = lakes.run(["sql", lake, ENDLESS, "--timeout", "0.5"])
     assert done.rc == 2 and b"stopped after 0.5 s (--timeout)" in done.stderr
+
+
+@pytest.mark.parametrize("number, rc", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_stops_a_query_and_leaves_nothing(lake, tmp_path, number, rc):
+    argv = [harness.COMMAND, "sql", str(lake), ENDLESS, "--timeout", "50"]
+    with subprocess.Popen(argv, stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)}) as process:
+        assert harness.until(lambda: list(tmp_path.iterdir()))
+        process.send_signal(number)
+        assert process.wait(timeout=40) == rc
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_private_folders_are_removed(lake, tmp_path):
