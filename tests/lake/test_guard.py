@@ -49,7 +49,8 @@ READS = [
 ]
 SETTINGS = ["SET enable_external_access = true", "SET lock_configuration = false", "SET allowed_directories = ['/']",
             "RESET allowed_paths", "SET temp_directory = 'HERE'", "PRAGMA enable_external_access = true",
-            "SET extension_directory = 'HERE'"]
+            "SET extension_directory = 'HERE'", "SET profiling_output = 'HERE/profile'", "SET log_query_path = 'HERE/log'",
+            "SET file_search_path = '/etc'"]
 
 
 @pytest.fixture
