@@ -146,3 +146,9 @@ def test_private_folders_are_removed(lake, tmp_path):
 def test_a_reader_that_leaves_gets_no_complaint(lake):
     done = harness.execute(["sh", "-c", f"{harness.COMMAND} sql {lake} 'SELECT * FROM range(1000000)' --format csv | head -2"])
     assert done.ok().stdout == b"range\n0\n" and done.stderr == b""
+
+
+def test_a_full_disk_behind_standard_output_is_one_line(lake):
+    with open("/dev/full", "w") as full:
+        done = lakes.run(["sql", lake, "SELECT * FROM runs"], stdout=full)
+    assert (done.rc, done.stderr) == (1, b"gpumemprof: No space left on device\n")

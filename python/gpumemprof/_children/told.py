@@ -36,6 +36,8 @@ def end_now(main: Callable[[], int]) -> None:
         code = int(ended.code or 0)
     except BrokenPipeError:  # the reader of our output left: nothing to complain of
         code = EXIT_FAILED
+    except OSError as error:  # a full disk
+        code = say(f"standard output: {error.strerror}", EXIT_FAILED)
     os._exit(code)
 
 

@@ -29,7 +29,7 @@ def _run(words: list[str]) -> int:
     except MemoryError:
         return say("not enough memory", EXIT_FAILED)
     except OSError as error:
-        return say(f"{error.filename}: {error.strerror}" if error.filename else str(error), EXIT_FAILED)
+        return say(f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error), EXIT_FAILED)
     except Exception as error:  # of DuckDB: a full disk, most often
         return say(f"{output}: cannot be written: {error}", EXIT_FAILED)
     if sys.stderr.isatty():

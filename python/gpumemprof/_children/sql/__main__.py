@@ -57,7 +57,7 @@ def _run(words: list[str]) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
-        return say(f"{error.filename}: {error.strerror}" if error.filename else str(error), EXIT_FAILED)
+        return say(f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error), EXIT_FAILED)
 
 
 def main(words: list[str]) -> None:
