@@ -4,6 +4,7 @@ import collections
 import csv
 import io
 import json
+import pickle
 import re
 import sqlite3
 
@@ -11,6 +12,7 @@ import harness
 import lakes
 import pyarrow.parquet as pq
 import pytest
+from commands import snapshots
 from gpumemprof._children.lake import schema
 
 RUNS = lakes.RECORDINGS + lakes.SNAPSHOTS
@@ -47,6 +49,8 @@ def test_the_most_that_was_live_is_the_peak_of_analyze(exported):
             assert rank["events"] == sum(device["events"].values())
             assert rank["size_basis"] == device["peak"]["basis"]
             assert len(lakes.live_at(own, rank["peak_event"])) == device["peak"]["blocks"]
+            if device["peak_reserved"]["reserved_bytes"] is not None:
+                assert rank["peak_reserved_bytes"] == device["peak_reserved"]["reserved_bytes"]
 
 
 def test_categories_at_the_peak_are_those_of_analyze(exported):
@@ -111,6 +115,21 @@ def test_steps_are_the_moments_of_analyze(training, lake):
     assert [(row["step"], row["end_event"], row["end_time_ns"]) for row in steps] == [
         (moment["step"], moment["event_index"], moment["time_ns"]) for moment in told]
     assert len(steps) >= 3 and all(a["end_event"] == b["begin_event"] for a, b in zip(steps, steps[1:]))
+
+
+def test_annotations_and_reserved_bytes_of_a_snapshot_are_those_on_paper(tmp_path):
+    data = snapshots.on_paper(tmp_path / "paper.pickle")
+    begin_us = data["device_traces"][0][0]["time_us"]
+    data["external_annotations"] = [{"device": 0, "time_us": begin_us + after_us, "name": name, "stage": stage} for after_us, name, stage in (
+        (500, "ProfilerStep#1", "START"), (3500, "inner", "START"), (4500, "inner", "END"), (6500, "ProfilerStep#1", "END"))]
+    (tmp_path / "paper.pickle").write_bytes(pickle.dumps(data))
+    run = lakes.export(tmp_path / "paper.pickle", tmp_path / "lake")
+    assert [(r["kind"], r["name"], r["begin_event"], r["end_event"], r["end_time_ns"]) for r in lakes.table(run, "steps")] == [
+        ("annotation", "ProfilerStep#1", 1, 7, (begin_us + 6500) * 1000), ("annotation", "inner", 4, 5, (begin_us + 4500) * 1000)]
+    assert [(r["event"], r["name"], r["value_bytes"]) for r in lakes.table(run, "samples")] == [
+        (0, "reserved", 0), (1, "reserved", 20 * snapshots.MIB), (9, "reserved", 36 * snapshots.MIB)]
+    (rank,) = lakes.table(run, "ranks")
+    assert (rank["peak_bytes"], rank["peak_event"], rank["peak_reserved_bytes"]) == (20 * snapshots.MIB, 10, 36 * snapshots.MIB)
 
 
 def test_folded_stacks_are_those_of_the_export(training, lake):

@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import signal
+import subprocess
 
 import harness
 import lakes
@@ -11,6 +13,7 @@ from gpumemprof._children.sql.opened import Opened
 from gpumemprof._children.sql.statements import Asker
 
 SECRET = "0f0c2b4e"
+ENDLESS = "WITH RECURSIVE a AS (SELECT 1 AS x UNION ALL SELECT x + 1 FROM a) SELECT COUNT(*) FROM a"
 # HERE stands for a folder that may be written, LAKE for the lake, SECRET for a file beside it.
 WRITES = [
     "COPY (SELECT 1) TO 'HERE/new.csv'",
@@ -46,7 +49,8 @@ READS = [
 ]
 SETTINGS = ["SET enable_external_access = true", "SET lock_configuration = false", "SET allowed_directories = ['/']",
             "RESET allowed_paths", "SET temp_directory = 'HERE'", "PRAGMA enable_external_access = true",
-            "SET extension_directory = 'HERE'"]
+            "SET extension_directory = 'HERE'", "SET profiling_output = 'HERE/profile'", "SET log_query_path = 'HERE/log'",
+            "SET file_search_path = '/etc'"]
 
 
 @pytest.fixture
@@ -118,9 +122,18 @@ def test_nothing_is_imported_from_the_working_folder(place):
 
 
 def test_an_endless_query_is_stopped_by_its_timeout(lake):
-    endless = "WITH RECURSIVE a AS (SELECT 1 AS x UNION ALL SELECT x + 1 FROM a) SELECT COUNT(*) FROM a"
-    done = lakes.run(["sql", lake, endless, "--timeout", "0.5"])
+    done = lakes.run(["sql", lake, ENDLESS, "--timeout", "0.5"])
     assert done.rc == 2 and b"stopped after 0.5 s (--timeout)" in done.stderr
+
+
+@pytest.mark.parametrize("number, rc", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_stops_a_query_and_leaves_nothing(lake, tmp_path, number, rc):
+    argv = [harness.COMMAND, "sql", str(lake), ENDLESS, "--timeout", "50"]
+    with subprocess.Popen(argv, stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)}) as process:
+        assert harness.until(lambda: list(tmp_path.iterdir()))
+        process.send_signal(number)
+        assert process.wait(timeout=40) == rc
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_private_folders_are_removed(lake, tmp_path):
@@ -133,3 +146,9 @@ def test_private_folders_are_removed(lake, tmp_path):
 def test_a_reader_that_leaves_gets_no_complaint(lake):
     done = harness.execute(["sh", "-c", f"{harness.COMMAND} sql {lake} 'SELECT * FROM range(1000000)' --format csv | head -2"])
     assert done.ok().stdout == b"range\n0\n" and done.stderr == b""
+
+
+def test_a_full_disk_behind_standard_output_is_one_line(lake):
+    with open("/dev/full", "w") as full:
+        done = lakes.run(["sql", lake, "SELECT * FROM runs"], stdout=full)
+    assert (done.rc, done.stderr) == (1, b"gpumemprof: No space left on device\n")

@@ -2,11 +2,13 @@
 
 import collections
 import csv
+import fcntl
 import io
 import json
 import os
 import pty
 import subprocess
+import termios
 import time
 
 import harness
@@ -15,6 +17,7 @@ import pytest
 from gpumemprof._children.sql.daily import queries
 
 SNAPSHOT = lakes.SNAPSHOTS[0]
+ENDLESS = "WITH RECURSIVE a AS (SELECT 1 AS x UNION ALL SELECT x + 1 FROM a) SELECT COUNT(*) FROM a"
 
 
 @pytest.fixture(scope="module")
@@ -139,10 +142,15 @@ def test_a_query_is_read_from_a_file_or_standard_input(lake, tmp_path):
 def test_a_terminal_gets_a_prompt(lake):
     master, slave = pty.openpty()
     with subprocess.Popen([harness.COMMAND, "sql", str(lake)], stdin=slave, stdout=slave, stderr=slave,
-                          start_new_session=True) as process:
+                          start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0)) as process:
         os.close(slave)
-        os.write(master, b".tables\nSELECT 6 *\n7 AS answer;\nSELEC;\n.quit\n")
+        os.write(master, f"{ENDLESS};\n".encode())
         text = b""
+        while b"FROM a;" not in text:
+            text += os.read(master, 4096)
+        time.sleep(1)  # until it runs
+        os.write(master, b"\x03")
+        os.write(master, b".tables\nSELECT 6 *\n7 AS answer;\nSELEC;\n.quit\n")
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             try:
@@ -152,6 +160,7 @@ def test_a_terminal_gets_a_prompt(lake):
         assert process.wait(timeout=30) == 0
     os.close(master)
     assert b"live_at(run, memory, event)" in text and b"answer" in text and b"42" in text and b"syntax error" in text
+    assert b"gpumemprof: stopped" in text
 
 
 @pytest.mark.parametrize("argv, message", [

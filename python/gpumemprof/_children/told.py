@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 EXIT_OK, EXIT_FAILED, EXIT_BAD_INPUT = 0, 1, 2
 
@@ -18,6 +22,23 @@ def end_on_signals() -> None:
     signal.signal(signal.SIGTERM, end)
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def end_now(main: Callable[[], int]) -> None:
+    """Ends the process with the code of main(), or of the signal that came: a thread that still reads is not waited for."""
+    end_on_signals()
+    try:
+        code = main()
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        code = say("stopped", 130)
+    except SystemExit as ended:
+        code = int(ended.code or 0)
+    except BrokenPipeError:  # the reader of our output left: nothing to complain of
+        code = EXIT_FAILED
+    except OSError as error:  # a full disk
+        code = say(f"standard output: {error.strerror}", EXIT_FAILED)
+    os._exit(code)
 
 
 def plain(text: str) -> str:

@@ -7,17 +7,16 @@ import resource
 import sys
 import time
 
-from ..told import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, end_on_signals, say
+from ..told import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, end_now, say
 from . import parquet, sqlite
 from .engine import CannotDo, CannotWrite, duckdb
 from .source import Source
 
 
-def main(words: list[str]) -> int:
+def _run(words: list[str]) -> int:
     between = words.index("--")
     (to, output, *flags), paths = words[:between], words[between + 1 :]
     begin = time.monotonic()
-    end_on_signals()
     try:
         if to == "parquet":
             duckdb()  # before minutes of reading
@@ -30,11 +29,9 @@ def main(words: list[str]) -> int:
     except MemoryError:
         return say("not enough memory", EXIT_FAILED)
     except OSError as error:
-        return say(f"{error.filename}: {error.strerror}" if error.filename else str(error), EXIT_FAILED)
+        return say(f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error), EXIT_FAILED)
     except Exception as error:  # of DuckDB: a full disk, most often
         return say(f"{output}: cannot be written: {error}", EXIT_FAILED)
-    except KeyboardInterrupt:
-        return 130
     if sys.stderr.isatty():
         most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
         say(f"run {name} written to {place} ({time.monotonic() - begin:.1f} s, {most} MiB of memory)")
@@ -44,5 +41,9 @@ def main(words: list[str]) -> int:
     return EXIT_OK if has_every_event else EXIT_FAILED
 
 
+def main(words: list[str]) -> None:
+    end_now(lambda: _run(words))
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main(sys.argv[1:])

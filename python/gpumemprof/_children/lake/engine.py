@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..waiting import wait_for
+
 
 class CannotDo(Exception):
     """One line for the user: what cannot be done, and what to do."""
@@ -32,7 +34,7 @@ def connect() -> Any:
 
 def rows(connection: Any, statement: str, parameters: Any = None) -> list[Any]:
     """All rows: a result that is left unread would block the connection."""
-    return list(connection.execute(statement, parameters).fetchall())
+    return list(wait_for(lambda: connection.execute(statement, parameters).fetchall(), connection.interrupt))
 
 
 def quoted(text: str) -> str:

@@ -9,6 +9,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ..._core.native import native
+from ..waiting import wait_for
 from . import schema
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ class Source:
     def __init__(self, paths: Sequence[str], *, seal: bool = True, anonymize: bool = False) -> None:
         self.paths = list(paths)
         self.is_anonymous = anonymize
-        self.run = native().read_run([os.fsencode(path) for path in paths], seal, anonymize)
-        self._report = json.loads(self.run.report())
+        self.run = wait_for(lambda: native().read_run([os.fsencode(path) for path in paths], seal, anonymize))
+        self._report = json.loads(wait_for(self.run.report))
         self.identity = self._identity()
 
     @property

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import tempfile
 from typing import Any
 
 from ..lake.engine import CannotDo
-from ..told import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, end_on_signals, say
+from ..told import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, end_now, say
 from . import output
 from .opened import Opened
 from .prompt import converse
@@ -48,24 +47,22 @@ def _answer(options: dict[str, Any], paths: list[str]) -> int:
         return EXIT_FAILED if opened.left_out else EXIT_OK
 
 
-def main(words: list[str]) -> int:
-    options = json.loads(words[0])
-    end_on_signals()
+def _run(words: list[str]) -> int:
     try:
-        return _answer(options, words[2:])
+        return _answer(json.loads(words[0]), words[2:])
     except (CannotDo, ValueError, FileNotFoundError) as error:
         return say(str(error), EXIT_BAD_INPUT)
     except MemoryError:
         return say("not enough memory", EXIT_FAILED)
-    except BrokenPipeError:  # the reader of our output left: nothing to complain of
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_FAILED
+    except BrokenPipeError:
+        raise
     except OSError as error:
-        return say(f"{error.filename}: {error.strerror}" if error.filename else str(error), EXIT_FAILED)
-    except KeyboardInterrupt:
-        say("stopped")
-        return 130
+        return say(f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error), EXIT_FAILED)
+
+
+def main(words: list[str]) -> None:
+    end_now(lambda: _run(words))
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main(sys.argv[1:])

@@ -7,6 +7,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from ..lake.engine import CannotDo, duckdb
+from ..waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 _TAKEN = {"SELECT", "CREATE", "DROP", "SET"}
 _EXPLAIN = re.compile(r"\s*EXPLAIN\s+(?:ANALYZE\s+)?", re.IGNORECASE)
 _ROWS = 1000
-_LOOK_S = 0.1
 
 
 class NotAnswered(CannotDo):
@@ -70,7 +70,7 @@ class Asker:
             timer.daemon = True
             timer.start()
         try:
-            self._execute(statement)
+            wait_for(lambda: self._connection.execute(statement), self._connection.interrupt)
             description = self._connection.description or []
             use(Result([column[0] for column in description], [str(column[1]) for column in description], self._connection))
             self._connection.fetchall()  # what is left unread would block the next one
@@ -81,30 +81,6 @@ class Asker:
         finally:
             if timer:
                 timer.cancel()
-
-    def _execute(self, statement: Any) -> None:
-        """In a thread of its own: DuckDB does not look for signals while it works, and this thread does."""
-        failed: list[BaseException] = []
-        is_done = threading.Event()
-
-        def work() -> None:
-            try:
-                self._connection.execute(statement)
-            except BaseException as error:
-                failed.append(error)
-            finally:
-                is_done.set()
-
-        threading.Thread(target=work, daemon=True).start()
-        try:
-            while not is_done.wait(_LOOK_S):  # join() takes the thread for ended when a signal comes
-                pass
-        except BaseException:  # Ctrl-C, or the end of the command
-            self._connection.interrupt()
-            is_done.wait()
-            raise
-        if failed:
-            raise failed[0]
 
     def _is_taken(self, statement: Any) -> bool:
         kind = _kind(statement)
