@@ -91,6 +91,10 @@ std::string format_count(uint64_t count) {
   return digits;
 }
 
+std::string module_words(const std::string& path) {
+  return !path.empty() && path[0] >= '0' && path[0] <= '9' ? "module " + path : path;
+}
+
 std::string format_percent(uint64_t part, uint64_t whole) {
   if (whole == 0 || part == 0) return "0 %";
   const double percent = 100.0 * static_cast<double>(part) / static_cast<double>(whole);

@@ -22,16 +22,13 @@ struct Root {
   std::string name;  ///< its class, with a number where another model that lives is of that class
   /// Whether it has parameters or modules of its own. A loss function has neither.
   bool is_model;
-  /// Paths as PyTorch gives them, else with the name before them: "layers.3.mlp". "3" alone, of a
-  /// Sequential, says nothing: that is "Sequential.3".
-  bool is_plain;
+  bool is_plain;  ///< paths as PyTorch gives them, else with the name before them
   int walks;
   Rewalk tensors = {};
 
   std::string path(const std::string& below) const {
     if (below.empty()) return name;
-    const bool begins_with_number = below[0] >= '0' && below[0] <= '9';
-    return is_plain && !begins_with_number ? below : name + "." + below;
+    return is_plain ? below : name + "." + below;
   }
 };
 

@@ -118,7 +118,7 @@ std::vector<FoldedGroup> folded(const std::vector<CategoryGroup>& groups) {
 }
 
 /// The group's name, with what it is made of.
-TableCell cell_of(const FoldedGroup& one, const char* nameless) {
+TableCell cell_of(const FoldedGroup& one, const char* nameless, bool is_module) {
   const CategoryGroup& group = one.sum;  // its categories are those of one member
   std::string mix = mix_text(group);
   if (one.members > 1) {
@@ -127,7 +127,8 @@ TableCell cell_of(const FoldedGroup& one, const char* nameless) {
     mix = is_one_type ? fmt::format("{} × {}", one.members, mix)
                       : fmt::format("{} × {}: {}", one.members, each, mix);
   }
-  return {.text = group.name.empty() ? nameless : group.name, .note = std::move(mix)};
+  return {.text = group.name.empty() ? nameless : is_module ? module_words(group.name) : group.name,
+          .note = std::move(mix)};
 }
 
 void add_groups(const std::vector<CategoryGroup>& groups, const char* title, const char* noun,
@@ -136,7 +137,7 @@ void add_groups(const std::vector<CategoryGroup>& groups, const char* title, con
   out->add(Sentence{title});
   Table table = share_table(noun);
   add_rows(folded(groups), most, &table, [&](const FoldedGroup& one) {
-    return share_row(one.sum.bytes, total, cell_of(one, nameless));
+    return share_row(one.sum.bytes, total, cell_of(one, nameless, noun == std::string_view("module")));
   });
   out->add(std::move(table));
 }
@@ -204,7 +205,7 @@ Table modules_table(const Subject& subject, const DeviceAnalysis& device, const 
       groups, [](const FoldedGroup& one) { return !one.sum.name.empty(); });
   if (groups.size() < 2 || !has_module) return table;
   add_rows(groups, most, &table, [&](const FoldedGroup& one) {
-    return Row{{{format_bytes(one.sum.bytes)}, cell_of(one, "(outside of any module)")}};
+    return Row{{{format_bytes(one.sum.bytes)}, cell_of(one, "(outside of any module)", true)}};
   });
   return table;
 }

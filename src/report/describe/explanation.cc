@@ -167,8 +167,9 @@ class Paragraph {
   void find_module(const std::vector<CategoryGroup>& groups) {
     for (const CategoryGroup& group : groups) {
       if (group.name.empty()) continue;
-      module_ = fmt::format("; the largest module is {}: {}", printable(group.name),
-                            share(figure("module_1_bytes", group.bytes)));
+      const std::string words = module_words(group.name);
+      module_ = fmt::format("; the largest {}{}: {}", words == group.name ? "module is " : "is ",
+                            printable(words), share(figure("module_1_bytes", group.bytes)));
       return;
     }
   }

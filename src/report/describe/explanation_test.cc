@@ -64,6 +64,13 @@ TEST(Explanation, NamesStepCategoriesModulesAndWhatStaysBetweenSteps) {
                             "of steps 0 to 1)."));
 }
 
+TEST(Explanation, ASequentialsLayerIsCalledAModule) {
+  MemorySource source = training_source("2.0");
+  const Analysis analysis = *analyze_source(source, {});
+  EXPECT_THAT(explain_peak(analysis, source.tables(), analysis.devices[0], "").text,
+              testing::HasSubstr("; the largest is module 2.0: 4.00 KiB (100.0 %). "));
+}
+
 TEST(Explanation, ASmallerBatchIsNoAdviceForTheOptimizersStep) {
   MemorySource source = training_source("encoder.head", true);
   const Analysis analysis = *analyze_source(source, {});
