@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import shutil
+import signal
 import sys
 import tempfile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..lake.engine import CannotDo
+from ..lake.engine import CannotDo, duckdb
 from ..told import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_OK, end_now, say
 from . import output
 from .opened import Opened
 from .prompt import converse
 from .statements import Asker, NotAnswered
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def _one_shot(asker: Asker, text: str, form: str) -> None:
@@ -26,8 +32,24 @@ def _one_shot(asker: Asker, text: str, form: str) -> None:
     sys.stdout.flush()
 
 
+@contextlib.contextmanager
+def _private_folder() -> Iterator[str]:
+    """Signals wait while it is made and removed, so that none leaves it behind; and while DuckDB is loaded, which takes
+    what a signal raises for a failure."""
+    ending = {signal.SIGINT, signal.SIGTERM}
+    signal.pthread_sigmask(signal.SIG_BLOCK, ending)
+    duckdb()
+    folder = tempfile.mkdtemp(prefix="gpumemprof-sql-")
+    try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ending)
+        yield folder
+    finally:
+        signal.pthread_sigmask(signal.SIG_BLOCK, ending)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def _answer(options: dict[str, Any], paths: list[str]) -> int:
-    with tempfile.TemporaryDirectory(prefix="gpumemprof-sql-") as folder:
+    with _private_folder() as folder:
         opened = Opened(folder, seal=options["seal"], say=say)
         opened.add(paths)
         opened.make_views()
