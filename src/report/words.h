@@ -19,10 +19,9 @@ void append_json_string(std::string* out, std::string_view text);
 
 /// "48,120".
 std::string format_count(uint64_t count);
-/// "43.7 %"; "0 %" of nothing.
 /// "module 2" of a Sequential's "2", which alone would be read as a count; other paths as they are.
 std::string module_words(const std::string& path);
-
+/// "43.7 %"; "0 %" of nothing.
 std::string format_percent(uint64_t part, uint64_t whole);
 /// "1 block", "12 blocks".
 std::string format_plural(uint64_t count, std::string_view noun);
