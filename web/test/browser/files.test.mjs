@@ -43,7 +43,7 @@ with open(path, "w") as file:
 /** What an out-of-memory error of a recorded program leaves. */
 function dump() {
   const path = join(folder, "oom_dump_20260101T000000Z_1_cpu_1");
-  mkdirSync(path);
+  mkdirSync(path, { recursive: true });
   const files = {
     manifest: { bundle_name: "oom_dump_20260101T000000Z_1_cpu_1" },
     metadata: { captured_event_count: 0, exception_message: "DefaultCPUAllocator: can't allocate memory: you tried to allocate 4096 bytes. Error code 12 (Cannot allocate memory)", backend: "cpu", stack: ["train.py:4 main"] },
