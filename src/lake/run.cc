@@ -2,21 +2,10 @@
 
 #include <algorithm>
 
-#include "analysis/replay/snapshot_device.h"
 #include "page/keeper_thread.h"
 #include "report/json_report.h"
 
 namespace gpumemprof {
-namespace {
-
-bool has_times(const WholeRun& whole, uint32_t device) {
-  const DeviceAnalysis* known = whole.device(static_cast<uint16_t>(device));
-  if (known && known->snapshot) return known->snapshot->has_times || !whole.is_snapshot();
-  return whole.analysis().source.can.times;
-}
-
-}  // namespace
-
 Result<std::unique_ptr<LakeRun>> LakeRun::read(const std::vector<std::string>& paths,
                                                const PageReading& reading,
                                                const std::function<void(double)>& on_progress) {
@@ -32,7 +21,7 @@ Result<std::unique_ptr<LakeRun>> LakeRun::read(const std::vector<std::string>& p
   for (uint32_t device = 0; device < devices; ++device) {
     if (!tables[device]) continue;
     run->memories_.push_back(
-        {device, has_times(*run->whole_, device), std::move(tables[device])});
+        {device, run->whole_->has_times(static_cast<uint16_t>(device)), std::move(tables[device])});
   }
   return run;
 }
@@ -60,22 +49,10 @@ std::vector<StepEnd> step_ends(const LakeRun& run, const LakeMemory& memory) {
   std::vector<StepEnd> ends;
   for (const CategoryMoment& said : whole.analysis().moments) {
     if (said.kind != CategoryMoment::kStepEnd || said.process != process) continue;
-    ends.push_back({moment_at(*memory.table, said.time_ns), &said});
+    ends.push_back({memory.table->moment_at(said.time_ns), &said});
   }
   std::ranges::stable_sort(ends, {}, &StepEnd::moment);
   return ends;
-}
-
-uint32_t moment_at(const BlockTable& table, uint64_t time_ns) {
-  size_t low = 0, high = table.times.size();
-  while (low < high) {
-    const size_t middle = (low + high) / 2;
-    if (table.times[middle] < time_ns)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return static_cast<uint32_t>(low);
 }
 
 std::optional<uint64_t> time_of(const LakeMemory& memory, uint32_t moment) {

@@ -57,8 +57,6 @@ struct StepEnd {
   const CategoryMoment* said = nullptr;
 };
 std::vector<StepEnd> step_ends(const LakeRun& run, const LakeMemory& memory);
-/// The moment right before the memory's first event at or after a time.
-uint32_t moment_at(const BlockTable& table, uint64_t time_ns);
 /// When a moment was; absent before the first event, and where the events have no times.
 std::optional<uint64_t> time_of(const LakeMemory& memory, uint32_t moment);
 

@@ -56,10 +56,7 @@ class Ranks final : public LakeRows {
     const Tables& tables = whole.tables();
     const Device& device = tables.devices[memory.device];
     const DeviceAnalysis* known = whole.device(static_cast<uint16_t>(memory.device));
-    const DeviceAnalysis* main = main_device(whole.analysis(), tables);
-    const bool is_main =
-        main && (main == known ||
-                 std::ranges::find(main->parts, memory.device) != main->parts.end());
+    const bool is_main = whole.is_main(static_cast<uint16_t>(memory.device));
     const bool is_requested = known && has_requested_sizes(*known, tables);
     // A snapshot does not name its process.
     const bool has_process = device.process < tables.processes.size() && !whole.is_snapshot();
@@ -261,7 +258,7 @@ class Steps final : public LakeRows {
     std::optional<uint64_t> number;
     std::optional<Place> begin, end;
   };
-  Place at(uint64_t time_ns) const { return {moment_at(*memory_.table, time_ns), time_ns}; }
+  Place at(uint64_t time_ns) const { return {memory_.table->moment_at(time_ns), time_ns}; }
 
   void open(const char* kind, std::string_view name, uint64_t time_ns) {
     open_[name].push_back(told_.size());

@@ -61,6 +61,18 @@ bool BlockTable::is_pending(uint32_t block, uint32_t moment) const {
   return false;
 }
 
+uint32_t BlockTable::moment_at(uint64_t time_ns) const {
+  size_t low = 0, high = times.size();
+  while (low < high) {
+    const size_t middle = (low + high) / 2;
+    if (times[middle] < time_ns)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return static_cast<uint32_t>(low);
+}
+
 uint32_t BlockTable::started_by(uint32_t moment) const {
   return static_cast<uint32_t>(std::ranges::upper_bound(start, moment) - start.begin());
 }

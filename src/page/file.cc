@@ -53,13 +53,9 @@ PageDevice describe_device(WholeRun& whole, uint32_t index, std::unique_ptr<Bloc
   device.index = index;
   device.name = device_name(whole.tables().devices[index]);
   const DeviceAnalysis* known = whole.device(static_cast<uint16_t>(index));
-  const DeviceAnalysis* main = gpumemprof::main_device(whole.analysis(), whole.tables());
-  device.is_main =
-      main && (main == known || std::ranges::find(main->parts, index) != main->parts.end());
+  device.is_main = whole.is_main(static_cast<uint16_t>(index));
   device.has_requested_sizes = known && has_requested_sizes(*known, whole.tables());
-  device.has_times = whole.analysis().source.can.times;
-  if (known && known->snapshot)
-    device.has_times = known->snapshot->has_times || !whole.is_snapshot();
+  device.has_times = whole.has_times(static_cast<uint16_t>(index));
   device.why_no_categories = why_no_categories(known);
   device.why_unknown_before = why_unknown_before(whole.analysis(), known, *table);
   for (const int64_t stream : table->streams) {
@@ -150,16 +146,7 @@ size_t PageFile::device_of(const DeviceAnalysis* analysis) const {
 }
 
 uint32_t PageFile::moment_at(size_t device, uint64_t time_ns) const {
-  const TimeColumn& times = devices_[device].table->times;
-  size_t low = 0, high = times.size();
-  while (low < high) {
-    const size_t middle = (low + high) / 2;
-    if (times[middle] < time_ns)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return static_cast<uint32_t>(low);
+  return devices_[device].table->moment_at(time_ns);
 }
 
 PageFile::Taken PageFile::taken(size_t device, const Filter& filter) {

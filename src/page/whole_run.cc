@@ -5,6 +5,7 @@
 
 #include "analysis/advice/practices.h"
 #include "analysis/pass/program_end.h"
+#include "analysis/replay/snapshot_device.h"
 #include "analysis/series/telemetry_series.h"
 #include "report/describe/describe.h"
 #include "report/describe/describe_samples.h"
@@ -70,6 +71,18 @@ Status WholeRun::read_without_events(double sensitivity) {
 const DeviceAnalysis* WholeRun::device(uint16_t index) const {
   const auto known = std::ranges::find(analysis().devices, index, &DeviceAnalysis::device);
   return known == analysis().devices.end() ? nullptr : &*known;
+}
+
+bool WholeRun::is_main(uint16_t index) const {
+  const DeviceAnalysis* main = main_device(analysis(), tables());
+  return main != nullptr &&
+         (main == device(index) || std::ranges::find(main->parts, index) != main->parts.end());
+}
+
+bool WholeRun::has_times(uint16_t index) const {
+  const DeviceAnalysis* known = device(index);
+  if (known && known->snapshot) return known->snapshot->has_times || !is_snapshot();
+  return analysis().source.can.times;
 }
 
 Result<const AdviceReport*> WholeRun::advice() {

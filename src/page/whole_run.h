@@ -42,6 +42,10 @@ class WholeRun {
   }
   /// Null for a device without a report.
   const DeviceAnalysis* device(uint16_t index) const;
+  /// It, or the sum that it is a part of, is the answer.
+  bool is_main(uint16_t index) const;
+  /// Else the times of its events are numbers of events.
+  bool has_times(uint16_t index) const;
 
   /// The suggestions of practices, as PageReading::all_advice says; the run is read once more for
   /// them, once. Null if they are not wanted. Errors: those of the reader.
