@@ -48,7 +48,7 @@ class GrowingColumn {
     values_[size_++] = value;
   }
   void resize(size_t size, T value = T()) {
-    reserve(size);
+    if (size > capacity_) reserve(std::max(size, 2 * capacity_));
     if (size > size_) std::fill(values_ + size_, values_ + size, value);
     size_ = size;
   }

@@ -109,8 +109,9 @@ class Stacks final : public LakeRows {
   explicit Stacks(const LakeRun& run) : tables_(run.whole().tables()) {
     std::vector<bool> is_used(tables_.stacks.stack_count());
     for (const LakeMemory& memory : run.memories()) {
-      for (const uint32_t stack : memory.table->stack)
+      memory.table->stack.each([&](uint32_t stack) {
         if (stack < is_used.size()) is_used[stack] = true;
+      });
     }
     for (uint32_t stack = 0; stack < is_used.size(); ++stack)
       if (is_used[stack]) stacks_.push_back(stack);

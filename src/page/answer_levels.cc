@@ -28,7 +28,7 @@ uint64_t since_start(const PageFile& file, uint64_t time_ns) {
 }
 
 uint64_t time_of(const PageFile& file, const PageDevice& device, uint32_t moment) {
-  const TimeColumn& times = device.table->times;
+  const auto& times = device.table->times;
   if (times.size() == 0) return 0;
   return since_start(file, times[moment == 0 ? 0 : moment - 1]);
 }

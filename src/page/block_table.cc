@@ -1,6 +1,7 @@
 #include "page/block_table.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace gpumemprof {
 
@@ -62,19 +63,11 @@ bool BlockTable::is_pending(uint32_t block, uint32_t moment) const {
 }
 
 uint32_t BlockTable::moment_at(uint64_t time_ns) const {
-  size_t low = 0, high = times.size();
-  while (low < high) {
-    const size_t middle = (low + high) / 2;
-    if (times[middle] < time_ns)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return static_cast<uint32_t>(low);
+  return static_cast<uint32_t>(times.lower_bound(time_ns));
 }
 
 uint32_t BlockTable::started_by(uint32_t moment) const {
-  return static_cast<uint32_t>(std::ranges::upper_bound(start, moment) - start.begin());
+  return static_cast<uint32_t>(start.upper_bound(moment));
 }
 
 void BlockTable::find_latest_ends() {
@@ -100,19 +93,25 @@ bool BlockTable::read(uint32_t stacks) {
   const auto below = [](size_t limit) { return [limit](auto value) { return value < limit; }; };
   const auto is_end = [&](uint32_t moment) { return moment < moment_count || moment == kNone; };
   const auto is_block = below(block_count), is_moment = below(moment_count);
+  const bool columns_are_sound = size_bytes.is_sound() && address.is_sound() && start.is_sound() &&
+                                 stack.is_sound() && thread.is_sound() && times.is_sound();
+  if (!columns_are_sound) return false;
   const bool columns_fit =
       has_one_each(address.size()) && has_one_each(start.size()) && has_one_each(end.size()) &&
       has_one_each(stack.size()) && has_one_each(kind.size()) &&
       (thread.empty() || has_one_each(thread.size())) &&
       (stream.empty() || has_one_each(stream.size())) && earlier_blocks <= block_count;
-  if (!columns_fit || kinds.empty() || !std::ranges::is_sorted(start)) return false;
+  if (!columns_fit || kinds.empty()) return false;
+  uint32_t before = 0;
+  const auto ascends = [&](uint32_t moment) { return std::exchange(before, moment) <= moment; };
   const bool blocks_are_sound =
-      std::ranges::all_of(start, is_moment) && std::ranges::all_of(end, is_end) &&
-      std::ranges::all_of(stack, below(stacks)) &&
+      start.all_of(ascends) && (start.empty() || is_moment(start[start.size() - 1])) &&
+      std::ranges::all_of(end, is_end) &&
+      stack.all_of(below(stacks)) &&
       std::ranges::all_of(stream, below(streams.size())) &&
       std::ranges::all_of(kind, [&](uint32_t of) { return (of & ~kChangesKind) < kinds.size(); });
   const bool moments_are_sound =
-      times.is_sound() && times.size() == moment_count - 1 && levels.is_sound() &&
+      times.size() == moment_count - 1 && levels.is_sound() &&
       levels.size() == moment_count && peak < moment_count &&
       std::ranges::all_of(changes, [&](uint32_t step) {
         return static_cast<BlockChange>(step >> 30) == BlockChange::kOther ||

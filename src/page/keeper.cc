@@ -55,9 +55,8 @@ void TableFiller::adopt(const LiveState& before, uint16_t device) {
 void TableFiller::adopt(const AllocatorTrace& trace, const TraceStart& start) {
   trace_ = &trace;
   const size_t blocks = start.blocks.size() + trace.events.count(Action::kAlloc);
-  table.size_bytes.reserve(blocks), table.address.reserve(blocks), table.start.reserve(blocks);
-  table.end.reserve(blocks), table.stack.reserve(blocks), table.kind.reserve(blocks);
-  table.stream.reserve(blocks), table.changes.reserve(trace.events.size() + 1);
+  table.end.reserve(blocks), table.kind.reserve(blocks), table.stream.reserve(blocks);
+  table.changes.reserve(trace.events.size() + 1);
   table.streams = trace.streams;
   if (table.streams.empty()) table.streams.push_back(0);
   by_number_.assign(start.number_count, kNone);
@@ -94,7 +93,7 @@ void TableFiller::take(const EventBatch& batch, size_t i, const Beside& beside) 
     return;
   }
   own_events_.push_back(static_cast<uint32_t>(i));
-  table.times.add(batch.time_ns[i]);
+  table.times.push_back(batch.time_ns[i]);
   table.changes.push_back(0);
   const Action action = batch.action[i];
   const bool ends = action == Action::kFreeCompleted ||

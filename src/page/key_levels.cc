@@ -14,7 +14,8 @@ KeyLevels::KeyLevels(const BlockTable& table, BlockKeys keys, const std::vector<
 /// The keys with the highest peaks, and the key of each block.
 void KeyLevels::find_keys(BlockKeys* keys, const std::vector<uint8_t>* taken) {
   const uint32_t blocks = table_.blocks();
-  std::vector<uint32_t> raw(blocks, kNone);
+  GrowingColumn<uint32_t> raw;
+  raw.resize(blocks, kNone);
   for (uint32_t b = 0; b < blocks; ++b) {
     if (taken == nullptr || (*taken)[b]) raw[b] = keys->key_at(b, table_.start[b]);
   }

@@ -12,7 +12,7 @@
 #include "page/keeper.h"
 #include "page/key_levels.h"
 #include "page/level_forest.h"
-#include "page/time_column.h"
+#include "page/packed_column.h"
 #include "trace/memory_source.h"
 
 namespace gpumemprof {
@@ -42,17 +42,33 @@ TEST(Columns, AnswerIsHeaderAndAlignedArrays) {
   EXPECT_EQ(answer.size() % 8, 0u);
 }
 
-TEST(TimeColumn, KeepsAnyTimes) {
+TEST(PackedColumn, KeepsAnyNumbers) {
   std::mt19937_64 dice(1);
-  TimeColumn column;
-  std::vector<uint64_t> times;
-  for (size_t i = 0; i < 20'000; ++i) {
-    // The third chunk's times lie further apart than four bytes tell.
-    times.push_back(i / 4096 == 2 ? dice() : 1'000'000 * i + dice() % 1000);
-    column.add(times.back());
+  PackedColumn<uint64_t> column;
+  std::vector<uint64_t> numbers;
+  for (size_t i = 0; i < 200'500; ++i) {
+    // Each chunk has a width and a number of zero bits of its own, up to all 64 bits.
+    const size_t chunk = i / 1024;
+    const uint64_t least = chunk * 0x123456789, range = dice() >> (chunk % 64);
+    numbers.push_back(chunk % 3 == 0 ? least : least + (range << (chunk % 13)));
+    column.push_back(numbers.back());
   }
-  ASSERT_EQ(column.size(), times.size());
-  for (size_t i = 0; i < times.size(); ++i) ASSERT_EQ(column[i], times[i]) << i;
+  ASSERT_EQ(column.size(), numbers.size());
+  for (size_t i = 0; i < numbers.size(); ++i) ASSERT_EQ(column[i], numbers[i]) << i;
+}
+
+TEST(PackedColumn, FindsItsPlaceAmongNumbersThatAscend) {
+  std::mt19937_64 dice(1);
+  PackedColumn<uint32_t> column;
+  std::vector<uint32_t> numbers;
+  for (size_t i = 0; i < 5000; ++i) {
+    numbers.push_back((numbers.empty() ? 0 : numbers.back()) + static_cast<uint32_t>(dice() % 3));
+    column.push_back(numbers.back());
+  }
+  for (uint32_t n = 0; n < numbers.back() + 2; ++n) {
+    ASSERT_EQ(column.lower_bound(n), static_cast<size_t>(std::ranges::lower_bound(numbers, n) - numbers.begin()));
+    ASSERT_EQ(column.upper_bound(n), static_cast<size_t>(std::ranges::upper_bound(numbers, n) - numbers.begin()));
+  }
 }
 
 TEST(LevelForest, RangesAreThoseOfAWalk) {
